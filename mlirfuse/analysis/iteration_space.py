@@ -1,0 +1,206 @@
+"""Iteration spaces: the loop dimensions of a group of ops, unified through their indexing maps.
+
+Each op of a segment has loops of its own. Two loops are the same dimension of the segment's space when a value ties
+them together: the producer writes it along one and the consumer reads it along the other. nvFuser unifies IterDomains
+the same way. Every later question (what is reduced, what is contiguous, what is broadcast, what fits on chip) is asked
+of this structure, never of op names.
+
+Extents of 1 are not dimensions: they are broadcast, so they tie nothing. Values that come from outside the group are
+reads; two reads of one value may run along different dimensions (`x + x.T`), so a read ties dimensions only where that
+merges no two loops of one op.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from mlir import ir
+
+from mlirfuse.analysis.structure import OpStructure, structure_of
+
+Node = tuple[object, int]
+Use = tuple[ir.Operation, int]
+
+
+@dataclass(frozen=True)
+class IterationSpace:
+    """The unified loops of a group of ops.
+
+    Attributes:
+        extents: extent of each dimension, outermost first in the memory order of the largest read; None if dynamic.
+        loops: for each op, the dimension that each of its loops runs along (None for a loop of extent 1).
+        value_axes: for each value made in the group, the dimension of each of its axes (None for extent 1).
+        use_axes: for each read of an outside value, as (op, operand number), the dimension of each of its axes.
+        reduced: for each reducing op, the dimensions it reduces.
+    """
+
+    extents: tuple[int | None, ...]
+    loops: dict[ir.Operation, tuple[int | None, ...]]
+    value_axes: dict[ir.Value, tuple[int | None, ...]]
+    use_axes: dict[Use, tuple[int | None, ...]]
+    reduced: dict[ir.Operation, frozenset[int]]
+
+    @property
+    def rank(self) -> int:
+        return len(self.extents)
+
+    @property
+    def reduced_dims(self) -> frozenset[int]:
+        """Dimensions that some op of the group reduces."""
+        return frozenset().union(*self.reduced.values())
+
+    def spanned(self) -> bool:
+        """Whether one op's loops run along every dimension."""
+        return any(len({d for d in loops if d is not None}) == self.rank for loops in self.loops.values())
+
+
+@dataclass(frozen=True)
+class Conflict:
+    """Why ops do not share one iteration space."""
+
+    reason: str
+    op: ir.Operation
+
+
+class _UnionFind:
+    def __init__(self, parent: dict[Node, Node] | None = None):
+        self.parent: dict[Node, Node] = dict(parent or {})
+
+    def find(self, node: Node) -> Node:
+        root = node
+        while (above := self.parent.get(root, root)) != root:
+            root = above
+        return root
+
+    def union(self, a: Node, b: Node) -> None:
+        self.parent[self.find(b)] = self.find(a)
+
+    def copy(self) -> _UnionFind:
+        return _UnionFind(self.parent)
+
+
+def build_iteration_space(ops: Sequence[ir.Operation]) -> IterationSpace | Conflict:
+    """Unifies the loops of `ops`, which must be in program order; returns why not where that is impossible."""
+    structures = [s for op in ops if (s := structure_of(op)) is not None]
+    inside = {result for s in structures for result in s.op.results}
+    sets = _UnionFind()
+    extents: dict[Node, int | None] = {}
+    groups: list[tuple[ir.Operation, list[Node]]] = []
+    uses: dict[ir.Value, list[list[Node]]] = {}
+    use_nodes: dict[Use, list[Node]] = {}
+
+    for s in structures:
+        loop_nodes: list[Node] = [(s.op, i) for i in range(s.loop_count)]
+        groups.append((s.op, loop_nodes))
+        for number, (operand, axes) in enumerate(zip(s.operands, s.operand_axes, strict=True)):
+            if axes is None:
+                continue
+            outside = operand not in inside
+            base: object = ("use", s.op, number) if outside else operand
+            nodes = _tie(sets, extents, base, operand, axes, loop_nodes)
+            if outside:
+                use_nodes[(s.op, number)] = nodes
+                uses.setdefault(operand, []).append(nodes)
+        for result, axes in zip(s.op.results, s.result_axes, strict=True):
+            _tie(sets, extents, result, result, axes, loop_nodes)
+
+    for op, nodes in groups:
+        if not _distinct(sets, extents, nodes):
+            return Conflict("two of its loops are one dimension of its producers", op)
+    for readings in uses.values():
+        for other in readings[1:]:
+            sets = _tie_reads(sets, extents, groups, readings[0], other)
+    return _number(structures, sets, extents, use_nodes)
+
+
+def _tie(
+    sets: _UnionFind,
+    extents: dict[Node, int | None],
+    base: object,
+    value: ir.Value,
+    axes: Sequence[int | None],
+    loop_nodes: list[Node],
+) -> list[Node]:
+    """Joins a value's axes with the loops they run along; returns the axes' nodes."""
+    shape = _shape(value)
+    nodes: list[Node] = [(base, axis) for axis in range(len(shape))]
+    for node, extent, loop in zip(nodes, shape, axes, strict=True):
+        extents[node] = extent
+        if loop is None or extent == 1:
+            continue
+        sets.union(loop_nodes[loop], node)
+    return nodes
+
+
+def _tie_reads(
+    sets: _UnionFind,
+    extents: dict[Node, int | None],
+    groups: Iterable[tuple[ir.Operation, list[Node]]],
+    first: list[Node],
+    other: list[Node],
+) -> _UnionFind:
+    """Joins two readings of one outside value, unless that would merge two loops of one op."""
+    trial = sets.copy()
+    for a, b in zip(first, other, strict=True):
+        if extents[a] != 1:
+            trial.union(a, b)
+    return trial if all(_distinct(trial, extents, nodes) for _, nodes in groups) else sets
+
+
+def _distinct(sets: _UnionFind, extents: dict[Node, int | None], nodes: list[Node]) -> bool:
+    roots = [sets.find(node) for node in nodes]
+    return len(set(roots)) == len(roots)
+
+
+def _number(
+    structures: Sequence[OpStructure],
+    sets: _UnionFind,
+    extents: dict[Node, int | None],
+    use_nodes: dict[Use, list[Node]],
+) -> IterationSpace:
+    """Gives the merged dimensions numbers, in the memory order of the largest read."""
+    class_extent: dict[Node, int | None] = {}
+    for node, extent in extents.items():
+        if extent != 1:
+            root = sets.find(node)
+            known = class_extent.get(root)
+            class_extent[root] = known if known is not None else extent
+
+    def by_size(use: Use) -> tuple[int, int]:
+        shape = [extents[n] for n in use_nodes[use]]
+        static = 1
+        for extent in shape:
+            static *= extent or 1
+        return len([e for e in shape if e != 1]), static
+
+    order: list[Node] = []
+    for use in sorted(use_nodes, key=by_size, reverse=True):
+        order += [sets.find(n) for n in use_nodes[use]]
+    for s in structures:
+        order += [sets.find((s.op, i)) for i in range(s.loop_count)]
+    number: dict[Node, int] = {}
+    for root in order:
+        if root in class_extent and root not in number:
+            number[root] = len(number)
+    sizes = [class_extent[root] for root in number]
+
+    def axes(nodes: Iterable[Node]) -> tuple[int | None, ...]:
+        return tuple(number.get(sets.find(n)) if extents.get(n) != 1 else None for n in nodes)
+
+    loops = {s.op: axes((s.op, i) for i in range(s.loop_count)) for s in structures}
+    values = {r: axes((r, i) for i in range(len(_shape(r)))) for s in structures for r in s.op.results}
+    reduced = {
+        s.op: frozenset(d for i in s.reduction_loops if (d := loops[s.op][i]) is not None)
+        for s in structures
+        if s.reduction_loops
+    }
+    return IterationSpace(tuple(sizes), loops, values, {u: axes(n) for u, n in use_nodes.items()}, reduced)
+
+
+def _shape(value: ir.Value) -> list[int | None]:
+    """Extents of a tensor value, None where dynamic; a scalar has none."""
+    if not ir.RankedTensorType.isinstance(value.type):
+        return []
+    tensor = ir.RankedTensorType(value.type)
+    return [None if tensor.is_dynamic_dim(i) else tensor.get_dim_size(i) for i in range(tensor.rank)]

@@ -1,0 +1,132 @@
+"""What the loops of a structured tensor op are, in one form for every op that the graph passes understand.
+
+`linalg.generic` states its loops. Transposes, fills and reshapes that only add or drop extents of 1 have them
+implicitly. `fuse.moments` reduces. A reshape that splits or merges dimensions has no loops: it is a view between
+segments, not a part of one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mlir import ir
+
+from mlirfuse.analysis.maps import projected_axes
+
+RENAMING_OPS = frozenset({"linalg.transpose", "tensor.expand_shape", "tensor.collapse_shape"})
+"""Ops that give a value's elements other coordinates and compute nothing."""
+
+
+@dataclass(frozen=True)
+class OpStructure:
+    """The loops of one op.
+
+    Attributes:
+        op: the op.
+        loop_count: number of loops.
+        reduction_loops: which loops reduce.
+        operands: the tensor and scalar operands, inputs first and then inits.
+        operand_axes: for each operand, the loop that each of its axes runs along (None: extent 1, or broadcast);
+            None in place of the tuple for an operand whose elements are not read.
+        result_axes: the same for each result.
+    """
+
+    op: ir.Operation
+    loop_count: int
+    reduction_loops: tuple[int, ...]
+    operands: tuple[ir.Value, ...]
+    operand_axes: tuple[tuple[int | None, ...] | None, ...]
+    result_axes: tuple[tuple[int | None, ...], ...]
+
+
+def structure_of(op: ir.Operation) -> OpStructure | None:
+    """The loops of `op`, or None for an op that has none."""
+    builder = _BUILDERS.get(op.name)
+    return builder(op) if builder else None
+
+
+def is_unit_reshape(op: ir.Operation) -> bool:
+    """Whether a reshape only adds or drops extents of 1."""
+    return op.name in ("tensor.expand_shape", "tensor.collapse_shape") and _reshape(op) is not None
+
+
+def _generic(op: ir.Operation) -> OpStructure:
+    maps = [ir.AffineMapAttr(m) for m in ir.ArrayAttr(op.attributes["indexing_maps"])]
+    axes = [projected_axes(m) for m in maps]
+    kinds = [str(k) for k in ir.ArrayAttr(op.attributes["iterator_types"])]
+    inits = len(op.results)
+    result_axes = axes[len(axes) - inits :]
+    body = op.regions[0].blocks[0]
+    operand_axes: list[tuple[int | None, ...] | None] = list(axes)
+    for i in range(inits):
+        # An init that the body ignores gives a shape, not data.
+        position = len(axes) - inits + i
+        if not list(body.arguments[position].uses):
+            operand_axes[position] = None
+    return OpStructure(
+        op,
+        len(kinds),
+        tuple(i for i, kind in enumerate(kinds) if "reduction" in kind),
+        tuple(op.operands),
+        tuple(operand_axes),
+        tuple(result_axes),
+    )
+
+
+def _fill(op: ir.Operation) -> OpStructure:
+    rank = ir.ShapedType(op.results[0].type).rank
+    return OpStructure(op, rank, (), tuple(op.operands), ((), None), (tuple(range(rank)),))
+
+
+def _transpose(op: ir.Operation) -> OpStructure:
+    permutation = list(ir.DenseI64ArrayAttr(op.attributes["permutation"]))
+    source: list[int | None] = [None] * len(permutation)
+    for axis, comes_from in enumerate(permutation):
+        source[comes_from] = axis
+    return OpStructure(
+        op, len(permutation), (), tuple(op.operands), (tuple(source), None), (tuple(range(len(permutation))),)
+    )
+
+
+def _moments(op: ir.Operation) -> OpStructure:
+    rank = ir.ShapedType(op.operands[0].type).rank
+    dims = tuple(ir.DenseI64ArrayAttr(op.attributes["dims"]))
+    kept = tuple(d for d in range(rank) if d not in dims)
+    return OpStructure(op, rank, dims, tuple(op.operands), (tuple(range(rank)),), (kept, kept))
+
+
+def _reshape(op: ir.Operation) -> OpStructure | None:
+    source = _extents(op.operands[0])
+    result = _extents(op.results[0])
+    groups = [[ir.IntegerAttr(i).value for i in ir.ArrayAttr(g)] for g in ir.ArrayAttr(op.attributes["reassociation"])]
+    expands = op.name == "tensor.expand_shape"
+    many, few = (result, source) if expands else (source, result)
+    if not groups:  # rank 0 on one side: every extent is 1
+        groups = []
+    few_axes: list[int | None] = []
+    for group in groups:
+        wide = [axis for axis in group if many[axis] != 1]
+        if len(wide) > 1:
+            return None
+        few_axes.append(wide[0] if wide else None)
+    many_axes = tuple(axis if extent != 1 else None for axis, extent in enumerate(many))
+    source_axes = tuple(few_axes) if expands else many_axes
+    result_axes = many_axes if expands else tuple(few_axes)
+    # Only the first operand holds data; an expand_shape's others are extents.
+    operand_axes = (source_axes, *([None] * (len(op.operands) - 1)))
+    return OpStructure(op, len(many), (), tuple(op.operands), operand_axes, (result_axes,))
+
+
+def _extents(value: ir.Value) -> Sequence[int]:
+    return list(ir.ShapedType(value.type).shape)
+
+
+_BUILDERS = {
+    "linalg.generic": _generic,
+    "linalg.fill": _fill,
+    "linalg.transpose": _transpose,
+    "fuse.moments": _moments,
+    "tensor.expand_shape": _reshape,
+    "tensor.collapse_shape": _reshape,
+}

@@ -1,0 +1,28 @@
+"""The `fuse` dialect: only what upstream MLIR lacks. One op a file; see each file's docstring for its meaning."""
+
+from __future__ import annotations
+
+from mlir import ir
+from mlir.dialects import irdl
+
+from mlirfuse.dialect import cluster_barrier, cluster_store, launch, moments
+from mlirfuse.dialect.base import OpDefinition
+
+OPS: dict[str, OpDefinition] = {
+    module.DEFINITION.full_name: module.DEFINITION for module in (launch, moments, cluster_store, cluster_barrier)
+}
+
+
+def load(context: ir.Context) -> None:
+    """Registers the dialect in a context that does not have it yet.
+
+    IRDL loads a dialect once: a second load in the same context would abort the process.
+    """
+    with context, ir.Location.unknown():
+        module = ir.Module.create()
+        with ir.InsertionPoint(module.body):
+            dialect = irdl.dialect("fuse")
+            with ir.InsertionPoint(dialect.body):
+                for definition in OPS.values():
+                    definition.declare()
+        irdl.load_dialects(module)

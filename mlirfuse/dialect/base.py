@@ -1,0 +1,55 @@
+"""How an op of the `fuse` dialect is declared: one frozen `OpDefinition` a file, registered through IRDL.
+
+IRDL checks names, counts and required attributes. What it cannot express (relations between types, value ranges)
+is the definition's `verify`, which the `fuse-verify` pass calls on every op.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from mlir import ir
+from mlir.dialects import irdl
+
+SINGLE, OPTIONAL, VARIADIC = irdl.Variadicity.single, irdl.Variadicity.optional, irdl.Variadicity.variadic
+
+Field = tuple[str, irdl.Variadicity]
+
+
+@dataclass(frozen=True)
+class OpDefinition:
+    """Names and counts of an op's operands, results and attributes.
+
+    Attributes:
+        name: the op's name without the dialect's prefix.
+        operands: (name, variadicity) pairs, in order.
+        results: (name, variadicity) pairs, in order.
+        attributes: names of the required attributes.
+        verify: returns what is wrong with an op, or None.
+    """
+
+    name: str
+    operands: Sequence[Field] = ()
+    results: Sequence[Field] = ()
+    attributes: Sequence[str] = ()
+    verify: Callable[[ir.Operation], str | None] = lambda op: None
+
+    @property
+    def full_name(self) -> str:
+        return f"fuse.{self.name}"
+
+    def declare(self) -> None:
+        """Emits the `irdl.operation` at the current insertion point."""
+        op = irdl.operation_(self.name)
+        with ir.InsertionPoint(op.body):
+            # A constraint that is used twice means "the same type", so each field gets one of its own.
+            if self.operands:
+                names, counts = zip(*self.operands, strict=True)
+                irdl.operands_([irdl.any() for _ in names], list(names), list(counts))
+            if self.results:
+                names, counts = zip(*self.results, strict=True)
+                irdl.results_([irdl.any() for _ in names], list(names), list(counts))
+            if self.attributes:
+                names_attr = ir.ArrayAttr.get([ir.StringAttr.get(n) for n in self.attributes])
+                irdl.attributes_([irdl.any() for _ in self.attributes], names_attr)

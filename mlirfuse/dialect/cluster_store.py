@@ -1,0 +1,37 @@
+"""`fuse.cluster_store`: writes one value into another block's shared memory, inside the same cluster.
+
+```mlir
+"fuse.cluster_store"(%value, %buffer, %index, %rank) : (f32, memref<64xf32, #gpu.address_space<workgroup>>, index, index) -> ()
+```
+
+Stores `value` at `buffer[index]` of the block whose rank in the cluster is `rank` (its own rank is legal). Every block
+of a cluster runs the same kernel, so `buffer` names the same shared allocation in each. The store is relaxed: it is
+visible to the receiver after both blocks have passed the next `fuse.cluster_barrier`.
+"""
+
+from __future__ import annotations
+
+from mlir import ir
+
+from mlirfuse.dialect.base import SINGLE, OpDefinition
+
+
+def _verify(op: ir.Operation) -> str | None:
+    buffer = op.operands[1].type
+    if not ir.MemRefType.isinstance(buffer) or "workgroup" not in str(ir.MemRefType(buffer).memory_space):
+        return f"buffer {buffer} must be a memref in workgroup memory"
+    if ir.MemRefType(buffer).rank != 1:
+        return f"buffer {buffer} must have rank 1"
+    return None
+
+
+DEFINITION = OpDefinition(
+    "cluster_store",
+    operands=(("value", SINGLE), ("buffer", SINGLE), ("index", SINGLE), ("rank", SINGLE)),
+    verify=_verify,
+)
+
+
+def cluster_store(value: ir.Value, buffer: ir.Value, index: ir.Value, rank: ir.Value) -> None:
+    """Builds the op at the current insertion point."""
+    ir.Operation.create(DEFINITION.full_name, operands=[value, buffer, index, rank])

@@ -1,0 +1,49 @@
+"""`fuse.moments`: sum and centred sum of squares over some dimensions, in one reduction.
+
+```mlir
+%sum, %m2 = "fuse.moments"(%x) {dims = array<i64: 1>} : (tensor<?x4096xf32>) -> (tensor<?xf32>, tensor<?xf32>)
+```
+
+`sum = Σ x` and `m2 = Σ (x - sum/n)²`, where n is the number of elements reduced into one result. Mean and variance
+written as two dependent reductions need two rounds of communication; this op states that one is enough, because
+partial pairs merge exactly (Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for computing sample
+variances", 1979). On tensors the reduced dimensions disappear from the results; on tile vectors likewise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mlir import ir
+
+from mlirfuse.dialect.base import SINGLE, OpDefinition
+
+
+def _verify(op: ir.Operation) -> str | None:
+    source = ir.ShapedType(op.operands[0].type)
+    dims = list(ir.DenseI64ArrayAttr(op.attributes["dims"]))
+    if not dims or sorted(set(dims)) != dims or dims[-1] >= source.rank or dims[0] < 0:
+        return f"dims {dims} must be ascending dimensions of {source}"
+    kept = [extent for d, extent in enumerate(source.shape) if d not in dims]
+    for result in op.results:
+        if not ir.ShapedType.isinstance(result.type):
+            return f"result {result.type} must be shaped"
+        if list(ir.ShapedType(result.type).shape) != kept:
+            return f"result {result.type} must have the shape {kept} that dims {dims} leave of {source}"
+    return None
+
+
+DEFINITION = OpDefinition(
+    "moments", operands=(("source", SINGLE),), results=(("sum", SINGLE), ("m2", SINGLE)), attributes=("dims",), verify=_verify
+)
+
+
+def moments(source: ir.Value, dims: Sequence[int], result_type: ir.Type) -> tuple[ir.Value, ir.Value]:
+    """Builds the op at the current insertion point; returns (sum, m2), both of `result_type`."""
+    op = ir.Operation.create(
+        DEFINITION.full_name,
+        results=[result_type, result_type],
+        operands=[source],
+        attributes={"dims": ir.DenseI64ArrayAttr.get(list(dims))},
+    )
+    return op.results[0], op.results[1]

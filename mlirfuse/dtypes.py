@@ -1,0 +1,106 @@
+"""Element types: one frozen object a dtype, with its NumPy and MLIR names.
+
+The set is what the compiler can carry through every stage; promotion follows the Python array API standard
+(https://data-apis.org/array-api/latest/API_specification/type_promotion.html) with bfloat16 beside float16:
+the two meet in float32.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import ml_dtypes
+import numpy as np
+from mlir import ir
+
+from mlirfuse.errors import DTypeError
+
+
+@dataclass(frozen=True)
+class DType:
+    """An element type.
+
+    Attributes:
+        name: the array API's name, such as `float16`.
+        mlir_name: the builtin type's text, such as `f16`.
+        kind: `bool`, `int` or `float`.
+        bits: width in memory; bool takes 8.
+    """
+
+    name: str
+    mlir_name: str
+    kind: str
+    bits: int
+
+    def __repr__(self) -> str:
+        return f"mf.{self.name}"
+
+    @property
+    def bytes(self) -> int:
+        """Size of one element in memory, in bytes."""
+        return self.bits // 8
+
+    @cached_property
+    def numpy(self) -> np.dtype:
+        """The NumPy dtype (ml_dtypes' for bfloat16)."""
+        return np.dtype(ml_dtypes.bfloat16) if self.name == "bfloat16" else np.dtype(self.name)
+
+    def mlir(self) -> ir.Type:
+        """The MLIR element type, in the current context; bool is `i1`."""
+        return ir.Type.parse(self.mlir_name)
+
+
+bool_ = DType("bool", "i1", "bool", 8)
+int8 = DType("int8", "i8", "int", 8)
+int16 = DType("int16", "i16", "int", 16)
+int32 = DType("int32", "i32", "int", 32)
+int64 = DType("int64", "i64", "int", 64)
+float16 = DType("float16", "f16", "float", 16)
+bfloat16 = DType("bfloat16", "bf16", "float", 16)
+float32 = DType("float32", "f32", "float", 32)
+float64 = DType("float64", "f64", "float", 64)
+
+ALL = (bool_, int8, int16, int32, int64, float16, bfloat16, float32, float64)
+_BY_NAME = {dtype.name: dtype for dtype in ALL}
+_BY_MLIR = {dtype.mlir_name: dtype for dtype in ALL}
+
+
+def dtype_of(obj: object) -> DType:
+    """The dtype named by a `DType`, a NumPy or framework dtype, or a string; raises `DTypeError`."""
+    if isinstance(obj, DType):
+        return obj
+    name = obj if isinstance(obj, str) else getattr(obj, "name", None) or str(obj).removeprefix("torch.")
+    if not isinstance(name, str) or name not in _BY_NAME:
+        try:
+            name = np.dtype(obj).name  # type: ignore[call-overload]
+        except TypeError:
+            name = str(name)
+    if name not in _BY_NAME:
+        raise DTypeError(f"dtype {name!r} is not supported", hint=f"supported: {', '.join(_BY_NAME)}")
+    return _BY_NAME[name]
+
+
+def from_mlir(element_type: ir.Type) -> DType:
+    """The dtype of an MLIR element type; raises `DTypeError`."""
+    text = str(element_type)
+    if text not in _BY_MLIR:
+        raise DTypeError(f"element type {text!r} has no mlirfuse dtype", hint=f"supported: {', '.join(_BY_MLIR)}")
+    return _BY_MLIR[text]
+
+
+def promote(a: DType, b: DType) -> DType:
+    """The array API's result type of mixing two array dtypes; raises `DTypeError` across kinds.
+
+    float16 with bfloat16 gives float32, the smallest type that holds both. An integer with a float gives the float:
+    the standard leaves that pair open, and every framework in use does the same.
+    """
+    if a == b:
+        return a
+    if "bool" in (a.kind, b.kind):
+        raise DTypeError(f"cannot mix {a.name} with {b.name}", hint="cast one side with .astype(...)")
+    if a.kind != b.kind:
+        return a if a.kind == "float" else b
+    if a.bits == b.bits:
+        return float32
+    return a if a.bits > b.bits else b

@@ -1,0 +1,74 @@
+"""Every error that mlirfuse raises on purpose. Each says what was asked, what is wrong, where, and what to do.
+
+`MlirFuseError` is the base; anything else that escapes from the package is a bug.
+"""
+
+from __future__ import annotations
+
+
+class MlirFuseError(Exception):
+    """Base of all errors that mlirfuse raises on purpose.
+
+    Args:
+        message: what was asked and what is wrong with it, on one line.
+        where: the place it is about: an argument's name, a pipeline position, `file:line`.
+        hint: what the user can do about it.
+    """
+
+    def __init__(self, message: str, *, where: str | None = None, hint: str | None = None):
+        self.message = message
+        self.where = where
+        self.hint = hint
+        super().__init__(self.__str__())
+
+    def __str__(self) -> str:
+        text = f"{self.where}: {self.message}" if self.where else self.message
+        return f"{text}\n  hint: {self.hint}" if self.hint else text
+
+
+class TraceError(MlirFuseError):
+    """The Python function cannot be traced: an unsupported operation or control flow that depends on data."""
+
+
+class ShapeError(TraceError):
+    """Shapes do not broadcast, an axis is out of range, or a reshape changes the number of elements."""
+
+
+class DTypeError(TraceError):
+    """An operation got a dtype that it does not take, or a dtype that mlirfuse does not know."""
+
+
+class ArgumentError(MlirFuseError):
+    """A call's arguments do not fit: wrong count, rank, dtype, device, or an array that is no array."""
+
+
+class TargetError(MlirFuseError):
+    """An architecture that is not known, or one that lacks what was asked of it."""
+
+
+class PipelineError(MlirFuseError):
+    """A textual pass pipeline does not parse, or names a pass or an option that does not exist."""
+
+
+class IRError(MlirFuseError):
+    """A piece of IR does not parse, does not verify, or is not what a tool expects."""
+
+
+class PassError(MlirFuseError):
+    """A pass met IR that its precondition excludes, or was asked for something illegal."""
+
+
+class ScheduleError(PassError):
+    """A schedule that was asked for is not legal for the kernel or the target."""
+
+
+class CompileError(MlirFuseError):
+    """PTX could not be produced or was refused by ptxas."""
+
+
+class RuntimeLaunchError(MlirFuseError):
+    """No GPU, no CuPy, or a launch that the driver refused."""
+
+
+class InterpreterError(MlirFuseError):
+    """The interpreter met an op it has no rule for, or a kernel broke one of its checks."""

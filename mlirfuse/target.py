@@ -1,0 +1,79 @@
+"""What the compiler knows about a GPU architecture.
+
+Limits are those of the CUDA C++ Programming Guide, "Compute Capabilities", table "Technical Specifications";
+`sms` is the multiprocessor count of the part the architecture is best known by, which the heuristics use when no
+device is at hand.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from mlirfuse.errors import TargetError
+
+KIB = 1024
+
+
+@dataclass(frozen=True)
+class Target:
+    """An architecture and the limits that schedules must respect.
+
+    Attributes:
+        chip: ptxas's name, such as `sm_90a`.
+        ptx: PTX version times ten that LLVM is asked to emit.
+        sms: number of multiprocessors.
+        shared_per_block: most shared memory one block may use, bytes (with the dynamic opt-in).
+        shared_per_sm: shared memory of one multiprocessor, bytes.
+        registers_per_sm: 32-bit registers of one multiprocessor.
+        threads_per_sm: resident threads of one multiprocessor.
+        blocks_per_sm: resident blocks of one multiprocessor.
+        l2_bytes: size of the L2 cache.
+        max_cluster: largest portable thread-block cluster; 1 where there are none.
+    """
+
+    chip: str
+    ptx: int
+    sms: int
+    shared_per_block: int
+    shared_per_sm: int
+    registers_per_sm: int = 65536
+    threads_per_sm: int = 2048
+    blocks_per_sm: int = 32
+    l2_bytes: int = 40 << 20
+    max_cluster: int = 1
+
+    max_threads_per_block: int = 1024
+    max_registers_per_thread: int = 255
+
+    @property
+    def capability(self) -> int:
+        """Compute capability times ten: 80, 90, 100, 120."""
+        return int("".join(c for c in self.chip if c.isdigit()))
+
+    def with_sms(self, sms: int) -> Target:
+        """The same architecture with another multiprocessor count."""
+        return replace(self, sms=sms)
+
+
+TARGETS = {
+    t.chip: t
+    for t in (
+        Target("sm_80", 70, 108, 163 * KIB, 164 * KIB),
+        Target("sm_90", 78, 132, 227 * KIB, 228 * KIB, l2_bytes=50 << 20, max_cluster=8),
+        Target("sm_90a", 80, 132, 227 * KIB, 228 * KIB, l2_bytes=50 << 20, max_cluster=8),
+        Target("sm_100a", 86, 148, 227 * KIB, 228 * KIB, l2_bytes=126 << 20, max_cluster=8),
+        Target("sm_120", 87, 188, 99 * KIB, 100 * KIB, threads_per_sm=1536, blocks_per_sm=24, l2_bytes=96 << 20, max_cluster=8),
+    )
+}
+
+DEFAULT = "sm_90a"
+
+
+def target_of(target: str | Target | None) -> Target:
+    """The target of that name (`DEFAULT` for None); raises `TargetError` for one that is not known."""
+    if isinstance(target, Target):
+        return target
+    name = target or DEFAULT
+    if name not in TARGETS:
+        raise TargetError(f"unknown target {name!r}", hint=f"known targets: {', '.join(TARGETS)}")
+    return TARGETS[name]
