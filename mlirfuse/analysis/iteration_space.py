@@ -82,7 +82,11 @@ class _UnionFind:
 
 def build_iteration_space(ops: Sequence[ir.Operation]) -> IterationSpace | Conflict:
     """Unifies the loops of `ops`, which must be in program order; returns why not where that is impossible."""
-    structures = [s for op in ops if (s := structure_of(op)) is not None]
+    return space_of_structures([s for op in ops if (s := structure_of(op)) is not None])
+
+
+def space_of_structures(structures: Sequence[OpStructure]) -> IterationSpace | Conflict:
+    """`build_iteration_space` for ops whose structure is known already."""
     inside = {result for s in structures for result in s.op.results}
     sets = _UnionFind()
     extents: dict[Node, int | None] = {}
@@ -200,7 +204,7 @@ def _number(
 
 def _shape(value: ir.Value) -> list[int | None]:
     """Extents of a tensor value, None where dynamic; a scalar has none."""
-    if not ir.RankedTensorType.isinstance(value.type):
+    if not isinstance(value.type, ir.RankedTensorType):
         return []
     tensor = ir.RankedTensorType(value.type)
     return [None if tensor.is_dynamic_dim(i) else tensor.get_dim_size(i) for i in range(tensor.rank)]

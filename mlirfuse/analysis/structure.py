@@ -1,7 +1,7 @@
 """What the loops of a structured tensor op are, in one form for every op that the graph passes understand.
 
-`linalg.generic` states its loops. Transposes, fills and reshapes that only add or drop extents of 1 have them
-implicitly. `fuse.moments` reduces. A reshape that splits or merges dimensions has no loops: it is a view between
+`linalg.generic` states its loops. Transposes, and reshapes that only add or drop extents of 1 have them
+implicitly. `fuse.moments` reduces. A fill is a constant, not a loop: its users see a number. A reshape that splits or merges dimensions has no loops: it is a view between
 segments, not a part of one.
 """
 
@@ -46,24 +46,29 @@ def structure_of(op: ir.Operation) -> OpStructure | None:
     return builder(op) if builder else None
 
 
+def is_constant(value: ir.Value) -> bool:
+    """Whether a tensor is filled with one number, or has no contents yet."""
+    owner = value.owner
+    return not isinstance(owner, ir.Block) and owner.operation.name in ("linalg.fill", "tensor.empty")
+
+
 def is_unit_reshape(op: ir.Operation) -> bool:
     """Whether a reshape only adds or drops extents of 1."""
     return op.name in ("tensor.expand_shape", "tensor.collapse_shape") and _reshape(op) is not None
 
 
 def _generic(op: ir.Operation) -> OpStructure:
-    maps = [ir.AffineMapAttr(m) for m in ir.ArrayAttr(op.attributes["indexing_maps"])]
+    maps = list(ir.ArrayAttr(op.attributes["indexing_maps"]))
     axes = [projected_axes(m) for m in maps]
     kinds = [str(k) for k in ir.ArrayAttr(op.attributes["iterator_types"])]
     inits = len(op.results)
     result_axes = axes[len(axes) - inits :]
     body = op.regions[0].blocks[0]
-    operand_axes: list[tuple[int | None, ...] | None] = list(axes)
-    for i in range(inits):
-        # An init that the body ignores gives a shape, not data.
-        position = len(axes) - inits + i
-        if not list(body.arguments[position].uses):
-            operand_axes[position] = None
+    # An operand that is a constant, or an init that the body ignores, gives no data that varies along a loop.
+    operand_axes = [
+        None if is_constant(operand) or not list(argument.uses) else axis
+        for operand, argument, axis in zip(op.operands, body.arguments, axes, strict=True)
+    ]
     return OpStructure(
         op,
         len(kinds),
@@ -72,11 +77,6 @@ def _generic(op: ir.Operation) -> OpStructure:
         tuple(operand_axes),
         tuple(result_axes),
     )
-
-
-def _fill(op: ir.Operation) -> OpStructure:
-    rank = ir.ShapedType(op.results[0].type).rank
-    return OpStructure(op, rank, (), tuple(op.operands), ((), None), (tuple(range(rank)),))
 
 
 def _transpose(op: ir.Operation) -> OpStructure:
@@ -124,7 +124,6 @@ def _extents(value: ir.Value) -> Sequence[int]:
 
 _BUILDERS = {
     "linalg.generic": _generic,
-    "linalg.fill": _fill,
     "linalg.transpose": _transpose,
     "fuse.moments": _moments,
     "tensor.expand_shape": _reshape,

@@ -18,7 +18,7 @@ from mlirfuse.dialect.base import SINGLE, OpDefinition
 
 def _verify(op: ir.Operation) -> str | None:
     buffer = op.operands[1].type
-    if not ir.MemRefType.isinstance(buffer) or "workgroup" not in str(ir.MemRefType(buffer).memory_space):
+    if not isinstance(buffer, ir.MemRefType) or "workgroup" not in str(ir.MemRefType(buffer).memory_space):
         return f"buffer {buffer} must be a memref in workgroup memory"
     if ir.MemRefType(buffer).rank != 1:
         return f"buffer {buffer} must have rank 1"

@@ -26,7 +26,7 @@ def _verify(op: ir.Operation) -> str | None:
         return f"dims {dims} must be ascending dimensions of {source}"
     kept = [extent for d, extent in enumerate(source.shape) if d not in dims]
     for result in op.results:
-        if not ir.ShapedType.isinstance(result.type):
+        if not isinstance(result.type, ir.ShapedType):
             return f"result {result.type} must be shaped"
         if list(ir.ShapedType(result.type).shape) != kept:
             return f"result {result.type} must have the shape {kept} that dims {dims} leave of {source}"

@@ -45,11 +45,11 @@ class Remarks:
 
     def applied(self, pass_: Pass, message: str, op: ir.Operation | ir.OpView | None = None) -> None:
         """Records that the pass changed something."""
-        self.entries.append(Remark(pass_.name, "applied", message, _location(op)))
+        self.entries.append(Remark(pass_.name, "applied", message, location_text(op)))
 
     def declined(self, pass_: Pass, message: str, op: ir.Operation | ir.OpView | None = None) -> None:
         """Records that the pass left something alone, and why."""
-        self.entries.append(Remark(pass_.name, "declined", message, _location(op)))
+        self.entries.append(Remark(pass_.name, "declined", message, location_text(op)))
 
 
 @dataclass(frozen=True)
@@ -63,5 +63,6 @@ class Pass:
         raise NotImplementedError
 
 
-def _location(op: ir.Operation | ir.OpView | None) -> str:
+def location_text(op: ir.Operation | ir.OpView | None) -> str:
+    """The op's location without the `loc(...)` around it; empty for None."""
     return "" if op is None else str(op.location).removeprefix("loc(").removesuffix(")")

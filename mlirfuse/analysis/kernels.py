@@ -1,0 +1,49 @@
+"""Finding kernels in a module, and the marks that stages leave on them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mlir import ir
+
+KERNEL = "fuse.kernel"
+"""Unit attribute of a kernel function that has a body."""
+LAUNCH = "fuse.launch"
+"""On a declaration that the host calls: the symbol of the kernel that implements it."""
+RESULT_EXTENTS = "fuse.result_extents"
+"""For each dynamic extent of a kernel's results, the (argument, dimension) pair that it equals."""
+
+
+def functions(module: ir.Operation) -> Iterator[ir.Operation]:
+    """Every top-level `func.func`, in order."""
+    for op in list(module.regions[0].blocks[0].operations):
+        if op.operation.name == "func.func":
+            yield op.operation
+
+
+def kernels(module: ir.Operation) -> Iterator[ir.Operation]:
+    """Every `func.func` with the `fuse.kernel` attribute, in order."""
+    return (f for f in functions(module) if KERNEL in f.attributes)
+
+
+def is_tile_program(kernel: ir.Operation) -> bool:
+    """Whether a kernel has been tiled: its body holds an `scf.forall` over blocks."""
+    return any(op.operation.name == "scf.forall" for op in kernel.regions[0].blocks[0].operations)
+
+
+def symbol(function: ir.Operation) -> str:
+    """The function's symbol name."""
+    return ir.StringAttr(function.attributes["sym_name"]).value
+
+
+def body(function: ir.Operation) -> list[ir.Operation]:
+    """The operations of a function's entry block, in order."""
+    return [op.operation for op in function.regions[0].blocks[0].operations]
+
+
+def argument_attributes(function: ir.Operation) -> list[dict[str, ir.Attribute]]:
+    """For each argument its attributes by name; empty where it has none."""
+    count = len(function.regions[0].blocks[0].arguments)
+    if "arg_attrs" not in function.attributes:
+        return [{} for _ in range(count)]
+    return [{a.name: a.attr for a in ir.DictAttr(d)} for d in ir.ArrayAttr(function.attributes["arg_attrs"])]

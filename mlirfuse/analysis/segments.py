@@ -1,0 +1,130 @@
+"""Grouping the ops of a function into segments: one segment becomes one kernel.
+
+A producer and its consumers stay together while they share one iteration space, so that the intermediate never leaves
+the chip. Ops join greedily in program order; a segment takes an op when
+
+- the loops of all its ops unify without a conflict,
+- one op's loops span the whole space (otherwise the tile would iterate over a product that no op has),
+- all reductions reduce the same dimensions (reductions over different ones are `fuse-mix-order-reduction`'s).
+
+Segments run in order, so an op may join only a segment that does not run before one of its producers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from mlir import ir
+
+from mlirfuse.analysis.iteration_space import Conflict, IterationSpace, space_of_structures
+from mlirfuse.analysis.structure import OpStructure, is_constant, is_unit_reshape, structure_of
+
+CHEAP_OPS = frozenset({"arith.constant", "tensor.empty", "tensor.dim", "linalg.fill"})
+"""Ops that are cloned into every segment that uses them rather than computed once."""
+
+RESHAPES = frozenset({"tensor.expand_shape", "tensor.collapse_shape"})
+
+
+@dataclass
+class Segment:
+    """A group of ops that becomes one kernel.
+
+    Attributes:
+        ops: the member ops, in program order, without cheap ops.
+    """
+
+    ops: list[ir.Operation] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Segmentation:
+    """The segments in launch order, and why neighbours were kept apart.
+
+    Attributes:
+        segments: in launch order.
+        declined: (op, reason) pairs: why an op did not join the segment of a producer.
+    """
+
+    segments: Sequence[Segment]
+    declined: Sequence[tuple[ir.Operation, str]]
+
+
+def joint_space(structures: Sequence[OpStructure]) -> IterationSpace | Conflict:
+    """The iteration space of ops that are to share a kernel, or why they cannot."""
+    space = space_of_structures(structures)
+    if isinstance(space, Conflict):
+        return space
+    last = structures[-1].op
+    if len(set(space.reduced.values())) > 1:
+        return Conflict("it reduces other dimensions than its producers do", last)
+    if not space.spanned():
+        return Conflict("no op's loops span the joint iteration space", last)
+    return space
+
+
+def segment_ops(ops: Sequence[ir.Operation]) -> Segmentation:
+    """Groups the ops of a function's body."""
+    return _Planner(ops).run()
+
+
+class _Planner:
+    def __init__(self, ops: Sequence[ir.Operation]):
+        self.ops = ops
+        self.segments: list[Segment] = []
+        self.structures: dict[ir.Operation, OpStructure] = {}
+        self.home: dict[ir.Value, int] = {}
+        self.in_memory_from: dict[ir.Value, int] = {}
+        self.declined: list[tuple[ir.Operation, str]] = []
+
+    def run(self) -> Segmentation:
+        for op in self.ops:
+            if op.name in CHEAP_OPS or not op.results:
+                continue
+            if self._is_host_view(op):
+                source = op.operands[0]
+                self.in_memory_from[op.results[0]] = self.in_memory_from.get(source, 0)
+                continue
+            structure = structure_of(op)
+            if structure is not None:
+                self.structures[op] = structure
+                self._place(structure)
+        return Segmentation(self.segments, self.declined)
+
+    def _is_host_view(self, op: ir.Operation) -> bool:
+        """Reshapes of whole buffers stay on the host: of what is in memory already, or that split or merge extents."""
+        return op.name in RESHAPES and (op.operands[0] not in self.home or not is_unit_reshape(op))
+
+    def _place(self, structure: OpStructure) -> None:
+        op = structure.op
+        earliest = 0
+        for operand in structure.operands:
+            if operand in self.home:
+                earliest = max(earliest, self.home[operand])
+            else:
+                earliest = max(earliest, self.in_memory_from.get(operand, 0))
+        reason = None
+        for index in range(earliest, len(self.segments)):
+            if not self._related(structure, index):
+                continue
+            space = joint_space([*(self.structures[o] for o in self.segments[index].ops), structure])
+            if isinstance(space, IterationSpace):
+                self._add(op, index)
+                return
+            reason = reason or space.reason
+        if reason:
+            self.declined.append((op, reason))
+        self.segments.append(Segment())
+        self._add(op, len(self.segments) - 1)
+
+    def _related(self, structure: OpStructure, index: int) -> bool:
+        """Whether the op shares a value with the segment: one that it makes, or one that both read."""
+        reads = {o for s in self.segments[index].ops for o in self.structures[s].operands}
+        return any(self.home.get(o) == index or o in reads for o in structure.operands if not is_constant(o))
+
+    def _add(self, op: ir.Operation, index: int) -> None:
+        self.segments[index].ops.append(op)
+        for result in op.results:
+            self.home[result] = index
+            self.in_memory_from[result] = index + 1
+

@@ -1,0 +1,155 @@
+"""`fuse-segment`: one kernel function for each group of ops that share an iteration space."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from mlir import ir
+from mlir.dialects import func
+
+from mlirfuse.analysis.iteration_space import IterationSpace
+from mlirfuse.analysis.kernels import KERNEL, RESULT_EXTENTS, argument_attributes, body, functions, symbol
+from mlirfuse.analysis.segments import CHEAP_OPS, Segment, joint_space, segment_ops
+from mlirfuse.analysis.structure import structure_of
+from mlirfuse.errors import PassError
+from mlirfuse.passes.base import Pass, Remarks
+from mlirfuse.passes.rewriting import clone, defining_op, erase_dead, read_values
+
+
+@dataclass(frozen=True)
+class FuseSegment(Pass):
+    """Moves each group of fusable ops into a kernel function, and calls it from where they were.
+
+    Requires functions of linalg and tensor ops on tensors; functions that are kernels already, or that hold no such
+    op, are left alone. `mlirfuse/analysis/segments.py` states when ops share a kernel. What keeps an op from joining
+    its producer is a remark.
+
+    ```mlir
+    func.func @f(%x: tensor<?x64xf32>) -> tensor<?x64xf32> {
+      %0 = linalg.generic ... ins(%x) ...
+      %1 = linalg.generic ... ins(%0) ...
+      return %1
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @f(%x: tensor<?x64xf32>) -> tensor<?x64xf32> {
+      %0 = call @f_0(%x) : (tensor<?x64xf32>) -> tensor<?x64xf32>
+      return %0
+    }
+    func.func private @f_0(%x: tensor<?x64xf32>) -> tensor<?x64xf32>
+        attributes {fuse.kernel, fuse.result_extents = array<i64: 0, 0>} { ... }
+    ```
+    """
+
+    name: ClassVar[str] = "fuse-segment"
+
+    def run(self, module: ir.Operation, remarks: Remarks) -> None:
+        for function in list(functions(module)):
+            if KERNEL in function.attributes:
+                continue
+            ops = body(function)
+            plan = segment_ops(ops)
+            if not plan.segments:
+                remarks.declined(self, "no op to put into a kernel", function)
+                continue
+            for op, reason in plan.declined:
+                remarks.declined(self, f"{op.name} starts a kernel of its own: {reason}", op)
+            attributes = dict(zip(function.regions[0].blocks[0].arguments, argument_attributes(function), strict=True))
+            for index, segment in enumerate(plan.segments):
+                _outline(function, segment, f"{symbol(function)}_{index}", attributes)
+            erase_dead([op for op in ops if op.results])
+            remarks.applied(self, f"{len(plan.segments)} kernel(s)", function)
+
+
+def _outline(
+    function: ir.Operation, segment: Segment, name: str, attributes: dict[ir.Value, dict[str, ir.Attribute]]
+) -> None:
+    """Builds the kernel function of a segment and its call."""
+    members = set(segment.ops)
+    ops = _with_cheap_producers(segment.ops)
+    made = {r for op in ops for r in op.results}
+    inputs = list(dict.fromkeys(v for op in ops for v in read_values(op) if v not in made))
+    outputs = [
+        result
+        for op in segment.ops
+        for result in op.results
+        if any(_outermost(use.owner, function) not in members for use in result.uses)
+    ]
+    if not outputs:
+        return
+    kernel = func.FuncOp(
+        name,
+        ir.FunctionType.get([v.type for v in inputs], [v.type for v in outputs]),
+        visibility="private",
+        ip=ir.InsertionPoint(function.parent.regions[0].blocks[0]),
+        loc=function.location,
+    )
+    kernel.attributes[KERNEL] = ir.UnitAttr.get()
+    kernel.attributes[RESULT_EXTENTS] = ir.DenseI64ArrayAttr.get(_result_extents(segment, inputs, outputs))
+    kernel.attributes["arg_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get(attributes.get(v, {})) for v in inputs])
+    block = kernel.add_entry_block()
+    mapping = dict(zip(inputs, block.arguments, strict=True))
+    with ir.InsertionPoint(block), function.location:
+        for op in ops:
+            clone(op, mapping)
+        func.ReturnOp([mapping[v] for v in outputs])
+
+    users = {_outermost(use.owner, function) for value in outputs for use in value.uses} - members
+    first_user = next(op for op in body(function) if op in users)
+    with ir.InsertionPoint(first_user), segment.ops[-1].location:
+        call = func.CallOp([v.type for v in outputs], name, inputs)
+    for old, new in zip(outputs, call.results, strict=True):
+        old.replace_all_uses_with(new)
+
+
+def _outermost(op: ir.OpView, function: ir.Operation) -> ir.Operation:
+    """The op directly in the function's body that holds `op`."""
+    current = op.operation
+    while current.parent.operation != function:
+        current = current.parent.operation
+    return current
+
+
+def _with_cheap_producers(ops: Sequence[ir.Operation]) -> list[ir.Operation]:
+    """The members, with the constants, extents and inits they use put before them."""
+    ordered: dict[ir.Operation, None] = {}
+
+    def visit(op: ir.Operation) -> None:
+        for value in read_values(op):
+            owner = defining_op(value)
+            if owner is not None and owner.name in CHEAP_OPS and owner not in ordered:
+                visit(owner)
+        ordered[op] = None
+
+    for op in ops:
+        visit(op)
+    return list(ordered)
+
+
+def _result_extents(segment: Segment, inputs: Sequence[ir.Value], outputs: Sequence[ir.Value]) -> list[int]:
+    """For each dynamic extent of the outputs, the (input, axis) that it equals."""
+    space = joint_space([s for op in segment.ops if (s := structure_of(op)) is not None])
+    assert isinstance(space, IterationSpace)  # the segment was formed because it is one
+    sources = {
+        dim: (inputs.index(op.operands[number]), axis)
+        for (op, number), axes in space.use_axes.items()
+        for axis, dim in enumerate(axes)
+        if dim is not None
+    }
+    pairs: list[int] = []
+    for value in outputs:
+        shape = ir.RankedTensorType(value.type)
+        for axis, dim in enumerate(space.value_axes[value]):
+            if not shape.is_dynamic_dim(axis):
+                continue
+            if dim not in sources:
+                raise PassError(
+                    f"the dynamic extent of axis {axis} of a result of type {value.type} is no input's",
+                    where=str(segment.ops[-1].location),
+                    hint="make the extent static",
+                )
+            pairs += sources[dim]
+    return pairs

@@ -1,0 +1,55 @@
+"""Small helpers for moving and rebuilding IR through the bindings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mlir import ir
+
+
+def nested(op: ir.Operation) -> Iterator[ir.Operation]:
+    """`op` and every operation inside its regions, outermost first."""
+    yield op
+    for region in op.regions:
+        for block in region.blocks:
+            for inner in block.operations:
+                yield from nested(inner.operation)
+
+
+def defining_op(value: ir.Value) -> ir.Operation | None:
+    """The op that makes a value; None for a block argument."""
+    return None if isinstance(value.owner, ir.Block) else value.owner.operation
+
+
+def read_values(op: ir.Operation) -> list[ir.Value]:
+    """Values that `op` or its regions use and that are defined outside it, in order of first use."""
+    inside: set[ir.Value] = set()
+    reads: dict[ir.Value, None] = {}
+    for inner in nested(op):
+        for region in inner.regions:
+            for block in region.blocks:
+                inside.update(block.arguments)
+        inside.update(inner.results)
+    for inner in nested(op):
+        for operand in inner.operands:
+            if operand not in inside:
+                reads[operand] = None
+    return list(reads)
+
+
+def clone(op: ir.Operation, mapping: dict[ir.Value, ir.Value]) -> ir.Operation:
+    """Clones `op` at the current insertion point with its outside operands replaced, and maps its results."""
+    copy = op.clone(ir.InsertionPoint.current)
+    for inner in nested(copy):
+        for i, operand in enumerate(inner.operands):
+            if operand in mapping:
+                inner.operands[i] = mapping[operand]
+    mapping.update(zip(op.results, copy.results, strict=True))
+    return copy
+
+
+def erase_dead(ops: list[ir.Operation]) -> None:
+    """Erases those of `ops`, which are in program order, whose results nobody uses."""
+    for op in reversed(ops):
+        if all(not list(result.uses) for result in op.results):
+            op.erase()

@@ -1,0 +1,63 @@
+"""Frozen dataclasses as MLIR attributes, and back.
+
+A dataclass is a dictionary attribute with one entry a field: int is `i64`, str a string, bool a `bool`, a tuple of ints
+`array<i64: ...>`, and a nested dataclass a dictionary again. So a schedule can be read and edited in the IR's text.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, TypeVar, get_type_hints
+
+from mlir import ir
+
+from mlirfuse.errors import ScheduleError
+
+T = TypeVar("T")
+
+
+def to_attribute(value: Any) -> ir.Attribute:
+    """The attribute form of a dataclass, int, bool, str or tuple of ints, in the current context."""
+    if dataclasses.is_dataclass(value):
+        fields = dataclasses.fields(value)
+        return ir.DictAttr.get({f.name: to_attribute(getattr(value, f.name)) for f in fields})
+    if isinstance(value, bool):
+        return ir.BoolAttr.get(value)
+    if isinstance(value, int):
+        return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), value)
+    if isinstance(value, str):
+        return ir.StringAttr.get(value)
+    return ir.DenseI64ArrayAttr.get(list(value))
+
+
+def from_attribute(cls: type[T], attribute: ir.Attribute) -> T:
+    """The dataclass that `to_attribute` made the attribute of.
+
+    Raises:
+        ScheduleError: an entry is missing, unknown or of another kind.
+    """
+    if not isinstance(attribute, ir.DictAttr):
+        raise ScheduleError(f"{cls.__name__} must be a dictionary attribute, not {attribute}")
+    hints = get_type_hints(cls)
+    names = {attribute[i].name for i in range(len(attribute))}
+    fields = {f.name: f for f in dataclasses.fields(cls)}  # type: ignore[arg-type]
+    if unknown := names - set(fields):
+        raise ScheduleError(f"{cls.__name__} has no field {min(unknown)!r}", hint=f"fields: {', '.join(fields)}")
+    required = {n for n, f in fields.items() if f.default is dataclasses.MISSING}
+    if missing := required - names:
+        raise ScheduleError(f"{cls.__name__} lacks the field {min(missing)!r}")
+    return cls(**{name: _decode(hints[name], attribute[name], f"{cls.__name__}.{name}") for name in sorted(names)})
+
+
+def _decode(hint: Any, attribute: ir.Attribute, where: str) -> Any:
+    if dataclasses.is_dataclass(hint):
+        return from_attribute(hint, attribute)  # type: ignore[arg-type]
+    if hint is int and isinstance(attribute, ir.IntegerAttr):
+        return attribute.value
+    if hint is bool and isinstance(attribute, ir.BoolAttr):
+        return attribute.value
+    if hint is str and isinstance(attribute, ir.StringAttr):
+        return attribute.value
+    if hint == tuple[int, ...] and isinstance(attribute, ir.DenseI64ArrayAttr):
+        return tuple(attribute)
+    raise ScheduleError(f"{attribute} is not a {hint}", where=where)

@@ -1,0 +1,80 @@
+"""The schedule of a kernel: data that the graph passes choose and the tile passes read.
+
+It sits on the kernel as the `fuse.schedule` attribute, so that a lit test pins one and a user overrides one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mlir import ir
+
+from mlirfuse.errors import ScheduleError
+from mlirfuse.schedule.attributes import from_attribute, to_attribute
+from mlirfuse.schedule.layout import BlockedLayout
+from mlirfuse.target import Target
+
+ATTRIBUTE = "fuse.schedule"
+
+PERSISTENCE = ("registers", "shared", "reread")
+"""Where a reduced row lives between its reduction and its use: in registers, in shared memory, or nowhere (read again)."""
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How one kernel is tiled and spread over threads.
+
+    Attributes:
+        tile: elements of each iteration-space dimension in one tile. With `registers` a tile holds reduced dimensions
+            whole; otherwise it is one chunk of them.
+        layout: how the tile is spread over the cluster's threads.
+        persistence: one of `PERSISTENCE`.
+        blocks_per_sm: resident blocks that the register allocator must leave room for; 0 leaves it alone.
+    """
+
+    tile: tuple[int, ...]
+    layout: BlockedLayout
+    persistence: str = "registers"
+    blocks_per_sm: int = 0
+
+    def attribute(self) -> ir.Attribute:
+        return to_attribute(self)
+
+
+def schedule_of(kernel: ir.Operation) -> Schedule:
+    """The schedule attached to a kernel; raises `ScheduleError` if there is none or it is malformed."""
+    if ATTRIBUTE not in kernel.attributes:
+        raise ScheduleError("kernel has no fuse.schedule", hint="run fuse-assign-schedule first")
+    return from_attribute(Schedule, kernel.attributes[ATTRIBUTE])
+
+
+def check_schedule(
+    schedule: Schedule, extents: tuple[int | None, ...], reduced: frozenset[int], target: Target
+) -> str | None:
+    """What makes a schedule illegal for an iteration space on a target, or None.
+
+    Args:
+        schedule: the schedule.
+        extents: extents of the iteration space, None where dynamic.
+        reduced: the dimensions that are reduced.
+        target: the architecture.
+    """
+    if len(schedule.tile) != len(extents):
+        return f"tile {schedule.tile} has {len(schedule.tile)} dimensions, the iteration space {len(extents)}"
+    if schedule.persistence not in PERSISTENCE:
+        return f"persistence {schedule.persistence!r} is not one of {', '.join(PERSISTENCE)}"
+    if problem := schedule.layout.check(schedule.tile):
+        return problem
+    if schedule.layout.threads > target.max_threads_per_block:
+        return f"{schedule.layout.threads} threads exceed the {target.max_threads_per_block} of a block"
+    if schedule.layout.cluster > target.max_cluster:
+        return f"a cluster of {schedule.layout.cluster} exceeds the {target.max_cluster} of {target.chip}"
+    for d, (tile, extent) in enumerate(zip(schedule.tile, extents, strict=True)):
+        if d in reduced:
+            if extent is None:
+                return f"reduced dimension {d} is dynamic"
+            if schedule.persistence == "registers" and tile != extent:
+                return f"persistence in registers needs all {extent} elements of dimension {d} in the tile, not {tile}"
+        elif schedule.layout.blocks[d] > 1:
+            return f"a cluster may split reduced dimensions only, not dimension {d}"
+    return None
