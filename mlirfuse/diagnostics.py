@@ -1,0 +1,93 @@
+"""MLIR's diagnostics as plain data, and modules parsed with mlirfuse's own errors."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from mlir import ir
+
+from mlirfuse.errors import IRError, MlirFuseError
+
+STDIN = "-"
+"""What MLIR calls text that did not come from a file."""
+
+_FILE_LOCATION = re.compile(r'"([^"]*)":(\d+):(\d+)')
+
+
+@dataclass(frozen=True)
+class Diagnostic:
+    """One message about one place.
+
+    Attributes:
+        severity: `error`, `warning`, `remark` or `note`.
+        message: what is said; more than one line where MLIR prints IR with it.
+        file: name of the file, `-` for text that has none; None where the location is unknown.
+        line: counted from 1; 0 where the location is unknown.
+        column: counted from 1; 0 where the location is unknown.
+        notes: the notes attached to it.
+    """
+
+    severity: str
+    message: str
+    file: str | None = None
+    line: int = 0
+    column: int = 0
+    notes: tuple[Diagnostic, ...] = ()
+
+    @property
+    def place(self) -> str:
+        """`file:line:column`, or `unknown location`."""
+        return "unknown location" if self.file is None else f"{self.file}:{self.line}:{self.column}"
+
+    def __str__(self) -> str:
+        return "\n".join([f"{self.place}: {self.severity}: {self.message}", *map(str, self.notes)])
+
+
+def at_location(severity: str, message: str, location: str, notes: tuple[Diagnostic, ...] = ()) -> Diagnostic:
+    """A diagnostic at the text of an MLIR location; the innermost file is what counts of a nested location."""
+    match = _FILE_LOCATION.search(location)
+    if match is None:
+        return Diagnostic(severity, message, notes=notes)
+    return Diagnostic(severity, message, match[1], int(match[2]), int(match[3]), notes)
+
+
+def from_mlir(info: ir.Diagnostic | ir.DiagnosticInfo) -> Diagnostic:
+    """The plain form of MLIR's diagnostic, which may not outlive its handler's call."""
+    notes = tuple(from_mlir(note) for note in info.notes)
+    return at_location(info.severity.name.lower(), info.message, str(info.location), notes)
+
+
+def from_error(error: MlirFuseError) -> tuple[Diagnostic, ...]:
+    """The diagnostics behind an error: MLIR's own where it was caused by MLIR, else one at the error's `where`."""
+    cause = error.__cause__
+    if isinstance(cause, ir.MLIRError) and cause.error_diagnostics:
+        return tuple(from_mlir(info) for info in cause.error_diagnostics)
+    return (at_location("error", error.message, error.where or ""),)
+
+
+def describe(error: ir.MLIRError) -> tuple[str, str | None]:
+    """(message, place or None) of what MLIR raised, from its first diagnostic."""
+    if not error.error_diagnostics:
+        return error.message, None
+    first = from_mlir(error.error_diagnostics[0])
+    return first.message, first.place
+
+
+def parse_module(text: str, context: ir.Context, *, file: str | None = None) -> ir.Module:
+    """Parses and verifies a module.
+
+    Args:
+        text: the module's text.
+        context: the context to parse it in.
+        file: where the text came from; locations name it.
+
+    Raises:
+        IRError: the text does not parse or the module does not verify; `where` is `file:line:column`.
+    """
+    try:
+        with context:
+            return ir.Module.parse(text) if file in (None, STDIN) else ir.Module.parseFile(file)
+    except ir.MLIRError as error:
+        message, place = describe(error)
+        raise IRError(message, where=place) from error

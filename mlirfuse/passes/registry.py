@@ -1,0 +1,42 @@
+"""Pass names and where their classes are. Modules are imported when a pass is first asked for.
+
+A pass named `fuse-fold-casts` lives in `fuse_fold_casts.py` and is tested by `fuse-fold-casts.mlir` under
+`test/lit/passes` (or `lowering`); `tests/unit/test_registry.py` holds every entry to that.
+"""
+
+from __future__ import annotations
+
+import difflib
+from importlib import import_module
+
+from mlirfuse.errors import PipelineError
+from mlirfuse.passes.base import Pass
+
+PASSES: dict[str, str] = {
+    "fuse-verify": "mlirfuse.passes.fuse_verify:FuseVerify",
+}
+
+
+def names() -> tuple[str, ...]:
+    """The names of all passes, in the order of the pipeline."""
+    return tuple(PASSES)
+
+
+def lookup(name: str) -> type[Pass]:
+    """The class of that pass; raises `PipelineError` for a name that is not registered."""
+    if name not in PASSES:
+        raise PipelineError(f"unknown pass {name!r}", hint=suggest(name))
+    module, _, attribute = PASSES[name].partition(":")
+    cls: type[Pass] = getattr(import_module(module), attribute)
+    return cls
+
+
+def suggest(name: str) -> str:
+    """What to try instead of a name that is not registered."""
+    close = difflib.get_close_matches(name, PASSES, n=1)
+    return f"did you mean {close[0]!r}?" if close else "mlirfuse-opt --list-passes lists mlirfuse's passes"
+
+
+def summary(cls: type[Pass]) -> str:
+    """The first line of a pass's docstring."""
+    return (cls.__doc__ or "").strip().partition("\n")[0]
