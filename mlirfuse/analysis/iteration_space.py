@@ -52,7 +52,8 @@ class IterationSpace:
 
     def spanned(self) -> bool:
         """Whether one op's loops run along every dimension."""
-        return any(len({d for d in loops if d is not None}) == self.rank for loops in self.loops.values())
+        whole = {d for d, extent in enumerate(self.extents) if extent != 1}
+        return any(whole <= set(loops) for loops in self.loops.values())
 
 
 @dataclass(frozen=True)
@@ -187,7 +188,8 @@ def _number(
     for root in order:
         if root in class_extent and root not in number:
             number[root] = len(number)
-    sizes = [class_extent[root] for root in number]
+    # A group of scalars has one dimension of extent 1, so that every kernel has a tile.
+    sizes = [class_extent[root] for root in number] or [1]
 
     def axes(nodes: Iterable[Node]) -> tuple[int | None, ...]:
         return tuple(number.get(sets.find(n)) if extents.get(n) != 1 else None for n in nodes)

@@ -1,0 +1,264 @@
+"""Rules of `vector.transfer_read` and `vector.transfer_write`: wide accesses by one thread.
+
+Padding and out-of-bounds elements are handled without divergence on reads: the index is clamped to the last legal
+fragment, whose bytes are fetched anyway, and what was read is masked where it is reduced. Writes are predicated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mlir import ir
+from mlir.dialects import arith, memref, scf, vector
+
+from mlirfuse.distribution.distributor import Distributor, rule
+from mlirfuse.distribution.fragments import Fragments, Key, Uniform, elements, fragment_type, widen
+from mlirfuse.distribution.memory import access_elements
+from mlirfuse.distribution.scalars import add, constant, less, minimum
+from mlirfuse.dtypes import from_mlir
+from mlirfuse.errors import PassError
+
+STREAMING = "fuse.streaming"
+"""Unit attribute of reads and writes whose data the grid touches once; they need not stay in the caches."""
+
+
+@dataclass(frozen=True)
+class Access:
+    """A transfer op, seen from the layout.
+
+    Attributes:
+        buffer: the new memref.
+        offsets: the tile's first index along each axis of the memref.
+        dims: the layout dimension that runs along each axis; None for an axis at which all elements sit.
+        clipped: axes that the tile may overrun.
+        width: elements of one load or store.
+        vector_axis: the axis along which a fragment's elements lie; None if it has one element.
+        streaming: whether the data is touched once.
+    """
+
+    buffer: ir.Value
+    offsets: Sequence[ir.Value]
+    dims: Sequence[int | None]
+    clipped: frozenset[int]
+    width: int
+    vector_axis: int | None
+    streaming: bool
+
+    @property
+    def bytes(self) -> int:
+        """Size of one load or store."""
+        return self.width * from_mlir(self.type.element_type).bytes
+
+    @property
+    def type(self) -> ir.MemRefType:
+        return ir.MemRefType(self.buffer.type)
+
+    def extent(self, axis: int) -> ir.Value:
+        """The memref's extent along an axis."""
+        size = self.type.shape[axis]
+        if size == ir.ShapedType.get_dynamic_size():
+            return memref.DimOp(self.buffer, constant(axis)).result
+        return constant(size)
+
+
+@rule("vector.transfer_read")
+def transfer_read(d: Distributor, op: ir.Operation) -> None:
+    """Loads every fragment of the tile."""
+    tile_type = ir.VectorType(op.results[0].type)
+    tile = Fragments(d.layout, tuple(tile_type.shape), tile_type.element_type)
+    buffer, *offsets, _ = op.operands
+    access = _access(d, op, buffer, offsets, list(range(d.layout.rank)), tile)
+    bounds = _Bounds(access)
+    loaded: dict[tuple[int, ...], ir.Value] = {}
+    for key in tile.keys():
+        coordinates = tuple(key[n] if n is not None else 0 for n in access.dims)
+        if coordinates not in loaded:
+            indices = [_clamped_index(d, tile, key, access, axis, bounds) for axis in range(len(access.dims))]
+            loaded[coordinates] = _load(access, indices, tile.width)
+        tile.values[key] = loaded[coordinates]
+    d.tiles[op.results[0]] = tile
+
+
+@rule("vector.transfer_write")
+def transfer_write(d: Distributor, op: ir.Operation) -> None:
+    """Stores every fragment that lies inside the tile and the buffer, once."""
+    value, buffer, *offsets = op.operands
+    tile = d.tile(value)
+    written = ir.VectorType(value.type)
+    if isinstance(tile, Uniform):
+        extents = tuple(written.shape) if written.rank == d.layout.rank else (1,) * d.layout.rank
+        uniform = Fragments(d.layout, extents, tile.element_type)
+        uniform.values = {key: widen(tile.value, uniform.width) for key in uniform.keys()}
+        tile = uniform
+    access = _access(d, op, buffer, offsets, _layout_dims(tile, written), tile)
+    bounds = _Bounds(access)
+    whole = d.threads.is_first(n for n in range(d.layout.rank) if not tile.varies(n))
+    groups: dict[tuple[tuple[int, int], ...], list[Key]] = {}
+    for key in tile.keys():
+        checks = [(axis, key[n]) for axis, n in enumerate(access.dims) if n is not None and axis in access.clipped]
+        checks += [(-1 - n, key[n]) for n in range(d.layout.rank) if tile.padded(key, n)]
+        groups.setdefault(tuple(checks), []).append(key)
+    for checks, keys in groups.items():
+        condition = whole
+        for axis_or_dim, repeat in checks:
+            inside = _inside(d, tile, access, axis_or_dim, repeat, bounds)
+            condition = inside if condition is None else arith.AndIOp(condition, inside).result
+        if condition is None:
+            _store_all(d, tile, keys, access)
+            continue
+        branch = scf.IfOp(condition)
+        with ir.InsertionPoint(branch.then_block):
+            _store_all(d, tile, keys, access)
+            scf.YieldOp([])
+
+
+class _Bounds:
+    """Extents of an access's buffer, emitted at most once each."""
+
+    def __init__(self, access: Access):
+        self.access = access
+        self.extents: dict[int, ir.Value] = {}
+
+    def __getitem__(self, axis: int) -> ir.Value:
+        if axis not in self.extents:
+            self.extents[axis] = self.access.extent(axis)
+        return self.extents[axis]
+
+
+def _access(
+    d: Distributor,
+    op: ir.Operation,
+    buffer: ir.Value,
+    offsets: Sequence[ir.Value],
+    layout_dims: Sequence[int | None],
+    tile: Fragments,
+) -> Access:
+    """Reads a transfer op's map and bounds; `layout_dims` is the layout dimension of each of its vector's."""
+    permutation = op.attributes["permutation_map"].value
+    in_bounds = [ir.BoolAttr(b).value for b in op.attributes["in_bounds"]]
+    new_buffer = d.scalars[buffer]
+    dims: list[int | None] = [None] * len(offsets)
+    clipped = set()
+    for position, expr in enumerate(permutation.results):
+        if not isinstance(expr, ir.AffineDimExpr):
+            continue
+        dim = layout_dims[position]
+        if dim is not None and tile.varies(dim):
+            dims[expr.position] = dim
+        if not in_bounds[position]:
+            clipped.add(expr.position)
+    axis = dims.index(d.layout.vector_dim) if d.layout.vector_dim in dims else None
+    if axis is not None and axis in clipped and tile.width > 1:
+        raise PassError(
+            "a tile of vectors may not overrun its buffer along the vectors",
+            where=str(op.location),
+            hint="choose a tile that divides the extent, or vectors of one element",
+        )
+    declared = d.argument_attributes.get(new_buffer, {}).get("fuse.align")
+    width = access_elements(
+        ir.MemRefType(new_buffer.type), axis, ir.IntegerAttr(declared).value if declared else None, tile.width
+    )
+    streaming = STREAMING in op.attributes
+    return Access(new_buffer, [d.scalars[o] for o in offsets], dims, frozenset(clipped), width, axis, streaming)
+
+
+def _layout_dims(tile: Fragments, written: ir.VectorType) -> list[int | None]:
+    """The layout dimension of each dimension of a vector that may have lost extents of 1."""
+    if written.rank == tile.layout.rank:
+        return list(range(written.rank))
+    varying = iter([n for n in range(tile.layout.rank) if tile.varies(n)])
+    return [next(varying) if extent != 1 else None for extent in written.shape]
+
+
+def _index(d: Distributor, access: Access, axis: int, repeat: int) -> ir.Value:
+    """Index along an axis of the memref of the first element of a fragment."""
+    dim = access.dims[axis]
+    if dim is None:
+        return access.offsets[axis]
+    return add(access.offsets[axis], d.threads.index(dim, repeat))
+
+
+def _clamped_index(
+    d: Distributor, tile: Fragments, key: Key, access: Access, axis: int, bounds: _Bounds
+) -> ir.Value:
+    dim = access.dims[axis]
+    if dim is None:
+        if axis not in access.clipped:
+            return access.offsets[axis]
+        return minimum(access.offsets[axis], add(bounds[axis], constant(-1)))
+    width = d.layout.vector[dim]
+    local = d.threads.index(dim, key[dim])
+    if tile.padded(key, dim):
+        local = minimum(local, constant(tile.extents[dim] - width))
+    index = add(access.offsets[axis], local)
+    if axis in access.clipped:
+        index = minimum(index, add(bounds[axis], constant(-1)))
+    return index
+
+
+def _inside(
+    d: Distributor, tile: Fragments, access: Access, axis_or_dim: int, repeat: int, bounds: _Bounds
+) -> ir.Value:
+    """Whether a fragment lies inside the buffer (an axis), or inside the tile (-1 - dimension)."""
+    if axis_or_dim >= 0:
+        return less(_index(d, access, axis_or_dim, repeat), bounds[axis_or_dim])
+    dim = -1 - axis_or_dim
+    return less(d.threads.index(dim, repeat), constant(tile.extents[dim]))
+
+
+def _pieces(access: Access, indices: list[ir.Value], width: int) -> list[list[ir.Value]]:
+    """Indices of the accesses that make up one fragment."""
+    if width == access.width:
+        return [indices]
+    return [
+        [add(i, constant(start)) if a == access.vector_axis and start else i for a, i in enumerate(indices)]
+        for start in range(0, width, access.width)
+    ]
+
+
+def _load(access: Access, indices: list[ir.Value], width: int) -> ir.Value:
+    """One fragment, in as few loads as alignment allows."""
+    element_type = access.type.element_type
+    parts = [_load_part(access, piece, element_type) for piece in _pieces(access, indices, width)]
+    if len(parts) == 1:
+        return parts[0]
+    scalars = [scalar for part in parts for scalar in elements(part)]
+    return vector.FromElementsOp(fragment_type(width, element_type), scalars).result
+
+
+def _load_part(access: Access, indices: list[ir.Value], element_type: ir.Type) -> ir.Value:
+    if access.width == 1:
+        return memref.LoadOp(access.buffer, indices, nontemporal=access.streaming or None).result
+    return vector.LoadOp(
+        ir.VectorType.get([access.width], element_type),
+        access.buffer,
+        indices,
+        nontemporal=access.streaming or None,
+        alignment=access.bytes,
+    ).result
+
+
+def _store_all(d: Distributor, tile: Fragments, keys: Sequence[Key], access: Access) -> None:
+    for key in keys:
+        indices = [_index(d, access, axis, key[n] if n is not None else 0) for axis, n in enumerate(access.dims)]
+        _store(access, tile.values[key], indices, tile.width)
+
+
+def _store(access: Access, value: ir.Value, indices: list[ir.Value], width: int) -> None:
+    pieces = _pieces(access, indices, width)
+    if len(pieces) == 1:
+        parts = [value]
+    else:
+        scalars = elements(value)
+        parts = [
+            vector.FromElementsOp(fragment_type(access.width, access.type.element_type), scalars[s : s + access.width]).result
+            if access.width > 1
+            else scalars[s]
+            for s in range(0, width, access.width)
+        ]
+    for part, piece in zip(parts, pieces, strict=True):
+        if isinstance(part.type, ir.VectorType):
+            vector.StoreOp(part, access.buffer, piece, nontemporal=access.streaming or None, alignment=access.bytes)
+        else:
+            memref.StoreOp(part, access.buffer, piece, nontemporal=access.streaming or None)

@@ -1,0 +1,113 @@
+"""Walks a tile program and emits one thread's code, one rule an op."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from mlir import ir
+
+from mlirfuse.distribution.fragments import Fragments, Uniform
+from mlirfuse.distribution.threads import Threads
+from mlirfuse.errors import PassError
+from mlirfuse.passes.rewriting import clone
+from mlirfuse.schedule.layout import BlockedLayout
+
+if TYPE_CHECKING:
+    from mlirfuse.distribution.exchange import Exchange
+
+Rule = Callable[["Distributor", ir.Operation], None]
+RULES: dict[str, Rule] = {}
+"""The rule of each op; ops of `arith` and `math` share the elementwise one, and ops without vectors are copied."""
+
+
+def rule(*names: str) -> Callable[[Rule], Rule]:
+    """Registers a function as the rule of the named ops."""
+
+    def register(function: Rule) -> Rule:
+        RULES.update(dict.fromkeys(names, function))
+        return function
+
+    return register
+
+
+class Distributor:
+    """State of one kernel's distribution.
+
+    Attributes:
+        layout: the layout of the kernel's tiles.
+        threads: the current thread's coordinates.
+        scalars: new values of the tile program's scalars and memrefs.
+        tiles: new values of its vectors.
+        in_loop: whether the code being emitted runs more than once.
+    """
+
+    def __init__(self, layout: BlockedLayout, function: ir.OpView, scalars: dict[ir.Value, ir.Value]):
+        self.layout = layout
+        self.function = function
+        self.scalars = scalars
+        self.tiles: dict[ir.Value, Fragments | Uniform] = {}
+        self.pending: list[Exchange] = []
+        self.in_loop = False
+        self.threads = Threads(layout)
+        self.argument_attributes: dict[ir.Value, dict[str, ir.Attribute]] = {}
+
+    def distribute(self, op: ir.Operation) -> None:
+        """Emits one thread's part of `op` at the current insertion point."""
+        with op.location:
+            handler = RULES.get(op.name)
+            if handler is not None:
+                handler(self, op)
+            elif not _has_vectors(op):
+                clone(op, self.scalars)
+            elif op.name.split(".")[0] in ("arith", "math"):
+                RULES["elementwise"](self, op)
+            else:
+                raise PassError(
+                    f"no distribution rule for {op.name}",
+                    where=str(op.location),
+                    hint="add one to mlirfuse/distribution",
+                )
+
+    def tile(self, value: ir.Value) -> Fragments | Uniform:
+        """A tile value's fragments, after any communication that they still wait for."""
+        tile = self.tiles[value]
+        if isinstance(tile, Fragments) and not tile.values:
+            self.flush()
+        return tile
+
+    def fragments(self, value: ir.Value) -> Fragments:
+        """Like `tile`, for ops that cannot take a uniform value."""
+        tile = self.tile(value)
+        if not isinstance(tile, Fragments):
+            raise PassError("expected a tile that varies, found one number", where=str(value.owner.operation.location))
+        return tile
+
+    def flush(self) -> None:
+        """Runs every pending exchange between warps in one round."""
+        from mlirfuse.distribution.exchange import run_exchanges
+
+        pending, self.pending = self.pending, []
+        run_exchanges(self, pending)
+
+    def scratch(self, size: int, element_type: ir.Type) -> ir.Value:
+        """A new array in the block's shared memory, aligned to 16 bytes."""
+        space = ir.Attribute.parse("#gpu.address_space<workgroup>")
+        memref_type = ir.MemRefType.get([size], element_type, memory_space=space)
+        return self.add_workgroup_buffer(memref_type)
+
+    def add_workgroup_buffer(self, memref_type: ir.Type) -> ir.Value:
+        """A new workgroup attribution of the kernel."""
+        operation = self.function.operation
+        count = operation.attributes["workgroup_attributions"] if "workgroup_attributions" in operation.attributes else None
+        number = (ir.IntegerAttr(count).value if count is not None else 0) + 1
+        i64 = ir.IntegerType.get_signless(64)
+        operation.attributes["workgroup_attributions"] = ir.IntegerAttr.get(i64, number)
+        aligned = ir.DictAttr.get({"llvm.align": ir.IntegerAttr.get(i64, 16)})
+        operation.attributes["workgroup_attrib_attrs"] = ir.ArrayAttr.get([aligned] * number)
+        return operation.regions[0].blocks[0].add_argument(memref_type, ir.Location.current)
+
+
+def _has_vectors(op: ir.Operation) -> bool:
+    values = [*op.operands, *op.results]
+    return bool(op.regions) or any(isinstance(v.type, ir.VectorType) for v in values)

@@ -1,0 +1,80 @@
+"""Rules of ops that work element by element, and of those that only rename or repeat elements."""
+
+from __future__ import annotations
+
+from mlir import ir
+from mlir.dialects import arith
+
+from mlirfuse.distribution.distributor import Distributor, rule
+from mlirfuse.distribution.fragments import Fragments, Uniform, fragment_type, widen
+from mlirfuse.errors import PassError
+
+
+@rule("elementwise")
+def elementwise(d: Distributor, op: ir.Operation) -> None:
+    """An `arith` or `math` op: the same op on every fragment."""
+    operands = [d.tile(v) if v in d.tiles else Uniform(d.scalars[v]) for v in op.operands]
+    attributes = {name: op.attributes[name] for name in op.attributes}
+    shaped = [o for o in operands if isinstance(o, Fragments)]
+    if not shaped:
+        scalars = [o.value for o in operands if isinstance(o, Uniform)]
+        results = [ir.VectorType(r.type).element_type for r in op.results]
+        new = ir.Operation.create(op.name, results=results, operands=scalars, attributes=attributes)
+        for old, value in zip(op.results, new.results, strict=True):
+            d.tiles[old] = Uniform(value)
+        return
+    model = shaped[0]
+    outputs = [model.empty(model.extents, ir.VectorType(r.type).element_type) for r in op.results]
+    for key in model.keys():
+        values = [o.at(key) if isinstance(o, Fragments) else widen(o.value, model.width) for o in operands]
+        types = [fragment_type(model.width, o.element_type) for o in outputs]
+        new = ir.Operation.create(op.name, results=types, operands=values, attributes=attributes)
+        for output, value in zip(outputs, new.results, strict=True):
+            output.values[key] = value
+    for old, output in zip(op.results, outputs, strict=True):
+        d.tiles[old] = output
+
+
+@rule("arith.constant")
+def constant(d: Distributor, op: ir.Operation) -> None:
+    """A splat is one number; a scalar is copied."""
+    result_type = op.results[0].type
+    value = op.attributes["value"]
+    if not isinstance(result_type, ir.VectorType):
+        d.scalars[op.results[0]] = arith.ConstantOp(result_type, value).result
+        return
+    dense = ir.DenseElementsAttr(value)
+    if not dense.is_splat:
+        raise PassError("tile constants must be splats", where=str(op.location))
+    d.tiles[op.results[0]] = Uniform(arith.ConstantOp(result_type.element_type, dense.get_splat_value()).result)
+
+
+@rule("vector.broadcast")
+def broadcast(d: Distributor, op: ir.Operation) -> None:
+    """Repeats a value along dimensions in which it has extent 1, or a scalar along all."""
+    source = op.operands[0]
+    if source not in d.tiles:
+        d.tiles[op.results[0]] = Uniform(d.scalars[source])
+        return
+    tile = d.tile(source)
+    if isinstance(tile, Uniform):
+        d.tiles[op.results[0]] = tile
+        return
+    result = tile.empty(tuple(ir.VectorType(op.results[0].type).shape), tile.element_type)
+    widened: dict[ir.Value, ir.Value] = {}
+    for key in result.keys():
+        value = tile.at(key)
+        if value not in widened:
+            widened[value] = widen(value, result.width)
+        result.values[key] = widened[value]
+    d.tiles[op.results[0]] = result
+
+
+@rule("vector.shape_cast")
+def shape_cast(d: Distributor, op: ir.Operation) -> None:
+    """Adds or drops dimensions of extent 1; a thread's elements stay what they are."""
+    source, result = ([n for n in ir.VectorType(v.type).shape if n != 1] for v in (op.operands[0], op.results[0]))
+    if source != result:
+        raise PassError("a tile's shape_cast may only add or drop extents of 1", where=str(op.location))
+    # Fragments that wait for an exchange stay pending: renaming reads nothing.
+    d.tiles[op.results[0]] = d.tiles[op.operands[0]]

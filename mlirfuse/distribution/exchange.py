@@ -1,0 +1,224 @@
+"""Combining partial results of the warps of a block, and of the blocks of a cluster, through shared memory.
+
+Exchanges wait until a value is needed, so that independent reductions share one barrier. Each has shared memory of its
+own: no barrier is needed before the next one writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING
+
+from mlir import ir
+from mlir.dialects import arith, gpu, memref, scf, vector
+
+from mlirfuse.dialect.cluster_barrier import cluster_barrier
+from mlirfuse.dialect.cluster_store import cluster_store
+from mlirfuse.distribution.fragments import Fragments, Key, elements
+from mlirfuse.distribution.scalars import add, constant, less, multiply
+
+if TYPE_CHECKING:
+    from mlirfuse.distribution.distributor import Distributor
+
+Parts = Sequence[tuple[ir.Value, ...]]
+Finish = Callable[[Parts, str], tuple[ir.Value, ...]]
+Deliver = Callable[[Key, tuple[ir.Value, ...]], None]
+
+
+@dataclass
+class Exchange:
+    """Partial results that are the same in all lanes along `dims`, and differ between warps and blocks.
+
+    Attributes:
+        partials: fragments to exchange; one for a reduction, more where they merge jointly.
+        dims: the reduced dimensions.
+        finish: merges the parts of all warps (`level` is "warps") or of all blocks ("blocks"), given in order.
+        deliver: takes the merged values of one fragment.
+    """
+
+    partials: tuple[Fragments, ...]
+    dims: tuple[int, ...]
+    finish: Finish
+    deliver: Deliver
+
+    @property
+    def warps(self) -> int:
+        return prod(self.partials[0].layout.warps[d] for d in self.dims)
+
+    @property
+    def blocks(self) -> int:
+        return prod(self.partials[0].layout.blocks[d] for d in self.dims)
+
+    @property
+    def needed(self) -> bool:
+        return self.warps > 1 or self.blocks > 1
+
+
+def run_exchanges(d: Distributor, exchanges: Sequence[Exchange]) -> None:
+    """Runs exchanges together: one barrier between warps, and one between blocks where a cluster shares a tile."""
+    merged: list[dict[Key, tuple[ir.Value, ...]]] = [
+        {key: tuple(p.values[key] for p in e.partials) for key in e.partials[0].keys()} for e in exchanges
+    ]
+    merged = _between_warps(d, exchanges, merged)
+    merged = _between_blocks(d, exchanges, merged)
+    for exchange, values in zip(exchanges, merged, strict=True):
+        for key, value in values.items():
+            exchange.deliver(key, value)
+
+
+Values = dict[Key, tuple[ir.Value, ...]]
+
+
+def _between_warps(d: Distributor, exchanges: Sequence[Exchange], values: list[Values]) -> list[Values]:
+    active = [i for i, e in enumerate(exchanges) if e.warps > 1]
+    if not active:
+        return values
+    slots = {i: _Slots(d, exchanges[i], exchanges[i].warps) for i in active}
+    for i in active:
+        slots[i].store_own(values[i])
+    gpu.BarrierOp()
+    result = list(values)
+    for i in active:
+        result[i] = {key: exchanges[i].finish(slots[i].load_all(key), "warps") for key in values[i]}
+    if d.in_loop:
+        gpu.BarrierOp()
+    return result
+
+
+def _between_blocks(d: Distributor, exchanges: Sequence[Exchange], values: list[Values]) -> list[Values]:
+    active = [i for i, e in enumerate(exchanges) if e.blocks > 1]
+    if not active:
+        return values
+    slots = {i: _Slots(d, exchanges[i], exchanges[i].blocks) for i in active}
+    for i in active:
+        slots[i].store_remote(values[i])
+    cluster_barrier()
+    result = list(values)
+    for i in active:
+        result[i] = {key: exchanges[i].finish(slots[i].load_all(key), "blocks") for key in values[i]}
+    if d.in_loop:
+        cluster_barrier()
+    return result
+
+
+class _Slots:
+    """Shared memory for one exchange: a slot for each sender at each position of the kept dimensions."""
+
+    def __init__(self, d: Distributor, exchange: Exchange, senders: int):
+        self.d = d
+        self.exchange = exchange
+        self.senders = senders
+        self.model = exchange.partials[0]
+        layout = self.model.layout
+        self.kept = [n for n in range(layout.rank) if n not in exchange.dims and self.model.varies(n)]
+        # Positions inside the block: kept dimensions are never split over a cluster.
+        self.positions = prod(layout.repeats[n] * layout.repeat_stride(n) for n in self.kept)
+        self.buffers = [d.scratch(self.positions * senders, p.element_type) for p in exchange.partials]
+
+    def store_own(self, values: Values) -> None:
+        """The first lane along the reduced dimensions of every warp writes its part."""
+        threads = self.d.threads
+        sender = threads.linear(threads.warp, self.model.layout.warps, self.exchange.dims)
+        first = threads.is_first(self.exchange.dims, lanes_only=True)
+        with _Guard(first):
+            for key, parts in values.items():
+                for part, buffer in zip(parts, self.buffers, strict=True):
+                    index = self._index(key, sender)
+                    if isinstance(part.type, ir.VectorType):
+                        vector.StoreOp(part, buffer, [index], alignment=_alignment(part.type))
+                    else:
+                        memref.StoreOp(part, buffer, [index])
+
+    def store_remote(self, values: Values) -> None:
+        """Some threads that hold a position's value write it to every block of the cluster."""
+        threads = self.d.threads
+        layout = self.model.layout
+        own = threads.linear(threads.block, layout.blocks, self.exchange.dims)
+        lane = threads.linear(threads.lane, layout.lanes, self.exchange.dims)
+        warp = threads.linear(threads.warp, layout.warps, self.exchange.dims)
+        lanes = prod(layout.lanes[n] for n in self.exchange.dims)
+        # One lane a receiver where there are enough of them; otherwise the first lane writes to all.
+        spread = lanes >= self.senders
+        condition = less(lane, constant(self.senders)) if spread and lane is not None else None
+        for other in (warp, None if spread else lane):
+            if other is not None:
+                zero = arith.CmpIOp(arith.CmpIPredicate.eq, other, constant(0)).result
+                condition = zero if condition is None else arith.AndIOp(condition, zero).result
+        receivers = [lane] if spread and lane is not None else [constant(n) for n in range(self.senders)]
+        with _Guard(condition):
+            for key, parts in values.items():
+                for part, buffer in zip(parts, self.buffers, strict=True):
+                    for receiver in receivers:
+                        for offset, element in enumerate(elements(part)):
+                            index = self._index(key, own)
+                            cluster_store(element, buffer, add(index, constant(offset)) if offset else index, receiver)
+
+    def load_all(self, key: Key) -> list[tuple[ir.Value, ...]]:
+        """The parts of every sender at a position."""
+        columns = [self._load_column(key, buffer, p) for buffer, p in zip(self.buffers, self.exchange.partials, strict=True)]
+        return list(zip(*columns, strict=True))
+
+    def _load_column(self, key: Key, buffer: ir.Value, partial: Fragments) -> list[ir.Value]:
+        if partial.width > 1:
+            return [
+                vector.LoadOp(partial.type, buffer, [self._index(key, constant(n))], alignment=_alignment(partial.type)).result
+                for n in range(self.senders)
+            ]
+        # Slots of one position are neighbours, so that they load four at a time.
+        group = 4 if self.senders % 4 == 0 and str(partial.element_type) in ("f32", "i32") else 1
+        parts: list[ir.Value] = []
+        for start in range(0, self.senders, group):
+            index = self._index(key, constant(start) if start else None)
+            if group == 1:
+                parts.append(memref.LoadOp(buffer, [index]).result)
+            else:
+                loaded = vector.LoadOp(ir.VectorType.get([group], partial.element_type), buffer, [index], alignment=16)
+                parts += elements(loaded.result)
+        return parts
+
+    def _index(self, key: Key, sender: ir.Value | None) -> ir.Value:
+        """Where a sender's part for a position lies; vectors keep their elements together."""
+        position = self._position(key)
+        if self.model.width > 1:
+            slot = None if sender is None else multiply(sender, self.positions)
+        else:
+            slot = sender
+            position = None if position is None else multiply(position, self.senders)
+        terms = [t for t in (position, slot) if t is not None]
+        if not terms:
+            return constant(0)
+        return terms[0] if len(terms) == 1 else add(terms[0], terms[1])
+
+    def _position(self, key: Key) -> ir.Value | None:
+        layout = self.model.layout
+        total, step = None, 1
+        for dim in reversed(self.kept):
+            if self.d.threads.base[dim] is not None or key[dim]:
+                term = multiply(self.d.threads.index(dim, key[dim]), step)
+                total = term if total is None else add(term, total)
+            step *= layout.repeats[dim] * layout.repeat_stride(dim)
+        return total
+
+
+class _Guard:
+    """Emits into an `scf.if`, or straight where there is no condition."""
+
+    def __init__(self, condition: ir.Value | None):
+        self.branch = None if condition is None else scf.IfOp(condition)
+        self.point = None if self.branch is None else ir.InsertionPoint(self.branch.then_block)
+
+    def __enter__(self) -> None:
+        if self.point is not None:
+            self.point.__enter__()
+
+    def __exit__(self, *exc: object) -> None:
+        if self.point is not None:
+            scf.YieldOp([])
+            self.point.__exit__(*exc)
+
+
+def _alignment(fragment: ir.Type) -> int:
+    vector_type = ir.VectorType(fragment)
+    return min(16, vector_type.shape[0] * max(1, ir.Type(vector_type.element_type).width // 8))

@@ -1,0 +1,108 @@
+"""What one thread holds of a tile value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import product
+
+from mlir import ir
+from mlir.dialects import vector
+
+from mlirfuse.schedule.layout import BlockedLayout
+
+Key = tuple[int, ...]
+"""The number of a repeat in each dimension of the layout."""
+
+
+@dataclass(frozen=True)
+class Uniform:
+    """A tile value whose elements are all one number, held as a scalar."""
+
+    value: ir.Value
+
+    @property
+    def element_type(self) -> ir.Type:
+        return self.value.type
+
+
+@dataclass
+class Fragments:
+    """A thread's part of a tile value.
+
+    Attributes:
+        layout: how the tile is spread.
+        extents: extent of the value in each dimension of the layout; 1 where it does not vary.
+        element_type: type of one element.
+        values: for each repeat, a vector along the layout's vector dimension, or a scalar where the value does not
+            vary along it or vectors have one element.
+    """
+
+    layout: BlockedLayout
+    extents: tuple[int, ...]
+    element_type: ir.Type
+    values: dict[Key, ir.Value] = field(default_factory=dict)
+
+    @property
+    def width(self) -> int:
+        """Elements of one fragment."""
+        d = self.layout.vector_dim
+        return self.layout.vector[d] if self.varies(d) else 1
+
+    @property
+    def type(self) -> ir.Type:
+        """The type of one fragment."""
+        return fragment_type(self.width, self.element_type)
+
+    def varies(self, dim: int) -> bool:
+        return self.extents[dim] > 1
+
+    def repeats(self, dim: int) -> int:
+        """How many repeats hold data in a dimension; a repeat that is all padding is not kept."""
+        if not self.varies(dim):
+            return 1
+        if self.layout.blocks[dim] > 1:
+            return self.layout.repeats[dim]
+        return min(self.layout.repeats[dim], -(-self.extents[dim] // self.layout.repeat_stride(dim)))
+
+    def keys(self) -> Iterator[Key]:
+        """Every repeat, the last dimension fastest."""
+        return product(*(range(self.repeats(d)) for d in range(self.layout.rank)))
+
+    def at(self, key: Key) -> ir.Value:
+        """The fragment that meets the repeat `key` of a value that varies along more dimensions."""
+        return self.values[tuple(r if self.varies(d) else 0 for d, r in enumerate(key))]
+
+    def empty(self, extents: tuple[int, ...], element_type: ir.Type) -> Fragments:
+        """Fragments of another value in the same layout, to be filled."""
+        return Fragments(self.layout, extents, element_type)
+
+    def padded(self, key: Key, dim: int) -> bool:
+        """Whether some thread's elements at this repeat may lie past the value's extent in `dim`."""
+        if not self.varies(dim):
+            return False
+        covered = self.layout.repeat_stride(dim)
+        if self.layout.blocks[dim] > 1:
+            return self.layout.extents[dim] > self.extents[dim]
+        return (key[dim] + 1) * covered > self.extents[dim]
+
+
+def fragment_type(width: int, element_type: ir.Type) -> ir.Type:
+    """`vector<width x T>`, or plain `T` for one element."""
+    return ir.VectorType.get([width], element_type) if width > 1 else element_type
+
+
+def widen(value: ir.Value, width: int) -> ir.Value:
+    """A scalar as a fragment of that width."""
+    if width == 1 or isinstance(value.type, ir.VectorType):
+        return value
+    return vector.BroadcastOp(ir.VectorType.get([width], value.type), value).result
+
+
+def elements(value: ir.Value) -> list[ir.Value]:
+    """The elements of a fragment as scalars."""
+    if not isinstance(value.type, ir.VectorType):
+        return [value]
+    width = ir.VectorType(value.type).shape[0]
+    element_type = ir.VectorType(value.type).element_type
+    return list(vector.ToElementsOp([element_type] * width, value).results)

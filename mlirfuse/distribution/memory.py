@@ -1,0 +1,47 @@
+"""How wide the accesses to a buffer may be."""
+
+from __future__ import annotations
+
+from math import gcd
+
+from mlir import ir
+
+from mlirfuse.dtypes import from_mlir
+
+WIDEST = 16
+"""Bytes of the widest load or store of one thread."""
+
+DEFAULT_ALIGNMENT = 16
+"""Bytes to which kernels may assume buffers aligned that carry no `fuse.align`: results and shared memory."""
+
+
+def strides(buffer_type: ir.MemRefType) -> list[int | None]:
+    """Strides of a memref in elements; None where known at run time only."""
+    dynamic = ir.ShapedType.get_dynamic_stride_or_offset()
+    steps, _ = buffer_type.get_strides_and_offset()
+    return [None if s == dynamic else s for s in steps]
+
+
+def alignment(buffer_type: ir.MemRefType, vector_axis: int | None, declared: int | None) -> int:
+    """Bytes to which every fragment's address in a buffer is aligned, 16 at most.
+
+    Args:
+        buffer_type: the memref.
+        vector_axis: the axis along which fragments are contiguous; None if there is none.
+        declared: the argument's `fuse.align`: the base address and all run-time strides are multiples of it.
+    """
+    size = from_mlir(buffer_type.element_type).bytes
+    base = min(declared if declared is not None else DEFAULT_ALIGNMENT, WIDEST)
+    result = base
+    for axis, step in enumerate(strides(buffer_type)):
+        if axis != vector_axis:
+            result = gcd(result, base if step is None else step * size)
+    return max(result, size)
+
+
+def access_elements(buffer_type: ir.MemRefType, vector_axis: int | None, declared: int | None, width: int) -> int:
+    """Elements that one access may cover of a fragment of `width`; 1 where the axis is not contiguous."""
+    if vector_axis is None or strides(buffer_type)[vector_axis] != 1:
+        return 1
+    size = from_mlir(buffer_type.element_type).bytes
+    return max(1, min(width, alignment(buffer_type, vector_axis, declared) // size))

@@ -1,0 +1,47 @@
+"""Index arithmetic that folds what it can see, so that the gpu stage stays readable."""
+
+from __future__ import annotations
+
+from mlir import ir
+from mlir.dialects import arith
+
+
+def constant(value: int) -> ir.Value:
+    """An index constant."""
+    return arith.ConstantOp(ir.IndexType.get(), value).result
+
+
+def add(a: ir.Value, b: ir.Value) -> ir.Value:
+    return arith.AddIOp(a, b).result
+
+
+def multiply(a: ir.Value, factor: int) -> ir.Value:
+    return a if factor == 1 else arith.MulIOp(a, constant(factor)).result
+
+
+def divide(a: ir.Value, divisor: int) -> ir.Value:
+    return a if divisor == 1 else arith.DivUIOp(a, constant(divisor)).result
+
+
+def remainder(a: ir.Value, divisor: int) -> ir.Value:
+    return constant(0) if divisor == 1 else arith.RemUIOp(a, constant(divisor)).result
+
+
+def equals_zero(a: ir.Value) -> ir.Value:
+    return arith.CmpIOp(arith.CmpIPredicate.eq, a, constant(0)).result
+
+
+def less(a: ir.Value, b: ir.Value) -> ir.Value:
+    return arith.CmpIOp(arith.CmpIPredicate.ult, a, b).result
+
+
+def minimum(a: ir.Value, b: ir.Value) -> ir.Value:
+    return arith.MinUIOp(a, b).result
+
+
+def constant_index(value: ir.Value) -> int | None:
+    """The number that an index constant holds; None for anything else."""
+    owner = value.owner
+    if isinstance(owner, ir.Block) or owner.operation.name != "arith.constant":
+        return None
+    return ir.IntegerAttr(owner.operation.attributes["value"]).value

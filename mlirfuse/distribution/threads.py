@@ -1,0 +1,87 @@
+"""Where a thread stands in a tile: its lane, warp and block coordinates along each dimension of a layout."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import prod
+
+from mlir import ir
+from mlir.dialects import arith, gpu
+
+from mlirfuse.distribution.scalars import add, constant, divide, equals_zero, multiply, remainder
+from mlirfuse.schedule.layout import WARP, BlockedLayout
+
+
+class Threads:
+    """Coordinates of the current thread, emitted once at the kernel's top.
+
+    Coordinates that are always 0 are None.
+    """
+
+    def __init__(self, layout: BlockedLayout):
+        self.layout = layout
+        thread = gpu.ThreadIdOp(gpu.Dimension.x).result
+        self.lane = _split(remainder(thread, WARP), layout.lanes)
+        self.warp = _split(divide(thread, WARP), layout.warps)
+        rank = gpu.ClusterBlockIdOp(gpu.Dimension.x).result if layout.cluster > 1 else None
+        self.block = _split(rank, layout.blocks) if rank is not None else [None] * layout.rank
+        self.base = [self._base(d) for d in range(layout.rank)]
+
+    def _base(self, dim: int) -> ir.Value | None:
+        """Index in the tile of the thread's first element along `dim`."""
+        layout = self.layout
+        steps = (
+            (self.block[dim], layout.repeats[dim] * layout.repeat_stride(dim)),
+            (self.warp[dim], layout.lanes[dim] * layout.vector[dim]),
+            (self.lane[dim], layout.vector[dim]),
+        )
+        total = None
+        for coordinate, step in steps:
+            if coordinate is not None:
+                term = multiply(coordinate, step)
+                total = term if total is None else add(total, term)
+        return total
+
+    def index(self, dim: int, repeat: int) -> ir.Value:
+        """Index in the tile of the first element of a fragment along `dim`."""
+        offset = repeat * self.layout.repeat_stride(dim)
+        base = self.base[dim]
+        if base is None:
+            return constant(offset)
+        return add(base, constant(offset)) if offset else base
+
+    def is_first(self, dims: Iterable[int], *, lanes_only: bool = False) -> ir.Value | None:
+        """Whether the thread's coordinates along `dims` are all 0; None if they always are."""
+        coordinates = [self.lane[d] for d in dims]
+        if not lanes_only:
+            coordinates += [c for d in dims for c in (self.warp[d], self.block[d])]
+        condition = None
+        for coordinate in coordinates:
+            if coordinate is not None:
+                zero = equals_zero(coordinate)
+                condition = zero if condition is None else arith.AndIOp(condition, zero).result
+        return condition
+
+    def linear(self, coordinates: list[ir.Value | None], sizes: tuple[int, ...], dims: Iterable[int]) -> ir.Value | None:
+        """One number for the coordinates along `dims`, the last dimension fastest; None if it is always 0."""
+        total, step = None, 1
+        for d in sorted(dims, reverse=True):
+            coordinate = coordinates[d]
+            if coordinate is not None:
+                term = multiply(coordinate, step)
+                total = term if total is None else add(term, total)
+            step *= sizes[d]
+        return total
+
+
+def _split(number: ir.Value, sizes: tuple[int, ...]) -> list[ir.Value | None]:
+    """The digits of `number` in the mixed radix `sizes`, the last fastest; None where the size is 1."""
+    digits: list[ir.Value | None] = []
+    for d, size in enumerate(sizes):
+        inner, outer = prod(sizes[d + 1 :]), prod(sizes[:d])
+        if size == 1:
+            digits.append(None)
+            continue
+        digit = divide(number, inner)
+        digits.append(remainder(digit, size) if outer > 1 else digit)
+    return digits

@@ -1,0 +1,100 @@
+"""`fuse-tile-persistent`: kernels whose tiles hold the reduced dimensions whole become tile programs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from mlir import ir
+
+from mlirfuse.analysis.iteration_space import Conflict, IterationSpace, space_of_structures
+from mlirfuse.analysis.kernels import body, is_tile_program, kernels
+from mlirfuse.analysis.structure import OpStructure, structure_of
+from mlirfuse.errors import ScheduleError
+from mlirfuse.passes.base import Pass, Remarks
+from mlirfuse.schedule.schedule import Schedule, schedule_of
+from mlirfuse.tiling.emitter import TileEmitter
+from mlirfuse.tiling.order import by_reduction_depth
+from mlirfuse.tiling.program import TileProgram, open_tile_program
+
+
+@dataclass(frozen=True)
+class FuseTilePersistent(Pass):
+    """Turns a kernel on tensors into a tile program that keeps each row on chip between reduction and use.
+
+    Requires `fuse.schedule` on the kernel, with `persistence = "registers"` and a tile that holds every reduced
+    dimension whole; kernels scheduled otherwise are left to `fuse-tile-chunked`. A kernel without reductions is the
+    case of no reduced dimension: its tiles cut every dimension. Every input is read once and every result is written
+    once. Ops are emitted by the number of reductions they wait for, so that independent reductions meet in one round.
+
+    ```mlir
+    func.func private @f_0(%x: tensor<?x4096xf32>) -> tensor<?x4096xf32>
+        attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 4096>, ...}} { linalg ... }
+    ```
+    becomes
+    ```mlir
+    func.func private @f_0(tensor<?x4096xf32>) -> tensor<?x4096xf32> attributes {fuse.launch = @f_0_kernel, ...}
+    func.func private @f_0_kernel(%x: memref<?x4096xf32>, %y: memref<?x4096xf32>) attributes {fuse.kernel, ...} {
+      scf.forall (%block) in (%blocks) {
+        %0 = vector.transfer_read %x[%row, %c0] ... : vector<1x4096xf32>
+        ...
+        vector.transfer_write %n, %y[%row, %c0]
+      }
+    }
+    ```
+    """
+
+    name: ClassVar[str] = "fuse-tile-persistent"
+
+    def run(self, module: ir.Operation, remarks: Remarks) -> None:
+        for kernel in list(kernels(module)):
+            if is_tile_program(kernel):
+                continue
+            schedule = schedule_of(kernel)
+            if schedule.persistence != "registers":
+                remarks.declined(self, f"scheduled with persistence = {schedule.persistence!r}", kernel)
+                continue
+            space, structures = kernel_space(kernel)
+            check_tile(schedule, space, kernel)
+            program = open_tile_program(kernel, space, schedule.tile)
+            with program.block_body():
+                _emit(program, space, structures, schedule)
+            program.close()
+            remarks.applied(self, f"tile {schedule.tile}", program.function)
+
+
+def kernel_space(kernel: ir.Operation) -> tuple[IterationSpace, Sequence[OpStructure]]:
+    """The iteration space of a kernel and its ops' structures; raises `ScheduleError` where its ops have none."""
+    structures = [s for op in body(kernel) if (s := structure_of(op)) is not None]
+    space = space_of_structures(structures)
+    if isinstance(space, Conflict):
+        raise ScheduleError(f"the kernel's ops share no iteration space: {space.reason}", where=str(space.op.location))
+    return space, structures
+
+
+def check_tile(schedule: Schedule, space: IterationSpace, kernel: ir.Operation) -> None:
+    """Raises `ScheduleError` where a persistent tile does not fit the space."""
+    where = str(kernel.location)
+    if len(schedule.tile) != max(space.rank, 1):
+        raise ScheduleError(f"tile {schedule.tile} does not have the iteration space's {space.rank} dimensions", where=where)
+    for d in space.reduced_dims:
+        if schedule.tile[d] != space.extents[d]:
+            raise ScheduleError(
+                f"tile {schedule.tile} does not hold the {space.extents[d]} elements of reduced dimension {d} whole",
+                where=where,
+                hint="persistence in registers needs whole rows; use 'shared' or 'reread' for chunks",
+            )
+
+
+def _emit(program: TileProgram, space: IterationSpace, structures: Sequence[OpStructure], schedule: Schedule) -> None:
+    emitter = TileEmitter(space, schedule.tile, program.offsets, program.ragged, program.buffers, dict(program.scalars))
+    # Reads of the whole tile come first: they take longest to arrive.
+    for (op, number), axes in space.use_axes.items():
+        value = op.operands[number]
+        if value in program.buffers and len({d for d in axes if d is not None}) == space.rank:
+            emitter.read(value, axes)
+    for structure in by_reduction_depth(structures):
+        emitter.emit(structure)
+    for value, buffer in program.results:
+        emitter.write(value, buffer, space.value_axes[value])

@@ -1,0 +1,259 @@
+"""Emits one tile's worth of a kernel's tensor ops as vector ops.
+
+Every tile value has the rank of the iteration space: its extent is the tile's where the value varies, and 1 where it
+does not. Values meet by broadcasting as late as possible, so that what is one number a row stays one number a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from mlir import ir
+from mlir.dialects import arith, vector
+
+from mlirfuse.analysis.iteration_space import IterationSpace
+from mlirfuse.analysis.structure import RENAMING_OPS, OpStructure, is_constant
+from mlirfuse.dialect.moments import moments
+from mlirfuse.errors import PassError
+from mlirfuse.passes.rewriting import clone
+from mlirfuse.tiling.combining import KINDS, combiner_of
+
+Shape = tuple[int, ...]
+
+
+@dataclass
+class TileEmitter:
+    """Emits ops of a kernel for one tile, at the current insertion point.
+
+    Attributes:
+        space: the kernel's iteration space.
+        tile: extent of the tile in each dimension.
+        offsets: index of the tile's first element in each dimension.
+        ragged: dimensions in which the tile may reach past the end of the data.
+        buffers: the memref of each tensor argument of the kernel.
+        values: tile vectors (and scalars) of the kernel's values so far.
+    """
+
+    space: IterationSpace
+    tile: Shape
+    offsets: Sequence[ir.Value]
+    ragged: frozenset[int]
+    buffers: dict[ir.Value, ir.Value]
+    values: dict[ir.Value, ir.Value] = field(default_factory=dict)
+    _reads: dict[tuple[ir.Value, tuple[int | None, ...]], ir.Value] = field(default_factory=dict)
+
+    def emit(self, structure: OpStructure) -> None:
+        """Emits one op and records its results."""
+        op = structure.op
+        if op.name in RENAMING_OPS:
+            self.values[op.results[0]] = self.operand(structure, 0)
+        elif op.name == "fuse.moments":
+            self._emit_moments(structure)
+        elif structure.reduction_loops:
+            self._emit_reduction(structure)
+        else:
+            self._emit_elementwise(structure)
+
+    def operand(self, structure: OpStructure, number: int) -> ir.Value:
+        """The tile vector of an operand (a scalar for scalars and constants), read from memory where it must be."""
+        value = structure.operands[number]
+        if value in self.values:
+            return self.values[value]
+        if is_constant(value):
+            return self.values[value.owner.operation.operands[0]]
+        return self.read(value, self.space.use_axes[(structure.op, number)])
+
+    def read(self, value: ir.Value, axes: tuple[int | None, ...]) -> ir.Value:
+        """The tile of a tensor argument whose axes run along the given dimensions."""
+        key = (value, axes)
+        if key not in self._reads:
+            self._reads[key] = self._emit_read(self.buffers[value], axes)
+        return self._reads[key]
+
+    def combine_input(self, structure: OpStructure) -> ir.Value:
+        """For a reduction, the tile of elements that it is about to combine, over all of its loops."""
+        combiner = combiner_of(structure)
+        element = self._emit_body(structure, combiner.element)
+        return self._broadcast(element, self._extents(structure, range(structure.loop_count)))
+
+    def initial(self, structure: OpStructure) -> ir.Value:
+        """A reduction's starting value: a scalar, or the tile vector of its init."""
+        return self.operand(structure, len(structure.operands) - 1)
+
+    def extents_of(self, axes: Sequence[int | None]) -> Shape:
+        """The tile extents of a value that varies along these dimensions."""
+        varies = set(axes)
+        return tuple(extent if d in varies else 1 for d, extent in enumerate(self.tile))
+
+    def write(self, value: ir.Value, buffer: ir.Value, axes: tuple[int | None, ...]) -> None:
+        """Writes a result's tile to memory, clipped at the end of the data."""
+        tile = self._broadcast(self.values[value], self.extents_of(axes))
+        element = ir.VectorType(tile.type).element_type
+        kept = sorted(d for d in axes if d is not None)
+        if len(kept) != self.space.rank:
+            tile = vector.ShapeCastOp(ir.VectorType.get([self.tile[d] for d in kept], element), tile).result
+        exprs = [ir.AffineExpr.get_dim(axes.index(d)) for d in kept]
+        vector.TransferWriteOp(
+            None,
+            tile,
+            buffer,
+            self._indices(axes),
+            ir.AffineMapAttr.get(ir.AffineMap.get(len(axes), 0, exprs)),
+            in_bounds=ir.ArrayAttr.get([ir.BoolAttr.get(d not in self.ragged) for d in kept]),
+        )
+
+    def _emit_read(self, buffer: ir.Value, axes: tuple[int | None, ...]) -> ir.Value:
+        element = ir.MemRefType(buffer.type).element_type
+        padding = arith.ConstantOp(element, zero(element)).result
+        exprs = [
+            ir.AffineExpr.get_dim(axes.index(d)) if d in axes else ir.AffineExpr.get_constant(0)
+            for d in range(self.space.rank)
+        ]
+        bounds = [ir.BoolAttr.get(not (d in axes and d in self.ragged)) for d in range(self.space.rank)]
+        return vector.TransferReadOp(
+            ir.VectorType.get(list(self.extents_of(axes)), element),
+            buffer,
+            self._indices(axes),
+            ir.AffineMapAttr.get(ir.AffineMap.get(len(axes), 0, exprs)),
+            padding,
+            in_bounds=ir.ArrayAttr.get(bounds),
+        ).result
+
+    def _indices(self, axes: Sequence[int | None]) -> list[ir.Value]:
+        zero_index = None
+        indices = []
+        for d in axes:
+            if d is None and zero_index is None:
+                zero_index = arith.ConstantOp(ir.IndexType.get(), 0).result
+            indices.append(zero_index if d is None else self.offsets[d])
+        return indices
+
+    def _emit_elementwise(self, structure: OpStructure) -> None:
+        terminator = structure.op.regions[0].blocks[0].operations
+        yielded = terminator[len(terminator) - 1].operation.operands
+        for result, value, axes in zip(structure.op.results, yielded, structure.result_axes, strict=True):
+            self.values[result] = self._broadcast(
+                self._emit_body(structure, value), self._extents(structure, (a for a in axes if a is not None))
+            )
+
+    def _emit_reduction(self, structure: OpStructure) -> None:
+        self.values[structure.op.results[0]] = self.reduce(
+            structure, self.combine_input(structure), self.initial(structure)
+        )
+
+    def reduce(self, structure: OpStructure, elements: ir.Value, initial: ir.Value) -> ir.Value:
+        """Reduces a tile over the reduced dimensions of a reduction; the result keeps them with extent 1."""
+        op_name = combiner_of(structure).name
+        dims = sorted(self.space.reduced[structure.op])
+        kept = [d for d in range(self.space.rank) if d not in dims]
+        shape = [ir.VectorType(elements.type).shape[d] for d in kept]
+        element = ir.VectorType(elements.type).element_type
+        if not dims:
+            return self._combine(op_name, elements, initial)
+        flat: ir.Type = ir.VectorType.get(shape, element) if kept else element
+        if isinstance(initial.type, ir.VectorType):
+            start = vector.ShapeCastOp(flat, initial).result if kept else vector.ExtractOp(initial, [], [0] * len(dims)).result
+        else:
+            start = self._splat(initial, shape) if kept else initial
+        reduced = vector.MultiDimReductionOp(
+            vector_kind(op_name), elements, start, dims, results=[flat]
+        ).result
+        return self._with_unit_dims(reduced, kept)
+
+    def _with_unit_dims(self, value: ir.Value, kept: Sequence[int]) -> ir.Value:
+        """Puts the reduced dimensions back with extent 1."""
+        rank = self.space.rank
+        if not isinstance(value.type, ir.VectorType):
+            return vector.BroadcastOp(ir.VectorType.get([1] * rank, value.type), value).result
+        source = ir.VectorType(value.type)
+        extents = [1] * rank
+        for d, extent in zip(kept, source.shape, strict=True):
+            extents[d] = extent
+        return vector.ShapeCastOp(ir.VectorType.get(extents, source.element_type), value).result
+
+    def _combine(self, op_name: str, a: ir.Value, b: ir.Value) -> ir.Value:
+        b = self._broadcast(b, tuple(ir.VectorType(a.type).shape))
+        return ir.Operation.create(op_name, results=[a.type], operands=[b, a]).results[0]
+
+    def _emit_moments(self, structure: OpStructure) -> None:
+        source = self.operand(structure, 0)
+        dims = sorted(self.space.reduced[structure.op])
+        kept = [d for d in range(self.space.rank) if d not in dims]
+        source = self._broadcast(source, self._extents(structure, range(structure.loop_count)))
+        vector_type = ir.VectorType(source.type)
+        flat = ir.VectorType.get([vector_type.shape[d] for d in kept] or [1], vector_type.element_type)
+        for result, value in zip(structure.op.results, moments(source, dims, flat), strict=True):
+            self.values[result] = self._with_unit_dims(value, kept or [0])
+
+    def _extents(self, structure: OpStructure, loops: Sequence[int] | range) -> Shape:
+        dims = self.space.loops[structure.op]
+        return self.extents_of([dims[loop] for loop in loops])
+
+    def _emit_body(self, structure: OpStructure, wanted: ir.Value) -> ir.Value:
+        """Emits what `wanted`, a value of a `linalg.generic`'s body, needs; returns its tile vector or scalar."""
+        block = structure.op.regions[0].blocks[0]
+        known: dict[ir.Value, ir.Value] = {}
+
+        def visit(value: ir.Value) -> ir.Value:
+            if value in known:
+                return known[value]
+            if isinstance(value.owner, ir.Block) and value.owner == block:
+                known[value] = self.operand(structure, ir.BlockArgument(value).arg_number)
+            elif isinstance(value.owner, ir.Block) or value.owner.operation.parent.operation != structure.op:
+                known[value] = self._captured(value, structure)
+            else:
+                op = value.owner.operation
+                results = self._emit_scalar_op(op, [visit(operand) for operand in op.operands])
+                known.update(zip(op.results, results, strict=True))
+            return known[value]
+
+        return visit(wanted)
+
+    def _captured(self, value: ir.Value, structure: OpStructure) -> ir.Value:
+        if value not in self.values:
+            raise PassError(
+                f"the body uses {value.get_name()}, which is neither a constant nor a scalar argument of the kernel",
+                where=str(structure.op.location),
+            )
+        return self.values[value]
+
+    def _emit_scalar_op(self, op: ir.Operation, operands: list[ir.Value]) -> Sequence[ir.Value]:
+        """The vector form of a body op: the same op on the smallest tile that all its operands broadcast to."""
+        shapes = [tuple(o.type.shape) for o in operands if isinstance(o.type, ir.VectorType)]
+        if not shapes:
+            return clone(op, dict(zip(op.operands, operands, strict=True))).results
+        shape = tuple(max(extents) for extents in zip(*shapes, strict=True))
+        results = [ir.VectorType.get(list(shape), r.type) for r in op.results]
+        attributes = {name: op.attributes[name] for name in op.attributes}
+        wide = [self._broadcast(operand, shape) for operand in operands]
+        return ir.Operation.create(op.name, results=results, operands=wide, attributes=attributes, loc=op.location).results
+
+    def _broadcast(self, value: ir.Value, shape: Shape) -> ir.Value:
+        if isinstance(value.type, ir.VectorType) and tuple(value.type.shape) == shape:
+            return value
+        if not isinstance(value.type, ir.VectorType):
+            return self._splat(value, list(shape))
+        return vector.BroadcastOp(ir.VectorType.get(list(shape), value.type.element_type), value).result
+
+    @staticmethod
+    def _splat(value: ir.Value, shape: Sequence[int]) -> ir.Value:
+        """A vector of one number; a constant stays a constant."""
+        vector_type = ir.VectorType.get(list(shape), value.type)
+        owner = value.owner
+        if not isinstance(owner, ir.Block) and owner.operation.name == "arith.constant":
+            attribute = owner.operation.attributes["value"]
+            return arith.ConstantOp(vector_type, ir.DenseElementsAttr.get_splat(vector_type, attribute)).result
+        return vector.BroadcastOp(vector_type, value).result
+
+
+def vector_kind(op_name: str) -> ir.Attribute:
+    """The vector dialect's combining-kind attribute for a combining op."""
+    return ir.Attribute.parse(f"#vector.kind<{KINDS[op_name].name.lower()}>")
+
+
+def zero(element_type: ir.Type) -> ir.Attribute:
+    """Zero of an element type."""
+    if isinstance(element_type, ir.IntegerType):
+        return ir.IntegerAttr.get(element_type, 0)
+    return ir.FloatAttr.get(element_type, 0.0)
