@@ -94,9 +94,8 @@ class Pipeline:
             if printing:
                 # Upstream refuses to print from a context that runs passes on several threads.
                 context.enable_multithreading(False)
-                manager.enable_ir_printing(
-                    print_after_all=watch.print_after_all, print_after_change=watch.print_after_change
-                )
+                # On-change is a filter on after-all, and does nothing without it.
+                manager.enable_ir_printing(print_after_all=True, print_after_change=not watch.print_after_all)
             if watch.timing:
                 manager.enable_timing()
             try:
@@ -167,7 +166,7 @@ def _callable(
             pass_.run(op, remarks)
             if verify:
                 verify_fuse_ops(op)
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001
             error.add_note(f"in pass {print_pass(pass_)}")
             raised.append(error)
             external.signal_pass_failure()

@@ -92,11 +92,9 @@ def parse_options(cls: type[Pass], text: str | None, position: int = 0) -> Pass:
         try:
             values[option.field] = _parse_value(option, value)
         except ValueError:
-            raise PipelineError(
-                f"option {name!r} of {cls.name} cannot be {value or 'empty'!r}",
-                where=where,
-                hint=f"it is {option.type_name}",
-            ) from None
+            problem = "needs a value" if value is None else f"cannot be {value!r}"
+            hint = f"it is {option.type_name}"
+            raise PipelineError(f"option {name!r} of {cls.name} {problem}", where=where, hint=hint) from None
     for option in options.values():
         if option.default is dataclasses.MISSING and option.field not in values:
             raise PipelineError(

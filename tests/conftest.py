@@ -1,0 +1,22 @@
+"""Fixtures shared by all tests, and test-only passes that need no compiler behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import HealthCheck, settings
+from mlir import ir
+
+from mlirfuse.context import make_context
+
+# Two shared cores make wall-clock deadlines flaky; the seed is printed on failure.
+settings.register_profile("ci", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("ci")
+
+
+@pytest.fixture
+def context() -> Iterator[ir.Context]:
+    """A context with the fuse dialect, entered, with an unknown default location."""
+    with make_context() as context, ir.Location.unknown():
+        yield context
