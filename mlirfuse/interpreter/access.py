@@ -1,0 +1,158 @@
+"""Loads and stores: from memref indices to buffer elements, with every check on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mlirfuse.errors import InterpreterError
+from mlirfuse.interpreter.machine import Frame, ThreadBlock
+from mlirfuse.interpreter.memory import Extent, MemRef
+from mlirfuse.interpreter.shadow import SEVERAL, Violation
+from mlirfuse.interpreter.site import Site
+
+
+def lanewise(value: Extent, ndim: int) -> Any:
+    """A value a thread, shaped so that it broadcasts against arrays of (threads, ...) with `ndim` axes."""
+    return value if isinstance(value, int) else value.reshape(value.shape[:1] + (1,) * (ndim - 1))
+
+
+class Access:
+    """One load or store of one op by the active threads: which elements of which buffer.
+
+    Args:
+        site: the op.
+        frame: its activation.
+        memref: what is accessed.
+        indices: per dimension of the memref an int array (threads or 1, *vector extents), broadcastable together.
+        active: bool, broadcastable likewise; None for all. The frame's mask comes on top.
+
+    Raises `InterpreterError` for an index out of bounds.
+    """
+
+    def __init__(
+        self, site: Site, frame: Frame, memref: MemRef, indices: Sequence[np.ndarray], active: np.ndarray | None = None
+    ):
+        self.site, self.frame, self.memref, self.indices = site, frame, memref, indices
+        self.block: ThreadBlock = frame.block
+        ndim = max((i.ndim for i in indices), default=1)
+        mask = None if frame.mask is None else lanewise(frame.mask, ndim)
+        self.active = mask if active is None else active if mask is None else mask & active
+        flat: Any = lanewise(memref.offset, ndim)
+        for index, extent, stride in zip(indices, memref.shape, memref.strides, strict=True):
+            outside = (index < 0) | (index >= lanewise(extent, ndim))
+            if outside.any():
+                self._require(~outside, "out-of-bounds access")
+            flat = flat + index * lanewise(stride, ndim)
+        self.flat = np.asarray(flat, np.int64)
+        if self.flat.ndim < ndim:
+            self.flat = self.flat.reshape((1,) * ndim)
+        outside = (self.flat < 0) | (self.flat >= memref.buffer.nbytes // memref.dtype.itemsize)
+        if outside.any():
+            self._require(~outside, f"out-of-bounds access: outside of the {memref.buffer.nbytes} bytes of the buffer")
+
+    def require_aligned(self, alignment: int | None) -> None:
+        """Checks the address of every thread's first element; raises `InterpreterError`."""
+        if alignment is None or not self.block.checks:
+            return
+        buffer = self.memref.buffer
+        first = self.flat[(slice(None),) + (slice(0, 1),) * (self.flat.ndim - 1)]
+        address = buffer.address + first * self.memref.dtype.itemsize
+        aligned = address % alignment == 0
+        if not aligned.all():
+            self._require(
+                aligned,
+                f"misaligned access: {alignment} bytes promised; the buffer's base is {buffer.address}-byte aligned",
+            )
+
+    def load(self, fill: np.ndarray | int = 0) -> np.ndarray:
+        """The elements, shaped (threads or 1, *vector extents); `fill` where inactive."""
+        data = self.memref.buffer.elements(self.memref.dtype)
+        buffer = self.memref.buffer
+        if self.active is None or (self.flat.shape[0] == 1 and self.active.size == self.active.shape[0]):
+            # Either nobody is inactive, or all threads read the same and it does not matter who does.
+            if buffer.shadow is not None and self.flat.size:
+                violation = buffer.shadow.read(self.flat.ravel(), self._itemsize, self._threads(None), self.block)
+                self._raise(violation, None)
+            return data[self.flat]
+        shape = np.broadcast_shapes(self.flat.shape, self.active.shape)
+        active = np.broadcast_to(self.active, shape)
+        chosen = np.broadcast_to(self.flat, shape)[active]
+        if buffer.shadow is not None and chosen.size:
+            self._raise(buffer.shadow.read(chosen, self._itemsize, self._threads(active), self.block), active)
+        result = np.empty(shape, self.memref.dtype)
+        result[...] = fill
+        result[active] = data[chosen]
+        return result
+
+    def store(self, value: np.ndarray) -> None:
+        """Writes (threads or 1, *vector extents) elements; raises `InterpreterError` for a store to an input."""
+        buffer = self.memref.buffer
+        shape = (
+            np.broadcast_shapes((self.block.threads,), self.flat.shape[:1])
+            + np.broadcast_shapes(self.flat.shape, value.shape, () if self.active is None else self.active.shape)[1:]
+        )
+        active = np.broadcast_to(True if self.active is None else self.active, shape)
+        if buffer.readonly and active.any():
+            self._require(np.zeros_like(active), "store to an input of the kernel")
+        chosen = np.broadcast_to(self.flat, shape)[active]
+        if buffer.shadow is not None and chosen.size:
+            self._raise(buffer.shadow.write(chosen, self._itemsize, self._threads(active), self.block), active)
+        buffer.elements(self.memref.dtype)[chosen] = np.broadcast_to(value, shape)[active]
+
+    @property
+    def _itemsize(self) -> int:
+        return self.memref.dtype.itemsize
+
+    def _threads(self, active: np.ndarray | None) -> np.ndarray | int:
+        """The thread of each accessed element (those where `active`), or one number for all of them."""
+        threads = self.block.threads
+        if threads == 1:
+            return 0
+        if active is None:
+            if self.flat.shape[0] == 1:
+                who = self.frame.mask
+                return int(np.argmax(who)) if who is not None and np.count_nonzero(who) == 1 else SEVERAL
+            active = np.broadcast_to(True, self.flat.shape)
+        lanes = self.block.lanes.reshape((-1,) + (1,) * (active.ndim - 1))
+        return np.broadcast_to(lanes, active.shape)[active]
+
+    def _raise(self, violation: Violation | None, active: np.ndarray | None) -> None:
+        if violation is None:
+            return
+        if active is None:
+            place = np.unravel_index(violation.position, self.flat.shape)
+            if self.flat.shape[0] == 1:
+                # All active threads read this: name one that is not the writer itself.
+                others = np.ones(self.block.threads, bool) if self.frame.mask is None else self.frame.mask.copy()
+                if violation.thread >= 0:
+                    others[violation.thread] = False
+                place = (int(np.argmax(others)), *place[1:])
+        else:
+            place = np.unravel_index(np.flatnonzero(active)[violation.position], active.shape)
+        if violation.kind == "unwritten":
+            raise self._error("read of memory that was never written", place)
+        space = {"shared": "shared-memory"}.get(self.memref.buffer.space, "global")
+        raise self._error(f"{space} race with a {violation.earlier}: nothing orders the two", place)
+
+    def _require(self, ok: np.ndarray, what: str) -> None:
+        """Raises for the first active element that is not ok, if there is one."""
+        if self.active is not None:
+            ok = ok | ~self.active
+        if not ok.all():
+            raise self._error(what, np.unravel_index(int(np.argmin(ok)), ok.shape))
+
+    def _error(self, what: str, place: Sequence[Any]) -> InterpreterError:
+        lane = int(place[0])
+        mask = self.frame.mask
+        if mask is not None and not mask[min(lane, len(mask) - 1)]:
+            lane = int(np.argmax(mask))
+        index = []
+        for array in self.indices:
+            at = [min(int(p), n - 1) for p, n in zip(place, array.shape, strict=False)]
+            at[0] = min(lane, array.shape[0] - 1)
+            index.append(int(array[tuple(at)]))
+        where = f"index ({', '.join(map(str, index))}) of {self.memref.text or self.memref.buffer.name}"
+        return self.site.error(f"{what}: {where}", self.frame, lane)

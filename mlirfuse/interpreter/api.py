@@ -1,0 +1,91 @@
+"""The two entry points: run a host function, or one kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from mlir import ir
+
+from mlirfuse.errors import ArgumentError
+from mlirfuse.interpreter.interpreter import Interpreter, Options
+from mlirfuse.interpreter.kernel_arguments import argument_name, argument_types, bind_value
+from mlirfuse.interpreter.scheduler import Schedule
+
+
+def run(
+    module: ir.Module | ir.Operation,
+    function_name: str,
+    inputs: Sequence[Any],
+    *,
+    order: str = "launch",
+    seed: int = 0,
+    resident: int | None = None,
+    checks: bool = True,
+    progress: bool = False,
+) -> list[np.ndarray]:
+    """Runs a host function (tensors in, tensors out) and every kernel that it launches.
+
+    Args:
+        module: IR at the linalg, segmented, tile or gpu stage.
+        function_name: the host function's symbol.
+        inputs: a NumPy array for each tensor argument, a number for each scalar one.
+        order: `launch`, `reversed` or `random` order of blocks.
+        seed: of the random order.
+        resident: how many blocks may be on the device at once; None for all.
+        checks: look for races, reads of unwritten memory and misaligned accesses. Bounds are always checked.
+        progress: draw a progress bar when a kernel takes over two seconds.
+
+    Returns:
+        One array a result, C-contiguous unless it is a view of an input; 0-d for scalars.
+
+    Raises:
+        ArgumentError: wrong number, dtype, rank or extents of inputs.
+        InterpreterError: an op without a rule, or a check that failed.
+    """
+    options = Options(Schedule(order, seed, resident), checks=checks, progress=progress)
+    with module.context, np.errstate(all="ignore"):
+        interpreter = Interpreter(module, options)
+        op = interpreter.function(function_name).op
+        types = argument_types(op)
+        if len(inputs) != len(types):
+            raise ArgumentError(f"@{function_name} takes {len(types)} inputs, got {len(inputs)}")
+        names = [argument_name(op, position) for position in range(len(types))]
+        if any(isinstance(type_, ir.MemRefType) for type_ in types):
+            raise ArgumentError(
+                f"@{function_name} is a kernel on memrefs", hint="use run_kernel, which takes its outputs"
+            )
+        arguments = [bind_value(name, type_, value) for name, type_, value in zip(names, types, inputs, strict=True)]
+        results = interpreter.call_host(function_name, arguments)
+        result_types = ir.FunctionType(ir.TypeAttr(op.attributes["function_type"]).value).results
+        return [
+            result if isinstance(type_, ir.ShapedType) else result.reshape(())
+            for result, type_ in zip(results, result_types, strict=True)
+        ]
+
+
+def run_kernel(
+    module: ir.Module | ir.Operation,
+    kernel_name: str,
+    inputs: Sequence[Any],
+    outputs: Sequence[np.ndarray],
+    *,
+    order: str = "launch",
+    seed: int = 0,
+    resident: int | None = None,
+    checks: bool = True,
+    progress: bool = False,
+) -> None:
+    """Runs one kernel on memrefs: a tile function, or a `gpu.func` inside a `gpu.module`.
+
+    Args:
+        outputs: the arrays that the kernel's trailing memref arguments stand for. Elements that it writes are
+            overwritten; it cannot read what they held before.
+
+    The other arguments and the errors are those of `run`. That every output element is written is not checked here.
+    """
+    options = Options(Schedule(order, seed, resident), checks=checks, progress=progress)
+    with module.context, np.errstate(all="ignore"):
+        interpreter = Interpreter(module, options)
+        interpreter.run_kernel(interpreter.function(kernel_name), inputs, outputs)

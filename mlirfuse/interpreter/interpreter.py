@@ -1,0 +1,182 @@
+"""Finds functions in a module, compiles them once, and runs kernels at whatever level they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any
+
+import numpy as np
+from mlir import ir
+
+from mlirfuse.errors import InterpreterError
+from mlirfuse.interpreter import rules  # noqa: F401  (registers the rules)
+from mlirfuse.interpreter.kernel_arguments import argument_attributes, bind_inputs, bind_output, unwritten
+from mlirfuse.interpreter.kernel_grid import run_grid
+from mlirfuse.interpreter.machine import Cluster, Frame, ThreadBlock, host_block
+from mlirfuse.interpreter.memory import MemRef
+from mlirfuse.interpreter.program import Function, FunctionCompiler, Program
+from mlirfuse.interpreter.progress import BlockProgress
+from mlirfuse.interpreter.scheduler import Coroutine, Schedule, run_blocks
+from mlirfuse.interpreter.site import Site
+from mlirfuse.interpreter.types import DYNAMIC, element_dtype, location_text
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to run.
+
+    Attributes:
+        schedule: the order of blocks.
+        checks: whether uninitialised reads, races and misalignment are looked for; bounds always are.
+        progress: whether a bar may be drawn when a kernel takes over two seconds.
+    """
+
+    schedule: Schedule = field(default_factory=Schedule)
+    checks: bool = True
+    progress: bool = False
+
+
+class Interpreter:
+    """Runs functions of one module.
+
+    Args:
+        module: the `builtin.module`; it must outlive the interpreter.
+        options: how to run.
+    """
+
+    def __init__(self, module: ir.Module | ir.Operation, options: Options):
+        self.options = options
+        self._module = module
+        self._functions: dict[str, Function] = {}
+        self._symbols: dict[str, ir.Operation] = {}
+        self._globals: dict[str, ir.Operation] = {}
+        for op in _symbol_ops(module.operation):
+            table = self._globals if op.name == "memref.global" else self._symbols
+            name = ir.StringAttr(op.attributes["sym_name"]).value
+            table.setdefault(name, op)
+
+    def function(self, name: str) -> Function:
+        """The compiled function of that name; raises `InterpreterError` if there is none or an op has no rule."""
+        function = self._functions.get(name)
+        if function is None:
+            function = self._functions[name] = FunctionCompiler(self).function(self.symbol(name))
+        return function
+
+    def symbol(self, name: str) -> ir.Operation:
+        """The function of that name, not compiled; raises `InterpreterError` if there is none."""
+        if name not in self._symbols:
+            known = ", ".join(sorted(self._symbols)) or "none"
+            raise InterpreterError(f"the module has no function @{name}", hint=f"functions: {known}")
+        return self._symbols[name]
+
+    def global_alignment(self, symbol: str) -> int | None:
+        """The alignment that a `memref.global` asks for, bytes; None for its element's own."""
+        op = self._globals.get(symbol)
+        if op is None:
+            raise InterpreterError(f"the module has no memref.global @{symbol}")
+        return ir.IntegerAttr(op.attributes["alignment"]).value if "alignment" in op.attributes else None
+
+    def call_host(self, name: str, arguments: Sequence[Any]) -> list[Any]:
+        """Calls a function on tensors with arrays (tensors) and one-element arrays (scalars)."""
+        function = self.function(name)
+        frame = function.frame(host_block(checks=self.options.checks))
+        finish(function.program.call(frame, arguments))
+        return function.program.outcome(frame)
+
+    def launch(
+        self,
+        site: Site,
+        kernel: str,
+        inputs: Sequence[Any],
+        types: Sequence[ir.RankedTensorType],
+        extents: Sequence[int],
+    ) -> list[np.ndarray]:
+        """One launch: fresh results of these types, `extents` filling their dynamic dimensions in.
+
+        Raises `ArgumentError` for an argument that does not fit the kernel, and `InterpreterError` at the call for a
+        result element that the kernel never writes.
+        """
+        function = self.function(kernel)
+        sizes = iter(extents)
+        if len(extents) != sum(list(type_.shape).count(DYNAMIC) for type_ in types):
+            raise site.error(f"fuse.result_extents gives {len(extents)} extents, which is not what the results need")
+        shapes = [tuple(next(sizes) if e == DYNAMIC else e for e in type_.shape) for type_ in types]
+        outputs = [np.zeros(shape, element_dtype(type_)) for shape, type_ in zip(shapes, types, strict=True)]
+        memrefs = self.run_kernel(function, inputs, outputs)
+        for position, memref in enumerate(memrefs):
+            if (index := unwritten(memref)) is not None:
+                raise site.error(f"@{kernel} never wrote element {index} of its result {position}")
+        return outputs
+
+    def run_kernel(self, function: Function, inputs: Sequence[Any], outputs: Sequence[np.ndarray]) -> list[MemRef]:
+        """Runs a tile function or gpu.func; what it wrote is copied to `outputs`. Returns the outputs' memrefs."""
+        op, checks = function.op, self.options.checks
+        count = len(inputs) + len(outputs)
+        expected = len(argument_attributes(op))
+        if count != expected:
+            name = ir.StringAttr(op.attributes["sym_name"]).value
+            raise InterpreterError(
+                f"kernel @{name} takes {expected} arguments, got {len(inputs)} inputs and {len(outputs)} outputs",
+                where=location_text(op.location),
+            )
+        bound = bind_inputs(op, inputs, checks=checks)
+        memrefs = [bind_output(op, len(inputs) + k, array, checks=checks) for k, array in enumerate(outputs)]
+        arguments = [*bound, *memrefs]
+        if op.name == "gpu.func":
+            run_grid(function, arguments, self.options.schedule, progress=self.options.progress, checks=checks)
+        else:
+            finish(function.program.call(function.frame(host_block(checks=checks)), arguments))
+        for array, memref in zip(outputs, memrefs, strict=True):
+            _copy_back(array, memref)
+        return memrefs
+
+    def run_forall(self, site: Site, frame: Frame, body: Program, ranges: Sequence[range]) -> None:
+        """Runs the iterations of an `scf.forall` as blocks of one thread each."""
+        points = list(product(*ranges))
+        checks = self.options.checks
+
+        def start(index: int) -> Callable[[], list[tuple[str, Coroutine]]]:
+            def group() -> list[tuple[str, Coroutine]]:
+                block = ThreadBlock(index, len(points), (1, 1, 1), Cluster(1), 0, checks=checks)
+                inner = Frame(list(frame.values), block)
+                arguments = [np.array([at], np.int64) for at in points[index]]
+                return [(f"block {index}", body.call(inner, arguments))]
+
+            return group
+
+        with BlockProgress(site.name, len(points), enabled=self.options.progress) as progress:
+            run_blocks([start(index) for index in range(len(points))], 1, self.options.schedule, progress)
+
+
+def finish(coroutine: Coroutine) -> None:
+    """Runs a coroutine that has nobody to wait for; raises `InterpreterError` if it would wait for ever."""
+    for wait in coroutine:
+        if wait is not None and not wait.ready():
+            raise InterpreterError(f"deadlock: nothing else runs, and this waits for {wait.what()}")
+
+
+def _symbol_ops(op: ir.Operation) -> list[ir.Operation]:
+    """Functions and globals, of the module first and then of the `gpu.module`s in it."""
+    found, nested = [], []
+    for view in op.regions[0].blocks[0].operations:
+        inner = view.operation
+        if inner.name in ("func.func", "gpu.func", "memref.global"):
+            found.append(inner)
+        elif inner.name in ("gpu.module", "builtin.module"):
+            nested += _symbol_ops(inner)
+    return found + nested
+
+
+def _copy_back(array: np.ndarray, memref: MemRef) -> None:
+    """Brings what the kernel wrote back; elements that it never wrote keep what the caller had there."""
+    if not array.size:
+        return
+    flat = memref.buffer.elements(memref.dtype)[: array.size].reshape(array.shape)
+    shadow = memref.buffer.shadow
+    if shadow is None:
+        array[...] = flat
+    else:
+        written = shadow.written_elements(array.size, memref.dtype.itemsize).reshape(array.shape)
+        array[written] = flat[written]

@@ -1,0 +1,116 @@
+"""A kernel's arguments: from arrays and numbers to memrefs with the layout and alignment that the signature promises."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from mlir import ir
+
+from mlirfuse.errors import ArgumentError
+from mlirfuse.interpreter.memory import MemRef, allocate, from_array
+from mlirfuse.interpreter.types import DYNAMIC, element_dtype
+
+# The runtime allocates results; every allocator gives at least the 16 bytes that the widest vector access needs.
+OUTPUT_ALIGNMENT = 16
+
+
+def argument_types(op: ir.Operation) -> list[ir.Type]:
+    """The argument types of a function's signature (without a gpu.func's workgroup attributions)."""
+    return list(ir.FunctionType(ir.TypeAttr(op.attributes["function_type"]).value).inputs)
+
+
+def argument_attributes(op: ir.Operation) -> list[dict[str, ir.Attribute]]:
+    """The attributes of each argument of a function."""
+    count = len(argument_types(op))
+    if "arg_attrs" not in op.attributes:
+        return [{} for _ in range(count)]
+    entries = [ir.DictAttr(entry) for entry in ir.ArrayAttr(op.attributes["arg_attrs"])]
+    return [{entry[k].name: entry[k].attr for k in range(len(entry))} for entry in entries]
+
+
+def argument_name(op: ir.Operation, position: int) -> str:
+    """The user's name of an argument where the signature has it, else its position."""
+    attribute = argument_attributes(op)[position].get("fuse.name")
+    return ir.StringAttr(attribute).value if attribute is not None else f"argument {position}"
+
+
+def bind_value(name: str, type_: ir.Type, value: Any) -> np.ndarray:
+    """An argument as an array for a tensor or memref type, and as a one-element array for a scalar type.
+
+    Raises `ArgumentError` for a wrong kind, dtype, rank or static extent.
+    """
+    dtype = element_dtype(type_)
+    if not isinstance(type_, ir.ShapedType):
+        array = np.asarray(value)
+        if array.size != 1 or array.ndim > 1:
+            raise ArgumentError(f"expected a number for {type_}, got shape {array.shape}", where=name)
+        if array.dtype != dtype and not np.can_cast(array.dtype, dtype, "same_kind"):
+            raise ArgumentError(f"expected a number for {type_}, got {array.dtype}", where=name)
+        return array.reshape(1).astype(dtype)
+    if not isinstance(value, np.ndarray):
+        raise ArgumentError(f"expected a NumPy array for {type_}, got {type(value).__name__}", where=name)
+    if value.dtype != dtype:
+        raise ArgumentError(f"expected dtype {dtype}, got {value.dtype}", where=name)
+    shape = list(ir.ShapedType(type_).shape)
+    fits = len(shape) == value.ndim and all(
+        want in (DYNAMIC, got) for want, got in zip(shape, value.shape, strict=True)
+    )
+    if not fits:
+        wanted = ", ".join("?" if extent == DYNAMIC else str(extent) for extent in shape)
+        raise ArgumentError(f"expected shape ({wanted}), got {value.shape}", where=name)
+    return value
+
+
+def bind_inputs(op: ir.Operation, inputs: Sequence[Any], *, checks: bool) -> list[Any]:
+    """A kernel's inputs as memrefs and scalars; raises `ArgumentError` where one does not fit."""
+    types, attributes = argument_types(op), argument_attributes(op)
+    bound: list[Any] = []
+    for position, value in enumerate(inputs):
+        name, type_ = argument_name(op, position), types[position]
+        array = bind_value(name, type_, value)
+        if not isinstance(type_, ir.MemRefType):
+            bound.append(array)
+            continue
+        alignment = attributes[position].get("fuse.align")
+        promised = None if alignment is None else ir.IntegerAttr(alignment).value
+        strides = _strides(name, ir.MemRefType(type_), array)
+        bound.append(from_array(name, array, strides, promised, readonly=True, checks=checks))
+    return bound
+
+
+def bind_output(op: ir.Operation, position: int, array: np.ndarray, *, checks: bool) -> MemRef:
+    """A fresh uninitialised memref for an output argument, shaped as the array that gets the result."""
+    name, type_ = argument_name(op, position), argument_types(op)[position]
+    bind_value(name, type_, array)
+    attribute = argument_attributes(op)[position].get("fuse.align")
+    alignment = OUTPUT_ALIGNMENT if attribute is None else ir.IntegerAttr(attribute).value
+    return allocate(name, "global", array.shape, array.dtype, alignment, checks=checks)
+
+
+def unwritten(memref: MemRef) -> tuple[int, ...] | None:
+    """The first element of an output that no kernel wrote, or None if all are written or nothing was tracked."""
+    shadow, size = memref.buffer.shadow, memref.buffer.nbytes // memref.dtype.itemsize
+    if shadow is None or not size:
+        return None
+    written = shadow.written_elements(size, memref.dtype.itemsize)
+    if written.all():
+        return None
+    return tuple(int(i) for i in np.unravel_index(int(np.argmin(written)), memref.shape))  # type: ignore[arg-type]
+
+
+def _strides(name: str, type_: ir.MemRefType, array: np.ndarray) -> tuple[int, ...] | None:
+    """How an input lies in memory, in elements: None for C-contiguous, else the type's strides, the array's where dynamic."""
+    if ir.AffineMap.get_identity(type_.rank) == type_.affine_map:
+        return None
+    strides, _ = type_.get_strides_and_offset()
+    result = []
+    for dimension, stride in enumerate(strides):
+        own = array.strides[dimension] // array.itemsize
+        if ir.MemRefType.is_static_stride_or_offset(stride):
+            own = stride
+        if own < 0:
+            raise ArgumentError(f"stride {own} of dimension {dimension} is negative", where=name)
+        result.append(own)
+    return tuple(result)

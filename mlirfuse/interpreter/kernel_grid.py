@@ -1,0 +1,106 @@
+"""Launches a `gpu.func`: its grid, its clusters, its blocks' shared memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from mlir import ir
+
+from mlirfuse.errors import InterpreterError
+from mlirfuse.interpreter.affine import compile_map
+from mlirfuse.interpreter.machine import Cluster, ThreadBlock
+from mlirfuse.interpreter.memory import MemRef, allocate
+from mlirfuse.interpreter.program import Function
+from mlirfuse.interpreter.progress import BlockProgress
+from mlirfuse.interpreter.scheduler import Coroutine, Schedule, run_blocks
+from mlirfuse.interpreter.site import int_array
+from mlirfuse.interpreter.types import element_dtype, location_text
+
+
+def grid_size(op: ir.Operation, arguments: Sequence[Any]) -> int:
+    """Number of blocks: `fuse.grid` applied to the extents that `fuse.grid_operands` names.
+
+    Raises `InterpreterError` if the kernel does not state its grid.
+    """
+    name = ir.StringAttr(op.attributes["sym_name"]).value
+    if "fuse.grid" not in op.attributes:
+        raise InterpreterError(f"kernel @{name} has no fuse.grid attribute", where=location_text(op.location))
+    pairs = int_array(op.attributes["fuse.grid_operands"]) if "fuse.grid_operands" in op.attributes else []
+    extents = [arguments[argument].shape[dim] for argument, dim in zip(pairs[::2], pairs[1::2], strict=True)]
+    (size,) = compile_map(ir.AffineMapAttr(op.attributes["fuse.grid"]).value)(extents)
+    return int(size)
+
+
+def run_grid(function: Function, arguments: Sequence[Any], schedule: Schedule, *, progress: bool, checks: bool) -> None:
+    """Runs all blocks of a kernel; raises `InterpreterError` for whatever a check finds."""
+    op = function.op
+    name, where = ir.StringAttr(op.attributes["sym_name"]).value, location_text(op.location)
+    grid, shape = grid_size(op, arguments), _dimensions(op, "known_block_size")
+    cluster_size = _dimensions(op, "known_cluster_size")[0] if "known_cluster_size" in op.attributes else 1
+    if grid % cluster_size:
+        raise InterpreterError(
+            f"@{name}: a grid of {grid} blocks is no multiple of its cluster of {cluster_size}", where=where
+        )
+    attributions = list(op.regions[0].blocks[0].arguments)[len(arguments) :]
+    alignments = _attribution_alignments(op, len(attributions))
+    kinds = [(ir.MemRefType(a.type), alignment) for a, alignment in zip(attributions, alignments, strict=True)]
+
+    def start(first: int) -> Callable[[], list[tuple[str, Coroutine]]]:
+        def group() -> list[tuple[str, Coroutine]]:
+            cluster = Cluster(cluster_size)
+            cluster.blocks = [
+                ThreadBlock(first + rank, grid, shape, cluster, rank, checks=checks) for rank in range(cluster_size)
+            ]
+            return [
+                (f"block {block.index}", _run_block(function, block, arguments, _shared(block, kinds)))
+                for block in cluster.blocks
+            ]
+
+        return group
+
+    with BlockProgress(f"@{name}", grid, enabled=progress) as bar:
+        run_blocks([start(first) for first in range(0, grid, cluster_size)], cluster_size, schedule, bar)
+
+
+def _run_block(function: Function, block: ThreadBlock, arguments: Sequence[Any], shared: Sequence[MemRef]) -> Coroutine:
+    """One block from start to end."""
+    frame = function.frame(block)
+    yield from function.program.call(frame, [*arguments, *shared])
+    block.finished = True
+    for memref in block.shared_buffers():
+        shadow = memref.buffer.shadow
+        writer = None if shadow is None else shadow.unordered_remote_writer(block)
+        if writer is not None:
+            raise InterpreterError(
+                f"block {block.index} ends while block {writer} may still be writing its shared memory {memref.text}",
+                where=location_text(function.op.location),
+                hint="put a fuse.cluster_barrier after the last fuse.cluster_store",
+            )
+
+
+def _shared(block: ThreadBlock, kinds: Sequence[tuple[ir.MemRefType, int | None]]) -> list[MemRef]:
+    """The block's workgroup attributions."""
+
+    def make(position: int, type_: ir.MemRefType, alignment: int | None) -> MemRef:
+        name = f"workgroup attribution {position}"
+        return allocate(name, "shared", tuple(type_.shape), element_dtype(type_), alignment, checks=block.checks)
+
+    return [
+        block.shared(("attribution", position), lambda p=position, t=type_, a=alignment: make(p, t, a))  # type: ignore[misc]
+        for position, (type_, alignment) in enumerate(kinds)
+    ]
+
+
+def _attribution_alignments(op: ir.Operation, count: int) -> list[int | None]:
+    if "workgroup_attrib_attrs" not in op.attributes:
+        return [None] * count
+    entries = [ir.DictAttr(entry) for entry in ir.ArrayAttr(op.attributes["workgroup_attrib_attrs"])]
+    return [ir.IntegerAttr(e["llvm.align"]).value if "llvm.align" in e else None for e in entries]
+
+
+def _dimensions(op: ir.Operation, attribute: str) -> tuple[int, int, int]:
+    if attribute not in op.attributes:
+        raise InterpreterError(f"{op.name} has no {attribute} attribute", where=location_text(op.location))
+    x, y, z = int_array(op.attributes[attribute])
+    return x, y, z

@@ -1,0 +1,182 @@
+"""Mutation testing: plant one bug in a gpu-level module and see whether the interpreter notices.
+
+```python
+report = hunt(module, lambda mutant: run(mutant, "layer_norm", inputs), lambda results: close(results, expected))
+assert not report.survivors
+```
+
+A mutant is caught if a check stops it or its numbers are wrong. One that survives both is either harmless (the
+mutation changed nothing that matters for these inputs) or a hole in the checks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from mlir import ir
+from mlir.dialects import arith
+
+from mlirfuse.errors import InterpreterError
+from mlirfuse.interpreter.types import location_text
+
+STORES = ("memref.store", "vector.store", "vector.maskedstore", "vector.transfer_write", "fuse.cluster_store")
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One bug to plant.
+
+    Attributes:
+        kind: the mutator's name, such as `drop-barrier`.
+        position: which op of the module, in walk order.
+        where: the op's name and the user's line.
+    """
+
+    kind: str
+    position: int
+    where: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.where}"
+
+
+@dataclass(frozen=True)
+class Report:
+    """What became of each mutant.
+
+    Attributes:
+        caught: the mutants that were noticed, and how.
+        survivors: those that were not.
+    """
+
+    caught: dict[Mutant, str]
+    survivors: list[Mutant]
+
+
+def _constant_of(value: ir.Value) -> int | None:
+    """The integer that a value is constant at, if it is."""
+    owner = value.owner
+    if isinstance(owner, ir.Block) or owner.operation.name != "arith.constant":
+        return None
+    attribute = owner.operation.attributes["value"]
+    return attribute.value if isinstance(attribute, ir.IntegerAttr) else None
+
+
+def _replace_constant(op: ir.Operation, position: int, number: int) -> None:
+    """Points one operand at a new constant of the same type."""
+    type_ = op.operands[position].type
+    with ir.InsertionPoint(op), op.location:
+        op.operands[position] = arith.ConstantOp(type_, ir.IntegerAttr.get(type_, number)).result
+
+
+def _bound_position(op: ir.Operation) -> int | None:
+    """The operand of a comparison that is a constant bound."""
+    if isinstance(op.operands[0].type, ir.VectorType):
+        return None
+    return next((k for k in (1, 0) if _constant_of(op.operands[k]) is not None), None)
+
+
+def _shrink(op: ir.Operation, position: int, by: int) -> None:
+    """Makes a bound smaller by a constant amount, whatever it is."""
+    bound = op.operands[position]
+    with ir.InsertionPoint(op), op.location:
+        amount = arith.ConstantOp(bound.type, ir.IntegerAttr.get(bound.type, by)).result
+        op.operands[position] = arith.SubIOp(bound, amount).result
+
+
+def _shrink_compare(op: ir.Operation) -> None:
+    position = _bound_position(op)
+    assert position is not None
+    _shrink(op, position, 1)
+
+
+def _change_shuffle(op: ir.Operation) -> None:
+    offset = _constant_of(op.operands[1])
+    assert offset is not None
+    _replace_constant(op, 1, offset * 2 if offset < 8 else offset // 2)
+
+
+@dataclass(frozen=True)
+class _Mutator:
+    """Which ops a mutation applies to, and how it changes one."""
+
+    applies: Callable[[ir.Operation], bool]
+    apply: Callable[[ir.Operation], Any]
+
+
+MUTATORS: dict[str, _Mutator] = {
+    "drop-barrier": _Mutator(lambda op: op.name == "gpu.barrier", lambda op: op.erase()),
+    "drop-cluster-barrier": _Mutator(lambda op: op.name == "fuse.cluster_barrier", lambda op: op.erase()),
+    "drop-store": _Mutator(lambda op: op.name in STORES, lambda op: op.erase()),
+    "change-shuffle": _Mutator(
+        lambda op: op.name == "gpu.shuffle" and _constant_of(op.operands[1]) is not None, _change_shuffle
+    ),
+    "shrink-compare": _Mutator(
+        lambda op: op.name == "arith.cmpi" and _bound_position(op) is not None, _shrink_compare
+    ),
+    "shrink-mask": _Mutator(
+        lambda op: op.name == "vector.create_mask", lambda op: _shrink(op, len(op.operands) - 1, 1)
+    ),
+    "shorten-loop": _Mutator(lambda op: op.name == "scf.for", lambda op: _shrink(op, 1, 1)),
+    "drop-neutral": _Mutator(
+        lambda op: op.name == "arith.select",
+        lambda op: op.results[0].replace_all_uses_with(op.operands[1]),
+    ),
+}  # fmt: skip
+
+
+def mutants(module: ir.Module | ir.Operation) -> Iterator[Mutant]:
+    """All bugs that can be planted in the kernels of a module, in walk order."""
+    for position, op in enumerate(_kernel_ops(module.operation)):
+        for kind, mutator in MUTATORS.items():
+            if mutator.applies(op):
+                yield Mutant(kind, position, f"{op.name} at {location_text(op.location)}")
+
+
+def plant(module: ir.Module | ir.Operation, mutant: Mutant) -> ir.Operation:
+    """A copy of the module with the bug in it."""
+    with module.context:
+        copy = module.operation.clone().operation
+        MUTATORS[mutant.kind].apply(list(_kernel_ops(copy))[mutant.position])
+    return copy
+
+
+def hunt(
+    module: ir.Module | ir.Operation,
+    run: Callable[[ir.Operation], Any],
+    right: Callable[[Any], bool],
+) -> Report:
+    """Runs every mutant. `run` executes a module; `right` says whether what it returned is what it should be."""
+    caught: dict[Mutant, str] = {}
+    survivors = []
+    for mutant in mutants(module):
+        try:
+            if right(run(plant(module, mutant))):
+                survivors.append(mutant)
+            else:
+                caught[mutant] = "wrong numbers"
+        except InterpreterError as error:
+            caught[mutant] = str(error)
+    return Report(caught, survivors)
+
+
+def _kernel_ops(op: ir.Operation) -> Iterator[ir.Operation]:
+    """The ops inside of the `gpu.func`s of a module, in walk order."""
+    for region in op.regions:
+        for block in region.blocks:
+            for view in block.operations:
+                inner = view.operation
+                if _in_kernel(inner):
+                    yield inner
+                yield from _kernel_ops(inner)
+
+
+def _in_kernel(op: ir.Operation) -> bool:
+    parent = op.parent
+    while parent is not None:
+        if parent.operation.name == "gpu.func":
+            return True
+        parent = parent.operation.parent
+    return False

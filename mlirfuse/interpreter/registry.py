@@ -1,0 +1,97 @@
+"""Rules: how one op executes, registered by the op's name.
+
+A rule runs once per op when a function is compiled. It reads whatever attributes it needs and returns a step, a closure
+that executes the op on a frame; MLIR is not touched after that. There are three kinds:
+
+- `pure`: returns a function from operand values to the result (or a tuple of results). Most ops.
+- `rule`: returns a function of the frame, for what touches memory, masks or the block.
+  A builder that has done all there is to do (constants) returns None instead.
+- `suspending`: as `rule`, but a generator function. For ops that hold regions, and for synchronisation: it yields a
+  `scheduler.Wait`, or None to let other blocks run.
+
+A new op needs one function in one file of `rules/`; every module there is imported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from mlirfuse.interpreter.machine import Frame
+from mlirfuse.interpreter.scheduler import Coroutine
+from mlirfuse.interpreter.site import Site
+
+Step = Callable[[Frame], "Coroutine | None"]
+Builder = Callable[[Site], "Callable[..., Any] | None"]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How to make an op's step, and whether the step is a generator function."""
+
+    build: Callable[[Site], Step | None]
+    suspends: bool
+
+
+RULES: dict[str, Rule] = {}
+
+
+def rule(*names: str) -> Callable[[Builder], Builder]:
+    """Registers a builder of plain steps for ops of these names."""
+    return _register(names, lambda build: Rule(build, suspends=False))
+
+
+def suspending(*names: str) -> Callable[[Builder], Builder]:
+    """Registers a builder of generator steps for ops of these names."""
+    return _register(names, lambda build: Rule(build, suspends=True))
+
+
+def pure(*names: str) -> Callable[[Builder], Builder]:
+    """Registers a builder of value functions for ops of these names."""
+    return _register(names, lambda build: Rule(lambda site: _step(site, build(site)), suspends=False))
+
+
+def _register(names: tuple[str, ...], make: Callable[[Builder], Rule]) -> Callable[[Builder], Builder]:
+    def register(build: Builder) -> Builder:
+        for name in names:
+            if name in RULES:
+                raise ValueError(f"two rules for {name}")
+            RULES[name] = make(build)
+        return build
+
+    return register
+
+
+def _step(site: Site, function: Callable[..., Any]) -> Step:
+    """Plumbs a value function: operands out of the frame's slots, results into them."""
+    operands, results = site.operands, site.results
+    if len(results) != 1:
+
+        def many(frame: Frame) -> None:
+            values = frame.values
+            for slot, value in zip(results, function(*[values[s] for s in operands]), strict=True):
+                values[slot] = value
+
+        return many
+    out = results[0]
+    if len(operands) == 1:
+        a = operands[0]
+
+        def unary(frame: Frame) -> None:
+            frame.values[out] = function(frame.values[a])
+
+        return unary
+    if len(operands) == 2:
+        a, b = operands
+
+        def binary(frame: Frame) -> None:
+            frame.values[out] = function(frame.values[a], frame.values[b])
+
+        return binary
+
+    def general(frame: Frame) -> None:
+        values = frame.values
+        values[out] = function(*[values[s] for s in operands])
+
+    return general

@@ -1,0 +1,87 @@
+"""`arith` constants, casts and select."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from mlir import ir
+
+from mlirfuse.interpreter.lanes import expand
+from mlirfuse.interpreter.registry import pure, rule
+from mlirfuse.interpreter.rules.arith_int import as_signed, as_unsigned
+from mlirfuse.interpreter.site import Site
+from mlirfuse.interpreter.types import constant_array, element_dtype
+
+Function = Callable[..., np.ndarray]
+
+
+@rule("arith.constant")
+def _constant(site: Site) -> None:
+    """Constants fill their slot when the function is compiled. A tensor constant has no thread axis."""
+    array = constant_array(site.op.attributes["value"])
+    tensor = isinstance(site.op.results[0].type, ir.RankedTensorType)
+    site.compiler.preset(site.results[0], array if tensor else array[None])
+
+
+@pure("arith.extf", "arith.truncf", "arith.sitofp")
+def _cast(site: Site) -> Function:
+    dtype = element_dtype(site.op.results[0].type)
+    return lambda a: as_signed(a).astype(dtype)
+
+
+@pure("arith.extsi", "arith.index_cast")
+def _sign_extend(site: Site) -> Function:
+    dtype = element_dtype(site.op.results[0].type)
+    return lambda a: as_signed(a).astype(dtype)
+
+
+@pure("arith.extui", "arith.uitofp", "arith.index_castui")
+def _zero_extend(site: Site) -> Function:
+    dtype = element_dtype(site.op.results[0].type)
+    return lambda a: as_unsigned(a).astype(dtype)
+
+
+@pure("arith.trunci")
+def _truncate(site: Site) -> Function:
+    dtype = element_dtype(site.op.results[0].type)
+    if dtype == np.bool_:
+        return lambda a: (a & 1).astype(np.bool_)
+    return lambda a: a.astype(dtype)
+
+
+@pure("arith.fptosi", "arith.fptoui")
+def _float_to_int(site: Site) -> Function:
+    """Rounds towards zero and saturates, NaN to 0, as `cvt` on the device does."""
+    dtype = element_dtype(site.op.results[0].type)
+    target = np.dtype(f"u{dtype.itemsize}") if site.name == "arith.fptoui" else dtype
+    limits = np.iinfo(target)
+
+    def apply(a: np.ndarray) -> np.ndarray:
+        wide = np.trunc(a.astype(np.float64))
+        inside = np.where(np.isnan(wide), 0.0, np.clip(wide, float(limits.min), float(limits.max)))
+        # float(max) of a 64-bit type is one too large to convert back.
+        top = inside >= float(limits.max)
+        return np.where(top, limits.max, np.where(top, 0.0, inside).astype(target)).astype(target).view(dtype)
+
+    return apply
+
+
+@pure("arith.bitcast")
+def _bitcast(site: Site) -> Function:
+    dtype = element_dtype(site.op.results[0].type)
+    return lambda a: a.view(dtype)
+
+
+@pure("arith.select")
+def _select(site: Site) -> Function:
+    """The condition is one bool, or one an element; memrefs may be selected only where all threads agree."""
+
+    def apply(condition: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        if not isinstance(a, np.ndarray):
+            if not (condition == condition[0]).all():
+                raise site.error("threads select different memrefs")
+            return a if condition[0] else b
+        return np.where(expand(condition, max(a.ndim, b.ndim)), a, b)
+
+    return apply

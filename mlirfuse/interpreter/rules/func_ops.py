@@ -1,0 +1,52 @@
+"""`func.call`: of a function with a body, or of a declaration that stands for the launch of a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from mlir import ir
+
+from mlirfuse.interpreter.machine import Frame
+from mlirfuse.interpreter.registry import suspending
+from mlirfuse.interpreter.scheduler import Coroutine
+from mlirfuse.interpreter.site import Site, gather, int_array
+
+
+@suspending("func.call")
+def _call(site: Site) -> Callable[[Frame], Coroutine]:
+    callee = ir.FlatSymbolRefAttr(site.op.attributes["callee"]).value
+    interpreter = site.compiler.interpreter
+    declaration = interpreter.symbol(callee)
+    if "fuse.launch" in declaration.attributes:
+        return _launch(site, declaration)
+
+    def step(frame: Frame) -> Coroutine:
+        function = interpreter.function(callee)
+        inner = function.frame(frame.block)
+        inner.mask = frame.mask
+        yield from function.program.call(inner, gather(frame.values, site.operands))
+        for slot, value in zip(site.results, function.program.outcome(inner), strict=True):
+            frame.values[slot] = value
+
+    return step
+
+
+def _launch(site: Site, declaration: ir.Operation) -> Callable[[Frame], Coroutine]:
+    """Runs the kernel that `fuse.launch` names; its results are fresh tensors, as large as `fuse.result_extents` says."""
+    kernel = ir.FlatSymbolRefAttr(declaration.attributes["fuse.launch"]).value
+    pairs = (
+        int_array(declaration.attributes["fuse.result_extents"])
+        if "fuse.result_extents" in declaration.attributes
+        else []
+    )
+    types = [ir.RankedTensorType(result.type) for result in site.op.results]
+
+    def step(frame: Frame) -> Coroutine:
+        inputs = gather(frame.values, site.operands)
+        extents = [inputs[argument].shape[dim] for argument, dim in zip(pairs[::2], pairs[1::2], strict=True)]
+        results = site.compiler.interpreter.launch(site, kernel, inputs, types, extents)
+        for slot, value in zip(site.results, results, strict=True):
+            frame.values[slot] = value
+        yield None
+
+    return step

@@ -1,0 +1,104 @@
+"""`gpu.barrier`, `gpu.shuffle`, dynamic shared memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from mlirfuse.interpreter.lanes import spread
+from mlirfuse.interpreter.machine import Frame
+from mlirfuse.interpreter.memory import allocate
+from mlirfuse.interpreter.registry import rule, suspending
+from mlirfuse.interpreter.rules.gpu_ids import WARP
+from mlirfuse.interpreter.scheduler import Coroutine
+from mlirfuse.interpreter.site import Site
+from mlirfuse.interpreter.types import element_dtype, keyword
+from mlirfuse.target import target_of
+
+# LLVM's NVPTX backend aligns the dynamic shared array to this when nothing asks for more.
+DYNAMIC_SHARED_ALIGNMENT = 16
+
+
+def require_converged(site: Site, frame: Frame) -> None:
+    """Raises `InterpreterError` unless every thread of the block is active."""
+    if frame.mask is not None and not frame.mask.all():
+        missing = np.flatnonzero(~frame.mask)
+        raise site.error(
+            f"barrier in divergent flow: {len(missing)} of {frame.block.threads} threads do not reach it",
+            frame,
+            int(missing[0]),
+        )
+
+
+@suspending("gpu.barrier")
+def _barrier(site: Site) -> Callable[[Frame], Coroutine]:
+    """Orders the block's accesses before it before those after it; other blocks may run in between."""
+
+    def step(frame: Frame) -> Coroutine:
+        require_converged(site, frame)
+        frame.block.advance()
+        yield None
+
+    return step
+
+
+@rule("gpu.shuffle")
+def _shuffle(site: Site) -> Callable[[Frame], None]:
+    """`shfl.sync`: a thread whose source is outside of its segment of `width` gets its own value and false."""
+    mode = keyword(site.op.attributes["mode"])
+    (value, offset, width), (out, valid) = site.operands, site.results
+
+    def step(frame: Frame) -> None:
+        values, block = frame.values, frame.block
+        lanes = block.lanes
+        size, by = values[width].astype(np.int64), values[offset].astype(np.int64)
+        first = lanes - lanes % size
+        source = {
+            "xor": lambda: lanes ^ by,
+            "up": lambda: lanes - by,
+            "down": lambda: lanes + by,
+            "idx": lambda: first + by % size,
+        }[mode]()
+        inside = (source >= first) & (source < first + size)
+        source = np.where(inside, source, lanes)
+        _require_partners(site, frame, source)
+        values[out] = spread(values[value], block.threads)[np.minimum(source, block.threads - 1)]
+        values[valid] = inside
+
+    return step
+
+
+def _require_partners(site: Site, frame: Frame, source: np.ndarray) -> None:
+    """Every thread of a warp takes part in a shuffle, or none; and nobody reads a thread that does not exist."""
+    block = frame.block
+    active = np.ones(block.threads, bool) if frame.mask is None else frame.mask
+    if not active.all():
+        for start in range(0, block.threads, WARP):
+            warp = active[start : start + WARP]
+            if warp.any() and not warp.all():
+                raise site.error(
+                    "shuffle in divergent flow: not all threads of the warp reach it",
+                    frame,
+                    start + int(np.argmin(warp)),
+                )
+    missing = active & (source >= block.threads)
+    if missing.any():
+        lane = int(np.argmax(missing))
+        raise site.error(f"shuffle reads thread {source[lane]}, which does not exist", frame, lane)
+
+
+@rule("gpu.dynamic_shared_memory")
+def _dynamic_shared_memory(site: Site) -> Callable[[Frame], None]:
+    """As many bytes as the largest launch may ask for: the launch's own number is not in the IR."""
+    dtype, out = element_dtype(site.op.results[0].type), site.results[0]
+    nbytes = target_of(None).shared_per_block
+
+    def step(frame: Frame) -> None:
+        block = frame.block
+        frame.values[out] = block.shared(
+            "dynamic",
+            lambda: allocate("dynamic", "shared", (nbytes,), dtype, DYNAMIC_SHARED_ALIGNMENT, checks=block.checks),
+        )
+
+    return step

@@ -1,0 +1,158 @@
+"""`scf`: control flow. Where threads disagree, both sides run under masks; where they agree, nothing is masked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from mlir import ir
+
+from mlirfuse.interpreter.lanes import merge, uniform
+from mlirfuse.interpreter.machine import Frame
+from mlirfuse.interpreter.program import Program
+from mlirfuse.interpreter.registry import rule, suspending
+from mlirfuse.interpreter.scheduler import Coroutine
+from mlirfuse.interpreter.site import Site, gather
+
+GeneratorStep = Callable[[Frame], Coroutine]
+
+
+def _masked(frame: Frame, condition: np.ndarray) -> np.ndarray:
+    """The active threads for which the condition holds, as a full-width mask."""
+    mask = condition if frame.mask is None else frame.mask & condition
+    return np.broadcast_to(mask, (frame.block.threads,))
+
+
+def _assign(site: Site, frame: Frame, slots: Sequence[int], condition: np.ndarray, new: Sequence[Any]) -> None:
+    """Overwrites slots for the threads where the condition holds."""
+    for slot, value in zip(slots, new, strict=True):
+        merged = merge(condition, value, frame.values[slot])
+        if merged is None:
+            raise site.error("a memref differs between threads", frame)
+        frame.values[slot] = merged
+
+
+@suspending("scf.if")
+def _if(site: Site) -> GeneratorStep:
+    condition, results = site.operands[0], site.results
+    then, otherwise = site.region(0), site.region(1)
+
+    def branch(frame: Frame, program: Program, mask: np.ndarray) -> Coroutine:
+        saved = frame.mask
+        frame.mask = mask
+        yield from program.run(frame)
+        frame.mask = saved
+
+    def step(frame: Frame) -> Coroutine:
+        taken = frame.values[condition]
+        agreed = uniform(taken, frame)
+        if agreed is not None:
+            program = then if agreed else otherwise
+            yield from program.run(frame)
+            for slot, value in zip(results, program.outcome(frame), strict=True):
+                frame.values[slot] = value
+            return
+        yield from branch(frame, then, _masked(frame, taken))
+        yield from branch(frame, otherwise, _masked(frame, ~taken))
+        for slot, value in zip(results, otherwise.outcome(frame), strict=True):
+            frame.values[slot] = value
+        _assign(site, frame, results, taken, then.outcome(frame))
+
+    return step
+
+
+@suspending("scf.for")
+def _for(site: Site) -> GeneratorStep:
+    """Bounds may differ by thread: threads whose loop has ended are masked off."""
+    lower, upper, stride = site.operands[:3]
+    inits, body = site.operands[3:], site.region(0)
+    carried = body.arguments[1:]
+
+    def step(frame: Frame) -> Coroutine:
+        values = frame.values
+        for slot, init in zip(carried, gather(values, inits), strict=True):
+            values[slot] = init
+        bounds = [uniform(values[s], frame) for s in (lower, upper, stride)]
+        if bounds[2] is not None and bounds[2] <= 0:
+            raise site.error(f"step {bounds[2]} is not positive", frame)
+        if all(bound is not None for bound in bounds):
+            dtype = values[lower].dtype
+            for index in range(*map(int, bounds)):
+                yield from body.call(frame, [np.array([index], dtype), *gather(values, carried)])
+                for slot, value in zip(carried, body.outcome(frame), strict=True):
+                    values[slot] = value
+        else:
+            yield from divergent(frame)
+        for slot, value in zip(site.results, gather(values, carried), strict=True):
+            values[slot] = value
+
+    def divergent(frame: Frame) -> Coroutine:
+        values, saved = frame.values, frame.mask
+        index, end, by = values[lower], values[upper], values[stride]
+        live = _masked(frame, index < end)
+        while live.any():
+            frame.mask = live
+            values[body.arguments[0]] = index
+            yield from body.run(frame)
+            _assign(site, frame, carried, live, body.outcome(frame))
+            index = index + by
+            live = live & (index < end)
+        frame.mask = saved
+
+    return step
+
+
+@suspending("scf.while")
+def _while(site: Site) -> GeneratorStep:
+    """Threads whose condition is false are masked off until all are done."""
+    before, after = site.region(0), site.region(1)
+
+    def step(frame: Frame) -> Coroutine:
+        values, saved = frame.values, frame.mask
+        for slot, init in zip(before.arguments, gather(values, site.operands), strict=True):
+            values[slot] = init
+        while True:
+            yield from before.run(frame)
+            condition, *passed = before.outcome(frame)
+            if frame.mask is saved:
+                for slot, value in zip(site.results, passed, strict=True):
+                    values[slot] = value
+            else:
+                _assign(site, frame, site.results, frame.mask, passed)
+            if (agreed := uniform(condition, frame)) is None:
+                frame.mask = _masked(frame, condition)
+            elif not agreed:
+                break
+            yield from after.call(frame, passed)
+            if frame.mask is saved:
+                for slot, value in zip(before.arguments, after.outcome(frame), strict=True):
+                    values[slot] = value
+            else:
+                _assign(site, frame, before.arguments, frame.mask, after.outcome(frame))
+        frame.mask = saved
+
+    return step
+
+
+@rule("scf.forall")
+def _forall(site: Site) -> Callable[[Frame], None]:
+    """A tile program's blocks: each iteration is a block of one thread, run by the scheduler."""
+    if site.results:
+        raise site.error("shared outputs are not supported: tile programs write memrefs")
+    body = site.region(0)
+    dynamic = iter(site.operands)
+
+    def bound(static: int) -> Callable[[Frame], int]:
+        if static != ir.ShapedType.get_dynamic_size():
+            return lambda frame: static
+        slot = next(dynamic)
+        return lambda frame: int(frame.values[slot][0])
+
+    lows, highs, steps = [[bound(s) for s in site.ints(f"static{n}")] for n in ("LowerBound", "UpperBound", "Step")]
+
+    def step(frame: Frame) -> None:
+        ranges = [range(low(frame), high(frame), by(frame)) for low, high, by in zip(lows, highs, steps, strict=True)]
+        site.compiler.interpreter.run_forall(site, frame, body, ranges)
+
+    return step

@@ -1,0 +1,144 @@
+"""`vector` ops that touch memory: contiguous loads and stores, masked ones, and transfers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from mlir import ir
+
+from mlirfuse.interpreter.access import Access, lanewise
+from mlirfuse.interpreter.affine import plain_dims
+from mlirfuse.interpreter.lanes import expand
+from mlirfuse.interpreter.machine import Frame
+from mlirfuse.interpreter.memory import MemRef
+from mlirfuse.interpreter.registry import rule
+from mlirfuse.interpreter.site import Site, gather
+from mlirfuse.interpreter.types import vector_shape
+
+Step = Callable[[Frame], None]
+
+
+def _steps(shape: Sequence[int]) -> list[np.ndarray]:
+    """For each dimension of a vector, 0, 1, 2, ... along its axis, ready to broadcast against (threads, *shape)."""
+    rank = len(shape)
+    return [np.arange(n).reshape([1] * (1 + d) + [n] + [1] * (rank - 1 - d)) for d, n in enumerate(shape)]
+
+
+def _contiguous(shape: Sequence[int]) -> Callable[[Sequence[np.ndarray]], list[np.ndarray]]:
+    """From start indices to element indices: the vector lies along the innermost dimensions of the memref."""
+    steps, ndim = _steps(shape), 1 + len(shape)
+
+    def indices(starts: Sequence[np.ndarray]) -> list[np.ndarray]:
+        spread = [expand(start, ndim) for start in starts]
+        for step, dimension in zip(reversed(steps), range(len(spread) - 1, -1, -1), strict=False):
+            spread[dimension] = spread[dimension] + step
+        return spread
+
+    return indices
+
+
+@rule("vector.load", "vector.maskedload")
+def _load(site: Site) -> Step:
+    shape, out, alignment = vector_shape(site.op.results[0].type), site.results[0], site.integer("alignment")
+    rank = ir.MemRefType(site.op.operands[0].type).rank
+    source, starts, masking = site.operands[0], site.operands[1 : 1 + rank], site.operands[1 + rank :]
+    indices = _contiguous(shape)
+
+    def step(frame: Frame) -> None:
+        values = frame.values
+        mask, fill = gather(values, masking) if masking else (None, np.zeros((), np.int8))
+        access = Access(site, frame, values[source], indices(gather(values, starts)), mask)
+        access.require_aligned(alignment)
+        values[out] = access.load(fill if masking else 0)
+
+    return step
+
+
+@rule("vector.store", "vector.maskedstore")
+def _store(site: Site) -> Step:
+    """The operand orders differ: a store is (value, base, indices), a masked one (base, indices, mask, value)."""
+    alignment = site.integer("alignment")
+    if site.name == "vector.store":
+        value, target, *starts = site.operands
+        masking, value_type = [], site.op.operands[0].type
+    else:
+        target, *starts, mask_slot, value = site.operands
+        masking, value_type = [mask_slot], site.op.operands[len(site.operands) - 1].type
+    indices = _contiguous(vector_shape(value_type))
+
+    def step(frame: Frame) -> None:
+        values = frame.values
+        mask = values[masking[0]] if masking else None
+        access = Access(site, frame, values[target], indices(gather(values, starts)), mask)
+        access.require_aligned(alignment)
+        access.store(values[value])
+
+    return step
+
+
+class _Transfer:
+    """What `transfer_read` and `transfer_write` share: indices through the permutation map, and the bounds."""
+
+    def __init__(self, site: Site, vector: ir.Type):
+        map_ = ir.AffineMapAttr(site.op.attributes["permutation_map"]).value
+        self.dimensions = plain_dims(map_)
+        self.in_bounds = [ir.BoolAttr(b).value for b in ir.ArrayAttr(site.op.attributes["in_bounds"])]
+        self.shape = vector_shape(vector)
+        self.steps = _steps(self.shape)
+
+    def locate(
+        self, memref: MemRef, starts: Sequence[np.ndarray], mask: np.ndarray | None
+    ) -> tuple[list[np.ndarray], np.ndarray | None]:
+        """Element indices, and which elements are accessed at all (None for all of them)."""
+        ndim = 1 + len(self.shape)
+        indices = [expand(start, ndim) for start in starts]
+        active = None if mask is None else self._mask_on_vector(mask)
+        for axis, dimension in enumerate(self.dimensions):
+            if dimension is None:
+                continue
+            indices[dimension] = indices[dimension] + self.steps[axis]
+            if not self.in_bounds[axis]:
+                inside = (indices[dimension] >= 0) & (indices[dimension] < lanewise(memref.shape[dimension], ndim))
+                if not inside.all():
+                    active = inside if active is None else active & inside
+        return indices, active
+
+    def _mask_on_vector(self, mask: np.ndarray) -> np.ndarray:
+        """A transfer's mask is shaped like the memory side: bring its axes to where the map puts them."""
+        accessed = sorted(d for d in self.dimensions if d is not None)
+        order = [accessed.index(d) for d in self.dimensions if d is not None]
+        mask = mask.transpose([0, *(1 + position for position in order)])
+        missing = tuple(1 + axis for axis, d in enumerate(self.dimensions) if d is None)
+        return np.expand_dims(mask, missing)
+
+
+@rule("vector.transfer_read")
+def _transfer_read(site: Site) -> Step:
+    """Elements out of bounds, where the op allows them, and masked ones read as the padding."""
+    (source,), starts, (padding,), mask = site.segments()
+    transfer, out = _Transfer(site, site.op.results[0].type), site.results[0]
+
+    def step(frame: Frame) -> None:
+        values = frame.values
+        memref = values[source]
+        indices, active = transfer.locate(memref, gather(values, starts), values[mask[0]] if mask else None)
+        result = Access(site, frame, memref, indices, active).load(expand(values[padding], 1 + len(transfer.shape)))
+        values[out] = np.broadcast_to(result, (result.shape[0], *transfer.shape))
+
+    return step
+
+
+@rule("vector.transfer_write")
+def _transfer_write(site: Site) -> Step:
+    """Elements out of bounds, where the op allows them, and masked ones are not written."""
+    (value,), (target,), starts, mask = site.segments()
+    transfer = _Transfer(site, site.op.operands[0].type)
+
+    def step(frame: Frame) -> None:
+        values = frame.values
+        memref = values[target]
+        indices, active = transfer.locate(memref, gather(values, starts), values[mask[0]] if mask else None)
+        Access(site, frame, memref, indices, active).store(values[value])
+
+    return step

@@ -1,0 +1,75 @@
+"""Reductions of vectors: within a thread's fragment, over a tile's dimensions, and contractions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+
+import numpy as np
+from mlir import ir
+
+from mlirfuse.interpreter.affine import plain_dims
+from mlirfuse.interpreter.registry import pure
+from mlirfuse.interpreter.rules.arith_float import BINARY as FLOAT
+from mlirfuse.interpreter.rules.arith_int import BINARY as INT
+from mlirfuse.interpreter.site import Site
+from mlirfuse.interpreter.types import element_dtype, keyword
+
+Function = Callable[..., np.ndarray]
+
+
+def combiner(kind: str, dtype: np.dtype) -> Function:
+    """The elementwise function of a `vector.kind`."""
+    if kind in ("add", "mul"):
+        return FLOAT[f"{kind}f"] if np.dtype(dtype).kind not in "iub" else INT[f"{kind}i"]
+    return {**INT, **FLOAT}[f"{kind}i" if kind in ("and", "or", "xor") else kind]
+
+
+def reduce_axes(function: Function, source: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+    """Combines a whole tile over axes: in NumPy's order where it has one, in index order otherwise."""
+    if isinstance(function, np.ufunc):
+        return function.reduce(source, axis=axes, dtype=source.dtype)
+    moved = np.moveaxis(source, axes, range(len(axes)))
+    flat = moved.reshape(-1, *moved.shape[len(axes) :])
+    return reduce(function, flat)
+
+
+@pure("vector.reduction")
+def _reduction(site: Site) -> Function:
+    """In index order, starting from the accumulator where there is one."""
+    function = combiner(keyword(site.op.attributes["kind"]), element_dtype(site.op.operands[0].type))
+
+    def apply(source: np.ndarray, *accumulator: np.ndarray) -> np.ndarray:
+        elements = [source[:, position] for position in range(source.shape[1])]
+        return reduce(function, [*accumulator, *elements])
+
+    return apply
+
+
+@pure("vector.multi_reduction")
+def _multi_reduction(site: Site) -> Function:
+    function = combiner(keyword(site.op.attributes["kind"]), element_dtype(site.op.operands[0].type))
+    axes = tuple(1 + d for d in site.ints("reduction_dims"))
+
+    def apply(source: np.ndarray, accumulator: np.ndarray) -> np.ndarray:
+        return function(reduce_axes(function, source, axes), accumulator) if axes else function(source, accumulator)
+
+    return apply
+
+
+@pure("vector.contract")
+def _contract(site: Site) -> Function:
+    """Sums products in the accumulator's type; operands are widened to it first, as the tensor cores do."""
+    if keyword(site.op.attributes["kind"]) != "add":
+        raise site.error(f"kind {site.op.attributes['kind']}: only add is supported")
+    maps = [plain_dims(ir.AffineMapAttr(m).value) for m in ir.ArrayAttr(site.op.attributes["indexing_maps"])]
+    letters = ["".join("abcdefghijklm"[d] for d in dims if d is not None) for dims in maps]
+    equation = f"z{letters[0]},z{letters[1]}->z{letters[2]}"
+    dtype = element_dtype(site.op.results[0].type)
+
+    def apply(a: np.ndarray, b: np.ndarray, accumulator: np.ndarray) -> np.ndarray:
+        lanes = max(a.shape[0], b.shape[0])
+        a, b = (np.broadcast_to(x.astype(dtype), (lanes, *x.shape[1:])) for x in (a, b))
+        return accumulator + np.einsum(equation, a, b, optimize=True)
+
+    return apply

@@ -1,0 +1,119 @@
+"""Runs blocks as coroutines, in a chosen order, and notices when none can go on.
+
+A block is a generator. It yields None where other blocks may be let in (a barrier, an atomic), and a `Wait` where it
+cannot go on before something has happened. Blocks of one cluster are dispatched together, as on the device.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
+
+from mlirfuse.errors import InterpreterError
+from mlirfuse.interpreter.progress import BlockProgress
+
+ORDERS = ("launch", "reversed", "random")
+
+
+@dataclass(frozen=True)
+class Wait:
+    """What a block waits for.
+
+    Attributes:
+        what: for the deadlock report, such as `fuse.cluster_barrier at f.py:3 (1 of 2 blocks arrived)`.
+        ready: whether the block can go on.
+    """
+
+    what: Callable[[], str]
+    ready: Callable[[], bool]
+
+
+Coroutine = Generator[Wait | None, None, None]
+Group = Callable[[], Sequence[tuple[str, Coroutine]]]
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """In which order blocks run.
+
+    Attributes:
+        order: `launch` (by block id), `reversed`, or `random` (dispatched shuffled and interleaved at every yield).
+        seed: of the random order.
+        resident: how many blocks may be on the device at once; None for all.
+
+    Raises `InterpreterError` for an unknown order or a residency below 1.
+    """
+
+    order: str = "launch"
+    seed: int = 0
+    resident: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.order not in ORDERS:
+            raise InterpreterError(f"unknown block order {self.order!r}", hint=f"orders: {', '.join(ORDERS)}")
+        if self.resident is not None and self.resident < 1:
+            raise InterpreterError(f"resident={self.resident} blocks can never run one", hint="pass 1 or more")
+
+
+@dataclass
+class _Resident:
+    name: str
+    coroutine: Coroutine
+    group: int
+    wait: Wait | None = None
+
+
+def run_blocks(groups: Sequence[Group], group_size: int, schedule: Schedule, progress: BlockProgress) -> None:
+    """Runs all groups (clusters of `group_size` blocks) to their end.
+
+    Each group is a function that starts its blocks, called when the group is dispatched: it returns their names and
+    coroutines. Raises `InterpreterError` when every resident block waits for something that cannot happen any more,
+    or when a cluster needs more blocks at once than may be resident.
+    """
+    if schedule.resident is not None and schedule.resident < group_size:
+        raise InterpreterError(
+            f"a cluster of {group_size} blocks cannot be dispatched with {schedule.resident} resident"
+        )
+    rng = random.Random(schedule.seed) if schedule.order == "random" else None
+    pending = list(range(len(groups)))
+    if schedule.order == "launch":
+        pending.reverse()
+    elif rng is not None:
+        rng.shuffle(pending)
+    limit = len(groups) if schedule.resident is None else schedule.resident // group_size
+    resident: list[_Resident] = []
+    live: dict[int, int] = {}
+    while pending or resident:
+        # Without interleaving a group is started only when no resident one can go on: the same run, in less memory.
+        runnable = [r for r in resident if r.wait is None or r.wait.ready()]
+        while pending and len(live) < limit and (rng is not None or not runnable):
+            group = pending.pop()
+            started = [_Resident(name, coroutine, group) for name, coroutine in groups[group]()]
+            live[group] = len(started)
+            resident += started
+            runnable += started
+        if not runnable:
+            raise InterpreterError(_deadlock(resident, len(pending) * group_size))
+        chosen = rng.choice(runnable) if rng is not None else runnable[0]
+        if _advance(chosen, interleave=rng is not None):
+            resident.remove(chosen)
+            live[chosen.group] -= 1
+            if not live[chosen.group]:
+                del live[chosen.group]
+            progress.advance()
+
+
+def _advance(block: _Resident, *, interleave: bool) -> bool:
+    """Runs a block to its next stop; returns whether it has ended."""
+    for wait in block.coroutine:
+        block.wait = wait
+        if interleave or (wait is not None and not wait.ready()):
+            return False
+    return True
+
+
+def _deadlock(resident: Sequence[_Resident], pending: int) -> str:
+    lines = [f"  {r.name} waits for {r.wait.what()}" for r in resident if r.wait is not None]
+    more = f"; {pending} more cannot be dispatched before one ends" if pending else ""
+    return "\n".join([f"deadlock: none of the {len(resident)} resident blocks can go on{more}", *lines])

@@ -1,0 +1,85 @@
+"""An op as its rule sees it: operands and results as slots, attributes, regions, and errors that point at it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from mlir import ir
+
+from mlirfuse.errors import InterpreterError
+from mlirfuse.interpreter.machine import Frame
+from mlirfuse.interpreter.types import location_text
+
+if TYPE_CHECKING:
+    from mlirfuse.interpreter.program import FunctionCompiler, Program
+
+
+class Site:
+    """One op, read once when its function is compiled; nothing here is touched per thread block but `error`.
+
+    Attributes:
+        op: the operation.
+        name: its full name.
+        location: `file:line:column` of the user's line.
+        operands: slots of its operands, in order.
+        results: slots of its results, in order.
+    """
+
+    def __init__(self, op: ir.Operation, compiler: FunctionCompiler):
+        self.op = op
+        self.name: str = op.name
+        self.location = location_text(op.location)
+        self.operands = [compiler.slot(value) for value in op.operands]
+        self.results = [compiler.slot(value) for value in op.results]
+        self.compiler = compiler
+
+    def attribute(self, name: str) -> ir.Attribute | None:
+        """An attribute, or None if the op does not have it."""
+        return self.op.attributes.get(name)
+
+    def ints(self, name: str) -> list[int]:
+        """An integer array attribute of any width; empty if the op does not have it."""
+        attribute = self.attribute(name)
+        return [] if attribute is None else int_array(attribute)
+
+    def integer(self, name: str) -> int | None:
+        """An integer attribute, or None if the op does not have it."""
+        attribute = self.attribute(name)
+        return None if attribute is None else ir.IntegerAttr(attribute).value
+
+    def segments(self) -> list[list[int]]:
+        """The operand slots, grouped as `operandSegmentSizes` says."""
+        groups, start = [], 0
+        for size in self.ints("operandSegmentSizes"):
+            groups.append(self.operands[start : start + size])
+            start += size
+        return groups
+
+    def region(self, index: int) -> Program:
+        """The program of the op's region; raises `InterpreterError` if that has more than one block."""
+        region = self.op.regions[index]
+        blocks = list(region.blocks)
+        if len(blocks) > 1:
+            raise InterpreterError(f"{self.name}: region {index} has {len(blocks)} blocks", where=self.location)
+        return self.compiler.program(blocks[0] if blocks else None)
+
+    def error(self, message: str, frame: Frame | None = None, lane: int | None = None) -> InterpreterError:
+        """An error at this op; with a frame it names the block, with a lane the thread too."""
+        who = ""
+        if frame is not None:
+            who = f"; block {frame.block.index}" + ("" if lane is None else f", thread {lane}")
+        return InterpreterError(f"{self.name}: {message}{who}", where=self.location)
+
+
+def int_array(attribute: ir.Attribute) -> list[int]:
+    """The entries of a dense i32 or i64 array, or of an array of integers."""
+    for kind in (ir.DenseI64ArrayAttr, ir.DenseI32ArrayAttr):
+        if isinstance(attribute, kind):
+            return list(kind(attribute))
+    return [ir.IntegerAttr(entry).value for entry in ir.ArrayAttr(attribute)]
+
+
+def gather(values: Sequence[Any], slots: Sequence[int]) -> list[Any]:
+    """The values in those slots."""
+    return [values[slot] for slot in slots]
