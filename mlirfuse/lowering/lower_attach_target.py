@@ -1,0 +1,50 @@
+"""`lower-attach-target`: says for which GPU the kernels are compiled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from mlir import ir
+
+from mlirfuse.passes.base import Pass, Remarks
+from mlirfuse.passes.rewriting import nested
+from mlirfuse.target import DEFAULT, Target, target_of
+
+
+@dataclass(frozen=True)
+class LowerAttachTarget(Pass):
+    """Attaches `#nvvm.target` to every `gpu.module`, in place of any that is there.
+
+    Lowering passes and `gpu-module-to-binary` read the architecture from it. LLVM's own default PTX version is too old
+    for some chips, so the version of `mlirfuse.target` is asked for.
+
+    ```mlir
+    gpu.module @k { ... }
+    // lower-attach-target{chip=sm_90a}
+    gpu.module @k [#nvvm.target<O = 3, chip = "sm_90a", features = "+ptx80">] { ... }
+    ```
+
+    Raises `TargetError` for a chip that mlirfuse does not know.
+    """
+
+    name: ClassVar[str] = "lower-attach-target"
+
+    chip: str = DEFAULT
+
+    def __post_init__(self) -> None:
+        target_of(self.chip)
+
+    def run(self, module: ir.Operation, remarks: Remarks) -> None:
+        """Rewrites the `builtin.module` in place."""
+        target = target_of(self.chip)
+        found = [op for op in nested(module) if op.name == "gpu.module"]
+        for gpu_module in found:
+            gpu_module.attributes["targets"] = ir.ArrayAttr.get([nvvm_target(target)])
+        if not found:
+            remarks.declined(self, "there is no gpu.module to attach a target to", module)
+
+
+def nvvm_target(target: Target) -> ir.Attribute:
+    """The `#nvvm.target` attribute of a target; the bindings have no builder for it."""
+    return ir.Attribute.parse(f'#nvvm.target<O = 3, chip = "{target.chip}", features = "+ptx{target.ptx}">')

@@ -1,0 +1,84 @@
+"""`lower-cluster-ops`: communication between the blocks of a cluster becomes NVVM ops."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from mlir import ir
+from mlir.dialects import arith, llvm, memref, nvvm
+
+from mlirfuse.dtypes import from_mlir
+from mlirfuse.errors import PassError, TargetError
+from mlirfuse.lowering.kernel_func import kernels, target_of_kernel
+from mlirfuse.passes.base import Pass, Remarks, location_text
+from mlirfuse.passes.rewriting import nested
+
+FIRST_CAPABILITY = 90  # thread-block clusters came with Hopper
+
+
+@dataclass(frozen=True)
+class LowerClusterOps(Pass):
+    """Lowers `fuse.cluster_store` to a store through `nvvm.mapa`, and `fuse.cluster_barrier` to arrive and wait.
+
+    `barrier.cluster.arrive` has release and `barrier.cluster.wait` acquire semantics by default, at cluster scope,
+    which is what the barrier op promises. The `aligned` forms are used: the op is reached by whole blocks. The
+    cluster's shape (`known_cluster_size`) and `gpu.cluster_block_id` are lowered upstream.
+
+    ```mlir
+    "fuse.cluster_store"(%v, %buffer, %i, %rank)
+        : (f32, memref<64xf32, #gpu.address_space<workgroup>>, index, index) -> ()
+    "fuse.cluster_barrier"() : () -> ()
+    // lower-cluster-ops
+    %own = llvm.inttoptr %address : i64 to !llvm.ptr<3>
+    %remote = nvvm.mapa %own, %rank32 : !llvm.ptr<3> -> !llvm.ptr<7>
+    llvm.store %v, %remote : f32, !llvm.ptr<7>
+    nvvm.cluster.arrive {aligned}
+    nvvm.cluster.wait {aligned}
+    ```
+
+    Raises `TargetError` where a kernel uses clusters and its target has none.
+    """
+
+    name: ClassVar[str] = "lower-cluster-ops"
+
+    def run(self, module: ir.Operation, remarks: Remarks) -> None:
+        """Rewrites the `builtin.module` in place."""
+        for func in kernels(module):
+            ops = [op for op in nested(func.operation) if op.name in ("fuse.cluster_store", "fuse.cluster_barrier")]
+            if not ops and "known_cluster_size" not in func.attributes:
+                continue
+            target = target_of_kernel(func)
+            if target.capability < FIRST_CAPABILITY:
+                raise TargetError(
+                    f"kernel {func.attributes['sym_name']} uses thread-block clusters, and {target.chip} has none",
+                    where=location_text(func),
+                    hint="choose a schedule with cluster size 1, or sm_90 or later",
+                )
+            if ops and "known_cluster_size" not in func.attributes:
+                raise PassError(
+                    f"kernel {func.attributes['sym_name']} has cluster ops but no known_cluster_size",
+                    where=location_text(func),
+                )
+            for op in ops:
+                with ir.InsertionPoint(op), op.location:
+                    if op.name == "fuse.cluster_store":
+                        _lower_store(op)
+                    else:
+                        nvvm.cluster_arrive(aligned=True)
+                        nvvm.cluster_wait(aligned=True)
+                op.erase()
+            remarks.applied(self, f"{len(ops)} cluster ops lowered", func)
+
+
+def _lower_store(op: ir.Operation) -> None:
+    value, buffer, index, rank = op.operands
+    dtype = from_mlir(value.type)
+    if dtype.kind == "bool":
+        raise PassError("a cluster store of i1 has no lowering", where=location_text(op), hint="store an i8")
+    i32, i64 = ir.IntegerType.get_signless(32), ir.IntegerType.get_signless(64)
+    element = arith.muli(index, arith.constant(ir.IndexType.get(), dtype.bytes))
+    address = arith.addi(memref.extract_aligned_pointer_as_index(buffer), element)
+    own = llvm.inttoptr(ir.Type.parse("!llvm.ptr<3>"), arith.index_cast(i64, address))
+    remote = nvvm.mapa(ir.Type.parse("!llvm.ptr<7>"), own, arith.index_cast(i32, rank))
+    llvm.StoreOp(value, remote, alignment=dtype.bytes)

@@ -1,0 +1,115 @@
+"""The upstream end of the pipeline: `gpu.func` kernels to NVVM to PTX.
+
+Everything here is upstream's, in process and with no CUDA toolkit; `lower-*` passes have run before. The host function
+is left alone: every conversion is nested in `gpu.module`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mlir import ir
+from mlir.dialects import gpu
+from mlir.passmanager import PassManager
+
+from mlirfuse.diagnostics import describe
+from mlirfuse.errors import CompileError
+from mlirfuse.lowering import libdevice
+from mlirfuse.lowering.lower_attach_target import nvvm_target
+from mlirfuse.passes.rewriting import nested
+from mlirfuse.target import Target
+
+# The passes that take a module from the `gpu` stage to where `to_nvvm` begins, in order.
+BEFORE_NVVM = (
+    "lower-attach-target",
+    "lower-cluster-ops",
+    "lower-kernel-abi",
+    "lower-shared-memory",
+    "lower-streaming-accesses",
+    "lower-math",
+)
+
+TO_NVVM = (
+    "builtin.module(gpu.module("
+    "canonicalize,cse,lower-affine,expand-strided-metadata,lower-affine,convert-scf-to-cf,"
+    "convert-gpu-to-nvvm{use-bare-ptr-memref-call-conv=1 index-bitwidth=64},"
+    "convert-vector-to-llvm,convert-ub-to-llvm,convert-math-to-llvm,convert-arith-to-llvm,convert-nvvm-to-llvm,"
+    "reconcile-unrealized-casts,canonicalize,cse))"
+)
+
+
+@dataclass(frozen=True)
+class KernelBinary:
+    """One kernel's code.
+
+    Attributes:
+        name: its entry point.
+        target: what it is compiled for.
+        ptx: its PTX, one module a kernel.
+    """
+
+    name: str
+    target: Target
+    ptx: str
+
+
+def to_nvvm(module: ir.Operation) -> None:
+    """Converts the kernels of a `builtin.module`, which `lower-kernel-abi` has seen, to `llvm.func` in place.
+
+    Raises:
+        CompileError: an op in a kernel has no lowering.
+    """
+    _run(TO_NVVM, module, "the kernels could not be lowered to NVVM")
+
+
+def ptx(module: ir.Operation, target: Target) -> dict[str, KernelBinary]:
+    """PTX of every kernel in a `builtin.module` at the `nvvm` stage, by kernel name. The module is not changed.
+
+    libdevice is linked where a kernel calls into it, and only what is called remains. No GPU is needed.
+
+    Raises:
+        CompileError: the backend refuses a kernel, or libdevice is needed and not there.
+    """
+    with module.context, module.location:
+        clone = module.operation.clone()
+        entries = _entries(clone)
+        for op in clone.regions[0].blocks[0].operations:
+            if op.operation.name == "gpu.module":
+                op.attributes["targets"] = ir.ArrayAttr.get([nvvm_target(target)])
+        functions = libdevice.functions_used(clone)
+        links = [libdevice.require(functions)] if functions else []
+        _run(_binary_pipeline(links), clone, f"LLVM could not compile the kernels for {target.chip}")
+        texts = {
+            _text(op.attributes["sym_name"]): gpu.ObjectAttr(op.attributes["objects"][0]).object.decode().rstrip("\0")
+            for op in clone.regions[0].blocks[0].operations
+            if op.operation.name == "gpu.binary"
+        }
+    return {kernel: KernelBinary(kernel, target, texts[owner]) for kernel, owner in entries.items()}
+
+
+def _binary_pipeline(links: Sequence[Path]) -> str:
+    options = "".join(f" l={path}" for path in links)
+    return f"builtin.module(gpu-module-to-binary{{format=isa{options}}})"
+
+
+def _entries(module: ir.Operation) -> dict[str, str]:
+    """Kernel name to the name of the `gpu.module` it is in."""
+    return {
+        _text(op.attributes["sym_name"]): _text(op.parent.attributes["sym_name"])
+        for op in nested(module)
+        if op.name == "llvm.func" and "nvvm.kernel" in op.attributes
+    }
+
+
+def _text(attribute: ir.Attribute) -> str:
+    return ir.StringAttr(attribute).value
+
+
+def _run(pipeline: str, module: ir.Operation, failure: str) -> None:
+    try:
+        PassManager.parse(pipeline, module.context).run(module)
+    except ir.MLIRError as error:
+        message, place = describe(error)
+        raise CompileError(f"{failure}: {message}", where=place) from error
