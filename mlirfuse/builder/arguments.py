@@ -1,0 +1,98 @@
+"""The arguments of the traced `func.func`: types, attributes, and the symbols of their dynamic extents."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mlir import ir
+from mlir.dialects import arith, func, tensor
+
+from mlirfuse.builder.body import convert
+from mlirfuse.builder.extents import Dim, Extent, Shape, Symbol
+from mlirfuse.builder.spec import ScalarSpec, TensorSpec
+from mlirfuse.builder.state import ScalarBase, TensorBase, TraceState
+from mlirfuse.builder.tensor import Scalar
+from mlirfuse.dtypes import bool_, float64, int64
+
+Named = Sequence[tuple[str, TensorSpec | ScalarSpec]]
+
+
+def declare(symbol: str, arguments: Named) -> func.FuncOp:
+    """A `func.func` with these arguments and an empty entry block, at the current insertion point."""
+    types = [_type(spec) for _, spec in arguments]
+    function = func.FuncOp(symbol, ir.FunctionType.get(types, []))
+    function.arg_attrs = [_attributes(name, spec) for name, spec in arguments]
+    function.add_entry_block()
+    return function
+
+
+def make_symbols(arguments: Named, block: ir.Block) -> list[list[Symbol | None]]:
+    """Per argument and dimension the symbol of a dynamic extent, and its `tensor.dim` at the top of the block."""
+    by_name: dict[str, Symbol] = {}
+    order = 0
+    table: list[list[Symbol | None]] = []
+    with ir.InsertionPoint(block):
+        indices: dict[int, ir.Value] = {}
+        for i, (argument, spec) in enumerate(arguments):
+            shape = spec.shape if isinstance(spec, TensorSpec) else ()
+            row: list[Symbol | None] = []
+            for d, extent in enumerate(shape):
+                if isinstance(extent, int):
+                    row.append(None)
+                    continue
+                symbol = None if extent is None else by_name.get(extent)
+                if symbol is None:
+                    symbol = Symbol(extent or f"{argument}.{d}", extent is not None, order)
+                    order += 1
+                    if d not in indices:
+                        index = ir.IndexType.get()
+                        indices[d] = arith.ConstantOp(index, ir.IntegerAttr.get(index, d)).result
+                    symbol.value = tensor.DimOp(block.arguments[i], indices[d]).result
+                    if extent is not None:
+                        by_name[extent] = symbol
+                symbol.sources.append((i, d))
+                row.append(symbol)
+            table.append(row)
+    return table
+
+
+def erase_unused_sizes(block: ir.Block) -> None:
+    """Erases the `tensor.dim` ops, and the index constants, that nothing uses."""
+    for op in reversed(list(block.operations)):
+        if op.operation.name in ("tensor.dim", "arith.constant") and not list(op.results[0].uses):
+            op.operation.erase()
+
+
+def traced_argument(
+    state: TraceState, spec: TensorSpec | ScalarSpec, value: ir.Value, symbols: Sequence[Symbol | None]
+) -> TensorBase | ScalarBase:
+    """The value that the Python function gets for an argument."""
+    if isinstance(spec, TensorSpec):
+        shape: Shape = tuple(_extent(extent, s) for extent, s in zip(spec.shape, symbols, strict=True))
+        return state.wrap(value, shape, spec.dtype)
+    if spec.kind == "bool":
+        return Scalar(state, bool_, lambda: convert(value, int64, bool_))
+    return Scalar(state, float64 if spec.kind == "float" else int64, lambda: value)
+
+
+def _extent(extent: int | str | None, symbol: Symbol | None) -> Extent:
+    if symbol is not None:
+        return Dim(1, (symbol,))
+    assert isinstance(extent, int)
+    return extent
+
+
+def _type(spec: TensorSpec | ScalarSpec) -> ir.Type:
+    if isinstance(spec, ScalarSpec):
+        return (float64 if spec.kind == "float" else int64).mlir()
+    dynamic = ir.ShapedType.get_dynamic_size()
+    return ir.RankedTensorType.get([e if isinstance(e, int) else dynamic for e in spec.shape], spec.dtype.mlir())
+
+
+def _attributes(name: str, spec: TensorSpec | ScalarSpec) -> ir.DictAttr:
+    attributes: dict[str, ir.Attribute] = {"fuse.name": ir.StringAttr.get(name)}
+    if isinstance(spec, TensorSpec):
+        attributes["fuse.align"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), spec.align)
+        if spec.strides is not None:
+            attributes["fuse.strides"] = ir.DenseI64ArrayAttr.get([-1 if s is None else s for s in spec.strides])
+    return ir.DictAttr.get(attributes)

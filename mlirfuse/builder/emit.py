@@ -1,0 +1,116 @@
+"""Builds the tensor-level ops of the linalg stage. Every function emits at the end of the traced function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from mlir import ir
+from mlir.dialects import linalg, tensor
+
+from mlirfuse.builder.body import constant
+from mlirfuse.builder.extents import Shape, is_one, product
+from mlirfuse.builder.state import Access, TensorBase, TraceState, size_values, static
+from mlirfuse.dtypes import DType
+
+Body = Callable[..., ir.Value]
+
+
+def pointwise(
+    state: TraceState, inputs: Sequence[tuple[TensorBase, Access]], shape: Shape, dtype: DType, body: Body
+) -> TensorBase:
+    """A `linalg.generic` with one parallel loop per dimension of `shape`.
+
+    `body` gets one element per input and returns the result's element.
+    """
+    rank = len(shape)
+    with state.emitting():
+        init = tensor.EmptyOp(size_values(shape), state.element_type(dtype)).result
+        accesses = [access for _, access in inputs]
+        value = _generic(state, [t.value for t, _ in inputs], accesses, init, tuple(range(rank)), rank, body)
+    return state.wrap(value, shape, dtype)
+
+
+def reduction(
+    source: TensorBase, axes: tuple[int, ...], dtype: DType, start: float | int | bool, body: Body
+) -> TensorBase:
+    """A `linalg.generic` that reduces `axes` (ascending) of `source` into a tensor of `dtype` filled with `start`.
+
+    `body` gets an element of the source and the accumulator, and returns the new accumulator. The reduced dimensions
+    disappear.
+    """
+    state, rank = source.state, source.ndim
+    kept = tuple(d for d in range(rank) if d not in axes)
+    shape = tuple(source.shape[d] for d in kept)
+    with state.emitting():
+        empty = tensor.EmptyOp(size_values(shape), state.element_type(dtype)).result
+        init = linalg.fill(constant(state.element_type(dtype), start), outs=[empty])
+        value = _generic(state, [source.value], [tuple(range(rank))], init, kept, rank, body, axes, accumulate=True)
+    return state.wrap(value, shape, dtype)
+
+
+def regroup(source: TensorBase, groups: Sequence[tuple[Sequence[int], Shape]], shape: Shape) -> TensorBase:
+    """A reshape to `shape` as `tensor.collapse_shape`, then `tensor.expand_shape`, each only where it is needed.
+
+    Args:
+        groups: pairs of source dimensions and the extents that they turn into, in order; each pair has as many elements
+            on both sides. No groups means that all extents on one side are 1 and the other side has none.
+        shape: the result's shape.
+    """
+    state = source.state
+    result = source
+    with state.emitting():
+        middle = tuple(product(tuple(source.shape[d] for d in dims)) for dims, _ in groups)
+        if len(middle) < source.ndim:
+            type_ = state.tensor_type(middle, source.dtype)
+            value = tensor.CollapseShapeOp(type_, result.value, [list(dims) for dims, _ in groups]).result
+            result = state.wrap(value, middle, source.dtype)
+        if len(middle) < len(shape):
+            starts = [sum(len(extents) for _, extents in groups[:i]) for i in range(len(groups))]
+            indices = [list(range(s, s + len(extents))) for s, (_, extents) in zip(starts, groups, strict=True)]
+            sizes = [size for size in size_values(shape) if isinstance(size, ir.Value)]
+            type_ = state.tensor_type(shape, source.dtype)
+            value = tensor.ExpandShapeOp(type_, result.value, indices, sizes, [static(e) for e in shape]).result
+            result = state.wrap(value, shape, source.dtype)
+    return result
+
+
+def transpose(source: TensorBase, permutation: Sequence[int]) -> TensorBase:
+    """`linalg.transpose`: dimension i of the result is dimension `permutation[i]` of the source."""
+    state = source.state
+    shape = tuple(source.shape[d] for d in permutation)
+    with state.emitting():
+        init = tensor.EmptyOp(size_values(shape), state.element_type(source.dtype)).result
+        value = linalg.transpose(source.value, outs=[init], permutation=list(permutation))
+    return state.wrap(value, shape, source.dtype)
+
+
+def broadcast_access(source: Shape, target: Shape) -> Access:
+    """How loops over `target` index a tensor of shape `source`, which broadcasts to it."""
+    offset = len(target) - len(source)
+    return tuple(
+        None if is_one(extent) and not is_one(target[offset + d]) else offset + d for d, extent in enumerate(source)
+    )
+
+
+def _generic(
+    state: TraceState,
+    inputs: list[ir.Value],
+    accesses: list[Access],
+    init: ir.Value,
+    out_access: Access,
+    rank: int,
+    body: Body,
+    reduced: tuple[int, ...] = (),
+    accumulate: bool = False,
+) -> ir.Value:
+    maps = [state.indexing_map(rank, access) for access in (*accesses, out_access)]
+    op = linalg.GenericOp(
+        [init.type], inputs, [init], ir.ArrayAttr.get(maps), state.iterator_types(rank, reduced)
+    )
+    location = ir.Location.current
+    element_types = [ir.RankedTensorType(v.type).element_type for v in (*inputs, init)]
+    block = op.regions[0].blocks.append(*element_types, arg_locs=[location] * len(element_types))
+    arguments = list(block.arguments)
+    with ir.InsertionPoint(block):
+        linalg.YieldOp([body(*(arguments if accumulate else arguments[:-1]))])
+    return op.results[0]

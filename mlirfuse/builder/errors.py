@@ -1,0 +1,25 @@
+"""Errors of tracing that callers tell apart from a plain `TraceError`."""
+
+from __future__ import annotations
+
+from mlirfuse.errors import TraceError
+
+
+class ControlFlowError(TraceError):
+    """Python asked for the value of a traced tensor, which exists only when the kernel runs."""
+
+
+class UnsupportedError(TraceError):
+    """An operation that the builder knows of and cannot trace."""
+
+
+class NeedsStatic(TraceError):
+    """An operation needs the number behind a dynamic extent; tracing again with that extent static may succeed.
+
+    Attributes:
+        symbol: the extent's name.
+        sources: (argument, dimension) pairs of the function's arguments that have this extent.
+    """
+
+    symbol: str
+    sources: tuple[tuple[int, int], ...]

@@ -1,0 +1,148 @@
+"""Python's operators on traced values, and the protocols that would need their data."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from mlirfuse.builder import arithmetic, comparisons, powers
+from mlirfuse.builder.errors import ControlFlowError, UnsupportedError
+from mlirfuse.builder.lift import FUNCTIONS
+from mlirfuse.builder.operands import Operand
+from mlirfuse.builder.source import at_user_line
+
+if TYPE_CHECKING:
+    from mlirfuse.builder.tensor import Tensor
+
+
+class Operators:
+    """Arithmetic, comparison and logic operators; whatever asks for a number raises `ControlFlowError`."""
+
+    __slots__ = ()
+
+    def __add__(self, other: Operand) -> Tensor:
+        return arithmetic.add(self, other)
+
+    def __radd__(self, other: Operand) -> Tensor:
+        return arithmetic.add(other, self)
+
+    def __sub__(self, other: Operand) -> Tensor:
+        return arithmetic.subtract(self, other)
+
+    def __rsub__(self, other: Operand) -> Tensor:
+        return arithmetic.subtract(other, self)
+
+    def __mul__(self, other: Operand) -> Tensor:
+        return arithmetic.multiply(self, other)
+
+    def __rmul__(self, other: Operand) -> Tensor:
+        return arithmetic.multiply(other, self)
+
+    def __truediv__(self, other: Operand) -> Tensor:
+        return arithmetic.divide(self, other)
+
+    def __rtruediv__(self, other: Operand) -> Tensor:
+        return arithmetic.divide(other, self)
+
+    def __floordiv__(self, other: Operand) -> Tensor:
+        return arithmetic.floor_divide(self, other)
+
+    def __rfloordiv__(self, other: Operand) -> Tensor:
+        return arithmetic.floor_divide(other, self)
+
+    def __mod__(self, other: Operand) -> Tensor:
+        return arithmetic.remainder(self, other)
+
+    def __rmod__(self, other: Operand) -> Tensor:
+        return arithmetic.remainder(other, self)
+
+    def __pow__(self, other: Operand) -> Tensor:
+        return powers.pow(self, other)  # type: ignore[arg-type]
+
+    def __rpow__(self, other: Operand) -> Tensor:
+        return powers.pow(other, self)  # type: ignore[arg-type]
+
+    def __neg__(self) -> Tensor:
+        return arithmetic.negative(self)
+
+    def __pos__(self) -> Tensor:
+        return self  # type: ignore[return-value]
+
+    def __abs__(self) -> Tensor:
+        return arithmetic.abs(self)
+
+    def __eq__(self, other: object) -> Tensor:  # type: ignore[override]
+        return comparisons.equal(self, other)
+
+    def __ne__(self, other: object) -> Tensor:  # type: ignore[override]
+        return comparisons.not_equal(self, other)
+
+    def __lt__(self, other: Operand) -> Tensor:
+        return comparisons.less(self, other)
+
+    def __le__(self, other: Operand) -> Tensor:
+        return comparisons.less_equal(self, other)
+
+    def __gt__(self, other: Operand) -> Tensor:
+        return comparisons.greater(self, other)
+
+    def __ge__(self, other: Operand) -> Tensor:
+        return comparisons.greater_equal(self, other)
+
+    __hash__ = None  # type: ignore[assignment]  # == makes a tensor, so these cannot be keys
+
+    def __and__(self, other: Operand) -> Tensor:
+        return comparisons.bitwise_and(self, other)
+
+    def __rand__(self, other: Operand) -> Tensor:
+        return comparisons.bitwise_and(other, self)
+
+    def __or__(self, other: Operand) -> Tensor:
+        return comparisons.bitwise_or(self, other)
+
+    def __ror__(self, other: Operand) -> Tensor:
+        return comparisons.bitwise_or(other, self)
+
+    def __xor__(self, other: Operand) -> Tensor:
+        return comparisons.bitwise_xor(self, other)
+
+    def __rxor__(self, other: Operand) -> Tensor:
+        return comparisons.bitwise_xor(other, self)
+
+    def __invert__(self) -> Tensor:
+        return comparisons.bitwise_invert(self)
+
+    def __matmul__(self, other: Operand) -> NoReturn:
+        raise at_user_line(UnsupportedError("matrix multiplication is not supported yet", hint="write it outside mf.fuse"))
+
+    __rmatmul__ = __matmul__
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        """Redirects NumPy's ufuncs, which a NumPy scalar on the left of an operator calls, to the traced function."""
+        function = FUNCTIONS.get(ufunc.__name__)
+        if function is None or method != "__call__" or options:
+            what = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
+            raise at_user_line(UnsupportedError(f"np.{what} cannot be traced", hint="use mlirfuse's own functions"))
+        return function(*inputs)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> NoReturn:
+        name = function.__name__
+        raise at_user_line(UnsupportedError(f"np.{name} cannot be traced", hint="use mlirfuse's own functions"))
+
+    def __bool__(self) -> bool:
+        raise _needs_data("its truth value", "use mf.where for a choice per element; `and`, `or`, `not` are &, |, ~")
+
+    def __float__(self) -> float:
+        raise _needs_data("its value as a float", "keep it a tensor")
+
+    def __int__(self) -> int:
+        raise _needs_data("its value as an int", "keep it a tensor")
+
+    def __index__(self) -> int:
+        raise _needs_data("its value as an index", "make it a compile-time constant: a parameter with a default")
+
+    def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise _needs_data("its data as a NumPy array", "use mlirfuse's own functions")
+
+
+def _needs_data(what: str, hint: str) -> ControlFlowError:
+    return at_user_line(ControlFlowError(f"a traced value has no data, and Python asked for {what}", hint=hint))

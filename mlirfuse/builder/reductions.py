@@ -1,0 +1,198 @@
+"""Reductions. float16 and bfloat16 accumulate in float32; the result has the input's dtype.
+
+Reduced dimensions must be static: over a dynamic one every function here raises `NeedsStatic`. An axis that is out of
+range or named twice is a `ShapeError`. `axis` None reduces all dimensions; `keepdims` keeps them with extent 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+from mlir import ir
+from mlir.dialects import arith, math
+
+from mlirfuse.builder.arithmetic import square, subtract
+from mlirfuse.builder.axes import normalise_axes
+from mlirfuse.builder.body import convert
+from mlirfuse.builder.casting import cast, tensor_argument
+from mlirfuse.builder.emit import reduction
+from mlirfuse.builder.extents import Dim, needs_static, show
+from mlirfuse.builder.lift import build
+from mlirfuse.builder.manipulation import reshape_to
+from mlirfuse.builder.operands import Constant, dtype_argument
+from mlirfuse.builder.source import at_user_line
+from mlirfuse.builder.state import TensorBase
+from mlirfuse.dtypes import DType, bool_, float32, int64
+from mlirfuse.errors import DTypeError, ShapeError
+
+if TYPE_CHECKING:
+    from mlirfuse.builder.tensor import Tensor
+
+Axis = int | tuple[int, ...] | None
+
+
+def sum(x: Tensor, /, axis: Axis = None, *, dtype: object = None, keepdims: bool = False) -> Tensor:
+    """The sum. Integers add up in their own dtype, bools in int64; `dtype` casts the elements before."""
+    return _accumulate("sum", x, axis, dtype, keepdims, 0, arith.AddFOp, arith.AddIOp)
+
+
+def prod(x: Tensor, /, axis: Axis = None, *, dtype: object = None, keepdims: bool = False) -> Tensor:
+    """The product. Integers multiply in their own dtype, bools in int64; `dtype` casts the elements before."""
+    return _accumulate("prod", x, axis, dtype, keepdims, 1, arith.MulFOp, arith.MulIOp)
+
+
+def max(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
+    """The largest element; NaN where there is one. Raises `ShapeError` for no elements, `DTypeError` for bools."""
+    return _extremum("max", x, axis, keepdims, arith.MaximumFOp, arith.MaxSIOp, largest=True)
+
+
+def min(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
+    """The smallest element; NaN where there is one. Raises `ShapeError` for no elements, `DTypeError` for bools."""
+    return _extremum("min", x, axis, keepdims, arith.MinimumFOp, arith.MinSIOp, largest=False)
+
+
+def any(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
+    """Whether at least one element is not zero, as bool."""
+    return _logical("any", x, axis, keepdims, False, arith.OrIOp)
+
+
+def all(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
+    """Whether no element is zero, as bool."""
+    return _logical("all", x, axis, keepdims, True, arith.AndIOp)
+
+
+def mean(x: Tensor, /, axis: Axis = None, *, dtype: object = None, keepdims: bool = False) -> Tensor:
+    """The sum divided by the number of elements; integers and bools give float32."""
+    source = tensor_argument(x, "mean")
+    result = _float_result(source.dtype if dtype is None else dtype_argument(dtype))
+    return _mean("mean", source, axis, result, keepdims, 0.0)
+
+
+def var(x: Tensor, /, axis: Axis = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+    """The mean squared distance from the mean, in two passes; `correction` is taken off the number of elements."""
+    return _variance("var", x, axis, correction, keepdims)
+
+
+def std(x: Tensor, /, axis: Axis = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+    """The square root of `var`."""
+    return _variance("std", x, axis, correction, keepdims, lambda value: math.SqrtOp(value).result)
+
+
+def _accumulate(
+    name: str, x: object, axis: Axis, dtype: object, keepdims: bool, start: int, float_op: type, int_op: type
+) -> Tensor:
+    source = tensor_argument(x, name)
+    result = int64 if source.dtype == bool_ else source.dtype
+    if dtype is not None:
+        result = dtype_argument(dtype)
+    if result.kind == "bool":
+        raise at_user_line(DTypeError(f"{name} does not add up in bool", hint="use any or all"))
+    total = _reduce(name, source, axis, result, start, float_op if result.kind == "float" else int_op)
+    return _keep(source, axis, keepdims, cast(total, result))
+
+
+def _extremum(
+    name: str, x: object, axis: Axis, keepdims: bool, float_op: type, int_op: type, *, largest: bool
+) -> Tensor:
+    source = tensor_argument(x, name)
+    dtype = source.dtype
+    if dtype.kind == "bool":
+        raise at_user_line(DTypeError(f"{name} does not take bool", hint="use any or all"))
+    axes = _static_axes(name, source, axis)
+    if 0 in [source.shape[d] for d in axes]:
+        raise at_user_line(ShapeError(f"{name} over no elements: shape {show(source.shape)}, axis {axis}"))
+    start: float | int
+    if dtype.kind == "float":
+        start = float("-inf") if largest else float("inf")
+    else:
+        start = int(np.iinfo(dtype.numpy).min if largest else np.iinfo(dtype.numpy).max)
+    reduced = _reduce(name, source, axis, dtype, start, float_op if dtype.kind == "float" else int_op)
+    return _keep(source, axis, keepdims, cast(reduced, dtype))
+
+
+def _logical(name: str, x: object, axis: Axis, keepdims: bool, start: bool, op: type) -> Tensor:
+    source = tensor_argument(x, name)
+    return _keep(source, axis, keepdims, _reduce(name, source, axis, bool_, start, op))
+
+
+def _mean(
+    name: str,
+    source: TensorBase,
+    axis: Axis,
+    result: DType,
+    keepdims: bool,
+    correction: float,
+    last: Callable[[ir.Value], ir.Value] = lambda value: value,
+) -> Tensor:
+    """`last` of sum / (count - correction), where only `last`'s value is rounded to `result`."""
+    total = _reduce(name, source, axis, result, 0, arith.AddFOp)
+    count = 1
+    for d in _static_axes(name, source, axis):
+        extent = source.shape[d]
+        assert isinstance(extent, int)
+        count *= extent
+    divisor = Constant(float(np.maximum(count - correction, 0)), "float")
+    wide = total.dtype
+
+    def rule(value: ir.Value, number: ir.Value) -> ir.Value:
+        return convert(last(arith.DivFOp(value, number).result), wide, result)
+
+    quotient = build(name, [total, divisor], [wide, wide], wide, result, rule)
+    return _keep(source, axis, keepdims, quotient)
+
+
+def _variance(
+    name: str,
+    x: object,
+    axis: Axis,
+    correction: float,
+    keepdims: bool,
+    last: Callable[[ir.Value], ir.Value] = lambda value: value,
+) -> Tensor:
+    source = tensor_argument(x, name)
+    result = _float_result(source.dtype)
+    wide = cast(source, _accumulator(result))
+    centre = _mean(name, wide, axis, wide.dtype, True, 0.0)
+    return _mean(name, square(subtract(wide, centre)), axis, result, keepdims, correction, last)
+
+
+def _reduce(
+    name: str, source: TensorBase, axis: Axis, dtype: DType, start: float | int | bool, op: type
+) -> TensorBase:
+    """Casts to `dtype`, then reduces in its accumulator type; the result keeps that type."""
+    axes = _static_axes(name, source, axis)
+    wide = _accumulator(dtype)
+
+    def body(element: ir.Value, total: ir.Value) -> ir.Value:
+        rounded = convert(element, source.dtype, dtype)
+        return op(total, convert(rounded, dtype, wide)).result
+
+    if not axes:
+        return cast(cast(source, dtype), wide)
+    return reduction(source, axes, wide, start, body)
+
+
+def _keep(source: TensorBase, axis: Axis, keepdims: bool, reduced: TensorBase) -> Tensor:
+    if not keepdims:
+        return reduced  # type: ignore[return-value]
+    axes = normalise_axes(axis, source.ndim, "keepdims")
+    return reshape_to(reduced, tuple(1 if d in axes else extent for d, extent in enumerate(source.shape)))
+
+
+def _static_axes(name: str, source: TensorBase, axis: Axis) -> tuple[int, ...]:
+    axes = tuple(sorted(normalise_axes(axis, source.ndim, name)))
+    for d in axes:
+        extent = source.shape[d]
+        if isinstance(extent, Dim):
+            needs_static(extent, f"{name} over dimension {d} of {show(source.shape)}")
+    return axes
+
+
+def _accumulator(dtype: DType) -> DType:
+    return float32 if dtype.kind == "float" and dtype.bits == 16 else dtype
+
+
+def _float_result(dtype: DType) -> DType:
+    return dtype if dtype.kind == "float" else float32

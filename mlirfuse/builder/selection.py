@@ -1,0 +1,58 @@
+"""`where` and `clip`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mlir.dialects import arith
+
+from mlirfuse.builder.arithmetic import maximum, minimum
+from mlirfuse.builder.lift import build
+from mlirfuse.builder.operands import Constant, Operand, check_fits, common_dtype, resolve, scalars_only
+from mlirfuse.builder.source import at_user_line
+from mlirfuse.builder.state import TensorBase
+from mlirfuse.dtypes import bool_, float32, float64
+from mlirfuse.errors import DTypeError, TraceError
+
+if TYPE_CHECKING:
+    from mlirfuse.builder.tensor import Tensor
+
+
+def where(condition: Operand, a: Operand, b: Operand, /) -> Tensor:
+    """`a` where the condition is true, else `b`; the three broadcast together.
+
+    Raises:
+        DTypeError: the condition is not bool.
+        ShapeError: the shapes do not broadcast.
+    """
+    chosen = [resolve(operand, "where") for operand in (a, b)]
+    selector = resolve(condition, "where")
+    kind = selector.kind if isinstance(selector, Constant) else selector.dtype.kind
+    if kind != "bool":
+        raise at_user_line(DTypeError(f"where got a condition of kind {kind}", hint="compare it: `mask != 0`"))
+    dtype = common_dtype(chosen, "where")
+    if isinstance(selector, TensorBase) and scalars_only(chosen) and dtype == float64:
+        dtype = float32  # scalars alone are kept in float64; in a tensor they become the default float
+    for operand in chosen:
+        check_fits(operand, dtype, "where")
+    return build(
+        "where",
+        [selector, *chosen],
+        [bool_, dtype, dtype],
+        dtype,
+        dtype,
+        lambda c, x, y: arith.SelectOp(c, x, y).result,
+    )
+
+
+def clip(x: Tensor, min: Operand | None = None, max: Operand | None = None) -> Tensor:
+    """x limited to [min, max]; None leaves a side open. NaN stays NaN.
+
+    Raises:
+        TraceError: both sides are None.
+    """
+    if min is None and max is None:
+        raise at_user_line(TraceError("clip got neither min nor max", hint="give at least one"))
+    if min is not None:
+        x = maximum(x, min)
+    return x if max is None else minimum(x, max)

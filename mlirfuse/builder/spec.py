@@ -1,0 +1,91 @@
+"""What the arguments of a traced function are, without any data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from mlirfuse.dtypes import DType, dtype_of
+from mlirfuse.errors import ArgumentError
+
+
+@dataclass(frozen=True)
+class TensorSpec:
+    """A tensor argument.
+
+    Attributes:
+        shape: per dimension a number, None for an extent known at run time, or a string that names one: equal names
+            are equal extents, and different names are never mixed.
+        dtype: element type; anything `dtype_of` takes.
+        align: bytes that the base pointer and every stride but the innermost are multiples of; a power of two up to 16.
+        strides: None for a C-contiguous array, else per dimension 1 (unit stride), 0 (broadcast) or None (run time).
+        name: the name of the argument in IR and messages; None takes the Python parameter's.
+
+    Raises:
+        ArgumentError: an extent, alignment or stride outside these.
+        DTypeError: a dtype that mlirfuse does not know.
+    """
+
+    shape: tuple[int | str | None, ...]
+    dtype: DType
+    align: int = 16
+    strides: tuple[int | None, ...] | None = None
+    name: str | None = None
+
+    def __init__(
+        self,
+        shape: Sequence[int | str | None] | int,
+        dtype: object,
+        *,
+        align: int = 16,
+        strides: Sequence[int | None] | None = None,
+        name: str | None = None,
+    ):
+        entries = (shape,) if isinstance(shape, int) else tuple(shape)
+        where = name or "TensorSpec"
+        for extent in entries:
+            is_int = isinstance(extent, int) and not isinstance(extent, bool)
+            if not (extent is None or (is_int and extent >= 0) or (isinstance(extent, str) and extent)):  # type: ignore[operator]
+                raise ArgumentError(
+                    f"extent {extent!r} in shape {entries}", where=where, hint="use an int >= 0, None, or a name"
+                )
+        if align not in (1, 2, 4, 8, 16):
+            raise ArgumentError(f"alignment {align!r} bytes", where=where, hint="use 1, 2, 4, 8 or 16")
+        if strides is not None:
+            strides = tuple(strides)
+            if len(strides) != len(entries) or any(s not in (0, 1, None) for s in strides):
+                raise ArgumentError(
+                    f"strides {strides} for shape {entries}", where=where, hint="per dimension 1, 0, or None for run time"
+                )
+        object.__setattr__(self, "shape", entries)
+        object.__setattr__(self, "dtype", dtype_of(dtype))
+        object.__setattr__(self, "align", align)
+        object.__setattr__(self, "strides", strides)
+        object.__setattr__(self, "name", name)
+
+
+@dataclass(frozen=True)
+class ScalarSpec:
+    """A Python number that is passed at run time: `float` as an `f64` argument, `int` and `bool` as `i64`.
+
+    Raises:
+        ArgumentError: a kind other than these three.
+    """
+
+    kind: Literal["float", "int", "bool"]
+    name: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("float", "int", "bool"):
+            raise ArgumentError(f"scalar kind {self.kind!r}", where="ScalarSpec", hint="use 'float', 'int' or 'bool'")
+
+
+@dataclass(frozen=True)
+class StaticSpec:
+    """A value that is a constant of the compilation: an axis, a flag, None. It is no argument of the traced function."""
+
+    value: object
+
+
+ArgumentSpec = TensorSpec | ScalarSpec | StaticSpec

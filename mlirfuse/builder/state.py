@@ -1,0 +1,157 @@
+"""The state of one trace, and the two kinds of traced value: tensors and run-time scalars."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from types import CodeType
+
+from mlir import ir
+from mlir.dialects import arith
+
+from mlirfuse.builder.extents import Dim, Extent, Shape, show
+from mlirfuse.builder.source import position_of, user_frame
+from mlirfuse.dtypes import DType
+
+# Per dimension of a tensor: the loop dimension that indexes it, or None where its extent of 1 is broadcast.
+Access = tuple[int | None, ...]
+
+
+class TraceState:
+    """Where ops go, and the attributes and types that many of them share.
+
+    Args:
+        context: the MLIR context of the module.
+        block: the body of the `func.func`.
+        tensor_class: the class of the values that user code sees.
+    """
+
+    def __init__(self, context: ir.Context, block: ir.Block, tensor_class: type[TensorBase]):
+        self.context = context
+        self._end = ir.InsertionPoint(block)
+        self._tensor_class = tensor_class
+        self._element_types: dict[DType, ir.Type] = {}
+        self._maps: dict[tuple[int, Access], ir.Attribute] = {}
+        self._iterators = {
+            kind: ir.Attribute.parse(f"#linalg.iterator_type<{kind}>", context) for kind in ("parallel", "reduction")
+        }
+        self._iterator_lists: dict[tuple[int, tuple[int, ...]], ir.Attribute] = {}
+        self._locations: dict[tuple[CodeType, int], ir.Location] = {}
+
+    @contextmanager
+    def emitting(self) -> Iterator[None]:
+        """Ops built inside go to the end of the function and carry the user's line."""
+        with self.context, self.location(), self._end:
+            yield
+
+    def location(self) -> ir.Location:
+        """The location of the line of user code that is running."""
+        frame = user_frame()
+        if frame is None:
+            return ir.Location.unknown(self.context)
+        key = (frame.f_code, frame.f_lasti)
+        if key not in self._locations:
+            self._locations[key] = position_of(frame).location(self.context)
+        return self._locations[key]
+
+    def wrap(self, value: ir.Value, shape: Shape, dtype: DType) -> TensorBase:
+        """The tensor that user code sees for an SSA value."""
+        return self._tensor_class(self, value, shape, dtype)
+
+    def element_type(self, dtype: DType) -> ir.Type:
+        """The MLIR type of one element."""
+        if dtype not in self._element_types:
+            with self.context:
+                self._element_types[dtype] = dtype.mlir()
+        return self._element_types[dtype]
+
+    def tensor_type(self, shape: Shape, dtype: DType) -> ir.RankedTensorType:
+        """The MLIR type of a tensor; inside `emitting`."""
+        return ir.RankedTensorType.get([static(extent) for extent in shape], self.element_type(dtype))
+
+    def indexing_map(self, rank: int, access: Access) -> ir.Attribute:
+        """The affine map attribute of an access from `rank` loops; inside `emitting`."""
+        key = (rank, access)
+        if key not in self._maps:
+            results = [ir.AffineExpr.get_constant(0) if d is None else ir.AffineExpr.get_dim(d) for d in access]
+            self._maps[key] = ir.AffineMapAttr.get(ir.AffineMap.get(rank, 0, results))
+        return self._maps[key]
+
+    def iterator_types(self, rank: int, reduced: tuple[int, ...]) -> ir.Attribute:
+        """The attribute that marks the loops in `reduced` as reductions; inside `emitting`."""
+        key = (rank, reduced)
+        if key not in self._iterator_lists:
+            kinds = ["reduction" if d in reduced else "parallel" for d in range(rank)]
+            self._iterator_lists[key] = ir.ArrayAttr.get([self._iterators[kind] for kind in kinds])
+        return self._iterator_lists[key]
+
+
+class TensorBase:
+    """A traced tensor: one SSA value, its shape and dtype.
+
+    Attributes:
+        state: the trace that it belongs to.
+        value: the SSA value.
+        shape: an int per static dimension, a `Dim` per dynamic one.
+        dtype: the element type.
+    """
+
+    __slots__ = ("dtype", "shape", "state", "value")
+
+    def __init__(self, state: TraceState, value: ir.Value, shape: Shape, dtype: DType):
+        self.state = state
+        self.value = value
+        self.shape = shape
+        self.dtype = dtype
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return len(self.shape)
+
+    def __repr__(self) -> str:
+        return f"Tensor(shape={show(self.shape)}, dtype={self.dtype.name})"
+
+
+class ScalarBase:
+    """A number known at run time. It takes the dtype of the tensor it meets, as a Python number does.
+
+    Expressions of scalars are kept as a recipe, and built inside the `linalg.generic` that uses them, so that the host
+    function holds no floating-point arithmetic.
+
+    Attributes:
+        state: the trace that it belongs to.
+        dtype: the type it is computed in: float64, int64 or bool.
+        emit: builds the value at the current insertion point.
+    """
+
+    __slots__ = ("dtype", "emit", "state")
+
+    def __init__(self, state: TraceState, dtype: DType, emit: Callable[[], ir.Value]):
+        self.state = state
+        self.dtype = dtype
+        self.emit = emit
+
+    def __repr__(self) -> str:
+        return f"Scalar(dtype={self.dtype.name})"
+
+
+def static(extent: Extent) -> int:
+    """The extent as MLIR types spell it."""
+    return extent if isinstance(extent, int) else ir.ShapedType.get_dynamic_size()
+
+
+def size_values(shape: Sequence[Extent]) -> list[ir.Value | int]:
+    """One index value or number per dimension; builds the products of composite extents. Inside `emitting`."""
+    return [_size(extent) if isinstance(extent, Dim) else extent for extent in shape]
+
+
+def _size(extent: Dim) -> ir.Value:
+    values = [symbol.value for symbol in extent.symbols]
+    if extent.factor != 1:
+        values.append(arith.ConstantOp(ir.IndexType.get(), ir.IntegerAttr.get(ir.IndexType.get(), extent.factor)).result)
+    total = values[0]
+    assert total is not None
+    for value in values[1:]:
+        total = arith.MulIOp(total, value).result
+    return total

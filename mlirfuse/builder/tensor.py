@@ -1,0 +1,134 @@
+"""The values that a traced function computes with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import EllipsisType
+from typing import NoReturn
+
+from mlirfuse.builder import casting, manipulation, reductions
+from mlirfuse.builder.errors import ControlFlowError, UnsupportedError
+from mlirfuse.builder.extents import Extent
+from mlirfuse.builder.operators import Operators
+from mlirfuse.builder.reductions import Axis
+from mlirfuse.builder.source import at_user_line
+from mlirfuse.builder.state import ScalarBase, TensorBase
+from mlirfuse.errors import ShapeError
+
+
+class Scalar(Operators, ScalarBase):
+    """A Python number that is passed at run time; it adopts the dtype of the tensors it meets."""
+
+    __slots__ = ()
+
+
+class Tensor(Operators, TensorBase):
+    """A traced tensor. It has a shape and a dtype and no data; operations on it build IR.
+
+    Attributes:
+        shape: an int per static dimension; per dynamic one an object that `reshape` takes, and that raises
+            `NeedsStatic` where its number is needed.
+        dtype: the element type.
+    """
+
+    __slots__ = ()
+
+    @property
+    def T(self) -> Tensor:
+        """The transpose of a matrix; raises `ShapeError` for other ranks."""
+        if self.ndim != 2:
+            raise at_user_line(ShapeError(f".T is for 2 dimensions, not {self.ndim}", hint="use .mT or mf.permute_dims"))
+        return self.mT
+
+    @property
+    def mT(self) -> Tensor:
+        """`matrix_transpose`."""
+        return manipulation.matrix_transpose(self)
+
+    def astype(self, dtype: object) -> Tensor:
+        """See `mlirfuse.builder.casting.astype`."""
+        return casting.astype(self, dtype)
+
+    def reshape(self, *shape: Extent | Sequence[Extent]) -> Tensor:
+        """`reshape(2, 3)` or `reshape((2, 3))`; see `mlirfuse.builder.manipulation.reshape`."""
+        return manipulation.reshape(self, shape[0] if len(shape) == 1 else shape)  # type: ignore[arg-type]
+
+    def transpose(self, *axes: int | Sequence[int]) -> Tensor:
+        """`permute_dims`; without axes, the dimensions in reverse order."""
+        order = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
+        return manipulation.permute_dims(self, order or range(self.ndim)[::-1])  # type: ignore[arg-type]
+
+    def squeeze(self, axis: int | tuple[int, ...]) -> Tensor:
+        """See `mlirfuse.builder.manipulation.squeeze`."""
+        return manipulation.squeeze(self, axis)
+
+    def sum(self, axis: Axis = None, *, dtype: object = None, keepdims: bool = False) -> Tensor:
+        """See `mlirfuse.builder.reductions.sum`."""
+        return reductions.sum(self, axis, dtype=dtype, keepdims=keepdims)
+
+    def prod(self, axis: Axis = None, *, dtype: object = None, keepdims: bool = False) -> Tensor:
+        """See `mlirfuse.builder.reductions.prod`."""
+        return reductions.prod(self, axis, dtype=dtype, keepdims=keepdims)
+
+    def mean(self, axis: Axis = None, *, dtype: object = None, keepdims: bool = False) -> Tensor:
+        """See `mlirfuse.builder.reductions.mean`."""
+        return reductions.mean(self, axis, dtype=dtype, keepdims=keepdims)
+
+    def max(self, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
+        """See `mlirfuse.builder.reductions.max`."""
+        return reductions.max(self, axis, keepdims=keepdims)
+
+    def min(self, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
+        """See `mlirfuse.builder.reductions.min`."""
+        return reductions.min(self, axis, keepdims=keepdims)
+
+    def var(self, axis: Axis = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+        """See `mlirfuse.builder.reductions.var`."""
+        return reductions.var(self, axis, correction=correction, keepdims=keepdims)
+
+    def std(self, axis: Axis = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+        """See `mlirfuse.builder.reductions.std`."""
+        return reductions.std(self, axis, correction=correction, keepdims=keepdims)
+
+    def any(self, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
+        """See `mlirfuse.builder.reductions.any`."""
+        return reductions.any(self, axis, keepdims=keepdims)
+
+    def all(self, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
+        """See `mlirfuse.builder.reductions.all`."""
+        return reductions.all(self, axis, keepdims=keepdims)
+
+    def __getitem__(self, key: None | slice | EllipsisType | tuple[None | slice | EllipsisType, ...]) -> Tensor:
+        """Adds dimensions: `x[:, None]`, `x[None, ...]`.
+
+        Raises:
+            UnsupportedError: an index that selects elements.
+            ShapeError: more indices than dimensions, or two ellipses.
+        """
+        entries = key if isinstance(key, tuple) else (key,)
+        for entry in entries:
+            if not (entry is None or entry is Ellipsis or (isinstance(entry, slice) and entry == slice(None))):
+                raise at_user_line(
+                    UnsupportedError(f"index {entry!r} is not supported", hint="use None, `...` and full slices; or mf.where")
+                )
+        slices = sum(isinstance(entry, slice) for entry in entries)
+        ellipses = sum(entry is Ellipsis for entry in entries)
+        if slices > self.ndim or ellipses > 1:
+            raise at_user_line(ShapeError(f"index with {slices} slices and {ellipses} ellipses for {self.ndim} dimensions"))
+        if not ellipses:
+            entries = (*entries, Ellipsis)
+        new: list[int] = []
+        position = 0
+        for entry in entries:
+            if entry is None:
+                new.append(position)
+            position += self.ndim - slices if entry is Ellipsis else 1
+        return manipulation.expand_dims(self, tuple(new)) if new else self
+
+    def __len__(self) -> NoReturn:
+        raise at_user_line(ControlFlowError("len() of a traced tensor", hint="use x.shape[0]"))
+
+    def __iter__(self) -> NoReturn:
+        raise at_user_line(
+            ControlFlowError("a traced tensor cannot be iterated over", hint="use operations on whole tensors")
+        )
