@@ -6,19 +6,19 @@ from mlirfuse import interpreter
 interpreter.run_kernel(module, "layer_norm_0", [x, w, b], [y], resident=2)
 ```
 
-**Threads.** All threads of a block run in lock step. A value is a NumPy array whose first axis is the thread, of extent 1
-where all threads agree; vectors add their own axes behind it. Where threads disagree in an `scf.if`, `scf.for` or
+**Threads.** All threads of a block run in lock step. A value is a NumPy array whose first axis is the thread, of extent
+1 where all threads agree; vectors add their own axes behind it. Where threads disagree in an `scf.if`, `scf.for` or
 `scf.while`, each side runs under a mask. A tile program is the same machine with one thread a block; the body of a
 `linalg.generic` is the same machine with the points of the iteration space for threads. Each op rounds in its own type.
 
-**Blocks.** A block is a coroutine that stops at synchronisation: a barrier (where another block may be let in) or a wait.
-Blocks run in launch order, reversed, or randomly interleaved from a seed, and with at most `resident` of them started at
-once. Blocks of a cluster start together. When nobody can go on, the error lists who waits for what.
+**Blocks.** A block is a coroutine that stops at synchronisation: a barrier (where another block may be let in) or a
+wait. Blocks run in launch order, reversed, or randomly interleaved from a seed, and with at most `resident` of them
+started at once. Blocks of a cluster start together. When nobody can go on, the error lists who waits for what.
 
-**Memory.** A buffer is bytes with a base address that is exactly as aligned as was promised (`fuse.align` for inputs and
-outputs, `llvm.align` or `alignment` for shared memory, the element's size where nothing is said; 16 for outputs). Fresh
-memory reads as NaN or -1. Inputs are read-only. Shared memory is one allocation a block and op, private memory one a
-thread. Global memory, shared memory and registers are not bounded in size.
+**Memory.** A buffer is bytes with a base address that is exactly as aligned as was promised (`fuse.align` for inputs
+and outputs, `llvm.align` or `alignment` for shared memory, the element's size where nothing is said; 16 for outputs).
+Fresh memory reads as NaN or -1. Inputs are read-only. Shared memory is one allocation a block and op, private memory one
+a thread. Global memory, shared memory and registers are not bounded in size.
 
 **Checks**, each an `InterpreterError` with the op, the user's line, the block, the thread and the index: access out of
 bounds; misaligned access; read of memory never written; an output element never written (`run` only); store to an

@@ -129,7 +129,7 @@ class Access:
                 others = np.ones(self.block.threads, bool) if self.frame.mask is None else self.frame.mask.copy()
                 if violation.thread >= 0:
                     others[violation.thread] = False
-                place = (int(np.argmax(others)), *place[1:])
+                place = (np.argmax(others), *place[1:])
         else:
             place = np.unravel_index(np.flatnonzero(active)[violation.position], active.shape)
         if violation.kind == "unwritten":

@@ -24,13 +24,13 @@ def compile_expr(expr: ir.AffineExpr) -> Evaluator:
     """A function of (dims, symbols) that evaluates the expression; works on ints and on NumPy arrays."""
     if isinstance(expr, ir.AffineDimExpr):
         position = ir.AffineDimExpr(expr).position
-        return lambda dims, symbols: dims[position]
+        return lambda dims, _symbols: dims[position]
     if isinstance(expr, ir.AffineSymbolExpr):
         position = ir.AffineSymbolExpr(expr).position
-        return lambda dims, symbols: symbols[position]
+        return lambda _dims, symbols: symbols[position]
     if isinstance(expr, ir.AffineConstantExpr):
         value = ir.AffineConstantExpr(expr).value
-        return lambda dims, symbols: value
+        return lambda _dims, _symbols: value
     for kind, function in _BINARY:
         if isinstance(expr, kind):
             binary = ir.AffineBinaryExpr(expr)

@@ -79,11 +79,9 @@ def run_kernel(
 ) -> None:
     """Runs one kernel on memrefs: a tile function, or a `gpu.func` inside a `gpu.module`.
 
-    Args:
-        outputs: the arrays that the kernel's trailing memref arguments stand for. Elements that it writes are
-            overwritten; it cannot read what they held before.
-
-    The other arguments and the errors are those of `run`. That every output element is written is not checked here.
+    The options and the errors are those of `run`. That every output element is written is not checked here.
+    `outputs` are the arrays that the kernel's trailing memref arguments stand for: elements that it writes are
+    overwritten, and it cannot read what they held before.
     """
     options = Options(Schedule(order, seed, resident), checks=checks, progress=progress)
     with module.context, np.errstate(all="ignore"):

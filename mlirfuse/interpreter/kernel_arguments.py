@@ -1,4 +1,4 @@
-"""A kernel's arguments: from arrays and numbers to memrefs with the layout and alignment that the signature promises."""
+"""A kernel's arguments: arrays and numbers become memrefs with the layout and alignment that the signature promises."""
 
 from __future__ import annotations
 
@@ -97,11 +97,11 @@ def unwritten(memref: MemRef) -> tuple[int, ...] | None:
     written = shadow.written_elements(size, memref.dtype.itemsize)
     if written.all():
         return None
-    return tuple(int(i) for i in np.unravel_index(int(np.argmin(written)), memref.shape))  # type: ignore[arg-type]
+    return tuple(int(i) for i in np.unravel_index(int(np.argmin(written)), memref.shape))
 
 
 def _strides(name: str, type_: ir.MemRefType, array: np.ndarray) -> tuple[int, ...] | None:
-    """How an input lies in memory, in elements: None for C-contiguous, else the type's strides, the array's where dynamic."""
+    """How an input lies in memory: None for C-contiguous, else strides in elements, the array's own where dynamic."""
     if ir.AffineMap.get_identity(type_.rank) == type_.affine_map:
         return None
     strides, _ = type_.get_strides_and_offset()

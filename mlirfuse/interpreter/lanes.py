@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from mlirfuse.interpreter.machine import Frame
+from mlirfuse.interpreter.memory import Extent
+from mlirfuse.interpreter.types import DYNAMIC
 
 
 def expand(condition: np.ndarray, ndim: int) -> np.ndarray:
@@ -39,3 +42,19 @@ def merge(condition: np.ndarray, new: Any, old: Any) -> Any:
     if not isinstance(new, np.ndarray) or not isinstance(old, np.ndarray):
         return None
     return np.where(expand(condition, max(new.ndim, old.ndim)), new, old)
+
+
+def as_lanes(extent: Extent) -> np.ndarray:
+    """A size or stride as a value with a thread axis."""
+    return np.array([extent], np.int64) if isinstance(extent, int) else extent
+
+
+def as_extent(value: np.ndarray) -> Extent:
+    """A value with a thread axis as a size or stride: an int where all threads agree on it."""
+    return int(value[0]) if value.shape[0] == 1 else value
+
+
+def mixed(static: Sequence[int], dynamic: Sequence[np.ndarray]) -> list[Extent]:
+    """Static entries with the dynamic ones filled in, as view-like ops encode them."""
+    rest = iter(dynamic)
+    return [as_extent(next(rest)) if entry == DYNAMIC else entry for entry in static]

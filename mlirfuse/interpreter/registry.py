@@ -1,8 +1,9 @@
 """Rules: how one op executes, registered by the op's name.
 
 A rule runs once per op when a function is compiled. It reads whatever attributes it needs and returns a step, a closure
-that executes the op on a frame; MLIR is not touched after that. There are three kinds:
+that executes the op on a frame; MLIR is not touched after that. There are four kinds:
 
+- `direct`: the value function itself, for ops that have nothing to read.
 - `pure`: returns a function from operand values to the result (or a tuple of results). Most ops.
 - `rule`: returns a function of the frame, for what touches memory, masks or the block.
   A builder that has done all there is to do (constants) returns None instead.
@@ -16,14 +17,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from mlirfuse.interpreter.machine import Frame
 from mlirfuse.interpreter.scheduler import Coroutine
 from mlirfuse.interpreter.site import Site
 
 Step = Callable[[Frame], "Coroutine | None"]
-Builder = Callable[[Site], "Callable[..., Any] | None"]
+ValueFunction = TypeVar("ValueFunction", bound=Callable[..., Any])
+Builder = Callable[[Site], Any]
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,16 @@ def rule(*names: str) -> Callable[[Builder], Builder]:
 def suspending(*names: str) -> Callable[[Builder], Builder]:
     """Registers a builder of generator steps for ops of these names."""
     return _register(names, lambda build: Rule(build, suspends=True))
+
+
+def direct(*names: str) -> Callable[[ValueFunction], ValueFunction]:
+    """Registers a function from operand values to the result as it is."""
+
+    def register(function: ValueFunction) -> ValueFunction:
+        pure(*names)(lambda _site: function)
+        return function
+
+    return register
 
 
 def pure(*names: str) -> Callable[[Builder], Builder]:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from mlir import ir
 
-from mlirfuse.interpreter.registry import pure
+from mlirfuse.interpreter.registry import direct, pure
 from mlirfuse.interpreter.site import Site
 
 Function = Callable[..., np.ndarray]
@@ -26,17 +26,9 @@ BINARY: dict[str, Function] = {
 }
 
 
-def _register(name: str, function: Function) -> None:
-    pure(f"arith.{name}")(lambda site: function)
-
-
 for _name, _function in BINARY.items():
-    _register(_name, _function)
-
-
-@pure("arith.negf")
-def _negf(site: Site) -> Function:
-    return np.negative
+    direct(f"arith.{_name}")(_function)
+direct("arith.negf")(np.negative)
 
 
 def _unordered(a: np.ndarray, b: np.ndarray) -> np.ndarray:

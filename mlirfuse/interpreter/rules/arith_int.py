@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from mlir import ir
 
-from mlirfuse.interpreter.registry import pure
+from mlirfuse.interpreter.registry import direct, pure
 from mlirfuse.interpreter.site import Site
 
 Function = Callable[..., np.ndarray]
@@ -78,19 +78,16 @@ BINARY: dict[str, Function] = {
     "shli": _shift_left,
     "shrsi": _shift(np.right_shift),
     "shrui": _shift_right_unsigned,
-    "maxsi": lambda a, b: np.where(as_signed(a) > as_signed(b), a, b),
-    "minsi": lambda a, b: np.where(as_signed(a) < as_signed(b), a, b),
+    # Signed, i1 true is -1 and so the smaller one.
+    "maxsi": _on_bits(np.maximum, np.logical_and),
+    "minsi": _on_bits(np.minimum, np.logical_or),
     "maxui": unsigned(np.maximum),
     "minui": unsigned(np.minimum),
 }
 
 
-def _register(name: str, function: Function) -> None:
-    pure(f"arith.{name}")(lambda site: function)
-
-
 for _name, _function in BINARY.items():
-    _register(_name, _function)
+    direct(f"arith.{_name}")(_function)
 
 # In the order of the predicate's encoding: eq, ne, slt, sle, sgt, sge, ult, ule, ugt, uge.
 _COMPARE: tuple[Function, ...] = (np.less, np.less_equal, np.greater, np.greater_equal)
@@ -107,10 +104,7 @@ def _cmpi(site: Site) -> Function:
     return PREDICATES[ir.IntegerAttr(site.op.attributes["predicate"]).value]
 
 
-@pure("arith.addui_extended")
-def _addui_extended(site: Site) -> Callable[..., tuple[np.ndarray, np.ndarray]]:
-    def apply(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        total = as_unsigned(a) + as_unsigned(b)
-        return total.view(a.dtype), total < as_unsigned(a)
-
-    return apply
+@direct("arith.addui_extended")
+def _addui_extended(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    total = as_unsigned(a) + as_unsigned(b)
+    return total.view(a.dtype), total < as_unsigned(a)

@@ -32,7 +32,7 @@ def _call(site: Site) -> Callable[[Frame], Coroutine]:
 
 
 def _launch(site: Site, declaration: ir.Operation) -> Callable[[Frame], Coroutine]:
-    """Runs the kernel that `fuse.launch` names; its results are fresh tensors, as large as `fuse.result_extents` says."""
+    """Runs the kernel that `fuse.launch` names; its results are as large as `fuse.result_extents` says."""
     kernel = ir.FlatSymbolRefAttr(declaration.attributes["fuse.launch"]).value
     pairs = (
         int_array(declaration.attributes["fuse.result_extents"])

@@ -49,7 +49,7 @@ def _cluster_store(site: Site) -> Callable[[Frame], None]:
                 raise site.error(f"block {peer.index}, whose shared memory it writes, has ended", frame, lane)
             if block.checks and peer is not block and block.seen[peer.index] == 0:
                 raise site.error(
-                    f"no cluster barrier before it, so block {peer.index}, whose shared memory it writes, may not have started",
+                    f"block {peer.index}, whose shared memory it writes, may not have started: no barrier before this",
                     frame,
                     lane,
                 )

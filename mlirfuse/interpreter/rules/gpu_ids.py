@@ -36,10 +36,10 @@ IDS: dict[str, Id] = {
     "cluster_dim": _along_x(lambda block: block.grid // block.cluster.size, 1),
     "cluster_block_id": _along_x(lambda block: block.rank, 0),
     "cluster_dim_blocks": _along_x(lambda block: block.cluster.size, 1),
-    "lane_id": lambda block, axis: block.lanes % WARP,
-    "subgroup_id": lambda block, axis: block.lanes // WARP,
-    "subgroup_size": lambda block, axis: WARP,
-    "num_subgroups": lambda block, axis: -(-block.threads // WARP),
+    "lane_id": lambda block, _axis: block.lanes % WARP,
+    "subgroup_id": lambda block, _axis: block.lanes // WARP,
+    "subgroup_size": lambda _block, _axis: WARP,
+    "num_subgroups": lambda block, _axis: -(-block.threads // WARP),
 }
 
 

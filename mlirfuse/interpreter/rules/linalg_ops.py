@@ -11,7 +11,7 @@ from mlir import ir
 
 from mlirfuse.interpreter.affine import compile_map, plain_dims
 from mlirfuse.interpreter.machine import Frame
-from mlirfuse.interpreter.registry import pure, rule, suspending
+from mlirfuse.interpreter.registry import direct, pure, rule, suspending
 from mlirfuse.interpreter.rules.arith_float import BINARY as FLOAT
 from mlirfuse.interpreter.rules.arith_int import BINARY as INT
 from mlirfuse.interpreter.rules.vector_reduce import reduce_axes
@@ -30,12 +30,12 @@ COMBINERS = {
 @pure("linalg.transpose")
 def _transpose(site: Site) -> Callable[..., np.ndarray]:
     order = site.ints("permutation")
-    return lambda source, init: source.transpose(order)
+    return lambda source, _init: source.transpose(order)
 
 
-@pure("linalg.fill")
-def _fill(site: Site) -> Callable[..., np.ndarray]:
-    return lambda value, init: np.full(init.shape, value[0], init.dtype)
+@direct("linalg.fill")
+def _fill(value: np.ndarray, init: np.ndarray) -> np.ndarray:
+    return np.full(init.shape, value[0], init.dtype)
 
 
 @rule("linalg.index")

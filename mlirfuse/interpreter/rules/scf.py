@@ -24,10 +24,10 @@ def _masked(frame: Frame, condition: np.ndarray) -> np.ndarray:
     return np.broadcast_to(mask, (frame.block.threads,))
 
 
-def _assign(site: Site, frame: Frame, slots: Sequence[int], condition: np.ndarray, new: Sequence[Any]) -> None:
-    """Overwrites slots for the threads where the condition holds."""
+def _assign(site: Site, frame: Frame, slots: Sequence[int], condition: np.ndarray | None, new: Sequence[Any]) -> None:
+    """Overwrites slots for the threads where the condition holds; None is all of them."""
     for slot, value in zip(slots, new, strict=True):
-        merged = merge(condition, value, frame.values[slot])
+        merged = value if condition is None else merge(condition, value, frame.values[slot])
         if merged is None:
             raise site.error("a memref differs between threads", frame)
         frame.values[slot] = merged
@@ -115,21 +115,15 @@ def _while(site: Site) -> GeneratorStep:
         while True:
             yield from before.run(frame)
             condition, *passed = before.outcome(frame)
-            if frame.mask is saved:
-                for slot, value in zip(site.results, passed, strict=True):
-                    values[slot] = value
-            else:
-                _assign(site, frame, site.results, frame.mask, passed)
+            narrowed = None if frame.mask is saved else frame.mask
+            _assign(site, frame, site.results, narrowed, passed)
             if (agreed := uniform(condition, frame)) is None:
                 frame.mask = _masked(frame, condition)
             elif not agreed:
                 break
             yield from after.call(frame, passed)
-            if frame.mask is saved:
-                for slot, value in zip(before.arguments, after.outcome(frame), strict=True):
-                    values[slot] = value
-            else:
-                _assign(site, frame, before.arguments, frame.mask, after.outcome(frame))
+            narrowed = None if frame.mask is saved else frame.mask
+            _assign(site, frame, before.arguments, narrowed, after.outcome(frame))
         frame.mask = saved
 
     return step
@@ -145,7 +139,7 @@ def _forall(site: Site) -> Callable[[Frame], None]:
 
     def bound(static: int) -> Callable[[Frame], int]:
         if static != ir.ShapedType.get_dynamic_size():
-            return lambda frame: static
+            return lambda _frame: static
         slot = next(dynamic)
         return lambda frame: int(frame.values[slot][0])
 

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 from mlir import ir
 
+from mlirfuse.interpreter.lanes import mixed
 from mlirfuse.interpreter.machine import Frame
 from mlirfuse.interpreter.registry import pure, rule
-from mlirfuse.interpreter.rules.memref_ops import mixed
 from mlirfuse.interpreter.site import Site, gather
 from mlirfuse.interpreter.types import element_dtype
 
@@ -73,7 +73,7 @@ def _expand_shape(site: Site) -> Function:
     static = site.ints("static_output_shape")
 
     def apply(source: np.ndarray, *sizes: np.ndarray) -> np.ndarray:
-        shape = mixed(static, sizes)
+        shape = [int(extent) for extent in mixed(static, sizes)]
         if np.prod(shape, dtype=np.int64) != source.size:
             raise site.error(f"shape {tuple(shape)} for {source.size} elements")
         return source.reshape(shape)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mlirfuse.interpreter.lanes import common_lanes, spread
-from mlirfuse.interpreter.registry import pure
+from mlirfuse.interpreter.registry import direct, pure
 from mlirfuse.interpreter.site import Site
 from mlirfuse.interpreter.types import DYNAMIC, element_dtype, vector_shape
 
@@ -103,18 +103,15 @@ def _to_elements(site: Site) -> Function:
     return lambda source: tuple(np.moveaxis(source.reshape(source.shape[0], -1), 1, 0))
 
 
-@pure("vector.interleave")
-def _interleave(site: Site) -> Function:
-    def apply(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        pair = np.stack(np.broadcast_arrays(a, b), axis=-1)
-        return pair.reshape(*pair.shape[:-2], -1)
-
-    return apply
+@direct("vector.interleave")
+def _interleave(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    pair = np.stack(np.broadcast_arrays(a, b), axis=-1)
+    return pair.reshape(*pair.shape[:-2], -1)
 
 
-@pure("vector.deinterleave")
-def _deinterleave(site: Site) -> Function:
-    return lambda source: (source[..., 0::2], source[..., 1::2])
+@direct("vector.deinterleave")
+def _deinterleave(source: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return source[..., 0::2], source[..., 1::2]
 
 
 @pure("vector.shuffle")
@@ -148,7 +145,7 @@ def _insert_strided_slice(site: Site) -> Function:
     offsets, strides = site.ints("offsets"), site.ints("strides")
     lead = len(outer) - len(inner)
     named = [slice(o, o + (n - 1) * s + 1, s) for o, n, s in zip(offsets[lead:], inner, strides, strict=True)]
-    key = (slice(None), *offsets[:lead], *named)
+    key: tuple[Any, ...] = (slice(None), *offsets[:lead], *named)
 
     def apply(source: np.ndarray, target: np.ndarray) -> np.ndarray:
         result = spread(target, common_lanes(source, target)).copy()
