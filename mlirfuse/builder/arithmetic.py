@@ -1,43 +1,44 @@
 """Arithmetic: add, subtract, multiply, divide and their kin, minimum and maximum."""
 
+# ruff: noqa: A001 (the array API's names are those of builtins)
+
 from __future__ import annotations
 
 from mlir import ir
 from mlir.dialects import arith, math
 
-from mlirfuse.builder.body import constant_like
+from mlirfuse.builder.body import constant_like, is_float
 from mlirfuse.builder.lift import ARITHMETIC, FLOATING, NUMERIC_WIDE, lift
-from mlirfuse.dtypes import DType
 
 
 @lift(ARITHMETIC)
-def add(dtype: DType, a: ir.Value, b: ir.Value) -> ir.Value:
-    """a + b."""
-    return (arith.AddFOp if dtype.kind == "float" else arith.AddIOp)(a, b).result
+def add(a: ir.Value, b: ir.Value) -> ir.Value:
+    """The sum `a + b`."""
+    return (arith.AddFOp if is_float(a) else arith.AddIOp)(a, b).result
 
 
 @lift(ARITHMETIC)
-def subtract(dtype: DType, a: ir.Value, b: ir.Value) -> ir.Value:
-    """a - b."""
-    return (arith.SubFOp if dtype.kind == "float" else arith.SubIOp)(a, b).result
+def subtract(a: ir.Value, b: ir.Value) -> ir.Value:
+    """The difference `a - b`."""
+    return (arith.SubFOp if is_float(a) else arith.SubIOp)(a, b).result
 
 
 @lift(ARITHMETIC)
-def multiply(dtype: DType, a: ir.Value, b: ir.Value) -> ir.Value:
-    """a * b."""
-    return (arith.MulFOp if dtype.kind == "float" else arith.MulIOp)(a, b).result
+def multiply(a: ir.Value, b: ir.Value) -> ir.Value:
+    """The product `a * b`."""
+    return (arith.MulFOp if is_float(a) else arith.MulIOp)(a, b).result
 
 
 @lift(FLOATING)
-def divide(dtype: DType, a: ir.Value, b: ir.Value) -> ir.Value:
-    """a / b; integers are divided as float32."""
+def divide(a: ir.Value, b: ir.Value) -> ir.Value:
+    """The quotient `a / b`; integers are divided as float32."""
     return arith.DivFOp(a, b).result
 
 
 @lift(NUMERIC_WIDE)
-def floor_divide(dtype: DType, a: ir.Value, b: ir.Value) -> ir.Value:
+def floor_divide(a: ir.Value, b: ir.Value) -> ir.Value:
     """The largest integer not above a / b. Integer division by zero is undefined."""
-    if dtype.kind == "int":
+    if not is_float(a):
         return arith.FloorDivSIOp(a, b).result
     # NumPy's way: divide what the remainder leaves, which is exact up to one rounding, so no quotient is off by one.
     rest = arith.RemFOp(a, b).result
@@ -49,9 +50,9 @@ def floor_divide(dtype: DType, a: ir.Value, b: ir.Value) -> ir.Value:
 
 
 @lift(NUMERIC_WIDE)
-def remainder(dtype: DType, a: ir.Value, b: ir.Value) -> ir.Value:
-    """a - b * floor(a / b), with the sign of b, as Python's `%`. An integer remainder by zero is undefined."""
-    if dtype.kind == "int":
+def remainder(a: ir.Value, b: ir.Value) -> ir.Value:
+    """What `a // b` leaves, with the sign of b, as Python's `%`. An integer remainder by zero is undefined."""
+    if not is_float(a):
         rest = arith.RemSIOp(a, b).result
         zero = constant_like(a, 0)
         differ = arith.CmpIOp(arith.CmpIPredicate.slt, arith.XOrIOp(rest, b).result, zero).result
@@ -64,34 +65,34 @@ def remainder(dtype: DType, a: ir.Value, b: ir.Value) -> ir.Value:
 
 
 @lift(ARITHMETIC)
-def negative(dtype: DType, x: ir.Value) -> ir.Value:
+def negative(x: ir.Value) -> ir.Value:
     """-x."""
-    return arith.NegFOp(x).result if dtype.kind == "float" else arith.SubIOp(constant_like(x, 0), x).result
+    return arith.NegFOp(x).result if is_float(x) else arith.SubIOp(constant_like(x, 0), x).result
 
 
 @lift(ARITHMETIC)
-def abs(dtype: DType, x: ir.Value) -> ir.Value:
+def abs(x: ir.Value) -> ir.Value:
     """The absolute value."""
-    return (math.AbsFOp if dtype.kind == "float" else math.AbsIOp)(x).result
+    return (math.AbsFOp if is_float(x) else math.AbsIOp)(x).result
 
 
 @lift(ARITHMETIC)
-def square(dtype: DType, x: ir.Value) -> ir.Value:
-    """x * x."""
-    return (arith.MulFOp if dtype.kind == "float" else arith.MulIOp)(x, x).result
+def square(x: ir.Value) -> ir.Value:
+    """The square, exactly `x * x`."""
+    return (arith.MulFOp if is_float(x) else arith.MulIOp)(x, x).result
 
 
 @lift(FLOATING)
-def reciprocal(dtype: DType, x: ir.Value) -> ir.Value:
+def reciprocal(x: ir.Value) -> ir.Value:
     """1 / x."""
     return arith.DivFOp(constant_like(x, 1), x).result
 
 
 @lift(ARITHMETIC)
-def sign(dtype: DType, x: ir.Value) -> ir.Value:
+def sign(x: ir.Value) -> ir.Value:
     """-1, 0 or 1; NaN stays NaN."""
     zero, one, minus_one = (constant_like(x, n) for n in (0, 1, -1))
-    if dtype.kind == "float":
+    if is_float(x):
         above = arith.CmpFOp(arith.CmpFPredicate.OGT, x, zero).result
         below = arith.CmpFOp(arith.CmpFPredicate.OLT, x, zero).result
     else:
@@ -101,15 +102,15 @@ def sign(dtype: DType, x: ir.Value) -> ir.Value:
 
 
 @lift(ARITHMETIC)
-def maximum(dtype: DType, a: ir.Value, b: ir.Value) -> ir.Value:
+def maximum(a: ir.Value, b: ir.Value) -> ir.Value:
     """The larger of the two; NaN where either is NaN."""
-    return (arith.MaximumFOp if dtype.kind == "float" else arith.MaxSIOp)(a, b).result
+    return (arith.MaximumFOp if is_float(a) else arith.MaxSIOp)(a, b).result
 
 
 @lift(ARITHMETIC)
-def minimum(dtype: DType, a: ir.Value, b: ir.Value) -> ir.Value:
+def minimum(a: ir.Value, b: ir.Value) -> ir.Value:
     """The smaller of the two; NaN where either is NaN."""
-    return (arith.MinimumFOp if dtype.kind == "float" else arith.MinSIOp)(a, b).result
+    return (arith.MinimumFOp if is_float(a) else arith.MinSIOp)(a, b).result
 
 
 def _signs_differ(rest: ir.Value, divisor: ir.Value) -> ir.Value:

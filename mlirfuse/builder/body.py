@@ -8,6 +8,11 @@ from mlir.dialects import arith
 from mlirfuse.dtypes import DType, float32
 
 
+def is_float(value: ir.Value) -> bool:
+    """Whether the value is a float; otherwise it is an integer or a bool."""
+    return isinstance(value.type, ir.FloatType)
+
+
 def constant(element_type: ir.Type, value: float | int | bool) -> ir.Value:
     """An `arith.constant`; floats are rounded to the type."""
     is_float = isinstance(element_type, ir.FloatType)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def astype(x: Tensor, dtype: object, /) -> Tensor:
-    """x in another dtype, rounded to nearest; float to int truncates, anything to bool is `!= 0`.
+    """Converts to another dtype, rounded to nearest; float to int truncates, anything to bool is `!= 0`.
 
     The same dtype gives x itself.
 

@@ -52,6 +52,7 @@ def regroup(source: TensorBase, groups: Sequence[tuple[Sequence[int], Shape]], s
     """A reshape to `shape` as `tensor.collapse_shape`, then `tensor.expand_shape`, each only where it is needed.
 
     Args:
+        source: the tensor.
         groups: pairs of source dimensions and the extents that they turn into, in order; each pair has as many elements
             on both sides. No groups means that all extents on one side are 1 and the other side has none.
         shape: the result's shape.
@@ -104,9 +105,7 @@ def _generic(
     accumulate: bool = False,
 ) -> ir.Value:
     maps = [state.indexing_map(rank, access) for access in (*accesses, out_access)]
-    op = linalg.GenericOp(
-        [init.type], inputs, [init], ir.ArrayAttr.get(maps), state.iterator_types(rank, reduced)
-    )
+    op = linalg.GenericOp([init.type], inputs, [init], ir.ArrayAttr.get(maps), state.iterator_types(rank, reduced))
     location = ir.Location.current
     element_types = [ir.RankedTensorType(v.type).element_type for v in (*inputs, init)]
     block = op.regions[0].blocks.append(*element_types, arg_locs=[location] * len(element_types))

@@ -62,15 +62,15 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {}
 
 
 def lift(typing: Typing) -> Callable[[ElementRule], Callable[..., Tensor]]:
-    """Decorator: `rule(dtype, *elements)` builds one element; the result is the function on tensors.
+    """Decorator: `rule(*elements)` builds one element from elements of one type; the result is the function on tensors.
 
-    `dtype` is the type that the elements have. The function broadcasts, promotes and raises as the array API says:
+    The function broadcasts, promotes and raises as the array API says:
     `ShapeError` for shapes that do not broadcast, `DTypeError` for dtypes that the operation does not take.
     """
 
     def decorate(rule: ElementRule) -> Callable[..., Tensor]:
         name = rule.__name__
-        arity = rule.__code__.co_argcount - 1
+        arity = rule.__code__.co_argcount
 
         def function(*operands: Operand) -> Tensor:
             if len(operands) != arity:
@@ -91,7 +91,10 @@ def apply(name: str, rule: ElementRule, typing: Typing, operands: tuple[Operand,
     dtype = common_dtype(resolved, name)
     if dtype.kind not in typing.kinds:
         raise at_user_line(
-            DTypeError(f"{name} does not take {dtype.name}", hint=f"it takes {' and '.join(typing.kinds)} dtypes; use .astype(...)")
+            DTypeError(
+                f"{name} does not take {dtype.name}",
+                hint=f"it takes {' and '.join(typing.kinds)} dtypes; use .astype(...)",
+            )
         )
     if typing.as_float and dtype.kind != "float":
         dtype = float64 if scalars_only(resolved) else float32
@@ -101,7 +104,7 @@ def apply(name: str, rule: ElementRule, typing: Typing, operands: tuple[Operand,
     result = bool_ if typing.to_bool else dtype
 
     def finish(*elements: ir.Value) -> ir.Value:
-        value = rule(compute, *elements)
+        value = rule(*elements)
         return value if typing.to_bool else convert(value, compute, dtype)
 
     return build(name, resolved, [dtype] * len(resolved), compute, result, finish)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def reshape(x: Tensor, /, shape: Sequence[Extent] | Extent) -> Tensor:
-    """x with the same elements, in C order, in another shape; one extent may be -1.
+    """The same elements, in C order, in another shape; one extent may be -1.
 
     Raises:
         ShapeError: the numbers of elements differ.
@@ -47,7 +47,9 @@ def permute_dims(x: Tensor, /, axes: Sequence[int]) -> Tensor:
     permutation = normalise_axes(tuple(axes), source.ndim, "permute_dims")
     if len(permutation) != source.ndim:
         raise at_user_line(
-            ShapeError(f"permute_dims: axes {tuple(axes)} for shape {show(source.shape)}", hint="name every dimension once")
+            ShapeError(
+                f"permute_dims: axes {tuple(axes)} for shape {show(source.shape)}", hint="name every dimension once"
+            )
         )
     if permutation == tuple(range(source.ndim)):
         return x
@@ -55,7 +57,7 @@ def permute_dims(x: Tensor, /, axes: Sequence[int]) -> Tensor:
 
 
 def matrix_transpose(x: Tensor, /) -> Tensor:
-    """x with its last two dimensions swapped; raises `ShapeError` where there are fewer."""
+    """Swaps the last two dimensions; raises `ShapeError` where there are fewer."""
     source = tensor_argument(x, "matrix_transpose")
     if source.ndim < 2:
         raise at_user_line(ShapeError(f"matrix_transpose needs 2 dimensions, not shape {show(source.shape)}"))
@@ -63,7 +65,7 @@ def matrix_transpose(x: Tensor, /) -> Tensor:
 
 
 def expand_dims(x: Tensor, /, axis: int | tuple[int, ...] = 0) -> Tensor:
-    """x with dimensions of extent 1 at the positions that `axis` names in the result.
+    """Adds dimensions of extent 1 at the positions that `axis` names in the result.
 
     Raises:
         ShapeError: an axis is out of range or named twice.
@@ -76,7 +78,7 @@ def expand_dims(x: Tensor, /, axis: int | tuple[int, ...] = 0) -> Tensor:
 
 
 def squeeze(x: Tensor, /, axis: int | tuple[int, ...]) -> Tensor:
-    """x without the dimensions of extent 1 that `axis` names.
+    """Removes the dimensions of extent 1 that `axis` names.
 
     Raises:
         ShapeError: an axis is out of range, named twice, or of another extent.
@@ -94,7 +96,7 @@ def squeeze(x: Tensor, /, axis: int | tuple[int, ...]) -> Tensor:
 
 
 def broadcast_to(x: Tensor, /, shape: Sequence[Extent] | Extent) -> Tensor:
-    """x repeated to the shape, as a tensor of its own. Operations broadcast by themselves; this is rarely needed.
+    """Repeats x to the shape, as a tensor of its own. Operations broadcast by themselves; this is rarely needed.
 
     Raises:
         ShapeError: x does not broadcast to that shape.
@@ -133,7 +135,9 @@ def _fill_in(source: TensorBase, shape: Shape) -> Shape:
     if dynamic is not None and not bad:
         needs_static(dynamic, what)
     raise at_user_line(
-        ShapeError(f"{what}: {total} elements do not fit", hint="at most one extent may be -1, and the products must agree")
+        ShapeError(
+            f"{what}: {total} elements do not fit", hint="at most one extent may be -1, and the products must agree"
+        )
     )
 
 

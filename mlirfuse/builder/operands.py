@@ -81,7 +81,9 @@ def state_of(operands: Sequence[Resolved], function: str) -> TraceState:
             TraceError(f"{function} got only Python numbers", hint="compute it in Python, or pass a tensor")
         )
     raise at_user_line(
-        TraceError(f"{function} mixes tensors of different traces", hint="do not keep tensors beyond the call that made them")
+        TraceError(
+            f"{function} mixes tensors of different traces", hint="do not keep tensors beyond the call that made them"
+        )
     )
 
 
@@ -109,7 +111,7 @@ def common_dtype(operands: Sequence[Resolved], function: str) -> DType:
 
 
 def scalars_only(operands: Sequence[Resolved]) -> bool:
-    """Whether the operands are run-time scalars and numbers, so that the result is a scalar: those are kept in float64."""
+    """Whether the operands are run-time scalars and numbers, so that the result is a scalar, kept in float64."""
     return not any(isinstance(o, TensorBase) for o in operands) and any(isinstance(o, ScalarBase) for o in operands)
 
 
@@ -161,7 +163,9 @@ def check_fits(operand: Resolved, dtype: DType, function: str) -> None:
         limits = np.iinfo(dtype.numpy)
         if not limits.min <= operand.number <= limits.max:
             raise at_user_line(
-                DTypeError(f"{function}: {operand.number} does not fit {dtype.name}", hint="cast the tensor to a wider type")
+                DTypeError(
+                    f"{function}: {operand.number} does not fit {dtype.name}", hint="cast the tensor to a wider type"
+                )
             )
 
 

@@ -112,7 +112,9 @@ class Operators:
         return comparisons.bitwise_invert(self)
 
     def __matmul__(self, other: Operand) -> NoReturn:
-        raise at_user_line(UnsupportedError("matrix multiplication is not supported yet", hint="write it outside mf.fuse"))
+        raise at_user_line(
+            UnsupportedError("matrix multiplication is not supported yet", hint="write it outside mf.fuse")
+        )
 
     __rmatmul__ = __matmul__
 

@@ -1,5 +1,7 @@
 """`pow`: by multiplication where the exponent is a small known integer, by a root where it is a half."""
 
+# ruff: noqa: A001 (the array API's names are those of builtins)
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -9,7 +11,7 @@ from typing import TYPE_CHECKING
 from mlir import ir
 from mlir.dialects import arith, math
 
-from mlirfuse.builder.body import constant_like, convert
+from mlirfuse.builder.body import constant_like, convert, is_float
 from mlirfuse.builder.errors import UnsupportedError
 from mlirfuse.builder.lift import FUNCTIONS, build
 from mlirfuse.builder.operands import Constant, Number, Operand, common_dtype, resolve
@@ -25,7 +27,7 @@ _LONGEST_CHAIN = 8
 
 
 def pow(base: Operand, exponent: Operand, /) -> Tensor:
-    """base ** exponent.
+    """`base ** exponent`.
 
     `x ** 2` is exactly `x * x`; `x ** 0.5` is `sqrt(x)`. Other float16 and bfloat16 powers are computed in float32.
 
@@ -74,8 +76,8 @@ def _known_power(number: Number, dtype: DType) -> Callable[[ir.Value], ir.Value]
 
 
 def _chain(x: ir.Value, count: int) -> ir.Value:
-    """x ** count by repeated squaring; a negative count takes the reciprocal at the end."""
-    multiply = arith.MulFOp if isinstance(x.type, ir.FloatType) else arith.MulIOp
+    """`x ** count` by repeated squaring; a negative count takes the reciprocal at the end."""
+    multiply = arith.MulFOp if is_float(x) else arith.MulIOp
     result, square, rest = None, x, abs(count)
     while rest:
         if rest & 1:

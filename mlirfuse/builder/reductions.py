@@ -4,6 +4,8 @@ Reduced dimensions must be static: over a dynamic one every function here raises
 range or named twice is a `ShapeError`. `axis` None reduces all dimensions; `keepdims` keeps them with extent 1.
 """
 
+# ruff: noqa: A001 (the array API's names are those of builtins)
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -158,9 +160,7 @@ def _variance(
     return _mean(name, square(subtract(wide, centre)), axis, result, keepdims, correction, last)
 
 
-def _reduce(
-    name: str, source: TensorBase, axis: Axis, dtype: DType, start: float | int | bool, op: type
-) -> TensorBase:
+def _reduce(name: str, source: TensorBase, axis: Axis, dtype: DType, start: float | int | bool, op: type) -> TensorBase:
     """Casts to `dtype`, then reduces in its accumulator type; the result keeps that type."""
     axes = _static_axes(name, source, axis)
     wide = _accumulator(dtype)

@@ -1,5 +1,7 @@
 """`where` and `clip`."""
 
+# ruff: noqa: A002 (the array API's names are those of builtins)
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -46,7 +48,7 @@ def where(condition: Operand, a: Operand, b: Operand, /) -> Tensor:
 
 
 def clip(x: Tensor, min: Operand | None = None, max: Operand | None = None) -> Tensor:
-    """x limited to [min, max]; None leaves a side open. NaN stays NaN.
+    """Limits x to [min, max]; None leaves a side open. NaN stays NaN.
 
     Raises:
         TraceError: both sides are None.

@@ -76,7 +76,7 @@ def position_of(frame: FrameType) -> Position:
 
 
 def at_user_line(error: ErrorT) -> ErrorT:
-    """The same error, with the user's `file:line` and source line added; one that has a place already is returned as is."""
+    """Adds the user's `file:line` and source line to an error, unless it has a place already; returns the error."""
     frame = user_frame()
     if error.where is not None or frame is None:
         return error

@@ -56,7 +56,9 @@ class TensorSpec:
             strides = tuple(strides)
             if len(strides) != len(entries) or any(s not in (0, 1, None) for s in strides):
                 raise ArgumentError(
-                    f"strides {strides} for shape {entries}", where=where, hint="per dimension 1, 0, or None for run time"
+                    f"strides {strides} for shape {entries}",
+                    where=where,
+                    hint="per dimension 1, 0, or None for run time",
                 )
         object.__setattr__(self, "shape", entries)
         object.__setattr__(self, "dtype", dtype_of(dtype))
@@ -83,7 +85,7 @@ class ScalarSpec:
 
 @dataclass(frozen=True)
 class StaticSpec:
-    """A value that is a constant of the compilation: an axis, a flag, None. It is no argument of the traced function."""
+    """A constant of the compilation: an axis, a flag, None. It is no argument of the traced function."""
 
     value: object
 

@@ -149,7 +149,8 @@ def size_values(shape: Sequence[Extent]) -> list[ir.Value | int]:
 def _size(extent: Dim) -> ir.Value:
     values = [symbol.value for symbol in extent.symbols]
     if extent.factor != 1:
-        values.append(arith.ConstantOp(ir.IndexType.get(), ir.IntegerAttr.get(ir.IndexType.get(), extent.factor)).result)
+        index = ir.IndexType.get()
+        values.append(arith.ConstantOp(index, ir.IntegerAttr.get(index, extent.factor)).result)
     total = values[0]
     assert total is not None
     for value in values[1:]:

@@ -1,5 +1,7 @@
 """The values that a traced function computes with."""
 
+# ruff: noqa: N802 (T and mT are the array API's names)
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -37,7 +39,9 @@ class Tensor(Operators, TensorBase):
     def T(self) -> Tensor:
         """The transpose of a matrix; raises `ShapeError` for other ranks."""
         if self.ndim != 2:
-            raise at_user_line(ShapeError(f".T is for 2 dimensions, not {self.ndim}", hint="use .mT or mf.permute_dims"))
+            raise at_user_line(
+                ShapeError(f".T is for 2 dimensions, not {self.ndim}", hint="use .mT or mf.permute_dims")
+            )
         return self.mT
 
     @property
@@ -98,7 +102,7 @@ class Tensor(Operators, TensorBase):
         """See `mlirfuse.builder.reductions.all`."""
         return reductions.all(self, axis, keepdims=keepdims)
 
-    def __getitem__(self, key: None | slice | EllipsisType | tuple[None | slice | EllipsisType, ...]) -> Tensor:
+    def __getitem__(self, key: slice | EllipsisType | tuple[slice | EllipsisType | None, ...] | None) -> Tensor:
         """Adds dimensions: `x[:, None]`, `x[None, ...]`.
 
         Raises:
@@ -109,12 +113,16 @@ class Tensor(Operators, TensorBase):
         for entry in entries:
             if not (entry is None or entry is Ellipsis or (isinstance(entry, slice) and entry == slice(None))):
                 raise at_user_line(
-                    UnsupportedError(f"index {entry!r} is not supported", hint="use None, `...` and full slices; or mf.where")
+                    UnsupportedError(
+                        f"index {entry!r} is not supported", hint="use None, `...` and full slices; or mf.where"
+                    )
                 )
         slices = sum(isinstance(entry, slice) for entry in entries)
         ellipses = sum(entry is Ellipsis for entry in entries)
         if slices > self.ndim or ellipses > 1:
-            raise at_user_line(ShapeError(f"index with {slices} slices and {ellipses} ellipses for {self.ndim} dimensions"))
+            raise at_user_line(
+                ShapeError(f"index with {slices} slices and {ellipses} ellipses for {self.ndim} dimensions")
+            )
         if not ellipses:
             entries = (*entries, Ellipsis)
         new: list[int] = []
