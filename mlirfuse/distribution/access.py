@@ -18,10 +18,7 @@ from mlirfuse.distribution.memory import access_elements
 from mlirfuse.distribution.scalars import add, constant, less, minimum
 from mlirfuse.dtypes import from_mlir
 from mlirfuse.errors import PassError
-
-STREAMING = "fuse.streaming"
-"""Unit attribute of reads and writes whose data the grid touches once; they need not stay in the caches."""
-
+from mlirfuse.tiling.emitter import STREAMING
 
 @dataclass(frozen=True)
 class Access:

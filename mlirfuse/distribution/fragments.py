@@ -103,6 +103,4 @@ def elements(value: ir.Value) -> list[ir.Value]:
     """The elements of a fragment as scalars."""
     if not isinstance(value.type, ir.VectorType):
         return [value]
-    width = ir.VectorType(value.type).shape[0]
-    element_type = ir.VectorType(value.type).element_type
-    return list(vector.ToElementsOp([element_type] * width, value).results)
+    return list(vector.ToElementsOp(value).results)

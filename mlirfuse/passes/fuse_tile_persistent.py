@@ -8,9 +8,10 @@ from typing import ClassVar
 
 from mlir import ir
 
-from mlirfuse.analysis.iteration_space import Conflict, IterationSpace, space_of_structures
-from mlirfuse.analysis.kernels import body, is_tile_program, kernels
-from mlirfuse.analysis.structure import OpStructure, structure_of
+from mlirfuse.analysis.iteration_space import IterationSpace
+from mlirfuse.analysis.kernels import is_tile_program, kernels
+from mlirfuse.analysis.spaces import kernel_space
+from mlirfuse.analysis.structure import OpStructure
 from mlirfuse.errors import ScheduleError
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.schedule.schedule import Schedule, schedule_of
@@ -62,15 +63,6 @@ class FuseTilePersistent(Pass):
                 _emit(program, space, structures, schedule)
             program.close()
             remarks.applied(self, f"tile {schedule.tile}", program.function)
-
-
-def kernel_space(kernel: ir.Operation) -> tuple[IterationSpace, Sequence[OpStructure]]:
-    """The iteration space of a kernel and its ops' structures; raises `ScheduleError` where its ops have none."""
-    structures = [s for op in body(kernel) if (s := structure_of(op)) is not None]
-    space = space_of_structures(structures)
-    if isinstance(space, Conflict):
-        raise ScheduleError(f"the kernel's ops share no iteration space: {space.reason}", where=str(space.op.location))
-    return space, structures
 
 
 def check_tile(schedule: Schedule, space: IterationSpace, kernel: ir.Operation) -> None:

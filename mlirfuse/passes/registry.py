@@ -13,6 +13,19 @@ from mlirfuse.errors import PipelineError
 from mlirfuse.passes.base import Pass
 
 PASSES: dict[str, str] = {
+    "fuse-segment": "mlirfuse.passes.fuse_segment:FuseSegment",
+    "fuse-assign-schedule": "mlirfuse.passes.fuse_assign_schedule:FuseAssignSchedule",
+    "fuse-merge-moments": "mlirfuse.passes.fuse_merge_moments:FuseMergeMoments",
+    "fuse-tile-persistent": "mlirfuse.passes.fuse_tile_persistent:FuseTilePersistent",
+    "fuse-tile-chunked": "mlirfuse.passes.fuse_tile_chunked:FuseTileChunked",
+    "fuse-assign-layouts": "mlirfuse.passes.fuse_assign_layouts:FuseAssignLayouts",
+    "fuse-distribute": "mlirfuse.passes.fuse_distribute:FuseDistribute",
+    "lower-attach-target": "mlirfuse.lowering.lower_attach_target:LowerAttachTarget",
+    "lower-cluster-ops": "mlirfuse.lowering.lower_cluster_ops:LowerClusterOps",
+    "lower-kernel-abi": "mlirfuse.lowering.lower_kernel_abi:LowerKernelAbi",
+    "lower-shared-memory": "mlirfuse.lowering.lower_shared_memory:LowerSharedMemory",
+    "lower-streaming-accesses": "mlirfuse.lowering.lower_streaming_accesses:LowerStreamingAccesses",
+    "lower-math": "mlirfuse.lowering.lower_math:LowerMath",
     "fuse-verify": "mlirfuse.passes.fuse_verify:FuseVerify",
 }
 

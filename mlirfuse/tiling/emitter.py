@@ -20,6 +20,11 @@ from mlirfuse.passes.rewriting import clone
 from mlirfuse.tiling.combining import KINDS, combiner_of
 
 Shape = tuple[int, ...]
+Read = tuple[ir.Value, tuple[int | None, ...]]
+"""A tensor argument and the dimensions that its axes run along."""
+
+STREAMING = "fuse.streaming"
+"""Unit attribute of reads and writes whose data the grid touches once; they need not stay in the caches."""
 
 
 @dataclass
@@ -33,6 +38,9 @@ class TileEmitter:
         ragged: dimensions in which the tile may reach past the end of the data.
         buffers: the memref of each tensor argument of the kernel.
         values: tile vectors (and scalars) of the kernel's values so far.
+        stages: shared-memory copies to read from instead of some arguments.
+        streaming: whether data of the whole space is touched once by the kernel.
+        walked: the dimension along which the tile is a chunk of what a stage holds; None if tiles are whole.
     """
 
     space: IterationSpace
@@ -41,7 +49,10 @@ class TileEmitter:
     ragged: frozenset[int]
     buffers: dict[ir.Value, ir.Value]
     values: dict[ir.Value, ir.Value] = field(default_factory=dict)
-    _reads: dict[tuple[ir.Value, tuple[int | None, ...]], ir.Value] = field(default_factory=dict)
+    stages: dict[Read, ir.Value] = field(default_factory=dict)
+    walked: int | None = None
+    streaming: bool = True
+    reads: dict[Read, ir.Value] = field(default_factory=dict)
 
     def emit(self, structure: OpStructure) -> None:
         """Emits one op and records its results."""
@@ -67,9 +78,18 @@ class TileEmitter:
     def read(self, value: ir.Value, axes: tuple[int | None, ...]) -> ir.Value:
         """The tile of a tensor argument whose axes run along the given dimensions."""
         key = (value, axes)
-        if key not in self._reads:
-            self._reads[key] = self._emit_read(self.buffers[value], axes)
-        return self._reads[key]
+        if key not in self.reads:
+            stage = self.stages.get(key)
+            self.reads[key] = self._emit_read(self.buffers[value], axes) if stage is None else self._read_stage(stage)
+        return self.reads[key]
+
+    def fill_stages(self, stages: dict[Read, ir.Value]) -> None:
+        """Copies what has been read of each staged argument to its stage."""
+        for key, stage in stages.items():
+            if key in self.reads:
+                identity = ir.AffineMapAttr.get(ir.AffineMap.get_identity(self.space.rank))
+                bounds = ir.ArrayAttr.get([ir.BoolAttr.get(True)] * self.space.rank)
+                vector.TransferWriteOp(None, self.reads[key], stage, self._stage_indices(), identity, in_bounds=bounds)
 
     def combine_input(self, structure: OpStructure) -> ir.Value:
         """For a reduction, the tile of elements that it is about to combine, over all of its loops."""
@@ -94,7 +114,7 @@ class TileEmitter:
         if len(kept) != self.space.rank:
             tile = vector.ShapeCastOp(ir.VectorType.get([self.tile[d] for d in kept], element), tile).result
         exprs = [ir.AffineExpr.get_dim(axes.index(d)) for d in kept]
-        vector.TransferWriteOp(
+        op = vector.TransferWriteOp(
             None,
             tile,
             buffer,
@@ -102,6 +122,7 @@ class TileEmitter:
             ir.AffineMapAttr.get(ir.AffineMap.get(len(axes), 0, exprs)),
             in_bounds=ir.ArrayAttr.get([ir.BoolAttr.get(d not in self.ragged) for d in kept]),
         )
+        self._mark_streaming(op, axes)
 
     def _emit_read(self, buffer: ir.Value, axes: tuple[int | None, ...]) -> ir.Value:
         element = ir.MemRefType(buffer.type).element_type
@@ -111,14 +132,37 @@ class TileEmitter:
             for d in range(self.space.rank)
         ]
         bounds = [ir.BoolAttr.get(not (d in axes and d in self.ragged)) for d in range(self.space.rank)]
-        return vector.TransferReadOp(
+        op = vector.TransferReadOp(
             ir.VectorType.get(list(self.extents_of(axes)), element),
             buffer,
             self._indices(axes),
             ir.AffineMapAttr.get(ir.AffineMap.get(len(axes), 0, exprs)),
             padding,
             in_bounds=ir.ArrayAttr.get(bounds),
+        )
+        self._mark_streaming(op, axes)
+        return op.result
+
+    def _mark_streaming(self, op: ir.OpView, axes: Sequence[int | None]) -> None:
+        """Data that varies along every dimension is touched by one tile only."""
+        if self.streaming and {d for d, extent in enumerate(self.space.extents) if extent != 1} <= set(axes):
+            op.operation.attributes[STREAMING] = ir.UnitAttr.get()
+
+    def _read_stage(self, stage: ir.Value) -> ir.Value:
+        element = ir.MemRefType(stage.type).element_type
+        return vector.TransferReadOp(
+            ir.VectorType.get(list(self.tile), element),
+            stage,
+            self._stage_indices(),
+            ir.AffineMapAttr.get(ir.AffineMap.get_identity(self.space.rank)),
+            arith.ConstantOp(element, zero(element)).result,
+            in_bounds=ir.ArrayAttr.get([ir.BoolAttr.get(True)] * self.space.rank),
         ).result
+
+    def _stage_indices(self) -> list[ir.Value]:
+        """A stage holds the block's rows whole: only the walked dimension moves in it."""
+        start = arith.ConstantOp(ir.IndexType.get(), 0).result
+        return [self.offsets[d] if d == self.walked else start for d in range(self.space.rank)]
 
     def _indices(self, axes: Sequence[int | None]) -> list[ir.Value]:
         zero_index = None

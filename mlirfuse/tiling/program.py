@@ -86,7 +86,9 @@ def open_tile_program(kernel: ir.Operation, space: IterationSpace, tile: Sequenc
         with ir.InsertionPoint.at_block_terminator(forall.body):
             offsets = _offsets(forall.body.arguments[0], counts, tile)
     ragged = frozenset(
-        d for d, (extent, size) in enumerate(zip(space.extents, tile, strict=True)) if extent is None or extent % size
+        d
+        for d, (extent, size) in enumerate(zip(space.extents, tile, strict=True))
+        if size > 1 and (extent is None or extent % size)
     ) - space.reduced_dims
     results = list(zip(returned, list(block.arguments)[len(arguments) :], strict=True))
     return TileProgram(kernel, function, forall, offsets, ragged, buffers, scalars, results)

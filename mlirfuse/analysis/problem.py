@@ -1,0 +1,103 @@
+"""Measures a tensor kernel for the schedule heuristics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import gcd, prod
+
+from mlir import ir
+
+from mlirfuse.analysis.iteration_space import IterationSpace
+from mlirfuse.analysis.kernels import argument_attributes, body
+from mlirfuse.analysis.live import live_bytes
+from mlirfuse.analysis.structure import OpStructure
+from mlirfuse.dtypes import from_mlir
+from mlirfuse.schedule.problem import Problem
+from mlirfuse.tiling.order import reduction_depths
+
+Axes = tuple[int | None, ...]
+WIDEST = 16
+
+
+def problem_of(kernel: ir.Operation, space: IterationSpace, structures: Sequence[OpStructure]) -> Problem:
+    """The scheduling problem of a kernel on tensors."""
+    operands = list(_operands(kernel, space))
+    whole = frozenset(d for d, extent in enumerate(space.extents) if extent != 1)
+    full = [o for o in operands if whole <= set(o.axes)] or operands
+    vector_dim = _vector_dim(space, full)
+    depths = reduction_depths(structures)
+    return Problem(
+        extents=space.extents,
+        reduced=space.reduced_dims,
+        vector_dim=vector_dim,
+        vector=_vector(space, full, vector_dim),
+        full_bytes=sum(o.element_bytes for o in full),
+        live_bytes=live_bytes(space, structures, depths),
+        column_bytes=sum(o.element_bytes for o in operands if o not in full and set(o.axes) & space.reduced_dims),
+        rounds=len({depths[op] for op in space.reduced}),
+    )
+
+
+class _Operand:
+    """One tensor that the kernel reads or writes, as the iteration space sees it."""
+
+    def __init__(self, tensor_type: ir.RankedTensorType, axes: Axes, strides: Sequence[int] | None, align: int):
+        self.axes = axes
+        self.element_bytes = from_mlir(tensor_type.element_type).bytes
+        shape = list(tensor_type.shape)
+        self.unit_axis = (
+            max((a for a, d in enumerate(axes) if d is not None), default=None)
+            if strides is None
+            else next((a for a, s in enumerate(strides) if s == 1 and axes[a] is not None), None)
+        )
+        self.alignment = align
+        if strides is None:
+            # A contiguous tensor's outer strides are products of inner extents.
+            for axis in range(self.unit_axis or 0):
+                inner = prod(1 if n == ir.ShapedType.get_dynamic_size() else n for n in shape[axis + 1 :])
+                if shape[axis] != 1:
+                    self.alignment = gcd(self.alignment, inner * self.element_bytes)
+
+
+def _operands(kernel: ir.Operation, space: IterationSpace) -> Iterator[_Operand]:
+    arguments = list(kernel.regions[0].blocks[0].arguments)
+    attributes = dict(zip(arguments, argument_attributes(kernel), strict=True))
+    seen = set()
+    for (op, number), axes in space.use_axes.items():
+        value = op.operands[number]
+        if value not in attributes or not isinstance(value.type, ir.RankedTensorType) or (value, axes) in seen:
+            continue
+        seen.add((value, axes))
+        strides = attributes[value].get("fuse.strides")
+        align = attributes[value].get("fuse.align")
+        yield _Operand(
+            value.type,
+            axes,
+            None if strides is None else list(ir.DenseI64ArrayAttr(strides)),
+            WIDEST if align is None else ir.IntegerAttr(align).value,
+        )
+    for value in body(kernel)[-1].operands:
+        yield _Operand(value.type, space.value_axes[value], None, WIDEST)
+
+
+def _vector_dim(space: IterationSpace, full: Sequence[_Operand]) -> int:
+    """The dimension along which most bytes are contiguous."""
+    weight = [0] * space.rank
+    for operand in full:
+        if operand.unit_axis is not None:
+            dim = operand.axes[operand.unit_axis]
+            if dim is not None:
+                weight[dim] += operand.element_bytes
+    return max(range(space.rank), key=lambda d: (weight[d], d))
+
+
+def _vector(space: IterationSpace, full: Sequence[_Operand], vector_dim: int) -> int:
+    """Elements that the narrowest type fits into 16 bytes, less where an operand is aligned worse or the extent ragged."""
+    narrowest = min((o.element_bytes for o in full), default=WIDEST)
+    vector = WIDEST // narrowest
+    for operand in full:
+        contiguous = operand.unit_axis is not None and operand.axes[operand.unit_axis] == vector_dim
+        if contiguous:
+            vector = min(vector, max(1, operand.alignment // narrowest))
+    extent = space.extents[vector_dim]
+    return 1 if extent is None else gcd(vector, extent)

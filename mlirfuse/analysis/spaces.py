@@ -1,0 +1,21 @@
+"""The iteration space of a kernel function."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mlir import ir
+
+from mlirfuse.analysis.iteration_space import Conflict, IterationSpace, space_of_structures
+from mlirfuse.analysis.kernels import body
+from mlirfuse.analysis.structure import OpStructure, structure_of
+from mlirfuse.errors import ScheduleError
+
+
+def kernel_space(kernel: ir.Operation) -> tuple[IterationSpace, Sequence[OpStructure]]:
+    """The iteration space of a tensor kernel and its ops' structures; raises `ScheduleError` where it has none."""
+    structures = [s for op in body(kernel) if (s := structure_of(op)) is not None]
+    space = space_of_structures(structures)
+    if isinstance(space, Conflict):
+        raise ScheduleError(f"the kernel's ops share no iteration space: {space.reason}", where=str(space.op.location))
+    return space, structures

@@ -1,0 +1,70 @@
+"""Rules of loops over tiles, and of shared memory that a tile program allocates."""
+
+from __future__ import annotations
+
+from mlir import ir
+from mlir.dialects import scf
+
+from mlirfuse.distribution.distributor import Distributor, rule
+from mlirfuse.distribution.fragments import Fragments, Uniform, widen
+from mlirfuse.errors import PassError
+
+
+@rule("scf.for")
+def for_loop(d: Distributor, op: ir.Operation) -> None:
+    """A loop that carries tiles carries their fragments."""
+    lower, upper, step, *initial = op.operands
+    shapes = [_carried(d, value) for value in initial]
+    flat = [v for shape, value in zip(shapes, initial, strict=True) for v in _flatten(d, shape, value)]
+    loop = scf.ForOp(d.scalars[lower], d.scalars[upper], d.scalars[step], flat)
+    block = op.regions[0].blocks[0]
+    d.scalars[block.arguments[0]] = loop.induction_variable
+    outer, d.in_loop = d.in_loop, True
+    with ir.InsertionPoint(loop.body):
+        _bind(d, shapes, list(block.arguments)[1:], list(loop.inner_iter_args))
+        for inner in list(block.operations)[:-1]:
+            d.distribute(inner.operation)
+        terminator = block.operations[len(block.operations) - 1]
+        scf.YieldOp([v for shape, y in zip(shapes, terminator.operands, strict=True) for v in _flatten(d, shape, y)])
+    d.in_loop = outer
+    _bind(d, shapes, list(op.results), list(loop.results))
+
+
+@rule("memref.alloc")
+def alloc(d: Distributor, op: ir.Operation) -> None:
+    """Shared memory of the block."""
+    memref_type = ir.MemRefType(op.results[0].type)
+    if "workgroup" not in str(memref_type.memory_space):
+        raise PassError(f"a tile program may allocate shared memory only, not {memref_type}", where=str(op.location))
+    d.scalars[op.results[0]] = d.add_workgroup_buffer(memref_type)
+
+
+def _carried(d: Distributor, value: ir.Value) -> Fragments | None:
+    """The shape of a carried tile; None for a scalar."""
+    if not isinstance(value.type, ir.VectorType):
+        return None
+    vector_type = ir.VectorType(value.type)
+    if vector_type.rank != d.layout.rank:
+        raise PassError(f"a loop may carry tiles of rank {d.layout.rank}, not {vector_type}")
+    return Fragments(d.layout, tuple(vector_type.shape), vector_type.element_type)
+
+
+def _flatten(d: Distributor, shape: Fragments | None, value: ir.Value) -> list[ir.Value]:
+    if shape is None:
+        return [d.scalars[value]]
+    tile = d.tile(value)
+    if isinstance(tile, Uniform):
+        return [widen(tile.value, shape.width) for _ in shape.keys()]
+    return [tile.at(key) for key in shape.keys()]
+
+
+def _bind(d: Distributor, shapes: list[Fragments | None], old: list[ir.Value], new: list[ir.Value]) -> None:
+    values = iter(new)
+    for shape, value in zip(shapes, old, strict=True):
+        if shape is None:
+            d.scalars[value] = next(values)
+        else:
+            tile = shape.empty(shape.extents, shape.element_type)
+            tile.values = {key: next(values) for key in shape.keys()}
+            d.tiles[value] = tile
+

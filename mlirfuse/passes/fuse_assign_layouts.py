@@ -1,0 +1,60 @@
+"""`fuse-assign-layouts`: decides which thread holds which element of each tile vector."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from mlir import ir
+
+from mlirfuse.analysis.kernels import is_tile_program, kernels
+from mlirfuse.errors import ScheduleError
+from mlirfuse.passes.base import Pass, Remarks
+from mlirfuse.passes.rewriting import nested
+from mlirfuse.schedule.attributes import to_attribute
+from mlirfuse.schedule.schedule import schedule_of
+
+LAYOUT = "fuse.layout"
+
+ANCHORS = frozenset({"vector.transfer_read", "vector.transfer_write", "vector.multi_reduction", "fuse.moments"})
+"""Ops where a layout is a decision: they touch memory or other threads. All others work in their operands' layout."""
+
+
+@dataclass(frozen=True)
+class FuseAssignLayouts(Pass):
+    """Puts the schedule's layout on every op of a tile program at which data moves between threads or memory.
+
+    Requires tile programs with `fuse.schedule`. The layout must cover every tile that it is put on; what it covers
+    beyond the tile is padding. Elementwise ops carry no layout: they work in the layout of their operands.
+
+    ```mlir
+    %0 = vector.transfer_read %x[%row, %c0], %pad : memref<?x4096xf16>, vector<1x4096xf16>
+    ```
+    becomes
+    ```mlir
+    %0 = vector.transfer_read %x[%row, %c0], %pad {fuse.layout = {lanes = array<i64: 1, 32>, ...}} : ...
+    ```
+    """
+
+    name: ClassVar[str] = "fuse-assign-layouts"
+
+    def run(self, module: ir.Operation, remarks: Remarks) -> None:
+        for kernel in kernels(module):
+            if not is_tile_program(kernel):
+                remarks.declined(self, "not a tile program", kernel)
+                continue
+            layout = schedule_of(kernel).layout
+            attribute = to_attribute(layout)
+            anchors = [op for op in nested(kernel) if op.name in ANCHORS]
+            for op in anchors:
+                tile = _tile_extents(op)
+                if len(tile) == layout.rank and (problem := layout.check(tile)):
+                    raise ScheduleError(problem, where=str(op.location))
+                op.attributes[LAYOUT] = attribute
+            remarks.applied(self, f"{layout.threads} threads, {len(anchors)} ops", kernel)
+
+
+def _tile_extents(op: ir.Operation) -> tuple[int, ...]:
+    """Extents of the widest vector that an op reads or makes."""
+    types = [v.type for v in [*op.operands, *op.results] if isinstance(v.type, ir.VectorType)]
+    return tuple(max((tuple(t.shape) for t in types), key=len))

@@ -1,0 +1,141 @@
+"""`fuse-distribute`: tile programs become one thread's code."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from mlir import ir
+from mlir.dialects import gpu
+
+import mlirfuse.distribution.rules  # noqa: F401  (registers the rules)
+from mlirfuse.analysis.kernels import argument_attributes, body, is_tile_program, kernels, symbol
+from mlirfuse.dialect.cluster_barrier import cluster_barrier
+from mlirfuse.distribution.distributor import Distributor
+from mlirfuse.distribution.scalars import divide
+from mlirfuse.errors import PassError
+from mlirfuse.passes.base import Pass, Remarks
+from mlirfuse.passes.fuse_assign_layouts import LAYOUT
+from mlirfuse.passes.rewriting import nested
+from mlirfuse.schedule.attributes import from_attribute
+from mlirfuse.schedule.layout import BlockedLayout
+from mlirfuse.schedule.schedule import schedule_of
+
+GRID = "fuse.grid"
+GRID_OPERANDS = "fuse.grid_operands"
+
+
+@dataclass(frozen=True)
+class FuseDistribute(Pass):
+    """Spreads every tile vector over threads by its layout, and turns the kernel into a `gpu.func`.
+
+    Requires a tile program (one `scf.forall` over blocks in a function with `fuse.kernel`) whose anchors carry one
+    `fuse.layout`, and a forall bound that is a constant or an `affine.apply` of arguments' extents. Reductions run in
+    registers, then by shuffles, then through shared memory; those that do not depend on each other share a barrier.
+    Reads of padding are clamped into the tile and masked where they are reduced; writes of padding are predicated.
+
+    ```mlir
+    scf.forall (%block) in (%blocks) {
+      %0 = vector.transfer_read %x[%block, %c0], %pad {fuse.layout = ...} : memref<?x1024xf32>, vector<1x1024xf32>
+      %1 = vector.multi_reduction <add>, %0, %zero [1] : vector<1x1024xf32> to vector<1xf32>
+    ```
+    becomes
+    ```mlir
+    gpu.func @f_0_kernel(%x: memref<?x1024xf32>, ...) kernel attributes {known_block_size = array<i32: 128, 1, 1>, ...} {
+      %0 = vector.load %x[%block, %column] {alignment = 16} : memref<?x1024xf32>, vector<4xf32>
+      ...
+      %s, %valid = gpu.shuffle xor %r, %distance, %width : f32
+    ```
+    """
+
+    name: ClassVar[str] = "fuse-distribute"
+
+    def run(self, module: ir.Operation, remarks: Remarks) -> None:
+        for kernel in list(kernels(module)):
+            if not is_tile_program(kernel):
+                remarks.declined(self, "not a tile program", kernel)
+                continue
+            layout = _layout(kernel)
+            function = _distribute(module, kernel, layout)
+            kernel.erase()
+            remarks.applied(self, f"{layout.threads} threads a block, cluster of {layout.cluster}", function)
+
+
+def _layout(kernel: ir.Operation) -> BlockedLayout:
+    """The one layout of a kernel's tiles."""
+    found = {op.attributes[LAYOUT] for op in nested(kernel) if LAYOUT in op.attributes}
+    if not found:
+        raise PassError("no op has a layout", where=str(kernel.location), hint="run fuse-assign-layouts first")
+    if len(found) > 1:
+        raise PassError("the kernel's tiles have several layouts, and no conversion between them", where=str(kernel.location))
+    return from_attribute(BlockedLayout, found.pop())
+
+
+def _distribute(module: ir.Operation, kernel: ir.Operation, layout: BlockedLayout) -> ir.OpView:
+    name = symbol(kernel)
+    module.attributes["gpu.container_module"] = ir.UnitAttr.get()
+    forall = next(op for op in body(kernel) if op.name == "scf.forall")
+    with ir.InsertionPoint(kernel), kernel.location:
+        gpu_module = gpu.GPUModuleOp(ir.StringAttr.get(name))
+        module_block = gpu_module.operation.regions[0].blocks.append()
+    kernel_type = ir.TypeAttr(kernel.attributes["function_type"]).value
+    with ir.InsertionPoint(module_block), kernel.location:
+        function = gpu.GPUFuncOp(
+            ir.TypeAttr.get(kernel_type), name, kernel=True, known_block_size=[layout.threads, 1, 1]
+        )
+        function.operation.attributes["arg_attrs"] = kernel.attributes["arg_attrs"]
+        block = function.add_entry_block()
+    _set_grid(function.operation, kernel, forall, layout.cluster)
+    if layout.cluster > 1:
+        function.operation.attributes["known_cluster_size"] = ir.DenseI32ArrayAttr.get([layout.cluster, 1, 1])
+    if blocks := schedule_of(kernel).blocks_per_sm:
+        i32 = ir.IntegerType.get_signless(32)
+        function.operation.attributes["nvvm.minctasm"] = ir.IntegerAttr.get(i32, blocks)
+
+    scalars = dict(zip(kernel.regions[0].blocks[0].arguments, block.arguments, strict=True))
+    with ir.InsertionPoint(block), kernel.location:
+        d = Distributor(layout, function, scalars)
+        attributes = argument_attributes(kernel)
+        d.argument_attributes = dict(zip(block.arguments, attributes, strict=False))
+        if layout.cluster > 1:
+            # A block may write into another one's shared memory only once that block runs.
+            cluster_barrier()
+        for op in body(kernel)[:-1]:
+            if op != forall:
+                d.distribute(op)
+                continue
+            scalars[forall.regions[0].blocks[0].arguments[0]] = divide(gpu.BlockIdOp(gpu.Dimension.x).result, layout.cluster)
+            for inner in list(forall.regions[0].blocks[0].operations)[:-1]:
+                d.distribute(inner.operation)
+        d.flush()
+        gpu.ReturnOp([])
+    return function
+
+
+def _set_grid(function: ir.Operation, kernel: ir.Operation, forall: ir.Operation, cluster: int) -> None:
+    """Records the number of blocks as a map over extents of arguments."""
+    static = list(ir.DenseI64ArrayAttr(forall.attributes["staticUpperBound"]))
+    if len(static) != 1:
+        raise PassError("the loop over blocks must have one dimension", where=str(forall.location))
+    if static[0] != ir.ShapedType.get_dynamic_size():
+        grid, operands = ir.AffineMap.get_constant(static[0]), []
+    else:
+        bound = forall.operands[0]
+        maker = bound.owner.operation
+        if maker.name == "affine.apply":
+            grid, operands = maker.attributes["map"].value, list(maker.operands)
+        else:
+            grid, operands = ir.AffineMap.get(0, 1, [ir.AffineExpr.get_symbol(0)]), [bound]
+    arguments = list(kernel.regions[0].blocks[0].arguments)
+    pairs: list[int] = []
+    for operand in operands:
+        dim = operand.owner.operation
+        if dim.name != "memref.dim" or dim.operands[0] not in arguments:
+            raise PassError("the number of blocks depends on more than arguments' extents", where=str(forall.location))
+        axis = ir.IntegerAttr(dim.operands[1].owner.operation.attributes["value"]).value
+        pairs += [arguments.index(dim.operands[0]), axis]
+    if cluster > 1:
+        grid = ir.AffineMap.get(0, grid.n_symbols, [grid.results[0] * cluster])
+    function.attributes[GRID] = ir.AffineMapAttr.get(grid)
+    function.attributes[GRID_OPERANDS] = ir.DenseI64ArrayAttr.get(pairs)
+

@@ -1,0 +1,78 @@
+"""`fuse-tile-chunked`: kernels whose rows do not fit the registers walk them in chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from mlir import ir
+
+from mlirfuse.analysis.iteration_space import IterationSpace
+from mlirfuse.analysis.kernels import is_tile_program, kernels
+from mlirfuse.analysis.spaces import kernel_space
+from mlirfuse.analysis.structure import OpStructure
+from mlirfuse.errors import ScheduleError
+from mlirfuse.passes.base import Pass, Remarks
+from mlirfuse.schedule.schedule import Schedule, schedule_of
+from mlirfuse.tiling.program import open_tile_program
+from mlirfuse.tiling.walks import emit_walks
+
+
+@dataclass(frozen=True)
+class FuseTileChunked(Pass):
+    """Turns a kernel on tensors into a tile program that walks each row in chunks, once a reduction and once to write.
+
+    Requires `fuse.schedule` with `persistence = "shared"` or `"reread"`, whose tile is smaller than the extent in one
+    reduced dimension at most. Each walk is an `scf.for` that carries a tile of partial results; a remainder that does
+    not fill a chunk is a smaller tile after the loop. With `"shared"`, what the first walk reads is kept in the block's
+    shared memory; with `"reread"`, later walks read it again. Only what a walk needs is computed in it.
+
+    ```mlir
+    func.func private @f_0(%x: tensor<?x65536xf32>) -> tensor<?xf32>
+        attributes {fuse.kernel, fuse.schedule = {persistence = "reread", tile = array<i64: 1, 8192>, ...}} { linalg ... }
+    ```
+    becomes
+    ```mlir
+    scf.forall (%block) in (%blocks) {
+      %partial = scf.for %column = %c0 to %c65536 step %c8192 iter_args(%acc = %zero) -> vector<1x8192xf32> {
+        %0 = vector.transfer_read %x[%block, %column] ... : vector<1x8192xf32>
+        %1 = arith.addf %acc, %0
+        scf.yield %1
+      }
+      %sum = vector.multi_reduction <add>, %partial, %init [1]
+    ```
+    """
+
+    name: ClassVar[str] = "fuse-tile-chunked"
+
+    def run(self, module: ir.Operation, remarks: Remarks) -> None:
+        for kernel in list(kernels(module)):
+            if is_tile_program(kernel):
+                continue
+            schedule = schedule_of(kernel)
+            if schedule.persistence == "registers":
+                remarks.declined(self, "scheduled with persistence = 'registers'", kernel)
+                continue
+            space, structures = kernel_space(kernel)
+            walked = _walked_dim(schedule, space, structures, kernel)
+            program = open_tile_program(kernel, space, schedule.tile)
+            with program.block_body():
+                emit_walks(program, space, structures, schedule, walked)
+            program.close()
+            remarks.applied(self, f"chunks of {schedule.tile[walked]} along dimension {walked}", program.function)
+
+
+def _walked_dim(
+    schedule: Schedule, space: IterationSpace, structures: Sequence[OpStructure], kernel: ir.Operation
+) -> int:
+    """The reduced dimension that is walked in chunks."""
+    where = str(kernel.location)
+    if any(s.op.name == "fuse.moments" for s in structures):
+        raise ScheduleError("fuse.moments needs whole rows in a tile", where=where, hint="do not merge moments here")
+    if not space.reduced_dims:
+        raise ScheduleError("chunked persistence needs a reduction", where=where, hint="schedule it with 'registers'")
+    partial = [d for d in space.reduced_dims if schedule.tile[d] != space.extents[d]]
+    if len(partial) > 1:
+        raise ScheduleError(f"tile {schedule.tile} is partial in dimensions {partial}; one may be walked", where=where)
+    return partial[0] if partial else max(space.reduced_dims)

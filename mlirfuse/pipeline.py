@@ -1,0 +1,42 @@
+"""The compiler as one line: which passes run, in which order, and where each stage ends.
+
+Every stage is a textual pipeline that `mlirfuse-opt` runs too, so any stage can be reproduced, stopped in, or started
+from by hand. `{target}` stands for the architecture.
+"""
+
+from __future__ import annotations
+
+from mlirfuse.errors import PipelineError
+from mlirfuse.lowering.to_ptx import BEFORE_NVVM
+
+GRAPH = "cse,fuse-segment,fuse-assign-schedule{{target={target}}},fuse-merge-moments"
+"""Tensors to kernels with schedules."""
+
+TILE = "fuse-tile-persistent,fuse-tile-chunked,canonicalize,cse"
+"""Kernels to tile programs."""
+
+GPU = "fuse-assign-layouts,fuse-distribute,canonicalize,cse"
+"""Tile programs to one thread's code."""
+
+LOWER = ",".join(BEFORE_NVVM).replace("lower-attach-target", "lower-attach-target{{chip={target}}}")
+"""One thread's code to where upstream's conversion to NVVM begins."""
+
+NAMED: dict[str, str] = {
+    "fuse-graph-pipeline": GRAPH,
+    "fuse-tile-pipeline": f"{GRAPH},{TILE}",
+    "fuse-gpu-pipeline": f"{GRAPH},{TILE},{GPU}",
+    "fuse-lower-pipeline": f"{GRAPH},{TILE},{GPU},{LOWER}",
+}
+"""Pipelines that start from the linalg stage, by name."""
+
+
+def named(name: str, target: str) -> str:
+    """The textual pipeline of that name for an architecture; raises `PipelineError` for one that is not known."""
+    if name not in NAMED:
+        raise PipelineError(f"unknown pipeline {name!r}", hint=f"pipelines: {', '.join(NAMED)}")
+    return stage(NAMED[name], target)
+
+
+def stage(passes: str, target: str) -> str:
+    """A list of passes as a pipeline over `builtin.module`."""
+    return f"builtin.module({passes.format(target=target)})"

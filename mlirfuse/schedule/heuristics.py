@@ -1,0 +1,225 @@
+"""Choosing a schedule: pure functions of (problem, target), tested without a GPU.
+
+Two families. An elementwise kernel streams: every thread moves one vector, in many small blocks. A kernel with
+reductions keeps rows on chip: the row is spread over as many threads as make the best use of the register file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
+
+from mlirfuse.schedule.estimate import registers_per_thread
+from mlirfuse.schedule.layout import WARP, BlockedLayout
+from mlirfuse.schedule.problem import Problem
+from mlirfuse.schedule.schedule import Schedule, check_schedule
+from mlirfuse.target import Target
+
+ELEMENTWISE_THREADS = 256
+"""Threads of an elementwise block: with 16 bytes a thread it matches cudaMemcpyAsync on an H200 (peers-h200.md)."""
+
+MIN_THREADS = 128
+"""Blocks smaller than this leave an SM short of threads, because it holds 32 blocks at most."""
+
+
+def choose_schedule(problem: Problem, target: Target) -> Schedule:
+    """The schedule that the cost model likes best."""
+    if not problem.reduced:
+        return elementwise_schedule(problem)
+    candidates = list(row_candidates(problem, target))
+    if candidates:
+        return min(candidates, key=lambda c: row_cost(c, problem, target)).schedule
+    return chunked_schedule(problem, target)
+
+
+def elementwise_schedule(problem: Problem) -> Schedule:
+    """One vector a thread, threads along the contiguous dimension first and then outwards."""
+    fill = _Spread(problem)
+    order = [problem.vector_dim, *(d for d in reversed(range(problem.rank)) if d != problem.vector_dim)]
+    for dim in order:
+        fill.add_lanes(dim)
+    for dim in order:
+        fill.add_warps(dim, ELEMENTWISE_THREADS // WARP)
+    fill.rest_of_lanes(order[-1])
+    layout = fill.layout()
+    return Schedule(tuple(min(n, e or n) for n, e in zip(layout.extents, problem.extents, strict=True)), layout)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A schedule and what the cost model needs to know of it.
+
+    Attributes:
+        schedule: the schedule.
+        registers: estimated registers of a thread.
+        efficiency: share of the threads' fragments that are not padding.
+    """
+
+    schedule: Schedule
+    registers: int
+    efficiency: float
+
+
+def row_candidates(problem: Problem, target: Target) -> Iterator[Candidate]:
+    """Persistent schedules with every split of a row over a cluster, warps and repeats that fits the registers."""
+    outer = [d for d in range(problem.rank) if d not in problem.reduced]
+    cluster = 1
+    while cluster <= target.max_cluster:
+        for warps in range(1, target.max_threads_per_block // WARP + 1):
+            schedule = _row_schedule(problem, warps, cluster, outer)
+            if schedule is None or check_schedule(schedule, problem.extents, problem.reduced, target):
+                continue
+            layout = schedule.layout
+            registers = registers_per_thread(problem, layout)
+            if registers > register_limit(layout.threads, target) or prod(layout.repeats) > MOST_FRAGMENTS:
+                continue
+            yield Candidate(schedule, registers, prod(schedule.tile) / prod(layout.extents))
+        cluster *= 2
+
+
+def chunked_schedule(problem: Problem, target: Target) -> Schedule:
+    """Rows walked in chunks: kept in shared memory between the walks where they fit, read again where they do not."""
+    fill = _Spread(problem)
+    inner = sorted(problem.reduced, reverse=True)
+    if problem.vector_dim not in problem.reduced:
+        inner = [problem.vector_dim, *inner]
+    for dim in inner:
+        fill.add_lanes(dim)
+    fill.rest_of_lanes(inner[0])
+    walked = max(problem.reduced, key=lambda d: problem.extents[d] or 0)
+    for dim in sorted(problem.reduced - {walked}, reverse=True):
+        fill.add_warps(dim, CHUNK_THREADS // WARP)
+        fill.rest_in_repeats(dim)
+    fill.add_warps(walked, CHUNK_THREADS // WARP)
+    fill.repeats[walked] = min(CHUNK_VECTORS, fill.left(walked))
+    layout = fill.layout()
+    tile = tuple(min(n, e or n) for n, e in zip(layout.extents, problem.extents, strict=True))
+    rows = prod(n for d, n in enumerate(tile) if d not in problem.reduced)
+    staged = rows * problem.row_elements * problem.live_bytes
+    fits = 0 < staged <= target.shared_per_block - SHARED_RESERVE
+    return Schedule(tile, layout, "shared" if fits else "reread")
+
+
+CHUNK_THREADS = 512
+CHUNK_VECTORS = 4
+"""Vectors a thread loads in one step of a chunked walk: 512 threads of 4 keep 32 KB in flight."""
+
+SHARED_RESERVE = 2048
+"""Shared memory left for the exchange between warps, bytes."""
+
+MOST_FRAGMENTS = 32
+"""Fragments a thread may hold of a persistent row: beyond it the unrolled code outgrows the instruction cache."""
+
+
+def register_limit(threads: int, target: Target) -> int:
+    """Registers a thread may have if a block of that many threads is to fit an SM."""
+    return min(target.max_registers_per_thread, target.registers_per_sm // threads // 8 * 8)
+
+
+def row_cost(candidate: Candidate, problem: Problem, target: Target) -> float:
+    """Lower is better: the time of a row relative to streaming it, from what is known to slow such kernels down."""
+    layout = candidate.schedule.layout
+    blocks = resident_blocks(layout.threads, candidate.registers, target)
+    threads = blocks * layout.threads
+    in_flight = threads * layout.elements_per_thread * candidate.efficiency * problem.full_bytes / 2
+    latency = max(1.0, TARGET_IN_FLIGHT / max(in_flight, 1.0))
+    padding = 1.0 / candidate.efficiency
+    vectors = layout.elements_per_thread / max(layout.vector)
+    # Few blocks on an SM: nothing loads while one block waits at its barrier.
+    overlap = 1.0 + 0.25 / blocks
+    sync = 1.0 + 0.01 * (layout.threads / WARP if prod(layout.warps[d] for d in problem.reduced) > 1 else 0) / 4
+    spread = 1.0 + 0.04 * abs(vectors - 2)
+    cluster = 1.0 + 0.1 * (layout.cluster > 1)
+    return latency * (0.7 + 0.3 * padding) * overlap * sync * spread * cluster
+
+
+TARGET_IN_FLIGHT = 40 * 1024
+"""Bytes of loads that an SM should have under way to saturate its share of 4.26 TB/s at about 1 us of loaded latency."""
+
+
+def resident_blocks(threads: int, registers: int, target: Target) -> int:
+    """Blocks of an SM that its registers and threads allow; registers are allocated by 8 a thread."""
+    per_thread = -(-registers // 8) * 8
+    by_registers = target.registers_per_sm // (per_thread * threads)
+    return max(1, min(by_registers, target.threads_per_sm // threads, target.blocks_per_sm))
+
+
+def _row_schedule(problem: Problem, warps: int, cluster: int, outer: list[int]) -> Schedule | None:
+    """A row over `warps` warps of each of `cluster` blocks; small rows are stacked until the block is large enough."""
+    fill = _Spread(problem)
+    inner = sorted(problem.reduced, reverse=True)
+    if problem.vector_dim in outer:
+        inner = [problem.vector_dim, *inner]
+    for dim in inner:
+        fill.add_lanes(dim)
+    row_lanes = WARP // fill.lanes_left
+    if fill.lanes_left > 1 and outer:
+        fill.rest_of_lanes(outer[-1])
+    else:
+        fill.rest_of_lanes(inner[0])
+    for dim in inner:
+        if dim in problem.reduced:
+            fill.add_blocks(dim, cluster)
+    if prod(fill.blocks) != cluster:
+        return None
+    for dim in inner:
+        if dim in problem.reduced:
+            fill.add_warps(dim, warps)
+    if prod(fill.warps) != warps:
+        return None
+    for dim in problem.reduced:
+        fill.rest_in_repeats(dim)
+    rows = max(1, MIN_THREADS // (WARP * warps)) if outer else 1
+    if rows > 1 and (row_lanes < WARP or warps == 1):
+        fill.warps[outer[-1]] *= rows
+    layout = fill.layout()
+    tile = tuple(
+        extent if d in problem.reduced and extent is not None else min(layout.extents[d], extent or layout.extents[d])
+        for d, extent in enumerate(problem.extents)
+    )
+    return Schedule(tile, layout)
+
+
+class _Spread:
+    """A layout that is being filled from the inside out."""
+
+    def __init__(self, problem: Problem):
+        self.problem = problem
+        rank = problem.rank
+        self.vector = [1] * rank
+        self.vector[problem.vector_dim] = problem.vector
+        self.lanes, self.warps, self.repeats, self.blocks = ([1] * rank for _ in range(4))
+        self.lanes_left = WARP
+
+    def left(self, dim: int) -> int:
+        """Fragments along a dimension that nothing covers yet; a large number where the extent is dynamic."""
+        extent = self.problem.extents[dim]
+        if extent is None:
+            return 1 << 30
+        held = self.vector[dim] * self.lanes[dim] * self.warps[dim] * self.repeats[dim] * self.blocks[dim]
+        return -(-extent // held)
+
+    def add_lanes(self, dim: int) -> None:
+        while self.lanes_left > 1 and self.left(dim) > 1:
+            self.lanes[dim] *= 2
+            self.lanes_left //= 2
+
+    def rest_of_lanes(self, dim: int) -> None:
+        self.lanes[dim] *= self.lanes_left
+        self.lanes_left = 1
+
+    def add_warps(self, dim: int, most: int) -> None:
+        room = max(1, most // prod(self.warps))
+        self.warps[dim] *= min(room, self.left(dim))
+
+    def add_blocks(self, dim: int, most: int) -> None:
+        room = most // prod(self.blocks)
+        self.blocks[dim] *= min(room, self.left(dim))
+
+    def rest_in_repeats(self, dim: int) -> None:
+        self.repeats[dim] *= self.left(dim)
+
+    def layout(self) -> BlockedLayout:
+        parts = (self.vector, self.lanes, self.warps, self.repeats, self.blocks)
+        return BlockedLayout(*(tuple(part) for part in parts))

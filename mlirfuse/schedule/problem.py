@@ -1,0 +1,40 @@
+"""What a schedule heuristic may know of a kernel: sizes and bytes, no IR."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A kernel's iteration space and its traffic.
+
+    Attributes:
+        extents: extent of each dimension of the iteration space; None where dynamic.
+        reduced: the dimensions that are reduced; empty for an elementwise kernel.
+        vector_dim: the dimension along which most of the traffic is contiguous.
+        vector: most elements along it that one thread can move at once.
+        full_bytes: bytes per element of the space that must move through device memory.
+        live_bytes: bytes per element of the space that must be kept from a reduction to its use.
+        column_bytes: bytes per element of the reduced dimensions that every row reads again (weights, biases).
+        rounds: how many reductions follow one another.
+    """
+
+    extents: tuple[int | None, ...]
+    reduced: frozenset[int]
+    vector_dim: int
+    vector: int
+    full_bytes: int
+    live_bytes: int = 0
+    column_bytes: int = 0
+    rounds: int = 0
+
+    @property
+    def rank(self) -> int:
+        return len(self.extents)
+
+    @property
+    def row_elements(self) -> int:
+        """Elements of the reduced dimensions together."""
+        return prod(self.extents[d] or 1 for d in self.reduced)

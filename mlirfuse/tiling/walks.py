@@ -1,0 +1,194 @@
+"""Chunked walks over a row: one a level of reductions, and one that writes the results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from mlir import ir
+from mlir.dialects import arith, memref, scf
+
+from mlirfuse.analysis.iteration_space import IterationSpace
+from mlirfuse.analysis.structure import OpStructure
+from mlirfuse.schedule.schedule import Schedule
+from mlirfuse.tiling.combining import combiner_of, neutral
+from mlirfuse.tiling.emitter import Read, Shape, TileEmitter
+from mlirfuse.tiling.order import by_reduction_depth, reduction_depths
+from mlirfuse.tiling.program import TileProgram
+
+Accumulators = list[ir.Value]
+Step = Callable[[TileEmitter, Accumulators], Accumulators]
+
+
+def emit_walks(
+    program: TileProgram, space: IterationSpace, structures: Sequence[OpStructure], schedule: Schedule, walked: int
+) -> None:
+    """Emits the body of a block: walks along dimension `walked`, and what is one number a row between them."""
+    _Walker(program, space, list(by_reduction_depth(structures)), schedule, walked).emit()
+
+
+@dataclass
+class _Walker:
+    program: TileProgram
+    space: IterationSpace
+    structures: list[OpStructure]
+    schedule: Schedule
+    walked: int
+    row_values: dict[ir.Value, ir.Value] = field(default_factory=dict)
+    stages: dict[Read, ir.Value] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.depths = reduction_depths(self.structures)
+        self.row_values.update(self.program.scalars)
+        self.extent = self.space.extents[self.walked] or 0
+        self.chunk = self.schedule.tile[self.walked]
+
+    def emit(self) -> None:
+        levels = sorted({self.depths[op] for op in self.space.reduced})
+        if self.schedule.persistence == "shared":
+            self._allocate_stages()
+        for level in range(max(self.depths.values()) + 1):
+            self._emit_row_ops(level)
+            if level in levels:
+                reductions = [s for s in self.structures if s.reduction_loops and self.depths[s.op] == level]
+                self._reduce(reductions, first=level == levels[0])
+        results = self.program.results
+        for value, buffer in results:
+            if value in self.row_values:
+                emitter = self._emitter(self._tiles()[0], _index(0))
+                emitter.write(value, buffer, self.space.value_axes[value])
+        varying = [(value, buffer) for value, buffer in results if value not in self.row_values]
+        if varying:
+            self._walk(lambda _: [], lambda emitter, _: self._write(emitter, varying), staged=True)
+
+    def _varies(self, structure: OpStructure) -> bool:
+        return self.walked in self.space.loops[structure.op]
+
+    def _emit_row_ops(self, level: int) -> None:
+        """Ops of a level that do not vary along the row."""
+        emitter = self._emitter(self._tiles()[0], _index(0))
+        for s in self.structures:
+            if self.depths[s.op] == level and not self._varies(s):
+                emitter.emit(s)
+                for result in s.op.results:
+                    self.row_values[result] = emitter.values[result]
+
+    def _reduce(self, reductions: Sequence[OpStructure], *, first: bool) -> None:
+        """One walk that accumulates all reductions of a level."""
+
+        def initial(tile: Shape) -> Accumulators:
+            return [self._neutral_tile(s, tile) for s in reductions]
+
+        def step(emitter: TileEmitter, accumulators: Accumulators) -> Accumulators:
+            self._emit_needed(emitter, [s.op for s in reductions])
+            combined = [
+                _combine(combiner_of(s).name, accumulator, emitter.combine_input(s))
+                for s, accumulator in zip(reductions, accumulators, strict=True)
+            ]
+            if first:
+                emitter.fill_stages(self.stages)
+            return combined
+
+        partials = self._walk(initial, step, staged=not first)
+        for s, parts in zip(reductions, zip(*partials, strict=True), strict=True):
+            result = None
+            for part, tile in zip(parts, self._tiles(), strict=True):
+                emitter = self._emitter(tile, _index(0))
+                result = emitter.reduce(s, part, emitter.initial(s) if result is None else result)
+            assert result is not None
+            self.row_values[s.op.results[0]] = result
+
+    def _walk(self, initial: Callable[[Shape], Accumulators], step: Step, *, staged: bool) -> list[Accumulators]:
+        """Runs `step` for every chunk; returns the accumulators of the loop and of the remainder, where there are such."""
+        outcomes: list[Accumulators] = []
+        whole = self.extent // self.chunk
+        if whole:
+            lower, upper, stride = (_index(n) for n in (0, whole * self.chunk, self.chunk))
+            loop = scf.ForOp(lower, upper, stride, initial(self.schedule.tile))
+            with ir.InsertionPoint(loop.body):
+                emitter = self._emitter(self.schedule.tile, loop.induction_variable, staged)
+                scf.YieldOp(step(emitter, list(loop.inner_iter_args)))
+            outcomes.append(list(loop.results))
+        if self.extent % self.chunk:
+            tile = self._tiles()[-1]
+            outcomes.append(step(self._emitter(tile, _index(whole * self.chunk), staged), initial(tile)))
+        return outcomes
+
+    def _tiles(self) -> list[Shape]:
+        """The tile of the loop over whole chunks, and that of the remainder, where there are such."""
+        tiles = []
+        for size, present in ((self.chunk, self.extent >= self.chunk), (self.extent % self.chunk, self.extent % self.chunk)):
+            if present:
+                tiles.append(tuple(size if d == self.walked else n for d, n in enumerate(self.schedule.tile)))
+        return tiles
+
+    def _emitter(self, tile: Shape, position: ir.Value, staged: bool = False) -> TileEmitter:
+        offsets = list(self.program.offsets)
+        offsets[self.walked] = position
+        emitter = TileEmitter(
+            self.space, tile, offsets, self.program.ragged, self.program.buffers, dict(self.row_values)
+        )
+        emitter.walked = self.walked
+        # Rows that are read again should stay in the L2 meanwhile.
+        emitter.streaming = False
+        if staged:
+            emitter.stages = self.stages
+        return emitter
+
+    def _emit_needed(self, emitter: TileEmitter, roots: Sequence[ir.Operation]) -> None:
+        """Emits the varying ops that `roots` depend on."""
+        makers = {r: s for s in self.structures for r in s.op.results}
+        needed: set[ir.Operation] = set()
+        stack = list(roots)
+        while stack:
+            op = stack.pop()
+            for operand in op.operands:
+                maker = makers.get(operand)
+                if maker is not None and operand not in self.row_values and maker.op not in needed:
+                    needed.add(maker.op)
+                    stack.append(maker.op)
+        for s in self.structures:
+            if s.op in needed:
+                emitter.emit(s)
+
+    def _write(self, emitter: TileEmitter, results: Sequence[tuple[ir.Value, ir.Value]]) -> Accumulators:
+        roots = {r: s.op for s in self.structures for r in s.op.results}
+        makers = [roots[value] for value, _ in results]
+        self._emit_needed(emitter, makers)
+        for s in self.structures:
+            if s.op in makers and s.op.results[0] not in emitter.values:
+                emitter.emit(s)
+        for value, buffer in results:
+            emitter.write(value, buffer, self.space.value_axes[value])
+        return []
+
+    def _allocate_stages(self) -> None:
+        """Shared memory for every argument that varies over the whole tile."""
+        space = ir.Attribute.parse("#gpu.address_space<workgroup>")
+        for (op, number), axes in self.space.use_axes.items():
+            value = op.operands[number]
+            if value not in self.program.buffers or not self._whole(axes) or (value, axes) in self.stages:
+                continue
+            element = ir.MemRefType(self.program.buffers[value].type).element_type
+            shape = [self.extent if d == self.walked else n for d, n in enumerate(self.schedule.tile)]
+            stage = memref.AllocOp(ir.MemRefType.get(shape, element, memory_space=space), [], []).result
+            self.stages[(value, axes)] = stage
+
+    def _whole(self, axes: tuple[int | None, ...]) -> bool:
+        return {d for d, extent in enumerate(self.space.extents) if extent != 1} <= set(axes)
+
+    def _neutral_tile(self, structure: OpStructure, tile: Shape) -> ir.Value:
+        element = ir.RankedTensorType(structure.op.results[0].type).element_type
+        dims = {d for d in self.space.loops[structure.op] if d is not None}
+        extents = [n if d in dims else 1 for d, n in enumerate(tile)]
+        shape = ir.VectorType.get(extents, element)
+        splat = ir.DenseElementsAttr.get_splat(shape, neutral(combiner_of(structure).name, element))
+        return arith.ConstantOp(shape, splat).result
+
+
+def _combine(op_name: str, accumulator: ir.Value, element: ir.Value) -> ir.Value:
+    return ir.Operation.create(op_name, results=[accumulator.type], operands=[accumulator, element]).results[0]
+
+
+def _index(value: int) -> ir.Value:
+    return arith.ConstantOp(ir.IndexType.get(), value).result
