@@ -9,6 +9,7 @@ from mlirfuse.builder.lift import build
 from mlirfuse.builder.operands import dtype_argument, resolve
 from mlirfuse.builder.source import at_user_line
 from mlirfuse.builder.state import TensorBase
+from mlirfuse.dtypes import DType
 from mlirfuse.errors import TraceError
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def astype(x: Tensor, dtype: object, /) -> Tensor:
     return cast(tensor_argument(x, "astype"), target)
 
 
-def cast(x: TensorBase, target) -> Tensor:
+def cast(x: TensorBase, target: DType) -> Tensor:
     """`astype` for arguments that were checked."""
     source = x.dtype
     if source == target:

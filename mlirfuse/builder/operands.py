@@ -13,7 +13,7 @@ from mlirfuse import dtypes
 from mlirfuse.builder.body import constant, convert
 from mlirfuse.builder.extents import Dim, Shape, needs_static, show, unify
 from mlirfuse.builder.source import at_user_line
-from mlirfuse.builder.state import ScalarBase, TensorBase, TraceState
+from mlirfuse.builder.state import LEAK_HINT, ScalarBase, TensorBase, TraceState
 from mlirfuse.dtypes import DType
 from mlirfuse.errors import DTypeError, ShapeError, TraceError
 
@@ -82,7 +82,7 @@ def state_of(operands: Sequence[Resolved], function: str) -> TraceState:
         )
     raise at_user_line(
         TraceError(
-            f"{function} mixes tensors of different traces", hint="do not keep tensors beyond the call that made them"
+            f"{function} mixes tensors of different traces", hint=LEAK_HINT
         )
     )
 

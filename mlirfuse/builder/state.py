@@ -10,8 +10,11 @@ from mlir import ir
 from mlir.dialects import arith
 
 from mlirfuse.builder.extents import Dim, Extent, Shape, show
-from mlirfuse.builder.source import position_of, user_frame
+from mlirfuse.builder.source import at_user_line, position_of, user_frame
 from mlirfuse.dtypes import DType
+from mlirfuse.errors import TraceError
+
+LEAK_HINT = "do not keep tensors beyond the call that made them"
 
 # Per dimension of a tensor: the loop dimension that indexes it, or None where its extent of 1 is broadcast.
 Access = tuple[int | None, ...]
@@ -28,6 +31,7 @@ class TraceState:
 
     def __init__(self, context: ir.Context, block: ir.Block, tensor_class: type[TensorBase]):
         self.context = context
+        self._open = True
         self._end = ir.InsertionPoint(block)
         self._tensor_class = tensor_class
         self._element_types: dict[DType, ir.Type] = {}
@@ -40,9 +44,19 @@ class TraceState:
 
     @contextmanager
     def emitting(self) -> Iterator[None]:
-        """Ops built inside go to the end of the function and carry the user's line."""
+        """Ops built inside go to the end of the function and carry the user's line.
+
+        Raises:
+            TraceError: the trace is over, so that its values mean nothing any more.
+        """
+        if not self._open:
+            raise at_user_line(TraceError("a tensor was used after the trace that made it", hint=LEAK_HINT))
         with self.context, self.location(), self._end:
             yield
+
+    def close(self) -> None:
+        """Ends the trace: using one of its values raises from now on, where it would touch freed memory."""
+        self._open = False
 
     def location(self) -> ir.Location:
         """The location of the line of user code that is running."""

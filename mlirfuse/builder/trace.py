@@ -59,7 +59,10 @@ def trace(
     values = [
         traced_argument(state, spec, block.arguments[i], table[i]) for i, (_, spec) in enumerate(signature.arguments)
     ]
-    structure, results = _results(signature.call(values), state, position)
+    try:
+        structure, results = _results(signature.call(values), state, position)
+    finally:
+        state.close()
     with context, function.location:
         with ir.InsertionPoint(block):
             func.ReturnOp([result.value for result in results])
