@@ -108,7 +108,7 @@ def _strides(name: str, type_: ir.MemRefType, array: np.ndarray) -> tuple[int, .
     result = []
     for dimension, stride in enumerate(strides):
         own = array.strides[dimension] // array.itemsize
-        if ir.MemRefType.is_static_stride_or_offset(stride):
+        if type_.is_static_stride_or_offset(stride):
             own = stride
         if own < 0:
             raise ArgumentError(f"stride {own} of dimension {dimension} is negative", where=name)

@@ -172,7 +172,8 @@ def _create_mask(site: Site) -> Function:
 @pure("vector.constant_mask")
 def _constant_mask(site: Site) -> Function:
     mask = np.zeros((1, *vector_shape(site.op.results[0].type)), bool)
-    mask[(0, *(slice(n) for n in site.ints("mask_dim_sizes")))] = True
+    inside: tuple[Any, ...] = (0, *(slice(n) for n in site.ints("mask_dim_sizes")))
+    mask[inside] = True
     return lambda: mask
 
 
