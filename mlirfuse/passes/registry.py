@@ -18,6 +18,7 @@ PASSES: dict[str, str] = {
     "fuse-merge-moments": "mlirfuse.passes.fuse_merge_moments:FuseMergeMoments",
     "fuse-tile-persistent": "mlirfuse.passes.fuse_tile_persistent:FuseTilePersistent",
     "fuse-tile-chunked": "mlirfuse.passes.fuse_tile_chunked:FuseTileChunked",
+    "fuse-pack-live-values": "mlirfuse.passes.fuse_pack_live_values:FusePackLiveValues",
     "fuse-assign-layouts": "mlirfuse.passes.fuse_assign_layouts:FuseAssignLayouts",
     "fuse-distribute": "mlirfuse.passes.fuse_distribute:FuseDistribute",
     "lower-attach-target": "mlirfuse.lowering.lower_attach_target:LowerAttachTarget",
@@ -25,6 +26,7 @@ PASSES: dict[str, str] = {
     "lower-kernel-abi": "mlirfuse.lowering.lower_kernel_abi:LowerKernelAbi",
     "lower-shared-memory": "mlirfuse.lowering.lower_shared_memory:LowerSharedMemory",
     "lower-streaming-accesses": "mlirfuse.lowering.lower_streaming_accesses:LowerStreamingAccesses",
+    "lower-pins": "mlirfuse.lowering.lower_pins:LowerPins",
     "lower-math": "mlirfuse.lowering.lower_math:LowerMath",
     "fuse-verify": "mlirfuse.passes.fuse_verify:FuseVerify",
 }

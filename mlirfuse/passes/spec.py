@@ -1,8 +1,8 @@
 """Pass options as text: `fuse-x{block-size=256 dims=0,1}`, both ways.
 
-A pass's options are its dataclass fields: field `block_size` is option `block-size`. Types: `int`, `bool`, `float`, `str`,
-`Literal[...]` of strings, `tuple[int, ...]`, and any of these `| None`. Printing leaves out options at their default;
-parsing what was printed gives an equal pass.
+A pass's options are its dataclass fields: field `block_size` is option `block-size`. Types: `int`, `bool`, `float`,
+`str`, `Literal[...]` of strings, `tuple[int, ...]`, and any of these `| None`. Printing leaves out options at their
+default; parsing what was printed gives an equal pass.
 """
 
 from __future__ import annotations

@@ -55,7 +55,8 @@ def parse_pipeline(text: str) -> tuple[Element, ...]:
     anchor = parser.element()
     parser.skip_space()
     if anchor.name != ANCHOR or anchor.nested is None:
-        raise PipelineError(f"the pipeline is not anchored on {ANCHOR}", where=at(0), hint=f"write {ANCHOR}(pass,pass,...)")
+        hint = f"write {ANCHOR}(pass,pass,...)"
+        raise PipelineError(f"the pipeline is not anchored on {ANCHOR}", where=at(0), hint=hint)
     if parser.position < len(text):
         raise PipelineError(f"unexpected {text[parser.position]!r} after the pipeline", where=at(parser.position))
     return anchor.nested

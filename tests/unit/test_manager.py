@@ -117,5 +117,5 @@ def test_printing_and_timing_cover_both_kinds(module: ir.Module, capfd: pytest.C
 
 
 def test_a_text_that_does_not_parse_names_line_and_column(context: ir.Context) -> None:
-    with pytest.raises(IRError, match="^-:2:7: custom op 'func.fnc' is unknown"):
+    with pytest.raises(IRError, match=r"^-:2:7: custom op 'func.fnc' is unknown"):
         parse_module("\n      func.fnc @f()", context)

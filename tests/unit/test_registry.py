@@ -20,7 +20,7 @@ def pass_class(request: pytest.FixtureRequest) -> type[Pass]:
 
 
 def test_name_file_and_lit_test_agree(pass_class: type[Pass]) -> None:
-    package, directory, file = pass_class.__module__.split(".")
+    _, directory, file = pass_class.__module__.split(".")
     assert registry.PASSES[pass_class.name] == f"{pass_class.__module__}:{pass_class.__name__}"
     assert file == pass_class.name.replace("-", "_")
     assert pass_class.__name__ == "".join(word.capitalize() for word in pass_class.name.split("-"))
@@ -43,5 +43,5 @@ def test_options_round_trip(pass_class: type[Pass]) -> None:
 
 
 def test_unknown_names_get_a_suggestion() -> None:
-    with pytest.raises(PipelineError, match="unknown pass 'fuse-verfy'\n.*did you mean 'fuse-verify'"):
+    with pytest.raises(PipelineError, match=r"unknown pass 'fuse-verfy'\n.*did you mean 'fuse-verify'"):
         registry.lookup("fuse-verfy")

@@ -82,7 +82,7 @@ def test_refused_options_name_option_and_column(text: str, message: str) -> None
 
 
 def test_required_options() -> None:
-    with pytest.raises(PipelineError, match="toy-required needs option 'size'\n.*it is int"):
+    with pytest.raises(PipelineError, match=r"toy-required needs option 'size'\n.*it is int"):
         parse_options(ToyRequired, None)
     with pytest.raises(PipelineError, match="size -1 is not positive"):
         parse_options(ToyRequired, "size=-1")
@@ -114,5 +114,8 @@ def test_syntax_errors_name_the_column(text: str, message: str) -> None:
 
 def test_truncate_reaches_into_nested_pipelines() -> None:
     elements = parse_pipeline("builtin.module(a,gpu.module(b,c{x=1}),b)")
-    assert [",".join(map(str, truncate(elements, "b", n)[0])) for n in (1, 2)] == ["a,gpu.module(b)", "a,gpu.module(b,c{x=1}),b"]
+    assert [",".join(map(str, truncate(elements, "b", n)[0])) for n in (1, 2)] == [
+        "a,gpu.module(b)",
+        "a,gpu.module(b,c{x=1}),b",
+    ]
     assert truncate(elements, "b", 3)[1] == 1

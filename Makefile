@@ -1,0 +1,48 @@
+# Every target makes the virtual environment itself on a fresh machine; only python3 (3.11 or later) is needed.
+
+PYTHON ?= python3
+BIN := .venv/bin
+STAMP := .venv/.installed
+JOBS ?= 2
+FUZZ_GRAPHS ?= 2000
+
+.PHONY: demo test lint lit unit fuzz gpu-test docs clean
+
+demo: $(STAMP) ## compile and run the README's LayerNorm, on the GPU where there is one
+	$(BIN)/mlirfuse demo
+
+test: $(STAMP) ## all that needs no GPU: lint, types, lit, pytest
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lit -j $(JOBS) -v test/lit
+	$(BIN)/pytest -q -n $(JOBS) -m "not gpu"
+
+lint: $(STAMP) ## ruff and mypy, fixing what can be fixed
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	$(BIN)/mypy
+
+lit: $(STAMP) ## IR tests
+	$(BIN)/lit -j $(JOBS) -v test/lit
+
+unit: $(STAMP) ## pytest, without a GPU
+	$(BIN)/pytest -q -n $(JOBS) -m "not gpu"
+
+fuzz: $(STAMP) ## differential tests over FUZZ_GRAPHS random fusion graphs
+	MLIRFUSE_FUZZ_GRAPHS=$(FUZZ_GRAPHS) $(BIN)/pytest -q -n $(JOBS) -m "not gpu" -k fuzz --timeout=0 --hypothesis-show-statistics
+
+gpu-test: $(STAMP) ## tests that launch kernels; install an extra first: pip install -e '.[test,cuda13]'
+	$(BIN)/pytest -q -m gpu
+
+docs: $(STAMP) ## write docs/passes.md and docs/dialect.md from the docstrings
+	$(BIN)/python -m mlirfuse.tools.docs
+
+clean: ## remove the environment and all caches
+	rm -rf .venv build dist *.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis test/lit/Output
+	find mlirfuse tests test -name __pycache__ -prune -exec rm -rf {} +
+
+$(STAMP): pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
+	touch $@
