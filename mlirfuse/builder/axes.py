@@ -1,12 +1,35 @@
-"""The `axis` argument."""
+"""The `axis` argument, and integers of the user's in general."""
 
 from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
 
 from mlirfuse.builder.source import at_user_line
 from mlirfuse.errors import ShapeError
 
+Axes = int | Sequence[int]
 
-def normalise_axes(axis: int | tuple[int, ...] | None, rank: int, function: str) -> tuple[int, ...]:
+
+def integer(value: object, what: str) -> int:
+    """The value as an int; `what` names it.
+
+    Raises:
+        ShapeError: it is no integer.
+        ControlFlowError: it is a traced value.
+    """
+    try:
+        return operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise at_user_line(ShapeError(f"{what} {value!r} is no int")) from None
+
+
+def axis_list(axis: Axes, function: str) -> list[int]:
+    """The axes that are named, as they are named."""
+    return [integer(entry, f"{function}: axis") for entry in (axis if isinstance(axis, tuple | list) else (axis,))]
+
+
+def normalise_axes(axis: Axes | None, rank: int, function: str) -> tuple[int, ...]:
     """The dimensions that `axis` names, counted from 0, in its order; None names all.
 
     Raises:
@@ -14,11 +37,8 @@ def normalise_axes(axis: int | tuple[int, ...] | None, rank: int, function: str)
     """
     if axis is None:
         return tuple(range(rank))
-    entries = (axis,) if isinstance(axis, int) else tuple(axis)
     result = []
-    for entry in entries:
-        if isinstance(entry, bool) or not isinstance(entry, int):
-            raise at_user_line(ShapeError(f"{function}: axis {entry!r} is no int"))
+    for entry in axis_list(axis, function):
         if not -rank <= entry < rank:
             hint = f"axes go from {-rank} to {rank - 1}" if rank else "the tensor has no dimensions"
             raise at_user_line(ShapeError(f"{function}: axis {entry} is out of range for {rank} dimensions", hint=hint))

@@ -81,7 +81,7 @@ def transpose(source: TensorBase, permutation: Sequence[int]) -> TensorBase:
     shape = tuple(source.shape[d] for d in permutation)
     with state.emitting():
         init = tensor.EmptyOp(size_values(shape), state.element_type(source.dtype)).result
-        value = linalg.transpose(source.value, outs=[init], permutation=list(permutation))
+        value = linalg.transpose(source.value, outs=[init], permutation=list(permutation)).results[0]
     return state.wrap(value, shape, source.dtype)
 
 

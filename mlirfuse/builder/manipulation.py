@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from mlirfuse.builder.axes import normalise_axes
+from mlirfuse.builder.axes import Axes, axis_list, integer, normalise_axes
 from mlirfuse.builder.casting import tensor_argument
 from mlirfuse.builder.emit import broadcast_access, pointwise, regroup, transpose
 from mlirfuse.builder.extents import Dim, Extent, Shape, divide, needs_static, product, same, same_shape, show
@@ -64,20 +64,20 @@ def matrix_transpose(x: Tensor, /) -> Tensor:
     return permute_dims(x, [*range(source.ndim - 2), source.ndim - 1, source.ndim - 2])
 
 
-def expand_dims(x: Tensor, /, axis: int | tuple[int, ...] = 0) -> Tensor:
+def expand_dims(x: Tensor, /, axis: Axes = 0) -> Tensor:
     """Adds dimensions of extent 1 at the positions that `axis` names in the result.
 
     Raises:
         ShapeError: an axis is out of range or named twice.
     """
     source = tensor_argument(x, "expand_dims")
-    count = 1 if isinstance(axis, int) else len(axis)
+    count = len(axis_list(axis, "expand_dims"))
     axes = normalise_axes(axis, source.ndim + count, "expand_dims")
     extents = iter(source.shape)
     return reshape_to(source, tuple(1 if d in axes else next(extents) for d in range(source.ndim + count)))
 
 
-def squeeze(x: Tensor, /, axis: int | tuple[int, ...]) -> Tensor:
+def squeeze(x: Tensor, /, axis: Axes) -> Tensor:
     """Removes the dimensions of extent 1 that `axis` names.
 
     Raises:
@@ -114,11 +114,8 @@ def broadcast_to(x: Tensor, /, shape: Sequence[Extent] | Extent) -> Tensor:
 
 
 def _shape_argument(shape: Sequence[Extent] | Extent, function: str) -> Shape:
-    entries = (shape,) if isinstance(shape, int | Dim) else tuple(shape)
-    for extent in entries:
-        if isinstance(extent, bool) or not isinstance(extent, int | Dim):
-            raise at_user_line(ShapeError(f"{function}: extent {extent!r} in shape {entries}", hint="extents are ints"))
-    return entries
+    entries = shape if isinstance(shape, tuple | list) else (shape,)
+    return tuple(e if isinstance(e, Dim) else integer(e, f"{function}: extent") for e in entries)
 
 
 def _fill_in(source: TensorBase, shape: Shape) -> Shape:

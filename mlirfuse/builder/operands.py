@@ -80,11 +80,7 @@ def state_of(operands: Sequence[Resolved], function: str) -> TraceState:
         raise at_user_line(
             TraceError(f"{function} got only Python numbers", hint="compute it in Python, or pass a tensor")
         )
-    raise at_user_line(
-        TraceError(
-            f"{function} mixes tensors of different traces", hint=LEAK_HINT
-        )
-    )
+    raise at_user_line(TraceError(f"{function} mixes tensors of different traces", hint=LEAK_HINT))
 
 
 def common_dtype(operands: Sequence[Resolved], function: str) -> DType:

@@ -16,7 +16,7 @@ from mlir import ir
 from mlir.dialects import arith, math
 
 from mlirfuse.builder.arithmetic import square, subtract
-from mlirfuse.builder.axes import normalise_axes
+from mlirfuse.builder.axes import Axes, normalise_axes
 from mlirfuse.builder.body import convert
 from mlirfuse.builder.casting import cast, tensor_argument
 from mlirfuse.builder.emit import reduction
@@ -32,7 +32,7 @@ from mlirfuse.errors import DTypeError, ShapeError
 if TYPE_CHECKING:
     from mlirfuse.builder.tensor import Tensor
 
-Axis = int | tuple[int, ...] | None
+Axis = Axes | None
 
 
 def sum(x: Tensor, /, axis: Axis = None, *, dtype: object = None, keepdims: bool = False) -> Tensor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from types import CodeType
 
 from mlir import ir
@@ -42,8 +42,7 @@ class TraceState:
         self._iterator_lists: dict[tuple[int, tuple[int, ...]], ir.Attribute] = {}
         self._locations: dict[tuple[CodeType, int], ir.Location] = {}
 
-    @contextmanager
-    def emitting(self) -> Iterator[None]:
+    def emitting(self) -> AbstractContextManager[None]:
         """Ops built inside go to the end of the function and carry the user's line.
 
         Raises:
@@ -51,8 +50,7 @@ class TraceState:
         """
         if not self._open:
             raise at_user_line(TraceError("a tensor was used after the trace that made it", hint=LEAK_HINT))
-        with self.context, self.location(), self._end:
-            yield
+        return _entered(self.context, self.location(), self._end)
 
     def close(self) -> None:
         """Ends the trace: using one of its values raises from now on, where it would touch freed memory."""
@@ -170,3 +168,9 @@ def _size(extent: Dim) -> ir.Value:
     for value in values[1:]:
         total = arith.MulIOp(total, value).result
     return total
+
+
+@contextmanager
+def _entered(context: ir.Context, location: ir.Location, point: ir.InsertionPoint) -> Iterator[None]:
+    with context, location, point:
+        yield

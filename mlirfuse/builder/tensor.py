@@ -9,6 +9,7 @@ from types import EllipsisType
 from typing import NoReturn
 
 from mlirfuse.builder import casting, manipulation, reductions
+from mlirfuse.builder.axes import Axes
 from mlirfuse.builder.errors import ControlFlowError, UnsupportedError
 from mlirfuse.builder.extents import Extent
 from mlirfuse.builder.operators import Operators
@@ -62,7 +63,7 @@ class Tensor(Operators, TensorBase):
         order = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
         return manipulation.permute_dims(self, order or range(self.ndim)[::-1])  # type: ignore[arg-type]
 
-    def squeeze(self, axis: int | tuple[int, ...]) -> Tensor:
+    def squeeze(self, axis: Axes) -> Tensor:
         """See `mlirfuse.builder.manipulation.squeeze`."""
         return manipulation.squeeze(self, axis)
 

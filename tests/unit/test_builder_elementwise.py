@@ -255,5 +255,5 @@ def test_creation() -> None:
     ],
 )
 def test_wrong_kinds(fn, dtype, error) -> None:
-    with pytest.raises(error, match="test_builder_elementwise.py:"):
+    with pytest.raises(error, match=r"test_builder_elementwise\.py:"):
         traced(fn, mf.TensorSpec(4, dtype))
