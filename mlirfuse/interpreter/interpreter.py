@@ -135,6 +135,10 @@ class Interpreter:
     def run_forall(self, site: Site, frame: Frame, body: Program, ranges: Sequence[range]) -> None:
         """Runs the iterations of an `scf.forall` as blocks of one thread each."""
         points = list(product(*ranges))
+        # Nothing that ran before the loop, such as another loop, runs beside it.
+        for value in frame.values:
+            if isinstance(value, MemRef) and value.buffer.shadow is not None:
+                value.buffer.shadow.forget_accesses()
         checks = self.options.checks
 
         def start(index: int) -> Callable[[], list[tuple[str, Coroutine]]]:

@@ -147,9 +147,16 @@ class Shadow:
             return Violation(first // per_element, "race", f"write by {self._writes.describe(where[first])}")
         return None
 
+    def forget_accesses(self) -> None:
+        """Orders all accesses so far before everything to come; what was written stays written."""
+        size = len(self._writes.block)
+        self._writes, self._reads = _Log(size), _Log(size)
+        self._reader_clocks = {}
+
     def mark_written(self, elements: np.ndarray, itemsize: int) -> None:
         """Counts elements as initialised before the kernel starts."""
-        self.written[self._granules(elements, itemsize)[0]] = True
+        where, _ = self._granules(elements, itemsize)
+        self.written[where] = True
 
     def unordered_remote_writer(self, block: ThreadBlock) -> int | None:
         """A block, other than the owner `block`, whose write into this buffer the owner is not ordered after."""

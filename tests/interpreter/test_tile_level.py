@@ -159,3 +159,25 @@ def test_a_kernel_with_the_wrong_number_of_arrays():
         interpreter.run_kernel(module, "k", [np.zeros(4, np.float32)], [])
     with pytest.raises(ArgumentError, match="is a kernel on memrefs"):
         interpreter.run(module, "k", [np.zeros(4, np.float32)] * 2)
+
+
+def test_two_loops_over_blocks_follow_each_other():
+    module = parse("""
+      func.func private @k(%x: memref<8xf32>, %y: memref<8xf32>) {
+        %c0 = arith.constant 0 : index
+        %c7 = arith.constant 7 : index
+        %w = memref.alloc() : memref<8xf32>
+        scf.forall (%block) in (8) {
+          %v = memref.load %x[%block] : memref<8xf32>
+          memref.store %v, %w[%block] : memref<8xf32>
+        } {mapping = [#gpu.block<x>]}
+        scf.forall (%block) in (8) {
+          %other = arith.subi %c7, %block : index
+          %v = memref.load %w[%other] : memref<8xf32>
+          memref.store %v, %y[%block] : memref<8xf32>
+        } {mapping = [#gpu.block<x>]}
+        return
+      }""")
+    x, y = np.arange(8, dtype=np.float32), np.zeros(8, np.float32)
+    interpreter.run_kernel(module, "k", [x], [y], order="random")
+    np.testing.assert_array_equal(y, x[::-1])
