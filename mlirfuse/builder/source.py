@@ -17,6 +17,7 @@ from mlir import ir
 from mlirfuse.errors import MlirFuseError
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_DEMOS = _PACKAGE + "tools" + os.sep  # functions that the command line traces are user code
 
 ErrorT = TypeVar("ErrorT", bound=MlirFuseError)
 
@@ -98,7 +99,8 @@ def position_of_function(fn: object) -> Position:
 
 @lru_cache(maxsize=1024)
 def _is_internal(code: CodeType) -> bool:
-    return os.path.abspath(code.co_filename).startswith(_PACKAGE)
+    file = os.path.abspath(code.co_filename)
+    return file.startswith(_PACKAGE) and not file.startswith(_DEMOS)
 
 
 @lru_cache(maxsize=4096)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import time
 
 import numpy as np
 import pytest
@@ -319,6 +320,18 @@ def test_an_error_of_the_user_passes_through() -> None:
 
 def test_every_error_is_mlirfuses_own() -> None:
     assert all(issubclass(e, MlirFuseError) for e in (mf.NeedsStatic, mf.ControlFlowError, mf.UnsupportedError))
+
+
+def test_tracing_is_fast() -> None:
+    specs = [TensorSpec((None, 4096), "float16")] * 2 + [TensorSpec(4096, "float16")] * 3
+    context = make_context()
+
+    def seconds() -> float:
+        start = time.perf_counter()
+        trace(layer_norm, specs, context=context)
+        return time.perf_counter() - start
+
+    assert min(seconds() for _ in range(10)) < 15e-3  # 1.4 ms on the machine that this was written on
 
 
 def test_a_context_may_be_used_again() -> None:
