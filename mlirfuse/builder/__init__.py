@@ -1,7 +1,5 @@
 """Tracing a Python function over array-API values into the `linalg` stage."""
 
-# ruff: noqa: A004 (the array API's names are those of builtins)
-
 from __future__ import annotations
 
 from mlirfuse.builder.arithmetic import (

@@ -1,7 +1,5 @@
 """Arithmetic: add, subtract, multiply, divide and their kin, minimum and maximum."""
 
-# ruff: noqa: A001 (the array API's names are those of builtins)
-
 from __future__ import annotations
 
 from mlir import ir

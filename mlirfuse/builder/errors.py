@@ -13,7 +13,7 @@ class UnsupportedError(TraceError):
     """An operation that the builder knows of and cannot trace."""
 
 
-class NeedsStatic(TraceError):  # noqa: N818 (it asks for something; nothing is wrong yet)
+class NeedsStatic(TraceError):
     """An operation needs the number behind a dynamic extent; tracing again with that extent static may succeed.
 
     Attributes:

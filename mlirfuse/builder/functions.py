@@ -1,7 +1,5 @@
 """Roots, exponentials, logarithms, trigonometry and rounding."""
 
-# ruff: noqa: A001 (the array API's names are those of builtins)
-
 from __future__ import annotations
 
 from mlir import ir

@@ -1,7 +1,5 @@
 """`pow`: by multiplication where the exponent is a small known integer, by a root where it is a half."""
 
-# ruff: noqa: A001 (the array API's names are those of builtins)
-
 from __future__ import annotations
 
 from collections.abc import Callable

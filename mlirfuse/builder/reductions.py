@@ -4,8 +4,6 @@ Reduced dimensions must be static: over a dynamic one every function here raises
 range or named twice is a `ShapeError`. `axis` None reduces all dimensions; `keepdims` keeps them with extent 1.
 """
 
-# ruff: noqa: A001 (the array API's names are those of builtins)
-
 from __future__ import annotations
 
 from collections.abc import Callable

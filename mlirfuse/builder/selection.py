@@ -1,7 +1,5 @@
 """`where` and `clip`."""
 
-# ruff: noqa: A002 (the array API's names are those of builtins)
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

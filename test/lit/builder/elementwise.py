@@ -1,5 +1,4 @@
 # RUN: %python %s | FileCheck %s
-# ruff: noqa: E501, T201
 
 # Types inside the bodies: what rounds where.
 
