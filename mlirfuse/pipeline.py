@@ -12,7 +12,7 @@ from mlirfuse.lowering.to_ptx import BEFORE_NVVM
 GRAPH = "cse,fuse-segment,fuse-assign-schedule{{target={target}}},fuse-merge-moments"
 """Tensors to kernels with schedules."""
 
-TILE = "fuse-tile-persistent,fuse-tile-chunked,canonicalize,cse"
+TILE = "fuse-tile-persistent,fuse-tile-chunked,canonicalize,cse,fuse-pack-live-values"
 """Kernels to tile programs."""
 
 GPU = "fuse-assign-layouts,fuse-distribute,canonicalize,cse"

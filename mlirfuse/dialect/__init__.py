@@ -5,11 +5,11 @@ from __future__ import annotations
 from mlir import ir
 from mlir.dialects import irdl
 
-from mlirfuse.dialect import cluster_barrier, cluster_store, moments
+from mlirfuse.dialect import cluster_barrier, cluster_store, moments, pin
 from mlirfuse.dialect.base import OpDefinition
 
 OPS: dict[str, OpDefinition] = {
-    module.DEFINITION.full_name: module.DEFINITION for module in (moments, cluster_store, cluster_barrier)
+    module.DEFINITION.full_name: module.DEFINITION for module in (moments, pin, cluster_store, cluster_barrier)
 }
 
 

@@ -33,7 +33,7 @@ def valid_elements(
         if not source.varies(dim):
             continue
         span = layout.lanes[dim] * layout.vector[dim]
-        if layout.extents[dim] == source.extents[dim]:
+        if not any(source.padded((repeat,) * layout.rank, dim) for repeat in range(source.repeats(dim))):
             static *= span * source.repeats(dim)
             continue
         here = _ragged_count(threads, source, dim, span, position)
@@ -64,5 +64,5 @@ def _ragged_count(threads: Threads, source: Fragments, dim: int, span: int, warp
         left = arith.SubIOp(constant(source.extents[dim] - repeat * layout.repeat_stride(dim)), start).result
         held = arith.MinSIOp(arith.MaxSIOp(left, constant(0)).result, constant(span)).result
         total = held if total is None else add(total, held)
-    assert total is not None  # the layout covers more than the extent, so some repeat is padded
+    assert total is not None  # the caller has found a padded repeat
     return add(total, constant(whole)) if whole else total

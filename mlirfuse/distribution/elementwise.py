@@ -5,9 +5,13 @@ from __future__ import annotations
 from mlir import ir
 from mlir.dialects import arith
 
+from mlirfuse.dialect.pin import pin
 from mlirfuse.distribution.distributor import Distributor, rule
 from mlirfuse.distribution.fragments import Fragments, Uniform, fragment_type, widen
 from mlirfuse.errors import PassError
+
+WIDENING = frozenset({"arith.extf", "arith.extsi", "arith.extui"})
+"""Casts that cost next to nothing to repeat."""
 
 
 @rule("elementwise")
@@ -47,6 +51,30 @@ def constant(d: Distributor, op: ir.Operation) -> None:
     if not dense.is_splat:
         raise PassError("tile constants must be splats", where=str(op.location))
     d.tiles[op.results[0]] = Uniform(arith.ConstantOp(result_type.element_type, dense.get_splat_value()).result)
+
+
+@rule("fuse.pin")
+def pin_tile(d: Distributor, op: ir.Operation) -> None:
+    """Pins every fragment."""
+    d.tiles[op.results[0]] = _pinned(d.fragments(op.operands[0]))
+
+
+def recast(d: Distributor, value: ir.Value) -> Fragments:
+    """The fragments of a tile; if it was cast from a narrower one, cast again from that, pinned."""
+    owner = None if isinstance(value.owner, ir.Block) else value.owner.operation
+    if owner is None or owner.name not in WIDENING or owner.operands[0] not in d.tiles:
+        return d.fragments(value)
+    narrow = _pinned(d.fragments(owner.operands[0]))
+    wide = narrow.empty(narrow.extents, ir.VectorType(value.type).element_type)
+    for key, fragment in narrow.values.items():
+        wide.values[key] = ir.Operation.create(owner.name, results=[wide.type], operands=[fragment]).results[0]
+    return wide
+
+
+def _pinned(tile: Fragments) -> Fragments:
+    result = tile.empty(tile.extents, tile.element_type)
+    result.values = {key: pin(value) for key, value in tile.values.items()}
+    return result
 
 
 @rule("vector.broadcast")

@@ -18,6 +18,7 @@ from mlir.dialects import arith
 
 from mlirfuse.distribution.counts import valid_elements
 from mlirfuse.distribution.distributor import Distributor, rule
+from mlirfuse.distribution.elementwise import recast
 from mlirfuse.distribution.exchange import Exchange
 from mlirfuse.distribution.fragments import Fragments, Key, widen
 from mlirfuse.distribution.reductions import combiner, mask_padding, reduce_in_thread, reduce_over_lanes, tree
@@ -34,7 +35,8 @@ def moments(d: Distributor, op: ir.Operation) -> None:
     masked = mask_padding(d, source, dims, zero)
     total = reduce_over_lanes(reduce_in_thread(masked, dims, _add), dims, _add)
     count = valid_elements(d.threads, source, dims)
-    squares = _centred_squares(d, source, total, count, dims, zero)
+    # Between the two passes over its elements a thread waits for its warp: it keeps them narrow meanwhile.
+    squares = _centred_squares(d, recast(d, op.operands[0]), total, count, dims, zero)
     m2 = reduce_over_lanes(reduce_in_thread(squares, dims, _add), dims, _add)
 
     results = [total.empty(total.extents, total.element_type) for _ in op.results]

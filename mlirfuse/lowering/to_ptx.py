@@ -28,6 +28,7 @@ BEFORE_NVVM = (
     "lower-kernel-abi",
     "lower-shared-memory",
     "lower-streaming-accesses",
+    "lower-pins",
     "lower-math",
 )
 

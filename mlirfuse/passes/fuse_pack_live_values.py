@@ -1,0 +1,94 @@
+"""`fuse-pack-live-values`: what lives across a reduction is kept in its narrow type."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+from mlir import ir
+
+from mlirfuse.analysis.kernels import is_tile_program, kernels
+from mlirfuse.dialect.pin import pin
+from mlirfuse.distribution.elementwise import WIDENING
+from mlirfuse.passes.base import Pass, Remarks
+from mlirfuse.passes.rewriting import clone
+
+REDUCTIONS = frozenset({"vector.multi_reduction", "fuse.moments"})
+
+
+@dataclass(frozen=True)
+class FusePackLiveValues(Pass):
+    """Repeats a widening cast after each reduction that its result is used beyond, from the narrow value.
+
+    Requires tile programs. A tile in single precision that was cast from half precision takes twice the registers, and
+    it is the tile that lives across the reduction that limits how many rows fit an SM. The cast is cheap: the narrow
+    value is pinned (`fuse.pin`) and cast again where the first use after the reduction stands. Casts of one number a
+    row are left alone.
+
+    ```mlir
+    %w = arith.extf %n : vector<1x4096xf16> to vector<1x4096xf32>
+    %s = vector.multi_reduction <add>, %w, %zero [1]
+    %d = arith.subf %w, %m
+    ```
+    becomes
+    ```mlir
+    %w = arith.extf %n : vector<1x4096xf16> to vector<1x4096xf32>
+    %s = vector.multi_reduction <add>, %w, %zero [1]
+    %p = "fuse.pin"(%n)
+    %v = arith.extf %p : vector<1x4096xf16> to vector<1x4096xf32>
+    %d = arith.subf %v, %m
+    ```
+    """
+
+    name: ClassVar[str] = "fuse-pack-live-values"
+
+    def run(self, module: ir.Operation, remarks: Remarks) -> None:
+        for kernel in kernels(module):
+            if not is_tile_program(kernel):
+                continue
+            packed = sum(_pack(block) for block in _blocks(kernel))
+            if packed:
+                remarks.applied(self, f"{packed} cast(s) repeated after a reduction", kernel)
+            else:
+                remarks.declined(self, "no widened tile lives across a reduction", kernel)
+
+
+def _blocks(op: ir.Operation) -> Iterator[ir.Block]:
+    for region in op.regions:
+        for block in region.blocks:
+            yield block
+            for inner in block.operations:
+                yield from _blocks(inner.operation)
+
+
+def _pack(block: ir.Block) -> int:
+    """Packs what lives across reductions of one block; returns how many casts were repeated."""
+    ops = [op.operation for op in block.operations]
+    position = {op: i for i, op in enumerate(ops)}
+    reductions = [i for i, op in enumerate(ops) if op.name in REDUCTIONS]
+    repeated = 0
+    for index, op in enumerate(ops):
+        if op.name not in WIDENING or not _is_tile(op.results[0]):
+            continue
+        groups: dict[int, list[tuple[int, ir.OpOperand]]] = {}
+        for use in op.results[0].uses:
+            user = position.get(use.owner.operation)
+            if user is None:
+                continue
+            passed = sum(1 for r in reductions if index < r < user)
+            if passed:
+                groups.setdefault(passed, []).append((user, use))
+        for uses in groups.values():
+            first = min(user for user, _ in uses)
+            with ir.InsertionPoint(ops[first]), op.location:
+                again = clone(op, {op.operands[0]: pin(op.operands[0])})
+            for user, use in uses:
+                ops[user].operands[use.operand_number] = again.results[0]
+            repeated += 1
+    return repeated
+
+
+def _is_tile(value: ir.Value) -> bool:
+    """Whether a vector varies in its last dimension, so that a thread may hold many of its elements."""
+    return isinstance(value.type, ir.VectorType) and ir.VectorType(value.type).shape[-1] > 1
