@@ -1,0 +1,12 @@
+"""`fuse.pin`: keeps a value in registers; what the value is does not change."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlirfuse.interpreter.registry import direct
+
+
+@direct("fuse.pin")
+def _pin(value: Any) -> Any:
+    return value
