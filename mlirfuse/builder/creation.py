@@ -28,7 +28,7 @@ def full_like(x: Tensor, /, fill_value: Operand, *, dtype: object = None) -> Ten
         raise at_user_line(TraceError("full_like fills with a number, not a tensor", hint="use broadcast_to"))
     target = source.dtype if dtype is None else dtype_argument(dtype)
     check_fits(value, target, "full_like")
-    body = lambda: element(value, target, target)
+    body = lambda: element(value, target, target)  # noqa: E731
     return pointwise(source.state, [], source.shape, target, body)  # type: ignore[return-value]
 
 

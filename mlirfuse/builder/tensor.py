@@ -1,5 +1,7 @@
 """The values that a traced function computes with."""
 
+# ruff: noqa: N802 (T and mT are the array API's names)
+
 from __future__ import annotations
 
 from collections.abc import Sequence

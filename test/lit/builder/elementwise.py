@@ -1,4 +1,5 @@
 # RUN: %python %s | FileCheck %s
+# ruff: noqa: T201
 
 # Types inside the bodies: what rounds where.
 

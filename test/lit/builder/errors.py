@@ -1,4 +1,5 @@
 # RUN: %python %s | FileCheck %s
+# ruff: noqa: E501, T201
 
 # Errors show the user's line.
 

@@ -1,4 +1,5 @@
 # RUN: %python %s | FileCheck %s
+# ruff: noqa: E501, T201
 
 # LayerNorm with two fused adds: float16 adds round one by one, statistics are float32, nothing is broadcast in memory.
 

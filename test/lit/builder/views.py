@@ -1,4 +1,5 @@
 # RUN: %python %s | FileCheck %s
+# ruff: noqa: E501, T201
 
 # Shapes: expand and collapse, never a copy.
 
