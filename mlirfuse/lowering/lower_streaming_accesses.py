@@ -161,9 +161,7 @@ def _address(base: ir.Value, indices: list[ir.Value]) -> ir.Value:
     index, i64 = ir.IndexType.get(), ir.IntegerType.get_signless(64)
     strides, offset = type_.get_strides_and_offset()
     dynamic = ir.ShapedType.get_dynamic_stride_or_offset()
-    described = None
-    if dynamic in (offset, *strides):
-        described = memref.ExtractStridedMetadataOp(base)
+    described = memref.ExtractStridedMetadataOp(base)  # of which only what the type leaves open is used
     linear = described.offset if offset == dynamic else arith.constant(index, offset)
     for i, (position, stride) in enumerate(zip(indices, strides, strict=True)):
         step = described.strides[i] if stride == dynamic else arith.constant(index, stride)

@@ -33,22 +33,23 @@ class KernelResources:
     Attributes:
         name: the kernel's entry point.
         registers: 32-bit registers a thread.
-        spill_store_bytes: bytes a thread stores to local memory for want of registers.
-        spill_load_bytes: bytes a thread loads back.
+        spill_store_bytes: bytes a thread stores to local memory for want of registers; None where only the driver was
+            asked, which does not say.
+        spill_load_bytes: bytes a thread loads back; None likewise.
         stack_bytes: local memory of a thread, spills included.
         shared_bytes: static shared memory of a block, bytes; what the launch adds is not in it.
-        barriers: named barriers of a block.
+        barriers: named barriers of a block; None likewise.
         block: threads a block.
         cluster: blocks a cluster; 1 without clusters.
     """
 
     name: str
     registers: int
-    spill_store_bytes: int
-    spill_load_bytes: int
+    spill_store_bytes: int | None
+    spill_load_bytes: int | None
     stack_bytes: int
     shared_bytes: int
-    barriers: int
+    barriers: int | None
     block: int
     cluster: int
 

@@ -1,0 +1,1 @@
+"""Loads and launches kernels. The only package that imports CuPy, and it does so when first asked to touch a GPU."""

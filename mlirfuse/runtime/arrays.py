@@ -1,0 +1,246 @@
+"""Reads what callers pass: arrays of CuPy, PyTorch, JAX and others, and Python numbers.
+
+Two ways. `signature` runs on every call: it only gathers the pointers, and a key that tells calls apart which need
+different code or different sizes. `read_argument` runs when a key is new: it checks an argument and says what it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mlirfuse.dtypes import DType, dtype_of
+from mlirfuse.errors import ArgumentError, DTypeError
+from mlirfuse.runtime.foreign import read_dlpack, read_interface
+
+ALIGNMENT = 16
+"""Bytes: the widest access of one thread, which the compiler may use on pointers that are multiples of it."""
+
+_GPU_HINT = "give arrays on the GPU, or compile with target='interpret'"
+
+
+@dataclass(frozen=True)
+class ArrayInfo:
+    """An array in GPU memory.
+
+    Attributes:
+        pointer: address of its first element.
+        shape: extents.
+        strides: in elements, none negative; 0 for a broadcast dimension.
+        dtype: element type.
+        device: CUDA device number.
+        framework: whose arrays results become: `torch` or `cupy`.
+    """
+
+    pointer: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: DType
+    device: int
+    framework: str
+
+    @property
+    def span(self) -> int:
+        """Bytes from the first to behind the last element."""
+        if 0 in self.shape:
+            return 0
+        return (sum((n - 1) * s for n, s in zip(self.shape, self.strides, strict=True)) + 1) * self.dtype.bytes
+
+    @property
+    def is_contiguous(self) -> bool:
+        """Whether the elements lie in C order without gaps."""
+        expected = 1
+        for extent, stride in zip(reversed(self.shape), reversed(self.strides), strict=True):
+            if extent > 1 and stride != expected:
+                return 0 in self.shape
+            expected *= extent
+        return True
+
+    @property
+    def alignment(self) -> int:
+        """Largest power of two, at most 16, that divides the pointer and every stride but a unit one, in bytes."""
+        width = ALIGNMENT
+        strides = [s * self.dtype.bytes for n, s in zip(self.shape, self.strides, strict=True) if s != 1 and n > 1]
+        for value in (self.pointer, *strides):
+            while value % width:
+                width //= 2
+        return width
+
+
+@dataclass(frozen=True)
+class ScalarInfo:
+    """A Python number: `kind` is `float`, `int` or `bool`. Its value is no part of the signature."""
+
+    kind: str
+
+
+@dataclass(frozen=True)
+class StaticInfo:
+    """A constant of the compilation, such as an axis or None."""
+
+    value: object
+
+
+Argument = ArrayInfo | ScalarInfo | StaticInfo
+Key = list[object]
+Reader = Callable[[Any, Key, list[Any]], None]
+
+
+def signature(args: Sequence[object]) -> tuple[tuple[object, ...], list[Any]]:
+    """The key of a call, and the run-time values of its arguments.
+
+    Returns:
+        key: equal for calls that the same launch plan serves.
+        values: in order, the pointer of every array and every number; static arguments have none.
+
+    Raises:
+        ArgumentError: an argument is of a type that cannot be read.
+    """
+    key: Key = []
+    values: list[Any] = []
+    for argument in args:
+        reader = _READERS.get(type(argument))
+        (reader or _reader_of(argument))(argument, key, values)
+    return tuple(key), values
+
+
+def read_argument(argument: object, name: str = "argument") -> Argument:
+    """What an argument is.
+
+    Raises:
+        ArgumentError: an array that is not on a GPU, has a negative stride or an unsupported dtype, or no array at all.
+    """
+    try:
+        return _describe(argument)
+    except (ArgumentError, DTypeError) as error:
+        raise ArgumentError(error.message, where=name, hint=error.hint) from None
+
+
+def _describe(argument: object) -> Argument:
+    if isinstance(argument, (bool, np.bool_)):
+        return ScalarInfo("bool")
+    if isinstance(argument, (int, np.integer)):
+        return ScalarInfo("int")
+    if isinstance(argument, (float, np.floating)):
+        return ScalarInfo("float")
+    if argument is None or isinstance(argument, (str, tuple, DType)):
+        return StaticInfo(argument)
+    kind = _framework(argument)
+    if kind == "torch":
+        return _describe_torch(argument)
+    if kind == "cupy":
+        return _describe_cupy(argument)
+    if hasattr(argument, "__cuda_array_interface__"):
+        return _from_bytes(*read_interface(argument))
+    if hasattr(argument, "__dlpack__") and hasattr(argument, "__dlpack_device__"):
+        pointer, shape, strides, dtype, device, _ = read_dlpack(argument)
+        return _checked(ArrayInfo(pointer, shape, strides, dtype_of(dtype), device, "cupy"))
+    raise ArgumentError(f"{type(argument).__name__} is no array", hint=_GPU_HINT)
+
+
+def _framework(argument: object) -> str:
+    """`torch`, `cupy` or the empty string, from the class's origin; nothing is imported."""
+    for base in type(argument).__mro__:
+        module = base.__module__.partition(".")[0]
+        if (module, base.__name__) == ("torch", "Tensor"):
+            return "torch"
+        if (module, base.__name__) == ("cupy", "ndarray"):
+            return "cupy"
+    return ""
+
+
+def _describe_torch(tensor: Any) -> ArrayInfo:
+    if tensor.device.type != "cuda":
+        raise ArgumentError(f"the tensor is on {tensor.device}", hint=_GPU_HINT)
+    if str(tensor.layout) != "torch.strided":
+        raise ArgumentError(f"the tensor's layout is {tensor.layout}", hint="make it dense with .to_dense()")
+    if tensor.is_neg():
+        raise ArgumentError("the tensor is lazily negated", hint="write the values with .resolve_neg()")
+    shape, strides, dtype = tuple(tensor.shape), tuple(tensor.stride()), dtype_of(tensor.dtype)
+    return _checked(ArrayInfo(tensor.data_ptr(), shape, strides, dtype, tensor.get_device(), "torch"))
+
+
+def _describe_cupy(array: Any) -> ArrayInfo:
+    return _from_bytes(array.data.ptr, tuple(array.shape), tuple(array.strides), array.dtype, array.data.device_id)
+
+
+def _from_bytes(
+    pointer: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: object, device: int
+) -> ArrayInfo:
+    """From strides in bytes, which need not be whole elements."""
+    if isinstance(dtype, np.dtype) and not dtype.isnative:
+        raise ArgumentError(f"dtype {dtype} is not in this machine's byte order", hint="cast it with .astype(...)")
+    element = dtype_of(dtype)
+    if any(stride % element.bytes for stride in strides):
+        raise ArgumentError(f"strides {strides} are not whole elements of {element.name}", hint="copy the array")
+    return _checked(ArrayInfo(pointer, shape, tuple(s // element.bytes for s in strides), element, device, "cupy"))
+
+
+def _checked(info: ArrayInfo) -> ArrayInfo:
+    if any(stride < 0 for stride in info.strides):
+        raise ArgumentError(f"stride {min(info.strides)} is negative", hint="copy the array, for example with .copy()")
+    if info.pointer % info.dtype.bytes:
+        raise ArgumentError(f"the pointer is not aligned to {info.dtype.name}", hint="copy the array")
+    return info
+
+
+def _read_torch(tensor: Any, key: Key, values: list[Any]) -> None:
+    pointer = tensor.data_ptr()
+    # `is_neg` belongs to the key: a lazily negated tensor shares memory with its source.
+    key.append((tensor.dtype, tensor.shape, tensor.stride(), pointer % ALIGNMENT, tensor.get_device(), tensor.is_neg()))
+    values.append(pointer)
+
+
+def _read_cupy(array: Any, key: Key, values: list[Any]) -> None:
+    data = array.data
+    pointer = data.ptr
+    key.append((array.dtype, array.shape, array.strides, pointer % ALIGNMENT, data.device_id))
+    values.append(pointer)
+
+
+def _read_number(number: Any, key: Key, values: list[Any]) -> None:
+    key.append(type(number))
+    values.append(number)
+
+
+def _read_numpy_number(number: Any, key: Key, values: list[Any]) -> None:
+    _read_number(number.item(), key, values)
+
+
+def _read_static(value: Any, key: Key, values: list[Any]) -> None:
+    key.append((type(value), value))
+
+
+def _read_foreign(array: Any, key: Key, values: list[Any]) -> None:
+    info = _describe(array)
+    assert isinstance(info, ArrayInfo)
+    key.append((info.dtype, info.shape, info.strides, info.pointer % ALIGNMENT, info.device, "foreign"))
+    values.append(info.pointer)
+
+
+_READERS: dict[type, Reader] = {
+    float: _read_number,
+    int: _read_number,
+    bool: _read_number,
+    type(None): _read_static,
+    str: _read_static,
+    tuple: _read_static,
+    DType: _read_static,
+}
+
+
+def _reader_of(argument: object) -> Reader:
+    """The reader of a type that is met for the first time; raises `ArgumentError` for what is no argument."""
+    info = _describe(argument)
+    kind = _framework(argument)
+    if isinstance(info, ScalarInfo):
+        reader: Reader = _read_numpy_number
+    elif kind:
+        reader = _read_torch if kind == "torch" else _read_cupy
+    else:
+        reader = _read_foreign
+    _READERS[type(argument)] = reader
+    return reader

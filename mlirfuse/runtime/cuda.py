@@ -1,0 +1,124 @@
+"""The CUDA libraries that are there: CuPy always, PyTorch where the caller has imported it.
+
+Both are looked for when they are first needed, so that importing mlirfuse needs neither.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import cache
+from types import ModuleType
+from typing import ParamSpec, TypeVar
+
+from mlirfuse.errors import ArgumentError, RuntimeLaunchError
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+_NO_GPU = "use target='interpret' without a GPU"
+
+
+@cache
+def cupy() -> ModuleType:
+    """CuPy; raises `RuntimeLaunchError` where it is not installed or finds no GPU."""
+    try:
+        import cupy
+    except ImportError as error:
+        raise RuntimeLaunchError(
+            "launching a kernel needs CuPy", hint="pip install mlirfuse[cuda13], or use target='interpret'"
+        ) from error
+    try:
+        count = cupy.cuda.runtime.getDeviceCount()
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        raise RuntimeLaunchError(f"CUDA does not start: {error}", hint=_NO_GPU) from error
+    if count == 0:
+        raise RuntimeLaunchError("there is no CUDA device", hint=_NO_GPU)
+    return cupy
+
+
+def torch() -> ModuleType | None:
+    """PyTorch where something has imported it: an argument cannot be a torch tensor otherwise."""
+    return sys.modules.get("torch")
+
+
+@cache
+def device_count() -> int:
+    """Number of CUDA devices."""
+    return int(cupy().cuda.runtime.getDeviceCount())
+
+
+def chip(device: int) -> str:
+    """The architecture of a device as targets name it, without the `a`: `sm_90`."""
+    return f"sm_{cupy().cuda.Device(device).compute_capability}"
+
+
+def guarded(function: Callable[_P, _R], device: int) -> Callable[_P, _R]:
+    """The function, run with that device current; as it is where there is only one device."""
+    if device_count() == 1:
+        return function
+    device_type = cupy().cuda.Device
+
+    def on_device(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        with device_type(device):
+            return function(*args, **kwargs)
+
+    return on_device
+
+
+def current_stream(framework: str, device: int) -> Callable[[], int]:
+    """A function that returns the framework's current stream on a device, as a pointer."""
+    if framework == "torch":
+        pytorch = torch()
+        assert pytorch is not None
+        raw = getattr(pytorch._C, "_cuda_getCurrentRawStream", None)  # a tenth of the public function's time
+        if raw is not None:
+            return lambda: raw(device)
+        return lambda: pytorch.cuda.current_stream(device).cuda_stream
+    get = cupy().cuda.get_current_stream
+    return lambda: get().ptr
+
+
+def stream_pointer(stream: object) -> int:
+    """The pointer of a CuPy stream, a torch stream or an int; raises `ArgumentError` for anything else."""
+    if isinstance(stream, int) and not isinstance(stream, bool):
+        return stream
+    for attribute in ("ptr", "cuda_stream"):
+        pointer = getattr(stream, attribute, None)
+        if isinstance(pointer, int):
+            return pointer
+    raise ArgumentError(
+        f"{type(stream).__name__} is no stream",
+        where="stream",
+        hint="give a cupy.cuda.Stream, a torch.cuda.Stream or a pointer",
+    )
+
+
+def allocator(framework: str, shape: tuple[int, ...], dtype: str, device: int) -> Callable[[], tuple[object, int]]:
+    """A function that allocates an uninitialised C-contiguous array and returns it with its pointer.
+
+    Args:
+        framework: `torch` or `cupy`.
+        shape: its shape.
+        dtype: its dtype's array-API name.
+        device: the CUDA device.
+    """
+    if framework == "torch":
+        pytorch = torch()
+        assert pytorch is not None
+        kind, place, torch_empty = getattr(pytorch, dtype), pytorch.device("cuda", device), pytorch.empty
+
+        def allocate_torch() -> tuple[object, int]:
+            array = torch_empty(shape, dtype=kind, device=place)
+            return array, array.data_ptr()
+
+        return allocate_torch  # the device is named, so it need not be current
+    if dtype == "bfloat16":
+        raise ArgumentError("CuPy has no bfloat16 to return", hint="pass torch tensors, or give out=")
+    cupy_empty, cupy_type = cupy().empty, cupy().dtype(dtype)
+
+    def allocate_cupy() -> tuple[object, int]:
+        array = cupy_empty(shape, cupy_type)
+        return array, array.data.ptr
+
+    return guarded(allocate_cupy, device)

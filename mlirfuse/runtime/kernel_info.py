@@ -1,0 +1,118 @@
+"""What the launcher must know of a kernel, read off its `gpu.func` after `lower-kernel-abi`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mlir import ir
+from mlir.dialects import gpu
+
+from mlirfuse.errors import IRError
+from mlirfuse.lowering.kernel_func import kernels, parameters
+from mlirfuse.lowering.lower_kernel_abi import ABI
+from mlirfuse.lowering.lower_shared_memory import DYNAMIC_BYTES
+from mlirfuse.passes.base import location_text
+from mlirfuse.runtime.expressions import Expression, from_affine
+
+# How `struct` packs each scalar type; sizes and strides are `index`, which is 64 bits wide.
+_CODES = {"index": "q", "i64": "q", "i32": "i", "i16": "h", "i8": "b", "i1": "?", "f64": "d", "f32": "f", "f16": "e"}
+POINTER_CODE = "Q"
+
+
+@dataclass(frozen=True)
+class AbiParameter:
+    """One parameter of the compiled kernel.
+
+    Attributes:
+        kind: `pointer`, `size`, `stride` or `scalar`.
+        arg: position among the kernel's arguments (the launch's inputs, then its results).
+        dim: the dimension, for a size or a stride; else 0.
+        code: the `struct` format character of the value.
+    """
+
+    kind: str
+    arg: int
+    dim: int
+    code: str
+
+
+@dataclass(frozen=True)
+class KernelInfo:
+    """How to launch a kernel.
+
+    Attributes:
+        name: the entry point.
+        block: threads a block.
+        cluster: blocks a cluster; 1 without clusters.
+        grid: number of blocks, over the extents that `grid_operands` names.
+        grid_operands: (argument, dimension) pairs, one a symbol of `grid`.
+        parameters: the compiled kernel's parameters, in order.
+        dynamic_shared_bytes: shared memory that the launch must ask for, bytes.
+    """
+
+    name: str
+    block: int
+    cluster: int
+    grid: Expression
+    grid_operands: tuple[tuple[int, int], ...]
+    parameters: tuple[AbiParameter, ...]
+    dynamic_shared_bytes: int
+
+    def blocks(self, shapes: Sequence[Sequence[int]]) -> int:
+        """Number of blocks for arguments of these shapes (`()` for a scalar), inputs first."""
+        return self.grid.evaluate([shapes[arg][dim] for arg, dim in self.grid_operands])
+
+
+def kernel_infos(module: ir.Operation) -> dict[str, KernelInfo]:
+    """The launch information of every kernel of a module, by name; see `kernel_info`."""
+    return {info.name: info for info in map(kernel_info, kernels(module))}
+
+
+def kernel_info(func: gpu.GPUFuncOp) -> KernelInfo:
+    """The launch information of a kernel.
+
+    Raises:
+        IRError: an attribute of the contract is missing or not what it should be.
+    """
+    name = ir.StringAttr(func.attributes["sym_name"]).value
+    for required in (ABI, "fuse.grid", "fuse.grid_operands", "known_block_size"):
+        if required not in func.attributes:
+            raise IRError(f"kernel {name} has no {required}", where=location_text(func))
+    grid_map = ir.AffineMapAttr(func.attributes["fuse.grid"]).value
+    flat = list(ir.DenseI64ArrayAttr(func.attributes["fuse.grid_operands"]))
+    if len(grid_map.results) != 1 or grid_map.n_dims or 2 * grid_map.n_symbols != len(flat):
+        raise IRError(
+            f"kernel {name}: fuse.grid {grid_map} does not go with fuse.grid_operands {flat}", where=location_text(func)
+        )
+    return KernelInfo(
+        name=name,
+        block=_one_dimensional(func, "known_block_size"),
+        cluster=_one_dimensional(func, "known_cluster_size") if "known_cluster_size" in func.attributes else 1,
+        grid=from_affine(grid_map.results[0]),
+        grid_operands=tuple(zip(flat[::2], flat[1::2], strict=True)),
+        parameters=tuple(_parameters(func)),
+        dynamic_shared_bytes=ir.IntegerAttr(func.attributes[DYNAMIC_BYTES]).value
+        if DYNAMIC_BYTES in func.attributes
+        else 0,
+    )
+
+
+def _one_dimensional(func: gpu.GPUFuncOp, attribute: str) -> int:
+    x, y, z = ir.DenseI32ArrayAttr(func.attributes[attribute])
+    if (y, z) != (1, 1):
+        raise IRError(f"{attribute} ({x}, {y}, {z}) is not one-dimensional", where=location_text(func))
+    return x
+
+
+def _parameters(func: gpu.GPUFuncOp) -> list[AbiParameter]:
+    described = [ir.DictAttr(entry) for entry in ir.ArrayAttr(func.attributes[ABI])]
+    result = []
+    for entry, argument in zip(described, parameters(func), strict=True):
+        kind = ir.StringAttr(entry["kind"]).value
+        type_name = str(argument.type)
+        if kind != "pointer" and type_name not in _CODES:
+            raise IRError(f"a kernel parameter of type {type_name} cannot be passed", where=location_text(func))
+        code = POINTER_CODE if kind == "pointer" else _CODES[type_name]
+        result.append(AbiParameter(kind, ir.IntegerAttr(entry["arg"]).value, ir.IntegerAttr(entry["dim"]).value, code))
+    return result

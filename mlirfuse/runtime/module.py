@@ -1,0 +1,72 @@
+"""Loads PTX into the driver."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mlirfuse.errors import RuntimeLaunchError
+from mlirfuse.lowering.resources import KernelResources
+from mlirfuse.lowering.to_ptx import KernelBinary
+from mlirfuse.runtime.cuda import cupy
+from mlirfuse.runtime.kernel_info import KernelInfo
+
+# CUfunction_attribute, of the CUDA driver API
+_SHARED_BYTES, _LOCAL_BYTES, _REGISTERS, _MAX_DYNAMIC_SHARED_BYTES = 1, 3, 4, 8
+
+
+@dataclass(frozen=True)
+class LoadedKernel:
+    """A kernel on a device, ready to launch.
+
+    Attributes:
+        info: how to launch it.
+        function: its `CUfunction`, as an integer.
+        device: the CUDA device it is loaded on.
+        owner: keeps the module loaded.
+    """
+
+    info: KernelInfo
+    function: int
+    device: int
+    owner: object
+
+
+def load(binary: KernelBinary, info: KernelInfo, device: int) -> LoadedKernel:
+    """Loads a kernel on a device; the driver assembles its PTX, and keeps the result in its own cache on disk.
+
+    A kernel that needs dynamic shared memory opts in here. Cluster kernels need nothing: their shape is in the PTX.
+
+    Raises:
+        RuntimeLaunchError: there is no GPU, or the driver refuses the PTX or the shared memory.
+    """
+    cuda = cupy().cuda
+    try:
+        with cuda.Device(device):
+            module = cuda.function.Module()
+            module.load(binary.ptx.encode())
+            function = module.get_function(binary.name)
+            if info.dynamic_shared_bytes:
+                cuda.driver.funcSetAttribute(function.ptr, _MAX_DYNAMIC_SHARED_BYTES, info.dynamic_shared_bytes)
+    except cuda.driver.CUDADriverError as error:
+        raise RuntimeLaunchError(
+            f"the driver does not load the kernel, compiled for {binary.target.chip}: {error}",
+            where=binary.name,
+            hint="compile for this device's architecture, and check that the driver is as new as the PTX",
+        ) from error
+    return LoadedKernel(info, function.ptr, device, module)
+
+
+def driver_resources(kernel: LoadedKernel) -> KernelResources:
+    """What the driver says of a loaded kernel; unlike ptxas it does not tell spills from other local memory."""
+    driver = cupy().cuda.driver
+    return KernelResources(
+        name=kernel.info.name,
+        registers=driver.funcGetAttribute(_REGISTERS, kernel.function),
+        spill_store_bytes=None,
+        spill_load_bytes=None,
+        stack_bytes=driver.funcGetAttribute(_LOCAL_BYTES, kernel.function),
+        shared_bytes=driver.funcGetAttribute(_SHARED_BYTES, kernel.function),
+        barriers=None,
+        block=kernel.info.block,
+        cluster=kernel.info.cluster,
+    )

@@ -1,0 +1,129 @@
+"""Kernel parameters of a launch plan: one block of 64-bit words, and for each launch a table of pointers into it.
+
+The words are, in order: one an argument, one an output, one an intermediate, then the sizes and strides. Only the first
+three groups change between calls.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mlirfuse.errors import IRError
+from mlirfuse.runtime.arrays import ArrayInfo
+from mlirfuse.runtime.host_program import Launch, Value
+from mlirfuse.runtime.kernel_info import POINTER_CODE, AbiParameter, KernelInfo
+from mlirfuse.runtime.layout import CallLayout
+
+WORD = 8
+"""Bytes of a parameter's slot; no parameter is larger."""
+
+_SCALAR_CODES = {"float": "d", "int": "q", "bool": "q"}
+
+
+@dataclass(frozen=True)
+class LaunchGeometry:
+    """One launch of a plan.
+
+    Attributes:
+        kernel: the kernel's launch information.
+        blocks: size of the grid; 0 means that there is nothing to do.
+        words: for each kernel parameter, the position of its word.
+    """
+
+    kernel: KernelInfo
+    blocks: int
+    words: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class ParameterPlan:
+    """Where every kernel parameter of a call comes from.
+
+    Attributes:
+        varying: `struct` format of the words that change between calls.
+        fixed: the sizes and strides, which follow them.
+        launches: the launches, in order.
+    """
+
+    varying: str
+    fixed: tuple[int, ...]
+    launches: tuple[LaunchGeometry, ...]
+
+
+def plan_parameters(layout: CallLayout, kernels: Mapping[str, KernelInfo]) -> ParameterPlan:
+    """Places the parameters of every launch.
+
+    Raises:
+        IRError: a launch names a kernel that is not there, or a kernel's parameters do not fit the launch.
+        ArgumentError: an argument that the program reshapes is not contiguous.
+    """
+    codes = [POINTER_CODE if isinstance(a, ArrayInfo) else _SCALAR_CODES[a.kind] for a in layout.arguments]
+    codes += [POINTER_CODE] * len(layout.buffers)
+    fixed: list[int] = []
+    launches = [_place(layout, launch, kernels, codes, fixed) for launch in layout.program.launches]
+    return ParameterPlan("=" + "".join(codes), tuple(fixed), tuple(launches))
+
+
+def _place(
+    layout: CallLayout, launch: Launch, kernels: Mapping[str, KernelInfo], codes: Sequence[str], fixed: list[int]
+) -> LaunchGeometry:
+    if launch.kernel not in kernels:
+        raise IRError(f"there is no kernel {launch.kernel}", where=layout.program.name)
+    info = kernels[launch.kernel]
+    operands = [*launch.inputs, *(Value("buffer", output) for output in launch.outputs)]
+    views = [layout.shape_and_strides(operand) for operand in operands]
+    words = []
+    for parameter in info.parameters:
+        if parameter.arg >= len(operands):
+            raise IRError(
+                f"{info.name} takes more arguments than the {len(operands)} of its launch", where=layout.program.name
+            )
+        if parameter.kind in ("size", "stride"):
+            shape, strides = views[parameter.arg]
+            words.append(len(codes) + len(fixed))
+            fixed.append((shape if parameter.kind == "size" else strides)[parameter.dim])
+        else:
+            words.append(_word(layout, operands[parameter.arg], parameter, info, codes))
+    return LaunchGeometry(info, info.blocks([shape for shape, _ in views]), tuple(words))
+
+
+def _word(layout: CallLayout, operand: Value, parameter: AbiParameter, info: KernelInfo, codes: Sequence[str]) -> int:
+    """The word of a pointer or a scalar."""
+    if operand.origin == "argument":
+        word = operand.position
+    else:
+        order = [*layout.outputs, *layout.intermediates]
+        word = len(layout.arguments) + order.index(operand.position)
+    if codes[word] != parameter.code:
+        raise IRError(
+            f"argument {parameter.arg} of {info.name} is passed as {parameter.code!r}, the call gives {codes[word]!r}",
+            where=layout.program.name,
+        )
+    return word
+
+
+class ParameterBlock:
+    """The words of a plan in memory, and the address of each launch's table."""
+
+    def __init__(self, plan: ParameterPlan):
+        varying = len(plan.varying) - 1
+        self._words = (ctypes.c_int64 * (varying + len(plan.fixed)))(*[0] * varying, *plan.fixed)
+        base = ctypes.addressof(self._words)
+        self._tables = [
+            (ctypes.c_uint64 * len(launch.words))(*[base + WORD * word for word in launch.words])
+            for launch in plan.launches
+        ]
+        self.addresses = tuple(ctypes.addressof(table) for table in self._tables)
+        self._pack = struct.Struct(plan.varying).pack_into
+
+    def write(self, *values: Any) -> None:
+        """Writes the varying words; as many values as the plan's format has codes."""
+        self._pack(self._words, 0, *values)
+
+    def read(self, launch: int, parameter: int, code: str) -> Any:
+        """What the driver would read for a parameter; for tests and messages."""
+        return struct.unpack_from("=" + code, ctypes.string_at(self._tables[launch][parameter], WORD))[0]

@@ -1,0 +1,205 @@
+"""A launch plan: everything about a call that does not change between calls of the same shapes.
+
+What is left for a call is to write pointers and numbers where the driver reads them, and to launch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from math import prod
+from threading import Lock
+from typing import Any
+
+from mlirfuse.errors import ArgumentError, RuntimeLaunchError
+from mlirfuse.runtime import cuda
+from mlirfuse.runtime.arrays import ALIGNMENT, Argument, ArrayInfo, StaticInfo
+from mlirfuse.runtime.host_program import HostProgram
+from mlirfuse.runtime.layout import CallLayout, Result, lay_out
+from mlirfuse.runtime.module import LoadedKernel
+from mlirfuse.runtime.parameters import ParameterBlock, plan_parameters
+from mlirfuse.runtime.scratch import Scratch
+
+Submit = Callable[[Sequence[Any], int], None]
+
+
+class LaunchPlan:
+    """Launches a host program's kernels for arguments of certain shapes, dtypes and strides on one device.
+
+    Args:
+        program: what to run.
+        kernels: the loaded kernels by name.
+        arguments: what the arguments of every call are; only pointers and numbers may differ. Those that are
+            constants of the compilation are no arguments of the program.
+
+    Raises:
+        ArgumentError: the arguments do not fit the program, or lie on another device than the kernels.
+    """
+
+    def __init__(self, program: HostProgram, kernels: Mapping[str, LoadedKernel], arguments: Sequence[Argument]):
+        self._positions = [i for i, argument in enumerate(arguments) if not isinstance(argument, StaticInfo)]
+        layout = lay_out(program, [a for a in arguments if not isinstance(a, StaticInfo)])
+        arrays = [argument for argument in arguments if isinstance(argument, ArrayInfo)]
+        if not arrays:
+            raise ArgumentError("a call needs at least one array", where=program.name)
+        self._layout, self._device, self._framework = layout, arrays[0].device, arrays[0].framework
+        for kernel in kernels.values():
+            if kernel.device != self._device:
+                raise ArgumentError(
+                    f"the arrays are on device {self._device}, {kernel.info.name} is loaded on {kernel.device}",
+                    where=program.name,
+                )
+        self._submit = _with_scratch(_submitter(layout, kernels, self._device), layout)
+        self._current_stream = cuda.current_stream(self._framework, self._device)
+        self._allocate = [self._allocator(position) for position in layout.outputs]
+        # Where each result is a buffer of its own, new arrays are the results as they are.
+        self._is_plain = [(r.origin, r.position) for r in layout.results] == [("buffer", i) for i in layout.outputs]
+        inputs = [(i, a.span) for i, a in enumerate(layout.arguments) if isinstance(a, ArrayInfo)]
+        self._out_spans = [
+            (i, prod(r.shape) * r.dtype.bytes) for i, r in enumerate(layout.results, start=len(layout.arguments))
+        ]
+        self._spans = [(i, size) for i, size in (*inputs, *self._out_spans) if size]
+
+    def run(self, arguments: Sequence[Any], values: Sequence[Any], stream: int | None = None) -> tuple[Any, ...]:
+        """Launches into new arrays of the caller's framework and returns the results.
+
+        Args:
+            arguments: the caller's arguments, of which results may be views.
+            values: the pointers and numbers of those that are no constants, as `arrays.signature` gives them.
+            stream: the stream's pointer; None is the framework's current one.
+
+        Raises:
+            RuntimeLaunchError: the driver refuses the launch.
+        """
+        made = [allocate() for allocate in self._allocate]
+        words = [*values, *[pointer for _, pointer in made]]
+        self._submit(words, self._current_stream() if stream is None else stream)
+        arrays = [array for array, _ in made]
+        return tuple(arrays) if self._is_plain else self._results(arguments, arrays)
+
+    def run_into(self, values: Sequence[Any], stream: int | None = None) -> None:
+        """Launches into the caller's arrays, which `check_out` has seen.
+
+        Args:
+            values: the arguments' pointers and numbers, then the pointers of the outputs.
+            stream: the stream's pointer; None is the framework's current one.
+
+        Raises:
+            ArgumentError: an output overlaps an argument, or another output.
+            RuntimeLaunchError: the driver refuses the launch.
+        """
+        for output, size in self._out_spans:
+            start = values[output]
+            end = start + size
+            for other, other_size in self._spans:
+                if start < values[other] + other_size and values[other] < end and other != output:
+                    raise ArgumentError(
+                        "overlaps an argument or another output",
+                        where=f"{self._layout.program.name}: out",
+                        hint="give memory of its own: kernels read inputs through a cache that does not see writes",
+                    )
+        self._submit(values, self._current_stream() if stream is None else stream)
+
+    def check_out(self, out: Sequence[Argument]) -> None:
+        """Checks what a caller gives as `out=`; raises `ArgumentError` where the results do not fit in it."""
+        results, where = self._layout.results, f"{self._layout.program.name}: out"
+        if len(out) != len(results):
+            raise ArgumentError(f"expected {len(results)} arrays, got {len(out)}", where=where)
+        if not self._is_plain:
+            raise ArgumentError(
+                "a result is a view of an argument or of another result", where=where, hint="call it without out="
+            )
+        for result, given in zip(results, out, strict=True):
+            problem = _why_not_into(result, given, self._device)
+            if problem:
+                raise ArgumentError(problem, where=where)
+
+    def _allocator(self, position: int) -> Callable[[], tuple[object, int]]:
+        """Allocates an output with the shape under which it is first returned, so that most results need no view."""
+        result = next(r for r in self._layout.results if (r.origin, r.position) == ("buffer", position))
+        return cuda.allocator(self._framework, result.shape, result.dtype.name, self._device)
+
+    def _results(self, arguments: Sequence[Any], outputs: Sequence[Any]) -> tuple[Any, ...]:
+        by_buffer = dict(zip(self._layout.outputs, outputs, strict=True))
+        made = []
+        for result in self._layout.results:
+            base = (
+                by_buffer[result.position] if result.origin == "buffer" else arguments[self._positions[result.position]]
+            )
+            made.append(base if tuple(base.shape) == result.shape else base.reshape(result.shape))
+        return tuple(made)
+
+
+def _why_not_into(result: Result, given: Argument, device: int) -> str | None:
+    """Why a result cannot be written into an array, or None."""
+    if not isinstance(given, ArrayInfo):
+        return "expected an array"
+    if (given.dtype, given.shape) != (result.dtype, result.shape):
+        return f"expected {result.dtype.name} {result.shape}, got {given.dtype.name} {given.shape}"
+    if given.device != device:
+        return f"is on device {given.device}, the arguments are on {device}"
+    if not given.is_contiguous:
+        return f"strides {given.strides} are not C-contiguous"
+    if given.pointer % ALIGNMENT:
+        return f"is not aligned to {ALIGNMENT} bytes, as new arrays are"
+    return None
+
+
+def _submitter(layout: CallLayout, kernels: Mapping[str, LoadedKernel], device: int) -> Submit:
+    """A function that writes the varying words of a call and launches its kernels on a stream."""
+    parameters = plan_parameters(layout, {name: kernel.info for name, kernel in kernels.items()})
+    block = ParameterBlock(parameters)
+    driver, where = cuda.cupy().cuda.driver, layout.program.name
+    lock, write = Lock(), block.write
+    launches = [
+        _launcher(driver, kernels[geometry.kernel.name], geometry.blocks, table)
+        for geometry, table in zip(parameters.launches, block.addresses, strict=True)
+        if geometry.blocks
+    ]
+
+    def submit(words: Sequence[Any], stream: int) -> None:
+        # The driver copies the parameters before it returns, so one block serves all calls, one at a time.
+        with lock:
+            write(*words)
+            for launch in launches:
+                try:
+                    launch(stream)
+                except driver.CUDADriverError as error:
+                    _launch_again(launch, stream, device, where, error)
+
+    return cuda.guarded(submit, device)
+
+
+def _launcher(driver: Any, kernel: LoadedKernel, blocks: int, table: int) -> Callable[[int], None]:
+    """Launches a kernel on a stream with the parameters of a table."""
+    function, threads, shared, launch_kernel = (
+        kernel.function,
+        kernel.info.block,
+        kernel.info.dynamic_shared_bytes,
+        driver.launchKernel,
+    )
+
+    def launch(stream: int) -> None:
+        launch_kernel(function, blocks, 1, 1, threads, 1, 1, shared, stream, table, 0)
+
+    return launch
+
+
+def _launch_again(launch: Callable[[int], None], stream: int, device: int, where: str, error: Exception) -> None:
+    """Launches once more where the thread only had no CUDA context yet; else raises `RuntimeLaunchError`."""
+    if "INVALID_CONTEXT" not in str(error):
+        raise RuntimeLaunchError(f"the driver refuses the launch: {error}", where=where) from error
+    cuda.cupy().cuda.Device(device).use()
+    launch(stream)
+
+
+def _with_scratch(submit: Submit, layout: CallLayout) -> Submit:
+    """Adds the pointers of the intermediates to the words of a call."""
+    if not layout.intermediates:
+        return submit
+    buffers = layout.program.buffers
+    scratch = Scratch([prod(layout.buffers[i]) * buffers[i].dtype.bytes for i in layout.intermediates])
+
+    def submit_with_scratch(words: Sequence[Any], stream: int) -> None:
+        submit([*words, *scratch.pointers(stream)], stream)
+
+    return submit_with_scratch
