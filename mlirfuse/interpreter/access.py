@@ -40,6 +40,7 @@ class Access:
         ndim = max((i.ndim for i in indices), default=1)
         mask = None if frame.mask is None else lanewise(frame.mask, ndim)
         self.active = mask if active is None else active if mask is None else mask & active
+        self._by_thread_only = active is None
         flat: Any = lanewise(memref.offset, ndim)
         for index, extent, stride in zip(indices, memref.shape, memref.strides, strict=True):
             outside = (index < 0) | (index >= lanewise(extent, ndim))
@@ -71,7 +72,7 @@ class Access:
         """The elements, shaped (threads or 1, *vector extents); `fill` where inactive."""
         data = self.memref.buffer.elements(self.memref.dtype)
         buffer = self.memref.buffer
-        if self.active is None or (self.flat.shape[0] == 1 and self.active.size == self.active.shape[0]):
+        if self.active is None or (self.flat.shape[0] == 1 and self._by_thread_only):
             # Either nobody is inactive, or all threads read the same and it does not matter who does.
             if buffer.shadow is not None and self.flat.size:
                 violation = buffer.shadow.read(self.flat.ravel(), self._itemsize, self._threads(None), self.block)

@@ -6,7 +6,9 @@ assert not report.survivors
 ```
 
 A mutant is caught if a check stops it or its numbers are wrong. One that survives both is either harmless (the
-mutation changed nothing that matters for these inputs) or a hole in the checks.
+mutation changed nothing that matters for these inputs) or a hole in the checks. Random inputs leave many harmless: a
+mean hardly moves for one element less, a softmax not at all for a maximum of fewer. `spiked_rows` makes inputs in which
+every element counts.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from mlir import ir
 from mlir.dialects import arith
 
@@ -126,6 +129,18 @@ MUTATORS: dict[str, _Mutator] = {
         lambda op: op.results[0].replace_all_uses_with(op.operands[1]),
     ),
 }  # fmt: skip
+
+
+def spiked_rows(rows: int, columns: int, dtype: np.dtype | type, seed: int = 0) -> np.ndarray:
+    """Rows of unit noise with one element at 1000, in another column each, the second half shifted by 1000.
+
+    A reduction that misses or repeats a row's spike is far off (a softmax overflows), and a variance that is not taken
+    about the row's own mean is too. Returns an array of (rows, columns); the spikes include the first and last column.
+    """
+    values = np.random.default_rng(seed).normal(0, 1, (rows, columns))
+    values[np.arange(rows), np.linspace(0, columns - 1, rows).astype(int)] = 1000
+    values[rows // 2 :] += 1000
+    return values.astype(dtype)
 
 
 def mutants(module: ir.Module | ir.Operation) -> Iterator[Mutant]:

@@ -9,22 +9,21 @@ import pytest
 from interpreter.kernels import parse
 
 from mlirfuse import interpreter
-from mlirfuse.interpreter.mutation import MUTATORS, hunt, mutants, plant
+from mlirfuse.interpreter.mutation import MUTATORS, hunt, mutants, plant, spiked_rows
 
 # (kernel, str(mutant)) of mutants that change nothing, with the reason. None at present.
 EQUIVALENT: dict[tuple[str, str], str] = {}
 
 
 def layer_norm_case():
-    rng = np.random.default_rng(0)
-    x, w = rng.normal(3, 1, (2, 1000)).astype(np.float16), rng.normal(1, 1, 1000).astype(np.float16)
+    x, w = spiked_rows(16, 1000, np.float16), np.random.default_rng(0).normal(1, 1, 1000).astype(np.float16)
     h = x.astype(np.float64)
     expected = (h - h.mean(1, keepdims=True)) / np.sqrt(h.var(1, keepdims=True) + 1e-5) * w
 
     def run(module):
         return interpreter.run(module, "layer_norm", [x, w])[0]
 
-    return run, lambda y: np.allclose(y, expected, rtol=2e-3, atol=2e-3)
+    return run, lambda y: np.allclose(y, expected, rtol=2e-3, atol=4e-3)
 
 
 def cluster_sum_case():

@@ -181,3 +181,19 @@ def test_two_loops_over_blocks_follow_each_other():
     x, y = np.arange(8, dtype=np.float32), np.zeros(8, np.float32)
     interpreter.run_kernel(module, "k", [x], [y], order="random")
     np.testing.assert_array_equal(y, x[::-1])
+
+
+def test_a_read_that_lies_out_of_bounds_as_a_whole_is_padding():
+    module = parse("""
+      func.func private @k(%x: memref<2x4xf32>, %y: memref<3x4xf32>) {
+        %c0 = arith.constant 0 : index
+        %pad = arith.constant 7.0 : f32
+        scf.forall (%row) in (3) {
+          %v = vector.transfer_read %x[%row, %c0], %pad {in_bounds = [false, true]} : memref<2x4xf32>, vector<1x4xf32>
+          vector.transfer_write %v, %y[%row, %c0] {in_bounds = [true, true]} : vector<1x4xf32>, memref<3x4xf32>
+        } {mapping = [#gpu.block<x>]}
+        return
+      }""")
+    x, y = np.ones((2, 4), np.float32), np.zeros((3, 4), np.float32)
+    interpreter.run_kernel(module, "k", [x], [y])
+    np.testing.assert_array_equal(y, [[1] * 4, [1] * 4, [7] * 4])
