@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 from mlir import ir
 
 from mlirfuse.errors import IRError, MlirFuseError
-
-STDIN = "-"
-"""What MLIR calls text that did not come from a file."""
 
 _FILE_LOCATION = re.compile(r'"([^"]*)":(\d+):(\d+)')
 
@@ -63,7 +61,10 @@ def from_error(error: MlirFuseError) -> tuple[Diagnostic, ...]:
     cause = error.__cause__
     if isinstance(cause, ir.MLIRError) and cause.error_diagnostics:
         return tuple(from_mlir(info) for info in cause.error_diagnostics)
-    return (at_location("error", error.message, error.where or ""),)
+    found = at_location("error", error.message, error.where or "")
+    if found.file is None and error.where:
+        found = replace(found, message=f"{error.where}: {error.message}")
+    return (found,)
 
 
 def describe(error: ir.MLIRError) -> tuple[str, str | None]:
@@ -74,20 +75,28 @@ def describe(error: ir.MLIRError) -> tuple[str, str | None]:
     return first.message, first.place
 
 
-def parse_module(text: str, context: ir.Context, *, file: str | None = None) -> ir.Module:
-    """Parses and verifies a module.
-
-    Args:
-        text: the module's text.
-        context: the context to parse it in.
-        file: where the text came from; locations name it.
+def parse_module(text: str, context: ir.Context) -> ir.Module:
+    """Parses and verifies a module; locations call the text `-`.
 
     Raises:
-        IRError: the text does not parse or the module does not verify; `where` is `file:line:column`.
+        IRError: the text does not parse or the module does not verify; `where` is `-:line:column`.
     """
+    return _parse(lambda: ir.Module.parse(text), context)
+
+
+def parse_file(path: str, context: ir.Context) -> ir.Module:
+    """Parses and verifies the module in a file.
+
+    Raises:
+        IRError: the text does not parse or the module does not verify; `where` is `path:line:column`.
+    """
+    return _parse(lambda: ir.Module.parseFile(path), context)
+
+
+def _parse(parse: Callable[[], ir.Module], context: ir.Context) -> ir.Module:
     try:
         with context:
-            return ir.Module.parse(text) if file in (None, STDIN) else ir.Module.parseFile(file)
+            return parse()
     except ir.MLIRError as error:
         message, place = describe(error)
         raise IRError(message, where=place) from error

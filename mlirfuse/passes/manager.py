@@ -68,8 +68,18 @@ class Pipeline:
         parts = (print_pass(step) if isinstance(step, Pass) else str(step) for step in self.steps)
         return f"{ANCHOR}({','.join(parts)})"
 
-    def run(self, module: ir.Module, instrumentation: Instrumentation | None = None) -> Remarks:
-        """Runs the pipeline on a module, in place, and returns what the passes remarked.
+    def run(
+        self, module: ir.Module, instrumentation: Instrumentation | None = None, remarks: Remarks | None = None
+    ) -> Remarks:
+        """Runs the pipeline on a module, in place.
+
+        Args:
+            module: the module to change.
+            instrumentation: what to watch meanwhile.
+            remarks: where to collect remarks; one that the caller keeps has those made before a failure too.
+
+        Returns:
+            What the passes remarked.
 
         Raises:
             PipelineError: an upstream pass or option that does not exist.
@@ -77,7 +87,7 @@ class Pipeline:
             MlirFuseError: what an mlirfuse pass raised, unchanged.
         """
         watch = instrumentation or Instrumentation()
-        remarks, raised = Remarks(), list[BaseException]()
+        remarks, raised = Remarks() if remarks is None else remarks, list[BaseException]()
         context = module.context
         with context:
             manager = PassManager(ANCHOR)

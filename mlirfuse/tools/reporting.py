@@ -1,0 +1,84 @@
+"""What all commands share: errors on standard error, exit codes, and files that are never half-written."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import NoReturn
+
+from mlirfuse.errors import ArgumentError, IRError, MlirFuseError
+
+TRACEBACK_VARIABLE = "MLIRFUSE_TRACEBACK"
+"""Set this environment variable to see where in mlirfuse an error came from."""
+
+STREAM = "-"
+"""The file name of standard input and output."""
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose errors are `ArgumentError`, so that every bad input exits with 1."""
+
+    def error(self, message: str) -> NoReturn:
+        raise ArgumentError(message, hint=f"{self.prog} --help lists what there is")
+
+
+def run_tool(tool: str, body: Callable[[], int]) -> int:
+    """Runs a command and returns its exit code; what it raises is reported, and the code is 1."""
+    try:
+        return body()
+    except MlirFuseError as error:
+        message = f"{tool}: error: {error}"
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        message = f"{tool}: error: {where}{error.strerror or error}"
+    except KeyboardInterrupt:
+        message = f"{tool}: interrupted"
+    except Exception as error:  # noqa: BLE001 (the outermost frame of a command)
+        notes = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
+        message = (
+            f"{tool}: internal error: {type(error).__name__}: {error}{notes}\n"
+            f"  hint: this is a bug in mlirfuse; {TRACEBACK_VARIABLE}=1 shows where"
+        )
+    if os.environ.get(TRACEBACK_VARIABLE):
+        traceback.print_exc()
+    with contextlib.suppress(BrokenPipeError):
+        print(message, file=sys.stderr)
+    return 1
+
+
+def read_text(path: str) -> str:
+    """The text of a file, or of standard input for `-`; raises `OSError`, or `IRError` where it is not UTF-8."""
+    try:
+        data = sys.stdin.buffer.read() if path == STREAM else Path(path).read_bytes()
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise IRError(f"not a text file: byte {error.start} is not UTF-8", where=path) from None
+
+
+def write_text(path: str, text: str) -> None:
+    """Writes a file whole or not at all, or standard output for `-`; raises `OSError`."""
+    if path == STREAM:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+        return
+    target = Path(path)
+    if target.exists() and not target.is_file():  # /dev/null and pipes cannot be replaced
+        target.write_text(text)
+        return
+    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    try:
+        with os.fdopen(handle, "w") as file:
+            file.write(text)
+        mask = os.umask(0)
+        os.umask(mask)
+        Path(temporary).chmod(0o666 & ~mask)  # mkstemp's files are private
+        Path(temporary).replace(target)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
