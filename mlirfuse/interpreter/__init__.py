@@ -26,9 +26,11 @@ input; shared-memory or global race (two threads touch an element, one writes, n
 order nothing); barrier or shuffle in divergent flow; shared memory of a cluster peer that may not have started or has
 ended; deadlock. `shadow.py` says how ordering is tracked.
 
-**Adding an op** is one function in a module of `rules/`; see `registry.py`.
+**Adding an op** is one function in a module of `rules/`; see `registry.py`. `signature.py` says what a module can be
+asked to run; `mutation.py` plants bugs and sees whether the checks notice.
 """
 
 from mlirfuse.interpreter.api import run, run_kernel
+from mlirfuse.interpreter.signature import Parameter, Signature, signature, signatures
 
-__all__ = ["run", "run_kernel"]
+__all__ = ["Parameter", "Signature", "run", "run_kernel", "signature", "signatures"]

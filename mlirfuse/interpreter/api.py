@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from mlir import ir
 
-from mlirfuse.errors import ArgumentError
+from mlirfuse.errors import ArgumentError, InterpreterError
 from mlirfuse.interpreter.interpreter import Interpreter, Options
 from mlirfuse.interpreter.kernel_arguments import argument_name, argument_types, bind_value
 from mlirfuse.interpreter.scheduler import Schedule
@@ -45,7 +46,7 @@ def run(
         InterpreterError: an op without a rule, or a check that failed.
     """
     options = Options(Schedule(order, seed, resident), checks=checks, progress=progress)
-    with module.context, np.errstate(all="ignore"):
+    with module.context, np.errstate(all="ignore"), _naming(options.schedule):
         interpreter = Interpreter(module, options)
         op = interpreter.function(function_name).op
         types = argument_types(op)
@@ -84,6 +85,18 @@ def run_kernel(
     overwritten, and it cannot read what they held before.
     """
     options = Options(Schedule(order, seed, resident), checks=checks, progress=progress)
-    with module.context, np.errstate(all="ignore"):
+    with module.context, np.errstate(all="ignore"), _naming(options.schedule):
         interpreter = Interpreter(module, options)
         interpreter.run_kernel(interpreter.function(kernel_name), inputs, outputs)
+
+
+@contextmanager
+def _naming(schedule: Schedule) -> Iterator[None]:
+    """Adds the schedule of blocks to an error that has no other hint, so that it can be met again."""
+    try:
+        yield
+    except InterpreterError as error:
+        if error.hint is not None or schedule == Schedule():
+            raise
+        options = f"order={schedule.order!r}, seed={schedule.seed}, resident={schedule.resident}"
+        raise InterpreterError(error.message, where=error.where, hint=f"run with {options} to meet it again") from error

@@ -52,7 +52,7 @@ class Interpreter:
         self._functions: dict[str, Function] = {}
         self._symbols: dict[str, ir.Operation] = {}
         self._globals: dict[str, ir.Operation] = {}
-        for op in _symbol_ops(module.operation):
+        for op in symbol_ops(module.operation):
             table = self._globals if op.name == "memref.global" else self._symbols
             name = ir.StringAttr(op.attributes["sym_name"]).value
             table.setdefault(name, op)
@@ -161,7 +161,7 @@ def finish(coroutine: Coroutine) -> None:
             raise InterpreterError(f"deadlock: nothing else runs, and this waits for {wait.what()}")
 
 
-def _symbol_ops(op: ir.Operation) -> list[ir.Operation]:
+def symbol_ops(op: ir.Operation) -> list[ir.Operation]:
     """Functions and globals, of the module first and then of the `gpu.module`s in it."""
     found, nested = [], []
     for view in op.regions[0].blocks[0].operations:
@@ -169,7 +169,7 @@ def _symbol_ops(op: ir.Operation) -> list[ir.Operation]:
         if inner.name in ("func.func", "gpu.func", "memref.global"):
             found.append(inner)
         elif inner.name in ("gpu.module", "builtin.module"):
-            nested += _symbol_ops(inner)
+            nested += symbol_ops(inner)
     return found + nested
 
 

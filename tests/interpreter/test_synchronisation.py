@@ -138,3 +138,12 @@ def test_reads_by_several_blocks_are_no_race(run_threads):
     body = "%v = memref.load %in0[%t] : memref<32xf32>\nmemref.store %v, %out0[%b, %t] : memref<3x32xf32>"
     run_threads(body, [np.arange(32, dtype=np.float32)], [out], blocks=3, order="random")
     np.testing.assert_array_equal(out, np.tile(np.arange(32), (3, 1)))
+
+
+def test_an_error_says_how_to_meet_it_again(run_threads):
+    body = "%low = arith.cmpi ult, %t, %c8 : index\nscf.if %low { gpu.barrier }"
+    with pytest.raises(InterpreterError, match="order='random', seed=9, resident=2"):
+        run_threads(body, [], [], blocks=4, order="random", seed=9, resident=2)
+    with pytest.raises(InterpreterError) as caught:
+        run_threads(body, [], [])
+    assert caught.value.hint is None

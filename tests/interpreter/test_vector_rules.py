@@ -137,3 +137,14 @@ def test_views_of_memrefs(run_threads):
     run_threads(body, [x], [out], threads=4)
     lane = np.arange(4)
     np.testing.assert_array_equal(out, x[lane, 1] + x.ravel()[:4] + x[lane, 5] + x[lane, 1] + 3)
+
+
+def test_poison_shows_when_it_matters(run_threads):
+    out = np.zeros(2, np.float32)
+    body = """
+      %p = ub.poison : vector<2xf32>
+      %one = arith.constant 1.0 : f32
+      %v = vector.insert %one, %p [0] : f32 into vector<2xf32>
+      vector.store %v, %out0[%c0] : memref<2xf32>, vector<2xf32>"""
+    run_threads(body, [], [out], threads=1)
+    np.testing.assert_array_equal(out, [1, np.nan])

@@ -47,10 +47,10 @@ def _load(site: Site) -> Step:
 
     def step(frame: Frame) -> None:
         values = frame.values
-        mask, fill = gather(values, masking) if masking else (None, np.zeros((), np.int8))
+        mask, fill = gather(values, masking) if masking else (None, 0)
         access = Access(site, frame, values[source], indices(gather(values, starts)), mask)
         access.require_aligned(alignment)
-        values[out] = access.load(fill if masking else 0)
+        values[out] = access.load(fill)
 
     return step
 
