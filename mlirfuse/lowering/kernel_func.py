@@ -33,7 +33,7 @@ def kernels(module: ir.Operation) -> list[gpu.GPUFuncOp]:
 def target_of_kernel(func: gpu.GPUFuncOp) -> Target:
     """The target attached to the kernel's `gpu.module`; raises `PassError` where there is none."""
     gpu_module = func.operation.parent
-    attached = gpu_module.attributes["targets"] if "targets" in gpu_module.attributes else []
+    attached = gpu_module.attributes.get("targets", [])
     for attribute in attached:
         match = _CHIP.search(str(attribute))
         if match:

@@ -84,8 +84,9 @@ class LowerKernelAbi(Pass):
             if ABI in func.attributes:
                 remarks.declined(self, "the kernel has its ABI already", func)
                 continue
-            store_as_bytes(func)
-            remarks.applied(self, _lower(func), func)
+            with func.location:
+                store_as_bytes(func)
+                remarks.applied(self, _lower(func), func)
             func.erase()
 
 
@@ -104,7 +105,7 @@ def _lower(func: gpu.GPUFuncOp) -> str:
     new, block = rebuild(func, arguments, workgroup)
     new.attributes[ABI] = ir.ArrayAttr.get([parameter.attribute() for parameter in layout])
     values = dict(zip(layout, block.arguments, strict=False))
-    with ir.InsertionPoint(block), func.location:
+    with ir.InsertionPoint(block):
         for i, old in enumerate(old_values[:count]):
             old.replace_all_uses_with(_restore(i, old.type, values))
     for old, value in zip(old_values[count:], list(block.arguments)[len(layout) :], strict=True):

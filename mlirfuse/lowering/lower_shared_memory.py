@@ -74,7 +74,8 @@ class LowerSharedMemory(Pass):
                 _align(func, buffers)
             else:
                 remarks.applied(self, f"{total} bytes of shared memory are allocated at launch", func)
-                _use_dynamic(func, offsets, total)
+                with func.location:
+                    _use_dynamic(func, offsets, total)
 
 
 def _place(buffers: Sequence[Argument]) -> tuple[list[int], int]:
@@ -101,15 +102,12 @@ def _use_dynamic(func: gpu.GPUFuncOp, offsets: Sequence[int], total: int) -> Non
     new, block = rebuild(func, arguments, [])
     new.attributes[DYNAMIC_BYTES] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), total)
     old = list(entry_block(func).arguments)
-    byte, alignment = (
-        ir.IntegerType.get_signless(8),
-        ir.IntegerAttr.get(ir.IntegerType.get_signless(64), BUFFER_ALIGNMENT),
-    )
+    byte, i64 = ir.IntegerType.get_signless(8), ir.IntegerType.get_signless(64)
     pool_type = ir.MemRefType.get([0], byte, memory_space=ir.MemRefType(old[-1].type).memory_space)
     pool_name = ir.StringAttr(func.attributes["sym_name"]).value + "_shared"
-    with ir.InsertionPoint(new), func.location:
-        memref.GlobalOp(pool_name, pool_type, alignment=alignment)
-    with ir.InsertionPoint(block), func.location:
+    with ir.InsertionPoint(new):
+        memref.GlobalOp(pool_name, pool_type, alignment=ir.IntegerAttr.get(i64, BUFFER_ALIGNMENT))
+    with ir.InsertionPoint(block):
         pool = memref.GetGlobalOp(pool_type, pool_name).result
         views = [
             memref.ViewOp(buffer.type, pool, arith.constant(ir.IndexType.get(), offset), []).result

@@ -1,0 +1,22 @@
+// RUN: mlirfuse-opt --lower-attach-target='chip=sm_120' --split-input-file --verify-diagnostics=only-expected %s | FileCheck %s
+// RUN: not mlirfuse-opt --lower-attach-target='chip=sm_42' %s 2>&1 | FileCheck %s --check-prefix=UNKNOWN
+
+// UNKNOWN: unknown target 'sm_42'
+
+// CHECK: gpu.module @bare [#nvvm.target<O = 3, chip = "sm_120", features = "+ptx87">]
+gpu.module @bare {
+}
+
+// -----
+
+// CHECK: gpu.module @replaced [#nvvm.target<O = 3, chip = "sm_120", features = "+ptx87">]
+gpu.module @replaced [#nvvm.target<chip = "sm_80">] {
+}
+
+// -----
+
+// expected-remark @unknown {{there is no gpu.module to attach a target to}}
+// CHECK-LABEL: func.func @no_kernel
+func.func @no_kernel() {
+  return
+}

@@ -1,0 +1,110 @@
+// RUN: mlirfuse-opt --lower-kernel-abi --split-input-file --verify-diagnostics=only-expected %s | FileCheck %s
+
+gpu.module @rows {
+  // CHECK-LABEL: gpu.func @rows(
+  // CHECK-SAME: %[[X:[a-z0-9]+]]: memref<1xf16> {llvm.align = 16 : i64, llvm.noalias, llvm.readonly}, %[[XN:[a-z0-9]+]]: index,
+  // CHECK-SAME: %[[Y:[a-z0-9]+]]: memref<1xf16>, %[[YN:[a-z0-9]+]]: index, %[[SCALE:[a-z0-9]+]]: f64)
+  // CHECK-SAME: workgroup(%[[SCRATCH:[a-z0-9]+]] : memref<8xf32, #gpu.address_space<workgroup>>)
+  // CHECK-SAME: fuse.abi = [{arg = 0 : i64, dim = 0 : i64, kind = "pointer"}, {arg = 0 : i64, dim = 0 : i64, kind = "size"},
+  // CHECK-SAME: {arg = 1 : i64, dim = 0 : i64, kind = "pointer"}, {arg = 1 : i64, dim = 0 : i64, kind = "size"},
+  // CHECK-SAME: {arg = 2 : i64, dim = 0 : i64, kind = "scalar"}]
+  // CHECK-SAME: known_block_size = array<i32: 16, 1, 1>
+  gpu.func @rows(%x: memref<?x128xf16> {fuse.name = "x", fuse.align = 16 : i64}, %y: memref<?x128xf16>, %scale: f64)
+      workgroup(%scratch : memref<8xf32, #gpu.address_space<workgroup>>)
+      kernel attributes {known_block_size = array<i32: 16, 1, 1>} {
+    // CHECK: %[[XV:.*]] = memref.reinterpret_cast %[[X]] to offset: [0], sizes: [%[[XN]], 128], strides: [128, 1] : memref<1xf16> to memref<?x128xf16>
+    // CHECK: %[[YV:.*]] = memref.reinterpret_cast %[[Y]] to offset: [0], sizes: [%[[YN]], 128], strides: [128, 1] : memref<1xf16> to memref<?x128xf16>
+    %c0 = arith.constant 0 : index
+    %t = gpu.thread_id x
+    // CHECK: %[[V:.*]] = memref.load %[[XV]]
+    %v = memref.load %x[%c0, %t] : memref<?x128xf16>
+    %scale32 = arith.truncf %scale : f64 to f32
+    // CHECK: memref.store %{{.*}}, %[[SCRATCH]]
+    memref.store %scale32, %scratch[%c0] : memref<8xf32, #gpu.address_space<workgroup>>
+    // CHECK: memref.store %[[V]], %[[YV]]
+    memref.store %v, %y[%c0, %t] : memref<?x128xf16>
+    gpu.return
+  }
+}
+
+// -----
+
+gpu.module @strides {
+  // A contiguous memref's strides follow from its sizes; a strided layout's are passed, after the sizes.
+  // CHECK-LABEL: gpu.func @strides(
+  // CHECK-SAME: %[[A:[a-z0-9]+]]: memref<1xf32> {llvm.noalias, llvm.readonly}, %[[A0:[a-z0-9]+]]: index, %[[A2:[a-z0-9]+]]: index,
+  // CHECK-SAME: %[[B:[a-z0-9]+]]: memref<1xf32> {llvm.noalias, llvm.readonly}, %[[B0:[a-z0-9]+]]: index, %[[B1S:[a-z0-9]+]]: index)
+  gpu.func @strides(%a: memref<?x3x?xf32>, %b: memref<?x8x1xf32, strided<[1, ?, 0]>>) kernel {
+    // CHECK: %[[PLANE:.*]] = arith.muli %{{.*}}, %{{.*}} : index
+    // CHECK: memref.reinterpret_cast %[[A]] to offset: [0], sizes: [%[[A0]], 3, %[[A2]]], strides: [%{{.*}}, %{{.*}}, 1] : memref<1xf32> to memref<?x3x?xf32>
+    // CHECK: memref.reinterpret_cast %[[B]] to offset: [0], sizes: [%[[B0]], 8, 1], strides: [1, %[[B1S]], 0] : memref<1xf32> to memref<?x8x1xf32, strided<[1, ?, 0]>>
+    gpu.return
+  }
+}
+
+// -----
+
+gpu.module @views {
+  // A store through a view counts as a store.
+  // CHECK-LABEL: gpu.func @views(
+  // CHECK-SAME: %{{[^:]*}}: memref<1xf32>, %{{[^:]*}}: index)
+  gpu.func @views(%x: memref<?xf32>) kernel {
+    %c0 = arith.constant 0 : index
+    %zero = arith.constant 0.0 : f32
+    %view = memref.subview %x[0] [4] [1] : memref<?xf32> to memref<4xf32, strided<[1]>>
+    memref.store %zero, %view[%c0] : memref<4xf32, strided<[1]>>
+    gpu.return
+  }
+}
+
+// -----
+
+gpu.module @bools {
+  // Booleans are bytes in memory.
+  // CHECK-LABEL: gpu.func @bools(
+  // CHECK-SAME: %[[X:[a-z0-9]+]]: memref<1xi8> {llvm.noalias, llvm.readonly}, %{{[a-z0-9]+}}: index, %[[Y:[a-z0-9]+]]: memref<1xi8>, %{{[a-z0-9]+}}: index)
+  // CHECK-SAME: workgroup(%[[S:[a-z0-9]+]] : memref<4xi8, #gpu.address_space<workgroup>>)
+  gpu.func @bools(%x: memref<?xi1>, %y: memref<?xi1>) workgroup(%s : memref<4xi1, #gpu.address_space<workgroup>>) kernel {
+    %c0 = arith.constant 0 : index
+    %n = memref.dim %x, %c0 : memref<?xi1>
+    // CHECK: %[[BYTES:.*]] = vector.load %{{.*}} {alignment = 4 : i64} : memref<?xi8>, vector<4xi8>
+    // CHECK: %[[BITS:.*]] = arith.cmpi ne, %[[BYTES]], %{{.*}} : vector<4xi8>
+    %v = vector.load %x[%c0] {alignment = 4 : i64} : memref<?xi1>, vector<4xi1>
+    // CHECK: %[[WIDE:.*]] = arith.extui %[[BITS]] : vector<4xi1> to vector<4xi8>
+    // CHECK: vector.store %[[WIDE]], %{{.*}} : memref<?xi8>, vector<4xi8>
+    vector.store %v, %y[%c0] : memref<?xi1>, vector<4xi1>
+    // CHECK: memref.load %[[S]]
+    %b = memref.load %s[%c0] : memref<4xi1, #gpu.address_space<workgroup>>
+    // CHECK: arith.extui %{{.*}} : i1 to i8
+    memref.store %b, %y[%n] : memref<?xi1>
+    gpu.return
+  }
+}
+
+// -----
+
+gpu.module @lowered {
+  // expected-remark @below {{the kernel has its ABI already}}
+  gpu.func @lowered(%n: index) kernel attributes {fuse.abi = [{arg = 0 : i64, dim = 0 : i64, kind = "scalar"}]} {
+    gpu.return
+  }
+}
+
+// -----
+
+gpu.module @offset {
+  // expected-error @below {{argument 0 of kernel "offset" has type memref<4xf32, strided<[1], offset: 8>>, whose offset is not 0}}
+  gpu.func @offset(%x: memref<4xf32, strided<[1], offset: 8>>) kernel {
+    gpu.return
+  }
+}
+
+// -----
+
+gpu.module @bool_view {
+  gpu.func @bool_view(%x: memref<8xi1>) kernel {
+    // expected-error @below {{memref.subview of a boolean buffer in kernel "bool_view" has no lowering}}
+    %0 = memref.subview %x[0] [4] [1] : memref<8xi1> to memref<4xi1, strided<[1]>>
+    gpu.return
+  }
+}
