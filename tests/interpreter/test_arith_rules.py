@@ -148,12 +148,73 @@ def test_casts(run_threads, name, source, value, target, expected):
         ("copysign", "f32", [3.0, -0.0], -3),
         ("fma", "f32", [1 + 2**-12, 1 + 2**-12, -1 - 2**-11], 2**-24),
         ("atan2", "f32", [1.0, -1.0], 3 * math.pi / 4),
+        ("acos", "f32", [0.0], math.pi / 2),
+        ("asin", "f32", [1.0], math.pi / 2),
+        ("atan", "f32", [1.0], math.pi / 4),
+        ("acosh", "f64", [2.0], math.acosh(2)),
+        ("asinh", "f64", [2.0], math.asinh(2)),
+        ("atanh", "f64", [0.5], math.atanh(0.5)),
+        ("cosh", "f32", [1.0], math.cosh(1)),
+        ("sinh", "f32", [1.0], math.sinh(1)),
+        ("cos", "f32", [math.pi], -1),
+        ("sin", "f32", [math.pi / 2], 1),
+        ("tan", "f64", [1.0], math.tan(1)),
+        ("cbrt", "f32", [27.0], 3),
+        ("ceil", "f16", [1.25], 2),
+        ("trunc", "f32", [-1.75], -1),
+        ("erfc", "f32", [0.5], math.erfc(0.5)),
+        ("expm1", "f32", [1e-6], math.expm1(np.float32(1e-6))),
+        ("log1p", "f32", [1e-6], math.log1p(np.float32(1e-6))),
+        ("log10", "f32", [1000.0], 3),
     ],
 )
 def test_math(run_threads, name, type_, operands, expected):
     names = ", ".join(f"%v{k}" for k in range(len(operands)))
     result = evaluate(run_threads, f"math.{name} {names} : {type_}", operands, [type_] * len(operands), type_)
     np.testing.assert_allclose(np.float64(result), expected, rtol=2e-7)
+
+
+@pytest.mark.parametrize(
+    ("op", "operands", "types", "result", "expected"),
+    [
+        ("math.isnan %v0 : f32", [NAN], ["f32"], "i1", True),
+        ("math.isinf %v0 : bf16", [-INF], ["bf16"], "i1", True),
+        ("math.isfinite %v0 : f16", [INF], ["f16"], "i1", False),
+        ("math.fpowi %v0, %v1 : f32, i32", [2.0, -2], ["f32", "i32"], "f32", 0.25),
+        ("math.clampf %v0 to [%v1, %v2] : f32", [9.0, -1.0, 1.0], ["f32"] * 3, "f32", 1),
+        ("arith.negf %v0 : f16", [1.5], ["f16"], "f16", -1.5),
+        ("arith.index_castui %c8 : index to i32", [], [], "i32", 8),
+    ],
+)  # fmt: skip
+def test_other_scalar_ops(run_threads, op, operands, types, result, expected):
+    assert evaluate(run_threads, op, operands, types, result) == expected
+
+
+@pytest.mark.parametrize(
+    ("op", "expected"),
+    [
+        ("affine.apply affine_map<(d0)[s0] -> ((d0 + 1) * s0)>(%c8)[%c2]", 18),
+        ("affine.min affine_map<(d0)[s0] -> (d0 + 1, s0 * 2, 7)>(%c8)[%c2]", 4),
+        ("affine.max affine_map<(d0) -> (d0 floordiv 3, d0 mod 3, d0 ceildiv 3)>(%c8)", 3),
+    ],
+)
+def test_affine(run_threads, op, expected):
+    out = np.zeros(1, np.int64)
+    body = f"%q = {op}\n%r = arith.index_cast %q : index to i64\nmemref.store %r, %out0[%t] : memref<1xi64>"
+    run_threads(body, [], [out], threads=1)
+    assert out[0] == expected
+
+
+def test_addition_with_carry(run_threads):
+    total, carry = np.zeros(1, np.int8), np.zeros(1, bool)
+    body = """
+      %a = arith.constant -1 : i8
+      %b2 = arith.constant 2 : i8
+      %s, %c = arith.addui_extended %a, %b2 : i8, i1
+      memref.store %s, %out0[%t] : memref<1xi8>
+      memref.store %c, %out1[%t] : memref<1xi1>"""
+    run_threads(body, [], [total, carry], threads=1)
+    assert (total[0], carry[0]) == (1, True)
 
 
 @pytest.mark.parametrize(

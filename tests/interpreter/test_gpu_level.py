@@ -6,6 +6,7 @@ import time
 
 import numpy as np
 import pytest
+from interpreter.kernels import SHARED, parse
 
 from mlirfuse import interpreter
 
@@ -59,22 +60,19 @@ def test_unchecked_run_gives_the_same_numbers(load):
 
 
 def test_ids(run_threads):
-    out = np.zeros((4, 64, 6), np.int64)
+    out = np.zeros((4, 64, 10), np.int64)
     body = "%i = gpu.global_id x\n%l = gpu.lane_id\n%s = gpu.subgroup_id : index\n%d = gpu.block_dim x\n"
-    body += "%g = gpu.grid_dim x\n%r = gpu.cluster_block_id x\n%c5 = arith.constant 5 : index\n"
-    for position, value in enumerate(("%i", "%l", "%s", "%d", "%g", "%r")):
+    body += "%g = gpu.grid_dim x\n%r = gpu.cluster_block_id x\n%n = gpu.cluster_dim x\n"
+    body += "%m = gpu.cluster_dim_blocks x\n%w = gpu.subgroup_size : index\n%q = gpu.num_subgroups : index\n"
+    for position, value in enumerate(("%i", "%l", "%s", "%d", "%g", "%r", "%n", "%m", "%w", "%q")):
         body += f"%v{position} = arith.index_cast {value} : index to i64\n"
-        body += f"memref.store %v{position}, %out0[%b, %t, %c{position}] : memref<4x64x6xi64>\n"
+        body += f"%at{position} = arith.constant {position} : index\n"
+        body += f"memref.store %v{position}, %out0[%b, %t, %at{position}] : memref<4x64x10xi64>\n"
     run_threads(body, [], [out], threads=64, blocks=4, cluster=2)
     block, thread = np.mgrid[0:4, 0:64]
-    expected = [
-        block * 64 + thread,
-        thread % 32,
-        thread // 32,
-        np.full_like(block, 64),
-        np.full_like(block, 4),
-        block % 2,
-    ]
+    by_thread = [block * 64 + thread, thread % 32, thread // 32]
+    expected = [*by_thread, np.full_like(block, 64), np.full_like(block, 4), block % 2]
+    expected += [np.full_like(block, extent) for extent in (2, 2, 32, 2)]
     np.testing.assert_array_equal(out, np.stack(expected, axis=-1))
 
 
@@ -128,3 +126,33 @@ def test_shuffle_modes(run_threads):
     np.testing.assert_array_equal(out[2], np.where(within < 5, lane + 3, lane))
     np.testing.assert_array_equal(out[3], segment + 3)
     np.testing.assert_array_equal(valid, np.stack([within >= 0, within >= 3, within < 5, within >= 0]))
+
+
+def test_shared_globals_of_the_gpu_module():
+    shared = f"memref<32xf32, {SHARED}>"
+    module = parse(f"""
+      gpu.module @k {{
+        memref.global "private" @tile : {shared} {{alignment = 16 : i64}}
+        gpu.func @k(%x: memref<2x32xf32> {{fuse.align = 16 : i64}}, %y: memref<2x32xf32>) kernel
+            attributes {{known_block_size = array<i32: 8, 1, 1>, fuse.grid = affine_map<() -> (2)>}} {{
+          %c4 = arith.constant 4 : index
+          %t = gpu.thread_id x
+          %b = gpu.block_id x
+          %tile = memref.get_global @tile : {shared}
+          %same = memref.get_global @tile : {shared}
+          %i = arith.muli %t, %c4 : index
+          %v = vector.load %x[%b, %i] {{alignment = 16 : i64}} : memref<2x32xf32>, vector<4xf32>
+          vector.store %v, %tile[%i] {{alignment = 16 : i64}} : {shared}, vector<4xf32>
+          gpu.barrier
+          %c7 = arith.constant 7 : index
+          %other = arith.subi %c7, %t : index
+          %j = arith.muli %other, %c4 : index
+          %w = vector.load %same[%j] {{alignment = 16 : i64}} : {shared}, vector<4xf32>
+          vector.store %w, %y[%b, %i] {{alignment = 16 : i64}} : memref<2x32xf32>, vector<4xf32>
+          memref.dealloc %tile : {shared}
+          gpu.return
+        }}
+      }}""")
+    x, y = np.arange(64, dtype=np.float32).reshape(2, 32), np.zeros((2, 32), np.float32)
+    interpreter.run_kernel(module, "k", [x], [y], order="random")
+    np.testing.assert_array_equal(y, x.reshape(2, 8, 4)[:, ::-1].reshape(2, 32))

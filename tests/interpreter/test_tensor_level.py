@@ -218,3 +218,40 @@ def test_an_op_without_a_rule_is_named():
 def test_a_function_that_does_not_exist():
     with pytest.raises(InterpreterError, match=r"no function @g\n.*functions: f"):
         interpreter.run(parse(reduction("arith.addf", "0.0")), "g", [])
+
+
+def test_slices_and_elements():
+    module = parse("""
+      !row = tensor<?x6xf32>
+      func.func @f(%x: tensor<4x6xf32>, %i: index)
+          -> (tensor<3xf32>, tensor<4x6xf32>, tensor<2xf32>, !row, tensor<2x2xf32>) {
+        %c1 = arith.constant 1 : index
+        %s = tensor.extract_slice %x[%i, 1] [1, 3] [1, 2] : tensor<4x6xf32> to tensor<3xf32>
+        %r = tensor.insert_slice %s into %x[0, 0] [1, 3] [1, 1] : tensor<3xf32> into tensor<4x6xf32>
+        %a = tensor.extract %x[%i, %c1] : tensor<4x6xf32>
+        %e = tensor.from_elements %a, %a : tensor<2xf32>
+        %d = tensor.cast %x : tensor<4x6xf32> to !row
+        %p = tensor.splat %a : tensor<2x2xf32>
+        return %s, %r, %e, %d, %p : tensor<3xf32>, tensor<4x6xf32>, tensor<2xf32>, !row, tensor<2x2xf32>
+      }""")
+    x = np.arange(24, dtype=np.float32).reshape(4, 6)
+    piece, inserted, elements, cast, splat = interpreter.run(module, "f", [x, 2])
+    np.testing.assert_array_equal(piece, x[2, 1::2])
+    expected = x.copy()
+    expected[0, :3] = x[2, 1::2]
+    np.testing.assert_array_equal(inserted, expected)
+    np.testing.assert_array_equal(elements, [x[2, 1]] * 2)
+    np.testing.assert_array_equal(cast, x)
+    np.testing.assert_array_equal(splat, np.full((2, 2), x[2, 1]))
+    with pytest.raises(InterpreterError, match=r"tensor.extract_slice: out-of-bounds slice"):
+        interpreter.run(module, "f", [x, 4])
+
+
+def test_a_cast_to_a_shape_that_is_not_the_tensors():
+    module = parse("""
+      func.func @f(%x: tensor<?xf32>) -> tensor<4xf32> {
+        %0 = tensor.cast %x : tensor<?xf32> to tensor<4xf32>
+        return %0 : tensor<4xf32>
+      }""")
+    with pytest.raises(InterpreterError, match=r"tensor.cast: a tensor of shape \(3,\) is not tensor<4xf32>"):
+        interpreter.run(module, "f", [np.zeros(3, np.float32)])

@@ -148,3 +148,16 @@ def test_poison_shows_when_it_matters(run_threads):
       vector.store %v, %out0[%c0] : memref<2xf32>, vector<2xf32>"""
     run_threads(body, [], [out], threads=1)
     np.testing.assert_array_equal(out, [1, np.nan])
+
+
+def test_ops_that_only_change_a_type_or_an_assumption(run_threads):
+    out = np.zeros(8, np.float32)
+    body = """
+      %any = memref.cast %in0 : memref<8xf32> to memref<?xf32>
+      %aligned = memref.assume_alignment %any, 16 : memref<?xf32>
+      %plain = memref.memory_space_cast %aligned : memref<?xf32> to memref<?xf32, 1>
+      %v = memref.load %plain[%t] : memref<?xf32, 1>
+      %p = "fuse.pin"(%v) : (f32) -> f32
+      memref.store %p, %out0[%t] : memref<8xf32>"""
+    run_threads(body, [X], [out], threads=8)
+    np.testing.assert_array_equal(out, X)
