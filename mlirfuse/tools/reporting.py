@@ -66,15 +66,19 @@ def write_text(path: str, text: str) -> None:
     if path == STREAM:
         sys.stdout.write(text)
         sys.stdout.flush()
-        return
-    target = Path(path)
+    else:
+        write_bytes(Path(path), text.encode())
+
+
+def write_bytes(target: Path, data: bytes) -> None:
+    """Writes a file whole or not at all; raises `OSError`."""
     if target.exists() and not target.is_file():  # /dev/null and pipes cannot be replaced
-        target.write_text(text)
+        target.write_bytes(data)
         return
     handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     try:
-        with os.fdopen(handle, "w") as file:
-            file.write(text)
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
         mask = os.umask(0)
         os.umask(mask)
         Path(temporary).chmod(0o666 & ~mask)  # mkstemp's files are private

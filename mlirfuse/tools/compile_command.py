@@ -1,0 +1,30 @@
+"""`mlirfuse compile FILE.py:FUNCTION`: the IR of any stage, the PTX, and what each kernel takes of the machine."""
+
+from __future__ import annotations
+
+import argparse
+
+from rich.console import Console
+
+from mlirfuse.tools.reporting import STREAM, write_text
+from mlirfuse.tools.tables import resource_table
+from mlirfuse.tools.user_function import add_arguments, compile_function
+
+STAGES = ("linalg", "tile", "gpu", "nvvm", "ptx")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's arguments."""
+    add_arguments(parser)
+    parser.add_argument("--stage", choices=STAGES, help="print the text of this stage; without it, the resource table")
+    parser.add_argument("-o", "--output", default=STREAM, metavar="FILE", help="where to write the stage's text")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Compiles; prints a stage's text on standard output, or the resource table (which needs ptxas)."""
+    compiled = compile_function(options)
+    if options.stage is not None:
+        write_text(options.output, compiled.as_text(options.stage).rstrip("\n") + "\n")
+    if options.stage is None or options.output != STREAM:
+        Console().print(resource_table(compiled.resources))
+    return 0

@@ -1,0 +1,37 @@
+"""Tables that more than one command prints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rich.table import Table
+
+from mlirfuse.lowering.resources import KernelResources
+
+
+def resource_table(resources: Iterable[KernelResources]) -> Table:
+    """What ptxas says of each kernel; spills are marked, since no schedule should have any."""
+    table = Table(title="Kernels", title_justify="left")
+    table.add_column("kernel")
+    for column in ("threads", "cluster", "registers", "shared bytes", "stack bytes", "spill bytes"):
+        table.add_column(column, justify="right")
+    for kernel in resources:
+        spills = _spills(kernel)
+        table.add_row(
+            kernel.name,
+            str(kernel.block),
+            str(kernel.cluster),
+            str(kernel.registers),
+            str(kernel.shared_bytes),
+            str(kernel.stack_bytes),
+            spills,
+        )
+    return table
+
+
+def _spills(kernel: KernelResources) -> str:
+    """Bytes stored and loaded for want of registers; the driver does not tell, ptxas does."""
+    if kernel.spill_store_bytes is None or kernel.spill_load_bytes is None:
+        return "unknown"
+    spills = kernel.spill_store_bytes + kernel.spill_load_bytes
+    return f"[bold red]{spills}[/]" if spills else "0"

@@ -1,0 +1,103 @@
+"""Finds the function that `FILE.py:function` names, and the specs to compile it for."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import mlirfuse as mf
+from mlirfuse.builder.spec import ScalarSpec, TensorSpec
+from mlirfuse.errors import ArgumentError
+from mlirfuse.target import DEFAULT, TARGETS, target_of
+from mlirfuse.tools.specs import parse_spec
+
+SPECS = "SPECS"
+"""Name of a module-level dict from function names to lists of specs, which a file may have in place of `--arg`."""
+
+Spec = TensorSpec | ScalarSpec
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments that say what to compile."""
+    parser.add_argument("function", metavar="FILE.py:FUNCTION", help="the function; decorated with mf.fuse or plain")
+    parser.add_argument(
+        "--arg",
+        action="append",
+        default=[],
+        metavar="SPEC",
+        help="an argument's type, in order: f16[?,4096], float. Default: SPECS[FUNCTION] of the file",
+    )
+    parser.add_argument("--target", metavar="CHIP", help=f"one of {', '.join(TARGETS)}; {DEFAULT} by default")
+
+
+def compile_function(options: argparse.Namespace) -> Any:
+    """Compiles the function that the arguments name.
+
+    Raises:
+        MlirFuseError: no such function, no specs, or what compiling raises.
+    """
+    target = target_of(options.target).chip if options.target else None
+    module, name, function = load_function(options.function)
+    specs = [parse_spec(text) for text in options.arg] or _specs_of(module, name)
+    if not hasattr(function, "lower"):
+        function = mf.fuse(function, target=target or DEFAULT)
+    elif target is not None:
+        function = mf.fuse(getattr(function, "__wrapped__", function), target=target)
+    return function.lower(*specs).compile()
+
+
+def load_function(text: str) -> tuple[ModuleType, str, Callable[..., Any]]:
+    """(module, name, function) of `FILE.py:function`.
+
+    Raises:
+        ArgumentError: the text has another form, the file fails to run, or has no such function.
+        OSError: the file cannot be read.
+    """
+    file, colon, name = text.rpartition(":")
+    if not colon or not name.isidentifier():
+        raise ArgumentError(f"{text!r} does not name a function", hint="write FILE.py:FUNCTION")
+    module = _load_module(Path(file))
+    function = getattr(module, name, None)
+    if not callable(function):
+        names = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
+        hint = f"it has {', '.join(names)}" if names else "it defines no functions"
+        raise ArgumentError(f"there is no function {name!r}", where=file, hint=hint)
+    return module, name, function
+
+
+def _load_module(path: Path) -> ModuleType:
+    path.read_bytes()  # a missing file is an OSError with its name
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise ArgumentError("not a Python file", where=str(path), hint="its name must end in .py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module  # dataclasses and pickles of the file look themselves up here
+    sys.path.insert(0, str(path.parent.resolve()))  # so that it can import its neighbours, as under `python FILE.py`
+    try:
+        spec.loader.exec_module(module)
+    except SyntaxError as error:
+        raise ArgumentError(f"SyntaxError: {error.msg}", where=f"{error.filename}:{error.lineno}") from error
+    except Exception as error:
+        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+        where = f"{path}:{lines[-1]}" if lines else str(path)
+        raise ArgumentError(f"the file raises {type(error).__name__}: {error}", where=where) from error
+    finally:
+        sys.path.pop(0)
+    return module
+
+
+def _specs_of(module: ModuleType, name: str) -> Sequence[Spec]:
+    specs = getattr(module, SPECS, {})
+    if not isinstance(specs, dict) or name not in specs:
+        raise ArgumentError(
+            f"nothing says what {name!r} is to be compiled for",
+            where=str(module.__file__),
+            hint=f"give --arg 'f16[?,4096]' for each argument, or define {SPECS} = {{{name!r}: [mf.TensorSpec(...)]}}",
+        )
+    return [parse_spec(spec) if isinstance(spec, str) else spec for spec in specs[name]]

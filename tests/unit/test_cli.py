@@ -1,0 +1,126 @@
+"""The mlirfuse command: finding the user's function, its specs and target, and reporting what is wrong with them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mlirfuse import dtypes
+from mlirfuse.builder.spec import TensorSpec
+from mlirfuse.lowering.resources import KernelResources
+from mlirfuse.tools import user_function
+from mlirfuse.tools.cli import main
+
+KERNEL = KernelResources("scale_0", 32, 0, 0, 0, 64, 1, 256, 1)
+SPILLING = KernelResources("scale_1", 255, 16, 8, 24, 0, 1, 512, 2)
+SOURCE = "from mlirfuse.tools import user_function\n\ndef scale(x):\n    return x * 2\n"
+
+
+@dataclass
+class RecordingCompiler:
+    """Stands for `mf.fuse`: remembers what it is asked for, and gives fixed answers."""
+
+    calls: list[tuple[str, str | None, tuple[Any, ...]]] = field(default_factory=list)
+
+    def __call__(self, function: Any, target: str | None = None) -> RecordingCompiler:
+        self.function, self.target = function, target
+        return self
+
+    def lower(self, *specs: Any) -> RecordingCompiler:
+        self.calls.append((self.function.__name__, self.target, specs))
+        return self
+
+    def compile(self) -> RecordingCompiler:
+        return self
+
+    def as_text(self, stage: str) -> str:
+        return f"text of {stage}"
+
+    def explain(self) -> str:
+        return "one kernel"
+
+    @property
+    def resources(self) -> list[KernelResources]:
+        return [KERNEL, SPILLING]
+
+
+@pytest.fixture
+def compiler(monkeypatch: pytest.MonkeyPatch) -> RecordingCompiler:
+    recording = RecordingCompiler()
+    monkeypatch.setattr(user_function.mf, "fuse", recording, raising=False)
+    return recording
+
+
+def write(directory: Path, text: str) -> str:
+    path = directory / "user_file.py"
+    path.write_text(text)
+    return str(path)
+
+
+def test_compile_prints_a_stage(
+    tmp_path: Path, compiler: RecordingCompiler, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = write(tmp_path, SOURCE)
+    assert main(["compile", f"{file}:scale", "--arg", "f16[?,8]", "--stage", "ptx", "--target", "sm_80"]) == 0
+    assert capsys.readouterr().out == "text of ptx\n"
+    assert compiler.calls == [("scale", "sm_80", (TensorSpec((None, 8), dtypes.float16),))]
+
+
+def test_compile_prints_the_resource_table(
+    tmp_path: Path, compiler: RecordingCompiler, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["compile", f"{write(tmp_path, SOURCE)}:scale", "--arg", "f16[8]"]) == 0
+    rows = [line.split("│")[1:-1] for line in capsys.readouterr().out.splitlines() if "scale_" in line]
+    cells = [[cell.strip() for cell in row] for row in rows]
+    assert cells == [["scale_0", "256", "1", "32", "64", "0", "0"], ["scale_1", "512", "2", "255", "0", "24", "24"]]
+
+
+def test_specs_come_from_the_file_where_no_arg_is_given(tmp_path: Path, compiler: RecordingCompiler) -> None:
+    file = write(tmp_path, SOURCE + "SPECS = {'scale': ['f32[4]']}\n")
+    assert main(["explain", f"{file}:scale"]) == 0
+    assert compiler.calls == [("scale", "sm_90a", (TensorSpec((4,), dtypes.float32),))]
+
+
+def test_a_decorated_function_keeps_its_target_unless_told(tmp_path: Path, compiler: RecordingCompiler) -> None:
+    decorated = write(tmp_path, SOURCE + "plain = scale\nscale = user_function.mf.fuse(scale, target='sm_120')\n")
+    assert main(["explain", f"{decorated}:scale", "--arg", "f32[4]"]) == 0
+    assert compiler.calls[0][:2] == ("scale", "sm_120")
+
+
+@pytest.mark.parametrize(
+    ("source", "function", "message"),
+    [
+        (SOURCE, ":shift", "there is no function 'shift'\n  hint: it has scale"),
+        (SOURCE, "", "does not name a function\n  hint: write FILE.py:FUNCTION"),
+        (SOURCE, ":scale", "nothing says what 'scale' is to be compiled for\n  hint: give --arg"),
+        ("def scale(x:\n", ":scale", "user_file.py:1: SyntaxError"),
+        ("\nimport nosuchmodule\n", ":scale", "user_file.py:2: the file raises ModuleNotFoundError"),
+        ("1 / 0\n", ":scale", "user_file.py:1: the file raises ZeroDivisionError"),
+    ],
+)
+def test_bad_functions(
+    tmp_path: Path, source: str, function: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["compile", write(tmp_path, source) + function]) == 1
+    err = capsys.readouterr().err
+    assert message in err
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "no command was given"),
+        (["compil"], "invalid choice: 'compil'"),
+        (["compile"], "required: FILE.py:FUNCTION"),
+        (["compile", "nofile.py:f"], "nofile.py: No such file or directory"),
+        (["compile", "nofile.py:f", "--target", "sm_1"], "unknown target 'sm_1'"),
+        (["run", "nofile.mlir"], "nofile.mlir: No such file or directory"),
+    ],
+)
+def test_bad_commands(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments) == 1
+    assert message in capsys.readouterr().err
