@@ -66,12 +66,12 @@ def run(options: argparse.Namespace) -> int:
         on_device = [cupy.asarray(array) for array in arrays]
         result = cupy.asnumpy(fused(*on_device))
         console.print(_timing(cupy, fused, on_device))
-    error = float(np.abs(result.astype(np.float64) - _reference(*arrays)).max(initial=0.0))
+    worst = float(np.abs(result.astype(np.float64) - _reference(*arrays)).max(initial=0.0))
     # Half a unit in the last place of the largest output (magnitude below 8), plus as much for fp32 arithmetic.
     bound = float(np.finfo(np.float16).eps) * 4 * 2
-    verdict = "[green]correct[/]" if error <= bound else "[bold red]wrong[/]"
-    console.print(f"{rows} x {options.columns} float16: largest error {error:.1e} against float64, {verdict}")
-    return int(error > bound)
+    verdict = "[green]correct[/]" if worst <= bound else "[bold red]wrong[/]"
+    console.print(f"{rows} x {options.columns} float16: largest error {worst:.1e} against float64, {verdict}")
+    return int(worst > bound)
 
 
 def _inputs(rows: int, columns: int) -> list[np.ndarray]:
