@@ -1,12 +1,13 @@
 """`fuse.pin`: keeps a value in the form it has here.
 
 ```mlir
-%1 = "fuse.pin"(%0) : (vector<1x4096xf16>) -> vector<1x4096xf16>
+%1 = "fuse.pin"(%0, %sum) : (vector<1x4096xf16>, vector<1x1xf32>) -> vector<1x4096xf16>
 ```
 
-The result is the operand, but no optimisation looks through it. A value that lives across a reduction is kept narrow
-that way: without it, LLVM merges the cast after the reduction with the same cast before it, and the wide value stays
-in registers. It becomes an empty inline-assembly constraint, as in CUDA's `asm volatile("" : "+r"(x))`.
+The result is the first operand, but no optimisation looks through it, and nothing that uses it is computed before the
+second operand, `after`, is known. A value that lives across a reduction is kept narrow that way: without it, the cast
+after the reduction is merged with the same cast before it, and the wide value stays in registers. `after` has the rank
+of the source, with extent 1 where it does not vary.
 """
 
 from __future__ import annotations
@@ -18,12 +19,14 @@ from mlirfuse.dialect.base import SINGLE, OpDefinition
 
 def _verify(op: ir.Operation) -> str | None:
     source, result = op.operands[0].type, op.results[0].type
-    return None if source == result else f"result type {result} must be the operand's, {source}"
+    return None if source == result else f"result type {result} must be the source's, {source}"
 
 
-DEFINITION = OpDefinition("pin", operands=(("source", SINGLE),), results=(("result", SINGLE),), verify=_verify)
+DEFINITION = OpDefinition(
+    "pin", operands=(("source", SINGLE), ("after", SINGLE)), results=(("result", SINGLE),), verify=_verify
+)
 
 
-def pin(value: ir.Value) -> ir.Value:
+def pin(value: ir.Value, after: ir.Value) -> ir.Value:
     """Builds the op at the current insertion point."""
-    return ir.Operation.create(DEFINITION.full_name, results=[value.type], operands=[value]).results[0]
+    return ir.Operation.create(DEFINITION.full_name, results=[value.type], operands=[value, after]).results[0]

@@ -68,13 +68,20 @@ def transfer_read(d: Distributor, op: ir.Operation) -> None:
     access = _access(d, op, buffer, offsets, list(range(d.layout.rank)), tile)
     bounds = _Bounds(access)
     loaded: dict[tuple[int, ...], ir.Value] = {}
-    for key in tile.keys():
+
+    def load(key: Key) -> ir.Value:
         coordinates = tuple(key[n] if n is not None else 0 for n in access.dims)
         if coordinates not in loaded:
             indices = [_clamped_index(d, tile, key, access, axis, bounds) for axis in range(len(access.dims))]
             loaded[coordinates] = _load(access, indices, tile.width)
-        tile.values[key] = loaded[coordinates]
+        return loaded[coordinates]
+
+    tile.make = load
     d.tiles[op.results[0]] = tile
+    # What many blocks read is in a cache and can wait for its use; the rest must be under way as early as possible,
+    # and what the kernel writes as well must be read where the program says.
+    if access.streaming or access.type.memory_space is not None or d.in_loop:
+        tile.force()
 
 
 @rule("vector.transfer_write")
@@ -85,9 +92,10 @@ def transfer_write(d: Distributor, op: ir.Operation) -> None:
     written = ir.VectorType(value.type)
     if isinstance(tile, Uniform):
         extents = tuple(written.shape) if written.rank == d.layout.rank else (1,) * d.layout.rank
-        uniform = Fragments(d.layout, extents, tile.element_type)
-        uniform.values = {key: widen(tile.value, uniform.width) for key in uniform.keys()}
-        tile = uniform
+        number = tile.value
+        tile = Fragments(d.layout, extents, tile.element_type)
+        width = tile.width
+        tile.make = lambda key: widen(number, width)
     access = _access(d, op, buffer, offsets, _layout_dims(tile, written), tile)
     bounds = _Bounds(access)
     whole = d.threads.is_first(n for n in range(d.layout.rank) if not tile.varies(n))
@@ -104,6 +112,8 @@ def transfer_write(d: Distributor, op: ir.Operation) -> None:
         if condition is None:
             _store_all(d, tile, keys, access)
             continue
+        for key in keys:
+            tile.at(key)
         branch = scf.IfOp(condition)
         with ir.InsertionPoint(branch.then_block):
             _store_all(d, tile, keys, access)
@@ -146,11 +156,11 @@ def _access(
         if not in_bounds[position]:
             clipped.add(expr.position)
     axis = dims.index(d.layout.vector_dim) if d.layout.vector_dim in dims else None
-    if axis is not None and axis in clipped and tile.width > 1:
+    if axis is not None and axis in clipped and not _divides(tile.width, new_buffer, axis):
         raise PassError(
-            "a tile of vectors may not overrun its buffer along the vectors",
+            f"vectors of {tile.width} do not divide the extent of the buffer that the tile overruns",
             where=str(op.location),
-            hint="choose a tile that divides the extent, or vectors of one element",
+            hint="choose vectors that divide the extent",
         )
     declared = d.argument_attributes.get(new_buffer, {}).get("fuse.align")
     width = access_elements(
@@ -158,6 +168,12 @@ def _access(
     )
     streaming = STREAMING in op.attributes
     return Access(new_buffer, [d.scalars[o] for o in offsets], dims, frozenset(clipped), width, axis, streaming)
+
+
+def _divides(width: int, buffer: ir.Value, axis: int) -> bool:
+    """Whether a buffer's extent is a whole number of fragments, so that none is half inside."""
+    extent = ir.MemRefType(buffer.type).shape[axis]
+    return width == 1 or (extent != ir.ShapedType.get_dynamic_size() and extent % width == 0)
 
 
 def _layout_dims(tile: Fragments, written: ir.VectorType) -> list[int | None]:
@@ -190,7 +206,7 @@ def _clamped_index(
         local = minimum(local, constant(tile.extents[dim] - width))
     index = add(access.offsets[axis], local)
     if axis in access.clipped:
-        index = minimum(index, add(bounds[axis], constant(-1)))
+        index = minimum(index, add(bounds[axis], constant(-width)))
     return index
 
 
@@ -239,7 +255,7 @@ def _load_part(access: Access, indices: list[ir.Value], element_type: ir.Type) -
 def _store_all(d: Distributor, tile: Fragments, keys: Sequence[Key], access: Access) -> None:
     for key in keys:
         indices = [_index(d, access, axis, key[n] if n is not None else 0) for axis, n in enumerate(access.dims)]
-        _store(access, tile.values[key], indices, tile.width)
+        _store(access, tile.at(key), indices, tile.width)
 
 
 def _store(access: Access, value: ir.Value, indices: list[ir.Value], width: int) -> None:

@@ -1,68 +1,76 @@
-"""How many elements of a tile a warp holds, padding left out."""
+"""How many elements of a tile each warp and block holds, padding left out.
+
+The counts are known at compile time for every (block, warp) pair; a thread picks its own by comparing its number.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
+from math import prod
 
 from mlir import ir
 from mlir.dialects import arith
 
 from mlirfuse.distribution.fragments import Fragments
-from mlirfuse.distribution.scalars import add, constant, multiply
+from mlirfuse.distribution.scalars import add, constant, less, multiply
 from mlirfuse.distribution.threads import Threads
 
 
-def valid_elements(
-    threads: Threads, source: Fragments, dims: Sequence[int], *, warp: int | None = None
-) -> float | ir.Value:
-    """Elements along `dims` that a warp holds: a number if all warps hold as many, else a value of the element type.
+def held_elements(source: Fragments, dims: Sequence[int], block: int, warp: int | None = None) -> int:
+    """Elements along `dims` that a block of the cluster holds, or one warp of it.
 
     Args:
-        threads: the current thread's coordinates.
         source: the tile.
         dims: the reduced dimensions.
-        warp: a warp's number along `dims`, the last dimension fastest; the current thread's warp if None.
+        block: the block's number along `dims`, the last dimension fastest.
+        warp: the warp's number along `dims` likewise; all of them if None.
     """
     layout = source.layout
-    static, dynamic = 1, None
-    rest = warp
+    count = 1
     for dim in sorted(dims, reverse=True):
-        position = None
-        if rest is not None:
-            position, rest = rest % layout.warps[dim], rest // layout.warps[dim]
-        if not source.varies(dim):
-            continue
-        span = layout.lanes[dim] * layout.vector[dim]
-        if not any(source.padded((repeat,) * layout.rank, dim) for repeat in range(source.repeats(dim))):
-            static *= span * source.repeats(dim)
-            continue
-        here = _ragged_count(threads, source, dim, span, position)
-        dynamic = here if dynamic is None else arith.MulIOp(dynamic, here).result
-    if dynamic is None:
-        return float(static)
-    count = multiply(dynamic, static)
-    i32 = ir.IntegerType.get_signless(32)
-    return arith.SIToFPOp(source.element_type, arith.IndexCastOp(i32, count).result).result
+        block, block_digit = divmod(block, layout.blocks[dim])
+        digits = range(layout.warps[dim])
+        if warp is not None:
+            warp, warp_digit = divmod(warp, layout.warps[dim])
+            digits = range(warp_digit, warp_digit + 1)
+        if source.varies(dim):
+            count *= sum(_along(source, dim, block_digit, digit) for digit in digits)
+    return count
 
 
-def _ragged_count(threads: Threads, source: Fragments, dim: int, span: int, warp: int | None) -> ir.Value:
-    """Sum over repeats of min(max(extent - start, 0), span), which is the whole span where nothing is padded."""
+def _along(source: Fragments, dim: int, block: int, warp: int) -> int:
     layout = source.layout
-    start = constant(0)
-    if threads.block[dim] is not None:
-        start = add(start, multiply(threads.block[dim], layout.repeats[dim] * layout.repeat_stride(dim)))
-    if warp is not None:
-        start = add(start, constant(warp * span))
-    elif threads.warp[dim] is not None:
-        start = add(start, multiply(threads.warp[dim], span))
-    total = None
-    whole = 0
-    for repeat in range(source.repeats(dim)):
-        if not source.padded((repeat,) * layout.rank, dim):
-            whole += span
-            continue
-        left = arith.SubIOp(constant(source.extents[dim] - repeat * layout.repeat_stride(dim)), start).result
-        held = arith.MinSIOp(arith.MaxSIOp(left, constant(0)).result, constant(span)).result
-        total = held if total is None else add(total, held)
-    assert total is not None  # the caller has found a padded repeat
-    return add(total, constant(whole)) if whole else total
+    span = layout.lanes[dim] * layout.vector[dim]
+    start = block * layout.repeats[dim] * layout.repeat_stride(dim) + warp * span
+    starts = (start + repeat * layout.repeat_stride(dim) for repeat in range(source.repeats(dim)))
+    return sum(max(0, min(span, source.extents[dim] - first)) for first in starts)
+
+
+def pick(threads: Threads, source: Fragments, dims: Sequence[int], table: Sequence[float]) -> ir.Value:
+    """The entry of the current thread's warp in a table over (block, warp) pairs along `dims`, the warp fastest."""
+    layout = source.layout
+    warps = prod(layout.warps[d] for d in dims)
+    block = threads.linear(threads.block, layout.blocks, dims)
+    warp = threads.linear(threads.warp, layout.warps, dims)
+    if block is not None:
+        block = multiply(block, warps)
+        warp = block if warp is None else add(block, warp)
+    return select_from(warp, table, source.element_type)
+
+
+def select_from(number: ir.Value | None, table: Sequence[float], element_type: ir.Type) -> ir.Value:
+    """`table[number]` by comparisons, one for each run of equal entries."""
+    runs = [(value, len(list(group))) for value, group in groupby(table)]
+    end = len(table)
+    result = None
+    for value, length in reversed(runs):
+        entry = arith.ConstantOp(element_type, ir.FloatAttr.get(element_type, value)).result
+        if result is None:
+            result = entry
+        else:
+            assert number is not None  # more than one run means more than one warp
+            result = arith.SelectOp(less(number, constant(end)), entry, result).result
+        end -= length
+    assert result is not None
+    return result

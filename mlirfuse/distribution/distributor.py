@@ -72,7 +72,7 @@ class Distributor:
     def tile(self, value: ir.Value) -> Fragments | Uniform:
         """A tile value's fragments, after any communication that they still wait for."""
         tile = self.tiles[value]
-        if isinstance(tile, Fragments) and not tile.values:
+        if isinstance(tile, Fragments) and tile.waits:
             self.flush()
         return tile
 
@@ -83,12 +83,20 @@ class Distributor:
             raise PassError("expected a tile that varies, found one number", where=str(value.owner.operation.location))
         return tile
 
+    def force_all(self) -> None:
+        """Emits what has been put off, before control flow begins that could run it more or less than once."""
+        self.flush()
+        for tile in list(self.tiles.values()):
+            if isinstance(tile, Fragments):
+                tile.force()
+
     def flush(self) -> None:
         """Runs every pending exchange between warps in one round."""
         from mlirfuse.distribution.exchange import run_exchanges
 
         pending, self.pending = self.pending, []
-        run_exchanges(self, pending)
+        if pending:
+            run_exchanges(self, pending)
 
     def scratch(self, size: int, element_type: ir.Type) -> ir.Value:
         """A new array in the block's shared memory, aligned to 16 bytes."""

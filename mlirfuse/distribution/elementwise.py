@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from mlir import ir
 from mlir.dialects import arith
 
 from mlirfuse.dialect.pin import pin
 from mlirfuse.distribution.distributor import Distributor, rule
-from mlirfuse.distribution.fragments import Fragments, Uniform, fragment_type, widen
+from mlirfuse.distribution.fragments import Fragments, Key, Uniform, fragment_type, widen
 from mlirfuse.errors import PassError
 
 WIDENING = frozenset({"arith.extf", "arith.extsi", "arith.extui"})
@@ -28,14 +30,18 @@ def elementwise(d: Distributor, op: ir.Operation) -> None:
             d.tiles[old] = Uniform(value)
         return
     model = shaped[0]
-    outputs = [model.empty(model.extents, ir.VectorType(r.type).element_type) for r in op.results]
-    for key in model.keys():
+    outputs = [model.like(model.extents, ir.VectorType(r.type).element_type) for r in op.results]
+
+    def emit(key: Key, wanted: int) -> ir.Value:
         values = [o.at(key) if isinstance(o, Fragments) else widen(o.value, model.width) for o in operands]
-        types = [fragment_type(model.width, o.element_type) for o in outputs]
-        new = ir.Operation.create(op.name, results=types, operands=values, attributes=attributes)
+        with op.location:
+            new = ir.Operation.create(op.name, results=[o.type for o in outputs], operands=values, attributes=attributes)
         for output, value in zip(outputs, new.results, strict=True):
             output.values[key] = value
-    for old, output in zip(op.results, outputs, strict=True):
+        return outputs[wanted].values[key]
+
+    for number, (old, output) in enumerate(zip(op.results, outputs, strict=True)):
+        output.make = partial(emit, wanted=number)
         d.tiles[old] = output
 
 
@@ -55,26 +61,27 @@ def constant(d: Distributor, op: ir.Operation) -> None:
 
 @rule("fuse.pin")
 def pin_tile(d: Distributor, op: ir.Operation) -> None:
-    """Pins every fragment."""
-    d.tiles[op.results[0]] = _pinned(d.fragments(op.operands[0]))
+    """Pins every fragment until the fragment of `after` that it meets."""
+    source, after = d.fragments(op.operands[0]), d.fragments(op.operands[1])
+    d.tiles[op.results[0]] = source.like(
+        source.extents, source.element_type, lambda key: pin(source.at(key), after.at(key))
+    )
 
 
-def recast(d: Distributor, value: ir.Value) -> Fragments:
-    """The fragments of a tile; if it was cast from a narrower one, cast again from that, pinned."""
+def recast(d: Distributor, value: ir.Value, after: Fragments) -> Fragments:
+    """The fragments of a tile; if it was cast from a narrower one, cast again from that, not before `after`."""
     owner = None if isinstance(value.owner, ir.Block) else value.owner.operation
     if owner is None or owner.name not in WIDENING or owner.operands[0] not in d.tiles:
         return d.fragments(value)
-    narrow = _pinned(d.fragments(owner.operands[0]))
-    wide = narrow.empty(narrow.extents, ir.VectorType(value.type).element_type)
-    for key, fragment in narrow.values.items():
-        wide.values[key] = ir.Operation.create(owner.name, results=[wide.type], operands=[fragment]).results[0]
-    return wide
+    narrow = d.fragments(owner.operands[0])
+    element_type = ir.VectorType(value.type).element_type
+    wide = fragment_type(narrow.width, element_type)
 
+    def cast(key: Key) -> ir.Value:
+        kept = pin(narrow.at(key), after.at(key))
+        return ir.Operation.create(owner.name, results=[wide], operands=[kept]).results[0]
 
-def _pinned(tile: Fragments) -> Fragments:
-    result = tile.empty(tile.extents, tile.element_type)
-    result.values = {key: pin(value) for key, value in tile.values.items()}
-    return result
+    return narrow.like(narrow.extents, element_type, cast)
 
 
 @rule("vector.broadcast")
@@ -88,13 +95,15 @@ def broadcast(d: Distributor, op: ir.Operation) -> None:
     if isinstance(tile, Uniform):
         d.tiles[op.results[0]] = tile
         return
-    result = tile.empty(tuple(ir.VectorType(op.results[0].type).shape), tile.element_type)
     widened: dict[ir.Value, ir.Value] = {}
-    for key in result.keys():
+
+    def repeat(key: Key) -> ir.Value:
         value = tile.at(key)
         if value not in widened:
             widened[value] = widen(value, result.width)
-        result.values[key] = widened[value]
+        return widened[value]
+
+    result = tile.like(tuple(ir.VectorType(op.results[0].type).shape), tile.element_type, repeat)
     d.tiles[op.results[0]] = result
 
 

@@ -17,12 +17,13 @@ from mlir.dialects import arith, gpu, memref, scf, vector
 from mlirfuse.dialect.cluster_barrier import cluster_barrier
 from mlirfuse.dialect.cluster_store import cluster_store
 from mlirfuse.distribution.fragments import Fragments, Key, elements
-from mlirfuse.distribution.scalars import add, constant, less, multiply
+from mlirfuse.distribution.parts import LaneParts, ListedParts, Part, Parts
+from mlirfuse.distribution.scalars import add, constant, less, minimum, multiply, remainder
+from mlirfuse.distribution.shuffles import lane_offsets
 
 if TYPE_CHECKING:
     from mlirfuse.distribution.distributor import Distributor
 
-Parts = Sequence[tuple[ir.Value, ...]]
 Finish = Callable[[Parts, str], tuple[ir.Value, ...]]
 Deliver = Callable[[Key, tuple[ir.Value, ...]], None]
 
@@ -59,7 +60,7 @@ class Exchange:
 def run_exchanges(d: Distributor, exchanges: Sequence[Exchange]) -> None:
     """Runs exchanges together: one barrier between warps, and one between blocks where a cluster shares a tile."""
     merged: list[dict[Key, tuple[ir.Value, ...]]] = [
-        {key: tuple(p.values[key] for p in e.partials) for key in e.partials[0].keys()} for e in exchanges
+        {key: tuple(p.at(key) for p in e.partials) for key in e.partials[0].keys()} for e in exchanges
     ]
     merged = _between_warps(d, exchanges, merged)
     merged = _between_blocks(d, exchanges, merged)
@@ -67,6 +68,9 @@ def run_exchanges(d: Distributor, exchanges: Sequence[Exchange]) -> None:
         for key, value in values.items():
             exchange.deliver(key, value)
 
+
+MOST_LISTED = 4
+"""Parts that a thread merges by itself; two values of each would otherwise take more registers than a row does."""
 
 Values = dict[Key, tuple[ir.Value, ...]]
 
@@ -81,7 +85,7 @@ def _between_warps(d: Distributor, exchanges: Sequence[Exchange], values: list[V
     gpu.BarrierOp()
     result = list(values)
     for i in active:
-        result[i] = {key: exchanges[i].finish(slots[i].load_all(key), "warps") for key in values[i]}
+        result[i] = {key: exchanges[i].finish(slots[i].load(key), "warps") for key in values[i]}
     if d.in_loop:
         gpu.BarrierOp()
     return result
@@ -97,7 +101,7 @@ def _between_blocks(d: Distributor, exchanges: Sequence[Exchange], values: list[
     cluster_barrier()
     result = list(values)
     for i in active:
-        result[i] = {key: exchanges[i].finish(slots[i].load_all(key), "blocks") for key in values[i]}
+        result[i] = {key: exchanges[i].finish(slots[i].load(key), "blocks") for key in values[i]}
     if d.in_loop:
         cluster_barrier()
     return result
@@ -155,10 +159,20 @@ class _Slots:
                             index = self._index(key, own)
                             cluster_store(element, buffer, add(index, constant(offset)) if offset else index, receiver)
 
-    def load_all(self, key: Key) -> list[tuple[ir.Value, ...]]:
+    def load(self, key: Key) -> Parts:
         """The parts of every sender at a position."""
+        layout = self.model.layout
+        bits = (self.senders - 1).bit_length()
+        offsets = lane_offsets(layout, self.exchange.dims)
+        if self.senders > MOST_LISTED and len(offsets) >= bits and self.model.width == 1:
+            lane = self.d.threads.linear(self.d.threads.lane, layout.lanes, self.exchange.dims)
+            assert lane is not None  # there are lanes to hold the parts
+            sender = lane if len(offsets) == bits else remainder(lane, 1 << bits)
+            slot = sender if self.senders == 1 << bits else minimum(sender, constant(self.senders - 1))
+            values = tuple(memref.LoadOp(buffer, [self._index(key, slot)]).result for buffer in self.buffers)
+            return LaneParts(Part(values, sender_value=sender), self.senders, offsets[:bits])
         columns = [self._load_column(key, buffer, p) for buffer, p in zip(self.buffers, self.exchange.partials, strict=True)]
-        return list(zip(*columns, strict=True))
+        return ListedParts([Part(values, sender=n) for n, values in enumerate(zip(*columns, strict=True))])
 
     def _load_column(self, key: Key, buffer: ir.Value, partial: Fragments) -> list[ir.Value]:
         if partial.width > 1:

@@ -1,8 +1,12 @@
-"""What one thread holds of a tile value."""
+"""What one thread holds of a tile value.
+
+A fragment is emitted when it is first asked for. Ops on tiles are then emitted fragment by fragment, along a chain of
+ops, rather than op by op: few fragments are live at once, which is what ptxas's register allocation follows.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import product
 
@@ -34,13 +38,15 @@ class Fragments:
         layout: how the tile is spread.
         extents: extent of the value in each dimension of the layout; 1 where it does not vary.
         element_type: type of one element.
-        values: for each repeat, a vector along the layout's vector dimension, or a scalar where the value does not
+        make: emits the fragment of a repeat; None if all are in `values`, or wait for an exchange between warps.
+        values: the fragments so far: vectors along the layout's vector dimension, or scalars where the value does not
             vary along it or vectors have one element.
     """
 
     layout: BlockedLayout
     extents: tuple[int, ...]
     element_type: ir.Type
+    make: Callable[[Key], ir.Value] | None = None
     values: dict[Key, ir.Value] = field(default_factory=dict)
 
     @property
@@ -71,11 +77,31 @@ class Fragments:
 
     def at(self, key: Key) -> ir.Value:
         """The fragment that meets the repeat `key` of a value that varies along more dimensions."""
-        return self.values[tuple(r if self.varies(d) else 0 for d, r in enumerate(key))]
+        own = tuple(r if self.varies(d) else 0 for d, r in enumerate(key))
+        if own not in self.values:
+            assert self.make is not None
+            self.values[own] = self.make(own)
+        return self.values[own]
 
-    def empty(self, extents: tuple[int, ...], element_type: ir.Type) -> Fragments:
-        """Fragments of another value in the same layout, to be filled."""
-        return Fragments(self.layout, extents, element_type)
+    def force(self) -> None:
+        """Emits every fragment here and now."""
+        for key in self.keys():
+            self.at(key)
+
+    @property
+    def waits(self) -> bool:
+        """Whether the value is the result of an exchange that has not run."""
+        return self.make is None and not self.values
+
+    def like(
+        self, extents: tuple[int, ...], element_type: ir.Type, make: Callable[[Key], ir.Value] | None = None
+    ) -> Fragments:
+        """Fragments of another value in the same layout."""
+        return Fragments(self.layout, extents, element_type, make)
+
+    def map(self, function: Callable[[ir.Value], ir.Value], element_type: ir.Type | None = None) -> Fragments:
+        """Fragments of a value of the same extents that `function` makes of each fragment."""
+        return self.like(self.extents, element_type or self.element_type, lambda key: function(self.at(key)))
 
     def padded(self, key: Key, dim: int) -> bool:
         """Whether some thread's elements at this repeat may lie past the value's extent in `dim`."""

@@ -16,6 +16,7 @@ def for_loop(d: Distributor, op: ir.Operation) -> None:
     lower, upper, step, *initial = op.operands
     shapes = [_carried(d, value) for value in initial]
     flat = [v for shape, value in zip(shapes, initial, strict=True) for v in _flatten(d, shape, value)]
+    d.force_all()
     loop = scf.ForOp(d.scalars[lower], d.scalars[upper], d.scalars[step], flat)
     block = op.regions[0].blocks[0]
     d.scalars[block.arguments[0]] = loop.induction_variable
@@ -64,7 +65,7 @@ def _bind(d: Distributor, shapes: list[Fragments | None], old: list[ir.Value], n
         if shape is None:
             d.scalars[value] = next(values)
         else:
-            tile = shape.empty(shape.extents, shape.element_type)
+            tile = shape.like(shape.extents, shape.element_type)
             tile.values = {key: next(values) for key in shape.keys()}
             d.tiles[value] = tile
 

@@ -1,12 +1,12 @@
 """The rule of `vector.multi_reduction`: registers, then lanes, then (through `exchange`) warps and blocks.
 
-Every step combines in a fixed order, so results are the same bits on every run: a pairwise tree over a thread's
-elements, a butterfly over lanes, a pairwise tree over warps.
+Every step combines in a fixed order, so results are the same bits on every run: a few running
+results over a thread's elements, a butterfly over lanes, a pairwise tree or a butterfly over warps.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 
 from mlir import ir
 from mlir.dialects import arith
@@ -14,13 +14,11 @@ from mlir.dialects import arith
 from mlirfuse.distribution.distributor import Distributor, rule
 from mlirfuse.distribution.exchange import Exchange
 from mlirfuse.distribution.fragments import Fragments, Key, Uniform, elements, widen
+from mlirfuse.distribution.parts import Combine, Parts, tree
 from mlirfuse.distribution.scalars import constant, less
-from mlirfuse.distribution.shuffles import butterfly
+from mlirfuse.distribution.shuffles import butterfly, lane_offsets
 from mlirfuse.errors import PassError
 from mlirfuse.tiling.combining import KINDS, neutral
-
-Combine = Callable[[ir.Value, ir.Value], ir.Value]
-
 
 @rule("vector.multi_reduction")
 def multi_reduction(d: Distributor, op: ir.Operation) -> None:
@@ -34,10 +32,10 @@ def multi_reduction(d: Distributor, op: ir.Operation) -> None:
 
     partial = reduce_in_thread(mask_padding(d, source, dims, identity), dims, combine)
     partial = reduce_over_lanes(partial, dims, combine)
-    result = partial.empty(partial.extents, partial.element_type)
+    result = partial.like(partial.extents, partial.element_type)
 
-    def finish(parts: Sequence[tuple[ir.Value, ...]], level: str) -> tuple[ir.Value, ...]:
-        return (tree([part[0] for part in parts], combine),)
+    def finish(parts: Parts, level: str) -> tuple[ir.Value, ...]:
+        return (parts.combine(lambda part: part.values[0], combine, widen(identity, partial.width)),)
 
     def deliver(key: Key, values: tuple[ir.Value, ...]) -> None:
         value = values[0]
@@ -71,20 +69,12 @@ def combiner(op_name: str) -> Combine:
     return combine
 
 
-def tree(values: Sequence[ir.Value], combine: Combine) -> ir.Value:
-    """Combines values pairwise."""
-    level = list(values)
-    while len(level) > 1:
-        paired = [combine(a, b) for a, b in zip(level[::2], level[1::2], strict=False)]
-        level = paired + (level[-1:] if len(level) % 2 else [])
-    return level[0]
-
-
 def mask_padding(d: Distributor, source: Fragments, dims: Sequence[int], identity: ir.Value) -> Fragments:
     """The tile with `identity` in place of elements that lie past its extents along `dims`."""
-    masked = source.empty(source.extents, source.element_type)
     inside: dict[tuple[int, int], ir.Value] = {}
-    for key, value in source.values.items():
+
+    def masked(key: Key) -> ir.Value:
+        value = source.at(key)
         for dim in dims:
             if not source.padded(key, dim):
                 continue
@@ -92,48 +82,60 @@ def mask_padding(d: Distributor, source: Fragments, dims: Sequence[int], identit
             if where not in inside:
                 inside[where] = less(d.threads.index(dim, key[dim]), constant(source.extents[dim]))
             value = arith.SelectOp(inside[where], value, widen(identity, source.width)).result
-        masked.values[key] = value
-    return masked
+        return value
+
+    return source.like(source.extents, source.element_type, masked)
 
 
 def reduce_in_thread(source: Fragments, dims: Sequence[int], combine: Combine) -> Fragments:
     """Combines what one thread holds along `dims`."""
     extents = tuple(1 if d in dims else extent for d, extent in enumerate(source.extents))
-    result = source.empty(extents, source.element_type)
-    groups: dict[Key, list[ir.Value]] = {}
+    result = source.like(extents, source.element_type)
+    groups: dict[Key, list[Key]] = {}
     for key in source.keys():
         kept = tuple(0 if d in dims else r for d, r in enumerate(key))
-        groups.setdefault(kept, []).append(source.values[key])
-    for key, values in groups.items():
-        value = tree(values, combine)
-        if source.width > 1 and source.layout.vector_dim in dims:
-            value = tree(elements(value), combine)
-        result.values[key] = value
+        groups.setdefault(kept, []).append(key)
+    horizontal = source.width > 1 and source.layout.vector_dim in dims
+    for key, keys in groups.items():
+        fragments = (source.at(k) for k in keys)
+        result.values[key] = _accumulate_elements(fragments, combine) if horizontal else _accumulate(fragments, combine)
     return result
+
+
+ACCUMULATORS = 4
+"""Independent partial results of a thread: enough to hide an addition's latency, few enough to leave registers."""
+
+
+def _accumulate_elements(fragments: Iterable[ir.Value], combine: Combine) -> ir.Value:
+    """Combines all elements of some fragments, each fragment emitted just before its elements are combined."""
+    totals: list[ir.Value] = []
+    for fragment in fragments:
+        for position, element in enumerate(elements(fragment)):
+            if len(totals) < ACCUMULATORS:
+                totals.append(element)
+            else:
+                slot = position % ACCUMULATORS
+                totals[slot] = combine(totals[slot], element)
+    return tree(totals, combine)
+
+
+def _accumulate(fragments: Iterable[ir.Value], combine: Combine) -> ir.Value:
+    total = None
+    for fragment in fragments:
+        total = fragment if total is None else combine(total, fragment)
+    assert total is not None  # a tile has at least one fragment
+    return total
 
 
 def reduce_over_lanes(source: Fragments, dims: Sequence[int], combine: Combine) -> Fragments:
     """Combines over the lanes along `dims`; every one of them gets the result."""
-    result = source.empty(source.extents, source.element_type)
-    for key, value in source.values.items():
-        for offset in lane_offsets(source, dims):
+    result = source.like(source.extents, source.element_type)
+    for key in source.keys():
+        value = source.at(key)
+        for offset in lane_offsets(source.layout, dims):
             value = combine(value, butterfly(value, offset))
         result.values[key] = value
     return result
-
-
-def lane_offsets(source: Fragments, dims: Sequence[int]) -> list[int]:
-    """The xor distances that join all lanes along `dims`."""
-    offsets = []
-    for dim in dims:
-        step = 1
-        for lanes in source.layout.lanes[dim + 1 :]:
-            step *= lanes
-        span = source.layout.lanes[dim]
-        while span > 1:
-            span //= 2
-            offsets.append(span * step)
-    return offsets
 
 
 def _is_neutral(value: ir.Value, op_name: str) -> bool:

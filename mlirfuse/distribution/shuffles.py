@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from math import prod
+
 from mlir import ir
 from mlir.dialects import arith, gpu, vector
 
 from mlirfuse.distribution.fragments import elements
 from mlirfuse.dtypes import from_mlir
-from mlirfuse.schedule.layout import WARP
+from mlirfuse.schedule.layout import WARP, BlockedLayout
 
 
 def butterfly(value: ir.Value, offset: int) -> ir.Value:
@@ -16,6 +19,15 @@ def butterfly(value: ir.Value, offset: int) -> ir.Value:
         parts = [_shuffle(part, offset) for part in elements(value)]
         return vector.FromElementsOp(value.type, parts).result
     return _shuffle(value, offset)
+
+
+def lane_offsets(layout: BlockedLayout, dims: Iterable[int]) -> list[int]:
+    """The xor distances that join all lanes along `dims`, from the lowest bit of their common number up."""
+    offsets = []
+    for dim in sorted(dims, reverse=True):
+        step = prod(layout.lanes[dim + 1 :])
+        offsets += [step << bit for bit in range(layout.lanes[dim].bit_length() - 1)]
+    return offsets
 
 
 def _shuffle(value: ir.Value, offset: int) -> ir.Value:

@@ -52,6 +52,7 @@ class Threads:
 
     def is_first(self, dims: Iterable[int], *, lanes_only: bool = False) -> ir.Value | None:
         """Whether the thread's coordinates along `dims` are all 0; None if they always are."""
+        dims = tuple(dims)
         coordinates = [self.lane[d] for d in dims]
         if not lanes_only:
             coordinates += [c for d in dims for c in (self.warp[d], self.block[d])]

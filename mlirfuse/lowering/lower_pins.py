@@ -1,4 +1,4 @@
-"""`lower-pins`: `fuse.pin` becomes moves that LLVM cannot look through."""
+"""`lower-pins`: `fuse.pin` becomes an operation that neither LLVM nor ptxas can look through."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from math import prod
 from typing import ClassVar
 
 from mlir import ir
-from mlir.dialects import arith, nvvm, vector
+from mlir.dialects import arith, gpu, vector
 
 from mlirfuse.dtypes import from_mlir
 from mlirfuse.lowering.kernel_func import kernels
@@ -17,21 +17,27 @@ from mlirfuse.passes.rewriting import nested
 
 @dataclass(frozen=True)
 class LowerPins(Pass):
-    """Lowers `fuse.pin` to one opaque register move per 32 bits.
+    """Lowers `fuse.pin` to one exclusive-or per 32 bits with a zero that depends on `after`.
 
-    Works on scalars of 16, 32 or 64 bits and on one-dimensional fragments of a multiple of 32 bits. ptxas gives both
-    sides of a move one register, so a pin costs no instruction. A fragment of another size is left as it came: its pin
-    is dropped, which changes no value, with a remark.
+    Requires kernels with a one-dimensional grid, as all of mlirfuse's are. An opaque register move (inline assembly)
+    would hide the value from LLVM but not from ptxas, which propagates copies and then merges the casts that the pin is
+    there to keep apart. The zero is the bits of `after` and the block's number in y: that number is always 0, but no
+    compiler knows it, and it makes the value wait for `after`. Works on scalars of 16, 32 or 64 bits and on
+    fragments of a multiple of 32 bits. The pin of a fragment of another size is dropped, with a remark.
 
     ```mlir
-    %1 = "fuse.pin"(%0) : (vector<2xf16>) -> vector<2xf16>
+    %1 = "fuse.pin"(%0, %after) : (vector<2xf16>, f32) -> vector<2xf16>
     ```
     becomes
     ```mlir
-    %r = vector.bitcast %0 : vector<2xf16> to vector<1xi32>
-    %w = vector.extract %r[0] : i32 from vector<1xi32>
-    %m = nvvm.inline_ptx "mov.b32 $0, $1;" ro(%w : i32) -> i32
-    ...
+    %y = gpu.block_id y
+    %b = arith.index_cast %y : index to i32
+    %a = arith.bitcast %after : f32 to i32
+    %zero = arith.andi %a, %b : i32
+    %w = vector.bitcast %0 : vector<2xf16> to vector<1xi32>
+    %z = vector.broadcast %zero : i32 to vector<1xi32>
+    %x = arith.xori %w, %z : vector<1xi32>
+    %1 = vector.bitcast %x : vector<1xi32> to vector<2xf16>
     ```
     """
 
@@ -40,33 +46,47 @@ class LowerPins(Pass):
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         """Rewrites the `builtin.module` in place."""
         for func in kernels(module):
-            for op in [op for op in nested(func.operation) if op.name == "fuse.pin"]:
+            pins = [op for op in nested(func.operation) if op.name == "fuse.pin"]
+            if not pins:
+                continue
+            with ir.InsertionPoint.at_block_begin(func.operation.regions[0].blocks[0]), func.operation.location:
+                i32 = ir.IntegerType.get_signless(32)
+                row = arith.index_cast(i32, gpu.BlockIdOp(gpu.Dimension.y).result)
+            for op in pins:
                 with ir.InsertionPoint(op), op.location:
-                    pinned = _pin(op.operands[0])
+                    pinned = _pin(op.operands[0], arith.andi(_bits(op.operands[1]), row))
                 if pinned is None:
                     remarks.declined(self, f"{op.operands[0].type} does not fill registers", op)
                 op.results[0].replace_all_uses_with(pinned or op.operands[0])
                 op.erase()
+            remarks.applied(self, f"{len(pins)} pins", func)
 
 
-def _pin(value: ir.Value) -> ir.Value | None:
-    """The value after its moves; None where its bits are not whole registers."""
+def _bits(value: ir.Value) -> ir.Value:
+    """Some 32 bits that depend on a value."""
+    if isinstance(value.type, ir.VectorType):
+        value = vector.ToElementsOp(value).results[0]
+    i32 = ir.IntegerType.get_signless(32)
+    bits = from_mlir(value.type).bits if str(value.type) != "i1" else 1
+    integer = ir.IntegerType.get_signless(bits)
+    raw = value if value.type == integer else arith.bitcast(integer, value)
+    if bits == 32:
+        return raw
+    return arith.extui(i32, raw) if bits < 32 else arith.trunci(i32, raw)
+
+
+def _pin(value: ir.Value, zero: ir.Value) -> ir.Value | None:
+    """The value after its exclusive-or; None where its bits are not whole registers."""
     vector_type = value.type if isinstance(value.type, ir.VectorType) else None
     element = vector_type.element_type if vector_type else value.type
     bits = from_mlir(element).bits * (prod(vector_type.shape) if vector_type else 1)
     if vector_type is None and bits == 16:
         i16 = ir.IntegerType.get_signless(16)
-        return arith.bitcast(element, _move(arith.bitcast(i16, value), "b16"))
+        return arith.bitcast(element, arith.xori(arith.bitcast(i16, value), arith.trunci(i16, zero)))
     if bits % 32:
         return None
-    i32 = ir.IntegerType.get_signless(32)
-    words_type = ir.VectorType.get([bits // 32], i32)
+    words = ir.VectorType.get([bits // 32], zero.type)
     fragment = value if vector_type else vector.broadcast(ir.VectorType.get([1], element), value)
-    words = vector.ToElementsOp(vector.bitcast(words_type, fragment)).results
-    moved = vector.from_elements(words_type, [_move(word, "b32") for word in words])
-    result = vector.bitcast(fragment.type, moved)
+    mixed = arith.xori(vector.bitcast(words, fragment), vector.broadcast(words, zero))
+    result = vector.bitcast(fragment.type, mixed)
     return result if vector_type else vector.ToElementsOp(result).results[0]
-
-
-def _move(register: ir.Value, suffix: str) -> ir.Value:
-    return nvvm.InlinePtxOp([register.type], [register], [], f"mov.{suffix} $0, $1;").results[0]

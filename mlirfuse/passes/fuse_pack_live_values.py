@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from mlir import ir
+from mlir.dialects import vector
 
 from mlirfuse.analysis.kernels import is_tile_program, kernels
 from mlirfuse.dialect.pin import pin
@@ -23,8 +24,8 @@ class FusePackLiveValues(Pass):
 
     Requires tile programs. A tile in single precision that was cast from half precision takes twice the registers, and
     it is the tile that lives across the reduction that limits how many rows fit an SM. The cast is cheap: the narrow
-    value is pinned (`fuse.pin`) and cast again where the first use after the reduction stands. Casts of one number a
-    row are left alone.
+    value is pinned (`fuse.pin`) and cast again where the first use after the reduction stands, and not before the reduction
+    is known. Casts of one number a row are left alone.
 
     ```mlir
     %w = arith.extf %n : vector<1x4096xf16> to vector<1x4096xf32>
@@ -35,7 +36,8 @@ class FusePackLiveValues(Pass):
     ```mlir
     %w = arith.extf %n : vector<1x4096xf16> to vector<1x4096xf32>
     %s = vector.multi_reduction <add>, %w, %zero [1]
-    %p = "fuse.pin"(%n)
+    %t = vector.shape_cast %s : vector<1xf32> to vector<1x1xf32>
+    %p = "fuse.pin"(%n, %t)
     %v = arith.extf %p : vector<1x4096xf16> to vector<1x4096xf32>
     %d = arith.subf %v, %m
     ```
@@ -76,17 +78,31 @@ def _pack(block: ir.Block) -> int:
             user = position.get(use.owner.operation)
             if user is None:
                 continue
-            passed = sum(1 for r in reductions if index < r < user)
+            passed = [r for r in reductions if index < r < user]
             if passed:
-                groups.setdefault(passed, []).append((user, use))
-        for uses in groups.values():
+                groups.setdefault(passed[-1], []).append((user, use))
+        for reduction, uses in groups.items():
             first = min(user for user, _ in uses)
             with ir.InsertionPoint(ops[first]), op.location:
-                again = clone(op, {op.operands[0]: pin(op.operands[0])})
+                after = _with_unit_dims(ops[reduction].results[0], op.operands[0])
+                again = clone(op, {op.operands[0]: pin(op.operands[0], after)})
             for user, use in uses:
                 ops[user].operands[use.operand_number] = again.results[0]
             repeated += 1
     return repeated
+
+
+def _with_unit_dims(reduced: ir.Value, like: ir.Value) -> ir.Value:
+    """A reduction's result with extent 1 in the dimensions that it lost."""
+    owner = reduced.owner.operation
+    name = "dims" if owner.name == "fuse.moments" else "reduction_dims"
+    dims = set(ir.DenseI64ArrayAttr(owner.attributes[name]))
+    extents = [1 if d in dims else n for d, n in enumerate(ir.VectorType(like.type).shape)]
+    element = reduced.type.element_type if isinstance(reduced.type, ir.VectorType) else reduced.type
+    target = ir.VectorType.get(extents, element)
+    if isinstance(reduced.type, ir.VectorType):
+        return vector.ShapeCastOp(target, reduced).result
+    return vector.BroadcastOp(target, reduced).result
 
 
 def _is_tile(value: ir.Value) -> bool:

@@ -225,6 +225,10 @@ class TileEmitter:
         dims = sorted(self.space.reduced[structure.op])
         kept = [d for d in range(self.space.rank) if d not in dims]
         source = self._broadcast(source, self._extents(structure, range(structure.loop_count)))
+        if not dims:  # one element a row: its own mean, from which it does not deviate (but for NaN and infinity)
+            self.values[structure.op.results[0]] = source
+            self.values[structure.op.results[1]] = arith.SubFOp(source, source).result
+            return
         vector_type = ir.VectorType(source.type)
         flat = ir.VectorType.get([vector_type.shape[d] for d in kept] or [1], vector_type.element_type)
         for result, value in zip(structure.op.results, moments(source, dims, flat), strict=True):

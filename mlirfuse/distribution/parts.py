@@ -1,0 +1,86 @@
+"""The partial results of one exchange, ready to be merged.
+
+Few parts are merged by every thread for itself. Many would fill the registers, so each lane takes one and the lanes
+merge them by a butterfly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from mlir import ir
+from mlir.dialects import arith
+
+from mlirfuse.distribution.scalars import constant, less
+from mlirfuse.distribution.shuffles import butterfly
+
+Combine = Callable[[ir.Value, ir.Value], ir.Value]
+
+
+@dataclass(frozen=True)
+class Part:
+    """One sender's values.
+
+    Attributes:
+        values: its partial results.
+        sender: its number, if that is known at compile time.
+        sender_value: its number as a value, otherwise.
+    """
+
+    values: tuple[ir.Value, ...]
+    sender: int | None = None
+    sender_value: ir.Value | None = None
+
+
+class Parts(Protocol):
+    """All senders' parts."""
+
+    def combine(self, of: Callable[[Part], ir.Value], combine: Combine, identity: ir.Value) -> ir.Value:
+        """Combines `of(part)` over all parts, in a fixed order; every thread gets the result."""
+
+
+@dataclass(frozen=True)
+class ListedParts:
+    """Parts that every thread holds."""
+
+    parts: Sequence[Part]
+
+    def combine(self, of: Callable[[Part], ir.Value], combine: Combine, identity: ir.Value) -> ir.Value:
+        """A pairwise tree."""
+        return tree([of(part) for part in self.parts], combine)
+
+
+@dataclass(frozen=True)
+class LaneParts:
+    """Parts of which each lane holds one.
+
+    Attributes:
+        part: the lane's part; a lane beyond the last sender holds a copy of some part.
+        senders: number of parts.
+        offsets: xor distances that join the lanes.
+    """
+
+    part: Part
+    senders: int
+    offsets: Sequence[int]
+
+    def combine(self, of: Callable[[Part], ir.Value], combine: Combine, identity: ir.Value) -> ir.Value:
+        """A butterfly over lanes, to which those beyond the last sender bring nothing."""
+        value = of(self.part)
+        if self.senders < 1 << len(self.offsets):
+            assert self.part.sender_value is not None
+            value = arith.SelectOp(less(self.part.sender_value, constant(self.senders)), value, identity).result
+        for offset in self.offsets:
+            value = combine(value, butterfly(value, offset))
+        return value
+
+
+def tree(values: Sequence[ir.Value], combine: Combine) -> ir.Value:
+    """Combines values pairwise."""
+    level = list(values)
+    while len(level) > 1:
+        paired = [combine(a, b) for a, b in zip(level[::2], level[1::2], strict=False)]
+        level = paired + (level[-1:] if len(level) % 2 else [])
+    return level[0]
