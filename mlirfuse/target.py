@@ -62,7 +62,17 @@ TARGETS = {
         Target("sm_90", 78, 132, 227 * KIB, 228 * KIB, l2_bytes=50 << 20, max_cluster=8),
         Target("sm_90a", 80, 132, 227 * KIB, 228 * KIB, l2_bytes=50 << 20, max_cluster=8),
         Target("sm_100a", 86, 148, 227 * KIB, 228 * KIB, l2_bytes=126 << 20, max_cluster=8),
-        Target("sm_120", 87, 188, 99 * KIB, 100 * KIB, threads_per_sm=1536, blocks_per_sm=24, l2_bytes=96 << 20, max_cluster=8),
+        Target(
+            "sm_120",
+            87,
+            188,
+            99 * KIB,
+            100 * KIB,
+            threads_per_sm=1536,
+            blocks_per_sm=24,
+            l2_bytes=96 << 20,
+            max_cluster=8,
+        ),
     )
 }
 

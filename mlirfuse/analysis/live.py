@@ -12,9 +12,7 @@ from mlirfuse.analysis.structure import OpStructure
 from mlirfuse.dtypes import from_mlir
 
 
-def live_bytes(
-    space: IterationSpace, structures: Sequence[OpStructure], depths: dict[ir.Operation, int]
-) -> int:
+def live_bytes(space: IterationSpace, structures: Sequence[OpStructure], depths: dict[ir.Operation, int]) -> int:
     """Bytes per element of the space that live across the worst reduction.
 
     Counts values that vary along the reduced dimensions, are known before a reduction finishes and are used after it.

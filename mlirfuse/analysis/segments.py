@@ -127,4 +127,3 @@ class _Planner:
         for result in op.results:
             self.home[result] = index
             self.in_memory_from[result] = index + 1
-

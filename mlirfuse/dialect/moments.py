@@ -34,7 +34,11 @@ def _verify(op: ir.Operation) -> str | None:
 
 
 DEFINITION = OpDefinition(
-    "moments", operands=(("source", SINGLE),), results=(("sum", SINGLE), ("m2", SINGLE)), attributes=("dims",), verify=_verify
+    "moments",
+    operands=(("source", SINGLE),),
+    results=(("sum", SINGLE), ("m2", SINGLE)),
+    attributes=("dims",),
+    verify=_verify,
 )
 
 

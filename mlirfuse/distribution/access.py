@@ -20,6 +20,7 @@ from mlirfuse.dtypes import from_mlir
 from mlirfuse.errors import PassError
 from mlirfuse.tiling.emitter import STREAMING
 
+
 @dataclass(frozen=True)
 class Access:
     """A transfer op, seen from the layout.
@@ -192,9 +193,7 @@ def _index(d: Distributor, access: Access, axis: int, repeat: int) -> ir.Value:
     return add(access.offsets[axis], d.threads.index(dim, repeat))
 
 
-def _clamped_index(
-    d: Distributor, tile: Fragments, key: Key, access: Access, axis: int, bounds: _Bounds
-) -> ir.Value:
+def _clamped_index(d: Distributor, tile: Fragments, key: Key, access: Access, axis: int, bounds: _Bounds) -> ir.Value:
     dim = access.dims[axis]
     if dim is None:
         if axis not in access.clipped:
@@ -265,7 +264,9 @@ def _store(access: Access, value: ir.Value, indices: list[ir.Value], width: int)
     else:
         scalars = elements(value)
         parts = [
-            vector.FromElementsOp(fragment_type(access.width, access.type.element_type), scalars[s : s + access.width]).result
+            vector.FromElementsOp(
+                fragment_type(access.width, access.type.element_type), scalars[s : s + access.width]
+            ).result
             if access.width > 1
             else scalars[s]
             for s in range(0, width, access.width)

@@ -35,7 +35,9 @@ def elementwise(d: Distributor, op: ir.Operation) -> None:
     def emit(key: Key, wanted: int) -> ir.Value:
         values = [o.at(key) if isinstance(o, Fragments) else widen(o.value, model.width) for o in operands]
         with op.location:
-            new = ir.Operation.create(op.name, results=[o.type for o in outputs], operands=values, attributes=attributes)
+            new = ir.Operation.create(
+                op.name, results=[o.type for o in outputs], operands=values, attributes=attributes
+            )
         for output, value in zip(outputs, new.results, strict=True):
             output.values[key] = value
         return outputs[wanted].values[key]
@@ -92,7 +94,8 @@ def broadcast(d: Distributor, op: ir.Operation) -> None:
         d.tiles[op.results[0]] = Uniform(d.scalars[source])
         return
     tile = d.tile(source)
-    if isinstance(tile, Uniform):
+    extents = tuple(ir.VectorType(op.results[0].type).shape)
+    if isinstance(tile, Uniform) or (len(extents) != d.layout.rank and set(extents) <= {1}):
         d.tiles[op.results[0]] = tile
         return
     widened: dict[ir.Value, ir.Value] = {}
@@ -103,7 +106,7 @@ def broadcast(d: Distributor, op: ir.Operation) -> None:
             widened[value] = widen(value, result.width)
         return widened[value]
 
-    result = tile.like(tuple(ir.VectorType(op.results[0].type).shape), tile.element_type, repeat)
+    result = tile.like(extents, tile.element_type, repeat)
     d.tiles[op.results[0]] = result
 
 

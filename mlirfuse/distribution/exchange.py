@@ -20,6 +20,7 @@ from mlirfuse.distribution.fragments import Fragments, Key, elements
 from mlirfuse.distribution.parts import LaneParts, ListedParts, Part, Parts
 from mlirfuse.distribution.scalars import add, constant, less, minimum, multiply, remainder
 from mlirfuse.distribution.shuffles import lane_offsets
+from mlirfuse.dtypes import from_mlir
 
 if TYPE_CHECKING:
     from mlirfuse.distribution.distributor import Distributor
@@ -171,13 +172,17 @@ class _Slots:
             slot = sender if self.senders == 1 << bits else minimum(sender, constant(self.senders - 1))
             values = tuple(memref.LoadOp(buffer, [self._index(key, slot)]).result for buffer in self.buffers)
             return LaneParts(Part(values, sender_value=sender), self.senders, offsets[:bits])
-        columns = [self._load_column(key, buffer, p) for buffer, p in zip(self.buffers, self.exchange.partials, strict=True)]
+        columns = [
+            self._load_column(key, buffer, p) for buffer, p in zip(self.buffers, self.exchange.partials, strict=True)
+        ]
         return ListedParts([Part(values, sender=n) for n, values in enumerate(zip(*columns, strict=True))])
 
     def _load_column(self, key: Key, buffer: ir.Value, partial: Fragments) -> list[ir.Value]:
         if partial.width > 1:
             return [
-                vector.LoadOp(partial.type, buffer, [self._index(key, constant(n))], alignment=_alignment(partial.type)).result
+                vector.LoadOp(
+                    partial.type, buffer, [self._index(key, constant(n))], alignment=_alignment(partial.type)
+                ).result
                 for n in range(self.senders)
             ]
         # Slots of one position are neighbours, so that they load four at a time.
@@ -235,4 +240,4 @@ class _Guard:
 
 def _alignment(fragment: ir.Type) -> int:
     vector_type = ir.VectorType(fragment)
-    return min(16, vector_type.shape[0] * max(1, ir.Type(vector_type.element_type).width // 8))
+    return min(16, vector_type.shape[0] * from_mlir(vector_type.element_type).bytes)

@@ -68,4 +68,3 @@ def _bind(d: Distributor, shapes: list[Fragments | None], old: list[ir.Value], n
             tile = shape.like(shape.extents, shape.element_type)
             tile.values = {key: next(values) for key in shape.keys()}
             d.tiles[value] = tile
-

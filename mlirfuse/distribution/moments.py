@@ -104,7 +104,9 @@ def _merge(d: Distributor, source: Fragments, dims: Sequence[int], parts: Parts,
 
     zero = _constant(0.0, source.element_type)
     total = parts.combine(lambda part: part.values[0], _add, zero)
-    factor = select_from(own_block if len(total_held) > 1 else None, [1.0 / max(1.0, n) for n in total_held], source.element_type)
+    factor = select_from(
+        own_block if len(total_held) > 1 else None, [1.0 / max(1.0, n) for n in total_held], source.element_type
+    )
     width = ir.VectorType(total.type).shape[0] if isinstance(total.type, ir.VectorType) else 1
     mean = _mul(total, widen(factor, width))
     return total, parts.combine(spread, _add, zero)

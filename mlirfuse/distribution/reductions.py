@@ -20,6 +20,7 @@ from mlirfuse.distribution.shuffles import butterfly, lane_offsets
 from mlirfuse.errors import PassError
 from mlirfuse.tiling.combining import KINDS, neutral
 
+
 @rule("vector.multi_reduction")
 def multi_reduction(d: Distributor, op: ir.Operation) -> None:
     """Reduces a tile along some dimensions; the result is the same in all threads along them."""
@@ -57,7 +58,9 @@ def combining_op(kind: ir.Attribute, element_type: ir.Type) -> str:
     for op_name, known in KINDS.items():
         if known.name.lower() == name and (known.name not in ("ADD", "MUL") or op_name.endswith(suffix)):
             return op_name
-    raise PassError(f"no rule for a reduction of kind {name}", hint=f"kinds: {', '.join(k.name for k in KINDS.values())}")
+    raise PassError(
+        f"no rule for a reduction of kind {name}", hint=f"kinds: {', '.join(k.name for k in KINDS.values())}"
+    )
 
 
 def combiner(op_name: str) -> Combine:
@@ -143,5 +146,3 @@ def _is_neutral(value: ir.Value, op_name: str) -> bool:
     if isinstance(owner, ir.Block) or owner.operation.name != "arith.constant":
         return False
     return owner.operation.attributes["value"] == neutral(op_name, value.type)
-
-

@@ -42,7 +42,9 @@ def _shuffle(value: ir.Value, offset: int) -> ir.Value:
         moved = _shuffle32(arith.ExtUIOp(i32, raw).result, offset)
         narrow = arith.TruncIOp(integer, moved).result
         return narrow if value.type == integer else arith.BitcastOp(value.type, narrow).result
-    pair = vector.BitCastOp(ir.VectorType.get([2], i32), vector.BroadcastOp(ir.VectorType.get([1], value.type), value).result)
+    pair = vector.BitCastOp(
+        ir.VectorType.get([2], i32), vector.BroadcastOp(ir.VectorType.get([1], value.type), value).result
+    )
     halves = [_shuffle32(half, offset) for half in elements(pair.result)]
     joined = vector.FromElementsOp(ir.VectorType.get([2], i32), halves).result
     whole = vector.BitCastOp(ir.VectorType.get([1], value.type), joined).result

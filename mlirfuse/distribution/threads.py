@@ -63,7 +63,9 @@ class Threads:
                 condition = zero if condition is None else arith.AndIOp(condition, zero).result
         return condition
 
-    def linear(self, coordinates: list[ir.Value | None], sizes: tuple[int, ...], dims: Iterable[int]) -> ir.Value | None:
+    def linear(
+        self, coordinates: list[ir.Value | None], sizes: tuple[int, ...], dims: Iterable[int]
+    ) -> ir.Value | None:
         """One number for the coordinates along `dims`, the last dimension fastest; None if it is always 0."""
         total, step = None, 1
         for d in sorted(dims, reverse=True):

@@ -19,8 +19,9 @@ class LowerContraction(Pass):
     """Marks `f32` and `f64` sums and products with `fastmath<contract>`, so that the backend fuses them.
 
     A fused multiply-add rounds once instead of twice: it is the default of nvcc (`-fmad=true`) and of every framework
-    that compiles through it. Half precision is left alone, because there each operation must round as NumPy's does.
-    Flags that an op has already are kept.
+    that compiles through it. Half precision is left alone, because there each operation must round as NumPy's does:
+    also a product in `f32` that is then rounded to half, because LLVM makes a half-precision product of the two ops
+    that inherits the flag. Flags that an op has already are kept.
 
     ```mlir
     %1 = arith.mulf %a, %b : f32
@@ -38,7 +39,9 @@ class LowerContraction(Pass):
         for func in kernels(module):
             marked = 0
             for op in nested(func.operation):
-                if op.name in OPS and _is_wide(op.results[0].type) and op.attributes["fastmath"] == none:
+                if op.name not in OPS or not _is_wide(op.results[0].type) or _is_rounded_product(op):
+                    continue
+                if op.attributes["fastmath"] == none:
                     op.attributes["fastmath"] = contract
                     marked += 1
             if marked:
@@ -50,3 +53,8 @@ class LowerContraction(Pass):
 def _is_wide(value_type: ir.Type) -> bool:
     element = value_type.element_type if isinstance(value_type, ir.VectorType) else value_type
     return isinstance(element, (ir.F32Type, ir.F64Type))
+
+
+def _is_rounded_product(op: ir.Operation) -> bool:
+    """Whether an op is a product that a cast to a narrower type rounds."""
+    return op.name == "arith.mulf" and any(use.owner.name == "arith.truncf" for use in op.results[0].uses)

@@ -29,7 +29,6 @@ BEFORE_NVVM = (
     "lower-shared-memory",
     "lower-streaming-accesses",
     "lower-pins",
-    "lower-half-products",
     "lower-math",
     "lower-divisions",
     "lower-contraction",

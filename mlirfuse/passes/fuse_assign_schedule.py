@@ -55,7 +55,9 @@ class FuseAssignSchedule(Pass):
                 kernel.attributes[ATTRIBUTE] = choose_schedule(problem, target).attribute()
             schedule = schedule_of(kernel)
             if reason := check_schedule(schedule, space.extents, space.reduced_dims, target):
-                raise ScheduleError(f"the schedule of {symbol(kernel)} is illegal: {reason}", where=str(kernel.location))
+                raise ScheduleError(
+                    f"the schedule of {symbol(kernel)} is illegal: {reason}", where=str(kernel.location)
+                )
             layout = schedule.layout
             remarks.applied(
                 self,

@@ -67,7 +67,9 @@ def _layout(kernel: ir.Operation) -> BlockedLayout:
     if not found:
         raise PassError("no op has a layout", where=str(kernel.location), hint="run fuse-assign-layouts first")
     if len(found) > 1:
-        raise PassError("the kernel's tiles have several layouts, and no conversion between them", where=str(kernel.location))
+        raise PassError(
+            "the kernel's tiles have several layouts, and no conversion between them", where=str(kernel.location)
+        )
     return from_attribute(BlockedLayout, found.pop())
 
 
@@ -104,7 +106,9 @@ def _distribute(module: ir.Operation, kernel: ir.Operation, layout: BlockedLayou
             if op != forall:
                 d.distribute(op)
                 continue
-            scalars[forall.regions[0].blocks[0].arguments[0]] = divide(gpu.BlockIdOp(gpu.Dimension.x).result, layout.cluster)
+            scalars[forall.regions[0].blocks[0].arguments[0]] = divide(
+                gpu.BlockIdOp(gpu.Dimension.x).result, layout.cluster
+            )
             for inner in list(forall.regions[0].blocks[0].operations)[:-1]:
                 d.distribute(inner.operation)
         d.flush()
@@ -138,4 +142,3 @@ def _set_grid(function: ir.Operation, kernel: ir.Operation, forall: ir.Operation
         grid = ir.AffineMap.get(0, grid.n_symbols, [grid.results[0] * cluster])
     function.attributes[GRID] = ir.AffineMapAttr.get(grid)
     function.attributes[GRID_OPERANDS] = ir.DenseI64ArrayAttr.get(pairs)
-

@@ -10,12 +10,17 @@ from mlir import ir
 from mlir.dialects import func
 
 from mlirfuse.analysis.iteration_space import IterationSpace
-from mlirfuse.analysis.kernels import KERNEL, RESULT_EXTENTS, argument_attributes, body, functions, symbol
-from mlirfuse.analysis.segments import CHEAP_OPS, Segment, joint_space, segment_ops
+from mlirfuse.analysis.kernels import KERNEL, RESULT_EXTENTS, argument_attributes, body, functions, kernels, symbol
+from mlirfuse.analysis.segments import CHEAP_OPS, RESHAPES, Segment, joint_space, segment_ops
 from mlirfuse.analysis.structure import structure_of
+from mlirfuse.distribution.memory import DEFAULT_ALIGNMENT
 from mlirfuse.errors import PassError
-from mlirfuse.passes.base import Pass, Remarks
+from mlirfuse.passes.base import Pass, Remarks, location_text
 from mlirfuse.passes.rewriting import clone, defining_op, erase_dead, read_values
+from mlirfuse.schedule.schedule import ATTRIBUTE as SCHEDULE
+
+SCHEDULES = "fuse.schedules"
+"""On a host function: a dictionary from kernel names to the schedules that the user asked for."""
 
 
 @dataclass(frozen=True)
@@ -60,8 +65,25 @@ class FuseSegment(Pass):
             attributes = dict(zip(function.regions[0].blocks[0].arguments, argument_attributes(function), strict=True))
             for index, segment in enumerate(plan.segments):
                 _outline(function, segment, f"{symbol(function)}_{index}", attributes)
+            _hand_out_schedules(module, function)
             erase_dead([op for op in ops if op.results])
             remarks.applied(self, f"{len(plan.segments)} kernel(s)", function)
+
+
+def _hand_out_schedules(module: ir.Operation, function: ir.Operation) -> None:
+    """Moves the schedules that the user asked for to their kernels; raises `PassError` for a kernel that is not there."""
+    if SCHEDULES not in function.attributes:
+        return
+    made = {symbol(kernel): kernel for kernel in kernels(module)}
+    for entry in ir.DictAttr(function.attributes[SCHEDULES]):
+        if entry.name not in made:
+            raise PassError(
+                f"a schedule is given for {entry.name}, which is no kernel",
+                where=str(function.location),
+                hint=f"kernels: {', '.join(made)}",
+            )
+        made[entry.name].attributes[SCHEDULE] = entry.attr
+    del function.attributes[SCHEDULES]
 
 
 def _outline(
@@ -89,7 +111,7 @@ def _outline(
     )
     kernel.attributes[KERNEL] = ir.UnitAttr.get()
     kernel.attributes[RESULT_EXTENTS] = ir.DenseI64ArrayAttr.get(_result_extents(segment, inputs, outputs))
-    kernel.attributes["arg_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get(attributes.get(v, {})) for v in inputs])
+    kernel.attributes["arg_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get(_input_attributes(v, attributes)) for v in inputs])
     block = kernel.add_entry_block()
     mapping = dict(zip(inputs, block.arguments, strict=True))
     with ir.InsertionPoint(block), function.location:
@@ -103,6 +125,27 @@ def _outline(
         call = func.CallOp([v.type for v in outputs], name, inputs)
     for old, new in zip(outputs, call.results, strict=True):
         old.replace_all_uses_with(new)
+
+
+def _input_attributes(
+    value: ir.Value, attributes: dict[ir.Value, dict[str, ir.Attribute]]
+) -> dict[str, ir.Attribute]:
+    """What is known of a kernel's input: an argument of the host function, a view of one, or an intermediate."""
+    if value in attributes:
+        return attributes[value]
+    owner = defining_op(value)
+    source = {}
+    if owner is not None and owner.name in RESHAPES:
+        source = _input_attributes(owner.operands[0], attributes)
+        if "fuse.strides" in source:
+            raise PassError(
+                "a reshape of an argument that is not contiguous would need a copy",
+                where=location_text(owner),
+                hint="pass a contiguous array, or reshape it before the call",
+            )
+    if isinstance(value.type, ir.RankedTensorType) and "fuse.align" not in source:
+        source = {"fuse.align": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), DEFAULT_ALIGNMENT)}
+    return source
 
 
 def _outermost(op: ir.OpView, function: ir.Operation) -> ir.Operation:

@@ -69,7 +69,9 @@ def check_tile(schedule: Schedule, space: IterationSpace, kernel: ir.Operation) 
     """Raises `ScheduleError` where a persistent tile does not fit the space."""
     where = str(kernel.location)
     if len(schedule.tile) != max(space.rank, 1):
-        raise ScheduleError(f"tile {schedule.tile} does not have the iteration space's {space.rank} dimensions", where=where)
+        raise ScheduleError(
+            f"tile {schedule.tile} does not have the iteration space's {space.rank} dimensions", where=where
+        )
     for d in space.reduced_dims:
         if schedule.tile[d] != space.extents[d]:
             raise ScheduleError(

@@ -173,7 +173,8 @@ def _callable(
 
     def run(op: ir.Operation, external: ExternalPass) -> None:
         try:
-            pass_.run(op, remarks)
+            with op.location:  # what a pass builds with no other location is the module's
+                pass_.run(op, remarks)
             if verify:
                 verify_fuse_ops(op)
         except BaseException as error:  # noqa: BLE001

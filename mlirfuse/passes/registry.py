@@ -27,7 +27,6 @@ PASSES: dict[str, str] = {
     "lower-shared-memory": "mlirfuse.lowering.lower_shared_memory:LowerSharedMemory",
     "lower-streaming-accesses": "mlirfuse.lowering.lower_streaming_accesses:LowerStreamingAccesses",
     "lower-pins": "mlirfuse.lowering.lower_pins:LowerPins",
-    "lower-half-products": "mlirfuse.lowering.lower_half_products:LowerHalfProducts",
     "lower-math": "mlirfuse.lowering.lower_math:LowerMath",
     "lower-divisions": "mlirfuse.lowering.lower_divisions:LowerDivisions",
     "lower-contraction": "mlirfuse.lowering.lower_contraction:LowerContraction",

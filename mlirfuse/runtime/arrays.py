@@ -97,7 +97,7 @@ def signature(args: Sequence[object]) -> tuple[tuple[object, ...], list[Any]]:
         values: in order, the pointer of every array and every number; static arguments have none.
 
     Raises:
-        ArgumentError: an argument is of a type that cannot be read.
+        ArgumentError, DTypeError, RuntimeError: an argument cannot be read; `read_argument` says which and why.
     """
     key: Key = []
     values: list[Any] = []
@@ -234,13 +234,10 @@ _READERS: dict[type, Reader] = {
 
 def _reader_of(argument: object) -> Reader:
     """The reader of a type that is met for the first time; raises `ArgumentError` for what is no argument."""
-    info = _describe(argument)
-    kind = _framework(argument)
-    if isinstance(info, ScalarInfo):
-        reader: Reader = _read_numpy_number
-    elif kind:
+    reader: Reader
+    if kind := _framework(argument):
         reader = _read_torch if kind == "torch" else _read_cupy
     else:
-        reader = _read_foreign
+        reader = _read_numpy_number if isinstance(_describe(argument), ScalarInfo) else _read_foreign
     _READERS[type(argument)] = reader
     return reader

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from mlirfuse.errors import MlirFuseError
 from mlirfuse.runtime.arrays import Argument, read_argument, signature
 from mlirfuse.runtime.cuda import stream_pointer
 from mlirfuse.runtime.host_program import HostProgram
@@ -46,18 +47,30 @@ class Dispatcher:
         """
         pointer = None if stream is None else stream_pointer(stream)
         if out is None:
-            key, values = signature(args)
+            key, values = self._signature(args)
             plan = self._plans.get(key) or self._new_plan(key, args)
             return plan.run(args, values, pointer)
         results = out if type(out) is tuple else (out,)
-        key, values = signature(args + results)
+        key, values = self._signature(args, results)
         plan = self._into.get((len(results), key)) or self._new_plan_into(key, args, results)
         plan.run_into(values, pointer)
         return results
 
-    def _new_plan(self, key: object, args: tuple[Any, ...]) -> LaunchPlan:
+    def _signature(self, args: tuple[Any, ...], out: tuple[Any, ...] = ()) -> tuple[object, list[Any]]:
+        try:
+            return signature(args + out)
+        except (MlirFuseError, RuntimeError):
+            self._read(args)
+            for array in out:
+                read_argument(array, "out")
+            raise
+
+    def _read(self, args: tuple[Any, ...]) -> tuple[Argument, ...]:
         names = [*self._names, *(f"argument {i}" for i in range(len(self._names), len(args)))]
-        infos = tuple(read_argument(argument, name) for argument, name in zip(args, names, strict=False))
+        return tuple(read_argument(argument, name) for argument, name in zip(args, names, strict=False))
+
+    def _new_plan(self, key: object, args: tuple[Any, ...]) -> LaunchPlan:
+        infos = self._read(args)
         program, kernels = self._prepare(infos)
         return _keep(self._plans, key, LaunchPlan(program, kernels, infos))
 

@@ -197,12 +197,14 @@ class TileEmitter:
             return self._combine(op_name, elements, initial)
         flat: ir.Type = ir.VectorType.get(shape, element) if kept else element
         if isinstance(initial.type, ir.VectorType):
-            start = vector.ShapeCastOp(flat, initial).result if kept else vector.ExtractOp(initial, [], [0] * len(dims)).result
+            start = (
+                vector.ShapeCastOp(flat, initial).result
+                if kept
+                else vector.ExtractOp(initial, [], [0] * len(dims)).result
+            )
         else:
             start = self._splat(initial, shape) if kept else initial
-        reduced = vector.MultiDimReductionOp(
-            vector_kind(op_name), elements, start, dims, results=[flat]
-        ).result
+        reduced = vector.MultiDimReductionOp(vector_kind(op_name), elements, start, dims, results=[flat]).result
         return self._with_unit_dims(reduced, kept)
 
     def _with_unit_dims(self, value: ir.Value, kept: Sequence[int]) -> ir.Value:
@@ -275,7 +277,9 @@ class TileEmitter:
         results = [ir.VectorType.get(list(shape), r.type) for r in op.results]
         attributes = {name: op.attributes[name] for name in op.attributes}
         wide = [self._broadcast(operand, shape) for operand in operands]
-        return ir.Operation.create(op.name, results=results, operands=wide, attributes=attributes, loc=op.location).results
+        return ir.Operation.create(
+            op.name, results=results, operands=wide, attributes=attributes, loc=op.location
+        ).results
 
     def _broadcast(self, value: ir.Value, shape: Shape) -> ir.Value:
         if isinstance(value.type, ir.VectorType) and tuple(value.type.shape) == shape:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from math import prod
 
 from mlir import ir
 from mlir.dialects import affine, arith, func, memref, scf
@@ -85,11 +84,14 @@ def open_tile_program(kernel: ir.Operation, space: IterationSpace, tile: Sequenc
         func.ReturnOp([])
         with ir.InsertionPoint.at_block_terminator(forall.body):
             offsets = _offsets(forall.body.arguments[0], counts, tile)
-    ragged = frozenset(
-        d
-        for d, (extent, size) in enumerate(zip(space.extents, tile, strict=True))
-        if size > 1 and (extent is None or extent % size)
-    ) - space.reduced_dims
+    ragged = (
+        frozenset(
+            d
+            for d, (extent, size) in enumerate(zip(space.extents, tile, strict=True))
+            if size > 1 and (extent is None or extent % size)
+        )
+        - space.reduced_dims
+    )
     results = list(zip(returned, list(block.arguments)[len(arguments) :], strict=True))
     return TileProgram(kernel, function, forall, offsets, ragged, buffers, scalars, results)
 
@@ -153,9 +155,7 @@ def _forall(counts: Sequence[int | tuple[ir.Value, int]]) -> scf.ForallOp:
     return forall
 
 
-def _offsets(
-    block: ir.Value, counts: Sequence[int | tuple[ir.Value, int]], tile: Sequence[int]
-) -> list[ir.Value]:
+def _offsets(block: ir.Value, counts: Sequence[int | tuple[ir.Value, int]], tile: Sequence[int]) -> list[ir.Value]:
     """The tile's first index in each dimension; the last dimension varies fastest over blocks."""
     moving = [d for d, count in enumerate(counts) if count != 1]
     offsets: dict[int, ir.Value] = {}

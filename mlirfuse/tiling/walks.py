@@ -117,7 +117,10 @@ class _Walker:
     def _tiles(self) -> list[Shape]:
         """The tile of the loop over whole chunks, and that of the remainder, where there are such."""
         tiles = []
-        for size, present in ((self.chunk, self.extent >= self.chunk), (self.extent % self.chunk, self.extent % self.chunk)):
+        for size, present in (
+            (self.chunk, self.extent >= self.chunk),
+            (self.extent % self.chunk, self.extent % self.chunk),
+        ):
             if present:
                 tiles.append(tuple(size if d == self.walked else n for d, n in enumerate(self.schedule.tile)))
         return tiles

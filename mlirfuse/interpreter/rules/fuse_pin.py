@@ -8,5 +8,5 @@ from mlirfuse.interpreter.registry import direct
 
 
 @direct("fuse.pin")
-def _pin(value: Any) -> Any:
+def _pin(value: Any, after: Any) -> Any:
     return value

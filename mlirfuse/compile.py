@@ -1,0 +1,139 @@
+"""From a traced function to kernels: the stages as objects that can be printed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from mlir import ir
+
+from mlirfuse import pipeline
+from mlirfuse.builder.trace import result_structure
+from mlirfuse.errors import ArgumentError
+from mlirfuse.lowering.resources import KernelResources, assemble
+from mlirfuse.lowering.to_ptx import KernelBinary, ptx, to_nvvm
+from mlirfuse.passes.base import Remarks
+from mlirfuse.passes.fuse_segment import SCHEDULES
+from mlirfuse.passes.manager import Instrumentation, run_pipeline
+from mlirfuse.runtime.host_program import HostProgram, host_program
+from mlirfuse.runtime.kernel_info import KernelInfo, kernel_infos
+from mlirfuse.schedule.schedule import Schedule
+from mlirfuse.target import Target
+
+STAGES = ("linalg", "tile", "gpu", "nvvm", "ptx")
+"""The stages that have a text, in order."""
+
+# Verification after every pass costs half of the compile time; tests and mlirfuse-opt run the same passes with it.
+_FAST = Instrumentation(verify_each=False)
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """A traced function, before any pass.
+
+    Attributes:
+        module: the `linalg` stage; never changed.
+        target: the architecture to compile for.
+        notes: what `explain` should say of how the module came to be.
+    """
+
+    module: ir.Module
+    target: Target
+    notes: tuple[str, ...] = ()
+
+    def as_text(self, stage: str = "linalg") -> str:
+        """The IR; the only stage so far is `linalg`. Raises `ArgumentError` for another."""
+        return self.compile().as_text(stage)
+
+    def compile(self) -> Compiled:
+        """Runs every pass, and LLVM's backend.
+
+        Raises:
+            PassError: a schedule that was asked for is illegal.
+            CompileError: the backend refuses a kernel.
+        """
+        module = _copy(self.module)
+        with module.context:
+            remarks = run_pipeline(
+                module, pipeline.named("fuse-lower-pipeline", self.target.chip), instrumentation=_FAST
+            )
+            infos = kernel_infos(module.operation)
+            program = host_program(module.operation)
+            to_nvvm(module.operation)
+            binaries = ptx(module.operation, self.target)
+        return Compiled(self, program, infos, binaries, remarks)
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A compiled function.
+
+    Attributes:
+        lowered: what it was compiled from.
+        program: what the host does: buffers and launches.
+        infos: how to launch each kernel.
+        binaries: each kernel's PTX.
+        remarks: what the passes did and declined.
+    """
+
+    lowered: Lowered
+    program: HostProgram
+    infos: Mapping[str, KernelInfo]
+    binaries: Mapping[str, KernelBinary]
+    remarks: Remarks = field(repr=False)
+
+    def as_text(self, stage: str) -> str:
+        """The text of a stage: `linalg`, `tile`, `gpu`, `nvvm` or `ptx`.
+
+        Each can be read by `mlirfuse-opt`, edited, and run through the rest of the pipeline. Raises `ArgumentError`
+        for another stage.
+        """
+        if stage not in STAGES:
+            raise ArgumentError(f"unknown stage {stage!r}", where="as_text", hint=f"stages: {', '.join(STAGES)}")
+        if stage == "ptx":
+            return "\n".join(binary.ptx for binary in self.binaries.values())
+        return str(self.module_at(stage))
+
+    def module_at(self, stage: str) -> ir.Module:
+        """A new module at the `linalg`, `tile`, `gpu` or `nvvm` stage."""
+        module = _copy(self.lowered.module)
+        chip = self.lowered.target.chip
+        names = {"tile": "fuse-tile-pipeline", "gpu": "fuse-gpu-pipeline", "nvvm": "fuse-lower-pipeline"}
+        with module.context:
+            if stage in names:
+                run_pipeline(module, pipeline.named(names[stage], chip))
+            if stage == "nvvm":
+                to_nvvm(module.operation)
+        return module
+
+    @cached_property
+    def resources(self) -> list[KernelResources]:
+        """Registers, spills and memory of each kernel, as ptxas reports them; raises `CompileError` without ptxas."""
+        return [assemble(binary) for binary in self.binaries.values()]
+
+    @property
+    def result_structure(self) -> str:
+        """What the Python function returned: `single`, `tuple` or `list`."""
+        with self.lowered.module.context:
+            return result_structure(self.lowered.module.body.operations[0])
+
+    def explain(self) -> str:
+        """What was fused and what was not, and why; one remark a line."""
+        lines = [*self.lowered.notes, *(str(remark) for remark in self.remarks.entries)]
+        return "\n".join(lines)
+
+
+def set_schedules(module: ir.Module, schedules: Mapping[str, Schedule]) -> None:
+    """Pins schedules by kernel name on the host function, where `fuse-segment` finds them."""
+    with module.context, ir.Location.unknown():
+        attribute = ir.DictAttr.get({name: schedule.attribute() for name, schedule in schedules.items()})
+        module.body.operations[0].attributes[SCHEDULES] = attribute
+
+
+def _copy(module: ir.Module) -> ir.Module:
+    with module.context:
+        copy = ir.Module.create(module.operation.location)
+        for op in module.body.operations:
+            copy.body.append(op.operation.clone())
+    return copy

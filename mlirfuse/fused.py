@@ -1,0 +1,252 @@
+"""`mf.fuse`: a Python function that compiles itself for the arrays it is called with."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from threading import RLock
+from typing import Any, overload
+
+import numpy as np
+
+from mlirfuse.builder.errors import NeedsStatic
+from mlirfuse.builder.spec import ArgumentSpec, ScalarSpec, StaticSpec, TensorSpec
+from mlirfuse.builder.trace import trace
+from mlirfuse.compile import Compiled, Lowered, set_schedules
+from mlirfuse.context import make_context
+from mlirfuse.dtypes import dtype_of
+from mlirfuse.errors import ArgumentError
+from mlirfuse.interpreter import run as interpret
+from mlirfuse.runtime import cuda
+from mlirfuse.runtime.arrays import Argument, ArrayInfo, ScalarInfo, read_argument
+from mlirfuse.runtime.dispatch import Dispatcher
+from mlirfuse.runtime.host_program import HostProgram
+from mlirfuse.runtime.module import LoadedKernel, load
+from mlirfuse.schedule.schedule import Schedule
+from mlirfuse.signature import Extents, Source
+from mlirfuse.target import Target, target_of
+
+INTERPRET = "interpret"
+
+
+class Fused:
+    """A function that runs as few kernels as its dependences allow; made by `fuse`.
+
+    Call it on CuPy, PyTorch or JAX arrays (NumPy arrays with `target="interpret"`). One kernel serves every extent of
+    the leading dimensions; a new dtype, rank, last extent or memory layout compiles again.
+    """
+
+    def __init__(
+        self,
+        fn: Callable[..., Any],
+        target: str | Target | None = None,
+        schedule: Schedule | Mapping[str, Schedule] | None = None,
+    ):
+        functools.update_wrapper(self, fn)
+        self._fn = fn
+        self._interprets = target == INTERPRET
+        self._target = None if target is None or target == INTERPRET else target_of(target)
+        self._schedules = {f"{fn.__name__}_0": schedule} if isinstance(schedule, Schedule) else dict(schedule or {})
+        self._lock = RLock()
+        self._static: dict[tuple[ArgumentSpec, ...], frozenset[Source]] = {}
+        self._compiled: dict[tuple[tuple[ArgumentSpec, ...], str], Compiled] = {}
+        self._loaded: dict[tuple[int, int], dict[str, LoadedKernel]] = {}
+        parameters = inspect.signature(fn).parameters.values()
+        self._names = tuple(p.name for p in parameters)
+        self._signature = inspect.signature(fn)
+        self._dispatch = Dispatcher(self._prepare, self._names)
+        self._structure = "single"
+
+    def __call__(self, *args: Any, out: Any = None, stream: object = None, **kwargs: Any) -> Any:
+        """Runs the function.
+
+        Args:
+            args: arrays on one GPU, Python numbers, and constants (None, strings, tuples, dtypes).
+            out: an array, or a tuple of arrays, to write the results into; they must not overlap the arguments.
+            stream: a CuPy or PyTorch stream, or a `cudaStream_t` as an int; the framework's current stream if None.
+            kwargs: arguments by name.
+
+        Returns:
+            An array of the arguments' framework, or a tuple or list of them, as the function returns.
+
+        Raises:
+            ArgumentError: an argument has the wrong kind, dtype, rank or device.
+            TraceError: the function does what cannot be traced.
+        """
+        if kwargs:
+            bound = self._signature.bind(*args, **kwargs)
+            args = tuple(bound.arguments[name] for name in self._names if name in bound.arguments)
+        if self._interprets:
+            return self._interpret(args, out)
+        results = self._dispatch(args, out, stream)
+        if out is not None:
+            return out
+        return results[0] if self._structure == "single" else self._structured(results)
+
+    def lower(self, *specs: Any) -> Lowered:
+        """Traces the function for arguments given as arrays, `TensorSpec`s, numbers or constants. Needs no GPU.
+
+        Raises:
+            ArgumentError: the specs do not fit the parameters.
+            TraceError: the function cannot be traced.
+        """
+        target = self._target or target_of(None)
+        extents = Extents()
+        return self._lower(tuple(_as_spec(s, i, extents) for i, s in enumerate(specs)), target)
+
+    def _lower(self, specs: Sequence[ArgumentSpec], target: Target, notes: tuple[str, ...] = ()) -> Lowered:
+        module = trace(self._fn, list(specs), context=make_context())
+        if self._schedules:
+            set_schedules(module, self._schedules)
+        return Lowered(module, target, notes)
+
+    def _compile(self, describe: Callable[[Extents], tuple[ArgumentSpec, ...]], target: Target) -> Compiled:
+        """Compiles for a signature, with those extents static that the function needs as numbers."""
+        with self._lock:
+            dynamic = describe(Extents())
+            while True:
+                static = self._static.get(dynamic, frozenset())
+                specs = describe(Extents(static))
+                known = self._compiled.get((specs, target.chip))
+                if known is not None:
+                    return known
+                try:
+                    note = f"compiled for {', '.join(map(_spec_text, specs))} on {target.chip}"
+                    compiled = self._lower(specs, target, (note, *_reasons(static, self._names))).compile()
+                except NeedsStatic as need:
+                    if static.issuperset(need.sources):
+                        raise
+                    self._static[dynamic] = static.union(need.sources)
+                    continue
+                self._compiled[(specs, target.chip)] = compiled
+                return compiled
+
+    def _prepare(self, arguments: tuple[Argument, ...]) -> tuple[HostProgram, dict[str, LoadedKernel]]:
+        device = next((a.device for a in arguments if isinstance(a, ArrayInfo)), None)
+        if device is None:
+            raise ArgumentError("a call needs at least one array", where=self.__name__)
+        target = self._target or target_of(cuda.chip(device))
+        compiled = self._compile(lambda extents: _specs(arguments, extents, self._names), target)
+        self._structure = compiled.result_structure
+        key = (id(compiled), device)
+        if key not in self._loaded:
+            self._loaded[key] = {n: load(b, compiled.infos[n], device) for n, b in compiled.binaries.items()}
+        return compiled.program, self._loaded[key]
+
+    def _structured(self, results: tuple[Any, ...]) -> Any:
+        return list(results) if self._structure == "list" else results
+
+    def _interpret(self, args: tuple[Any, ...], out: Any) -> Any:
+        arrays = [np.ascontiguousarray(a) if isinstance(a, np.ndarray) else a for a in args]
+        target = target_of(None)
+        compiled = self._compile(lambda extents: _numpy_specs(arrays, extents, self._names), target)
+        inputs = [a for a in arrays if isinstance(a, np.ndarray | int | float | np.number | np.bool_)]
+        results = interpret(compiled.module_at("gpu"), compiled.program.name, inputs, progress=True)
+        if out is not None:
+            for given, result in zip(out if isinstance(out, tuple) else (out,), results, strict=True):
+                given[...] = result
+            return out
+        self._structure = compiled.result_structure
+        return results[0] if self._structure == "single" else self._structured(tuple(results))
+
+
+@overload
+def fuse(fn: Callable[..., Any], /) -> Fused: ...
+
+
+@overload
+def fuse(
+    fn: None = None,
+    /,
+    *,
+    target: str | Target | None = None,
+    schedule: Schedule | Mapping[str, Schedule] | None = None,
+) -> Callable[[Callable[..., Any]], Fused]: ...
+
+
+@overload
+def fuse(
+    fn: Callable[..., Any],
+    /,
+    *,
+    target: str | Target | None = None,
+    schedule: Schedule | Mapping[str, Schedule] | None = None,
+) -> Fused: ...
+
+
+def fuse(
+    fn: Callable[..., Any] | None = None,
+    /,
+    *,
+    target: str | Target | None = None,
+    schedule: Schedule | Mapping[str, Schedule] | None = None,
+) -> Any:
+    """Makes a function over arrays run as fused GPU kernels; a decorator, with or without arguments.
+
+    Args:
+        fn: takes arrays and numbers and returns one array, or a tuple or list of them. It is called once a signature,
+            on traced values; what it does to them must come from `mlirfuse` or be an operator.
+        target: `sm_80`, `sm_90`, `sm_90a`, `sm_100a`, `sm_120`, or `interpret` to run NumPy arrays on the CPU; None is
+            the architecture of the arrays' device.
+        schedule: overrides the heuristics: the schedule of the only kernel, or one by kernel name.
+
+    Raises:
+        TargetError: the target is not known.
+    """
+    if fn is None:
+        return lambda function: Fused(function, target, schedule)
+    return Fused(fn, target, schedule)
+
+
+def _specs(arguments: Sequence[Argument], extents: Extents, names: Sequence[str]) -> tuple[ArgumentSpec, ...]:
+    """Specs of GPU arguments."""
+    specs: list[ArgumentSpec] = []
+    for i, argument in enumerate(arguments):
+        if isinstance(argument, ArrayInfo):
+            name = names[i] if i < len(names) else f"argument {i}"
+            specs.append(extents.spec(i, argument.shape, argument.strides, argument.dtype, argument.alignment, name))
+        elif isinstance(argument, ScalarInfo):
+            specs.append(ScalarSpec(argument.kind))  # type: ignore[arg-type]  # ScalarSpec checks it
+        else:
+            specs.append(StaticSpec(argument.value))
+    return tuple(specs)
+
+
+def _numpy_specs(arguments: Sequence[Any], extents: Extents, names: Sequence[str]) -> tuple[ArgumentSpec, ...]:
+    """Specs of C-contiguous NumPy arrays and numbers, for the interpreter."""
+    specs: list[ArgumentSpec] = []
+    for i, argument in enumerate(arguments):
+        if isinstance(argument, np.ndarray):
+            strides = [s // argument.itemsize for s in argument.strides]
+            name = names[i] if i < len(names) else f"argument {i}"
+            specs.append(extents.spec(i, argument.shape, strides, dtype_of(argument.dtype), 16, name))
+        else:
+            specs.append(_as_spec(argument, i, extents))
+    return tuple(specs)
+
+
+def _as_spec(argument: Any, position: int, extents: Extents) -> ArgumentSpec:
+    """The spec of what `lower` was given."""
+    if isinstance(argument, TensorSpec | ScalarSpec | StaticSpec):
+        return argument
+    if isinstance(argument, np.ndarray):
+        return _numpy_specs([np.ascontiguousarray(argument)], extents, ())[0]
+    if isinstance(argument, bool | int | float):
+        return ScalarSpec(type(argument).__name__)  # type: ignore[arg-type]  # one of the three
+    info = read_argument(argument, f"argument {position}")
+    return _specs([info], extents, ())[0]
+
+
+def _spec_text(spec: ArgumentSpec) -> str:
+    if isinstance(spec, TensorSpec):
+        strides = "" if spec.strides is None else f" strides {spec.strides}"
+        return f"{spec.dtype.name}[{', '.join(map(str, spec.shape))}]{strides}"
+    return spec.kind if isinstance(spec, ScalarSpec) else repr(spec.value)
+
+
+def _reasons(static: frozenset[Source], names: Sequence[str]) -> tuple[str, ...]:
+    return tuple(
+        f"dimension {dim} of {names[position]} is static: the function reduces it or needs it as a number"
+        for position, dim in sorted(static)
+    )

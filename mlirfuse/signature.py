@@ -1,0 +1,66 @@
+"""What a call's arguments are to the compiler: which extents are dynamic, which are equal, how memory is laid out.
+
+Leading dimensions are dynamic, so that one kernel serves every number of rows; the last one is static, because it is
+what rows are reduced over and what vectors run along. An extent of 1 is static: it broadcasts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mlirfuse.builder.spec import TensorSpec
+from mlirfuse.dtypes import DType
+from mlirfuse.errors import ArgumentError
+
+Source = tuple[int, int]
+"""(argument, dimension)"""
+
+
+class Extents:
+    """Names the dynamic extents of one signature: equal numbers get equal names, in order of appearance.
+
+    Args:
+        static: dimensions that have to be static because the function needs their extents as numbers.
+    """
+
+    def __init__(self, static: frozenset[Source] = frozenset()):
+        self.static = static
+        self.names: dict[int, str] = {}
+
+    def spec(
+        self, position: int, shape: Sequence[int], strides: Sequence[int], dtype: DType, align: int, where: str
+    ) -> TensorSpec:
+        """The spec of an array argument.
+
+        Args:
+            position: the argument's number.
+            shape: its extents.
+            strides: its strides in elements.
+            dtype: its element type.
+            align: bytes that its address and outer strides are multiples of.
+            where: its name, for messages.
+
+        Raises:
+            ArgumentError: a static extent is 0.
+        """
+        entries: list[int | str] = []
+        for dim, extent in enumerate(shape):
+            dynamic = dim < len(shape) - 1 and extent != 1 and (position, dim) not in self.static
+            if not dynamic and extent == 0:
+                raise ArgumentError(
+                    f"shape {tuple(shape)} has no elements along dimension {dim}",
+                    where=where,
+                    hint="only leading dimensions may be empty",
+                )
+            entries.append(self.names.setdefault(extent, f"n{len(self.names)}") if dynamic else extent)
+        layout = None if _is_contiguous(shape, strides) else tuple(s if s in (0, 1) else None for s in strides)
+        return TensorSpec(entries, dtype, align=align, strides=layout)
+
+
+def _is_contiguous(shape: Sequence[int], strides: Sequence[int]) -> bool:
+    expected = 1
+    for extent, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if extent != 1 and stride != expected:
+            return 0 in shape
+        expected *= extent
+    return True
