@@ -1,0 +1,283 @@
+"""Launch plans and dispatch against a driver that only notes what it is given."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+import sys
+from contextlib import nullcontext
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from lowering_harness import SCALE, lower
+
+from mlirfuse.errors import ArgumentError, IRError, RuntimeLaunchError
+from mlirfuse.runtime import cuda
+from mlirfuse.runtime.dispatch import Dispatcher
+from mlirfuse.runtime.host_program import host_program
+from mlirfuse.runtime.kernel_info import kernel_infos
+from mlirfuse.runtime.module import LoadedKernel
+
+TWO_KERNELS = SCALE.replace(
+    "  return %0 : tensor<?x512xf32>",
+    """  %1 = call @scale_0(%0, %x, %factor) : (tensor<?x512xf32>, tensor<?x512xf32>, f64) -> tensor<?x512xf32>
+  return %1 : tensor<?x512xf32>""",
+)
+VIEWS = """
+func.func @views(%x: tensor<?x512xf32> {fuse.name = "x"}) -> (tensor<?xf32>, tensor<?x512xf32>) {
+  %0 = tensor.collapse_shape %x [[0, 1]] : tensor<?x512xf32> into tensor<?xf32>
+  return %0, %x : tensor<?xf32>, tensor<?x512xf32>
+}
+"""
+
+
+class ndarray:  # noqa: N801  CuPy's name
+    """Has what is read of a `cupy.ndarray`."""
+
+    __module__ = "cupy"
+
+    def __init__(self, shape, pointer, dtype="float32", strides=None, device=0):
+        self.shape, self.dtype = tuple(shape), np.dtype(dtype)
+        self.strides = np.empty(self.shape, self.dtype).strides if strides is None else strides
+        self.data = SimpleNamespace(ptr=pointer, device_id=device)
+
+    def reshape(self, shape):
+        return ndarray(shape, self.data.ptr, self.dtype)
+
+
+class DriverError(Exception):
+    """CuPy's `CUDADriverError`."""
+
+
+class Driver:
+    """Notes launches: (function, grid, block, shared bytes, stream, parameters)."""
+
+    CUDADriverError = DriverError
+
+    def __init__(self):
+        self.launches: list[tuple] = []
+        self.codes: dict[int, str] = {}
+        self.errors: list[str] = []
+
+    def launchKernel(self, function, gx, gy, gz, bx, by, bz, shared, stream, table, extra):  # noqa: N802
+        if self.errors:
+            raise DriverError(self.errors.pop(0))
+        assert (gy, gz, by, bz, extra) == (1, 1, 1, 1, 0)
+        codes = self.codes[function]
+        addresses = (ctypes.c_uint64 * len(codes)).from_address(table)
+        words = [ctypes.string_at(address, 8) for address in addresses]
+        values = [struct.unpack("=" + code, word)[0] for code, word in zip(codes, words, strict=True)]
+        self.launches.append((function, gx, bx, shared, stream, values))
+
+
+@pytest.fixture
+def driver(monkeypatch) -> Driver:
+    """Puts a noting driver and an allocator that counts addresses up from 1 << 30 in CuPy's place."""
+    driver, pointers = Driver(), iter(range(1 << 30, 1 << 40, 1 << 20))
+    runtime = SimpleNamespace(streamIsCapturing=lambda stream: stream == 99)
+    device = SimpleNamespace(use=lambda: driver.errors.clear(), __enter__=nullcontext)
+    fake = SimpleNamespace(
+        empty=lambda shape, dtype: ndarray(shape, next(pointers), dtype),
+        dtype=np.dtype,
+        cuda=SimpleNamespace(
+            driver=driver,
+            runtime=runtime,
+            Device=lambda number: device,
+            alloc=lambda size: SimpleNamespace(ptr=next(pointers), size=size),
+            get_current_stream=lambda: SimpleNamespace(ptr=5),
+        ),
+    )
+    monkeypatch.setattr(cuda, "cupy", lambda: fake)
+    monkeypatch.setattr(cuda, "device_count", lambda: 1)
+    monkeypatch.setattr("mlirfuse.runtime.scratch.cupy", lambda: fake)
+    return driver
+
+
+def dispatcher(driver: Driver, text: str = SCALE, device: int = 0) -> Dispatcher:
+    module = lower(text)
+    program = host_program(module.operation)
+    kernels = {}
+    for number, (name, info) in enumerate(kernel_infos(module.operation).items(), start=1):
+        kernels[name] = LoadedKernel(info, number, device, None)
+        driver.codes[number] = "".join(parameter.code for parameter in info.parameters)
+    prepared = []
+
+    def prepare(infos):
+        prepared.append(infos)
+        return program, kernels
+
+    made = Dispatcher(prepare, [argument.name for argument in program.arguments])
+    made.prepared = prepared  # type: ignore[attr-defined]
+    return made
+
+
+def x_and_y(rows=6, gap=1 << 20):
+    return ndarray((rows, 512), 1 << 24), ndarray((rows, 512), (1 << 24) + gap)
+
+
+def test_launch_into_a_new_array(driver):
+    run = dispatcher(driver)
+    x, y = x_and_y()
+    (result,) = run((x, y, 2.5))
+    assert (result.shape, result.dtype, result.data.ptr) == ((6, 512), np.float32, 1 << 30)
+    assert driver.launches == [(1, 6, 128, 0, 5, [1 << 24, 6, (1 << 24) + (1 << 20), 6, 2.5, 1 << 30, 6])]
+
+
+def test_a_warm_call_prepares_nothing_and_takes_new_pointers_and_numbers(driver):
+    run = dispatcher(driver)
+    x, y = x_and_y()
+    run((x, y, 2.5))
+    run((y, x, 0.5))
+    run((*x_and_y(rows=7), 0.5))
+    assert len(run.prepared) == 2
+    assert [launch[5][0] for launch in driver.launches] == [x.data.ptr, y.data.ptr, x.data.ptr]
+    assert [launch[5][4] for launch in driver.launches] == [2.5, 0.5, 0.5]
+    assert [launch[1] for launch in driver.launches] == [6, 6, 7]
+
+
+def test_out_and_stream(driver):
+    run = dispatcher(driver)
+    x, y = x_and_y()
+    out = ndarray((6, 512), 1 << 26)
+    for stream in (SimpleNamespace(ptr=17), SimpleNamespace(cuda_stream=17), 17):
+        (result,) = run((x, y, 1.0), out=out, stream=stream)
+        assert result is out
+    assert [(launch[4], launch[5][5]) for launch in driver.launches] == [(17, 1 << 26)] * 3
+
+
+def test_no_rows_launch_nothing(driver):
+    (result,) = dispatcher(driver)((*x_and_y(rows=0), 1.0))
+    assert result.shape == (0, 512)
+    assert driver.launches == []
+
+
+def test_intermediates_are_allocated_once_a_stream(driver):
+    run = dispatcher(driver, TWO_KERNELS)
+    x, y = x_and_y()
+    out = ndarray((6, 512), 1 << 26)
+    for stream in (1, 1, 2):
+        run((x, y, 1.0), out=out, stream=stream)
+    written = [launch[5][5] for launch in driver.launches]
+    assert written[1::2] == [1 << 26] * 3
+    assert written[0] == written[2] != written[4]
+    assert [launch[5][0] for launch in driver.launches[1::2]] == written[::2]
+
+
+def test_a_captured_stream_gets_intermediates_of_its_own(driver):
+    run = dispatcher(driver, TWO_KERNELS)
+    x, y = x_and_y()
+    out = ndarray((6, 512), 1 << 26)
+    for _ in range(2):
+        run((x, y, 1.0), out=out, stream=99)
+    assert driver.launches[0][5][5] != driver.launches[2][5][5]
+
+
+def test_views_launch_nothing(driver):
+    x = ndarray((6, 512), 1 << 24)
+    flat, same = dispatcher(driver, VIEWS)((x,))
+    assert (flat.shape, flat.data.ptr) == ((3072,), x.data.ptr)
+    assert same is x
+    assert driver.launches == []
+
+
+def test_view_of_strided_memory_is_not_misread(driver):
+    x = ndarray((6, 512), 1 << 24, strides=(4, 24))
+    text = SCALE.replace(
+        "  %0 = call @scale_0(%x, %y",
+        """  %c0 = arith.constant 0 : index
+  %flat = tensor.collapse_shape %x [[0, 1]] : tensor<?x512xf32> into tensor<?xf32>
+  %n = tensor.dim %x, %c0 : tensor<?x512xf32>
+  %again = tensor.expand_shape %flat [[0, 1]] output_shape [%n, 512] : tensor<?xf32> into tensor<?x512xf32>
+  %0 = call @scale_0(%again, %y""",
+    )
+    with pytest.raises(ArgumentError, match=r"x: the program reshapes an array with strides \(1, 6\)"):
+        dispatcher(driver, text)((x, x_and_y()[1], 1.0))
+
+
+def test_out_with_a_view_result(driver):
+    x = ndarray((6, 512), 1 << 24)
+    out = (ndarray((3072,), 1 << 26), ndarray((6, 512), 1 << 27))
+    with pytest.raises(ArgumentError, match="a result is a view"):
+        dispatcher(driver, VIEWS)((x,), out=out)
+
+
+@pytest.mark.parametrize(
+    ("out", "message"),
+    [
+        (ndarray((5, 512), 1 << 26), r"expected float32 \(6, 512\), got float32 \(5, 512\)"),
+        (ndarray((6, 512), 1 << 26, "float16"), r"got float16 \(6, 512\)"),
+        (ndarray((6, 512), 1 << 26, strides=(4, 24)), "not C-contiguous"),
+        (ndarray((6, 512), (1 << 26) + 4), "not aligned to 16 bytes"),
+        (ndarray((6, 512), 1 << 26, device=1), "is on device 1"),
+        ((ndarray((6, 512), 1 << 26), ndarray((6, 512), 1 << 27)), "expected 1 arrays, got 2"),
+        (3.0, "expected an array"),
+        ([1], "list is no array"),
+    ],
+)
+def test_out_that_does_not_fit(driver, out, message):
+    with pytest.raises(ArgumentError, match=message):
+        dispatcher(driver)((*x_and_y(), 1.0), out=out)
+    assert driver.launches == []
+
+
+@pytest.mark.parametrize("offset", [0, 6 * 2048 - 16, -(6 * 2048 - 16)])
+def test_out_that_overlaps_an_argument(driver, offset):
+    x, y = x_and_y()
+    with pytest.raises(ArgumentError, match="out: overlaps an argument"):
+        dispatcher(driver)((x, y, 1.0), out=ndarray((6, 512), x.data.ptr + offset))
+    assert driver.launches == []
+
+
+def test_out_beside_an_argument(driver):
+    x, y = x_and_y()
+    dispatcher(driver)((x, y, 1.0), out=ndarray((6, 512), x.data.ptr + 6 * 2048))
+    assert len(driver.launches) == 1
+
+
+@pytest.mark.parametrize("argument", [[1.0], np.zeros(3), object()])
+def test_an_argument_that_is_no_array_is_named(driver, argument):
+    with pytest.raises(ArgumentError, match=r"^y: "):
+        dispatcher(driver)((x_and_y()[0], argument, 1.0))
+
+
+def test_stream_that_is_none(driver):
+    with pytest.raises(ArgumentError, match="stream: str is no stream"):
+        dispatcher(driver)((*x_and_y(), 1.0), stream="default")
+
+
+def test_arrays_and_kernels_on_different_devices(driver):
+    with pytest.raises(ArgumentError, match="arrays are on device 0, scale_kernel is loaded on 1"):
+        dispatcher(driver, device=1)((*x_and_y(), 1.0))
+
+
+def test_the_driver_refuses(driver):
+    run = dispatcher(driver)
+    driver.errors = ["CUDA_ERROR_INVALID_VALUE: invalid argument"]
+    with pytest.raises(RuntimeLaunchError, match=r"scale: the driver refuses the launch: CUDA_ERROR_INVALID_VALUE"):
+        run((*x_and_y(), 1.0))
+
+
+def test_a_thread_without_a_context_gets_one(driver):
+    run = dispatcher(driver)
+    driver.errors = ["CUDA_ERROR_INVALID_CONTEXT: invalid device context"] * 2
+    run((*x_and_y(), 1.0))
+    assert len(driver.launches) == 1
+
+
+def test_a_kernel_that_is_not_there(driver):
+    program = host_program(lower(SCALE).operation)
+    with pytest.raises(IRError, match="there is no kernel scale_kernel"):
+        Dispatcher(lambda infos: (program, {}), "xyz")((*x_and_y(), 1.0))
+
+
+def test_a_number_of_the_wrong_kind(driver):
+    with pytest.raises(IRError, match=r"argument 2 of scale_kernel is passed as 'd', the call gives 'q'"):
+        dispatcher(driver)((*x_and_y(), 1))
+
+
+def test_no_cupy(monkeypatch):
+    cuda.cupy.cache_clear()
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    with pytest.raises(RuntimeLaunchError, match="launching a kernel needs CuPy"):
+        cuda.cupy()
