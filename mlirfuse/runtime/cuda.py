@@ -12,10 +12,12 @@ from types import ModuleType
 from typing import ParamSpec, TypeVar
 
 from mlirfuse.errors import ArgumentError, RuntimeLaunchError
+from mlirfuse.target import TARGETS
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
+_OLDEST = f"the oldest is {min(target.capability for target in TARGETS.values()) / 10}"
 _NO_GPU = "use target='interpret' without a GPU"
 
 
@@ -49,8 +51,26 @@ def device_count() -> int:
 
 
 def chip(device: int) -> str:
-    """The architecture of a device as targets name it, without the `a`: `sm_90`."""
-    return f"sm_{cupy().cuda.Device(device).compute_capability}"
+    """The target that code for a device is compiled for; raises `RuntimeLaunchError` for a device too old."""
+    return chip_for(int(cupy().cuda.Device(device).compute_capability))
+
+
+def chip_for(capability: int) -> str:
+    """The target for a compute capability times ten: its own, with architecture-specific instructions where known.
+
+    A device that mlirfuse does not know runs the PTX of the newest target before it; that of an architecture-specific
+    target (`sm_90a`) runs on no other device.
+
+    Raises:
+        RuntimeLaunchError: every target is newer.
+    """
+    for name in (f"sm_{capability}a", f"sm_{capability}"):
+        if name in TARGETS:
+            return name
+    older = [t for t in TARGETS.values() if t.capability < capability and t.chip[-1].isdigit()]
+    if not older:
+        raise RuntimeLaunchError(f"compute capability {capability / 10} is not supported", hint=_OLDEST)
+    return max(older, key=lambda target: target.capability).chip
 
 
 def guarded(function: Callable[_P, _R], device: int) -> Callable[_P, _R]:

@@ -281,3 +281,16 @@ def test_no_cupy(monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy", None)
     with pytest.raises(RuntimeLaunchError, match="launching a kernel needs CuPy"):
         cuda.cupy()
+
+
+@pytest.mark.parametrize(
+    ("capability", "chip"),
+    [(80, "sm_80"), (86, "sm_80"), (89, "sm_80"), (90, "sm_90a"), (100, "sm_100a"), (103, "sm_90"), (121, "sm_120")],
+)
+def test_target_for_a_device(capability, chip):
+    assert cuda.chip_for(capability) == chip
+
+
+def test_a_device_that_is_too_old():
+    with pytest.raises(RuntimeLaunchError, match=r"compute capability 7\.5 is not supported\n.*oldest is 8\.0"):
+        cuda.chip_for(75)
