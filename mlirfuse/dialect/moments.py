@@ -7,7 +7,8 @@
 `sum = Σ x` and `m2 = Σ (x - sum/n)²`, where n is the number of elements reduced into one result. Mean and variance
 written as two dependent reductions need two rounds of communication; this op states that one is enough, because
 partial pairs merge exactly (Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for computing sample
-variances", 1979). On tensors the reduced dimensions disappear from the results; on tile vectors likewise.
+variances", 1979). On tensors the reduced dimensions disappear from the results; on tile vectors likewise, but that a
+tile reduced to one number is a `vector<1x...>`.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ def _verify(op: ir.Operation) -> str | None:
     for result in op.results:
         if not isinstance(result.type, ir.ShapedType):
             return f"result {result.type} must be shaped"
-        if list(ir.ShapedType(result.type).shape) != kept:
+        single = not kept and isinstance(result.type, ir.VectorType) and list(result.type.shape) == [1]
+        if list(ir.ShapedType(result.type).shape) != kept and not single:
             return f"result {result.type} must have the shape {kept} that dims {dims} leave of {source}"
     return None
 

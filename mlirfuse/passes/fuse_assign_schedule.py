@@ -10,7 +10,7 @@ from mlir import ir
 from mlirfuse.analysis.kernels import is_tile_program, kernels, symbol
 from mlirfuse.analysis.problem import problem_of
 from mlirfuse.analysis.spaces import kernel_space
-from mlirfuse.errors import ScheduleError
+from mlirfuse.errors import PassError, ScheduleError
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.schedule.heuristics import choose_schedule
 from mlirfuse.schedule.schedule import ATTRIBUTE, check_schedule, schedule_of
@@ -49,6 +49,12 @@ class FuseAssignSchedule(Pass):
                 remarks.declined(self, "already a tile program", kernel)
                 continue
             space, structures = kernel_space(kernel)
+            if 0 in space.extents:
+                raise PassError(
+                    f"{symbol(kernel)} has no elements: dimension {space.extents.index(0)} of its iteration space is 0",
+                    where=str(kernel.location),
+                    hint="only extents that are known at run time may be 0",
+                )
             given = ATTRIBUTE in kernel.attributes
             if not given:
                 problem = problem_of(kernel, space, structures)
