@@ -19,6 +19,8 @@ from mlirfuse.runtime.foreign import read_dlpack, read_interface
 ALIGNMENT = 16
 """Bytes: the widest access of one thread, which the compiler may use on pointers that are multiples of it."""
 
+_LOW_BITS = ALIGNMENT - 1
+
 _GPU_HINT = "give arrays on the GPU, or compile with target='interpret'"
 
 
@@ -189,15 +191,17 @@ def _checked(info: ArrayInfo) -> ArrayInfo:
 
 def _read_torch(tensor: Any, key: Key, values: list[Any]) -> None:
     pointer = tensor.data_ptr()
+    strides = None if tensor.is_contiguous() else tensor.stride()
     # `is_neg` belongs to the key: a lazily negated tensor shares memory with its source.
-    key.append((tensor.dtype, tensor.shape, tensor.stride(), pointer % ALIGNMENT, tensor.get_device(), tensor.is_neg()))
+    key.append((tensor.dtype, tensor.shape, strides, pointer & _LOW_BITS, tensor.get_device(), tensor.is_neg()))
     values.append(pointer)
 
 
 def _read_cupy(array: Any, key: Key, values: list[Any]) -> None:
     data = array.data
     pointer = data.ptr
-    key.append((array.dtype, array.shape, array.strides, pointer % ALIGNMENT, data.device_id))
+    strides = None if array._c_contiguous else array.strides  # `flags.c_contiguous` takes ten times as long
+    key.append((array.dtype, array.shape, strides, pointer & _LOW_BITS, data.device_id))
     values.append(pointer)
 
 
@@ -217,7 +221,7 @@ def _read_static(value: Any, key: Key, values: list[Any]) -> None:
 def _read_foreign(array: Any, key: Key, values: list[Any]) -> None:
     info = _describe(array)
     assert isinstance(info, ArrayInfo)
-    key.append((info.dtype, info.shape, info.strides, info.pointer % ALIGNMENT, info.device, "foreign"))
+    key.append((info.dtype, info.shape, info.strides, info.pointer & _LOW_BITS, info.device, "foreign"))
     values.append(info.pointer)
 
 

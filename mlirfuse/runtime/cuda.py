@@ -11,6 +11,7 @@ from functools import cache
 from types import ModuleType
 from typing import ParamSpec, TypeVar
 
+from mlirfuse.dtypes import dtype_of
 from mlirfuse.errors import ArgumentError, RuntimeLaunchError
 from mlirfuse.target import TARGETS
 
@@ -133,9 +134,7 @@ def allocator(framework: str, shape: tuple[int, ...], dtype: str, device: int) -
             return array, array.data_ptr()
 
         return allocate_torch  # the device is named, so it need not be current
-    if dtype == "bfloat16":
-        raise ArgumentError("CuPy has no bfloat16 to return", hint="pass torch tensors, or give out=")
-    cupy_empty, cupy_type = cupy().empty, cupy().dtype(dtype)
+    cupy_empty, cupy_type = cupy().empty, dtype_of(dtype).numpy
 
     def allocate_cupy() -> tuple[object, int]:
         array = cupy_empty(shape, cupy_type)

@@ -10,7 +10,7 @@ import ctypes
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
 from mlirfuse.errors import IRError
 from mlirfuse.runtime.arrays import ArrayInfo
@@ -107,7 +107,12 @@ def _word(layout: CallLayout, operand: Value, parameter: AbiParameter, info: Ker
 
 
 class ParameterBlock:
-    """The words of a plan in memory, and the address of each launch's table."""
+    """The words of a plan in memory, and the table of each launch.
+
+    Attributes:
+        addresses: of the table of each launch, which `cuLaunchKernel` takes as `kernelParams`.
+        write: writes the varying words; takes as many values as the plan's format has codes.
+    """
 
     def __init__(self, plan: ParameterPlan):
         varying = len(plan.varying) - 1
@@ -118,12 +123,4 @@ class ParameterBlock:
             for launch in plan.launches
         ]
         self.addresses = tuple(ctypes.addressof(table) for table in self._tables)
-        self._pack = struct.Struct(plan.varying).pack_into
-
-    def write(self, *values: Any) -> None:
-        """Writes the varying words; as many values as the plan's format has codes."""
-        self._pack(self._words, 0, *values)
-
-    def read(self, launch: int, parameter: int, code: str) -> Any:
-        """What the driver would read for a parameter; for tests and messages."""
-        return struct.unpack_from("=" + code, ctypes.string_at(self._tables[launch][parameter], WORD))[0]
+        self.write = partial(struct.Struct(plan.varying).pack_into, self._words, 0)

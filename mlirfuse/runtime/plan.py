@@ -149,7 +149,7 @@ def _submitter(layout: CallLayout, kernels: Mapping[str, LoadedKernel], device: 
     parameters = plan_parameters(layout, {name: kernel.info for name, kernel in kernels.items()})
     block = ParameterBlock(parameters)
     driver, where = cuda.cupy().cuda.driver, layout.program.name
-    lock, write = Lock(), block.write
+    lock = Lock()
     launches = [
         _launcher(driver, kernels[geometry.kernel.name], geometry.blocks, table)
         for geometry, table in zip(parameters.launches, block.addresses, strict=True)
@@ -159,7 +159,7 @@ def _submitter(layout: CallLayout, kernels: Mapping[str, LoadedKernel], device: 
     def submit(words: Sequence[Any], stream: int) -> None:
         # The driver copies the parameters before it returns, so one block serves all calls, one at a time.
         with lock:
-            write(*words)
+            block.write(*words)  # the closure must hold the block itself: the launches read its tables
             for launch in launches:
                 try:
                     launch(stream)

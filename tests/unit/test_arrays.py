@@ -27,6 +27,7 @@ class ndarray:  # noqa: N801  CuPy's name
         self.shape, self.dtype = shape, np.dtype(dtype)
         self.strides = np.empty(shape, self.dtype).strides if strides is None else strides
         self.data = SimpleNamespace(ptr=pointer, device_id=device)
+        self._c_contiguous = self.strides == np.empty(shape, self.dtype).strides
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,9 @@ class Tensor:
 
     def data_ptr(self):
         return self._pointer
+
+    def is_contiguous(self):
+        return self._strides == tuple(s // 4 for s in np.empty(self.shape, np.float32).strides)
 
     def get_device(self):
         return 0

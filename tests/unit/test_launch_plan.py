@@ -41,6 +41,7 @@ class ndarray:  # noqa: N801  CuPy's name
         self.shape, self.dtype = tuple(shape), np.dtype(dtype)
         self.strides = np.empty(self.shape, self.dtype).strides if strides is None else strides
         self.data = SimpleNamespace(ptr=pointer, device_id=device)
+        self._c_contiguous = self.strides == np.empty(shape, self.dtype).strides
 
     def reshape(self, shape):
         return ndarray(shape, self.data.ptr, self.dtype)
