@@ -1,13 +1,15 @@
 """Rules of `vector.transfer_read` and `vector.transfer_write`: wide accesses by one thread.
 
 Padding and out-of-bounds elements are handled without divergence on reads: the index is clamped to the last legal
-fragment, whose bytes are fetched anyway, and what was read is masked where it is reduced. Writes are predicated.
+fragment, whose bytes are fetched anyway, and what was read is masked where it is reduced. Writes are predicated. So are
+reads of shared memory: a thread reads back what it wrote itself, because nothing orders it after the other threads.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 from mlir import ir
 from mlir.dialects import arith, memref, scf, vector
@@ -18,7 +20,7 @@ from mlirfuse.distribution.memory import access_elements
 from mlirfuse.distribution.scalars import add, constant, less, minimum
 from mlirfuse.dtypes import from_mlir
 from mlirfuse.errors import PassError
-from mlirfuse.tiling.emitter import STREAMING
+from mlirfuse.tiling.emitter import STREAMING, zero
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,9 @@ def transfer_read(d: Distributor, op: ir.Operation) -> None:
 
     def load(key: Key) -> ir.Value:
         coordinates = tuple(key[n] if n is not None else 0 for n in access.dims)
-        if coordinates not in loaded:
+        if coordinates not in loaded and access.type.memory_space is not None:
+            loaded[coordinates] = _load_own(d, tile, key, access, bounds)
+        elif coordinates not in loaded:
             indices = [_clamped_index(d, tile, key, access, axis, bounds) for axis in range(len(access.dims))]
             loaded[coordinates] = _load(access, indices, tile.width)
         return loaded[coordinates]
@@ -237,6 +241,21 @@ def _load(access: Access, indices: list[ir.Value], width: int) -> ir.Value:
         return parts[0]
     scalars = [scalar for part in parts for scalar in elements(part)]
     return vector.FromElementsOp(fragment_type(width, element_type), scalars).result
+
+
+def _load_own(d: Distributor, tile: Fragments, key: Key, access: Access, bounds: _Bounds) -> ir.Value:
+    """One fragment of shared memory, zero where it pads the tile."""
+    indices = [_index(d, access, axis, key[n] if n is not None else 0) for axis, n in enumerate(access.dims)]
+    inside = [_inside(d, tile, access, -1 - n, key[n], bounds) for n in range(d.layout.rank) if tile.padded(key, n)]
+    if not inside:
+        return _load(access, indices, tile.width)
+    element_type = access.type.element_type
+    branch = scf.IfOp(reduce(lambda a, b: arith.AndIOp(a, b).result, inside), [tile.type], has_else=True)
+    with ir.InsertionPoint(branch.then_block):
+        scf.YieldOp([_load(access, indices, tile.width)])
+    with ir.InsertionPoint(branch.else_block):
+        scf.YieldOp([widen(arith.ConstantOp(element_type, zero(element_type)).result, tile.width)])
+    return branch.results[0]
 
 
 def _load_part(access: Access, indices: list[ir.Value], element_type: ir.Type) -> ir.Value:

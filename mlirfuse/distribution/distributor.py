@@ -39,11 +39,20 @@ class Distributor:
         threads: the current thread's coordinates.
         scalars: new values of the tile program's scalars and memrefs.
         tiles: new values of its vectors.
+        depth_first: whether each fragment goes through all ops before the next one does.
         in_loop: whether the code being emitted runs more than once.
     """
 
-    def __init__(self, layout: BlockedLayout, function: ir.OpView, scalars: dict[ir.Value, ir.Value]):
+    def __init__(
+        self,
+        layout: BlockedLayout,
+        function: ir.OpView,
+        scalars: dict[ir.Value, ir.Value],
+        *,
+        depth_first: bool = False,
+    ):
         self.layout = layout
+        self.depth_first = depth_first
         self.function = function
         self.scalars = scalars
         self.tiles: dict[ir.Value, Fragments | Uniform] = {}
@@ -68,6 +77,15 @@ class Distributor:
                     where=str(op.location),
                     hint="add one to mlirfuse/distribution",
                 )
+            if not self.depth_first:
+                self._force_results(op)
+
+    def _force_results(self, op: ir.Operation) -> None:
+        """Emits an op's results now, unless they wait for an exchange."""
+        for result in op.results:
+            tile = self.tiles.get(result)
+            if isinstance(tile, Fragments) and not tile.waits:
+                tile.force()
 
     def tile(self, value: ir.Value) -> Fragments | Uniform:
         """A tile value's fragments, after any communication that they still wait for."""

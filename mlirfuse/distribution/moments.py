@@ -35,10 +35,11 @@ def moments(d: Distributor, op: ir.Operation) -> None:
     source = d.fragments(op.operands[0])
     dims = tuple(ir.DenseI64ArrayAttr(op.attributes["dims"]))
     zero = _constant(0.0, source.element_type)
-    total = reduce_over_lanes(reduce_in_thread(mask_padding(d, source, dims, zero), dims, _add), dims, _add)
-    # Between the two passes over its elements a thread waits for its warp: it keeps them narrow meanwhile.
-    squares = _centred_squares(d, recast(d, op.operands[0], total), total, dims)
-    m2 = reduce_over_lanes(reduce_in_thread(mask_padding(d, squares, dims, zero), dims, _add), dims, _add)
+    total = reduce_over_lanes(reduce_in_thread(d, mask_padding(d, source, dims, zero), dims, _add), dims, _add)
+    # Between the two passes over its elements a thread waits for its warp: it may keep them narrow meanwhile.
+    again = recast(d, op.operands[0], total) if d.depth_first else source
+    squares = _centred_squares(d, again, total, dims)
+    m2 = reduce_over_lanes(reduce_in_thread(d, mask_padding(d, squares, dims, zero), dims, _add), dims, _add)
     results = [total.like(total.extents, total.element_type) for _ in op.results]
 
     def finish(parts: Parts, level: str) -> tuple[ir.Value, ...]:

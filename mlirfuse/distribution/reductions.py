@@ -31,7 +31,7 @@ def multi_reduction(d: Distributor, op: ir.Operation) -> None:
     combine = combiner(op_name)
     identity = arith.ConstantOp(source.element_type, neutral(op_name, source.element_type)).result
 
-    partial = reduce_in_thread(mask_padding(d, source, dims, identity), dims, combine)
+    partial = reduce_in_thread(d, mask_padding(d, source, dims, identity), dims, combine)
     partial = reduce_over_lanes(partial, dims, combine)
     result = partial.like(partial.extents, partial.element_type)
 
@@ -90,34 +90,35 @@ def mask_padding(d: Distributor, source: Fragments, dims: Sequence[int], identit
     return source.like(source.extents, source.element_type, masked)
 
 
-def reduce_in_thread(source: Fragments, dims: Sequence[int], combine: Combine) -> Fragments:
+NARROW_ACCUMULATORS = 4
+"""Partial results of a thread that must save registers: still enough to hide an addition's latency."""
+
+
+def reduce_in_thread(d: Distributor, source: Fragments, dims: Sequence[int], combine: Combine) -> Fragments:
     """Combines what one thread holds along `dims`."""
-    extents = tuple(1 if d in dims else extent for d, extent in enumerate(source.extents))
+    accumulators = min(NARROW_ACCUMULATORS, source.width) if d.depth_first else source.width
+    extents = tuple(1 if dim in dims else extent for dim, extent in enumerate(source.extents))
     result = source.like(extents, source.element_type)
     groups: dict[Key, list[Key]] = {}
     for key in source.keys():
-        kept = tuple(0 if d in dims else r for d, r in enumerate(key))
+        kept = tuple(0 if dim in dims else r for dim, r in enumerate(key))
         groups.setdefault(kept, []).append(key)
     horizontal = source.width > 1 and source.layout.vector_dim in dims
     for key, keys in groups.items():
         fragments = (source.at(k) for k in keys)
-        result.values[key] = _accumulate_elements(fragments, combine) if horizontal else _accumulate(fragments, combine)
+        result.values[key] = _accumulate_elements(fragments, combine, accumulators) if horizontal else _accumulate(fragments, combine)
     return result
 
 
-ACCUMULATORS = 4
-"""Independent partial results of a thread: enough to hide an addition's latency, few enough to leave registers."""
-
-
-def _accumulate_elements(fragments: Iterable[ir.Value], combine: Combine) -> ir.Value:
+def _accumulate_elements(fragments: Iterable[ir.Value], combine: Combine, accumulators: int) -> ir.Value:
     """Combines all elements of some fragments, each fragment emitted just before its elements are combined."""
     totals: list[ir.Value] = []
     for fragment in fragments:
         for position, element in enumerate(elements(fragment)):
-            if len(totals) < ACCUMULATORS:
+            if len(totals) < accumulators:
                 totals.append(element)
             else:
-                slot = position % ACCUMULATORS
+                slot = position % accumulators
                 totals[slot] = combine(totals[slot], element)
     return tree(totals, combine)
 

@@ -96,7 +96,7 @@ def _distribute(module: ir.Operation, kernel: ir.Operation, layout: BlockedLayou
 
     scalars = dict(zip(kernel.regions[0].blocks[0].arguments, block.arguments, strict=True))
     with ir.InsertionPoint(block), kernel.location:
-        d = Distributor(layout, function, scalars)
+        d = Distributor(layout, function, scalars, depth_first=schedule_of(kernel).order == "depth")
         attributes = argument_attributes(kernel)
         d.argument_attributes = dict(zip(block.arguments, attributes, strict=False))
         if layout.cluster > 1:

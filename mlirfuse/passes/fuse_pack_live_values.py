@@ -14,6 +14,7 @@ from mlirfuse.dialect.pin import pin
 from mlirfuse.distribution.elementwise import WIDENING
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.passes.rewriting import clone
+from mlirfuse.schedule.schedule import schedule_of
 
 REDUCTIONS = frozenset({"vector.multi_reduction", "fuse.moments"})
 
@@ -22,7 +23,7 @@ REDUCTIONS = frozenset({"vector.multi_reduction", "fuse.moments"})
 class FusePackLiveValues(Pass):
     """Repeats a widening cast after each reduction that its result is used beyond, from the narrow value.
 
-    Requires tile programs. A tile in single precision that was cast from half precision takes twice the registers, and
+    Requires tile programs scheduled with `order = "depth"`, which saves registers. A tile in single precision that was cast from half precision takes twice the registers, and
     it is the tile that lives across the reduction that limits how many rows fit an SM. The cast is cheap: the narrow
     value is pinned (`fuse.pin`) and cast again where the first use after the reduction stands, and not before the reduction
     is known. Casts of one number a row are left alone.
@@ -48,6 +49,9 @@ class FusePackLiveValues(Pass):
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         for kernel in kernels(module):
             if not is_tile_program(kernel):
+                continue
+            if schedule_of(kernel).order != "depth":
+                remarks.declined(self, "the schedule spends registers on order = 'breadth'", kernel)
                 continue
             packed = sum(_pack(block) for block in _blocks(kernel))
             if packed:

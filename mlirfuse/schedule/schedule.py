@@ -20,6 +20,10 @@ PERSISTENCE = ("registers", "shared", "reread")
 """Where a reduced row lives between its reduction and its use: in registers, in shared memory, or nowhere (read again)."""
 
 
+ORDERS = ("breadth", "depth")
+"""In which order a thread works on its fragments: op by op, or each fragment through all ops before the next one."""
+
+
 @dataclass(frozen=True)
 class Schedule:
     """How one kernel is tiled and spread over threads.
@@ -29,12 +33,15 @@ class Schedule:
             whole; otherwise it is one chunk of them.
         layout: how the tile is spread over the cluster's threads.
         persistence: one of `PERSISTENCE`.
+        order: one of `ORDERS`. Breadth has all loads under way at once, which short rows need; depth keeps few values in
+            registers, so that more rows fit an SM.
         blocks_per_sm: resident blocks that the register allocator must leave room for; 0 leaves it alone.
     """
 
     tile: tuple[int, ...]
     layout: BlockedLayout
     persistence: str = "registers"
+    order: str = "breadth"
     blocks_per_sm: int = 0
 
     def attribute(self) -> ir.Attribute:
@@ -63,6 +70,8 @@ def check_schedule(
         return f"tile {schedule.tile} has {len(schedule.tile)} dimensions, the iteration space {len(extents)}"
     if schedule.persistence not in PERSISTENCE:
         return f"persistence {schedule.persistence!r} is not one of {', '.join(PERSISTENCE)}"
+    if schedule.order not in ORDERS:
+        return f"order {schedule.order!r} is not one of {', '.join(ORDERS)}"
     if problem := schedule.layout.check(schedule.tile):
         return problem
     if schedule.layout.threads > target.max_threads_per_block:
