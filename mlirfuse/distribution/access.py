@@ -109,9 +109,9 @@ def transfer_write(d: Distributor, op: ir.Operation) -> None:
         checks = [(axis, key[n]) for axis, n in enumerate(access.dims) if n is not None and axis in access.clipped]
         checks += [(-1 - n, key[n]) for n in range(d.layout.rank) if tile.padded(key, n)]
         groups.setdefault(tuple(checks), []).append(key)
-    for checks, keys in groups.items():
+    for needed, keys in groups.items():
         condition = whole
-        for axis_or_dim, repeat in checks:
+        for axis_or_dim, repeat in needed:
             inside = _inside(d, tile, access, axis_or_dim, repeat, bounds)
             condition = inside if condition is None else arith.AndIOp(condition, inside).result
         if condition is None:

@@ -79,17 +79,24 @@ class TileEmitter:
         """The tile of a tensor argument whose axes run along the given dimensions."""
         key = (value, axes)
         if key not in self.reads:
-            stage = self.stages.get(key)
+            stage = None if self._is_replicated else self.stages.get(key)
             self.reads[key] = self._emit_read(self.buffers[value], axes) if stage is None else self._read_stage(stage)
         return self.reads[key]
 
     def fill_stages(self, stages: dict[Read, ir.Value]) -> None:
         """Copies what has been read of each staged argument to its stage."""
+        if self._is_replicated:
+            return
         for key, stage in stages.items():
             if key in self.reads:
                 identity = ir.AffineMapAttr.get(ir.AffineMap.get_identity(self.space.rank))
                 bounds = ir.ArrayAttr.get([ir.BoolAttr.get(True)] * self.space.rank)
                 vector.TransferWriteOp(None, self.reads[key], stage, self._stage_indices(), identity, in_bounds=bounds)
+
+    @property
+    def _is_replicated(self) -> bool:
+        """Whether the chunk is one element, which every thread has a copy of: no thread can read back its own then."""
+        return self.walked is not None and self.tile[self.walked] == 1
 
     def combine_input(self, structure: OpStructure) -> ir.Value:
         """For a reduction, the tile of elements that it is about to combine, over all of its loops."""
