@@ -11,9 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import statistics
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +19,7 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 from rich.table import Table
+from timing import host_us
 
 from mlirfuse.context import make_context
 from mlirfuse.diagnostics import parse_module
@@ -36,7 +35,6 @@ from mlirfuse.runtime.module import LoadedKernel, load
 from mlirfuse.target import target_of
 
 ROWS, COLUMNS = 8, 128
-BATCH, REPEATS = 200, 25
 Variant = tuple[str, Callable[[], object]]
 
 
@@ -75,21 +73,6 @@ def build(arguments: int) -> tuple[HostProgram, dict[str, LoadedKernel]]:
     to_ptx.to_nvvm(module.operation)
     binaries = to_ptx.ptx(module.operation, target_of(chip))
     return host_program(module.operation), {name: load(binaries[name], infos[name], 0) for name in binaries}
-
-
-def microseconds(call: Callable[[], object], synchronize: Callable[[], object]) -> float:
-    """Median host time of one call, in us."""
-    for _ in range(BATCH):
-        call()
-    times = []
-    for _ in range(REPEATS):
-        synchronize()
-        start = time.perf_counter_ns()
-        for _ in range(BATCH):
-            call()
-        times.append((time.perf_counter_ns() - start) / BATCH / 1e3)
-    synchronize()
-    return statistics.median(times)
 
 
 def bare_variants(kernel: LoadedKernel, inputs: list[Any], output: Any) -> Iterator[Variant]:
@@ -154,7 +137,7 @@ def main() -> int:
     parser.add_argument("--json", type=Path, help="where to write the numbers")
     options = parser.parse_args()
     synchronize = cuda.cupy().cuda.runtime.deviceSynchronize
-    measured = {name: microseconds(call, synchronize) for name, call in variants(options.arguments)}
+    measured = {name: host_us(call, synchronize) for name, call in variants(options.arguments)}
     table = Table("host time of a call", "us", title=f"{options.arguments} inputs, 1 output, 1 launch")
     for name, value in measured.items():
         table.add_row(name, f"{value:.2f}")
