@@ -1,0 +1,26 @@
+"""Every example runs as it stands, in the interpreter, and checks its own result."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+SCRIPTS = sorted(path.name for path in EXAMPLES.glob("*.py") if path.name != "arrays.py")
+
+
+def test_all_examples_are_found() -> None:
+    assert {"epilogue.py", "layer_norm.py", "rms_norm.py", "softmax.py"} <= set(SCRIPTS)
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_example_runs(script: str) -> None:
+    # No GPU is visible, so that the test says the same on every machine.
+    environment = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
+    done = subprocess.run([sys.executable, EXAMPLES / script], capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert "largest error" in done.stdout
