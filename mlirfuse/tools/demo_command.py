@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import argparse
 import inspect
+import re
 import statistics
+import time
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,7 @@ from rich.syntax import Syntax
 from rich.table import Table
 
 import mlirfuse as mf
+from mlirfuse.compile import Compiled
 from mlirfuse.errors import RuntimeLaunchError
 from mlirfuse.lowering.resources import find_ptxas
 from mlirfuse.runtime import cuda
@@ -26,6 +29,10 @@ from mlirfuse.tools.tables import resource_table
 
 GPU_ROWS, INTERPRETER_ROWS = 8192, 8
 REPEATS = 50
+_TELLING = tuple(
+    re.compile(pattern)
+    for pattern in (r"ld\.global\S*no_allocate", r"ld\.global\.nc\.(v|b)", r"shfl", r"bar\.sync", r"fma", r"st\.global")
+)
 
 
 def layer_norm(x, b0, b1, w, b):
@@ -51,14 +58,23 @@ def run(options: argparse.Namespace) -> int:
     try:
         cupy = cuda.cupy()
     except RuntimeLaunchError as error:
-        console.print(f"No GPU ({error.message}): the interpreter runs the kernel, thread by thread.")
+        console.print(f"No GPU ({error.message}): the interpreter runs the kernel, thread by thread.", soft_wrap=True)
         cupy = None
     rows = options.rows if options.rows is not None else (GPU_ROWS if cupy else INTERPRETER_ROWS)
     arrays = _inputs(rows, options.columns)
+    start = time.perf_counter()
+    compiled = _compiled(options.columns)
+    ptx = compiled.as_text("ptx")
+    milliseconds = (time.perf_counter() - start) * 1e3
+    console.print(
+        f"Compiled to {len(ptx.splitlines())} lines of PTX for {compiled.lowered.target.chip} in {milliseconds:.0f} ms:"
+    )
+    for line in _excerpt(ptx):
+        console.print(f"    {line}", markup=False, highlight=False, soft_wrap=True)
     if find_ptxas() is None:
         console.print("No ptxas: pip install nvidia-cuda-nvcc to see what the kernel takes of the machine.")
     else:
-        console.print(resource_table(_compiled(options.columns).resources))
+        console.print(resource_table(compiled.resources))
     if cupy is None:
         result = mf.fuse(layer_norm, target="interpret")(*arrays)
     else:
@@ -74,13 +90,24 @@ def run(options: argparse.Namespace) -> int:
     return int(worst > bound)
 
 
+def _excerpt(ptx: str) -> list[str]:
+    """The first instruction of each kind that tells what a kernel does, with how often the kind occurs."""
+    lines = [" ".join(line.split()) for line in ptx.splitlines()]
+    excerpt = [line for line in lines if line.startswith((".target", ".visible .entry"))]
+    for kind in _TELLING:
+        found = [line for line in lines if kind.match(line)]
+        if found:
+            excerpt.append(f"{found[0]:<76} // {len(found)} of these")
+    return excerpt
+
+
 def _inputs(rows: int, columns: int) -> list[np.ndarray]:
     generator = np.random.default_rng(0)
     shapes = [(rows, columns), (columns,), (columns,), (columns,), (columns,)]
     return [generator.standard_normal(shape).astype(np.float16) for shape in shapes]
 
 
-def _compiled(columns: int) -> Any:
+def _compiled(columns: int) -> Compiled:
     """The kernel for any number of rows; needs no GPU."""
     vector = mf.TensorSpec((columns,), mf.float16)
     return mf.fuse(layer_norm).lower(mf.TensorSpec((None, columns), mf.float16), *[vector] * 4).compile()

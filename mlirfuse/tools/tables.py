@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from rich import box
 from rich.table import Table
 
 from mlirfuse.lowering.resources import KernelResources
@@ -11,8 +12,8 @@ from mlirfuse.lowering.resources import KernelResources
 
 def resource_table(resources: Iterable[KernelResources]) -> Table:
     """What ptxas says of each kernel; spills are marked, since no schedule should have any."""
-    table = Table(title="Kernels", title_justify="left")
-    table.add_column("kernel")
+    table = Table(title="Kernels", title_justify="left", box=box.SIMPLE_HEAD)
+    table.add_column("kernel", no_wrap=True)
     for column in ("threads", "cluster", "registers", "shared bytes", "stack bytes", "spill bytes"):
         table.add_column(column, justify="right")
     for kernel in resources:
