@@ -151,6 +151,11 @@ def mutants(module: ir.Module | ir.Operation) -> Iterator[Mutant]:
                 yield Mutant(kind, position, f"{op.name} at {location_text(op.location)}")
 
 
+def site(module: ir.Module | ir.Operation, mutant: Mutant) -> ir.Operation:
+    """The op of the module that a mutant changes."""
+    return list(_kernel_ops(module.operation))[mutant.position]
+
+
 def plant(module: ir.Module | ir.Operation, mutant: Mutant) -> ir.Operation:
     """A copy of the module with the bug in it."""
     with module.context:

@@ -1,0 +1,58 @@
+"""Functions at a stage of the compiler, and schedules to force on them; for tests that need no GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from mlir import ir
+
+import mlirfuse as mf
+from mlirfuse import pipeline
+from mlirfuse.passes.manager import run_pipeline
+from mlirfuse.schedule.layout import WARP
+
+
+def module_at(
+    stage: str, fn: Callable[..., Any], specs: Sequence[Any], schedule: mf.Schedule | None = None
+) -> ir.Module:
+    """A function at the `linalg`, `tile` or `gpu` stage for sm_90a, verified after every pass."""
+    module = mf.fuse(fn, target="sm_90a", schedule=schedule).lower(*specs).module
+    if stage != "linalg":
+        with module.context:
+            run_pipeline(module, pipeline.named(f"fuse-{stage}-pipeline", "sm_90a"))
+    return module
+
+
+def row_schedule(
+    columns: int,
+    *,
+    vector: int = 1,
+    lanes: int = WARP,
+    warps: int = 1,
+    cluster: int = 1,
+    row_warps: int = 1,
+    row_repeats: int = 1,
+    chunk_repeats: int = 0,
+    persistence: str = "registers",
+) -> mf.Schedule:
+    """A schedule of a kernel over (rows, columns) that reduces columns.
+
+    Args:
+        columns: the extent of a row.
+        vector: contiguous elements of a thread.
+        lanes: lanes of a warp along the row; the others are on other rows.
+        warps: warps along the row.
+        cluster: blocks along the row.
+        row_warps: warps over rows.
+        row_repeats: rows of one thread.
+        chunk_repeats: vectors of a thread in one chunk of a row; 0 takes the row whole.
+        persistence: where rows live between their reduction and their use.
+    """
+    step = vector * lanes * warps * cluster
+    repeats = chunk_repeats or -(-columns // step)
+    layout = mf.BlockedLayout(
+        (1, vector), (WARP // lanes, lanes), (row_warps, warps), (row_repeats, repeats), (1, cluster)
+    )
+    rows = WARP // lanes * row_warps * row_repeats
+    return mf.Schedule((rows, min(columns, step * repeats)), layout, persistence)

@@ -1,0 +1,208 @@
+"""Compiled kernels at the gpu level, interpreted with all checks, against float64."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from compiling import module_at, row_schedule
+from mlir import ir
+from numerics import DTYPES, FAMILIES, Family, assert_close
+
+import mlirfuse as mf
+from mlirfuse import interpreter
+from mlirfuse.interpreter.mutation import Mutant, hunt, site, spiked_rows
+
+COLUMNS = (1, 2, 5, 7, 32, 33, 257, 384, 768, 1000, 1024, 1600, 4096, 4099, 5140, 12288)
+HUGE = (33000, 65536, 100353, 131072)
+ROWS = (0, 1, 3, 9)
+F16 = DTYPES["float16"]
+
+ORDERS: tuple[dict[str, Any], ...] = (
+    {},
+    {"order": "reversed"},
+    {"order": "random", "seed": 3},
+    {"order": "random", "seed": 4, "resident": 8},
+)
+
+
+def run_rows(family: Family, columns: int, dtype: np.dtype, rows: tuple[int, ...]) -> None:
+    for position, count in enumerate(rows):
+        if position == 0 or family.over_rows:
+            specs = family.specs(count if family.over_rows else None, columns, dtype)
+            module = module_at("gpu", family.fn, specs)
+        inputs = family.inputs(count, columns, dtype, seed=columns)
+        (result,) = interpreter.run(module, family.name, inputs, **ORDERS[position])
+        family.check(result, inputs)
+
+
+@pytest.mark.parametrize("columns", COLUMNS)
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", FAMILIES)
+def test_sizes(name: str, dtype: str, columns: int) -> None:
+    family = FAMILIES[name]
+    run_rows(family, columns, DTYPES[dtype], ROWS[1:] if family.over_rows else ROWS)
+
+
+@pytest.mark.parametrize("columns", HUGE)
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", ["layer_norm", "softmax", "column_sums"])
+def test_huge_rows(name: str, dtype: str, columns: int) -> None:
+    run_rows(FAMILIES[name], columns, DTYPES[dtype], (1, 2))
+
+
+@pytest.mark.parametrize("name", ["column_sums", "batch_norm"])
+def test_a_static_extent_of_0_is_refused(name: str) -> None:
+    family = FAMILIES[name]
+    with pytest.raises(mf.MlirFuseError, match="has no elements: dimension 0"):
+        module_at("gpu", family.fn, family.specs(0, 8, F16))
+
+
+SCHEDULES: dict[str, dict[str, Any]] = {
+    "rows over lanes": {"lanes": 4},
+    "rows over warps": {"row_warps": 4},
+    "rows over lanes, warps and repeats": {"lanes": 8, "row_warps": 2, "row_repeats": 3},
+    "three warps": {"warps": 3},
+    "eight warps, two rows a warp": {"warps": 8, "lanes": 16, "row_warps": 2},
+    "sixteen warps": {"warps": 16},
+    "thirty-two warps": {"warps": 32},
+    "cluster of 2": {"warps": 2, "cluster": 2},
+    "cluster of 4": {"warps": 4, "cluster": 4},
+    "cluster of 8": {"warps": 8, "cluster": 8},
+    "cluster of 8 with rows": {"warps": 2, "cluster": 8, "lanes": 16, "row_warps": 2, "row_repeats": 2},
+    "shared": {"warps": 2, "chunk_repeats": 1, "persistence": "shared"},
+    "shared, three warps": {"warps": 3, "chunk_repeats": 2, "persistence": "shared"},
+    "shared with rows": {"lanes": 16, "row_warps": 2, "chunk_repeats": 2, "persistence": "shared"},
+    "shared, cluster of 2": {"warps": 2, "cluster": 2, "chunk_repeats": 1, "persistence": "shared"},
+    "reread": {"chunk_repeats": 1, "persistence": "reread"},
+    "reread, five warps": {"warps": 5, "chunk_repeats": 3, "persistence": "reread"},
+    "reread with rows": {
+        "lanes": 8, "warps": 2, "row_warps": 2, "row_repeats": 2, "chunk_repeats": 2, "persistence": "reread"
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("columns", "vector"), [(1000, 8), (257, 1), (24, 8), (1026, 2)])
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("name", ["layer_norm", "softmax"])
+def test_forced_schedules(name: str, schedule: str, columns: int, vector: int) -> None:
+    family = FAMILIES[name]
+    forced = row_schedule(columns, vector=vector, **SCHEDULES[schedule])
+    module = module_at("gpu", family.fn, family.specs(None, columns, F16), forced)
+    for rows, order in zip((0, 1, 9, 23), ORDERS, strict=True):
+        inputs = family.inputs(rows, columns, F16)
+        (result,) = interpreter.run(module, family.name, inputs, **order)
+        family.check(result, inputs)
+
+
+@pytest.mark.parametrize("columns", [1000, 1024, 5140, 33000])
+@pytest.mark.parametrize("name", ["layer_norm", "variance"])
+def test_statistics_far_from_zero(name: str, columns: int) -> None:
+    """Mean 1000 and deviation 1: a variance taken as a difference of squares has no correct digit."""
+    family = FAMILIES[name]
+    module = module_at("gpu", family.fn, family.specs(None, columns, F16))
+    inputs = family.inputs(2, columns, F16, mean=1000)
+    (result,) = interpreter.run(module, family.name, inputs)
+    family.check(result, inputs)
+
+
+@pytest.mark.parametrize("columns", [1000, 5140, 33000])
+def test_merged_moments_in_float32(columns: int) -> None:
+    """Merging partial means rounds them at 1000, as Welford's update does; two passes would not."""
+    family = FAMILIES["variance"]
+    module = module_at("gpu", family.fn, family.specs(None, columns, DTYPES["float32"]))
+    inputs = family.inputs(2, columns, DTYPES["float32"], mean=1000)
+    (result,) = interpreter.run(module, family.name, inputs)
+    np.testing.assert_allclose(result, family.reference(inputs[0].astype(np.float64)), rtol=1e-5)
+
+
+@pytest.mark.parametrize("special", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("columns", [1, 33, 1000, 5140])
+@pytest.mark.parametrize("name", ["layer_norm", "rms_norm", "softmax", "log_softmax", "variance"])
+def test_nan_and_infinity_spread_as_in_numpy(name: str, columns: int, special: float) -> None:
+    family = FAMILIES[name]
+    module = module_at("gpu", family.fn, family.specs(None, columns, F16))
+    inputs = family.inputs(3, columns, F16)
+    inputs[0][1, columns // 2] = special
+    (result,) = interpreter.run(module, family.name, inputs)
+    with np.errstate(all="ignore"):
+        expected = family.reference(*(a.astype(np.float32) for a in inputs))
+    assert np.array_equal(np.isfinite(result), np.isfinite(expected))
+    assert np.array_equal(np.isnan(result), np.isnan(expected))
+    assert_close(result[[0, 2]], expected[[0, 2]].astype(np.float64), expected[[0, 2]].astype(F16))
+
+
+@pytest.mark.parametrize("columns", [7, 32, 1000])
+@pytest.mark.parametrize("name", ["layer_norm", "softmax", "variance"])
+def test_strided_rows(name: str, columns: int) -> None:
+    """Every other row, and a window of the columns, which no wide load can read."""
+    family = FAMILIES[name]
+    inputs = family.inputs(9, columns + 3, F16)
+    x = inputs[0][::2, 1 : columns + 1]
+    specs = family.specs(None, columns, F16, strides=(None, 1), align=2)
+    module = module_at("gpu", family.fn, specs)
+    arguments = [x, *(v[:columns].copy() for v in inputs[1:])]
+    (result,) = interpreter.run(module, family.name, arguments)
+    family.check(result, arguments)
+
+
+@pytest.mark.parametrize("columns", [7, 32, 1000])
+@pytest.mark.parametrize("name", ["layer_norm", "softmax", "column_sums"])
+def test_transposed_inputs(name: str, columns: int) -> None:
+    family = FAMILIES[name]
+    inputs = family.inputs(9, columns, F16)
+    x = np.asfortranarray(inputs[0])
+    specs = family.specs(9 if family.over_rows else None, columns, F16, strides=(1, None), align=2)
+    module = module_at("gpu", family.fn, specs)
+    (result,) = interpreter.run(module, family.name, [x, *inputs[1:]])
+    family.check(result, [x, *inputs[1:]])
+
+
+def test_a_broadcast_input_has_stride_0() -> None:
+    family = FAMILIES["softmax"]
+    row = family.inputs(1, 40, F16)[0]
+    x = np.broadcast_to(row, (5, 40))
+    module = module_at("gpu", family.fn, family.specs(None, 40, F16, strides=(0, 1)))
+    (result,) = interpreter.run(module, family.name, [x])
+    family.check(result, [x])
+
+
+MUTATED: dict[str, tuple[int, dict[str, Any]]] = {
+    "one warp": (29, {}),
+    "across warps": (1000, {"vector": 8, "warps": 2}),
+    "cluster": (120, {"warps": 2, "cluster": 2}),
+    "shared": (1000, {"vector": 8, "warps": 2, "chunk_repeats": 1, "persistence": "shared"}),
+}
+
+
+def feeds_a_maximum(module: ir.Module, mutant: Mutant) -> bool:
+    """Whether the op only keeps padding out of a maximum, where a lane without data repeats an element of the row."""
+    users = [use.owner.operation for use in site(module, mutant).results[0].uses]
+    if [user.name for user in users] == ["vector.to_elements"]:
+        users = [use.owner.operation for result in users[0].results for use in result.uses]
+    return all(user.name in ("arith.maximumf", "gpu.shuffle") for user in users)
+
+
+@pytest.mark.parametrize("case", MUTATED)
+@pytest.mark.parametrize("name", ["layer_norm", "softmax"])
+def test_planted_bugs_are_found(name: str, case: str) -> None:
+    """Each one that survives is harmless: it lets a maximum see an element of the row twice."""
+    columns, options = MUTATED[case]
+    family = FAMILIES[name]
+    module = module_at("gpu", family.fn, family.specs(None, columns, F16), row_schedule(columns, **options))
+    x = spiked_rows(24, columns, F16)
+    x[::3] -= F16.type(1500)  # rows below zero: padding that reads as zero would be their maximum
+    x[1::6, columns * 3 // 4 :] += F16.type(1000)  # a step: parts of the row whose means differ
+    inputs = [x, *family.inputs(1, columns, F16)[1:]]
+    (right,) = interpreter.run(module, family.name, inputs)
+    family.check(right, inputs)
+
+    def close(result: np.ndarray) -> bool:
+        return np.allclose(result.astype(np.float64), right.astype(np.float64), rtol=2e-3, atol=1e-3)
+
+    report = hunt(module, lambda mutant: interpreter.run(mutant, family.name, inputs)[0], close)
+    survivors = [m for m in report.survivors if not (m.kind == "drop-neutral" and feeds_a_maximum(module, m))]
+    counted = len(report.caught) + len(survivors)
+    listed = "\n".join(f"{m}: {site(module, m)}" for m in survivors)
+    assert len(report.caught) >= 0.95 * counted, f"{len(survivors)} of {counted} survive:\n{listed}"
