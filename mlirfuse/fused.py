@@ -44,6 +44,7 @@ class Fused:
         schedule: Schedule | Mapping[str, Schedule] | None = None,
     ):
         functools.update_wrapper(self, fn)
+        self.__name__ = fn.__name__
         self._fn = fn
         self._interprets = target == INTERPRET
         self._target = None if target is None or target == INTERPRET else target_of(target)

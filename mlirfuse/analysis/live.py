@@ -18,18 +18,20 @@ def live_bytes(space: IterationSpace, structures: Sequence[OpStructure], depths:
     Counts values that vary along the reduced dimensions, are known before a reduction finishes and are used after it.
     A value that is a widening cast counts as what it was cast from (`fuse-pack-live-values` keeps it so).
     """
-    reduced = space.reduced_dims
-    if not reduced:
+    if not space.reduced_dims:
         return 0
+    whole = frozenset(d for d, extent in enumerate(space.extents) if extent != 1)
     made: dict[ir.Value, int] = {}
     last_use: dict[ir.Value, int] = {}
     for s in structures:
         for number, operand in enumerate(s.operands):
             axes = space.value_axes.get(operand) or space.use_axes.get((s.op, number))
-            if axes is None or not reduced & set(axes) or s.operand_axes[number] is None:
+            if axes is None or not whole <= set(axes) or s.operand_axes[number] is None:
                 continue
             source = narrow_source(operand)
-            made.setdefault(source, depths[source.owner.operation] if _made_inside(source, depths) else 0)
+            # An argument is read where it is first used.
+            depth = depths[source.owner.operation] if _made_inside(source, depths) else depths[s.op]
+            made[source] = min(made.get(source, depth), depth)
             last_use[source] = max(last_use.get(source, 0), depths[s.op])
     worst = 0
     for level in range(max(depths.values(), default=0)):

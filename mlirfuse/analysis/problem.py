@@ -32,6 +32,7 @@ def problem_of(kernel: ir.Operation, space: IterationSpace, structures: Sequence
         vector_dim=vector_dim,
         vector=_vector(space, full, vector_dim),
         full_bytes=sum(o.element_bytes for o in full),
+        read_bytes=sum(o.element_bytes for o in full if not o.written),
         live_bytes=live_bytes(space, structures, depths),
         column_bytes=sum(o.element_bytes for o in operands if o not in full and set(o.axes) & space.reduced_dims),
         rounds=len({depths[op] for op in space.reduced}),
@@ -41,8 +42,17 @@ def problem_of(kernel: ir.Operation, space: IterationSpace, structures: Sequence
 class _Operand:
     """One tensor that the kernel reads or writes, as the iteration space sees it."""
 
-    def __init__(self, tensor_type: ir.RankedTensorType, axes: Axes, strides: Sequence[int] | None, align: int):
+    def __init__(
+        self,
+        tensor_type: ir.RankedTensorType,
+        axes: Axes,
+        strides: Sequence[int] | None = None,
+        align: int = WIDEST,
+        *,
+        written: bool = False,
+    ):
         self.axes = axes
+        self.written = written
         self.element_bytes = from_mlir(tensor_type.element_type).bytes
         shape = list(tensor_type.shape)
         self.unit_axis = (
@@ -77,7 +87,7 @@ def _operands(kernel: ir.Operation, space: IterationSpace) -> Iterator[_Operand]
             WIDEST if align is None else ir.IntegerAttr(align).value,
         )
     for value in body(kernel)[-1].operands:
-        yield _Operand(value.type, space.value_axes[value], None, WIDEST)
+        yield _Operand(value.type, space.value_axes[value], written=True)
 
 
 def _vector_dim(space: IterationSpace, full: Sequence[_Operand]) -> int:

@@ -1,8 +1,8 @@
 """What the loops of a structured tensor op are, in one form for every op that the graph passes understand.
 
-`linalg.generic` states its loops. Transposes, and reshapes that only add or drop extents of 1 have them
-implicitly. `fuse.moments` reduces. A fill is a constant, not a loop: its users see a number. A reshape that splits or merges dimensions has no loops: it is a view between
-segments, not a part of one.
+`linalg.generic` states its loops. Transposes, and reshapes that only add or drop extents of 1, have them implicitly.
+`fuse.moments` reduces. A fill is a constant, not a loop: its users see a number. A reshape that splits or merges
+dimensions has no loops: it is a view between segments, not a part of one.
 """
 
 from __future__ import annotations
@@ -101,9 +101,7 @@ def _reshape(op: ir.Operation) -> OpStructure | None:
     result = _extents(op.results[0])
     groups = [[ir.IntegerAttr(i).value for i in ir.ArrayAttr(g)] for g in ir.ArrayAttr(op.attributes["reassociation"])]
     expands = op.name == "tensor.expand_shape"
-    many, few = (result, source) if expands else (source, result)
-    if not groups:  # rank 0 on one side: every extent is 1
-        groups = []
+    many = result if expands else source
     few_axes: list[int | None] = []
     for group in groups:
         wide = [axis for axis in group if many[axis] != 1]

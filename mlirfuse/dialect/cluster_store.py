@@ -1,7 +1,8 @@
 """`fuse.cluster_store`: writes one value into another block's shared memory, inside the same cluster.
 
 ```mlir
-"fuse.cluster_store"(%value, %buffer, %index, %rank) : (f32, memref<64xf32, #gpu.address_space<workgroup>>, index, index) -> ()
+"fuse.cluster_store"(%value, %buffer, %index, %rank)
+    : (f32, memref<64xf32, #gpu.address_space<workgroup>>, index, index) -> ()
 ```
 
 Stores `value` at `buffer[index]` of the block whose rank in the cluster is `rank` (its own rank is legal). Every block

@@ -125,9 +125,7 @@ class Distributor:
     def add_workgroup_buffer(self, memref_type: ir.Type) -> ir.Value:
         """A new workgroup attribution of the kernel."""
         operation = self.function.operation
-        count = (
-            operation.attributes["workgroup_attributions"] if "workgroup_attributions" in operation.attributes else None
-        )
+        count = operation.attributes.get("workgroup_attributions", None)
         number = (ir.IntegerAttr(count).value if count is not None else 0) + 1
         i64 = ir.IntegerType.get_signless(64)
         operation.attributes["workgroup_attributions"] = ir.IntegerAttr.get(i64, number)

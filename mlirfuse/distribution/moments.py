@@ -92,11 +92,12 @@ def _merge(d: Distributor, source: Fragments, dims: Sequence[int], parts: Parts,
                 return select_from(None, [table[part.sender]], source.element_type)
             return select_from(part.sender_value, table, source.element_type)
         sender = part.sender_value if part.sender is None else constant(part.sender)
-        assert own_block is not None and sender is not None
+        assert own_block is not None
+        assert sender is not None
         return select_from(add(multiply(own_block, warps), sender), table, source.element_type)
 
     def spread(part: Part) -> ir.Value:
-        """m2_i + (sum_i - n_i mean)² / n_i"""
+        """A part's squares about the common mean: m2_i + (sum_i - n_i mean)² / n_i."""
         total_i, m2_i = part.values
         width = ir.VectorType(total_i.type).shape[0] if isinstance(total_i.type, ir.VectorType) else 1
         gap = _sub(total_i, _mul(widen(entry(part, held), width), mean))

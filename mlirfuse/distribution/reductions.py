@@ -106,7 +106,9 @@ def reduce_in_thread(d: Distributor, source: Fragments, dims: Sequence[int], com
     horizontal = source.width > 1 and source.layout.vector_dim in dims
     for key, keys in groups.items():
         fragments = (source.at(k) for k in keys)
-        result.values[key] = _accumulate_elements(fragments, combine, accumulators) if horizontal else _accumulate(fragments, combine)
+        result.values[key] = (
+            _accumulate_elements(fragments, combine, accumulators) if horizontal else _accumulate(fragments, combine)
+        )
     return result
 
 

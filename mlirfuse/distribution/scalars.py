@@ -12,30 +12,37 @@ def constant(value: int) -> ir.Value:
 
 
 def add(a: ir.Value, b: ir.Value) -> ir.Value:
+    """The sum of two indices."""
     return arith.AddIOp(a, b).result
 
 
 def multiply(a: ir.Value, factor: int) -> ir.Value:
+    """`a * factor`; `a` itself where the factor is 1."""
     return a if factor == 1 else arith.MulIOp(a, constant(factor)).result
 
 
 def divide(a: ir.Value, divisor: int) -> ir.Value:
+    """`a // divisor` of an index that is not negative."""
     return a if divisor == 1 else arith.DivUIOp(a, constant(divisor)).result
 
 
 def remainder(a: ir.Value, divisor: int) -> ir.Value:
+    """`a % divisor` of an index that is not negative."""
     return constant(0) if divisor == 1 else arith.RemUIOp(a, constant(divisor)).result
 
 
 def equals_zero(a: ir.Value) -> ir.Value:
+    """Whether an index is 0, as an `i1`."""
     return arith.CmpIOp(arith.CmpIPredicate.eq, a, constant(0)).result
 
 
 def less(a: ir.Value, b: ir.Value) -> ir.Value:
+    """Whether `a < b`, both taken as unsigned, as an `i1`."""
     return arith.CmpIOp(arith.CmpIPredicate.ult, a, b).result
 
 
 def minimum(a: ir.Value, b: ir.Value) -> ir.Value:
+    """The smaller of two indices, both taken as unsigned."""
     return arith.MinUIOp(a, b).result
 
 

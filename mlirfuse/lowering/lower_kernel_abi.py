@@ -57,7 +57,7 @@ class LowerKernelAbi(Pass):
     a `memref<1xT>`, which the bare-pointer convention passes as it is, and a `memref.reinterpret_cast` restores the
     type at the top of the body. Strides of a contiguous memref follow from its sizes and are not passed. `fuse.abi`
     lists the new arguments. Arguments that the kernel never writes are marked `llvm.noalias` and `llvm.readonly`, so
-    that the backend may use the read-only path; a caller must not let an output overlap an input. Buffers of `i1`
+    that the backend may use the read-only path (those with `fuse.ordered` are not); a caller must not let an output overlap an input. Buffers of `i1`
     hold a byte an element, 0 or 1.
 
     ```mlir
@@ -146,7 +146,8 @@ def _marks(argument: Argument, value: ir.Value) -> ir.DictAttr:
     marks: dict[str, ir.Attribute] = {}
     if "fuse.align" in argument.attributes:
         marks["llvm.align"] = argument.attributes["fuse.align"]
-    if _is_only_read(value):
+    # An argument marked `fuse.ordered` is read where the program says: the read-only path would let loads be moved.
+    if _is_only_read(value) and "fuse.ordered" not in argument.attributes:
         marks |= {"llvm.noalias": ir.UnitAttr.get(), "llvm.readonly": ir.UnitAttr.get()}
     return dictionary(marks)
 

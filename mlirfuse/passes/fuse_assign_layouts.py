@@ -57,4 +57,4 @@ class FuseAssignLayouts(Pass):
 def _tile_extents(op: ir.Operation) -> tuple[int, ...]:
     """Extents of the widest vector that an op reads or makes."""
     types = [v.type for v in [*op.operands, *op.results] if isinstance(v.type, ir.VectorType)]
-    return tuple(max((tuple(t.shape) for t in types), key=len))
+    return max((tuple(t.shape) for t in types), key=lambda extents: len(extents))

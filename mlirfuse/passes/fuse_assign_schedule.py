@@ -68,6 +68,7 @@ class FuseAssignSchedule(Pass):
             remarks.applied(
                 self,
                 f"{symbol(kernel)}: {'given' if given else 'chosen'} tile {schedule.tile}, {layout.threads} threads, "
-                f"{layout.elements_per_thread} elements a thread, cluster {layout.cluster}, {schedule.persistence}",
+                f"{layout.elements_per_thread} elements a thread, cluster {layout.cluster}, {schedule.persistence}, "
+                f"{schedule.order} first",
                 kernel,
             )

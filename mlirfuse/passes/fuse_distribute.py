@@ -23,6 +23,7 @@ from mlirfuse.schedule.schedule import schedule_of
 
 GRID = "fuse.grid"
 GRID_OPERANDS = "fuse.grid_operands"
+ORDERED = "fuse.ordered"
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,8 @@ class FuseDistribute(Pass):
     ```
     becomes
     ```mlir
-    gpu.func @f_0_kernel(%x: memref<?x1024xf32>, ...) kernel attributes {known_block_size = array<i32: 128, 1, 1>, ...} {
+    gpu.func @f_0_kernel(%x: memref<?x1024xf32>, ...) kernel
+        attributes {known_block_size = array<i32: 128, 1, 1>, ...} {
       %0 = vector.load %x[%block, %column] {alignment = 16} : memref<?x1024xf32>, vector<4xf32>
       ...
       %s, %valid = gpu.shuffle xor %r, %distance, %width : f32
@@ -113,7 +115,24 @@ def _distribute(module: ir.Operation, kernel: ir.Operation, layout: BlockedLayou
                 d.distribute(inner.operation)
         d.flush()
         gpu.ReturnOp([])
+    if d.depth_first:
+        _order_reads(function.operation)
     return function
+
+
+def _order_reads(function: ir.Operation) -> None:
+    """Marks the arguments that many blocks read again: their loads must stay between the fragments they are for.
+
+    Loads that the compiler may move (through the read-only path) it moves to the top, where they take the registers
+    that working depth first is there to save.
+    """
+    attributes = []
+    for argument, known in zip(function.regions[0].blocks[0].arguments, argument_attributes(function), strict=False):
+        loads = [u.owner.operation for u in argument.uses if u.owner.operation.name in ("vector.load", "memref.load")]
+        if any("nontemporal" not in load.attributes for load in loads):
+            known = {**known, ORDERED: ir.UnitAttr.get()}
+        attributes.append(ir.DictAttr.get(known))
+    function.attributes["arg_attrs"] = ir.ArrayAttr.get(attributes)
 
 
 def _set_grid(function: ir.Operation, kernel: ir.Operation, forall: ir.Operation, cluster: int) -> None:

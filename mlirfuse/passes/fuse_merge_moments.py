@@ -13,16 +13,15 @@ from mlirfuse.analysis.structure import OpStructure, structure_of
 from mlirfuse.dialect.moments import moments
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.passes.rewriting import erase_dead
-from mlirfuse.schedule.schedule import schedule_of
 
 
 @dataclass(frozen=True)
 class FuseMergeMoments(Pass):
     """Replaces `Σ x` and `Σ (x - Σx/n)²` by one `fuse.moments`, so that one round of communication is enough.
 
-    Requires kernels on tensors with a schedule. Matches a sum of the square of `x - m`, where m is the sum of the same
-    x over the same dimensions divided by the number of elements, through broadcasts and reshapes that only add extents
-    of 1. Declines where the schedule walks rows in chunks: there the sum of the first walk is needed whole anyway.
+    Requires kernels on tensors. Matches a sum of the square of `x - m`, where m is the sum of the same x over the same
+    dimensions divided by the number of elements, through broadcasts and reshapes that only add extents of 1. Where the
+    schedule turns out to walk rows in chunks, `fuse-expand-moments` takes the merge back.
 
     ```mlir
     %sum = linalg.generic ... reduce add (%x)
@@ -44,9 +43,6 @@ class FuseMergeMoments(Pass):
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         for kernel in kernels(module):
             if is_tile_program(kernel):
-                continue
-            if schedule_of(kernel).persistence != "registers":
-                remarks.declined(self, "rows are walked in chunks", kernel)
                 continue
             found = [m for op in body(kernel) if (m := _match(op)) is not None]
             for match in found:

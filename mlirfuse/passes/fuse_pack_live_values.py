@@ -23,10 +23,10 @@ REDUCTIONS = frozenset({"vector.multi_reduction", "fuse.moments"})
 class FusePackLiveValues(Pass):
     """Repeats a widening cast after each reduction that its result is used beyond, from the narrow value.
 
-    Requires tile programs scheduled with `order = "depth"`, which saves registers. A tile in single precision that was cast from half precision takes twice the registers, and
-    it is the tile that lives across the reduction that limits how many rows fit an SM. The cast is cheap: the narrow
-    value is pinned (`fuse.pin`) and cast again where the first use after the reduction stands, and not before the reduction
-    is known. Casts of one number a row are left alone.
+    Requires tile programs scheduled with `order = "depth"`, which saves registers. A tile in single precision that was
+    cast from half precision takes twice the registers, and it is the tile that lives across the reduction that limits
+    how many rows fit an SM. The cast is cheap: the narrow value is pinned (`fuse.pin`) and cast again where the first
+    use after the reduction stands, and not before the reduction is known. Casts of one number a row are left alone.
 
     ```mlir
     %w = arith.extf %n : vector<1x4096xf16> to vector<1x4096xf32>

@@ -71,7 +71,7 @@ class FuseSegment(Pass):
 
 
 def _hand_out_schedules(module: ir.Operation, function: ir.Operation) -> None:
-    """Moves the schedules that the user asked for to their kernels; raises `PassError` for a kernel that is not there."""
+    """Moves the schedules that the user asked for to their kernels; raises `PassError` for a kernel that is missing."""
     if SCHEDULES not in function.attributes:
         return
     made = {symbol(kernel): kernel for kernel in kernels(module)}
@@ -111,7 +111,9 @@ def _outline(
     )
     kernel.attributes[KERNEL] = ir.UnitAttr.get()
     kernel.attributes[RESULT_EXTENTS] = ir.DenseI64ArrayAttr.get(_result_extents(segment, inputs, outputs))
-    kernel.attributes["arg_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get(_input_attributes(v, attributes)) for v in inputs])
+    kernel.attributes["arg_attrs"] = ir.ArrayAttr.get(
+        [ir.DictAttr.get(_input_attributes(v, attributes)) for v in inputs]
+    )
     block = kernel.add_entry_block()
     mapping = dict(zip(inputs, block.arguments, strict=True))
     with ir.InsertionPoint(block), function.location:
@@ -127,9 +129,7 @@ def _outline(
         old.replace_all_uses_with(new)
 
 
-def _input_attributes(
-    value: ir.Value, attributes: dict[ir.Value, dict[str, ir.Attribute]]
-) -> dict[str, ir.Attribute]:
+def _input_attributes(value: ir.Value, attributes: dict[ir.Value, dict[str, ir.Attribute]]) -> dict[str, ir.Attribute]:
     """What is known of a kernel's input: an argument of the host function, a view of one, or an intermediate."""
     if value in attributes:
         return attributes[value]

@@ -30,7 +30,7 @@ class FuseTileChunked(Pass):
 
     ```mlir
     func.func private @f_0(%x: tensor<?x65536xf32>) -> tensor<?xf32>
-        attributes {fuse.kernel, fuse.schedule = {persistence = "reread", tile = array<i64: 1, 8192>, ...}} { linalg ... }
+        attributes {fuse.kernel, fuse.schedule = {persistence = "reread", tile = array<i64: 1, 8192>, ...}} { ... }
     ```
     becomes
     ```mlir

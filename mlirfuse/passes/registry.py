@@ -14,8 +14,9 @@ from mlirfuse.passes.base import Pass
 
 PASSES: dict[str, str] = {
     "fuse-segment": "mlirfuse.passes.fuse_segment:FuseSegment",
-    "fuse-assign-schedule": "mlirfuse.passes.fuse_assign_schedule:FuseAssignSchedule",
     "fuse-merge-moments": "mlirfuse.passes.fuse_merge_moments:FuseMergeMoments",
+    "fuse-assign-schedule": "mlirfuse.passes.fuse_assign_schedule:FuseAssignSchedule",
+    "fuse-expand-moments": "mlirfuse.passes.fuse_expand_moments:FuseExpandMoments",
     "fuse-tile-persistent": "mlirfuse.passes.fuse_tile_persistent:FuseTilePersistent",
     "fuse-tile-chunked": "mlirfuse.passes.fuse_tile_chunked:FuseTileChunked",
     "fuse-pack-live-values": "mlirfuse.passes.fuse_pack_live_values:FusePackLiveValues",

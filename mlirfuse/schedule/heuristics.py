@@ -7,8 +7,8 @@ reductions keeps rows on chip: the row is spread over as many threads as make th
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from math import prod
+from dataclasses import dataclass, replace
+from math import log2, prod
 
 from mlirfuse.schedule.estimate import registers_per_thread
 from mlirfuse.schedule.layout import WARP, BlockedLayout
@@ -19,7 +19,7 @@ from mlirfuse.target import Target
 ELEMENTWISE_THREADS = 256
 """Threads of an elementwise block: with 16 bytes a thread it matches cudaMemcpyAsync on an H200 (peers-h200.md)."""
 
-MIN_THREADS = 128
+MIN_THREADS = 64
 """Blocks smaller than this leave an SM short of threads, because it holds 32 blocks at most."""
 
 
@@ -52,7 +52,7 @@ class Candidate:
 
     Attributes:
         schedule: the schedule.
-        registers: estimated registers of a thread.
+        registers: estimated registers of a thread, rounded up as the hardware allocates them.
         efficiency: share of the threads' fragments that are not padding.
     """
 
@@ -61,20 +61,26 @@ class Candidate:
     efficiency: float
 
 
+LONG_ROW = 9 * 1024
+"""Bytes that are read of a row from which on registers are short (H200: 8 KB rows gain from breadth, 10 KB from depth)."""
+
+
 def row_candidates(problem: Problem, target: Target) -> Iterator[Candidate]:
     """Persistent schedules with every split of a row over a cluster, warps and repeats that fits the registers."""
-    outer = [d for d in range(problem.rank) if d not in problem.reduced]
+    order = "depth" if problem.row_elements * problem.read_bytes > LONG_ROW else "breadth"
     cluster = 1
     while cluster <= target.max_cluster:
         for warps in range(1, target.max_threads_per_block // WARP + 1):
-            schedule = _row_schedule(problem, warps, cluster, outer)
+            schedule = _row_schedule(problem, warps, cluster, order)
             if schedule is None or check_schedule(schedule, problem.extents, problem.reduced, target):
                 continue
             layout = schedule.layout
-            registers = registers_per_thread(problem, layout)
-            if registers > register_limit(layout.threads, target) or prod(layout.repeats) > MOST_FRAGMENTS:
+            registers = _allocated(registers_per_thread(problem, layout, order))
+            blocks = resident_blocks(layout.threads, registers, target)
+            if not blocks or prod(layout.repeats) > MOST_FRAGMENTS:
                 continue
-            yield Candidate(schedule, registers, prod(schedule.tile) / prod(layout.extents))
+            fitted = replace(schedule, blocks_per_sm=blocks)
+            yield Candidate(fitted, registers, prod(schedule.tile) / prod(layout.extents))
         cluster *= 2
 
 
@@ -112,41 +118,54 @@ MOST_FRAGMENTS = 32
 """Fragments a thread may hold of a persistent row: beyond it the unrolled code outgrows the instruction cache."""
 
 
-def register_limit(threads: int, target: Target) -> int:
-    """Registers a thread may have if a block of that many threads is to fit an SM."""
-    return min(target.max_registers_per_thread, target.registers_per_sm // threads // 8 * 8)
+def _allocated(registers: int) -> int:
+    """Registers are given to threads eight at a time."""
+    return -(-registers // 8) * 8
 
 
 def row_cost(candidate: Candidate, problem: Problem, target: Target) -> float:
-    """Lower is better: the time of a row relative to streaming it, from what is known to slow such kernels down."""
+    """Time relative to streaming the rows, from what slows such kernels down; lower is better.
+
+    The weights are fitted to a sweep of a fused LayerNorm in half precision over twelve sizes and all splits on an
+    H200 (benchmarks/results/layernorm-sweep.json).
+    """
     layout = candidate.schedule.layout
     blocks = resident_blocks(layout.threads, candidate.registers, target)
-    threads = blocks * layout.threads
-    in_flight = threads * layout.elements_per_thread * candidate.efficiency * problem.full_bytes / 2
-    latency = max(1.0, TARGET_IN_FLIGHT / max(in_flight, 1.0))
-    padding = 1.0 / candidate.efficiency
-    vectors = layout.elements_per_thread / max(layout.vector)
-    # Few blocks on an SM: nothing loads while one block waits at its barrier.
-    overlap = 1.0 + 0.25 / blocks
-    sync = 1.0 + 0.01 * (layout.threads / WARP if prod(layout.warps[d] for d in problem.reduced) > 1 else 0) / 4
-    spread = 1.0 + 0.04 * abs(vectors - 2)
-    cluster = 1.0 + 0.1 * (layout.cluster > 1)
-    return latency * (0.7 + 0.3 * padding) * overlap * sync * spread * cluster
-
-
-TARGET_IN_FLIGHT = 40 * 1024
-"""Bytes of loads that an SM should have under way to saturate its share of 4.26 TB/s at about 1 us of loaded latency."""
+    rows = prod(n for d, n in enumerate(candidate.schedule.tile) if d not in problem.reduced)
+    row_bytes = problem.row_elements * max(problem.read_bytes, 1)
+    # Padding is loaded from the cache and computed, but moves no memory.
+    padding = 0.55 + 0.45 / candidate.efficiency
+    # Too little work a thread: the reductions' fixed cost shows. Too much: few threads hide each other's latency.
+    ideal = 64 if candidate.schedule.order == "depth" else 36
+    share = log2(rows * row_bytes / (layout.threads * layout.cluster) / ideal)
+    work = 1.0 + (0.05 * share if share > 0 else -0.15 * share)
+    resident = blocks * layout.threads / target.threads_per_sm
+    occupancy = 1.0 + 0.4 * max(0.0, 0.45 - resident) if candidate.schedule.order == "breadth" else 1.0
+    # One block alone on an SM loads nothing while it reduces.
+    overlap = 1.0 + 0.4 / blocks**3
+    # Blocks of a cluster wait for each other, and start together.
+    cluster = 1.0 + 0.1 * (layout.cluster > 1) + 0.01 * layout.cluster
+    return padding * work * occupancy * overlap * cluster
 
 
 def resident_blocks(threads: int, registers: int, target: Target) -> int:
-    """Blocks of an SM that its registers and threads allow; registers are allocated by 8 a thread."""
-    per_thread = -(-registers // 8) * 8
-    by_registers = target.registers_per_sm // (per_thread * threads)
-    return max(1, min(by_registers, target.threads_per_sm // threads, target.blocks_per_sm))
+    """Blocks of an SM that its registers and threads allow; 0 if not even one.
+
+    Each of an SM's four partitions has a quarter of the registers and takes whole warps.
+    """
+    if registers > target.max_registers_per_thread:
+        return 0
+    warps = PARTITIONS * (target.registers_per_sm // PARTITIONS // (registers * WARP))
+    return min(warps * WARP // threads, target.threads_per_sm // threads, target.blocks_per_sm)
 
 
-def _row_schedule(problem: Problem, warps: int, cluster: int, outer: list[int]) -> Schedule | None:
+PARTITIONS = 4
+"""Partitions of an SM, each with a scheduler and registers of its own."""
+
+
+def _row_schedule(problem: Problem, warps: int, cluster: int, order: str) -> Schedule | None:
     """A row over `warps` warps of each of `cluster` blocks; small rows are stacked until the block is large enough."""
+    outer = [d for d in range(problem.rank) if d not in problem.reduced]
     fill = _Spread(problem)
     inner = sorted(problem.reduced, reverse=True)
     if problem.vector_dim in outer:
@@ -178,7 +197,7 @@ def _row_schedule(problem: Problem, warps: int, cluster: int, outer: list[int]) 
         extent if d in problem.reduced and extent is not None else min(layout.extents[d], extent or layout.extents[d])
         for d, extent in enumerate(problem.extents)
     )
-    return Schedule(tile, layout)
+    return Schedule(tile, layout, order=order)
 
 
 class _Spread:

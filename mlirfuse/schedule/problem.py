@@ -16,6 +16,7 @@ class Problem:
         vector_dim: the dimension along which most of the traffic is contiguous.
         vector: most elements along it that one thread can move at once.
         full_bytes: bytes per element of the space that must move through device memory.
+        read_bytes: bytes per element of the space that are read from device memory.
         live_bytes: bytes per element of the space that must be kept from a reduction to its use.
         column_bytes: bytes per element of the reduced dimensions that every row reads again (weights, biases).
         rounds: how many reductions follow one another.
@@ -26,6 +27,7 @@ class Problem:
     vector_dim: int
     vector: int
     full_bytes: int
+    read_bytes: int
     live_bytes: int = 0
     column_bytes: int = 0
     rounds: int = 0

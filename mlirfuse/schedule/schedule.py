@@ -17,8 +17,7 @@ from mlirfuse.target import Target
 ATTRIBUTE = "fuse.schedule"
 
 PERSISTENCE = ("registers", "shared", "reread")
-"""Where a reduced row lives between its reduction and its use: in registers, in shared memory, or nowhere (read again)."""
-
+"""Where a row lives between its reduction and its use: in registers, in shared memory, or nowhere (read again)."""
 
 ORDERS = ("breadth", "depth")
 """In which order a thread works on its fragments: op by op, or each fragment through all ops before the next one."""
@@ -33,8 +32,8 @@ class Schedule:
             whole; otherwise it is one chunk of them.
         layout: how the tile is spread over the cluster's threads.
         persistence: one of `PERSISTENCE`.
-        order: one of `ORDERS`. Breadth has all loads under way at once, which short rows need; depth keeps few values in
-            registers, so that more rows fit an SM.
+        order: one of `ORDERS`. Breadth has all loads under way at once, which short rows need; depth keeps few values
+            in registers, so that more rows fit an SM.
         blocks_per_sm: resident blocks that the register allocator must leave room for; 0 leaves it alone.
     """
 
@@ -45,6 +44,7 @@ class Schedule:
     blocks_per_sm: int = 0
 
     def attribute(self) -> ir.Attribute:
+        """The `fuse.schedule` attribute, in the current context."""
         return to_attribute(self)
 
 

@@ -12,10 +12,10 @@ from mlirfuse.lowering.resources import KernelResources
 
 def resource_table(resources: Iterable[KernelResources]) -> Table:
     """What ptxas says of each kernel; spills are marked, since no schedule should have any."""
-    table = Table(title="Kernels", title_justify="left", box=box.SIMPLE_HEAD)
+    table = Table(title="Kernels", title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 0, 0, 1), pad_edge=False)
     table.add_column("kernel", no_wrap=True)
     for column in ("threads", "cluster", "registers", "shared bytes", "stack bytes", "spill bytes"):
-        table.add_column(column, justify="right")
+        table.add_column(column, justify="right", no_wrap=" " not in column)
     for kernel in resources:
         spills = _spills(kernel)
         table.add_row(
