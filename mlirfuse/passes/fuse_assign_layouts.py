@@ -12,6 +12,7 @@ from mlirfuse.errors import ScheduleError
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.passes.rewriting import nested
 from mlirfuse.schedule.attributes import to_attribute
+from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.schedule.schedule import schedule_of
 
 LAYOUT = "fuse.layout"
@@ -48,10 +49,15 @@ class FuseAssignLayouts(Pass):
             anchors = [op for op in nested(kernel) if op.name in ANCHORS]
             for op in anchors:
                 tile = _tile_extents(op)
-                if len(tile) == layout.rank and (problem := layout.check(tile)):
+                if len(tile) == layout.rank and (problem := layout.check(_held(tile, layout))):
                     raise ScheduleError(problem, where=str(op.location))
                 op.attributes[LAYOUT] = attribute
             remarks.applied(self, f"{layout.threads} threads, {len(anchors)} ops", kernel)
+
+
+def _held(tile: tuple[int, ...], layout: BlockedLayout) -> tuple[int, ...]:
+    """The extents that the layout has to fit: a value that is the same along a dimension fits any."""
+    return tuple(vector if extent == 1 else extent for extent, vector in zip(tile, layout.vector, strict=True))
 
 
 def _tile_extents(op: ir.Operation) -> tuple[int, ...]:
