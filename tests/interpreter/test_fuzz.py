@@ -1,0 +1,43 @@
+"""Random fusion graphs: the tensor, tile and gpu levels agree with each other and with float64, within rounding.
+
+MLIRFUSE_FUZZ_GRAPHS sets how many (`make fuzz`); the number in a test's name is the graph's seed.
+"""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+from compiling import module_at
+from graphs import graph_from_seed
+
+import mlirfuse as mf
+from mlirfuse import interpreter
+
+GRAPHS = int(os.environ.get("MLIRFUSE_FUZZ_GRAPHS", "200"))
+
+
+@pytest.mark.parametrize("seed", range(GRAPHS))
+def test_levels_agree(seed: int) -> None:
+    graph = graph_from_seed(seed)
+    arrays = graph.arrays()
+    order = {"order": "random", "seed": seed} if seed % 3 == 0 else {}
+    try:
+        for stage in ("linalg", "tile", "gpu"):
+            module = module_at(stage, graph.function, graph.specs())
+            graph.check(interpreter.run(module, "graph", arrays, **order), arrays, f"{stage} level")
+    except mf.MlirFuseError as error:
+        pytest.fail(f"{error}{graph!r}")
+
+
+@pytest.mark.parametrize("seed", range(10_000, 10_000 + GRAPHS // 10))
+def test_calls_with_dynamic_rows(seed: int) -> None:
+    """The signature that a call makes: leading extents dynamic, but for those that the graph needs as numbers."""
+    graph = graph_from_seed(seed)
+    arrays = graph.arrays()
+    try:
+        results = mf.fuse(graph.function, target="interpret")(*arrays)
+    except mf.MlirFuseError as error:
+        pytest.fail(f"{error}{graph!r}")
+    graph.check([np.asarray(r) for r in results], arrays, "interpreted call")
