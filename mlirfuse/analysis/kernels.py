@@ -37,8 +37,8 @@ def symbol(function: ir.Operation) -> str:
 
 
 def body(function: ir.Operation) -> list[ir.Operation]:
-    """The operations of a function's entry block, in order."""
-    return [op.operation for op in function.regions[0].blocks[0].operations]
+    """The operations of a function's entry block, in order; a declaration has none."""
+    return [op.operation for block in list(function.regions[0].blocks)[:1] for op in block.operations]
 
 
 def argument_attributes(function: ir.Operation) -> list[dict[str, ir.Attribute]]:
