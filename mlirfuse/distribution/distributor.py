@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from mlir import ir
 
+from mlirfuse.distribution.exchange import Exchange, run_exchanges
 from mlirfuse.distribution.fragments import Fragments, Uniform
 from mlirfuse.distribution.threads import Threads
 from mlirfuse.errors import PassError
 from mlirfuse.passes.rewriting import clone
 from mlirfuse.schedule.layout import BlockedLayout
-
-if TYPE_CHECKING:
-    from mlirfuse.distribution.exchange import Exchange
 
 Rule = Callable[["Distributor", ir.Operation], None]
 RULES: dict[str, Rule] = {}
@@ -110,8 +107,6 @@ class Distributor:
 
     def flush(self) -> None:
         """Runs every pending exchange between warps in one round."""
-        from mlirfuse.distribution.exchange import run_exchanges
-
         pending, self.pending = self.pending, []
         if pending:
             run_exchanges(self, pending)

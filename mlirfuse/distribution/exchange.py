@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from mlir import ir
 from mlir.dialects import arith, gpu, memref, scf, vector
@@ -20,13 +20,26 @@ from mlirfuse.distribution.fragments import Fragments, Key, elements
 from mlirfuse.distribution.parts import LaneParts, ListedParts, Part, Parts
 from mlirfuse.distribution.scalars import add, constant, less, minimum, multiply, remainder
 from mlirfuse.distribution.shuffles import lane_offsets
+from mlirfuse.distribution.threads import Threads
 from mlirfuse.dtypes import from_mlir
-
-if TYPE_CHECKING:
-    from mlirfuse.distribution.distributor import Distributor
 
 Finish = Callable[[Parts, str], tuple[ir.Value, ...]]
 Deliver = Callable[[Key, tuple[ir.Value, ...]], None]
+
+
+class Site(Protocol):
+    """What an exchange asks of the kernel it stands in; the `Distributor` is one.
+
+    Attributes:
+        threads: the current thread's coordinates.
+        in_loop: whether the code being emitted runs more than once.
+    """
+
+    threads: Threads
+    in_loop: bool
+
+    def scratch(self, size: int, element_type: ir.Type) -> ir.Value:
+        """A new array in the block's shared memory."""
 
 
 @dataclass
@@ -58,7 +71,7 @@ class Exchange:
         return self.warps > 1 or self.blocks > 1
 
 
-def run_exchanges(d: Distributor, exchanges: Sequence[Exchange]) -> None:
+def run_exchanges(d: Site, exchanges: Sequence[Exchange]) -> None:
     """Runs exchanges together: one barrier between warps, and one between blocks where a cluster shares a tile."""
     merged: list[dict[Key, tuple[ir.Value, ...]]] = [
         {key: tuple(p.at(key) for p in e.partials) for key in e.partials[0].keys()} for e in exchanges
@@ -76,7 +89,7 @@ MOST_LISTED = 4
 Values = dict[Key, tuple[ir.Value, ...]]
 
 
-def _between_warps(d: Distributor, exchanges: Sequence[Exchange], values: list[Values]) -> list[Values]:
+def _between_warps(d: Site, exchanges: Sequence[Exchange], values: list[Values]) -> list[Values]:
     active = [i for i, e in enumerate(exchanges) if e.warps > 1]
     if not active:
         return values
@@ -92,7 +105,7 @@ def _between_warps(d: Distributor, exchanges: Sequence[Exchange], values: list[V
     return result
 
 
-def _between_blocks(d: Distributor, exchanges: Sequence[Exchange], values: list[Values]) -> list[Values]:
+def _between_blocks(d: Site, exchanges: Sequence[Exchange], values: list[Values]) -> list[Values]:
     active = [i for i, e in enumerate(exchanges) if e.blocks > 1]
     if not active:
         return values
@@ -111,7 +124,7 @@ def _between_blocks(d: Distributor, exchanges: Sequence[Exchange], values: list[
 class _Slots:
     """Shared memory for one exchange: a slot for each sender at each position of the kept dimensions."""
 
-    def __init__(self, d: Distributor, exchange: Exchange, senders: int):
+    def __init__(self, d: Site, exchange: Exchange, senders: int):
         self.d = d
         self.exchange = exchange
         self.senders = senders

@@ -31,6 +31,7 @@ BEFORE_NVVM = (
     "lower-pins",
     "lower-math",
     "lower-divisions",
+    "lower-shared-divisions",
     "lower-contraction",
 )
 

@@ -67,6 +67,7 @@ class FuseSegment(Pass):
                 _outline(function, segment, f"{symbol(function)}_{index}", attributes)
             _hand_out_schedules(module, function)
             erase_dead([op for op in ops if op.results])
+            _order_host_ops(function)
             remarks.applied(self, f"{len(plan.segments)} kernel(s)", function)
 
 
@@ -127,6 +128,23 @@ def _outline(
         call = func.CallOp([v.type for v in outputs], name, inputs)
     for old, new in zip(outputs, call.results, strict=True):
         old.replace_all_uses_with(new)
+
+
+def _order_host_ops(function: ir.Operation) -> None:
+    """Moves what the host does behind what it needs: a call sits before its first use, which may be an early view."""
+    *ops, terminator = body(function)
+    pending = dict.fromkeys(ops)
+
+    def place(op: ir.Operation) -> None:
+        del pending[op]
+        for value in op.operands:
+            owner = defining_op(value)
+            if owner in pending:
+                place(owner)
+        op.move_before(terminator)
+
+    while pending:
+        place(next(iter(pending)))
 
 
 def _input_attributes(value: ir.Value, attributes: dict[ir.Value, dict[str, ir.Attribute]]) -> dict[str, ir.Attribute]:

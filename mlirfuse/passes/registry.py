@@ -30,6 +30,7 @@ PASSES: dict[str, str] = {
     "lower-pins": "mlirfuse.lowering.lower_pins:LowerPins",
     "lower-math": "mlirfuse.lowering.lower_math:LowerMath",
     "lower-divisions": "mlirfuse.lowering.lower_divisions:LowerDivisions",
+    "lower-shared-divisions": "mlirfuse.lowering.lower_shared_divisions:LowerSharedDivisions",
     "lower-contraction": "mlirfuse.lowering.lower_contraction:LowerContraction",
     "fuse-verify": "mlirfuse.passes.fuse_verify:FuseVerify",
 }

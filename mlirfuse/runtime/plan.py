@@ -58,6 +58,8 @@ class LaunchPlan:
             (i, prod(r.shape) * r.dtype.bytes) for i, r in enumerate(layout.results, start=len(layout.arguments))
         ]
         self._spans = [(i, size) for i, size in (*inputs, *self._out_spans) if size]
+        # The last pointers that were found not to overlap: most callers use the same buffers again.
+        self._apart: list[Any] = []
 
     def run(self, arguments: Sequence[Any], values: Sequence[Any], stream: int | None = None) -> tuple[Any, ...]:
         """Launches into new arrays of the caller's framework and returns the results.
@@ -87,6 +89,13 @@ class LaunchPlan:
             ArgumentError: an output overlaps an argument, or another output.
             RuntimeLaunchError: the driver refuses the launch.
         """
+        if values != self._apart:
+            self._check_apart(values)
+            self._apart = list(values)
+        self._submit(values, self._current_stream() if stream is None else stream)
+
+    def _check_apart(self, values: Sequence[Any]) -> None:
+        """Raises `ArgumentError` where an output overlaps an argument or another output."""
         for output, size in self._out_spans:
             start = values[output]
             end = start + size
@@ -97,7 +106,6 @@ class LaunchPlan:
                         where=f"{self._layout.program.name}: out",
                         hint="give memory of its own: kernels read inputs through a cache that does not see writes",
                     )
-        self._submit(values, self._current_stream() if stream is None else stream)
 
     def check_out(self, out: Sequence[Argument]) -> None:
         """Checks what a caller gives as `out=`; raises `ArgumentError` where the results do not fit in it."""

@@ -8,10 +8,10 @@ from __future__ import annotations
 from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.schedule.problem import Problem
 
-BREADTH_BASE = 20
+BREADTH_BASE = 12
 """Registers besides the elements: addresses, coordinates and row values."""
 
-BREADTH_ELEMENT, BREADTH_READ = 1.1, 0.3
+BREADTH_ELEMENT, BREADTH_READ = 0.75, 0.5
 """Registers an element, and for each byte of it that is read: its single-precision value, and what is loading."""
 
 DEPTH_BASE = 16
@@ -23,6 +23,9 @@ DEPTH_LIVE = 2.0
 COLUMN_SHARE = 1 / 2
 """Share of the column operands' (weights', biases') fragments that are loaded at once."""
 
+RAGGED = 4
+"""Registers for the masks of a row that does not fill its threads' fragments."""
+
 CLUSTER = 8
 """Registers for the addresses of other blocks' shared memory."""
 
@@ -31,10 +34,12 @@ def registers_per_thread(problem: Problem, layout: BlockedLayout, order: str) ->
     """Estimated registers of a thread of a persistent kernel; see `Schedule` for the orders."""
     held = layout.elements_per_thread
     width = max(layout.vector)
-    cluster = CLUSTER if layout.cluster > 1 else 0
+    extra = CLUSTER if layout.cluster > 1 else 0
+    if any(layout.extents[d] != problem.extents[d] for d in problem.reduced):
+        extra += RAGGED
     if order == "breadth":
-        return round(BREADTH_BASE + held * (BREADTH_ELEMENT + BREADTH_READ * problem.read_bytes)) + cluster
+        return round(BREADTH_BASE + held * (BREADTH_ELEMENT + BREADTH_READ * problem.read_bytes)) + extra
     # A fragment takes whole registers: a single half-precision value takes one too.
     live = held // width * -(-width * problem.live_bytes // 4)
     columns = width * problem.column_bytes / 4 * COLUMN_SHARE
-    return round(DEPTH_BASE + live * DEPTH_LIVE + columns) + cluster
+    return round(DEPTH_BASE + live * DEPTH_LIVE + columns) + extra

@@ -77,9 +77,10 @@ def row_candidates(problem: Problem, target: Target) -> Iterator[Candidate]:
             layout = schedule.layout
             registers = _allocated(registers_per_thread(problem, layout, order))
             blocks = resident_blocks(layout.threads, registers, target)
-            if not blocks or prod(layout.repeats) > MOST_FRAGMENTS:
+            if not blocks or prod(layout.repeats) > MOST_FRAGMENTS or layout.elements_per_thread > MOST_ELEMENTS:
                 continue
-            fitted = replace(schedule, blocks_per_sm=blocks)
+            # Left alone, ptxas spends registers that more blocks could use; small threads it fits by itself.
+            fitted = replace(schedule, blocks_per_sm=blocks if registers > UNHINTED else 0)
             yield Candidate(fitted, registers, prod(schedule.tile) / prod(layout.extents))
         cluster *= 2
 
@@ -114,6 +115,12 @@ CHUNK_VECTORS = 4
 SHARED_RESERVE = 2048
 """Shared memory left for the exchange between warps, bytes."""
 
+UNHINTED = 48
+"""Registers up to which ptxas is given no limit: below it a limit gains nothing, and costs spills."""
+
+MOST_ELEMENTS = 80
+"""Elements a thread may hold of a persistent row: beyond it estimates are no longer to be trusted."""
+
 MOST_FRAGMENTS = 32
 """Fragments a thread may hold of a persistent row: beyond it the unrolled code outgrows the instruction cache."""
 
@@ -136,15 +143,15 @@ def row_cost(candidate: Candidate, problem: Problem, target: Target) -> float:
     # Padding is loaded from the cache and computed, but moves no memory.
     padding = 0.55 + 0.45 / candidate.efficiency
     # Too little work a thread: the reductions' fixed cost shows. Too much: few threads hide each other's latency.
-    ideal = 64 if candidate.schedule.order == "depth" else 36
+    ideal = 56 if candidate.schedule.order == "depth" else 36
     share = log2(rows * row_bytes / (layout.threads * layout.cluster) / ideal)
     work = 1.0 + (0.05 * share if share > 0 else -0.15 * share)
     resident = blocks * layout.threads / target.threads_per_sm
     occupancy = 1.0 + 0.4 * max(0.0, 0.45 - resident) if candidate.schedule.order == "breadth" else 1.0
     # One block alone on an SM loads nothing while it reduces.
     overlap = 1.0 + 0.4 / blocks**3
-    # Blocks of a cluster wait for each other, and start together.
-    cluster = 1.0 + 0.1 * (layout.cluster > 1) + 0.01 * layout.cluster
+    # Blocks of a cluster start together, and wait for each other at every round of reductions.
+    cluster = 1.0 + (0.12 + 0.01 * layout.cluster) * problem.rounds if layout.cluster > 1 else 1.0
     return padding * work * occupancy * overlap * cluster
 
 

@@ -185,7 +185,7 @@ class TileEmitter:
         yielded = terminator[len(terminator) - 1].operation.operands
         for result, value, axes in zip(structure.op.results, yielded, structure.result_axes, strict=True):
             self.values[result] = self._broadcast(
-                self._emit_body(structure, value), self._extents(structure, (a for a in axes if a is not None))
+                self._emit_body(structure, value), self._extents(structure, [a for a in axes if a is not None])
             )
 
     def _emit_reduction(self, structure: OpStructure) -> None:
@@ -243,7 +243,7 @@ class TileEmitter:
         for result, value in zip(structure.op.results, moments(source, dims, flat), strict=True):
             self.values[result] = self._with_unit_dims(value, kept or [0])
 
-    def _extents(self, structure: OpStructure, loops: Sequence[int] | range) -> Shape:
+    def _extents(self, structure: OpStructure, loops: Sequence[int]) -> Shape:
         dims = self.space.loops[structure.op]
         return self.extents_of([dims[loop] for loop in loops])
 

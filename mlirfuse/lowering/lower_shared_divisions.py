@@ -1,0 +1,122 @@
+"""`lower-shared-divisions`: many divisions by one number share its reciprocal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from mlir import ir
+from mlir.dialects import arith, math, vector
+
+from mlirfuse.lowering.kernel_func import kernels
+from mlirfuse.passes.base import Pass, Remarks
+from mlirfuse.passes.rewriting import nested
+
+
+@dataclass(frozen=True)
+class LowerSharedDivisions(Pass):
+    """Lowers `x / s` in `f32`, where a thread divides several elements by one s, through one reciprocal of s.
+
+    `div.rn.f32` costs about a dozen instructions and a branch an element; a softmax divides every element by its row's
+    sum. With r = 1 / (s k) and q = (x k) r, where the power of two k brings s to where its reciprocal is a normal
+    number, q is within 1.5 units in the last place. Where all users round the quotient to half precision that is
+    enough: the rounding is 2^13 times coarser. Elsewhere q is corrected by the remainder, as in `lower-divisions`.
+    Infinities, zeros and NaN come out as IEEE division has them. Constant divisors are left to `lower-divisions`.
+
+    ```mlir
+    %b = vector.broadcast %s : f32 to vector<8xf32>
+    %q = arith.divf %x, %b : vector<8xf32>
+    %h = arith.truncf %q : vector<8xf32> to vector<8xf16>
+    // lower-shared-divisions
+    %r = arith.divf %one, %scaled : f32          // once for all fragments
+    %0 = arith.mulf %x, %k : vector<8xf32>
+    %q = arith.mulf %0, %r : vector<8xf32>
+    ```
+    """
+
+    name: ClassVar[str] = "lower-shared-divisions"
+
+    def run(self, module: ir.Operation, remarks: Remarks) -> None:
+        """Rewrites the `builtin.module` in place."""
+        for func in kernels(module):
+            groups: dict[ir.Value, list[ir.Operation]] = {}
+            for op in nested(func.operation):
+                divisor = _divisor(op)
+                if divisor is not None:
+                    groups.setdefault(divisor, []).append(op)
+            shared = {s: ops for s, ops in groups.items() if sum(_width(op) for op in ops) > 1 and _one_block(ops)}
+            for divisor, ops in shared.items():
+                with ir.InsertionPoint(ops[0]), ops[0].location:
+                    scale, reciprocal = _reciprocal(divisor)
+                for op in ops:
+                    with ir.InsertionPoint(op), op.location:
+                        op.results[0].replace_all_uses_with(_quotient(op, divisor, scale, reciprocal))
+                    op.erase()
+            if shared:
+                remarks.applied(self, f"{sum(map(len, shared.values()))} divisions by {len(shared)} numbers", func)
+
+
+def _divisor(op: ir.Operation) -> ir.Value | None:
+    """The number that a single-precision division divides all its elements by; None if there is none, or a constant."""
+    if op.name != "arith.divf" or str(_element(op.results[0].type)) != "f32":
+        return None
+    divisor = op.operands[1]
+    owner = None if isinstance(divisor.owner, ir.Block) else divisor.owner.operation
+    if isinstance(divisor.type, ir.VectorType):
+        if owner is None or owner.name != "vector.broadcast" or isinstance(owner.operands[0].type, ir.VectorType):
+            return None
+        divisor = owner.operands[0]
+        owner = None if isinstance(divisor.owner, ir.Block) else divisor.owner.operation
+    return None if owner is not None and owner.name == "arith.constant" else divisor
+
+
+def _one_block(ops: Sequence[ir.Operation]) -> bool:
+    """Whether the first division comes before all others, so that its reciprocal is known to them."""
+    return len({op.block for op in ops}) == 1
+
+
+def _reciprocal(divisor: ir.Value) -> tuple[ir.Value, ir.Value]:
+    """(k, 1 / (s k))."""
+    size = math.absf(divisor)
+    tiny = arith.cmpf(arith.CmpFPredicate.OLT, size, _constant(2.0**-100))
+    huge = arith.cmpf(arith.CmpFPredicate.OGT, size, _constant(2.0**100))
+    small_or_one = arith.select(tiny, _constant(2.0**64), _constant(1.0))
+    scale = arith.select(huge, _constant(2.0**-64), small_or_one)
+    return scale, arith.divf(_constant(1.0), arith.mulf(divisor, scale))
+
+
+def _quotient(op: ir.Operation, divisor: ir.Value, scale: ir.Value, reciprocal: ir.Value) -> ir.Value:
+    x = op.operands[0]
+    scale, reciprocal = (_like(v, x.type) for v in (scale, reciprocal))
+    scaled = arith.mulf(x, scale)
+    first = arith.mulf(scaled, reciprocal)
+    if _rounded_to_half(op):
+        return first
+    minus_s = arith.negf(arith.mulf(_like(divisor, x.type), scale))
+    corrected = math.fma(math.fma(first, minus_s, scaled), reciprocal, first)
+    infinity = _like(_constant(float("inf")), x.type)
+    finite = arith.cmpf(arith.CmpFPredicate.OLT, math.absf(corrected), infinity)
+    return arith.select(finite, corrected, first)
+
+
+def _rounded_to_half(op: ir.Operation) -> bool:
+    users = [use.owner.operation for use in op.results[0].uses]
+    return all(u.name == "arith.truncf" and str(_element(u.results[0].type)) in ("f16", "bf16") for u in users)
+
+
+def _like(value: ir.Value, target: ir.Type) -> ir.Value:
+    return vector.broadcast(target, value) if isinstance(target, ir.VectorType) else value
+
+
+def _element(value_type: ir.Type) -> ir.Type:
+    return value_type.element_type if isinstance(value_type, ir.VectorType) else value_type
+
+
+def _width(op: ir.Operation) -> int:
+    result = op.results[0].type
+    return result.shape[0] if isinstance(result, ir.VectorType) else 1
+
+
+def _constant(value: float) -> ir.Value:
+    return arith.constant(ir.F32Type.get(), ir.FloatAttr.get(ir.F32Type.get(), value))
