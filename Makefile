@@ -5,6 +5,8 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 JOBS ?= 2
 FUZZ_GRAPHS ?= 2000
+# Read by pytest-timeout, which GPU hosts need not have.
+export PYTEST_TIMEOUT ?= 300
 
 .PHONY: demo test lint lit unit fuzz gpu-test docs clean
 

@@ -196,6 +196,8 @@ class _Builder:
     def binary(self) -> None:
         a = self.pick()
         partners = [b for b in self.graph.values if _broadcast(a.shape, b.shape)]
+        if not partners:
+            return
         b = self.random.choice(partners)
         text, rule = self.random.choice(list(BINARY.items()))
         chosen = "{1} <= 0" in text  # b decides, and gives no value

@@ -23,6 +23,9 @@ DEPTH_LIVE = 2.0
 COLUMN_SHARE = 1 / 2
 """Share of the column operands' (weights', biases') fragments that are loaded at once."""
 
+SCALAR_LOADS = 8
+"""Elements of column operands under way at once, at least: single loads are hoisted further than vectors."""
+
 RAGGED = 4
 """Registers for the masks of a row that does not fill its threads' fragments."""
 
@@ -41,5 +44,5 @@ def registers_per_thread(problem: Problem, layout: BlockedLayout, order: str) ->
         return round(BREADTH_BASE + held * (BREADTH_ELEMENT + BREADTH_READ * problem.read_bytes)) + extra
     # A fragment takes whole registers: a single half-precision value takes one too.
     live = held // width * -(-width * problem.live_bytes // 4)
-    columns = width * problem.column_bytes / 4 * COLUMN_SHARE
+    columns = max(width, SCALAR_LOADS) * problem.column_bytes / 4 * COLUMN_SHARE
     return round(DEPTH_BASE + live * DEPTH_LIVE + columns) + extra
