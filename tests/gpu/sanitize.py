@@ -1,0 +1,68 @@
+"""Runs every family of kernels once at small shapes, to be watched by a sanitizer.
+
+compute-sanitizer --tool memcheck|racecheck|initcheck|synccheck python3 tests/gpu/sanitize.py
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import cupy
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from compiling import row_schedule
+from numerics import DTYPES, FAMILIES
+
+import mlirfuse as mf
+
+COLUMNS = 1000
+
+SCHEDULES: dict[str, dict[str, Any]] = {
+    "one warp": {"vector": 8},
+    "rows over warps": {"vector": 8, "row_warps": 4},
+    "across warps": {"vector": 8, "warps": 3},
+    "cluster": {"vector": 8, "warps": 2, "cluster": 4},
+    "shared": {"vector": 8, "warps": 2, "chunk_repeats": 1, "persistence": "shared"},
+    "shared, cluster": {"vector": 8, "warps": 1, "cluster": 2, "chunk_repeats": 1, "persistence": "shared"},
+    "reread": {"vector": 8, "warps": 2, "chunk_repeats": 1, "persistence": "reread"},
+}
+
+
+def elementwise(x, y):
+    return mf.where(x > y, mf.tanh(x), x * y)
+
+
+def cases() -> Iterator[tuple[str, mf.Fused, list[np.ndarray]]]:
+    """(name, function, inputs) of every kernel."""
+    dtype = DTYPES["float16"]
+    for label, options in SCHEDULES.items():
+        for name in ("layer_norm", "softmax"):
+            family = FAMILIES[name]
+            fused = mf.fuse(family.fn, schedule=row_schedule(COLUMNS, **options))
+            yield f"{name}, {label}", fused, family.inputs(7, COLUMNS, dtype)
+    for columns in (33, 5140):
+        for name, family in FAMILIES.items():
+            yield f"{name}, {columns} columns", mf.fuse(family.fn), family.inputs(9, columns, dtype)
+    x = FAMILIES["softmax"].inputs(9, 1001, dtype)[0]
+    yield "elementwise", mf.fuse(elementwise), [x, x[::-1].copy()]
+
+
+def main() -> int:
+    """Runs all cases; returns 1 if a result is not finite."""
+    failed = 0
+    for label, fused, inputs in cases():
+        # Uploads initialise memory in a way that initcheck sees; cupy.asarray does too.
+        result = cupy.asnumpy(fused(*map(cupy.asarray, inputs)))
+        finite = bool(np.isfinite(result.astype(np.float32)).all())
+        failed += not finite
+        print(f"{'ok ' if finite else 'BAD'} {label}")
+    return int(failed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
