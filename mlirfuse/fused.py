@@ -76,7 +76,12 @@ class Fused:
             TraceError: the function does what cannot be traced.
         """
         if kwargs:
-            bound = self._signature.bind(*args, **kwargs)
+            try:
+                bound = self._signature.bind(*args, **kwargs)
+            except TypeError as error:
+                raise ArgumentError(
+                    str(error), where=self.__name__, hint=f"parameters: {', '.join(self._names)}"
+                ) from None
             args = tuple(bound.arguments[name] for name in self._names if name in bound.arguments)
         if self._interprets:
             return self._interpret(args, out)
@@ -145,8 +150,12 @@ class Fused:
         inputs = [a for a in arrays if isinstance(a, np.ndarray | int | float | np.number | np.bool_)]
         results = interpret(compiled.module_at("gpu"), compiled.program.name, inputs, progress=True)
         if out is not None:
-            for given, result in zip(out if isinstance(out, tuple) else (out,), results, strict=True):
-                given[...] = result
+            given = out if isinstance(out, tuple) else (out,)
+            if [(np.shape(a), getattr(a, "dtype", None)) for a in given] != [(r.shape, r.dtype) for r in results]:
+                wanted = ", ".join(f"{r.dtype}{list(r.shape)}" for r in results)
+                raise ArgumentError("the arrays do not fit the results", where="out", hint=f"give {wanted}")
+            for array, result in zip(given, results, strict=True):
+                array[...] = result
             return out
         self._structure = compiled.result_structure
         return results[0] if self._structure == "single" else self._structured(tuple(results))
