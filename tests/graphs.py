@@ -129,7 +129,7 @@ class Graph:
             for _ in range(12):
                 for widest, moved, e in zip(spread, self.reference(arrays, noise), exact, strict=True):
                     np.maximum(widest, np.nan_to_num(np.abs(moved - e), nan=np.inf), out=widest)
-            return [4 * w + 8 * ulp(e, DTYPES[d]) for w, e, d in zip(spread, exact, self.output_dtypes, strict=True)]
+            return [6 * w + 16 * ulp(e, DTYPES[d]) for w, e, d in zip(spread, exact, self.output_dtypes, strict=True)]
 
     @property
     def output_dtypes(self) -> list[str]:

@@ -1,0 +1,168 @@
+"""What a user can get wrong, through the Python API and the two commands: one clear error, nothing half done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mlirfuse as mf
+from mlirfuse import interpreter
+from mlirfuse.errors import ArgumentError, DTypeError, PassError, PipelineError, ShapeError, TargetError, TraceError
+from mlirfuse.passes.manager import run_pipeline
+from mlirfuse.tools.cli import main as mlirfuse
+from mlirfuse.tools.opt import main as mlirfuse_opt
+
+X = np.ones((2, 3), np.float32)
+Y = np.ones((2, 4), np.float32)
+
+
+def call(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    return mf.fuse(fn, target="interpret")(*args, **kwargs)
+
+
+def layout() -> mf.BlockedLayout:
+    return mf.BlockedLayout((1, 1), (1, 32), (1, 1), (1, 1), (1, 1))
+
+
+CALLS: dict[str, tuple[type[mf.MlirFuseError], str, Callable[[], Any]]] = {
+    "dtype": (DTypeError, "'complex64' is not supported", lambda: call(lambda x: x + 1, X.astype(np.complex64))),
+    "no array": (ArgumentError, "list is no array", lambda: call(lambda x: x + 1, [1, 2])),
+    "on the CPU": (ArgumentError, "x: ndarray is not on a CUDA device", lambda: mf.fuse(lambda x: x + 1)(X)),
+    "too many": (ArgumentError, "too many positional", lambda: call(lambda x: x + 1, X, X)),
+    "too few": (ArgumentError, "missing a required argument: 'y'", lambda: call(lambda x, y: x + y, X)),
+    "unknown name": (ArgumentError, "unexpected keyword argument 'z'", lambda: call(lambda x: x + 1, X, z=X)),
+    "empty columns": (ArgumentError, r"x: shape \(3, 0\)", lambda: call(lambda x: x + 1, np.ones((3, 0)))),
+    "broadcasting": (ShapeError, "(?s)add: shapes .*dimension -1: 3 and 4", lambda: call(lambda x, y: x + y, X, Y)),
+    "axis": (ShapeError, "sum: axis -3 is out of range", lambda: call(lambda x: mf.sum(x, axis=-3), X)),
+    "rank": (ShapeError, "axis 2 is out of range for 2", lambda: call(lambda x: mf.permute_dims(x, (0, 1, 2)), X)),
+    "reshape": (ShapeError, "6 elements do not fit", lambda: call(lambda x: mf.reshape(x, (4, 2)), X)),
+    "control flow": (TraceError, "(?s)truth value.*mf.where", lambda: call(lambda x: x if x > 0 else -x, X)),
+    "unsupported op": (TraceError, "np.norm cannot be traced", lambda: call(lambda x: np.linalg.norm(x), X)),
+    "indexing": (TraceError, "index 0 is not supported", lambda: call(lambda x: x[0], X)),
+    "result": (TraceError, "returned 1", lambda: call(lambda x: 1, X)),
+    "out's shape": (ArgumentError, r"out: .*(?s:.*)float32\[2, 3\]", lambda: call(lambda x: x + 1, X, out=Y)),
+    "out's dtype": (ArgumentError, "out: ", lambda: call(lambda x: x + 1, X, out=X.astype(np.float16))),
+    "target": (TargetError, "unknown target 'sm_1'", lambda: mf.fuse(lambda x: x, target="sm_1")),
+    "spec": (DTypeError, "'float17'", lambda: mf.TensorSpec((4,), "float17")),
+    "extent": (ArgumentError, "extent -4", lambda: mf.TensorSpec((-4,), "float16")),
+}
+
+
+@pytest.mark.parametrize("case", CALLS)
+def test_calls(case: str) -> None:
+    error, message, wrong = CALLS[case]
+    with pytest.raises(error, match=message):
+        wrong()
+
+
+def test_trace_errors_show_the_users_line() -> None:
+    with pytest.raises(ShapeError, match=r"test_bad_input\.py:\d+: (?s:.*)x \+ y  # the line"):
+        call(lambda x, y: x + y  # the line
+             , X, Y)  # fmt: skip
+
+
+def test_a_stage_and_schedules_that_do_not_exist() -> None:
+    spec = mf.TensorSpec((None, 4), "float16")
+
+    def shift(x):
+        return x + 1
+
+    with pytest.raises(ArgumentError, match="unknown stage 'foo'"):
+        mf.fuse(shift).lower(spec).compile().as_text("foo")
+    for name, schedule, message in (
+        ("nope", mf.Schedule((1, 4), layout()), "nope, which is no kernel"),
+        ("shift_0", mf.Schedule((4,), layout()), "tile .* has 1 dimensions"),
+        ("shift_0", mf.Schedule((1, 64), layout()), "layout covers 32 of the tile's 64"),
+    ):
+        with pytest.raises(PassError, match=message):
+            mf.fuse(shift, schedule={name: schedule}).lower(spec).compile()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("builtin.module(cse,", "column 20: expected a pass"),
+        ("builtin.module(nopass)", "'nopass'"),
+        ("builtin.module(fuse-assign-schedule{foo=1})", "has no option 'foo'"),
+    ],
+)
+def test_pipelines(text: str, message: str) -> None:
+    module = mf.fuse(lambda x: x + 1).lower(mf.TensorSpec((4,), "float32")).module
+    with module.context, pytest.raises(PipelineError, match=message):
+        run_pipeline(module, text)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "message"),
+    [
+        ([], "takes 1 inputs, got 0"),
+        ([X, X], "takes 1 inputs, got 2"),
+        ([X.astype(np.float64)], "x: expected dtype float32, got float64"),
+        ([Y], r"x: expected shape \(\?, 3\), got \(2, 4\)"),
+        ([X[0]], r"x: expected shape \(\?, 3\), got \(3,\)"),
+    ],
+)
+def test_inputs_of_interpreted_ir(inputs: list[np.ndarray], message: str) -> None:
+    def shift(x):
+        return x + 1
+
+    module = mf.fuse(shift).lower(mf.TensorSpec((None, 3), "float32")).module
+    with pytest.raises(ArgumentError, match=message):
+        interpreter.run(module, "shift", inputs)
+
+
+FOREIGN = 'func.func @f(%x: tensor<4xf32>) {\n  "toy.op"(%x) : (tensor<4xf32>) -> ()\n  return\n}\n'
+NO_RULE = """func.func @g(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = tensor.empty() : tensor<4xf32>
+  %1 = linalg.exp ins(%x : tensor<4xf32>) outs(%0 : tensor<4xf32>) -> tensor<4xf32>
+  return %1 : tensor<4xf32>
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("flags", "text", "message"),
+    [
+        ([], FOREIGN, "in.mlir:2:11: error: "),
+        ([], "this is no mlir", "in.mlir:1:1: error: "),
+        (["--pass-pipeline=builtin.module(cse,"], NO_RULE, "pipeline, column 20: expected a pass"),
+        (["--pass-pipeline=builtin.module(nopass)"], NO_RULE, "'nopass'"),
+        (["--nopass"], NO_RULE, "'--nopass' is neither an option nor a pass"),
+        (["--fuse-assign-schedule=foo=1"], NO_RULE, "fuse-assign-schedule has no option 'foo'"),
+        (["--fuse-gpu-pipeline", "--target=sm_1"], NO_RULE, "unknown target 'sm_1'"),
+    ],
+)
+def test_mlirfuse_opt(
+    tmp_path: Path, flags: list[str], text: str, message: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    source, output = tmp_path / "in.mlir", tmp_path / "out.mlir"
+    source.write_text(text)
+    output.write_text("what was there")
+    assert mlirfuse_opt([*flags, str(source), "-o", str(output)]) == 1
+    captured = capfd.readouterr()
+    assert message in captured.err
+    assert "Traceback" not in captured.err
+    assert captured.out == ""
+    assert output.read_text() == "what was there"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["in.mlir", "out.mlir"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (FOREIGN, "in.mlir:2:11: "),
+        ("this is no mlir", "in.mlir:1:1: "),
+        (NO_RULE, "in.mlir:3:8: no rule for op linalg.exp"),
+    ],
+)
+def test_mlirfuse_run(tmp_path: Path, text: str, message: str, capfd: pytest.CaptureFixture[str]) -> None:
+    source = tmp_path / "in.mlir"
+    source.write_text(text)
+    assert mlirfuse(["run", str(source)]) == 1
+    err = capfd.readouterr().err
+    assert message in err
+    assert "Traceback" not in err
