@@ -1,0 +1,42 @@
+// RUN: mlirfuse-opt --lower-divisions --split-input-file %s | FileCheck %s
+
+gpu.module @constant {
+  // CHECK-LABEL: gpu.func @constant
+  // CHECK-SAME: (%[[X:.*]]: f32
+  gpu.func @constant(%x: f32, %out: memref<4xf32>) kernel {
+    %c0 = arith.constant 0 : index
+    %c = arith.constant 5140.0 : f32
+    // CHECK-DAG: %[[R:.*]] = arith.constant 1.94552529E-4 : f32
+    // CHECK-DAG: %[[MINUS:.*]] = arith.constant -5.140000e+03 : f32
+    // CHECK: %[[Q:.*]] = arith.mulf %[[X]], %[[R]]
+    // CHECK: %[[REST:.*]] = math.fma %[[Q]], %[[MINUS]], %[[X]]
+    // CHECK: %[[FIXED:.*]] = math.fma %[[REST]], %[[R]], %[[Q]]
+    // CHECK: arith.select %{{.*}}, %[[FIXED]], %[[Q]]
+    // CHECK-NOT: arith.divf
+    %0 = arith.divf %x, %c : f32
+    memref.store %0, %out[%c0] : memref<4xf32>
+    gpu.return
+  }
+}
+
+// -----
+
+// Powers of two are LLVM's; where the divisor is too large the correction could be subnormal.
+gpu.module @left_alone {
+  // CHECK-LABEL: gpu.func @left_alone
+  gpu.func @left_alone(%x: f32, %y: f32, %d: f64, %out: memref<4xf32>, %outd: memref<4xf64>) kernel {
+    %c0 = arith.constant 0 : index
+    %two = arith.constant 2.0 : f32
+    %huge = arith.constant 3.0e+30 : f32
+    %three = arith.constant 3.0 : f64
+    // CHECK-COUNT-3: arith.divf %{{.*}} : f32
+    %0 = arith.divf %x, %two : f32
+    %1 = arith.divf %0, %huge : f32
+    %2 = arith.divf %1, %y : f32
+    // CHECK: arith.divf %{{.*}} : f64
+    %3 = arith.divf %d, %three : f64
+    memref.store %2, %out[%c0] : memref<4xf32>
+    memref.store %3, %outd[%c0] : memref<4xf64>
+    gpu.return
+  }
+}

@@ -1,0 +1,121 @@
+// RUN: mlirfuse-opt --fuse-segment --split-input-file --verify-diagnostics=only-expected %s | FileCheck %s
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d0)>
+#keep = affine_map<(d0, d1) -> (d0, 0)>
+// A reduction and the use of its result along the same rows are one kernel; the shared producer is computed once.
+// CHECK-LABEL: func.func @f(
+// CHECK: call @f_0(
+// CHECK-NOT: linalg.generic
+// CHECK-LABEL: func.func private @f_0(%{{.*}}: tensor<?x64xf32>
+// CHECK-SAME: fuse.kernel, fuse.result_extents = array<i64: 0, 0>
+// CHECK-COUNT-1: math.exp
+// CHECK-NOT: math.exp
+func.func @f(%x: tensor<?x64xf32>) -> tensor<?x64xf32> {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  %m = tensor.dim %x, %c0 : tensor<?x64xf32>
+  %e = tensor.empty(%m) : tensor<?x64xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+       ins(%x : tensor<?x64xf32>) outs(%e : tensor<?x64xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = math.exp %a : f32
+    linalg.yield %v : f32
+  } -> tensor<?x64xf32>
+  %er = tensor.empty(%m) : tensor<?xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%er : tensor<?xf32>) -> tensor<?xf32>
+  %1 = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+       ins(%0 : tensor<?x64xf32>) outs(%init : tensor<?xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<?xf32>
+  %2 = tensor.expand_shape %1 [[0, 1]] output_shape [%m, 1] : tensor<?xf32> into tensor<?x1xf32>
+  %3 = linalg.generic {indexing_maps = [#id, #keep, #id], iterator_types = ["parallel", "parallel"]}
+       ins(%0, %2 : tensor<?x64xf32>, tensor<?x1xf32>) outs(%e : tensor<?x64xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %v = arith.divf %a, %b : f32
+    linalg.yield %v : f32
+  } -> tensor<?x64xf32>
+  return %3 : tensor<?x64xf32>
+}
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d0)>
+#col = affine_map<(d0, d1) -> (d1)>
+// CHECK-LABEL: func.func @both(
+// CHECK: call @both_0
+// CHECK: call @both_1
+func.func @both(%x: tensor<32x64xf32>) -> (tensor<32xf32>, tensor<64xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %e0 = tensor.empty() : tensor<32xf32>
+  %i0 = linalg.fill ins(%zero : f32) outs(%e0 : tensor<32xf32>) -> tensor<32xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+       ins(%x : tensor<32x64xf32>) outs(%i0 : tensor<32xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<32xf32>
+  %e1 = tensor.empty() : tensor<64xf32>
+  %i1 = linalg.fill ins(%zero : f32) outs(%e1 : tensor<64xf32>) -> tensor<64xf32>
+  // expected-remark @below {{linalg.generic starts a kernel of its own: it reduces other dimensions than its producers do}}
+  %1 = linalg.generic {indexing_maps = [#id, #col], iterator_types = ["reduction", "parallel"]}
+       ins(%x : tensor<32x64xf32>) outs(%i1 : tensor<64xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<64xf32>
+  return %0, %1 : tensor<32xf32>, tensor<64xf32>
+}
+
+// -----
+
+#id2 = affine_map<(d0, d1) -> (d0, d1)>
+#id = affine_map<(d0) -> (d0)>
+// A reshape that merges extents is a view on the host, between two kernels.
+// CHECK-LABEL: func.func @reshape(
+// CHECK: %[[A:.*]] = call @reshape_0
+// CHECK: %[[B:.*]] = tensor.collapse_shape %[[A]]
+// CHECK: call @reshape_1(%[[B]])
+func.func @reshape(%x: tensor<32x64xf32>) -> tensor<2048xf32> {
+  %e = tensor.empty() : tensor<32x64xf32>
+  %0 = linalg.generic {indexing_maps = [#id2, #id2], iterator_types = ["parallel", "parallel"]}
+       ins(%x : tensor<32x64xf32>) outs(%e : tensor<32x64xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = math.exp %a : f32
+    linalg.yield %v : f32
+  } -> tensor<32x64xf32>
+  %1 = tensor.collapse_shape %0 [[0, 1]] : tensor<32x64xf32> into tensor<2048xf32>
+  %e1 = tensor.empty() : tensor<2048xf32>
+  %2 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+       ins(%1 : tensor<2048xf32>) outs(%e1 : tensor<2048xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = math.log %a : f32
+    linalg.yield %v : f32
+  } -> tensor<2048xf32>
+  return %2 : tensor<2048xf32>
+}
+
+// -----
+
+// expected-remark @below {{no op to put into a kernel}}
+func.func @identity(%x: tensor<32xf32>) -> tensor<32xf32> {
+  return %x : tensor<32xf32>
+}
+
+// -----
+
+#id = affine_map<(d0) -> (d0)>
+// expected-error @below {{a schedule is given for g_7, which is no kernel}}
+func.func @g(%x: tensor<32xf32>) -> tensor<32xf32> attributes {fuse.schedules = {g_7 = {}}} {
+  %e = tensor.empty() : tensor<32xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+       ins(%x : tensor<32xf32>) outs(%e : tensor<32xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = math.exp %a : f32
+    linalg.yield %v : f32
+  } -> tensor<32xf32>
+  return %0 : tensor<32xf32>
+}

@@ -1,0 +1,68 @@
+// RUN: mlirfuse-opt --fuse-tile-chunked --split-input-file --verify-diagnostics=only-expected %s | FileCheck %s
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d0)>
+#layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 2>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
+// A loop over whole chunks carries a tile of partial results; the remainder is a smaller tile after it.
+// CHECK-LABEL: func.func private @f_0_kernel(
+// CHECK: scf.for {{.*}} iter_args({{.*}}) -> (vector<1x256xf32>)
+// CHECK: vector.transfer_read {{.*}} : memref<?x1000xf32>, vector<1x256xf32>
+// CHECK: arith.addf {{.*}} : vector<1x256xf32>
+// CHECK: scf.yield
+// CHECK: vector.transfer_read {{.*}} : memref<?x1000xf32>, vector<1x232xf32>
+// CHECK: vector.multi_reduction <add>
+// CHECK: vector.transfer_write
+func.func private @f_0(%x: tensor<?x1000xf32>) -> tensor<?xf32>
+    attributes {fuse.kernel, fuse.result_extents = array<i64: 0, 0>, fuse.schedule = {tile = array<i64: 1, 256>, persistence = "reread", layout = #layout}} {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  %m = tensor.dim %x, %c0 : tensor<?x1000xf32>
+  %e = tensor.empty(%m) : tensor<?xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<?xf32>) -> tensor<?xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+       ins(%x : tensor<?x1000xf32>) outs(%init : tensor<?xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<?xf32>
+  return %0 : tensor<?xf32>
+}
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d0)>
+#layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 2>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
+// expected-remark @below {{scheduled with persistence = 'registers'}}
+func.func private @f_0(%x: tensor<?x256xf32>) -> tensor<?xf32>
+    attributes {fuse.kernel, fuse.result_extents = array<i64: 0, 0>, fuse.schedule = {tile = array<i64: 1, 256>, layout = #layout}} {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  %m = tensor.dim %x, %c0 : tensor<?x256xf32>
+  %e = tensor.empty(%m) : tensor<?xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<?xf32>) -> tensor<?xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+       ins(%x : tensor<?x256xf32>) outs(%init : tensor<?xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<?xf32>
+  return %0 : tensor<?xf32>
+}
+
+// -----
+
+#layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 2>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
+#id = affine_map<(d0, d1) -> (d0, d1)>
+// expected-error @below {{chunked persistence needs a reduction}}
+func.func private @f_0(%x: tensor<8x256xf32>) -> tensor<8x256xf32>
+    attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 256>, persistence = "shared", layout = #layout}} {
+  %e = tensor.empty() : tensor<8x256xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+       ins(%x : tensor<8x256xf32>) outs(%e : tensor<8x256xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = math.exp %a : f32
+    linalg.yield %v : f32
+  } -> tensor<8x256xf32>
+  return %0 : tensor<8x256xf32>
+}

@@ -1,0 +1,57 @@
+"""Blocked layouts: what they cover, and when they are legal."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mlirfuse.schedule.layout import BlockedLayout
+
+LAYOUT = BlockedLayout(vector=(1, 8), lanes=(1, 32), warps=(2, 4), repeats=(3, 2), blocks=(1, 2))
+
+
+def test_sizes_follow_from_the_factors() -> None:
+    assert LAYOUT.threads == 256
+    assert LAYOUT.cluster == 2
+    assert LAYOUT.vector_dim == 1
+    assert LAYOUT.elements_per_thread == 48
+    assert LAYOUT.extents == (6, 4096)
+    assert LAYOUT.repeat_stride(1) == 1024
+
+
+def test_a_layout_may_cover_more_than_its_tile() -> None:
+    assert LAYOUT.check((6, 4096)) is None
+    assert LAYOUT.check((5, 4000)) is None
+
+
+@pytest.mark.parametrize(
+    ("layout", "tile", "problem"),
+    [
+        (LAYOUT, (4096,), "layout has rank 2, tile (4096,) has rank 1"),
+        (replace(LAYOUT, repeats=(0, 2)), (6, 4096), "every factor of a layout must be at least 1"),
+        (replace(LAYOUT, lanes=(1, 16)), (6, 2048), "lanes (1, 16) must be powers of two whose product is 32"),
+        (replace(LAYOUT, vector=(2, 8)), (6, 4096), "vector (2, 8) is contiguous in more than one dimension"),
+        (LAYOUT, (6, 4104), "layout covers 4096 of the tile's 4104 elements in dimension 1"),
+        (LAYOUT, (6, 4090), "vectors of 8 do not divide the tile's 4090 elements in dimension 1"),
+    ],
+)
+def test_what_is_illegal_is_named(layout: BlockedLayout, tile: tuple[int, ...], problem: str) -> None:
+    assert layout.check(tile) == problem
+
+
+@given(st.integers(0, 5), st.integers(1, 8), st.integers(1, 4), st.integers(1, 4))
+def test_every_element_has_one_owner(lane_bits: int, warps: int, repeats: int, blocks: int) -> None:
+    lanes = 1 << lane_bits
+    layout = BlockedLayout((1, 2), (32 // lanes, lanes), (1, warps), (1, repeats), (1, blocks))
+    owned = [
+        (((b * repeats + r) * warps + w) * lanes + lane) * 2 + element
+        for b in range(blocks)
+        for r in range(repeats)
+        for w in range(warps)
+        for lane in range(lanes)
+        for element in range(2)
+    ]
+    assert sorted(owned) == list(range(layout.extents[1]))

@@ -1,0 +1,76 @@
+"""Schedules: their attribute form, and what makes one illegal."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from mlir import ir
+
+from mlirfuse.errors import ScheduleError
+from mlirfuse.schedule.attributes import from_attribute, to_attribute
+from mlirfuse.schedule.layout import BlockedLayout
+from mlirfuse.schedule.schedule import Schedule, check_schedule
+from mlirfuse.target import target_of
+
+LAYOUT = BlockedLayout(vector=(1, 4), lanes=(1, 32), warps=(1, 2), repeats=(1, 1), blocks=(1, 1))
+SCHEDULE = Schedule((1, 256), LAYOUT)
+
+
+def test_the_attribute_round_trips_through_text(context: ir.Context) -> None:
+    schedule = replace(SCHEDULE, persistence="shared", order="depth", blocks_per_sm=4)
+    assert from_attribute(Schedule, ir.Attribute.parse(str(schedule.attribute()))) == schedule
+
+
+def test_defaults_may_be_left_out(context: ir.Context) -> None:
+    text = f"{{tile = array<i64: 1, 256>, layout = {to_attribute(LAYOUT)}}}"
+    assert from_attribute(Schedule, ir.Attribute.parse(text)) == SCHEDULE
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("array<i64: 1>", "Schedule must be a dictionary attribute"),
+        ("{speed = 1 : i64}", "Schedule has no field 'speed'"),
+        ("{tile = array<i64: 1>}", "Schedule lacks the field 'layout'"),
+        ("{tile = 1 : i64, layout = {}}", "BlockedLayout lacks the field 'blocks'"),
+    ],
+)
+def test_malformed_attributes_are_errors(context: ir.Context, text: str, message: str) -> None:
+    with pytest.raises(ScheduleError, match=message):
+        from_attribute(Schedule, ir.Attribute.parse(text))
+
+
+@pytest.mark.parametrize(
+    ("schedule", "problem"),
+    [
+        (SCHEDULE, None),
+        (replace(SCHEDULE, tile=(256,)), "tile (256,) has 1 dimensions, the iteration space 2"),
+        (replace(SCHEDULE, persistence="disk"), "persistence 'disk' is not one of registers, shared, reread"),
+        (replace(SCHEDULE, order="random"), "order 'random' is not one of breadth, depth"),
+        (replace(SCHEDULE, tile=(2, 256)), "layout covers 1 of the tile's 2 elements in dimension 0"),
+        (replace(SCHEDULE, layout=replace(LAYOUT, warps=(1, 64))), "2048 threads exceed the 1024 of a block"),
+        (
+            replace(SCHEDULE, layout=replace(LAYOUT, blocks=(2, 1))),
+            "a cluster may split reduced dimensions only, not dimension 0",
+        ),
+        (
+            replace(SCHEDULE, tile=(1, 128)),
+            "persistence in registers needs all 256 elements of dimension 1 in the tile, not 128",
+        ),
+    ],
+)
+def test_legality(schedule: Schedule, problem: str | None) -> None:
+    assert check_schedule(schedule, (None, 256), frozenset({1}), target_of("sm_90a")) == problem
+
+
+def test_a_reduced_dimension_is_static() -> None:
+    problem = check_schedule(SCHEDULE, (None, None), frozenset({1}), target_of("sm_90a"))
+    assert problem == "reduced dimension 1 is dynamic"
+
+
+def test_clusters_need_a_target_that_has_them() -> None:
+    split = replace(SCHEDULE, layout=replace(LAYOUT, blocks=(1, 2)))
+    assert check_schedule(split, (None, 256), frozenset({1}), target_of("sm_90a")) is None
+    problem = check_schedule(split, (None, 256), frozenset({1}), target_of("sm_80"))
+    assert problem == "a cluster of 2 exceeds the 1 of sm_80"
