@@ -131,6 +131,8 @@ class _Slots:
         self.model = exchange.partials[0]
         layout = self.model.layout
         self.kept = [n for n in range(layout.rank) if n not in exchange.dims and self.model.varies(n)]
+        # Dimensions along which all threads hold the same partial result: one of them writes it.
+        self.copies = [n for n in range(layout.rank) if n not in exchange.dims and not self.model.varies(n)]
         # Positions inside the block: kept dimensions are never split over a cluster.
         self.positions = prod(layout.repeats[n] * layout.repeat_stride(n) for n in self.kept)
         self.buffers = [d.scratch(self.positions * senders, p.element_type) for p in exchange.partials]
@@ -140,7 +142,7 @@ class _Slots:
         threads = self.d.threads
         sender = threads.linear(threads.warp, self.model.layout.warps, self.exchange.dims)
         first = threads.is_first(self.exchange.dims, lanes_only=True)
-        with _Guard(first):
+        with _Guard(_both(first, threads.is_first(self.copies))):
             for key, parts in values.items():
                 for part, buffer in zip(parts, self.buffers, strict=True):
                     index = self._index(key, sender)
@@ -164,6 +166,7 @@ class _Slots:
             if other is not None:
                 zero = arith.CmpIOp(arith.CmpIPredicate.eq, other, constant(0)).result
                 condition = zero if condition is None else arith.AndIOp(condition, zero).result
+        condition = _both(condition, threads.is_first(self.copies))
         receivers = [lane] if spread and lane is not None else [constant(n) for n in range(self.senders)]
         with _Guard(condition):
             for key, parts in values.items():
@@ -232,6 +235,11 @@ class _Slots:
                 total = term if total is None else add(term, total)
             step *= layout.repeats[dim] * layout.repeat_stride(dim)
         return total
+
+
+def _both(a: ir.Value | None, b: ir.Value | None) -> ir.Value | None:
+    """The conjunction of two conditions, either of which may be missing."""
+    return arith.AndIOp(a, b).result if a is not None and b is not None else b if a is None else a
 
 
 class _Guard:
