@@ -1,0 +1,87 @@
+"""`mf.fuse` as an object: signatures, results and schedules, in the interpreter."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mlirfuse as mf
+from mlirfuse.errors import ArgumentError, MlirFuseError
+from mlirfuse.schedule.layout import BlockedLayout
+from mlirfuse.schedule.schedule import Schedule
+
+LAYOUT = BlockedLayout(vector=(1, 4), lanes=(1, 32), warps=(1, 1), repeats=(1, 1), blocks=(1, 1))
+
+
+def row_sum(x: Any) -> Any:
+    return mf.sum(x, axis=-1)
+
+
+def rows(count: int, dtype: Any = np.float32) -> np.ndarray:
+    return np.arange(count * 128).reshape(count, 128).astype(dtype) % 7
+
+
+def test_one_compile_serves_every_row_count_and_a_new_dtype_compiles_again() -> None:
+    calls = []
+
+    def traced(x: Any) -> Any:
+        calls.append(x.dtype)
+        return mf.sum(x, axis=-1)
+
+    fused = mf.fuse(traced, target="interpret")
+    for count in (3, 1, 5):
+        np.testing.assert_array_equal(fused(rows(count)), rows(count).sum(-1))
+    first = len(calls)
+    assert set(calls) == {mf.float32}
+    fused(rows(3, np.float16))
+    assert len(calls) > first
+    assert calls[-1] == mf.float16
+
+
+def test_a_reduced_leading_dimension_is_traced_again_as_static() -> None:
+    fused = mf.fuse(lambda x: mf.sum(x, axis=0), target="interpret")
+    np.testing.assert_array_equal(fused(rows(3)), rows(3).sum(0))
+    np.testing.assert_array_equal(fused(rows(4)), rows(4).sum(0))
+
+
+def test_keywords_and_defaults() -> None:
+    fused = mf.fuse(lambda x, scale=2.0: x * scale, target="interpret")
+    np.testing.assert_array_equal(fused(rows(2), scale=3.0), rows(2) * 3)
+    np.testing.assert_array_equal(fused(x=rows(2)), rows(2) * 2)
+
+
+def test_results_keep_their_structure() -> None:
+    assert isinstance(mf.fuse(lambda x: (x + 1.0, x * 2.0), target="interpret")(rows(2)), tuple)
+    assert isinstance(mf.fuse(lambda x: [x + 1.0, x * 2.0], target="interpret")(rows(2)), list)
+    assert isinstance(mf.fuse(row_sum, target="interpret")(rows(2)), np.ndarray)
+
+
+def test_out_is_written_and_returned() -> None:
+    out = np.zeros(2, np.float32)
+    assert mf.fuse(row_sum, target="interpret")(rows(2), out=out) is out
+    np.testing.assert_array_equal(out, rows(2).sum(-1))
+
+
+def test_a_schedule_overrides_the_heuristics() -> None:
+    schedule = Schedule((1, 128), LAYOUT)
+    fused = mf.fuse(row_sum, schedule=schedule)
+    compiled = fused.lower(mf.TensorSpec((None, 128), mf.float32)).compile()
+    assert "known_block_size = array<i32: 32, 1, 1>" in compiled.as_text("gpu")
+
+
+def test_an_illegal_schedule_says_why() -> None:
+    fused = mf.fuse(row_sum, schedule=Schedule((1, 128), replace(LAYOUT, warps=(1, 64))))
+    with pytest.raises(MlirFuseError, match="2048 threads exceed the 1024 of a block"):
+        fused.lower(mf.TensorSpec((None, 128), mf.float32)).compile()
+
+
+def test_every_stage_has_a_text() -> None:
+    compiled = mf.fuse(row_sum).lower(mf.TensorSpec((None, 128), mf.float32)).compile()
+    marks = {"linalg": "linalg.generic", "tile": "scf.forall", "gpu": "gpu.func", "nvvm": "llvm.func", "ptx": ".entry"}
+    for stage, mark in marks.items():
+        assert mark in compiled.as_text(stage)
+    with pytest.raises(ArgumentError, match="unknown stage 'sass'"):
+        compiled.as_text("sass")
