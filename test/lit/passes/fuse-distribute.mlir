@@ -1,0 +1,173 @@
+// RUN: mlirfuse-opt --fuse-distribute --canonicalize --cse --split-input-file --verify-diagnostics=only-expected %s | FileCheck %s
+
+#layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
+// A row in a warp: one wide load, a butterfly over the lanes, and a store by the first lane; no barrier.
+// CHECK-LABEL: gpu.func @warp
+// CHECK-SAME: known_block_size = array<i32: 32, 1, 1>
+// CHECK: vector.load {{.*}}alignment = 16 : i64{{.*}} : memref<?x128xf32>, vector<4xf32>
+// CHECK-NOT: gpu.barrier
+// CHECK-COUNT-5: gpu.shuffle xor
+// CHECK-NOT: gpu.shuffle
+// CHECK: scf.if
+// CHECK: memref.store
+func.func private @warp(%x: memref<?x128xf32> {fuse.align = 16 : i64}, %y: memref<?xf32>) attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 128>, layout = #layout}} {
+  %c0 = arith.constant 0 : index
+  %pad = arith.constant 0.0 : f32
+  %zero = arith.constant dense<0.0> : vector<1xf32>
+  %m = memref.dim %x, %c0 : memref<?x128xf32>
+  %blocks = affine.apply affine_map<()[s0] -> (s0 ceildiv 1)>()[%m]
+  scf.forall (%block) in (%blocks) {
+    %row = affine.apply affine_map<(d0) -> (d0 * 1)>(%block)
+    %0 = vector.transfer_read %x[%row, %c0], %pad {fuse.layout = #layout, in_bounds = [false, true]} : memref<?x128xf32>, vector<1x128xf32>
+    %1 = vector.multi_reduction <add>, %0, %zero {fuse.layout = #layout} [1] : vector<1x128xf32> to vector<1xf32>
+    vector.transfer_write %1, %y[%row] {fuse.layout = #layout, in_bounds = [false]} : vector<1xf32>, memref<?xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+
+// -----
+
+#layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 2>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
+// Two independent reductions across warps share one barrier.
+// CHECK-LABEL: gpu.func @warps
+// CHECK-SAME: workgroup(%{{[a-z0-9]+}} : memref<2xf32, #gpu.address_space<workgroup>>
+// CHECK-SAME: %{{.*}} : memref<2xf32, #gpu.address_space<workgroup>>
+// CHECK-COUNT-1: gpu.barrier
+// CHECK-NOT: gpu.barrier
+// CHECK: gpu.return
+func.func private @warps(%x: memref<?x256xf32> {fuse.align = 16 : i64}, %y: memref<?xf32>) attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 256>, layout = #layout}} {
+  %c0 = arith.constant 0 : index
+  %pad = arith.constant 0.0 : f32
+  %zero = arith.constant dense<0.0> : vector<1xf32>
+  %m = memref.dim %x, %c0 : memref<?x256xf32>
+  %blocks = affine.apply affine_map<()[s0] -> (s0 ceildiv 1)>()[%m]
+  scf.forall (%block) in (%blocks) {
+    %row = affine.apply affine_map<(d0) -> (d0 * 1)>(%block)
+    %0 = vector.transfer_read %x[%row, %c0], %pad {fuse.layout = #layout, in_bounds = [false, true]} : memref<?x256xf32>, vector<1x256xf32>
+    %1 = vector.multi_reduction <add>, %0, %zero {fuse.layout = #layout} [1] : vector<1x256xf32> to vector<1xf32>
+    %2 = vector.multi_reduction <maximumf>, %0, %zero {fuse.layout = #layout} [1] : vector<1x256xf32> to vector<1xf32>
+    vector.transfer_write %2, %y[%row] {fuse.layout = #layout, in_bounds = [false]} : vector<1xf32>, memref<?xf32>
+    vector.transfer_write %1, %y[%row] {fuse.layout = #layout, in_bounds = [false]} : vector<1xf32>, memref<?xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+
+// -----
+
+#layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
+// Ragged columns: the index is clamped into the row, and what it read is replaced before it is added.
+// CHECK-LABEL: gpu.func @ragged
+// CHECK: %[[COLUMN:.*]] = arith.minui %{{.*}}, %c96
+// CHECK: vector.load %{{.*}}[%{{.*}}, %[[COLUMN]]]
+// CHECK: arith.cmpi ult, %{{.*}}, %c100
+// CHECK: arith.select
+// CHECK: gpu.shuffle
+func.func private @ragged(%x: memref<?x100xf32> {fuse.align = 16 : i64}, %y: memref<?xf32>) attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 100>, layout = #layout}} {
+  %c0 = arith.constant 0 : index
+  %pad = arith.constant 0.0 : f32
+  %zero = arith.constant dense<0.0> : vector<1xf32>
+  %m = memref.dim %x, %c0 : memref<?x100xf32>
+  %blocks = affine.apply affine_map<()[s0] -> (s0 ceildiv 1)>()[%m]
+  scf.forall (%block) in (%blocks) {
+    %row = affine.apply affine_map<(d0) -> (d0 * 1)>(%block)
+    %0 = vector.transfer_read %x[%row, %c0], %pad {fuse.layout = #layout, in_bounds = [false, true]} : memref<?x100xf32>, vector<1x100xf32>
+    %1 = vector.multi_reduction <add>, %0, %zero {fuse.layout = #layout} [1] : vector<1x100xf32> to vector<1xf32>
+    vector.transfer_write %1, %y[%row] {fuse.layout = #layout, in_bounds = [false]} : vector<1xf32>, memref<?xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+
+// -----
+
+#layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
+// Two rows a block, one a warp: rows past the end are clamped when read and predicated when written.
+// CHECK-DAG: #[[GRID:.*]] = affine_map<()[s0] -> (s0 ceildiv 2)>
+// CHECK-LABEL: gpu.func @rows
+// CHECK-SAME: fuse.grid = #[[GRID]], fuse.grid_operands = array<i64: 0, 0>
+// CHECK-SAME: known_block_size = array<i32: 64, 1, 1>
+// CHECK: %[[M:.*]] = memref.dim %arg0
+// CHECK: %[[LAST:.*]] = arith.addi %[[M]], %c-1
+// CHECK: %[[ROW:.*]] = arith.minui %{{.*}}, %[[LAST]]
+// CHECK: vector.load %arg0[%[[ROW]],
+// CHECK: arith.cmpi ult
+// CHECK: scf.if
+func.func private @rows(%x: memref<?x128xf32> {fuse.align = 16 : i64}, %y: memref<?xf32>) attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 2, 128>, layout = #layout}} {
+  %c0 = arith.constant 0 : index
+  %pad = arith.constant 0.0 : f32
+  %zero = arith.constant dense<0.0> : vector<2xf32>
+  %m = memref.dim %x, %c0 : memref<?x128xf32>
+  %blocks = affine.apply affine_map<()[s0] -> (s0 ceildiv 2)>()[%m]
+  scf.forall (%block) in (%blocks) {
+    %row = affine.apply affine_map<(d0) -> (d0 * 2)>(%block)
+    %0 = vector.transfer_read %x[%row, %c0], %pad {fuse.layout = #layout, in_bounds = [false, true]} : memref<?x128xf32>, vector<2x128xf32>
+    %1 = vector.multi_reduction <add>, %0, %zero {fuse.layout = #layout} [1] : vector<2x128xf32> to vector<2xf32>
+    vector.transfer_write %1, %y[%row] {fuse.layout = #layout, in_bounds = [false]} : vector<2xf32>, memref<?xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+
+// -----
+
+#layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 2>}
+// A row over two blocks of a cluster: partial sums meet in distributed shared memory.
+// CHECK-DAG: #[[GRID:.*]] = affine_map<()[s0] -> (s0 * 2)>
+// CHECK-LABEL: gpu.func @cluster
+// CHECK-SAME: fuse.grid = #[[GRID]]
+// CHECK-SAME: known_cluster_size = array<i32: 2, 1, 1>
+// CHECK: gpu.cluster_block_id x
+// CHECK: "fuse.cluster_barrier"
+// CHECK: "fuse.cluster_store"
+// CHECK: "fuse.cluster_barrier"
+// CHECK: gpu.return
+func.func private @cluster(%x: memref<?x256xf32> {fuse.align = 16 : i64}, %y: memref<?xf32>) attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 256>, layout = #layout}} {
+  %c0 = arith.constant 0 : index
+  %pad = arith.constant 0.0 : f32
+  %zero = arith.constant dense<0.0> : vector<1xf32>
+  %m = memref.dim %x, %c0 : memref<?x256xf32>
+  %blocks = affine.apply affine_map<()[s0] -> (s0 ceildiv 1)>()[%m]
+  scf.forall (%block) in (%blocks) {
+    %row = affine.apply affine_map<(d0) -> (d0 * 1)>(%block)
+    %0 = vector.transfer_read %x[%row, %c0], %pad {fuse.layout = #layout, in_bounds = [false, true]} : memref<?x256xf32>, vector<1x256xf32>
+    %1 = vector.multi_reduction <add>, %0, %zero {fuse.layout = #layout} [1] : vector<1x256xf32> to vector<1xf32>
+    vector.transfer_write %1, %y[%row] {fuse.layout = #layout, in_bounds = [false]} : vector<1xf32>, memref<?xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+
+// -----
+
+#layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
+// An argument that is aligned to 4 bytes only is read element by element.
+// CHECK-LABEL: gpu.func @unaligned
+// CHECK-NOT: vector.load
+// CHECK-COUNT-4: memref.load
+func.func private @unaligned(%x: memref<?x128xf32> {fuse.align = 4 : i64}, %y: memref<?xf32>) attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 128>, layout = #layout}} {
+  %c0 = arith.constant 0 : index
+  %pad = arith.constant 0.0 : f32
+  %zero = arith.constant dense<0.0> : vector<1xf32>
+  %m = memref.dim %x, %c0 : memref<?x128xf32>
+  %blocks = affine.apply affine_map<()[s0] -> (s0 ceildiv 1)>()[%m]
+  scf.forall (%block) in (%blocks) {
+    %row = affine.apply affine_map<(d0) -> (d0 * 1)>(%block)
+    %0 = vector.transfer_read %x[%row, %c0], %pad {fuse.layout = #layout, in_bounds = [false, true]} : memref<?x128xf32>, vector<1x128xf32>
+    %1 = vector.multi_reduction <add>, %0, %zero {fuse.layout = #layout} [1] : vector<1x128xf32> to vector<1xf32>
+    vector.transfer_write %1, %y[%row] {fuse.layout = #layout, in_bounds = [false]} : vector<1xf32>, memref<?xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+
+// -----
+
+// expected-remark @below {{not a tile program}}
+func.func private @tensors(%x: tensor<8xf32>) -> tensor<8xf32> attributes {fuse.kernel} {
+  return %x : tensor<8xf32>
+}
+
+// -----
+
+// expected-error @below {{no op has a layout}}
+func.func private @no_layout(%x: memref<8xf32>) attributes {fuse.kernel} {
+  scf.forall (%block) in (8) {
+  } {mapping = [#gpu.block<x>]}
+  return
+}

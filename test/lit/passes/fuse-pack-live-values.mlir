@@ -1,0 +1,46 @@
+// RUN: mlirfuse-opt --fuse-pack-live-values --split-input-file --verify-diagnostics=only-expected %s | FileCheck %s
+
+#layout = {vector = array<i64: 1, 8>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
+// CHECK-LABEL: func.func private @packed
+func.func private @packed(%x: memref<8x256xf16>, %y: memref<8x256xf32>)
+    attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 256>, order = "depth", layout = #layout}} {
+  %c0 = arith.constant 0 : index
+  %pad = arith.constant 0.0 : f16
+  %zero = arith.constant dense<0.0> : vector<1xf32>
+  scf.forall (%block) in (8) {
+    // CHECK: %[[N:.*]] = vector.transfer_read
+    %0 = vector.transfer_read %x[%block, %c0], %pad {in_bounds = [true, true]} : memref<8x256xf16>, vector<1x256xf16>
+    // CHECK: %[[W:.*]] = arith.extf %[[N]]
+    %1 = arith.extf %0 : vector<1x256xf16> to vector<1x256xf32>
+    // CHECK: %[[S:.*]] = vector.multi_reduction <add>, %[[W]]
+    %2 = vector.multi_reduction <add>, %1, %zero [1] : vector<1x256xf32> to vector<1xf32>
+    %3 = vector.shape_cast %2 : vector<1xf32> to vector<1x1xf32>
+    %4 = vector.broadcast %3 : vector<1x1xf32> to vector<1x256xf32>
+    // CHECK: %[[P:.*]] = "fuse.pin"(%[[N]], %{{.*}}) : (vector<1x256xf16>, vector<1x1xf32>) -> vector<1x256xf16>
+    // CHECK: %[[V:.*]] = arith.extf %[[P]]
+    // CHECK: arith.subf %[[V]],
+    %5 = arith.subf %1, %4 : vector<1x256xf32>
+    vector.transfer_write %5, %y[%block, %c0] {in_bounds = [true, true]} : vector<1x256xf32>, memref<8x256xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+
+// -----
+
+#layout = {vector = array<i64: 1, 8>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
+// expected-remark @below {{no widened tile lives across a reduction}}
+func.func private @nothing_wide() attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 256>, order = "depth", layout = #layout}} {
+  scf.forall (%block) in (8) {
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+
+// -----
+
+#layout = {vector = array<i64: 1, 8>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
+// expected-remark @below {{the schedule spends registers on order = 'breadth'}}
+func.func private @breadth() attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 256>, layout = #layout}} {
+  scf.forall (%block) in (8) {
+  } {mapping = [#gpu.block<x>]}
+  return
+}
