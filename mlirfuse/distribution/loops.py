@@ -31,6 +31,20 @@ def for_loop(d: Distributor, op: ir.Operation) -> None:
     _bind(d, shapes, list(op.results), list(loop.results))
 
 
+@rule("scf.if")
+def if_without_results(d: Distributor, op: ir.Operation) -> None:
+    """A branch that all threads of a block take alike: what it writes is known before it."""
+    if op.results or list(op.regions[1].blocks):
+        raise PassError("a tile program's scf.if may have no results and no else", where=str(op.location))
+    d.force_all()
+    branch = scf.IfOp(d.scalars[op.operands[0]])
+    with ir.InsertionPoint(branch.then_block):
+        for inner in list(op.regions[0].blocks[0].operations)[:-1]:
+            d.distribute(inner.operation)
+        d.flush()
+        scf.YieldOp([])
+
+
 @rule("memref.alloc")
 def alloc(d: Distributor, op: ir.Operation) -> None:
     """Shared memory of the block."""

@@ -14,11 +14,11 @@ BREADTH_BASE = 12
 BREADTH_ELEMENT, BREADTH_READ = 0.75, 0.5
 """Registers an element, and for each byte of it that is read: its single-precision value, and what is loading."""
 
-DEPTH_BASE = 16
-"""Registers besides what lives across a reduction: addresses, and one fragment's arithmetic in single precision."""
+DEPTH_BASE, DEPTH_READ = 6, 5
+"""Registers besides the elements, and for each byte that is read of one: addresses, and what is loading."""
 
-DEPTH_LIVE = 2.0
-"""Registers for each that lives across a reduction: ptxas has some fragments cast ahead of their use."""
+DEPTH_SCALAR = 2.0
+"""Registers an element where threads hold single elements instead of vectors."""
 
 COLUMN_SHARE = 1 / 2
 """Share of the column operands' (weights', biases') fragments that are loaded at once."""
@@ -42,7 +42,7 @@ def registers_per_thread(problem: Problem, layout: BlockedLayout, order: str) ->
         extra += RAGGED
     if order == "breadth":
         return round(BREADTH_BASE + held * (BREADTH_ELEMENT + BREADTH_READ * problem.read_bytes)) + extra
-    # A fragment takes whole registers: a single half-precision value takes one too.
-    live = held // width * -(-width * problem.live_bytes // 4)
+    # Every element is in single precision at some point, and ptxas has most of them so at once.
+    live = held * max(1.0, problem.live_bytes / 4, DEPTH_SCALAR if width == 1 else 1.0)
     columns = max(width, SCALAR_LOADS) * problem.column_bytes / 4 * COLUMN_SHARE
-    return round(DEPTH_BASE + live * DEPTH_LIVE + columns) + extra
+    return round(DEPTH_BASE + DEPTH_READ * problem.read_bytes + live + columns) + extra

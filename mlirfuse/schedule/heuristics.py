@@ -118,7 +118,7 @@ SHARED_RESERVE = 2048
 UNHINTED = 48
 """Registers up to which ptxas is given no limit: below it a limit gains nothing, and costs spills."""
 
-MOST_ELEMENTS = 80
+MOST_ELEMENTS = 56
 """Elements a thread may hold of a persistent row: beyond it estimates are no longer to be trusted."""
 
 MOST_FRAGMENTS = 32

@@ -6,11 +6,12 @@ does not. Values meet by broadcasting as late as possible, so that what is one n
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from mlir import ir
-from mlir.dialects import arith, vector
+from mlir.dialects import arith, scf, vector
 
 from mlirfuse.analysis.iteration_space import IterationSpace
 from mlirfuse.analysis.structure import RENAMING_OPS, OpStructure, is_constant
@@ -114,22 +115,42 @@ class TileEmitter:
         return tuple(extent if d in varies else 1 for d, extent in enumerate(self.tile))
 
     def write(self, value: ir.Value, buffer: ir.Value, axes: tuple[int | None, ...]) -> None:
-        """Writes a result's tile to memory, clipped at the end of the data."""
+        """Writes a result's tile to memory, clipped at the end of the data, by one of the blocks that have it."""
         tile = self._broadcast(self.values[value], self.extents_of(axes))
         element = ir.VectorType(tile.type).element_type
         kept = sorted(d for d in axes if d is not None)
         if len(kept) != self.space.rank:
             tile = vector.ShapeCastOp(ir.VectorType.get([self.tile[d] for d in kept], element), tile).result
         exprs = [ir.AffineExpr.get_dim(axes.index(d)) for d in kept]
-        op = vector.TransferWriteOp(
-            None,
-            tile,
-            buffer,
-            self._indices(axes),
-            ir.AffineMapAttr.get(ir.AffineMap.get(len(axes), 0, exprs)),
-            in_bounds=ir.ArrayAttr.get([ir.BoolAttr.get(d not in self.ragged) for d in kept]),
-        )
+        indices = self._indices(axes)
+        with self._first_block(axes):
+            op = vector.TransferWriteOp(
+                None,
+                tile,
+                buffer,
+                indices,
+                ir.AffineMapAttr.get(ir.AffineMap.get(len(axes), 0, exprs)),
+                in_bounds=ir.ArrayAttr.get([ir.BoolAttr.get(d not in self.ragged) for d in kept]),
+            )
         self._mark_streaming(op, axes)
+
+    @contextmanager
+    def _first_block(self, axes: Sequence[int | None]) -> Iterator[None]:
+        """Emits for the first block only along parallel dimensions in which a value does not vary."""
+        condition = None
+        for d, extent in enumerate(self.space.extents):
+            if d in axes or d in self.space.reduced_dims or extent == self.tile[d]:
+                continue
+            start = arith.ConstantOp(ir.IndexType.get(), 0).result
+            first = arith.CmpIOp(arith.CmpIPredicate.eq, self.offsets[d], start).result
+            condition = first if condition is None else arith.AndIOp(condition, first).result
+        if condition is None:
+            yield
+            return
+        branch = scf.IfOp(condition)
+        with ir.InsertionPoint(branch.then_block):
+            yield
+            scf.YieldOp([])
 
     def _emit_read(self, buffer: ir.Value, axes: tuple[int | None, ...]) -> ir.Value:
         element = ir.MemRefType(buffer.type).element_type
