@@ -47,7 +47,7 @@ def centred_square_source(value: ir.Value) -> tuple[ir.Value, ir.Value] | None:
         if square is None or square[1].name != "arith.mulf":
             return None
         first, second = (tensor_operand(square[0], o) for o in square[1].operands)
-        if first is None or first != second:
+        if first is None or second is None or first != second:
             return None
     difference = tensor_operand(square[0], square[1].operands[0])
     if difference is None:
