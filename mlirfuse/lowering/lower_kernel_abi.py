@@ -57,8 +57,8 @@ class LowerKernelAbi(Pass):
     a `memref<1xT>`, which the bare-pointer convention passes as it is, and a `memref.reinterpret_cast` restores the
     type at the top of the body. Strides of a contiguous memref follow from its sizes and are not passed. `fuse.abi`
     lists the new arguments. Arguments that the kernel never writes are marked `llvm.noalias` and `llvm.readonly`, so
-    that the backend may use the read-only path (those with `fuse.ordered` are not); a caller must not let an output overlap an input. Buffers of `i1`
-    hold a byte an element, 0 or 1.
+    that the backend may use the read-only path (those with `fuse.ordered` are not); a caller must not let an output
+    overlap an input. Buffers of `i1` hold a byte an element, 0 or 1.
 
     ```mlir
     gpu.func @k(%x: memref<?x128xf16>, %s: f64) kernel { ... }

@@ -99,7 +99,7 @@ class _Walker:
             self.row_values[s.op.results[0]] = result
 
     def _walk(self, initial: Callable[[Shape], Accumulators], step: Step, *, staged: bool) -> list[Accumulators]:
-        """Runs `step` for every chunk; returns the accumulators of the loop and of the remainder, where there are such."""
+        """Runs `step` for every chunk; returns the accumulators of the loop and of the remainder, where these exist."""
         outcomes: list[Accumulators] = []
         whole = self.extent // self.chunk
         if whole:
