@@ -102,7 +102,7 @@ def _vector_dim(space: IterationSpace, full: Sequence[_Operand]) -> int:
 
 
 def _vector(space: IterationSpace, full: Sequence[_Operand], vector_dim: int) -> int:
-    """Elements that the narrowest type fits into 16 bytes, less where an operand is aligned worse or extents are odd."""
+    """Elements that the narrowest type fits into 16 bytes, less where an operand is aligned worse or extents odd."""
     narrowest = min((o.element_bytes for o in full), default=WIDEST)
     vector = WIDEST // narrowest
     for operand in full:
