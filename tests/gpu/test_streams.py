@@ -46,7 +46,10 @@ def test_the_current_stream_of_torch(fused: mf.Fused) -> None:
 def test_a_stream_that_is_given(kind: str, fused: mf.Fused) -> None:
     stream = torch.cuda.Stream()
     fused(torch.zeros(512, 1024, device="cuda"))
-    given = {"torch": stream, "cupy": cupy.cuda.ExternalStream(stream.cuda_stream), "int": stream.cuda_stream}[kind]
+    # CuPy 14 has Stream.from_external, and deprecates ExternalStream; CuPy 13 has only the latter.
+    from_external = getattr(cupy.cuda.Stream, "from_external", None)
+    in_cupy = from_external(stream) if from_external else cupy.cuda.ExternalStream(stream.cuda_stream)
+    given = {"torch": stream, "cupy": in_cupy, "int": stream.cuda_stream}[kind]
     x = late_input(stream)
     out = torch.empty_like(x)
     torch.cuda.current_stream().synchronize()
