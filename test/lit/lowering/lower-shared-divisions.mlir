@@ -1,0 +1,110 @@
+// RUN: mlirfuse-opt --lower-shared-divisions --split-input-file %s | FileCheck %s
+
+// Two fragments over one sum, rounded to half precision: one reciprocal, no correction.
+gpu.module @rounded {
+  // CHECK-LABEL: gpu.func @rounded
+  // CHECK-SAME: (%[[X:.*]]: vector<8xf32>, %[[Y:.*]]: vector<8xf32>, %[[S:.*]]: f32
+  gpu.func @rounded(%x: vector<8xf32>, %y: vector<8xf32>, %s: f32, %out: memref<16xf16>) kernel {
+    %c0 = arith.constant 0 : index
+    %c8 = arith.constant 8 : index
+    %b = vector.broadcast %s : f32 to vector<8xf32>
+    // CHECK: math.absf %[[S]]
+    // CHECK: %[[TINY:.*]] = arith.cmpf olt
+    // CHECK: %[[HUGE:.*]] = arith.cmpf ogt
+    // CHECK: %[[UP:.*]] = arith.select %[[TINY]]
+    // CHECK: %[[K:.*]] = arith.select %[[HUGE]], %{{.*}}, %[[UP]]
+    // CHECK: %[[SK:.*]] = arith.mulf %[[S]], %[[K]]
+    // CHECK: %[[R:.*]] = arith.divf %{{.*}}, %[[SK]] : f32
+    // CHECK-NOT: arith.divf
+    // CHECK-NOT: math.fma
+    // CHECK: %[[XK:.*]] = arith.mulf %[[X]], %{{.*}} : vector<8xf32>
+    // CHECK: %[[Q:.*]] = arith.mulf %[[XK]], %{{.*}} : vector<8xf32>
+    // CHECK: arith.truncf %[[Q]]
+    // CHECK: arith.mulf %[[Y]]
+    // CHECK-NOT: arith.divf
+    // CHECK-NOT: math.fma
+    // CHECK: gpu.return
+    %q = arith.divf %x, %b : vector<8xf32>
+    %h = arith.truncf %q : vector<8xf32> to vector<8xf16>
+    %p = arith.divf %y, %b : vector<8xf32>
+    %g = arith.truncf %p : vector<8xf32> to vector<8xf16>
+    vector.store %h, %out[%c0] : memref<16xf16>, vector<8xf16>
+    vector.store %g, %out[%c8] : memref<16xf16>, vector<8xf16>
+    gpu.return
+  }
+}
+
+// -----
+
+// A quotient that stays single precision is corrected by its remainder, unless it is infinite.
+gpu.module @corrected {
+  // CHECK-LABEL: gpu.func @corrected
+  // CHECK-SAME: (%[[X:.*]]: vector<4xf32>, %[[S:.*]]: f32
+  gpu.func @corrected(%x: vector<4xf32>, %s: f32, %out: memref<4xf32>) kernel {
+    %c0 = arith.constant 0 : index
+    %b = vector.broadcast %s : f32 to vector<4xf32>
+    // CHECK: arith.divf %{{.*}}, %{{.*}} : f32
+    // CHECK: %[[XK:.*]] = arith.mulf %[[X]], %{{.*}} : vector<4xf32>
+    // CHECK: %[[Q:.*]] = arith.mulf %[[XK]], %[[R:.*]] : vector<4xf32>
+    // CHECK: %[[MINUS:.*]] = arith.negf
+    // CHECK: %[[REST:.*]] = math.fma %[[Q]], %[[MINUS]], %[[XK]] : vector<4xf32>
+    // CHECK: %[[FIXED:.*]] = math.fma %[[REST]], %[[R]], %[[Q]] : vector<4xf32>
+    // CHECK: %[[FINITE:.*]] = arith.cmpf olt
+    // CHECK: arith.select %[[FINITE]], %[[FIXED]], %[[Q]]
+    %q = arith.divf %x, %b : vector<4xf32>
+    vector.store %q, %out[%c0] : memref<4xf32>, vector<4xf32>
+    gpu.return
+  }
+}
+
+// -----
+
+// One element gains nothing; constants are for lower-divisions; f64 and elementwise divisors have no common reciprocal.
+gpu.module @left_alone {
+  // CHECK-LABEL: gpu.func @left_alone
+  gpu.func @left_alone(%x: vector<4xf32>, %y: vector<4xf32>, %a: f32, %s: f32, %d: vector<4xf64>, %t: f64,
+                       %out: memref<4xf32>, %outd: memref<4xf64>) kernel {
+    %c0 = arith.constant 0 : index
+    %c = arith.constant 3.0 : f32
+    %cs = vector.broadcast %c : f32 to vector<4xf32>
+    %ts = vector.broadcast %t : f64 to vector<4xf64>
+    // CHECK-NOT: arith.mulf
+    // CHECK: arith.divf %{{.*}} : f32
+    // CHECK-COUNT-2: arith.divf %{{.*}} : vector<4xf32>
+    // CHECK: arith.divf %{{.*}} : vector<4xf64>
+    // CHECK-NOT: arith.mulf
+    %0 = arith.divf %a, %s : f32
+    %1 = arith.divf %x, %cs : vector<4xf32>
+    %2 = arith.divf %1, %y : vector<4xf32>
+    %3 = arith.divf %d, %ts : vector<4xf64>
+    memref.store %0, %out[%c0] : memref<4xf32>
+    vector.store %2, %out[%c0] : memref<4xf32>, vector<4xf32>
+    vector.store %3, %outd[%c0] : memref<4xf64>, vector<4xf64>
+    gpu.return
+  }
+}
+
+// -----
+
+// Of divisions in different blocks, none need come first: no reciprocal is shared.
+gpu.module @branches {
+  // CHECK-LABEL: gpu.func @branches
+  gpu.func @branches(%x: vector<4xf32>, %s: f32, %p: i1, %out: memref<4xf32>) kernel {
+    %c0 = arith.constant 0 : index
+    %b = vector.broadcast %s : f32 to vector<4xf32>
+    // CHECK: arith.divf %{{.*}} : vector<4xf32>
+    // CHECK: else
+    // CHECK: arith.divf %{{.*}} : vector<4xf32>
+    // CHECK-NOT: math.fma
+    %q = scf.if %p -> vector<4xf32> {
+      %1 = arith.divf %x, %b : vector<4xf32>
+      scf.yield %1 : vector<4xf32>
+    } else {
+      %n = arith.negf %x : vector<4xf32>
+      %2 = arith.divf %n, %b : vector<4xf32>
+      scf.yield %2 : vector<4xf32>
+    }
+    vector.store %q, %out[%c0] : memref<4xf32>, vector<4xf32>
+    gpu.return
+  }
+}
