@@ -178,7 +178,7 @@ MUTATED: dict[str, tuple[int, dict[str, Any]]] = {
 
 HARMLESS = {("layer_norm", "cluster"): 3}
 """Survivors that change nothing: at 120 columns the first of a block's two warps is always full, so what chooses its
-number of elements always chooses the same; everywhere, all bugs are found. 98 % of the mutants are caught in all."""
+number of elements always chooses the same. Of the 201 mutants of the final set 194 are caught (96.5 %)."""
 
 
 def feeds_a_maximum(module: ir.Module, mutant: Mutant) -> bool:
