@@ -76,8 +76,8 @@ def run_exchanges(d: Site, exchanges: Sequence[Exchange]) -> None:
     merged: list[dict[Key, tuple[ir.Value, ...]]] = [
         {key: tuple(p.at(key) for p in e.partials) for key in e.partials[0].keys()} for e in exchanges
     ]
-    merged = _between_warps(d, exchanges, merged)
-    merged = _between_blocks(d, exchanges, merged)
+    for level in ("warps", "blocks"):
+        merged = _round(d, exchanges, merged, level)
     for exchange, values in zip(exchanges, merged, strict=True):
         for key, value in values.items():
             exchange.deliver(key, value)
@@ -89,35 +89,22 @@ MOST_LISTED = 4
 Values = dict[Key, tuple[ir.Value, ...]]
 
 
-def _between_warps(d: Site, exchanges: Sequence[Exchange], values: list[Values]) -> list[Values]:
-    active = [i for i, e in enumerate(exchanges) if e.warps > 1]
+def _round(d: Site, exchanges: Sequence[Exchange], values: list[Values], level: str) -> list[Values]:
+    """One round between the warps of a block (`level` is "warps") or the blocks of a cluster ("blocks")."""
+    senders = [e.warps if level == "warps" else e.blocks for e in exchanges]
+    active = [i for i, count in enumerate(senders) if count > 1]
     if not active:
         return values
-    slots = {i: _Slots(d, exchanges[i], exchanges[i].warps) for i in active}
+    barrier = gpu.BarrierOp if level == "warps" else cluster_barrier
+    slots = {i: _Slots(d, exchanges[i], senders[i]) for i in active}
     for i in active:
-        slots[i].store_own(values[i])
-    gpu.BarrierOp()
+        (slots[i].store_own if level == "warps" else slots[i].store_remote)(values[i])
+    barrier()
     result = list(values)
     for i in active:
-        result[i] = {key: exchanges[i].finish(slots[i].load(key), "warps") for key in values[i]}
+        result[i] = {key: exchanges[i].finish(slots[i].load(key), level) for key in values[i]}
     if d.in_loop:
-        gpu.BarrierOp()
-    return result
-
-
-def _between_blocks(d: Site, exchanges: Sequence[Exchange], values: list[Values]) -> list[Values]:
-    active = [i for i, e in enumerate(exchanges) if e.blocks > 1]
-    if not active:
-        return values
-    slots = {i: _Slots(d, exchanges[i], exchanges[i].blocks) for i in active}
-    for i in active:
-        slots[i].store_remote(values[i])
-    cluster_barrier()
-    result = list(values)
-    for i in active:
-        result[i] = {key: exchanges[i].finish(slots[i].load(key), "blocks") for key in values[i]}
-    if d.in_loop:
-        cluster_barrier()
+        barrier()
     return result
 
 

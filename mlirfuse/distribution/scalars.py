@@ -44,11 +44,3 @@ def less(a: ir.Value, b: ir.Value) -> ir.Value:
 def minimum(a: ir.Value, b: ir.Value) -> ir.Value:
     """The smaller of two indices, both taken as unsigned."""
     return arith.MinUIOp(a, b).result
-
-
-def constant_index(value: ir.Value) -> int | None:
-    """The number that an index constant holds; None for anything else."""
-    owner = value.owner
-    if isinstance(owner, ir.Block) or owner.operation.name != "arith.constant":
-        return None
-    return ir.IntegerAttr(owner.operation.attributes["value"]).value
