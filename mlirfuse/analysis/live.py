@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from mlir import ir
 
 from mlirfuse.analysis.iteration_space import IterationSpace
-from mlirfuse.analysis.patterns import body_op, tensor_operand
+from mlirfuse.analysis.patterns import WIDENING, body_op, tensor_operand
 from mlirfuse.analysis.structure import OpStructure
 from mlirfuse.dtypes import from_mlir
 
@@ -43,7 +43,7 @@ def live_bytes(space: IterationSpace, structures: Sequence[OpStructure], depths:
 def narrow_source(value: ir.Value) -> ir.Value:
     """What a value was before widening casts."""
     found = body_op(value)
-    while found is not None and found[1].name in ("arith.extf", "arith.extsi", "arith.extui"):
+    while found is not None and found[1].name in WIDENING:
         source = tensor_operand(found[0], found[1].operands[0])
         if source is None or list(source.type.shape) != list(value.type.shape):
             break

@@ -6,6 +6,9 @@ from mlir import ir
 
 from mlirfuse.analysis.structure import is_unit_reshape, structure_of
 
+WIDENING = frozenset({"arith.extf", "arith.extsi", "arith.extui"})
+"""Casts that cost next to nothing to repeat."""
+
 
 def body_op(value: ir.Value) -> tuple[ir.Operation, ir.Operation] | None:
     """The (generic, scalar op) that compute a tensor value with one scalar op per element; None for anything else."""

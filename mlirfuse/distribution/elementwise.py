@@ -7,13 +7,11 @@ from functools import partial
 from mlir import ir
 from mlir.dialects import arith
 
+from mlirfuse.analysis.patterns import WIDENING
 from mlirfuse.dialect.pin import pin
 from mlirfuse.distribution.distributor import Distributor, rule
 from mlirfuse.distribution.fragments import Fragments, Key, Uniform, fragment_type, widen
 from mlirfuse.errors import PassError
-
-WIDENING = frozenset({"arith.extf", "arith.extsi", "arith.extui"})
-"""Casts that cost next to nothing to repeat."""
 
 
 @rule("elementwise")

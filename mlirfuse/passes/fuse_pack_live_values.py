@@ -10,8 +10,8 @@ from mlir import ir
 from mlir.dialects import vector
 
 from mlirfuse.analysis.kernels import is_tile_program, kernels
+from mlirfuse.analysis.patterns import WIDENING
 from mlirfuse.dialect.pin import pin
-from mlirfuse.distribution.elementwise import WIDENING
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.passes.rewriting import clone
 from mlirfuse.schedule.schedule import schedule_of
