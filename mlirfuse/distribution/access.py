@@ -20,7 +20,8 @@ from mlirfuse.distribution.memory import access_elements
 from mlirfuse.distribution.scalars import add, constant, less, minimum
 from mlirfuse.dtypes import from_mlir
 from mlirfuse.errors import PassError
-from mlirfuse.tiling.emitter import STREAMING, zero
+from mlirfuse.tiling.tiles import zero
+from mlirfuse.tiling.transfers import STREAMING
 
 
 @dataclass(frozen=True)

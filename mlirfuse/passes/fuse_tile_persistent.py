@@ -18,6 +18,7 @@ from mlirfuse.schedule.schedule import Schedule, schedule_of
 from mlirfuse.tiling.emitter import TileEmitter
 from mlirfuse.tiling.order import by_reduction_depth
 from mlirfuse.tiling.program import TileProgram, open_tile_program
+from mlirfuse.tiling.transfers import TileTransfers
 
 
 @dataclass(frozen=True)
@@ -82,13 +83,14 @@ def check_tile(schedule: Schedule, space: IterationSpace, kernel: ir.Operation) 
 
 
 def _emit(program: TileProgram, space: IterationSpace, structures: Sequence[OpStructure], schedule: Schedule) -> None:
-    emitter = TileEmitter(space, schedule.tile, program.offsets, program.ragged, program.buffers, dict(program.scalars))
+    transfers = TileTransfers(space, schedule.tile, program.offsets, program.ragged, program.buffers)
+    emitter = TileEmitter(transfers, dict(program.scalars))
     # Reads of the whole tile come first: they take longest to arrive.
     for (op, number), axes in space.use_axes.items():
         value = op.operands[number]
         if value in program.buffers and len({d for d in axes if d is not None}) == space.rank:
-            emitter.read(value, axes)
+            transfers.read(value, axes)
     for structure in by_reduction_depth(structures):
         emitter.emit(structure)
     for value, buffer in program.results:
-        emitter.write(value, buffer, space.value_axes[value])
+        emitter.write(value, buffer)

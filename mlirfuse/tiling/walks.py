@@ -12,9 +12,11 @@ from mlirfuse.analysis.iteration_space import IterationSpace
 from mlirfuse.analysis.structure import OpStructure
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.tiling.combining import combiner_of, neutral
-from mlirfuse.tiling.emitter import Read, Shape, TileEmitter
+from mlirfuse.tiling.emitter import TileEmitter
 from mlirfuse.tiling.order import by_reduction_depth, reduction_depths
 from mlirfuse.tiling.program import TileProgram
+from mlirfuse.tiling.tiles import Shape
+from mlirfuse.tiling.transfers import Read, TileTransfers
 
 Accumulators = list[ir.Value]
 Step = Callable[[TileEmitter, Accumulators], Accumulators]
@@ -56,7 +58,7 @@ class _Walker:
         for value, buffer in results:
             if value in self.row_values:
                 emitter = self._emitter(self._tiles()[0], _index(0))
-                emitter.write(value, buffer, self.space.value_axes[value])
+                emitter.write(value, buffer)
         varying = [(value, buffer) for value, buffer in results if value not in self.row_values]
         if varying:
             self._walk(lambda _: [], lambda emitter, _: self._write(emitter, varying), staged=True)
@@ -86,7 +88,7 @@ class _Walker:
                 for s, accumulator in zip(reductions, accumulators, strict=True)
             ]
             if first:
-                emitter.fill_stages(self.stages)
+                emitter.transfers.fill_stages(self.stages)
             return combined
 
         partials = self._walk(initial, step, staged=not first)
@@ -128,15 +130,17 @@ class _Walker:
     def _emitter(self, tile: Shape, position: ir.Value, staged: bool = False) -> TileEmitter:
         offsets = list(self.program.offsets)
         offsets[self.walked] = position
-        emitter = TileEmitter(
-            self.space, tile, offsets, self.program.ragged, self.program.buffers, dict(self.row_values)
+        transfers = TileTransfers(
+            self.space,
+            tile,
+            offsets,
+            self.program.ragged,
+            self.program.buffers,
+            stages=self.stages if staged else {},
+            walked=self.walked,
+            streaming=False,  # rows that are read again should stay in the L2 meanwhile
         )
-        emitter.walked = self.walked
-        # Rows that are read again should stay in the L2 meanwhile.
-        emitter.streaming = False
-        if staged:
-            emitter.stages = self.stages
-        return emitter
+        return TileEmitter(transfers, dict(self.row_values))
 
     def _emit_needed(self, emitter: TileEmitter, roots: Sequence[ir.Operation]) -> None:
         """Emits the varying ops that `roots` depend on."""
@@ -162,7 +166,7 @@ class _Walker:
             if s.op in makers and s.op.results[0] not in emitter.values:
                 emitter.emit(s)
         for value, buffer in results:
-            emitter.write(value, buffer, self.space.value_axes[value])
+            emitter.write(value, buffer)
         return []
 
     def _allocate_stages(self) -> None:

@@ -1,0 +1,161 @@
+"""What goes between a tile program and memory: reads of arguments, writes of results, copies in shared memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from mlir import ir
+from mlir.dialects import arith, scf, vector
+
+from mlirfuse.analysis.iteration_space import IterationSpace
+from mlirfuse.tiling.tiles import Shape, broadcast, zero
+
+Read = tuple[ir.Value, tuple[int | None, ...]]
+"""A tensor argument and the dimensions that its axes run along."""
+
+STREAMING = "fuse.streaming"
+"""Unit attribute of reads and writes whose data the grid touches once; they need not stay in the caches."""
+
+
+@dataclass
+class TileTransfers:
+    """Reads and writes of one tile, emitted at the current insertion point.
+
+    Attributes:
+        space: the kernel's iteration space.
+        tile: extent of the tile in each dimension.
+        offsets: index of the tile's first element in each dimension.
+        ragged: dimensions in which the tile may reach past the end of the data.
+        buffers: the memref of each tensor argument of the kernel.
+        stages: shared-memory copies to read from instead of some arguments.
+        walked: the dimension along which the tile is a chunk of what a stage holds; None if tiles are whole.
+        streaming: whether data of the whole space is touched once by the kernel.
+        reads: what has been read so far.
+    """
+
+    space: IterationSpace
+    tile: Shape
+    offsets: Sequence[ir.Value]
+    ragged: frozenset[int]
+    buffers: dict[ir.Value, ir.Value]
+    stages: dict[Read, ir.Value] = field(default_factory=dict)
+    walked: int | None = None
+    streaming: bool = True
+    reads: dict[Read, ir.Value] = field(default_factory=dict)
+
+    def read(self, value: ir.Value, axes: tuple[int | None, ...]) -> ir.Value:
+        """The tile of a tensor argument whose axes run along the given dimensions."""
+        key = (value, axes)
+        if key not in self.reads:
+            stage = None if self._is_replicated else self.stages.get(key)
+            self.reads[key] = self._emit_read(self.buffers[value], axes) if stage is None else self._read_stage(stage)
+        return self.reads[key]
+
+    def write(self, tile: ir.Value, buffer: ir.Value, axes: tuple[int | None, ...]) -> None:
+        """Writes a tile vector or scalar to memory, clipped at the end of the data, by one of the blocks holding it."""
+        tile = broadcast(tile, self.extents_of(axes))
+        element = ir.VectorType(tile.type).element_type
+        kept = sorted(d for d in axes if d is not None)
+        if len(kept) != self.space.rank:
+            tile = vector.ShapeCastOp(ir.VectorType.get([self.tile[d] for d in kept], element), tile).result
+        exprs = [ir.AffineExpr.get_dim(axes.index(d)) for d in kept]
+        indices = self._indices(axes)
+        with self._first_block(axes):
+            op = vector.TransferWriteOp(
+                None,
+                tile,
+                buffer,
+                indices,
+                ir.AffineMapAttr.get(ir.AffineMap.get(len(axes), 0, exprs)),
+                in_bounds=ir.ArrayAttr.get([ir.BoolAttr.get(d not in self.ragged) for d in kept]),
+            )
+        self._mark_streaming(op, axes)
+
+    def fill_stages(self, stages: dict[Read, ir.Value]) -> None:
+        """Copies what has been read of each staged argument to its stage."""
+        if self._is_replicated:
+            return
+        for key, stage in stages.items():
+            if key in self.reads:
+                identity = ir.AffineMapAttr.get(ir.AffineMap.get_identity(self.space.rank))
+                bounds = ir.ArrayAttr.get([ir.BoolAttr.get(True)] * self.space.rank)
+                vector.TransferWriteOp(None, self.reads[key], stage, self._stage_indices(), identity, in_bounds=bounds)
+
+    def extents_of(self, axes: Sequence[int | None]) -> Shape:
+        """The tile extents of a value that varies along these dimensions."""
+        varies = set(axes)
+        return tuple(extent if d in varies else 1 for d, extent in enumerate(self.tile))
+
+    @property
+    def _is_replicated(self) -> bool:
+        """Whether the chunk is one element, which every thread has a copy of: no thread can read back its own then."""
+        return self.walked is not None and self.tile[self.walked] == 1
+
+    def _emit_read(self, buffer: ir.Value, axes: tuple[int | None, ...]) -> ir.Value:
+        element = ir.MemRefType(buffer.type).element_type
+        padding = arith.ConstantOp(element, zero(element)).result
+        exprs = [
+            ir.AffineExpr.get_dim(axes.index(d)) if d in axes else ir.AffineExpr.get_constant(0)
+            for d in range(self.space.rank)
+        ]
+        bounds = [ir.BoolAttr.get(not (d in axes and d in self.ragged)) for d in range(self.space.rank)]
+        op = vector.TransferReadOp(
+            ir.VectorType.get(list(self.extents_of(axes)), element),
+            buffer,
+            self._indices(axes),
+            ir.AffineMapAttr.get(ir.AffineMap.get(len(axes), 0, exprs)),
+            padding,
+            in_bounds=ir.ArrayAttr.get(bounds),
+        )
+        self._mark_streaming(op, axes)
+        return op.result
+
+    def _mark_streaming(self, op: ir.OpView, axes: Sequence[int | None]) -> None:
+        """Data that varies along every dimension is touched by one tile only."""
+        if self.streaming and {d for d, extent in enumerate(self.space.extents) if extent != 1} <= set(axes):
+            op.operation.attributes[STREAMING] = ir.UnitAttr.get()
+
+    @contextmanager
+    def _first_block(self, axes: Sequence[int | None]) -> Iterator[None]:
+        """Emits for the first block only along parallel dimensions in which a value does not vary."""
+        condition = None
+        for d, extent in enumerate(self.space.extents):
+            if d in axes or d in self.space.reduced_dims or extent == self.tile[d]:
+                continue
+            start = arith.ConstantOp(ir.IndexType.get(), 0).result
+            first = arith.CmpIOp(arith.CmpIPredicate.eq, self.offsets[d], start).result
+            condition = first if condition is None else arith.AndIOp(condition, first).result
+        if condition is None:
+            yield
+            return
+        branch = scf.IfOp(condition)
+        with ir.InsertionPoint(branch.then_block):
+            yield
+            scf.YieldOp([])
+
+    def _read_stage(self, stage: ir.Value) -> ir.Value:
+        element = ir.MemRefType(stage.type).element_type
+        return vector.TransferReadOp(
+            ir.VectorType.get(list(self.tile), element),
+            stage,
+            self._stage_indices(),
+            ir.AffineMapAttr.get(ir.AffineMap.get_identity(self.space.rank)),
+            arith.ConstantOp(element, zero(element)).result,
+            in_bounds=ir.ArrayAttr.get([ir.BoolAttr.get(True)] * self.space.rank),
+        ).result
+
+    def _stage_indices(self) -> list[ir.Value]:
+        """A stage holds the block's rows whole: only the walked dimension moves in it."""
+        start = arith.ConstantOp(ir.IndexType.get(), 0).result
+        return [self.offsets[d] if d == self.walked else start for d in range(self.space.rank)]
+
+    def _indices(self, axes: Sequence[int | None]) -> list[ir.Value]:
+        zero_index = None
+        indices = []
+        for d in axes:
+            if d is None and zero_index is None:
+                zero_index = arith.ConstantOp(ir.IndexType.get(), 0).result
+            indices.append(zero_index if d is None else self.offsets[d])
+        return indices
