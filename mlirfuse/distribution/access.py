@@ -1,26 +1,19 @@
-"""Rules of `vector.transfer_read` and `vector.transfer_write`: wide accesses by one thread.
-
-Padding and out-of-bounds elements are handled without divergence on reads: the index is clamped to the last legal
-fragment, whose bytes are fetched anyway, and what was read is masked where it is reduced. Writes are predicated. So are
-reads of shared memory: a thread reads back what it wrote itself, because nothing orders it after the other threads.
-"""
+"""One thread's accesses to a buffer: how wide they are, and the loads and stores of one fragment."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
 
 from mlir import ir
-from mlir.dialects import arith, memref, scf, vector
+from mlir.dialects import memref, vector
 
-from mlirfuse.distribution.distributor import Distributor, rule
-from mlirfuse.distribution.fragments import Fragments, Key, Uniform, elements, fragment_type, widen
+from mlirfuse.distribution.distributor import Distributor
+from mlirfuse.distribution.fragments import Fragments, elements, fragment_type
 from mlirfuse.distribution.memory import access_elements
-from mlirfuse.distribution.scalars import add, constant, less, minimum
+from mlirfuse.distribution.scalars import add, constant
 from mlirfuse.dtypes import from_mlir
 from mlirfuse.errors import PassError
-from mlirfuse.tiling.tiles import zero
 from mlirfuse.tiling.transfers import STREAMING
 
 
@@ -63,83 +56,7 @@ class Access:
         return constant(size)
 
 
-@rule("vector.transfer_read")
-def transfer_read(d: Distributor, op: ir.Operation) -> None:
-    """Loads every fragment of the tile."""
-    tile_type = ir.VectorType(op.results[0].type)
-    tile = Fragments(d.layout, tuple(tile_type.shape), tile_type.element_type)
-    buffer, *offsets, _ = op.operands
-    access = _access(d, op, buffer, offsets, list(range(d.layout.rank)), tile)
-    bounds = _Bounds(access)
-    loaded: dict[tuple[int, ...], ir.Value] = {}
-
-    def load(key: Key) -> ir.Value:
-        coordinates = tuple(key[n] if n is not None else 0 for n in access.dims)
-        if coordinates not in loaded and access.type.memory_space is not None:
-            loaded[coordinates] = _load_own(d, tile, key, access, bounds)
-        elif coordinates not in loaded:
-            indices = [_clamped_index(d, tile, key, access, axis, bounds) for axis in range(len(access.dims))]
-            loaded[coordinates] = _load(access, indices, tile.width)
-        return loaded[coordinates]
-
-    tile.make = load
-    d.tiles[op.results[0]] = tile
-    # What many blocks read is in a cache and can wait for its use; the rest must be under way as early as possible,
-    # and what the kernel writes as well must be read where the program says.
-    if access.streaming or access.type.memory_space is not None or d.in_loop:
-        tile.force()
-
-
-@rule("vector.transfer_write")
-def transfer_write(d: Distributor, op: ir.Operation) -> None:
-    """Stores every fragment that lies inside the tile and the buffer, once."""
-    value, buffer, *offsets = op.operands
-    tile = d.tile(value)
-    written = ir.VectorType(value.type)
-    if isinstance(tile, Uniform):
-        extents = tuple(written.shape) if written.rank == d.layout.rank else (1,) * d.layout.rank
-        number = tile.value
-        tile = Fragments(d.layout, extents, tile.element_type)
-        width = tile.width
-        tile.make = lambda key: widen(number, width)
-    access = _access(d, op, buffer, offsets, _layout_dims(tile, written), tile)
-    bounds = _Bounds(access)
-    whole = d.threads.is_first(n for n in range(d.layout.rank) if not tile.varies(n))
-    groups: dict[tuple[tuple[int, int], ...], list[Key]] = {}
-    for key in tile.keys():
-        checks = [(axis, key[n]) for axis, n in enumerate(access.dims) if n is not None and axis in access.clipped]
-        checks += [(-1 - n, key[n]) for n in range(d.layout.rank) if tile.padded(key, n)]
-        groups.setdefault(tuple(checks), []).append(key)
-    for needed, keys in groups.items():
-        condition = whole
-        for axis_or_dim, repeat in needed:
-            inside = _inside(d, tile, access, axis_or_dim, repeat, bounds)
-            condition = inside if condition is None else arith.AndIOp(condition, inside).result
-        if condition is None:
-            _store_all(d, tile, keys, access)
-            continue
-        for key in keys:
-            tile.at(key)
-        branch = scf.IfOp(condition)
-        with ir.InsertionPoint(branch.then_block):
-            _store_all(d, tile, keys, access)
-            scf.YieldOp([])
-
-
-class _Bounds:
-    """Extents of an access's buffer, emitted at most once each."""
-
-    def __init__(self, access: Access):
-        self.access = access
-        self.extents: dict[int, ir.Value] = {}
-
-    def __getitem__(self, axis: int) -> ir.Value:
-        if axis not in self.extents:
-            self.extents[axis] = self.access.extent(axis)
-        return self.extents[axis]
-
-
-def _access(
+def access_of(
     d: Distributor,
     op: ir.Operation,
     buffer: ir.Value,
@@ -182,48 +99,6 @@ def _divides(width: int, buffer: ir.Value, axis: int) -> bool:
     return width == 1 or (extent != ir.ShapedType.get_dynamic_size() and extent % width == 0)
 
 
-def _layout_dims(tile: Fragments, written: ir.VectorType) -> list[int | None]:
-    """The layout dimension of each dimension of a vector that may have lost extents of 1."""
-    if written.rank == tile.layout.rank:
-        return list(range(written.rank))
-    varying = iter([n for n in range(tile.layout.rank) if tile.varies(n)])
-    return [next(varying) if extent != 1 else None for extent in written.shape]
-
-
-def _index(d: Distributor, access: Access, axis: int, repeat: int) -> ir.Value:
-    """Index along an axis of the memref of the first element of a fragment."""
-    dim = access.dims[axis]
-    if dim is None:
-        return access.offsets[axis]
-    return add(access.offsets[axis], d.threads.index(dim, repeat))
-
-
-def _clamped_index(d: Distributor, tile: Fragments, key: Key, access: Access, axis: int, bounds: _Bounds) -> ir.Value:
-    dim = access.dims[axis]
-    if dim is None:
-        if axis not in access.clipped:
-            return access.offsets[axis]
-        return minimum(access.offsets[axis], add(bounds[axis], constant(-1)))
-    width = d.layout.vector[dim]
-    local = d.threads.index(dim, key[dim])
-    if tile.padded(key, dim):
-        local = minimum(local, constant(tile.extents[dim] - width))
-    index = add(access.offsets[axis], local)
-    if axis in access.clipped:
-        index = minimum(index, add(bounds[axis], constant(-width)))
-    return index
-
-
-def _inside(
-    d: Distributor, tile: Fragments, access: Access, axis_or_dim: int, repeat: int, bounds: _Bounds
-) -> ir.Value:
-    """Whether a fragment lies inside the buffer (an axis), or inside the tile (-1 - dimension)."""
-    if axis_or_dim >= 0:
-        return less(_index(d, access, axis_or_dim, repeat), bounds[axis_or_dim])
-    dim = -1 - axis_or_dim
-    return less(d.threads.index(dim, repeat), constant(tile.extents[dim]))
-
-
 def _pieces(access: Access, indices: list[ir.Value], width: int) -> list[list[ir.Value]]:
     """Indices of the accesses that make up one fragment."""
     if width == access.width:
@@ -234,7 +109,7 @@ def _pieces(access: Access, indices: list[ir.Value], width: int) -> list[list[ir
     ]
 
 
-def _load(access: Access, indices: list[ir.Value], width: int) -> ir.Value:
+def load(access: Access, indices: list[ir.Value], width: int) -> ir.Value:
     """One fragment, in as few loads as alignment allows."""
     element_type = access.type.element_type
     parts = [_load_part(access, piece, element_type) for piece in _pieces(access, indices, width)]
@@ -242,21 +117,6 @@ def _load(access: Access, indices: list[ir.Value], width: int) -> ir.Value:
         return parts[0]
     scalars = [scalar for part in parts for scalar in elements(part)]
     return vector.FromElementsOp(fragment_type(width, element_type), scalars).result
-
-
-def _load_own(d: Distributor, tile: Fragments, key: Key, access: Access, bounds: _Bounds) -> ir.Value:
-    """One fragment of shared memory, zero where it pads the tile."""
-    indices = [_index(d, access, axis, key[n] if n is not None else 0) for axis, n in enumerate(access.dims)]
-    inside = [_inside(d, tile, access, -1 - n, key[n], bounds) for n in range(d.layout.rank) if tile.padded(key, n)]
-    if not inside:
-        return _load(access, indices, tile.width)
-    element_type = access.type.element_type
-    branch = scf.IfOp(reduce(lambda a, b: arith.AndIOp(a, b).result, inside), [tile.type], has_else=True)
-    with ir.InsertionPoint(branch.then_block):
-        scf.YieldOp([_load(access, indices, tile.width)])
-    with ir.InsertionPoint(branch.else_block):
-        scf.YieldOp([widen(arith.ConstantOp(element_type, zero(element_type)).result, tile.width)])
-    return branch.results[0]
 
 
 def _load_part(access: Access, indices: list[ir.Value], element_type: ir.Type) -> ir.Value:
@@ -271,13 +131,8 @@ def _load_part(access: Access, indices: list[ir.Value], element_type: ir.Type) -
     ).result
 
 
-def _store_all(d: Distributor, tile: Fragments, keys: Sequence[Key], access: Access) -> None:
-    for key in keys:
-        indices = [_index(d, access, axis, key[n] if n is not None else 0) for axis, n in enumerate(access.dims)]
-        _store(access, tile.at(key), indices, tile.width)
-
-
-def _store(access: Access, value: ir.Value, indices: list[ir.Value], width: int) -> None:
+def store(access: Access, value: ir.Value, indices: list[ir.Value], width: int) -> None:
+    """Stores one fragment, in as few stores as alignment allows."""
     pieces = _pieces(access, indices, width)
     if len(pieces) == 1:
         parts = [value]

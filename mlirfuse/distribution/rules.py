@@ -1,5 +1,5 @@
 """Importing this module registers every distribution rule."""
 
-from mlirfuse.distribution import access, elementwise, loops, moments, reductions
+from mlirfuse.distribution import elementwise, loops, moments, reductions, transfers
 
-__all__ = ["access", "elementwise", "loops", "moments", "reductions"]
+__all__ = ["elementwise", "loops", "moments", "reductions", "transfers"]
