@@ -41,9 +41,9 @@ def held_elements(source: Fragments, dims: Sequence[int], block: int, warp: int 
 
 def _along(source: Fragments, dim: int, block: int, warp: int) -> int:
     layout = source.layout
-    span = layout.lanes[dim] * layout.vector[dim]
-    start = block * layout.repeats[dim] * layout.repeat_stride(dim) + warp * span
-    starts = (start + repeat * layout.repeat_stride(dim) for repeat in range(source.repeats(dim)))
+    span = layout.span(dim)
+    start = block * layout.repeats[dim] * layout.repeat_stride(dim) + warp * layout.within(dim) * span
+    starts = (start + layout.offset(dim, fragment) for fragment in range(source.repeats(dim)))
     return sum(max(0, min(span, source.extents[dim] - first)) for first in starts)
 
 

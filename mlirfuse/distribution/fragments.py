@@ -16,7 +16,7 @@ from mlir.dialects import vector
 from mlirfuse.schedule.layout import BlockedLayout
 
 Key = tuple[int, ...]
-"""The number of a repeat in each dimension of the layout."""
+"""The number of a fragment in each dimension of the layout: its repeat, and inside that its repeat in the warp."""
 
 
 @dataclass(frozen=True)
@@ -64,12 +64,13 @@ class Fragments:
         return self.extents[dim] > 1
 
     def repeats(self, dim: int) -> int:
-        """How many repeats hold data in a dimension; a repeat that is all padding is not kept."""
+        """How many fragments hold data in a dimension; a repeat that is all padding is not kept."""
         if not self.varies(dim):
             return 1
         if self.layout.blocks[dim] > 1:
-            return self.layout.repeats[dim]
-        return min(self.layout.repeats[dim], -(-self.extents[dim] // self.layout.repeat_stride(dim)))
+            return self.layout.fragments(dim)
+        repeats = min(self.layout.repeats[dim], -(-self.extents[dim] // self.layout.repeat_stride(dim)))
+        return repeats * self.layout.within(dim)
 
     def keys(self) -> Iterator[Key]:
         """Every repeat, the last dimension fastest."""
@@ -107,10 +108,11 @@ class Fragments:
         """Whether some thread's elements at this repeat may lie past the value's extent in `dim`."""
         if not self.varies(dim):
             return False
-        covered = self.layout.repeat_stride(dim)
-        if self.layout.blocks[dim] > 1:
-            return self.layout.extents[dim] > self.extents[dim]
-        return (key[dim] + 1) * covered > self.extents[dim]
+        layout = self.layout
+        if layout.blocks[dim] > 1:
+            return layout.extents[dim] > self.extents[dim]
+        last_warp = (layout.warps[dim] - 1) * layout.within(dim) * layout.span(dim)
+        return layout.offset(dim, key[dim]) + last_warp + layout.span(dim) > self.extents[dim]
 
 
 def fragment_type(width: int, element_type: ir.Type) -> ir.Type:

@@ -32,7 +32,7 @@ class Threads:
         layout = self.layout
         steps = (
             (self.block[dim], layout.repeats[dim] * layout.repeat_stride(dim)),
-            (self.warp[dim], layout.lanes[dim] * layout.vector[dim]),
+            (self.warp[dim], layout.within(dim) * layout.span(dim)),
             (self.lane[dim], layout.vector[dim]),
         )
         total = None
@@ -42,9 +42,9 @@ class Threads:
                 total = term if total is None else add(total, term)
         return total
 
-    def index(self, dim: int, repeat: int) -> ir.Value:
+    def index(self, dim: int, fragment: int) -> ir.Value:
         """Index in the tile of the first element of a fragment along `dim`."""
-        offset = repeat * self.layout.repeat_stride(dim)
+        offset = self.layout.offset(dim, fragment)
         base = self.base[dim]
         if base is None:
             return constant(offset)

@@ -1,13 +1,15 @@
 """Frozen dataclasses as MLIR attributes, and back.
 
 A dataclass is a dictionary attribute with one entry a field: int is `i64`, str a string, bool a `bool`, a tuple of ints
-`array<i64: ...>`, and a nested dataclass a dictionary again. So a schedule can be read and edited in the IR's text.
+`array<i64: ...>`, and a nested dataclass a dictionary again. None and empty tuples, the defaults, are left out. So a
+schedule can be read and edited in the IR's text.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, TypeVar, get_type_hints
+from types import UnionType
+from typing import Any, TypeVar, get_args, get_type_hints
 
 from mlir import ir
 
@@ -19,8 +21,10 @@ T = TypeVar("T")
 def to_attribute(value: Any) -> ir.Attribute:
     """The attribute form of a dataclass, int, bool, str or tuple of ints, in the current context."""
     if dataclasses.is_dataclass(value):
-        fields = dataclasses.fields(value)
-        return ir.DictAttr.get({f.name: to_attribute(getattr(value, f.name)) for f in fields})
+        entries = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+        return ir.DictAttr.get(
+            {name: to_attribute(entry) for name, entry in entries.items() if entry not in (None, ())}
+        )
     if isinstance(value, bool):
         return ir.BoolAttr.get(value)
     if isinstance(value, int):
@@ -50,6 +54,8 @@ def from_attribute(cls: type[T], attribute: ir.Attribute) -> T:
 
 
 def _decode(hint: Any, attribute: ir.Attribute, where: str) -> Any:
+    if isinstance(hint, UnionType):  # `Something | None`, where None has no attribute
+        hint = next(kind for kind in get_args(hint) if kind is not type(None))
     if dataclasses.is_dataclass(hint):
         return from_attribute(hint, attribute)  # type: ignore[arg-type]
     if hint is int and isinstance(attribute, ir.IntegerAttr):

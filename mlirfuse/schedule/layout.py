@@ -1,9 +1,12 @@
 """Layouts: which thread holds which element of a tile vector.
 
 A blocked layout splits every dimension of a tile, from the outside in, over the blocks of a cluster, repeats of one
-thread, warps, lanes, and the contiguous vector that one thread holds:
+thread, warps, repeats inside a warp, lanes, and the contiguous vector that one thread holds:
 
-    index = (((block * repeats + repeat) * warps + warp) * lanes + lane) * vector + element
+    index = ((((block * repeats + repeat) * warps + warp) * inner + i) * lanes + lane) * vector + element
+
+The repeats inside a warp are what makes the accumulators of tensor cores a blocked layout: a warp of an m64nNk16
+`wgmma` holds 16 neighbouring rows, 8 to a fragment.
 
 A layout may cover more than the tile's extent; the rest is padding that no thread reads or writes. Where a tile value
 has extent 1 in a dimension (a value that is the same along it), every thread along that dimension holds a copy.
@@ -27,6 +30,7 @@ class BlockedLayout:
         warps: warps of the block along the dimension; the innermost dimension varies fastest.
         repeats: fragments a thread holds along the dimension.
         blocks: blocks of the cluster along the dimension.
+        inner: fragments a thread holds along the dimension between which no other warp's lie; empty for 1 everywhere.
     """
 
     vector: tuple[int, ...]
@@ -34,6 +38,7 @@ class BlockedLayout:
     warps: tuple[int, ...]
     repeats: tuple[int, ...]
     blocks: tuple[int, ...]
+    inner: tuple[int, ...] = ()
 
     @property
     def rank(self) -> int:
@@ -62,17 +67,35 @@ class BlockedLayout:
 
     @property
     def elements_per_thread(self) -> int:
-        return prod(self.repeats) * prod(self.vector)
+        return prod(self.repeats) * prod(self.inner) * prod(self.vector)
+
+    def within(self, dim: int) -> int:
+        """Fragments of a thread that a warp's share of one repeat holds in a dimension."""
+        return self.inner[dim] if self.inner else 1
+
+    def fragments(self, dim: int) -> int:
+        """Fragments a thread holds along a dimension."""
+        return self.repeats[dim] * self.within(dim)
+
+    def span(self, dim: int) -> int:
+        """Elements that the lanes of a warp cover together with one fragment each."""
+        return self.lanes[dim] * self.vector[dim]
 
     def repeat_stride(self, dim: int) -> int:
         """Distance between two repeats of one thread in a dimension, in elements."""
-        return self.warps[dim] * self.lanes[dim] * self.vector[dim]
+        return self.warps[dim] * self.within(dim) * self.span(dim)
+
+    def offset(self, dim: int, fragment: int) -> int:
+        """Distance from a thread's first element in a dimension to that of a fragment, in elements."""
+        repeat, inside = divmod(fragment, self.within(dim))
+        return repeat * self.repeat_stride(dim) + inside * self.span(dim)
 
     def check(self, tile: tuple[int, ...]) -> str | None:
         """What makes this layout illegal for a tile of these extents, or None."""
-        if any(len(f) != len(tile) for f in (self.vector, self.lanes, self.warps, self.repeats, self.blocks)):
+        factors = (self.vector, self.lanes, self.warps, self.repeats, self.blocks, self.inner or self.vector)
+        if any(len(factor) != len(tile) for factor in factors):
             return f"layout has rank {self.rank}, tile {tile} has rank {len(tile)}"
-        if min(self.vector + self.lanes + self.warps + self.repeats + self.blocks) < 1:
+        if min(n for factor in factors for n in factor) < 1:
             return "every factor of a layout must be at least 1"
         if prod(self.lanes) != WARP or any(n & (n - 1) for n in self.lanes):
             return f"lanes {self.lanes} must be powers of two whose product is {WARP}"

@@ -11,6 +11,7 @@ from mlir import ir
 
 from mlirfuse.errors import ScheduleError
 from mlirfuse.schedule.attributes import from_attribute, to_attribute
+from mlirfuse.schedule.contraction import ContractionSchedule
 from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.target import Target
 
@@ -29,12 +30,13 @@ class Schedule:
 
     Attributes:
         tile: elements of each iteration-space dimension in one tile. With `registers` a tile holds reduced dimensions
-            whole; otherwise it is one chunk of them.
+            whole; otherwise it is one chunk of them. A contraction's tile has its parallel dimensions only.
         layout: how the tile is spread over the cluster's threads.
         persistence: one of `PERSISTENCE`.
         order: one of `ORDERS`. Breadth has all loads under way at once, which short rows need; depth keeps few values
             in registers, so that more rows fit an SM.
         blocks_per_sm: resident blocks that the register allocator must leave room for; 0 leaves it alone.
+        contraction: for a kernel with a contraction, how its k-loop runs.
     """
 
     tile: tuple[int, ...]
@@ -42,6 +44,7 @@ class Schedule:
     persistence: str = "registers"
     order: str = "breadth"
     blocks_per_sm: int = 0
+    contraction: ContractionSchedule | None = None
 
     def attribute(self) -> ir.Attribute:
         """The `fuse.schedule` attribute, in the current context."""

@@ -12,12 +12,12 @@ from mlirfuse.distribution.fragments import Fragments
 from mlirfuse.schedule.layout import BlockedLayout
 
 
-@given(st.integers(0, 5), st.integers(1, 5), st.integers(1, 4), st.integers(1, 4), st.data())
+@given(st.integers(0, 5), st.integers(1, 5), st.integers(1, 4), st.integers(1, 4), st.integers(1, 3), st.data())
 def test_what_is_held_sums_to_the_extent(
-    lane_bits: int, warps: int, repeats: int, blocks: int, data: st.DataObject
+    lane_bits: int, warps: int, repeats: int, blocks: int, inner: int, data: st.DataObject
 ) -> None:
     lanes = 1 << lane_bits
-    layout = BlockedLayout((1, 2), (32 // lanes, lanes), (1, warps), (1, repeats), (1, blocks))
+    layout = BlockedLayout((1, 2), (32 // lanes, lanes), (1, warps), (1, repeats), (1, blocks), (1, inner))
     extent = 2 * data.draw(st.integers(1, layout.extents[1] // 2))
     with make_context():
         tile = Fragments(layout, (32 // lanes, extent), ir.F32Type.get())

@@ -22,6 +22,17 @@ def test_sizes_follow_from_the_factors() -> None:
     assert LAYOUT.repeat_stride(1) == 1024
 
 
+def test_the_accumulators_of_a_wgmma_are_a_blocked_layout() -> None:
+    """PTX ISA, "Register Fragments for wgmma.mma_async.m64nNk16": element i of thread t of a warpgroup."""
+    layout = BlockedLayout((1, 2), (8, 4), (4, 1), (1, 8), (1, 1), (2, 1))
+    assert layout.extents == (64, 64)
+    for t in (0, 5, 37, 127):
+        for i in range(32):
+            row, column = 16 * (t // 32) + t % 32 // 4 + 8 * (i // 2 % 2), 8 * (i // 4) + 2 * (t % 4) + i % 2
+            own_row = t // 32 * layout.within(0) * layout.span(0) + t % 32 // 4 + layout.offset(0, i // 2 % 2)
+            assert (own_row, layout.offset(1, i // 4) + 2 * (t % 4) + i % 2) == (row, column)
+
+
 def test_a_layout_may_cover_more_than_its_tile() -> None:
     assert LAYOUT.check((6, 4096)) is None
     assert LAYOUT.check((5, 4000)) is None
@@ -42,14 +53,15 @@ def test_what_is_illegal_is_named(layout: BlockedLayout, tile: tuple[int, ...], 
     assert layout.check(tile) == problem
 
 
-@given(st.integers(0, 5), st.integers(1, 8), st.integers(1, 4), st.integers(1, 4))
-def test_every_element_has_one_owner(lane_bits: int, warps: int, repeats: int, blocks: int) -> None:
+@given(st.integers(0, 5), st.integers(1, 8), st.integers(1, 4), st.integers(1, 4), st.integers(1, 3))
+def test_every_element_has_one_owner(lane_bits: int, warps: int, repeats: int, blocks: int, inner: int) -> None:
     lanes = 1 << lane_bits
-    layout = BlockedLayout((1, 2), (32 // lanes, lanes), (1, warps), (1, repeats), (1, blocks))
+    layout = BlockedLayout((1, 2), (32 // lanes, lanes), (1, warps), (1, repeats), (1, blocks), (1, inner))
+    per_block = layout.extents[1] // blocks
     owned = [
-        (((b * repeats + r) * warps + w) * lanes + lane) * 2 + element
+        b * per_block + layout.offset(1, fragment) + (w * inner * lanes + lane) * 2 + element
         for b in range(blocks)
-        for r in range(repeats)
+        for fragment in range(layout.fragments(1))
         for w in range(warps)
         for lane in range(lanes)
         for element in range(2)
