@@ -10,25 +10,23 @@ from __future__ import annotations
 
 import argparse
 import os
-import subprocess
 import sys
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from fusions import DOUBLE, EPSILON, FUSED, PARAMETERS, TORCH
+from layernorm_targets import checks
+from machine import machine
 from report import (
-    CEILING,
+    MEMCPY,
     MLIRFUSE,
     Accuracy,
     Measurement,
     Results,
     check_table,
-    checks,
     measurement_table,
     write_json,
     write_plot,
@@ -75,37 +73,6 @@ def _sizes(text: str) -> tuple[int, ...]:
     return sizes
 
 
-def machine() -> dict[str, str]:
-    """GPU, driver, versions and date."""
-    import torch
-
-    query = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
-    found = {
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "gpu": torch.cuda.get_device_name(),
-        "driver": _output(query),
-        "commit": _output(["git", "rev-parse", "--short", "HEAD"]),
-        "python": sys.version.split()[0],
-        "mlirfuse": mf.__version__,
-        "cuda": str(torch.version.cuda),
-    }
-    for package in ("torch", "triton", "cupy-cuda13x", "cupy-cuda12x", "quack-kernels", "xtc-mlir-python-bindings"):
-        try:
-            found[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            continue
-    return found
-
-
-def _output(command: list[str]) -> str:
-    """First line that a command prints, or `unknown`."""
-    try:
-        lines = subprocess.run(command, capture_output=True, text=True, check=True, timeout=20).stdout.splitlines()
-    except (OSError, subprocess.SubprocessError):
-        return "unknown"
-    return lines[0].strip() if lines else "unknown"
-
-
 def quack_layer_norm() -> Callable[..., Any] | None:
     """quack's LayerNorm forward, or None with a printed reason."""
     try:
@@ -149,7 +116,7 @@ def measure(kernel: str, rows: int, columns: int, peers: bool, quack: Callable[.
         copy(outs[i].data_ptr(), xs[i].data_ptr(), nbytes, _DEVICE_TO_DEVICE, stream)
 
     contestants = [
-        Contestant(CEILING, memcpy),
+        Contestant(MEMCPY, memcpy),
         Contestant(MLIRFUSE, lambda i: fused(xs[i], *vectors, out=outs[i])),
     ]
     if kernel == "layernorm":
@@ -251,7 +218,7 @@ def run(options: argparse.Namespace) -> int:
             f"{'no time' if ratio is None else f'{ratio:.3f} of memcpy'}  {m.failures or ''}",
             highlight=False,
         )
-    write_json(results, options.out / "layernorm.json")
+    write_json(results, checks(results), options.out / "layernorm.json")
     for m in results.measurements:
         if MLIRFUSE in m.microseconds:
             results.accuracy.append(check(m.kernel, m.rows, m.columns))
@@ -275,7 +242,7 @@ def report(results: Results, out: Path) -> int:
         console.print(table)
     found = checks(results)
     console.print(check_table(found))
-    write_json(results, out / "layernorm.json")
+    write_json(results, found, out / "layernorm.json")
     if results.measurements:
         try:
             write_plot(results, out / "layernorm.png")
