@@ -9,7 +9,6 @@ from functools import cached_property
 from mlir import ir
 
 from mlirfuse import pipeline
-from mlirfuse.builder.trace import result_structure
 from mlirfuse.errors import ArgumentError
 from mlirfuse.lowering.resources import KernelResources, assemble
 from mlirfuse.lowering.to_ptx import KernelBinary, ptx, to_nvvm
@@ -111,12 +110,6 @@ class Compiled:
     def resources(self) -> list[KernelResources]:
         """Registers, spills and memory of each kernel, as ptxas reports them; raises `CompileError` without ptxas."""
         return [assemble(binary) for binary in self.binaries.values()]
-
-    @property
-    def result_structure(self) -> str:
-        """What the Python function returned: `single`, `tuple` or `list`."""
-        with self.lowered.module.context:
-            return result_structure(self.lowered.module.body.operations[0])
 
     def explain(self) -> str:
         """What was fused and what was not, and why; one remark a line."""

@@ -57,7 +57,6 @@ class Fused:
         self._names = tuple(p.name for p in parameters)
         self._signature = inspect.signature(fn)
         self._dispatch = Dispatcher(self._prepare, self._names)
-        self._structure = "single"
 
     def __call__(self, *args: Any, out: Any = None, stream: object = None, **kwargs: Any) -> Any:
         """Runs the function.
@@ -85,10 +84,7 @@ class Fused:
             args = tuple(bound.arguments[name] for name in self._names if name in bound.arguments)
         if self._interprets:
             return self._interpret(args, out)
-        results = self._dispatch(args, out, stream)
-        if out is not None:
-            return out
-        return results[0] if self._structure == "single" else self._structured(results)
+        return self._dispatch(args, out, stream)
 
     def lower(self, *specs: Any) -> Lowered:
         """Traces the function for arguments given as arrays, `TensorSpec`s, numbers or constants. Needs no GPU.
@@ -134,14 +130,10 @@ class Fused:
             raise ArgumentError("a call needs at least one array", where=self.__name__)
         target = self._target or target_of(cuda.chip(device))
         compiled = self._compile(lambda extents: _specs(arguments, extents, self._names), target)
-        self._structure = compiled.result_structure
         key = (id(compiled), device)
         if key not in self._loaded:
             self._loaded[key] = {n: load(b, compiled.infos[n], device) for n, b in compiled.binaries.items()}
         return compiled.program, self._loaded[key]
-
-    def _structured(self, results: tuple[Any, ...]) -> Any:
-        return list(results) if self._structure == "list" else results
 
     def _interpret(self, args: tuple[Any, ...], out: Any) -> Any:
         arrays = [np.ascontiguousarray(a) if isinstance(a, np.ndarray) else a for a in args]
@@ -157,8 +149,7 @@ class Fused:
             for array, result in zip(given, results, strict=True):
                 array[...] = result
             return out
-        self._structure = compiled.result_structure
-        return results[0] if self._structure == "single" else self._structured(tuple(results))
+        return compiled.program.pack(results)
 
 
 @overload

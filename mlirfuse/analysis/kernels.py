@@ -13,6 +13,9 @@ LAUNCH = "fuse.launch"
 RESULT_EXTENTS = "fuse.result_extents"
 """For each dynamic extent of a kernel's results, the (argument, dimension) pair that it equals."""
 
+RESULTS = "fuse.results"
+"""On the host function: how the Python function returned its results, `single`, `tuple` or `list`."""
+
 
 def functions(module: ir.Operation) -> Iterator[ir.Operation]:
     """Every top-level `func.func`, in order."""

@@ -9,6 +9,7 @@ from typing import Any
 from mlir import ir
 from mlir.dialects import func
 
+from mlirfuse.analysis.kernels import RESULTS
 from mlirfuse.builder.arguments import declare, erase_unused_sizes, make_symbols, traced_argument
 from mlirfuse.builder.extents import Symbol
 from mlirfuse.builder.signature import bind
@@ -18,7 +19,6 @@ from mlirfuse.builder.state import ScalarBase, TensorBase, TraceState
 from mlirfuse.builder.tensor import Tensor
 from mlirfuse.errors import TraceError
 
-RESULTS = "fuse.results"
 EQUAL_EXTENTS = "fuse.equal_extents"
 
 

@@ -33,8 +33,8 @@ class Dispatcher:
         self._plans: dict[object, LaunchPlan] = {}
         self._into: dict[object, LaunchPlan] = {}
 
-    def __call__(self, args: tuple[Any, ...], out: Any = None, stream: object = None) -> tuple[Any, ...]:
-        """Launches the function's kernels and returns its results.
+    def __call__(self, args: tuple[Any, ...], out: Any = None, stream: object = None) -> Any:
+        """Launches the function's kernels and returns what it returns, or `out`.
 
         Args:
             args: positional arguments: arrays, numbers, and constants of the compilation.
@@ -54,7 +54,7 @@ class Dispatcher:
         key, values = self._signature(args, results)
         plan = self._into.get((len(results), key)) or self._new_plan_into(key, args, results)
         plan.run_into(values, pointer)
-        return results
+        return out
 
     def _signature(self, args: tuple[Any, ...], out: tuple[Any, ...] = ()) -> tuple[object, list[Any]]:
         try:

@@ -6,12 +6,23 @@ Extents are known once the shapes of the arguments are, so an expression's symbo
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
+from typing import Any
 
 from mlir import ir
 
-from mlirfuse.analysis.kernels import KERNEL, LAUNCH, RESULT_EXTENTS, argument_attributes, body, functions, symbol
+from mlirfuse.analysis.kernels import (
+    KERNEL,
+    LAUNCH,
+    RESULT_EXTENTS,
+    RESULTS,
+    argument_attributes,
+    body,
+    functions,
+    symbol,
+)
 from mlirfuse.dtypes import DType, from_mlir
 from mlirfuse.errors import IRError
 from mlirfuse.passes.base import location_text
@@ -33,6 +44,8 @@ _INDEX_OPS = {
     "arith.maxsi": "max",
     "arith.maxui": "max",
 }
+
+_PACK: dict[str, Callable[[Sequence[Any]], Any]] = {"single": itemgetter(0), "tuple": tuple, "list": list}
 
 Shape = tuple[Expression, ...]
 
@@ -106,6 +119,7 @@ class HostProgram:
         buffers: what launches write; those that `results` name are outputs, the rest intermediates.
         launches: in order; empty where every result is a view of an argument.
         results: in return order.
+        structure: how the Python function returned them: `single`, `tuple` or `list`.
     """
 
     name: str
@@ -114,6 +128,12 @@ class HostProgram:
     buffers: tuple[Buffer, ...]
     launches: tuple[Launch, ...]
     results: tuple[Value, ...]
+    structure: str = "tuple"
+
+    @property
+    def pack(self) -> Callable[[Sequence[Any]], Any]:
+        """Makes of the results what the Python function returned."""
+        return _PACK[self.structure]
 
 
 def host_program(module: ir.Operation) -> HostProgram:
@@ -130,6 +150,11 @@ def host_program(module: ir.Operation) -> HostProgram:
     if len(hosts) != 1:
         raise IRError(f"expected one host function, found {len(hosts)}", where=location_text(module))
     return _Reader(hosts[0], declarations).read()
+
+
+def _structure(function: ir.Operation) -> str:
+    """How the results are returned; IR that was written by hand does not say, and gets a tuple."""
+    return ir.StringAttr(function.attributes[RESULTS]).value if RESULTS in function.attributes else "tuple"
 
 
 class _Reader:
@@ -169,6 +194,7 @@ class _Reader:
             buffers=tuple(self.buffers),
             launches=tuple(self.launches),
             results=self.results,
+            structure=_structure(self.function),
         )
 
     def _constant(self, op: ir.Operation) -> None:

@@ -42,6 +42,7 @@ class LaunchPlan:
         if not arrays:
             raise ArgumentError("a call needs at least one array", where=program.name)
         self._layout, self._device, self._framework = layout, arrays[0].device, arrays[0].framework
+        self._pack = program.pack
         for kernel in kernels.values():
             if kernel.device != self._device:
                 raise ArgumentError(
@@ -61,8 +62,8 @@ class LaunchPlan:
         # The last pointers that were found not to overlap: most callers use the same buffers again.
         self._apart: list[Any] = []
 
-    def run(self, arguments: Sequence[Any], values: Sequence[Any], stream: int | None = None) -> tuple[Any, ...]:
-        """Launches into new arrays of the caller's framework and returns the results.
+    def run(self, arguments: Sequence[Any], values: Sequence[Any], stream: int | None = None) -> Any:
+        """Launches into new arrays of the caller's framework and returns them as the Python function does.
 
         Args:
             arguments: the caller's arguments, of which results may be views.
@@ -76,7 +77,7 @@ class LaunchPlan:
         words = [*values, *[pointer for _, pointer in made]]
         self._submit(words, self._current_stream() if stream is None else stream)
         arrays = [array for array, _ in made]
-        return tuple(arrays) if self._is_plain else self._results(arguments, arrays)
+        return self._pack(arrays if self._is_plain else self._results(arguments, arrays))
 
     def run_into(self, values: Sequence[Any], stream: int | None = None) -> None:
         """Launches into the caller's arrays, which `check_out` has seen.
@@ -126,7 +127,7 @@ class LaunchPlan:
         result = next(r for r in self._layout.results if (r.origin, r.position) == ("buffer", position))
         return cuda.allocator(self._framework, result.shape, result.dtype.name, self._device)
 
-    def _results(self, arguments: Sequence[Any], outputs: Sequence[Any]) -> tuple[Any, ...]:
+    def _results(self, arguments: Sequence[Any], outputs: Sequence[Any]) -> list[Any]:
         by_buffer = dict(zip(self._layout.outputs, outputs, strict=True))
         made = []
         for result in self._layout.results:
@@ -134,7 +135,7 @@ class LaunchPlan:
                 by_buffer[result.position] if result.origin == "buffer" else arguments[self._positions[result.position]]
             )
             made.append(base if tuple(base.shape) == result.shape else base.reshape(result.shape))
-        return tuple(made)
+        return made
 
 
 def _why_not_into(result: Result, given: Argument, device: int) -> str | None:

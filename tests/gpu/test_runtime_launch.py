@@ -127,7 +127,7 @@ def test_new_array(scale, rows):
 def test_out_is_written_everywhere_and_only_there(scale):
     x, y = random(9), random(9)
     memory = cupy.full((11, 512), np.nan, np.float32)
-    (result,) = scale((x, y, 2.0), out=memory[1:10])
+    result = scale((x, y, 2.0), out=memory[1:10])
     assert result.data.ptr == memory.data.ptr + 2048
     np.testing.assert_allclose(memory[1:10].get(), x.get() * 2 + y.get(), rtol=1e-6, atol=1e-6)
     assert cupy.isnan(memory[0]).all()

@@ -25,26 +25,36 @@ def rows(count: int, dtype: Any = np.float32) -> np.ndarray:
 
 
 def test_one_compile_serves_every_row_count_and_a_new_dtype_compiles_again() -> None:
-    calls = []
+    traces = []
 
     def traced(x: Any) -> Any:
-        calls.append(x.dtype)
+        traces.append((x.dtype.name, x.shape))
         return mf.sum(x, axis=-1)
 
     fused = mf.fuse(traced, target="interpret")
-    for count in (3, 1, 5):
+    for count in (3, 5, 3, 70):
         np.testing.assert_array_equal(fused(rows(count)), rows(count).sum(-1))
-    first = len(calls)
-    assert set(calls) == {mf.float32}
+    assert len(traces) == 1
     fused(rows(3, np.float16))
-    assert len(calls) > first
-    assert calls[-1] == mf.float16
+    fused(rows(4, np.float16))
+    assert [dtype for dtype, _ in traces] == ["float32", "float16"]
+    fused(rows(1))  # an extent of 1 broadcasts, so it is static
+    fused(rows(1))
+    assert len(traces) == 3
 
 
 def test_a_reduced_leading_dimension_is_traced_again_as_static() -> None:
-    fused = mf.fuse(lambda x: mf.sum(x, axis=0), target="interpret")
-    np.testing.assert_array_equal(fused(rows(3)), rows(3).sum(0))
-    np.testing.assert_array_equal(fused(rows(4)), rows(4).sum(0))
+    traces = []
+
+    def traced(x: Any) -> Any:
+        traces.append(x.shape)
+        return mf.sum(x, axis=0)
+
+    fused = mf.fuse(traced, target="interpret")
+    for count in (3, 4, 3):
+        np.testing.assert_array_equal(fused(rows(count)), rows(count).sum(0))
+    # The first trace finds that the extent is needed as a number; after that each extent is traced with it at once.
+    assert len(traces) == 3
 
 
 def test_keywords_and_defaults() -> None:

@@ -6,6 +6,7 @@ import ctypes
 import struct
 import sys
 from contextlib import nullcontext
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -95,7 +96,7 @@ def driver(monkeypatch) -> Driver:
     return driver
 
 
-def dispatcher(driver: Driver, text: str = SCALE, device: int = 0) -> Dispatcher:
+def dispatcher(driver: Driver, text: str = SCALE, device: int = 0, structure=lambda infos: "tuple") -> Dispatcher:
     module = lower(text)
     program = host_program(module.operation)
     kernels = {}
@@ -106,7 +107,7 @@ def dispatcher(driver: Driver, text: str = SCALE, device: int = 0) -> Dispatcher
 
     def prepare(infos):
         prepared.append(infos)
-        return program, kernels
+        return replace(program, structure=structure(infos)), kernels
 
     made = Dispatcher(prepare, [argument.name for argument in program.arguments])
     made.prepared = prepared  # type: ignore[attr-defined]
@@ -142,9 +143,15 @@ def test_out_and_stream(driver):
     x, y = x_and_y()
     out = ndarray((6, 512), 1 << 26)
     for stream in (SimpleNamespace(ptr=17), SimpleNamespace(cuda_stream=17), 17):
-        (result,) = run((x, y, 1.0), out=out, stream=stream)
-        assert result is out
+        assert run((x, y, 1.0), out=out, stream=stream) is out
     assert [(launch[4], launch[5][5]) for launch in driver.launches] == [(17, 1 << 26)] * 3
+
+
+def test_each_plan_keeps_the_structure_of_its_results(driver):
+    run = dispatcher(driver, structure=lambda infos: "single" if infos[0].shape[0] == 6 else "list")
+    for _ in range(2):
+        assert isinstance(run((*x_and_y(rows=6), 1.0)), ndarray)
+        assert isinstance(run((*x_and_y(rows=7), 1.0)), list)
 
 
 def test_no_rows_launch_nothing(driver):
