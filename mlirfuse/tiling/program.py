@@ -17,33 +17,29 @@ from mlirfuse.schedule.schedule import ATTRIBUTE as SCHEDULE
 
 
 @dataclass
-class TileProgram:
-    """A tile program that is being built beside the tensor kernel it comes from.
+class KernelFrame:
+    """The function of a tile program that is being built beside the tensor kernel it comes from.
 
     Attributes:
         kernel: the tensor kernel.
         function: the tile program's function.
-        forall: its loop over blocks.
-        offsets: index of the block's tile in each dimension, inside the loop.
-        ragged: dimensions whose extent is not a multiple of the tile's.
         buffers: memref of each tensor argument of the tensor kernel.
         scalars: the new value of each scalar argument and constant of the tensor kernel.
         results: (value returned by the tensor kernel, memref to write it to).
+        workspace: the arguments behind the results.
     """
 
     kernel: ir.Operation
     function: func.FuncOp
-    forall: scf.ForallOp
-    offsets: Sequence[ir.Value]
-    ragged: frozenset[int]
     buffers: dict[ir.Value, ir.Value]
     scalars: dict[ir.Value, ir.Value]
     results: Sequence[tuple[ir.Value, ir.Value]]
+    workspace: Sequence[ir.Value]
 
     @contextmanager
-    def block_body(self) -> Iterator[None]:
-        """Insertion point at the end of the loop's body."""
-        with ir.InsertionPoint.at_block_terminator(self.forall.body), self.kernel.location:
+    def body(self) -> Iterator[None]:
+        """Insertion point before the function's return."""
+        with ir.InsertionPoint.at_block_terminator(self.function.entry_block), self.kernel.location:
             yield
 
     def close(self) -> None:
@@ -57,19 +53,45 @@ class TileProgram:
         self.kernel.erase()
 
 
-def open_tile_program(kernel: ir.Operation, space: IterationSpace, tile: Sequence[int]) -> TileProgram:
-    """Starts the tile program of a tensor kernel, with one block a tile of the parallel dimensions."""
+@dataclass
+class TileProgram(KernelFrame):
+    """A tile program with one block a tile.
+
+    Attributes:
+        forall: its loop over blocks.
+        offsets: index of the block's tile in each dimension, inside the loop.
+        ragged: dimensions whose extent is not a multiple of the tile's.
+    """
+
+    forall: scf.ForallOp
+    offsets: Sequence[ir.Value]
+    ragged: frozenset[int]
+
+    @contextmanager
+    def block_body(self) -> Iterator[None]:
+        """Insertion point at the end of the loop's body."""
+        with ir.InsertionPoint.at_block_terminator(self.forall.body), self.kernel.location:
+            yield
+
+
+WorkspaceArgument = tuple[ir.Type, dict[str, ir.Attribute]]
+"""Type and attributes of an argument that the runtime supplies."""
+
+
+def open_kernel(kernel: ir.Operation, workspace: Sequence[WorkspaceArgument] = ()) -> KernelFrame:
+    """Starts the tile program of a tensor kernel: its function, with memrefs for tensors, and its constants."""
     arguments = list(kernel.regions[0].blocks[0].arguments)
     argument_attrs = argument_attributes(kernel)
     returned = list(body(kernel)[-1].operands)
     types = [_buffer_type(a.type, attrs) for a, attrs in zip(arguments, argument_attrs, strict=True)]
     types += [_buffer_type(v.type, {}) for v in returned]
+    types += [memref_type for memref_type, _ in workspace]
     with ir.InsertionPoint(kernel), kernel.location:
         function = func.FuncOp(f"{symbol(kernel)}_kernel", ir.FunctionType.get(types, []), visibility="private")
     function.attributes[KERNEL] = ir.UnitAttr.get()
     function.attributes[SCHEDULE] = kernel.attributes[SCHEDULE]
-    dictionaries = [ir.DictAttr.get(a) for a in [*argument_attrs, *({} for _ in returned)]]
-    function.attributes["arg_attrs"] = ir.ArrayAttr.get(dictionaries)
+    attributes = [*argument_attrs, *({} for _ in returned), *(known for _, known in workspace)]
+    function.attributes["arg_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get(a) for a in attributes])
 
     block = function.add_entry_block()
     inputs = dict(zip(arguments, block.arguments, strict=False))
@@ -79,21 +101,28 @@ def open_tile_program(kernel: ir.Operation, space: IterationSpace, tile: Sequenc
         for op in body(kernel):
             if op.name == "arith.constant":
                 clone(op, scalars)
-        counts = _tile_counts(space, tile, buffers)
-        forall = _forall(counts)
         func.ReturnOp([])
-        with ir.InsertionPoint.at_block_terminator(forall.body):
-            offsets = _offsets(forall.body.arguments[0], counts, tile)
-    ragged = (
-        frozenset(
-            d
-            for d, (extent, size) in enumerate(zip(space.extents, tile, strict=True))
-            if size > 1 and (extent is None or extent % size)
-        )
-        - space.reduced_dims
-    )
-    results = list(zip(returned, list(block.arguments)[len(arguments) :], strict=True))
-    return TileProgram(kernel, function, forall, offsets, ragged, buffers, scalars, results)
+    outputs, extra = len(arguments), len(arguments) + len(returned)
+    results = list(zip(returned, list(block.arguments)[outputs:extra], strict=True))
+    return KernelFrame(kernel, function, buffers, scalars, results, list(block.arguments)[extra:])
+
+
+def open_tile_program(kernel: ir.Operation, space: IterationSpace, tile: Sequence[int]) -> TileProgram:
+    """Starts the tile program of a tensor kernel, with one block a tile of the parallel dimensions."""
+    frame = open_kernel(kernel)
+    with frame.body():
+        counts = tile_counts(space, tile, frame.buffers, frozenset(range(space.rank)) - space.reduced_dims)
+        loop = forall_blocks(counts)
+        with ir.InsertionPoint.at_block_terminator(loop.body):
+            offsets = tile_offsets(loop.body.arguments[0], counts, tile)
+    ragged = ragged_dims(space, tile) - space.reduced_dims
+    return TileProgram(**vars(frame), forall=loop, offsets=offsets, ragged=ragged)
+
+
+def ragged_dims(space: IterationSpace, tile: Sequence[int]) -> frozenset[int]:
+    """Dimensions in which the last tile may reach past the end of the data."""
+    sizes = enumerate(zip(space.extents, tile, strict=True))
+    return frozenset(d for d, (extent, size) in sizes if size > 1 and (extent is None or extent % size))
 
 
 def _buffer_type(value_type: ir.Type, attributes: dict[str, ir.Attribute]) -> ir.Type:
@@ -107,22 +136,27 @@ def _buffer_type(value_type: ir.Type, attributes: dict[str, ir.Attribute]) -> ir
     return ir.MemRefType.get(value_type.shape, value_type.element_type, ir.StridedLayoutAttr.get(0, strides))
 
 
-def _tile_counts(
-    space: IterationSpace, tile: Sequence[int], buffers: dict[ir.Value, ir.Value]
-) -> list[int | tuple[ir.Value, int]]:
-    """For each dimension its number of tiles; a (extent, tile size) pair where it is known at run time only."""
-    counts: list[int | tuple[ir.Value, int]] = []
+Count = int | tuple[ir.Value, int]
+"""A number of tiles; an (extent, tile size) pair where it is known at run time only."""
+
+
+def tile_counts(
+    space: IterationSpace, tile: Sequence[int], buffers: dict[ir.Value, ir.Value], dims: frozenset[int]
+) -> list[Count]:
+    """For each dimension its number of tiles; 1 for a dimension that is not in `dims`."""
+    counts: list[Count] = []
     for d, (extent, size) in enumerate(zip(space.extents, tile, strict=True)):
-        if d in space.reduced_dims:
+        if d not in dims:
             counts.append(1)
         elif extent is not None:
             counts.append(-(-extent // size))
         else:
-            counts.append((_dynamic_extent(space, d, buffers), size))
+            counts.append((dynamic_extent(space, d, buffers), size))
     return counts
 
 
-def _dynamic_extent(space: IterationSpace, dim: int, buffers: dict[ir.Value, ir.Value]) -> ir.Value:
+def dynamic_extent(space: IterationSpace, dim: int, buffers: dict[ir.Value, ir.Value]) -> ir.Value:
+    """The extent of a dimension as an index; raises `PassError` where no argument has it."""
     for (op, number), axes in space.use_axes.items():
         if dim in axes and op.operands[number] in buffers:
             index = arith.ConstantOp(ir.IndexType.get(), axes.index(dim)).result
@@ -130,7 +164,7 @@ def _dynamic_extent(space: IterationSpace, dim: int, buffers: dict[ir.Value, ir.
     raise PassError(f"no argument has the dynamic extent of dimension {dim}", hint="make the extent static")
 
 
-def _count_expr(counts: Sequence[int | tuple[ir.Value, int]]) -> tuple[ir.AffineExpr, list[ir.Value]]:
+def count_expr(counts: Sequence[Count]) -> tuple[ir.AffineExpr, list[ir.Value]]:
     """The product of tile counts over symbols, and the symbols' values."""
     expr: ir.AffineExpr = ir.AffineExpr.get_constant(1)
     symbols: list[ir.Value] = []
@@ -145,17 +179,21 @@ def _count_expr(counts: Sequence[int | tuple[ir.Value, int]]) -> tuple[ir.Affine
     return expr, symbols
 
 
-def _forall(counts: Sequence[int | tuple[ir.Value, int]]) -> scf.ForallOp:
-    expr, symbols = _count_expr(counts)
-    blocks = affine.AffineApplyOp(ir.AffineMap.get(0, len(symbols), [expr]), symbols).result
-    mapping = ir.ArrayAttr.parse("[#gpu.block<x>]")
-    forall = scf.ForallOp([0], [blocks], [1], mapping=mapping)
-    with ir.InsertionPoint(forall.body):
+def forall_blocks(counts: Sequence[Count]) -> scf.ForallOp:
+    """A loop over blocks, one a tile."""
+    expr, symbols = count_expr(counts)
+    return forall(affine.AffineApplyOp(ir.AffineMap.get(0, len(symbols), [expr]), symbols).result)
+
+
+def forall(bound: ir.Value | int) -> scf.ForallOp:
+    """An empty loop over blocks."""
+    loop = scf.ForallOp([0], [bound], [1], mapping=ir.ArrayAttr.parse("[#gpu.block<x>]"))
+    with ir.InsertionPoint(loop.body):
         scf.InParallelOp()
-    return forall
+    return loop
 
 
-def _offsets(block: ir.Value, counts: Sequence[int | tuple[ir.Value, int]], tile: Sequence[int]) -> list[ir.Value]:
+def tile_offsets(block: ir.Value, counts: Sequence[Count], tile: Sequence[int]) -> list[ir.Value]:
     """The tile's first index in each dimension; the last dimension varies fastest over blocks."""
     moving = [d for d, count in enumerate(counts) if count != 1]
     offsets: dict[int, ir.Value] = {}
@@ -163,7 +201,7 @@ def _offsets(block: ir.Value, counts: Sequence[int | tuple[ir.Value, int]], tile
     for d in reversed(moving):
         position = rest
         if d != moving[0]:
-            expr, symbols = _count_expr([counts[d]])
+            expr, symbols = count_expr([counts[d]])
             count = affine.AffineApplyOp(ir.AffineMap.get(0, len(symbols), [expr]), symbols).result
             position = arith.RemUIOp(rest, count).result
             rest = arith.DivUIOp(rest, count).result
