@@ -37,6 +37,7 @@ from mlirfuse.builder.comparisons import (
     logical_xor,
     not_equal,
 )
+from mlirfuse.builder.contraction import matmul
 from mlirfuse.builder.creation import full_like, ones_like, zeros_like
 from mlirfuse.builder.errors import ControlFlowError, NeedsStatic, UnsupportedError
 from mlirfuse.builder.functions import (
@@ -120,6 +121,7 @@ __all__ = [
     "logical_not",
     "logical_or",
     "logical_xor",
+    "matmul",
     "matrix_transpose",
     "max",
     "maximum",

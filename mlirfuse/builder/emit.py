@@ -48,6 +48,25 @@ def reduction(
     return state.wrap(value, shape, dtype)
 
 
+def contraction(
+    inputs: Sequence[tuple[TensorBase, Access]], shape: Shape, rank: int, dtype: DType, body: Body
+) -> TensorBase:
+    """A `linalg.generic` over `rank` loops that sums into a tensor of zeros of `shape` and `dtype`.
+
+    The loops of `shape` come first, in order; those behind them reduce. `body` gets an element of each input and the
+    accumulator, and returns the new accumulator.
+    """
+    state = inputs[0][0].state
+    out_access = tuple(range(len(shape)))
+    with state.emitting():
+        empty = tensor.EmptyOp(size_values(shape), state.element_type(dtype)).result
+        init = linalg.fill(constant(state.element_type(dtype), 0), outs=[empty])
+        values, accesses = [t.value for t, _ in inputs], [access for _, access in inputs]
+        reduced = tuple(range(len(shape), rank))
+        value = _generic(state, values, accesses, init, out_access, rank, body, reduced, accumulate=True)
+    return state.wrap(value, shape, dtype)
+
+
 def regroup(source: TensorBase, groups: Sequence[tuple[Sequence[int], Shape]], shape: Shape) -> TensorBase:
     """A reshape to `shape` as `tensor.collapse_shape`, then `tensor.expand_shape`, each only where it is needed.
 

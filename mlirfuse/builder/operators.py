@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from mlirfuse.builder import arithmetic, comparisons, powers
+from mlirfuse.builder import arithmetic, comparisons, contraction, powers
 from mlirfuse.builder.errors import ControlFlowError, UnsupportedError
 from mlirfuse.builder.lift import FUNCTIONS
 from mlirfuse.builder.operands import Operand
@@ -111,12 +111,11 @@ class Operators:
     def __invert__(self) -> Tensor:
         return comparisons.bitwise_invert(self)
 
-    def __matmul__(self, other: Operand) -> NoReturn:
-        raise at_user_line(
-            UnsupportedError("matrix multiplication is not supported yet", hint="write it outside mf.fuse")
-        )
+    def __matmul__(self, other: Operand) -> Tensor:
+        return contraction.matmul(self, other)  # type: ignore[arg-type]
 
-    __rmatmul__ = __matmul__
+    def __rmatmul__(self, other: Operand) -> Tensor:
+        return contraction.matmul(other, self)  # type: ignore[arg-type]
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         """Redirects NumPy's ufuncs, which a NumPy scalar on the left of an operator calls, to the traced function."""
