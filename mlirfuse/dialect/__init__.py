@@ -5,11 +5,50 @@ from __future__ import annotations
 from mlir import ir
 from mlir.dialects import irdl
 
-from mlirfuse.dialect import cluster_barrier, cluster_store, moments, pin
+from mlirfuse.dialect import (
+    async_load,
+    cluster_barrier,
+    cluster_store,
+    elect_one,
+    group_barrier,
+    mbarrier_arrive,
+    mbarrier_expect,
+    mbarrier_init,
+    mbarrier_wait,
+    moments,
+    pin,
+    resident_blocks,
+    semaphore_arrive,
+    semaphore_wait,
+    set_registers,
+    warp_roles,
+    warpgroup_mma,
+    warpgroup_wait,
+)
 from mlirfuse.dialect.base import OpDefinition
 
 OPS: dict[str, OpDefinition] = {
-    module.DEFINITION.full_name: module.DEFINITION for module in (moments, pin, cluster_store, cluster_barrier)
+    module.DEFINITION.full_name: module.DEFINITION
+    for module in (
+        moments,
+        pin,
+        cluster_store,
+        cluster_barrier,
+        semaphore_arrive,
+        semaphore_wait,
+        resident_blocks,
+        mbarrier_init,
+        mbarrier_arrive,
+        mbarrier_expect,
+        mbarrier_wait,
+        async_load,
+        warpgroup_mma,
+        warpgroup_wait,
+        warp_roles,
+        elect_one,
+        set_registers,
+        group_barrier,
+    )
 }
 
 

@@ -26,6 +26,7 @@ class OpDefinition:
         operands: (name, variadicity) pairs, in order.
         results: (name, variadicity) pairs, in order.
         attributes: names of the required attributes.
+        regions: names of its regions, in order; each ends with `vector.yield`, which needs no particular parent.
         verify: returns what is wrong with an op, or None.
     """
 
@@ -33,6 +34,7 @@ class OpDefinition:
     operands: Sequence[Field] = ()
     results: Sequence[Field] = ()
     attributes: Sequence[str] = ()
+    regions: Sequence[str] = ()
     verify: Callable[[ir.Operation], str | None] = lambda op: None
 
     @property
@@ -53,3 +55,5 @@ class OpDefinition:
             if self.attributes:
                 names_attr = ir.ArrayAttr.get([ir.StringAttr.get(n) for n in self.attributes])
                 irdl.attributes_([irdl.any() for _ in self.attributes], names_attr)
+            if self.regions:
+                irdl.regions_([irdl.region([]) for _ in self.regions], list(self.regions))

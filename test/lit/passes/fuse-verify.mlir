@@ -36,3 +36,91 @@ func.func @irdl_checks_counts_itself(%x: tensor<4x8xf32>) {
   %sum, %m2 = "fuse.moments"(%x, %x) {dims = array<i64: 1>} : (tensor<4x8xf32>, tensor<4x8xf32>) -> (tensor<4xf32>, tensor<4xf32>)
   return
 }
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+func.func @hopper(%a: memref<?x512xbf16>, %ra: memref<4x128x64xbf16, #shared>, %rb: memref<4x64x256xbf16, #shared>,
+                  %full: memref<4xi64, #shared>, %s: index, %parity: i32, %acc: vector<128x256xf32>) {
+  "fuse.mbarrier_init"(%full) {arrivals = 1 : i64} : (memref<4xi64, #shared>) -> ()
+  "fuse.mbarrier_arrive"(%full, %s) {warpgroups = 2 : i64} : (memref<4xi64, #shared>, index) -> ()
+  "fuse.mbarrier_expect"(%full, %s) {bytes = 16384 : i64} : (memref<4xi64, #shared>, index) -> ()
+  "fuse.mbarrier_wait"(%full, %s, %parity) : (memref<4xi64, #shared>, index, i32) -> ()
+  "fuse.async_load"(%a, %ra, %s, %full, %s, %s) {dims = array<i64: 0, 1>}
+      : (memref<?x512xbf16>, memref<4x128x64xbf16, #shared>, index, memref<4xi64, #shared>, index, index) -> ()
+  %0 = "fuse.warpgroup_mma"(%ra, %rb, %s, %acc) {a_major = "k", b_major = "mn"}
+      : (memref<4x128x64xbf16, #shared>, memref<4x64x256xbf16, #shared>, index, vector<128x256xf32>) -> vector<128x256xf32>
+  %1 = "fuse.warpgroup_wait"(%0) {pending = 0 : i64} : (vector<128x256xf32>) -> vector<128x256xf32>
+  "fuse.set_registers"() {count = 40 : i64, action = "decrease"} : () -> ()
+  "fuse.group_barrier"() {warpgroups = 2 : i64} : () -> ()
+  %2 = "fuse.elect_one"() : () -> i1
+  "fuse.warp_roles"() ({
+    vector.yield
+  }, {
+    vector.yield
+  }) {warpgroups = array<i64: 2, 1>, registers = array<i64: 232, 40>} : () -> ()
+  return
+}
+
+// -----
+
+func.func @global_ring(%a: memref<?x512xbf16>, %ring: memref<4x128x64xbf16>, %full: memref<4xi64, #gpu.address_space<workgroup>>, %s: index) {
+  // expected-error @below {{ring memref<4x128x64xbf16> must be a memref in workgroup memory}}
+  "fuse.async_load"(%a, %ring, %s, %full, %s, %s) {dims = array<i64: 0, 1>}
+      : (memref<?x512xbf16>, memref<4x128x64xbf16>, index, memref<4xi64, #gpu.address_space<workgroup>>, index, index) -> ()
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+func.func @narrow_panel(%a: memref<?x512xbf16>, %ring: memref<4x128x32xbf16, #shared>, %full: memref<4xi64, #shared>, %s: index) {
+  // expected-error @below {{a stage must have a multiple of 8 rows, each of whole 128-byte panels}}
+  "fuse.async_load"(%a, %ring, %s, %full, %s, %s) {dims = array<i64: 0, 1>}
+      : (memref<?x512xbf16>, memref<4x128x32xbf16, #shared>, index, memref<4xi64, #shared>, index, index) -> ()
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+func.func @column_without_unit_stride(%a: memref<?x512xbf16>, %ring: memref<4x128x64xbf16, #shared>, %full: memref<4xi64, #shared>, %s: index) {
+  // expected-error @below {{the stride of dimension 0 of memref<?x512xbf16> must be 1}}
+  "fuse.async_load"(%a, %ring, %s, %full, %s, %s) {dims = array<i64: 1, 0>}
+      : (memref<?x512xbf16>, memref<4x128x64xbf16, #shared>, index, memref<4xi64, #shared>, index, index) -> ()
+  return
+}
+
+// -----
+
+func.func @barriers_of_another_type(%full: memref<4xi32, #gpu.address_space<workgroup>>) {
+  // expected-error @below {{must be a static memref of rank 1 of i64}}
+  "fuse.mbarrier_init"(%full) {arrivals = 1 : i64} : (memref<4xi32, #gpu.address_space<workgroup>>) -> ()
+  return
+}
+
+// -----
+
+func.func @no_arrivals(%full: memref<4xi64, #gpu.address_space<workgroup>>) {
+  // expected-error @below {{must be an integer of at least 1}}
+  "fuse.mbarrier_init"(%full) {arrivals = 0 : i64} : (memref<4xi64, #gpu.address_space<workgroup>>) -> ()
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+func.func @k_differs(%ra: memref<4x128x64xbf16, #shared>, %rb: memref<4x128x256xbf16, #shared>, %s: index, %acc: vector<128x256xf32>) {
+  // expected-error @below {{have 64 and 128 elements along k}}
+  %0 = "fuse.warpgroup_mma"(%ra, %rb, %s, %acc) {a_major = "k", b_major = "mn"}
+      : (memref<4x128x64xbf16, #shared>, memref<4x128x256xbf16, #shared>, index, vector<128x256xf32>) -> vector<128x256xf32>
+  return
+}
+
+// -----
+
+func.func @registers_out_of_range() {
+  // expected-error @below {{count = 20 must be a multiple of 8 from 24 to 240}}
+  "fuse.set_registers"() {count = 20 : i64, action = "decrease"} : () -> ()
+  return
+}

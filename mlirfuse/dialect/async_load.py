@@ -1,0 +1,69 @@
+"""`fuse.async_load`: the tensor memory accelerator copies a tile of global memory into a stage of a ring.
+
+```mlir
+"fuse.async_load"(%a, %ring, %stage, %full, %row, %column) {dims = array<i64: 0, 1>}
+    : (memref<?x4096xbf16>, memref<4x128x64xbf16, #gpu.address_space<workgroup>>, index,
+       memref<4xi64, #gpu.address_space<workgroup>>, index, index) -> ()
+```
+
+`ring[stage]` gets the tile of `source` that begins at the indices, one for each dimension of `source`: its rows run
+along dimension `dims[0]`, its columns along `dims[1]`, whose stride is 1. What lies outside of `source` comes as zero;
+an index may be negative. Reached by one thread. The bytes of the whole tile count towards the current phase of
+`barriers[stage]`, and the data may arrive, element by element, at any time before that phase completes; nobody may read
+or write the stage in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mlir import ir
+
+from mlirfuse.dialect.base import SINGLE, VARIADIC, OpDefinition
+from mlirfuse.dialect.shared_memory import barriers_problem, ring_problem
+
+
+def tile_problem(tensor: ir.Value, ring: ir.Value, dims: Sequence[int], indices: int) -> str | None:
+    """Why a stage of the ring is no tile of the tensor, or None; shared with `fuse.async_store`."""
+    if not isinstance(tensor.type, ir.MemRefType):
+        return f"{tensor.type} must be a memref in global memory"
+    type_ = ir.MemRefType(tensor.type)
+    if indices != type_.rank:
+        return f"{indices} indices for {type_}"
+    if len(dims) != 2 or dims[0] == dims[1] or min(dims) < 0 or max(dims) >= type_.rank:
+        return f"dims {list(dims)} must be two dimensions of {type_}"
+    if type_.element_type != ir.MemRefType(ring.type).element_type:
+        return f"elements of {type_} and {ring.type} differ"
+    if type_.get_strides_and_offset()[0][dims[1]] != 1:
+        return f"the stride of dimension {dims[1]} of {type_} must be 1"
+    return None
+
+
+def _verify(op: ir.Operation) -> str | None:
+    source, ring, _, barriers, *indices = op.operands
+    problem = ring_problem(ring) or barriers_problem(barriers)
+    return problem or tile_problem(source, ring, list(ir.DenseI64ArrayAttr(op.attributes["dims"])), len(indices))
+
+
+DEFINITION = OpDefinition(
+    "async_load",
+    operands=(("source", SINGLE), ("ring", SINGLE), ("stage", SINGLE), ("barriers", SINGLE), ("indices", VARIADIC)),
+    attributes=("dims",),
+    verify=_verify,
+)
+
+
+def async_load(
+    source: ir.Value,
+    ring: ir.Value,
+    stage: ir.Value,
+    barriers: ir.Value,
+    indices: Sequence[ir.Value],
+    dims: Sequence[int],
+) -> None:
+    """Builds the op at the current insertion point."""
+    ir.Operation.create(
+        DEFINITION.full_name,
+        operands=[source, ring, stage, barriers, *indices],
+        attributes={"dims": ir.DenseI64ArrayAttr.get(list(dims))},
+    )

@@ -1,0 +1,64 @@
+"""What the ops on shared memory share: checks of ring and barrier buffers, and their extents."""
+
+from __future__ import annotations
+
+from math import prod
+
+from mlir import ir
+
+from mlirfuse.dtypes import from_mlir
+
+PANEL_BYTES = 128
+"""Width of a swizzled panel: a stage's tile lies in shared memory as panels of so many bytes of each of its rows."""
+
+WARPGROUP = 128
+"""Threads of a warpgroup: four warps whose first is a multiple of four."""
+
+
+def ring_problem(ring: ir.Value) -> str | None:
+    """Why a buffer is no ring of swizzled stages, or None.
+
+    A ring is a static workgroup memref of (stages, rows, columns), whose rows are a multiple of 8 and whose columns
+    fill whole panels: the pattern of the 128-byte swizzle repeats every 8 rows of a panel.
+    """
+    if not _is_workgroup(ring.type):
+        return f"ring {ring.type} must be a memref in workgroup memory"
+    type_ = ir.MemRefType(ring.type)
+    if type_.rank != 3 or not type_.has_static_shape:
+        return f"ring {type_} must have the static shape (stages, rows, columns)"
+    _, rows, columns = type_.shape
+    if rows % 8 or columns * element_bytes(type_) % PANEL_BYTES:
+        return f"ring {type_}: a stage must have a multiple of 8 rows, each of whole {PANEL_BYTES}-byte panels"
+    return None
+
+
+def barriers_problem(barriers: ir.Value) -> str | None:
+    """Why a buffer holds no mbarriers, or None."""
+    if not _is_workgroup(barriers.type):
+        return f"barriers {barriers.type} must be a memref in workgroup memory"
+    type_ = ir.MemRefType(barriers.type)
+    if type_.rank != 1 or not type_.has_static_shape or str(type_.element_type) != "i64":
+        return f"barriers {type_} must be a static memref of rank 1 of i64"
+    return None
+
+
+def stage_bytes(type_: ir.MemRefType) -> int:
+    """Bytes of one stage of a ring."""
+    return prod(type_.shape[1:]) * element_bytes(type_)
+
+
+def element_bytes(type_: ir.MemRefType) -> int:
+    """Bytes of one element of a memref."""
+    return from_mlir(type_.element_type).bytes
+
+
+def count_problem(op: ir.Operation, name: str) -> str | None:
+    """Why an integer attribute is no count, or None."""
+    attribute = op.attributes[name]
+    if not isinstance(attribute, ir.IntegerAttr) or ir.IntegerAttr(attribute).value < 1:
+        return f"{name} = {attribute} must be an integer of at least 1"
+    return None
+
+
+def _is_workgroup(type_: ir.Type) -> bool:
+    return isinstance(type_, ir.MemRefType) and "workgroup" in str(ir.MemRefType(type_).memory_space)

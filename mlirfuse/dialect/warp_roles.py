@@ -1,0 +1,56 @@
+"""`fuse.warp_roles`: parts of a block that run different programs beside each other. Tile level only.
+
+```mlir
+"fuse.warp_roles"() ({
+  ... what the consumers do: tiles spread over them by their layout ...
+  vector.yield
+}, {
+  ... what the producer does: scalars, waits and asynchronous copies ...
+  vector.yield
+}) {warpgroups = array<i64: 2, 1>, registers = array<i64: 232, 40>} : () -> ()
+```
+
+The block's first `warpgroups[0]` warpgroups run the first region; the layout of the kernel's tiles covers exactly them.
+One thread of the next `warpgroups[1]` runs the second. `registers` is what a thread of each role may have: a multiple
+of 8 from 24 to 240. The regions meet only at mbarriers. Nothing follows the op but the end of the block's program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mlir import ir
+
+from mlirfuse.dialect.base import OpDefinition
+
+
+def _verify(op: ir.Operation) -> str | None:
+    warpgroups = list(ir.DenseI64ArrayAttr(op.attributes["warpgroups"]))
+    registers = list(ir.DenseI64ArrayAttr(op.attributes["registers"]))
+    if len(warpgroups) != 2 or min(warpgroups) < 1:
+        return f"warpgroups {warpgroups} must be two counts of at least 1"
+    if len(registers) != 2 or any(count % 8 or not 24 <= count <= 240 for count in registers):
+        return f"registers {registers} must be two multiples of 8 from 24 to 240"
+    return None
+
+
+DEFINITION = OpDefinition(
+    "warp_roles",
+    attributes=("warpgroups", "registers"),
+    regions=("consumers", "producer"),
+    verify=_verify,
+)
+
+
+def warp_roles(warpgroups: Sequence[int], registers: Sequence[int]) -> tuple[ir.Block, ir.Block]:
+    """Builds the op at the current insertion point; returns its empty blocks, which end with `vector.yield`."""
+    op = ir.Operation.create(
+        DEFINITION.full_name,
+        attributes={
+            "warpgroups": ir.DenseI64ArrayAttr.get(list(warpgroups)),
+            "registers": ir.DenseI64ArrayAttr.get(list(registers)),
+        },
+        regions=2,
+    )
+    consumers, producer = (ir.Block.create_at_start(region, []) for region in op.regions)
+    return consumers, producer
