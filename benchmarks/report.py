@@ -26,6 +26,8 @@ class Measurement:
         first_call_seconds: compiling, loading and launching, the first time this signature was called.
         ceiling: the contestant that only moves the bytes.
         streams: arrays of `nbytes` that a call reads and writes at least.
+        stack_bytes: local memory of a thread of mlirfuse's kernels, which hold nothing but spills there.
+        repeatable: whether many runs of mlirfuse gave equal bits.
     """
 
     kernel: str
@@ -37,6 +39,8 @@ class Measurement:
     first_call_seconds: float | None = None
     ceiling: str = MEMCPY
     streams: int = 2
+    stack_bytes: int | None = None
+    repeatable: bool | None = None
 
     def ratio(self, name: str) -> float | None:
         """Speed relative to the ceiling; None where one of both has no time."""
