@@ -5,6 +5,7 @@ the chip. Ops join greedily in program order; a segment takes an op when
 
 - the loops of all its ops unify without a conflict,
 - one op's loops span the whole space (otherwise the tile would iterate over a product that no op has),
+- a contraction among its ops comes first, and the others work on tiles of its result (`analysis/contraction.py`),
 - all reductions reduce the same dimensions (reductions over different ones are `fuse-mix-order-reduction`'s).
 
 Segments run in order, so an op may join only a segment that does not run before one of its producers.
@@ -17,6 +18,7 @@ from dataclasses import dataclass, field
 
 from mlir import ir
 
+from mlirfuse.analysis.contraction import misfit
 from mlirfuse.analysis.iteration_space import Conflict, IterationSpace, space_of_structures
 from mlirfuse.analysis.structure import OpStructure, is_constant, is_unit_reshape, structure_of
 
@@ -60,6 +62,8 @@ def joint_space(structures: Sequence[OpStructure]) -> IterationSpace | Conflict:
         return Conflict("it reduces other dimensions than its producers do", last)
     if not space.spanned():
         return Conflict("no op's loops span the joint iteration space", last)
+    if reason := misfit(space, structures):
+        return Conflict(reason, last)
     return space
 
 

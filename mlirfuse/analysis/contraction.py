@@ -1,0 +1,119 @@
+"""Contractions: reductions of products of two operands, and which of their loops is what.
+
+What a loop is follows from the indexing maps alone. A loop of both operands and the result is `batch`; of the result
+and one operand, `m` (the first operand's) or `n` (the second's); of both operands but not the result, `k`. A product in
+which m, n or k has one element is no contraction here: it reuses nothing, and is a row reduction like any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mlir import ir
+
+from mlirfuse.analysis.iteration_space import IterationSpace
+from mlirfuse.analysis.structure import RENAMING_OPS, OpStructure
+
+PRODUCTS = {"arith.addf": "arith.mulf", "arith.addi": "arith.muli"}
+"""For each op that sums, the op that multiplies in the same type."""
+
+CASTS = frozenset({"arith.extf", "arith.extsi"})
+
+
+@dataclass(frozen=True)
+class Contraction:
+    """A contraction, in dimensions of an iteration space.
+
+    Attributes:
+        structure: the op and its loops; operands 0 and 1 are the factors, 2 the initial value.
+        batch: dimensions of both factors and the result.
+        m: the dimension of the first factor and the result.
+        n: the dimension of the second factor and the result.
+        k: the dimension of both factors, which is summed over.
+    """
+
+    structure: OpStructure
+    batch: tuple[int, ...]
+    m: int
+    n: int
+    k: int
+
+    @property
+    def parallel(self) -> tuple[int, ...]:
+        """The dimensions of the result: batch, m, n."""
+        return (*self.batch, self.m, self.n)
+
+
+def is_product_sum(structure: OpStructure) -> bool:
+    """Whether an op sums products of two operands, as far as its body and maps say; extents are not looked at."""
+    op = structure.op
+    if op.name != "linalg.generic" or not structure.reduction_loops or len(op.operands) != 3 or len(op.results) != 1:
+        return False
+    block = op.regions[0].blocks[0]
+    left, right, total = block.arguments
+    yielded = block.operations[len(block.operations) - 1].operation.operands[0]
+    added = _owner(yielded)
+    if added is None or added.name not in PRODUCTS or total not in list(added.operands) or len(list(total.uses)) != 1:
+        return False
+    term = next((v for v in added.operands if v != total), None)
+    product = None if term is None else _owner(term)
+    if product is None or product.name != PRODUCTS[added.name]:
+        return False
+    sources = [_uncast(v) for v in product.operands]
+    same_type = left.type == right.type
+    return same_type and (sources == [left, right] or sources == [right, left])
+
+
+def contraction_in(space: IterationSpace, structures: Sequence[OpStructure]) -> Contraction | None:
+    """The first contraction of a group of ops, or None."""
+    return next((c for s in structures if (c := contraction_of(space, s)) is not None), None)
+
+
+def contraction_of(space: IterationSpace, structure: OpStructure) -> Contraction | None:
+    """The op as a contraction over the dimensions of `space`, or None if it is none."""
+    if not is_product_sum(structure):
+        return None
+    loops = space.loops[structure.op]
+    left, right, result = (
+        {dim for loop in axes or () if loop is not None and (dim := loops[loop]) is not None}
+        for axes in (*structure.operand_axes[:2], structure.result_axes[0])
+    )
+    batch, m, n, k = left & right & result, (left & result) - right, (right & result) - left, (left & right) - result
+    if not len(m) == len(n) == len(k) == 1 or left | right | result != batch | m | n | k:
+        return None
+    ordered = tuple(d for d in loops if d in batch)
+    return Contraction(structure, ordered, m.pop(), n.pop(), k.pop())
+
+
+def misfit(space: IterationSpace, structures: Sequence[OpStructure]) -> str | None:
+    """Why ops that have a contraction among them cannot share its kernel; None if they can, or have none.
+
+    The contraction comes first, but for ops that only rename its operands' elements. What follows works on tiles of its
+    result, which hold no dimension that is summed over and no row or column whole.
+    """
+    found = contraction_in(space, structures)
+    if found is None:
+        return None
+    behind = False
+    for s in structures:
+        if s.op == found.structure.op:
+            behind = True
+        elif not behind and s.op.name not in RENAMING_OPS:
+            return "a contraction starts a kernel of its own"
+        elif behind and s.reduction_loops:
+            return "a contraction's kernel has no second reduction"
+        elif behind and found.k in space.loops[s.op]:
+            return "it runs along a dimension that a contraction sums over"
+    return None
+
+
+def _owner(value: ir.Value) -> ir.Operation | None:
+    return None if isinstance(value.owner, ir.Block) else value.owner.operation
+
+
+def _uncast(value: ir.Value) -> ir.Value:
+    """What a value was before exact widening casts."""
+    while (owner := _owner(value)) is not None and owner.name in CASTS:
+        value = owner.operands[0]
+    return value
