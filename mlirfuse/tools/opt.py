@@ -18,11 +18,13 @@ from dataclasses import dataclass, replace
 
 from mlir import ir
 
+from mlirfuse.analysis.kernels import symbol
 from mlirfuse.context import make_context
 from mlirfuse.diagnostics import Diagnostic, at_location, from_error, from_mlir, parse_file, parse_module
 from mlirfuse.errors import IRError, MlirFuseError
-from mlirfuse.lowering import to_ptx
-from mlirfuse.passes.base import Remarks
+from mlirfuse.lowering import kernel_func, to_ptx
+from mlirfuse.lowering.lower_kernel_abi import ABI
+from mlirfuse.passes.base import Remarks, location_text
 from mlirfuse.passes.manager import Instrumentation, Pipeline
 from mlirfuse.target import target_of
 from mlirfuse.tools.expected import expectations, unmet
@@ -150,7 +152,14 @@ def _text(module: ir.Module, options: argparse.Namespace) -> str:
 
 
 def _ptx(module: ir.Module, chip: str) -> str:
-    """The PTX of all kernels of a module that `fuse-lower-pipeline` has seen."""
+    """The PTX of all kernels of a module that `fuse-lower-pipeline` has seen; raises `IRError` for other kernels."""
+    for kernel in kernel_func.kernels(module.operation):
+        if ABI not in kernel.attributes:
+            raise IRError(
+                f"{symbol(kernel.operation)} is at the gpu stage, which has no PTX yet",
+                where=location_text(kernel),
+                hint="run --fuse-lower-pipeline",
+            )
     to_ptx.to_nvvm(module.operation)
     binaries = to_ptx.ptx(module.operation, target_of(chip))
     if not binaries:

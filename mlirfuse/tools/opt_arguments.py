@@ -78,7 +78,11 @@ def parse_arguments(arguments: Sequence[str] | None) -> tuple[argparse.Namespace
     given = sys.argv[1:] if arguments is None else arguments
     # Its mode only comes after "=", as in mlir-opt; argparse would take the input file for it.
     given = ["--verify-diagnostics=all" if argument == "--verify-diagnostics" else argument for argument in given]
-    options, flags = parser.parse_known_args(given)
+    # argparse takes an unknown flag with a space in it, which options of a pass may have, for the input file.
+    known = _option_strings(parser)
+    flags = [a for a in given if a.startswith("--") and a != "--" and a.partition("=")[0] not in known]
+    options, unknown = parser.parse_known_args([a for a in given if a not in flags])
+    flags += unknown
     if flags and options.pass_pipeline is not None:
         raise ArgumentError(
             f"{flags[0]} cannot be combined with --pass-pipeline", hint="put the pass into the pipeline"

@@ -10,6 +10,7 @@ import numpy as np
 from mlir import ir
 
 from mlirfuse import interpreter
+from mlirfuse.analysis.kernels import KERNEL, LAUNCH, functions, symbol
 from mlirfuse.context import make_context
 from mlirfuse.diagnostics import parse_file, parse_module
 from mlirfuse.errors import ArgumentError
@@ -79,24 +80,19 @@ def _summary(array: np.ndarray) -> str:
 
 
 def _host_functions(module: ir.Module) -> list[str]:
-    top = [op.operation for op in module.body.operations]
-    return [_symbol(op) for op in top if op.name == "func.func" and "fuse.kernel" not in op.attributes]
+    return [symbol(f) for f in functions(module.operation) if KERNEL not in f.attributes and LAUNCH not in f.attributes]
 
 
 def _kernels(module: ir.Module) -> list[str]:
     names: list[str] = []
 
     def visit(op: ir.Operation) -> ir.WalkResult:
-        if op.name == "gpu.func" or (op.name == "func.func" and "fuse.kernel" in op.attributes):
-            names.append(_symbol(op))
+        if op.name == "gpu.func" or (op.name == "func.func" and KERNEL in op.attributes):
+            names.append(symbol(op))
         return ir.WalkResult.ADVANCE
 
     module.operation.walk(visit)
     return names
-
-
-def _symbol(op: ir.Operation) -> str:
-    return ir.StringAttr(op.attributes["sym_name"]).value
 
 
 def _only(names: list[str], kind: str) -> str:

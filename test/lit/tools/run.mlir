@@ -5,9 +5,13 @@
 // RUN: not mlirfuse run %s --input ones:f32[2,3] 2>&1 | FileCheck %s --check-prefix=FUNCTION
 // RUN: not mlirfuse run %s --function shift --input ones:f16[2,3] --input 1 2>&1 | FileCheck %s --check-prefix=DTYPE
 
+// At the gpu stage, declarations of kernels are no host functions.
+// RUN: %python %S/Inputs/row_sums.py | mlirfuse run - --input ones:f32[2,64] --print | FileCheck %s --check-prefix=STAGE
+
 // CHECK:      result 0: float32[2,3], min 10, mean 12.5, max 15
 // CHECK-NEXT: {{\[\[}}10. 11. 12.]
 // SAVED:      75.0
+// STAGE:      result 0: float32[2], min 64, mean 64, max 64
 
 // FUNCTION:      mlirfuse: error: --function: the file has 2 host functions
 // FUNCTION-NEXT: hint: name one of shift, identity
