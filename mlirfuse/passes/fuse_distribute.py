@@ -87,7 +87,8 @@ def _distribute(module: ir.Operation, kernel: ir.Operation, layout: BlockedLayou
         function = gpu.GPUFuncOp(
             ir.TypeAttr.get(kernel_type), name, kernel=True, known_block_size=[layout.threads, 1, 1]
         )
-        function.operation.attributes["arg_attrs"] = kernel.attributes["arg_attrs"]
+        if "arg_attrs" in kernel.attributes:
+            function.operation.attributes["arg_attrs"] = kernel.attributes["arg_attrs"]
         block = function.add_entry_block()
     _set_grid(function.operation, kernel, forall, layout.cluster)
     if layout.cluster > 1:

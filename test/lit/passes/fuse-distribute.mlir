@@ -158,6 +158,90 @@ func.func private @unaligned(%x: memref<?x128xf32> {fuse.align = 4 : i64}, %y: m
 
 // -----
 
+#layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 2, 1>, repeats = array<i64: 2, 1>, blocks = array<i64: 1, 1>}
+// A sum over the outer dimension: a thread's two repeats are added, no shuffles are needed, and two warps exchange.
+// CHECK-LABEL: gpu.func @outer
+// CHECK-COUNT-2: vector.load
+// CHECK-NOT: gpu.shuffle
+// CHECK: gpu.barrier
+// CHECK-NOT: gpu.shuffle
+// CHECK: scf.if
+// CHECK: vector.store {{.*}} : memref<128xf32>, vector<4xf32>
+func.func private @outer(%x: memref<4x128xf32> {fuse.align = 16 : i64}, %y: memref<128xf32>) attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 4, 128>, layout = #layout}} {
+  %c0 = arith.constant 0 : index
+  %pad = arith.constant 0.0 : f32
+  %zero = arith.constant dense<0.0> : vector<128xf32>
+  scf.forall (%block) in (1) {
+    %0 = vector.transfer_read %x[%c0, %c0], %pad {fuse.layout = #layout, in_bounds = [true, true]} : memref<4x128xf32>, vector<4x128xf32>
+    %1 = vector.multi_reduction <add>, %0, %zero {fuse.layout = #layout} [0] : vector<4x128xf32> to vector<128xf32>
+    vector.transfer_write %1, %y[%c0] {fuse.layout = #layout, in_bounds = [true]} : vector<128xf32>, memref<128xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+
+// -----
+
+#layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
+// A value that is one number stays a scalar until it is stored.
+// CHECK-LABEL: gpu.func @uniform
+// CHECK: %[[DOUBLE:.*]] = arith.addf %{{.*}}, %{{.*}} : f32
+// CHECK: %[[WIDE:.*]] = vector.broadcast %[[DOUBLE]] : f32 to vector<4xf32>
+// CHECK: vector.store %[[WIDE]]
+func.func private @uniform(%s: f32, %y: memref<?x128xf32>) attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 128>, layout = #layout}} {
+  %c0 = arith.constant 0 : index
+  %m = memref.dim %y, %c0 : memref<?x128xf32>
+  scf.forall (%row) in (%m) {
+    %0 = vector.broadcast %s : f32 to vector<1x128xf32>
+    %1 = arith.addf %0, %0 : vector<1x128xf32>
+    vector.transfer_write %1, %y[%row, %c0] {fuse.layout = #layout, in_bounds = [false, true]} : vector<1x128xf32>, memref<?x128xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+
+// -----
+
+#layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
+// A transposed argument is read element by element; one with padded rows is not.
+// CHECK-LABEL: gpu.func @strided
+// CHECK: vector.load %arg0[{{.*}}vector<4xf32>
+// CHECK-COUNT-4: memref.load %arg1
+// CHECK-NOT: memref.load
+func.func private @strided(%x: memref<?x128xf32, strided<[?, 1]>> {fuse.align = 16 : i64}, %t: memref<?x128xf32, strided<[1, ?]>> {fuse.align = 16 : i64}, %y: memref<?x128xf32>) attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 128>, layout = #layout}} {
+  %c0 = arith.constant 0 : index
+  %pad = arith.constant 0.0 : f32
+  %m = memref.dim %x, %c0 : memref<?x128xf32, strided<[?, 1]>>
+  scf.forall (%row) in (%m) {
+    %0 = vector.transfer_read %x[%row, %c0], %pad {fuse.layout = #layout, in_bounds = [false, true]} : memref<?x128xf32, strided<[?, 1]>>, vector<1x128xf32>
+    %1 = vector.transfer_read %t[%row, %c0], %pad {fuse.layout = #layout, in_bounds = [false, true]} : memref<?x128xf32, strided<[1, ?]>>, vector<1x128xf32>
+    %2 = arith.addf %0, %1 : vector<1x128xf32>
+    vector.transfer_write %2, %y[%row, %c0] {fuse.layout = #layout, in_bounds = [false, true]} : vector<1x128xf32>, memref<?x128xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+
+// -----
+
+#layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 2>, blocks = array<i64: 1, 1>}
+// 200 of 256 columns: the first repeat is stored by all lanes; the second by those whose fragment lies in the row, and
+// what it reads is clamped into it.
+// CHECK-LABEL: gpu.func @predicated
+// CHECK: arith.minui %{{.*}}, %c196
+// CHECK: vector.store
+// CHECK: arith.cmpi ult, %{{.*}}, %c200
+// CHECK: scf.if
+// CHECK-NEXT: vector.store
+func.func private @predicated(%x: memref<8x200xf32>, %y: memref<8x200xf32>) attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 200>, layout = #layout}} {
+  %c0 = arith.constant 0 : index
+  %pad = arith.constant 0.0 : f32
+  scf.forall (%row) in (8) {
+    %0 = vector.transfer_read %x[%row, %c0], %pad {fuse.layout = #layout, in_bounds = [true, true]} : memref<8x200xf32>, vector<1x200xf32>
+    vector.transfer_write %0, %y[%row, %c0] {fuse.layout = #layout, in_bounds = [true, true]} : vector<1x200xf32>, memref<8x200xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+
+// -----
+
 // expected-remark @below {{not a tile program}}
 func.func private @tensors(%x: tensor<8xf32>) -> tensor<8xf32> attributes {fuse.kernel} {
   return %x : tensor<8xf32>

@@ -94,3 +94,44 @@ func.func private @no_mean(%x: tensor<8x64xf32>) -> (tensor<8xf32>, tensor<8xf32
   } -> tensor<8xf32>
   return %sum, %m2 : tensor<8xf32>, tensor<8xf32>
 }
+
+// -----
+
+// Products of values that are no tensors (a captured scalar, a constant) are no squares either.
+// CHECK-LABEL: func.func private @no_square
+// CHECK-NOT: fuse.moments
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d0)>
+// expected-remark @below {{no sum of squared deviations from a mean}}
+func.func private @no_square(%x: tensor<8x64xf32>, %s: f32) -> (tensor<8xf32>, tensor<8xf32>) attributes {fuse.kernel} {
+  %zero = arith.constant 0.0 : f32
+  %two = arith.constant 2.0 : f32
+  %e1 = tensor.empty() : tensor<8xf32>
+  %e2 = tensor.empty() : tensor<8x64xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e1 : tensor<8xf32>) -> tensor<8xf32>
+  %scaled = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+            ins(%x : tensor<8x64xf32>) outs(%e2 : tensor<8x64xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.mulf %s, %two : f32
+    linalg.yield %v : f32
+  } -> tensor<8x64xf32>
+  %half = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+          ins(%x : tensor<8x64xf32>) outs(%e2 : tensor<8x64xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.mulf %a, %s : f32
+    linalg.yield %v : f32
+  } -> tensor<8x64xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+       ins(%scaled : tensor<8x64xf32>) outs(%init : tensor<8xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<8xf32>
+  %1 = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+       ins(%half : tensor<8x64xf32>) outs(%init : tensor<8xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<8xf32>
+  return %0, %1 : tensor<8xf32>, tensor<8xf32>
+}

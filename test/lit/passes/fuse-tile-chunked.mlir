@@ -32,6 +32,49 @@ func.func private @f_0(%x: tensor<?x1000xf32>) -> tensor<?xf32>
 
 #id = affine_map<(d0, d1) -> (d0, d1)>
 #row = affine_map<(d0, d1) -> (d0)>
+#keep = affine_map<(d0, d1) -> (d0, 0)>
+#layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 2>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
+// The first walk leaves the row in shared memory; the one that writes reads it there, and the argument no more.
+// CHECK-LABEL: func.func private @f_0_kernel(
+// CHECK: %[[STAGE:.*]] = memref.alloc() : memref<1x1024xf32, #gpu.address_space<workgroup>>
+// CHECK: scf.for %[[I:.*]] = {{.*}} iter_args
+// CHECK: %[[X:.*]] = vector.transfer_read %arg0[%{{.*}}, %[[I]]]
+// CHECK: vector.transfer_write %[[X]], %[[STAGE]][%{{.*}}, %[[I]]]
+// CHECK: scf.yield
+// CHECK: vector.multi_reduction <add>
+// CHECK: scf.for %[[J:.*]] =
+// CHECK-NOT: %arg0
+// CHECK: vector.transfer_read %[[STAGE]][%{{.*}}, %[[J]]]
+// CHECK: arith.subf
+// CHECK: vector.transfer_write %{{.*}}, %arg1[
+func.func private @f_0(%x: tensor<?x1024xf32>) -> tensor<?x1024xf32>
+    attributes {fuse.kernel, fuse.result_extents = array<i64: 0, 0>, fuse.schedule = {tile = array<i64: 1, 256>, persistence = "shared", layout = #layout}} {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  %m = tensor.dim %x, %c0 : tensor<?x1024xf32>
+  %e = tensor.empty(%m) : tensor<?xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<?xf32>) -> tensor<?xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+       ins(%x : tensor<?x1024xf32>) outs(%init : tensor<?xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<?xf32>
+  %1 = tensor.expand_shape %0 [[0, 1]] output_shape [%m, 1] : tensor<?xf32> into tensor<?x1xf32>
+  %full = tensor.empty(%m) : tensor<?x1024xf32>
+  %2 = linalg.generic {indexing_maps = [#id, #keep, #id], iterator_types = ["parallel", "parallel"]}
+       ins(%x, %1 : tensor<?x1024xf32>, tensor<?x1xf32>) outs(%full : tensor<?x1024xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %v = arith.subf %a, %b : f32
+    linalg.yield %v : f32
+  } -> tensor<?x1024xf32>
+  return %2 : tensor<?x1024xf32>
+}
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d0)>
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 2>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
 // expected-remark @below {{scheduled with persistence = 'registers'}}
 func.func private @f_0(%x: tensor<?x256xf32>) -> tensor<?xf32>
