@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from mlir import ir
 
+from mlirfuse.analysis.contraction import contraction_in
+from mlirfuse.analysis.contraction_problem import contraction_problem
+from mlirfuse.analysis.iteration_space import IterationSpace
 from mlirfuse.analysis.kernels import is_tile_program, kernels, symbol
 from mlirfuse.analysis.problem import problem_of
 from mlirfuse.analysis.spaces import kernel_space
+from mlirfuse.analysis.structure import OpStructure
 from mlirfuse.errors import PassError, ScheduleError
 from mlirfuse.passes.base import Pass, Remarks
+from mlirfuse.schedule.contraction import check_contraction
+from mlirfuse.schedule.contraction_heuristics import choose_contraction
 from mlirfuse.schedule.heuristics import choose_schedule
-from mlirfuse.schedule.schedule import ATTRIBUTE, check_schedule, schedule_of
-from mlirfuse.target import DEFAULT, target_of
+from mlirfuse.schedule.schedule import ATTRIBUTE, Schedule, check_schedule, schedule_of
+from mlirfuse.target import DEFAULT, Target, target_of
 
 
 @dataclass(frozen=True)
@@ -22,8 +29,8 @@ class FuseAssignSchedule(Pass):
     """Puts `fuse.schedule` on every tensor kernel that has none; all later passes only read it.
 
     Requires kernels made by `fuse-segment`. The choice is a pure function of the kernel's iteration space, its traffic
-    and the target (`mlirfuse/schedule/heuristics.py`). A schedule that is there already is checked and kept: that is
-    how a test pins one, a tuner records one, and a user overrides one.
+    and the target (`mlirfuse/schedule/heuristics.py`, for contractions `contraction_heuristics.py`). A schedule that is
+    there already is checked and kept: that is how a test pins one, a tuner records one, and a user overrides one.
 
     ```mlir
     func.func private @f_0(...) attributes {fuse.kernel}
@@ -57,10 +64,9 @@ class FuseAssignSchedule(Pass):
                 )
             given = ATTRIBUTE in kernel.attributes
             if not given:
-                problem = problem_of(kernel, space, structures)
-                kernel.attributes[ATTRIBUTE] = choose_schedule(problem, target).attribute()
+                kernel.attributes[ATTRIBUTE] = _choose(kernel, space, structures, target).attribute()
             schedule = schedule_of(kernel)
-            if reason := check_schedule(schedule, space.extents, space.reduced_dims, target):
+            if reason := _check(schedule, kernel, space, structures, target):
                 raise ScheduleError(
                     f"the schedule of {symbol(kernel)} is illegal: {reason}", where=str(kernel.location)
                 )
@@ -72,3 +78,28 @@ class FuseAssignSchedule(Pass):
                 f"{schedule.order} first",
                 kernel,
             )
+
+
+def _choose(kernel: ir.Operation, space: IterationSpace, structures: Sequence[OpStructure], target: Target) -> Schedule:
+    contraction = contraction_in(space, structures)
+    if contraction is not None:
+        return choose_contraction(contraction_problem(kernel, space, contraction), target)
+    return choose_schedule(problem_of(kernel, space, structures), target)
+
+
+def _check(
+    schedule: Schedule, kernel: ir.Operation, space: IterationSpace, structures: Sequence[OpStructure], target: Target
+) -> str | None:
+    """What makes a schedule illegal for the kernel, or None."""
+    contraction = contraction_in(space, structures)
+    if contraction is None:
+        if schedule.contraction is not None:
+            return "it is a contraction's, and the kernel has none"
+        return check_schedule(schedule, space.extents, space.reduced_dims, target)
+    if schedule.contraction is None:
+        return "the kernel is a contraction, and the schedule has no `contraction`"
+    extents = tuple(space.extents[d] for d in contraction.parallel)
+    problem = contraction_problem(kernel, space, contraction)
+    return check_schedule(schedule, extents, frozenset(), target) or check_contraction(
+        schedule.contraction, schedule.tile, schedule.layout, problem
+    )

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mlirfuse.dtypes import DType
+from mlirfuse.schedule.layout import BlockedLayout
+
 INSTRUCTIONS = ("fma", "mma", "wgmma")
 """What multiplies: scalar multiply-adds on any type, `mma.sync` (sm_80), or `wgmma` fed by tensor maps (sm_90a)."""
 
@@ -28,3 +31,72 @@ class ContractionSchedule:
     stages: int = 2
     split: int = 1
     reduction: str = "last_arriver"
+
+
+@dataclass(frozen=True)
+class ContractionProblem:
+    """What a heuristic may know of a contraction.
+
+    Attributes:
+        batch: number of products for each batch dimension; None where dynamic.
+        m: rows of the result; None where dynamic.
+        n: columns of the result; None where dynamic.
+        k: elements that are summed over.
+        element: dtype of the factors.
+        accumulator: dtype of the sums.
+        row_bytes: bytes to which every row of both factors is aligned, 16 at most.
+    """
+
+    batch: tuple[int | None, ...]
+    m: int | None
+    n: int | None
+    k: int
+    element: DType
+    accumulator: DType
+    row_bytes: int
+
+
+def check_contraction(
+    schedule: ContractionSchedule, tile: tuple[int, ...], layout: BlockedLayout, problem: ContractionProblem
+) -> str | None:
+    """What makes a contraction's schedule illegal, or None.
+
+    Args:
+        schedule: how the k-loop runs.
+        tile: of the accumulators: batch, m, n.
+        layout: of the accumulators.
+        problem: the contraction.
+    """
+    if schedule.instruction not in INSTRUCTIONS:
+        return f"instruction {schedule.instruction!r} is not one of {', '.join(INSTRUCTIONS)}"
+    if schedule.reduction not in REDUCTIONS:
+        return f"reduction {schedule.reduction!r} is not one of {', '.join(REDUCTIONS)}"
+    if len(tile) != len(problem.batch) + 2 or any(n != 1 for n in tile[:-2]):
+        return f"tile {tile} must have extent 1 in each of {len(problem.batch)} batch dimensions, then m and n"
+    if min(schedule.k, schedule.split) < 1 or schedule.stages < 2:
+        return "k and split must be at least 1, and stages at least 2"
+    if schedule.split > -(-problem.k // schedule.k):
+        return f"{schedule.split} splits of {-(-problem.k // schedule.k)} steps along k leave blocks without work"
+    if layout.extents != tile:
+        return f"the accumulators' layout covers {layout.extents}, not the tile {tile}"
+    if schedule.instruction != "fma":
+        return _check_tensor_cores(schedule, layout, problem)
+    return None
+
+
+def _check_tensor_cores(
+    schedule: ContractionSchedule, layout: BlockedLayout, problem: ContractionProblem
+) -> str | None:
+    if problem.element.name not in ("float16", "bfloat16"):
+        return f"{schedule.instruction} does not multiply {problem.element.name}"
+    if schedule.k % MMA_K:
+        return f"steps of {schedule.k} along k are not a multiple of {MMA_K}"
+    m, n = layout.rank - 2, layout.rank - 1
+    held = [(layout.lanes[d], layout.vector[d]) for d in (m, n)]
+    if held != [(8, 1), (4, 2)] or layout.within(m) % 2:
+        return "an accumulator's fragment has lanes (8, 4), vectors of 2 columns and pairs of rows in a warp"
+    return None
+
+
+MMA_K = 16
+"""Elements along k of one tensor core instruction on 16-bit factors."""

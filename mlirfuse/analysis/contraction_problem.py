@@ -1,0 +1,61 @@
+"""Measures a contraction for its schedule heuristics."""
+
+from __future__ import annotations
+
+from math import gcd
+
+from mlir import ir
+
+from mlirfuse.analysis.contraction import Contraction
+from mlirfuse.analysis.iteration_space import IterationSpace
+from mlirfuse.analysis.kernels import argument_attributes
+from mlirfuse.analysis.structure import RENAMING_OPS
+from mlirfuse.dtypes import from_mlir
+from mlirfuse.errors import PassError
+from mlirfuse.schedule.contraction import ContractionProblem
+
+Axes = tuple[int | None, ...]
+WIDEST = 16
+
+
+def factor_argument(space: IterationSpace, contraction: Contraction, number: int) -> tuple[ir.Value, Axes]:
+    """The kernel's argument behind a factor, and the dimensions of the space that its axes run along."""
+    op, position = contraction.structure.op, number
+    value = op.operands[position]
+    while not isinstance(value.owner, ir.Block):
+        op, position = value.owner.operation, 0
+        if op.name not in RENAMING_OPS:
+            raise PassError(f"a factor of the contraction is made by {op.name} in its kernel", where=str(op.location))
+        value = op.operands[0]
+    return value, space.use_axes[(op, position)]
+
+
+def contraction_problem(kernel: ir.Operation, space: IterationSpace, contraction: Contraction) -> ContractionProblem:
+    """The scheduling problem of a kernel with a contraction; raises `PassError` where k is dynamic."""
+    k = space.extents[contraction.k]
+    if k is None:
+        raise PassError("the contracted dimension is dynamic", where=str(contraction.structure.op.location))
+    factors = [factor_argument(space, contraction, number)[0] for number in (0, 1)]
+    result = ir.RankedTensorType(contraction.structure.op.results[0].type)
+    return ContractionProblem(
+        batch=tuple(space.extents[d] for d in contraction.batch),
+        m=space.extents[contraction.m],
+        n=space.extents[contraction.n],
+        k=k,
+        element=from_mlir(ir.RankedTensorType(factors[0].type).element_type),
+        accumulator=from_mlir(result.element_type),
+        row_bytes=gcd(*(_row_bytes(kernel, factor) for factor in factors)),
+    )
+
+
+def _row_bytes(kernel: ir.Operation, argument: ir.Value) -> int:
+    """Bytes to which every row of an argument is aligned, 16 at most."""
+    arguments = list(kernel.regions[0].blocks[0].arguments)
+    attributes = argument_attributes(kernel)[arguments.index(argument)]
+    tensor = ir.RankedTensorType(argument.type)
+    known = attributes.get("fuse.align")
+    base = WIDEST if known is None else ir.IntegerAttr(known).value
+    if "fuse.strides" in attributes:
+        return base
+    inner = tensor.shape[-1]
+    return gcd(base, inner * from_mlir(tensor.element_type).bytes)

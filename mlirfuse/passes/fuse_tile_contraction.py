@@ -1,0 +1,92 @@
+"""`fuse-tile-contraction`: kernels with a contraction become tile programs with a loop along k."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from mlir import ir
+
+from mlirfuse.analysis.contraction import contraction_in
+from mlirfuse.analysis.contraction_problem import contraction_problem
+from mlirfuse.analysis.kernels import is_tile_program, kernels
+from mlirfuse.analysis.spaces import kernel_space
+from mlirfuse.errors import ScheduleError
+from mlirfuse.passes.base import Pass, Remarks
+from mlirfuse.schedule.contraction import check_contraction
+from mlirfuse.schedule.schedule import schedule_of
+from mlirfuse.tiling.contractions import KLoop, result_space
+from mlirfuse.tiling.emitter import TileEmitter
+from mlirfuse.tiling.program import open_tile_program
+from mlirfuse.tiling.transfers import TileTransfers
+
+
+@dataclass(frozen=True)
+class FuseTileContraction(Pass):
+    """Turns a kernel with a contraction into a tile program: a block a tile of the result, and a loop along k.
+
+    Requires `fuse.schedule` with a `contraction`. The loop carries the accumulators, one tile vector of the result's
+    dimensions (batch, m, n), and contracts tiles of the factors into it. What follows the contraction in the kernel is
+    emitted on the accumulators' tile, as in any other tile program. Factors are read in the order of their memory;
+    which of their dimensions is which says the `vector.contract`. What lies past the end of a factor reads as zero.
+
+    ```mlir
+    func.func private @f_0(%x: tensor<?x512xbf16>, %w: tensor<384x512xbf16>) -> tensor<?x384xf32>
+        attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 128, 128>, contraction = {k = 32, ...}, ...}}
+    ```
+    becomes
+    ```mlir
+    scf.forall (%block) in (%blocks) {
+      %acc = scf.for %k = %c0 to %c512 step %c32 iter_args(%sum = %zero) -> (vector<128x128xf32>) {
+        %a = vector.transfer_read %x[%m, %k], %pad {in_bounds = [false, true]} : ..., vector<128x32xbf16>
+        %b = vector.transfer_read %w[%n, %k], %pad {in_bounds = [true, true]} : ..., vector<128x32xbf16>
+        %next = vector.contract {fuse.instruction = "mma", ...} %a, %b, %sum : ... into vector<128x128xf32>
+        scf.yield %next
+      }
+      vector.transfer_write %acc, %y[%m, %n]
+    }
+    ```
+    """
+
+    name: ClassVar[str] = "fuse-tile-contraction"
+
+    def run(self, module: ir.Operation, remarks: Remarks) -> None:
+        for kernel in list(kernels(module)):
+            if is_tile_program(kernel):
+                continue
+            schedule = schedule_of(kernel)
+            if schedule.contraction is None:
+                remarks.declined(self, "scheduled without a contraction", kernel)
+                continue
+            space, structures = kernel_space(kernel)
+            contraction = contraction_in(space, structures)
+            if contraction is None:
+                raise ScheduleError(
+                    "the schedule is a contraction's, and the kernel has none", where=str(kernel.location)
+                )
+            problem = contraction_problem(kernel, space, contraction)
+            if reason := check_contraction(schedule.contraction, schedule.tile, schedule.layout, problem):
+                raise ScheduleError(f"the schedule is illegal: {reason}", where=str(kernel.location))
+            tiles = result_space(space, contraction)
+            program = open_tile_program(kernel, tiles, schedule.tile)
+            with program.block_body():
+                transfers = TileTransfers(tiles, schedule.tile, program.offsets, program.ragged, program.buffers)
+                emitter = TileEmitter(transfers, dict(program.scalars))
+                loop = KLoop(
+                    space,
+                    contraction,
+                    schedule.tile,
+                    schedule.contraction.k,
+                    program.offsets,
+                    program.ragged,
+                    program.buffers,
+                    schedule.contraction.instruction,
+                )
+                product = contraction.structure
+                emitter.values[product.op.results[0]] = loop.emit(emitter.initial(product))
+                for structure in structures[structures.index(product) + 1 :]:
+                    emitter.emit(structure)
+                for value, buffer in program.results:
+                    emitter.write(value, buffer)
+            program.close()
+            remarks.applied(self, f"tile {schedule.tile}, {schedule.contraction.k} a step along k", program.function)

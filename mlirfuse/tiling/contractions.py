@@ -1,0 +1,124 @@
+"""Emits the k-loop of a contraction: tiles of the factors, contracted into a tile of accumulators."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from mlir import ir
+from mlir.dialects import arith, scf, vector
+
+from mlirfuse.analysis.contraction import Contraction
+from mlirfuse.analysis.contraction_problem import Axes, factor_argument
+from mlirfuse.analysis.iteration_space import IterationSpace
+from mlirfuse.distribution.memory import strides
+from mlirfuse.tiling.tiles import broadcast, zero
+
+INSTRUCTION = "fuse.instruction"
+"""On a `vector.contract`: what multiplies (`schedule/contraction.py`)."""
+
+
+def result_space(space: IterationSpace, contraction: Contraction) -> IterationSpace:
+    """The space of what a contraction makes: its parallel dimensions, in the order batch, m, n."""
+    number = {dim: position for position, dim in enumerate(contraction.parallel)}
+
+    def renamed(axes: Axes) -> Axes:
+        return tuple(None if d is None else number.get(d) for d in axes)
+
+    return replace(
+        space,
+        extents=tuple(space.extents[d] for d in contraction.parallel),
+        loops={op: renamed(axes) for op, axes in space.loops.items()},
+        value_axes={value: renamed(axes) for value, axes in space.value_axes.items()},
+        use_axes={use: renamed(axes) for use, axes in space.use_axes.items()},
+        reduced={},
+    )
+
+
+@dataclass(frozen=True)
+class KLoop:
+    """What the k-loop of one block needs.
+
+    Attributes:
+        space: the kernel's iteration space.
+        contraction: the contraction in it.
+        tile: extents of the accumulators: batch, m, n.
+        step: elements of k in one step.
+        offsets: the tile's first index in each dimension of the result.
+        ragged: dimensions of the result in which the tile may reach past the end.
+        buffers: the memref of each tensor argument.
+        instruction: what multiplies.
+    """
+
+    space: IterationSpace
+    contraction: Contraction
+    tile: Sequence[int]
+    step: int
+    offsets: Sequence[ir.Value]
+    ragged: frozenset[int]
+    buffers: dict[ir.Value, ir.Value]
+    instruction: str
+
+    def emit(self, initial: ir.Value) -> ir.Value:
+        """Emits the loop at the current insertion point; returns the accumulators, which start from `initial`."""
+        extent = self.space.extents[self.contraction.k]
+        assert extent is not None  # contraction_problem has refused others
+        index = ir.IndexType.get()
+        lower, upper, step = (arith.ConstantOp(index, n).result for n in (0, extent, self.step))
+        loop = scf.ForOp(lower, upper, step, [broadcast(initial, tuple(self.tile))])
+        with ir.InsertionPoint(loop.body):
+            k = loop.induction_variable
+            factors = [self._read(number, k) for number in (0, 1)]
+            total = self._contract(factors, loop.inner_iter_args[0])
+            scf.YieldOp([total])
+        return loop.results[0]
+
+    def _read(self, number: int, k: ir.Value) -> tuple[ir.Value, Sequence[int]]:
+        """A factor's tile, its dimensions in the order of memory, and the loop that each of them is."""
+        argument, axes = factor_argument(self.space, self.contraction, number)
+        buffer = self.buffers[argument]
+        memory = ir.MemRefType(buffer.type)
+        varying = [axis for axis, dim in enumerate(axes) if dim is not None]
+        # The axis of stride 1 comes last, so that what is contiguous in memory is contiguous in the tile.
+        varying.sort(key=lambda axis: strides(memory)[axis] == 1)
+        loops = [self._loop(axes[axis]) for axis in varying]
+        sizes = [*self.tile, self.step]
+        start = arith.ConstantOp(ir.IndexType.get(), 0).result
+        places = [*self.offsets, k]
+        indices = [start if dim is None else places[self._loop(dim)] for dim in axes]
+        padding = arith.ConstantOp(memory.element_type, zero(memory.element_type)).result
+        read = vector.TransferReadOp(
+            ir.VectorType.get([sizes[loop] for loop in loops], memory.element_type),
+            buffer,
+            indices,
+            ir.AffineMapAttr.get(ir.AffineMap.get(len(axes), 0, [ir.AffineExpr.get_dim(axis) for axis in varying])),
+            padding,
+            in_bounds=ir.ArrayAttr.get([ir.BoolAttr.get(not self._overruns(loop)) for loop in loops]),
+        )
+        return read.result, loops
+
+    def _loop(self, dim: int | None) -> int:
+        """The number of a dimension's loop in the contraction: batch, m, n, k."""
+        assert dim is not None
+        return [*self.contraction.parallel, self.contraction.k].index(dim)
+
+    def _overruns(self, loop: int) -> bool:
+        if loop < len(self.tile):
+            return loop in self.ragged
+        extent = self.space.extents[self.contraction.k]
+        return extent is None or extent % self.step != 0
+
+    def _contract(self, factors: Sequence[tuple[ir.Value, Sequence[int]]], accumulators: ir.Value) -> ir.Value:
+        count = len(self.tile) + 1
+        loops = [*(loops for _, loops in factors), range(count - 1)]
+        maps = [ir.AffineMap.get(count, 0, [ir.AffineExpr.get_dim(d) for d in dims]) for dims in loops]
+        kinds = [*["parallel"] * (count - 1), "reduction"]
+        op = vector.ContractionOp(
+            accumulators.type,
+            *(value for value, _ in factors),
+            accumulators,
+            ir.ArrayAttr.get([ir.AffineMapAttr.get(m) for m in maps]),
+            ir.ArrayAttr.get([ir.Attribute.parse(f"#vector.iterator_type<{kind}>") for kind in kinds]),
+        )
+        op.operation.attributes[INSTRUCTION] = ir.StringAttr.get(self.instruction)
+        return op.result
