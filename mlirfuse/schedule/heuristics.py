@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 from math import log2, prod
 
 from mlirfuse.schedule.estimate import registers_per_thread
-from mlirfuse.schedule.layout import WARP, BlockedLayout
+from mlirfuse.schedule.layout import WARP
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.schedule import Schedule, check_schedule
+from mlirfuse.schedule.spread import Spread
 from mlirfuse.target import Target
 
 ELEMENTWISE_THREADS = 256
@@ -42,7 +43,7 @@ def choose_schedule(problem: Problem, target: Target) -> Schedule:
 
 def elementwise_schedule(problem: Problem) -> Schedule:
     """One vector a thread, threads along the contiguous dimension first and then outwards."""
-    fill = _Spread(problem)
+    fill = Spread(problem.extents, problem.vector_dim, problem.vector)
     order = [problem.vector_dim, *(d for d in reversed(range(problem.rank)) if d != problem.vector_dim)]
     for dim in order:
         fill.add_lanes(dim)
@@ -104,7 +105,7 @@ def shared_schedule(problem: Problem, target: Target) -> Schedule | None:
 
 def chunked_schedule(problem: Problem, persistence: str) -> Schedule:
     """Rows walked in chunks of what a block loads at once."""
-    fill = _Spread(problem)
+    fill = Spread(problem.extents, problem.vector_dim, problem.vector)
     inner = sorted(problem.reduced, reverse=True)
     if problem.vector_dim not in problem.reduced:
         inner = [problem.vector_dim, *inner]
@@ -191,7 +192,7 @@ PARTITIONS = 4
 def _row_schedule(problem: Problem, warps: int, cluster: int, order: str) -> Schedule | None:
     """A row over `warps` warps of each of `cluster` blocks; small rows are stacked until the block is large enough."""
     outer = [d for d in range(problem.rank) if d not in problem.reduced]
-    fill = _Spread(problem)
+    fill = Spread(problem.extents, problem.vector_dim, problem.vector)
     inner = sorted(problem.reduced, reverse=True)
     if problem.vector_dim in outer:
         inner = [problem.vector_dim, *inner]
@@ -223,47 +224,3 @@ def _row_schedule(problem: Problem, warps: int, cluster: int, order: str) -> Sch
         for d, extent in enumerate(problem.extents)
     )
     return Schedule(tile, layout, order=order)
-
-
-class _Spread:
-    """A layout that is being filled from the inside out."""
-
-    def __init__(self, problem: Problem):
-        self.problem = problem
-        rank = problem.rank
-        self.vector = [1] * rank
-        self.vector[problem.vector_dim] = problem.vector
-        self.lanes, self.warps, self.repeats, self.blocks = ([1] * rank for _ in range(4))
-        self.lanes_left = WARP
-
-    def left(self, dim: int) -> int:
-        """Fragments along a dimension that nothing covers yet; a large number where the extent is dynamic."""
-        extent = self.problem.extents[dim]
-        if extent is None:
-            return 1 << 30
-        held = self.vector[dim] * self.lanes[dim] * self.warps[dim] * self.repeats[dim] * self.blocks[dim]
-        return -(-extent // held)
-
-    def add_lanes(self, dim: int) -> None:
-        while self.lanes_left > 1 and self.left(dim) > 1:
-            self.lanes[dim] *= 2
-            self.lanes_left //= 2
-
-    def rest_of_lanes(self, dim: int) -> None:
-        self.lanes[dim] *= self.lanes_left
-        self.lanes_left = 1
-
-    def add_warps(self, dim: int, most: int) -> None:
-        room = max(1, most // prod(self.warps))
-        self.warps[dim] *= min(room, self.left(dim))
-
-    def add_blocks(self, dim: int, most: int) -> None:
-        room = most // prod(self.blocks)
-        self.blocks[dim] *= min(room, self.left(dim))
-
-    def rest_in_repeats(self, dim: int) -> None:
-        self.repeats[dim] *= self.left(dim)
-
-    def layout(self) -> BlockedLayout:
-        parts = (self.vector, self.lanes, self.warps, self.repeats, self.blocks)
-        return BlockedLayout(*(tuple(part) for part in parts))
