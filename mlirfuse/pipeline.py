@@ -9,10 +9,13 @@ from __future__ import annotations
 from mlirfuse.errors import PipelineError
 from mlirfuse.lowering.to_ptx import BEFORE_NVVM
 
-GRAPH = "cse,fuse-segment,fuse-merge-moments,fuse-assign-schedule{{target={target}}}"
+GRAPH = "cse,fuse-segment,fuse-merge-moments,fuse-merge-exp-sums,fuse-assign-schedule{{target={target}}}"
 """Tensors to kernels with schedules."""
 
-TILE = "fuse-expand-moments,fuse-tile-persistent,fuse-tile-chunked,canonicalize,cse,fuse-pack-live-values"
+TILE = (
+    "fuse-expand-moments,fuse-expand-exp-sums,fuse-tile-persistent,fuse-tile-chunked,canonicalize,cse,"
+    "fuse-pack-live-values"
+)
 """Kernels to tile programs."""
 
 GPU = "fuse-assign-layouts,fuse-distribute,canonicalize,cse"

@@ -53,8 +53,11 @@ def centred_square_source(value: ir.Value) -> tuple[ir.Value, ir.Value] | None:
         if first is None or second is None or first != second:
             return None
     difference = tensor_operand(square[0], square[1].operands[0])
-    if difference is None:
-        return None
+    return None if difference is None else difference_source(difference)
+
+
+def difference_source(difference: ir.Value) -> tuple[ir.Value, ir.Value] | None:
+    """(x, m) if a tensor is x - m, with x accessed in its own shape; m may broadcast."""
     centred = body_op(difference)
     if centred is None or centred[1].name != "arith.subf":
         return None

@@ -1,8 +1,8 @@
 """What the loops of a structured tensor op are, in one form for every op that the graph passes understand.
 
 `linalg.generic` states its loops. Transposes, and reshapes that only add or drop extents of 1, have them implicitly.
-`fuse.moments` reduces. A fill is a constant, not a loop: its users see a number. A reshape that splits or merges
-dimensions has no loops: it is a view between segments, not a part of one.
+Joint reductions (`fuse.moments`, `fuse.exp_sum`) reduce. A fill is a constant, not a loop: its users see a number. A
+reshape that splits or merges dimensions has no loops: it is a view between segments, not a part of one.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from mlir import ir
 
 from mlirfuse.analysis.maps import projected_axes
+from mlirfuse.dialect.joint import JOINT_REDUCTIONS
 
 RENAMING_OPS = frozenset({"linalg.transpose", "tensor.expand_shape", "tensor.collapse_shape"})
 """Ops that give a value's elements other coordinates and compute nothing."""
@@ -89,7 +90,7 @@ def _transpose(op: ir.Operation) -> OpStructure:
     )
 
 
-def _moments(op: ir.Operation) -> OpStructure:
+def _joint_reduction(op: ir.Operation) -> OpStructure:
     rank = ir.ShapedType(op.operands[0].type).rank
     dims = tuple(ir.DenseI64ArrayAttr(op.attributes["dims"]))
     kept = tuple(d for d in range(rank) if d not in dims)
@@ -123,7 +124,7 @@ def _extents(value: ir.Value) -> Sequence[int]:
 _BUILDERS = {
     "linalg.generic": _generic,
     "linalg.transpose": _transpose,
-    "fuse.moments": _moments,
+    **dict.fromkeys(JOINT_REDUCTIONS, _joint_reduction),
     "tensor.expand_shape": _reshape,
     "tensor.collapse_shape": _reshape,
 }

@@ -10,6 +10,7 @@ from mlirfuse.dialect import (
     cluster_barrier,
     cluster_store,
     elect_one,
+    exp_sum,
     group_barrier,
     mbarrier_arrive,
     mbarrier_expect,
@@ -31,6 +32,7 @@ OPS: dict[str, OpDefinition] = {
     module.DEFINITION.full_name: module.DEFINITION
     for module in (
         moments,
+        exp_sum,
         pin,
         cluster_store,
         cluster_barrier,

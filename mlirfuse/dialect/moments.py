@@ -18,21 +18,7 @@ from collections.abc import Sequence
 from mlir import ir
 
 from mlirfuse.dialect.base import SINGLE, OpDefinition
-
-
-def _verify(op: ir.Operation) -> str | None:
-    source = ir.ShapedType(op.operands[0].type)
-    dims = list(ir.DenseI64ArrayAttr(op.attributes["dims"]))
-    if not dims or sorted(set(dims)) != dims or dims[-1] >= source.rank or dims[0] < 0:
-        return f"dims {dims} must be ascending dimensions of {source}"
-    kept = [extent for d, extent in enumerate(source.shape) if d not in dims]
-    for result in op.results:
-        if not isinstance(result.type, ir.ShapedType):
-            return f"result {result.type} must be shaped"
-        single = not kept and isinstance(result.type, ir.VectorType) and list(result.type.shape) == [1]
-        if list(ir.ShapedType(result.type).shape) != kept and not single:
-            return f"result {result.type} must have the shape {kept} that dims {dims} leave of {source}"
-    return None
+from mlirfuse.dialect.joint import verify_joint_reduction
 
 
 DEFINITION = OpDefinition(
@@ -40,7 +26,7 @@ DEFINITION = OpDefinition(
     operands=(("source", SINGLE),),
     results=(("sum", SINGLE), ("m2", SINGLE)),
     attributes=("dims",),
-    verify=_verify,
+    verify=verify_joint_reduction,
 )
 
 

@@ -8,6 +8,7 @@ from typing import ClassVar
 from mlir import ir
 
 from mlirfuse.analysis.kernels import is_tile_program, kernels
+from mlirfuse.dialect.joint import JOINT_REDUCTIONS
 from mlirfuse.errors import ScheduleError
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.passes.rewriting import nested
@@ -17,7 +18,7 @@ from mlirfuse.schedule.schedule import schedule_of
 
 LAYOUT = "fuse.layout"
 
-ANCHORS = frozenset({"vector.transfer_read", "vector.transfer_write", "vector.multi_reduction", "fuse.moments"})
+ANCHORS = frozenset({"vector.transfer_read", "vector.transfer_write", "vector.multi_reduction"}) | JOINT_REDUCTIONS
 """Ops where a layout is a decision: they touch memory or other threads. All others work in their operands' layout."""
 
 

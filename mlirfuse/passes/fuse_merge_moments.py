@@ -13,6 +13,7 @@ from mlirfuse.analysis.structure import OpStructure, structure_of
 from mlirfuse.dialect.moments import moments
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.passes.rewriting import erase_dead
+from mlirfuse.tiling.plain_reduction import plain_reduction
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class _Match:
 def _match(op: ir.Operation) -> _Match | None:
     """The sum and the centred sum of squares that end in `op`."""
     m2 = structure_of(op)
-    if m2 is None or not _is_plain_sum(m2):
+    if m2 is None or plain_reduction(m2) != "arith.addf":
         return None
     found = centred_square_source(m2.operands[0])
     if found is None:
@@ -74,30 +75,11 @@ def _match(op: ir.Operation) -> _Match | None:
     if total is None:
         return None
     first = structure_of(total)
-    if first is None or not _is_plain_sum(first) or first.operands[0] != source:
+    if first is None or plain_reduction(first) != "arith.addf" or first.operands[0] != source:
         return None
-    if first.reduction_loops != m2.reduction_loops or first.result_axes != m2.result_axes:
-        return None
-    kept = tuple(loop for loop in range(m2.loop_count) if loop not in m2.reduction_loops)
-    if m2.result_axes[0] != kept or m2.operand_axes[0] != tuple(range(m2.loop_count)):
+    if first.reduction_loops != m2.reduction_loops:
         return None
     return _Match(source, m2.reduction_loops, total, op)
-
-
-def _is_plain_sum(structure: OpStructure) -> bool:
-    """Whether an op adds up its one input, starting from zero, with no other arithmetic."""
-    op = structure.op
-    if op.name != "linalg.generic" or not structure.reduction_loops or len(structure.operands) != 2:
-        return False
-    block = op.regions[0].blocks[0]
-    ops = [o.operation for o in block.operations]
-    init = structure.operands[1]
-    if len(ops) != 2 or ops[0].name != "arith.addf" or set(ops[0].operands) != set(block.arguments):
-        return False
-    if isinstance(init.owner, ir.Block) or init.owner.operation.name != "linalg.fill":
-        return False
-    start = init.owner.operation.operands[0].owner
-    return not isinstance(start, ir.Block) and ir.FloatAttr(start.operation.attributes["value"]).value == 0.0
 
 
 def _count(structure: OpStructure) -> int | None:

@@ -11,12 +11,13 @@ from mlir.dialects import vector
 
 from mlirfuse.analysis.kernels import is_tile_program, kernels
 from mlirfuse.analysis.patterns import WIDENING
+from mlirfuse.dialect.joint import JOINT_REDUCTIONS
 from mlirfuse.dialect.pin import pin
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.passes.rewriting import clone
 from mlirfuse.schedule.schedule import schedule_of
 
-REDUCTIONS = frozenset({"vector.multi_reduction", "fuse.moments"})
+REDUCTIONS = frozenset({"vector.multi_reduction"}) | JOINT_REDUCTIONS
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,7 @@ def _pack(block: ir.Block) -> int:
 def _with_unit_dims(reduced: ir.Value, like: ir.Value) -> ir.Value:
     """A reduction's result with extent 1 in the dimensions that it lost."""
     owner = reduced.owner.operation
-    name = "dims" if owner.name == "fuse.moments" else "reduction_dims"
+    name = "dims" if owner.name in JOINT_REDUCTIONS else "reduction_dims"
     dims = set(ir.DenseI64ArrayAttr(owner.attributes[name]))
     extents = [1 if d in dims else n for d, n in enumerate(ir.VectorType(like.type).shape)]
     element = reduced.type.element_type if isinstance(reduced.type, ir.VectorType) else reduced.type

@@ -12,6 +12,7 @@ from mlirfuse.analysis.iteration_space import IterationSpace
 from mlirfuse.analysis.kernels import is_tile_program, kernels
 from mlirfuse.analysis.spaces import kernel_space
 from mlirfuse.analysis.structure import OpStructure
+from mlirfuse.dialect.joint import JOINT_REDUCTIONS
 from mlirfuse.errors import ScheduleError
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.schedule.schedule import Schedule, schedule_of
@@ -68,8 +69,8 @@ def _walked_dim(
 ) -> int:
     """The reduced dimension that is walked in chunks."""
     where = str(kernel.location)
-    if any(s.op.name == "fuse.moments" for s in structures):
-        raise ScheduleError("fuse.moments needs whole rows in a tile", where=where, hint="do not merge moments here")
+    if joint := next((s.op.name for s in structures if s.op.name in JOINT_REDUCTIONS), None):
+        raise ScheduleError(f"{joint} needs whole rows in a tile", where=where, hint="run the fuse-expand passes first")
     if not space.reduced_dims:
         raise ScheduleError("chunked persistence needs a reduction", where=where, hint="schedule it with 'registers'")
     partial = [d for d in space.reduced_dims if schedule.tile[d] != space.extents[d]]

@@ -15,8 +15,10 @@ from mlirfuse.passes.base import Pass
 PASSES: dict[str, str] = {
     "fuse-segment": "mlirfuse.passes.fuse_segment:FuseSegment",
     "fuse-merge-moments": "mlirfuse.passes.fuse_merge_moments:FuseMergeMoments",
+    "fuse-merge-exp-sums": "mlirfuse.passes.fuse_merge_exp_sums:FuseMergeExpSums",
     "fuse-assign-schedule": "mlirfuse.passes.fuse_assign_schedule:FuseAssignSchedule",
     "fuse-expand-moments": "mlirfuse.passes.fuse_expand_moments:FuseExpandMoments",
+    "fuse-expand-exp-sums": "mlirfuse.passes.fuse_expand_exp_sums:FuseExpandExpSums",
     "fuse-tile-persistent": "mlirfuse.passes.fuse_tile_persistent:FuseTilePersistent",
     "fuse-tile-chunked": "mlirfuse.passes.fuse_tile_chunked:FuseTileChunked",
     "fuse-pack-live-values": "mlirfuse.passes.fuse_pack_live_values:FusePackLiveValues",

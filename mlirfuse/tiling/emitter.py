@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mlir import ir
-from mlir.dialects import arith, vector
+from mlir.dialects import arith, math, vector
 
 from mlirfuse.analysis.iteration_space import IterationSpace
 from mlirfuse.analysis.structure import RENAMING_OPS, OpStructure, is_constant
-from mlirfuse.dialect.moments import moments
+from mlirfuse.dialect.joint import JOINT_REDUCTIONS
 from mlirfuse.errors import PassError
 from mlirfuse.passes.rewriting import clone
 from mlirfuse.tiling.combining import KINDS, combiner_of
@@ -43,8 +43,8 @@ class TileEmitter:
         op = structure.op
         if op.name in RENAMING_OPS:
             self.values[op.results[0]] = self.operand(structure, 0)
-        elif op.name == "fuse.moments":
-            self._emit_moments(structure)
+        elif op.name in JOINT_REDUCTIONS:
+            self._emit_joint_reduction(structure)
         elif structure.reduction_loops:
             self._emit_reduction(structure)
         else:
@@ -111,18 +111,26 @@ class TileEmitter:
         b = broadcast(b, tuple(ir.VectorType(a.type).shape))
         return ir.Operation.create(op_name, results=[a.type], operands=[b, a]).results[0]
 
-    def _emit_moments(self, structure: OpStructure) -> None:
+    def _emit_joint_reduction(self, structure: OpStructure) -> None:
+        """The same op on tiles."""
         source = self.operand(structure, 0)
         dims = sorted(self.space.reduced[structure.op])
         kept = [d for d in range(self.space.rank) if d not in dims]
         source = broadcast(source, self._extents(structure, range(structure.loop_count)))
-        if not dims:  # one element a row: its own mean, from which it does not deviate (but for NaN and infinity)
-            self.values[structure.op.results[0]] = source
-            self.values[structure.op.results[1]] = arith.SubFOp(source, source).result
+        if not dims:  # one element a row: its own mean and maximum, from which only NaN and infinity deviate
+            deviation = arith.SubFOp(source, source).result
+            second = deviation if structure.op.name == "fuse.moments" else math.ExpOp(deviation).result
+            self.values.update(zip(structure.op.results, (source, second), strict=True))
             return
         vector_type = ir.VectorType(source.type)
         flat = ir.VectorType.get([vector_type.shape[d] for d in kept] or [1], vector_type.element_type)
-        for result, value in zip(structure.op.results, moments(source, dims, flat), strict=True):
+        reduced = ir.Operation.create(
+            structure.op.name,
+            results=[flat, flat],
+            operands=[source],
+            attributes={"dims": ir.DenseI64ArrayAttr.get(dims)},
+        )
+        for result, value in zip(structure.op.results, reduced.results, strict=True):
             self.values[result] = with_unit_dims(value, kept or [0], self.space.rank)
 
     def _extents(self, structure: OpStructure, loops: Sequence[int]) -> Shape:

@@ -133,6 +133,23 @@ def test_nan_and_infinity_spread_as_in_numpy(name: str, columns: int, special: f
     assert_close(result[[0, 2]], expected[[0, 2]].astype(np.float64), expected[[0, 2]].astype(F16))
 
 
+@pytest.mark.parametrize("layout", [{"warps": 4}, {"warps": 2, "cluster": 2}, {"warps": 8, "row_warps": 2}, {}])
+@pytest.mark.parametrize("name", ["softmax", "log_softmax"])
+def test_warps_and_blocks_that_hold_only_minus_infinity(name: str, layout: dict[str, int]) -> None:
+    """Masked rows: what a warp sums about -inf must not reach the others, and a row of nothing else is NaN."""
+    family, columns = FAMILIES[name], 1000
+    schedule = row_schedule(columns, **layout)
+    module = module_at("gpu", family.fn, family.specs(None, columns, F16), schedule)
+    inputs = family.inputs(4, columns, F16)
+    inputs[0][1, 1:] = -np.inf
+    inputs[0][2, :-1] = -np.inf
+    inputs[0][3, :] = -np.inf
+    (result,) = interpreter.run(module, family.name, inputs)
+    with np.errstate(all="ignore"):
+        expected = family.reference(*(a.astype(np.float64) for a in inputs))
+    np.testing.assert_allclose(result.astype(np.float64), expected, rtol=2e-3, atol=1e-6)
+
+
 @pytest.mark.parametrize("columns", [7, 32, 1000])
 @pytest.mark.parametrize("name", ["layer_norm", "softmax", "variance"])
 def test_strided_rows(name: str, columns: int) -> None:

@@ -173,6 +173,23 @@ def test_reshape_transpose_moments():
     np.testing.assert_allclose(m2, x.var(1) * 6, rtol=1e-5)
 
 
+def test_exp_sum_of_rows_with_infinities():
+    module = parse("""
+      func.func @f(%x: tensor<?x6xf32>) -> (tensor<?xf32>, tensor<?xf32>) {
+        %m, %s = "fuse.exp_sum"(%x) {dims = array<i64: 1>} : (tensor<?x6xf32>) -> (tensor<?xf32>, tensor<?xf32>)
+        return %m, %s : tensor<?xf32>, tensor<?xf32>
+      }""")
+    x = np.random.default_rng(0).random((4, 6), np.float32)
+    x[1, 2], x[2, :], x[3, 0] = -np.inf, -np.inf, np.inf
+    with np.errstate(invalid="ignore"):
+        maximum, total = interpreter.run(module, "f", [x])
+        expected = np.exp(x - x.max(1, keepdims=True)).sum(1)
+    np.testing.assert_array_equal(maximum, x.max(1))
+    np.testing.assert_allclose(total, expected, rtol=1e-6)
+    assert np.isnan(total[2])
+    assert np.isnan(total[3])
+
+
 def test_sizes_that_do_not_match():
     op = generic(
         "#id, #id, #id",

@@ -1,0 +1,24 @@
+"""What the ops have in common that compute two statistics of a row in one reduction."""
+
+from __future__ import annotations
+
+from mlir import ir
+
+JOINT_REDUCTIONS = frozenset({"fuse.moments", "fuse.exp_sum"})
+"""Ops with one source, `dims` that they reduce, and two results that merge as a pair."""
+
+
+def verify_joint_reduction(op: ir.Operation) -> str | None:
+    """What is wrong with the dims and result shapes of such an op, or None."""
+    source = ir.ShapedType(op.operands[0].type)
+    dims = list(ir.DenseI64ArrayAttr(op.attributes["dims"]))
+    if not dims or sorted(set(dims)) != dims or dims[-1] >= source.rank or dims[0] < 0:
+        return f"dims {dims} must be ascending dimensions of {source}"
+    kept = [extent for d, extent in enumerate(source.shape) if d not in dims]
+    for result in op.results:
+        if not isinstance(result.type, ir.ShapedType):
+            return f"result {result.type} must be shaped"
+        single = not kept and isinstance(result.type, ir.VectorType) and list(result.type.shape) == [1]
+        if list(ir.ShapedType(result.type).shape) != kept and not single:
+            return f"result {result.type} must have the shape {kept} that dims {dims} leave of {source}"
+    return None

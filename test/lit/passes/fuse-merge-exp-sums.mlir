@@ -1,0 +1,90 @@
+// RUN: mlirfuse-opt --fuse-merge-exp-sums --split-input-file --verify-diagnostics=only-expected %s | FileCheck %s
+
+// The exponentials that something else uses are computed again from the maximum.
+// CHECK-LABEL: func.func private @merged
+// CHECK-SAME: (%[[X:.*]]: tensor<8x64xf32>)
+// CHECK: %[[M:.*]]:2 = "fuse.exp_sum"(%[[X]]) {dims = array<i64: 1>}
+// CHECK: %[[D:.*]] = linalg.generic {{.*}} ins(%[[X]], %[[M]]#0 :
+// CHECK: arith.subf
+// CHECK: %[[E:.*]] = linalg.generic {{.*}} ins(%[[D]] :
+// CHECK: math.exp
+// CHECK-NOT: linalg.generic
+// CHECK: return %[[E]], %[[M]]#1
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d0)>
+func.func private @merged(%x: tensor<8x64xf32>) -> (tensor<8x64xf32>, tensor<8xf32>) attributes {fuse.kernel} {
+  %zero = arith.constant 0.0 : f32
+  %lowest = arith.constant 0xFF800000 : f32
+  %e1 = tensor.empty() : tensor<8xf32>
+  %e2 = tensor.empty() : tensor<8x64xf32>
+  %low = linalg.fill ins(%lowest : f32) outs(%e1 : tensor<8xf32>) -> tensor<8xf32>
+  %max = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+         ins(%x : tensor<8x64xf32>) outs(%low : tensor<8xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.maximumf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<8xf32>
+  %d = linalg.generic {indexing_maps = [#id, #row, #id], iterator_types = ["parallel", "parallel"]}
+       ins(%x, %max : tensor<8x64xf32>, tensor<8xf32>) outs(%e2 : tensor<8x64xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %v = arith.subf %a, %b : f32
+    linalg.yield %v : f32
+  } -> tensor<8x64xf32>
+  %e = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+       ins(%d : tensor<8x64xf32>) outs(%e2 : tensor<8x64xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = math.exp %a : f32
+    linalg.yield %v : f32
+  } -> tensor<8x64xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e1 : tensor<8xf32>) -> tensor<8xf32>
+  %sum = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+         ins(%e : tensor<8x64xf32>) outs(%init : tensor<8xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<8xf32>
+  return %e, %sum : tensor<8x64xf32>, tensor<8xf32>
+}
+
+// -----
+
+// A minimum is no maximum: about it, exponentials overflow, and partial sums do not merge.
+// CHECK-LABEL: func.func private @minimum
+// CHECK-NOT: fuse.exp_sum
+// CHECK-COUNT-4: linalg.generic
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d0)>
+// expected-remark @below {{no sum of exponentials about a maximum}}
+func.func private @minimum(%x: tensor<8x64xf32>) -> tensor<8xf32> attributes {fuse.kernel} {
+  %zero = arith.constant 0.0 : f32
+  %highest = arith.constant 0x7F800000 : f32
+  %e1 = tensor.empty() : tensor<8xf32>
+  %e2 = tensor.empty() : tensor<8x64xf32>
+  %high = linalg.fill ins(%highest : f32) outs(%e1 : tensor<8xf32>) -> tensor<8xf32>
+  %min = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+         ins(%x : tensor<8x64xf32>) outs(%high : tensor<8xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.minimumf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<8xf32>
+  %d = linalg.generic {indexing_maps = [#id, #row, #id], iterator_types = ["parallel", "parallel"]}
+       ins(%x, %min : tensor<8x64xf32>, tensor<8xf32>) outs(%e2 : tensor<8x64xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %v = arith.subf %a, %b : f32
+    linalg.yield %v : f32
+  } -> tensor<8x64xf32>
+  %e = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+       ins(%d : tensor<8x64xf32>) outs(%e2 : tensor<8x64xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = math.exp %a : f32
+    linalg.yield %v : f32
+  } -> tensor<8x64xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e1 : tensor<8xf32>) -> tensor<8xf32>
+  %sum = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+         ins(%e : tensor<8x64xf32>) outs(%init : tensor<8xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<8xf32>
+  return %sum : tensor<8xf32>
+}
