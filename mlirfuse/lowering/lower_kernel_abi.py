@@ -9,6 +9,7 @@ from typing import ClassVar
 from mlir import ir
 from mlir.dialects import arith, gpu, memref
 
+from mlirfuse.analysis.workspaces import WORKSPACE, Workspace, workspaces
 from mlirfuse.errors import PassError
 from mlirfuse.lowering.bool_bytes import store_as_bytes
 from mlirfuse.lowering.kernel_func import (
@@ -24,6 +25,8 @@ from mlirfuse.lowering.kernel_func import (
 from mlirfuse.passes.base import Pass, Remarks, location_text
 
 ABI = "fuse.abi"
+WORKSPACES = "fuse.workspaces"
+"""On a lowered kernel: what its workspace arguments were, one dictionary each."""
 READS = ("vector.load", "memref.load", "vector.maskedload", "memref.dim")
 VIEWS = ("memref.cast", "memref.subview", "memref.reinterpret_cast", "memref.collapse_shape", "memref.expand_shape")
 
@@ -58,7 +61,8 @@ class LowerKernelAbi(Pass):
     type at the top of the body. Strides of a contiguous memref follow from its sizes and are not passed. `fuse.abi`
     lists the new arguments. Arguments that the kernel never writes are marked `llvm.noalias` and `llvm.readonly`, so
     that the backend may use the read-only path (those with `fuse.ordered` are not); a caller must not let an output
-    overlap an input. Buffers of `i1` hold a byte an element, 0 or 1.
+    overlap an input. Buffers of `i1` hold a byte an element, 0 or 1. What the runtime must know of workspace arguments
+    is kept in `fuse.workspaces`.
 
     ```mlir
     gpu.func @k(%x: memref<?x128xf16>, %s: f64) kernel { ... }
@@ -73,7 +77,8 @@ class LowerKernelAbi(Pass):
     }
     ```
 
-    Raises `PassError` for a memref with an offset or a layout other than strides.
+    Raises `PassError` for a memref with an offset or a layout other than strides, and `IRError` for a workspace
+    argument that is not what `analysis/workspaces.py` says.
     """
 
     name: ClassVar[str] = "lower-kernel-abi"
@@ -101,9 +106,12 @@ def _lower(func: gpu.GPUFuncOp) -> str:
             layout.append(parameter)
             arguments.append(lowered)
     workgroup = attributions(func)
+    memory = [_description(workspace) for workspace in workspaces(func.operation)]
     count = len(old_values) - len(workgroup)
     new, block = rebuild(func, arguments, workgroup)
     new.attributes[ABI] = ir.ArrayAttr.get([parameter.attribute() for parameter in layout])
+    if memory:
+        new.attributes[WORKSPACES] = ir.ArrayAttr.get(memory)
     values = dict(zip(layout, block.arguments, strict=False))
     with ir.InsertionPoint(block):
         for i, old in enumerate(old_values[:count]):
@@ -113,6 +121,19 @@ def _lower(func: gpu.GPUFuncOp) -> str:
     move_body(func, block)
     pointers = sum(parameter.kind == "pointer" for parameter in layout)
     return f"{len(layout)} parameters, {pointers} of them pointers"
+
+
+def _description(workspace: Workspace) -> ir.DictAttr:
+    """The dictionary form of a workspace argument, with its type as it was."""
+    return dictionary(
+        {
+            "arg": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), workspace.position),
+            "kind": ir.StringAttr.get(workspace.kind),
+            "type": ir.TypeAttr.get(workspace.type),
+            "extents": ir.AffineMapAttr.get(workspace.extents),
+            "operands": ir.DenseI64ArrayAttr.get([number for pair in workspace.operands for number in pair]),
+        }
+    )
 
 
 def _signature(
@@ -147,7 +168,9 @@ def _marks(argument: Argument, value: ir.Value) -> ir.DictAttr:
     if "fuse.align" in argument.attributes:
         marks["llvm.align"] = argument.attributes["fuse.align"]
     # An argument marked `fuse.ordered` is read where the program says: the read-only path would let loads be moved.
-    if _is_only_read(value) and "fuse.ordered" not in argument.attributes:
+    # Other blocks write workspaces while this one reads them.
+    ordered = "fuse.ordered" in argument.attributes or WORKSPACE in argument.attributes
+    if _is_only_read(value) and not ordered:
         marks |= {"llvm.noalias": ir.UnitAttr.get(), "llvm.readonly": ir.UnitAttr.get()}
     return dictionary(marks)
 

@@ -7,9 +7,10 @@ from math import prod
 from typing import ClassVar, Literal
 
 from mlir import ir
-from mlir.dialects import arith, llvm, memref, nvvm, vector
+from mlir.dialects import nvvm, vector
 
 from mlirfuse.dtypes import from_mlir
+from mlirfuse.lowering.addresses import global_pointer
 from mlirfuse.lowering.kernel_func import kernels, parameters
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.passes.rewriting import nested
@@ -133,7 +134,7 @@ def _lower_load(op: ir.Operation, hint: str, read_only: bool) -> None:
     fragment = _fragment(op)
     count = _bytes(fragment) // 4
     cache, priority = _QUALIFIERS[hint]
-    pointer = _address(op.operands[0], list(op.operands)[1:])
+    pointer = global_pointer(op.operands[0], list(op.operands)[1:])
     path = ".nc" if read_only else ""
     i32 = ir.IntegerType.get_signless(32)
     text = f"ld.global{cache}{path}{priority}{_suffix(count)} {_registers(count, 0)}, [${count}];"
@@ -147,26 +148,9 @@ def _lower_store(op: ir.Operation, hint: str) -> None:
     fragment = _fragment(op)
     count = _bytes(fragment) // 4
     cache, priority = _QUALIFIERS[hint]
-    pointer = _address(op.operands[1], list(op.operands)[2:])
+    pointer = global_pointer(op.operands[1], list(op.operands)[2:])
     words_type = ir.VectorType.get([count], ir.IntegerType.get_signless(32))
     packed = vector.bitcast(words_type, op.operands[0]) if op.operands[0].type != words_type else op.operands[0]
     words = list(vector.ToElementsOp(packed).results)
     text = f"st.global{cache}{priority}{_suffix(count)} [$0], {_registers(count, 1)};"
     nvvm.InlinePtxOp([], [pointer, *words], [], text)
-
-
-def _address(base: ir.Value, indices: list[ir.Value]) -> ir.Value:
-    """The global-memory pointer to `base[indices]`; index arithmetic is in 64 bits."""
-    type_ = ir.MemRefType(base.type)
-    index, i64 = ir.IndexType.get(), ir.IntegerType.get_signless(64)
-    strides, offset = type_.get_strides_and_offset()
-    dynamic = ir.ShapedType.get_dynamic_stride_or_offset()
-    described = memref.ExtractStridedMetadataOp(base)  # of which only what the type leaves open is used
-    linear = described.offset if offset == dynamic else arith.constant(index, offset)
-    for i, (position, stride) in enumerate(zip(indices, strides, strict=True)):
-        step = described.strides[i] if stride == dynamic else arith.constant(index, stride)
-        linear = arith.addi(linear, arith.muli(position, step))
-    size = from_mlir(type_.element_type).bytes
-    start = memref.extract_aligned_pointer_as_index(base)
-    address = arith.addi(start, arith.muli(linear, arith.constant(index, size)))
-    return llvm.inttoptr(ir.Type.parse("!llvm.ptr<1>"), arith.index_cast(i64, address))

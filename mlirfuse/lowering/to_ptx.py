@@ -25,6 +25,7 @@ from mlirfuse.target import Target
 BEFORE_NVVM = (
     "lower-attach-target",
     "lower-cluster-ops",
+    "lower-semaphores",
     "lower-kernel-abi",
     "lower-shared-memory",
     "lower-streaming-accesses",

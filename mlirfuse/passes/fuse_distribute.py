@@ -10,8 +10,10 @@ from mlir.dialects import gpu
 
 import mlirfuse.distribution.rules  # noqa: F401  (registers the rules)
 from mlirfuse.analysis.kernels import argument_attributes, body, is_tile_program, kernels, symbol
+from mlirfuse.analysis.workspaces import COOPERATIVE
 from mlirfuse.dialect.cluster_barrier import cluster_barrier
 from mlirfuse.distribution.distributor import Distributor
+from mlirfuse.distribution.grid import RESIDENT_BLOCKS, device_bound, set_grid
 from mlirfuse.distribution.scalars import divide
 from mlirfuse.errors import PassError
 from mlirfuse.passes.base import Pass, Remarks
@@ -21,8 +23,6 @@ from mlirfuse.schedule.attributes import from_attribute
 from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.schedule.schedule import schedule_of
 
-GRID = "fuse.grid"
-GRID_OPERANDS = "fuse.grid_operands"
 ORDERED = "fuse.ordered"
 
 
@@ -31,9 +31,10 @@ class FuseDistribute(Pass):
     """Spreads every tile vector over threads by its layout, and turns the kernel into a `gpu.func`.
 
     Requires a tile program (one `scf.forall` over blocks in a function with `fuse.kernel`) whose anchors carry one
-    `fuse.layout`, and a forall bound that is a constant or an `affine.apply` of arguments' extents. Reductions run in
-    registers, then by shuffles, then through shared memory; those that do not depend on each other share a barrier.
-    Reads of padding are clamped into the tile and masked where they are reduced; writes of padding are predicated.
+    `fuse.layout`, and a forall bound that is a constant, or an `affine.apply` or `affine.min` of arguments' extents and
+    of `fuse.resident_blocks`. Reductions run in registers, then by shuffles, then through shared memory; those that do
+    not depend on each other share a barrier. Reads of padding are clamped into the tile and masked where they are
+    reduced; writes of padding are predicated. One thread of a block handles semaphores.
 
     ```mlir
     scf.forall (%block) in (%blocks) {
@@ -90,9 +91,11 @@ def _distribute(module: ir.Operation, kernel: ir.Operation, layout: BlockedLayou
         if "arg_attrs" in kernel.attributes:
             function.operation.attributes["arg_attrs"] = kernel.attributes["arg_attrs"]
         block = function.add_entry_block()
-    _set_grid(function.operation, kernel, forall, layout.cluster)
+    set_grid(function.operation, kernel, forall, layout.cluster)
     if layout.cluster > 1:
         function.operation.attributes["known_cluster_size"] = ir.DenseI32ArrayAttr.get([layout.cluster, 1, 1])
+    if COOPERATIVE in kernel.attributes:
+        function.operation.attributes[COOPERATIVE] = ir.UnitAttr.get()
     if blocks := schedule_of(kernel).blocks_per_sm:
         i32 = ir.IntegerType.get_signless(32)
         function.operation.attributes["nvvm.minctasm"] = ir.IntegerAttr.get(i32, blocks)
@@ -105,9 +108,14 @@ def _distribute(module: ir.Operation, kernel: ir.Operation, layout: BlockedLayou
         if layout.cluster > 1:
             # A block may write into another one's shared memory only once that block runs.
             cluster_barrier()
+        bound = device_bound(kernel, forall)
         for op in body(kernel)[:-1]:
+            if bound is not None and op == bound:
+                scalars[op.results[0]] = divide(gpu.GridDimOp(gpu.Dimension.x).result, layout.cluster)
+                continue
             if op != forall:
-                d.distribute(op)
+                if op.name != RESIDENT_BLOCKS:
+                    d.distribute(op)
                 continue
             scalars[forall.regions[0].blocks[0].arguments[0]] = divide(
                 gpu.BlockIdOp(gpu.Dimension.x).result, layout.cluster
@@ -134,31 +142,3 @@ def _order_reads(function: ir.Operation) -> None:
             known = {**known, ORDERED: ir.UnitAttr.get()}
         attributes.append(ir.DictAttr.get(known))
     function.attributes["arg_attrs"] = ir.ArrayAttr.get(attributes)
-
-
-def _set_grid(function: ir.Operation, kernel: ir.Operation, forall: ir.Operation, cluster: int) -> None:
-    """Records the number of blocks as a map over extents of arguments."""
-    static = list(ir.DenseI64ArrayAttr(forall.attributes["staticUpperBound"]))
-    if len(static) != 1:
-        raise PassError("the loop over blocks must have one dimension", where=str(forall.location))
-    if static[0] != ir.ShapedType.get_dynamic_size():
-        grid, operands = ir.AffineMap.get_constant(static[0]), []
-    else:
-        bound = forall.operands[0]
-        maker = bound.owner.operation
-        if maker.name == "affine.apply":
-            grid, operands = maker.attributes["map"].value, list(maker.operands)
-        else:
-            grid, operands = ir.AffineMap.get(0, 1, [ir.AffineExpr.get_symbol(0)]), [bound]
-    arguments = list(kernel.regions[0].blocks[0].arguments)
-    pairs: list[int] = []
-    for operand in operands:
-        dim = operand.owner.operation
-        if dim.name != "memref.dim" or dim.operands[0] not in arguments:
-            raise PassError("the number of blocks depends on more than arguments' extents", where=str(forall.location))
-        axis = ir.IntegerAttr(dim.operands[1].owner.operation.attributes["value"]).value
-        pairs += [arguments.index(dim.operands[0]), axis]
-    if cluster > 1:
-        grid = ir.AffineMap.get(0, grid.n_symbols, [grid.results[0] * cluster])
-    function.attributes[GRID] = ir.AffineMapAttr.get(grid)
-    function.attributes[GRID_OPERANDS] = ir.DenseI64ArrayAttr.get(pairs)

@@ -26,6 +26,7 @@ PASSES: dict[str, str] = {
     "fuse-distribute": "mlirfuse.passes.fuse_distribute:FuseDistribute",
     "lower-attach-target": "mlirfuse.lowering.lower_attach_target:LowerAttachTarget",
     "lower-cluster-ops": "mlirfuse.lowering.lower_cluster_ops:LowerClusterOps",
+    "lower-semaphores": "mlirfuse.lowering.lower_semaphores:LowerSemaphores",
     "lower-kernel-abi": "mlirfuse.lowering.lower_kernel_abi:LowerKernelAbi",
     "lower-shared-memory": "mlirfuse.lowering.lower_shared_memory:LowerSharedMemory",
     "lower-streaming-accesses": "mlirfuse.lowering.lower_streaming_accesses:LowerStreamingAccesses",

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 from mlir import ir
 from mlir.dialects import gpu
 
+from mlirfuse.analysis.workspaces import COOPERATIVE, RESIDENT, Pairs, operand_pairs
+from mlirfuse.dtypes import from_mlir
 from mlirfuse.errors import IRError
 from mlirfuse.lowering.kernel_func import kernels, parameters
-from mlirfuse.lowering.lower_kernel_abi import ABI
+from mlirfuse.lowering.lower_kernel_abi import ABI, WORKSPACES
 from mlirfuse.lowering.lower_shared_memory import DYNAMIC_BYTES
 from mlirfuse.passes.base import location_text
-from mlirfuse.runtime.expressions import Expression, from_affine
+from mlirfuse.runtime.expressions import Binary, Constant, Expression, from_affine
 
 # How `struct` packs each scalar type; sizes and strides are `index`, which is 64 bits wide.
 _CODES = {"index": "q", "i64": "q", "i32": "i", "i16": "h", "i8": "b", "i1": "?", "f64": "d", "f32": "f", "f16": "e"}
 POINTER_CODE = "Q"
+
+Resident = Callable[[int], int]
+"""How many blocks of a kernel the device holds at once, for so many on each multiprocessor at most."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +44,25 @@ class AbiParameter:
 
 
 @dataclass(frozen=True)
+class WorkspaceInfo:
+    """One workspace argument of a kernel.
+
+    Attributes:
+        arg: position among the kernel's arguments.
+        kind: `semaphores` or `scratch`.
+        element_bytes: size of an element.
+        shape: extents, over the extents that `operands` names.
+        operands: as `KernelInfo.grid_operands`.
+    """
+
+    arg: int
+    kind: str
+    element_bytes: int
+    shape: tuple[Expression, ...]
+    operands: Pairs
+
+
+@dataclass(frozen=True)
 class KernelInfo:
     """How to launch a kernel.
 
@@ -46,22 +71,50 @@ class KernelInfo:
         block: threads a block.
         cluster: blocks a cluster; 1 without clusters.
         grid: number of blocks, over the extents that `grid_operands` names.
-        grid_operands: (argument, dimension) pairs, one a symbol of `grid`.
+        grid_operands: (argument, dimension) pairs, one a symbol of `grid`; (-1, k) is the number of blocks that the
+            device holds at once at k on each multiprocessor.
         parameters: the compiled kernel's parameters, in order.
         dynamic_shared_bytes: shared memory that the launch must ask for, bytes.
+        workspaces: the arguments that the launcher supplies by itself; they follow all others.
+        cooperative: whether the grid must be launched as a whole: its blocks wait for each other.
     """
 
     name: str
     block: int
     cluster: int
     grid: Expression
-    grid_operands: tuple[tuple[int, int], ...]
+    grid_operands: Pairs
     parameters: tuple[AbiParameter, ...]
     dynamic_shared_bytes: int
+    workspaces: tuple[WorkspaceInfo, ...] = ()
+    cooperative: bool = False
 
-    def blocks(self, shapes: Sequence[Sequence[int]]) -> int:
-        """Number of blocks for arguments of these shapes (`()` for a scalar), inputs first."""
-        return self.grid.evaluate([shapes[arg][dim] for arg, dim in self.grid_operands])
+    def blocks(self, shapes: Sequence[Sequence[int]], resident: Resident | None = None) -> int:
+        """Number of blocks for arguments of these shapes (`()` for a scalar), inputs first.
+
+        `resident` is needed where the grid depends on the device.
+        """
+        return self.grid.evaluate(_symbols(self.grid_operands, shapes, resident))
+
+    def workspace_shapes(
+        self, shapes: Sequence[Sequence[int]], resident: Resident | None = None
+    ) -> list[tuple[int, ...]]:
+        """The extents of each workspace argument, for other arguments of these shapes."""
+        return [
+            tuple(extent.evaluate(_symbols(w.operands, shapes, resident)) for extent in w.shape)
+            for w in self.workspaces
+        ]
+
+
+def _symbols(operands: Pairs, shapes: Sequence[Sequence[int]], resident: Resident | None) -> list[int]:
+    symbols = []
+    for argument, dim in operands:
+        if argument == RESIDENT:
+            assert resident is not None
+            symbols.append(resident(dim))
+        else:
+            symbols.append(shapes[argument][dim])
+    return symbols
 
 
 def kernel_infos(module: ir.Operation) -> dict[str, KernelInfo]:
@@ -80,22 +133,44 @@ def kernel_info(func: gpu.GPUFuncOp) -> KernelInfo:
         if required not in func.attributes:
             raise IRError(f"kernel {name} has no {required}", where=location_text(func))
     grid_map = ir.AffineMapAttr(func.attributes["fuse.grid"]).value
-    flat = list(ir.DenseI64ArrayAttr(func.attributes["fuse.grid_operands"]))
-    if len(grid_map.results) != 1 or grid_map.n_dims or 2 * grid_map.n_symbols != len(flat):
+    operands = operand_pairs(func.attributes["fuse.grid_operands"])
+    if not grid_map.results or grid_map.n_dims or grid_map.n_symbols != len(operands):
         raise IRError(
-            f"kernel {name}: fuse.grid {grid_map} does not go with fuse.grid_operands {flat}", where=location_text(func)
+            f"kernel {name}: fuse.grid {grid_map} does not go with fuse.grid_operands {operands}",
+            where=location_text(func),
         )
     return KernelInfo(
         name=name,
         block=_one_dimensional(func, "known_block_size"),
         cluster=_one_dimensional(func, "known_cluster_size") if "known_cluster_size" in func.attributes else 1,
-        grid=from_affine(grid_map.results[0]),
-        grid_operands=tuple(zip(flat[::2], flat[1::2], strict=True)),
+        grid=reduce(lambda a, b: Binary("min", a, b), map(from_affine, grid_map.results)),
+        grid_operands=operands,
         parameters=tuple(_parameters(func)),
         dynamic_shared_bytes=ir.IntegerAttr(func.attributes[DYNAMIC_BYTES]).value
         if DYNAMIC_BYTES in func.attributes
         else 0,
+        workspaces=tuple(_workspaces(func)),
+        cooperative=COOPERATIVE in func.attributes,
     )
+
+
+def _workspaces(func: gpu.GPUFuncOp) -> list[WorkspaceInfo]:
+    found = []
+    for entry in map(ir.DictAttr, func.attributes.get(WORKSPACES, ())):
+        type_ = ir.MemRefType(ir.TypeAttr(entry["type"]).value)
+        dynamic = iter([from_affine(extent) for extent in ir.AffineMapAttr(entry["extents"]).value.results])
+        found.append(
+            WorkspaceInfo(
+                arg=ir.IntegerAttr(entry["arg"]).value,
+                kind=ir.StringAttr(entry["kind"]).value,
+                element_bytes=from_mlir(type_.element_type).bytes,
+                shape=tuple(
+                    next(dynamic) if type_.is_dynamic_dim(d) else Constant(type_.shape[d]) for d in range(type_.rank)
+                ),
+                operands=operand_pairs(entry["operands"]),
+            )
+        )
+    return found
 
 
 def _one_dimensional(func: gpu.GPUFuncOp, attribute: str) -> int:

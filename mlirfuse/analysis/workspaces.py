@@ -1,0 +1,114 @@
+"""Arguments of a kernel that its caller does not pass: memory for the blocks to communicate through.
+
+They follow the operands and results, and carry
+
+- `fuse.workspace`: `"semaphores"` (a one-dimensional memref of i32; zero when the kernel starts, and zero again when it
+  ends) or `"scratch"` (any contiguous memref; uninitialised);
+- `fuse.workspace_extents`, where extents are dynamic: an affine map with one result for each, in order;
+- `fuse.workspace_operands`: what the map's symbols are, as pairs like those of `fuse.grid_operands`: (argument,
+  dimension), or (-1, k) for the number of blocks that the device holds at k on each multiprocessor.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mlir import ir
+
+from mlirfuse.analysis.kernels import argument_attributes, symbol
+from mlirfuse.errors import IRError
+
+WORKSPACE = "fuse.workspace"
+WORKSPACE_EXTENTS = "fuse.workspace_extents"
+WORKSPACE_OPERANDS = "fuse.workspace_operands"
+
+COOPERATIVE = "fuse.cooperative"
+"""Unit attribute of a kernel whose blocks all wait for each other, and so must all be resident."""
+
+SEMAPHORES, SCRATCH = "semaphores", "scratch"
+RESIDENT = -1
+"""In place of an argument's position in a pair of operands: the blocks that the device holds at once."""
+
+Pairs = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """One workspace argument.
+
+    Attributes:
+        position: among the kernel's arguments.
+        kind: `semaphores` or `scratch`.
+        type: its memref type.
+        extents: one result a dynamic extent, over the symbols that `operands` names.
+        operands: (argument, dimension) pairs, or (-1, k).
+    """
+
+    position: int
+    kind: str
+    type: ir.MemRefType
+    extents: ir.AffineMap
+    operands: Pairs
+
+
+def workspaces(kernel: ir.Operation) -> list[Workspace]:
+    """The workspace arguments of a tile program or a `gpu.func`, in order.
+
+    Raises:
+        IRError: one is not what the contract says, or an ordinary argument follows it.
+    """
+    types = ir.FunctionType(ir.TypeAttr(kernel.attributes["function_type"]).value).inputs
+    attributes = argument_attributes(kernel)
+    found = [
+        _workspace(kernel, position, type_, attributes[position])
+        for position, type_ in enumerate(types)
+        if WORKSPACE in attributes[position]
+    ]
+    first = found[0].position if found else 0
+    if [workspace.position for workspace in found] != list(range(first, first + len(found))):
+        raise _error(kernel, "workspace arguments must follow the operands and results, one after the other")
+    for workspace in found:
+        if any(argument >= first for argument, _ in workspace.operands):
+            raise _error(kernel, f"the extents of workspace argument {workspace.position} follow from a workspace")
+    return found
+
+
+def operand_pairs(attribute: ir.Attribute | None) -> Pairs:
+    """The pairs of `fuse.grid_operands` or `fuse.workspace_operands`; none where the attribute is missing."""
+    flat = [] if attribute is None else list(ir.DenseI64ArrayAttr(attribute))
+    return tuple(zip(flat[::2], flat[1::2], strict=True))
+
+
+def _workspace(kernel: ir.Operation, position: int, type_: ir.Type, known: dict[str, ir.Attribute]) -> Workspace:
+    kind = ir.StringAttr(known[WORKSPACE]).value
+    what = f"workspace argument {position} of type {type_}"
+    if kind not in (SEMAPHORES, SCRATCH):
+        raise _error(kernel, f"{what}: {WORKSPACE} is {kind!r}, neither {SEMAPHORES!r} nor {SCRATCH!r}")
+    if (
+        not isinstance(type_, ir.MemRefType)
+        or type_.affine_map != ir.AffineMap.get_identity(type_.rank)
+        or type_.memory_space is not None
+    ):
+        raise _error(kernel, f"{what} is no contiguous memref in global memory")
+    if kind == SEMAPHORES and (type_.rank != 1 or type_.element_type != ir.IntegerType.get_signless(32)):
+        raise _error(kernel, f"{what} must be a one-dimensional memref of i32 to hold semaphores")
+    operands = operand_pairs(known.get(WORKSPACE_OPERANDS))
+    extents = (
+        ir.AffineMapAttr(known[WORKSPACE_EXTENTS]).value if WORKSPACE_EXTENTS in known else ir.AffineMap.get(0, 0, [])
+    )
+    dynamic = sum(type_.is_dynamic_dim(d) for d in range(type_.rank))
+    if len(extents.results) != dynamic or extents.n_dims or extents.n_symbols != len(operands):
+        raise _error(
+            kernel,
+            f"{what}: {WORKSPACE_EXTENTS} {extents} does not go with it and {len(operands)} {WORKSPACE_OPERANDS}",
+        )
+    return Workspace(position, kind, ir.MemRefType(type_), extents, operands)
+
+
+def _is_plain(type_: ir.MemRefType) -> bool:
+    return type_.affine_map == ir.AffineMap.get_identity(type_.rank) and type_.memory_space is None
+
+
+def _error(kernel: ir.Operation, message: str) -> IRError:
+    where = str(kernel.location).removeprefix("loc(").removesuffix(")")
+    return IRError(f"kernel {symbol(kernel)}: {message}", where=where)

@@ -1,0 +1,77 @@
+"""The size of the grid: the bound of a tile program's loop over blocks, as a map that the launch evaluates."""
+
+from __future__ import annotations
+
+from mlir import ir
+
+from mlirfuse.analysis.kernels import body
+from mlirfuse.analysis.workspaces import RESIDENT
+from mlirfuse.errors import PassError
+from mlirfuse.passes.rewriting import defining_op
+
+RESIDENT_BLOCKS = "fuse.resident_blocks"
+GRID = "fuse.grid"
+GRID_OPERANDS = "fuse.grid_operands"
+
+
+def set_grid(function: ir.Operation, kernel: ir.Operation, forall: ir.Operation, cluster: int) -> None:
+    """Records the number of blocks as a map over extents of arguments, and over what the device holds at once."""
+    grid, operands = _block_count(forall)
+    arguments = list(kernel.regions[0].blocks[0].arguments)
+    pairs = [_grid_operand(operand, arguments, forall) for operand in operands]
+    for position, (argument, _) in enumerate(pairs):
+        if argument == RESIDENT:  # counted in blocks, of which whole clusters are iterations of the loop
+            blocks = ir.AffineExpr.get_symbol(position)
+            grid = grid.replace(blocks, ir.AffineExpr.get_floor_div(blocks, cluster), 0, len(pairs))
+    grid = ir.AffineMap.get(0, len(pairs), [result * cluster for result in grid.results])
+    function.attributes[GRID] = ir.AffineMapAttr.get(grid)
+    function.attributes[GRID_OPERANDS] = ir.DenseI64ArrayAttr.get([number for pair in pairs for number in pair])
+
+
+def _block_count(forall: ir.Operation) -> tuple[ir.AffineMap, list[ir.Value]]:
+    """The bound of the loop over blocks: a map whose results' minimum it is, and what the map's symbols are."""
+    static = list(ir.DenseI64ArrayAttr(forall.attributes["staticUpperBound"]))
+    if len(static) != 1:
+        raise PassError("the loop over blocks must have one dimension", where=str(forall.location))
+    if static[0] != ir.ShapedType.get_dynamic_size():
+        return ir.AffineMap.get_constant(static[0]), []
+    bound = forall.operands[0]
+    maker = defining_op(bound)
+    if maker is None or maker.name not in ("affine.apply", "affine.min"):
+        return ir.AffineMap.get(0, 1, [ir.AffineExpr.get_symbol(0)]), [bound]
+    bound_map, operands = maker.attributes["map"].value, list(maker.operands)
+    dims, symbols = operands[: bound_map.n_dims], operands[bound_map.n_dims :]
+    for position in range(len(dims)):  # a dimension is one symbol more
+        as_symbol = ir.AffineExpr.get_symbol(len(symbols) + position)
+        bound_map = bound_map.replace(ir.AffineExpr.get_dim(position), as_symbol, len(dims), len(operands))
+    return ir.AffineMap.get(0, len(operands), list(bound_map.results)), [*symbols, *dims]
+
+
+def _grid_operand(operand: ir.Value, arguments: list[ir.Value], forall: ir.Operation) -> tuple[int, int]:
+    """(argument, dimension) of an extent; (-1, k) of the blocks that the device holds at k a multiprocessor."""
+    maker = defining_op(operand)
+    if maker is not None and maker.name == RESIDENT_BLOCKS:
+        return RESIDENT, ir.IntegerAttr(maker.attributes["per_sm"]).value
+    if maker is None or maker.name != "memref.dim" or maker.operands[0] not in arguments:
+        raise PassError("the number of blocks depends on more than arguments' extents", where=str(forall.location))
+    return arguments.index(maker.operands[0]), ir.IntegerAttr(
+        maker.operands[1].owner.operation.attributes["value"]
+    ).value
+
+
+def device_bound(kernel: ir.Operation, forall: ir.Operation) -> ir.Operation | None:
+    """What makes the bound of the loop over blocks, where it depends on the device and so is known at launch only.
+
+    Raises `PassError` where `fuse.resident_blocks` is used for anything else.
+    """
+    limits = [op for op in body(kernel) if op.name == RESIDENT_BLOCKS]
+    if not limits:
+        return None
+    maker = defining_op(forall.operands[0]) if list(forall.operands) else None
+    for limit in limits:
+        users = [use.owner.operation for use in limit.results[0].uses]
+        if maker is None or (limit != maker and any(user != maker for user in users)):
+            raise PassError(
+                f"{RESIDENT_BLOCKS} is used by more than the bound of the loop over blocks", where=str(limit.location)
+            )
+    return maker
