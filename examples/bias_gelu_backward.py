@@ -11,7 +11,7 @@ import mlirfuse as mf
 
 
 def bias_gelu_backward(dy, x, bias):
-    h = (x + bias).astype(mf.float32)
+    h = x.astype(mf.float32) + bias
     distribution = 0.5 * (1.0 + mf.erf(h * math.sqrt(0.5)))
     density = mf.exp(-0.5 * h * h) * (1 / math.sqrt(2 * math.pi))
     dx = dy.astype(mf.float32) * (distribution + h * density)
@@ -19,7 +19,7 @@ def bias_gelu_backward(dy, x, bias):
 
 
 def reference(dy, x, bias):
-    h = (x + bias).astype(np.float64)
+    h = x.astype(np.float64) + bias
     distribution = 0.5 * (1 + np.vectorize(math.erf)(h * math.sqrt(0.5)))
     dx = dy.astype(np.float64) * (distribution + h * np.exp(-0.5 * h * h) / math.sqrt(2 * math.pi))
     return dx, dx.sum(0)
