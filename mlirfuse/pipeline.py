@@ -9,16 +9,19 @@ from __future__ import annotations
 from mlirfuse.errors import PipelineError
 from mlirfuse.lowering.to_ptx import BEFORE_NVVM
 
-GRAPH = "cse,fuse-segment,fuse-merge-moments,fuse-merge-exp-sums,fuse-assign-schedule{{target={target}}}"
+GRAPH = (
+    "cse,fuse-segment,fuse-mix-order-reduction{{target={target}}},cse,fuse-merge-moments,fuse-merge-exp-sums,"
+    "fuse-assign-schedule{{target={target}}}"
+)
 """Tensors to kernels with schedules."""
 
 TILE = (
-    "fuse-expand-moments,fuse-expand-exp-sums,fuse-tile-persistent,fuse-tile-chunked,canonicalize,cse,"
-    "fuse-pack-live-values"
+    "fuse-expand-moments,fuse-expand-exp-sums,fuse-tile-contraction,fuse-tile-grid-reduction,"
+    "fuse-tile-persistent,fuse-tile-chunked,canonicalize,cse,fuse-pack-live-values"
 )
 """Kernels to tile programs."""
 
-GPU = "fuse-assign-layouts,fuse-distribute,canonicalize,cse"
+GPU = "fuse-stage-operands,fuse-assign-layouts,fuse-distribute,canonicalize,cse"
 """Tile programs to one thread's code."""
 
 LOWER = ",".join(BEFORE_NVVM).replace("lower-attach-target", "lower-attach-target{{chip={target}}}")

@@ -7,12 +7,14 @@ from math import gcd, prod
 
 from mlir import ir
 
-from mlirfuse.analysis.iteration_space import IterationSpace
+from mlirfuse.analysis.grid_reduction import grid_reduction, kept_dims, needs_grid
+from mlirfuse.analysis.iteration_space import Conflict, IterationSpace
 from mlirfuse.analysis.kernels import argument_attributes, body
 from mlirfuse.analysis.live import live_bytes
 from mlirfuse.analysis.structure import OpStructure
 from mlirfuse.dtypes import from_mlir
-from mlirfuse.schedule.problem import Problem
+from mlirfuse.errors import ScheduleError
+from mlirfuse.schedule.problem import Problem, WalkProblem
 from mlirfuse.tiling.order import reduction_depths
 
 Axes = tuple[int | None, ...]
@@ -36,7 +38,27 @@ def problem_of(kernel: ir.Operation, space: IterationSpace, structures: Sequence
         live_bytes=live_bytes(space, structures, depths),
         column_bytes=sum(o.element_bytes for o in operands if o not in full and set(o.axes) & space.reduced_dims),
         rounds=len({depths[op] for op in space.reduced}),
+        walk=_walk(kernel, space, structures),
     )
+
+
+def _walk(kernel: ir.Operation, space: IterationSpace, structures: Sequence[OpStructure]) -> WalkProblem | None:
+    """What a grid has to do for reductions that no block could do alone; None where there are none."""
+    if not needs_grid(space):
+        return None
+    plan = grid_reduction(space, structures, body(kernel)[-1].operands)
+    if isinstance(plan, Conflict):
+        raise ScheduleError(f"the kernel's reductions share no grid: {plan.reason}", where=str(plan.op.location))
+    return WalkProblem(
+        dims=plan.walked,
+        kept=frozenset(d for s in plan.totals for d in kept_dims(space, s)),
+        total_bytes=sum(_element_bytes(s.op.results[0]) for s in plan.totals),
+        inner=any(space.reduced.get(s.op) for s in plan.tile),
+    )
+
+
+def _element_bytes(value: ir.Value) -> int:
+    return from_mlir(ir.RankedTensorType(value.type).element_type).bytes
 
 
 class _Operand:

@@ -6,7 +6,8 @@ the chip. Ops join greedily in program order; a segment takes an op when
 - the loops of all its ops unify without a conflict,
 - one op's loops span the whole space (otherwise the tile would iterate over a product that no op has),
 - a contraction among its ops comes first, and the others work on tiles of its result (`analysis/contraction.py`),
-- all reductions reduce the same dimensions (reductions over different ones are `fuse-mix-order-reduction`'s).
+- all reductions reduce the same dimensions (reductions over different ones are `fuse-mix-order-reduction`'s),
+- a reduction over a dynamic extent, which takes the whole grid, feeds nothing that would need a second pass.
 
 Segments run in order, so an op may join only a segment that does not run before one of its producers.
 """
@@ -18,7 +19,8 @@ from dataclasses import dataclass, field
 
 from mlir import ir
 
-from mlirfuse.analysis.contraction import misfit
+from mlirfuse.analysis.contraction import contraction_in, misfit
+from mlirfuse.analysis.grid_reduction import grid_reduction
 from mlirfuse.analysis.iteration_space import Conflict, IterationSpace, space_of_structures
 from mlirfuse.analysis.structure import OpStructure, is_constant, is_unit_reshape, structure_of
 
@@ -64,6 +66,9 @@ def joint_space(structures: Sequence[OpStructure]) -> IterationSpace | Conflict:
         return Conflict("no op's loops span the joint iteration space", last)
     if reason := misfit(space, structures):
         return Conflict(reason, last)
+    if any(space.extents[d] is None for d in space.reduced_dims) and contraction_in(space, structures) is None:
+        plan = grid_reduction(space, structures)
+        return plan if isinstance(plan, Conflict) else space
     return space
 
 

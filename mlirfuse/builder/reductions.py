@@ -1,7 +1,8 @@
 """Reductions. float16 and bfloat16 accumulate in float32; the result has the input's dtype.
 
-Reduced dimensions must be static: over a dynamic one every function here raises `NeedsStatic`. An axis that is out of
-range or named twice is a `ShapeError`. `axis` None reduces all dimensions; `keepdims` keeps them with extent 1.
+`sum`, `prod`, `any` and `all` reduce dynamic dimensions too; the others, which need the number of elements, raise
+`NeedsStatic` over one. An axis that is out of range or named twice is a `ShapeError`. `axis` None reduces all
+dimensions; `keepdims` keeps them with extent 1.
 """
 
 from __future__ import annotations
@@ -160,7 +161,7 @@ def _variance(
 
 def _reduce(name: str, source: TensorBase, axis: Axis, dtype: DType, start: float | int | bool, op: type) -> TensorBase:
     """Casts to `dtype`, then reduces in its accumulator type; the result keeps that type."""
-    axes = _static_axes(name, source, axis)
+    axes = tuple(sorted(normalise_axes(axis, source.ndim, name)))
     wide = _accumulator(dtype)
 
     def body(element: ir.Value, total: ir.Value) -> ir.Value:

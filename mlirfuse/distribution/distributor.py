@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from mlir import ir
 
@@ -32,12 +32,13 @@ class Distributor:
     """State of one kernel's distribution.
 
     Attributes:
-        layout: the layout of the kernel's tiles.
+        layout: the layout of the tiles at hand.
         threads: the current thread's coordinates.
         scalars: new values of the tile program's scalars and memrefs.
         tiles: new values of its vectors.
         depth_first: whether each fragment goes through all ops before the next one does.
         in_loop: whether the code being emitted runs more than once.
+        role: how many warpgroups run the code being emitted, from the first on; None for the whole block.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class Distributor:
         self.tiles: dict[ir.Value, Fragments | Uniform] = {}
         self.pending: list[Exchange] = []
         self.in_loop = False
+        self.role: int | None = None
         self.threads = Threads(layout)
         self.argument_attributes: dict[ir.Value, dict[str, ir.Attribute]] = {}
 
@@ -84,9 +86,29 @@ class Distributor:
             if isinstance(tile, Fragments) and not tile.waits:
                 tile.force()
 
+    def enter(self, layouts: Sequence[BlockedLayout]) -> None:
+        """Goes on in the one layout of the next op; where that is a new one, no tile may cross over.
+
+        Raises:
+            PassError: there are several.
+        """
+        if len(layouts) > 1:
+            raise PassError(
+                "tiles that meet have several layouts, and there is no conversion between them",
+                where=str(ir.Location.current),
+            )
+        if layouts and layouts[0] != self.layout:
+            self.force_all()
+            self.layout = layouts[0]
+            self.threads = Threads(self.layout)
+
     def tile(self, value: ir.Value) -> Fragments | Uniform:
         """A tile value's fragments, after any communication that they still wait for."""
         tile = self.tiles[value]
+        if isinstance(tile, Fragments) and tile.layout != self.layout:
+            raise PassError(
+                "a tile is used in another layout than it was made in", where=str(value.owner.operation.location)
+            )
         if isinstance(tile, Fragments) and tile.waits:
             self.flush()
         return tile
@@ -117,15 +139,16 @@ class Distributor:
         memref_type = ir.MemRefType.get([size], element_type, memory_space=space)
         return self.add_workgroup_buffer(memref_type)
 
-    def add_workgroup_buffer(self, memref_type: ir.Type) -> ir.Value:
-        """A new workgroup attribution of the kernel."""
+    def add_workgroup_buffer(self, memref_type: ir.Type, alignment: int = 16) -> ir.Value:
+        """A new workgroup attribution of the kernel, aligned to so many bytes."""
         operation = self.function.operation
         count = operation.attributes.get("workgroup_attributions", None)
         number = (ir.IntegerAttr(count).value if count is not None else 0) + 1
         i64 = ir.IntegerType.get_signless(64)
         operation.attributes["workgroup_attributions"] = ir.IntegerAttr.get(i64, number)
-        aligned = ir.DictAttr.get({"llvm.align": ir.IntegerAttr.get(i64, 16)})
-        operation.attributes["workgroup_attrib_attrs"] = ir.ArrayAttr.get([aligned] * number)
+        aligned = ir.DictAttr.get({"llvm.align": ir.IntegerAttr.get(i64, alignment)})
+        others = list(operation.attributes["workgroup_attrib_attrs"]) if number > 1 else []
+        operation.attributes["workgroup_attrib_attrs"] = ir.ArrayAttr.get([*others, aligned])
         return operation.regions[0].blocks[0].add_argument(memref_type, ir.Location.current)
 
 

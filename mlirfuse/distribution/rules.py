@@ -1,5 +1,29 @@
 """Importing this module registers every distribution rule."""
 
-from mlirfuse.distribution import elementwise, exp_sums, loops, moments, reductions, semaphores, transfers
+from mlirfuse.distribution import (
+    contract,
+    copies,
+    elementwise,
+    exp_sums,
+    loops,
+    masks,
+    moments,
+    reductions,
+    semaphores,
+    transfers,
+    warpgroups,
+)
 
-__all__ = ["elementwise", "exp_sums", "loops", "moments", "reductions", "semaphores", "transfers"]
+__all__ = [
+    "contract",
+    "copies",
+    "elementwise",
+    "exp_sums",
+    "loops",
+    "masks",
+    "moments",
+    "reductions",
+    "semaphores",
+    "transfers",
+    "warpgroups",
+]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -15,10 +16,17 @@ from mlirfuse.passes.rewriting import nested
 from mlirfuse.schedule.attributes import to_attribute
 from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.schedule.schedule import schedule_of
+from mlirfuse.tiling.contractions import feeds_contraction
+from mlirfuse.tiling.grid_reduction import FINISH
 
 LAYOUT = "fuse.layout"
 
-ANCHORS = frozenset({"vector.transfer_read", "vector.transfer_write", "vector.multi_reduction"}) | JOINT_REDUCTIONS
+ANCHORS = JOINT_REDUCTIONS | {
+    "vector.contract",
+    "vector.multi_reduction",
+    "vector.transfer_read",
+    "vector.transfer_write",
+}
 """Ops where a layout is a decision: they touch memory or other threads. All others work in their operands' layout."""
 
 
@@ -26,8 +34,10 @@ ANCHORS = frozenset({"vector.transfer_read", "vector.transfer_write", "vector.mu
 class FuseAssignLayouts(Pass):
     """Puts the schedule's layout on every op of a tile program at which data moves between threads or memory.
 
-    Requires tile programs with `fuse.schedule`. The layout must cover every tile that it is put on; what it covers
-    beyond the tile is padding. Elementwise ops carry no layout: they work in the layout of their operands.
+    Requires tile programs with `fuse.schedule`. In the loop that finishes a walk over the grid (`fuse.finish`), it is
+    the walk's `finish_layout`. The layout must cover every tile that it is put on; what it covers
+    beyond the tile is padding. Elementwise ops carry no layout: they work in the layout of their operands. The factors
+    of a contraction have none either: each thread takes from memory what its accumulators need.
 
     ```mlir
     %0 = vector.transfer_read %x[%row, %c0], %pad : memref<?x4096xf16>, vector<1x4096xf16>
@@ -45,15 +55,22 @@ class FuseAssignLayouts(Pass):
             if not is_tile_program(kernel):
                 remarks.declined(self, "not a tile program", kernel)
                 continue
-            layout = schedule_of(kernel).layout
-            attribute = to_attribute(layout)
-            anchors = [op for op in nested(kernel) if op.name in ANCHORS]
-            for op in anchors:
-                tile = _tile_extents(op)
-                if len(tile) == layout.rank and (problem := layout.check(_held(tile, layout))):
-                    raise ScheduleError(problem, where=str(op.location))
-                op.attributes[LAYOUT] = attribute
-            remarks.applied(self, f"{layout.threads} threads, {len(anchors)} ops", kernel)
+            schedule = schedule_of(kernel)
+            anchors = [op for op in nested(kernel) if op.name in ANCHORS and not feeds_contraction(op)]
+            for loop in nested(kernel):
+                if FINISH in loop.attributes and schedule.walk is not None:
+                    _assign(schedule.walk.finish_layout, [op for op in nested(loop) if op.name in ANCHORS])
+            _assign(schedule.layout, [op for op in anchors if LAYOUT not in op.attributes])
+            remarks.applied(self, f"{schedule.layout.threads} threads, {len(anchors)} ops", kernel)
+
+
+def _assign(layout: BlockedLayout, anchors: Sequence[ir.Operation]) -> None:
+    attribute = to_attribute(layout)
+    for op in anchors:
+        tile = _tile_extents(op)
+        if len(tile) == layout.rank and (problem := layout.check(_held(tile, layout))):
+            raise ScheduleError(problem, where=str(op.location))
+        op.attributes[LAYOUT] = attribute
 
 
 def _held(tile: tuple[int, ...], layout: BlockedLayout) -> tuple[int, ...]:
@@ -62,6 +79,8 @@ def _held(tile: tuple[int, ...], layout: BlockedLayout) -> tuple[int, ...]:
 
 
 def _tile_extents(op: ir.Operation) -> tuple[int, ...]:
-    """Extents of the widest vector that an op reads or makes."""
+    """Extents of the widest vector that an op reads or makes; of a contraction, those of its accumulators."""
+    if op.name == "vector.contract":
+        return tuple(ir.VectorType(op.results[0].type).shape)
     types = [v.type for v in [*op.operands, *op.results] if isinstance(v.type, ir.VectorType)]
     return max((tuple(t.shape) for t in types), key=lambda extents: len(extents))

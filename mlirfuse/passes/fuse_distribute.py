@@ -30,11 +30,12 @@ ORDERED = "fuse.ordered"
 class FuseDistribute(Pass):
     """Spreads every tile vector over threads by its layout, and turns the kernel into a `gpu.func`.
 
-    Requires a tile program (one `scf.forall` over blocks in a function with `fuse.kernel`) whose anchors carry one
-    `fuse.layout`, and a forall bound that is a constant, or an `affine.apply` or `affine.min` of arguments' extents and
-    of `fuse.resident_blocks`. Reductions run in registers, then by shuffles, then through shared memory; those that do
-    not depend on each other share a barrier. Reads of padding are clamped into the tile and masked where they are
-    reduced; writes of padding are predicated. One thread of a block handles semaphores.
+    Requires a tile program (one `scf.forall` over blocks in a function with `fuse.kernel`) whose anchors carry
+    `fuse.layout`, one in each op of its body, and a forall bound that is a constant, or an `affine.apply` or
+    `affine.min` of arguments' extents and of `fuse.resident_blocks`. Reductions run in registers, then by shuffles,
+    then through shared memory; those that do not depend on each other share a barrier. Reads of padding are clamped
+    into the tile and masked where they are reduced; writes of padding are predicated. One thread of a block handles
+    semaphores.
 
     ```mlir
     scf.forall (%block) in (%blocks) {
@@ -58,22 +59,21 @@ class FuseDistribute(Pass):
             if not is_tile_program(kernel):
                 remarks.declined(self, "not a tile program", kernel)
                 continue
-            layout = _layout(kernel)
+            layouts = _layouts(kernel)
+            if not layouts:
+                raise PassError("no op has a layout", where=str(kernel.location), hint="run fuse-assign-layouts first")
+            layout = layouts[0]
+            if any((other.threads, other.cluster) != (layout.threads, layout.cluster) for other in layouts):
+                raise PassError("the kernel's layouts are for blocks of several sizes", where=str(kernel.location))
             function = _distribute(module, kernel, layout)
             kernel.erase()
             remarks.applied(self, f"{layout.threads} threads a block, cluster of {layout.cluster}", function)
 
 
-def _layout(kernel: ir.Operation) -> BlockedLayout:
-    """The one layout of a kernel's tiles."""
-    found = {op.attributes[LAYOUT] for op in nested(kernel) if LAYOUT in op.attributes}
-    if not found:
-        raise PassError("no op has a layout", where=str(kernel.location), hint="run fuse-assign-layouts first")
-    if len(found) > 1:
-        raise PassError(
-            "the kernel's tiles have several layouts, and no conversion between them", where=str(kernel.location)
-        )
-    return from_attribute(BlockedLayout, found.pop())
+def _layouts(op: ir.Operation) -> list[BlockedLayout]:
+    """The layouts of the tiles inside of an op, in order of appearance."""
+    found = dict.fromkeys(inner.attributes[LAYOUT] for inner in nested(op) if LAYOUT in inner.attributes)
+    return [from_attribute(BlockedLayout, attribute) for attribute in found]
 
 
 def _distribute(module: ir.Operation, kernel: ir.Operation, layout: BlockedLayout) -> ir.OpView:
@@ -121,6 +121,7 @@ def _distribute(module: ir.Operation, kernel: ir.Operation, layout: BlockedLayou
                 gpu.BlockIdOp(gpu.Dimension.x).result, layout.cluster
             )
             for inner in list(forall.regions[0].blocks[0].operations)[:-1]:
+                d.enter(_layouts(inner.operation))
                 d.distribute(inner.operation)
         d.flush()
         gpu.ReturnOp([])

@@ -16,6 +16,7 @@ from mlirfuse.analysis.structure import structure_of
 from mlirfuse.distribution.memory import DEFAULT_ALIGNMENT
 from mlirfuse.errors import PassError
 from mlirfuse.passes.base import Pass, Remarks, location_text
+from mlirfuse.passes.host import order_host_ops
 from mlirfuse.passes.rewriting import clone, defining_op, erase_dead, read_values
 from mlirfuse.schedule.schedule import ATTRIBUTE as SCHEDULE
 
@@ -67,7 +68,7 @@ class FuseSegment(Pass):
                 _outline(function, segment, f"{symbol(function)}_{index}", attributes)
             _hand_out_schedules(module, function)
             erase_dead([op for op in ops if op.results])
-            _order_host_ops(function)
+            order_host_ops(function)
             remarks.applied(self, f"{len(plan.segments)} kernel(s)", function)
 
 
@@ -128,23 +129,6 @@ def _outline(
         call = func.CallOp([v.type for v in outputs], name, inputs)
     for old, new in zip(outputs, call.results, strict=True):
         old.replace_all_uses_with(new)
-
-
-def _order_host_ops(function: ir.Operation) -> None:
-    """Moves what the host does behind what it needs: a call sits before its first use, which may be an early view."""
-    *ops, terminator = body(function)
-    pending = dict.fromkeys(ops)
-
-    def place(op: ir.Operation) -> None:
-        del pending[op]
-        for value in op.operands:
-            owner = defining_op(value)
-            if owner in pending:
-                place(owner)
-        op.move_before(terminator)
-
-    while pending:
-        place(next(iter(pending)))
 
 
 def _input_attributes(value: ir.Value, attributes: dict[ir.Value, dict[str, ir.Attribute]]) -> dict[str, ir.Attribute]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from math import log2, prod
 
 from mlirfuse.schedule.estimate import registers_per_thread
+from mlirfuse.schedule.grid_heuristics import grid_schedule
 from mlirfuse.schedule.layout import WARP
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.schedule import Schedule, check_schedule
@@ -26,6 +27,8 @@ MIN_THREADS = 64
 
 def choose_schedule(problem: Problem, target: Target) -> Schedule:
     """The schedule that the cost model likes best."""
+    if problem.walk:
+        return grid_schedule(problem, target)
     if not problem.reduced:
         return elementwise_schedule(problem)
     candidates = list(row_candidates(problem, target))

@@ -7,6 +7,23 @@ from math import prod
 
 
 @dataclass(frozen=True)
+class WalkProblem:
+    """The reductions that a whole grid works on.
+
+    Attributes:
+        dims: the dimensions that the grid walks.
+        kept: the dimensions along which some total varies.
+        total_bytes: bytes per element of a tile of the partial results that a block carries.
+        inner: whether there are reductions inside of a tile.
+    """
+
+    dims: tuple[int, ...]
+    kept: frozenset[int]
+    total_bytes: int
+    inner: bool
+
+
+@dataclass(frozen=True)
 class Problem:
     """A kernel's iteration space and its traffic.
 
@@ -20,6 +37,7 @@ class Problem:
         live_bytes: bytes per element of the space that must be kept from a reduction to its use.
         column_bytes: bytes per element of the reduced dimensions that every row reads again (weights, biases).
         rounds: how many reductions follow one another.
+        walk: what a persistent grid is to do, where a reduction runs over more than a tile.
     """
 
     extents: tuple[int | None, ...]
@@ -31,6 +49,7 @@ class Problem:
     live_bytes: int = 0
     column_bytes: int = 0
     rounds: int = 0
+    walk: WalkProblem | None = None
 
     @property
     def rank(self) -> int:

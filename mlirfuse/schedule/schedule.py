@@ -12,6 +12,7 @@ from mlir import ir
 from mlirfuse.errors import ScheduleError
 from mlirfuse.schedule.attributes import from_attribute, to_attribute
 from mlirfuse.schedule.contraction import ContractionSchedule
+from mlirfuse.schedule.grid_walk import GridWalk
 from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.target import Target
 
@@ -37,6 +38,8 @@ class Schedule:
             in registers, so that more rows fit an SM.
         blocks_per_sm: resident blocks that the register allocator must leave room for; 0 leaves it alone.
         contraction: for a kernel with a contraction, how its k-loop runs.
+        walk: where a reduction runs over more than a tile, how a persistent grid walks the tiles; None for one block
+            a tile.
     """
 
     tile: tuple[int, ...]
@@ -45,6 +48,7 @@ class Schedule:
     order: str = "breadth"
     blocks_per_sm: int = 0
     contraction: ContractionSchedule | None = None
+    walk: GridWalk | None = None
 
     def attribute(self) -> ir.Attribute:
         """The `fuse.schedule` attribute, in the current context."""
@@ -83,12 +87,29 @@ def check_schedule(
         return f"{schedule.layout.threads} threads exceed the {target.max_threads_per_block} of a block"
     if schedule.layout.cluster > target.max_cluster:
         return f"a cluster of {schedule.layout.cluster} exceeds the {target.max_cluster} of {target.chip}"
+    walked = schedule.walk.dims if schedule.walk else ()
+    if schedule.walk and (problem := _check_walk(schedule, schedule.walk, extents)):
+        return problem
     for d, (tile, extent) in enumerate(zip(schedule.tile, extents, strict=True)):
+        if d in walked:
+            continue
         if d in reduced:
             if extent is None:
                 return f"reduced dimension {d} is dynamic"
             if schedule.persistence == "registers" and tile != extent:
                 return f"persistence in registers needs all {extent} elements of dimension {d} in the tile, not {tile}"
-        elif schedule.layout.blocks[d] > 1:
+        elif schedule.layout.blocks[d] > 1 and not schedule.walk:
             return f"a cluster may split reduced dimensions only, not dimension {d}"
     return None
+
+
+def _check_walk(schedule: Schedule, walk: GridWalk, extents: tuple[int | None, ...]) -> str | None:
+    """What makes the schedule of a persistent grid illegal, or None."""
+    if schedule.persistence != "registers":
+        return "a grid walks tiles that fit the registers only"
+    if any(schedule.layout.blocks[d] > 1 for d in walk.dims):
+        return f"a cluster may not split the dimensions {walk.dims} that the grid walks"
+    for d, (tile, extent) in enumerate(zip(schedule.tile, extents, strict=True)):
+        if d not in walk.dims and tile != extent:
+            return f"the tiles of a walk hold all {extent} elements of dimension {d}, not {tile}"
+    return walk.check(schedule.layout)

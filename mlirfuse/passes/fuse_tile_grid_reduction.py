@@ -1,0 +1,77 @@
+"""`fuse-tile-grid-reduction`: kernels whose reductions run over more than a tile become persistent tile programs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from mlir import ir
+
+from mlirfuse.analysis.grid_reduction import grid_reduction
+from mlirfuse.analysis.iteration_space import Conflict
+from mlirfuse.analysis.kernels import body, is_tile_program, kernels
+from mlirfuse.analysis.spaces import kernel_space
+from mlirfuse.errors import ScheduleError
+from mlirfuse.passes.base import Pass, Remarks
+from mlirfuse.schedule.schedule import schedule_of
+from mlirfuse.tiling.grid_reduction import emit_grid_reduction, workspace_of
+from mlirfuse.tiling.program import open_kernel
+
+
+@dataclass(frozen=True)
+class FuseTileGridReduction(Pass):
+    """Turns a kernel on tensors into a tile program of resident blocks that walk the reduced rows together.
+
+    Requires `fuse.schedule` with a `walk`. A reduction over the walked dimensions becomes a tile of partial results
+    that an `scf.for` carries; everything else that varies along them runs once a tile, reductions inside of it
+    included. Each block stores its partial results to a workspace argument. When all have, the blocks add them up, a
+    slice of the columns each (`finish = "slices"`), or the one that arrives last does (`"last_block"`), and run what
+    depends on the totals. Rows past the end of the data are masked with the neutral element.
+
+    ```mlir
+    func.func private @f_0(%x: tensor<?x4096xf32>) -> tensor<4096xf32>
+        attributes {fuse.kernel, fuse.schedule = {walk = {dims = array<i64: 0>, finish = "slices", ...}, ...}} {
+      %0 = linalg.generic {iterator_types = ["reduction", "parallel"]} ...
+    ```
+    becomes
+    ```mlir
+    func.func private @f_0_kernel(%x: memref<?x4096xf32>, %y: memref<4096xf32>,
+        %parts: memref<?x4096xf32> {fuse.workspace = "scratch", ...}, %semaphore: memref<1xi32> {...}) {
+      scf.forall (%block) in (%blocks) {
+        %partial = scf.for %tile = %block to %tiles step %blocks iter_args(%acc = %zero) -> vector<2x4096xf32> { ... }
+        %part = vector.multi_reduction <add>, %partial, %none [0]
+        vector.transfer_write %part, %parts[%block, %c0]
+        fuse.semaphore_arrive, fuse.semaphore_wait
+        scf.for %slice = %block to %slices step %blocks { ... } {fuse.finish}
+        fuse.semaphore_arrive
+    ```
+    """
+
+    name: ClassVar[str] = "fuse-tile-grid-reduction"
+
+    def run(self, module: ir.Operation, remarks: Remarks) -> None:
+        for kernel in list(kernels(module)):
+            if is_tile_program(kernel):
+                continue
+            schedule = schedule_of(kernel)
+            if schedule.walk is None:
+                remarks.declined(self, "scheduled with one block a tile", kernel)
+                continue
+            space, structures = kernel_space(kernel)
+            plan = grid_reduction(space, structures, body(kernel)[-1].operands)
+            if isinstance(plan, Conflict):
+                raise ScheduleError(f"the grid cannot walk this kernel: {plan.reason}", where=str(plan.op.location))
+            if plan.walked != schedule.walk.dims:
+                raise ScheduleError(
+                    f"the schedule walks dimensions {schedule.walk.dims}, the totals are over {plan.walked}",
+                    where=str(kernel.location),
+                )
+            frame = open_kernel(kernel, workspace_of(space, plan, schedule))
+            emit_grid_reduction(frame, space, plan, schedule)
+            frame.close()
+            remarks.applied(
+                self,
+                f"tiles of {schedule.tile}, {len(plan.totals)} total(s) over the grid, finished by "
+                f"{'all blocks' if schedule.walk.finish == 'slices' else 'the last block'}",
+                frame.function,
+            )

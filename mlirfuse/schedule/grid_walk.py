@@ -1,0 +1,51 @@
+"""How a persistent grid walks a dimension that is reduced, and finishes the reduction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mlirfuse.schedule.layout import BlockedLayout
+
+FINISHES = ("slices", "last_block")
+"""Who adds up the blocks' partial results: all blocks, a slice of the columns each, once all have arrived (the grid
+must be resident as a whole, and is launched so); or the block that arrives last, for which nobody waits. Both add in
+the order of blocks, so that results are the same bits on every run."""
+
+
+@dataclass(frozen=True)
+class GridWalk:
+    """A walk of resident blocks over the tiles of some dimensions.
+
+    Attributes:
+        dims: the walked dimensions; block b takes tiles b, b + blocks, b + 2 blocks, ...
+        finish: one of `FINISHES`.
+        finish_tile: extents of the tiles in which partial results are added up: blocks along the first of `dims`,
+            1 along its others, and a slice of the dimensions that are kept.
+        finish_layout: how such a tile is spread over the threads of a block.
+        stages: tiles of a block that are under way at once; more than 1 loads them into shared memory by asynchronous
+            copies.
+    """
+
+    dims: tuple[int, ...]
+    finish: str
+    finish_tile: tuple[int, ...]
+    finish_layout: BlockedLayout
+    stages: int = 1
+
+    def check(self, layout: BlockedLayout) -> str | None:
+        """What makes this walk illegal for tiles of that layout, or None."""
+        if self.finish not in FINISHES:
+            return f"finish {self.finish!r} is not one of {', '.join(FINISHES)}"
+        if self.stages < 1:
+            return f"{self.stages} stages are too few"
+        if problem := self.finish_layout.check(self.finish_tile):
+            return f"finish: {problem}"
+        if self.finish_layout.threads != layout.threads or self.finish_layout.cluster != layout.cluster:
+            finish, walk = self.finish_layout, layout
+            return (
+                f"the finish has {finish.threads} threads in {finish.cluster} block(s), the walk {walk.threads} in "
+                f"{walk.cluster}"
+            )
+        if any(self.finish_layout.blocks[d] > 1 for d in self.dims):
+            return "the finish may split a slice over a cluster, not the blocks whose parts it adds up"
+        return None
