@@ -17,12 +17,15 @@ from mlirfuse.distribution.access import Access, access_of, load, store
 from mlirfuse.distribution.distributor import Distributor, rule
 from mlirfuse.distribution.fragments import Fragments, Key, Uniform, widen
 from mlirfuse.distribution.scalars import add, constant, less, minimum
+from mlirfuse.tiling.contractions import feeds_contraction
 from mlirfuse.tiling.tiles import zero
 
 
 @rule("vector.transfer_read")
 def transfer_read(d: Distributor, op: ir.Operation) -> None:
-    """Loads every fragment of the tile."""
+    """Loads every fragment of the tile; a factor of a contraction is left in memory for that op to load."""
+    if feeds_contraction(op):
+        return
     tile_type = ir.VectorType(op.results[0].type)
     tile = Fragments(d.layout, tuple(tile_type.shape), tile_type.element_type)
     buffer, *offsets, _ = op.operands

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from mlirfuse.interpreter.clocks import Clocks
+from mlirfuse.interpreter.copies import Copies
 from mlirfuse.interpreter.memory import MemRef
 
 
@@ -61,6 +63,9 @@ class ThreadBlock:
     """
 
     def __init__(
+
+    Attributes:
+        copies: what it copies in the background.
         self, index: int, grid: int, shape: tuple[int, int, int], cluster: Cluster, rank: int, *, checks: bool
     ):
         self.index = index
@@ -78,6 +83,7 @@ class ThreadBlock:
 
     def advance(self) -> None:
         """A barrier of the block: what any of its threads did before is ordered before what any does after."""
+        self.copies = Copies()
         self.seen[self.index] = self.clock
         self.clock += 1
 

@@ -26,7 +26,12 @@ BEFORE_NVVM = (
     "lower-attach-target",
     "lower-cluster-ops",
     "lower-semaphores",
+    "lower-mma",
     "lower-kernel-abi",
+    "lower-mbarriers",
+    "lower-async-copies",
+    "lower-warpgroup-mma",
+    "lower-warpgroup-control",
     "lower-shared-memory",
     "lower-streaming-accesses",
     "lower-pins",
@@ -38,7 +43,7 @@ BEFORE_NVVM = (
 
 TO_NVVM = (
     "builtin.module(gpu.module("
-    "canonicalize,cse,lower-affine,expand-strided-metadata,lower-affine,convert-scf-to-cf,"
+    "canonicalize,cse,lower-affine,expand-strided-metadata,lower-affine,convert-nvgpu-to-nvvm,convert-scf-to-cf,"
     "convert-gpu-to-nvvm{use-bare-ptr-memref-call-conv=1 index-bitwidth=64},"
     "convert-vector-to-llvm,convert-ub-to-llvm,convert-math-to-llvm,convert-arith-to-llvm,convert-nvvm-to-llvm,"
     "reconcile-unrealized-casts,canonicalize,cse))"

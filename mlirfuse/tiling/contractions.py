@@ -122,3 +122,9 @@ class KLoop:
         )
         op.operation.attributes[INSTRUCTION] = ir.StringAttr.get(self.instruction)
         return op.result
+
+
+def feeds_contraction(read: ir.Operation) -> bool:
+    """Whether a read's tile is nothing but a factor of contractions, which take it from memory as they need it."""
+    uses = [use for result in read.results for use in result.uses]
+    return bool(uses) and all(use.owner.operation.name == "vector.contract" and use.operand_number < 2 for use in uses)

@@ -1,0 +1,101 @@
+"""The rule of `vector.contract`: one thread's share of a product, by scalar multiply-adds or on the tensor cores."""
+
+from __future__ import annotations
+
+from mlir import ir
+from mlir.dialects import arith, math, memref, scf, vector
+
+from mlirfuse.distribution.contract_mma import multiply_by_mma
+from mlirfuse.distribution.distributor import Distributor, rule
+from mlirfuse.distribution.factors import Factor, Product, product_of
+from mlirfuse.distribution.fragments import Fragments, Key, fragment_type, widen
+from mlirfuse.distribution.scalars import add, constant
+from mlirfuse.dtypes import from_mlir
+from mlirfuse.errors import PassError
+from mlirfuse.tiling.contractions import INSTRUCTION
+
+UNROLLED = 4
+"""Steps along k in one iteration: a thread's loads of the next ones can start while it multiplies."""
+
+
+@rule("vector.contract")
+def contract(d: Distributor, op: ir.Operation) -> None:
+    """Adds the product of two tiles in shared memory to the accumulators."""
+    product = product_of(d, op)
+    instruction = ir.StringAttr(op.attributes[INSTRUCTION]).value if INSTRUCTION in op.attributes else "fma"
+    methods = {"fma": multiply_by_fma, "mma": multiply_by_mma}
+    if instruction not in methods:
+        raise PassError(f"no rule for instruction {instruction!r}", where=str(op.location))
+    d.tiles[op.results[0]] = methods[instruction](d, product)
+
+
+def multiply_by_fma(d: Distributor, product: Product) -> Fragments:
+    """A thread multiplies each of its rows' elements with each of its columns', one step along k after another."""
+    before = product.accumulators
+    keys = list(before.keys())
+    unrolled = UNROLLED if product.steps % UNROLLED == 0 else 1
+    loop = scf.ForOp(constant(0), constant(product.steps), constant(unrolled), [before.at(key) for key in keys])
+    with ir.InsertionPoint(loop.body):
+        sums = dict(zip(keys, loop.inner_iter_args, strict=True))
+        for ahead in range(unrolled):
+            _step(d, product, sums, add(loop.induction_variable, constant(ahead)))
+        scf.YieldOp([sums[key] for key in keys])
+    after = before.like(before.extents, before.element_type)
+    after.values = dict(zip(keys, loop.results, strict=True))
+    return after
+
+
+def _step(d: Distributor, product: Product, sums: dict[Key, ir.Value], k: ir.Value) -> None:
+    """Adds the products of one step along k."""
+    target = product.accumulators.element_type
+    loaded: dict[tuple[int, int], ir.Value] = {}
+
+    def load(factor: Factor, dim: int, fragment: int) -> ir.Value:
+        if (dim, fragment) not in loaded:
+            width = d.layout.vector[dim]
+            loaded[dim, fragment] = _extended(_load(factor, d.threads.index(dim, fragment), k, width), target)
+        return loaded[dim, fragment]
+
+    width = product.accumulators.width
+    for key, total in sums.items():
+        left = widen(load(product.left, product.rows, key[product.rows]), width)
+        right = widen(load(product.right, product.columns, key[product.columns]), width)
+        sums[key] = _multiply_add(left, right, total)
+
+
+def _load(factor: Factor, outer: ir.Value, k: ir.Value, width: int) -> ir.Value:
+    """Elements that lie side by side along the factor's rows (or columns)."""
+    if width == 1:
+        return memref.LoadOp(factor.slot, factor.indices(outer, k)).result
+    fragment = fragment_type(width, factor.element_type)
+    if factor.outer_is_contiguous:
+        return vector.LoadOp(fragment, factor.slot, factor.indices(outer, k), alignment=_alignment(fragment)).result
+    singles = [memref.LoadOp(factor.slot, factor.indices(add(outer, constant(e)), k)).result for e in range(width)]
+    return vector.FromElementsOp(fragment, singles).result
+
+
+def _alignment(fragment: ir.Type) -> int:
+    vector_type = ir.VectorType(fragment)
+    return vector_type.shape[0] * from_mlir(vector_type.element_type).bytes
+
+
+def _extended(value: ir.Value, target: ir.Type) -> ir.Value:
+    """A fragment in the accumulators' element type."""
+    if elements_type(value) == target:
+        return value
+    wide = (
+        ir.VectorType.get(ir.VectorType(value.type).shape, target) if isinstance(value.type, ir.VectorType) else target
+    )
+    op = arith.ExtSIOp if isinstance(target, ir.IntegerType) else arith.ExtFOp
+    return op(wide, value).result
+
+
+def elements_type(value: ir.Value) -> ir.Type:
+    """The element type of a fragment."""
+    return ir.VectorType(value.type).element_type if isinstance(value.type, ir.VectorType) else value.type
+
+
+def _multiply_add(a: ir.Value, b: ir.Value, c: ir.Value) -> ir.Value:
+    if isinstance(elements_type(c), ir.IntegerType):
+        return arith.AddIOp(c, arith.MulIOp(a, b).result).result
+    return math.FmaOp(a, b, c).result

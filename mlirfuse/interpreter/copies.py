@@ -1,0 +1,32 @@
+"""Copies that a block has under way, in groups that its threads wait for in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+Copy = Callable[[], None]
+
+
+@dataclass
+class Copies:
+    """A copy happens as late as its op allows: when the block waits for its group.
+
+    Attributes:
+        open: copies that are in no group yet.
+        groups: those of each closed group that nobody has waited for, oldest first.
+    """
+
+    open: list[Copy] = field(default_factory=list)
+    groups: list[list[Copy]] = field(default_factory=list)
+
+    def close(self) -> None:
+        """Makes a group of what was started since the last one."""
+        self.groups.append(self.open)
+        self.open = []
+
+    def wait(self, but: int) -> None:
+        """Carries out all groups but the last `but`."""
+        while len(self.groups) > but:
+            for copy in self.groups.pop(0):
+                copy()

@@ -1,0 +1,203 @@
+"""`fuse-stage-operands`: the factors of a contraction pass through a ring of shared memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from mlir import ir
+from mlir.dialects import arith, gpu, memref, nvgpu, scf, vector
+
+from mlirfuse.analysis.kernels import is_tile_program, kernels
+from mlirfuse.dialect.copy_tile import copy_tile
+from mlirfuse.dtypes import from_mlir
+from mlirfuse.passes.base import Pass, Remarks
+from mlirfuse.passes.rewriting import clone, defining_op, nested
+from mlirfuse.schedule.schedule import schedule_of
+
+ROW_BYTES = 16
+"""Rows of a slot are an odd number of times this apart, so that eight of them in a column touch all 32 banks once."""
+
+
+@dataclass(frozen=True)
+class FuseStageOperands(Pass):
+    """Copies the factors' tiles of a k-loop into shared memory, some steps ahead of where they are contracted.
+
+    Requires tile programs with a `contraction` in their schedule, whose k-loop reads both factors from device memory
+    at offsets that are the loop's variable or known outside. Each factor gets a ring of `stages` slots. A step waits
+    for its own slot, then starts the copy of the step `stages - 1` ahead into the slot that the previous step has
+    left; one barrier a step orders both. Loops that something else feeds (tensor maps) have no such reads.
+
+    ```mlir
+    scf.for %k = %c0 to %c512 step %c32 iter_args(%sum = %zero) {
+      %a = vector.transfer_read %x[%m, %k], %pad : memref<?x512xbf16>, vector<128x32xbf16>
+      %b = vector.transfer_read %w[%n, %k], %pad : memref<384x512xbf16>, vector<128x32xbf16>
+      %next = vector.contract ... %a, %b, %sum
+    ```
+    becomes
+    ```mlir
+    %ring = memref.alloc() : memref<3x128x40xbf16, #gpu.address_space<workgroup>>
+    ... copies of the first steps, a group each ...
+    scf.for %k = %c0 to %c512 step %c32 iter_args(%sum = %zero) {
+      nvgpu.device_async_wait %group {numGroups = 1}
+      gpu.barrier
+      scf.if %more { "fuse.copy_tile"(%x, %ahead, %m, %next_k) ... }
+      %group = nvgpu.device_async_create_group
+      %a = vector.transfer_read %slot[%c0, %c0], %pad : memref<128x32xbf16, ...>, vector<128x32xbf16>
+      ...
+    ```
+    """
+
+    name: ClassVar[str] = "fuse-stage-operands"
+
+    def run(self, module: ir.Operation, remarks: Remarks) -> None:
+        for kernel in kernels(module):
+            schedule = schedule_of(kernel) if is_tile_program(kernel) else None
+            if schedule is None or schedule.contraction is None:
+                continue
+            loops = [loop for op in nested(kernel) if op.name == "scf.for" and (loop := _loop(op)) is not None]
+            if not loops:
+                remarks.declined(self, "no loop contracts tiles that it reads from device memory", kernel)
+            for loop in loops:
+                with ir.InsertionPoint(loop.op), loop.op.location:
+                    _stage(loop, schedule.contraction.stages)
+                remarks.applied(self, f"{len(loop.reads)} factors in {schedule.contraction.stages} stages", kernel)
+
+
+@dataclass(frozen=True)
+class _Loop:
+    """A k-loop: the op, the contraction in it, and the reads that feed that."""
+
+    op: ir.Operation
+    contract: ir.Operation
+    reads: Sequence[ir.Operation]
+
+    @property
+    def variable(self) -> ir.Value:
+        return self.op.regions[0].blocks[0].arguments[0]
+
+
+def _loop(op: ir.Operation) -> _Loop | None:
+    """The loop as a k-loop whose factors are read from device memory; None if it is none."""
+    block = op.regions[0].blocks[0]
+    contract = next((o.operation for o in block.operations if o.operation.name == "vector.contract"), None)
+    if contract is None:
+        return None
+    reads = [maker for v in list(contract.operands)[:2] if (maker := defining_op(v)) is not None]
+    if len(reads) != 2 or any(read.name != "vector.transfer_read" or not _is_global(read) for read in reads):
+        return None
+    inside = {r for o in block.operations for r in o.operation.results}
+    indices = [v for read in reads for v in _indices(read)]
+    return None if any(v in inside for v in indices) else _Loop(op, contract, reads)
+
+
+def _is_global(read: ir.Operation) -> bool:
+    return ir.MemRefType(read.operands[0].type).memory_space is None
+
+
+def _indices(read: ir.Operation) -> list[ir.Value]:
+    return list(read.operands)[1 : 1 + ir.MemRefType(read.operands[0].type).rank]
+
+
+class _Ring:
+    """The slots of one factor."""
+
+    def __init__(self, read: ir.Operation, stages: int):
+        self.read = read
+        tile = ir.VectorType(read.results[0].type)
+        self.shape, self.element = list(tile.shape), tile.element_type
+        size = from_mlir(self.element).bytes
+        row = self.shape[-1] * size
+        padding = ROW_BYTES if row % (2 * ROW_BYTES) == 0 else 0
+        self.row = (row + padding) // size
+        self.space = ir.Attribute.parse("#gpu.address_space<workgroup>")
+        padded = [stages, *self.shape[:-1], self.row]
+        self.buffer = memref.AllocOp(ir.MemRefType.get(padded, self.element, memory_space=self.space), [], []).result
+
+    def slot(self, number: ir.Value) -> ir.Value:
+        """A view of one slot, without the padding."""
+        rank = len(self.shape)
+        strides = [self.row] * rank
+        strides[-1] = 1
+        for d in range(rank - 3, -1, -1):
+            strides[d] = strides[d + 1] * self.shape[d + 1]
+        dynamic = ir.ShapedType.get_dynamic_stride_or_offset()
+        layout = ir.StridedLayoutAttr.get(dynamic, strides)
+        view = ir.MemRefType.get(self.shape, self.element, layout, self.space)
+        starts, ones = [dynamic, *[0] * rank], [1] * (rank + 1)
+        return memref.SubViewOp(view, self.buffer, [number], [], [], starts, [1, *self.shape], ones).result
+
+    def fill(self, number: ir.Value, loop: _Loop, k: ir.Value) -> None:
+        """Starts the copy of the tile at `k` into a slot."""
+        offsets = [k if v == loop.variable else v for v in _indices(self.read)]
+        axes = [expr.position for expr in self.read.attributes["permutation_map"].value.results]
+        in_bounds = [ir.BoolAttr(b).value for b in self.read.attributes["in_bounds"]]
+        clipped = [d for d, inside in enumerate(in_bounds) if not inside]
+        copy_tile(self.read.operands[0], self.slot(number), offsets, axes, clipped)
+
+    def load(self, number: ir.Value) -> ir.Value:
+        """The tile in a slot."""
+        start = arith.ConstantOp(ir.IndexType.get(), 0).result
+        rank = len(self.shape)
+        return vector.TransferReadOp(
+            self.read.results[0].type,
+            self.slot(number),
+            [start] * rank,
+            ir.AffineMapAttr.get(ir.AffineMap.get_identity(rank)),
+            self.read.operands[1 + ir.MemRefType(self.read.operands[0].type).rank],
+            in_bounds=ir.ArrayAttr.get([ir.BoolAttr.get(True)] * rank),
+        ).result
+
+
+def _stage(loop: _Loop, stages: int) -> None:
+    lower, upper, step, *initial = loop.op.operands
+    rings = [_Ring(read, stages) for read in loop.reads]
+    for ahead in range(stages - 1):
+        group = _copy_step(loop, rings, _index(ahead), _advanced(lower, step, ahead), upper)
+    new = scf.ForOp(lower, upper, step, initial)
+    old = loop.op.regions[0].blocks[0]
+    mapping = dict(zip(old.arguments, [new.induction_variable, *new.inner_iter_args], strict=True))
+    with ir.InsertionPoint(new.body):
+        k = new.induction_variable
+        number = arith.DivUIOp(arith.SubIOp(k, lower).result, step).result
+        # All groups but those of the steps in between: the slot of this step is then full.
+        nvgpu.DeviceAsyncWaitOp(group, numGroups=stages - 2)
+        gpu.BarrierOp()
+        free = _slot(arith.AddIOp(number, _index(stages - 1)).result, stages)
+        _copy_step(loop, rings, free, _advanced(k, step, stages - 1), upper)
+        full = _slot(number, stages)
+        for read, ring in zip(loop.reads, rings, strict=True):
+            mapping[read.results[0]] = ring.load(full)
+        for op in list(old.operations)[:-1]:
+            if op.operation not in loop.reads:
+                clone(op.operation, mapping)
+        scf.YieldOp([mapping[v] for v in old.operations[len(old.operations) - 1].operands])
+    for before, after in zip(loop.op.results, new.results, strict=True):
+        before.replace_all_uses_with(after)
+    loop.op.erase()
+
+
+def _copy_step(loop: _Loop, rings: Sequence[_Ring], number: ir.Value, k: ir.Value, upper: ir.Value) -> ir.Value:
+    """Starts the copies of one step, unless it lies behind the last one; returns their group."""
+    more = arith.CmpIOp(arith.CmpIPredicate.ult, k, upper).result
+    branch = scf.IfOp(more)
+    with ir.InsertionPoint(branch.then_block):
+        for ring in rings:
+            ring.fill(number, loop, k)
+        scf.YieldOp([])
+    return nvgpu.DeviceAsyncCreateGroupOp([]).result
+
+
+def _advanced(k: ir.Value, step: ir.Value, steps: int) -> ir.Value:
+    """`k` some steps later."""
+    return arith.AddIOp(k, arith.MulIOp(step, _index(steps)).result).result if steps else k
+
+
+def _slot(step: ir.Value, stages: int) -> ir.Value:
+    """The slot that the step of that number uses."""
+    return arith.RemUIOp(step, _index(stages)).result
+
+
+def _index(value: int) -> ir.Value:
+    return arith.ConstantOp(ir.IndexType.get(), value).result
