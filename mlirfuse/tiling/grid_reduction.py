@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import prod
 
 from mlir import ir
-from mlir.dialects import affine, arith, scf, vector
+from mlir.dialects import affine, arith, memref, scf, vector
 
 from mlirfuse.analysis.grid_reduction import GridReduction, kept_dims
 from mlirfuse.analysis.iteration_space import IterationSpace
@@ -192,13 +192,30 @@ class _Walk:
             -(-(self.space.extents[d] or 1) // n) if d not in self.plan.walked else 1
             for d, n in enumerate(self.walk.finish_tile)
         ]
+        parts = [self._parts(buffer) for buffer in self.frame.workspace[:-1]]
         loop = scf.ForOp(first, _index(prod(slices)), step)
         loop.operation.attributes[FINISH] = ir.UnitAttr.get()
         with ir.InsertionPoint(loop.body):
-            self._emit_slice(tile_offsets(loop.induction_variable, slices, self.walk.finish_tile))
+            self._emit_slice(tile_offsets(loop.induction_variable, slices, self.walk.finish_tile), parts)
             scf.YieldOp([])
 
-    def _emit_slice(self, offsets: Sequence[ir.Value]) -> None:
+    def _parts(self, buffer: ir.Value) -> ir.Value:
+        """The rows of a workspace that blocks of this launch wrote."""
+        whole = ir.MemRefType(buffer.type)
+        dynamic, kept = ir.ShapedType.get_dynamic_size(), list(whole.shape)[1:]
+        layout = ir.StridedLayoutAttr.get(0, [prod(kept[axis:]) for axis in range(len(kept) + 1)])
+        return memref.SubViewOp(
+            ir.MemRefType.get([dynamic, *kept], whole.element_type, layout),
+            buffer,
+            [],
+            [self.blocks],
+            [],
+            [0] * whole.rank,
+            [dynamic, *kept],
+            [1] * whole.rank,
+        ).result
+
+    def _emit_slice(self, offsets: Sequence[ir.Value], buffers: Sequence[ir.Value]) -> None:
         """Adds up all parts of one slice of the columns, and runs what the totals feed."""
         first = self.plan.walked[0]
         tile = self.walk.finish_tile
@@ -220,7 +237,7 @@ class _Walk:
                 mask = vector.CreateMaskOp(ir.VectorType.get(rows, ir.IntegerType.get_signless(1)), bounds).result
             parts = [
                 self._load_part(s, buffer, shape, [position, *(offsets[d] for d in kept_dims(self.space, s))], ragged)
-                for s, buffer, shape in zip(self.plan.totals, self.frame.workspace, shapes, strict=False)
+                for s, buffer, shape in zip(self.plan.totals, buffers, shapes, strict=True)
             ]
             scf.YieldOp(
                 [
