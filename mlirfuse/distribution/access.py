@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import gcd
 
 from mlir import ir
-from mlir.dialects import memref, vector
+from mlir.dialects import memref, scf, vector
 
 from mlirfuse.distribution.distributor import Distributor
 from mlirfuse.distribution.fragments import Fragments, elements, fragment_type
 from mlirfuse.distribution.memory import access_elements
-from mlirfuse.distribution.scalars import add, constant
+from mlirfuse.distribution.scalars import add, constant, less, minimum
 from mlirfuse.dtypes import from_mlir
-from mlirfuse.errors import PassError
 from mlirfuse.tiling.transfers import STREAMING
 
 
@@ -29,6 +29,7 @@ class Access:
         width: elements of one load or store.
         vector_axis: the axis along which a fragment's elements lie; None if it has one element.
         streaming: whether the data is touched once.
+        straddles: whether a fragment may lie half inside the buffer; its single accesses never do.
     """
 
     buffer: ir.Value
@@ -38,6 +39,7 @@ class Access:
     width: int
     vector_axis: int | None
     streaming: bool
+    straddles: bool
 
     @property
     def bytes(self) -> int:
@@ -79,24 +81,24 @@ def access_of(
         if not in_bounds[position]:
             clipped.add(expr.position)
     axis = dims.index(d.layout.vector_dim) if d.layout.vector_dim in dims else None
-    if axis is not None and axis in clipped and not _divides(tile.width, new_buffer, axis):
-        raise PassError(
-            f"vectors of {tile.width} do not divide the extent of the buffer that the tile overruns",
-            where=str(op.location),
-            hint="choose vectors that divide the extent",
-        )
     declared = d.argument_attributes.get(new_buffer, {}).get("fuse.align")
     width = access_elements(
         ir.MemRefType(new_buffer.type), axis, ir.IntegerAttr(declared).value if declared else None, tile.width
     )
+    straddles = False
+    if axis is not None and axis in clipped:
+        whole = _common_width(tile.width, new_buffer, axis)
+        straddles = whole < tile.width
+        width = min(width, whole)
     streaming = STREAMING in op.attributes
-    return Access(new_buffer, [d.scalars[o] for o in offsets], dims, frozenset(clipped), width, axis, streaming)
+    starts = [d.scalars[o] for o in offsets]
+    return Access(new_buffer, starts, dims, frozenset(clipped), width, axis, streaming, straddles)
 
 
-def _divides(width: int, buffer: ir.Value, axis: int) -> bool:
-    """Whether a buffer's extent is a whole number of fragments, so that none is half inside."""
+def _common_width(width: int, buffer: ir.Value, axis: int) -> int:
+    """The longest part of a fragment of which a buffer's extent is a whole number, so that none is half inside."""
     extent = ir.MemRefType(buffer.type).shape[axis]
-    return width == 1 or (extent != ir.ShapedType.get_dynamic_size() and extent % width == 0)
+    return 1 if extent == ir.ShapedType.get_dynamic_size() else gcd(width, extent)
 
 
 def _pieces(access: Access, indices: list[ir.Value], width: int) -> list[list[ir.Value]]:
@@ -110,9 +112,15 @@ def _pieces(access: Access, indices: list[ir.Value], width: int) -> list[list[ir
 
 
 def load(access: Access, indices: list[ir.Value], width: int) -> ir.Value:
-    """One fragment, in as few loads as alignment allows."""
+    """One fragment, in as few loads as alignment allows; where it straddles the end, its last piece again."""
     element_type = access.type.element_type
-    parts = [_load_part(access, piece, element_type) for piece in _pieces(access, indices, width)]
+    pieces = _pieces(access, indices, width)
+    if access.straddles:
+        assert access.vector_axis is not None
+        last = add(access.extent(access.vector_axis), constant(-access.width))
+        for piece in pieces:
+            piece[access.vector_axis] = minimum(piece[access.vector_axis], last)
+    parts = [_load_part(access, piece, element_type) for piece in pieces]
     if len(parts) == 1:
         return parts[0]
     scalars = [scalar for part in parts for scalar in elements(part)]
@@ -132,7 +140,7 @@ def _load_part(access: Access, indices: list[ir.Value], element_type: ir.Type) -
 
 
 def store(access: Access, value: ir.Value, indices: list[ir.Value], width: int) -> None:
-    """Stores one fragment, in as few stores as alignment allows."""
+    """Stores one fragment whose first element is inside, in as few stores as alignment allows."""
     pieces = _pieces(access, indices, width)
     if len(pieces) == 1:
         parts = [value]
@@ -146,8 +154,19 @@ def store(access: Access, value: ir.Value, indices: list[ir.Value], width: int) 
             else scalars[s]
             for s in range(0, width, access.width)
         ]
-    for part, piece in zip(parts, pieces, strict=True):
-        if isinstance(part.type, ir.VectorType):
-            vector.StoreOp(part, access.buffer, piece, nontemporal=access.streaming or None, alignment=access.bytes)
-        else:
-            memref.StoreOp(part, access.buffer, piece, nontemporal=access.streaming or None)
+    for number, (part, piece) in enumerate(zip(parts, pieces, strict=True)):
+        if not number or not access.straddles:
+            _store_part(access, part, piece)
+            continue
+        assert access.vector_axis is not None
+        branch = scf.IfOp(less(piece[access.vector_axis], access.extent(access.vector_axis)))
+        with ir.InsertionPoint(branch.then_block):
+            _store_part(access, part, piece)
+            scf.YieldOp([])
+
+
+def _store_part(access: Access, part: ir.Value, indices: list[ir.Value]) -> None:
+    if isinstance(part.type, ir.VectorType):
+        vector.StoreOp(part, access.buffer, indices, nontemporal=access.streaming or None, alignment=access.bytes)
+    else:
+        memref.StoreOp(part, access.buffer, indices, nontemporal=access.streaming or None)

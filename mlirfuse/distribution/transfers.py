@@ -30,7 +30,7 @@ def transfer_read(d: Distributor, op: ir.Operation) -> None:
     tile = Fragments(d.layout, tuple(tile_type.shape), tile_type.element_type)
     buffer, *offsets, _ = op.operands
     access = access_of(d, op, buffer, offsets, list(range(d.layout.rank)), tile)
-    bounds = _Bounds(access)
+    bounds = Bounds(access)
     loaded: dict[tuple[int, ...], ir.Value] = {}
 
     def make(key: Key) -> ir.Value:
@@ -38,7 +38,7 @@ def transfer_read(d: Distributor, op: ir.Operation) -> None:
         if coordinates not in loaded and access.type.memory_space is not None:
             loaded[coordinates] = _load_own(d, tile, key, access, bounds)
         elif coordinates not in loaded:
-            indices = [_clamped_index(d, tile, key, access, axis, bounds) for axis in range(len(access.dims))]
+            indices = [clamped_index(d, tile, key, access, axis, bounds) for axis in range(len(access.dims))]
             loaded[coordinates] = load(access, indices, tile.width)
         return loaded[coordinates]
 
@@ -63,7 +63,7 @@ def transfer_write(d: Distributor, op: ir.Operation) -> None:
         width = tile.width
         tile.make = lambda key: widen(number, width)
     access = access_of(d, op, buffer, offsets, _layout_dims(tile, written), tile)
-    bounds = _Bounds(access)
+    bounds = Bounds(access)
     whole = d.threads.is_first(n for n in range(d.layout.rank) if not tile.varies(n))
     groups: dict[tuple[tuple[int, int], ...], list[Key]] = {}
     for key in tile.keys():
@@ -86,7 +86,7 @@ def transfer_write(d: Distributor, op: ir.Operation) -> None:
             scf.YieldOp([])
 
 
-class _Bounds:
+class Bounds:
     """Extents of an access's buffer, emitted at most once each."""
 
     def __init__(self, access: Access):
@@ -107,7 +107,7 @@ def _layout_dims(tile: Fragments, written: ir.VectorType) -> list[int | None]:
     return [next(varying) if extent != 1 else None for extent in written.shape]
 
 
-def _index(d: Distributor, access: Access, axis: int, repeat: int) -> ir.Value:
+def fragment_index(d: Distributor, access: Access, axis: int, repeat: int) -> ir.Value:
     """Index along an axis of the memref of the first element of a fragment."""
     dim = access.dims[axis]
     if dim is None:
@@ -115,7 +115,8 @@ def _index(d: Distributor, access: Access, axis: int, repeat: int) -> ir.Value:
     return add(access.offsets[axis], d.threads.index(dim, repeat))
 
 
-def _clamped_index(d: Distributor, tile: Fragments, key: Key, access: Access, axis: int, bounds: _Bounds) -> ir.Value:
+def clamped_index(d: Distributor, tile: Fragments, key: Key, access: Access, axis: int, bounds: Bounds) -> ir.Value:
+    """The same, but for padding and what is out of bounds the last index at which a fragment lies inside."""
     dim = access.dims[axis]
     if dim is None:
         if axis not in access.clipped:
@@ -126,24 +127,24 @@ def _clamped_index(d: Distributor, tile: Fragments, key: Key, access: Access, ax
     if tile.padded(key, dim):
         local = minimum(local, constant(tile.extents[dim] - width))
     index = add(access.offsets[axis], local)
-    if axis in access.clipped:
+    if axis in access.clipped and not (access.straddles and axis == access.vector_axis):
         index = minimum(index, add(bounds[axis], constant(-width)))
     return index
 
 
 def _inside(
-    d: Distributor, tile: Fragments, access: Access, axis_or_dim: int, repeat: int, bounds: _Bounds
+    d: Distributor, tile: Fragments, access: Access, axis_or_dim: int, repeat: int, bounds: Bounds
 ) -> ir.Value:
     """Whether a fragment lies inside the buffer (an axis), or inside the tile (-1 - dimension)."""
     if axis_or_dim >= 0:
-        return less(_index(d, access, axis_or_dim, repeat), bounds[axis_or_dim])
+        return less(fragment_index(d, access, axis_or_dim, repeat), bounds[axis_or_dim])
     dim = -1 - axis_or_dim
     return less(d.threads.index(dim, repeat), constant(tile.extents[dim]))
 
 
-def _load_own(d: Distributor, tile: Fragments, key: Key, access: Access, bounds: _Bounds) -> ir.Value:
+def _load_own(d: Distributor, tile: Fragments, key: Key, access: Access, bounds: Bounds) -> ir.Value:
     """One fragment of shared memory, zero where it pads the tile."""
-    indices = [_index(d, access, axis, key[n] if n is not None else 0) for axis, n in enumerate(access.dims)]
+    indices = [fragment_index(d, access, axis, key[n] if n is not None else 0) for axis, n in enumerate(access.dims)]
     inside = [_inside(d, tile, access, -1 - n, key[n], bounds) for n in range(d.layout.rank) if tile.padded(key, n)]
     if not inside:
         return load(access, indices, tile.width)
@@ -158,5 +159,5 @@ def _load_own(d: Distributor, tile: Fragments, key: Key, access: Access, bounds:
 
 def _store_all(d: Distributor, tile: Fragments, keys: Sequence[Key], access: Access) -> None:
     for key in keys:
-        indices = [_index(d, access, axis, key[n] if n is not None else 0) for axis, n in enumerate(access.dims)]
+        indices = [fragment_index(d, access, axis, key[n] if n is not None else 0) for axis, n in enumerate(access.dims)]
         store(access, tile.at(key), indices, tile.width)

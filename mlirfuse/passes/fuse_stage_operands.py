@@ -56,40 +56,41 @@ class FuseStageOperands(Pass):
             schedule = schedule_of(kernel) if is_tile_program(kernel) else None
             if schedule is None or schedule.contraction is None:
                 continue
-            loops = [loop for op in nested(kernel) if op.name == "scf.for" and (loop := _loop(op)) is not None]
-            if not loops:
-                remarks.declined(self, "no loop contracts tiles that it reads from device memory", kernel)
-            for loop in loops:
-                with ir.InsertionPoint(loop.op), loop.op.location:
-                    _stage(loop, schedule.contraction.stages)
-                remarks.applied(self, f"{len(loop.reads)} factors in {schedule.contraction.stages} stages", kernel)
+            found = [step for op in nested(kernel) if op.name == "vector.contract" and (step := _step(op)) is not None]
+            if not found:
+                remarks.declined(self, "nothing contracts tiles that it reads from device memory", kernel)
+            for step in found:
+                stages = 1 if step.loop is None else schedule.contraction.stages
+                with ir.InsertionPoint(step.loop or step.contract), step.contract.location:
+                    _stage_once(step) if step.loop is None else _stage(step, step.loop, stages)
+                remarks.applied(self, f"{len(step.reads)} factors in {stages} stage(s)", kernel)
 
 
 @dataclass(frozen=True)
-class _Loop:
-    """A k-loop: the op, the contraction in it, and the reads that feed that."""
+class _Step:
+    """A step along k: the contraction, the reads that feed it, and the loop over steps, if there are several."""
 
-    op: ir.Operation
     contract: ir.Operation
     reads: Sequence[ir.Operation]
+    loop: ir.Operation | None
 
     @property
-    def variable(self) -> ir.Value:
-        return self.op.regions[0].blocks[0].arguments[0]
+    def variable(self) -> ir.Value | None:
+        """The loop's variable, k."""
+        return None if self.loop is None else self.loop.regions[0].blocks[0].arguments[0]
 
 
-def _loop(op: ir.Operation) -> _Loop | None:
-    """The loop as a k-loop whose factors are read from device memory; None if it is none."""
-    block = op.regions[0].blocks[0]
-    contract = next((o.operation for o in block.operations if o.operation.name == "vector.contract"), None)
-    if contract is None:
-        return None
+def _step(contract: ir.Operation) -> _Step | None:
+    """What stages a contraction; None where its factors are not read from device memory just here."""
     reads = [maker for v in list(contract.operands)[:2] if (maker := defining_op(v)) is not None]
     if len(reads) != 2 or any(read.name != "vector.transfer_read" or not _is_global(read) for read in reads):
         return None
-    inside = {r for o in block.operations for r in o.operation.results}
+    parent = contract.parent.operation
+    if parent.name != "scf.for":
+        return _Step(contract, reads, None)
+    inside = {r for o in parent.regions[0].blocks[0].operations for r in o.operation.results}
     indices = [v for read in reads for v in _indices(read)]
-    return None if any(v in inside for v in indices) else _Loop(op, contract, reads)
+    return None if any(v in inside for v in indices) else _Step(contract, reads, parent)
 
 
 def _is_global(read: ir.Operation) -> bool:
@@ -128,9 +129,9 @@ class _Ring:
         starts, ones = [dynamic, *[0] * rank], [1] * (rank + 1)
         return memref.SubViewOp(view, self.buffer, [number], [], [], starts, [1, *self.shape], ones).result
 
-    def fill(self, number: ir.Value, loop: _Loop, k: ir.Value) -> None:
-        """Starts the copy of the tile at `k` into a slot."""
-        offsets = [k if v == loop.variable else v for v in _indices(self.read)]
+    def fill(self, number: ir.Value, variable: ir.Value | None = None, k: ir.Value | None = None) -> None:
+        """Starts the copy of the tile into a slot, with `k` in place of the loop's variable."""
+        offsets = [k if k is not None and v == variable else v for v in _indices(self.read)]
         axes = [expr.position for expr in self.read.attributes["permutation_map"].value.results]
         in_bounds = [ir.BoolAttr(b).value for b in self.read.attributes["in_bounds"]]
         clipped = [d for d, inside in enumerate(in_bounds) if not inside]
@@ -150,13 +151,26 @@ class _Ring:
         ).result
 
 
-def _stage(loop: _Loop, stages: int) -> None:
-    lower, upper, step, *initial = loop.op.operands
-    rings = [_Ring(read, stages) for read in loop.reads]
+def _stage_once(step: _Step) -> None:
+    """A single step waits for its copies at once."""
+    rings = [_Ring(read, 1) for read in step.reads]
+    for ring in rings:
+        ring.fill(_index(0))
+    nvgpu.DeviceAsyncWaitOp(nvgpu.DeviceAsyncCreateGroupOp([]).result, numGroups=0)
+    gpu.BarrierOp()
+    for read, ring in zip(step.reads, rings, strict=True):
+        read.results[0].replace_all_uses_with(ring.load(_index(0)))
+        read.erase()
+
+
+def _stage(found: _Step, loop: ir.Operation, stages: int) -> None:
+    """Replaces the loop by one that works on a ring of slots."""
+    lower, upper, step, *initial = loop.operands
+    rings = [_Ring(read, stages) for read in found.reads]
     for ahead in range(stages - 1):
-        group = _copy_step(loop, rings, _index(ahead), _advanced(lower, step, ahead), upper)
+        group = _copy_step(found, rings, _index(ahead), _advanced(lower, step, ahead), upper)
     new = scf.ForOp(lower, upper, step, initial)
-    old = loop.op.regions[0].blocks[0]
+    old = loop.regions[0].blocks[0]
     mapping = dict(zip(old.arguments, [new.induction_variable, *new.inner_iter_args], strict=True))
     with ir.InsertionPoint(new.body):
         k = new.induction_variable
@@ -165,26 +179,26 @@ def _stage(loop: _Loop, stages: int) -> None:
         nvgpu.DeviceAsyncWaitOp(group, numGroups=stages - 2)
         gpu.BarrierOp()
         free = _slot(arith.AddIOp(number, _index(stages - 1)).result, stages)
-        _copy_step(loop, rings, free, _advanced(k, step, stages - 1), upper)
+        _copy_step(found, rings, free, _advanced(k, step, stages - 1), upper)
         full = _slot(number, stages)
-        for read, ring in zip(loop.reads, rings, strict=True):
+        for read, ring in zip(found.reads, rings, strict=True):
             mapping[read.results[0]] = ring.load(full)
         for op in list(old.operations)[:-1]:
-            if op.operation not in loop.reads:
+            if op.operation not in found.reads:
                 clone(op.operation, mapping)
         scf.YieldOp([mapping[v] for v in old.operations[len(old.operations) - 1].operands])
-    for before, after in zip(loop.op.results, new.results, strict=True):
+    for before, after in zip(loop.results, new.results, strict=True):
         before.replace_all_uses_with(after)
-    loop.op.erase()
+    loop.erase()
 
 
-def _copy_step(loop: _Loop, rings: Sequence[_Ring], number: ir.Value, k: ir.Value, upper: ir.Value) -> ir.Value:
+def _copy_step(found: _Step, rings: Sequence[_Ring], number: ir.Value, k: ir.Value, upper: ir.Value) -> ir.Value:
     """Starts the copies of one step, unless it lies behind the last one; returns their group."""
     more = arith.CmpIOp(arith.CmpIPredicate.ult, k, upper).result
     branch = scf.IfOp(more)
     with ir.InsertionPoint(branch.then_block):
         for ring in rings:
-            ring.fill(number, loop, k)
+            ring.fill(number, found.variable, k)
         scf.YieldOp([])
     return nvgpu.DeviceAsyncCreateGroupOp([]).result
 
