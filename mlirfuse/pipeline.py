@@ -16,12 +16,12 @@ GRAPH = (
 """Tensors to kernels with schedules."""
 
 TILE = (
-    "fuse-expand-moments,fuse-expand-exp-sums,fuse-tile-contraction,fuse-tile-grid-reduction,"
+    "fuse-expand-moments,fuse-expand-exp-sums,fuse-tile-contraction,fuse-pipeline-contraction,fuse-tile-grid-reduction,"
     "fuse-tile-persistent,fuse-tile-chunked,canonicalize,cse,fuse-pack-live-values"
 )
 """Kernels to tile programs."""
 
-GPU = "fuse-stage-operands,fuse-assign-layouts,fuse-distribute,canonicalize,cse"
+GPU = "fuse-stage-operands,fuse-stage-walk,fuse-assign-layouts,fuse-distribute,canonicalize,cse"
 """Tile programs to one thread's code."""
 
 LOWER = ",".join(BEFORE_NVVM).replace("lower-attach-target", "lower-attach-target{{chip={target}}}")

@@ -25,27 +25,27 @@ class Threads:
         self.warp = _split(divide(thread, WARP), layout.warps)
         rank = gpu.ClusterBlockIdOp(gpu.Dimension.x).result if layout.cluster > 1 else None
         self.block = _split(rank, layout.blocks) if rank is not None else [None] * layout.rank
+        self.own = [self._own(d) for d in range(layout.rank)]
         self.base = [self._base(d) for d in range(layout.rank)]
 
-    def _base(self, dim: int) -> ir.Value | None:
-        """Index in the tile of the thread's first element along `dim`."""
+    def _own(self, dim: int) -> ir.Value | None:
+        """Index in the block's part of the tile of the thread's first element along `dim`."""
         layout = self.layout
-        steps = (
-            (self.block[dim], layout.repeats[dim] * layout.repeat_stride(dim)),
+        return _sum(
             (self.warp[dim], layout.within(dim) * layout.span(dim)),
             (self.lane[dim], layout.vector[dim]),
         )
-        total = None
-        for coordinate, step in steps:
-            if coordinate is not None:
-                term = multiply(coordinate, step)
-                total = term if total is None else add(total, term)
-        return total
 
-    def index(self, dim: int, fragment: int) -> ir.Value:
-        """Index in the tile of the first element of a fragment along `dim`."""
+    def _base(self, dim: int) -> ir.Value | None:
+        """Index in the tile of the thread's first element along `dim`."""
+        if self.block[dim] is None:
+            return self.own[dim]
+        return _sum((self.block[dim], self.layout.repeats[dim] * self.layout.repeat_stride(dim)), (self.own[dim], 1))
+
+    def index(self, dim: int, fragment: int, *, in_block: bool = False) -> ir.Value:
+        """Index of the first element of a fragment along `dim`, in the tile or in the block's part of it."""
         offset = self.layout.offset(dim, fragment)
-        base = self.base[dim]
+        base = self.own[dim] if in_block else self.base[dim]
         if base is None:
             return constant(offset)
         return add(base, constant(offset)) if offset else base
@@ -75,6 +75,16 @@ class Threads:
                 total = term if total is None else add(term, total)
             step *= sizes[d]
         return total
+
+
+def _sum(*terms: tuple[ir.Value | None, int]) -> ir.Value | None:
+    """The sum of coordinates times steps; None where all coordinates are."""
+    total = None
+    for coordinate, step in terms:
+        if coordinate is not None:
+            term = multiply(coordinate, step)
+            total = term if total is None else add(total, term)
+    return total
 
 
 def _split(number: ir.Value, sizes: tuple[int, ...]) -> list[ir.Value | None]:

@@ -112,7 +112,9 @@ def fragment_index(d: Distributor, access: Access, axis: int, repeat: int) -> ir
     dim = access.dims[axis]
     if dim is None:
         return access.offsets[axis]
-    return add(access.offsets[axis], d.threads.index(dim, repeat))
+    # Shared memory holds the block's part of a tile that a cluster shares.
+    in_block = access.type.memory_space is not None
+    return add(access.offsets[axis], d.threads.index(dim, repeat, in_block=in_block))
 
 
 def clamped_index(d: Distributor, tile: Fragments, key: Key, access: Access, axis: int, bounds: Bounds) -> ir.Value:

@@ -22,6 +22,7 @@ from mlirfuse.tiling.grid_reduction import FINISH
 LAYOUT = "fuse.layout"
 
 ANCHORS = JOINT_REDUCTIONS | {
+    "fuse.copy_fragments",
     "vector.contract",
     "vector.multi_reduction",
     "vector.transfer_read",
@@ -80,6 +81,8 @@ def _held(tile: tuple[int, ...], layout: BlockedLayout) -> tuple[int, ...]:
 
 def _tile_extents(op: ir.Operation) -> tuple[int, ...]:
     """Extents of the widest vector that an op reads or makes; of a contraction, those of its accumulators."""
+    if op.name == "fuse.copy_fragments":
+        return tuple(ir.DenseI64ArrayAttr(op.attributes["tile"]))
     if op.name == "vector.contract":
         return tuple(ir.VectorType(op.results[0].type).shape)
     types = [v.type for v in [*op.operands, *op.results] if isinstance(v.type, ir.VectorType)]

@@ -22,6 +22,7 @@ PASSES: dict[str, str] = {
     "fuse-expand-exp-sums": "mlirfuse.passes.fuse_expand_exp_sums:FuseExpandExpSums",
     "fuse-tile-contraction": "mlirfuse.passes.fuse_tile_contraction:FuseTileContraction",
     "fuse-tile-grid-reduction": "mlirfuse.passes.fuse_tile_grid_reduction:FuseTileGridReduction",
+    "fuse-stage-walk": "mlirfuse.passes.fuse_stage_walk:FuseStageWalk",
     "fuse-tile-persistent": "mlirfuse.passes.fuse_tile_persistent:FuseTilePersistent",
     "fuse-tile-chunked": "mlirfuse.passes.fuse_tile_chunked:FuseTileChunked",
     "fuse-pipeline-contraction": "mlirfuse.passes.fuse_pipeline_contraction:FusePipelineContraction",

@@ -1,0 +1,56 @@
+"""`fuse.copy_fragments`: copies a tile into shared memory in the background, each thread what it will read back itself.
+
+```mlir
+"fuse.copy_fragments"(%x, %slot, %row, %c0) {tile = array<i64: 2, 4096>, fuse.layout = {...},
+    permutation_map = affine_map<(d0, d1) -> (d0, d1)>, in_bounds = [false, true]}
+    : (memref<?x4096xbf16>, memref<2x4096xbf16, strided<[4096, 1], offset: ?>, #gpu.address_space<workgroup>>, index,
+       index) -> ()
+```
+
+Reads what a `vector.transfer_read` of a `tile` with the same map and bounds would read, and writes it to the slot, which
+holds the block's part of the tile and its padding. Each thread copies the fragments that it holds of the tile in the op's layout. It may read them back in
+that layout once it has passed a `nvgpu.device_async_wait` for the group that the copy is in: no barrier is needed. The
+copy may happen at any time up to there. Elements past the source's end have any value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mlir import ir
+
+from mlirfuse.dialect.base import SINGLE, VARIADIC, OpDefinition
+
+
+def _verify(op: ir.Operation) -> str | None:
+    source, slot = (ir.MemRefType(v.type) for v in list(op.operands)[:2])
+    tile = list(ir.DenseI64ArrayAttr(op.attributes["tile"]))
+    if source.element_type != slot.element_type:
+        return f"the slot's element type {slot.element_type} must be the source's, {source.element_type}"
+    if "workgroup" not in str(slot.memory_space) or not slot.has_static_shape:
+        return f"slot {slot} must be in workgroup memory, with a static shape"
+    if len(op.operands) != 2 + source.rank:
+        return f"source {source} needs {source.rank} offsets, not {len(op.operands) - 2}"
+    if len(tile) != slot.rank:
+        return f"a tile of {tile} needs a slot of as many dimensions, not {slot}"
+    return None
+
+
+DEFINITION = OpDefinition(
+    "copy_fragments",
+    operands=(("source", SINGLE), ("slot", SINGLE), ("offsets", VARIADIC)),
+    attributes=("tile", "permutation_map", "in_bounds"),
+    verify=_verify,
+)
+
+
+def copy_fragments(read: ir.Operation, slot: ir.Value, offsets: Sequence[ir.Value]) -> None:
+    """Builds the copy of what a `vector.transfer_read` reads, from other offsets, at the current insertion point."""
+    attributes = {
+        "tile": ir.DenseI64ArrayAttr.get(list(ir.VectorType(read.results[0].type).shape)),
+        "permutation_map": read.attributes["permutation_map"],
+        "in_bounds": read.attributes["in_bounds"],
+    }
+    ir.Operation.create(
+        DEFINITION.full_name, operands=[read.operands[0], slot, *offsets], attributes=attributes
+    )

@@ -1,0 +1,40 @@
+"""The rule of `fuse.copy_fragments`: each thread copies its own fragments, in the background where the hardware can."""
+
+from __future__ import annotations
+
+from mlir import ir
+from mlir.dialects import memref, nvgpu, vector
+
+from mlirfuse.distribution.access import access_of, load
+from mlirfuse.distribution.copies import ASYNC_BYTES
+from mlirfuse.distribution.distributor import Distributor, rule
+from mlirfuse.distribution.fragments import Fragments
+from mlirfuse.distribution.memory import WIDEST
+from mlirfuse.distribution.transfers import Bounds, clamped_index
+from mlirfuse.dtypes import from_mlir
+
+
+@rule("fuse.copy_fragments")
+def copy_fragments(d: Distributor, op: ir.Operation) -> None:
+    """By `cp.async` where a whole fragment is 4, 8 or 16 aligned bytes; others go through registers."""
+    source, slot, *offsets = op.operands
+    element_type = ir.MemRefType(source.type).element_type
+    tile = Fragments(d.layout, tuple(ir.DenseI64ArrayAttr(op.attributes["tile"])), element_type)
+    read = access_of(d, op, source, offsets, list(range(d.layout.rank)), tile)
+    bounds, target = Bounds(read), d.scalars[slot]
+    past_l1 = True if read.bytes == WIDEST else None
+    for key in tile.keys():
+        start = [clamped_index(d, tile, key, read, axis, bounds) for axis in range(len(read.dims))]
+        place = [d.threads.index(dim, repeat, in_block=True) for dim, repeat in enumerate(key)]
+        if read.width == tile.width and read.bytes in ASYNC_BYTES:
+            nvgpu.DeviceAsyncCopyOp(target, place, read.buffer, start, read.width, bypassL1=past_l1)
+        else:
+            _store(load(read, start, tile.width), target, place)
+
+
+def _store(fragment: ir.Value, slot: ir.Value, place: list[ir.Value]) -> None:
+    if not isinstance(fragment.type, ir.VectorType):
+        memref.StoreOp(fragment, slot, place)
+        return
+    size = fragment.type.shape[0] * from_mlir(fragment.type.element_type).bytes
+    vector.StoreOp(fragment, slot, place, alignment=min(WIDEST, size))

@@ -1,0 +1,194 @@
+"""`fuse-stage-walk`: the tiles of a walk are loaded into shared memory some steps before they are used."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from mlir import ir
+from mlir.dialects import arith, memref, nvgpu, scf, vector
+
+from mlirfuse.analysis.kernels import is_tile_program, kernels
+from mlirfuse.dialect.copy_fragments import copy_fragments
+from mlirfuse.passes.base import Pass, Remarks
+from mlirfuse.passes.rewriting import clone, defining_op, nested
+from mlirfuse.schedule.layout import BlockedLayout
+from mlirfuse.schedule.schedule import schedule_of
+from mlirfuse.tiling.transfers import STREAMING
+
+
+@dataclass(frozen=True)
+class FuseStageWalk(Pass):
+    """Gives the streaming reads of a walk a ring of shared memory each, filled by asynchronous copies.
+
+    Requires tile programs whose schedule has a `walk` of more than one stage, with a loop that reads whole tiles marked
+    `fuse.streaming` at indices that follow from its variable. A ring has `stages` slots; a step starts the copy of the
+    tile `stages - 1` steps ahead into the slot that the previous step has read, and waits for its own. Every thread
+    copies just what it reads back, so that no barrier is needed.
+
+    ```mlir
+    scf.for %t = %block to %tiles step %blocks iter_args(%acc = %zero) {
+      %row = affine.apply affine_map<(d0) -> (d0 * 2)>(%t)
+      %x = vector.transfer_read %a[%row, %c0], %pad {fuse.streaming} : memref<?x4096xbf16>, vector<2x4096xbf16>
+    ```
+    becomes
+    ```mlir
+    %ring = memref.alloc() : memref<3x2x4096xbf16, #gpu.address_space<workgroup>>
+    ... copies of the first two tiles, a group each ...
+    scf.for %t = %block to %tiles step %blocks iter_args(%acc = %zero, %slot = %c0) {
+      scf.if %more { "fuse.copy_fragments"(%a, %ahead, %row_ahead, %c0) ... }
+      %group = nvgpu.device_async_create_group
+      nvgpu.device_async_wait %group {numGroups = 2}
+      %x = vector.transfer_read %own[%c0, %c0], %pad : memref<2x4096xbf16, ...>, vector<2x4096xbf16>
+    ```
+    """
+
+    name: ClassVar[str] = "fuse-stage-walk"
+
+    def run(self, module: ir.Operation, remarks: Remarks) -> None:
+        for kernel in kernels(module):
+            schedule = schedule_of(kernel) if is_tile_program(kernel) else None
+            if schedule is None or schedule.walk is None:
+                continue
+            if schedule.walk.stages == 1:
+                remarks.declined(self, "scheduled with one stage", kernel)
+                continue
+            loops = [loop for op in nested(kernel) if op.name == "scf.for" and (loop := _loop(op)) is not None]
+            if not loops:
+                remarks.declined(self, "no loop reads whole tiles at indices that follow from its variable", kernel)
+            for loop in loops:
+                with ir.InsertionPoint(loop.op), loop.op.location:
+                    _stage(loop, schedule.walk.stages, schedule.layout)
+                remarks.applied(self, f"{len(loop.reads)} read(s) in {schedule.walk.stages} stages", kernel)
+
+
+@dataclass(frozen=True)
+class _Loop:
+    """A walk: the op, its reads, and what computes their indices from its variable."""
+
+    op: ir.Operation
+    reads: Sequence[ir.Operation]
+    index_ops: Sequence[ir.Operation]
+
+    @property
+    def variable(self) -> ir.Value:
+        return self.op.regions[0].blocks[0].arguments[0]
+
+
+def _loop(op: ir.Operation) -> _Loop | None:
+    """The loop as a walk with reads to stage; None if it has none."""
+    ops = [o.operation for o in op.regions[0].blocks[0].operations]
+    reads = [o for o in ops if o.name == "vector.transfer_read" and STREAMING in o.attributes]
+    index_ops: dict[ir.Operation, None] = {}
+    for read in reads:
+        for index in _indices(read):
+            if not _collect(index, op, index_ops):
+                return None
+    return _Loop(op, reads, [o for o in ops if o in index_ops]) if reads else None
+
+
+def _collect(index: ir.Value, loop: ir.Operation, found: dict[ir.Operation, None]) -> bool:
+    """Gathers the ops in the loop that an index needs; False if it needs more than arithmetic on the variable."""
+    block = loop.regions[0].blocks[0]
+    maker = defining_op(index)
+    if maker is None:
+        return index not in list(block.arguments)[1:]
+    if maker.parent.operation != loop:
+        return True
+    if maker.name.split(".")[0] not in ("affine", "arith"):
+        return False
+    found[maker] = None
+    return all(_collect(operand, loop, found) for operand in maker.operands)
+
+
+def _indices(read: ir.Operation) -> list[ir.Value]:
+    return list(read.operands)[1 : 1 + ir.MemRefType(read.operands[0].type).rank]
+
+
+class _Ring:
+    """The slots of one read; as large as the layout, so that each thread has a place for padding too."""
+
+    def __init__(self, read: ir.Operation, stages: int, layout: BlockedLayout):
+        self.read = read
+        element = ir.VectorType(read.results[0].type).element_type
+        block = [extent // blocks for extent, blocks in zip(layout.extents, layout.blocks, strict=True)]
+        self.layout, self.shape = layout, block
+        self.space = ir.Attribute.parse("#gpu.address_space<workgroup>")
+        self.buffer = memref.AllocOp(
+            ir.MemRefType.get([stages, *block], element, memory_space=self.space), [], []
+        ).result
+
+    def slot(self, number: ir.Value) -> ir.Value:
+        """A view of one slot."""
+        rank = len(self.shape)
+        strides = [1] * rank
+        for d in range(rank - 2, -1, -1):
+            strides[d] = strides[d + 1] * self.shape[d + 1]
+        dynamic = ir.ShapedType.get_dynamic_stride_or_offset()
+        element = ir.MemRefType(self.buffer.type).element_type
+        view = ir.MemRefType.get(self.shape, element, ir.StridedLayoutAttr.get(dynamic, strides), self.space)
+        starts, ones = [dynamic, *[0] * rank], [1] * (rank + 1)
+        return memref.SubViewOp(view, self.buffer, [number], [], [], starts, [1, *self.shape], ones).result
+
+    def load(self, number: ir.Value) -> ir.Value:
+        """The tile in a slot."""
+        start = _index(0)
+        rank = len(self.shape)
+        return vector.TransferReadOp(
+            self.read.results[0].type,
+            self.slot(number),
+            [start] * rank,
+            ir.AffineMapAttr.get(ir.AffineMap.get_identity(rank)),
+            list(self.read.operands)[1 + ir.MemRefType(self.read.operands[0].type).rank],
+            in_bounds=ir.ArrayAttr.get([ir.BoolAttr.get(True)] * rank),
+        ).result
+
+
+def _stage(loop: _Loop, stages: int, layout: BlockedLayout) -> None:
+    lower, upper, step, *initial = loop.op.operands
+    rings = [_Ring(read, stages, layout) for read in loop.reads]
+    ahead = lower
+    for number in range(stages - 1):
+        _copy(loop, rings, _index(number), ahead, upper)
+        ahead = arith.AddIOp(ahead, step).result
+    distance = arith.SubIOp(ahead, lower).result
+    new = scf.ForOp(lower, upper, step, [*initial, _index(0)])
+    old = loop.op.regions[0].blocks[0]
+    *carried, slot = new.inner_iter_args
+    mapping = dict(zip(old.arguments, [new.induction_variable, *carried], strict=True))
+    with ir.InsertionPoint(new.body):
+        last = _index(stages - 1)
+        is_first = arith.CmpIOp(arith.CmpIPredicate.eq, slot, _index(0)).result
+        free = arith.SelectOp(is_first, last, arith.SubIOp(slot, _index(1)).result).result
+        group = _copy(loop, rings, free, arith.AddIOp(new.induction_variable, distance).result, upper)
+        nvgpu.DeviceAsyncWaitOp(group, numGroups=stages - 1)
+        for read, ring in zip(loop.reads, rings, strict=True):
+            mapping[read.results[0]] = ring.load(slot)
+        for op in list(old.operations)[:-1]:
+            if op.operation not in loop.reads:
+                clone(op.operation, mapping)
+        is_last = arith.CmpIOp(arith.CmpIPredicate.eq, slot, last).result
+        following = arith.SelectOp(is_last, _index(0), arith.AddIOp(slot, _index(1)).result).result
+        yielded = old.operations[len(old.operations) - 1].operation.operands
+        scf.YieldOp([*(mapping.get(v, v) for v in yielded), following])
+    for before, after in zip(loop.op.results, new.results, strict=False):
+        before.replace_all_uses_with(after)
+    loop.op.erase()
+
+
+def _copy(loop: _Loop, rings: Sequence[_Ring], slot: ir.Value, position: ir.Value, upper: ir.Value) -> ir.Value:
+    """Starts the copies of the tile at a position of the walk, if there is one; returns their group."""
+    branch = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.ult, position, upper).result)
+    with ir.InsertionPoint(branch.then_block):
+        mapping = {loop.variable: position}
+        for op in loop.index_ops:
+            clone(op, mapping)
+        for read, ring in zip(loop.reads, rings, strict=True):
+            copy_fragments(read, ring.slot(slot), [mapping.get(v, v) for v in _indices(read)])
+        scf.YieldOp([])
+    return nvgpu.DeviceAsyncCreateGroupOp([]).result
+
+
+def _index(value: int) -> ir.Value:
+    return arith.ConstantOp(ir.IndexType.get(), value).result
