@@ -51,7 +51,8 @@ def alloc(d: Distributor, op: ir.Operation) -> None:
     memref_type = ir.MemRefType(op.results[0].type)
     if "workgroup" not in str(memref_type.memory_space):
         raise PassError(f"a tile program may allocate shared memory only, not {memref_type}", where=str(op.location))
-    d.scalars[op.results[0]] = d.add_workgroup_buffer(memref_type)
+    alignment = ir.IntegerAttr(op.attributes["alignment"]).value if "alignment" in op.attributes else 16
+    d.scalars[op.results[0]] = d.add_workgroup_buffer(memref_type, alignment)
 
 
 def _carried(d: Distributor, value: ir.Value) -> Fragments | None:

@@ -22,6 +22,7 @@ from mlirfuse.lowering.kernel_func import (
     parameters,
     rebuild,
 )
+from mlirfuse.lowering.lower_async_copies import TENSOR_MAP
 from mlirfuse.passes.base import Pass, Remarks, location_text
 
 ABI = "fuse.abi"
@@ -36,20 +37,28 @@ class Parameter:
     """One scalar or pointer of the lowered signature.
 
     Attributes:
-        kind: `pointer`, `size`, `stride` or `scalar`.
-        arg: position of the kernel's argument before lowering.
+        kind: `pointer`, `size`, `stride`, `scalar` or `tensor_map`.
+        arg: position of the kernel's argument before lowering; of the memref that a tensor map views.
         dim: its dimension, for a size or a stride; else 0.
+        dims: for a tensor map, the memref's dimensions from the inside out.
+        box: for a tensor map, elements of one copy along each of `dims`.
     """
 
     kind: str
     arg: int
     dim: int = 0
+    dims: tuple[int, ...] = ()
+    box: tuple[int, ...] = ()
 
     def attribute(self) -> ir.Attribute:
         """The dictionary form: `{kind = "size", arg = 0 : i64, dim = 1 : i64}`."""
         i64 = ir.IntegerType.get_signless(64)
         arg, dim = ir.IntegerAttr.get(i64, self.arg), ir.IntegerAttr.get(i64, self.dim)
-        return dictionary({"kind": ir.StringAttr.get(self.kind), "arg": arg, "dim": dim})
+        entries: dict[str, ir.Attribute] = {"kind": ir.StringAttr.get(self.kind), "arg": arg, "dim": dim}
+        if self.kind == "tensor_map":
+            entries["dims"] = ir.DenseI64ArrayAttr.get(list(self.dims))
+            entries["box"] = ir.DenseI64ArrayAttr.get(list(self.box))
+        return dictionary(entries)
 
 
 @dataclass(frozen=True)
@@ -101,7 +110,8 @@ def _lower(func: gpu.GPUFuncOp) -> str:
     old_values = list(old_block.arguments)
     layout: list[Parameter] = []
     arguments: list[Argument] = []
-    for i, argument in enumerate(parameters(func)):
+    given = parameters(func)
+    for i, argument in enumerate(given):
         for parameter, lowered in _signature(func, i, argument, old_values[i]):
             layout.append(parameter)
             arguments.append(lowered)
@@ -115,7 +125,8 @@ def _lower(func: gpu.GPUFuncOp) -> str:
     values = dict(zip(layout, block.arguments, strict=False))
     with ir.InsertionPoint(block):
         for i, old in enumerate(old_values[:count]):
-            old.replace_all_uses_with(_restore(i, old.type, values))
+            kept = TENSOR_MAP in given[i].attributes
+            old.replace_all_uses_with(values[_tensor_map(given[i])] if kept else _restore(i, old.type, values))
     for old, value in zip(old_values[count:], list(block.arguments)[len(layout) :], strict=True):
         old.replace_all_uses_with(value)
     move_body(func, block)
@@ -141,6 +152,8 @@ def _signature(
 ) -> list[tuple[Parameter, Argument]]:
     """The lowered parameters of one argument."""
     plain = dictionary({})
+    if TENSOR_MAP in argument.attributes:
+        return [(_tensor_map(argument), Argument(argument.type, plain))]
     if not isinstance(argument.type, ir.MemRefType):
         return [(Parameter("scalar", position), Argument(argument.type, plain))]
     type_ = ir.MemRefType(argument.type)
@@ -160,6 +173,12 @@ def _signature(
         *((Parameter("size", position, d), index) for d in _dynamic_sizes(type_)),
         *((Parameter("stride", position, d), index) for d in _passed_strides(type_)),
     ]
+
+
+def _tensor_map(argument: Argument) -> Parameter:
+    entries = ir.DictAttr(argument.attributes[TENSOR_MAP])
+    dims, box = (tuple(ir.DenseI64ArrayAttr(entries[name])) for name in ("dims", "box"))
+    return Parameter("tensor_map", ir.IntegerAttr(entries["arg"]).value, dims=dims, box=box)
 
 
 def _marks(argument: Argument, value: ir.Value) -> ir.DictAttr:

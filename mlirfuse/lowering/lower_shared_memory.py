@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from math import prod
 from typing import ClassVar
 
@@ -26,6 +25,7 @@ from mlirfuse.lowering.kernel_func import (
 )
 from mlirfuse.passes.base import Pass, Remarks, location_text
 
+ALIGN = "llvm.align"
 STATIC_LIMIT = 48 * 1024  # bytes of `.shared` variables that ptxas accepts in one kernel
 BUFFER_ALIGNMENT = 16  # widest shared-memory access of one thread, bytes
 DYNAMIC_BYTES = "fuse.dynamic_shared_bytes"
@@ -33,7 +33,7 @@ DYNAMIC_BYTES = "fuse.dynamic_shared_bytes"
 
 @dataclass(frozen=True)
 class LowerSharedMemory(Pass):
-    """Aligns workgroup buffers to 16 bytes, and carves them out of dynamic shared memory where they exceed 48 KiB.
+    """Aligns workgroup buffers to 16 bytes or more, and carves them out of dynamic shared memory beyond 48 KiB in all.
 
     ptxas refuses more than 48 KiB of static shared memory; the rest of a multiprocessor's needs dynamic allocation and
     an opt-in at load time. `fuse.dynamic_shared_bytes` on the kernel is what the runtime passes at launch. Buffers of
@@ -75,24 +75,37 @@ class LowerSharedMemory(Pass):
             else:
                 remarks.applied(self, f"{total} bytes of shared memory are allocated at launch", func)
                 with func.location:
-                    _use_dynamic(func, offsets, total)
+                    _use_dynamic(func, offsets, total, max(map(_alignment, buffers)))
 
 
 def _place(buffers: Sequence[Argument]) -> tuple[list[int], int]:
     """Byte offset of each buffer in one allocation, and the size of the whole."""
-    sizes = [prod(ir.MemRefType(b.type).shape) * from_mlir(ir.MemRefType(b.type).element_type).bytes for b in buffers]
-    ends = list(accumulate(-(-size // BUFFER_ALIGNMENT) * BUFFER_ALIGNMENT for size in sizes))
-    return [0, *ends[:-1]], ends[-1]
+    offsets, end = [], 0
+    for buffer in buffers:
+        type_, alignment = ir.MemRefType(buffer.type), _alignment(buffer)
+        start = -(-end // alignment) * alignment
+        offsets.append(start)
+        end = start + prod(type_.shape) * from_mlir(type_.element_type).bytes
+    return offsets, -(-end // BUFFER_ALIGNMENT) * BUFFER_ALIGNMENT
+
+
+def _alignment(buffer: Argument) -> int:
+    """The alignment of a buffer, bytes: more than the usual where it asks for more."""
+    asked = ir.IntegerAttr(buffer.attributes[ALIGN]).value if ALIGN in buffer.attributes else 1
+    return max(asked, BUFFER_ALIGNMENT)
 
 
 def _align(func: gpu.GPUFuncOp, buffers: Sequence[Argument]) -> None:
-    alignment = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), BUFFER_ALIGNMENT)
+    i64 = ir.IntegerType.get_signless(64)
     func.attributes["workgroup_attrib_attrs"] = ir.ArrayAttr.get(
-        [dictionary({**_as_dict(buffer.attributes), "llvm.align": alignment}) for buffer in buffers]
+        [
+            dictionary({**_as_dict(buffer.attributes), ALIGN: ir.IntegerAttr.get(i64, _alignment(buffer))})
+            for buffer in buffers
+        ]
     )
 
 
-def _use_dynamic(func: gpu.GPUFuncOp, offsets: Sequence[int], total: int) -> None:
+def _use_dynamic(func: gpu.GPUFuncOp, offsets: Sequence[int], total: int, alignment: int) -> None:
     """Replaces the attributions by views of one external variable, which the backend prints as `.extern .shared`.
 
     `gpu.dynamic_shared_memory` would do, but its variable has internal linkage, and LLVM 22 demotes that to a static
@@ -106,7 +119,7 @@ def _use_dynamic(func: gpu.GPUFuncOp, offsets: Sequence[int], total: int) -> Non
     pool_type = ir.MemRefType.get([0], byte, memory_space=ir.MemRefType(old[-1].type).memory_space)
     pool_name = ir.StringAttr(func.attributes["sym_name"]).value + "_shared"
     with ir.InsertionPoint(new):
-        memref.GlobalOp(pool_name, pool_type, alignment=ir.IntegerAttr.get(i64, BUFFER_ALIGNMENT))
+        memref.GlobalOp(pool_name, pool_type, alignment=ir.IntegerAttr.get(i64, alignment))
     with ir.InsertionPoint(block):
         pool = memref.GetGlobalOp(pool_type, pool_name).result
         views = [

@@ -18,6 +18,7 @@ from mlirfuse.diagnostics import describe
 from mlirfuse.errors import CompileError
 from mlirfuse.lowering import libdevice
 from mlirfuse.lowering.lower_attach_target import nvvm_target
+from mlirfuse.lowering.lower_kernel_abi import ABI
 from mlirfuse.passes.rewriting import nested
 from mlirfuse.target import Target
 
@@ -25,13 +26,13 @@ from mlirfuse.target import Target
 BEFORE_NVVM = (
     "lower-attach-target",
     "lower-cluster-ops",
-    "lower-semaphores",
     "lower-mma",
-    "lower-kernel-abi",
+    "lower-semaphores",
     "lower-mbarriers",
     "lower-async-copies",
     "lower-warpgroup-mma",
     "lower-warpgroup-control",
+    "lower-kernel-abi",
     "lower-shared-memory",
     "lower-streaming-accesses",
     "lower-pins",
@@ -72,6 +73,23 @@ def to_nvvm(module: ir.Operation) -> None:
         CompileError: an op in a kernel has no lowering.
     """
     _run(TO_NVVM, module, "the kernels could not be lowered to NVVM")
+    with module.context:
+        for op in nested(module):
+            if op.name == "llvm.func" and ABI in op.attributes:
+                _pass_tensor_maps_by_value(op)
+
+
+def _pass_tensor_maps_by_value(kernel: ir.Operation) -> None:
+    """Marks tensor maps, 128 bytes each, as by-value parameters; a `gpu.func` would lose that on its way."""
+    kinds = [ir.StringAttr(ir.DictAttr(entry)["kind"]).value for entry in ir.ArrayAttr(kernel.attributes[ABI])]
+    if "tensor_map" not in kinds:
+        return
+    by_value = ir.Attribute.parse("{llvm.byval = !llvm.array<128 x i8>, llvm.align = 64 : i64, nvvm.grid_constant}")
+    none = [ir.DictAttr.get({})] * len(kinds)
+    known = list(kernel.attributes["arg_attrs"]) if "arg_attrs" in kernel.attributes else none
+    kernel.attributes["arg_attrs"] = ir.ArrayAttr.get(
+        [by_value if kind == "tensor_map" else marks for kind, marks in zip(kinds, known, strict=True)]
+    )
 
 
 def ptx(module: ir.Operation, target: Target) -> dict[str, KernelBinary]:

@@ -31,16 +31,20 @@ class AbiParameter:
     """One parameter of the compiled kernel.
 
     Attributes:
-        kind: `pointer`, `size`, `stride` or `scalar`.
+        kind: `pointer`, `size`, `stride`, `scalar` or `tensor_map`.
         arg: position among the kernel's arguments (the launch's inputs, then its results).
         dim: the dimension, for a size or a stride; else 0.
-        code: the `struct` format character of the value.
+        code: the `struct` format character of the value; for a tensor map, of the pointer that it is made for.
+        dims: for a tensor map, the argument's dimensions from the innermost out.
+        box: for a tensor map, elements of one copy along each of `dims`.
     """
 
     kind: str
     arg: int
     dim: int
     code: str
+    dims: tuple[int, ...] = ()
+    box: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -186,8 +190,15 @@ def _parameters(func: gpu.GPUFuncOp) -> list[AbiParameter]:
     for entry, argument in zip(described, parameters(func), strict=True):
         kind = ir.StringAttr(entry["kind"]).value
         type_name = str(argument.type)
-        if kind != "pointer" and type_name not in _CODES:
+        is_address = kind in ("pointer", "tensor_map")
+        if not is_address and type_name not in _CODES:
             raise IRError(f"a kernel parameter of type {type_name} cannot be passed", where=location_text(func))
-        code = POINTER_CODE if kind == "pointer" else _CODES[type_name]
-        result.append(AbiParameter(kind, ir.IntegerAttr(entry["arg"]).value, ir.IntegerAttr(entry["dim"]).value, code))
+        code = POINTER_CODE if is_address else _CODES[type_name]
+        dims, box = ((), ()) if kind != "tensor_map" else (_ints(entry["dims"]), _ints(entry["box"]))
+        arg, dim = ir.IntegerAttr(entry["arg"]).value, ir.IntegerAttr(entry["dim"]).value
+        result.append(AbiParameter(kind, arg, dim, code, dims, box))
     return result
+
+
+def _ints(attribute: ir.Attribute) -> tuple[int, ...]:
+    return tuple(ir.DenseI64ArrayAttr(attribute))

@@ -74,6 +74,14 @@ class CallLayout:
         shape = self.extents(value.shape)
         return shape, contiguous_strides(shape, 1)
 
+    def dtype(self, value: Value) -> DType:
+        """The element type of an array."""
+        if value.origin == "buffer":
+            return self.program.buffers[value.position].dtype
+        argument = self.arguments[value.position]
+        assert isinstance(argument, ArrayInfo)  # a scalar has no elements
+        return argument.dtype
+
     def extents(self, shape: Shape) -> Extents:
         """The numbers that a shape's expressions stand for."""
         return _evaluate(self.program, self.arguments, shape)

@@ -1,7 +1,7 @@
 """Kernel parameters of a launch plan: one block of 64-bit words, and for each launch a table of pointers into it.
 
 The words are, in order: one an argument, one an output, one an intermediate, then the sizes and strides. Only the first
-three groups change between calls.
+three groups change between calls. Tensor maps lie behind them, and are made again for a pointer that has changed.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from mlirfuse.runtime.arrays import ArrayInfo
 from mlirfuse.runtime.host_program import Launch, Value
 from mlirfuse.runtime.kernel_info import POINTER_CODE, AbiParameter, KernelInfo
 from mlirfuse.runtime.layout import CallLayout
+from mlirfuse.runtime.tensor_maps import TENSOR_MAP_BYTES, TensorMapParameter, TensorMapShape, aligned_buffer
 
 WORD = 8
 """Bytes of a parameter's slot; no parameter is larger."""
@@ -31,12 +32,14 @@ class LaunchGeometry:
     Attributes:
         kernel: the kernel's launch information.
         blocks: size of the grid; 0 means that there is nothing to do.
-        words: for each kernel parameter, the position of its word.
+        words: for each kernel parameter, the position of its word; for a tensor map, that of its pointer.
+        tensor_maps: tensor maps by the number of their parameter.
     """
 
     kernel: KernelInfo
     blocks: int
     words: tuple[int, ...]
+    tensor_maps: Mapping[int, TensorMapShape]
 
 
 @dataclass(frozen=True)
@@ -76,8 +79,10 @@ def _place(
     info = kernels[launch.kernel]
     operands = [*launch.inputs, *(Value("buffer", output) for output in launch.outputs)]
     views = [layout.shape_and_strides(operand) for operand in operands]
-    words = []
-    for parameter in info.parameters:
+    blocks = info.blocks([shape for shape, _ in views])
+    words: list[int] = []
+    tensor_maps: dict[int, TensorMapShape] = {}
+    for number, parameter in enumerate(info.parameters):
         if parameter.arg >= len(operands):
             raise IRError(
                 f"{info.name} takes more arguments than the {len(operands)} of its launch", where=layout.program.name
@@ -86,9 +91,12 @@ def _place(
             shape, strides = views[parameter.arg]
             words.append(len(codes) + len(fixed))
             fixed.append((shape if parameter.kind == "size" else strides)[parameter.dim])
-        else:
-            words.append(_word(layout, operands[parameter.arg], parameter, info, codes))
-    return LaunchGeometry(info, info.blocks([shape for shape, _ in views]), tuple(words))
+            continue
+        words.append(_word(layout, operands[parameter.arg], parameter, info, codes))
+        if parameter.kind == "tensor_map" and blocks:
+            dtype, (shape, strides) = layout.dtype(operands[parameter.arg]), views[parameter.arg]
+            tensor_maps[number] = TensorMapShape.of_view(dtype, shape, strides, parameter.dims, parameter.box)
+    return LaunchGeometry(info, blocks, tuple(words), tensor_maps)
 
 
 def _word(layout: CallLayout, operand: Value, parameter: AbiParameter, info: KernelInfo, codes: Sequence[str]) -> int:
@@ -122,5 +130,24 @@ class ParameterBlock:
             (ctypes.c_uint64 * len(launch.words))(*[base + WORD * word for word in launch.words])
             for launch in plan.launches
         ]
+        self._tensor_maps = self._place_tensor_maps(plan)
         self.addresses = tuple(ctypes.addressof(table) for table in self._tables)
-        self.write = partial(struct.Struct(plan.varying).pack_into, self._words, 0)
+        self._pack = partial(struct.Struct(plan.varying).pack_into, self._words, 0)
+        self.write = self._write_with_tensor_maps if self._tensor_maps else self._pack
+
+    def _place_tensor_maps(self, plan: ParameterPlan) -> list[TensorMapParameter]:
+        """Gives each tensor map of each launch a place, which its parameter points to."""
+        count = sum(len(launch.tensor_maps) for launch in plan.launches)
+        self._maps = aligned_buffer(TENSOR_MAP_BYTES * count)
+        address, placed = self._maps.address, []
+        for launch, table in zip(plan.launches, self._tables, strict=True):
+            for number, shape in launch.tensor_maps.items():
+                placed.append(TensorMapParameter(shape, launch.words[number], address))
+                table[number] = address
+                address += TENSOR_MAP_BYTES
+        return placed
+
+    def _write_with_tensor_maps(self, *words: int) -> None:
+        self._pack(*words)
+        for tensor_map in self._tensor_maps:
+            tensor_map.update(words)

@@ -1,0 +1,108 @@
+"""Rules of roles and of warpgroup multiplication: what a block's warpgroups do beside each other."""
+
+from __future__ import annotations
+
+from mlir import ir
+from mlir.dialects import arith, gpu, scf
+
+from mlirfuse.dialect.elect_one import elect_one
+from mlirfuse.dialect.set_registers import set_registers
+from mlirfuse.dialect.shared_memory import WARPGROUP
+from mlirfuse.dialect.warpgroup_mma import warpgroup_mma
+from mlirfuse.dialect.warpgroup_wait import warpgroup_wait
+from mlirfuse.distribution.distributor import Distributor, rule
+from mlirfuse.distribution.fragments import Fragments, Key
+from mlirfuse.distribution.scalars import divide
+from mlirfuse.errors import PassError
+from mlirfuse.schedule.layout import WARP
+
+
+@rule("fuse.warp_roles")
+def warp_roles(d: Distributor, op: ir.Operation) -> None:
+    """The first warps take one branch; one thread of the next warp takes the other, and the rest of that role end."""
+    consumers, producers = ir.DenseI64ArrayAttr(op.attributes["warpgroups"])
+    consumer_registers, producer_registers = ir.DenseI64ArrayAttr(op.attributes["registers"])
+    if d.layout.threads != consumers * WARPGROUP:
+        raise PassError(
+            f"the layout covers {d.layout.threads} threads, the consumers are {consumers} warpgroups",
+            where=str(op.location),
+        )
+    d.force_all()
+    threads = (consumers + producers) * WARPGROUP
+    d.function.operation.attributes["known_block_size"] = ir.DenseI32ArrayAttr.get([threads, 1, 1])
+    warp = _warp_number()
+    branch = scf.IfOp(_compare(arith.CmpIPredicate.ult, warp, consumers * WARPGROUP // WARP), has_else=True)
+    with ir.InsertionPoint(branch.then_block):
+        set_registers(consumer_registers, "increase")
+        d.role = consumers
+        _distribute(d, op.regions[0])
+        d.flush()
+        d.role = None
+        scf.YieldOp([])
+    with ir.InsertionPoint(branch.else_block):
+        set_registers(producer_registers, "decrease")
+        first = scf.IfOp(_compare(arith.CmpIPredicate.eq, warp, consumers * WARPGROUP // WARP))
+        with ir.InsertionPoint(first.then_block):
+            elected = scf.IfOp(elect_one())
+            with ir.InsertionPoint(elected.then_block):
+                _distribute(d, op.regions[1])
+                scf.YieldOp([])
+            scf.YieldOp([])
+        scf.YieldOp([])
+
+
+@rule("fuse.warpgroup_mma")
+def multiply(d: Distributor, op: ir.Operation) -> None:
+    """A thread's fragments of the accumulator, in the order of PTX's registers."""
+    a, b, stage, accumulator = op.operands
+    tile = d.fragments(accumulator)
+    keys = _register_order(tile, op)
+    majors = [ir.StringAttr(op.attributes[name]).value for name in ("a_major", "b_major")]
+    sums = warpgroup_mma(d.scalars[a], d.scalars[b], d.scalars[stage], [tile.at(key) for key in keys], *majors)
+    _bind(d, op.results[0], tile, keys, sums)
+
+
+@rule("fuse.warpgroup_wait")
+def wait(d: Distributor, op: ir.Operation) -> None:
+    """The fragments pass through the wait in the same order."""
+    tile = d.fragments(op.operands[0])
+    keys = _register_order(tile, op)
+    values = warpgroup_wait([tile.at(key) for key in keys], ir.IntegerAttr(op.attributes["pending"]).value)
+    _bind(d, op.results[0], tile, keys, values)
+
+
+def _register_order(tile: Fragments, op: ir.Operation) -> list[Key]:
+    """Keys of the fragments: for each 64 rows, for each 8 columns, the rows of a warp's upper half, then the lower."""
+    layout, (m, n) = tile.layout, (tile.layout.rank - 2, tile.layout.rank - 1)
+    held = [(layout.lanes[d], layout.within(d), layout.vector[d]) for d in (m, n)]
+    if held != [(8, 2, 1), (4, 1, 2)] or layout.warps[n] != 1 or layout.warps[m] % 4:
+        raise PassError(f"{layout} is not a layout of wgmma's accumulators", where=str(op.location))
+    batch = (0,) * m
+    return [
+        (*batch, 2 * repeat + half, column)
+        for repeat in range(tile.repeats(m) // 2)
+        for column in range(tile.repeats(n))
+        for half in range(2)
+    ]
+
+
+def _bind(d: Distributor, result: ir.Value, tile: Fragments, keys: list[Key], values: list[ir.Value]) -> None:
+    bound = tile.like(tile.extents, tile.element_type)
+    bound.values = dict(zip(keys, values, strict=True))
+    d.tiles[result] = bound
+
+
+def _distribute(d: Distributor, region: ir.Region) -> None:
+    for inner in list(region.blocks[0].operations)[:-1]:
+        d.distribute(inner.operation)
+
+
+def _warp_number() -> ir.Value:
+    """The thread's warp (i32), through a shuffle: ptxas then knows that a branch on it is taken by whole warps."""
+    i32 = ir.IntegerType.get_signless(32)
+    warp = arith.index_cast(i32, divide(gpu.ThreadIdOp(gpu.Dimension.x).result, WARP))
+    return gpu.ShuffleOp(warp, arith.constant(i32, 0), arith.constant(i32, WARP), gpu.ShuffleMode.IDX).results[0]
+
+
+def _compare(predicate: arith.CmpIPredicate, warp: ir.Value, number: int) -> ir.Value:
+    return arith.cmpi(predicate, warp, arith.constant(warp.type, number))

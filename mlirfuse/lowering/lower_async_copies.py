@@ -1,0 +1,138 @@
+"""`lower-async-copies`: copies of tiles become TMA instructions on tensor-map parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from mlir import ir
+from mlir.dialects import arith, gpu, llvm, nvvm
+
+from mlirfuse.dialect.shared_memory import PANEL_BYTES, element_bytes
+from mlirfuse.errors import PassError
+from mlirfuse.lowering.hopper import hopper_kernels
+from mlirfuse.lowering.kernel_func import (
+    Argument,
+    attributions,
+    dictionary,
+    entry_block,
+    move_body,
+    parameters,
+    rebuild,
+)
+from mlirfuse.lowering.shared_address import element_address, shared_pointer, stage_address
+from mlirfuse.passes.base import Pass, Remarks, location_text
+
+TENSOR_MAP = "fuse.tensor_map"
+MAX_BOX = 256  # elements of a box along one dimension (cuTensorMapEncodeTiled)
+
+
+@dataclass(frozen=True)
+class TensorMap:
+    """What a tensor map describes.
+
+    Attributes:
+        arg: position of the memref among the kernel's arguments.
+        dims: the memref's dimensions, the innermost of the map first.
+        box: elements of one copy along each of `dims`.
+    """
+
+    arg: int
+    dims: tuple[int, ...]
+    box: tuple[int, ...]
+
+    def attribute(self) -> ir.DictAttr:
+        """The dictionary form: `{arg = 0 : i64, box = array<i64: 64, 128>, dims = array<i64: 1, 0>}`."""
+        return dictionary(
+            {
+                "arg": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), self.arg),
+                "dims": ir.DenseI64ArrayAttr.get(list(self.dims)),
+                "box": ir.DenseI64ArrayAttr.get(list(self.box)),
+            }
+        )
+
+
+@dataclass(frozen=True)
+class LowerAsyncCopies(Pass):
+    """Lowers `fuse.async_load` to one TMA copy for each 128-byte panel of the stage.
+
+    Requires a target of sm_90a, and sources that are arguments of the kernel. For each way in which an argument is
+    copied the kernel gets one more argument, a pointer to a tensor map, which `fuse.tensor_map` on it describes: the
+    memref it views, the memref's dimensions from the inside out, and the extents of one copy along them. All are
+    swizzled by 128 bytes. `lower-kernel-abi` lists it, and the runtime encodes it.
+
+    ```mlir
+    gpu.func @k(%a: memref<?x512xbf16>) {
+      "fuse.async_load"(%a, %ring, %stage, %full, %m, %k) {dims = array<i64: 0, 1>} : ...
+    // lower-async-copies
+    gpu.func @k(%a: memref<?x512xbf16>,
+                %map: !llvm.ptr {fuse.tensor_map = {arg = 0, box = array<i64: 64, 128>, dims = array<i64: 1, 0>}}) {
+      nvvm.cp.async.bulk.tensor.shared.cluster.global %panel, %map, %barrier, box[%k, %m] : !llvm.ptr<7>, !llvm.ptr
+    ```
+
+    Raises `TargetError` for another target, and `PassError` for a source that is no argument or a stage of more than
+    256 rows.
+    """
+
+    name: ClassVar[str] = "lower-async-copies"
+
+    def run(self, module: ir.Operation, remarks: Remarks) -> None:
+        """Rewrites the `builtin.module` in place."""
+        for func, ops in hopper_kernels(module, frozenset(("fuse.async_load",))):
+            needed = [_tensor_map(func, op) for op in ops]
+            maps = list(dict.fromkeys(needed))
+            with func.location:
+                pointers = _add_arguments(func, maps)
+            for op, tensor_map in zip(ops, needed, strict=True):
+                with ir.InsertionPoint(op), op.location:
+                    _load(op, tensor_map, pointers[maps.index(tensor_map)])
+                op.erase()
+            func.erase()
+            remarks.applied(self, f"{len(ops)} copies through {len(maps)} tensor maps")
+
+
+def _tensor_map(func: gpu.GPUFuncOp, op: ir.Operation) -> TensorMap:
+    """The tensor map that an op needs."""
+    arguments = list(entry_block(func).arguments)[: len(parameters(func))]
+    tensor, ring = op.operands[0], ir.MemRefType(op.operands[1].type)
+    if tensor not in arguments:
+        raise PassError("the global side of an asynchronous copy must be a kernel argument", where=location_text(op))
+    _, rows, _ = ring.shape
+    if rows > MAX_BOX:
+        raise PassError(f"a stage of {rows} rows, TMA copies {MAX_BOX} at most", where=location_text(op))
+    row, column = ir.DenseI64ArrayAttr(op.attributes["dims"])
+    outer = [d for d in reversed(range(ir.MemRefType(tensor.type).rank)) if d not in (row, column)]
+    box = (PANEL_BYTES // element_bytes(ring), rows, *(1 for _ in outer))
+    return TensorMap(arguments.index(tensor), (column, row, *outer), box)
+
+
+def _add_arguments(func: gpu.GPUFuncOp, maps: Sequence[TensorMap]) -> list[ir.Value]:
+    """Rebuilds the kernel in front of `func` with an argument more a tensor map; returns those, and empties `func`."""
+    pointer = ir.Type.parse("!llvm.ptr")
+    old, known = list(entry_block(func).arguments), parameters(func)
+    more = [Argument(pointer, dictionary({TENSOR_MAP: tensor_map.attribute()})) for tensor_map in maps]
+    _, block = rebuild(func, [*known, *more], attributions(func))
+    new = list(block.arguments)
+    added = new[len(known) : len(known) + len(more)]
+    for before, after in zip(old, [value for value in new if value not in added], strict=True):
+        before.replace_all_uses_with(after)
+    move_body(func, block)
+    return added
+
+
+def _load(op: ir.Operation, tensor_map: TensorMap, pointer: ir.Value) -> None:
+    _, ring, stage, barriers, *indices = op.operands
+    i32, index = ir.IntegerType.get_signless(32), ir.IndexType.get()
+    type_ = ir.MemRefType(ring.type)
+    _, rows, columns = type_.shape
+    barrier = shared_pointer(element_address(barriers, stage))
+    start = stage_address(ring, stage)
+    width = tensor_map.box[0]
+    for panel in range(columns // width):
+        place = [indices[d] for d in tensor_map.dims]
+        if panel:
+            place[0] = arith.addi(place[0], arith.constant(index, panel * width))
+        target = llvm.addrspacecast(ir.Type.parse("!llvm.ptr<7>"), shared_pointer(start, panel * rows * PANEL_BYTES))
+        coordinates = [arith.index_cast(i32, value) for value in place]
+        nvvm.cp_async_bulk_tensor_shared_cluster_global(target, pointer, coordinates, barrier, [])

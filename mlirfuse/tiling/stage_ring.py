@@ -1,0 +1,109 @@
+"""A ring of shared-memory stages between a producer and consumers, with the barriers that hand stages over."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mlir import ir
+from mlir.dialects import arith, gpu, memref
+
+from mlirfuse.dialect.async_load import async_load
+from mlirfuse.dialect.mbarrier_arrive import mbarrier_arrive
+from mlirfuse.dialect.mbarrier_expect import mbarrier_expect
+from mlirfuse.dialect.mbarrier_init import mbarrier_init
+from mlirfuse.dialect.mbarrier_wait import mbarrier_wait
+from mlirfuse.dialect.shared_memory import stage_bytes
+from mlirfuse.tiling.contraction_loops import TileOperand
+
+SWIZZLE_ALIGNMENT = 1024  # bytes after which the 128-byte swizzle repeats: stages and their panels begin there
+
+
+@dataclass(frozen=True)
+class Turn:
+    """Where a role stands in the ring: carried through its loop.
+
+    Attributes:
+        stage: the stage's number, index.
+        parity: parity of the ring's round, i32.
+    """
+
+    stage: ir.Value
+    parity: ir.Value
+
+
+@dataclass(frozen=True)
+class StageRing:
+    """Buffers of `stages` stages, which `full` and `empty` barriers hand over.
+
+    Attributes:
+        stages: number of stages.
+        buffers: one ring a factor.
+        full: barriers whose phase ends when a stage's data have come.
+        empty: barriers whose phase ends when all consumers are done with a stage.
+        consumers: warpgroups that consume.
+    """
+
+    stages: int
+    buffers: tuple[ir.Value, ...]
+    full: ir.Value
+    empty: ir.Value
+    consumers: int
+
+    def first_turn(self) -> Turn:
+        """Stage 0 in the first round."""
+        return Turn(arith.constant(ir.IndexType.get(), 0), arith.constant(ir.IntegerType.get_signless(32), 0))
+
+    def next_turn(self, turn: Turn) -> Turn:
+        """The next stage; after the last one, stage 0 in the next round."""
+        index, i32 = ir.IndexType.get(), ir.IntegerType.get_signless(32)
+        following = arith.addi(turn.stage, arith.constant(index, 1))
+        wraps = arith.cmpi(arith.CmpIPredicate.eq, following, arith.constant(index, self.stages))
+        other = arith.xori(turn.parity, arith.constant(i32, 1))
+        return Turn(arith.select(wraps, arith.constant(index, 0), following), arith.select(wraps, other, turn.parity))
+
+    def previous_stage(self, turn: Turn) -> ir.Value:
+        """The stage before this one."""
+        index = ir.IndexType.get()
+        is_first = arith.cmpi(arith.CmpIPredicate.eq, turn.stage, arith.constant(index, 0))
+        before = arith.subi(turn.stage, arith.constant(index, 1))
+        return arith.select(is_first, arith.constant(index, self.stages - 1), before)
+
+    def fill(self, turn: Turn, operands: Sequence[TileOperand], indices: Sequence[Sequence[ir.Value]]) -> None:
+        """The producer waits until the stage is empty, and starts the copies of all factors' tiles into it."""
+        # The first round finds fresh barriers, for which a wait with parity 1 returns at once.
+        one = arith.constant(ir.IntegerType.get_signless(32), 1)
+        mbarrier_wait(self.empty, turn.stage, arith.xori(turn.parity, one))
+        mbarrier_expect(self.full, turn.stage, sum(stage_bytes(ir.MemRefType(b.type)) for b in self.buffers))
+        for buffer, operand, places in zip(self.buffers, operands, indices, strict=True):
+            async_load(operand.source, buffer, turn.stage, self.full, places, operand.dims)
+
+    def await_full(self, turn: Turn) -> None:
+        """The consumers wait for the stage's data."""
+        mbarrier_wait(self.full, turn.stage, turn.parity)
+
+    def release(self, stage: ir.Value) -> None:
+        """The consumers are done with a stage."""
+        mbarrier_arrive(self.empty, stage, self.consumers)
+
+
+def allocate_ring(stages: int, operands: Sequence[TileOperand], consumers: int) -> StageRing:
+    """Allocates a ring in the block's shared memory and initialises its barriers, at the current insertion point."""
+    space = ir.Attribute.parse("#gpu.address_space<workgroup>")
+    i64 = ir.IntegerType.get_signless(64)
+
+    def allocate(shape: Sequence[int], element: ir.Type, alignment: int) -> ir.Value:
+        type_ = ir.MemRefType.get(list(shape), element, memory_space=space)
+        return memref.AllocOp(type_, [], [], alignment=ir.IntegerAttr.get(i64, alignment)).result
+
+    buffers = tuple(
+        allocate(
+            (stages, operand.rows, operand.columns), ir.MemRefType(operand.source.type).element_type, SWIZZLE_ALIGNMENT
+        )
+        for operand in operands
+    )
+    full, empty = (allocate((stages,), i64, 16) for _ in range(2))
+    mbarrier_init(full, 1)
+    mbarrier_init(empty, consumers)
+    gpu.BarrierOp()
+    return StageRing(stages, buffers, full, empty, consumers)
