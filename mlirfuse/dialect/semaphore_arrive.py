@@ -7,6 +7,8 @@
 Atomically, at device scope and with acquire-release semantics, `old` is the counter's value, and the counter becomes
 `old + 1`, or 0 where `old >= limit`; both are unsigned.
 
+With the unit attribute `relaxed` it orders nothing, and costs less: enough for a ticket.
+
 In a tile program the block arrives, and everything that it wrote before is released. In a `gpu.func` exactly one thread
 of a block arrives, inside of an `scf.if`. What it releases is its own accesses, and those of the block's other threads
 that a `gpu.barrier` has ordered before it. The block's other threads have what it acquires after the next
@@ -35,6 +37,8 @@ from mlir import ir
 
 from mlirfuse.dialect.base import SINGLE, OpDefinition
 
+RELAXED = "relaxed"
+
 
 def semaphore_problem(op: ir.Operation) -> str | None:
     """What is wrong with the operands that the semaphore ops share: (semaphores, slot, number)."""
@@ -61,7 +65,11 @@ DEFINITION = OpDefinition(
 )
 
 
-def semaphore_arrive(semaphores: ir.Value, slot: ir.Value, limit: ir.Value) -> ir.Value:
+def semaphore_arrive(semaphores: ir.Value, slot: ir.Value, limit: ir.Value, *, relaxed: bool = False) -> ir.Value:
     """Builds the op at the current insertion point; returns the counter's value before it, an i32."""
-    i32 = ir.IntegerType.get_signless(32)
-    return ir.Operation.create(DEFINITION.full_name, results=[i32], operands=[semaphores, slot, limit]).results[0]
+    return ir.Operation.create(
+        DEFINITION.full_name,
+        results=[ir.IntegerType.get_signless(32)],
+        operands=[semaphores, slot, limit],
+        attributes={RELAXED: ir.UnitAttr.get()} if relaxed else {},
+    ).results[0]

@@ -7,7 +7,7 @@ from mlir.dialects import gpu, memref, scf
 
 from mlirfuse.dialect.cluster_barrier import cluster_barrier
 from mlirfuse.dialect.cluster_store import cluster_store
-from mlirfuse.dialect.semaphore_arrive import semaphore_arrive
+from mlirfuse.dialect.semaphore_arrive import RELAXED, semaphore_arrive
 from mlirfuse.dialect.semaphore_wait import semaphore_wait
 from mlirfuse.distribution.distributor import Distributor, rule
 from mlirfuse.distribution.scalars import add, constant, equals_zero, multiply
@@ -22,7 +22,7 @@ def arrive(d: Distributor, op: ir.Operation) -> None:
     _barrier(d)
     first = scf.IfOp(_is_leader(d))
     with ir.InsertionPoint(first.then_block):
-        old = semaphore_arrive(semaphores, slot, limit)
+        old = semaphore_arrive(semaphores, slot, limit, relaxed=RELAXED in op.attributes)
         if told is not None:
             _tell(d, old, told)
         scf.YieldOp([])

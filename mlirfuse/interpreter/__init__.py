@@ -13,7 +13,9 @@ interpreter.run_kernel(module, "layer_norm_0", [x, w, b], [y], resident=2)
 
 **Blocks.** A block is a coroutine that stops at synchronisation: a barrier (where another block may be let in) or a
 wait. Blocks run in launch order, reversed, or randomly interleaved from a seed, and with at most `resident` of them
-started at once. Blocks of a cluster start together. When nobody can go on, the error lists who waits for what.
+started at once. Blocks of a cluster start together. When nobody can go on, the error lists who waits for what. The
+device has `sms` multiprocessors, on which the grid of a persistent kernel depends. Workspaces are supplied: semaphores
+that are zero, scratch memory that is uninitialised.
 
 **Memory.** A buffer is bytes with a base address that is exactly as aligned as was promised (`fuse.align` for inputs
 and outputs, `llvm.align` or `alignment` for shared memory, the element's size where nothing is said; 16 for outputs).
@@ -24,7 +26,7 @@ a thread's own. Global memory, shared memory and registers are not bounded in si
 bounds; misaligned access; read of memory never written; an output element never written (`run` only); store to an
 input; shared-memory or global race (two threads touch an element, one writes, nothing orders them; a warp's shuffles
 order nothing); barrier or shuffle in divergent flow; shared memory of a cluster peer that may not have started or has
-ended; deadlock. `shadow.py` says how ordering is tracked.
+ended; a semaphore that a kernel leaves at another value than 0; deadlock. `shadow.py` says how ordering is tracked.
 
 **Adding an op** is one function in a module of `rules/`; see `registry.py`. `signature.py` says what a module can be
 asked to run; `mutation.py` plants bugs and sees whether the checks notice.

@@ -10,7 +10,7 @@ import numpy as np
 from mlir import ir
 
 from mlirfuse.errors import ArgumentError, InterpreterError
-from mlirfuse.interpreter.interpreter import Interpreter, Options
+from mlirfuse.interpreter.interpreter import SMS, Interpreter, Options
 from mlirfuse.interpreter.kernel_arguments import argument_name, argument_types, bind_value
 from mlirfuse.interpreter.scheduler import Schedule
 
@@ -25,6 +25,7 @@ def run(
     resident: int | None = None,
     checks: bool = True,
     progress: bool = False,
+    sms: int = SMS,
 ) -> list[np.ndarray]:
     """Runs a host function (tensors in, tensors out) and every kernel that it launches.
 
@@ -37,6 +38,7 @@ def run(
         resident: how many blocks may be on the device at once; None for all.
         checks: look for races, reads of unwritten memory and misaligned accesses. Bounds are always checked.
         progress: draw a progress bar when a kernel takes over two seconds.
+        sms: multiprocessors of the device, on which the grids of persistent kernels depend.
 
     Returns:
         One array a result, C-contiguous unless it is a view of an input; 0-d for scalars.
@@ -45,7 +47,7 @@ def run(
         ArgumentError: wrong number, dtype, rank or extents of inputs.
         InterpreterError: an op without a rule, or a check that failed.
     """
-    options = Options(Schedule(order, seed, resident), checks=checks, progress=progress)
+    options = Options(Schedule(order, seed, resident), checks=checks, progress=progress, sms=sms)
     with module.context, np.errstate(all="ignore"), _naming(options.schedule):
         interpreter = Interpreter(module, options)
         op = interpreter.function(function_name).op
@@ -77,6 +79,7 @@ def run_kernel(
     resident: int | None = None,
     checks: bool = True,
     progress: bool = False,
+    sms: int = SMS,
 ) -> None:
     """Runs one kernel on memrefs: a tile function, or a `gpu.func` inside a `gpu.module`.
 
@@ -84,7 +87,7 @@ def run_kernel(
     `outputs` are the arrays that the kernel's trailing memref arguments stand for: elements that it writes are
     overwritten, and it cannot read what they held before.
     """
-    options = Options(Schedule(order, seed, resident), checks=checks, progress=progress)
+    options = Options(Schedule(order, seed, resident), checks=checks, progress=progress, sms=sms)
     with module.context, np.errstate(all="ignore"), _naming(options.schedule):
         interpreter = Interpreter(module, options)
         interpreter.run_kernel(interpreter.function(kernel_name), inputs, outputs)

@@ -10,9 +10,17 @@ from typing import Any
 import numpy as np
 from mlir import ir
 
+from mlirfuse.analysis.workspaces import workspaces
 from mlirfuse.errors import InterpreterError
 from mlirfuse.interpreter import rules  # noqa: F401  (registers the rules)
-from mlirfuse.interpreter.kernel_arguments import argument_attributes, bind_inputs, bind_output, unwritten
+from mlirfuse.interpreter.kernel_arguments import (
+    argument_types,
+    bind_inputs,
+    bind_output,
+    bind_workspaces,
+    require_zero_semaphores,
+    unwritten,
+)
 from mlirfuse.interpreter.kernel_grid import run_grid
 from mlirfuse.interpreter.machine import Cluster, Frame, ThreadBlock, host_block
 from mlirfuse.interpreter.memory import MemRef
@@ -21,6 +29,9 @@ from mlirfuse.interpreter.progress import BlockProgress
 from mlirfuse.interpreter.scheduler import Coroutine, Schedule, run_blocks
 from mlirfuse.interpreter.site import Site
 from mlirfuse.interpreter.types import DYNAMIC, element_dtype, location_text
+
+SMS = 4
+"""Multiprocessors of the device that is interpreted, where nothing is said: few, so that blocks take several turns."""
 
 
 @dataclass(frozen=True)
@@ -31,11 +42,13 @@ class Options:
         schedule: the order of blocks.
         checks: whether uninitialised reads, races and misalignment are looked for; bounds always are.
         progress: whether a bar may be drawn when a kernel takes over two seconds.
+        sms: multiprocessors of the device, on which the grids of persistent kernels depend.
     """
 
     schedule: Schedule = field(default_factory=Schedule)
     checks: bool = True
     progress: bool = False
+    sms: int = SMS
 
 
 class Interpreter:
@@ -112,9 +125,9 @@ class Interpreter:
 
     def run_kernel(self, function: Function, inputs: Sequence[Any], outputs: Sequence[np.ndarray]) -> list[MemRef]:
         """Runs a tile function or gpu.func; what it wrote is copied to `outputs`. Returns the outputs' memrefs."""
-        op, checks = function.op, self.options.checks
+        op, checks, sms = function.op, self.options.checks, self.options.sms
         count = len(inputs) + len(outputs)
-        expected = len(argument_attributes(op))
+        expected = len(argument_types(op)) - len(workspaces(op))
         if count != expected:
             name = ir.StringAttr(op.attributes["sym_name"]).value
             raise InterpreterError(
@@ -123,11 +136,13 @@ class Interpreter:
             )
         bound = bind_inputs(op, inputs, checks=checks)
         memrefs = [bind_output(op, len(inputs) + k, array, checks=checks) for k, array in enumerate(outputs)]
-        arguments = [*bound, *memrefs]
+        memory = bind_workspaces(op, [*bound, *memrefs], sms, checks=checks)
+        arguments = [*bound, *memrefs, *memory]
         if op.name == "gpu.func":
-            run_grid(function, arguments, self.options.schedule, progress=self.options.progress, checks=checks)
+            run_grid(function, arguments, self.options.schedule, sms, progress=self.options.progress, checks=checks)
         else:
             finish(function.program.call(function.frame(host_block(checks=checks)), arguments))
+        require_zero_semaphores(op, memory)
         for array, memref in zip(outputs, memrefs, strict=True):
             _copy_back(array, memref)
         return memrefs

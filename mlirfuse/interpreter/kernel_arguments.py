@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 from mlir import ir
 
-from mlirfuse.errors import ArgumentError
+from mlirfuse.analysis.workspaces import RESIDENT, SEMAPHORES, Pairs, Workspace, workspaces
+from mlirfuse.errors import ArgumentError, InterpreterError
+from mlirfuse.interpreter.affine import compile_map
 from mlirfuse.interpreter.memory import MemRef, allocate, from_array
-from mlirfuse.interpreter.types import DYNAMIC, element_dtype
+from mlirfuse.interpreter.types import DYNAMIC, element_dtype, location_text
 
 # The runtime allocates results; every allocator gives at least the 16 bytes that the widest vector access needs.
 OUTPUT_ALIGNMENT = 16
@@ -87,6 +89,44 @@ def bind_output(op: ir.Operation, position: int, array: np.ndarray, *, checks: b
     attribute = argument_attributes(op)[position].get("fuse.align")
     alignment = OUTPUT_ALIGNMENT if attribute is None else ir.IntegerAttr(attribute).value
     return allocate(name, "global", array.shape, array.dtype, alignment, checks=checks)
+
+
+def bind_workspaces(op: ir.Operation, arguments: Sequence[Any], sms: int, *, checks: bool) -> list[MemRef]:
+    """What the runtime supplies: semaphores that are zero, and uninitialised scratch."""
+    return [_allocate_workspace(op, workspace, arguments, sms, checks=checks) for workspace in workspaces(op)]
+
+
+def extents(operands: Pairs, arguments: Sequence[Any], sms: int) -> list[int]:
+    """The numbers that `fuse.grid_operands` or `fuse.workspace_operands` stand for, on a device of `sms`."""
+    return [sms * dim if argument == RESIDENT else arguments[argument].shape[dim] for argument, dim in operands]
+
+
+def require_zero_semaphores(op: ir.Operation, memrefs: Sequence[MemRef]) -> None:
+    """Raises `InterpreterError` for a semaphore that a kernel left at another value than 0."""
+    for workspace, memref in zip(workspaces(op), memrefs, strict=True):
+        values = memref.buffer.elements(memref.dtype)
+        if workspace.kind == SEMAPHORES and values.any():
+            slot = int(np.flatnonzero(values)[0])
+            raise InterpreterError(
+                f"kernel @{_name(op)} ends and leaves semaphore {slot} of {memref.text} at {values[slot]}",
+                where=location_text(op.location),
+                hint="the last arrival must wrap: its limit is the number of arrivals less one",
+            )
+
+
+def _allocate_workspace(
+    op: ir.Operation, workspace: Workspace, arguments: Sequence[Any], sms: int, *, checks: bool
+) -> MemRef:
+    name, dtype = argument_name(op, workspace.position), element_dtype(workspace.type)
+    dynamic = iter(compile_map(workspace.extents)(extents(workspace.operands, arguments, sms)))
+    shape = tuple(int(next(dynamic)) if extent == DYNAMIC else extent for extent in workspace.type.shape)
+    if workspace.kind == SEMAPHORES:
+        return from_array(name, np.zeros(shape, dtype), None, OUTPUT_ALIGNMENT, readonly=False, checks=checks)
+    return allocate(name, "global", shape, dtype, OUTPUT_ALIGNMENT, checks=checks)
+
+
+def _name(op: ir.Operation) -> str:
+    return ir.StringAttr(op.attributes["sym_name"]).value
 
 
 def unwritten(memref: MemRef) -> tuple[int, ...] | None:

@@ -7,8 +7,10 @@ from typing import Any
 
 from mlir import ir
 
+from mlirfuse.analysis.workspaces import COOPERATIVE, operand_pairs
 from mlirfuse.errors import InterpreterError
 from mlirfuse.interpreter.affine import compile_map
+from mlirfuse.interpreter.kernel_arguments import extents
 from mlirfuse.interpreter.machine import Cluster, ThreadBlock
 from mlirfuse.interpreter.memory import MemRef, allocate
 from mlirfuse.interpreter.program import Function
@@ -18,29 +20,33 @@ from mlirfuse.interpreter.site import int_array
 from mlirfuse.interpreter.types import element_dtype, location_text
 
 
-def grid_size(op: ir.Operation, arguments: Sequence[Any]) -> int:
-    """Number of blocks: `fuse.grid` applied to the extents that `fuse.grid_operands` names.
+def grid_size(op: ir.Operation, arguments: Sequence[Any], sms: int) -> int:
+    """Number of blocks: the least result of `fuse.grid`, applied to what `fuse.grid_operands` names.
 
     Raises `InterpreterError` if the kernel does not state its grid.
     """
     name = ir.StringAttr(op.attributes["sym_name"]).value
     if "fuse.grid" not in op.attributes:
         raise InterpreterError(f"kernel @{name} has no fuse.grid attribute", where=location_text(op.location))
-    pairs = int_array(op.attributes["fuse.grid_operands"]) if "fuse.grid_operands" in op.attributes else []
-    extents = [arguments[argument].shape[dim] for argument, dim in zip(pairs[::2], pairs[1::2], strict=True)]
-    (size,) = compile_map(ir.AffineMapAttr(op.attributes["fuse.grid"]).value)(extents)
-    return int(size)
+    symbols = extents(operand_pairs(op.attributes.get("fuse.grid_operands")), arguments, sms)
+    return int(min(compile_map(ir.AffineMapAttr(op.attributes["fuse.grid"]).value)(symbols)))
 
 
-def run_grid(function: Function, arguments: Sequence[Any], schedule: Schedule, *, progress: bool, checks: bool) -> None:
+def run_grid(
+    function: Function, arguments: Sequence[Any], schedule: Schedule, sms: int, *, progress: bool, checks: bool
+) -> None:
     """Runs all blocks of a kernel; raises `InterpreterError` for whatever a check finds."""
     op = function.op
     name, where = ir.StringAttr(op.attributes["sym_name"]).value, location_text(op.location)
-    grid, shape = grid_size(op, arguments), _dimensions(op, "known_block_size")
+    grid, shape = grid_size(op, arguments, sms), _dimensions(op, "known_block_size")
     cluster_size = _dimensions(op, "known_cluster_size")[0] if "known_cluster_size" in op.attributes else 1
     if grid % cluster_size:
         raise InterpreterError(
             f"@{name}: a grid of {grid} blocks is no multiple of its cluster of {cluster_size}", where=where
+        )
+    if COOPERATIVE in op.attributes and schedule.resident is not None and schedule.resident < grid:
+        raise InterpreterError(
+            f"@{name} is launched whole, and of its {grid} blocks only {schedule.resident} may be resident", where=where
         )
     attributions = list(op.regions[0].blocks[0].arguments)[len(arguments) :]
     alignments = _attribution_alignments(op, len(attributions))

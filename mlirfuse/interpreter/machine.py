@@ -24,15 +24,18 @@ class Cluster:
 
     size: int
     blocks: list[ThreadBlock] = field(default_factory=list)
-    _arrived: list[np.ndarray] = field(default_factory=list)
-    _joined: list[np.ndarray] = field(default_factory=list)
+    _arrived: list[Clocks] = field(default_factory=list)
+    _joined: list[Clocks] = field(default_factory=list)
 
     def arrive(self, block: ThreadBlock) -> int:
         """Counts a block in at the barrier; returns the ticket of the phase that it waits for."""
         ticket = len(self._joined)
         self._arrived.append(block.release())
         if len(self._arrived) == self.size:
-            self._joined.append(np.maximum.reduce(self._arrived))
+            joined, *others = self._arrived
+            for other in others:
+                joined.join(other)
+            self._joined.append(joined)
             self._arrived = []
         return ticket
 
@@ -60,12 +63,12 @@ class ThreadBlock:
         cluster: the cluster that it is part of (one of size 1 where the kernel has none).
         rank: its rank there.
         checks: whether accesses are checked.
-    """
-
-    def __init__(
 
     Attributes:
         copies: what it copies in the background.
+    """
+
+    def __init__(
         self, index: int, grid: int, shape: tuple[int, int, int], cluster: Cluster, rank: int, *, checks: bool
     ):
         self.index = index
@@ -77,24 +80,62 @@ class ThreadBlock:
         self.threads = shape[0] * shape[1] * shape[2]
         self.lanes = np.arange(self.threads)
         self.clock = 1
-        self.seen = np.zeros(grid, np.int32)
+        self.known = Clocks(np.zeros(grid, np.int32))
+        self._ahead: dict[int, Clocks] = {}
         self.finished = False
+        self.copies = Copies()
         self._shared: dict[Any, MemRef] = {}
 
+    @property
+    def seen(self) -> np.ndarray:
+        """By block, the last clock of which all threads of this one know that it is over; shadow.py has the rule."""
+        return self.known.blocks
+
     def advance(self) -> None:
-        """A barrier of the block: what any of its threads did before is ordered before what any does after."""
-        self.copies = Copies()
+        """A barrier of the block: what any of its threads did or knew before is known to all after."""
         self.seen[self.index] = self.clock
         self.clock += 1
+        for ahead in self._ahead.values():
+            self.known.join(ahead)
+        self._ahead = {}
 
-    def release(self) -> np.ndarray:
+    def release(self) -> Clocks:
         """What a block that synchronises with this one learns: all accesses up to now, and all that it knows of."""
         self.advance()
-        return self.seen.copy()
+        return self.known.copy()
 
-    def acquire(self, published: np.ndarray) -> None:
+    def acquire(self, published: Clocks) -> None:
         """Orders what another block released before everything this one does from now on."""
-        np.maximum(self.seen, published, out=self.seen)
+        self.known.join(published)
+
+    def release_by(self, thread: int) -> Clocks:
+        """What one thread can release: what a barrier ordered before it, its own accesses, and all that it knows."""
+        if self.threads == 1:
+            return self.release()
+        published = self.known.copy()
+        if thread in self._ahead:
+            published.join(self._ahead[thread])
+        published.threads[self.index, thread] = self.clock
+        self.clock += 1  # its accesses from now on are not released; `seen` stays where the last barrier left it
+        return published
+
+    def acquire_by(self, thread: int, published: Clocks) -> None:
+        """Orders what another block released before what one thread does; the others know after the next barrier."""
+        if self.threads == 1:
+            self.acquire(published)
+        elif thread in self._ahead:
+            self._ahead[thread].join(published)
+        else:
+            self._ahead[thread] = published.copy()
+
+    def orders(
+        self, blocks: np.ndarray, others: np.ndarray, clocks: np.ndarray, threads: np.ndarray | int
+    ) -> np.ndarray:
+        """Which accesses, by threads `others` of `blocks`, are ordered before what `threads` of this block do now."""
+        ordered = self.known.cover(blocks, others, clocks)
+        for thread, ahead in self._ahead.items():
+            ordered = ordered | ((threads == thread) & ahead.cover(blocks, others, clocks))
+        return ordered
 
     def shared(self, key: Any, make: Callable[[], MemRef]) -> MemRef:
         """The block's shared allocation of that key, made on first use."""

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from mlirfuse.interpreter.clocks import Clocks
 from mlirfuse.interpreter.shadow import Shadow
 
 Extent = int | np.ndarray
@@ -27,9 +28,12 @@ class Buffer:
         alignment: what its base address is a multiple of, bytes; twice that never divides it.
         shadow: the shadow memory, or None where accesses are not checked.
         readonly: whether a store to it is an error (a kernel's inputs).
+
+    Attributes:
+        published: of a buffer of semaphores, by element: what is ordered before who acquires it.
     """
 
-    __slots__ = ("_bytes", "_views", "address", "name", "nbytes", "readonly", "shadow", "space")
+    __slots__ = ("_bytes", "_views", "address", "name", "nbytes", "published", "readonly", "shadow", "space")
 
     def __init__(
         self, name: str, space: str, nbytes: int, alignment: int, shadow: Shadow | None, *, readonly: bool = False
@@ -40,6 +44,7 @@ class Buffer:
         self.address = alignment
         self.shadow = shadow
         self.readonly = readonly
+        self.published: dict[int, Clocks] = {}
         self._bytes = np.full(nbytes, 0xFF, np.uint8)
         self._views: dict[np.dtype, np.ndarray] = {}
 

@@ -21,6 +21,7 @@ import numpy as np
 from mlir import ir
 from mlir.dialects import arith
 
+from mlirfuse.dialect.semaphore_arrive import RELAXED
 from mlirfuse.errors import InterpreterError
 from mlirfuse.interpreter.types import location_text
 
@@ -89,6 +90,15 @@ def _shrink(op: ir.Operation, position: int, by: int) -> None:
         op.operands[position] = arith.SubIOp(bound, amount).result
 
 
+def _raise_limit(op: ir.Operation) -> None:
+    """Lets a counter run one step further before it wraps: it is not zero when the kernel ends."""
+    _shrink(op, 2, -1)
+
+
+def _relax(op: ir.Operation) -> None:
+    op.attributes[RELAXED] = ir.UnitAttr.get()
+
+
 def _shrink_compare(op: ir.Operation) -> None:
     """By a sixteenth, so that bounds on a thread's first column of several are hit too."""
     position = _bound_position(op)
@@ -110,10 +120,19 @@ class _Mutator:
     apply: Callable[[ir.Operation], Any]
 
 
+def _orders(op: ir.Operation) -> bool:
+    return op.name == "fuse.semaphore_arrive" and RELAXED not in op.attributes
+
+
 MUTATORS: dict[str, _Mutator] = {
     "drop-barrier": _Mutator(lambda op: op.name == "gpu.barrier", lambda op: op.erase()),
     "drop-cluster-barrier": _Mutator(lambda op: op.name == "fuse.cluster_barrier", lambda op: op.erase()),
     "drop-store": _Mutator(lambda op: op.name in STORES, lambda op: op.erase()),
+    "relax-arrive": _Mutator(_orders, _relax),
+    "raise-limit": _Mutator(lambda op: op.name == "fuse.semaphore_arrive", _raise_limit),
+    "drop-wait": _Mutator(lambda op: op.name == "fuse.semaphore_wait", lambda op: op.erase()),
+    "early-wait": _Mutator(lambda op: op.name == "fuse.semaphore_wait", lambda op: _shrink(op, 2, 1)),
+    "late-wait": _Mutator(lambda op: op.name == "fuse.semaphore_wait", lambda op: _shrink(op, 2, -1)),
     "change-shuffle": _Mutator(
         lambda op: op.name == "gpu.shuffle" and _constant_of(op.operands[1]) is not None, _change_shuffle
     ),

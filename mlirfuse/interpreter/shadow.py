@@ -1,10 +1,10 @@
 """Shadow memory: what was written, and which accesses nothing orders.
 
 Time is counted in clocks. Every block starts at clock 1 and moves on at each barrier; `ThreadBlock.seen[b]` is the last
-clock of block b whose accesses are ordered before the block's present (its own entry trails its clock by one). An
-earlier access by another thread therefore races exactly when its clock is above `seen` of the block that made it. The
-rule is the same for two threads of a block (ordered by `gpu.barrier`) and for two blocks (ordered by a cluster barrier
-or, later, by a semaphore).
+clock of block b whose accesses are ordered before the block's present (its own entry trails its clock). An earlier
+access by another thread therefore races exactly when its clock is above `seen` of the block that made it. The rule is
+the same for two threads of a block (ordered by `gpu.barrier`) and for two blocks (ordered by a cluster barrier or by a
+semaphore). Semaphores are handled by one thread, which for a while is ahead of its block, or behind: `orders` knows.
 
 State is kept a granule, which is the smallest element size that the buffer has been accessed with.
 """
@@ -55,7 +55,10 @@ class _Log:
         """Which of the accesses at `where`, made now by `threads` of `block`, the logged one may run beside."""
         logged = self.block[where]
         late = (logged != NOBODY) & (self.clock[where] > block.seen[logged])
-        return late & ~((logged == block.index) & (self.thread[where] == threads) & (np.asarray(threads) != SEVERAL))
+        late &= ~((logged == block.index) & (self.thread[where] == threads) & (np.asarray(threads) != SEVERAL))
+        if late.any():
+            late &= ~block.orders(logged, self.thread[where], self.clock[where], threads)
+        return late
 
     def record(self, where: np.ndarray, threads: np.ndarray | int, block: ThreadBlock) -> None:
         self.thread[where] = threads
@@ -137,6 +140,8 @@ class Shadow:
                 return violation
         for reader, clocks in self._reader_clocks.items():
             late = clocks[where] > block.seen[reader]
+            if late.any():
+                late &= ~block.orders(np.full_like(where, reader), np.full_like(where, NOBODY), clocks[where], threads)
             if reader != block.index and late.any():
                 return Violation(int(np.argmax(late)) // per_element, "race", f"read by block {reader}")
         self._writes.record(where, threads, block)
@@ -193,7 +198,7 @@ class Shadow:
                 table[where[foreign if mine else foreign & (logged == reader)]] = (
                     block.clock if mine else clocks[foreign & (logged == reader)]
                 )
-        together = (logged == block.index) & (clocks == block.clock) & (earlier != threads)
+        together = (logged == block.index) & (clocks > block.seen[block.index]) & (earlier != threads)
         log.record(where, threads, block)
         several = together | (log.thread[where] != threads)
         log.thread[where[several]] = SEVERAL

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from mlir import ir
 
+from mlirfuse.analysis.workspaces import workspaces
 from mlirfuse.errors import InterpreterError
 from mlirfuse.interpreter.interpreter import symbol_ops
 from mlirfuse.interpreter.kernel_arguments import argument_name, argument_types
@@ -36,7 +37,7 @@ class Signature:
     Attributes:
         name: its symbol.
         kernel: whether it writes its results through arguments: `run_kernel` takes it, and `run` does not.
-        arguments: in order; of a kernel, the outputs come last.
+        arguments: in order; of a kernel, the outputs come last, and workspaces are not among them.
         results: in order; none for a kernel.
     """
 
@@ -66,7 +67,7 @@ def _signatures(module: ir.Module | ir.Operation) -> Iterator[Signature]:
     for op in symbol_ops(module.operation):
         if op.name == "memref.global" or not op.regions[0].blocks:
             continue
-        types = argument_types(op)
+        types = argument_types(op)[: len(argument_types(op)) - len(workspaces(op))]
         results = list(ir.FunctionType(ir.TypeAttr(op.attributes["function_type"]).value).results)
         yield Signature(
             ir.StringAttr(op.attributes["sym_name"]).value,

@@ -8,6 +8,7 @@ from typing import ClassVar
 from mlir import ir
 from mlir.dialects import arith, nvvm, scf
 
+from mlirfuse.dialect.semaphore_arrive import RELAXED
 from mlirfuse.lowering.addresses import global_pointer
 from mlirfuse.lowering.kernel_func import kernels
 from mlirfuse.passes.base import Pass, Remarks
@@ -20,12 +21,12 @@ ARRIVE, WAIT = "fuse.semaphore_arrive", "fuse.semaphore_wait"
 class LowerSemaphores(Pass):
     """Lowers `fuse.semaphore_arrive` to an atomic wrapping increment, and `fuse.semaphore_wait` to a loop of loads.
 
-    The increment is `atom.acq_rel.gpu`, the load `ld.acquire.gpu`. Causality order in the PTX memory model is
-    transitive through barriers, so that the release of the one thread that arrives covers what the block's other
-    threads wrote before the last `gpu.barrier`, and the next barrier passes on what it acquires. They are inline PTX
-    because the NVPTX backend prints `llvm.atomicrmw` without its ordering. Loads of the memory that semaphores guard
-    must not take the read-only path, which `lower-kernel-abi` sees to for workspace arguments and for all that is
-    written.
+    The increment is `atom.acq_rel.gpu` (`atom.relaxed.gpu` where the op says so), the load `ld.acquire.gpu`. Causality
+    order in the PTX memory model is transitive through barriers, so that the release of the one thread that arrives
+    covers what the block's other threads wrote before the last `gpu.barrier`, and the next barrier passes on what it
+    acquires. They are inline PTX because the NVPTX backend prints `llvm.atomicrmw` without its ordering. Loads of the
+    memory that semaphores guard must not take the read-only path, which `lower-kernel-abi` sees to for workspace
+    arguments and for all that is written.
 
     ```mlir
     %old = "fuse.semaphore_arrive"(%s, %i, %limit) : (memref<?xi32>, index, i32) -> i32
@@ -52,7 +53,8 @@ class LowerSemaphores(Pass):
             for op in ops:
                 with ir.InsertionPoint(op), op.location:
                     if op.name == ARRIVE:
-                        op.results[0].replace_all_uses_with(_arrive(*op.operands))
+                        order = "relaxed" if RELAXED in op.attributes else "acq_rel"
+                        op.results[0].replace_all_uses_with(_arrive(*op.operands, order))
                     else:
                         _wait(*op.operands)
                 op.erase()
@@ -60,8 +62,8 @@ class LowerSemaphores(Pass):
                 remarks.applied(self, f"{len(ops)} semaphore ops lowered", func)
 
 
-def _arrive(semaphores: ir.Value, slot: ir.Value, limit: ir.Value) -> ir.Value:
-    text = "atom.acq_rel.gpu.global.inc.u32 $0, [$1], $2;"
+def _arrive(semaphores: ir.Value, slot: ir.Value, limit: ir.Value, order: str) -> ir.Value:
+    text = f"atom.{order}.gpu.global.inc.u32 $0, [$1], $2;"
     return nvvm.InlinePtxOp([limit.type], [global_pointer(semaphores, [slot]), limit], [], text).results[0]
 
 

@@ -14,6 +14,7 @@ from mlirfuse.analysis.kernels import KERNEL, LAUNCH, functions, symbol
 from mlirfuse.context import make_context
 from mlirfuse.diagnostics import parse_file, parse_module
 from mlirfuse.errors import ArgumentError
+from mlirfuse.interpreter.interpreter import SMS
 from mlirfuse.tools.reporting import STREAM, read_text, write_bytes
 from mlirfuse.tools.specs import parse_input, parse_spec, static_shape
 
@@ -34,6 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--order", choices=("launch", "reversed", "random"), default="launch", help="of the blocks")
     parser.add_argument("--resident", type=int, metavar="N", help="how many blocks may be on the device at once")
+    parser.add_argument("--sms", type=int, default=SMS, metavar="N", help="multiprocessors, for persistent kernels")
     parser.add_argument("--seed", type=int, default=0, help="of random inputs and of --order=random")
     parser.add_argument("--print", action="store_true", help="print the results' elements")
     parser.add_argument("--save", metavar="DIR", help="write the results there, as result_0.npy, ...")
@@ -48,7 +50,13 @@ def run(options: argparse.Namespace) -> int:
         Path(options.file).read_bytes()  # a missing file is an OSError with its name
         module = parse_file(options.file, context)
     inputs = [parse_input(text, options.seed + index) for index, text in enumerate(options.input)]
-    schedule = {"order": options.order, "seed": options.seed, "resident": options.resident, "progress": True}
+    schedule = {
+        "order": options.order,
+        "seed": options.seed,
+        "resident": options.resident,
+        "progress": True,
+        "sms": options.sms,
+    }
     if options.result:
         results = [_output(text) for text in options.result]
         name = options.function or _only(_kernels(module), "kernel")

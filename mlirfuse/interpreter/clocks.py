@@ -1,0 +1,41 @@
+"""Vector clocks: which accesses are ordered before a point."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+
+@dataclass
+class Clocks:
+    """Of every block all accesses up to a clock, and of single threads some that are later.
+
+    A thread that synchronises with another block by itself has more to tell than what the block's last barrier ordered:
+    its own accesses since.
+
+    Attributes:
+        blocks: by block, the last clock of which all its accesses are ordered before the point.
+        threads: by (block, thread), the same for one thread.
+    """
+
+    blocks: np.ndarray
+    threads: dict[tuple[int, int], int] = field(default_factory=dict)
+
+    def copy(self) -> Clocks:
+        """One that can be changed without changing this one."""
+        return Clocks(self.blocks.copy(), dict(self.threads))
+
+    def join(self, other: Clocks) -> None:
+        """Adds what is ordered before another point."""
+        np.maximum(self.blocks, other.blocks, out=self.blocks)
+        for (block, thread), clock in other.threads.items():
+            if clock > self.blocks[block]:
+                self.threads[block, thread] = max(clock, self.threads.get((block, thread), 0))
+
+    def cover(self, blocks: np.ndarray, threads: np.ndarray, clocks: np.ndarray) -> np.ndarray:
+        """Which of the accesses, each made by a thread of a block at a clock of that block, are before the point."""
+        ordered = clocks <= self.blocks[blocks]
+        for (block, thread), clock in self.threads.items():
+            ordered = ordered | ((blocks == block) & (threads == thread) & (clocks <= clock))
+        return ordered
