@@ -10,8 +10,8 @@ from mlirfuse.errors import PipelineError
 from mlirfuse.lowering.to_ptx import BEFORE_NVVM
 
 GRAPH = (
-    "cse,fuse-segment,fuse-mix-order-reduction{{target={target}}},cse,fuse-merge-moments,fuse-merge-exp-sums,"
-    "fuse-assign-schedule{{target={target}}}"
+    "fuse-fold-transposes,cse,fuse-segment,fuse-mix-order-reduction{{target={target}}},cse,fuse-merge-moments,"
+    "fuse-merge-exp-sums,fuse-assign-schedule{{target={target}}}"
 )
 """Tensors to kernels with schedules."""
 

@@ -1,8 +1,9 @@
 """Contractions: reductions of products of two operands, and which of their loops is what.
 
-What a loop is follows from the indexing maps alone. A loop of both operands and the result is `batch`; of the result
-and one operand, `m` (the first operand's) or `n` (the second's); of both operands but not the result, `k`. A product in
-which m, n or k has one element is no contraction here: it reuses nothing, and is a row reduction like any other.
+What a loop is follows from the indexing maps alone. A loop of the result and one operand is `m` (the first operand's)
+or `n` (the second's); of both operands but not the result, `k`; all others are `batch`, as are further loops of the
+first two classes but the last one. A product in which m, n or k has one element is no contraction here: it reuses
+nothing, and is a row reduction like any other. So is one with several loops to sum over.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class Contraction:
 
     Attributes:
         structure: the op and its loops; operands 0 and 1 are the factors, 2 the initial value.
-        batch: dimensions of both factors and the result.
+        batch: the other dimensions of the result, in the order of the op's loops.
         m: the dimension of the first factor and the result.
         n: the dimension of the second factor and the result.
         k: the dimension of both factors, which is summed over.
@@ -79,11 +80,14 @@ def contraction_of(space: IterationSpace, structure: OpStructure) -> Contraction
         {dim for loop in axes or () if loop is not None and (dim := loops[loop]) is not None}
         for axes in (*structure.operand_axes[:2], structure.result_axes[0])
     )
-    batch, m, n, k = left & right & result, (left & result) - right, (right & result) - left, (left & right) - result
-    if not len(m) == len(n) == len(k) == 1 or left | right | result != batch | m | n | k:
+    in_order = [d for d in loops if d is not None]
+    m = [d for d in in_order if d in result & left - right]
+    n = [d for d in in_order if d in result & right - left]
+    k = [d for d in in_order if d not in result]
+    if not m or not n or len(k) != 1 or k[0] not in left & right or not result <= left | right:
         return None
-    ordered = tuple(d for d in loops if d in batch)
-    return Contraction(structure, ordered, m.pop(), n.pop(), k.pop())
+    batch = tuple(d for d in in_order if d not in (m[-1], n[-1], k[0]))
+    return Contraction(structure, batch, m[-1], n[-1], k[0])
 
 
 def misfit(space: IterationSpace, structures: Sequence[OpStructure]) -> str | None:

@@ -45,7 +45,7 @@ class LowerMma(Pass):
 
 def _lower(a: ir.Value, b: ir.Value, c: ir.Value) -> ir.Value:
     element = ir.VectorType(a.type).element_type
-    kind = ir.Attribute.parse(f"#nvvm.mma_type<{element}>") if str(element) == "bf16" else None
+    kind = ir.Attribute.parse(f"#nvvm.mma_type<{element}>")
     f32 = ir.F32Type.get()
     totals = [vector.ExtractOp(c, [], [i]).result for i in range(4)]
     product = nvvm.MmaOp(

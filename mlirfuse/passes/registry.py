@@ -13,6 +13,7 @@ from mlirfuse.errors import PipelineError
 from mlirfuse.passes.base import Pass
 
 PASSES: dict[str, str] = {
+    "fuse-fold-transposes": "mlirfuse.passes.fuse_fold_transposes:FuseFoldTransposes",
     "fuse-segment": "mlirfuse.passes.fuse_segment:FuseSegment",
     "fuse-mix-order-reduction": "mlirfuse.passes.fuse_mix_order_reduction:FuseMixOrderReduction",
     "fuse-merge-moments": "mlirfuse.passes.fuse_merge_moments:FuseMergeMoments",
