@@ -35,15 +35,21 @@ class Lowered:
         module: the `linalg` stage; never changed.
         target: the architecture to compile for.
         notes: what `explain` should say of how the module came to be.
+        fast_math: whether roundings between operations may be left out.
     """
 
     module: ir.Module
     target: Target
     notes: tuple[str, ...] = ()
+    fast_math: bool = False
 
     def as_text(self, stage: str = "linalg") -> str:
         """The IR; the only stage so far is `linalg`. Raises `ArgumentError` for another."""
         return self.compile().as_text(stage)
+
+    def pipeline(self, name: str) -> str:
+        """The text of a named pipeline, as this function is compiled."""
+        return pipeline.named(name, self.target.chip, fast_math=self.fast_math)
 
     def compile(self) -> Compiled:
         """Runs every pass, and LLVM's backend.
@@ -54,9 +60,7 @@ class Lowered:
         """
         module = _copy(self.module)
         with module.context:
-            remarks = run_pipeline(
-                module, pipeline.named("fuse-lower-pipeline", self.target.chip), instrumentation=_FAST
-            )
+            remarks = run_pipeline(module, self.pipeline("fuse-lower-pipeline"), instrumentation=_FAST)
             infos = kernel_infos(module.operation)
             program = host_program(module.operation)
             to_nvvm(module.operation)
@@ -97,11 +101,10 @@ class Compiled:
     def module_at(self, stage: str) -> ir.Module:
         """A new module at the `linalg`, `tile`, `gpu` or `nvvm` stage."""
         module = _copy(self.lowered.module)
-        chip = self.lowered.target.chip
         names = {"tile": "fuse-tile-pipeline", "gpu": "fuse-gpu-pipeline", "nvvm": "fuse-lower-pipeline"}
         with module.context:
             if stage in names:
-                run_pipeline(module, pipeline.named(names[stage], chip))
+                run_pipeline(module, self.lowered.pipeline(names[stage]))
             if stage == "nvvm":
                 to_nvvm(module.operation)
         return module

@@ -42,6 +42,7 @@ class Fused:
         fn: Callable[..., Any],
         target: str | Target | None = None,
         schedule: Schedule | Mapping[str, Schedule] | None = None,
+        fast_math: bool = False,
     ):
         functools.update_wrapper(self, fn)
         self.__name__ = fn.__name__
@@ -49,6 +50,7 @@ class Fused:
         self._interprets = target == INTERPRET
         self._target = None if target is None or target == INTERPRET else target_of(target)
         self._schedules = {f"{fn.__name__}_0": schedule} if isinstance(schedule, Schedule) else dict(schedule or {})
+        self._fast_math = fast_math
         self._lock = RLock()
         self._static: dict[tuple[ArgumentSpec, ...], frozenset[Source]] = {}
         self._compiled: dict[tuple[tuple[ArgumentSpec, ...], str], Compiled] = {}
@@ -101,7 +103,7 @@ class Fused:
         module = trace(self._fn, list(specs), context=make_context())
         if self._schedules:
             set_schedules(module, self._schedules)
-        return Lowered(module, target, notes)
+        return Lowered(module, target, notes, self._fast_math)
 
     def _compile(self, describe: Callable[[Extents], tuple[ArgumentSpec, ...]], target: Target) -> Compiled:
         """Compiles for a signature, with those extents static that the function needs as numbers."""
@@ -163,6 +165,7 @@ def fuse(
     *,
     target: str | Target | None = None,
     schedule: Schedule | Mapping[str, Schedule] | None = None,
+    fast_math: bool = False,
 ) -> Callable[[Callable[..., Any]], Fused]: ...
 
 
@@ -173,6 +176,7 @@ def fuse(
     *,
     target: str | Target | None = None,
     schedule: Schedule | Mapping[str, Schedule] | None = None,
+    fast_math: bool = False,
 ) -> Fused: ...
 
 
@@ -182,6 +186,7 @@ def fuse(
     *,
     target: str | Target | None = None,
     schedule: Schedule | Mapping[str, Schedule] | None = None,
+    fast_math: bool = False,
 ) -> Any:
     """Makes a function over arrays run as fused GPU kernels; a decorator, with or without arguments.
 
@@ -191,13 +196,15 @@ def fuse(
         target: `sm_80`, `sm_90`, `sm_90a`, `sm_100a`, `sm_120`, or `interpret` to run NumPy arrays on the CPU; None is
             the architecture of the arrays' device.
         schedule: overrides the heuristics: the schedule of the only kernel, or one by kernel name.
+        fast_math: leaves out roundings that NumPy would make between two operations in half precision, where the second
+            computes in single precision anyway. Results differ in their last places from call-by-call evaluation.
 
     Raises:
         TargetError: the target is not known.
     """
     if fn is None:
-        return lambda function: Fused(function, target, schedule)
-    return Fused(fn, target, schedule)
+        return lambda function: Fused(function, target, schedule, fast_math)
+    return Fused(fn, target, schedule, fast_math)
 
 
 def _specs(arguments: Sequence[Argument], extents: Extents, names: Sequence[str]) -> tuple[ArgumentSpec, ...]:

@@ -1,7 +1,7 @@
 """The compiler as one line: which passes run, in which order, and where each stage ends.
 
 Every stage is a textual pipeline that `mlirfuse-opt` runs too, so any stage can be reproduced, stopped in, or started
-from by hand. `{target}` stands for the architecture.
+from by hand. `{target}` stands for the architecture, `{fast}` for whether roundings may be left out.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from mlirfuse.errors import PipelineError
 from mlirfuse.lowering.to_ptx import BEFORE_NVVM
 
 GRAPH = (
-    "fuse-fold-transposes,cse,fuse-segment,fuse-mix-order-reduction{{target={target}}},cse,fuse-merge-moments,"
-    "fuse-merge-exp-sums,fuse-assign-schedule{{target={target}}}"
+    "fuse-fold-transposes,cse,fuse-fold-casts{{through-rounding={fast}}},fuse-segment,"
+    "fuse-mix-order-reduction{{target={target}}},cse,fuse-merge-moments,fuse-merge-exp-sums,"
+    "fuse-assign-schedule{{target={target}}}"
 )
 """Tensors to kernels with schedules."""
 
@@ -36,13 +37,13 @@ NAMED: dict[str, str] = {
 """Pipelines that start from the linalg stage, by name."""
 
 
-def named(name: str, target: str) -> str:
+def named(name: str, target: str, *, fast_math: bool = False) -> str:
     """The textual pipeline of that name for an architecture; raises `PipelineError` for one that is not known."""
     if name not in NAMED:
         raise PipelineError(f"unknown pipeline {name!r}", hint=f"pipelines: {', '.join(NAMED)}")
-    return stage(NAMED[name], target)
+    return stage(NAMED[name], target, fast_math=fast_math)
 
 
-def stage(passes: str, target: str) -> str:
+def stage(passes: str, target: str, *, fast_math: bool = False) -> str:
     """A list of passes as a pipeline over `builtin.module`."""
-    return f"builtin.module({passes.format(target=target)})"
+    return f"builtin.module({passes.format(target=target, fast=str(fast_math).lower())})"

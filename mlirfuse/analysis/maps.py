@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from mlir import ir
 
 from mlirfuse.errors import IRError
@@ -25,3 +27,26 @@ def projected_axes(attribute: ir.AffineMapAttr) -> tuple[int | None, ...]:
                 hint="use maps whose results are single loops or 0",
             )
     return tuple(axes)
+
+
+def through(
+    reader: Sequence[int | None], value_axes: Sequence[int | None], source_axes: Sequence[int | None]
+) -> tuple[int | None, ...]:
+    """How a reader of a value reads what the value was made from, element by element.
+
+    Args:
+        reader: the reader's loop along each axis of the value; None for the constant 0.
+        value_axes: the maker's loop along each axis of the value.
+        source_axes: the maker's loop along each axis of its source.
+
+    Returns:
+        The reader's loop along each axis of the source.
+    """
+    by_loop = {loop: reader[axis] for axis, loop in enumerate(value_axes) if loop is not None}
+    return tuple(None if loop is None else by_loop[loop] for loop in source_axes)
+
+
+def projection(loop_count: int, axes: Sequence[int | None]) -> ir.AffineMapAttr:
+    """The map that selects those loops, and 0 for None; the inverse of `projected_axes`."""
+    exprs = [ir.AffineExpr.get_constant(0) if a is None else ir.AffineExpr.get_dim(a) for a in axes]
+    return ir.AffineMapAttr.get(ir.AffineMap.get(loop_count, 0, exprs))

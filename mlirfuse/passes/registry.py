@@ -14,6 +14,7 @@ from mlirfuse.passes.base import Pass
 
 PASSES: dict[str, str] = {
     "fuse-fold-transposes": "mlirfuse.passes.fuse_fold_transposes:FuseFoldTransposes",
+    "fuse-fold-casts": "mlirfuse.passes.fuse_fold_casts:FuseFoldCasts",
     "fuse-segment": "mlirfuse.passes.fuse_segment:FuseSegment",
     "fuse-mix-order-reduction": "mlirfuse.passes.fuse_mix_order_reduction:FuseMixOrderReduction",
     "fuse-merge-moments": "mlirfuse.passes.fuse_merge_moments:FuseMergeMoments",

@@ -43,7 +43,7 @@ def test_one_compile_serves_every_row_count_and_a_new_dtype_compiles_again() -> 
     assert len(traces) == 3
 
 
-def test_a_reduced_leading_dimension_is_traced_again_as_static() -> None:
+def test_a_reduced_leading_dimension_stays_dynamic() -> None:
     traces = []
 
     def traced(x: Any) -> Any:
@@ -53,7 +53,20 @@ def test_a_reduced_leading_dimension_is_traced_again_as_static() -> None:
     fused = mf.fuse(traced, target="interpret")
     for count in (3, 4, 3):
         np.testing.assert_array_equal(fused(rows(count)), rows(count).sum(0))
-    # The first trace finds that the extent is needed as a number; after that each extent is traced with it at once.
+    assert len(traces) == 1
+
+
+def test_an_extent_that_is_needed_as_a_number_is_traced_again_as_static() -> None:
+    traces = []
+
+    def traced(x: Any) -> Any:
+        traces.append(x.shape)
+        return mf.reshape(x, (3, -1, 64))
+
+    fused = mf.fuse(traced, target="interpret")
+    for count in (3, 6, 3):
+        np.testing.assert_array_equal(fused(rows(count)), rows(count).reshape(3, -1, 64))
+    # The first trace finds that the extent is needed; after that each extent is traced with it at once.
     assert len(traces) == 3
 
 
@@ -80,6 +93,19 @@ def test_a_schedule_overrides_the_heuristics() -> None:
     fused = mf.fuse(row_sum, schedule=schedule)
     compiled = fused.lower(mf.TensorSpec((None, 128), mf.float32)).compile()
     assert "known_block_size = array<i32: 32, 1, 1>" in compiled.as_text("gpu")
+
+
+def test_fast_math_leaves_out_roundings_between_operations() -> None:
+    def chain(x: Any) -> Any:
+        return mf.exp(mf.sin(x / 3.0))
+
+    spec = mf.TensorSpec((None, 128), mf.float16)
+    texts = [mf.fuse(chain, fast_math=fast).lower(spec).compile().as_text("tile") for fast in (False, True)]
+    assert [text.count("arith.truncf") for text in texts] == [3, 1]
+    x = np.linspace(-4, 4, 256, dtype=np.float16).reshape(2, 128)
+    exact = np.exp(np.sin(x.astype(np.float64) / 3))
+    errors = [np.abs(mf.fuse(chain, target="interpret", fast_math=fast)(x) - exact).max() for fast in (False, True)]
+    assert errors[1] < errors[0]
 
 
 def test_an_illegal_schedule_says_why() -> None:

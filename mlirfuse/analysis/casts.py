@@ -1,0 +1,73 @@
+"""Which two casts in a row are one, and at what price."""
+
+from __future__ import annotations
+
+from mlir import ir
+
+CASTS = frozenset(
+    {
+        "arith.extf",
+        "arith.truncf",
+        "arith.extsi",
+        "arith.extui",
+        "arith.trunci",
+        "arith.sitofp",
+        "arith.uitofp",
+    }
+)
+"""The casts that `joined` knows."""
+
+SAME = "same"
+"""The name of the cast that changes nothing."""
+
+
+def joined(first: ir.Operation, second: ir.Operation, *, through_rounding: bool = False) -> str | None:
+    """The one cast that gives what `second` makes of the result of `first`; None where there is none.
+
+    Widening changes no number, so that whatever follows it can start from the narrow one. Numbers that were rounded
+    stay so, unless `through_rounding` says that the rounding need not happen.
+
+    Args:
+        first: a cast of scalars or vectors.
+        second: a cast of its result.
+        through_rounding: whether narrowing a float may be left out.
+
+    Returns:
+        The name of an op, or `SAME` where the second result is the first operand.
+    """
+    source, target = element_type(first.operands[0].type), element_type(second.results[0].type)
+    if first.name == "arith.extf" and second.name in ("arith.extf", "arith.truncf"):
+        return _float_cast(source, target)
+    if first.name == "arith.truncf" and second.name in ("arith.extf", "arith.truncf"):
+        return _float_cast(source, target) if through_rounding else None
+    if first.name in ("arith.extsi", "arith.extui"):
+        return _after_extension(first.name, second.name, source, target)
+    if first.name == second.name == "arith.trunci":
+        return "arith.trunci"
+    return None
+
+
+def element_type(type_: ir.Type) -> ir.Type:
+    """The type of one element of a vector; a scalar's own."""
+    return type_.element_type if isinstance(type_, ir.VectorType) else type_
+
+
+def _float_cast(source: ir.Type, target: ir.Type) -> str | None:
+    if source == target:
+        return SAME
+    if source.width == target.width:  # f16 and bf16: neither holds the other
+        return None
+    return "arith.extf" if target.width > source.width else "arith.truncf"
+
+
+def _after_extension(extension: str, second: str, source: ir.Type, target: ir.Type) -> str | None:
+    """What is left of a cast of an extended integer."""
+    if second == "arith.trunci":
+        if source == target:
+            return SAME
+        return extension if target.width > source.width else "arith.trunci"
+    if second == extension or (extension == "arith.extui" and second == "arith.extsi"):
+        return extension
+    if second == "arith.sitofp":
+        return "arith.sitofp" if extension == "arith.extsi" else "arith.uitofp"
+    return "arith.uitofp" if (extension, second) == ("arith.extui", "arith.uitofp") else None
