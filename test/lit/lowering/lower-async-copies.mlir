@@ -1,0 +1,77 @@
+// RUN: mlirfuse-opt --lower-async-copies --split-input-file --verify-diagnostics=only-expected %s | FileCheck %s
+// RUN: mlirfuse-opt --pass-pipeline="builtin.module(lower-async-copies,lower-kernel-abi)" --split-input-file --verify-diagnostics=only-expected %s | FileCheck %s --check-prefix=ABI
+
+#shared = #gpu.address_space<workgroup>
+gpu.module @panels [#nvvm.target<chip = "sm_90a">] {
+  // A stage of 256 bytes a row is two panels; the map's innermost dimension comes first.
+  // CHECK-LABEL: gpu.func @panels(
+  // CHECK-SAME: %[[MAP:[a-z0-9]+]]: !llvm.ptr {fuse.tensor_map = {arg = 0 : i64, box = array<i64: 64, 64, 1>, dims = array<i64: 2, 1, 0>}})
+  // ABI-LABEL: gpu.func @panels(
+  // ABI-SAME: !llvm.ptr)
+  // ABI-SAME: {arg = 0 : i64, box = array<i64: 64, 64, 1>, dim = 0 : i64, dims = array<i64: 2, 1, 0>, kind = "tensor_map"}
+  gpu.func @panels(%x: memref<3x?x512xbf16>, %b: index, %k: index, %m: index, %stage: index)
+      workgroup(%ring : memref<2x64x128xbf16, #shared>, %full : memref<2xi64, #shared>) kernel {
+    // CHECK: nvvm.cp.async.bulk.tensor.shared.cluster.global %{{.*}}, %[[MAP]], %[[BARRIER:.*]], box[%[[M:.*]], %[[K:.*]], %[[B:.*]]] :
+    // CHECK: %[[NEXT:.*]] = arith.constant 64 : index
+    // CHECK: arith.addi %{{.*}}, %[[NEXT]] : index
+    // CHECK: %[[PANEL:.*]] = arith.constant 8192 : index
+    // CHECK: nvvm.cp.async.bulk.tensor.shared.cluster.global %{{.*}}, %[[MAP]], %[[BARRIER]], box[
+    "fuse.async_load"(%x, %ring, %stage, %full, %b, %k, %m) {dims = array<i64: 1, 2>}
+        : (memref<3x?x512xbf16>, memref<2x64x128xbf16, #shared>, index, memref<2xi64, #shared>, index, index, index) -> ()
+    gpu.return
+  }
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+gpu.module @same_map [#nvvm.target<chip = "sm_90a">] {
+  // Copies of one argument in one form share a map.
+  // CHECK-LABEL: gpu.func @same_map(
+  // CHECK-SAME: %[[MAP:[a-z0-9]+]]: !llvm.ptr {{{[^}]*}}}})
+  // CHECK-COUNT-2: nvvm.cp.async.bulk.tensor.shared.cluster.global %{{.*}}, %[[MAP]]
+  gpu.func @same_map(%x: memref<?x512xbf16>, %i: index)
+      workgroup(%ring : memref<2x64x64xbf16, #shared>, %full : memref<2xi64, #shared>) kernel {
+    "fuse.async_load"(%x, %ring, %i, %full, %i, %i) {dims = array<i64: 0, 1>}
+        : (memref<?x512xbf16>, memref<2x64x64xbf16, #shared>, index, memref<2xi64, #shared>, index, index) -> ()
+    "fuse.async_load"(%x, %ring, %i, %full, %i, %i) {dims = array<i64: 0, 1>}
+        : (memref<?x512xbf16>, memref<2x64x64xbf16, #shared>, index, memref<2xi64, #shared>, index, index) -> ()
+    gpu.return
+  }
+}
+
+// -----
+
+gpu.module @alone [#nvvm.target<chip = "sm_90a">] {
+  // CHECK-LABEL: gpu.func @alone() kernel
+  gpu.func @alone() kernel {
+    gpu.return
+  }
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+gpu.module @too_many_rows [#nvvm.target<chip = "sm_90a">] {
+  gpu.func @too_many_rows(%x: memref<?x512xbf16>, %i: index)
+      workgroup(%ring : memref<2x264x64xbf16, #shared>, %full : memref<2xi64, #shared>) kernel {
+    // expected-error @below {{a stage of 264 rows, TMA copies 256 at most}}
+    "fuse.async_load"(%x, %ring, %i, %full, %i, %i) {dims = array<i64: 0, 1>}
+        : (memref<?x512xbf16>, memref<2x264x64xbf16, #shared>, index, memref<2xi64, #shared>, index, index) -> ()
+    gpu.return
+  }
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+gpu.module @no_argument [#nvvm.target<chip = "sm_90a">] {
+  gpu.func @no_argument(%x: memref<?x512xbf16>, %i: index)
+      workgroup(%ring : memref<2x64x64xbf16, #shared>, %full : memref<2xi64, #shared>) kernel {
+    %view = memref.cast %x : memref<?x512xbf16> to memref<?x?xbf16, strided<[?, 1]>>
+    // expected-error @below {{the global side of an asynchronous copy must be a kernel argument}}
+    "fuse.async_load"(%view, %ring, %i, %full, %i, %i) {dims = array<i64: 0, 1>}
+        : (memref<?x?xbf16, strided<[?, 1]>>, memref<2x64x64xbf16, #shared>, index, memref<2xi64, #shared>, index, index) -> ()
+    gpu.return
+  }
+}

@@ -1,0 +1,286 @@
+// RUN: mlirfuse-opt --fuse-pipeline-contraction --canonicalize --split-input-file --verify-diagnostics=only-expected %s | FileCheck %s
+
+#layout = {vector = array<i64: 1, 2>, lanes = array<i64: 8, 4>, warps = array<i64: 8, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
+#schedule = {tile = array<i64: 128, 8>, layout = #layout, contraction = {k = 64 : i64, instruction = "wgmma", stages = 3 : i64}}
+#a = affine_map<(m, n, k) -> (m, k)>
+#b = affine_map<(m, n, k) -> (n, k)>
+#c = affine_map<(m, n, k) -> (m, n)>
+
+// CHECK-LABEL: func.func @product
+// CHECK-SAME: (%[[A:[a-z0-9]+]]: {{.*}}, %[[B:[a-z0-9]+]]: memref<8x512xbf16> {{.*}}, %[[C:[a-z0-9]+]]: memref<?x8xf32>)
+// CHECK: scf.forall (%[[BLOCK:.*]]) in
+// CHECK: %[[ROW:.*]] = affine.apply
+// CHECK-DAG: %[[RA:.*]] = memref.alloc() {alignment = 1024 : i64} : memref<3x128x64xbf16, #gpu.address_space<workgroup>>
+// CHECK-DAG: %[[RB:.*]] = memref.alloc() {alignment = 1024 : i64} : memref<3x8x64xbf16, #gpu.address_space<workgroup>>
+// CHECK: "fuse.mbarrier_init"(%[[FULL:.*]]) {arrivals = 1 : i64}
+// CHECK: "fuse.mbarrier_init"(%[[EMPTY:.*]]) {arrivals = 2 : i64}
+// CHECK: gpu.barrier
+// CHECK: "fuse.warp_roles"() ({
+// CHECK: %[[SUM:.*]]:3 = scf.for %[[I:.*]] = %c0 to %c8 step %c1 iter_args(%[[ACC:.*]] = %{{.*}}, %[[STAGE:.*]] = %c0, %[[PARITY:.*]] = %c0_i32)
+// CHECK: "fuse.mbarrier_wait"(%[[FULL]], %[[STAGE]], %[[PARITY]])
+// CHECK: %[[R:.*]] = "fuse.warpgroup_mma"(%[[RA]], %[[RB]], %[[STAGE]], %[[ACC]]) {a_major = "k", b_major = "k"}
+// CHECK: %[[W:.*]] = "fuse.warpgroup_wait"(%[[R]]) {pending = 1 : i64}
+// CHECK: scf.if
+// CHECK: "fuse.mbarrier_arrive"(%[[EMPTY]], %{{.*}}) {warpgroups = 2 : i64}
+// CHECK: scf.yield %[[W]]
+// CHECK: %[[DONE:.*]] = "fuse.warpgroup_wait"(%[[SUM]]#0) {pending = 0 : i64}
+// CHECK: vector.transfer_write %[[DONE]], %[[C]]
+// CHECK: vector.yield
+// CHECK: }, {
+// CHECK: scf.for %[[I:.*]] = %c0 to %c8 step %c1 iter_args(%[[STAGE:.*]] = %c0, %[[PARITY:.*]] = %c0_i32)
+// CHECK: %[[K:.*]] = arith.muli %[[I]], %c64
+// CHECK: %[[OTHER:.*]] = arith.xori %[[PARITY]], %c1_i32
+// CHECK: "fuse.mbarrier_wait"(%[[EMPTY]], %[[STAGE]], %[[OTHER]])
+// CHECK: "fuse.mbarrier_expect"(%[[FULL]], %[[STAGE]]) {bytes = 17408 : i64}
+// CHECK: "fuse.async_load"(%[[A]], %[[RA]], %[[STAGE]], %[[FULL]], %[[ROW]], %[[K]]) {dims = array<i64: 0, 1>}
+// CHECK: "fuse.async_load"(%[[B]], %[[RB]], %[[STAGE]], %[[FULL]], %c0, %[[K]]) {dims = array<i64: 0, 1>}
+// CHECK: vector.yield
+// CHECK: {registers = array<i64: 232, 40>, warpgroups = array<i64: 2, 1>}
+
+// expected-remark @below {{3 stages, 2 warpgroups of consumers}}
+func.func @product(%A: memref<?x512xbf16> {fuse.align = 16 : i64}, %B: memref<8x512xbf16> {fuse.align = 16 : i64}, %C: memref<?x8xf32>)
+    attributes {fuse.kernel, fuse.schedule = #schedule} {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %c512 = arith.constant 512 : index
+  %pad = arith.constant 0.0 : bf16
+  %zero = arith.constant dense<0.0> : vector<128x8xf32>
+  %m = memref.dim %A, %c0 : memref<?x512xbf16>
+  %blocks = affine.apply affine_map<()[s0] -> (s0 ceildiv 128)>()[%m]
+  scf.forall (%block) in (%blocks) {
+    %row = affine.apply affine_map<(d0) -> (d0 * 128)>(%block)
+    %acc = scf.for %k = %c0 to %c512 step %c64 iter_args(%sum = %zero) -> (vector<128x8xf32>) {
+      %x = vector.transfer_read %A[%row, %k], %pad {in_bounds = [false, true]} : memref<?x512xbf16>, vector<128x64xbf16>
+      %w = vector.transfer_read %B[%c0, %k], %pad {in_bounds = [true, true]} : memref<8x512xbf16>, vector<8x64xbf16>
+      %next = vector.contract {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>}
+              %x, %w, %sum {fuse.instruction = "wgmma"} : vector<128x64xbf16>, vector<8x64xbf16> into vector<128x8xf32>
+      scf.yield %next : vector<128x8xf32>
+    }
+    vector.transfer_write %acc, %C[%row, %c0] {in_bounds = [false, true]} : vector<128x8xf32>, memref<?x8xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+
+// -----
+
+#layout = {vector = array<i64: 1, 2>, lanes = array<i64: 8, 4>, warps = array<i64: 8, 1>, repeats = array<i64: 1, 8>, blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
+#schedule = {tile = array<i64: 128, 64>, layout = #layout, contraction = {k = 64 : i64, instruction = "wgmma", stages = 3 : i64}}
+#a = affine_map<(m, n, k) -> (k, m)>
+#b = affine_map<(m, n, k) -> (k, n)>
+#c = affine_map<(m, n, k) -> (m, n)>
+// Factors whose k is not contiguous: the ring holds them as they lie in memory.
+// CHECK-LABEL: func.func @transposed
+// CHECK: memref.alloc() {alignment = 1024 : i64} : memref<3x64x128xf16
+// CHECK: memref.alloc() {alignment = 1024 : i64} : memref<3x64x64xf16
+// CHECK: "fuse.warpgroup_mma"({{.*}}) {a_major = "mn", b_major = "mn"}
+// The producer computes indices in its own loop.
+// CHECK: }, {
+// CHECK: %[[K:.*]] = arith.muli
+// CHECK: "fuse.async_load"(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %[[K]], %c0) {dims = array<i64: 0, 1>}
+// expected-remark @below {{3 stages, 2 warpgroups of consumers}}
+func.func @transposed(%A: memref<512x128xf16> {fuse.align = 16 : i64}, %B: memref<512x64xf16> {fuse.align = 16 : i64}, %C: memref<128x64xf32>)
+    attributes {fuse.kernel, fuse.schedule = #schedule} {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %c512 = arith.constant 512 : index
+  %pad = arith.constant 0.0 : f16
+  %zero = arith.constant dense<0.0> : vector<128x64xf32>
+  scf.forall (%block) in (1) {
+    %acc = scf.for %k = %c0 to %c512 step %c64 iter_args(%sum = %zero) -> (vector<128x64xf32>) {
+      %x = vector.transfer_read %A[%k, %c0], %pad {in_bounds = [true, true]} : memref<512x128xf16>, vector<64x128xf16>
+      %w = vector.transfer_read %B[%k, %c0], %pad {in_bounds = [true, true]} : memref<512x64xf16>, vector<64x64xf16>
+      %next = vector.contract {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>}
+              %x, %w, %sum {fuse.instruction = "wgmma"} : vector<64x128xf16>, vector<64x64xf16> into vector<128x64xf32>
+      scf.yield %next : vector<128x64xf32>
+    }
+    vector.transfer_write %acc, %C[%c0, %c0] {in_bounds = [true, true]} : vector<128x64xf32>, memref<128x64xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+
+// -----
+
+
+#layout = {vector = array<i64: 1, 2>, lanes = array<i64: 8, 4>, warps = array<i64: 8, 1>, repeats = array<i64: 1, 8>, blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
+#schedule = {tile = array<i64: 128, 64>, layout = #layout, contraction = {k = 64 : i64, instruction = "wgmma", stages = 3 : i64}}
+#a = affine_map<(m, n, k) -> (k, m)>
+#b = affine_map<(m, n, k) -> (k, n)>
+#c = affine_map<(m, n, k) -> (m, n)>
+// CHECK-LABEL: func.func @unaligned
+// CHECK-NOT: fuse.warp_roles
+func.func @unaligned(%A: memref<512x128xf16> {fuse.align = 8 : i64}, %B: memref<512x64xf16> {fuse.align = 16 : i64}, %C: memref<128x64xf32>)
+    attributes {fuse.kernel, fuse.schedule = #schedule} {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %c512 = arith.constant 512 : index
+  %pad = arith.constant 0.0 : f16
+  %zero = arith.constant dense<0.0> : vector<128x64xf32>
+  scf.forall (%block) in (1) {
+    // expected-remark @below {{argument 0 is not aligned to 16 bytes, which a tensor map needs}}
+    %acc = scf.for %k = %c0 to %c512 step %c64 iter_args(%sum = %zero) -> (vector<128x64xf32>) {
+      %x = vector.transfer_read %A[%k, %c0], %pad {in_bounds = [true, true]} : memref<512x128xf16>, vector<64x128xf16>
+      %w = vector.transfer_read %B[%k, %c0], %pad {in_bounds = [true, true]} : memref<512x64xf16>, vector<64x64xf16>
+      %next = vector.contract {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>}
+              %x, %w, %sum {fuse.instruction = "wgmma"} : vector<64x128xf16>, vector<64x64xf16> into vector<128x64xf32>
+      scf.yield %next : vector<128x64xf32>
+    }
+    vector.transfer_write %acc, %C[%c0, %c0] {in_bounds = [true, true]} : vector<128x64xf32>, memref<128x64xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+
+// -----
+
+
+#layout = {vector = array<i64: 1, 2>, lanes = array<i64: 8, 4>, warps = array<i64: 4, 2>, repeats = array<i64: 1, 8>, blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
+#schedule = {tile = array<i64: 128, 64>, layout = #layout, contraction = {k = 64 : i64, instruction = "wgmma", stages = 3 : i64}}
+#a = affine_map<(m, n, k) -> (k, m)>
+#b = affine_map<(m, n, k) -> (k, n)>
+#c = affine_map<(m, n, k) -> (m, n)>
+// CHECK-LABEL: func.func @another_layout
+// CHECK-NOT: fuse.warp_roles
+func.func @another_layout(%A: memref<512x128xf16> {fuse.align = 16 : i64}, %B: memref<512x64xf16> {fuse.align = 16 : i64}, %C: memref<128x64xf32>)
+    attributes {fuse.kernel, fuse.schedule = #schedule} {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %c512 = arith.constant 512 : index
+  %pad = arith.constant 0.0 : f16
+  %zero = arith.constant dense<0.0> : vector<128x64xf32>
+  scf.forall (%block) in (1) {
+    // expected-remark @below {{the layout is not that of wgmma's accumulators}}
+    %acc = scf.for %k = %c0 to %c512 step %c64 iter_args(%sum = %zero) -> (vector<128x64xf32>) {
+      %x = vector.transfer_read %A[%k, %c0], %pad {in_bounds = [true, true]} : memref<512x128xf16>, vector<64x128xf16>
+      %w = vector.transfer_read %B[%k, %c0], %pad {in_bounds = [true, true]} : memref<512x64xf16>, vector<64x64xf16>
+      %next = vector.contract {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>}
+              %x, %w, %sum {fuse.instruction = "wgmma"} : vector<64x128xf16>, vector<64x64xf16> into vector<128x64xf32>
+      scf.yield %next : vector<128x64xf32>
+    }
+    vector.transfer_write %acc, %C[%c0, %c0] {in_bounds = [true, true]} : vector<128x64xf32>, memref<128x64xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+
+// -----
+
+
+#layout = {vector = array<i64: 1, 2>, lanes = array<i64: 8, 4>, warps = array<i64: 8, 1>, repeats = array<i64: 1, 8>, blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
+#schedule = {tile = array<i64: 128, 64>, layout = #layout, contraction = {k = 64 : i64, instruction = "wgmma", stages = 3 : i64}}
+#a = affine_map<(m, n, k) -> (k, m)>
+#b = affine_map<(m, n, k) -> (k, n)>
+#c = affine_map<(m, n, k) -> (m, n)>
+// CHECK-LABEL: func.func @another_padding
+// CHECK-NOT: fuse.warp_roles
+func.func @another_padding(%A: memref<512x128xf16> {fuse.align = 16 : i64}, %B: memref<512x64xf16> {fuse.align = 16 : i64}, %C: memref<128x64xf32>)
+    attributes {fuse.kernel, fuse.schedule = #schedule} {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %c512 = arith.constant 512 : index
+  %pad = arith.constant 1.0 : f16
+  %zero = arith.constant dense<0.0> : vector<128x64xf32>
+  scf.forall (%block) in (1) {
+    // expected-remark @below {{a factor is padded with another number than zero}}
+    %acc = scf.for %k = %c0 to %c512 step %c64 iter_args(%sum = %zero) -> (vector<128x64xf32>) {
+      %x = vector.transfer_read %A[%k, %c0], %pad {in_bounds = [true, true]} : memref<512x128xf16>, vector<64x128xf16>
+      %w = vector.transfer_read %B[%k, %c0], %pad {in_bounds = [true, true]} : memref<512x64xf16>, vector<64x64xf16>
+      %next = vector.contract {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>}
+              %x, %w, %sum {fuse.instruction = "wgmma"} : vector<64x128xf16>, vector<64x64xf16> into vector<128x64xf32>
+      scf.yield %next : vector<128x64xf32>
+    }
+    vector.transfer_write %acc, %C[%c0, %c0] {in_bounds = [true, true]} : vector<128x64xf32>, memref<128x64xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+
+// -----
+
+
+#layout = {vector = array<i64: 1, 2>, lanes = array<i64: 8, 4>, warps = array<i64: 8, 1>, repeats = array<i64: 1, 8>, blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
+#schedule = {tile = array<i64: 128, 64>, layout = #layout, contraction = {k = 64 : i64, instruction = "wgmma", stages = 3 : i64}}
+#a = affine_map<(m, n, k) -> (k, m)>
+#b = affine_map<(m, n, k) -> (k, n)>
+#c = affine_map<(m, n, k) -> (m, n)>
+// CHECK-LABEL: func.func @changed_before
+// CHECK-NOT: fuse.warp_roles
+func.func @changed_before(%A: memref<512x128xf16> {fuse.align = 16 : i64}, %B: memref<512x64xf16> {fuse.align = 16 : i64}, %C: memref<128x64xf32>)
+    attributes {fuse.kernel, fuse.schedule = #schedule} {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %c512 = arith.constant 512 : index
+  %pad = arith.constant 0.0 : f16
+  %zero = arith.constant dense<0.0> : vector<128x64xf32>
+  scf.forall (%block) in (1) {
+    // expected-remark @below {{a factor is not read in the loop, or changed before it is used}}
+    %acc = scf.for %k = %c0 to %c512 step %c64 iter_args(%sum = %zero) -> (vector<128x64xf32>) {
+      %x = vector.transfer_read %A[%k, %c0], %pad {in_bounds = [true, true]} : memref<512x128xf16>, vector<64x128xf16>
+      %w = vector.transfer_read %B[%k, %c0], %pad {in_bounds = [true, true]} : memref<512x64xf16>, vector<64x64xf16>
+      %y = arith.negf %x : vector<64x128xf16>
+      %next = vector.contract {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>}
+              %y, %w, %sum {fuse.instruction = "wgmma"} : vector<64x128xf16>, vector<64x64xf16> into vector<128x64xf32>
+      scf.yield %next : vector<128x64xf32>
+    }
+    vector.transfer_write %acc, %C[%c0, %c0] {in_bounds = [true, true]} : vector<128x64xf32>, memref<128x64xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+
+// -----
+
+
+#layout = {vector = array<i64: 1, 2>, lanes = array<i64: 8, 4>, warps = array<i64: 8, 1>, repeats = array<i64: 1, 4>, blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
+#schedule = {tile = array<i64: 128, 32>, layout = #layout, contraction = {k = 64 : i64, instruction = "wgmma", stages = 3 : i64}}
+#a = affine_map<(m, n, k) -> (k, m)>
+#b = affine_map<(m, n, k) -> (k, n)>
+#c = affine_map<(m, n, k) -> (m, n)>
+// CHECK-LABEL: func.func @narrow
+// CHECK-NOT: fuse.warp_roles
+func.func @narrow(%A: memref<512x128xf16> {fuse.align = 16 : i64}, %B: memref<512x32xf16> {fuse.align = 16 : i64}, %C: memref<128x32xf32>)
+    attributes {fuse.kernel, fuse.schedule = #schedule} {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %c512 = arith.constant 512 : index
+  %pad = arith.constant 0.0 : f16
+  %zero = arith.constant dense<0.0> : vector<128x32xf32>
+  scf.forall (%block) in (1) {
+    // expected-remark @below {{do not fit the 128-byte swizzle}}
+    %acc = scf.for %k = %c0 to %c512 step %c64 iter_args(%sum = %zero) -> (vector<128x32xf32>) {
+      %x = vector.transfer_read %A[%k, %c0], %pad {in_bounds = [true, true]} : memref<512x128xf16>, vector<64x128xf16>
+      %w = vector.transfer_read %B[%k, %c0], %pad {in_bounds = [true, true]} : memref<512x32xf16>, vector<64x32xf16>
+      %next = vector.contract {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>}
+              %x, %w, %sum {fuse.instruction = "wgmma"} : vector<64x128xf16>, vector<64x32xf16> into vector<128x32xf32>
+      scf.yield %next : vector<128x32xf32>
+    }
+    vector.transfer_write %acc, %C[%c0, %c0] {in_bounds = [true, true]} : vector<128x32xf32>, memref<128x32xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+
+// -----
+
+
+#layout = {vector = array<i64: 1, 2>, lanes = array<i64: 8, 4>, warps = array<i64: 8, 1>, repeats = array<i64: 1, 8>, blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
+#schedule = {tile = array<i64: 128, 64>, layout = #layout, contraction = {k = 64 : i64, instruction = "wgmma", stages = 3 : i64}}
+#a = affine_map<(m, n, k) -> (k, m)>
+#b = affine_map<(m, n, k) -> (k, n)>
+#c = affine_map<(m, n, k) -> (m, n)>
+// Another instruction is not this pass's.
+// CHECK-LABEL: func.func @mma
+// CHECK-NOT: fuse.warp_roles
+func.func @mma(%A: memref<512x128xf16> {fuse.align = 16 : i64}, %B: memref<512x64xf16> {fuse.align = 16 : i64}, %C: memref<128x64xf32>)
+    attributes {fuse.kernel, fuse.schedule = #schedule} {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %c512 = arith.constant 512 : index
+  %pad = arith.constant 0.0 : f16
+  %zero = arith.constant dense<0.0> : vector<128x64xf32>
+  scf.forall (%block) in (1) {
+    %acc = scf.for %k = %c0 to %c512 step %c64 iter_args(%sum = %zero) -> (vector<128x64xf32>) {
+      %x = vector.transfer_read %A[%k, %c0], %pad {in_bounds = [true, true]} : memref<512x128xf16>, vector<64x128xf16>
+      %w = vector.transfer_read %B[%k, %c0], %pad {in_bounds = [true, true]} : memref<512x64xf16>, vector<64x64xf16>
+      %next = vector.contract {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>}
+              %x, %w, %sum {fuse.instruction = "mma"} : vector<64x128xf16>, vector<64x64xf16> into vector<128x64xf32>
+      scf.yield %next : vector<128x64xf32>
+    }
+    vector.transfer_write %acc, %C[%c0, %c0] {in_bounds = [true, true]} : vector<128x64xf32>, memref<128x64xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}

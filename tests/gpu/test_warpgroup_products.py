@@ -1,0 +1,87 @@
+"""Products on Hopper's tensor cores through a ring of stages: exact on integers, at every form and ragged size."""
+
+from __future__ import annotations
+
+import pytest
+from torch_arrays import torch
+from warpgroup_schedules import warpgroup_schedule
+
+import mlirfuse as mf
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(
+        not torch.cuda.is_available() or torch.cuda.get_device_capability() != (9, 0), reason="no Hopper GPU"
+    ),
+]
+
+
+def nn(x, w):
+    return x @ w
+
+
+def nt(x, w):
+    return x @ mf.permute_dims(w, (1, 0))
+
+
+def tn(x, w):
+    return mf.permute_dims(x, (1, 0)) @ w
+
+
+FORMS = {"nn": nn, "nt": nt, "tn": tn}
+SIZES = ((256, 512, 256), (1000, 520, 264), (8, 16, 8), (136, 264, 1032), (64, 8, 4096))
+TILES = ((128, 256), (128, 128), (64, 128), (256, 64))
+
+
+def integers(shape, dtype):
+    return torch.randint(-3, 4, shape, device="cuda").to(dtype)
+
+
+def arguments(form, m, n, k, dtype):
+    x = integers((k, m) if form[0] == "t" else (m, k), dtype)
+    w = integers((n, k) if form[1] == "t" else (k, n), dtype)
+    expected = (x.T if form[0] == "t" else x).double() @ (w.T if form[1] == "t" else w).double()
+    return x, w, expected.to(dtype)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+@pytest.mark.parametrize("tile", TILES, ids=str)
+@pytest.mark.parametrize("form", FORMS)
+def test_integers_are_exact(form, tile, dtype):
+    torch.manual_seed(0)
+    product = mf.fuse(FORMS[form], schedule=warpgroup_schedule(*tile))
+    for m, n, k in SIZES:
+        x, w, expected = arguments(form, m, n, k, dtype)
+        out = torch.full((m, n), float("nan"), device="cuda", dtype=dtype)
+        product(x, w, out=out)
+        assert torch.equal(out, expected), (m, n, k)
+
+
+def test_other_arrays_get_other_tensor_maps():
+    product = mf.fuse(nn, schedule=warpgroup_schedule(128, 128))
+    for _ in range(3):
+        x, w, expected = arguments("nn", 256, 256, 512, torch.bfloat16)
+        assert torch.equal(product(x, w), expected)
+
+
+@pytest.mark.parametrize("stages", [2, 3, 5])
+def test_rings_of_any_length(stages):
+    product = mf.fuse(nt, schedule=warpgroup_schedule(128, 128, stages=stages))
+    for k in (64, 128, 192, 704):
+        x, w, expected = arguments("nt", 256, 256, k, torch.bfloat16)
+        assert torch.equal(product(x, w), expected), k
+
+
+def test_random_numbers_as_close_as_the_framework():
+    torch.manual_seed(1)
+    x, w = (torch.randn(1024, 4096, device="cuda").bfloat16() for _ in range(2))
+    exact = x.double() @ w.double().T
+    error = (mf.fuse(nt, schedule=warpgroup_schedule(128, 256))(x, w).double() - exact).norm()
+    assert error <= 2 * ((x @ w.T).double() - exact).norm()
+
+
+def test_repeats_are_equal_to_the_bit():
+    x, w = (torch.randn(512, 2048, device="cuda").bfloat16() for _ in range(2))
+    product = mf.fuse(nt, schedule=warpgroup_schedule(128, 256))
+    first = product(x, w)
+    assert all(torch.equal(product(x, w), first) for _ in range(20))

@@ -1,0 +1,30 @@
+"""Schedules of products by wgmma, for tests."""
+
+from __future__ import annotations
+
+from mlirfuse.schedule.contraction import ContractionSchedule
+from mlirfuse.schedule.layout import BlockedLayout
+from mlirfuse.schedule.schedule import Schedule
+
+
+def warpgroup_schedule(m: int, n: int, *, k: int = 64, stages: int = 3, batch: int = 0) -> Schedule:
+    """A tile of m x n accumulators, in the layout of m64nNk16, by one or two warpgroups.
+
+    Args:
+        m: rows, a multiple of 64; of 128 for two warpgroups.
+        n: columns, a multiple of 8.
+        k: elements of k in a stage.
+        stages: of the ring.
+        batch: number of batch dimensions.
+    """
+    warpgroups = 2 if m % 128 == 0 else 1
+    ones = (1,) * batch
+    layout = BlockedLayout(
+        vector=(*ones, 1, 2),
+        lanes=(*ones, 8, 4),
+        warps=(*ones, 4 * warpgroups, 1),
+        repeats=(*ones, m // (64 * warpgroups), n // 8),
+        blocks=(*ones, 1, 1),
+        inner=(*ones, 2, 1),
+    )
+    return Schedule((*ones, m, n), layout, contraction=ContractionSchedule(k, "wgmma", stages))
