@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from mlirfuse.errors import RuntimeLaunchError
 from mlirfuse.lowering.resources import KernelResources
 from mlirfuse.lowering.to_ptx import KernelBinary
+from mlirfuse.runtime import driver
 from mlirfuse.runtime.cuda import cupy
 from mlirfuse.runtime.kernel_info import KernelInfo
 
+_MULTIPROCESSORS = 16  # cudaDevAttrMultiProcessorCount
 # CUfunction_attribute, of the CUDA driver API
 _SHARED_BYTES, _LOCAL_BYTES, _REGISTERS, _MAX_DYNAMIC_SHARED_BYTES = 1, 3, 4, 8
 
@@ -29,6 +31,29 @@ class LoadedKernel:
     function: int
     device: int
     owner: object
+
+    def resident_blocks(self, per_sm: int) -> int:
+        """How many of its blocks the device holds at once, with at most `per_sm` on each multiprocessor.
+
+        Raises:
+            RuntimeLaunchError: not even one block fits.
+        """
+        cuda, info = cupy().cuda, self.info
+        with cuda.Device(self.device):
+            sms = cuda.runtime.deviceGetAttribute(_MULTIPROCESSORS, self.device)
+            fitting = cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(
+                self.function, info.block, info.dynamic_shared_bytes
+            )
+            blocks = sms * min(per_sm, fitting)
+            if info.cluster > 1:
+                # A cluster stays inside of one part of the device, and need not fill it.
+                clusters = driver.max_active_clusters(
+                    self.function, info.block, info.cluster, info.dynamic_shared_bytes
+                )
+                blocks = min(blocks, clusters * info.cluster)
+        if blocks < info.cluster:
+            raise RuntimeLaunchError("the device holds no block of the kernel", where=info.name)
+        return blocks
 
 
 def load(binary: KernelBinary, info: KernelInfo, device: int) -> LoadedKernel:

@@ -1,28 +1,37 @@
 """Kernel parameters of a launch plan: one block of 64-bit words, and for each launch a table of pointers into it.
 
-The words are, in order: one an argument, one an output, one an intermediate, then the sizes and strides. Only the first
-three groups change between calls. Tensor maps lie behind them, and are made again for a pointer that has changed.
+The words are, in order: one an argument, one an output, one an intermediate, one a workspace argument of each launch,
+then the sizes and strides. All but the last group change between calls. Tensor maps lie behind them, and are made again
+for a pointer that has changed.
 """
 
 from __future__ import annotations
 
 import ctypes
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from math import prod
 
+from mlirfuse.analysis.workspaces import SEMAPHORES
 from mlirfuse.errors import IRError
 from mlirfuse.runtime.arrays import ArrayInfo
+from mlirfuse.runtime.foreign import contiguous_strides
 from mlirfuse.runtime.host_program import Launch, Value
 from mlirfuse.runtime.kernel_info import POINTER_CODE, AbiParameter, KernelInfo
 from mlirfuse.runtime.layout import CallLayout
+from mlirfuse.runtime.memory_plan import MemoryPlan, MemoryPlanner
 from mlirfuse.runtime.tensor_maps import TENSOR_MAP_BYTES, TensorMapParameter, TensorMapShape, aligned_buffer
 
 WORD = 8
 """Bytes of a parameter's slot; no parameter is larger."""
 
 _SCALAR_CODES = {"float": "d", "int": "q", "bool": "q"}
+
+
+def _no_device(kernel: str, per_sm: int) -> int:
+    raise IRError(f"the grid of {kernel} depends on the device", where=kernel)
 
 
 @dataclass(frozen=True)
@@ -34,12 +43,14 @@ class LaunchGeometry:
         blocks: size of the grid; 0 means that there is nothing to do.
         words: for each kernel parameter, the position of its word; for a tensor map, that of its pointer.
         tensor_maps: tensor maps by the number of their parameter.
+        semaphores: (argument, word, bytes) of each workspace argument that holds semaphores.
     """
 
     kernel: KernelInfo
     blocks: int
     words: tuple[int, ...]
     tensor_maps: Mapping[int, TensorMapShape]
+    semaphores: tuple[tuple[int, int, int], ...]
 
 
 @dataclass(frozen=True)
@@ -50,68 +61,127 @@ class ParameterPlan:
         varying: `struct` format of the words that change between calls.
         fixed: the sizes and strides, which follow them.
         launches: the launches, in order.
+        memory: where intermediates and workspace arguments lie; they are the last of the varying words.
     """
 
     varying: str
     fixed: tuple[int, ...]
     launches: tuple[LaunchGeometry, ...]
+    memory: MemoryPlan
 
 
-def plan_parameters(layout: CallLayout, kernels: Mapping[str, KernelInfo]) -> ParameterPlan:
+def plan_parameters(
+    layout: CallLayout, kernels: Mapping[str, KernelInfo], resident: Callable[[str, int], int] = _no_device
+) -> ParameterPlan:
     """Places the parameters of every launch.
+
+    Args:
+        layout: the call.
+        kernels: the kernels' launch information by name.
+        resident: how many blocks of a kernel the device holds at once, for so many on each multiprocessor at most.
 
     Raises:
         IRError: a launch names a kernel that is not there, or a kernel's parameters do not fit the launch.
         ArgumentError: an argument that the program reshapes is not contiguous.
     """
-    codes = [POINTER_CODE if isinstance(a, ArrayInfo) else _SCALAR_CODES[a.kind] for a in layout.arguments]
-    codes += [POINTER_CODE] * len(layout.buffers)
-    fixed: list[int] = []
-    launches = [_place(layout, launch, kernels, codes, fixed) for launch in layout.program.launches]
-    return ParameterPlan("=" + "".join(codes), tuple(fixed), tuple(launches))
+    return _Planner(layout, kernels, resident).plan()
 
 
-def _place(
-    layout: CallLayout, launch: Launch, kernels: Mapping[str, KernelInfo], codes: Sequence[str], fixed: list[int]
-) -> LaunchGeometry:
-    if launch.kernel not in kernels:
-        raise IRError(f"there is no kernel {launch.kernel}", where=layout.program.name)
-    info = kernels[launch.kernel]
-    operands = [*launch.inputs, *(Value("buffer", output) for output in launch.outputs)]
-    views = [layout.shape_and_strides(operand) for operand in operands]
-    blocks = info.blocks([shape for shape, _ in views])
-    words: list[int] = []
-    tensor_maps: dict[int, TensorMapShape] = {}
-    for number, parameter in enumerate(info.parameters):
-        if parameter.arg >= len(operands):
-            raise IRError(
-                f"{info.name} takes more arguments than the {len(operands)} of its launch", where=layout.program.name
-            )
-        if parameter.kind in ("size", "stride"):
-            shape, strides = views[parameter.arg]
-            words.append(len(codes) + len(fixed))
-            fixed.append((shape if parameter.kind == "size" else strides)[parameter.dim])
-            continue
-        words.append(_word(layout, operands[parameter.arg], parameter, info, codes))
-        if parameter.kind == "tensor_map" and blocks:
-            dtype, (shape, strides) = layout.dtype(operands[parameter.arg]), views[parameter.arg]
-            tensor_maps[number] = TensorMapShape.of_view(dtype, shape, strides, parameter.dims, parameter.box)
-    return LaunchGeometry(info, blocks, tuple(words), tensor_maps)
+@dataclass(frozen=True)
+class _Operand:
+    """An argument of a kernel: its word, and its extents and strides in elements."""
+
+    word: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
 
 
-def _word(layout: CallLayout, operand: Value, parameter: AbiParameter, info: KernelInfo, codes: Sequence[str]) -> int:
-    """The word of a pointer or a scalar."""
-    if operand.origin == "argument":
-        word = operand.position
-    else:
-        order = [*layout.outputs, *layout.intermediates]
-        word = len(layout.arguments) + order.index(operand.position)
-    if codes[word] != parameter.code:
-        raise IRError(
-            f"argument {parameter.arg} of {info.name} is passed as {parameter.code!r}, the call gives {codes[word]!r}",
-            where=layout.program.name,
+class _Planner:
+    """Places the parameters of one launch after the other."""
+
+    def __init__(self, layout: CallLayout, kernels: Mapping[str, KernelInfo], resident: Callable[[str, int], int]):
+        self.layout, self.kernels, self.resident = layout, kernels, resident
+        buffers, sizes = layout.program.buffers, layout.buffers
+        self.memory = MemoryPlanner([prod(sizes[i]) * buffers[i].dtype.bytes for i in layout.intermediates])
+        self.fixed: list[int] = []
+        self.codes = [POINTER_CODE if isinstance(a, ArrayInfo) else _SCALAR_CODES[a.kind] for a in layout.arguments]
+        self.codes += [POINTER_CODE] * len(layout.buffers)
+        self.workspace_word = len(self.codes)
+        self.codes += [POINTER_CODE] * sum(len(self._info(launch).workspaces) for launch in layout.program.launches)
+
+    def plan(self) -> ParameterPlan:
+        launches = tuple(self._place(launch) for launch in self.layout.program.launches)
+        memory = MemoryPlan(tuple(self.memory.places))
+        return ParameterPlan("=" + "".join(self.codes), tuple(self.fixed), launches, memory)
+
+    def _info(self, launch: Launch) -> KernelInfo:
+        if launch.kernel not in self.kernels:
+            raise IRError(f"there is no kernel {launch.kernel}", where=self.layout.program.name)
+        return self.kernels[launch.kernel]
+
+    def _place(self, launch: Launch) -> LaunchGeometry:
+        info = self._info(launch)
+        values = [*launch.inputs, *(Value("buffer", output) for output in launch.outputs)]
+        operands = [_Operand(self._word(value), *self.layout.shape_and_strides(value)) for value in values]
+        shapes = [operand.shape for operand in operands]
+        blocks = info.blocks(shapes, partial(self.resident, info.name))
+        workspaces = self._place_workspaces(info, shapes)
+        operands += workspaces
+        words: list[int] = []
+        tensor_maps: dict[int, TensorMapShape] = {}
+        for number, parameter in enumerate(info.parameters):
+            if parameter.arg >= len(operands):
+                raise IRError(
+                    f"{info.name} takes more arguments than the {len(operands)} of its launch",
+                    where=self.layout.program.name,
+                )
+            operand = operands[parameter.arg]
+            if parameter.kind in ("size", "stride"):
+                words.append(len(self.codes) + len(self.fixed))
+                self.fixed.append((operand.shape if parameter.kind == "size" else operand.strides)[parameter.dim])
+                continue
+            words.append(self._checked(operand.word, parameter, info))
+            if parameter.kind == "tensor_map" and blocks:
+                dtype = self.layout.dtype(values[parameter.arg])
+                tensor_maps[number] = TensorMapShape.of_view(
+                    dtype, operand.shape, operand.strides, parameter.dims, parameter.box
+                )
+        semaphores = tuple(
+            (workspace.arg, operand.word, prod(operand.shape) * workspace.element_bytes)
+            for workspace, operand in zip(info.workspaces, workspaces, strict=True)
+            if workspace.kind == SEMAPHORES
         )
-    return word
+        return LaunchGeometry(info, blocks, tuple(words), tensor_maps, semaphores)
+
+    def _place_workspaces(self, info: KernelInfo, shapes: Sequence[Sequence[int]]) -> list[_Operand]:
+        """The operands behind those of the launch."""
+        positions = [workspace.arg for workspace in info.workspaces]
+        if positions != list(range(len(shapes), len(shapes) + len(positions))):
+            raise IRError(
+                f"the workspaces of {info.name} are arguments {positions}, its launch has {len(shapes)} arguments",
+                where=self.layout.program.name,
+            )
+        own = info.workspace_shapes(shapes, partial(self.resident, info.name))
+        self.memory.add_launch(info.workspaces, own)
+        first, self.workspace_word = self.workspace_word, self.workspace_word + len(own)
+        return [_Operand(first + i, shape, contiguous_strides(shape, 1)) for i, shape in enumerate(own)]
+
+    def _word(self, value: Value) -> int:
+        """The word of a pointer or a scalar of the host program."""
+        if value.origin == "argument":
+            return value.position
+        order = [*self.layout.outputs, *self.layout.intermediates]
+        return len(self.layout.arguments) + order.index(value.position)
+
+    def _checked(self, word: int, parameter: AbiParameter, info: KernelInfo) -> int:
+        """The word, which must be of the parameter's kind."""
+        if self.codes[word] != parameter.code:
+            raise IRError(
+                f"argument {parameter.arg} of {info.name} is passed as {parameter.code!r}, "
+                f"the call gives {self.codes[word]!r}",
+                where=self.layout.program.name,
+            )
+        return word
 
 
 class ParameterBlock:
@@ -146,6 +216,10 @@ class ParameterBlock:
                 table[number] = address
                 address += TENSOR_MAP_BYTES
         return placed
+
+    def pointer(self, word: int) -> int:
+        """What the last call wrote into a word."""
+        return self._words[word]
 
     def _write_with_tensor_maps(self, *words: int) -> None:
         self._pack(*words)

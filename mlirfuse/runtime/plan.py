@@ -16,10 +16,11 @@ from mlirfuse.runtime.arrays import ALIGNMENT, Argument, ArrayInfo, StaticInfo
 from mlirfuse.runtime.host_program import HostProgram
 from mlirfuse.runtime.layout import CallLayout, Result, lay_out
 from mlirfuse.runtime.module import LoadedKernel
-from mlirfuse.runtime.parameters import ParameterBlock, plan_parameters
-from mlirfuse.runtime.scratch import Scratch
+from mlirfuse.runtime.parameters import LaunchGeometry, ParameterBlock, plan_parameters
+from mlirfuse.runtime.workspace import checks_workspace, require_zero, with_workspace
 
 Submit = Callable[[Sequence[Any], int], None]
+Launch = Callable[[int], None]
 
 
 class LaunchPlan:
@@ -49,7 +50,7 @@ class LaunchPlan:
                     f"the arrays are on device {self._device}, {kernel.info.name} is loaded on {kernel.device}",
                     where=program.name,
                 )
-        self._submit = _with_scratch(_submitter(layout, kernels, self._device), layout)
+        self._submit = _submitter(layout, kernels, self._device)
         self._current_stream = cuda.current_stream(self._framework, self._device)
         self._allocate = [self._allocator(position) for position in layout.outputs]
         # Where each result is a buffer of its own, new arrays are the results as they are.
@@ -155,15 +156,20 @@ def _why_not_into(result: Result, given: Argument, device: int) -> str | None:
 
 def _submitter(layout: CallLayout, kernels: Mapping[str, LoadedKernel], device: int) -> Submit:
     """A function that writes the varying words of a call and launches its kernels on a stream."""
-    parameters = plan_parameters(layout, {name: kernel.info for name, kernel in kernels.items()})
+    parameters = plan_parameters(
+        layout,
+        {name: kernel.info for name, kernel in kernels.items()},
+        lambda name, per_sm: kernels[name].resident_blocks(per_sm),
+    )
     block = ParameterBlock(parameters)
     driver, where = cuda.cupy().cuda.driver, layout.program.name
     lock = Lock()
-    launches = [
-        _launcher(driver, kernels[geometry.kernel.name], geometry.blocks, table)
-        for geometry, table in zip(parameters.launches, block.addresses, strict=True)
-        if geometry.blocks
-    ]
+    launches = []
+    for geometry, table in zip(parameters.launches, block.addresses, strict=True):
+        if geometry.blocks:
+            launch = _launcher(driver, kernels[geometry.kernel.name], geometry.blocks, table)
+            is_checked = geometry.semaphores and checks_workspace()
+            launches.append(_checked(launch, geometry, block) if is_checked else launch)
 
     def submit(words: Sequence[Any], stream: int) -> None:
         # The driver copies the parameters before it returns, so one block serves all calls, one at a time.
@@ -175,17 +181,17 @@ def _submitter(layout: CallLayout, kernels: Mapping[str, LoadedKernel], device: 
                 except driver.CUDADriverError as error:
                     _launch_again(launch, stream, device, where, error)
 
-    return cuda.guarded(submit, device)
+    complete = with_workspace(submit, parameters.memory, device) if parameters.memory.places else submit
+    return cuda.guarded(complete, device)
 
 
-def _launcher(driver: Any, kernel: LoadedKernel, blocks: int, table: int) -> Callable[[int], None]:
+def _launcher(driver: Any, kernel: LoadedKernel, blocks: int, table: int) -> Launch:
     """Launches a kernel on a stream with the parameters of a table."""
-    function, threads, shared, launch_kernel = (
-        kernel.function,
-        kernel.info.block,
-        kernel.info.dynamic_shared_bytes,
-        driver.launchKernel,
-    )
+    function, threads, shared = kernel.function, kernel.info.block, kernel.info.dynamic_shared_bytes
+    if kernel.info.cooperative:
+        launch_whole = driver.launchCooperativeKernel
+        return lambda stream: launch_whole(function, blocks, 1, 1, threads, 1, 1, shared, stream, table)
+    launch_kernel = driver.launchKernel
 
     def launch(stream: int) -> None:
         launch_kernel(function, blocks, 1, 1, threads, 1, 1, shared, stream, table, 0)
@@ -193,22 +199,20 @@ def _launcher(driver: Any, kernel: LoadedKernel, blocks: int, table: int) -> Cal
     return launch
 
 
-def _launch_again(launch: Callable[[int], None], stream: int, device: int, where: str, error: Exception) -> None:
+def _checked(launch: Launch, geometry: LaunchGeometry, block: ParameterBlock) -> Launch:
+    """Launches, waits, and looks whether the kernel left its semaphores zero."""
+
+    def launch_and_check(stream: int) -> None:
+        launch(stream)
+        for argument, word, nbytes in geometry.semaphores:
+            require_zero(geometry.kernel.name, argument, block.pointer(word), nbytes, stream)
+
+    return launch_and_check
+
+
+def _launch_again(launch: Launch, stream: int, device: int, where: str, error: Exception) -> None:
     """Launches once more where the thread only had no CUDA context yet; else raises `RuntimeLaunchError`."""
     if "INVALID_CONTEXT" not in str(error):
         raise RuntimeLaunchError(f"the driver refuses the launch: {error}", where=where) from error
     cuda.cupy().cuda.Device(device).use()
     launch(stream)
-
-
-def _with_scratch(submit: Submit, layout: CallLayout) -> Submit:
-    """Adds the pointers of the intermediates to the words of a call."""
-    if not layout.intermediates:
-        return submit
-    buffers = layout.program.buffers
-    scratch = Scratch([prod(layout.buffers[i]) * buffers[i].dtype.bytes for i in layout.intermediates])
-
-    def submit_with_scratch(words: Sequence[Any], stream: int) -> None:
-        submit([*words, *scratch.pointers(stream)], stream)
-
-    return submit_with_scratch

@@ -9,10 +9,10 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 
 from mlirfuse.dtypes import DType
 from mlirfuse.errors import RuntimeLaunchError
+from mlirfuse.runtime import driver
 
 TENSOR_MAP_BYTES = 128
 TENSOR_MAP_ALIGNMENT = 64
@@ -98,7 +98,7 @@ def encode(shape: TensorMapShape, pointer: int) -> bytes:
     extents = (ctypes.c_uint64 * rank)(*shape.extents)
     strides = (ctypes.c_uint64 * (rank - 1))(*shape.strides)
     box, unit = (ctypes.c_uint32 * rank)(*shape.box), (ctypes.c_uint32 * rank)(*[1] * rank)
-    status = _driver().cuTensorMapEncodeTiled(
+    status = driver.function("cuTensorMapEncodeTiled")(
         ctypes.c_void_p(buffer.address), _DATA_TYPES[shape.dtype.name], rank, ctypes.c_void_p(pointer),
         extents, strides, box, unit, _NO_INTERLEAVE, _SWIZZLE_128, _PROMOTE_256, _FILL_ZERO,
     )  # fmt: skip
@@ -128,14 +128,3 @@ def aligned_buffer(nbytes: int) -> AlignedBuffer:
     owner = ctypes.create_string_buffer(nbytes + TENSOR_MAP_ALIGNMENT)
     start = ctypes.addressof(owner)
     return AlignedBuffer(-(-start // TENSOR_MAP_ALIGNMENT) * TENSOR_MAP_ALIGNMENT, owner)
-
-
-@cache
-def _driver() -> ctypes.CDLL:
-    """The CUDA driver. CuPy does not wrap this one function, and calling it here needs no further package."""
-    try:
-        driver = ctypes.CDLL("libcuda.so.1")
-        driver.cuTensorMapEncodeTiled.restype = ctypes.c_int
-    except (OSError, AttributeError) as error:
-        raise RuntimeLaunchError(f"the CUDA driver does not encode tensor maps: {error}") from error
-    return driver

@@ -1,0 +1,71 @@
+"""Where in a stream's workspace a call's intermediates and its kernels' workspace arguments lie."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from mlirfuse.analysis.workspaces import SCRATCH, SEMAPHORES
+from mlirfuse.runtime.kernel_info import WorkspaceInfo
+
+ALIGNMENT = 256
+"""Bytes to which everything is aligned, as new arrays are."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A piece of the workspace.
+
+    Attributes:
+        kind: `semaphores` or `scratch`: the two lie apart.
+        offset: bytes from the start of its kind's memory.
+        nbytes: its size.
+    """
+
+    kind: str
+    offset: int
+    nbytes: int
+
+
+@dataclass(frozen=True)
+class MemoryPlan:
+    """The workspace of a call.
+
+    Attributes:
+        places: the intermediates, then the workspace arguments of each launch, in order.
+    """
+
+    places: tuple[Place, ...]
+
+    def nbytes(self, kind: str) -> int:
+        """How much memory of a kind the call needs."""
+        return max((place.offset + place.nbytes for place in self.places if place.kind == kind), default=0)
+
+
+class MemoryPlanner:
+    """Places pieces one by one.
+
+    A kernel's scratch memory is free again when it ends, so that the next kernel's lies in the same place; so do its
+    semaphores, which are zero again. Intermediates live as long as the call.
+
+    Args:
+        intermediates: bytes of each.
+    """
+
+    def __init__(self, intermediates: Sequence[int]):
+        self.places: list[Place] = []
+        self._lasting = self._add_all([(SCRATCH, nbytes) for nbytes in intermediates], 0)
+
+    def add_launch(self, workspaces: Sequence[WorkspaceInfo], shapes: Sequence[Sequence[int]]) -> None:
+        """Places the workspace arguments of one launch."""
+        sizes = [(w.kind, prod(shape) * w.element_bytes) for w, shape in zip(workspaces, shapes, strict=True)]
+        self._add_all(sizes, self._lasting)
+
+    def _add_all(self, sizes: Sequence[tuple[str, int]], scratch_start: int) -> int:
+        """Places pieces one behind the other; returns where scratch memory goes on."""
+        ends = {SEMAPHORES: 0, SCRATCH: scratch_start}
+        for kind, nbytes in sizes:
+            self.places.append(Place(kind, ends[kind], nbytes))
+            ends[kind] += -(-nbytes // ALIGNMENT) * ALIGNMENT
+        return ends[SCRATCH]
