@@ -1,13 +1,15 @@
 """Combining partial results of the warps of a block, and of the blocks of a cluster, through shared memory.
 
 Exchanges wait until a value is needed, so that independent reductions share one barrier. Each has shared memory of its
-own: no barrier is needed before the next one writes.
+own: no barrier is needed before the next one writes. In a loop, where the same exchange comes again, small ones have it
+twice, and alternate: when the first is written again, the round in between has ordered that after its reads.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from math import prod
 from typing import Protocol
 
@@ -33,10 +35,12 @@ class Site(Protocol):
     Attributes:
         threads: the current thread's coordinates.
         in_loop: whether the code being emitted runs more than once.
+        phase: in a loop with exchanges, an index that is 0 and 1 in turn from one round to the next.
     """
 
     threads: Threads
     in_loop: bool
+    phase: ir.Value | None
 
     def scratch(self, size: int, element_type: ir.Type) -> ir.Value:
         """A new array in the block's shared memory."""
@@ -83,6 +87,9 @@ def run_exchanges(d: Site, exchanges: Sequence[Exchange]) -> None:
             exchange.deliver(key, value)
 
 
+MOST_ALTERNATING = 4096
+"""Bytes of an exchange up to which a second copy is cheaper than a second barrier."""
+
 MOST_LISTED = 4
 """Parts that a thread merges by itself; two values of each would otherwise take more registers than a row does."""
 
@@ -96,23 +103,40 @@ def _round(d: Site, exchanges: Sequence[Exchange], values: list[Values], level: 
     if not active:
         return values
     barrier = gpu.BarrierOp if level == "warps" else cluster_barrier
-    slots = {i: _Slots(d, exchanges[i], senders[i]) for i in active}
+    alternate = d.phase is not None and sum(_slot_bytes(exchanges[i], senders[i]) for i in active) <= MOST_ALTERNATING
+    slots = {i: _Slots(d, exchanges[i], senders[i], d.phase if alternate else None) for i in active}
     for i in active:
         (slots[i].store_own if level == "warps" else slots[i].store_remote)(values[i])
     barrier()
     result = list(values)
     for i in active:
         result[i] = {key: exchanges[i].finish(slots[i].load(key), level) for key in values[i]}
-    if d.in_loop:
+    if alternate and d.phase is not None:
+        d.phase = arith.SubIOp(constant(1), d.phase).result
+    elif d.in_loop:
         barrier()
     return result
+
+
+def _positions(partial: Fragments, dims: Sequence[int]) -> int:
+    """Positions inside the block that an exchange keeps apart: kept dimensions are never split over a cluster."""
+    layout = partial.layout
+    kept = [n for n in range(layout.rank) if n not in dims and partial.varies(n)]
+    return prod(layout.repeats[n] * layout.repeat_stride(n) for n in kept)
+
+
+def _slot_bytes(exchange: Exchange, senders: int) -> int:
+    """Shared memory of one exchange."""
+    positions = _positions(exchange.partials[0], exchange.dims)
+    return positions * senders * sum(from_mlir(p.element_type).bytes for p in exchange.partials)
 
 
 class _Slots:
     """Shared memory for one exchange: a slot for each sender at each position of the kept dimensions."""
 
-    def __init__(self, d: Site, exchange: Exchange, senders: int):
+    def __init__(self, d: Site, exchange: Exchange, senders: int, phase: ir.Value | None):
         self.d = d
+        self.phase = phase
         self.exchange = exchange
         self.senders = senders
         self.model = exchange.partials[0]
@@ -120,9 +144,10 @@ class _Slots:
         self.kept = [n for n in range(layout.rank) if n not in exchange.dims and self.model.varies(n)]
         # Dimensions along which all threads hold the same partial result: one of them writes it.
         self.copies = [n for n in range(layout.rank) if n not in exchange.dims and not self.model.varies(n)]
-        # Positions inside the block: kept dimensions are never split over a cluster.
-        self.positions = prod(layout.repeats[n] * layout.repeat_stride(n) for n in self.kept)
-        self.buffers = [d.scratch(self.positions * senders, p.element_type) for p in exchange.partials]
+        self.positions = _positions(self.model, exchange.dims)
+        self.size = self.positions * senders
+        copies = 1 if phase is None else 2
+        self.buffers = [d.scratch(self.size * copies, p.element_type) for p in exchange.partials]
 
     def store_own(self, values: Values) -> None:
         """The first lane along the reduced dimensions of every warp writes its part."""
@@ -208,10 +233,9 @@ class _Slots:
         else:
             slot = sender
             position = None if position is None else multiply(position, self.senders)
-        terms = [t for t in (position, slot) if t is not None]
-        if not terms:
-            return constant(0)
-        return terms[0] if len(terms) == 1 else add(terms[0], terms[1])
+        copy = None if self.phase is None else multiply(self.phase, self.size)
+        terms = [t for t in (position, slot, copy) if t is not None]
+        return reduce(add, terms) if terms else constant(0)
 
     def _position(self, key: Key) -> ir.Value | None:
         layout = self.model.layout

@@ -6,8 +6,14 @@ from mlir import ir
 from mlir.dialects import scf
 
 from mlirfuse.distribution.distributor import Distributor, rule
+from mlirfuse.dialect.joint import JOINT_REDUCTIONS
 from mlirfuse.distribution.fragments import Fragments, Uniform, widen
+from mlirfuse.distribution.scalars import constant
 from mlirfuse.errors import PassError
+from mlirfuse.passes.rewriting import nested
+
+REDUCTIONS = JOINT_REDUCTIONS | {"vector.multi_reduction"}
+"""Ops that may exchange partial results between warps."""
 
 
 @rule("scf.for")
@@ -17,17 +23,22 @@ def for_loop(d: Distributor, op: ir.Operation) -> None:
     shapes = [_carried(d, value) for value in initial]
     flat = [v for shape, value in zip(shapes, initial, strict=True) for v in _flatten(d, shape, value)]
     d.force_all()
+    if exchanges := any(inner.name in REDUCTIONS for inner in nested(op)):
+        flat.append(constant(0) if d.phase is None else d.phase)
     loop = scf.ForOp(d.scalars[lower], d.scalars[upper], d.scalars[step], flat)
     block = op.regions[0].blocks[0]
     d.scalars[block.arguments[0]] = loop.induction_variable
     outer, d.in_loop = d.in_loop, True
+    before, d.phase = d.phase, loop.inner_iter_args[len(flat) - 1] if exchanges else None
     with ir.InsertionPoint(loop.body):
         _bind(d, shapes, list(block.arguments)[1:], list(loop.inner_iter_args))
         for inner in list(block.operations)[:-1]:
             d.distribute(inner.operation)
         terminator = block.operations[len(block.operations) - 1]
-        scf.YieldOp([v for shape, y in zip(shapes, terminator.operands, strict=True) for v in _flatten(d, shape, y)])
+        carried = [v for shape, y in zip(shapes, terminator.operands, strict=True) for v in _flatten(d, shape, y)]
+        scf.YieldOp([*carried, d.phase] if exchanges else carried)
     d.in_loop = outer
+    d.phase = loop.results[len(flat) - 1] if exchanges and outer else before
     _bind(d, shapes, list(op.results), list(loop.results))
 
 
@@ -38,11 +49,13 @@ def if_without_results(d: Distributor, op: ir.Operation) -> None:
         raise PassError("a tile program's scf.if may have no results and no else", where=str(op.location))
     d.force_all()
     branch = scf.IfOp(d.scalars[op.operands[0]])
+    phase, d.phase = d.phase, None  # it would have to leave the branch
     with ir.InsertionPoint(branch.then_block):
         for inner in list(op.regions[0].blocks[0].operations)[:-1]:
             d.distribute(inner.operation)
         d.flush()
         scf.YieldOp([])
+    d.phase = phase
 
 
 @rule("memref.alloc")

@@ -134,9 +134,7 @@ def clamped_index(d: Distributor, tile: Fragments, key: Key, access: Access, axi
     return index
 
 
-def _inside(
-    d: Distributor, tile: Fragments, access: Access, axis_or_dim: int, repeat: int, bounds: Bounds
-) -> ir.Value:
+def _inside(d: Distributor, tile: Fragments, access: Access, axis_or_dim: int, repeat: int, bounds: Bounds) -> ir.Value:
     """Whether a fragment lies inside the buffer (an axis), or inside the tile (-1 - dimension)."""
     if axis_or_dim >= 0:
         return less(fragment_index(d, access, axis_or_dim, repeat), bounds[axis_or_dim])
@@ -161,5 +159,7 @@ def _load_own(d: Distributor, tile: Fragments, key: Key, access: Access, bounds:
 
 def _store_all(d: Distributor, tile: Fragments, keys: Sequence[Key], access: Access) -> None:
     for key in keys:
-        indices = [fragment_index(d, access, axis, key[n] if n is not None else 0) for axis, n in enumerate(access.dims)]
+        indices = [
+            fragment_index(d, access, axis, key[n] if n is not None else 0) for axis, n in enumerate(access.dims)
+        ]
         store(access, tile.at(key), indices, tile.width)

@@ -65,11 +65,19 @@ class FuseStageWalk(Pass):
 
 @dataclass(frozen=True)
 class _Loop:
-    """A walk: the op, its reads, and what computes their indices from its variable."""
+    """A walk.
+
+    Attributes:
+        op: the loop.
+        reads: its reads of whole tiles.
+        index_ops: what computes the indices of these from the loop's variable, in order.
+        small_reads: reads of what varies along the walk only, at the same indices.
+    """
 
     op: ir.Operation
     reads: Sequence[ir.Operation]
     index_ops: Sequence[ir.Operation]
+    small_reads: Sequence[ir.Operation]
 
     @property
     def variable(self) -> ir.Value:
@@ -79,13 +87,17 @@ class _Loop:
 def _loop(op: ir.Operation) -> _Loop | None:
     """The loop as a walk with reads to stage; None if it has none."""
     ops = [o.operation for o in op.regions[0].blocks[0].operations]
-    reads = [o for o in ops if o.name == "vector.transfer_read" and STREAMING in o.attributes]
+    all_reads = [o for o in ops if o.name == "vector.transfer_read"]
+    reads = [o for o in all_reads if STREAMING in o.attributes]
     index_ops: dict[ir.Operation, None] = {}
     for read in reads:
         for index in _indices(read):
             if not _collect(index, op, index_ops):
                 return None
-    return _Loop(op, reads, [o for o in ops if o in index_ops]) if reads else None
+    known = {r for o in index_ops for r in o.results} | {op.regions[0].blocks[0].arguments[0]}
+    inside = {r for o in ops for r in o.results} - known
+    small = [o for o in all_reads if o not in reads and not any(index in inside for index in _indices(o))]
+    return _Loop(op, reads, [o for o in ops if o in index_ops], small) if reads else None
 
 
 def _collect(index: ir.Value, loop: ir.Operation, found: dict[ir.Operation, None]) -> bool:
@@ -162,12 +174,17 @@ def _stage(loop: _Loop, stages: int, layout: BlockedLayout) -> None:
         is_first = arith.CmpIOp(arith.CmpIPredicate.eq, slot, _index(0)).result
         free = arith.SelectOp(is_first, last, arith.SubIOp(slot, _index(1)).result).result
         group = _copy(loop, rings, free, arith.AddIOp(new.induction_variable, distance).result, upper)
+        rest = [op.operation for op in list(old.operations)[:-1] if op.operation not in loop.reads]
+        # The small reads of this step arrive while it waits.
+        early = [op for op in rest if op in loop.index_ops or op in loop.small_reads]
+        for op in early:
+            clone(op, mapping)
         nvgpu.DeviceAsyncWaitOp(group, numGroups=stages - 1)
         for read, ring in zip(loop.reads, rings, strict=True):
             mapping[read.results[0]] = ring.load(slot)
-        for op in list(old.operations)[:-1]:
-            if op.operation not in loop.reads:
-                clone(op.operation, mapping)
+        for op in rest:
+            if op not in early:
+                clone(op, mapping)
         is_last = arith.CmpIOp(arith.CmpIPredicate.eq, slot, last).result
         following = arith.SelectOp(is_last, _index(0), arith.AddIOp(slot, _index(1)).result).result
         yielded = old.operations[len(old.operations) - 1].operation.operands
