@@ -17,8 +17,8 @@ GRAPH = (
 """Tensors to kernels with schedules."""
 
 TILE = (
-    "fuse-expand-moments,fuse-expand-exp-sums,fuse-tile-contraction,fuse-pipeline-contraction,fuse-tile-grid-reduction,"
-    "fuse-tile-persistent,fuse-tile-chunked,canonicalize,cse,fuse-pack-live-values"
+    "fuse-expand-moments,fuse-expand-exp-sums,fuse-tile-contraction,fuse-split-k,fuse-pipeline-contraction,"
+    "fuse-tile-grid-reduction,fuse-tile-persistent,fuse-tile-chunked,canonicalize,cse,fuse-pack-live-values"
 )
 """Kernels to tile programs."""
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 
 import mlirfuse as mf
+from mlirfuse.schedule.contraction import REDUCTIONS, ContractionProblem
+from mlirfuse.schedule.contraction_heuristics import fma_schedule, mma_schedule
+
+__all__ = ["FORMS", "FUNCTIONS", "PRODUCTS", "REDUCTIONS", "SPLITS", "Product", "split_schedule"]
 
 DTYPES = {"float16": np.dtype(np.float16), "bfloat16": np.dtype(ml_dtypes.bfloat16), "float32": np.dtype(np.float32)}
 DTYPES |= {"float64": np.dtype(np.float64), "int32": np.dtype(np.int32), "int8": np.dtype(np.int8)}
@@ -103,3 +107,25 @@ PRODUCTS = [
     Product(20, 24, 32, "tn", "float32", ((2, 1), (1, 3))),
     Product(20, 24, 32, "tt", "bfloat16", ((), (3,))),
 ]
+
+
+def split_schedule(product: Product, m: int, n: int, split: int, reduction: str) -> mf.Schedule:
+    """A schedule of a product with that tile, whose partial tiles meet that way."""
+    batch = np.broadcast_shapes(*product.batch)
+    dtype = mf.dtypes.dtype_of(product.dtype)
+    accumulator = mf.float32 if dtype.bits == 16 else dtype
+    problem = ContractionProblem(batch, product.m, product.n, product.k, dtype, accumulator, 16)
+    make = mma_schedule if dtype.bits == 16 else fma_schedule
+    schedule = make(problem, m, n, split=split)
+    assert schedule.contraction is not None
+    return replace(schedule, contraction=replace(schedule.contraction, reduction=reduction))
+
+
+SPLITS = [
+    (Product(64, 64, 256), 32, 64, 2),
+    (Product(40, 70, 257, "nn"), 16, 32, 3),
+    (Product(40, 70, 200, "tt", "float32"), 16, 32, 7),
+    (Product(33, 64, 512, "tn", "float16"), 64, 64, 16),
+    (Product(20, 32, 96, "nt", "bfloat16", ((3,), ())), 16, 32, 3),
+]
+"""(product, rows and columns of a tile, split)"""

@@ -13,6 +13,7 @@ from mlirfuse.distribution.scalars import add, constant
 from mlirfuse.dtypes import from_mlir
 from mlirfuse.errors import PassError
 from mlirfuse.tiling.contractions import INSTRUCTION
+from mlirfuse.tiling.tiles import zero
 
 UNROLLED = 4
 """Steps along k in one iteration: a thread's loads of the next ones can start while it multiplies."""
@@ -30,19 +31,28 @@ def contract(d: Distributor, op: ir.Operation) -> None:
 
 
 def multiply_by_fma(d: Distributor, product: Product) -> Fragments:
-    """A thread multiplies each of its rows' elements with each of its columns', one step along k after another."""
+    """A thread multiplies each of its rows' elements with each of its columns', one step along k after another.
+
+    The products of this tile are summed up by themselves first: a sum of short sums loses less than one long sum.
+    """
     before = product.accumulators
     keys = list(before.keys())
     unrolled = UNROLLED if product.steps % UNROLLED == 0 else 1
-    loop = scf.ForOp(constant(0), constant(product.steps), constant(unrolled), [before.at(key) for key in keys])
+    nothing = widen(arith.ConstantOp(before.element_type, zero(before.element_type)).result, before.width)
+    loop = scf.ForOp(constant(0), constant(product.steps), constant(unrolled), [nothing] * len(keys))
     with ir.InsertionPoint(loop.body):
         sums = dict(zip(keys, loop.inner_iter_args, strict=True))
         for ahead in range(unrolled):
             _step(d, product, sums, add(loop.induction_variable, constant(ahead)))
         scf.YieldOp([sums[key] for key in keys])
     after = before.like(before.extents, before.element_type)
-    after.values = dict(zip(keys, loop.results, strict=True))
+    after.values = {key: _add(before.at(key), total) for key, total in zip(keys, loop.results, strict=True)}
     return after
+
+
+def _add(a: ir.Value, b: ir.Value) -> ir.Value:
+    op = arith.AddIOp if isinstance(elements_type(a), ir.IntegerType) else arith.AddFOp
+    return op(a, b).result
 
 
 def _step(d: Distributor, product: Product, sums: dict[Key, ir.Value], k: ir.Value) -> None:

@@ -23,6 +23,7 @@ PASSES: dict[str, str] = {
     "fuse-expand-moments": "mlirfuse.passes.fuse_expand_moments:FuseExpandMoments",
     "fuse-expand-exp-sums": "mlirfuse.passes.fuse_expand_exp_sums:FuseExpandExpSums",
     "fuse-tile-contraction": "mlirfuse.passes.fuse_tile_contraction:FuseTileContraction",
+    "fuse-split-k": "mlirfuse.passes.fuse_split_k:FuseSplitK",
     "fuse-tile-grid-reduction": "mlirfuse.passes.fuse_tile_grid_reduction:FuseTileGridReduction",
     "fuse-stage-walk": "mlirfuse.passes.fuse_stage_walk:FuseStageWalk",
     "fuse-tile-persistent": "mlirfuse.passes.fuse_tile_persistent:FuseTilePersistent",

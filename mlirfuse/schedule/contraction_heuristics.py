@@ -15,6 +15,9 @@ TENSOR_TYPES = ("float16", "bfloat16")
 STEP_BYTES = 64
 """Bytes of one row of a factor in one step along k: two instructions deep in 16-bit types."""
 
+FMA_STEP = 32
+"""Elements of k in one step of scalar products: near the root of common extents, which keeps sums of sums accurate."""
+
 MMA_TILES = ((128, 128), (128, 64), (64, 128), (64, 64), (32, 64), (64, 32), (16, 64), (32, 32), (16, 32))
 FMA_TILES = ((128, 128), (64, 64), (32, 32), (16, 32))
 
@@ -78,4 +81,4 @@ def fma_schedule(problem: ContractionProblem, m: int, n: int, *, stages: int = 2
         repeats=(*batch, m // (4 * warps[0]), n // (8 * width * warps[1])),
         blocks=(*batch, 1, 1),
     )
-    return Schedule((*batch, m, n), layout, contraction=ContractionSchedule(16, "fma", stages, split))
+    return Schedule((*batch, m, n), layout, contraction=ContractionSchedule(FMA_STEP, "fma", stages, split))

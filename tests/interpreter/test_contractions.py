@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from compiling import module_at
-from products import PRODUCTS, Product
+from products import PRODUCTS, REDUCTIONS, SPLITS, Product, split_schedule
 
 from mlirfuse import interpreter
 
@@ -20,3 +20,15 @@ def test_products(product: Product) -> None:
         module = module_at(stage, product.fn, product.specs)
         (result,) = interpreter.run(module, product.form, inputs, **ORDERS[(product.n + number) % 3])
         np.testing.assert_array_equal(result, expected, err_msg=stage)
+
+
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+@pytest.mark.parametrize(("product", "m", "n", "split"), SPLITS, ids=str)
+def test_splits(product: Product, m: int, n: int, split: int, reduction: str) -> None:
+    inputs = product.inputs(seed=split)
+    expected = product.expected(inputs)
+    for stage in ("tile", "gpu"):
+        module = module_at(stage, product.fn, product.specs, split_schedule(product, m, n, split, reduction))
+        for order in ORDERS:
+            (result,) = interpreter.run(module, product.form, inputs, **order)
+            np.testing.assert_array_equal(result, expected, err_msg=f"{stage} {order}")

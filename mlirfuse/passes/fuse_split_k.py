@@ -1,0 +1,147 @@
+"""`fuse-split-k`: several blocks share the k-loop of one tile, and their partial tiles meet through semaphores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from mlir import ir
+from mlir.dialects import affine, arith
+
+from mlirfuse.analysis.kernels import body, is_tile_program, kernels
+from mlirfuse.errors import ScheduleError
+from mlirfuse.passes.base import Pass, Remarks
+from mlirfuse.passes.rewriting import clone, defining_op
+from mlirfuse.schedule.contraction import ContractionSchedule
+from mlirfuse.schedule.schedule import schedule_of
+from mlirfuse.tiling.partial_tiles import last_arriver, partial_tiles, turnstile
+from mlirfuse.tiling.program import forall
+
+
+@dataclass(frozen=True)
+class FuseSplitK(Pass):
+    """Gives each tile of a contraction to `split` blocks, a slice of the loop along k each.
+
+    Requires tile programs from `fuse-tile-contraction` whose schedule has a split above 1. Slices are whole steps, as
+    equal as these allow; the slowest part of a block's number is its slice, so that blocks that run together read the
+    same slice of the factors. How the partial tiles meet is the schedule's `reduction`; both forms add them in the
+    order of slices, so that results are the same bits on every run, and leave the semaphores zero:
+
+    - `last_arriver`: every block stores its part, and the one that arrives last adds them all up.
+    - `turnstile`: the blocks of a tile add to one stored tile in turn. A block takes its number from a ticket, so that
+      it only ever waits for blocks that run already.
+
+    What follows the loop is done by the block that has the whole sum.
+
+    ```mlir
+    scf.forall (%tile) in (%tiles) {
+      %acc = scf.for %k = %c0 to %c4096 step %c32 iter_args(%sum = %zero) { ... }
+      vector.transfer_write %acc, %y[%m, %n]
+    }
+    ```
+    becomes
+    ```mlir
+    scf.forall (%block) in (%blocks) {
+      %tile = arith.remui %block, %tiles
+      %slice = arith.divui %block, %tiles
+      %part = scf.for %k = %first to %last step %c32 iter_args(%sum = %zero) { ... }
+      vector.transfer_write %part, %parts[%row, %c0, %c0]
+      %old = "fuse.semaphore_arrive"(%semaphores, %tile, %c3_i32)
+      scf.if %is_last {
+        %acc = scf.for %s ... { ... vector.transfer_read %parts ... }
+        vector.transfer_write %acc, %y[%m, %n]
+      }
+    }
+    ```
+    """
+
+    name: ClassVar[str] = "fuse-split-k"
+
+    def run(self, module: ir.Operation, remarks: Remarks) -> None:
+        for kernel in kernels(module):
+            contraction = schedule_of(kernel).contraction if is_tile_program(kernel) else None
+            if contraction is None:
+                continue
+            if contraction.split == 1:
+                remarks.declined(self, "the schedule has no split", kernel)
+                continue
+            blocks = next(op for op in body(kernel) if op.name == "scf.forall")
+            loop = _k_loop(blocks)
+            with kernel.location:
+                _split(kernel, blocks, loop, contraction)
+            remarks.applied(self, f"{contraction.split} slices meet by {contraction.reduction}", kernel)
+
+
+def _k_loop(blocks: ir.Operation) -> ir.Operation:
+    """The loop along k of a tile; raises `ScheduleError` where there is none to split."""
+    for op in blocks.regions[0].blocks[0].operations:
+        if op.operation.name == "scf.for" and any(
+            inner.operation.name == "vector.contract" for inner in op.operation.regions[0].blocks[0].operations
+        ):
+            return op.operation
+    raise ScheduleError("the schedule splits k, and no loop runs along it", where=str(blocks.location))
+
+
+def _split(kernel: ir.Operation, old: ir.Operation, loop: ir.Operation, schedule: ContractionSchedule) -> None:
+    count, operands = _tile_count(old)
+    parts = partial_tiles(kernel, count, operands, ir.VectorType(loop.results[0].type), schedule)
+    with ir.InsertionPoint(old):
+        tiles = affine.AffineApplyOp(ir.AffineMap.get(0, len(operands), [count]), operands).result
+        scaled = ir.AffineMap.get(0, len(operands), [count * schedule.split])
+        blocks = affine.AffineApplyOp(scaled, operands).result
+        new = forall(blocks)
+    ops = [op.operation for op in old.regions[0].blocks[0].operations][:-1]
+    before, after = ops[: ops.index(loop)], ops[ops.index(loop) + 1 :]
+    with ir.InsertionPoint.at_block_terminator(new.body):
+        number = new.body.arguments[0]
+        if schedule.reduction == "turnstile":
+            number = parts.ticket(tiles, blocks)
+        tile, part = arith.RemUIOp(number, tiles).result, arith.DivUIOp(number, tiles).result
+        mapping = {old.regions[0].blocks[0].arguments[0]: tile}
+        for op in before:
+            clone(op, mapping)
+        partial = _slice_of(loop, mapping, part, schedule.split)
+
+        def epilogue(total: ir.Value) -> None:
+            mapping[loop.results[0]] = total
+            for op in after:
+                clone(op, mapping)
+
+        meet = {"last_arriver": last_arriver, "turnstile": turnstile}[schedule.reduction]
+        meet(parts, tile, part, partial, epilogue)
+    old.erase()
+
+
+def _tile_count(blocks: ir.Operation) -> tuple[ir.AffineExpr, Sequence[ir.Value]]:
+    """The number of tiles as an expression over symbols, and the symbols' values."""
+    static = list(ir.DenseI64ArrayAttr(blocks.attributes["staticUpperBound"]))
+    if static[0] != ir.ShapedType.get_dynamic_size():
+        return ir.AffineExpr.get_constant(static[0]), []
+    maker = defining_op(blocks.operands[0])
+    if maker is None or maker.name != "affine.apply" or maker.attributes["map"].value.n_dims:
+        raise ScheduleError("the number of tiles is no affine.apply of extents", where=str(blocks.location))
+    return maker.attributes["map"].value.results[0], list(maker.operands)
+
+
+def _slice_of(loop: ir.Operation, mapping: dict[ir.Value, ir.Value], part: ir.Value, split: int) -> ir.Value:
+    """The loop over the steps of one slice; returns the partial accumulators."""
+    lower, upper, step = (_constant(v) for v in list(loop.operands)[:3])
+    steps = -(-(upper - lower) // step)
+    number = ir.AffineExpr.get_dim(0)
+
+    def bound(expr: ir.AffineExpr) -> ir.Value:
+        start = ir.AffineExpr.get_floor_div(expr * steps, split) * step + lower
+        return affine.AffineApplyOp(ir.AffineMap.get(1, 0, [start]), [part]).result
+
+    first, last = bound(number), bound(number + 1)
+    copy = clone(loop, mapping)
+    copy.operands[0], copy.operands[1] = first, last
+    return copy.results[0]
+
+
+def _constant(value: ir.Value) -> int:
+    maker = defining_op(value)
+    if maker is None or maker.name != "arith.constant":
+        raise ScheduleError("the bounds of the loop along k are not constant", where=str(value.location))
+    return ir.IntegerAttr(maker.attributes["value"]).value

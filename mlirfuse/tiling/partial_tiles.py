@@ -1,0 +1,173 @@
+"""Partial tiles of several blocks and how they meet: memory for them, and the protocols on semaphores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from mlir import ir
+from mlir.dialects import affine, arith, scf, vector
+
+from mlirfuse.analysis.kernels import argument_attributes
+from mlirfuse.analysis.workspaces import SCRATCH, SEMAPHORES, WORKSPACE, WORKSPACE_EXTENTS, WORKSPACE_OPERANDS
+from mlirfuse.dialect.semaphore_arrive import semaphore_arrive
+from mlirfuse.dialect.semaphore_wait import semaphore_wait
+from mlirfuse.passes.rewriting import defining_op
+from mlirfuse.schedule.contraction import ContractionSchedule
+from mlirfuse.tiling.tiles import zero
+
+Epilogue = Callable[[ir.Value], None]
+"""Emits what is done with the whole sum."""
+
+
+@dataclass(frozen=True)
+class PartialTiles:
+    """Where blocks leave partial tiles.
+
+    Attributes:
+        semaphores: one a tile, and one more for tickets.
+        scratch: partial tiles, along its first dimension.
+        split: partial tiles that make a whole one.
+    """
+
+    semaphores: ir.Value
+    scratch: ir.Value
+    split: int
+
+    def write(self, tile: ir.Value, row: ir.Value) -> None:
+        """Stores a partial tile."""
+        vector.TransferWriteOp(None, tile, self.scratch, self._place(row), self._map(), in_bounds=self._bounds())
+
+    def read(self, row: ir.Value) -> ir.Value:
+        """A partial tile that was stored."""
+        memory = ir.MemRefType(self.scratch.type)
+        tile = ir.VectorType.get(memory.shape[1:], memory.element_type)
+        padding = arith.ConstantOp(memory.element_type, zero(memory.element_type)).result
+        place = self._place(row)
+        return vector.TransferReadOp(tile, self.scratch, place, self._map(), padding, in_bounds=self._bounds()).result
+
+    def ticket(self, tiles: ir.Value, blocks: ir.Value) -> ir.Value:
+        """The number of blocks that have begun before this one."""
+        i32 = ir.IntegerType.get_signless(32)
+        last = arith.SubIOp(arith.IndexCastOp(i32, blocks).result, _i32(1)).result
+        taken = semaphore_arrive(self.semaphores, tiles, last, relaxed=True)
+        return arith.IndexCastOp(ir.IndexType.get(), taken).result
+
+    def arrive(self, tile: ir.Value) -> ir.Value:
+        """Counts a part of a tile in; how many there were before."""
+        return semaphore_arrive(self.semaphores, tile, _i32(self.split - 1))
+
+    def _place(self, row: ir.Value) -> list[ir.Value]:
+        rank = ir.MemRefType(self.scratch.type).rank
+        return [row, *[arith.ConstantOp(ir.IndexType.get(), 0).result] * (rank - 1)]
+
+    def _map(self) -> ir.AffineMapAttr:
+        rank = ir.MemRefType(self.scratch.type).rank
+        return ir.AffineMapAttr.get(ir.AffineMap.get(rank, 0, [ir.AffineExpr.get_dim(d) for d in range(1, rank)]))
+
+    def _bounds(self) -> ir.ArrayAttr:
+        return ir.ArrayAttr.get([ir.BoolAttr.get(True)] * (ir.MemRefType(self.scratch.type).rank - 1))
+
+
+def partial_tiles(
+    kernel: ir.Operation,
+    count: ir.AffineExpr,
+    operands: Sequence[ir.Value],
+    tile: ir.VectorType,
+    schedule: ContractionSchedule,
+) -> PartialTiles:
+    """Adds the workspace arguments to a tile program.
+
+    Args:
+        kernel: the tile program.
+        count: number of whole tiles, over symbols.
+        operands: the symbols' values: `memref.dim`s of arguments.
+        tile: type of a tile.
+        schedule: the split, and how its parts meet.
+    """
+    arguments = list(kernel.regions[0].blocks[0].arguments)
+    pairs: list[int] = []
+    for operand in operands:
+        dim = operand.owner.operation
+        axis = defining_op(dim.operands[1])
+        assert axis is not None
+        pairs += [arguments.index(dim.operands[0]), ir.IntegerAttr(axis.attributes["value"]).value]
+    rows = schedule.split if schedule.reduction == "last_arriver" else 1
+
+    def argument(kind: str, extent: ir.AffineExpr, inner: Sequence[int], element: ir.Type) -> ir.Value:
+        dynamic = ir.ShapedType.get_dynamic_size()
+        static = ir.AffineConstantExpr(extent).value if isinstance(extent, ir.AffineConstantExpr) else None
+        attributes: dict[str, ir.Attribute] = {WORKSPACE: ir.StringAttr.get(kind)}
+        if static is None:
+            attributes[WORKSPACE_EXTENTS] = ir.AffineMapAttr.get(ir.AffineMap.get(0, len(operands), [extent]))
+            attributes[WORKSPACE_OPERANDS] = ir.DenseI64ArrayAttr.get(pairs)
+        memref_type = ir.MemRefType.get([dynamic if static is None else static, *inner], element)
+        return _add_argument(kernel, memref_type, attributes)
+
+    scratch = argument(SCRATCH, count * rows, list(tile.shape), tile.element_type)
+    semaphores = argument(SEMAPHORES, count + 1, [], ir.IntegerType.get_signless(32))
+    return PartialTiles(semaphores, scratch, schedule.split)
+
+
+def last_arriver(parts: PartialTiles, tile: ir.Value, part: ir.Value, partial: ir.Value, epilogue: Epilogue) -> None:
+    """Every block stores its part; the one that arrives last adds them up in order."""
+    parts.write(partial, _row(tile, part, parts.split))
+    old = parts.arrive(tile)
+    last = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.eq, old, _i32(parts.split - 1)).result)
+    with ir.InsertionPoint(last.then_block):
+        first = parts.read(_row(tile, _index(0), parts.split))
+        loop = scf.ForOp(_index(1), _index(parts.split), _index(1), [first])
+        with ir.InsertionPoint(loop.body):
+            other = parts.read(_row(tile, loop.induction_variable, parts.split))
+            scf.YieldOp([_add(loop.inner_iter_args[0], other)])
+        epilogue(loop.results[0])
+        scf.YieldOp([])
+
+
+def turnstile(parts: PartialTiles, tile: ir.Value, part: ir.Value, partial: ir.Value, epilogue: Epilogue) -> None:
+    """Blocks take turns: the first stores its part, the others add theirs, and the last one keeps the sum."""
+    i32 = ir.IntegerType.get_signless(32)
+    semaphore_wait(parts.semaphores, tile, arith.IndexCastOp(i32, part).result)
+    first = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.eq, part, _index(0)).result)
+    with ir.InsertionPoint(first.then_block):
+        parts.write(partial, tile)
+        scf.YieldOp([])
+    behind = arith.CmpIOp(arith.CmpIPredicate.ugt, part, _index(0)).result
+    before = arith.CmpIOp(arith.CmpIPredicate.ult, part, _index(parts.split - 1)).result
+    middle = scf.IfOp(arith.AndIOp(behind, before).result)
+    with ir.InsertionPoint(middle.then_block):
+        parts.write(_add(parts.read(tile), partial), tile)
+        scf.YieldOp([])
+    parts.arrive(tile)
+    last = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.eq, part, _index(parts.split - 1)).result)
+    with ir.InsertionPoint(last.then_block):
+        epilogue(_add(parts.read(tile), partial))
+        scf.YieldOp([])
+
+
+def _add_argument(kernel: ir.Operation, memref_type: ir.Type, attributes: dict[str, ir.Attribute]) -> ir.Value:
+    known = [ir.DictAttr.get(a) for a in argument_attributes(kernel)]
+    kernel.attributes["arg_attrs"] = ir.ArrayAttr.get([*known, ir.DictAttr.get(attributes)])
+    old = ir.FunctionType(ir.TypeAttr(kernel.attributes["function_type"]).value)
+    new = ir.FunctionType.get([*old.inputs, memref_type], old.results)
+    kernel.attributes["function_type"] = ir.TypeAttr.get(new)
+    return kernel.regions[0].blocks[0].add_argument(memref_type, kernel.location)
+
+
+def _row(tile: ir.Value, part: ir.Value, split: int) -> ir.Value:
+    """The row of the scratch that a part of a tile has to itself."""
+    place = ir.AffineExpr.get_dim(0) * split + ir.AffineExpr.get_dim(1)
+    return affine.AffineApplyOp(ir.AffineMap.get(2, 0, [place]), [tile, part]).result
+
+
+def _add(a: ir.Value, b: ir.Value) -> ir.Value:
+    integer = isinstance(ir.VectorType(a.type).element_type, ir.IntegerType)
+    return (arith.AddIOp if integer else arith.AddFOp)(a, b).result
+
+
+def _i32(value: int) -> ir.Value:
+    return arith.ConstantOp(ir.IntegerType.get_signless(32), value).result
+
+
+def _index(value: int) -> ir.Value:
+    return arith.ConstantOp(ir.IndexType.get(), value).result
