@@ -11,7 +11,7 @@ from mlirfuse.dialect.shared_memory import WARPGROUP
 from mlirfuse.dialect.warpgroup_mma import warpgroup_mma
 from mlirfuse.dialect.warpgroup_wait import warpgroup_wait
 from mlirfuse.distribution.distributor import Distributor, rule
-from mlirfuse.distribution.fragments import Fragments, Key
+from mlirfuse.distribution.fragments import Fragments, Key, widen
 from mlirfuse.distribution.scalars import divide
 from mlirfuse.errors import PassError
 from mlirfuse.schedule.layout import WARP
@@ -55,7 +55,7 @@ def warp_roles(d: Distributor, op: ir.Operation) -> None:
 def multiply(d: Distributor, op: ir.Operation) -> None:
     """A thread's fragments of the accumulator, in the order of PTX's registers."""
     a, b, stage, accumulator = op.operands
-    tile = d.fragments(accumulator)
+    tile = _accumulators(d, accumulator)
     keys = _register_order(tile, op)
     majors = [ir.StringAttr(op.attributes[name]).value for name in ("a_major", "b_major")]
     sums = warpgroup_mma(d.scalars[a], d.scalars[b], d.scalars[stage], [tile.at(key) for key in keys], *majors)
@@ -69,6 +69,17 @@ def wait(d: Distributor, op: ir.Operation) -> None:
     keys = _register_order(tile, op)
     values = warpgroup_wait([tile.at(key) for key in keys], ir.IntegerAttr(op.attributes["pending"]).value)
     _bind(d, op.results[0], tile, keys, values)
+
+
+def _accumulators(d: Distributor, value: ir.Value) -> Fragments:
+    """The fragments of accumulators, also of those that are all one number yet."""
+    tile = d.tile(value)
+    if isinstance(tile, Fragments):
+        return tile
+    start, type_ = tile.value, ir.VectorType(value.type)
+    fragments = Fragments(d.layout, tuple(type_.shape), type_.element_type)
+    fragments.make = lambda _: widen(start, fragments.width)
+    return fragments
 
 
 def _register_order(tile: Fragments, op: ir.Operation) -> list[Key]:

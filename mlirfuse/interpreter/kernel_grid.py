@@ -74,6 +74,8 @@ def _run_block(function: Function, block: ThreadBlock, arguments: Sequence[Any],
     frame = function.frame(block)
     yield from function.program.call(frame, [*arguments, *shared])
     block.finished = True
+    if under_way := block.rings.unfinished:
+        raise InterpreterError(f"block {block.index} ends with {under_way}", where=location_text(function.op.location))
     for memref in block.shared_buffers():
         shadow = memref.buffer.shadow
         writer = None if shadow is None else shadow.unordered_remote_writer(block)

@@ -11,6 +11,7 @@ import numpy as np
 from mlirfuse.interpreter.clocks import Clocks
 from mlirfuse.interpreter.copies import Copies
 from mlirfuse.interpreter.memory import MemRef
+from mlirfuse.interpreter.rings import Rings
 
 
 @dataclass
@@ -66,6 +67,7 @@ class ThreadBlock:
 
     Attributes:
         copies: what it copies in the background.
+        rings: its mbarriers, and what fills and reads the stages of its rings.
     """
 
     def __init__(
@@ -84,6 +86,7 @@ class ThreadBlock:
         self._ahead: dict[int, Clocks] = {}
         self.finished = False
         self.copies = Copies()
+        self.rings = Rings()
         self._shared: dict[Any, MemRef] = {}
 
     @property
@@ -175,6 +178,12 @@ class Frame:
         self.block = block
         self.mask: np.ndarray | None = None
         self.iteration: list[np.ndarray] = []
+
+    def masked(self, mask: np.ndarray | None) -> Frame:
+        """Another view of the same activation, with a mask of its own: for what runs beside the rest."""
+        frame = Frame(self.values, self.block)
+        frame.mask, frame.iteration = mask, self.iteration
+        return frame
 
 
 def host_block(*, checks: bool) -> ThreadBlock:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 # What ends a block: its operands are what the enclosing op, or the caller, gets.
 TERMINATORS = {
     "func.return", "gpu.return", "scf.yield", "scf.condition", "scf.forall.in_parallel", "linalg.yield",
+    "vector.yield",
 }  # fmt: skip
 
 

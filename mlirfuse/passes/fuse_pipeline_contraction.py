@@ -187,7 +187,8 @@ def _consume(parts: ContractionLoop, ring: StageRing, steps: ir.Value) -> ir.Val
 
     def multiply(number: ir.Value, turn: Turn, carried: list[ir.Value]) -> list[ir.Value]:
         ring.await_full(turn)
-        sums = warpgroup_mma(*ring.buffers, turn.stage, carried, parts.a.major, parts.b.major)
+        a, b = ring.buffers
+        sums = warpgroup_mma(a, b, turn.stage, carried, parts.a.major, parts.b.major)
         sums = warpgroup_wait(sums, 1)
         # All but this multiplication are done: the stage before may be filled again.
         not_first = arith.cmpi(arith.CmpIPredicate.ne, number, arith.constant(ir.IndexType.get(), 0))

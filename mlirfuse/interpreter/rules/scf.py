@@ -12,6 +12,8 @@ from mlirfuse.interpreter.lanes import merge, uniform
 from mlirfuse.interpreter.machine import Frame
 from mlirfuse.interpreter.program import Program
 from mlirfuse.interpreter.registry import rule, suspending
+from mlirfuse.interpreter.roles import beside
+from mlirfuse.interpreter.rules.gpu_ids import WARP
 from mlirfuse.interpreter.scheduler import Coroutine
 from mlirfuse.interpreter.site import Site, gather
 
@@ -31,6 +33,11 @@ def _assign(site: Site, frame: Frame, slots: Sequence[int], condition: np.ndarra
         if merged is None:
             raise site.error("a memref differs between threads", frame)
         frame.values[slot] = merged
+
+
+def _is_same_in_warps(condition: np.ndarray) -> bool:
+    """Whether all threads of each warp agree on a condition, of which there is one a thread."""
+    return len(condition) % WARP == 0 and bool((condition.reshape(-1, WARP) == condition[::WARP, None]).all())
 
 
 @suspending("scf.if")
@@ -53,8 +60,13 @@ def _if(site: Site) -> GeneratorStep:
             for slot, value in zip(results, program.outcome(frame), strict=True):
                 frame.values[slot] = value
             return
-        yield from branch(frame, then, _masked(frame, taken))
-        yield from branch(frame, otherwise, _masked(frame, ~taken))
+        if otherwise.steps and _is_same_in_warps(taken):
+            # Warps are independent of each other: one branch may wait for what the other does.
+            roles = [(then, _masked(frame, taken)), (otherwise, _masked(frame, ~taken))]
+            yield from beside([(program, frame.masked(mask)) for program, mask in roles], frame.block.index)
+        else:
+            yield from branch(frame, then, _masked(frame, taken))
+            yield from branch(frame, otherwise, _masked(frame, ~taken))
         for slot, value in zip(results, otherwise.outcome(frame), strict=True):
             frame.values[slot] = value
         _assign(site, frame, results, taken, then.outcome(frame))

@@ -1,0 +1,153 @@
+"""Stages of shared memory that the asynchronous ops of Hopper fill and read: mbarriers, copies and products under way.
+
+Everything asynchronous happens as late as it may. A load lands when somebody waits for the phase that it counts
+towards; until then its stage may be neither read nor written. A product reads its stages until a wait covers it; until
+then nothing may be loaded into them. So every protocol that hands a stage over too early is caught.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from mlirfuse.interpreter.memory import Buffer
+
+StageKey = tuple[int, int]
+"""A stage: the ring's buffer (its identity), and the stage's number."""
+
+
+@dataclass
+class AsyncLoad:
+    """A load under way.
+
+    Attributes:
+        stage: where to.
+        nbytes: what it counts towards its barrier.
+        land: writes the data.
+    """
+
+    stage: StageKey
+    nbytes: int
+    land: Callable[[], None]
+
+
+@dataclass
+class Mbarrier:
+    """A barrier whose phase ends with the last arrival and the last byte.
+
+    Attributes:
+        arrivals: arrivals of a phase.
+        born: the block's clock when it was initialised; it may be used from the next one on.
+        phase: phases completed.
+        missing: arrivals that the current phase still lacks.
+        expected: bytes announced in the current phase.
+        loads: loads of the current phase.
+    """
+
+    arrivals: int
+    born: int
+    phase: int = 0
+    missing: int = 0
+    expected: int = 0
+    loads: list[AsyncLoad] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.missing = self.arrivals
+
+    def arrive(self, count: int) -> bool:
+        """Counts arrivals; returns whether there were not so many left."""
+        self.missing -= count
+        return self.missing >= 0
+
+    @property
+    def brought(self) -> int:
+        """Bytes of the loads of this phase."""
+        return sum(load.nbytes for load in self.loads)
+
+
+@dataclass
+class Product:
+    """A product under way, of some warpgroups.
+
+    Attributes:
+        stages: what it reads.
+    """
+
+    stages: tuple[StageKey, ...]
+
+
+class Rings:
+    """What is asynchronous in one block."""
+
+    def __init__(self) -> None:
+        self._barriers: dict[tuple[int, int], Mbarrier] = {}
+        self._landing: dict[StageKey, AsyncLoad] = {}
+        self._products: list[Product] = []
+        # By identity of the array that stands for it: a result under way, and what it will be.
+        self._results: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+
+    def initialise(self, buffer: Buffer, count: int, arrivals: int, clock: int) -> None:
+        """Makes `count` fresh barriers."""
+        for index in range(count):
+            self._barriers[id(buffer), index] = Mbarrier(arrivals, clock)
+
+    def barrier(self, buffer: Buffer, index: int, clock: int) -> Mbarrier | str:
+        """A barrier, or why it may not be used."""
+        barrier = self._barriers.get((id(buffer), index))
+        if barrier is None:
+            return "was never initialised"
+        return "is used before a barrier of the block has shown it" if barrier.born == clock else barrier
+
+    def complete(self, barrier: Mbarrier) -> None:
+        """Ends the phase if all has come: loads land now."""
+        if barrier.missing or barrier.brought != barrier.expected:
+            return
+        for load in barrier.loads:
+            load.land()
+            del self._landing[load.stage]
+        barrier.phase += 1
+        barrier.missing, barrier.expected, barrier.loads = barrier.arrivals, 0, []
+
+    def load(self, barrier: Mbarrier, load: AsyncLoad) -> str | None:
+        """Starts a load; returns what is wrong with that, or None."""
+        if load.stage in self._landing:
+            return "another asynchronous load into the stage is under way"
+        if any(load.stage in product.stages for product in self._products):
+            return "a product that no wait has covered still reads the stage"
+        self._landing[load.stage] = load
+        barrier.loads.append(load)
+        return None
+
+    def start_product(self, stages: tuple[StageKey, ...]) -> str | None:
+        """Starts reading stages; returns what is wrong with that, or None."""
+        if any(stage in self._landing for stage in stages):
+            return "an asynchronous load into the stage is under way: no wait has covered it"
+        self._products.append(Product(stages))
+        return None
+
+    def wait_products(self, pending: int) -> None:
+        """Ends all products but the last `pending`."""
+        del self._products[: len(self._products) - pending]
+
+    def put_off(self, value: np.ndarray) -> np.ndarray:
+        """Stands in for a result that is not there yet: not a number."""
+        stand_in = np.full_like(value, np.nan)
+        self._results[id(stand_in)] = (stand_in, value)
+        return stand_in
+
+    def value(self, array: np.ndarray) -> np.ndarray:
+        """What an array is or will be."""
+        return self._results.get(id(array), (array, array))[1]
+
+    def results_are_there(self) -> None:
+        """Forgets the stand-ins: all products are done."""
+        self._results.clear()
+
+    @property
+    def unfinished(self) -> str | None:
+        """What is still under way, or None."""
+        if self._landing:
+            return "an asynchronous load, for which nobody waited"
+        return "a product of a warpgroup, for which nobody waited" if self._products else None

@@ -1,0 +1,128 @@
+"""`fuse.mbarrier_*`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from mlirfuse.dialect.shared_memory import WARPGROUP
+from mlirfuse.interpreter.lanes import uniform
+from mlirfuse.interpreter.machine import Frame
+from mlirfuse.interpreter.registry import rule, suspending
+from mlirfuse.interpreter.rings import Mbarrier
+from mlirfuse.interpreter.rules.gpu_sync import require_converged
+from mlirfuse.interpreter.scheduler import Coroutine, Wait
+from mlirfuse.interpreter.site import Site
+
+Step = Callable[[Frame], Any]
+
+
+def agreed(site: Site, frame: Frame, slot: int) -> int:
+    """A number that all active threads have; raises `InterpreterError` where they differ."""
+    value = uniform(frame.values[slot], frame)
+    if value is None:
+        raise site.error("threads that reach it together have different operands", frame)
+    return int(value)
+
+
+def active_threads(frame: Frame) -> np.ndarray:
+    """Numbers of the active threads."""
+    return frame.block.lanes if frame.mask is None else np.flatnonzero(frame.mask)
+
+
+def warpgroups(site: Site, frame: Frame, expected: int) -> int:
+    """How many warpgroups reach an op, which must be `expected` whole ones; raises `InterpreterError`.
+
+    At the tile level one logical thread stands for all of them.
+    """
+    if frame.block.threads == 1:
+        return expected
+    threads = active_threads(frame)
+    groups, counts = np.unique(threads // WARPGROUP, return_counts=True)
+    if len(groups) != expected or (counts != WARPGROUP).any():
+        raise site.error(f"reached by {len(threads)} threads, not by {expected} whole warpgroups", frame)
+    return expected
+
+
+def one_thread(site: Site, frame: Frame) -> None:
+    """Raises `InterpreterError` unless exactly one thread is active."""
+    if len(active_threads(frame)) != 1:
+        raise site.error(f"reached by {len(active_threads(frame))} threads, not by one", frame)
+
+
+def barrier_of(site: Site, frame: Frame, buffer: int, index: int) -> Mbarrier:
+    """The barrier that two operands name; raises `InterpreterError` where it may not be used."""
+    number = agreed(site, frame, index)
+    barrier = frame.block.rings.barrier(frame.values[buffer].buffer, number, frame.block.clock)
+    if isinstance(barrier, str):
+        raise site.error(f"mbarrier {number} {barrier}", frame)
+    return barrier
+
+
+@rule("fuse.mbarrier_init")
+def _init(site: Site) -> Step:
+    (buffer,), arrivals = site.operands, site.integer("arrivals") or 0
+
+    def step(frame: Frame) -> None:
+        require_converged(site, frame)
+        memref, block = frame.values[buffer], frame.block
+        block.rings.initialise(memref.buffer, memref.shape[0], arrivals, block.clock)
+
+    return step
+
+
+@suspending("fuse.mbarrier_arrive")
+def _arrive(site: Site) -> Step:
+    (buffer, index), expected = site.operands, site.integer("warpgroups") or 0
+
+    def step(frame: Frame) -> Coroutine:
+        count = warpgroups(site, frame, expected)
+        _count(site, frame, barrier_of(site, frame, buffer, index), count)
+        yield None
+
+    return step
+
+
+@suspending("fuse.mbarrier_expect")
+def _expect(site: Site) -> Step:
+    (buffer, index), nbytes = site.operands, site.integer("bytes") or 0
+
+    def step(frame: Frame) -> Coroutine:
+        one_thread(site, frame)
+        barrier = barrier_of(site, frame, buffer, index)
+        barrier.expected += nbytes
+        _count(site, frame, barrier, 1)
+        yield None
+
+    return step
+
+
+@suspending("fuse.mbarrier_wait")
+def _wait(site: Site) -> Step:
+    buffer, index, parity = site.operands
+
+    def step(frame: Frame) -> Coroutine:
+        barrier = barrier_of(site, frame, buffer, index)
+        number, wanted = agreed(site, frame, index), agreed(site, frame, parity)
+
+        def ready() -> bool:
+            if barrier.phase % 2 == wanted:
+                frame.block.rings.complete(barrier)
+            return barrier.phase % 2 != wanted
+
+        def what() -> str:
+            lacks = f"{barrier.missing} arrivals, {barrier.expected - barrier.brought} bytes"
+            return f"{site.name} at {site.location} (barrier {number} lacks {lacks})"
+
+        yield Wait(what, ready)
+
+    return step
+
+
+def _count(site: Site, frame: Frame, barrier: Mbarrier, count: int) -> None:
+    if not barrier.arrive(count):
+        raise site.error(f"more arrivals than the {barrier.arrivals} of a phase", frame)
+    if not barrier.loads and not barrier.expected:
+        frame.block.rings.complete(barrier)

@@ -1,0 +1,146 @@
+"""Warpgroup multiplication, its wait, and what controls warpgroups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from mlir import ir
+
+from mlirfuse.dialect.shared_memory import WARPGROUP
+from mlirfuse.interpreter.machine import Frame
+from mlirfuse.interpreter.memory import MemRef
+from mlirfuse.interpreter.registry import rule, suspending
+from mlirfuse.interpreter.roles import beside
+from mlirfuse.interpreter.rules.fuse_async_copies import stage_elements, stage_key
+from mlirfuse.interpreter.rules.fuse_mbarriers import active_threads, agreed, warpgroups
+from mlirfuse.interpreter.rules.gpu_ids import WARP
+from mlirfuse.interpreter.scheduler import Coroutine
+from mlirfuse.interpreter.shadow import SEVERAL
+from mlirfuse.interpreter.site import Site, gather
+
+ROWS = 64  # rows of the product that a warpgroup takes at a time
+
+
+@suspending("fuse.warpgroup_mma")
+def _warpgroup_mma(site: Site) -> Callable[[Frame], Coroutine]:
+    a, b, stage, *accumulators = site.operands
+    majors = [ir.StringAttr(site.op.attributes[name]).value for name in ("a_major", "b_major")]
+
+    def step(frame: Frame) -> Coroutine:
+        rings, number = frame.block.rings, agreed(site, frame, stage)
+        memrefs = [frame.values[a], frame.values[b]]
+        if problem := rings.start_product(tuple(stage_key(site, frame, ring, number) for ring in memrefs)):
+            raise site.error(problem, frame)
+        left, right = (_factor(site, frame, ring, number, major) for ring, major in zip(memrefs, majors, strict=True))
+        product = left @ right.T
+        before = [rings.value(array) for array in gather(frame.values, accumulators)]
+        after = _add(site, frame, before, product)
+        for slot, value in zip(site.results, after, strict=True):
+            frame.values[slot] = rings.put_off(value)
+        yield None
+
+    return step
+
+
+@suspending("fuse.warpgroup_wait")
+def _warpgroup_wait(site: Site) -> Callable[[Frame], Coroutine]:
+    """With `pending = 0` the results are there; else they stay under way."""
+    pending = site.integer("pending") or 0
+
+    def step(frame: Frame) -> Coroutine:
+        rings = frame.block.rings
+        rings.wait_products(pending)
+        arrays = gather(frame.values, site.operands)
+        for slot, array in zip(site.results, arrays, strict=True):
+            frame.values[slot] = array if pending else rings.value(array)
+        if not pending:
+            rings.results_are_there()
+        yield None
+
+    return step
+
+
+def _factor(site: Site, frame: Frame, ring: MemRef, stage: int, major: str) -> np.ndarray:
+    """A stage in single precision, k last; raises `InterpreterError` where it was never filled."""
+    elements = stage_elements(ring, stage)
+    shadow = ring.buffer.shadow
+    if shadow is not None:
+        violation = shadow.read(elements.ravel(), ring.dtype.itemsize, SEVERAL, frame.block)
+        if violation is not None:
+            raise site.error(f"stage {stage} of {ring.text}: {violation.kind} {violation.earlier}".rstrip(), frame)
+    tile = ring.buffer.elements(ring.dtype)[elements].astype(np.float32)
+    return tile if major == "k" else tile.T
+
+
+def _add(site: Site, frame: Frame, accumulators: Sequence[np.ndarray], product: np.ndarray) -> list[np.ndarray]:
+    """The accumulators after the product: one tile, or every thread's pairs in PTX's order (PTX ISA, wgmma, D)."""
+    block = frame.block
+    if block.threads == 1:
+        return [accumulator + product.reshape(accumulator.shape[1:]) for accumulator in accumulators]
+    rows, columns = product.shape
+    tiles = len(accumulators) * 4 // columns
+    count = warpgroups(site, frame, rows // (ROWS * tiles))
+    threads = active_threads(frame)
+    group, warp, lane = threads // WARPGROUP, threads % WARPGROUP // WARP, threads % WARP
+    result = []
+    for i, accumulator in enumerate(accumulators):
+        tile, rest = divmod(i, columns // 4)
+        column, half = divmod(rest, 2)
+        row = (tile * count + group) * ROWS + warp * 16 + half * 8 + lane // 4
+        first = 8 * column + 2 * (lane % 4)
+        total = np.array(np.broadcast_to(accumulator, (block.threads, 2)))
+        total[threads] += product[row[:, None], first[:, None] + np.arange(2)]
+        result.append(total)
+    return result
+
+
+@suspending("fuse.warp_roles")
+def _warp_roles(site: Site) -> Callable[[Frame], Coroutine]:
+    """At the tile level: both regions beside each other, each as one logical thread."""
+    regions = [site.region(0), site.region(1)]
+
+    def step(frame: Frame) -> Coroutine:
+        roles = [(program, frame.masked(None)) for program in regions]
+        yield from beside(roles, frame.block.index)
+
+    return step
+
+
+@rule("fuse.elect_one")
+def _elect_one(site: Site) -> Callable[[Frame], None]:
+    (out,) = site.results
+
+    def step(frame: Frame) -> None:
+        threads = active_threads(frame)
+        warps, counts = np.unique(threads // WARP, return_counts=True)
+        if (counts != WARP).any() and frame.block.threads >= WARP:
+            raise site.error("not all threads of the warp reach it", frame)
+        chosen = np.zeros(frame.block.threads, bool)
+        chosen[warps * WARP] = True
+        frame.values[out] = chosen
+
+    return step
+
+
+@rule("fuse.set_registers")
+def _set_registers(site: Site) -> Callable[[Frame], None]:
+    """Registers are not modelled; that whole warpgroups reach it is checked."""
+
+    def step(frame: Frame) -> None:
+        warpgroups(site, frame, len(active_threads(frame)) // WARPGROUP)
+
+    return step
+
+
+@suspending("fuse.group_barrier")
+def _group_barrier(site: Site) -> Callable[[Frame], Coroutine]:
+    """Orders the accesses of the whole block: the warpgroups that do not take part may not share memory with it."""
+    expected = site.integer("warpgroups") or 0
+
+    def step(frame: Frame) -> Coroutine:
+        warpgroups(site, frame, expected)
+        frame.block.advance()
+        yield None
+
+    return step

@@ -1,0 +1,68 @@
+"""Rings of stages, interpreted: exact products at the tile and gpu levels, and protocols with one thing wrong."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from compiling import module_at
+from interpreter.kernels import parse
+from products import Product
+from warpgroup_schedules import warpgroup_schedule
+
+from mlirfuse import interpreter
+from mlirfuse.errors import InterpreterError
+
+SIZES = (
+    (Product(64, 16, 192, "nt"), 64, 16),
+    (Product(136, 72, 328, "nt"), 128, 64),
+    (Product(136, 72, 200, "nn"), 128, 64),
+    (Product(200, 64, 72, "tn", "float16"), 64, 64),
+    (Product(72, 128, 64, "tt", "float16"), 64, 64),
+    (Product(256, 64, 640, "nt"), 256, 64),
+    (Product(72, 64, 136, "nn", "bfloat16", ((3,), (3,))), 64, 64),
+)
+
+
+@pytest.mark.parametrize(("product", "m", "n"), SIZES, ids=str)
+@pytest.mark.parametrize("stage", ["tile", "gpu"])
+def test_products(product: Product, m: int, n: int, stage: str) -> None:
+    inputs = product.inputs()
+    schedule = warpgroup_schedule(m, n, batch=len(product.batch[0]))
+    module = module_at(stage, product.fn, product.specs, schedule)
+    assert "fuse.warpgroup_mma" in str(module)
+    (result,) = interpreter.run(module, product.form, inputs, order="random")
+    np.testing.assert_array_equal(result, product.expected(inputs))
+
+
+RING = Product(320, 64, 640, "nt")
+
+MUTANTS = {
+    "the producer does not wait for empty stages": (
+        r'"fuse.mbarrier_wait"\(%\w+, %\w+, %\w+\)((?!"fuse.mbarrier_wait")[\s\S])*?(?="fuse.mbarrier_expect")',
+        "",
+        "more arrivals than the 1",
+    ),
+    "the consumers do not wait for data": (
+        r'"fuse.mbarrier_wait"\([^\n]*\n(?=[^\n]*"fuse.warpgroup_mma")',
+        "",
+        "unwritten|under way",
+    ),
+    "a stage is released before its product is done": ("pending = 1", "pending = 2", "still reads the stage"),
+    "the results are used before they are there": ("pending = 0", "pending = 1", "a product of a warpgroup"),
+    "too few bytes are announced": ("bytes = 24576", "bytes = 8192", "deadlock"),
+    "too many arrivals are awaited": ("arrivals = 2", "arrivals = 3", "deadlock"),
+    "an arrival too many is made": ("arrivals = 2", "arrivals = 1", "more arrivals"),
+    "nothing shows the barriers to the block": ("gpu.barrier", "", "is used before a barrier"),
+}
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_mutants_are_caught(name: str) -> None:
+    pattern, replacement, message = MUTANTS[name]
+    module = module_at("gpu", RING.fn, RING.specs, warpgroup_schedule(128, 64))
+    text, count = re.subn(pattern, replacement, str(module))
+    assert count, f"nothing to change for {name}"
+    with pytest.raises(InterpreterError, match=message):
+        interpreter.run(parse(text), RING.form, RING.inputs())
