@@ -56,7 +56,7 @@ class Distributor:
         self.tiles: dict[ir.Value, Fragments | Uniform] = {}
         self.pending: list[Exchange] = []
         self.in_loop = False
-        self.phase: ir.Value | None = None
+        self.phases: dict[str, ir.Value] = {}
         self.role: int | None = None
         self.threads = Threads(layout)
         self.argument_attributes: dict[ir.Value, dict[str, ir.Attribute]] = {}

@@ -2,7 +2,8 @@
 
 Exchanges wait until a value is needed, so that independent reductions share one barrier. Each has shared memory of its
 own: no barrier is needed before the next one writes. In a loop, where the same exchange comes again, small ones have it
-twice, and alternate: when the first is written again, the round in between has ordered that after its reads.
+twice, and alternate: when the first is written again, the round in between has ordered that after its reads. Rounds of
+warps and rounds of blocks alternate apart, as a barrier of a block orders nothing between blocks.
 """
 
 from __future__ import annotations
@@ -35,12 +36,12 @@ class Site(Protocol):
     Attributes:
         threads: the current thread's coordinates.
         in_loop: whether the code being emitted runs more than once.
-        phase: in a loop with exchanges, an index that is 0 and 1 in turn from one round to the next.
+        phases: in a loop with exchanges, for each level an index that is 0 and 1 in turn from one round to the next.
     """
 
     threads: Threads
     in_loop: bool
-    phase: ir.Value | None
+    phases: dict[str, ir.Value]
 
     def scratch(self, size: int, element_type: ir.Type) -> ir.Value:
         """A new array in the block's shared memory."""
@@ -80,12 +81,15 @@ def run_exchanges(d: Site, exchanges: Sequence[Exchange]) -> None:
     merged: list[dict[Key, tuple[ir.Value, ...]]] = [
         {key: tuple(p.at(key) for p in e.partials) for key in e.partials[0].keys()} for e in exchanges
     ]
-    for level in ("warps", "blocks"):
+    for level in LEVELS:
         merged = _round(d, exchanges, merged, level)
     for exchange, values in zip(exchanges, merged, strict=True):
         for key, value in values.items():
             exchange.deliver(key, value)
 
+
+LEVELS = ("warps", "blocks")
+"""Rounds of an exchange: between the warps of a block, then between the blocks of a cluster."""
 
 MOST_ALTERNATING = 4096
 """Bytes of an exchange up to which a second copy is cheaper than a second barrier."""
@@ -103,23 +107,25 @@ def _round(d: Site, exchanges: Sequence[Exchange], values: list[Values], level: 
     if not active:
         return values
     barrier = gpu.BarrierOp if level == "warps" else cluster_barrier
-    alternate = d.phase is not None and sum(_slot_bytes(exchanges[i], senders[i]) for i in active) <= MOST_ALTERNATING
-    slots = {i: _Slots(d, exchanges[i], senders[i], d.phase if alternate else None) for i in active}
+    phase = d.phases.get(level)
+    if sum(_slot_bytes(exchanges[i], senders[i]) for i in active) > MOST_ALTERNATING:
+        phase = None
+    slots = {i: _Slots(d, exchanges[i], senders[i], phase) for i in active}
     for i in active:
         (slots[i].store_own if level == "warps" else slots[i].store_remote)(values[i])
     barrier()
     result = list(values)
     for i in active:
         result[i] = {key: exchanges[i].finish(slots[i].load(key), level) for key in values[i]}
-    if alternate and d.phase is not None:
-        d.phase = arith.SubIOp(constant(1), d.phase).result
+    if phase is not None:
+        d.phases[level] = arith.SubIOp(constant(1), phase).result
     elif d.in_loop:
         barrier()
     return result
 
 
 def _positions(partial: Fragments, dims: Sequence[int]) -> int:
-    """Positions inside the block that an exchange keeps apart: kept dimensions are never split over a cluster."""
+    """Positions inside the block that an exchange keeps apart."""
     layout = partial.layout
     kept = [n for n in range(layout.rank) if n not in dims and partial.varies(n)]
     return prod(layout.repeats[n] * layout.repeat_stride(n) for n in kept)
@@ -241,8 +247,8 @@ class _Slots:
         layout = self.model.layout
         total, step = None, 1
         for dim in reversed(self.kept):
-            if self.d.threads.base[dim] is not None or key[dim]:
-                term = multiply(self.d.threads.index(dim, key[dim]), step)
+            if self.d.threads.own[dim] is not None or key[dim]:
+                term = multiply(self.d.threads.index(dim, key[dim], in_block=True), step)
                 total = term if total is None else add(term, total)
             step *= layout.repeats[dim] * layout.repeat_stride(dim)
         return total

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from mlir import ir
 from mlir.dialects import scf
 
-from mlirfuse.distribution.distributor import Distributor, rule
 from mlirfuse.dialect.joint import JOINT_REDUCTIONS
-from mlirfuse.distribution.fragments import Fragments, Uniform, widen
+from mlirfuse.distribution.distributor import Distributor, rule
+from mlirfuse.distribution.exchange import LEVELS
+from mlirfuse.distribution.fragments import Fragments, Uniform, fragment_type, widen
 from mlirfuse.distribution.scalars import constant
 from mlirfuse.errors import PassError
 from mlirfuse.passes.rewriting import nested
@@ -23,39 +26,48 @@ def for_loop(d: Distributor, op: ir.Operation) -> None:
     shapes = [_carried(d, value) for value in initial]
     flat = [v for shape, value in zip(shapes, initial, strict=True) for v in _flatten(d, shape, value)]
     d.force_all()
-    if exchanges := any(inner.name in REDUCTIONS for inner in nested(op)):
-        flat.append(constant(0) if d.phase is None else d.phase)
+    levels = LEVELS if any(inner.name in REDUCTIONS for inner in nested(op)) else ()
+    flat += [d.phases[level] if level in d.phases else constant(0) for level in levels]
     loop = scf.ForOp(d.scalars[lower], d.scalars[upper], d.scalars[step], flat)
     block = op.regions[0].blocks[0]
     d.scalars[block.arguments[0]] = loop.induction_variable
     outer, d.in_loop = d.in_loop, True
-    before, d.phase = d.phase, loop.inner_iter_args[len(flat) - 1] if exchanges else None
+    before, d.phases = d.phases, _last(loop.inner_iter_args, levels)
     with ir.InsertionPoint(loop.body):
         _bind(d, shapes, list(block.arguments)[1:], list(loop.inner_iter_args))
         for inner in list(block.operations)[:-1]:
             d.distribute(inner.operation)
         terminator = block.operations[len(block.operations) - 1]
         carried = [v for shape, y in zip(shapes, terminator.operands, strict=True) for v in _flatten(d, shape, y)]
-        scf.YieldOp([*carried, d.phase] if exchanges else carried)
+        scf.YieldOp([*carried, *(d.phases[level] for level in levels)])
     d.in_loop = outer
-    d.phase = loop.results[len(flat) - 1] if exchanges and outer else before
+    d.phases = before | _last(loop.results, levels) if outer else before
     _bind(d, shapes, list(op.results), list(loop.results))
 
 
 @rule("scf.if")
-def if_without_results(d: Distributor, op: ir.Operation) -> None:
-    """A branch that all threads of a block take alike: what it writes is known before it."""
-    if op.results or list(op.regions[1].blocks):
-        raise PassError("a tile program's scf.if may have no results and no else", where=str(op.location))
+def branch(d: Distributor, op: ir.Operation) -> None:
+    """A branch that all threads of a block take alike: what it uses of tiles around it is known before it."""
     d.force_all()
-    branch = scf.IfOp(d.scalars[op.operands[0]])
-    phase, d.phase = d.phase, None  # it would have to leave the branch
-    with ir.InsertionPoint(branch.then_block):
-        for inner in list(op.regions[0].blocks[0].operations)[:-1]:
-            d.distribute(inner.operation)
-        d.flush()
-        scf.YieldOp([])
-    d.phase = phase
+    shapes = [_carried(d, result) for result in op.results]
+    types = [
+        fragment_type(shape.width, shape.element_type) if shape is not None else result.type
+        for shape, result in zip(shapes, op.results, strict=True)
+        for _ in (shape.keys() if shape is not None else (0,))
+    ]
+    otherwise = bool(list(op.regions[1].blocks))
+    new = scf.IfOp(d.scalars[op.operands[0]], types, has_else=otherwise)
+    phases, d.phases = d.phases, {}  # they would have to leave the branch
+    for region, block in zip(op.regions, [new.then_block, *([new.else_block] if otherwise else [])], strict=False):
+        with ir.InsertionPoint(block):
+            *inner, terminator = region.blocks[0].operations
+            for each in inner:
+                d.distribute(each.operation)
+            d.flush()
+            values = zip(shapes, terminator.operation.operands, strict=True)
+            scf.YieldOp([v for shape, value in values for v in _flatten(d, shape, value)])
+    d.phases = phases
+    _bind(d, shapes, list(op.results), list(new.results))
 
 
 @rule("memref.alloc")
@@ -66,6 +78,11 @@ def alloc(d: Distributor, op: ir.Operation) -> None:
         raise PassError(f"a tile program may allocate shared memory only, not {memref_type}", where=str(op.location))
     alignment = ir.IntegerAttr(op.attributes["alignment"]).value if "alignment" in op.attributes else 16
     d.scalars[op.results[0]] = d.add_workgroup_buffer(memref_type, alignment)
+
+
+def _last(values: Sequence[ir.Value], levels: Sequence[str]) -> dict[str, ir.Value]:
+    """The phases, which a loop carries behind everything else."""
+    return dict(zip(levels, list(values)[len(values) - len(levels) :], strict=True))
 
 
 def _carried(d: Distributor, value: ir.Value) -> Fragments | None:
