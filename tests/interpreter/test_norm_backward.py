@@ -8,37 +8,49 @@ import numpy as np
 import pytest
 from backward import BACKWARD, Backward
 from compiling import module_at
+from mlir import ir
 from numerics import DTYPES
 
 import mlirfuse as mf
 from mlirfuse import interpreter
 
 COLUMNS = (257, 384, 1000, 1600, 5140)
-ROWS = (1, 7, 100)
 F16, BF16 = DTYPES["float16"], DTYPES["bfloat16"]
-ORDERS: tuple[dict[str, Any], ...] = (
-    {"order": "reversed"},
-    {"order": "random", "seed": 3},
-    {"order": "random", "seed": 4, "resident": 8},
+RUNS: tuple[tuple[int, dict[str, Any]], ...] = (
+    (1, {}),
+    (7, {"order": "reversed", "sms": 3}),
+    (100, {"order": "random", "seed": 3, "sms": 5}),
+    (100, {"order": "random", "seed": 4, "sms": 1}),
 )
+"""Rows, and the order of blocks on a device of some multiprocessors, on which the number of blocks depends."""
 
 
-def specs(inputs: list[np.ndarray]) -> list[mf.TensorSpec]:
-    return [mf.TensorSpec(a.shape, a.dtype) for a in inputs]
-
-
-def run(backward: Backward, inputs: list[np.ndarray], stage: str = "gpu", **order: Any) -> list[np.ndarray]:
-    module = module_at(stage, backward.fn, specs(inputs))
-    return interpreter.run(module, backward.name, inputs, **order)
+def module_of(backward: Backward, columns: int, dtype: np.dtype, stage: str = "gpu") -> ir.Module:
+    """The function for any number of rows."""
+    inputs = backward.inputs(2, columns, dtype)
+    specs = [mf.TensorSpec(("rows", *a.shape[1:]) if a.ndim == 2 else a.shape, a.dtype) for a in inputs]
+    return module_at(stage, backward.fn, specs)
 
 
 @pytest.mark.parametrize("columns", COLUMNS)
 @pytest.mark.parametrize("name", BACKWARD)
 def test_sizes(name: str, columns: int) -> None:
     backward = BACKWARD[name]
-    for rows, order in zip(ROWS, ORDERS, strict=True):
+    module = module_of(backward, columns, BF16)
+    for rows, order in RUNS:
         inputs = backward.inputs(rows, columns, BF16, seed=columns)
-        backward.check(run(backward, inputs, **order), inputs)
+        backward.check(interpreter.run(module, name, inputs, **order), inputs)
+
+
+@pytest.mark.parametrize("columns", [8192, 16384, 20480])
+@pytest.mark.parametrize("name", ["rms_norm_backward", "layer_norm_backward"])
+def test_rows_over_clusters(name: str, columns: int) -> None:
+    """Several tiles a cluster, so that its blocks exchange sums again and again."""
+    backward = BACKWARD[name]
+    module = module_of(backward, columns, BF16)
+    inputs = backward.inputs(21, columns, BF16)
+    for order in ({"sms": 8}, {"order": "random", "seed": 5, "sms": 8}):
+        backward.check(interpreter.run(module, name, inputs, **order), inputs)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -47,7 +59,7 @@ def test_sizes(name: str, columns: int) -> None:
 def test_levels_and_dtypes(name: str, stage: str, dtype: str) -> None:
     backward = BACKWARD[name]
     inputs = backward.inputs(37, 320, DTYPES[dtype])
-    backward.check(run(backward, inputs, stage), inputs)
+    backward.check(interpreter.run(module_of(backward, 320, DTYPES[dtype], stage), name, inputs), inputs)
 
 
 @pytest.mark.parametrize("name", BACKWARD)
@@ -64,9 +76,10 @@ def test_calls(name: str) -> None:
 def test_nan_stays_in_its_row_and_column(name: str) -> None:
     backward = BACKWARD[name]
     inputs = backward.inputs(37, 384, F16)
-    clean = run(backward, inputs)
+    module = module_of(backward, 384, F16)
+    clean = interpreter.run(module, name, inputs)
     inputs[0][20, 300] = np.nan
-    dx, *vectors = run(backward, inputs)
+    dx, *vectors = interpreter.run(module, name, inputs)
     assert np.isnan(dx[20]).all()
     others = np.delete(np.arange(37), 20)
     np.testing.assert_array_equal(dx[others], clean[0][others])
