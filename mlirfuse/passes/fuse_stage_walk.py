@@ -15,6 +15,7 @@ from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.passes.rewriting import clone, defining_op, nested
 from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.schedule.schedule import schedule_of
+from mlirfuse.tiling.tiles import zero
 from mlirfuse.tiling.transfers import STREAMING
 
 
@@ -25,7 +26,8 @@ class FuseStageWalk(Pass):
     Requires tile programs whose schedule has a `walk` of more than one stage, with a loop that reads whole tiles marked
     `fuse.streaming` at indices that follow from its variable. A ring has `stages` slots; a step starts the copy of the
     tile `stages - 1` steps ahead into the slot that the previous step has read, and waits for its own. Every thread
-    copies just what it reads back, so that no barrier is needed.
+    copies just what it reads back, so that no barrier is needed. Reads of what varies along the walk only, such as a
+    row's mean, are loaded one step ahead into registers.
 
     ```mlir
     scf.for %t = %block to %tiles step %blocks iter_args(%acc = %zero) {
@@ -165,33 +167,55 @@ def _stage(loop: _Loop, stages: int, layout: BlockedLayout) -> None:
         _copy(loop, rings, _index(number), ahead, upper)
         ahead = arith.AddIOp(ahead, step).result
     distance = arith.SubIOp(ahead, lower).result
-    new = scf.ForOp(lower, upper, step, [*initial, _index(0)])
+    small = [_first_small(loop, read, lower, upper) for read in loop.small_reads]
+    new = scf.ForOp(lower, upper, step, [*initial, *small, _index(0)])
     old = loop.op.regions[0].blocks[0]
-    *carried, slot = new.inner_iter_args
+    arguments = list(new.inner_iter_args)
+    carried, small, slot = arguments[: len(initial)], arguments[len(initial) : -1], arguments[-1]
     mapping = dict(zip(old.arguments, [new.induction_variable, *carried], strict=True))
     with ir.InsertionPoint(new.body):
         last = _index(stages - 1)
         is_first = arith.CmpIOp(arith.CmpIPredicate.eq, slot, _index(0)).result
         free = arith.SelectOp(is_first, last, arith.SubIOp(slot, _index(1)).result).result
         group = _copy(loop, rings, free, arith.AddIOp(new.induction_variable, distance).result, upper)
-        rest = [op.operation for op in list(old.operations)[:-1] if op.operation not in loop.reads]
-        # The small reads of this step arrive while it waits.
-        early = [op for op in rest if op in loop.index_ops or op in loop.small_reads]
-        for op in early:
-            clone(op, mapping)
+        following = arith.AddIOp(new.induction_variable, step).result
+        # Past the last step, the last tile's once more.
+        next_position = arith.MinUIOp(following, arith.SubIOp(upper, _index(1)).result).result
+        next_small = [_small_read(loop, read, next_position) for read in loop.small_reads]
         nvgpu.DeviceAsyncWaitOp(group, numGroups=stages - 1)
         for read, ring in zip(loop.reads, rings, strict=True):
             mapping[read.results[0]] = ring.load(slot)
-        for op in rest:
-            if op not in early:
-                clone(op, mapping)
+        mapping.update(zip((read.results[0] for read in loop.small_reads), small, strict=True))
+        for op in list(old.operations)[:-1]:
+            if op.operation not in loop.reads and op.operation not in loop.small_reads:
+                clone(op.operation, mapping)
         is_last = arith.CmpIOp(arith.CmpIPredicate.eq, slot, last).result
-        following = arith.SelectOp(is_last, _index(0), arith.AddIOp(slot, _index(1)).result).result
+        next_slot = arith.SelectOp(is_last, _index(0), arith.AddIOp(slot, _index(1)).result).result
         yielded = old.operations[len(old.operations) - 1].operation.operands
-        scf.YieldOp([*(mapping.get(v, v) for v in yielded), following])
+        scf.YieldOp([*(mapping.get(v, v) for v in yielded), *next_small, next_slot])
     for before, after in zip(loop.op.results, new.results, strict=False):
         before.replace_all_uses_with(after)
     loop.op.erase()
+
+
+def _first_small(loop: _Loop, read: ir.Operation, lower: ir.Value, upper: ir.Value) -> ir.Value:
+    """A small read of the first step; anything where the walk is empty, and the buffer perhaps too."""
+    tile = ir.VectorType(read.results[0].type)
+    branch = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.ult, lower, upper).result, [tile], has_else=True)
+    with ir.InsertionPoint(branch.then_block):
+        scf.YieldOp([_small_read(loop, read, lower)])
+    with ir.InsertionPoint(branch.else_block):
+        splat = ir.DenseElementsAttr.get_splat(tile, zero(tile.element_type))
+        scf.YieldOp([arith.ConstantOp(tile, splat).result])
+    return branch.results[0]
+
+
+def _small_read(loop: _Loop, read: ir.Operation, position: ir.Value) -> ir.Value:
+    """A small read at another position of the walk."""
+    mapping = {loop.variable: position}
+    for op in loop.index_ops:
+        clone(op, mapping)
+    return clone(read, mapping).results[0]
 
 
 def _copy(loop: _Loop, rings: Sequence[_Ring], slot: ir.Value, position: ir.Value, upper: ir.Value) -> ir.Value:
