@@ -2,8 +2,8 @@
 
 Kernels of one stream run one after the other, so they may share memory; kernels of different streams, or of a graph
 that may be replayed beside anything, may not. Semaphores are zeroed once, when they are allocated: every kernel leaves
-them zero. Memory is never given back, because a kernel in flight, or a graph, may still use it; an arena that must grow at
-least doubles, so that what is left behind is no more than what is used.
+them zero. Memory is never given back, because a kernel in flight, or a graph, may still use it; an arena that must grow
+at least doubles, so that what is left behind is no more than what is used.
 """
 
 from __future__ import annotations
@@ -46,17 +46,17 @@ class Arena:
 
     Args:
         stream: the stream's pointer.
-        capturing: whether it is being captured.
+        stream_id: which stream that is; None for one that is being captured.
 
     Attributes:
         lock: held from `pointers` until the launches are on the stream, so that no other call's come in between.
-        stream_id: which stream it was made for.
+        stream_id: which stream uses it.
     """
 
-    def __init__(self, stream: int, *, capturing: bool):
+    def __init__(self, stream: int, *, stream_id: int | None = None):
         self.lock = Lock()
-        self.stream_id = 0
-        self._stream, self._capturing = stream, capturing
+        self.stream_id = stream_id
+        self._stream = stream
         self._dirty = False
         self._blocks = {SEMAPHORES: _Block(), SCRATCH: _Block()}
 
@@ -80,7 +80,7 @@ class Arena:
 
     def _clean(self) -> None:
         semaphores = self._blocks[SEMAPHORES]
-        if self._capturing:  # a memset would become a part of the graph
+        if self.stream_id is None:  # a memset would become a part of the graph
             self._blocks[SEMAPHORES] = _Block()
         elif semaphores.nbytes:
             cupy().cuda.runtime.memsetAsync(semaphores.pointer, 0, semaphores.nbytes, self._stream)
@@ -94,14 +94,11 @@ def arena(device: int, stream: int) -> Arena:
         RuntimeLaunchError: the driver refuses.
     """
     runtime = cupy().cuda.runtime
-    capture = driver.capture_id(stream) if runtime.streamIsCapturing(stream) else None
+    if runtime.streamIsCapturing(stream):
+        return _ARENAS.setdefault((device, stream, "capture", driver.capture_id(stream)), Arena(stream))
     identity = driver.stream_id(stream)
-    key = (device, stream, capture, identity if stream == _PER_THREAD_STREAM else None)
-    found = _ARENAS.get(key)
-    if found is None:
-        made = Arena(stream, capturing=capture is not None)
-        made.stream_id = identity
-        found = _ARENAS.setdefault(key, made)
+    key = (device, stream, identity if stream == _PER_THREAD_STREAM else None)
+    found = _ARENAS.get(key) or _ARENAS.setdefault(key, Arena(stream, stream_id=identity))
     if found.stream_id != identity:
         # The stream that had this pointer is gone, and its last kernels may still run.
         with driver.relaxed_capture():

@@ -1,24 +1,30 @@
 """Runs every family of kernels once at small shapes, to be watched by a sanitizer.
 
-compute-sanitizer --tool memcheck|racecheck|initcheck|synccheck python3 tests/gpu/sanitize.py
+compute-sanitizer --tool memcheck|racecheck|initcheck|synccheck python3 tests/gpu/sanitize.py [WORD]
+
+With a word, only the kernels that have it in their name.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import cupy
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / "unit")]
 
+import protocols
 from compiling import row_schedule
 from numerics import DTYPES, FAMILIES
+from test_protocols import protocol
 
 import mlirfuse as mf
+from mlirfuse.runtime.dispatch import Dispatcher
 
 COLUMNS = 1000
 
@@ -37,7 +43,7 @@ def elementwise(x, y):
     return mf.where(x > y, mf.tanh(x), x * y)
 
 
-def cases() -> Iterator[tuple[str, mf.Fused, list[np.ndarray]]]:
+def cases() -> Iterator[tuple[str, Callable[..., Any], list[np.ndarray]]]:
     """(name, function, inputs) of every kernel."""
     dtype = DTYPES["float16"]
     for label, options in SCHEDULES.items():
@@ -50,12 +56,21 @@ def cases() -> Iterator[tuple[str, mf.Fused, list[np.ndarray]]]:
             yield f"{name}, {columns} columns", mf.fuse(family.fn), family.inputs(9, columns, dtype)
     x = FAMILIES["softmax"].inputs(9, 1001, dtype)[0]
     yield "elementwise", mf.fuse(elementwise), [x, x[::-1].copy()]
+    for name in protocols.EXPECTED:
+        yield f"protocol {name}", partial(_first_result, protocol(name)), [protocols.integers(20)]
+
+
+def _first_result(run: Dispatcher, *arrays: Any) -> Any:
+    return run(arrays)[0]
 
 
 def main() -> int:
     """Runs all cases; returns 1 if a result is not finite."""
     failed = 0
+    word = sys.argv[1] if len(sys.argv) > 1 else ""
     for label, fused, inputs in cases():
+        if word not in label:
+            continue
         # Uploads initialise memory in a way that initcheck sees; cupy.asarray does too.
         result = cupy.asnumpy(fused(*map(cupy.asarray, inputs)))
         finite = bool(np.isfinite(result.astype(np.float32)).all())

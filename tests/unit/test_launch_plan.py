@@ -245,6 +245,15 @@ def test_a_captured_stream_gets_intermediates_of_its_own(driver):
     assert len({first, second, eager}) == 3
 
 
+def test_a_stream_whose_pointer_another_one_had(driver):
+    run = dispatcher(driver, TWO_KERNELS)
+    x, y = x_and_y()
+    for driver.runtime.identities[3] in (11, 11, 12):
+        run((x, y, 1.0), stream=3)
+    assert driver.runtime.synchronised == 1
+    assert len(driver.runtime.sizes) == 1
+
+
 def test_views_launch_nothing(driver):
     x = ndarray((6, 512), 1 << 24)
     flat, same = dispatcher(driver, VIEWS)((x,))
