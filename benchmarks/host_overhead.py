@@ -29,9 +29,10 @@ from mlirfuse.passes.manager import Pipeline
 from mlirfuse.runtime import cuda
 from mlirfuse.runtime.arrays import signature
 from mlirfuse.runtime.dispatch import Dispatcher
-from mlirfuse.runtime.host_program import HostProgram, host_program
+from mlirfuse.runtime.host_program import HostProgram
 from mlirfuse.runtime.kernel_info import kernel_infos
 from mlirfuse.runtime.module import LoadedKernel, load
+from mlirfuse.runtime.read_host import host_program
 from mlirfuse.target import target_of
 
 ROWS, COLUMNS = 8, 128

@@ -15,8 +15,9 @@ from mlirfuse.lowering.to_ptx import KernelBinary, ptx, to_nvvm
 from mlirfuse.passes.base import Remarks
 from mlirfuse.passes.fuse_segment import SCHEDULES
 from mlirfuse.passes.manager import Instrumentation, run_pipeline
-from mlirfuse.runtime.host_program import HostProgram, host_program
+from mlirfuse.runtime.host_program import HostProgram
 from mlirfuse.runtime.kernel_info import KernelInfo, kernel_infos
+from mlirfuse.runtime.read_host import host_program
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import Target
 

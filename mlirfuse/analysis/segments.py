@@ -22,7 +22,7 @@ from mlir import ir
 from mlirfuse.analysis.contraction import contraction_in, misfit
 from mlirfuse.analysis.grid_reduction import grid_reduction
 from mlirfuse.analysis.iteration_space import Conflict, IterationSpace, space_of_structures
-from mlirfuse.analysis.structure import OpStructure, is_constant, is_unit_reshape, structure_of
+from mlirfuse.analysis.structure import RENAMING_OPS, OpStructure, is_constant, is_unit_reshape, structure_of
 
 CHEAP_OPS = frozenset({"arith.constant", "tensor.empty", "tensor.dim", "linalg.fill"})
 """Ops that are cloned into every segment that uses them rather than computed once."""
@@ -77,6 +77,16 @@ def segment_ops(ops: Sequence[ir.Operation]) -> Segmentation:
     return _Planner(ops).run()
 
 
+def _is_final_view(op: ir.Operation) -> bool:
+    """Whether a transpose, or a reshape that moves nothing, is only returned; after it, a result may be transposed."""
+    if op.name not in RENAMING_OPS or not list(op.results[0].uses):
+        return False
+    users = [use.owner.operation for use in op.results[0].uses]
+    if op.name == "linalg.transpose":
+        return all(user.name == "func.return" for user in users)
+    return is_unit_reshape(op) and all(user.name == "func.return" or _is_final_view(user) for user in users)
+
+
 class _Planner:
     def __init__(self, ops: Sequence[ir.Operation]):
         self.ops = ops
@@ -101,8 +111,14 @@ class _Planner:
         return Segmentation(self.segments, self.declined)
 
     def _is_host_view(self, op: ir.Operation) -> bool:
-        """Reshapes of whole buffers stay on the host: of what is in memory already, or that split or merge extents."""
-        return op.name in RESHAPES and (op.operands[0] not in self.home or not is_unit_reshape(op))
+        """Views of whole buffers stay on the host.
+
+        These are reshapes of what is in memory already, or that split or merge extents, and what gives a result its
+        final shape: nothing is launched for a function that only returns views.
+        """
+        if op.name in RESHAPES and (op.operands[0] not in self.home or not is_unit_reshape(op)):
+            return True
+        return _is_final_view(op)
 
     def _place(self, structure: OpStructure) -> None:
         op = structure.op

@@ -13,7 +13,7 @@ from mlirfuse.errors import PipelineError
 from mlirfuse.passes.base import Pass
 
 PASSES: dict[str, str] = {
-    "fuse-fold-transposes": "mlirfuse.passes.fuse_fold_transposes:FuseFoldTransposes",
+    "fuse-views": "mlirfuse.passes.fuse_views:FuseViews",
     "fuse-fold-casts": "mlirfuse.passes.fuse_fold_casts:FuseFoldCasts",
     "fuse-segment": "mlirfuse.passes.fuse_segment:FuseSegment",
     "fuse-mix-order-reduction": "mlirfuse.passes.fuse_mix_order_reduction:FuseMixOrderReduction",

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 from functools import cache
 from types import ModuleType
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from mlirfuse.dtypes import dtype_of
 from mlirfuse.errors import ArgumentError, RuntimeLaunchError
@@ -141,3 +141,8 @@ def allocator(framework: str, shape: tuple[int, ...], dtype: str, device: int) -
         return array, array.data.ptr
 
     return guarded(allocate_cupy, device)
+
+
+def transposed(array: Any, axes: tuple[int, ...]) -> Any:
+    """A view of a framework's array whose dimension i is dimension `axes[i]` of it."""
+    return array.permute(axes) if hasattr(array, "permute") else array.transpose(axes)

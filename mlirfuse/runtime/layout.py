@@ -24,15 +24,23 @@ class Result:
         origin: `argument` or `buffer`.
         position: which argument or which buffer.
         dtype: element type.
-        shape: its extents.
-        is_view: whether its shape differs from the argument's or the buffer's own.
+        shape: its extents, before they are transposed.
+        axes: for each dimension of the transposed result, that of `shape`; None where it is not transposed.
     """
 
     origin: str
     position: int
     dtype: DType
     shape: Extents
-    is_view: bool
+    axes: tuple[int, ...] | None
+
+    @property
+    def shape_and_strides(self) -> tuple[Extents, Extents]:
+        """Extents, and strides in elements, of the result in a buffer of its own."""
+        strides = contiguous_strides(self.shape, 1)
+        if self.axes is None:
+            return self.shape, strides
+        return tuple(self.shape[a] for a in self.axes), tuple(strides[a] for a in self.axes)
 
 
 @dataclass(frozen=True)
@@ -146,4 +154,4 @@ def _result(
     shape = own if value.shape is None else _evaluate(program, arguments, value.shape)
     if prod(shape) != prod(own):
         raise ArgumentError(f"cannot view shape {own} as {shape}", where=program.name)
-    return Result(value.origin, value.position, dtype, shape, shape != own)
+    return Result(value.origin, value.position, dtype, shape, value.axes)

@@ -53,8 +53,9 @@ class LaunchPlan:
         self._submit = _submitter(layout, kernels, self._device)
         self._current_stream = cuda.current_stream(self._framework, self._device)
         self._allocate = [self._allocator(position) for position in layout.outputs]
-        # Where each result is a buffer of its own, new arrays are the results as they are.
-        self._is_plain = [(r.origin, r.position) for r in layout.results] == [("buffer", i) for i in layout.outputs]
+        # Where each result is a buffer of its own, callers may give these; new arrays are the results as they are.
+        self._is_own = [(r.origin, r.position) for r in layout.results] == [("buffer", i) for i in layout.outputs]
+        self._is_plain = self._is_own and all(r.axes is None for r in layout.results)
         inputs = [(i, a.span) for i, a in enumerate(layout.arguments) if isinstance(a, ArrayInfo)]
         self._out_spans = [
             (i, prod(r.shape) * r.dtype.bytes) for i, r in enumerate(layout.results, start=len(layout.arguments))
@@ -114,7 +115,7 @@ class LaunchPlan:
         results, where = self._layout.results, f"{self._layout.program.name}: out"
         if len(out) != len(results):
             raise ArgumentError(f"expected {len(results)} arrays, got {len(out)}", where=where)
-        if not self._is_plain:
+        if not self._is_own:
             raise ArgumentError(
                 "a result is a view of an argument or of another result", where=where, hint="call it without out="
             )
@@ -135,7 +136,8 @@ class LaunchPlan:
             base = (
                 by_buffer[result.position] if result.origin == "buffer" else arguments[self._positions[result.position]]
             )
-            made.append(base if tuple(base.shape) == result.shape else base.reshape(result.shape))
+            array = base if tuple(base.shape) == result.shape else base.reshape(result.shape)
+            made.append(array if result.axes is None else cuda.transposed(array, result.axes))
         return made
 
 
@@ -143,12 +145,14 @@ def _why_not_into(result: Result, given: Argument, device: int) -> str | None:
     """Why a result cannot be written into an array, or None."""
     if not isinstance(given, ArrayInfo):
         return "expected an array"
-    if (given.dtype, given.shape) != (result.dtype, result.shape):
-        return f"expected {result.dtype.name} {result.shape}, got {given.dtype.name} {given.shape}"
+    shape, strides = result.shape_and_strides
+    if (given.dtype, given.shape) != (result.dtype, shape):
+        return f"expected {result.dtype.name} {shape}, got {given.dtype.name} {given.shape}"
     if given.device != device:
         return f"is on device {given.device}, the arguments are on {device}"
-    if not given.is_contiguous:
-        return f"strides {given.strides} are not C-contiguous"
+    if any(n > 1 and a != b for n, a, b in zip(shape, given.strides, strides, strict=True)) and 0 not in shape:
+        order = "C-contiguous" if result.axes is None else f"{strides}, those of the transposed result"
+        return f"strides {given.strides} are not {order}"
     if given.pointer % ALIGNMENT:
         return f"is not aligned to {ALIGNMENT} bytes, as new arrays are"
     return None

@@ -13,8 +13,8 @@ from mlirfuse.errors import ArgumentError
 from mlirfuse.lowering.resources import assemble
 from mlirfuse.runtime import cuda
 from mlirfuse.runtime.dispatch import Dispatcher
-from mlirfuse.runtime.host_program import host_program
 from mlirfuse.runtime.module import driver_resources, load
+from mlirfuse.runtime.read_host import host_program
 
 cupy = pytest.importorskip("cupy")
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not cupy.is_available(), reason="no GPU")]

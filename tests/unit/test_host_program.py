@@ -10,8 +10,9 @@ from mlirfuse.dtypes import float16, float32, float64
 from mlirfuse.errors import ArgumentError, IRError
 from mlirfuse.runtime.arrays import ArrayInfo, ScalarInfo
 from mlirfuse.runtime.expressions import Constant, Symbol
-from mlirfuse.runtime.host_program import Buffer, HostArgument, HostProgram, Launch, Value, host_program
+from mlirfuse.runtime.host_program import Buffer, HostArgument, HostProgram, Launch, Value
 from mlirfuse.runtime.layout import Result, lay_out
+from mlirfuse.runtime.read_host import host_program
 
 PROGRAM = """
 func.func @f(%x: tensor<?x64xf16> {fuse.name = "x"}, %w: tensor<64xf16> {fuse.name = "w"}, %s: f64)
@@ -74,13 +75,55 @@ def test_layout_of_a_call():
     assert layout.outputs == (0, 2)
     assert layout.intermediates == (1,)
     assert layout.results == (
-        Result("buffer", 0, float16, (6, 8, 8), True),
-        Result("argument", 0, float16, (384,), True),
-        Result("argument", 0, float16, (6, 64), False),
-        Result("buffer", 2, float16, (6,), False),
+        Result("buffer", 0, float16, (6, 8, 8), None),
+        Result("argument", 0, float16, (384,), None),
+        Result("argument", 0, float16, (6, 64), None),
+        Result("buffer", 2, float16, (6,), None),
     )
     assert layout.shape_and_strides(Value("argument", 0)) == ((6, 64), (64, 1))
     assert layout.shape_and_strides(Value("buffer", 1)) == ((6,), (1,))
+
+
+TRANSPOSED = """
+func.func @turn(%x: tensor<?x4xf32>) -> tensor<2x2x?xf32> {
+  %c0 = arith.constant 0 : index
+  %m = tensor.dim %x, %c0 : tensor<?x4xf32>
+  %wide = tensor.expand_shape %x [[0], [1, 2]] output_shape [%m, 2, 2] : tensor<?x4xf32> into tensor<?x2x2xf32>
+  %e = tensor.empty(%m) : tensor<2x?x2xf32>
+  %0 = linalg.transpose ins(%wide : tensor<?x2x2xf32>) outs(%e : tensor<2x?x2xf32>) permutation = [1, 0, 2]
+  %f = tensor.empty(%m) : tensor<2x2x?xf32>
+  %1 = linalg.transpose ins(%0 : tensor<2x?x2xf32>) outs(%f : tensor<2x2x?xf32>) permutation = [0, 2, 1]
+  return %1 : tensor<2x2x?xf32>
+}
+"""
+
+
+def test_transposed_results_are_views():
+    program = read(TRANSPOSED)
+    assert program.launches == ()
+    (result,) = lay_out(program, [ArrayInfo(0, (6, 4), (4, 1), float32, 0, "cupy")]).results
+    assert (result.shape, result.axes) == ((6, 2, 2), (1, 2, 0))
+    assert result.shape_and_strides == ((2, 2, 6), (2, 1, 4))
+
+
+def test_a_transposed_view_is_neither_reshaped_nor_passed_on():
+    collapse = "tensor.collapse_shape %1 [[0, 1], [2]] : tensor<2x2x?xf32> into tensor<4x?xf32>"
+    reshaped = TRANSPOSED.replace("return %1", f"%2 = {collapse}\n  return %1")
+    with pytest.raises(IRError, match="a reshape of a transposed array is no view of it"):
+        read(reshaped)
+    passed = (
+        TRANSPOSED.replace(
+            "return %1",
+            """%2 = call @k_0(%1) : (tensor<2x2x?xf32>) -> tensor<2xf32>
+  return %1""",
+        )
+        + """
+func.func private @k_0(tensor<2x2x?xf32>) -> tensor<2xf32>
+    attributes {fuse.launch = @k_0_kernel, fuse.result_extents = array<i64>}
+"""
+    )
+    with pytest.raises(IRError, match="the host passes k_0 a transposed view"):
+        read(passed)
 
 
 def test_view_only_results_launch_nothing():

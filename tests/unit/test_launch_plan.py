@@ -16,9 +16,9 @@ from lowering_harness import SCALE, lower
 from mlirfuse.errors import ArgumentError, IRError, RuntimeLaunchError
 from mlirfuse.runtime import cuda, workspace
 from mlirfuse.runtime.dispatch import Dispatcher
-from mlirfuse.runtime.host_program import host_program
 from mlirfuse.runtime.kernel_info import kernel_infos
 from mlirfuse.runtime.module import LoadedKernel
+from mlirfuse.runtime.read_host import host_program
 
 TWO_KERNELS = SCALE.replace(
     "  return %0 : tensor<?x512xf32>",
@@ -46,6 +46,10 @@ class ndarray:  # noqa: N801  CuPy's name
 
     def reshape(self, shape):
         return ndarray(shape, self.data.ptr, self.dtype)
+
+    def transpose(self, axes):
+        strides = tuple(self.strides[a] for a in axes)
+        return ndarray([self.shape[a] for a in axes], self.data.ptr, self.dtype, strides)
 
 
 class DriverError(Exception):
@@ -274,6 +278,28 @@ def test_view_of_strided_memory_is_not_misread(driver):
     )
     with pytest.raises(ArgumentError, match=r"x: the program reshapes an array with strides \(1, 6\)"):
         dispatcher(driver, text)((x, x_and_y()[1], 1.0))
+
+
+TRANSPOSED = SCALE.replace(
+    "  return %0 : tensor<?x512xf32>",
+    """  %c0 = arith.constant 0 : index
+  %m = tensor.dim %x, %c0 : tensor<?x512xf32>
+  %e = tensor.empty(%m) : tensor<512x?xf32>
+  %t = linalg.transpose ins(%0 : tensor<?x512xf32>) outs(%e : tensor<512x?xf32>) permutation = [1, 0]
+  return %t : tensor<512x?xf32>""",
+).replace("-> tensor<?x512xf32> {", "-> tensor<512x?xf32> {")
+
+
+def test_a_transposed_result_is_a_view_of_what_the_kernel_writes(driver):
+    run = dispatcher(driver, TRANSPOSED)
+    (result,) = run((*x_and_y(), 1.0))
+    assert (result.shape, result.strides) == ((512, 6), (4, 2048))
+    assert driver.launches[0][5][5] == result.data.ptr
+    out = ndarray((512, 6), 1 << 26, strides=(4, 2048))
+    assert run((*x_and_y(), 1.0), out=out) is out
+    assert driver.launches[1][5][5] == 1 << 26
+    with pytest.raises(ArgumentError, match=r"strides \(6, 1\) are not \(1, 512\), those of the transposed result"):
+        run((*x_and_y(), 1.0), out=ndarray((512, 6), 1 << 26))
 
 
 def test_out_with_a_view_result(driver):

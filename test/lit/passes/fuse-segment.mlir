@@ -119,3 +119,46 @@ func.func @g(%x: tensor<32xf32>) -> tensor<32xf32> attributes {fuse.schedules = 
   } -> tensor<32xf32>
   return %0 : tensor<32xf32>
 }
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d0)>
+// What is only returned transposed, or with a dimension of extent 1, is a view: the kernels write what they compute.
+// A transposed value that is reshaped has to be written as such.
+// CHECK-LABEL: func.func @final_views
+// CHECK: %[[K:.*]]:2 = call @final_views_0(
+// CHECK-DAG: linalg.transpose ins(%[[K]]#0
+// CHECK-DAG: tensor.expand_shape %[[K]]#1
+// CHECK: return
+// CHECK-LABEL: func.func @no_view
+// CHECK: %[[T:.*]] = call @no_view_0(%{{.*}}) : (tensor<4x8xf32>) -> tensor<8x4xf32>
+// CHECK: tensor.collapse_shape %[[T]]
+func.func @final_views(%x: tensor<4x8xf32>) -> (tensor<8x4xf32>, tensor<4x1xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<4x8xf32>
+  %r = tensor.empty() : tensor<4xf32>
+  %t = tensor.empty() : tensor<8x4xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%r : tensor<4xf32>) -> tensor<4xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+       ins(%x : tensor<4x8xf32>) outs(%e : tensor<4x8xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = math.exp %a : f32
+    linalg.yield %v : f32
+  } -> tensor<4x8xf32>
+  %1 = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+       ins(%0 : tensor<4x8xf32>) outs(%init : tensor<4xf32>) {
+  ^bb0(%a: f32, %sum: f32):
+    %v = arith.addf %sum, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<4xf32>
+  %2 = linalg.transpose ins(%0 : tensor<4x8xf32>) outs(%t : tensor<8x4xf32>) permutation = [1, 0]
+  %3 = tensor.expand_shape %1 [[0, 1]] output_shape [4, 1] : tensor<4xf32> into tensor<4x1xf32>
+  return %2, %3 : tensor<8x4xf32>, tensor<4x1xf32>
+}
+func.func @no_view(%x: tensor<4x8xf32>) -> tensor<32xf32> {
+  %t = tensor.empty() : tensor<8x4xf32>
+  %0 = linalg.transpose ins(%x : tensor<4x8xf32>) outs(%t : tensor<8x4xf32>) permutation = [1, 0]
+  %1 = tensor.collapse_shape %0 [[0, 1]] : tensor<8x4xf32> into tensor<32xf32>
+  return %1 : tensor<32xf32>
+}

@@ -1,0 +1,114 @@
+// RUN: mlirfuse-opt %s --fuse-views --split-input-file --verify-diagnostics=only-expected | FileCheck %s
+
+#left = affine_map<(m, n, k) -> (m, k)>
+#right = affine_map<(m, n, k) -> (k, n)>
+#result = affine_map<(m, n, k) -> (m, n)>
+
+// CHECK-DAG: #[[MK:.*]] = affine_map<(d0, d1, d2) -> (d0, d2)>
+// CHECK-DAG: #[[NK:.*]] = affine_map<(d0, d1, d2) -> (d1, d2)>
+// CHECK-DAG: #[[MN:.*]] = affine_map<(d0, d1, d2) -> (d0, d1)>
+// CHECK-LABEL: func.func @factor
+// CHECK-NOT: linalg.transpose
+// CHECK: linalg.generic {indexing_maps = [#[[MK]], #[[NK]], #[[MN]]]
+// CHECK-SAME: ins(%{{.*}}, %{{.*}} : tensor<4x8xf32>, tensor<6x8xf32>)
+func.func @factor(%x: tensor<4x8xf32>, %w: tensor<6x8xf32>, %init: tensor<4x6xf32>) -> tensor<4x6xf32> {
+  %e = tensor.empty() : tensor<8x6xf32>
+  %t = linalg.transpose ins(%w : tensor<6x8xf32>) outs(%e : tensor<8x6xf32>) permutation = [1, 0]
+  %y = linalg.generic {indexing_maps = [#left, #right, #result], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %t : tensor<4x8xf32>, tensor<8x6xf32>) outs(%init : tensor<4x6xf32>) {
+  ^bb0(%a: f32, %b: f32, %sum: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %sum, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<4x6xf32>
+  return %y : tensor<4x6xf32>
+}
+
+// -----
+
+#id = affine_map<(d0, d1, d2) -> (d0, d1, d2)>
+
+// Two transposes in a row, which together are a rotation: (a, b, c) to (c, a, b). The first one is returned, and stays.
+
+// CHECK-DAG: #[[ROTATED:.*]] = affine_map<(d0, d1, d2) -> (d1, d2, d0)>
+// CHECK-LABEL: func.func @chain
+// CHECK: linalg.transpose {{.*}} permutation = [0, 2, 1]
+// CHECK-NOT: linalg.transpose
+// CHECK: linalg.generic {indexing_maps = [#[[ROTATED]],
+// CHECK-SAME: ins(%{{.*}} : tensor<2x3x4xf32>)
+func.func @chain(%x: tensor<2x3x4xf32>) -> (tensor<2x4x3xf32>, tensor<4x2x3xf32>) {
+  %e0 = tensor.empty() : tensor<2x4x3xf32>
+  %t0 = linalg.transpose ins(%x : tensor<2x3x4xf32>) outs(%e0 : tensor<2x4x3xf32>) permutation = [0, 2, 1]
+  %e1 = tensor.empty() : tensor<4x2x3xf32>
+  %t1 = linalg.transpose ins(%t0 : tensor<2x4x3xf32>) outs(%e1 : tensor<4x2x3xf32>) permutation = [1, 0, 2]
+  %y = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%t1 : tensor<4x2x3xf32>) outs(%e1 : tensor<4x2x3xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %n = arith.negf %a : f32
+    linalg.yield %n : f32
+  } -> tensor<4x2x3xf32>
+  return %t0, %y : tensor<2x4x3xf32>, tensor<4x2x3xf32>
+}
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d0)>
+#column = affine_map<(d0, d1) -> (d0, 0)>
+#vector = affine_map<(d0, d1) -> (d1)>
+
+// A kept dimension and a broadcast are read through; the broadcast is returned as well, and stays.
+
+// CHECK-DAG: #[[ID:.*]] = affine_map<(d0, d1) -> (d0, d1)>
+// CHECK-DAG: #[[ROW:.*]] = affine_map<(d0, d1) -> (d0)>
+// CHECK-DAG: #[[VECTOR:.*]] = affine_map<(d0, d1) -> (d1)>
+// CHECK-LABEL: func.func @rows
+// CHECK-SAME: %[[X:.*]]: tensor<4x8xf32>, %[[S:.*]]: tensor<4xf32>, %[[V:.*]]: tensor<8xf32>
+// CHECK-NOT: tensor.expand_shape
+// CHECK: %[[WIDE:.*]] = linalg.generic
+// CHECK: %[[Y:.*]] = linalg.generic {indexing_maps = [#[[ID]], #[[ROW]], #[[VECTOR]], #[[ID]]]
+// CHECK-SAME: ins(%[[X]], %[[S]], %[[V]] :
+// CHECK: return %[[Y]], %[[WIDE]]
+func.func @rows(%x: tensor<4x8xf32>, %s: tensor<4xf32>, %v: tensor<8xf32>) -> (tensor<4x8xf32>, tensor<4x8xf32>) {
+  %e = tensor.empty() : tensor<4x8xf32>
+  %kept = tensor.expand_shape %s [[0, 1]] output_shape [4, 1] : tensor<4xf32> into tensor<4x1xf32>
+  %wide = linalg.generic {indexing_maps = [#vector, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%v : tensor<8xf32>) outs(%e : tensor<4x8xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    linalg.yield %a : f32
+  } -> tensor<4x8xf32>
+  %y = linalg.generic {indexing_maps = [#id, #column, #id, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %kept, %wide : tensor<4x8xf32>, tensor<4x1xf32>, tensor<4x8xf32>) outs(%e : tensor<4x8xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32, %out: f32):
+    %d = arith.subf %a, %b : f32
+    %p = arith.mulf %d, %c : f32
+    linalg.yield %p : f32
+  } -> tensor<4x8xf32>
+  return %y, %wide : tensor<4x8xf32>, tensor<4x8xf32>
+}
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d0)>
+
+// Only the broadcast says over how many columns the sum runs.
+
+// CHECK-LABEL: func.func @alone
+// CHECK-COUNT-2: linalg.generic
+// expected-remark @below {{no op reads a view}}
+func.func @alone(%s: tensor<4xf32>, %init: tensor<4xf32>) -> tensor<4xf32> {
+  %e = tensor.empty() : tensor<4x8xf32>
+  %wide = linalg.generic {indexing_maps = [#row, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%s : tensor<4xf32>) outs(%e : tensor<4x8xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    linalg.yield %a : f32
+  } -> tensor<4x8xf32>
+  %y = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%wide : tensor<4x8xf32>) outs(%init : tensor<4xf32>) {
+  ^bb0(%a: f32, %sum: f32):
+    %t = arith.addf %sum, %a : f32
+    linalg.yield %t : f32
+  } -> tensor<4xf32>
+  return %y : tensor<4xf32>
+}
