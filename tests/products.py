@@ -11,9 +11,9 @@ import numpy as np
 
 import mlirfuse as mf
 from mlirfuse.schedule.contraction import REDUCTIONS, ContractionProblem
-from mlirfuse.schedule.contraction_heuristics import fma_schedule, mma_schedule
+from mlirfuse.schedule.contraction_heuristics import fma_schedule, mma_schedule, wgmma_schedule
 
-__all__ = ["FORMS", "FUNCTIONS", "PRODUCTS", "REDUCTIONS", "SPLITS", "Product", "split_schedule"]
+__all__ = ["FORMS", "FUNCTIONS", "PRODUCTS", "REDUCTIONS", "SPLITS", "WGMMA", "Product", "pinned_schedule"]
 
 DTYPES = {"float16": np.dtype(np.float16), "bfloat16": np.dtype(ml_dtypes.bfloat16), "float32": np.dtype(np.float32)}
 DTYPES |= {"float64": np.dtype(np.float64), "int32": np.dtype(np.int32), "int8": np.dtype(np.int8)}
@@ -109,14 +109,16 @@ PRODUCTS = [
 ]
 
 
-def split_schedule(product: Product, m: int, n: int, split: int, reduction: str) -> mf.Schedule:
+def pinned_schedule(
+    product: Product, m: int, n: int, split: int = 1, reduction: str = "last_arriver", instruction: str | None = None
+) -> mf.Schedule:
     """A schedule of a product with that tile, whose partial tiles meet that way."""
     batch = np.broadcast_shapes(*product.batch)
     dtype = mf.dtypes.dtype_of(product.dtype)
     accumulator = mf.float32 if dtype.bits == 16 else dtype
     problem = ContractionProblem(batch, product.m, product.n, product.k, dtype, accumulator, 16)
-    make = mma_schedule if dtype.bits == 16 else fma_schedule
-    schedule = make(problem, m, n, split=split)
+    make = {"mma": mma_schedule, "fma": fma_schedule, "wgmma": wgmma_schedule}
+    schedule = make[instruction or ("mma" if dtype.bits == 16 else "fma")](problem, m, n, split=split)
     assert schedule.contraction is not None
     return replace(schedule, contraction=replace(schedule.contraction, reduction=reduction))
 
@@ -129,3 +131,12 @@ SPLITS = [
     (Product(20, 32, 96, "nt", "bfloat16", ((3,), ())), 16, 32, 3),
 ]
 """(product, rows and columns of a tile, split)"""
+
+WGMMA = [
+    (Product(64, 64, 64), 64, 64, 1),
+    (Product(100, 40, 200), 64, 16, 1),
+    (Product(128, 48, 136, "nn"), 128, 64, 2),
+    (Product(72, 64, 320, "tt", "float16"), 64, 64, 5),
+    (Product(72, 32, 128, "tn", "float16", ((2,), ())), 64, 64, 1),
+]
+"""The same, for products that tensor maps can describe."""

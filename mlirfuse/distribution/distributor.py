@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from mlir import ir
+from mlir.dialects import gpu
 
+from mlirfuse.dialect.group_barrier import group_barrier
 from mlirfuse.distribution.exchange import Exchange, run_exchanges
 from mlirfuse.distribution.fragments import Fragments, Uniform
 from mlirfuse.distribution.threads import Threads
@@ -133,6 +135,13 @@ class Distributor:
         pending, self.pending = self.pending, []
         if pending:
             run_exchanges(self, pending)
+
+    def barrier(self) -> None:
+        """A meeting of the block's threads that run the code being emitted: all, or those of a role."""
+        if self.role is None:
+            gpu.BarrierOp()
+        else:
+            group_barrier(self.role)
 
     def scratch(self, size: int, element_type: ir.Type) -> ir.Value:
         """A new array in the block's shared memory, aligned to 16 bytes."""

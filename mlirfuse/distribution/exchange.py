@@ -15,7 +15,7 @@ from math import prod
 from typing import Protocol
 
 from mlir import ir
-from mlir.dialects import arith, gpu, memref, scf, vector
+from mlir.dialects import arith, memref, scf, vector
 
 from mlirfuse.dialect.cluster_barrier import cluster_barrier
 from mlirfuse.dialect.cluster_store import cluster_store
@@ -45,6 +45,9 @@ class Site(Protocol):
 
     def scratch(self, size: int, element_type: ir.Type) -> ir.Value:
         """A new array in the block's shared memory."""
+
+    def barrier(self) -> None:
+        """A meeting of the block's threads that run the code being emitted."""
 
 
 @dataclass
@@ -106,7 +109,7 @@ def _round(d: Site, exchanges: Sequence[Exchange], values: list[Values], level: 
     active = [i for i, count in enumerate(senders) if count > 1]
     if not active:
         return values
-    barrier = gpu.BarrierOp if level == "warps" else cluster_barrier
+    barrier = d.barrier if level == "warps" else cluster_barrier
     phase = d.phases.get(level)
     if sum(_slot_bytes(exchanges[i], senders[i]) for i in active) > MOST_ALTERNATING:
         phase = None

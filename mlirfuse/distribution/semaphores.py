@@ -57,7 +57,7 @@ def _barrier(d: Distributor) -> None:
     if d.layout.cluster > 1:
         cluster_barrier()
     else:
-        gpu.BarrierOp()
+        d.barrier()
 
 
 def _is_leader(d: Distributor) -> ir.Value:

@@ -15,6 +15,9 @@ TENSOR_TYPES = ("float16", "bfloat16")
 STEP_BYTES = 64
 """Bytes of one row of a factor in one step along k: two instructions deep in 16-bit types."""
 
+PANEL_BYTES = 128
+"""Bytes of a row that `wgmma` takes from swizzled shared memory."""
+
 FMA_STEP = 32
 """Elements of k in one step of scalar products: near the root of common extents, which keeps sums of sums accurate."""
 
@@ -67,6 +70,21 @@ def mma_schedule(problem: ContractionProblem, m: int, n: int, *, stages: int = 3
     )
     step = max(16, STEP_BYTES // problem.element.bytes)
     return Schedule((*batch, m, n), layout, contraction=ContractionSchedule(step, "mma", stages, split))
+
+
+def wgmma_schedule(problem: ContractionProblem, m: int, n: int, *, stages: int = 4, split: int = 1) -> Schedule:
+    """A tile for `wgmma`: a warpgroup has 64 rows."""
+    batch = (1,) * len(problem.batch)
+    layout = BlockedLayout(
+        vector=(*batch, 1, 2),
+        lanes=(*batch, 8, 4),
+        warps=(*batch, m // 16, 1),
+        repeats=(*batch, 1, n // 8),
+        blocks=(*batch, 1, 1),
+        inner=(*batch, 2, 1),
+    )
+    step = PANEL_BYTES // problem.element.bytes
+    return Schedule((*batch, m, n), layout, contraction=ContractionSchedule(step, "wgmma", stages, split))
 
 
 def fma_schedule(problem: ContractionProblem, m: int, n: int, *, stages: int = 2, split: int = 1) -> Schedule:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from gpu.torch_arrays import to_numpy, to_torch
-from products import FUNCTIONS, PRODUCTS, Product
+from products import FUNCTIONS, PRODUCTS, REDUCTIONS, SPLITS, WGMMA, Product, pinned_schedule
 
 import mlirfuse as mf
 
@@ -35,6 +35,25 @@ def test_integers_are_exact(product: Product, fused: dict[str, mf.Fused]) -> Non
     inputs = product.inputs(seed=product.m)
     result = to_numpy(fused[product.form](*map(to_torch, inputs)))
     np.testing.assert_array_equal(result, product.expected(inputs))
+
+
+LARGE_SPLITS = [(Product(256, 384, 4096), 128, 128, split, "wgmma") for split in (1, 2, 13, 64)]
+LARGE_SPLITS += [(Product(100, 200, 4096), 64, 64, split, "mma") for split in (2, 13, 64)]
+
+
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+@pytest.mark.parametrize(
+    ("product", "m", "n", "split", "instruction"),
+    [*((*case, None) for case in SPLITS), *((*case, "wgmma") for case in WGMMA), *LARGE_SPLITS],
+    ids=str,
+)
+def test_splits(product: Product, m: int, n: int, split: int, instruction: str | None, reduction: str) -> None:
+    inputs = product.inputs(seed=split)
+    fn = mf.fuse(product.fn, schedule=pinned_schedule(product, m, n, split, reduction, instruction))
+    tensors = [to_torch(a) for a in inputs]
+    expected = product.expected(inputs)
+    for _ in range(3):
+        np.testing.assert_array_equal(to_numpy(fn(*tensors)), expected)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])

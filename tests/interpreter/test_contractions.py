@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from compiling import module_at
-from products import PRODUCTS, REDUCTIONS, SPLITS, Product, split_schedule
+from products import PRODUCTS, REDUCTIONS, SPLITS, WGMMA, Product, pinned_schedule
 
 from mlirfuse import interpreter
 
@@ -28,7 +28,20 @@ def test_splits(product: Product, m: int, n: int, split: int, reduction: str) ->
     inputs = product.inputs(seed=split)
     expected = product.expected(inputs)
     for stage in ("tile", "gpu"):
-        module = module_at(stage, product.fn, product.specs, split_schedule(product, m, n, split, reduction))
+        module = module_at(stage, product.fn, product.specs, pinned_schedule(product, m, n, split, reduction))
         for order in ORDERS:
             (result,) = interpreter.run(module, product.form, inputs, **order)
             np.testing.assert_array_equal(result, expected, err_msg=f"{stage} {order}")
+
+
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+@pytest.mark.parametrize(("product", "m", "n", "split"), WGMMA, ids=str)
+def test_wgmma(product: Product, m: int, n: int, split: int, reduction: str) -> None:
+    if split == 1 and reduction != REDUCTIONS[0]:
+        pytest.skip("without a split nothing meets")
+    inputs = product.inputs(seed=split)
+    module = module_at("gpu", product.fn, product.specs, pinned_schedule(product, m, n, split, reduction, "wgmma"))
+    assert "fuse.warpgroup_mma" in str(module)
+    for order in ORDERS:
+        (result,) = interpreter.run(module, product.form, inputs, **order)
+        np.testing.assert_array_equal(result, product.expected(inputs), err_msg=str(order))
