@@ -15,9 +15,9 @@ from lowering_harness import compile_text
 from mlirfuse.errors import RuntimeLaunchError
 from mlirfuse.runtime import cuda, workspace
 from mlirfuse.runtime.dispatch import Dispatcher
-from mlirfuse.runtime.host_program import host_program
 from mlirfuse.runtime.kernel_info import KernelInfo
 from mlirfuse.runtime.module import LoadedKernel, load
+from mlirfuse.runtime.read_host import host_program
 
 cupy = pytest.importorskip("cupy")
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not cupy.is_available(), reason="no GPU")]
