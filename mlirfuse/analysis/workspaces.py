@@ -83,12 +83,8 @@ def _workspace(kernel: ir.Operation, position: int, type_: ir.Type, known: dict[
     kind = ir.StringAttr(known[WORKSPACE]).value
     what = f"workspace argument {position} of type {type_}"
     if kind not in (SEMAPHORES, SCRATCH):
-        raise _error(kernel, f"{what}: {WORKSPACE} is {kind!r}, neither {SEMAPHORES!r} nor {SCRATCH!r}")
-    if (
-        not isinstance(type_, ir.MemRefType)
-        or type_.affine_map != ir.AffineMap.get_identity(type_.rank)
-        or type_.memory_space is not None
-    ):
+        raise _error(kernel, f'{what}: {WORKSPACE} is "{kind}", neither "{SEMAPHORES}" nor "{SCRATCH}"')
+    if not isinstance(type_, ir.MemRefType) or not _is_plain(type_):
         raise _error(kernel, f"{what} is no contiguous memref in global memory")
     if kind == SEMAPHORES and (type_.rank != 1 or type_.element_type != ir.IntegerType.get_signless(32)):
         raise _error(kernel, f"{what} must be a one-dimensional memref of i32 to hold semaphores")
@@ -98,10 +94,8 @@ def _workspace(kernel: ir.Operation, position: int, type_: ir.Type, known: dict[
     )
     dynamic = sum(type_.is_dynamic_dim(d) for d in range(type_.rank))
     if len(extents.results) != dynamic or extents.n_dims or extents.n_symbols != len(operands):
-        raise _error(
-            kernel,
-            f"{what}: {WORKSPACE_EXTENTS} {extents} does not go with it and {len(operands)} {WORKSPACE_OPERANDS}",
-        )
+        text = f"{WORKSPACE_EXTENTS} {ir.AffineMapAttr.get(extents)} over {len(operands)} operands"
+        raise _error(kernel, f"{what}: {text} does not fit it")
     return Workspace(position, kind, ir.MemRefType(type_), extents, operands)
 
 

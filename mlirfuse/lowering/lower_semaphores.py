@@ -54,7 +54,7 @@ class LowerSemaphores(Pass):
                 with ir.InsertionPoint(op), op.location:
                     if op.name == ARRIVE:
                         order = "relaxed" if RELAXED in op.attributes else "acq_rel"
-                        op.results[0].replace_all_uses_with(_arrive(*op.operands, order))
+                        op.results[0].replace_all_uses_with(_arrive(*op.operands, order=order))
                     else:
                         _wait(*op.operands)
                 op.erase()
@@ -62,7 +62,7 @@ class LowerSemaphores(Pass):
                 remarks.applied(self, f"{len(ops)} semaphore ops lowered", func)
 
 
-def _arrive(semaphores: ir.Value, slot: ir.Value, limit: ir.Value, order: str) -> ir.Value:
+def _arrive(semaphores: ir.Value, slot: ir.Value, limit: ir.Value, *, order: str) -> ir.Value:
     text = f"atom.{order}.gpu.global.inc.u32 $0, [$1], $2;"
     return nvvm.InlinePtxOp([limit.type], [global_pointer(semaphores, [slot]), limit], [], text).results[0]
 

@@ -108,3 +108,80 @@ gpu.module @bool_view {
     gpu.return
   }
 }
+
+// -----
+
+// Workspaces are only read here, but by then another block has written them: no read-only path.
+gpu.module @workspaces {
+  // CHECK-DAG: #[[NONE:.*]] = affine_map<() -> ()>
+  // CHECK-DAG: #[[EXTENTS:.*]] = affine_map<()[s0, s1] -> (s1, s0 ceildiv 8)>
+  // CHECK-LABEL: gpu.func @workspaces(
+  // CHECK-SAME: %{{[a-z0-9]+}}: memref<1xf32> {llvm.noalias, llvm.readonly}, %{{[a-z0-9]+}}: index,
+  // CHECK-SAME: %{{[a-z0-9]+}}: memref<1xi32>, %{{[a-z0-9]+}}: memref<1xf32>, %[[N:[a-z0-9]+]]: index, %[[M:[a-z0-9]+]]: index)
+  // CHECK-SAME: fuse.workspaces = [{arg = 1 : i64, extents = #[[NONE]], kind = "semaphores", operands = array<i64>, type = memref<3xi32>},
+  // CHECK-SAME: {arg = 2 : i64, extents = #[[EXTENTS]], kind = "scratch", operands = array<i64: 0, 0, -1, 2>, type = memref<?x?x4xf32>}]
+  gpu.func @workspaces(%x: memref<?xf32>, %semaphores: memref<3xi32> {fuse.workspace = "semaphores"},
+      %scratch: memref<?x?x4xf32> {fuse.workspace = "scratch", fuse.workspace_operands = array<i64: 0, 0, -1, 2>,
+                                   fuse.workspace_extents = affine_map<()[s0, s1] -> (s1, s0 ceildiv 8)>})
+      kernel attributes {known_block_size = array<i32: 16, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %v = memref.load %x[%c0] : memref<?xf32>
+    // CHECK: memref.reinterpret_cast %{{.*}} to offset: [0], sizes: [%[[N]], %[[M]], 4]
+    %w = memref.load %scratch[%c0, %c0, %c0] : memref<?x?x4xf32>
+    gpu.return
+  }
+}
+
+// -----
+
+gpu.module @kind {
+  // expected-error @below {{kernel kind: workspace argument 0 of type memref<3xi32>: fuse.workspace is "flags", neither "semaphores" nor "scratch"}}
+  gpu.func @kind(%s: memref<3xi32> {fuse.workspace = "flags"}) kernel {
+    gpu.return
+  }
+}
+
+// -----
+
+gpu.module @wide {
+  // expected-error @below {{workspace argument 0 of type memref<3xi64> must be a one-dimensional memref of i32 to hold semaphores}}
+  gpu.func @wide(%s: memref<3xi64> {fuse.workspace = "semaphores"}) kernel {
+    gpu.return
+  }
+}
+
+// -----
+
+gpu.module @strided {
+  // expected-error @below {{is no contiguous memref in global memory}}
+  gpu.func @strided(%s: memref<3x4xf32, strided<[8, 1]>> {fuse.workspace = "scratch"}) kernel {
+    gpu.return
+  }
+}
+
+// -----
+
+gpu.module @no_extents {
+  // expected-error @below {{workspace argument 0 of type memref<?xf32>: fuse.workspace_extents affine_map<() -> ()> over 0 operands does not fit it}}
+  gpu.func @no_extents(%s: memref<?xf32> {fuse.workspace = "scratch"}) kernel {
+    gpu.return
+  }
+}
+
+// -----
+
+gpu.module @in_between {
+  // expected-error @below {{workspace arguments must follow the operands and results, one after the other}}
+  gpu.func @in_between(%s: memref<3xi32> {fuse.workspace = "semaphores"}, %x: memref<4xf32>, %t: memref<3xi32> {fuse.workspace = "semaphores"}) kernel {
+    gpu.return
+  }
+}
+
+// -----
+
+gpu.module @of_itself {
+  // expected-error @below {{the extents of workspace argument 0 follow from a workspace}}
+  gpu.func @of_itself(%s: memref<?xf32> {fuse.workspace = "scratch", fuse.workspace_extents = affine_map<()[s0] -> (s0)>, fuse.workspace_operands = array<i64: 0, 0>}) kernel {
+    gpu.return
+  }
+}

@@ -65,6 +65,22 @@ gpu.module @wait {
 
 // -----
 
+// A ticket orders nothing.
+gpu.module @ticket {
+  // CHECK-LABEL: gpu.func @ticket(
+  // PTX-LABEL: .entry ticket(
+  gpu.func @ticket(%semaphores: memref<8xi32>, %slot: index, %limit: i32, %y: memref<8xi32>) kernel
+      attributes {known_block_size = array<i32: 1, 1, 1>} {
+    // CHECK: nvvm.inline_ptx "atom.relaxed.gpu.global.inc.u32 $0, [$1], $2;"
+    // PTX: atom.relaxed.gpu.global.inc.u32
+    %old = "fuse.semaphore_arrive"(%semaphores, %slot, %limit) {relaxed} : (memref<8xi32>, index, i32) -> i32
+    memref.store %old, %y[%slot] : memref<8xi32>
+    gpu.return
+  }
+}
+
+// -----
+
 gpu.module @none {
   // CHECK-LABEL: gpu.func @none
   // CHECK-NEXT: gpu.return

@@ -1,0 +1,177 @@
+"""A CUDA driver that only notes what it is given, and arrays that are only pointers."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from contextlib import nullcontext
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from lowering_harness import SCALE, lower
+
+from mlirfuse.runtime import cuda, module, workspace
+from mlirfuse.runtime.dispatch import Dispatcher
+from mlirfuse.runtime.kernel_info import kernel_infos
+from mlirfuse.runtime.module import LoadedKernel
+from mlirfuse.runtime.read_host import host_program
+
+
+class ndarray:  # noqa: N801  CuPy's name
+    """Has what is read of a `cupy.ndarray`."""
+
+    __module__ = "cupy"
+
+    def __init__(self, shape, pointer, dtype="float32", strides=None, device=0):
+        self.shape, self.dtype = tuple(shape), np.dtype(dtype)
+        self.strides = np.empty(self.shape, self.dtype).strides if strides is None else strides
+        self.data = SimpleNamespace(ptr=pointer, device_id=device)
+        self._c_contiguous = self.strides == np.empty(shape, self.dtype).strides
+
+    def reshape(self, shape):
+        return ndarray(shape, self.data.ptr, self.dtype)
+
+    def transpose(self, axes):
+        strides = tuple(self.strides[a] for a in axes)
+        return ndarray([self.shape[a] for a in axes], self.data.ptr, self.dtype, strides)
+
+
+class DriverError(Exception):
+    """CuPy's `CUDADriverError`."""
+
+
+class Device:
+    """CuPy's, of a driver whose errors are gone once a device is used."""
+
+    def __init__(self, driver):
+        self._driver = driver
+
+    def use(self):
+        self._driver.errors.clear()
+
+    def __enter__(self): ...
+    def __exit__(self, *error): ...
+
+
+class Driver:
+    """Notes launches: (function, grid, block, shared bytes, stream, parameters)."""
+
+    CUDADriverError = DriverError
+
+    def __init__(self):
+        self.launches: list[tuple] = []
+        self.codes: dict[int, str] = {}
+        self.errors: list[str] = []
+        self.whole = 0
+        self.fitting = 3
+
+    def launchCooperativeKernel(self, *arguments):  # noqa: N802
+        self.whole += 1
+        self.launchKernel(*arguments, 0)
+
+    def occupancyMaxActiveBlocksPerMultiprocessor(self, function, threads, shared):  # noqa: N802
+        return self.fitting
+
+    def launchKernel(self, function, gx, gy, gz, bx, by, bz, shared, stream, table, extra):  # noqa: N802
+        if self.errors:
+            raise DriverError(self.errors.pop(0))
+        assert (gy, gz, by, bz, extra) == (1, 1, 1, 1, 0)
+        codes = self.codes[function]
+        addresses = (ctypes.c_uint64 * len(codes)).from_address(table)
+        words = [ctypes.string_at(address, 8) for address in addresses]
+        values = [struct.unpack("=" + code, word)[0] for code, word in zip(codes, words, strict=True)]
+        self.launches.append((function, gx, bx, shared, stream, values))
+
+
+class Runtime:
+    """Notes what is allocated and zeroed; `memory` is what is read back. Stream 99 is being captured."""
+
+    class CUDARuntimeError(Exception):
+        """CuPy's."""
+
+    def __init__(self, pointers):
+        self._pointers = pointers
+        self.capture = 1
+        self.identities: dict[int, int] = {}
+        self.sizes: dict[int, int] = {}
+        self.memory: dict[int, int] = {}
+        self.zeroed: list[tuple[int, int, int]] = []
+        self.synchronised = 0
+
+    def streamIsCapturing(self, stream):  # noqa: N802
+        return stream == 99
+
+    def malloc(self, nbytes):
+        if nbytes > 1 << 30:
+            raise self.CUDARuntimeError("out of memory")
+        pointer = next(self._pointers)
+        self.sizes[pointer] = nbytes
+        return pointer
+
+    def memsetAsync(self, pointer, value, nbytes, stream):  # noqa: N802
+        assert value == 0
+        self.zeroed.append((pointer, nbytes, stream))
+
+    def memcpyAsync(self, target, source, nbytes, kind, stream):  # noqa: N802
+        assert kind == 2
+        words = (ctypes.c_uint32 * (nbytes // 4)).from_address(target)
+        words[:] = [self.memory.get(source + 4 * i, 0) for i in range(nbytes // 4)]
+
+    def deviceSynchronize(self):  # noqa: N802
+        self.synchronised += 1
+
+    def streamCreateWithFlags(self, flags):  # noqa: N802
+        assert flags == 1
+        return 77
+
+    def streamSynchronize(self, stream): ...  # noqa: N802
+    def streamDestroy(self, stream): ...  # noqa: N802
+
+    def deviceGetAttribute(self, attribute, device):  # noqa: N802
+        return {16: 132}[attribute]
+
+
+def install(monkeypatch: pytest.MonkeyPatch) -> Driver:
+    """Puts a noting driver and an allocator that counts addresses up from 1 << 30 in CuPy's place."""
+    driver, pointers = Driver(), iter(range(1 << 30, 1 << 40, 1 << 20))
+    runtime = Runtime(pointers)
+    fake = SimpleNamespace(
+        empty=lambda shape, dtype: ndarray(shape, next(pointers), dtype),
+        dtype=np.dtype,
+        cuda=SimpleNamespace(
+            driver=driver,
+            runtime=runtime,
+            Device=lambda number: Device(driver),
+            get_current_stream=lambda: SimpleNamespace(ptr=5),
+        ),
+    )
+    monkeypatch.setattr(cuda, "cupy", lambda: fake)
+    monkeypatch.setattr(cuda, "device_count", lambda: 1)
+    monkeypatch.setattr(workspace, "cupy", lambda: fake)
+    monkeypatch.setattr(module, "cupy", lambda: fake)
+    monkeypatch.setattr(workspace, "_ARENAS", {})
+    monkeypatch.setattr(workspace.driver, "capture_id", lambda stream: runtime.capture)
+    monkeypatch.setattr(workspace.driver, "stream_id", lambda stream: runtime.identities.get(stream, stream))
+    monkeypatch.setattr(workspace.driver, "relaxed_capture", nullcontext)
+    driver.runtime = runtime
+    return driver
+
+
+def dispatcher(driver: Driver, text: str = SCALE, device: int = 0, structure=lambda infos: "tuple") -> Dispatcher:
+    module = lower(text)
+    program = host_program(module.operation)
+    kernels = {}
+    for number, (name, info) in enumerate(kernel_infos(module.operation).items(), start=1):
+        kernels[name] = LoadedKernel(info, number, device, None)
+        driver.codes[number] = "".join(parameter.code for parameter in info.parameters)
+    prepared = []
+
+    def prepare(infos):
+        prepared.append(infos)
+        return replace(program, structure=structure(infos)), kernels
+
+    made = Dispatcher(prepare, [argument.name for argument in program.arguments])
+    made.prepared = prepared  # type: ignore[attr-defined]
+    return made
