@@ -237,7 +237,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _small_specs() -> list[mf.TensorSpec]:
-    tile, row = mf.TensorSpec((8, 8), mf.bfloat16), mf.TensorSpec((8, 1), mf.float32)
+    tile, row = mf.TensorSpec(("rows", 8), mf.bfloat16), mf.TensorSpec(("rows", 1), mf.float32)
     return [tile, tile, mf.TensorSpec(8, mf.bfloat16), row, row]
 
 

@@ -12,7 +12,7 @@ def softmax_backward(dy, y):
     """dx, which is the logits' gradient, and its column sum, which is the gradient of a bias added to every row."""
     g, p = dy.astype(mf.float32), y.astype(mf.float32)
     dx = p * (g - mf.sum(g * p, axis=-1, keepdims=True))
-    return dx.astype(y.dtype), mf.sum(dx, axis=0)
+    return dx.astype(y.dtype), mf.sum(dx, axis=0).astype(y.dtype)
 
 
 def reference(dy, y):

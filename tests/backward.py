@@ -149,7 +149,7 @@ BACKWARD: dict[str, Backward] = {
         Backward(layer_norm_backward, _layer_norm, _norm_inputs(2, means=True), (1, 2, 2), saved=(3, 4)),
         Backward(add_rms_norm_backward, _add_rms_norm, _norm_inputs(3, means=False), (2, 3), saved=(4,)),
         Backward(bias_gelu_backward, _bias_gelu, _gelu_inputs, (1, 2)),
-        Backward(softmax_backward, _softmax, _softmax_inputs, (1, None)),
+        Backward(softmax_backward, _softmax, _softmax_inputs, (1, 1)),
         Backward(batch_norm_sums, _batch_sums, _batch_inputs, (None, None), saved=(2, 3)),
     )
 }

@@ -113,9 +113,17 @@ def test_every_element_of_poisoned_outputs_is_written(name: str, columns: int, f
         assert torch.isnan(memory[-32:]).all(), "written behind an output"
 
 
+def pairwise_sum(terms: Any) -> Any:
+    """Sums float32 rows two by two, which is as accurate as a sum in float32 gets by its order alone."""
+    while len(terms) > 1:
+        half = len(terms) // 2
+        terms = torch.cat([terms[:half] + terms[half : 2 * half], terms[2 * half :]])
+    return terms[0]
+
+
 @pytest.mark.parametrize("name", NORMS)
 def test_sums_over_many_rows(name: str, fused: dict[str, mf.Fused]) -> None:
-    """576000 rows: errors of float32 sums stay below the bound of pairwise summation and twice PyTorch's."""
+    """576000 rows, sums in float32: 14 to 90 times a pairwise sum's error is what a running sum would have."""
     centred = name == "layer_norm_backward"
     rows, columns = 576000, 384
     generator = torch.Generator("cuda").manual_seed(0)
@@ -124,15 +132,15 @@ def test_sums_over_many_rows(name: str, fused: dict[str, mf.Fused]) -> None:
     mean = (x.double() * centred).mean(-1, keepdim=True).float()
     rstd = ((x.double() - mean).square().mean(-1, keepdim=True) + EPSILON).rsqrt().float()
     results = fused[name](dy, x, w, *([mean, rstd] if centred else [rstd]))[1:]
-    theirs = autograd(name, [dy.float(), x.float(), w])[1:]  # PyTorch's kernels take one dtype
     g = dy.double()
     terms = [g * ((x.double() - mean) * rstd), *([g] if centred else [])]
-    for result, yardstick, term in zip(results, theirs, terms, strict=True):
+    for result, term in zip(results, terms, strict=True):
         exact = term.sum(0)
         error = (result.double() - exact).abs()
-        pairwise = np.ceil(np.log2(rows)) * np.finfo(np.float32).eps * term.abs().sum(0)
-        assert (error <= pairwise).all()
-        assert error.max() <= 2 * (yardstick.double() - exact).abs().max()
+        assert (error <= np.ceil(np.log2(rows)) * np.finfo(np.float32).eps * term.abs().sum(0)).all()
+        pairwise = (pairwise_sum(term.float()).double() - exact).abs()
+        print(f"{name}: error {error.max():.2e}, of a pairwise sum {pairwise.max():.2e}")
+        assert error.max() <= 8 * pairwise.max()
 
 
 @pytest.mark.parametrize("name", BACKWARD)

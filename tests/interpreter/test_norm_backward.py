@@ -62,6 +62,15 @@ def test_levels_and_dtypes(name: str, stage: str, dtype: str) -> None:
     backward.check(interpreter.run(module_of(backward, 320, DTYPES[dtype], stage), name, inputs), inputs)
 
 
+@pytest.mark.parametrize("rows", [8, 37])
+@pytest.mark.parametrize("name", BACKWARD)
+def test_static_rows(name: str, rows: int) -> None:
+    backward = BACKWARD[name]
+    inputs = backward.inputs(rows, 384, F16)
+    module = module_at("gpu", backward.fn, [mf.TensorSpec(a.shape, a.dtype) for a in inputs])
+    backward.check(interpreter.run(module, name, inputs), inputs)
+
+
 @pytest.mark.parametrize("name", BACKWARD)
 def test_calls(name: str) -> None:
     """One function, called with several row counts."""
