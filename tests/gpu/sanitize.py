@@ -19,6 +19,10 @@ import numpy as np
 sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / "unit")]
 
 import protocols
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
+
+from backward import BACKWARD
 from compiling import row_schedule
 from numerics import DTYPES, FAMILIES
 from test_protocols import protocol
@@ -54,6 +58,9 @@ def cases() -> Iterator[tuple[str, Callable[..., Any], list[np.ndarray]]]:
     for columns in (33, 5140):
         for name, family in FAMILIES.items():
             yield f"{name}, {columns} columns", mf.fuse(family.fn), family.inputs(9, columns, dtype)
+    for columns in (257, 1600, 20480):
+        for name, backward in BACKWARD.items():
+            yield f"{name}, {columns} columns", mf.fuse(backward.fn), backward.inputs(300, columns, dtype)
     x = FAMILIES["softmax"].inputs(9, 1001, dtype)[0]
     yield "elementwise", mf.fuse(elementwise), [x, x[::-1].copy()]
     for name in protocols.EXPECTED:
@@ -72,8 +79,9 @@ def main() -> int:
         if word not in label:
             continue
         # Uploads initialise memory in a way that initcheck sees; cupy.asarray does too.
-        result = cupy.asnumpy(fused(*map(cupy.asarray, inputs)))
-        finite = bool(np.isfinite(result.astype(np.float32)).all())
+        results = fused(*map(cupy.asarray, inputs))
+        arrays = map(cupy.asnumpy, results if isinstance(results, tuple) else (results,))
+        finite = all(bool(np.isfinite(a.astype(np.float32)).all()) for a in arrays)
         failed += not finite
         print(f"{'ok ' if finite else 'BAD'} {label}")
     return int(failed > 0)
