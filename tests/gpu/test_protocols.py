@@ -28,9 +28,11 @@ BACK_TO_BACK = 100_000
 REPLAYS = 10_000
 
 
-def dispatcher(text: str, change: Callable[[KernelInfo], KernelInfo] = lambda info: info) -> Dispatcher:
-    """Runs a module's host function; `change` may make its launches wrong."""
-    binaries, infos, module = compile_text(text, cuda.chip(0))
+def dispatcher(
+    text: str, change: Callable[[KernelInfo], KernelInfo] = lambda info: info, passes: str = ""
+) -> Dispatcher:
+    """Runs a module's host function, once it has gone through `passes`; `change` may make its launches wrong."""
+    binaries, infos, module = compile_text(text, cuda.chip(0), passes)
     with module.context:
         program = host_program(module.operation)
     kernels: dict[str, LoadedKernel] = {}
@@ -76,6 +78,18 @@ def test_one_launch(name: str, rows: int, monkeypatch: pytest.MonkeyPatch) -> No
     x = protocols.integers(rows, seed=rows)
     (y,) = dispatcher(protocols.text(name))((cupy.asarray(x),))
     np.testing.assert_array_equal(y.get(), expected(name, x))
+
+
+@pytest.mark.parametrize("rows", [1, 7, 5000])
+@pytest.mark.parametrize("layout", protocols.LAYOUTS)
+def test_a_tile_program(layout: str, rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Through `fuse-distribute`: a block, or a cluster of two, does what the tile program's block does."""
+    monkeypatch.setenv(workspace.CHECK, "1")
+    run = dispatcher(protocols.tile_sum(layout), passes="fuse-distribute,canonicalize,cse")
+    for seed in range(5):
+        x = protocols.integers(rows, seed, columns=256)
+        (y,) = run((cupy.asarray(x),))
+        np.testing.assert_array_equal(y.get()[0], x.astype(np.float64).sum(axis=0))
 
 
 def test_more_blocks_than_the_device_holds() -> None:

@@ -11,6 +11,7 @@ from mlir import ir
 from mlirfuse import interpreter
 from mlirfuse.errors import InterpreterError
 from mlirfuse.interpreter.mutation import MUTATORS, hunt, mutants
+from mlirfuse.passes.manager import Pipeline
 
 ROWS = 13
 SEMAPHORES = 'memref<4xi32> {fuse.workspace = "semaphores"}'
@@ -222,53 +223,31 @@ def test_workspaces_are_no_arguments_of_the_caller():
     assert [parameter.name for parameter in parameters] == ["x", "argument 1"]
 
 
-TILE = """
-func.func private @k(%x: memref<?x8xf32>, %y: memref<8xf32>, %s: memref<1xi32> {fuse.workspace = "semaphores"},
-    %p: memref<?x8xf32> {fuse.workspace = "scratch", fuse.workspace_extents = affine_map<()[s0] -> (s0)>,
-                         fuse.workspace_operands = array<i64: -1, 1>}) attributes {fuse.kernel} {
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  %pad = arith.constant 0.0 : f32
-  %zero = arith.constant dense<0.0> : vector<1x8xf32>
-  %rows = memref.dim %x, %c0 : memref<?x8xf32>
-  %resident = "fuse.resident_blocks"() {per_sm = 1 : i64} : () -> index
-  %blocks = affine.min affine_map<()[s0, s1] -> (s0, s1)>()[%rows, %resident]
-  %last_index = arith.subi %blocks, %c1 : index
-  %limit = arith.index_cast %last_index : index to i32
-  scf.forall (%b) in (%blocks) {
-    %part = scf.for %i = %b to %rows step %blocks iter_args(%sum = %zero) -> vector<1x8xf32> {
-      %v = vector.transfer_read %x[%i, %c0], %pad {in_bounds = [true, true]} : memref<?x8xf32>, vector<1x8xf32>
-      %w = arith.addf %sum, %v : vector<1x8xf32>
-      scf.yield %w : vector<1x8xf32>
-    }
-    vector.transfer_write %part, %p[%b, %c0] {in_bounds = [true, true]} : vector<1x8xf32>, memref<?x8xf32>
-    %old = "fuse.semaphore_arrive"(%s, %c0, %limit) ATTRIBUTES : (memref<1xi32>, index, i32) -> i32
-    %is_last = arith.cmpi eq, %old, %limit : i32
-    scf.if %is_last {
-      %total = scf.for %i = %c0 to %blocks step %c1 iter_args(%sum = %zero) -> vector<1x8xf32> {
-        %v = vector.transfer_read %p[%i, %c0], %pad {in_bounds = [true, true]} : memref<?x8xf32>, vector<1x8xf32>
-        %w = arith.addf %sum, %v : vector<1x8xf32>
-        scf.yield %w : vector<1x8xf32>
-      }
-      %row = vector.shape_cast %total : vector<1x8xf32> to vector<8xf32>
-      vector.transfer_write %row, %y[%c0] {in_bounds = [true]} : vector<8xf32>, memref<8xf32>
-    }
-  } {mapping = [#gpu.block<x>]}
-  return
-}
-"""
-
-
-@pytest.mark.parametrize("sms", [1, 4, 50])
+@pytest.mark.parametrize("layout", protocols.LAYOUTS)
 @pytest.mark.parametrize("order", ["launch", "reversed", "random"])
-def test_a_tile_program(order, sms):
-    x = np.arange(13 * 8, dtype=np.float32).reshape(13, 8)
-    y = np.zeros(8, np.float32)
-    interpreter.run_kernel(parse(TILE.replace("ATTRIBUTES", "")), "k", [x], [y], order=order, sms=sms)
-    np.testing.assert_array_equal(y, x.sum(axis=0))
+@pytest.mark.parametrize("sms", [1, 3, 50])
+def test_a_tile_program_and_what_becomes_of_it(layout, order, sms):
+    module, x = parse(protocols.tile_sum(layout)), protocols.integers(ROWS, columns=256)
+    np.testing.assert_array_equal(run(module, "tile_sum", x, order=order, sms=sms)[0], x.sum(axis=0))
+    Pipeline.parse("builtin.module(fuse-distribute,canonicalize,cse)").run(module)
+    np.testing.assert_array_equal(run(module, "tile_sum", x, order=order, sms=sms)[0], x.sum(axis=0))
 
 
 def test_a_tile_program_whose_arrivals_order_nothing():
-    x, y = np.ones((13, 8), np.float32), np.zeros(8, np.float32)
+    text = protocols.tile_sum("block").replace("%limit) : (memref<1xi32>", "%limit) {relaxed} : (memref<1xi32>")
     with pytest.raises(InterpreterError, match="global race with a write by block 0"):
-        interpreter.run_kernel(parse(TILE.replace("ATTRIBUTES", "{relaxed}")), "k", [x], [y])
+        run(parse(text), "tile_sum", protocols.integers(ROWS, columns=256))
+
+
+@pytest.mark.parametrize("layout", protocols.LAYOUTS)
+def test_mutants_of_a_tile_program(layout):
+    module, x = parse(protocols.tile_sum(layout)), protocols.integers(ROWS, columns=256)
+    Pipeline.parse("builtin.module(fuse-distribute,canonicalize,cse)").run(module)
+
+    def results(mutant: ir.Operation) -> list[np.ndarray]:
+        return [run(mutant, "tile_sum", x, order=order, seed=seed) for order, seed in ORDERS]
+
+    report = hunt(module, results, lambda ys: all((y[0] == x.sum(axis=0)).all() for y in ys))
+    # The barrier at a cluster's start is for stores into its blocks' shared memory; here another one precedes those.
+    assert {mutant.kind for mutant in report.survivors} <= ({"drop-cluster-barrier"} if layout == "cluster" else set())
+    assert len(report.survivors) <= 1

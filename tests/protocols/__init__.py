@@ -29,11 +29,25 @@ EXPECTED: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 """Each protocol's function of a float64 array of shape (rows, 128)."""
 
 
+LAYOUTS = {
+    "block": "{vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 2>, "
+    "repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}",
+    "cluster": "{vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, "
+    "repeats = array<i64: 1, 1>, blocks = array<i64: 1, 2>}",
+}
+"""Layouts of a row of 256 elements, in the form of an attribute."""
+
+
 def text(name: str) -> str:
     """The protocol's module: a host function of its name, and its kernel."""
     return (Path(__file__).parent / f"{name}.mlir").read_text()
 
 
-def integers(rows: int, seed: int = 0) -> np.ndarray:
-    """float32 of shape (rows, 128): small integers, whose sums are exact in every order."""
-    return np.random.default_rng(seed).integers(-8, 9, (rows, 128)).astype(np.float32)
+def tile_sum(layout: str) -> str:
+    """A module at the tile stage, with one of `LAYOUTS`: sums rows of 256 elements by the last block to arrive."""
+    return f"#layout = {LAYOUTS[layout]}\n{text('tile_sum')}"
+
+
+def integers(rows: int, seed: int = 0, columns: int = 128) -> np.ndarray:
+    """float32 of shape (rows, columns): small integers, whose sums are exact in every order."""
+    return np.random.default_rng(seed).integers(-8, 9, (rows, columns)).astype(np.float32)

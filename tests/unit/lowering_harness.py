@@ -43,17 +43,21 @@ func.func private @scale_0(tensor<?x512xf32>, tensor<?x512xf32>, f64) -> tensor<
 """`x * factor + y` with its host function."""
 
 
-def lower(text: str, chip: str = "sm_90a") -> ir.Module:
-    """The module, run through every pass before NVVM."""
+def lower(text: str, chip: str = "sm_90a", first: str = "") -> ir.Module:
+    """The module, run through the passes `first` and every pass before NVVM."""
     module = parse_module(text, make_context())
-    passes = ",".join(BEFORE_NVVM).replace("lower-attach-target", f"lower-attach-target{{chip={chip}}}")
+    passes = ",".join([*filter(None, [first]), *BEFORE_NVVM]).replace(
+        "lower-attach-target", f"lower-attach-target{{chip={chip}}}"
+    )
     Pipeline.parse(f"builtin.module({passes})").run(module)
     return module
 
 
-def compile_text(text: str, chip: str = "sm_90a") -> tuple[dict[str, KernelBinary], dict[str, KernelInfo], ir.Module]:
-    """(PTX, launch information) of every kernel of a gpu-stage text, and the lowered module."""
-    module = lower(text, chip)
+def compile_text(
+    text: str, chip: str = "sm_90a", first: str = ""
+) -> tuple[dict[str, KernelBinary], dict[str, KernelInfo], ir.Module]:
+    """(PTX, launch information) of every kernel, and the lowered module; `first` takes the text to the gpu stage."""
+    module = lower(text, chip, first)
     infos = kernel_infos(module.operation)
     to_ptx.to_nvvm(module.operation)
     return to_ptx.ptx(module.operation, target_of(chip)), infos, module
