@@ -18,11 +18,12 @@ GRAPH = (
 
 TILE = (
     "fuse-expand-moments,fuse-expand-exp-sums,fuse-tile-contraction,fuse-split-k,fuse-pipeline-contraction,"
-    "fuse-tile-grid-reduction,fuse-tile-persistent,fuse-tile-chunked,canonicalize,cse,fuse-pack-live-values"
+    "fuse-stage-results,fuse-tile-grid-reduction,fuse-tile-persistent,fuse-tile-chunked,canonicalize,cse,"
+    "fuse-pack-live-values"
 )
 """Kernels to tile programs."""
 
-GPU = "fuse-stage-operands,fuse-stage-walk,fuse-assign-layouts,fuse-distribute,canonicalize,cse"
+GPU = "fuse-stage-operands,fuse-stage-walk,fuse-rematerialize,fuse-assign-layouts,fuse-distribute,canonicalize,cse"
 """Tile programs to one thread's code."""
 
 LOWER = ",".join(BEFORE_NVVM).replace("lower-attach-target", "lower-attach-target{{chip={target}}}")

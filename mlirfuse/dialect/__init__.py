@@ -7,6 +7,8 @@ from mlir.dialects import irdl
 
 from mlirfuse.dialect import (
     async_load,
+    async_store,
+    async_store_wait,
     cluster_barrier,
     cluster_store,
     copy_fragments,
@@ -25,6 +27,7 @@ from mlirfuse.dialect import (
     semaphore_arrive,
     semaphore_wait,
     set_registers,
+    stage_tile,
     warp_roles,
     warpgroup_mma,
     warpgroup_wait,
@@ -50,6 +53,9 @@ OPS: dict[str, OpDefinition] = {
         mbarrier_expect,
         mbarrier_wait,
         async_load,
+        stage_tile,
+        async_store,
+        async_store_wait,
         warpgroup_mma,
         warpgroup_wait,
         warp_roles,

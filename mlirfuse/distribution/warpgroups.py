@@ -8,12 +8,14 @@ from mlir.dialects import arith, gpu, scf
 from mlirfuse.dialect.elect_one import elect_one
 from mlirfuse.dialect.set_registers import set_registers
 from mlirfuse.dialect.shared_memory import WARPGROUP
+from mlirfuse.dialect.stage_tile import stage_tile
 from mlirfuse.dialect.warpgroup_mma import warpgroup_mma
 from mlirfuse.dialect.warpgroup_wait import warpgroup_wait
 from mlirfuse.distribution.distributor import Distributor, rule
 from mlirfuse.distribution.fragments import Fragments, Key, widen
-from mlirfuse.distribution.scalars import divide
+from mlirfuse.distribution.scalars import divide, equals_zero
 from mlirfuse.errors import PassError
+from mlirfuse.passes.rewriting import clone
 from mlirfuse.schedule.layout import WARP
 
 
@@ -71,6 +73,32 @@ def wait(d: Distributor, op: ir.Operation) -> None:
     _bind(d, op.results[0], tile, keys, values)
 
 
+@rule("fuse.stage_tile")
+def stage(d: Distributor, op: ir.Operation) -> None:
+    """A thread's fragments of the columns that the stage takes."""
+    ring, number, value = op.operands
+    tile = _accumulators(d, value)
+    offset, (_, _, width) = ir.IntegerAttr(op.attributes["offset"]).value, ir.MemRefType(ring.type).shape
+    columns = range(offset // 8, (offset + width) // 8)
+    keys = [key for key in _register_order(tile, op) if key[-1] in columns]
+    stage_tile(d.scalars[ring], d.scalars[number], [tile.at(key) for key in keys], 0)
+
+
+@rule("fuse.async_store", "fuse.async_store_wait")
+def by_one_thread(d: Distributor, op: ir.Operation) -> None:
+    """The block's first thread issues its stores, and waits for them."""
+    branch = scf.IfOp(equals_zero(gpu.ThreadIdOp(gpu.Dimension.x).result))
+    with ir.InsertionPoint(branch.then_block):
+        clone(op, d.scalars)
+        scf.YieldOp([])
+
+
+@rule("gpu.barrier")
+def barrier(d: Distributor, op: ir.Operation) -> None:
+    """Of the threads that run the code: a role's, where there are roles."""
+    d.barrier()
+
+
 def _accumulators(d: Distributor, value: ir.Value) -> Fragments:
     """The fragments of accumulators, also of those that are all one number yet."""
     tile = d.tile(value)
@@ -104,8 +132,7 @@ def _bind(d: Distributor, result: ir.Value, tile: Fragments, keys: list[Key], va
 
 
 def _distribute(d: Distributor, region: ir.Region) -> None:
-    for inner in list(region.blocks[0].operations)[:-1]:
-        d.distribute(inner.operation)
+    d.distribute_all([inner.operation for inner in region.blocks[0].operations][:-1])
 
 
 def _warp_number() -> ir.Value:

@@ -85,6 +85,9 @@ class Rings:
         self._barriers: dict[tuple[int, int], Mbarrier] = {}
         self._landing: dict[StageKey, AsyncLoad] = {}
         self._products: list[Product] = []
+        # By stage: the block's clock when threads last wrote it. And stages that stores read, in order.
+        self._staged: dict[StageKey, int] = {}
+        self._stores: list[StageKey] = []
         # By identity of the array that stands for it: a result under way, and what it will be.
         self._results: dict[int, tuple[np.ndarray, np.ndarray]] = {}
 
@@ -127,9 +130,29 @@ class Rings:
         self._products.append(Product(stages))
         return None
 
+    def stage(self, stage: StageKey, clock: int) -> str | None:
+        """Threads write a stage themselves; returns what is wrong with that, or None."""
+        if stage in self._stores:
+            return "a store that no wait has covered still reads the stage"
+        if stage in self._landing or any(stage in product.stages for product in self._products):
+            return "a load or a product under way uses the stage"
+        self._staged[stage] = clock
+        return None
+
+    def start_store(self, stage: StageKey, clock: int) -> str | None:
+        """Starts reading a stage to store it; returns what is wrong with that, or None."""
+        if self._staged.get(stage, clock) == clock:
+            return "no barrier after the stage was written, if it was"
+        self._stores.append(stage)
+        return None
+
+    def wait_stores(self, pending: int) -> None:
+        """Ends all stores but the last `pending`."""
+        del self._stores[: max(0, len(self._stores) - pending)]
+
     def wait_products(self, pending: int) -> None:
         """Ends all products but the last `pending`."""
-        del self._products[: len(self._products) - pending]
+        del self._products[: max(0, len(self._products) - pending)]
 
     def put_off(self, value: np.ndarray) -> np.ndarray:
         """Stands in for a result that is not there yet: not a number."""
@@ -150,4 +173,6 @@ class Rings:
         """What is still under way, or None."""
         if self._landing:
             return "an asynchronous load, for which nobody waited"
-        return "a product of a warpgroup, for which nobody waited" if self._products else None
+        if self._products:
+            return "a product of a warpgroup, for which nobody waited"
+        return "an asynchronous store that may still read shared memory" if self._stores else None

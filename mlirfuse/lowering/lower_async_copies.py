@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -24,6 +24,7 @@ from mlirfuse.lowering.kernel_func import (
 from mlirfuse.lowering.shared_address import element_address, shared_pointer, stage_address
 from mlirfuse.passes.base import Pass, Remarks, location_text
 
+LOAD, STORE, STORE_WAIT = "fuse.async_load", "fuse.async_store", "fuse.async_store_wait"
 TENSOR_MAP = "fuse.tensor_map"
 MAX_BOX = 256  # elements of a box along one dimension (cuTensorMapEncodeTiled)
 
@@ -55,7 +56,7 @@ class TensorMap:
 
 @dataclass(frozen=True)
 class LowerAsyncCopies(Pass):
-    """Lowers `fuse.async_load` to one TMA copy for each 128-byte panel of the stage.
+    """Lowers `fuse.async_load` and `fuse.async_store` to one TMA copy for each 128-byte panel of the stage.
 
     Requires a target of sm_90a, and sources that are arguments of the kernel. For each way in which an argument is
     copied the kernel gets one more argument, a pointer to a tensor map, which `fuse.tensor_map` on it describes: the
@@ -79,17 +80,22 @@ class LowerAsyncCopies(Pass):
 
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         """Rewrites the `builtin.module` in place."""
-        for func, ops in hopper_kernels(module, frozenset(("fuse.async_load",))):
-            needed = [_tensor_map(func, op) for op in ops]
+        for func, ops in hopper_kernels(module, frozenset((LOAD, STORE, STORE_WAIT))):
+            copies, waits = ([op for op in ops if (op.name == STORE_WAIT) == is_wait] for is_wait in (False, True))
+            needed = [_tensor_map(func, op) for op in copies]
             maps = list(dict.fromkeys(needed))
             with func.location:
                 pointers = _add_arguments(func, maps)
-            for op, tensor_map in zip(ops, needed, strict=True):
+            for op, tensor_map in zip(copies, needed, strict=True):
                 with ir.InsertionPoint(op), op.location:
-                    _load(op, tensor_map, pointers[maps.index(tensor_map)])
+                    (_load if op.name == LOAD else _store)(op, tensor_map, pointers[maps.index(tensor_map)])
+                op.erase()
+            for op in waits:
+                with ir.InsertionPoint(op), op.location:
+                    nvvm.cp_async_bulk_wait_group(ir.IntegerAttr(op.attributes["pending"]).value, read=True)
                 op.erase()
             func.erase()
-            remarks.applied(self, f"{len(ops)} copies through {len(maps)} tensor maps")
+            remarks.applied(self, f"{len(copies)} copies through {len(maps)} tensor maps")
 
 
 def _tensor_map(func: gpu.GPUFuncOp, op: ir.Operation) -> TensorMap:
@@ -123,16 +129,28 @@ def _add_arguments(func: gpu.GPUFuncOp, maps: Sequence[TensorMap]) -> list[ir.Va
 
 def _load(op: ir.Operation, tensor_map: TensorMap, pointer: ir.Value) -> None:
     _, ring, stage, barriers, *indices = op.operands
-    i32, index = ir.IntegerType.get_signless(32), ir.IndexType.get()
-    type_ = ir.MemRefType(ring.type)
-    _, rows, columns = type_.shape
     barrier = shared_pointer(element_address(barriers, stage))
-    start = stage_address(ring, stage)
-    width = tensor_map.box[0]
+    for panel, coordinates in _panels(ring, stage, indices, tensor_map):
+        target = llvm.addrspacecast(ir.Type.parse("!llvm.ptr<7>"), panel)
+        nvvm.cp_async_bulk_tensor_shared_cluster_global(target, pointer, coordinates, barrier, [])
+
+
+def _store(op: ir.Operation, tensor_map: TensorMap, pointer: ir.Value) -> None:
+    _, ring, stage, *indices = op.operands
+    for panel, coordinates in _panels(ring, stage, indices, tensor_map):
+        nvvm.cp_async_bulk_tensor_global_shared_cta(pointer, panel, coordinates)
+    nvvm.cp_async_bulk_commit_group()
+
+
+def _panels(
+    ring: ir.Value, stage: ir.Value, indices: Sequence[ir.Value], tensor_map: TensorMap
+) -> Iterator[tuple[ir.Value, list[ir.Value]]]:
+    """Each panel of a stage: its pointer in shared memory, and its coordinates in the tensor, the innermost first."""
+    i32, index = ir.IntegerType.get_signless(32), ir.IndexType.get()
+    _, rows, columns = ir.MemRefType(ring.type).shape
+    start, width = stage_address(ring, stage), tensor_map.box[0]
     for panel in range(columns // width):
         place = [indices[d] for d in tensor_map.dims]
         if panel:
             place[0] = arith.addi(place[0], arith.constant(index, panel * width))
-        target = llvm.addrspacecast(ir.Type.parse("!llvm.ptr<7>"), shared_pointer(start, panel * rows * PANEL_BYTES))
-        coordinates = [arith.index_cast(i32, value) for value in place]
-        nvvm.cp_async_bulk_tensor_shared_cluster_global(target, pointer, coordinates, barrier, [])
+        yield shared_pointer(start, panel * rows * PANEL_BYTES), [arith.index_cast(i32, value) for value in place]

@@ -30,6 +30,7 @@ BEFORE_NVVM = (
     "lower-semaphores",
     "lower-mbarriers",
     "lower-async-copies",
+    "lower-stage-tiles",
     "lower-warpgroup-mma",
     "lower-warpgroup-control",
     "lower-kernel-abi",

@@ -15,7 +15,7 @@ from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.passes.rewriting import nested
 from mlirfuse.schedule.attributes import to_attribute
 from mlirfuse.schedule.layout import BlockedLayout
-from mlirfuse.schedule.schedule import schedule_of
+from mlirfuse.schedule.schedule import Schedule, schedule_of
 from mlirfuse.tiling.contractions import feeds_contraction
 from mlirfuse.tiling.grid_reduction import FINISH
 
@@ -23,6 +23,8 @@ LAYOUT = "fuse.layout"
 
 ANCHORS = JOINT_REDUCTIONS | {
     "fuse.copy_fragments",
+    "fuse.stage_tile",
+    "fuse.warpgroup_mma",
     "vector.contract",
     "vector.multi_reduction",
     "vector.transfer_read",
@@ -59,10 +61,17 @@ class FuseAssignLayouts(Pass):
             schedule = schedule_of(kernel)
             anchors = [op for op in nested(kernel) if op.name in ANCHORS and not feeds_contraction(op)]
             for loop in nested(kernel):
-                if FINISH in loop.attributes and schedule.walk is not None:
-                    _assign(schedule.walk.finish_layout, [op for op in nested(loop) if op.name in ANCHORS])
+                if FINISH in loop.attributes and (finish := _finish_layout(schedule)) is not None:
+                    _assign(finish, [op for op in nested(loop) if op.name in ANCHORS])
             _assign(schedule.layout, [op for op in anchors if LAYOUT not in op.attributes])
             remarks.applied(self, f"{schedule.layout.threads} threads, {len(anchors)} ops", kernel)
+
+
+def _finish_layout(schedule: Schedule) -> BlockedLayout | None:
+    """The layout of the tiles in which partial results are added up."""
+    if schedule.walk is not None:
+        return schedule.walk.finish_layout
+    return None if schedule.contraction is None else schedule.contraction.finish_layout
 
 
 def _assign(layout: BlockedLayout, anchors: Sequence[ir.Operation]) -> None:

@@ -19,10 +19,8 @@ from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.passes.rewriting import clone
 from mlirfuse.schedule.schedule import Schedule, schedule_of
 from mlirfuse.tiling.contraction_loops import ContractionLoop, TileOperand, contraction_loop, contraction_loops
-from mlirfuse.tiling.stage_ring import StageRing, Turn, allocate_ring
+from mlirfuse.tiling.stage_ring import MAX_BOX, TMA_ALIGNMENT, StageRing, Turn, allocate_ring
 
-TMA_ALIGNMENT = 16  # bytes that a tensor map's base and strides are multiples of
-MAX_BOX = 256  # rows of one TMA copy
 PRODUCERS = 1  # warpgroups of the producer: register budgets are a warpgroup's
 PRODUCER_REGISTERS = 40
 REGISTERS_PER_SM = 65536

@@ -17,6 +17,8 @@ from mlirfuse.dialect.shared_memory import stage_bytes
 from mlirfuse.tiling.contraction_loops import TileOperand
 
 SWIZZLE_ALIGNMENT = 1024  # bytes after which the 128-byte swizzle repeats: stages and their panels begin there
+TMA_ALIGNMENT = 16  # bytes that a tensor map's base and strides are multiples of
+MAX_BOX = 256  # rows of one TMA copy
 
 
 @dataclass(frozen=True)

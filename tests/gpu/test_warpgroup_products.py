@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from torch_arrays import torch
+from gpu.torch_arrays import torch
 from warpgroup_schedules import warpgroup_schedule
 
 import mlirfuse as mf

@@ -36,7 +36,7 @@ def test_products(product: Product, m: int, n: int, stage: str) -> None:
     np.testing.assert_array_equal(result, product.expected(inputs))
 
 
-RING = Product(320, 64, 640, "nt")
+RING = Product(320, 192, 640, "nt")
 
 MUTANTS = {
     "the producer does not wait for empty stages": (
@@ -51,7 +51,22 @@ MUTANTS = {
     ),
     "a stage is released before its product is done": ("pending = 1", "pending = 2", "still reads the stage"),
     "the results are used before they are there": ("pending = 0", "pending = 1", "a product of a warpgroup"),
-    "too few bytes are announced": ("bytes = 24576", "bytes = 8192", "deadlock"),
+    "a panel is stored before all threads have written it": (
+        r'"fuse.group_barrier"[^\n]*\n(?=[^\n]*\n[^\n]*"fuse.async_store")',
+        "",
+        "no barrier after the stage was written",
+    ),
+    "a panel is written again too early": (
+        r'"fuse.async_store_wait"\(\) \{pending = 1',
+        '"fuse.async_store_wait"() {pending = 2',
+        "a store that no",
+    ),
+    "the block ends before its stores have read": (
+        r'"fuse.async_store_wait"\(\) \{pending = 0',
+        '"fuse.async_store_wait"() {pending = 1',
+        "an asynchronous store",
+    ),
+    "too few bytes are announced": ("bytes = 40960", "bytes = 8192", "deadlock"),
     "too many arrivals are awaited": ("arrivals = 2", "arrivals = 3", "deadlock"),
     "an arrival too many is made": ("arrivals = 2", "arrivals = 1", "more arrivals"),
     "nothing shows the barriers to the block": ("gpu.barrier", "", "is used before a barrier"),
@@ -61,7 +76,7 @@ MUTANTS = {
 @pytest.mark.parametrize("name", MUTANTS)
 def test_mutants_are_caught(name: str) -> None:
     pattern, replacement, message = MUTANTS[name]
-    module = module_at("gpu", RING.fn, RING.specs, warpgroup_schedule(128, 64))
+    module = module_at("gpu", RING.fn, RING.specs, warpgroup_schedule(128, 192))
     text, count = re.subn(pattern, replacement, str(module))
     assert count, f"nothing to change for {name}"
     with pytest.raises(InterpreterError, match=message):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from mlir import ir
@@ -74,25 +74,56 @@ def _factor(site: Site, frame: Frame, ring: MemRef, stage: int, major: str) -> n
 
 
 def _add(site: Site, frame: Frame, accumulators: Sequence[np.ndarray], product: np.ndarray) -> list[np.ndarray]:
-    """The accumulators after the product: one tile, or every thread's pairs in PTX's order (PTX ISA, wgmma, D)."""
+    """The accumulators after the product: one tile, or every thread's pairs."""
     block = frame.block
     if block.threads == 1:
         return [accumulator + product.reshape(accumulator.shape[1:]) for accumulator in accumulators]
-    rows, columns = product.shape
-    tiles = len(accumulators) * 4 // columns
-    count = warpgroups(site, frame, rows // (ROWS * tiles))
-    threads = active_threads(frame)
-    group, warp, lane = threads // WARPGROUP, threads % WARPGROUP // WARP, threads % WARP
-    result = []
-    for i, accumulator in enumerate(accumulators):
-        tile, rest = divmod(i, columns // 4)
-        column, half = divmod(rest, 2)
-        row = (tile * count + group) * ROWS + warp * 16 + half * 8 + lane // 4
-        first = 8 * column + 2 * (lane % 4)
+    threads, result = active_threads(frame), []
+    places = _places(site, frame, len(accumulators), *product.shape)
+    for accumulator, (row, column) in zip(accumulators, places, strict=True):
         total = np.array(np.broadcast_to(accumulator, (block.threads, 2)))
-        total[threads] += product[row[:, None], first[:, None] + np.arange(2)]
+        total[threads] += product[row[:, None], column[:, None] + np.arange(2)]
         result.append(total)
     return result
+
+
+def _places(site: Site, frame: Frame, count: int, rows: int, columns: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Of each of a thread's pairs, by active thread, the row and the first column (PTX ISA, wgmma, fragments of D)."""
+    tiles = count * 4 // columns
+    groups = warpgroups(site, frame, rows // (ROWS * tiles))
+    threads = active_threads(frame)
+    group, warp, lane = threads // WARPGROUP, threads % WARPGROUP // WARP, threads % WARP
+    for i in range(count):
+        tile, rest = divmod(i, columns // 4)
+        column, half = divmod(rest, 2)
+        row = (tile * groups + group) * ROWS + warp * 16 + half * 8 + lane // 4
+        yield row, 8 * column + 2 * (lane % 4)
+
+
+@suspending("fuse.stage_tile")
+def _stage_tile(site: Site) -> Callable[[Frame], Coroutine]:
+    ring, stage, *values = site.operands
+    offset = site.integer("offset") or 0
+
+    def step(frame: Frame) -> Coroutine:
+        memref, number, block = frame.values[ring], agreed(site, frame, stage), frame.block
+        if problem := block.rings.stage(stage_key(site, frame, memref, number), block.clock):
+            raise site.error(problem, frame)
+        elements = stage_elements(memref, number)
+        parts, data = gather(frame.values, values), memref.buffer.elements(memref.dtype)
+        if block.threads == 1:
+            width = elements.shape[1]
+            data[elements] = parts[0].reshape(elements.shape[0], -1)[:, offset : offset + width]
+        else:
+            threads = active_threads(frame)
+            for part, (row, column) in zip(parts, _places(site, frame, len(parts), *elements.shape), strict=True):
+                pairs = np.broadcast_to(part, (block.threads, 2))[threads]
+                data[elements[row[:, None], column[:, None] + np.arange(2)]] = pairs
+        if memref.buffer.shadow is not None:
+            memref.buffer.shadow.mark_written(elements.ravel(), memref.dtype.itemsize)
+        yield None
+
+    return step
 
 
 @suspending("fuse.warp_roles")

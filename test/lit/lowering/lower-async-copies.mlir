@@ -75,3 +75,20 @@ gpu.module @no_argument [#nvvm.target<chip = "sm_90a">] {
     gpu.return
   }
 }
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+gpu.module @back [#nvvm.target<chip = "sm_90a">] {
+  // CHECK-LABEL: gpu.func @back(
+  // CHECK-SAME: %[[MAP:[a-z0-9]+]]: !llvm.ptr {fuse.tensor_map = {arg = 0 : i64, box = array<i64: 64, 64>, dims = array<i64: 1, 0>}})
+  // CHECK: nvvm.cp.async.bulk.tensor.global.shared.cta %[[MAP]], %{{.*}}, box[%{{.*}}, %{{.*}}] : !llvm.ptr, <3>
+  // CHECK: nvvm.cp.async.bulk.commit.group
+  // CHECK: nvvm.cp.async.bulk.wait_group 1 {read}
+  gpu.func @back(%y: memref<?x512xbf16>, %i: index) workgroup(%ring : memref<2x64x64xbf16, #shared>) kernel {
+    "fuse.async_store"(%y, %ring, %i, %i, %i) {dims = array<i64: 0, 1>}
+        : (memref<?x512xbf16>, memref<2x64x64xbf16, #shared>, index, index, index) -> ()
+    "fuse.async_store_wait"() {pending = 1 : i64} : () -> ()
+    gpu.return
+  }
+}

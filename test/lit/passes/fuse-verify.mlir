@@ -124,3 +124,33 @@ func.func @registers_out_of_range() {
   "fuse.set_registers"() {count = 20 : i64, action = "decrease"} : () -> ()
   return
 }
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+func.func @panels(%y: vector<128x256xbf16>, %c: memref<?x512xbf16>, %ring: memref<2x128x64xbf16, #shared>, %s: index) {
+  "fuse.stage_tile"(%ring, %s, %y) {offset = 192 : i64} : (memref<2x128x64xbf16, #shared>, index, vector<128x256xbf16>) -> ()
+  "fuse.async_store"(%c, %ring, %s, %s, %s) {dims = array<i64: 0, 1>}
+      : (memref<?x512xbf16>, memref<2x128x64xbf16, #shared>, index, index, index) -> ()
+  "fuse.async_store_wait"() {pending = 0 : i64} : () -> ()
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+func.func @past_the_tile(%y: vector<128x256xbf16>, %ring: memref<2x128x64xbf16, #shared>, %s: index) {
+  // expected-error @below {{columns 224 to 288 of vector<128x256xbf16> do not fill a stage}}
+  "fuse.stage_tile"(%ring, %s, %y) {offset = 224 : i64} : (memref<2x128x64xbf16, #shared>, index, vector<128x256xbf16>) -> ()
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+func.func @other_elements(%c: memref<?x512xf32>, %ring: memref<2x128x64xbf16, #shared>, %s: index) {
+  // expected-error @below {{elements of memref<?x512xf32> and memref<2x128x64xbf16, #gpu.address_space<workgroup>> differ}}
+  "fuse.async_store"(%c, %ring, %s, %s, %s) {dims = array<i64: 0, 1>}
+      : (memref<?x512xf32>, memref<2x128x64xbf16, #shared>, index, index, index) -> ()
+  return
+}

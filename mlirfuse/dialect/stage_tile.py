@@ -1,0 +1,51 @@
+"""`fuse.stage_tile`: threads write columns of a tile into a stage of a ring, to be copied from there.
+
+```mlir
+"fuse.stage_tile"(%ring, %stage, %y) {offset = 64 : i64}
+    : (memref<2x128x64xbf16, #gpu.address_space<workgroup>>, index, vector<128x256xbf16>) -> ()
+```
+
+`ring[stage]` gets the tile's columns from `offset` on, as many as a stage has. Reached in convergence by the warpgroups
+that hold the tile, in the layout of `fuse.warpgroup_mma`'s accumulators. What it writes is visible to a
+`fuse.async_store` behind the next barrier of these warpgroups. At the gpu level the last operands are the thread's part
+of these columns, vectors of two elements in the order of PTX's registers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mlir import ir
+
+from mlirfuse.dialect.base import SINGLE, VARIADIC, OpDefinition
+from mlirfuse.dialect.shared_memory import ring_problem
+
+
+def _verify(op: ir.Operation) -> str | None:
+    ring, _, *values = op.operands
+    if problem := ring_problem(ring):
+        return problem
+    if not values or not all(isinstance(value.type, ir.VectorType) for value in values):
+        return "there must be a tile, or a thread's vectors of it"
+    type_, tile = ir.MemRefType(ring.type), ir.VectorType(values[0].type)
+    if tile.element_type != type_.element_type:
+        return f"elements of {tile} and {type_} differ"
+    _, rows, columns = type_.shape
+    offset = ir.IntegerAttr(op.attributes["offset"]).value
+    shape = list(tile.shape)
+    fits = len(values) == 1 and shape[-2:-1] == [rows] and 0 <= offset <= shape[-1] - columns
+    return None if shape == [2] or fits else f"columns {offset} to {offset + columns} of {tile} do not fill a stage"
+
+
+DEFINITION = OpDefinition(
+    "stage_tile",
+    operands=(("ring", SINGLE), ("stage", SINGLE), ("values", VARIADIC)),
+    attributes=("offset",),
+    verify=_verify,
+)
+
+
+def stage_tile(ring: ir.Value, stage: ir.Value, values: Sequence[ir.Value], offset: int) -> None:
+    """Builds the op at the current insertion point."""
+    attribute = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), offset)
+    ir.Operation.create(DEFINITION.full_name, operands=[ring, stage, *values], attributes={"offset": attribute})

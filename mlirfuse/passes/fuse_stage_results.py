@@ -1,0 +1,147 @@
+"""`fuse-stage-results`: tiles of results leave through shared memory, by asynchronous stores of whole panels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import ClassVar
+
+from mlir import ir
+from mlir.dialects import arith, gpu, memref
+
+from mlirfuse.analysis.kernels import is_tile_program, kernels
+from mlirfuse.dialect.async_store import async_store
+from mlirfuse.dialect.async_store_wait import async_store_wait
+from mlirfuse.dialect.shared_memory import PANEL_BYTES, element_bytes
+from mlirfuse.dialect.stage_tile import stage_tile
+from mlirfuse.passes.base import Pass, Remarks
+from mlirfuse.passes.rewriting import nested
+from mlirfuse.target import target_of
+from mlirfuse.tiling.grid_reduction import FINISH
+from mlirfuse.tiling.stage_ring import MAX_BOX, SWIZZLE_ALIGNMENT, TMA_ALIGNMENT
+
+STAGES = 2
+"""Panels of a result that are on their way at once: one is written while the other is read."""
+
+
+@dataclass(frozen=True)
+class FuseStageResults(Pass):
+    """Replaces writes of accumulator tiles by panels that pass through shared memory, and leave it asynchronously.
+
+    Requires tile programs with `fuse.warp_roles`; a write in the consumers' role is replaced where a tensor map can
+    describe its target: an argument with unit stride along the tile's columns, other strides of whole 16 bytes,
+    elements of 2 or 4 bytes, tiles of whole 128-byte panels with at most 256 rows; and where the panels fit the shared
+    memory that is left. A thread of the accumulators' layout has 4 or 8 neighbouring bytes, a copy of the tensor memory
+    accelerator has whole lines.
+
+    ```mlir
+    vector.transfer_write %y, %C[%m, %n] : vector<128x256xbf16>, memref<?x4096xbf16>
+    ```
+    becomes, for the first of four panels,
+    ```mlir
+    "fuse.stage_tile"(%panels, %c0, %y) {offset = 0 : i64} : (memref<2x128x64xbf16, ...>, index, ...) -> ()
+    gpu.barrier
+    "fuse.async_store"(%C, %panels, %c0, %m, %n) {dims = array<i64: 0, 1>} : ...
+    ```
+    and, before a panel is written again, a `fuse.async_store_wait` and a barrier.
+    """
+
+    name: ClassVar[str] = "fuse-stage-results"
+
+    def run(self, module: ir.Operation, remarks: Remarks) -> None:
+        for kernel in kernels(module):
+            roles = [op for op in nested(kernel) if op.name == "fuse.warp_roles"] if is_tile_program(kernel) else []
+            for role in roles:
+                writes = [op for op in nested(role) if op.name == "vector.transfer_write"]
+                for write in writes:
+                    plan = _plan(kernel, role, write)
+                    if isinstance(plan, str):
+                        remarks.declined(self, plan, write)
+                        continue
+                    _stage(role, write, plan)
+                    remarks.applied(self, f"{plan.panels} panels through {plan.stages} stages", write)
+                    write.erase()
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a tile leaves.
+
+    Attributes:
+        rows: of the tile.
+        columns: of one panel.
+        panels: of the tile.
+        stages: panels in shared memory.
+        dims: the target's dimensions along which the tile's rows and columns run.
+    """
+
+    rows: int
+    columns: int
+    panels: int
+    stages: int
+    dims: tuple[int, int]
+
+
+def _plan(kernel: ir.Operation, role: ir.Operation, write: ir.Operation) -> Plan | str:
+    tile, target = ir.VectorType(write.operands[0].type), write.operands[1]
+    type_ = ir.MemRefType(target.type)
+    if write.parent.name == "scf.if" and FINISH in write.parent.attributes:
+        return "the tile is a slice of rows, which has not the layout of accumulators"
+    if target not in list(kernel.regions[0].blocks[0].arguments):
+        return "the target is not an argument of the kernel"
+    if tile.rank < 2 or prod(tile.shape[:-2]) != 1 or len(write.operands) != 2 + type_.rank:
+        return "the tile has more than two dimensions, or a mask"
+    results = list(ir.AffineMapAttr(write.attributes["permutation_map"]).value.results)[-2:]
+    row, column = (ir.AffineDimExpr(result).position for result in results)
+    size = element_bytes(type_)
+    strides, _ = type_.get_strides_and_offset()
+    whole = [s for d, s in enumerate(strides) if d != column and type_.shape[d] != 1]
+    if strides[column] != 1 or any(not _is_static(s) or s * size % TMA_ALIGNMENT or s == 0 for s in whole):
+        return f"a tensor map cannot describe strides {strides}"
+    rows, extent = tile.shape[-2:]
+    columns = PANEL_BYTES // size
+    if size not in (2, 4) or extent % columns or rows > MAX_BOX or rows % 8:
+        return f"a tile of {rows}x{extent} {type_.element_type} has no panels of {PANEL_BYTES} bytes"
+    stages = min(STAGES, extent // columns, _bytes_left(role) // (rows * PANEL_BYTES))
+    if stages < 1:
+        return "there is no shared memory left for a panel"
+    return Plan(rows, columns, extent // columns, stages, (row, column))
+
+
+def _bytes_left(role: ir.Operation) -> int:
+    """Shared memory that the block's buffers leave, bytes, but for what aligning them may take."""
+    buffers = [op.results[0] for op in nested(role.parent) if op.name == "memref.alloc"]
+    types = [ir.MemRefType(buffer.type) for buffer in buffers]
+    # Roles are warpgroups of Hopper's; see lower-warpgroup-mma.
+    return (
+        target_of("sm_90a").shared_per_block - SWIZZLE_ALIGNMENT - sum(prod(t.shape) * element_bytes(t) for t in types)
+    )
+
+
+def _stage(role: ir.Operation, write: ir.Operation, plan: Plan) -> None:
+    value, target, *indices = write.operands
+    i64, index = ir.IntegerType.get_signless(64), ir.IndexType.get()
+    element = ir.MemRefType(target.type).element_type
+    space = ir.Attribute.parse("#gpu.address_space<workgroup>")
+    ring_type = ir.MemRefType.get([plan.stages, plan.rows, plan.columns], element, memory_space=space)
+    with ir.InsertionPoint(role), write.location:
+        ring = memref.AllocOp(ring_type, [], [], alignment=ir.IntegerAttr.get(i64, SWIZZLE_ALIGNMENT)).result
+    in_loop = write.parent != role
+    with ir.InsertionPoint(write), write.location:
+        for panel in range(plan.panels):
+            stage = arith.constant(index, panel % plan.stages)
+            if panel >= plan.stages or in_loop:
+                async_store_wait(plan.stages - 1)
+                gpu.BarrierOp()
+            stage_tile(ring, stage, [value], panel * plan.columns)
+            gpu.BarrierOp()
+            place = list(indices)
+            if panel:
+                place[plan.dims[1]] = arith.addi(place[plan.dims[1]], arith.constant(index, panel * plan.columns))
+            async_store(target, ring, stage, place, plan.dims)
+    with ir.InsertionPoint.at_block_terminator(role.regions[0].blocks[0]), write.location:
+        async_store_wait(0)
+
+
+def _is_static(stride: int) -> bool:
+    return stride != ir.ShapedType.get_dynamic_stride_or_offset()

@@ -1,0 +1,55 @@
+// RUN: mlirfuse-opt --lower-stage-tiles --split-input-file --verify-diagnostics=only-expected %s | FileCheck %s
+
+#shared = #gpu.address_space<workgroup>
+gpu.module @half [#nvvm.target<chip = "sm_90a">] {
+  // 64 columns of 16 bits are four matrices of 8x8, four times; lane l names row l % 16, and chunks alternate.
+  // CHECK-LABEL: gpu.func @half
+  // CHECK: %[[C7:.*]] = arith.constant 7 : i32
+  // CHECK: arith.xori %{{.*}}, %{{.*}} : i32
+  // CHECK: %[[R0:.*]] = llvm.bitcast %{{.*}} : vector<2xbf16> to i32
+  // CHECK-COUNT-4: nvvm.stmatrix %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} {eltType = #nvvm.ld_st_matrix_elt_type<b16>, layout = #nvvm.mma_layout<row>
+  // CHECK-NOT: nvvm.stmatrix
+  // CHECK: nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}
+  gpu.func @half(%stage: index, %v: vector<2xbf16>) workgroup(%ring : memref<2x128x64xbf16, #shared>) kernel {
+    "fuse.stage_tile"(%ring, %stage, %v, %v, %v, %v, %v, %v, %v, %v, %v, %v, %v, %v, %v, %v, %v, %v) {offset = 0 : i64}
+        : (memref<2x128x64xbf16, #shared>, index, vector<2xbf16>, vector<2xbf16>, vector<2xbf16>, vector<2xbf16>,
+           vector<2xbf16>, vector<2xbf16>, vector<2xbf16>, vector<2xbf16>, vector<2xbf16>, vector<2xbf16>, vector<2xbf16>, vector<2xbf16>,
+           vector<2xbf16>, vector<2xbf16>, vector<2xbf16>, vector<2xbf16>) -> ()
+    gpu.return
+  }
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+gpu.module @single [#nvvm.target<chip = "sm_90a">] {
+  // CHECK-LABEL: gpu.func @single
+  // CHECK-COUNT-8: llvm.store %{{.*}}, %{{.*}} {alignment = 8 : i64} : vector<2xf32>, !llvm.ptr<3>
+  // CHECK: nvvm.fence.proxy
+  gpu.func @single(%stage: index, %v: vector<2xf32>) workgroup(%ring : memref<2x64x32xf32, #shared>) kernel {
+    "fuse.stage_tile"(%ring, %stage, %v, %v, %v, %v, %v, %v, %v, %v) {offset = 0 : i64}
+        : (memref<2x64x32xf32, #shared>, index, vector<2xf32>, vector<2xf32>, vector<2xf32>, vector<2xf32>,
+           vector<2xf32>, vector<2xf32>, vector<2xf32>, vector<2xf32>) -> ()
+    gpu.return
+  }
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+gpu.module @two_panels [#nvvm.target<chip = "sm_90a">] {
+  gpu.func @two_panels(%stage: index, %v: vector<2xf32>) workgroup(%ring : memref<2x64x64xf32, #shared>) kernel {
+    // expected-error @below {{1 vectors do not fill a panel of memref<2x64x64xf32}}
+    "fuse.stage_tile"(%ring, %stage, %v) {offset = 0 : i64} : (memref<2x64x64xf32, #shared>, index, vector<2xf32>) -> ()
+    gpu.return
+  }
+}
+
+// -----
+
+gpu.module @alone [#nvvm.target<chip = "sm_80">] {
+  // CHECK-LABEL: gpu.func @alone
+  gpu.func @alone() kernel {
+    gpu.return
+  }
+}

@@ -1,0 +1,155 @@
+// RUN: mlirfuse-opt --pass-pipeline="builtin.module(fuse-pipeline-contraction,fuse-stage-results,canonicalize)" --split-input-file --verify-diagnostics=only-expected %s | FileCheck %s
+
+#layout = {vector = array<i64: 1, 2>, lanes = array<i64: 8, 4>, warps = array<i64: 8, 1>, repeats = array<i64: 1, 8>, blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
+#schedule = {tile = array<i64: 128, 64>, layout = #layout, contraction = {k = 64 : i64, instruction = "wgmma", stages = 3 : i64}}
+#a = affine_map<(m, n, k) -> (k, m)>
+#b = affine_map<(m, n, k) -> (k, n)>
+#c = affine_map<(m, n, k) -> (m, n)>
+// Two panels of 32 columns leave through two stages: each is written, met over, and sent by itself.
+// CHECK-LABEL: func.func @panels
+// CHECK-SAME: %[[C:[a-z0-9]+]]: memref<128x64xf32>)
+// CHECK: %[[RING:.*]] = memref.alloc() {alignment = 1024 : i64} : memref<2x128x32xf32, #gpu.address_space<workgroup>>
+// CHECK: %[[Y:.*]] = "fuse.warpgroup_wait"({{.*}}) {pending = 0 : i64}
+// CHECK-NEXT: "fuse.stage_tile"(%[[RING]], %c0, %[[Y]]) {offset = 0 : i64}
+// CHECK-NEXT: gpu.barrier
+// CHECK-NEXT: "fuse.async_store"(%[[C]], %[[RING]], %c0, %c0, %c0) {dims = array<i64: 0, 1>}
+// CHECK-NEXT: "fuse.stage_tile"(%[[RING]], %c1, %[[Y]]) {offset = 32 : i64}
+// CHECK-NEXT: gpu.barrier
+// CHECK-NEXT: "fuse.async_store"(%[[C]], %[[RING]], %c1, %c0, %c32)
+// CHECK-NEXT: "fuse.async_store_wait"() {pending = 0 : i64}
+// CHECK-NEXT: vector.yield
+// expected-remark @below {{3 stages, 2 warpgroups of consumers}}
+func.func @panels(%A: memref<512x128xf16> {fuse.align = 16 : i64}, %B: memref<512x64xf16> {fuse.align = 16 : i64}, %C: memref<128x64xf32>)
+    attributes {fuse.kernel, fuse.schedule = #schedule} {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %c512 = arith.constant 512 : index
+  %pad = arith.constant 0.0 : f16
+  %zero = arith.constant dense<0.0> : vector<128x64xf32>
+  scf.forall (%block) in (1) {
+    %acc = scf.for %k = %c0 to %c512 step %c64 iter_args(%sum = %zero) -> (vector<128x64xf32>) {
+      %x = vector.transfer_read %A[%k, %c0], %pad {in_bounds = [true, true]} : memref<512x128xf16>, vector<64x128xf16>
+      %w = vector.transfer_read %B[%k, %c0], %pad {in_bounds = [true, true]} : memref<512x64xf16>, vector<64x64xf16>
+      %next = vector.contract {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>}
+              %x, %w, %sum {fuse.instruction = "wgmma"} : vector<64x128xf16>, vector<64x64xf16> into vector<128x64xf32>
+      scf.yield %next : vector<128x64xf32>
+    }
+    // expected-remark @below {{2 panels through 2 stages}}
+    vector.transfer_write %acc, %C[%c0, %c0] {in_bounds = [true, true]} : vector<128x64xf32>, memref<128x64xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+
+// -----
+
+#layout = {vector = array<i64: 1, 2>, lanes = array<i64: 8, 4>, warps = array<i64: 8, 1>, repeats = array<i64: 1, 16>, blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
+#schedule = {tile = array<i64: 128, 128>, layout = #layout, contraction = {k = 64 : i64, instruction = "wgmma", stages = 3 : i64}}
+#a = affine_map<(m, n, k) -> (k, m)>
+#b = affine_map<(m, n, k) -> (k, n)>
+#c = affine_map<(m, n, k) -> (m, n)>
+// Four panels: before one is written again, the store that reads it is awaited.
+// CHECK-LABEL: func.func @reused
+// CHECK: "fuse.stage_tile"({{.*}}) {offset = 32 : i64}
+// CHECK: "fuse.async_store"
+// CHECK-NEXT: "fuse.async_store_wait"() {pending = 1 : i64}
+// CHECK-NEXT: gpu.barrier
+// CHECK-NEXT: "fuse.stage_tile"({{.*}}, %c0, {{.*}}) {offset = 64 : i64}
+// expected-remark @below {{3 stages, 2 warpgroups of consumers}}
+func.func @reused(%A: memref<512x128xf16> {fuse.align = 16 : i64}, %B: memref<512x128xf16> {fuse.align = 16 : i64}, %C: memref<128x128xf32>)
+    attributes {fuse.kernel, fuse.schedule = #schedule} {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %c512 = arith.constant 512 : index
+  %pad = arith.constant 0.0 : f16
+  %zero = arith.constant dense<0.0> : vector<128x128xf32>
+  scf.forall (%block) in (1) {
+    %acc = scf.for %k = %c0 to %c512 step %c64 iter_args(%sum = %zero) -> (vector<128x128xf32>) {
+      %x = vector.transfer_read %A[%k, %c0], %pad {in_bounds = [true, true]} : memref<512x128xf16>, vector<64x128xf16>
+      %w = vector.transfer_read %B[%k, %c0], %pad {in_bounds = [true, true]} : memref<512x128xf16>, vector<64x128xf16>
+      %next = vector.contract {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>}
+              %x, %w, %sum {fuse.instruction = "wgmma"} : vector<64x128xf16>, vector<64x128xf16> into vector<128x128xf32>
+      scf.yield %next : vector<128x128xf32>
+    }
+    // expected-remark @below {{4 panels through 2 stages}}
+    vector.transfer_write %acc, %C[%c0, %c0] {in_bounds = [true, true]} : vector<128x128xf32>, memref<128x128xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+
+// -----
+
+#layout = {vector = array<i64: 1, 2>, lanes = array<i64: 8, 4>, warps = array<i64: 8, 1>, repeats = array<i64: 1, 8>, blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
+#schedule = {tile = array<i64: 128, 64>, layout = #layout, contraction = {k = 64 : i64, instruction = "wgmma", stages = 3 : i64}}
+#a = affine_map<(m, n, k) -> (k, m)>
+#b = affine_map<(m, n, k) -> (k, n)>
+#c = affine_map<(m, n, k) -> (m, n)>
+// CHECK-LABEL: func.func @odd_rows
+// CHECK-NOT: fuse.stage_tile
+// CHECK: vector.transfer_write
+// expected-remark @below {{3 stages, 2 warpgroups of consumers}}
+func.func @odd_rows(%A: memref<512x128xf16> {fuse.align = 16 : i64}, %B: memref<512x64xf16> {fuse.align = 16 : i64}, %C: memref<128x63xf32>)
+    attributes {fuse.kernel, fuse.schedule = #schedule} {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %c512 = arith.constant 512 : index
+  %pad = arith.constant 0.0 : f16
+  %zero = arith.constant dense<0.0> : vector<128x64xf32>
+  scf.forall (%block) in (1) {
+    %acc = scf.for %k = %c0 to %c512 step %c64 iter_args(%sum = %zero) -> (vector<128x64xf32>) {
+      %x = vector.transfer_read %A[%k, %c0], %pad {in_bounds = [true, true]} : memref<512x128xf16>, vector<64x128xf16>
+      %w = vector.transfer_read %B[%k, %c0], %pad {in_bounds = [true, true]} : memref<512x64xf16>, vector<64x64xf16>
+      %next = vector.contract {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>}
+              %x, %w, %sum {fuse.instruction = "wgmma"} : vector<64x128xf16>, vector<64x64xf16> into vector<128x64xf32>
+      scf.yield %next : vector<128x64xf32>
+    }
+    // expected-remark @below {{a tensor map cannot describe strides [63, 1]}}
+    vector.transfer_write %acc, %C[%c0, %c0] {in_bounds = [true, true]} : vector<128x64xf32>, memref<128x63xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+
+// -----
+
+#layout = {vector = array<i64: 1, 2>, lanes = array<i64: 8, 4>, warps = array<i64: 8, 1>, repeats = array<i64: 1, 8>, blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
+#schedule = {tile = array<i64: 128, 64>, layout = #layout, contraction = {k = 64 : i64, instruction = "wgmma", stages = 9 : i64}}
+#a = affine_map<(m, n, k) -> (k, m)>
+#b = affine_map<(m, n, k) -> (k, n)>
+#c = affine_map<(m, n, k) -> (m, n)>
+// CHECK-LABEL: func.func @no_room
+// CHECK-NOT: fuse.stage_tile
+// CHECK: vector.transfer_write
+// expected-remark @below {{9 stages, 2 warpgroups of consumers}}
+func.func @no_room(%A: memref<512x128xf16> {fuse.align = 16 : i64}, %B: memref<512x64xf16> {fuse.align = 16 : i64}, %C: memref<128x64xf32>)
+    attributes {fuse.kernel, fuse.schedule = #schedule} {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %c512 = arith.constant 512 : index
+  %pad = arith.constant 0.0 : f16
+  %zero = arith.constant dense<0.0> : vector<128x64xf32>
+  scf.forall (%block) in (1) {
+    %acc = scf.for %k = %c0 to %c512 step %c64 iter_args(%sum = %zero) -> (vector<128x64xf32>) {
+      %x = vector.transfer_read %A[%k, %c0], %pad {in_bounds = [true, true]} : memref<512x128xf16>, vector<64x128xf16>
+      %w = vector.transfer_read %B[%k, %c0], %pad {in_bounds = [true, true]} : memref<512x64xf16>, vector<64x64xf16>
+      %next = vector.contract {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>}
+              %x, %w, %sum {fuse.instruction = "wgmma"} : vector<64x128xf16>, vector<64x64xf16> into vector<128x64xf32>
+      scf.yield %next : vector<128x64xf32>
+    }
+    // expected-remark @below {{there is no shared memory left for a panel}}
+    vector.transfer_write %acc, %C[%c0, %c0] {in_bounds = [true, true]} : vector<128x64xf32>, memref<128x64xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+
+// -----
+
+// A kernel without roles writes as it did.
+// CHECK-LABEL: func.func @plain
+// CHECK: vector.transfer_write
+func.func @plain(%C: memref<8xf32>) attributes {fuse.kernel} {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant dense<0.0> : vector<8xf32>
+  scf.forall (%block) in (1) {
+    vector.transfer_write %zero, %C[%c0] {in_bounds = [true]} : vector<8xf32>, memref<8xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}
