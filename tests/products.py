@@ -11,7 +11,7 @@ import numpy as np
 
 import mlirfuse as mf
 from mlirfuse.schedule.contraction import REDUCTIONS, ContractionProblem
-from mlirfuse.schedule.contraction_heuristics import fma_schedule, mma_schedule, wgmma_schedule
+from mlirfuse.schedule.contraction_heuristics import fma_schedule, mma_schedule, wgmma_schedule, with_slices
 
 __all__ = ["FORMS", "FUNCTIONS", "PRODUCTS", "REDUCTIONS", "SPLITS", "WGMMA", "Product", "pinned_schedule"]
 
@@ -120,6 +120,8 @@ def pinned_schedule(
     make = {"mma": mma_schedule, "fma": fma_schedule, "wgmma": wgmma_schedule}
     schedule = make[instruction or ("mma" if dtype.bits == 16 else "fma")](problem, m, n, split=split)
     assert schedule.contraction is not None
+    if reduction == "slices" and split > 1:
+        return with_slices(schedule)
     return replace(schedule, contraction=replace(schedule.contraction, reduction=reduction))
 
 

@@ -12,12 +12,24 @@ from mlirfuse.distribution.exchange import Exchange, run_exchanges
 from mlirfuse.distribution.fragments import Fragments, Uniform
 from mlirfuse.distribution.threads import Threads
 from mlirfuse.errors import PassError
-from mlirfuse.passes.rewriting import clone
+from mlirfuse.passes.fuse_assign_layouts import LAYOUT
+from mlirfuse.passes.rewriting import clone, nested
+from mlirfuse.schedule.attributes import from_attribute
 from mlirfuse.schedule.layout import BlockedLayout
 
 Rule = Callable[["Distributor", ir.Operation], None]
 RULES: dict[str, Rule] = {}
 """The rule of each op; ops of `arith` and `math` share the elementwise one, and ops without vectors are copied."""
+
+
+ROLES = frozenset({"fuse.warp_roles"})
+"""Ops whose regions run beside each other, each in layouts of its own."""
+
+
+def layouts_of(op: ir.Operation) -> list[BlockedLayout]:
+    """The layouts of the tiles inside of an op, in order of appearance."""
+    found = dict.fromkeys(inner.attributes[LAYOUT] for inner in nested(op) if LAYOUT in inner.attributes)
+    return [from_attribute(BlockedLayout, attribute) for attribute in found]
 
 
 def rule(*names: str) -> Callable[[Rule], Rule]:
@@ -88,6 +100,13 @@ class Distributor:
             tile = self.tiles.get(result)
             if isinstance(tile, Fragments) and not tile.waits:
                 tile.force()
+
+    def distribute_all(self, ops: Sequence[ir.Operation]) -> None:
+        """Emits one thread's part of ops that follow one another, each in the layout of its tiles."""
+        for op in ops:
+            if op.name not in ROLES:
+                self.enter(layouts_of(op))
+            self.distribute(op)
 
     def enter(self, layouts: Sequence[BlockedLayout]) -> None:
         """Goes on in the one layout of the next op; where that is a new one, no tile may cross over.

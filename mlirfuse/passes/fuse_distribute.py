@@ -12,14 +12,11 @@ import mlirfuse.distribution.rules  # noqa: F401  (registers the rules)
 from mlirfuse.analysis.kernels import argument_attributes, body, is_tile_program, kernels, symbol
 from mlirfuse.analysis.workspaces import COOPERATIVE
 from mlirfuse.dialect.cluster_barrier import cluster_barrier
-from mlirfuse.distribution.distributor import Distributor
+from mlirfuse.distribution.distributor import Distributor, layouts_of
 from mlirfuse.distribution.grid import RESIDENT_BLOCKS, device_bound, set_grid
 from mlirfuse.distribution.scalars import divide
 from mlirfuse.errors import PassError
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.passes.fuse_assign_layouts import LAYOUT
-from mlirfuse.passes.rewriting import nested
-from mlirfuse.schedule.attributes import from_attribute
 from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.schedule.schedule import schedule_of
 
@@ -59,7 +56,7 @@ class FuseDistribute(Pass):
             if not is_tile_program(kernel):
                 remarks.declined(self, "not a tile program", kernel)
                 continue
-            layouts = _layouts(kernel)
+            layouts = layouts_of(kernel)
             if not layouts:
                 raise PassError("no op has a layout", where=str(kernel.location), hint="run fuse-assign-layouts first")
             layout = layouts[0]
@@ -68,12 +65,6 @@ class FuseDistribute(Pass):
             function = _distribute(module, kernel, layout)
             kernel.erase()
             remarks.applied(self, f"{layout.threads} threads a block, cluster of {layout.cluster}", function)
-
-
-def _layouts(op: ir.Operation) -> list[BlockedLayout]:
-    """The layouts of the tiles inside of an op, in order of appearance."""
-    found = dict.fromkeys(inner.attributes[LAYOUT] for inner in nested(op) if LAYOUT in inner.attributes)
-    return [from_attribute(BlockedLayout, attribute) for attribute in found]
 
 
 def _distribute(module: ir.Operation, kernel: ir.Operation, layout: BlockedLayout) -> ir.OpView:
@@ -120,9 +111,7 @@ def _distribute(module: ir.Operation, kernel: ir.Operation, layout: BlockedLayou
             scalars[forall.regions[0].blocks[0].arguments[0]] = divide(
                 gpu.BlockIdOp(gpu.Dimension.x).result, layout.cluster
             )
-            for inner in list(forall.regions[0].blocks[0].operations)[:-1]:
-                d.enter(_layouts(inner.operation))
-                d.distribute(inner.operation)
+            d.distribute_all([inner.operation for inner in forall.regions[0].blocks[0].operations][:-1])
         d.flush()
         gpu.ReturnOp([])
     if d.depth_first:

@@ -10,13 +10,15 @@ from mlir import ir
 from mlir.dialects import affine, arith
 
 from mlirfuse.analysis.kernels import body, is_tile_program, kernels
+from mlirfuse.analysis.workspaces import COOPERATIVE
 from mlirfuse.errors import ScheduleError
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.passes.rewriting import clone, defining_op
 from mlirfuse.schedule.contraction import ContractionSchedule
 from mlirfuse.schedule.schedule import schedule_of
-from mlirfuse.tiling.partial_tiles import last_arriver, partial_tiles, turnstile
+from mlirfuse.tiling.partial_tiles import last_arriver, partial_tiles, slices, turnstile
 from mlirfuse.tiling.program import forall
+from mlirfuse.tiling.row_slices import RowSlices
 
 
 @dataclass(frozen=True)
@@ -25,14 +27,16 @@ class FuseSplitK(Pass):
 
     Requires tile programs from `fuse-tile-contraction` whose schedule has a split above 1. Slices are whole steps, as
     equal as these allow; the slowest part of a block's number is its slice, so that blocks that run together read the
-    same slice of the factors. How the partial tiles meet is the schedule's `reduction`; both forms add them in the
+    same slice of the factors. How the partial tiles meet is the schedule's `reduction`; all forms add them in the
     order of slices, so that results are the same bits on every run, and leave the semaphores zero:
 
     - `last_arriver`: every block stores its part, and the one that arrives last adds them all up.
     - `turnstile`: the blocks of a tile add to one stored tile in turn. A block takes its number from a ticket, so that
       it only ever waits for blocks that run already.
+    - `slices`: every block stores its part, waits for the others of its tile, and adds up some rows of all of them. The
+      grid must be resident as a whole, and is launched so.
 
-    What follows the loop is done by the block that has the whole sum.
+    What follows the loop is done by the block that has the whole sum, or the whole sum of some rows.
 
     ```mlir
     scf.forall (%tile) in (%tiles) {
@@ -108,8 +112,19 @@ def _split(kernel: ir.Operation, old: ir.Operation, loop: ir.Operation, schedule
             for op in after:
                 clone(op, mapping)
 
-        meet = {"last_arriver": last_arriver, "turnstile": turnstile}[schedule.reduction]
-        meet(parts, tile, part, partial, epilogue)
+        def slice_epilogue(total: ir.Value, start: ir.Value) -> None:
+            rank = ir.VectorType(partial.type).rank
+            rows = ir.VectorType(total.type).shape[rank - 2]
+            mapping[loop.results[0]] = total
+            RowSlices(rank - 2, rank, rows, start, mapping).clone(after)
+
+        if schedule.reduction == "slices":
+            rows = schedule.slice_rows(ir.VectorType(partial.type).shape[-2])
+            slices(parts, tile, part, partial, rows, slice_epilogue)
+            kernel.attributes[COOPERATIVE] = ir.UnitAttr.get()
+        else:
+            meet = {"last_arriver": last_arriver, "turnstile": turnstile}[schedule.reduction]
+            meet(parts, tile, part, partial, epilogue)
     old.erase()
 
 

@@ -10,8 +10,10 @@ from mlirfuse.schedule.layout import BlockedLayout
 INSTRUCTIONS = ("fma", "mma", "wgmma")
 """What multiplies: scalar multiply-adds on any type, `mma.sync` (sm_80), or `wgmma` fed by tensor maps (sm_90a)."""
 
-REDUCTIONS = ("turnstile", "last_arriver")
-"""How the partial tiles of a split meet: added one after another in order, or all by the block that comes last."""
+REDUCTIONS = ("turnstile", "last_arriver", "slices")
+"""How the partial tiles of a split meet: added one after another in order; all by the block that comes last; or by all
+blocks at once, a slice of the tile's rows each, when all parts are there. The last needs all blocks resident at once.
+All are deterministic."""
 
 
 @dataclass(frozen=True)
@@ -24,6 +26,7 @@ class ContractionSchedule:
         stages: slots of the shared-memory ring that the operands pass through.
         split: blocks that share the contracted dimension of one tile.
         reduction: one of `REDUCTIONS`; without a split it means nothing.
+        finish_layout: with `slices`, how a slice of rows is spread over threads.
     """
 
     k: int
@@ -31,6 +34,12 @@ class ContractionSchedule:
     stages: int = 2
     split: int = 1
     reduction: str = "last_arriver"
+    finish_layout: BlockedLayout | None = None
+
+    def slice_rows(self, rows: int) -> int:
+        """Rows of a tile of `rows` that one block of a split adds up: the fewest that divide it and leave none over."""
+        active = 1 << (min(self.split, rows).bit_length() - 1)
+        return -(-rows // active)
 
 
 @dataclass(frozen=True)
@@ -79,9 +88,23 @@ def check_contraction(
         return f"{schedule.split} splits of {-(-problem.k // schedule.k)} steps along k leave blocks without work"
     if layout.extents != tile:
         return f"the accumulators' layout covers {layout.extents}, not the tile {tile}"
+    slices = schedule.split > 1 and schedule.reduction == "slices"
+    if slices and (reason := _check_slices(schedule, tile, layout)):
+        return reason
     if schedule.instruction != "fma":
         return _check_tensor_cores(schedule, layout, problem)
     return None
+
+
+def _check_slices(schedule: ContractionSchedule, tile: tuple[int, ...], layout: BlockedLayout) -> str | None:
+    rows = schedule.slice_rows(tile[-2])
+    if tile[-2] % rows:
+        return f"slices of {rows} rows do not divide the tile's {tile[-2]}"
+    if schedule.finish_layout is None:
+        return "slices need a finish_layout"
+    if schedule.finish_layout.threads != layout.threads:
+        return f"the finish has {schedule.finish_layout.threads} threads, the accumulators' layout {layout.threads}"
+    return schedule.finish_layout.check((*tile[:-2], rows, tile[-1]))
 
 
 def _check_tensor_cores(

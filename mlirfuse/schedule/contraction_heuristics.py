@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from math import prod
 
 from mlirfuse.schedule.contraction import ContractionProblem, ContractionSchedule
-from mlirfuse.schedule.layout import BlockedLayout
+from mlirfuse.schedule.layout import WARP, BlockedLayout
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import Target
 
@@ -85,6 +86,29 @@ def wgmma_schedule(problem: ContractionProblem, m: int, n: int, *, stages: int =
     )
     step = PANEL_BYTES // problem.element.bytes
     return Schedule((*batch, m, n), layout, contraction=ContractionSchedule(step, "wgmma", stages, split))
+
+
+def with_slices(schedule: Schedule) -> Schedule:
+    """The schedule with its splits meeting by slices of rows; neighbouring threads take neighbouring columns."""
+    assert schedule.contraction is not None
+    *batch, m, n = schedule.tile
+    rows = schedule.contraction.slice_rows(m)
+    threads = schedule.layout.threads
+    width = next((w for w in (4, 2) if rows * n >= threads * w), 1)
+    lanes = min(WARP, n // width)
+    warps_n = min(threads // WARP, max(1, n // (width * lanes)))
+    warps_m = threads // WARP // warps_n
+    lanes_m = WARP // lanes
+    lead = (1,) * len(batch)
+    layout = BlockedLayout(
+        vector=(*lead, 1, width),
+        lanes=(*lead, lanes_m, lanes),
+        warps=(*lead, warps_m, warps_n),
+        repeats=(*lead, -(-rows // (lanes_m * warps_m)), -(-n // (width * lanes * warps_n))),
+        blocks=(*lead, 1, 1),
+    )
+    contraction = replace(schedule.contraction, reduction="slices", finish_layout=layout)
+    return replace(schedule, contraction=contraction)
 
 
 def fma_schedule(problem: ContractionProblem, m: int, n: int, *, stages: int = 2, split: int = 1) -> Schedule:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 from mlir import ir
 from mlir.dialects import affine, arith, scf, vector
@@ -14,10 +15,14 @@ from mlirfuse.dialect.semaphore_arrive import semaphore_arrive
 from mlirfuse.dialect.semaphore_wait import semaphore_wait
 from mlirfuse.passes.rewriting import defining_op
 from mlirfuse.schedule.contraction import ContractionSchedule
+from mlirfuse.tiling.grid_reduction import FINISH
 from mlirfuse.tiling.tiles import zero
 
 Epilogue = Callable[[ir.Value], None]
 """Emits what is done with the whole sum."""
+
+SliceEpilogue = Callable[[ir.Value, ir.Value], None]
+"""The same for some rows of the sum, given the first of them."""
 
 
 @dataclass(frozen=True)
@@ -38,12 +43,15 @@ class PartialTiles:
         """Stores a partial tile."""
         vector.TransferWriteOp(None, tile, self.scratch, self._place(row), self._map(), in_bounds=self._bounds())
 
-    def read(self, row: ir.Value) -> ir.Value:
-        """A partial tile that was stored."""
+    def read(self, row: ir.Value, start: ir.Value | None = None, rows: int | None = None) -> ir.Value:
+        """A partial tile that was stored, or some of its rows from `start` on."""
         memory = ir.MemRefType(self.scratch.type)
-        tile = ir.VectorType.get(memory.shape[1:], memory.element_type)
-        padding = arith.ConstantOp(memory.element_type, zero(memory.element_type)).result
+        shape = list(memory.shape)[1:]
         place = self._place(row)
+        if start is not None and rows is not None:
+            shape[-2], place[-2] = rows, start
+        tile = ir.VectorType.get(shape, memory.element_type)
+        padding = arith.ConstantOp(memory.element_type, zero(memory.element_type)).result
         return vector.TransferReadOp(tile, self.scratch, place, self._map(), padding, in_bounds=self._bounds()).result
 
     def ticket(self, tiles: ir.Value, blocks: ir.Value) -> ir.Value:
@@ -56,6 +64,13 @@ class PartialTiles:
     def arrive(self, tile: ir.Value) -> ir.Value:
         """Counts a part of a tile in; how many there were before."""
         return semaphore_arrive(self.semaphores, tile, _i32(self.split - 1))
+
+    def meet(self, tile: ir.Value) -> None:
+        """Waits for all parts of a tile; the last one to leave resets the semaphore."""
+        arrive = lambda: semaphore_arrive(self.semaphores, tile, _i32(2 * self.split - 1))  # noqa: E731
+        arrive()
+        semaphore_wait(self.semaphores, tile, _i32(self.split))
+        arrive()
 
     def _place(self, row: ir.Value) -> list[ir.Value]:
         rank = ir.MemRefType(self.scratch.type).rank
@@ -92,7 +107,7 @@ def partial_tiles(
         axis = defining_op(dim.operands[1])
         assert axis is not None
         pairs += [arguments.index(dim.operands[0]), ir.IntegerAttr(axis.attributes["value"]).value]
-    rows = schedule.split if schedule.reduction == "last_arriver" else 1
+    rows = 1 if schedule.reduction == "turnstile" else schedule.split
 
     def argument(kind: str, extent: ir.AffineExpr, inner: Sequence[int], element: ir.Type) -> ir.Value:
         dynamic = ir.ShapedType.get_dynamic_size()
@@ -142,6 +157,23 @@ def turnstile(parts: PartialTiles, tile: ir.Value, part: ir.Value, partial: ir.V
     last = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.eq, part, _index(parts.split - 1)).result)
     with ir.InsertionPoint(last.then_block):
         epilogue(_add(parts.read(tile), partial))
+        scf.YieldOp([])
+
+
+def slices(
+    parts: PartialTiles, tile: ir.Value, part: ir.Value, partial: ir.Value, rows: int, epilogue: SliceEpilogue
+) -> None:
+    """Every block stores its part; when all are there, each adds up some rows of all parts, in order."""
+    whole = ir.VectorType(partial.type).shape[-2]
+    parts.write(partial, _row(tile, part, parts.split))
+    parts.meet(tile)
+    branch = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.ult, part, _index(whole // rows)).result)
+    branch.operation.attributes[FINISH] = ir.UnitAttr.get()
+    with ir.InsertionPoint(branch.then_block):
+        start = arith.MulIOp(part, _index(rows)).result
+        # All reads before the first sum, so that they are under way together.
+        found = [parts.read(_row(tile, _index(each), parts.split), start, rows) for each in range(parts.split)]
+        epilogue(reduce(_add, found), start)
         scf.YieldOp([])
 
 
