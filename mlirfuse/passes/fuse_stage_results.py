@@ -9,7 +9,8 @@ from typing import ClassVar
 from mlir import ir
 from mlir.dialects import arith, gpu, memref
 
-from mlirfuse.analysis.kernels import is_tile_program, kernels
+from mlirfuse.analysis.kernels import argument_attributes, is_tile_program, kernels
+from mlirfuse.analysis.workspaces import WORKSPACE
 from mlirfuse.dialect.async_store import async_store
 from mlirfuse.dialect.async_store_wait import async_store_wait
 from mlirfuse.dialect.shared_memory import PANEL_BYTES, element_bytes
@@ -87,8 +88,11 @@ def _plan(kernel: ir.Operation, role: ir.Operation, write: ir.Operation) -> Plan
     type_ = ir.MemRefType(target.type)
     if write.parent.name == "scf.if" and FINISH in write.parent.attributes:
         return "the tile is a slice of rows, which has not the layout of accumulators"
-    if target not in list(kernel.regions[0].blocks[0].arguments):
+    arguments = list(kernel.regions[0].blocks[0].arguments)
+    if target not in arguments:
         return "the target is not an argument of the kernel"
+    if WORKSPACE in argument_attributes(kernel)[arguments.index(target)]:
+        return "other blocks read the target, and asynchronous stores are visible when the kernel ends"
     if tile.rank < 2 or prod(tile.shape[:-2]) != 1 or len(write.operands) != 2 + type_.rank:
         return "the tile has more than two dimensions, or a mask"
     results = list(ir.AffineMapAttr(write.attributes["permutation_map"]).value.results)[-2:]

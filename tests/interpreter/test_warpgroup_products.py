@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -81,3 +82,16 @@ def test_mutants_are_caught(name: str) -> None:
     assert count, f"nothing to change for {name}"
     with pytest.raises(InterpreterError, match=message):
         interpreter.run(parse(text), RING.form, RING.inputs())
+
+
+@pytest.mark.parametrize("reduction", ["turnstile", "last_arriver"])
+@pytest.mark.parametrize("stage", ["tile", "gpu"])
+def test_slices_of_k_meet(stage: str, reduction: str) -> None:
+    product = Product(136, 64, 712, "nt")
+    schedule = warpgroup_schedule(128, 64)
+    assert schedule.contraction is not None
+    contraction = replace(schedule.contraction, split=3, reduction=reduction)
+    module = module_at(stage, product.fn, product.specs, replace(schedule, contraction=contraction))
+    for order in ("launch", "reversed", "random"):
+        (result,) = interpreter.run(module, product.form, product.inputs(), order=order)
+        np.testing.assert_array_equal(result, product.expected(product.inputs()))
