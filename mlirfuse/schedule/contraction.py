@@ -27,6 +27,8 @@ class ContractionSchedule:
         split: blocks that share the contracted dimension of one tile.
         reduction: one of `REDUCTIONS`; without a split it means nothing.
         finish_layout: with `slices`, how a slice of rows is spread over threads.
+        persistent: whether a grid of as many blocks as the device holds walks the tiles, of which the next one's
+            factors are copied while a tile's epilogue runs; with `wgmma` only.
     """
 
     k: int
@@ -35,6 +37,7 @@ class ContractionSchedule:
     split: int = 1
     reduction: str = "last_arriver"
     finish_layout: BlockedLayout | None = None
+    persistent: bool = False
 
     def slice_rows(self, rows: int) -> int:
         """Rows of a tile of `rows` that one block of a split adds up: the fewest that divide it and leave none over."""
