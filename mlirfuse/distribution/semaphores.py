@@ -17,12 +17,14 @@ from mlirfuse.distribution.scalars import add, constant, equals_zero, multiply
 def arrive(d: Distributor, op: ir.Operation) -> None:
     """One thread arrives after all have written, and tells them what it saw through shared memory, if they ask."""
     semaphores, slot, limit = (d.scalars[operand] for operand in op.operands)
+    relaxed = RELAXED in op.attributes
     d.force_all()  # reads that were put off belong before it
     told = d.scratch(1, op.results[0].type) if list(op.results[0].uses) else None
-    _barrier(d)
+    if not relaxed or (told is not None and d.in_loop):  # writes are released, or all have read what was told before
+        _barrier(d)
     first = scf.IfOp(_is_leader(d))
     with ir.InsertionPoint(first.then_block):
-        old = semaphore_arrive(semaphores, slot, limit, relaxed=RELAXED in op.attributes)
+        old = semaphore_arrive(semaphores, slot, limit, relaxed=relaxed)
         if told is not None:
             _tell(d, old, told)
         scf.YieldOp([])

@@ -82,14 +82,15 @@ def test_one_launch(name: str, rows: int, monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.parametrize("rows", [1, 7, 5000])
 @pytest.mark.parametrize("layout", protocols.LAYOUTS)
-def test_a_tile_program(layout: str, rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", protocols.TILE_PROGRAMS)
+def test_a_tile_program(name: str, layout: str, rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Through `fuse-distribute`: a block, or a cluster of two, does what the tile program's block does."""
     monkeypatch.setenv(workspace.CHECK, "1")
-    run = dispatcher(protocols.tile_sum(layout), passes="fuse-distribute,canonicalize,cse")
+    run = dispatcher(protocols.tile_program(name, layout), passes="fuse-distribute,canonicalize,cse")
     for seed in range(5):
         x = protocols.integers(rows, seed, columns=256)
         (y,) = run((cupy.asarray(x),))
-        np.testing.assert_array_equal(y.get()[0], x.astype(np.float64).sum(axis=0))
+        np.testing.assert_array_equal(y.get(), protocols.TILE_PROGRAMS[name](x.astype(np.float64)))
 
 
 def test_more_blocks_than_the_device_holds() -> None:
@@ -161,6 +162,45 @@ def test_graph_replays() -> None:
             graph.launch(stream)
         for case in cases:
             case.check()
+
+
+@pytest.mark.parametrize("mode", [0, 1, 2])
+def test_modes_of_capture(mode: int) -> None:
+    """Global, thread-local and relaxed; a capture's arena is allocated while it lasts, and so is another thread's."""
+    stream, other = (cupy.cuda.Stream(non_blocking=True) for _ in range(2))
+    cases = [Case("last_arriver", 200 + mode), Case("turnstile", 200 + mode)]
+    beside = Case("last_arriver", 300 + mode)
+    for case in (*cases, beside):  # makes their plans
+        case.launch()
+        case.check()
+    stream.begin_capture(mode)
+    for case in cases:
+        case.launch(stream)
+    beside.launch(other)
+    graph = stream.end_capture()
+    for _ in range(5):
+        graph.launch(stream)
+        for case in cases:
+            case.check()
+    beside.check()
+
+
+def test_a_capture_of_torch() -> None:
+    torch = pytest.importorskip("torch")
+    x = torch.from_numpy(protocols.integers(ROWS + 1)).cuda()
+    run = protocol("last_arriver")
+    run((x,))
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        (y,) = run((x,))
+        (again,) = run((x,))
+    for seed in range(5):
+        new = protocols.integers(ROWS + 1, seed)
+        x.copy_(torch.from_numpy(new))
+        graph.replay()
+        for result in (y, again):
+            np.testing.assert_array_equal(result.cpu().numpy(), expected("last_arriver", new))
 
 
 def test_graphs_beside_eager_launches() -> None:

@@ -29,6 +29,12 @@ EXPECTED: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 """Each protocol's function of a float64 array of shape (rows, 128)."""
 
 
+TILE_PROGRAMS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "tile_sum": lambda x: x.sum(axis=0, keepdims=True),
+    "tile_centre": lambda x: x - x.sum(axis=0),
+}
+"""The same at the tile stage, and of shape (rows, 256)."""
+
 LAYOUTS = {
     "block": "{vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 2>, "
     "repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}",
@@ -43,9 +49,9 @@ def text(name: str) -> str:
     return (Path(__file__).parent / f"{name}.mlir").read_text()
 
 
-def tile_sum(layout: str) -> str:
-    """A module at the tile stage, with one of `LAYOUTS`: sums rows of 256 elements by the last block to arrive."""
-    return f"#layout = {LAYOUTS[layout]}\n{text('tile_sum')}"
+def tile_program(name: str, layout: str) -> str:
+    """One of `TILE_PROGRAMS` with one of `LAYOUTS`."""
+    return f"#layout = {LAYOUTS[layout]}\n{text(name)}"
 
 
 def integers(rows: int, seed: int = 0, columns: int = 128) -> np.ndarray:
