@@ -10,7 +10,7 @@ from mlirfuse.errors import PipelineError
 from mlirfuse.lowering.to_ptx import BEFORE_NVVM
 
 GRAPH = (
-    "fuse-views,cse,fuse-fold-casts{{through-rounding={fast}}},fuse-segment,"
+    "fuse-views,cse,fuse-fold-casts{{through-rounding={fast}}},fuse-segment,fuse-collapse-dims,"
     "fuse-mix-order-reduction{{target={target}}},cse,fuse-merge-moments,fuse-merge-exp-sums,"
     "fuse-assign-schedule{{target={target}}}"
 )

@@ -16,6 +16,7 @@ PASSES: dict[str, str] = {
     "fuse-views": "mlirfuse.passes.fuse_views:FuseViews",
     "fuse-fold-casts": "mlirfuse.passes.fuse_fold_casts:FuseFoldCasts",
     "fuse-segment": "mlirfuse.passes.fuse_segment:FuseSegment",
+    "fuse-collapse-dims": "mlirfuse.passes.fuse_collapse_dims:FuseCollapseDims",
     "fuse-mix-order-reduction": "mlirfuse.passes.fuse_mix_order_reduction:FuseMixOrderReduction",
     "fuse-merge-moments": "mlirfuse.passes.fuse_merge_moments:FuseMergeMoments",
     "fuse-merge-exp-sums": "mlirfuse.passes.fuse_merge_exp_sums:FuseMergeExpSums",
