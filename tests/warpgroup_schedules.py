@@ -7,7 +7,9 @@ from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.schedule.schedule import Schedule
 
 
-def warpgroup_schedule(m: int, n: int, *, k: int = 64, stages: int = 3, batch: int = 0) -> Schedule:
+def warpgroup_schedule(
+    m: int, n: int, *, k: int = 64, stages: int = 3, batch: int = 0, persistent: bool = False
+) -> Schedule:
     """A tile of m x n accumulators, in the layout of m64nNk16, by one or two warpgroups.
 
     Args:
@@ -16,6 +18,7 @@ def warpgroup_schedule(m: int, n: int, *, k: int = 64, stages: int = 3, batch: i
         k: elements of k in a stage.
         stages: of the ring.
         batch: number of batch dimensions.
+        persistent: whether the grid walks the tiles.
     """
     warpgroups = 2 if m % 128 == 0 else 1
     ones = (1,) * batch
@@ -27,4 +30,4 @@ def warpgroup_schedule(m: int, n: int, *, k: int = 64, stages: int = 3, batch: i
         blocks=(*ones, 1, 1),
         inner=(*ones, 2, 1),
     )
-    return Schedule((*ones, m, n), layout, contraction=ContractionSchedule(k, "wgmma", stages))
+    return Schedule((*ones, m, n), layout, contraction=ContractionSchedule(k, "wgmma", stages, persistent=persistent))

@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
 from mlir import ir
-from mlir.dialects import arith, scf, vector
 
 from mlirfuse.analysis.kernels import argument_attributes, is_tile_program, kernels
 from mlirfuse.dialect.shared_memory import PANEL_BYTES, WARPGROUP
-from mlirfuse.dialect.warp_roles import warp_roles
-from mlirfuse.dialect.warpgroup_mma import warpgroup_mma
-from mlirfuse.dialect.warpgroup_wait import warpgroup_wait
 from mlirfuse.dtypes import from_mlir
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.passes.rewriting import clone
 from mlirfuse.schedule.schedule import Schedule, schedule_of
-from mlirfuse.tiling.contraction_loops import ContractionLoop, TileOperand, contraction_loop, contraction_loops
-from mlirfuse.tiling.stage_ring import MAX_BOX, TMA_ALIGNMENT, StageRing, Turn, allocate_ring
-
-PRODUCERS = 1  # warpgroups of the producer: register budgets are a warpgroup's
-PRODUCER_REGISTERS = 40
-REGISTERS_PER_SM = 65536
-MOST_REGISTERS = 240  # what setmaxnreg may ask for that a consumer can use
+from mlirfuse.tiling.contraction_loops import TileOperand, contraction_loop, contraction_loops
+from mlirfuse.tiling.pipelined_tile import PipelinedTile, is_walkable
+from mlirfuse.tiling.stage_ring import MAX_BOX, TMA_ALIGNMENT
 
 
 @dataclass(frozen=True)
@@ -82,26 +72,12 @@ class FusePipelineContraction(Pass):
                 if isinstance(plan, str):
                     remarks.declined(self, plan, loop)
                     continue
-                _pipeline(plan)
-                remarks.applied(self, f"{plan.stages} stages, {plan.consumers} warpgroups of consumers", kernel)
+                plan.emit()
+                grid = ", persistent" if plan.persistent else ""
+                remarks.applied(self, f"{plan.stages} stages, {plan.consumers} warpgroups of consumers{grid}", kernel)
 
 
-@dataclass(frozen=True)
-class Plan:
-    """What becomes of a loop.
-
-    Attributes:
-        parts: the loop along k.
-        stages: of the ring.
-        consumers: warpgroups that multiply.
-    """
-
-    parts: ContractionLoop
-    stages: int
-    consumers: int
-
-
-def _plan(kernel: ir.Operation, loop: ir.Operation, schedule: Schedule) -> Plan | str:
+def _plan(kernel: ir.Operation, loop: ir.Operation, schedule: Schedule) -> PipelinedTile | str:
     """The plan for a loop, or why it cannot be pipelined."""
     if schedule.contraction is None:
         return "the kernel's schedule has no contraction"
@@ -118,7 +94,9 @@ def _plan(kernel: ir.Operation, loop: ir.Operation, schedule: Schedule) -> Plan 
     for operand in (parts.a, parts.b):
         if problem := _operand_problem(kernel, operand):
             return problem
-    return Plan(parts, schedule.contraction.stages, layout.threads // WARPGROUP)
+    given = schedule.contraction
+    tile = PipelinedTile(parts, given.stages, layout.threads // WARPGROUP, given.persistent)
+    return (is_walkable(tile) if given.persistent else None) or tile
 
 
 def _operand_problem(kernel: ir.Operation, operand: TileOperand) -> str | None:
@@ -140,88 +118,3 @@ def _operand_problem(kernel: ir.Operation, operand: TileOperand) -> str | None:
     if width % PANEL_BYTES or operand.rows % 8 or operand.rows > MAX_BOX:
         return f"tiles of {operand.rows} rows of {width} bytes do not fit the {PANEL_BYTES}-byte swizzle"
     return None
-
-
-def _pipeline(plan: Plan) -> None:
-    parts, consumers = plan.parts, plan.consumers
-    loop = parts.loop
-    block = loop.block
-    following = list(block.operations)
-    epilogue = [op.operation for op in following[following.index(loop) + 1 : -1]]
-    with ir.InsertionPoint(loop), loop.location:
-        ring = allocate_ring(plan.stages, (parts.a, parts.b), consumers)
-        lower, upper, step, _ = loop.operands
-        steps = arith.ceildivsi(arith.subi(upper, lower), step)
-        consumer, producer = warp_roles((consumers, PRODUCERS), _registers(consumers))
-    with ir.InsertionPoint(producer), loop.location:
-        _produce(parts, ring, steps)
-        vector.YieldOp([])
-    with ir.InsertionPoint(consumer), loop.location:
-        total = _consume(parts, ring, steps)
-        loop.results[0].replace_all_uses_with(total)
-        end = vector.YieldOp([])
-    for op in epilogue:
-        op.move_before(end)
-    loop.erase()
-
-
-def _produce(parts: ContractionLoop, ring: StageRing, steps: ir.Value) -> None:
-    """The producer's loop: what computes the tiles' indices is cloned into it."""
-    lower, _, step, _ = parts.loop.operands
-
-    def fill(number: ir.Value, turn: Turn, carried: list[ir.Value]) -> list[ir.Value]:
-        mapping = {parts.loop.regions[0].blocks[0].arguments[0]: arith.addi(lower, arith.muli(number, step))}
-        for op in parts.addressing:
-            clone(op, mapping)
-        operands = (parts.a, parts.b)
-        ring.fill(turn, operands, [[mapping.get(i, i) for i in operand.indices] for operand in operands])
-        return carried
-
-    _for_each_stage(ring, steps, [], fill)
-
-
-def _consume(parts: ContractionLoop, ring: StageRing, steps: ir.Value) -> ir.Value:
-    """The consumers' loop, and the wait for its last multiplication; returns the accumulators."""
-
-    def multiply(number: ir.Value, turn: Turn, carried: list[ir.Value]) -> list[ir.Value]:
-        ring.await_full(turn)
-        a, b = ring.buffers
-        sums = warpgroup_mma(a, b, turn.stage, carried, parts.a.major, parts.b.major)
-        sums = warpgroup_wait(sums, 1)
-        # All but this multiplication are done: the stage before may be filled again.
-        not_first = arith.cmpi(arith.CmpIPredicate.ne, number, arith.constant(ir.IndexType.get(), 0))
-        branch = scf.IfOp(not_first)
-        with ir.InsertionPoint(branch.then_block):
-            ring.release(ring.previous_stage(turn))
-            scf.YieldOp([])
-        return sums
-
-    (total,) = _for_each_stage(ring, steps, [parts.loop.operands[3]], multiply)
-    return warpgroup_wait([total], 0)[0]
-
-
-def _for_each_stage(
-    ring: StageRing,
-    steps: ir.Value,
-    initial: list[ir.Value],
-    body: Callable[[ir.Value, Turn, list[ir.Value]], list[ir.Value]],
-) -> list[ir.Value]:
-    """A loop over all steps, which takes turns at the ring's stages; returns what it carries besides."""
-    index, first = ir.IndexType.get(), ring.first_turn()
-    zero, one = arith.constant(index, 0), arith.constant(index, 1)
-    loop = scf.ForOp(zero, steps, one, [*initial, first.stage, first.parity])
-    with ir.InsertionPoint(loop.body):
-        *carried, stage, parity = loop.inner_iter_args
-        turn = Turn(stage, parity)
-        results = body(loop.induction_variable, turn, carried)
-        following = ring.next_turn(turn)
-        scf.YieldOp([*results, following.stage, following.parity])
-    return list(loop.results)[: len(initial)]
-
-
-def _registers(consumers: int) -> tuple[int, int]:
-    """Registers of a consumer's and of the producer's threads: the block has all of the multiprocessor's."""
-    warpgroups = consumers + PRODUCERS
-    start = REGISTERS_PER_SM // (warpgroups * WARPGROUP) // 8 * 8
-    shared = (start * warpgroups - PRODUCER_REGISTERS * PRODUCERS) // consumers // 8 * 8
-    return min(shared, MOST_REGISTERS), PRODUCER_REGISTERS

@@ -37,6 +37,15 @@ def test_products(product: Product, m: int, n: int, stage: str) -> None:
     np.testing.assert_array_equal(result, product.expected(inputs))
 
 
+@pytest.mark.parametrize("resident", [1, 2, 5])
+@pytest.mark.parametrize("stage", ["tile", "gpu"])
+def test_a_persistent_grid_walks_the_tiles(stage: str, resident: int) -> None:
+    product = Product(520, 72, 328, "nt")
+    module = module_at(stage, product.fn, product.specs, warpgroup_schedule(128, 64, persistent=True))
+    (result,) = interpreter.run(module, product.form, product.inputs(), order="random", resident=resident)
+    np.testing.assert_array_equal(result, product.expected(product.inputs()))
+
+
 RING = Product(320, 192, 640, "nt")
 
 MUTANTS = {

@@ -1,0 +1,205 @@
+"""Emits a block's tile as a producer and consumers around a ring of stages; the block may walk several tiles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+from mlir import ir
+from mlir.dialects import affine, arith, scf, vector
+
+from mlirfuse.dialect.resident_blocks import resident_blocks
+from mlirfuse.dialect.shared_memory import WARPGROUP
+from mlirfuse.dialect.warp_roles import warp_roles
+from mlirfuse.dialect.warpgroup_mma import warpgroup_mma
+from mlirfuse.dialect.warpgroup_wait import warpgroup_wait
+from mlirfuse.passes.rewriting import clone, defining_op
+from mlirfuse.tiling.contraction_loops import ContractionLoop
+from mlirfuse.tiling.program import forall
+from mlirfuse.tiling.stage_ring import StageRing, Turn, allocate_ring
+
+PRODUCERS = 1  # warpgroups of the producer: register budgets are a warpgroup's
+PRODUCER_REGISTERS = 40
+REGISTERS_PER_SM = 65536
+MOST_REGISTERS = 240  # what setmaxnreg may ask for that a consumer can use
+
+Mapping = dict[ir.Value, ir.Value]
+"""New values of a tile program's old ones."""
+
+
+@dataclass(frozen=True)
+class PipelinedTile:
+    """What becomes of a loop over blocks with one contraction.
+
+    Attributes:
+        parts: the loop along k.
+        stages: of the ring.
+        consumers: warpgroups that multiply.
+        persistent: whether a grid of as many blocks as the device holds walks the tiles.
+    """
+
+    parts: ContractionLoop
+    stages: int
+    consumers: int
+    persistent: bool
+
+    @property
+    def blocks(self) -> ir.Operation:
+        """The `scf.forall` over blocks."""
+        return self.parts.loop.parent
+
+    @cached_property
+    def prologue(self) -> list[ir.Operation]:
+        """What the block does before the loop along k."""
+        ops = [op.operation for op in self.blocks.regions[0].blocks[0].operations]
+        return ops[: ops.index(self.parts.loop)]
+
+    @cached_property
+    def epilogue(self) -> list[ir.Operation]:
+        """What it does after it."""
+        ops = [op.operation for op in self.blocks.regions[0].blocks[0].operations][:-1]
+        return ops[ops.index(self.parts.loop) + 1 :]
+
+    def emit(self) -> None:
+        """Replaces the loop over blocks."""
+        loop, number = self.parts.loop, self.blocks.regions[0].blocks[0].arguments[0]
+        with ir.InsertionPoint(self.blocks), loop.location:
+            tiles, bound = self._bounds()
+            grid = forall(bound)
+        with ir.InsertionPoint.at_block_terminator(grid.body), loop.location:
+            mapping: Mapping = {number: grid.body.arguments[0]}
+            if not self.persistent:
+                _clone(self.prologue, mapping)
+            ring = allocate_ring(self.stages, (self.parts.a, self.parts.b), self.consumers)
+            regions = warp_roles((self.consumers, PRODUCERS), _registers(self.consumers))
+        for region, role in zip(regions, (self._consume, self._produce), strict=True):
+            with ir.InsertionPoint(region), loop.location:
+                if self.persistent:
+                    self._walk(ring, mapping, tiles, bound, role)
+                else:
+                    role(ring, dict(mapping), ring.first_turn())
+                vector.YieldOp([])
+        self.blocks.erase()
+
+    def _bounds(self) -> tuple[ir.Value, ir.Value]:
+        """The number of tiles, and of blocks; the latter at most what the device holds, for a persistent grid."""
+        static = ir.DenseI64ArrayAttr(self.blocks.attributes["staticUpperBound"])[0]
+        if static != ir.ShapedType.get_dynamic_size():
+            tiles, expr, symbols = arith.constant(ir.IndexType.get(), static), ir.AffineExpr.get_constant(static), []
+        else:
+            tiles = self.blocks.operands[0]
+            maker = defining_op(tiles)
+            assert maker is not None  # is_walkable has looked
+            expr, symbols = ir.AffineMapAttr(maker.attributes["map"]).value.results[0], list(maker.operands)
+        if not self.persistent:
+            return tiles, tiles
+        bounds = ir.AffineMap.get(0, len(symbols) + 1, [expr, ir.AffineExpr.get_symbol(len(symbols))])
+        return tiles, affine.AffineMinOp(bounds, [*symbols, resident_blocks(1)]).result
+
+    def _walk(
+        self,
+        ring: StageRing,
+        mapping: Mapping,
+        tiles: ir.Value,
+        blocks: ir.Value,
+        role: Callable[[StageRing, Mapping, Turn], Turn],
+    ) -> None:
+        """A loop over the block's tiles, which carries the role's place in the ring."""
+        ((old, first),) = mapping.items()
+        start = ring.first_turn()
+        loop = scf.ForOp(first, tiles, blocks, [start.stage, start.parity])
+        with ir.InsertionPoint(loop.body):
+            own: Mapping = {old: loop.induction_variable}
+            _clone(self.prologue, own)
+            turn = role(ring, own, Turn(*loop.inner_iter_args))
+            scf.YieldOp([turn.stage, turn.parity])
+
+    def _produce(self, ring: StageRing, mapping: Mapping, turn: Turn) -> Turn:
+        """Copies the tile's factors, stage by stage; what computes their indices is cloned into the loop."""
+        parts = self.parts
+        lower, _, step, _ = (mapping.get(v, v) for v in parts.loop.operands)
+
+        def fill(number: ir.Value, turn: Turn, carried: list[ir.Value]) -> list[ir.Value]:
+            own = {**mapping, parts.loop.regions[0].blocks[0].arguments[0]: arith.addi(lower, arith.muli(number, step))}
+            _clone(parts.addressing, own)
+            operands = (parts.a, parts.b)
+            ring.fill(turn, operands, [[own.get(i, i) for i in operand.indices] for operand in operands])
+            return carried
+
+        _, turn = _for_each_stage(ring, turn, self._steps(mapping), [], fill)
+        return turn
+
+    def _consume(self, ring: StageRing, mapping: Mapping, turn: Turn) -> Turn:
+        """Multiplies the tile, waits for its last product, and runs the epilogue."""
+        loop, majors = self.parts.loop, (self.parts.a.major, self.parts.b.major)
+        a, b = ring.buffers
+
+        def multiply(number: ir.Value, turn: Turn, carried: list[ir.Value]) -> list[ir.Value]:
+            ring.await_full(turn)
+            sums = warpgroup_wait(warpgroup_mma(a, b, turn.stage, carried, *majors), 1)
+            # All but this multiplication are done: the stage before may be filled again.
+            not_first = arith.cmpi(arith.CmpIPredicate.ne, number, arith.constant(ir.IndexType.get(), 0))
+            branch = scf.IfOp(not_first)
+            with ir.InsertionPoint(branch.then_block):
+                ring.release(ring.previous_stage(turn))
+                scf.YieldOp([])
+            return sums
+
+        initial = mapping.get(loop.operands[3], loop.operands[3])
+        carried, turn = _for_each_stage(ring, turn, self._steps(mapping), [initial], multiply)
+        (mapping[loop.results[0]],) = warpgroup_wait(carried, 0)
+        if self.persistent:
+            ring.release(ring.previous_stage(turn))
+        _clone(self.epilogue, mapping)
+        return turn
+
+    def _steps(self, mapping: Mapping) -> ir.Value:
+        """Steps of the loop along k."""
+        lower, upper, step, _ = (mapping.get(v, v) for v in self.parts.loop.operands)
+        return arith.ceildivsi(arith.subi(upper, lower), step)
+
+
+def is_walkable(tile: PipelinedTile) -> str | None:
+    """Why a persistent grid cannot walk the tiles, or None: what comes before the loop must be cheap to repeat."""
+    if any(op.name.split(".")[0] not in ("arith", "affine") and op.name != "memref.dim" for op in tile.prologue):
+        return "a block does more than arithmetic before its loop along k"
+    if list(tile.blocks.operands):
+        maker = defining_op(tile.blocks.operands[0])
+        if maker is None or maker.name != "affine.apply":
+            return "the number of tiles is no affine.apply of extents"
+    return None
+
+
+def _clone(ops: list[ir.Operation], mapping: Mapping) -> None:
+    for op in ops:
+        clone(op, mapping)
+
+
+def _for_each_stage(
+    ring: StageRing,
+    start: Turn,
+    steps: ir.Value,
+    initial: list[ir.Value],
+    body: Callable[[ir.Value, Turn, list[ir.Value]], list[ir.Value]],
+) -> tuple[list[ir.Value], Turn]:
+    """A loop over steps that takes turns at the ring's stages; returns what it carries besides, and the next turn."""
+    index = ir.IndexType.get()
+    zero, one = arith.constant(index, 0), arith.constant(index, 1)
+    loop = scf.ForOp(zero, steps, one, [*initial, start.stage, start.parity])
+    with ir.InsertionPoint(loop.body):
+        *carried, stage, parity = loop.inner_iter_args
+        turn = Turn(stage, parity)
+        results = body(loop.induction_variable, turn, carried)
+        following = ring.next_turn(turn)
+        scf.YieldOp([*results, following.stage, following.parity])
+    *totals, stage, parity = loop.results
+    return totals, Turn(stage, parity)
+
+
+def _registers(consumers: int) -> tuple[int, int]:
+    """Registers of a consumer's and of the producer's threads: the block has all of the multiprocessor's."""
+    warpgroups = consumers + PRODUCERS
+    start = REGISTERS_PER_SM // (warpgroups * WARPGROUP) // 8 * 8
+    shared = (start * warpgroups - PRODUCER_REGISTERS * PRODUCERS) // consumers // 8 * 8
+    return min(shared, MOST_REGISTERS), PRODUCER_REGISTERS
