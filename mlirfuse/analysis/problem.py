@@ -38,11 +38,13 @@ def problem_of(kernel: ir.Operation, space: IterationSpace, structures: Sequence
         live_bytes=live_bytes(space, structures, depths),
         column_bytes=sum(o.element_bytes for o in operands if o not in full and set(o.axes) & space.reduced_dims),
         rounds=len({depths[op] for op in space.reduced}),
-        walk=_walk(kernel, space, structures),
+        walk=_walk(kernel, space, structures, operands),
     )
 
 
-def _walk(kernel: ir.Operation, space: IterationSpace, structures: Sequence[OpStructure]) -> WalkProblem | None:
+def _walk(
+    kernel: ir.Operation, space: IterationSpace, structures: Sequence[OpStructure], operands: Sequence[_Operand]
+) -> WalkProblem | None:
     """What a grid has to do for reductions that no block could do alone; None where there are none."""
     if not needs_grid(space):
         return None
@@ -53,6 +55,11 @@ def _walk(kernel: ir.Operation, space: IterationSpace, structures: Sequence[OpSt
         dims=plan.walked,
         kept=frozenset(d for s in plan.totals for d in kept_dims(space, s)),
         total_bytes=sum(_element_bytes(s.op.results[0]) for s in plan.totals),
+        column_bytes=sum(
+            o.element_bytes
+            for o in operands
+            if not o.written and set(o.axes) - {None} and not set(o.axes) & set(plan.walked)
+        ),
         inner=any(space.reduced.get(s.op) for s in plan.tile),
     )
 

@@ -62,10 +62,12 @@ def constant(d: Distributor, op: ir.Operation) -> None:
 @rule("fuse.pin")
 def pin_tile(d: Distributor, op: ir.Operation) -> None:
     """Pins every fragment until the fragment of `after` that it meets."""
-    source, after = d.fragments(op.operands[0]), d.fragments(op.operands[1])
-    d.tiles[op.results[0]] = source.like(
-        source.extents, source.element_type, lambda key: pin(source.at(key), after.at(key))
-    )
+    source, after = d.fragments(op.operands[0]), d.tile(op.operands[1])
+
+    def emit(key: Key) -> ir.Value:
+        return pin(source.at(key), after.value if isinstance(after, Uniform) else after.at(key))
+
+    d.tiles[op.results[0]] = source.like(source.extents, source.element_type, emit)
 
 
 def recast(d: Distributor, value: ir.Value, after: Fragments) -> Fragments:

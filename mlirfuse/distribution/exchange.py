@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from math import prod
 from typing import Protocol
 
@@ -20,7 +20,7 @@ from mlir.dialects import arith, memref, scf, vector
 from mlirfuse.dialect.cluster_barrier import cluster_barrier
 from mlirfuse.dialect.cluster_store import cluster_store
 from mlirfuse.distribution.fragments import Fragments, Key, elements
-from mlirfuse.distribution.parts import LaneParts, ListedParts, Part, Parts
+from mlirfuse.distribution.parts import LaneParts, ListedParts, LoopedParts, Part, Parts
 from mlirfuse.distribution.scalars import add, constant, less, minimum, multiply, remainder
 from mlirfuse.distribution.shuffles import lane_offsets
 from mlirfuse.distribution.threads import Threads
@@ -209,10 +209,22 @@ class _Slots:
             slot = sender if self.senders == 1 << bits else minimum(sender, constant(self.senders - 1))
             values = tuple(memref.LoadOp(buffer, [self._index(key, slot)]).result for buffer in self.buffers)
             return LaneParts(Part(values, sender_value=sender), self.senders, offsets[:bits])
+        if self.senders > MOST_LISTED and self.model.width > 1:
+            return LoopedParts(partial(self._load_part, key), self.senders)
         columns = [
             self._load_column(key, buffer, p) for buffer, p in zip(self.buffers, self.exchange.partials, strict=True)
         ]
         return ListedParts([Part(values, sender=n) for n, values in enumerate(zip(*columns, strict=True))])
+
+    def _load_part(self, key: Key, sender: ir.Value) -> Part:
+        """The vectors of one sender."""
+        types = [p.type for p in self.exchange.partials]
+        index = self._index(key, sender)
+        loads = zip(types, self.buffers, strict=True)
+        return Part(
+            tuple(vector.LoadOp(t, buffer, [index], alignment=_alignment(t)).result for t, buffer in loads),
+            sender_value=sender,
+        )
 
     def _load_column(self, key: Key, buffer: ir.Value, partial: Fragments) -> list[ir.Value]:
         if partial.width > 1:

@@ -1,7 +1,7 @@
 """The partial results of one exchange, ready to be merged.
 
 Few parts are merged by every thread for itself. Many would fill the registers, so each lane takes one and the lanes
-merge them by a butterfly.
+merge them by a butterfly; where parts are vectors, which lanes hold different ones of already, a loop merges them.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from mlir import ir
-from mlir.dialects import arith
+from mlir.dialects import arith, gpu, scf
 
-from mlirfuse.distribution.scalars import constant, less
+from mlirfuse.distribution.scalars import add, constant, less
 from mlirfuse.distribution.shuffles import butterfly
 
 Combine = Callable[[ir.Value, ir.Value], ir.Value]
@@ -75,6 +75,33 @@ class LaneParts:
         for offset in self.offsets:
             value = combine(value, butterfly(value, offset))
         return value
+
+
+@dataclass(frozen=True)
+class LoopedParts:
+    """Parts that every thread merges for itself, one at a time.
+
+    Attributes:
+        load: loads the part of a sender, given as an index.
+        senders: number of parts, more than one.
+    """
+
+    load: Callable[[ir.Value], Part]
+    senders: int
+
+    def combine(self, of: Callable[[Part], ir.Value], combine: Combine, identity: ir.Value) -> ir.Value:
+        """One after another.
+
+        In straight code, and in a loop of known length that LLVM makes straight, ptxas puts all loads before the first
+        addition, and spills. So the length is unknown: the block's number in y is 0, but no compiler can tell.
+        """
+        first = of(self.load(constant(0)))
+        senders = add(constant(self.senders), gpu.BlockIdOp(gpu.Dimension.y).result)
+        loop = scf.ForOp(constant(1), senders, constant(1), [first])
+        with ir.InsertionPoint(loop.body):
+            total = combine(loop.inner_iter_args[0], of(self.load(loop.induction_variable)))
+            scf.YieldOp([total])
+        return loop.results[0]
 
 
 def tree(values: Sequence[ir.Value], combine: Combine) -> ir.Value:

@@ -7,12 +7,13 @@ reads of shared memory: a thread reads back what it wrote itself, because nothin
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import reduce
 
 from mlir import ir
 from mlir.dialects import arith, scf
 
+from mlirfuse.analysis.shared_memory import writes_shared
 from mlirfuse.distribution.access import Access, access_of, load, store
 from mlirfuse.distribution.distributor import Distributor, rule
 from mlirfuse.distribution.fragments import Fragments, Key, Uniform, widen
@@ -46,8 +47,20 @@ def transfer_read(d: Distributor, op: ir.Operation) -> None:
     d.tiles[op.results[0]] = tile
     # What many blocks read is in a cache and can wait for its use; the rest must be under way as early as possible,
     # and what the kernel writes as well must be read where the program says.
-    if access.streaming or access.type.memory_space is not None or d.in_loop:
+    shared = access.type.memory_space is not None
+    if shared and d.depth_first and not any(writes_shared(later) for later in _following(op)):
+        return
+    if access.streaming or shared or d.in_loop:
         tile.force()
+
+
+def _following(op: ir.Operation) -> Iterator[ir.Operation]:
+    """The ops behind `op` in its block."""
+    behind = False
+    for other in op.block.operations:
+        if behind:
+            yield other.operation
+        behind = behind or other.operation == op
 
 
 @rule("vector.transfer_write")

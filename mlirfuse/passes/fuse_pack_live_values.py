@@ -1,4 +1,4 @@
-"""`fuse-pack-live-values`: what lives across a reduction is kept in its narrow type."""
+"""`fuse-pack-live-values`: what lives across a reduction, or around a loop, is kept in its narrow type."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from mlir import ir
-from mlir.dialects import vector
+from mlir.dialects import arith, vector
 
 from mlirfuse.analysis.kernels import is_tile_program, kernels
 from mlirfuse.analysis.patterns import WIDENING
 from mlirfuse.dialect.joint import JOINT_REDUCTIONS
 from mlirfuse.dialect.pin import pin
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.passes.rewriting import clone
+from mlirfuse.passes.rewriting import clone, defining_op, nested
 from mlirfuse.schedule.schedule import schedule_of
 
 REDUCTIONS = frozenset({"vector.multi_reduction"}) | JOINT_REDUCTIONS
@@ -27,7 +27,8 @@ class FusePackLiveValues(Pass):
     Requires tile programs scheduled with `order = "depth"`, which saves registers. A tile in single precision that was
     cast from half precision takes twice the registers, and it is the tile that lives across the reduction that limits
     how many rows fit an SM. The cast is cheap: the narrow value is pinned (`fuse.pin`) and cast again where the first
-    use after the reduction stands, and not before the reduction is known. Casts of one number a row are left alone.
+    use after the reduction stands, and not before the reduction is known. What a loop uses and does not change is cast
+    in each of its steps for the same reason. Casts of one number a row are left alone.
 
     ```mlir
     %w = arith.extf %n : vector<1x4096xf16> to vector<1x4096xf32>
@@ -54,11 +55,12 @@ class FusePackLiveValues(Pass):
             if schedule_of(kernel).order != "depth":
                 remarks.declined(self, "the schedule spends registers on order = 'breadth'", kernel)
                 continue
-            packed = sum(_pack(block) for block in _blocks(kernel))
+            loops = [op for op in nested(kernel) if op.name == "scf.for"]
+            packed = sum(_sink(loop) for loop in loops) + sum(_pack(block) for block in _blocks(kernel))
             if packed:
-                remarks.applied(self, f"{packed} cast(s) repeated after a reduction", kernel)
+                remarks.applied(self, f"{packed} cast(s) repeated in a loop or after a reduction", kernel)
             else:
-                remarks.declined(self, "no widened tile lives across a reduction", kernel)
+                remarks.declined(self, "no widened tile lives across a reduction or around a loop", kernel)
 
 
 def _blocks(op: ir.Operation) -> Iterator[ir.Block]:
@@ -67,6 +69,29 @@ def _blocks(op: ir.Operation) -> Iterator[ir.Block]:
             yield block
             for inner in block.operations:
                 yield from _blocks(inner.operation)
+
+
+def _sink(loop: ir.Operation) -> int:
+    """Repeats in a loop the casts that it uses from outside; returns how many."""
+    block = loop.regions[0].blocks[0]
+    used: dict[ir.Operation, list[ir.Operation]] = {}
+    for op in block.operations:
+        for operand in op.operation.operands:
+            maker = defining_op(operand)
+            outside = maker is not None and maker.parent.operation != loop
+            if maker is not None and outside and maker.name in WIDENING and _is_tile(operand):
+                used.setdefault(maker, []).append(op.operation)
+    for cast, users in used.items():
+        with ir.InsertionPoint(users[0]), cast.location:
+            step = arith.IndexCastOp(ir.IntegerType.get_signless(32), block.arguments[0]).result
+            rank = ir.VectorType(cast.operands[0].type).rank
+            after = vector.BroadcastOp(ir.VectorType.get([1] * rank, step.type), step).result
+            again = clone(cast, {cast.operands[0]: pin(cast.operands[0], after)})
+        for user in users:
+            for number, operand in enumerate(user.operands):
+                if operand == cast.results[0]:
+                    user.operands[number] = again.results[0]
+    return len(used)
 
 
 def _pack(block: ir.Block) -> int:

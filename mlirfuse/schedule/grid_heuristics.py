@@ -27,8 +27,12 @@ TILE_ELEMENTS = 8192
 FRAGMENTS = 2
 """Fragments a thread holds of a tile: loops over fewer have too much overhead, over more too few threads."""
 
-BASE_REGISTERS, ELEMENT_REGISTERS = 28, 1.5
-"""Registers of a thread besides what it carries: addresses and row values, and what is computed of an element."""
+BASE_REGISTERS, ELEMENT_REGISTERS, PADDED_REGISTERS = 32, 0.75, 16
+"""Registers of a thread besides totals and packed columns: addresses and row values; what is computed of an element; and
+the masks of a row that does not fill its threads (ptxas 13.0, sm_90a, no spills)."""
+
+WARPS_ALLOCATED = 4
+"""Registers are given to so many warps at once: one to each of a multiprocessor's schedulers."""
 
 STAGES = 3
 """Tiles of a block under way: one in work, two loading."""
@@ -97,10 +101,10 @@ def _layout(problem: Problem, walk: WalkProblem, warps: int, rows: int, cluster:
 def _candidate(problem: Problem, walk: WalkProblem, layout: BlockedLayout, target: Target) -> _Candidate | None:
     """A layout as a schedule with as many blocks and stages as fit; None if not even one block does."""
     held = layout.elements_per_thread
-    carried = (walk.total_bytes + problem.read_bytes + problem.column_bytes) / 4
-    registers = BASE_REGISTERS + held * (carried + ELEMENT_REGISTERS)
+    threads = -(-layout.threads // (WARP * WARPS_ALLOCATED)) * WARP * WARPS_ALLOCATED
+    registers = _registers(problem, walk, layout)
     blocks = min(
-        int(target.registers_per_sm // (registers * layout.threads)),
+        target.registers_per_sm // (registers * threads),
         target.threads_per_sm // layout.threads,
         max(1, TILE_ELEMENTS // (held * layout.threads)),
     )
@@ -114,6 +118,7 @@ def _candidate(problem: Problem, walk: WalkProblem, layout: BlockedLayout, targe
     schedule = Schedule(
         tile,
         layout,
+        order="depth",
         blocks_per_sm=blocks,
         walk=GridWalk(walk.dims, "slices", finish_tile, finish_layout, _stages(problem, layout, blocks, target)),
     )
@@ -130,6 +135,15 @@ def _candidate(problem: Problem, walk: WalkProblem, layout: BlockedLayout, targe
         + 0.20 * log2(layout.cluster)
     )
     return _Candidate(schedule, cost)
+
+
+def _registers(problem: Problem, walk: WalkProblem, layout: BlockedLayout) -> int:
+    """Estimated registers of a thread, rounded up as they are allocated."""
+    carried = (walk.total_bytes + walk.column_bytes) / 4
+    registers = BASE_REGISTERS + (carried + ELEMENT_REGISTERS) * layout.elements_per_thread
+    if any(layout.extents[d] != extent for d, extent in enumerate(problem.extents) if d not in walk.dims):
+        registers += PADDED_REGISTERS
+    return -(-round(registers) // 8) * 8
 
 
 def _stages(problem: Problem, layout: BlockedLayout, blocks: int, target: Target) -> int:

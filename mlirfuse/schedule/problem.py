@@ -14,12 +14,14 @@ class WalkProblem:
         dims: the dimensions that the grid walks.
         kept: the dimensions along which some total varies.
         total_bytes: bytes per element of a tile of the partial results that a block carries.
+        column_bytes: bytes per element of a row of what all tiles share (weights, biases).
         inner: whether there are reductions inside of a tile.
     """
 
     dims: tuple[int, ...]
     kept: frozenset[int]
     total_bytes: int
+    column_bytes: int
     inner: bool
 
 

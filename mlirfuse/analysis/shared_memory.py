@@ -1,0 +1,20 @@
+"""Which ops of a tile program touch the shared memory of a block."""
+
+from __future__ import annotations
+
+from mlir import ir
+
+from mlirfuse.passes.rewriting import nested
+
+WRITES = frozenset({"vector.transfer_write", "fuse.copy_fragments", "fuse.copy_tile"})
+"""Ops that write a buffer among their operands."""
+
+
+def is_shared(buffer: ir.Value) -> bool:
+    """Whether a value is a buffer in shared memory."""
+    return isinstance(buffer.type, ir.MemRefType) and "workgroup" in str(ir.MemRefType(buffer.type).memory_space)
+
+
+def writes_shared(op: ir.Operation) -> bool:
+    """Whether an op, or one inside of it, may write shared memory."""
+    return any(inner.name in WRITES and any(map(is_shared, inner.operands)) for inner in nested(op))
