@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from numerics import DTYPES
 
 import mlirfuse as mf
 from mlirfuse import interpreter
+from mlirfuse.interpreter.mutation import hunt, site
 
 COLUMNS = (257, 384, 1000, 1600, 5140)
 F16, BF16 = DTYPES["float16"], DTYPES["bfloat16"]
@@ -95,3 +97,31 @@ def test_nan_stays_in_its_row_and_column(name: str) -> None:
     for vector, expected in zip(vectors, clean[1:], strict=True):
         assert np.flatnonzero(np.isnan(vector)).tolist() == [300]
         np.testing.assert_array_equal(np.delete(vector, 300), np.delete(expected, 300))
+
+
+HARMLESS = Counter({"raise-limit": 1, "relax-arrive": 1, "drop-barrier": 1, "shorten-loop": 3})
+"""How many planted bugs of a kind may survive: the arrival's limit, which is never reached before blocks leave; the
+order that the departure makes, after which the launch reads nothing, and the barrier before it; the loops over partial
+results, of which there are fewer than a step."""
+
+
+@pytest.mark.parametrize("name", ["rms_norm_backward", "layer_norm_backward"])
+def test_planted_bugs_are_found(name: str) -> None:
+    backward = BACKWARD[name]
+    inputs = backward.inputs(401, 256, F16)
+    module = module_of(backward, 256, F16)
+    right = interpreter.run(module, name, inputs, sms=3)
+    backward.check(right, inputs)
+
+    def run(mutant: ir.Operation) -> list[np.ndarray]:
+        orders = ({"order": "reversed"}, {"order": "random", "seed": 1}, {"order": "random", "seed": 2})
+        return [r for order in orders for r in interpreter.run(mutant, name, inputs, sms=3, **order)]
+
+    def close(results: list[np.ndarray]) -> bool:
+        pairs = zip(results, right * 3, strict=True)
+        return all(np.allclose(a.astype(np.float64), b.astype(np.float64), rtol=2e-3, atol=2e-3) for a, b in pairs)
+
+    report = hunt(module, run, close)
+    listed = "\n".join(f"{m}: {site(module, m)}" for m in report.survivors)
+    assert Counter(m.kind for m in report.survivors) <= HARMLESS, f"survivors:\n{listed}"
+    assert len(report.caught) > 30
