@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from gpu.torch_arrays import torch
 from warpgroup_schedules import warpgroup_schedule
@@ -62,6 +64,27 @@ def test_other_arrays_get_other_tensor_maps():
     for _ in range(3):
         x, w, expected = arguments("nn", 256, 256, 512, torch.bfloat16)
         assert torch.equal(product(x, w), expected)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_persistent_grid(form):
+    product = mf.fuse(FORMS[form], schedule=warpgroup_schedule(128, 128, persistent=True))
+    for m, n, k in (*SIZES, (2056, 2048, 192), (8192, 1024, 64)):
+        x, w, expected = arguments(form, m, n, k, torch.bfloat16)
+        out = torch.full((m, n), float("nan"), device="cuda", dtype=torch.bfloat16)
+        product(x, w, out=out)
+        assert torch.equal(out, expected), (m, n, k)
+
+
+@pytest.mark.parametrize("reduction", ["turnstile", "last_arriver"])
+def test_slices_of_k(reduction):
+    schedule = warpgroup_schedule(128, 128)
+    for split in (2, 7, 16):
+        contraction = replace(schedule.contraction, split=split, reduction=reduction)
+        product = mf.fuse(nt, schedule=replace(schedule, contraction=contraction))
+        x, w, expected = arguments("nt", 264, 384, 4104, torch.bfloat16)
+        for _ in range(3):
+            assert torch.equal(product(x, w), expected), split
 
 
 @pytest.mark.parametrize("stages", [2, 3, 5])
