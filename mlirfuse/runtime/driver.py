@@ -5,12 +5,15 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from mlirfuse.errors import RuntimeLaunchError
 
 _CAPTURING, _MODE_RELAXED = 1, 2  # CUstreamCaptureStatus, CUstreamCaptureMode
+_NO_DESTRUCTOR_SYNC, _MOVE_REFERENCE = 1, 1  # CUuserObject_flags, CUuserObjectRetain_flags
+_SEMAPHORE_BYTES = 64  # no sem_t is larger
 
 
 class _LaunchConfig(ctypes.Structure):
@@ -50,14 +53,59 @@ def call(name: str, *arguments: Any) -> None:
         raise RuntimeLaunchError(f"{name} fails (CUresult {status})")
 
 
-def capture_id(stream: int) -> int | None:
-    """Which graph capture a stream is part of, a number of its own in this process; None for a stream that runs."""
-    status, number = ctypes.c_int(), ctypes.c_uint64()
+@dataclass(frozen=True)
+class Capture:
+    """A graph capture.
+
+    Attributes:
+        id: a number that no other capture of this process has.
+        graph: the `CUgraph` that is being made.
+    """
+
+    id: int
+    graph: int
+
+
+def capture(stream: int) -> Capture:
+    """The capture that a stream is part of; raises `RuntimeLaunchError` where there is none, or it has failed."""
+    status, number, graph = ctypes.c_int(), ctypes.c_uint64(), ctypes.c_void_p()
     call(
         "cuStreamGetCaptureInfo_v2",
-        ctypes.c_void_p(stream), ctypes.byref(status), ctypes.byref(number), None, None, None,
+        ctypes.c_void_p(stream), ctypes.byref(status), ctypes.byref(number), ctypes.byref(graph), None, None,
     )  # fmt: skip
-    return number.value if status.value == _CAPTURING else None
+    if status.value != _CAPTURING or graph.value is None:
+        raise RuntimeLaunchError("the capture of the stream has failed")
+    return Capture(number.value, graph.value)
+
+
+class GraphEnd:
+    """Notices when a graph, and everything that was made from it, is gone and has run for the last time.
+
+    The driver then posts a semaphore of the C library: no Python runs on its threads, of which the last may be alive
+    when Python is not. The semaphore is never freed, for the same reason.
+
+    Args:
+        graph: a `CUgraph` that is being captured.
+    """
+
+    def __init__(self, graph: int):
+        libc = _libc()
+        self._semaphore = ctypes.c_void_p(libc.malloc(_SEMAPHORE_BYTES))
+        libc.sem_init(self._semaphore, 0, 0)
+        owned, post = ctypes.c_void_p(), ctypes.cast(libc.sem_post, ctypes.c_void_p)
+        call("cuUserObjectCreate", ctypes.byref(owned), self._semaphore, post, 1, _NO_DESTRUCTOR_SYNC)
+        call("cuGraphRetainUserObject", ctypes.c_void_p(graph), owned, 1, _MOVE_REFERENCE)
+
+    def is_over(self) -> bool:
+        """Whether that has happened; True once."""
+        return bool(_libc().sem_trywait(self._semaphore) == 0)
+
+
+@cache
+def _libc() -> ctypes.CDLL:
+    libc = ctypes.CDLL(None)
+    libc.malloc.restype = ctypes.c_void_p
+    return libc
 
 
 def stream_id(stream: int) -> int:

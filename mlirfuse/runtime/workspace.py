@@ -3,7 +3,8 @@
 Kernels of one stream run one after the other, so they may share memory; kernels of different streams, or of a graph
 that may be replayed beside anything, may not. Semaphores are zeroed once, when they are allocated: every kernel leaves
 them zero. Memory is never given back, because a kernel in flight, or a graph, may still use it; an arena that must grow
-at least doubles, so that what is left behind is no more than what is used.
+at least doubles, so that what is left behind is no more than what is used. The arena of a capture is used again once
+its graph is gone.
 """
 
 from __future__ import annotations
@@ -23,7 +24,10 @@ from mlirfuse.runtime.cuda import cupy
 from mlirfuse.runtime.memory_plan import MemoryPlan
 
 CHECK = "MLIRFUSE_CHECK_WORKSPACE"
-"""Environment variable: 1 looks after each launch whether the kernel left its semaphores zero. Each call then waits."""
+"""Environment variable: 1 looks after each launch whether the kernel left its semaphores zero; each call then waits.
+
+It is read when a launch plan is made.
+"""
 
 _SMALLEST = {SEMAPHORES: 4096, SCRATCH: 1 << 16}
 """Bytes of a new arena."""
@@ -33,6 +37,8 @@ _NON_BLOCKING = 1  # cudaStreamNonBlocking
 _DEVICE_TO_HOST = 2  # cudaMemcpyDeviceToHost
 
 _ARENAS: dict[object, Arena] = {}
+_CAPTURES: dict[tuple[int, int, int], tuple[Arena, driver.GraphEnd]] = {}
+_CAPTURES_LOCK = Lock()
 
 
 @dataclass(frozen=True)
@@ -46,11 +52,11 @@ class Arena:
 
     Args:
         stream: the stream's pointer.
-        stream_id: which stream that is; None for one that is being captured.
+        stream_id: which stream that is; None for a capture.
 
     Attributes:
         lock: held from `pointers` until the launches are on the stream, so that no other call's come in between.
-        stream_id: which stream uses it.
+        stream_id: which stream uses it, or None.
     """
 
     def __init__(self, stream: int, *, stream_id: int | None = None):
@@ -95,7 +101,7 @@ def arena(device: int, stream: int) -> Arena:
     """
     runtime = cupy().cuda.runtime
     if runtime.streamIsCapturing(stream):
-        return _ARENAS.setdefault((device, stream, "capture", driver.capture_id(stream)), Arena(stream))
+        return _arena_of_capture(device, stream)
     identity = driver.stream_id(stream)
     key = (device, stream, identity if stream == _PER_THREAD_STREAM else None)
     found = _ARENAS.get(key) or _ARENAS.setdefault(key, Arena(stream, stream_id=identity))
@@ -105,6 +111,18 @@ def arena(device: int, stream: int) -> Arena:
             runtime.deviceSynchronize()
         found.stream_id = identity
     return found
+
+
+def _arena_of_capture(device: int, stream: int) -> Arena:
+    """Of each stream of a capture its own: they are branches of the graph, which run beside each other."""
+    capture = driver.capture(stream)
+    key = (device, stream, capture.id)
+    with _CAPTURES_LOCK:
+        if key not in _CAPTURES:
+            ended = next((k for k, (_, end) in _CAPTURES.items() if k[0] == device and end.is_over()), None)
+            reused = Arena(stream) if ended is None else _CAPTURES.pop(ended)[0]
+            _CAPTURES[key] = (reused, driver.GraphEnd(capture.graph))
+        return _CAPTURES[key][0]
 
 
 def with_workspace(

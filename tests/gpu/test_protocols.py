@@ -164,6 +164,25 @@ def test_graph_replays() -> None:
             case.check()
 
 
+def test_graphs_that_come_and_go() -> None:
+    """The arena of a graph that is gone serves another, and not before its last replay is over."""
+    stream = cupy.cuda.Stream(non_blocking=True)
+    cases = [Case("turnstile", 1000, seed=seed) for seed in range(5)]
+    for case in cases:
+        case.launch()
+        case.check()
+    known = len(workspace._CAPTURES)
+    for _ in range(20):
+        for case in cases:
+            graph = capture([case], stream, times=2)
+            for _ in range(3):
+                graph.launch(stream)
+            del graph
+    for case in cases:
+        case.check()
+    assert len(workspace._CAPTURES) < known + 50, "of 100"
+
+
 @pytest.mark.parametrize("mode", [0, 1, 2])
 def test_modes_of_capture(mode: int) -> None:
     """Global, thread-local and relaxed; a capture's arena is allocated while it lasts, and so is another thread's."""

@@ -94,11 +94,16 @@ class Runtime:
     def __init__(self, pointers):
         self._pointers = pointers
         self.capture = 1
+        self.graphs_over = 0
         self.identities: dict[int, int] = {}
         self.sizes: dict[int, int] = {}
         self.memory: dict[int, int] = {}
         self.zeroed: list[tuple[int, int, int]] = []
         self.synchronised = 0
+
+    def graph_is_over(self):
+        over, self.graphs_over = self.graphs_over > 0, max(self.graphs_over - 1, 0)
+        return over
 
     def streamIsCapturing(self, stream):  # noqa: N802
         return stream == 99
@@ -152,7 +157,9 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Driver:
     monkeypatch.setattr(workspace, "cupy", lambda: fake)
     monkeypatch.setattr(module, "cupy", lambda: fake)
     monkeypatch.setattr(workspace, "_ARENAS", {})
-    monkeypatch.setattr(workspace.driver, "capture_id", lambda stream: runtime.capture)
+    monkeypatch.setattr(workspace, "_CAPTURES", {})
+    monkeypatch.setattr(workspace.driver, "capture", lambda stream: workspace.driver.Capture(runtime.capture, 0))
+    monkeypatch.setattr(workspace.driver, "GraphEnd", lambda graph: SimpleNamespace(is_over=runtime.graph_is_over))
     monkeypatch.setattr(workspace.driver, "stream_id", lambda stream: runtime.identities.get(stream, stream))
     monkeypatch.setattr(workspace.driver, "relaxed_capture", nullcontext)
     driver.runtime = runtime

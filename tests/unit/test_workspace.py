@@ -110,6 +110,15 @@ def test_captures_have_arenas_of_their_own(driver: Driver):
     assert all(stream == 77 for _, _, stream in driver.runtime.zeroed), "no memset is captured"
 
 
+def test_the_arena_of_a_graph_that_is_gone_is_used_again(driver: Driver):
+    run = dispatcher(driver, protocols.text("last_arriver"))
+    for driver.runtime.capture, driver.runtime.graphs_over in ((1, 0), (2, 0), (3, 1), (4, 0)):
+        run((x(),), stream=99)
+    first, second, third, fourth = [launch[5][3] for launch in driver.launches]
+    assert third == first
+    assert len({first, second, fourth}) == 3
+
+
 def test_intermediates_lie_beside_semaphores(driver: Driver):
     dispatcher(driver, CHAIN)((x(),), stream=5)
     first, second = [launch[5] for launch in driver.launches]
