@@ -11,7 +11,7 @@ import numpy as np
 
 import mlirfuse as mf
 from mlirfuse.schedule.contraction import REDUCTIONS, ContractionProblem
-from mlirfuse.schedule.contraction_heuristics import fma_schedule, mma_schedule, wgmma_schedule, with_slices
+from mlirfuse.schedule.contraction_tiles import fma_schedule, mma_schedule, wgmma_schedule, with_slices
 
 __all__ = ["FORMS", "FUNCTIONS", "PRODUCTS", "REDUCTIONS", "SPLITS", "WGMMA", "Product", "pinned_schedule"]
 
@@ -69,10 +69,10 @@ class Product:
 
     @property
     def specs(self) -> list[mf.TensorSpec]:
-        """Rows are dynamic where they lead."""
+        """Rows are dynamic in some products, where they lead."""
         shapes = [list(a.shape) for a in self.inputs()]
-        if self.form[0] == "n" and not self.batch[0]:
-            shapes[0][0] = None  # type: ignore[call-overload]
+        if self.form[0] == "n" and not self.batch[0] and self.m % 2:
+            shapes[0][0] = "rows"  # type: ignore[call-overload]
         return [mf.TensorSpec(shape, self.dtype) for shape in shapes]
 
     def inputs(self, seed: int = 0) -> list[np.ndarray]:
@@ -110,7 +110,13 @@ PRODUCTS = [
 
 
 def pinned_schedule(
-    product: Product, m: int, n: int, split: int = 1, reduction: str = "last_arriver", instruction: str | None = None
+    product: Product,
+    m: int,
+    n: int,
+    split: int = 1,
+    reduction: str = "last_arriver",
+    instruction: str | None = None,
+    swapped: bool = False,
 ) -> mf.Schedule:
     """A schedule of a product with that tile, whose partial tiles meet that way."""
     batch = np.broadcast_shapes(*product.batch)
@@ -119,6 +125,8 @@ def pinned_schedule(
     problem = ContractionProblem(batch, product.m, product.n, product.k, dtype, accumulator, 16)
     make = {"mma": mma_schedule, "fma": fma_schedule, "wgmma": wgmma_schedule}
     schedule = make[instruction or ("mma" if dtype.bits == 16 else "fma")](problem, m, n, split=split)
+    assert schedule.contraction is not None
+    schedule = replace(schedule, contraction=replace(schedule.contraction, swapped=swapped))
     assert schedule.contraction is not None
     if reduction == "slices" and split > 1:
         return with_slices(schedule)

@@ -32,6 +32,7 @@ class Contraction:
         m: the dimension of the first factor and the result.
         n: the dimension of the second factor and the result.
         k: the dimension of both factors, which is summed over.
+        factors: the operands' numbers of the first and of the second factor.
     """
 
     structure: OpStructure
@@ -39,6 +40,11 @@ class Contraction:
     m: int
     n: int
     k: int
+    factors: tuple[int, int] = (0, 1)
+
+    def swapped(self) -> Contraction:
+        """The same with rows and columns exchanged."""
+        return Contraction(self.structure, self.batch, self.n, self.m, self.k, self.factors[::-1])
 
     @property
     def parallel(self) -> tuple[int, ...]:

@@ -35,7 +35,9 @@ def contraction_problem(kernel: ir.Operation, space: IterationSpace, contraction
     k = space.extents[contraction.k]
     if k is None:
         raise PassError("the contracted dimension is dynamic", where=str(contraction.structure.op.location))
-    factors = [factor_argument(space, contraction, number)[0] for number in (0, 1)]
+    found = [factor_argument(space, contraction, number) for number in (0, 1)]
+    factors = [argument for argument, _ in found]
+    contiguous = [axes[_unit_axis(kernel, argument, axes)] == contraction.k for argument, axes in found]
     result = ir.RankedTensorType(contraction.structure.op.results[0].type)
     return ContractionProblem(
         batch=tuple(space.extents[d] for d in contraction.batch),
@@ -45,7 +47,17 @@ def contraction_problem(kernel: ir.Operation, space: IterationSpace, contraction
         element=from_mlir(ir.RankedTensorType(factors[0].type).element_type),
         accumulator=from_mlir(result.element_type),
         row_bytes=gcd(*(_row_bytes(kernel, factor) for factor in factors)),
+        k_contiguous=(contiguous[0], contiguous[1]),
     )
+
+
+def _unit_axis(kernel: ir.Operation, argument: ir.Value, axes: Axes) -> int:
+    """The axis along which an argument is contiguous, of those that vary."""
+    arguments = list(kernel.regions[0].blocks[0].arguments)
+    attributes = argument_attributes(kernel)[arguments.index(argument)]
+    strides = list(ir.DenseI64ArrayAttr(attributes["fuse.strides"])) if "fuse.strides" in attributes else []
+    varying = [axis for axis, dim in enumerate(axes) if dim is not None]
+    return next((axis for axis in varying if strides and strides[axis] == 1), varying[-1])
 
 
 def _row_bytes(kernel: ir.Operation, argument: ir.Value) -> int:

@@ -98,7 +98,8 @@ def _check(
         return check_schedule(schedule, space.extents, space.reduced_dims, target)
     if schedule.contraction is None:
         return "the kernel is a contraction, and the schedule has no `contraction`"
-    extents = tuple(space.extents[d] for d in contraction.parallel)
+    oriented = contraction.swapped() if schedule.contraction.swapped else contraction
+    extents = tuple(space.extents[d] for d in oriented.parallel)
     problem = contraction_problem(kernel, space, contraction)
     return check_schedule(schedule, extents, frozenset(), target) or check_contraction(
         schedule.contraction, schedule.tile, schedule.layout, problem

@@ -28,7 +28,8 @@ class FuseTileContraction(Pass):
     Requires `fuse.schedule` with a `contraction`. The loop carries the accumulators, one tile vector of the result's
     dimensions (batch, m, n), and contracts tiles of the factors into it. What follows the contraction in the kernel is
     emitted on the accumulators' tile, as in any other tile program. Factors are read in the order of their memory;
-    which of their dimensions is which says the `vector.contract`. What lies past the end of a factor reads as zero.
+    which of their dimensions is which says the `vector.contract`. A `swapped` schedule exchanges the roles of rows and
+    columns, so that the accumulators' tile is a transposed one. What lies past the end of a factor reads as zero.
 
     ```mlir
     func.func private @f_0(%x: tensor<?x512xbf16>, %w: tensor<384x512xbf16>) -> tensor<?x384xf32>
@@ -67,6 +68,8 @@ class FuseTileContraction(Pass):
             problem = contraction_problem(kernel, space, contraction)
             if reason := check_contraction(schedule.contraction, schedule.tile, schedule.layout, problem):
                 raise ScheduleError(f"the schedule is illegal: {reason}", where=str(kernel.location))
+            if schedule.contraction.swapped:
+                contraction = contraction.swapped()
             tiles = result_space(space, contraction)
             program = open_tile_program(kernel, tiles, schedule.tile)
             with program.block_body():

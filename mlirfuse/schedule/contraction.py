@@ -29,6 +29,7 @@ class ContractionSchedule:
         finish_layout: with `slices`, how a slice of rows is spread over threads.
         persistent: whether a grid of as many blocks as the device holds walks the tiles, of which the next one's
             factors are copied while a tile's epilogue runs; with `wgmma` only.
+        swapped: whether the result's tile is transposed: its rows are the second factor's, its columns the first's.
     """
 
     k: int
@@ -38,6 +39,7 @@ class ContractionSchedule:
     reduction: str = "last_arriver"
     finish_layout: BlockedLayout | None = None
     persistent: bool = False
+    swapped: bool = False
 
     def slice_rows(self, rows: int) -> int:
         """Rows of a tile of `rows` that one block of a split adds up: the fewest that divide it and leave none over."""
@@ -57,6 +59,7 @@ class ContractionProblem:
         element: dtype of the factors.
         accumulator: dtype of the sums.
         row_bytes: bytes to which every row of both factors is aligned, 16 at most.
+        k_contiguous: for each factor whether k is the dimension in which its memory is contiguous.
     """
 
     batch: tuple[int | None, ...]
@@ -66,6 +69,7 @@ class ContractionProblem:
     element: DType
     accumulator: DType
     row_bytes: int
+    k_contiguous: tuple[bool, bool] = (True, True)
 
 
 def check_contraction(

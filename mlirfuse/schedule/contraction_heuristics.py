@@ -1,126 +1,146 @@
-"""Choosing a contraction's schedule: a pure function of (problem, target)."""
+"""Choosing a contraction's schedule: a pure function of (problem, target).
+
+Candidates are all tiles that an instruction allows, in both orientations, with the splits that fill the device; the
+cost model takes the one with the least estimated time. Its constants are fitted to sweeps on an H200
+(benchmarks/matmul.py, bf16, 2026-11).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from math import prod
+from math import ceil, prod
 
-from mlirfuse.schedule.contraction import ContractionProblem, ContractionSchedule
-from mlirfuse.schedule.layout import WARP, BlockedLayout
+from mlirfuse.schedule.contraction import ContractionProblem
+from mlirfuse.schedule.contraction_tiles import fma_schedule, mma_schedule, wgmma_schedule, with_slices
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import Target
 
 TENSOR_TYPES = ("float16", "bfloat16")
 
-STEP_BYTES = 64
-"""Bytes of one row of a factor in one step along k: two instructions deep in 16-bit types."""
-
-PANEL_BYTES = 128
-"""Bytes of a row that `wgmma` takes from swizzled shared memory."""
-
-FMA_STEP = 32
-"""Elements of k in one step of scalar products: near the root of common extents, which keeps sums of sums accurate."""
-
+WGMMA_ROWS, WGMMA_COLUMNS = (64, 128, 256), (16, 32, 64, 128, 256)
 MMA_TILES = ((128, 128), (128, 64), (64, 128), (64, 64), (32, 64), (64, 32), (16, 64), (32, 32), (16, 32))
 FMA_TILES = ((128, 128), (64, 64), (32, 32), (16, 32))
+
+MOST_ACCUMULATORS = 32768
+"""Elements of a tile: 256 a thread of two warpgroups is more than they have registers for."""
+
+RING_BYTES = 192 * 1024
+"""Shared memory of the ring of stages; the rest is for results on their way out."""
+
+MOST_STAGES = 16
+MOST_SPLIT = 256
 
 UNKNOWN_EXTENT = 4096
 """What a dynamic extent is taken to be."""
 
+FLOPS_PER_SM = {"wgmma": 5.9e12, "mma": 2.1e12, "fma": 0.3e12}
+"""Sustained over long products, per second; one warpgroup alone reaches `LONE_WARPGROUP` of it."""
+LONE_WARPGROUP = 0.7
+
+L2_BYTES_PER_SM = 105e9
+DRAM_BYTES = 4.1e12
+"""Bytes per second."""
+
+LAUNCH, ROUND, MEETING = 3.0e-6, 2.0e-6, 3.5e-6
+"""Seconds: a launch, a block's prologue and epilogue, and blocks of a tile that wait for each other's parts."""
+
+LAST_ARRIVER_BYTES = 57e9
+"""Bytes per second of parts that one block adds up."""
+
+OVERHANG = 2.0
+"""Time of a step whose copies reach past the end of a factor: filling with zeros was seen to cost more than copying."""
+
 
 def choose_contraction(problem: ContractionProblem, target: Target) -> Schedule:
     """The schedule with the least estimated time."""
-    return min(candidates(problem), key=lambda s: contraction_cost(s, problem, target))
+    return min(candidates(problem, target), key=lambda s: contraction_seconds(s, problem, target))
 
 
-def candidates(problem: ContractionProblem) -> Iterator[Schedule]:
+def candidates(problem: ContractionProblem, target: Target) -> Iterator[Schedule]:
     """Every schedule that is worth estimating."""
-    if problem.element.name in TENSOR_TYPES:
-        for m, n in MMA_TILES:
-            yield mma_schedule(problem, m, n)
+    for schedule in _tiles(problem, target):
+        assert schedule.contraction is not None
+        yield schedule
+        tiles = tile_count(schedule, problem)
+        most = min(MOST_SPLIT, target.sms // tiles, problem.k // schedule.contraction.k // MIN_STEPS)
+        # Blocks that wait for each other must all be resident, which is known only where the grid's size is.
+        meets = None not in (*problem.batch, problem.m, problem.n)
+        for split in {2, most, *(1 << bit for bit in range(1, 9))}:
+            if 1 < split <= most:
+                parts = replace(schedule, contraction=replace(schedule.contraction, split=split))
+                yield parts
+                if meets and schedule.contraction.instruction == "wgmma":
+                    yield with_slices(parts)
+
+
+MIN_STEPS = 4
+"""Steps along k that a split leaves each block at least."""
+
+
+def _tiles(problem: ContractionProblem, target: Target) -> Iterator[Schedule]:
+    if problem.element.name not in TENSOR_TYPES:
+        yield from (fma_schedule(problem, m, n) for m, n in FMA_TILES)
         return
-    for m, n in FMA_TILES:
-        yield fma_schedule(problem, m, n)
+    found = False
+    if target.chip == "sm_90a" and problem.row_bytes == 16:
+        for swapped in (False, True):
+            for schedule in _wgmma_tiles(problem, swapped):
+                found = True
+                yield schedule
+    if not found:
+        yield from (mma_schedule(problem, m, n) for m, n in MMA_TILES)
 
 
-def contraction_cost(schedule: Schedule, problem: ContractionProblem, target: Target) -> float:
-    """Time in arbitrary units: rounds of blocks over the SMs, each as long as its tile's traffic and products."""
+def _wgmma_tiles(problem: ContractionProblem, swapped: bool) -> Iterator[Schedule]:
+    contiguous = problem.k_contiguous[::-1] if swapped else problem.k_contiguous
+    for m in WGMMA_ROWS:
+        for n in WGMMA_COLUMNS:
+            step = 128 // problem.element.bytes
+            # A factor whose rows (or columns) are contiguous is swizzled in panels of 64 of them.
+            if m * n > MOST_ACCUMULATORS or any(
+                not k and size % step for k, size in zip(contiguous, (m, n), strict=True)
+            ):
+                continue
+            stages = min(MOST_STAGES, RING_BYTES // ((m + n) * 128))
+            yield wgmma_schedule(problem, m, n, stages=stages, swapped=swapped)
+
+
+def tile_count(schedule: Schedule, problem: ContractionProblem) -> int:
+    """Tiles of the result; dynamic extents are taken to be `UNKNOWN_EXTENT`."""
+    return prod(-(-extent // size) for extent, size in zip(_extents(schedule, problem), schedule.tile, strict=True))
+
+
+def _extents(schedule: Schedule, problem: ContractionProblem) -> list[int]:
     assert schedule.contraction is not None
+    outer = [problem.n, problem.m] if schedule.contraction.swapped else [problem.m, problem.n]
+    return [extent or UNKNOWN_EXTENT for extent in (*problem.batch, *outer)]
+
+
+def contraction_seconds(schedule: Schedule, problem: ContractionProblem, target: Target) -> float:
+    """Estimated time: rounds of blocks over the SMs, limited by products, the L2 or device memory."""
+    contraction = schedule.contraction
+    assert contraction is not None
     *_, m, n = schedule.tile
-    extents = [*problem.batch, problem.m, problem.n]
-    tiles = prod(-(-(extent or UNKNOWN_EXTENT) // size) for extent, size in zip(extents, schedule.tile, strict=True))
-    rounds = -(-tiles * schedule.contraction.split // target.sms)
-    # A step moves the tile's rows and columns once, and multiplies their product; small tiles are all traffic.
-    return rounds * (m * n / 32 + m + n) / schedule.contraction.split
-
-
-def mma_schedule(problem: ContractionProblem, m: int, n: int, *, stages: int = 3, split: int = 1) -> Schedule:
-    """A tile for `mma.sync`: warps of up to 64 x 32 accumulators."""
-    rows = min(m, 64)
-    warps = (m // rows, max(1, n // 32))
-    columns = n // warps[1]
-    batch = (1,) * len(problem.batch)
-    layout = BlockedLayout(
-        vector=(*batch, 1, 2),
-        lanes=(*batch, 8, 4),
-        warps=(*batch, *warps),
-        repeats=(*batch, rows // 16, columns // 8),
-        blocks=(*batch, 1, 1),
-        inner=(*batch, 2, 1),
-    )
-    step = max(16, STEP_BYTES // problem.element.bytes)
-    return Schedule((*batch, m, n), layout, contraction=ContractionSchedule(step, "mma", stages, split))
-
-
-def wgmma_schedule(problem: ContractionProblem, m: int, n: int, *, stages: int = 4, split: int = 1) -> Schedule:
-    """A tile for `wgmma`: a warpgroup has 64 rows."""
-    batch = (1,) * len(problem.batch)
-    layout = BlockedLayout(
-        vector=(*batch, 1, 2),
-        lanes=(*batch, 8, 4),
-        warps=(*batch, m // 16, 1),
-        repeats=(*batch, 1, n // 8),
-        blocks=(*batch, 1, 1),
-        inner=(*batch, 2, 1),
-    )
-    step = PANEL_BYTES // problem.element.bytes
-    return Schedule((*batch, m, n), layout, contraction=ContractionSchedule(step, "wgmma", stages, split))
-
-
-def with_slices(schedule: Schedule) -> Schedule:
-    """The schedule with its splits meeting by slices of rows; neighbouring threads take neighbouring columns."""
-    assert schedule.contraction is not None
-    *batch, m, n = schedule.tile
-    rows = schedule.contraction.slice_rows(m)
-    threads = schedule.layout.threads
-    width = next((w for w in (4, 2) if rows * n >= threads * w), 1)
-    lanes = min(WARP, n // width)
-    warps_n = min(threads // WARP, max(1, n // (width * lanes)))
-    warps_m = threads // WARP // warps_n
-    lanes_m = WARP // lanes
-    lead = (1,) * len(batch)
-    layout = BlockedLayout(
-        vector=(*lead, 1, width),
-        lanes=(*lead, lanes_m, lanes),
-        warps=(*lead, warps_m, warps_n),
-        repeats=(*lead, -(-rows // (lanes_m * warps_m)), -(-n // (width * lanes * warps_n))),
-        blocks=(*lead, 1, 1),
-    )
-    contraction = replace(schedule.contraction, reduction="slices", finish_layout=layout)
-    return replace(schedule, contraction=contraction)
-
-
-def fma_schedule(problem: ContractionProblem, m: int, n: int, *, stages: int = 2, split: int = 1) -> Schedule:
-    """A tile for scalar multiply-adds: warps of 4 x 8 threads, each with a row of up to 4 columns at every repeat."""
-    width = min(4, max(1, 16 // problem.accumulator.bytes))
-    warps = (max(1, min(4, m // 8)), max(1, min(2, n // (8 * width))))
-    batch = (1,) * len(problem.batch)
-    layout = BlockedLayout(
-        vector=(*batch, 1, width),
-        lanes=(*batch, 4, 8),
-        warps=(*batch, *warps),
-        repeats=(*batch, m // (4 * warps[0]), n // (8 * width * warps[1])),
-        blocks=(*batch, 1, 1),
-    )
-    return Schedule((*batch, m, n), layout, contraction=ContractionSchedule(FMA_STEP, "fma", stages, split))
+    extents = _extents(schedule, problem)
+    tiles = tile_count(schedule, problem)
+    blocks = tiles * contraction.split
+    rounds = -(-blocks // target.sms)
+    steps = ceil(ceil(problem.k / contraction.k) / contraction.split)
+    size = problem.element.bytes
+    rate = FLOPS_PER_SM[contraction.instruction]
+    if contraction.instruction == "wgmma" and m == 64:
+        rate *= LONE_WARPGROUP
+    products = 2 * m * n * contraction.k / rate
+    copies = (m + n) * contraction.k * size / L2_BYTES_PER_SM
+    if contraction.instruction == "wgmma" and (m > extents[-2] or n > extents[-1]):
+        copies *= OVERHANG
+    rows, columns = extents[-2:]
+    traffic = prod(extents[:-2]) * (rows * problem.k + columns * problem.k + rows * columns) * size
+    seconds = LAUNCH + max(rounds * (steps * max(products, copies) + ROUND), traffic / DRAM_BYTES + ROUND)
+    if contraction.split == 1:
+        return seconds
+    part = m * n * problem.accumulator.bytes
+    if contraction.reduction == "slices":
+        return seconds + MEETING + 2 * blocks * part / DRAM_BYTES
+    return seconds + MEETING + contraction.split * part / LAST_ARRIVER_BYTES

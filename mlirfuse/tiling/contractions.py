@@ -75,7 +75,7 @@ class KLoop:
 
     def _read(self, number: int, k: ir.Value) -> tuple[ir.Value, Sequence[int]]:
         """A factor's tile, its dimensions in the order of memory, and the loop that each of them is."""
-        argument, axes = factor_argument(self.space, self.contraction, number)
+        argument, axes = factor_argument(self.space, self.contraction, self.contraction.factors[number])
         buffer = self.buffers[argument]
         memory = ir.MemRefType(buffer.type)
         varying = [axis for axis, dim in enumerate(axes) if dim is not None]

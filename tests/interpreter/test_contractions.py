@@ -55,3 +55,17 @@ def test_wgmma(product: Product, m: int, n: int, split: int, reduction: str) -> 
     for order in orders(reduction):
         (result,) = interpreter.run(module, product.form, inputs, **order)
         np.testing.assert_array_equal(result, product.expected(inputs), err_msg=str(order))
+
+
+@pytest.mark.parametrize("instruction", ["mma", "wgmma"])
+@pytest.mark.parametrize("split", [1, 3])
+@pytest.mark.parametrize("form", ["nt", "tn"])
+def test_swapped(form: str, split: int, instruction: str) -> None:
+    """The result's tile is transposed: its columns are the rows of x, few as they are."""
+    product = Product(16, 200, 192, form, "bfloat16")
+    schedule = pinned_schedule(product, 64, 64 if form == "tn" else 16, split, "slices", instruction, swapped=True)
+    inputs = product.inputs(seed=split)
+    for stage in ("tile", "gpu"):
+        module = module_at(stage, product.fn, product.specs, schedule)
+        (result,) = interpreter.run(module, product.form, inputs, order="random", seed=3)
+        np.testing.assert_array_equal(result, product.expected(inputs), err_msg=stage)

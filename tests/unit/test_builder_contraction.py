@@ -48,11 +48,17 @@ def test_transposes_of_operands(form) -> None:
     np.testing.assert_array_equal(run(fn, x, w), fn(x, w))
 
 
-def test_rows_may_be_dynamic() -> None:
+def test_rows_with_a_name_may_be_dynamic() -> None:
     x, w = integers((3, 4), np.float32, 1), integers((4, 5), np.float32, 2)
     np.testing.assert_array_equal(run(lambda x, w: x @ w, x, w[:, :5], dynamic=()), x @ w)
-    module = traced(lambda x, w: x @ w, spec_of(x, dynamic=(0,)), spec_of(w))
+    module = traced(lambda x, w: x @ w, mf.TensorSpec(("rows", 4), np.float32), spec_of(w))
     assert str(ops(module, "linalg.generic")[0].results[0].type) == "tensor<?x5xf32>"
+
+
+def test_rows_without_a_name_are_static() -> None:
+    x, w = integers((3, 4), np.float32, 1), integers((4, 5), np.float32, 2)
+    with pytest.raises(mf.NeedsStatic, match="matmul of"):
+        traced(lambda x, w: x @ w, spec_of(x, dynamic=(0,)), spec_of(w))
 
 
 def test_half_precision_accumulates_in_float32_and_rounds_once() -> None:

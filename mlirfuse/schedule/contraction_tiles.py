@@ -1,0 +1,92 @@
+"""Tiles of contractions: layouts of accumulators for each instruction, as schedules."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from mlirfuse.schedule.contraction import ContractionProblem, ContractionSchedule
+from mlirfuse.schedule.layout import WARP, BlockedLayout
+from mlirfuse.schedule.schedule import Schedule
+
+MMA_STEP_BYTES = 64
+"""Bytes of one row of a factor in one step along k of `mma.sync`: two instructions deep in 16-bit types."""
+
+PANEL_BYTES = 128
+"""Bytes of a row that `wgmma` takes from swizzled shared memory."""
+
+FMA_STEP = 32
+"""Elements of k in one step of scalar products: near the root of common extents, which keeps sums of sums accurate."""
+
+
+def wgmma_schedule(
+    problem: ContractionProblem, m: int, n: int, *, stages: int = 4, split: int = 1, swapped: bool = False
+) -> Schedule:
+    """A tile for `wgmma`: a warpgroup has 64 rows."""
+    batch = (1,) * len(problem.batch)
+    layout = BlockedLayout(
+        vector=(*batch, 1, 2),
+        lanes=(*batch, 8, 4),
+        warps=(*batch, m // 16, 1),
+        repeats=(*batch, 1, n // 8),
+        blocks=(*batch, 1, 1),
+        inner=(*batch, 2, 1),
+    )
+    step = PANEL_BYTES // problem.element.bytes
+    contraction = ContractionSchedule(step, "wgmma", stages, split, swapped=swapped)
+    return Schedule((*batch, m, n), layout, contraction=contraction)
+
+
+def mma_schedule(problem: ContractionProblem, m: int, n: int, *, stages: int = 3, split: int = 1) -> Schedule:
+    """A tile for `mma.sync`: warps of up to 64 x 32 accumulators."""
+    rows = min(m, 64)
+    warps = (m // rows, max(1, n // 32))
+    columns = n // warps[1]
+    batch = (1,) * len(problem.batch)
+    layout = BlockedLayout(
+        vector=(*batch, 1, 2),
+        lanes=(*batch, 8, 4),
+        warps=(*batch, *warps),
+        repeats=(*batch, rows // 16, columns // 8),
+        blocks=(*batch, 1, 1),
+        inner=(*batch, 2, 1),
+    )
+    step = max(16, MMA_STEP_BYTES // problem.element.bytes)
+    return Schedule((*batch, m, n), layout, contraction=ContractionSchedule(step, "mma", stages, split))
+
+
+def fma_schedule(problem: ContractionProblem, m: int, n: int, *, stages: int = 2, split: int = 1) -> Schedule:
+    """A tile for scalar multiply-adds: warps of 4 x 8 threads, each with a row of up to 4 columns at every repeat."""
+    width = min(4, max(1, 16 // problem.accumulator.bytes))
+    warps = (max(1, min(4, m // 8)), max(1, min(2, n // (8 * width))))
+    batch = (1,) * len(problem.batch)
+    layout = BlockedLayout(
+        vector=(*batch, 1, width),
+        lanes=(*batch, 4, 8),
+        warps=(*batch, *warps),
+        repeats=(*batch, m // (4 * warps[0]), n // (8 * width * warps[1])),
+        blocks=(*batch, 1, 1),
+    )
+    return Schedule((*batch, m, n), layout, contraction=ContractionSchedule(FMA_STEP, "fma", stages, split))
+
+
+def with_slices(schedule: Schedule) -> Schedule:
+    """The schedule with its splits meeting by slices of rows; neighbouring threads take neighbouring columns."""
+    assert schedule.contraction is not None
+    *batch, m, n = schedule.tile
+    rows = schedule.contraction.slice_rows(m)
+    threads = schedule.layout.threads
+    width = next((w for w in (4, 2) if rows * n >= threads * w), 1)
+    lanes = min(WARP, n // width)
+    warps_n = min(threads // WARP, max(1, n // (width * lanes)))
+    warps_m = threads // WARP // warps_n
+    lanes_m = WARP // lanes
+    lead = (1,) * len(batch)
+    layout = BlockedLayout(
+        vector=(*lead, 1, width),
+        lanes=(*lead, lanes_m, lanes),
+        warps=(*lead, warps_m, warps_n),
+        repeats=(*lead, -(-rows // (lanes_m * warps_m)), -(-n // (width * lanes * warps_n))),
+        blocks=(*lead, 1, 1),
+    )
+    contraction = replace(schedule.contraction, reduction="slices", finish_layout=layout)
+    return replace(schedule, contraction=contraction)
