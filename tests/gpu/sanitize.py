@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,9 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
 from backward import BACKWARD
 from compiling import row_schedule
 from numerics import DTYPES, FAMILIES
+from products import Product
 from test_protocols import protocol
+from warpgroup_schedules import warpgroup_schedule
 
 import mlirfuse as mf
 from mlirfuse.runtime.dispatch import Dispatcher
@@ -41,6 +44,10 @@ SCHEDULES: dict[str, dict[str, Any]] = {
     "shared, cluster": {"vector": 8, "warps": 1, "cluster": 2, "chunk_repeats": 1, "persistence": "shared"},
     "reread": {"vector": 8, "warps": 2, "chunk_repeats": 1, "persistence": "reread"},
 }
+
+
+WARPGROUP_TILES = ((128, 128, 64, False), (64, 64, 64, True), (128, 192, 64, True))
+"""Rows, columns and k of a tile, and whether the grid is persistent."""
 
 
 def elementwise(x, y):
@@ -63,6 +70,10 @@ def cases() -> Iterator[tuple[str, Callable[..., Any], list[np.ndarray]]]:
             yield f"{name}, {columns} columns", mf.fuse(backward.fn), backward.inputs(300, columns, dtype)
     x = FAMILIES["softmax"].inputs(9, 1001, dtype)[0]
     yield "elementwise", mf.fuse(elementwise), [x, x[::-1].copy()]
+    for (m, n, k, persistent), form in product(WARPGROUP_TILES, ("nn", "nt", "tn")):
+        case = Product(264, 200, 136, form, "float16")
+        schedule = warpgroup_schedule(m, n, k=k, persistent=persistent)
+        yield f"warpgroup product {m}x{n}, {form}", mf.fuse(case.fn, schedule=schedule), case.inputs()
     for name in protocols.EXPECTED:
         yield f"protocol {name}", partial(_first_result, protocol(name)), [protocols.integers(20)]
 
