@@ -1,4 +1,4 @@
-"""The rule of `vector.create_mask`: which of a thread's elements lie below the bounds."""
+"""The rule of masks: which of a thread's elements lie below the bounds."""
 
 from __future__ import annotations
 
@@ -11,14 +11,17 @@ from mlirfuse.distribution.scalars import constant, less
 from mlirfuse.errors import PassError
 
 
-@rule("vector.create_mask")
-def create_mask(d: Distributor, op: ir.Operation) -> None:
+@rule("vector.create_mask", "vector.constant_mask")
+def mask(d: Distributor, op: ir.Operation) -> None:
     """One comparison a fragment and a bounded dimension; a mask is not bounded along a thread's vectors."""
     mask_type = ir.VectorType(op.results[0].type)
     tile = Fragments(d.layout, tuple(mask_type.shape), mask_type.element_type)
     if tile.width > 1:
         raise PassError("a mask may not end inside of a thread's vector", where=str(op.location))
-    bounds = [d.scalars[bound] for bound in op.operands]
+    if op.name == "vector.constant_mask":  # what create_mask is folded to where its bounds are known
+        bounds = [constant(size) for size in ir.DenseI64ArrayAttr(op.attributes["mask_dim_sizes"])]
+    else:
+        bounds = [d.scalars[bound] for bound in op.operands]
     known: dict[Key, ir.Value] = {}
 
     def inside(dim: int, repeat: int) -> ir.Value:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -103,6 +103,30 @@ class Access:
             self._raise(buffer.shadow.write(chosen, self._itemsize, self._threads(active), self.block), active)
         buffer.elements(self.memref.dtype)[chosen] = np.broadcast_to(value, shape)[active]
 
+    def update(self, combine: Callable[[np.ndarray, np.ndarray], np.ndarray], value: np.ndarray) -> np.ndarray:
+        """Replaces each thread's element atomically by `combine(old, value)`; returns what was there, a thread.
+
+        Threads come in order. Raises `InterpreterError` for an input, and for memory that was never written.
+        """
+        buffer = self.memref.buffer
+        shape = (self.block.threads,)
+        active = np.broadcast_to(True if self.active is None else self.active, shape)
+        if buffer.readonly and active.any():
+            self._require(np.zeros_like(active), "store to an input of the kernel")
+        chosen = np.broadcast_to(self.flat, shape)[active]
+        if buffer.shadow is not None and chosen.size:
+            self._raise(buffer.shadow.update(chosen, self._itemsize, self._threads(active), self.block), active)
+        data, values, old = (
+            buffer.elements(self.memref.dtype),
+            np.broadcast_to(value, shape),
+            np.zeros(shape, value.dtype),
+        )
+        for thread in np.flatnonzero(active):
+            element = np.broadcast_to(self.flat, shape)[thread]
+            old[thread] = data[element]
+            data[element] = combine(old[thread : thread + 1], values[thread : thread + 1])[0]
+        return old
+
     @property
     def _itemsize(self) -> int:
         return self.memref.dtype.itemsize
@@ -135,8 +159,9 @@ class Access:
             place = np.unravel_index(np.flatnonzero(active)[violation.position], active.shape)
         if violation.kind == "unwritten":
             raise self._error("read of memory that was never written", place)
+        article = "an" if violation.earlier.startswith("a") else "a"
         space = {"shared": "shared-memory"}.get(self.memref.buffer.space, "global")
-        raise self._error(f"{space} race with a {violation.earlier}: nothing orders the two", place)
+        raise self._error(f"{space} race with {article} {violation.earlier}: nothing orders the two", place)
 
     def _require(self, ok: np.ndarray, what: str) -> None:
         """Raises for the first active element that is not ok, if there is one."""

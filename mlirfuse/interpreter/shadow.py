@@ -89,6 +89,8 @@ class Shadow:
         self._writes, self._reads = _Log(0), _Log(0)
         # Blocks that read one granule with nothing to order them: the clock of each block's last such read.
         self._reader_clocks: dict[int, np.ndarray] = {}
+        # Atomic updates, by block: they race with plain accesses, and never with each other.
+        self._updates: dict[int, _Log] = {}
 
     def _granules(self, elements: np.ndarray, itemsize: int) -> tuple[np.ndarray, int]:
         """Granule numbers of elements of `itemsize` bytes, and how many granules an element has."""
@@ -104,6 +106,8 @@ class Shadow:
             self.written = np.repeat(self.written, factor)
             self._writes.refine(factor)
             self._reads.refine(factor)
+            for log in self._updates.values():
+                log.refine(factor)
             self._reader_clocks = {b: np.repeat(clocks, factor) for b, clocks in self._reader_clocks.items()}
         per_element = itemsize // self._granule
         if per_element == 1:
@@ -121,8 +125,9 @@ class Shadow:
             return Violation(int(np.argmin(ok)) // per_element, "unwritten")
         if not self._races:
             return None
-        if (violation := self._race(self._writes, "write", where, threads, block, per_element)) is not None:
-            return violation
+        for log, kind in ((self._writes, "write"), *((log, "atomic update") for log in self._updates.values())):
+            if (violation := self._race(log, kind, where, threads, block, per_element)) is not None:
+                return violation
         self._record_reads(where, threads, block)
         return None
 
@@ -135,15 +140,11 @@ class Shadow:
         self.written[where] = True
         if not self._races:
             return None
-        for log, kind in ((self._writes, "write"), (self._reads, "read")):
-            if (violation := self._race(log, kind, where, threads, block, per_element)) is not None:
+        if (violation := self._changes_race(where, threads, block, per_element)) is not None:
+            return violation
+        for log in self._updates.values():
+            if (violation := self._race(log, "atomic update", where, threads, block, per_element)) is not None:
                 return violation
-        for reader, clocks in self._reader_clocks.items():
-            late = clocks[where] > block.seen[reader]
-            if late.any():
-                late &= ~block.orders(np.full_like(where, reader), np.full_like(where, NOBODY), clocks[where], threads)
-            if reader != block.index and late.any():
-                return Violation(int(np.argmax(late)) // per_element, "race", f"read by block {reader}")
         self._writes.record(where, threads, block)
         # Two threads that write one element in the same lock step: the later one has overwritten the earlier's mark.
         collided = self._writes.thread[where] != threads
@@ -152,11 +153,30 @@ class Shadow:
             return Violation(first // per_element, "race", f"write by {self._writes.describe(where[first])}")
         return None
 
+    def update(
+        self, elements: np.ndarray, itemsize: int, threads: np.ndarray | int, block: ThreadBlock
+    ) -> Violation | None:
+        """Records atomic updates of elements, `threads` giving each one's thread; returns what is wrong with them."""
+        where, per_element = self._granules(elements, itemsize)
+        threads = np.repeat(threads, per_element) if isinstance(threads, np.ndarray) else threads
+        ok = self.written[where]
+        if not ok.all():
+            return Violation(int(np.argmin(ok)) // per_element, "unwritten")
+        if not self._races:
+            return None
+        if (violation := self._changes_race(where, threads, block, per_element)) is not None:
+            return violation
+        log = self._updates.setdefault(block.index, _Log(len(self.written)))
+        together = (log.block[where] != NOBODY) & (log.clock[where] == block.clock) & (log.thread[where] != threads)
+        log.record(where, threads, block)
+        log.thread[where[together | (log.thread[where] != threads)]] = SEVERAL
+        return None
+
     def forget_accesses(self) -> None:
         """Orders all accesses so far before everything to come; what was written stays written."""
         size = len(self._writes.block)
         self._writes, self._reads = _Log(size), _Log(size)
-        self._reader_clocks = {}
+        self._reader_clocks, self._updates = {}, {}
 
     def mark_written(self, elements: np.ndarray, itemsize: int) -> None:
         """Counts elements as initialised before the kernel starts."""
@@ -186,6 +206,21 @@ class Shadow:
         granule = where[first]
         other = int(log.thread[granule]) if log.block[granule] == block.index else NOBODY
         return Violation(first // per_element, "race", f"{kind} by {log.describe(granule)}", other)
+
+    def _changes_race(
+        self, where: np.ndarray, threads: np.ndarray | int, block: ThreadBlock, per_element: int
+    ) -> Violation | None:
+        """What is wrong with changing elements beside the plain accesses so far."""
+        for log, kind in ((self._writes, "write"), (self._reads, "read")):
+            if (violation := self._race(log, kind, where, threads, block, per_element)) is not None:
+                return violation
+        for reader, clocks in self._reader_clocks.items():
+            late = clocks[where] > block.seen[reader]
+            if late.any():
+                late &= ~block.orders(np.full_like(where, reader), np.full_like(where, NOBODY), clocks[where], threads)
+            if reader != block.index and late.any():
+                return Violation(int(np.argmax(late)) // per_element, "race", f"read by block {reader}")
+        return None
 
     def _record_reads(self, where: np.ndarray, threads: np.ndarray | int, block: ThreadBlock) -> None:
         log = self._reads

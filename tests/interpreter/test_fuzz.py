@@ -24,9 +24,13 @@ def test_levels_agree(seed: int) -> None:
     arrays = graph.arrays()
     order = {"order": "random", "seed": seed} if seed % 3 == 0 else {}
     try:
+        results = {}
         for stage in ("linalg", "tile", "gpu"):
             module = module_at(stage, graph.function, graph.specs())
-            graph.check(interpreter.run(module, "graph", arrays, **order), arrays, f"{stage} level")
+            results[stage] = interpreter.run(module, "graph", arrays, **order)
+            graph.check(results[stage], arrays, f"{stage} level")
+        graph.check_equal(results["linalg"], results["tile"], arrays, "linalg and tile level")
+        graph.check_equal(results["tile"], results["gpu"], arrays, "tile and gpu level")
     except mf.MlirFuseError as error:
         pytest.fail(f"{error}{graph!r}")
 
