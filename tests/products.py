@@ -69,11 +69,7 @@ class Product:
 
     @property
     def specs(self) -> list[mf.TensorSpec]:
-        """Rows are dynamic in some products, where they lead."""
-        shapes = [list(a.shape) for a in self.inputs()]
-        if self.form[0] == "n" and not self.batch[0] and self.m % 2:
-            shapes[0][0] = "rows"  # type: ignore[call-overload]
-        return [mf.TensorSpec(shape, self.dtype) for shape in shapes]
+        return [mf.TensorSpec(a.shape, self.dtype) for a in self.inputs()]
 
     def inputs(self, seed: int = 0) -> list[np.ndarray]:
         """Operands whose every partial sum the accumulator holds exactly, and the result's type too."""

@@ -30,8 +30,7 @@ def matmul(x1: Tensor, x2: Tensor, /, *, dtype: object = None) -> Tensor:
     Raises:
         ShapeError: an operand has no dimensions, the contracted extents differ, or leading ones do not broadcast.
         DTypeError: bools, or dtypes that do not mix.
-        NeedsStatic: the contracted extent or that of the result's columns is dynamic, or that of its rows, and it has
-            no name of the user's.
+        NeedsStatic: the contracted extent, or that of the result's rows or columns, is dynamic.
     """
     left, right = tensor_argument(x1, "matmul"), tensor_argument(x2, "matmul")
     if left.state is not right.state:
@@ -73,13 +72,10 @@ def _check_shapes(left: TensorBase, right: TensorBase) -> None:
     if not left.ndim or not right.ndim:
         raise at_user_line(ShapeError(f"matmul of shapes {shapes}", hint="multiply by a scalar with *"))
     inner, outer = left.shape[-1], right.shape[-2 if right.ndim > 1 else -1]
-    for extent in (inner, outer, *right.shape[-1:]):
+    # Rows and columns too: tiles, splits and the instruction are chosen by them.
+    for extent in (inner, outer, *left.shape[-2:-1], *right.shape[-1:]):
         if isinstance(extent, Dim):
             needs_static(extent, f"matmul of {shapes}")
-    for rows in left.shape[-2:-1]:
-        # Tiles are chosen by the number of rows; who names it asks for one kernel that serves all.
-        if isinstance(rows, Dim) and not all(symbol.named for symbol in rows.symbols):
-            needs_static(rows, f"matmul of {shapes}")
     if not same(inner, outer):
         raise at_user_line(
             ShapeError(f"matmul of shapes {shapes}: {inner} columns do not meet {outer} rows", hint="transpose one")

@@ -48,19 +48,6 @@ def test_transposes_of_operands(form) -> None:
     np.testing.assert_array_equal(run(fn, x, w), fn(x, w))
 
 
-def test_rows_with_a_name_may_be_dynamic() -> None:
-    x, w = integers((3, 4), np.float32, 1), integers((4, 5), np.float32, 2)
-    np.testing.assert_array_equal(run(lambda x, w: x @ w, x, w[:, :5], dynamic=()), x @ w)
-    module = traced(lambda x, w: x @ w, mf.TensorSpec(("rows", 4), np.float32), spec_of(w))
-    assert str(ops(module, "linalg.generic")[0].results[0].type) == "tensor<?x5xf32>"
-
-
-def test_rows_without_a_name_are_static() -> None:
-    x, w = integers((3, 4), np.float32, 1), integers((4, 5), np.float32, 2)
-    with pytest.raises(mf.NeedsStatic, match="matmul of"):
-        traced(lambda x, w: x @ w, spec_of(x, dynamic=(0,)), spec_of(w))
-
-
 def test_half_precision_accumulates_in_float32_and_rounds_once() -> None:
     x, w = np.full((1, 4096), 1, np.float16), np.ones((4096, 1), np.float16)
     x[0, 0] = 2048  # from here on float16 cannot count by ones
@@ -93,7 +80,16 @@ def test_bad_operands_are_errors_at_the_users_line(fn, error, message) -> None:
     assert "test_builder_contraction.py:" in caught.value.where
 
 
-def test_the_contracted_extent_must_be_static() -> None:
+@pytest.mark.parametrize("dynamic", [(0, ()), (1, ()), (0, 1)], ids=str)
+def test_extents_of_matrices_must_be_static(dynamic) -> None:
     x, w = integers((4, 3), np.float32, 1), integers((4, 5), np.float32, 2)
+    specs = [spec_of(a, dynamic=(0,) if n in dynamic else ()) for n, a in enumerate((x, w))]
     with pytest.raises(mf.NeedsStatic, match="matmul of"):
-        traced(lambda x, w: x.T @ w, spec_of(x, dynamic=(0,)), spec_of(w, dynamic=(0,)))
+        traced(lambda x, w: x.T @ w, *specs)
+
+
+def test_batches_may_be_dynamic() -> None:
+    x, w = integers((2, 3, 4), np.float32, 1), integers((4, 5), np.float32, 2)
+    np.testing.assert_array_equal(run(lambda x, w: x @ w, x, w, dynamic=()), x @ w)
+    module = traced(lambda x, w: x @ w, spec_of(x, dynamic=(0,)), spec_of(w))
+    assert str(ops(module, "linalg.generic")[0].results[0].type) == "tensor<?x3x5xf32>"
