@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from mlir import ir
 from mlir.dialects import scf
@@ -33,7 +34,7 @@ def for_loop(d: Distributor, op: ir.Operation) -> None:
     d.scalars[block.arguments[0]] = loop.induction_variable
     outer, d.in_loop = d.in_loop, True
     before, d.phases = d.phases, _last(loop.inner_iter_args, levels)
-    with ir.InsertionPoint(loop.body):
+    with ir.InsertionPoint(loop.body), _scope(d):
         _bind(d, shapes, list(block.arguments)[1:], list(loop.inner_iter_args))
         for inner in list(block.operations)[:-1]:
             d.distribute(inner.operation)
@@ -59,7 +60,7 @@ def branch(d: Distributor, op: ir.Operation) -> None:
     new = scf.IfOp(d.scalars[op.operands[0]], types, has_else=otherwise)
     phases, d.phases = d.phases, {}  # they would have to leave the branch
     for region, block in zip(op.regions, [new.then_block, *([new.else_block] if otherwise else [])], strict=False):
-        with ir.InsertionPoint(block):
+        with ir.InsertionPoint(block), _scope(d):
             *inner, terminator = region.blocks[0].operations
             for each in inner:
                 d.distribute(each.operation)
@@ -78,6 +79,14 @@ def alloc(d: Distributor, op: ir.Operation) -> None:
         raise PassError(f"a tile program may allocate shared memory only, not {memref_type}", where=str(op.location))
     alignment = ir.IntegerAttr(op.attributes["alignment"]).value if "alignment" in op.attributes else 16
     d.scalars[op.results[0]] = d.add_workgroup_buffer(memref_type, alignment)
+
+
+@contextmanager
+def _scope(d: Distributor) -> Iterator[None]:
+    """Forgets the tiles of a region behind it, where `force_all` would emit what nothing in the region has used."""
+    outside = dict(d.tiles)
+    yield
+    d.tiles = outside
 
 
 def _last(values: Sequence[ir.Value], levels: Sequence[str]) -> dict[str, ir.Value]:
