@@ -1,7 +1,8 @@
 """Reductions. float16 and bfloat16 accumulate in float32; the result has the input's dtype.
 
-`sum`, `prod`, `any` and `all` reduce dynamic dimensions too; the others, which need the number of elements, raise
-`NeedsStatic` over one. An axis that is out of range or named twice is a `ShapeError`. `axis` None reduces all
+`sum`, `prod`, `any` and `all` reduce leading dimensions that are dynamic, where only static ones are left: blocks share
+rows then. Over other dynamic dimensions, and in functions that need the number of elements, reductions raise
+`NeedsStatic`. An axis that is out of range or named twice is a `ShapeError`. `axis` None reduces all
 dimensions; `keepdims` keeps them with extent 1.
 """
 
@@ -162,6 +163,9 @@ def _variance(
 def _reduce(name: str, source: TensorBase, axis: Axis, dtype: DType, start: float | int | bool, op: type) -> TensorBase:
     """Casts to `dtype`, then reduces in its accumulator type; the result keeps that type."""
     axes = tuple(sorted(normalise_axes(axis, source.ndim, name)))
+    left = source.shape[len(axes) :]
+    if axes != tuple(range(len(axes))) or not left or [extent for extent in left if isinstance(extent, Dim)]:
+        axes = _static_axes(name, source, axis)
     wide = _accumulator(dtype)
 
     def body(element: ir.Value, total: ir.Value) -> ir.Value:

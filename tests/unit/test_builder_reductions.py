@@ -128,13 +128,29 @@ def test_dynamic_rows(rows) -> None:
 
 @pytest.mark.parametrize(
     "fn",
-    [mf.sum, mf.mean, mf.max, mf.any, mf.var, lambda x: mf.sum(x, axis=0), lambda x: mf.sum(x, axis=(1, 0))],
+    [
+        mf.sum,
+        mf.any,
+        mf.var,
+        lambda x: mf.sum(x, axis=1),
+        lambda x: mf.sum(x, axis=(1, 2)),
+        lambda x: mf.sum(mf.expand_dims(x, 0), axis=2),
+        lambda x: mf.mean(x, axis=(0, 1)),
+        lambda x: mf.max(x, axis=(0, 1)),
+    ],
 )
 def test_reducing_a_dynamic_dimension_asks_for_its_extent(fn) -> None:
     with pytest.raises(mf.NeedsStatic) as caught:
-        traced(lambda y, x: fn(x), mf.TensorSpec((None, 4), "float32"), mf.TensorSpec(("m", 4), "float32"))
+        traced(lambda y, x: fn(x), mf.TensorSpec((None, 4), "float32"), mf.TensorSpec((3, "m", 4), "float32"))
     assert caught.value.symbol == "m"
-    assert caught.value.sources == ((1, 0),)
+    assert caught.value.sources == ((1, 1),)
+
+
+@pytest.mark.parametrize("axis", [0, (0, 1)])
+def test_leading_dimensions_are_summed_as_they_are(axis) -> None:
+    shape = ("b", 4) if axis == 0 else ("b", "s", 4)
+    module = traced(lambda x: mf.sum(x, axis=axis), mf.TensorSpec(shape, "float32"))
+    assert "-> tensor<4xf32>" in str(module)
 
 
 def test_errors() -> None:
