@@ -67,10 +67,10 @@ class PartialTiles:
 
     def meet(self, tile: ir.Value) -> None:
         """Waits for all parts of a tile; the last one to leave resets the semaphore."""
-        arrive = lambda: semaphore_arrive(self.semaphores, tile, _i32(2 * self.split - 1))  # noqa: E731
-        arrive()
+        all_steps = _i32(2 * self.split - 1)
+        semaphore_arrive(self.semaphores, tile, all_steps)
         semaphore_wait(self.semaphores, tile, _i32(self.split))
-        arrive()
+        semaphore_arrive(self.semaphores, tile, all_steps, relaxed=True)
 
     def _place(self, row: ir.Value) -> list[ir.Value]:
         rank = ir.MemRefType(self.scratch.type).rank
