@@ -2,9 +2,8 @@
 
 Kernels of one stream run one after the other, so they may share memory; kernels of different streams, or of a graph
 that may be replayed beside anything, may not. Semaphores are zeroed once, when they are allocated: every kernel leaves
-them zero. Memory is never given back, because a kernel in flight, or a graph, may still use it; an arena that must grow
-at least doubles, so that what is left behind is no more than what is used. The arena of a capture is used again once
-its graph is gone.
+them zero. An arena that must grow waits for its stream, and gives its memory back; that of a capture keeps what the
+graph uses already. When the graph is gone, another capture gets its arena.
 """
 
 from __future__ import annotations
@@ -32,13 +31,16 @@ It is read when a launch plan is made.
 _SMALLEST = {SEMAPHORES: 4096, SCRATCH: 1 << 16}
 """Bytes of a new arena."""
 
+_HEADROOM = 8
+"""An arena is larger than what is asked for by this fraction, so that slowly growing shapes seldom make it grow."""
+
 _PER_THREAD_STREAM = 2  # cudaStreamPerThread, which is another stream in every thread
 _NON_BLOCKING = 1  # cudaStreamNonBlocking
 _DEVICE_TO_HOST = 2  # cudaMemcpyDeviceToHost
 
 _ARENAS: dict[object, Arena] = {}
 _CAPTURES: dict[tuple[int, int, int], tuple[Arena, driver.GraphEnd]] = {}
-_CAPTURES_LOCK = Lock()
+_LOCK = Lock()
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,7 @@ class Arena:
         self._stream = stream
         self._dirty = False
         self._blocks = {SEMAPHORES: _Block(), SCRATCH: _Block()}
+        self._used_by_graph: list[_Block] = []
 
     def pointers(self, plan: MemoryPlan) -> list[int]:
         """The address of each place of a plan; the arena's device must be current.
@@ -75,19 +78,46 @@ class Arena:
         if self._dirty:
             self._clean()
         for kind in (SEMAPHORES, SCRATCH):
-            needed, has = plan.nbytes(kind), self._blocks[kind].nbytes
-            if needed > has:
-                self._blocks[kind] = _allocate(max(needed, 2 * has, _SMALLEST[kind]), zeroed=kind == SEMAPHORES)
+            needed = plan.nbytes(kind)
+            if needed > self._blocks[kind].nbytes:
+                self._retire(kind)
+                size = max(needed + needed // _HEADROOM, _SMALLEST[kind])
+                self._blocks[kind] = _allocate(size, zeroed=kind == SEMAPHORES)
         return [self._blocks[place.kind].pointer + place.offset for place in plan.places]
 
     def mark_dirty(self) -> None:
         """Says that a launch failed, after which nobody knows what the semaphores are."""
         self._dirty = True
 
+    def close(self) -> None:
+        """Gives back all memory. The last kernels of the stream may still run: `cudaFree` waits for them.
+
+        To wait for the device in another way would end the captures of other streams.
+        """
+        _free([block for block in self._blocks.values() if block.nbytes])
+        self._blocks = {SEMAPHORES: _Block(), SCRATCH: _Block()}
+
+    def forget_graph(self) -> None:
+        """Gives back what only the graph used, which is gone."""
+        _free(self._used_by_graph)
+        self._used_by_graph = []
+
+    def _retire(self, kind: str) -> None:
+        """Gives up the memory of a kind: now, or where a graph uses it, with the graph."""
+        block, self._blocks[kind] = self._blocks[kind], _Block()
+        if not block.nbytes:
+            return
+        if self.stream_id is None:
+            self._used_by_graph.append(block)
+            return
+        with driver.relaxed_capture():
+            cupy().cuda.runtime.streamSynchronize(self._stream)
+        _free([block])
+
     def _clean(self) -> None:
         semaphores = self._blocks[SEMAPHORES]
         if self.stream_id is None:  # a memset would become a part of the graph
-            self._blocks[SEMAPHORES] = _Block()
+            self._retire(SEMAPHORES)
         elif semaphores.nbytes:
             cupy().cuda.runtime.memsetAsync(semaphores.pointer, 0, semaphores.nbytes, self._stream)
         self._dirty = False
@@ -105,23 +135,28 @@ def arena(device: int, stream: int) -> Arena:
     identity = driver.stream_id(stream)
     key = (device, stream, identity if stream == _PER_THREAD_STREAM else None)
     found = _ARENAS.get(key) or _ARENAS.setdefault(key, Arena(stream, stream_id=identity))
-    if found.stream_id != identity:
-        # The stream that had this pointer is gone, and its last kernels may still run.
-        with driver.relaxed_capture():
-            runtime.deviceSynchronize()
-        found.stream_id = identity
-    return found
+    return found if found.stream_id == identity else _replace(key, found, Arena(stream, stream_id=identity))
+
+
+def _replace(key: object, old: Arena, new: Arena) -> Arena:
+    """Puts an arena in the place of that of a stream that is gone, whose pointer another one has now."""
+    with _LOCK:
+        if _ARENAS[key] is old:
+            _ARENAS[key] = new
+            old.close()
+        return _ARENAS[key]
 
 
 def _arena_of_capture(device: int, stream: int) -> Arena:
     """Of each stream of a capture its own: they are branches of the graph, which run beside each other."""
     capture = driver.capture(stream)
     key = (device, stream, capture.id)
-    with _CAPTURES_LOCK:
+    with _LOCK:
         if key not in _CAPTURES:
             ended = next((k for k, (_, end) in _CAPTURES.items() if k[0] == device and end.is_over()), None)
-            reused = Arena(stream) if ended is None else _CAPTURES.pop(ended)[0]
-            _CAPTURES[key] = (reused, driver.GraphEnd(capture.graph))
+            given = Arena(stream) if ended is None else _CAPTURES.pop(ended)[0]
+            given.forget_graph()
+            _CAPTURES[key] = (given, driver.GraphEnd(capture.graph))
         return _CAPTURES[key][0]
 
 
@@ -165,6 +200,12 @@ def require_zero(kernel: str, argument: int, pointer: int, nbytes: int, stream: 
             where=kernel,
             hint="`mlirfuse run` executes its IR with more checks",
         )
+
+
+def _free(blocks: Sequence[_Block]) -> None:
+    with driver.relaxed_capture():
+        for block in blocks:
+            cupy().cuda.runtime.free(block.pointer)
 
 
 def _allocate(nbytes: int, *, zeroed: bool) -> _Block:

@@ -143,6 +143,16 @@ def test_threads() -> None:
         case.check()
 
 
+def test_a_new_thread_on_the_default_stream() -> None:
+    """A thread that has no CUDA context yet."""
+    case = Case("last_arriver")
+    case.launch()
+    case.check()
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(case.launch).result()
+    case.check()
+
+
 def capture(cases: list[Case], stream: object, times: int = 3) -> object:
     stream.begin_capture()
     for _ in range(times):

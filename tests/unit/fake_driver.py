@@ -95,11 +95,11 @@ class Runtime:
         self._pointers = pointers
         self.capture = 1
         self.graphs_over = 0
+        self.freed: list[int] = []
         self.identities: dict[int, int] = {}
         self.sizes: dict[int, int] = {}
         self.memory: dict[int, int] = {}
         self.zeroed: list[tuple[int, int, int]] = []
-        self.synchronised = 0
 
     def graph_is_over(self):
         over, self.graphs_over = self.graphs_over > 0, max(self.graphs_over - 1, 0)
@@ -115,6 +115,9 @@ class Runtime:
         self.sizes[pointer] = nbytes
         return pointer
 
+    def free(self, pointer):
+        self.freed.append(pointer)
+
     def memsetAsync(self, pointer, value, nbytes, stream):  # noqa: N802
         assert value == 0
         self.zeroed.append((pointer, nbytes, stream))
@@ -123,9 +126,6 @@ class Runtime:
         assert kind == 2
         words = (ctypes.c_uint32 * (nbytes // 4)).from_address(target)
         words[:] = [self.memory.get(source + 4 * i, 0) for i in range(nbytes // 4)]
-
-    def deviceSynchronize(self):  # noqa: N802
-        self.synchronised += 1
 
     def streamCreateWithFlags(self, flags):  # noqa: N802
         assert flags == 1

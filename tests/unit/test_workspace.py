@@ -88,15 +88,27 @@ def test_one_arena_serves_every_function_on_a_stream(driver: Driver):
     assert len(driver.runtime.zeroed) == 2
 
 
-def test_an_arena_grows_beside_what_it_was(driver: Driver):
+def test_an_arena_grows(driver: Driver):
     run = dispatcher(driver, protocols.text("last_arriver"))
     for rows in (6, 1000, 1001, 6):
         run((x(rows),), stream=5)
     first, second, third, fourth = [launch[5][4] for launch in driver.launches]
-    assert first != second
-    assert driver.runtime.sizes[second] >= 2 * driver.runtime.sizes[first]
-    assert second != third == fourth
+    assert second != first
+    assert second == third == fourth, "there is some headroom"
+    assert driver.runtime.freed == [first]
     assert len({launch[5][3] for launch in driver.launches}) == 1, "the semaphores had room"
+
+
+def test_what_a_graph_uses_is_freed_with_it(driver: Driver):
+    run = dispatcher(driver, protocols.text("last_arriver"))
+    for rows in (6, 1000):
+        run((x(rows),), stream=99)
+    assert driver.runtime.freed == []
+    driver.runtime.capture, driver.runtime.graphs_over = 2, 1
+    run((x(),), stream=99)
+    first, second, third = [launch[5][4] for launch in driver.launches]
+    assert driver.runtime.freed == [first]
+    assert third == second
 
 
 def test_captures_have_arenas_of_their_own(driver: Driver):
