@@ -8,7 +8,7 @@ from mlirfuse.schedule.schedule import Schedule
 
 
 def warpgroup_schedule(
-    m: int, n: int, *, k: int = 64, stages: int = 3, batch: int = 0, persistent: bool = False
+    m: int, n: int, *, k: int = 64, stages: int = 3, batch: int = 0, persistent: bool = False, cluster: int = 1
 ) -> Schedule:
     """A tile of m x n accumulators, in the layout of m64nNk16, by one or two warpgroups.
 
@@ -19,6 +19,7 @@ def warpgroup_schedule(
         stages: of the ring.
         batch: number of batch dimensions.
         persistent: whether the grid walks the tiles.
+        cluster: blocks that share the left factor's tiles.
     """
     warpgroups = 2 if m % 128 == 0 else 1
     ones = (1,) * batch
@@ -30,4 +31,8 @@ def warpgroup_schedule(
         blocks=(*ones, 1, 1),
         inner=(*ones, 2, 1),
     )
-    return Schedule((*ones, m, n), layout, contraction=ContractionSchedule(k, "wgmma", stages, persistent=persistent))
+    return Schedule(
+        (*ones, m, n),
+        layout,
+        contraction=ContractionSchedule(k, "wgmma", stages, persistent=persistent, cluster=cluster),
+    )

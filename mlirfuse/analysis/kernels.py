@@ -10,6 +10,8 @@ KERNEL = "fuse.kernel"
 """Unit attribute of a kernel function that has a body."""
 LAUNCH = "fuse.launch"
 """On a declaration that the host calls: the symbol of the kernel that implements it."""
+CLUSTER = "fuse.cluster"
+"""On a tile program: how many neighbouring blocks, with a tile of their own each, form a cluster."""
 RESULT_EXTENTS = "fuse.result_extents"
 """For each dynamic extent of a kernel's results, the (argument, dimension) pair that it equals."""
 

@@ -11,6 +11,10 @@ along dimension `dims[0]`, its columns along `dims[1]`, whose stride is 1. What 
 an index may be negative. Reached by one thread. The bytes of the whole tile count towards the current phase of
 `barriers[stage]`, and the data may arrive, element by element, at any time before that phase completes; nobody may read
 or write the stage in between.
+
+With the attribute `peers = 2 : i64` the op is reached by one thread in each block of a cluster of that size, for the
+same tile. Block r copies rows r*rows/peers to (r+1)*rows/peers to the stage of that number of every block, and they
+count towards the phase of that block's barrier: all of them together bring the whole tile to each.
 """
 
 from __future__ import annotations
@@ -21,6 +25,9 @@ from mlir import ir
 
 from mlirfuse.dialect.base import SINGLE, VARIADIC, OpDefinition
 from mlirfuse.dialect.shared_memory import barriers_problem, ring_problem
+
+PEERS = "peers"
+"""Attribute of loads and arrivals that concern all blocks of a cluster: how many these are."""
 
 
 def tile_problem(tensor: ir.Value, ring: ir.Value, dims: Sequence[int], indices: int) -> str | None:
@@ -41,8 +48,20 @@ def tile_problem(tensor: ir.Value, ring: ir.Value, dims: Sequence[int], indices:
 
 def _verify(op: ir.Operation) -> str | None:
     source, ring, _, barriers, *indices = op.operands
-    problem = ring_problem(ring) or barriers_problem(barriers)
+    problem = ring_problem(ring) or barriers_problem(barriers) or _peers_problem(op, ir.MemRefType(ring.type))
     return problem or tile_problem(source, ring, list(ir.DenseI64ArrayAttr(op.attributes["dims"])), len(indices))
+
+
+def _peers_problem(op: ir.Operation, ring: ir.MemRefType) -> str | None:
+    if PEERS not in op.attributes:
+        return None
+    peers, rows = ir.IntegerAttr(op.attributes[PEERS]).value, ring.shape[1]
+    return None if peers > 1 and rows % (8 * peers) == 0 else f"{peers} peers cannot share {rows} rows"
+
+
+def peers_of(op: ir.Operation) -> int:
+    """Blocks that share a load, or that an arrival is for; 1 without the attribute."""
+    return ir.IntegerAttr(op.attributes[PEERS]).value if PEERS in op.attributes else 1
 
 
 DEFINITION = OpDefinition(
@@ -60,10 +79,10 @@ def async_load(
     barriers: ir.Value,
     indices: Sequence[ir.Value],
     dims: Sequence[int],
+    peers: int = 1,
 ) -> None:
     """Builds the op at the current insertion point."""
-    ir.Operation.create(
-        DEFINITION.full_name,
-        operands=[source, ring, stage, barriers, *indices],
-        attributes={"dims": ir.DenseI64ArrayAttr.get(list(dims))},
-    )
+    attributes: dict[str, ir.Attribute] = {"dims": ir.DenseI64ArrayAttr.get(list(dims))}
+    if peers > 1:
+        attributes[PEERS] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), peers)
+    ir.Operation.create(DEFINITION.full_name, operands=[source, ring, stage, barriers, *indices], attributes=attributes)

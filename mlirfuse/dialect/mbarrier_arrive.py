@@ -8,12 +8,15 @@
 Each of `warpgroups` whole warpgroups, which reach the op in convergence, arrives once at `barriers[index]`. Release:
 what the warpgroup has read and written before, its `fuse.warpgroup_mma`s up to its last `fuse.warpgroup_wait` among it,
 is ordered before what follows a `fuse.mbarrier_wait` for the phase.
+With the attribute `peers = 2 : i64` each warpgroup arrives at that barrier of every block of the cluster, which has
+that size.
 """
 
 from __future__ import annotations
 
 from mlir import ir
 
+from mlirfuse.dialect.async_load import PEERS
 from mlirfuse.dialect.base import SINGLE, OpDefinition
 from mlirfuse.dialect.shared_memory import barriers_problem, count_problem
 
@@ -21,11 +24,18 @@ DEFINITION = OpDefinition(
     "mbarrier_arrive",
     operands=(("barriers", SINGLE), ("index", SINGLE)),
     attributes=("warpgroups",),
-    verify=lambda op: barriers_problem(op.operands[0]) or count_problem(op, "warpgroups"),
+    verify=lambda op: (
+        barriers_problem(op.operands[0])
+        or count_problem(op, "warpgroups")
+        or (count_problem(op, PEERS) if PEERS in op.attributes else None)
+    ),
 )
 
 
-def mbarrier_arrive(barriers: ir.Value, index: ir.Value, warpgroups: int) -> None:
+def mbarrier_arrive(barriers: ir.Value, index: ir.Value, warpgroups: int, peers: int = 1) -> None:
     """Builds the op at the current insertion point."""
-    count = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), warpgroups)
-    ir.Operation.create(DEFINITION.full_name, operands=[barriers, index], attributes={"warpgroups": count})
+    i64 = ir.IntegerType.get_signless(64)
+    attributes = {"warpgroups": ir.IntegerAttr.get(i64, warpgroups)}
+    if peers > 1:
+        attributes[PEERS] = ir.IntegerAttr.get(i64, peers)
+    ir.Operation.create(DEFINITION.full_name, operands=[barriers, index], attributes=attributes)

@@ -12,7 +12,8 @@
 
 The block's first `warpgroups[0]` warpgroups run the first region; the layout of the kernel's tiles covers exactly them.
 One thread of the next `warpgroups[1]` runs the second. `registers` is what a thread of each role may have: a multiple
-of 8 from 24 to 240. The regions meet only at mbarriers. Nothing follows the op but the end of the block's program.
+of 8 from 24 to 240. The regions meet only at mbarriers. Nothing follows the op but the end of the block's program,
+and a barrier of the cluster before that.
 """
 
 from __future__ import annotations

@@ -83,7 +83,7 @@ class Rings:
 
     def __init__(self) -> None:
         self._barriers: dict[tuple[int, int], Mbarrier] = {}
-        self._landing: dict[StageKey, AsyncLoad] = {}
+        self._landing: dict[StageKey, list[AsyncLoad]] = {}
         self._products: list[Product] = []
         # By stage: the block's clock when threads last wrote it. And stages that stores read, in order.
         self._staged: dict[StageKey, int] = {}
@@ -109,17 +109,18 @@ class Rings:
             return
         for load in barrier.loads:
             load.land()
-            del self._landing[load.stage]
+            self._landing.pop(load.stage, None)
         barrier.phase += 1
         barrier.missing, barrier.expected, barrier.loads = barrier.arrivals, 0, []
 
-    def load(self, barrier: Mbarrier, load: AsyncLoad) -> str | None:
-        """Starts a load; returns what is wrong with that, or None."""
-        if load.stage in self._landing:
+    def load(self, barrier: Mbarrier, load: AsyncLoad, *, shared: bool) -> str | None:
+        """Starts a load, of a part of the stage where it is shared; returns what is wrong with that, or None."""
+        landing = self._landing.setdefault(load.stage, [])
+        if any(other not in barrier.loads or not shared for other in landing):
             return "another asynchronous load into the stage is under way"
         if any(load.stage in product.stages for product in self._products):
             return "a product that no wait has covered still reads the stage"
-        self._landing[load.stage] = load
+        landing.append(load)
         barrier.loads.append(load)
         return None
 

@@ -9,6 +9,7 @@ from typing import ClassVar
 from mlir import ir
 from mlir.dialects import arith, gpu, llvm, nvvm
 
+from mlirfuse.dialect.async_load import peers_of
 from mlirfuse.dialect.shared_memory import PANEL_BYTES, element_bytes
 from mlirfuse.errors import PassError
 from mlirfuse.lowering.hopper import hopper_kernels
@@ -109,7 +110,7 @@ def _tensor_map(func: gpu.GPUFuncOp, op: ir.Operation) -> TensorMap:
         raise PassError(f"a stage of {rows} rows, TMA copies {MAX_BOX} at most", where=location_text(op))
     row, column = ir.DenseI64ArrayAttr(op.attributes["dims"])
     outer = [d for d in reversed(range(ir.MemRefType(tensor.type).rank)) if d not in (row, column)]
-    box = (PANEL_BYTES // element_bytes(ring), rows, *(1 for _ in outer))
+    box = (PANEL_BYTES // element_bytes(ring), rows // peers_of(op), *(1 for _ in outer))
     return TensorMap(arguments.index(tensor), (column, row, *outer), box)
 
 
@@ -130,9 +131,14 @@ def _add_arguments(func: gpu.GPUFuncOp, maps: Sequence[TensorMap]) -> list[ir.Va
 def _load(op: ir.Operation, tensor_map: TensorMap, pointer: ir.Value) -> None:
     _, ring, stage, barriers, *indices = op.operands
     barrier = shared_pointer(element_address(barriers, stage))
-    for panel, coordinates in _panels(ring, stage, indices, tensor_map):
+    peers, part, mask = peers_of(op), None, None
+    if peers > 1:
+        rank = gpu.ClusterBlockIdOp(gpu.Dimension.x).result
+        part = arith.muli(rank, arith.constant(rank.type, tensor_map.box[1]))
+        mask = arith.constant(ir.IntegerType.get_signless(16), (1 << peers) - 1)
+    for panel, coordinates in _panels(ring, stage, indices, tensor_map, part):
         target = llvm.addrspacecast(ir.Type.parse("!llvm.ptr<7>"), panel)
-        nvvm.cp_async_bulk_tensor_shared_cluster_global(target, pointer, coordinates, barrier, [])
+        nvvm.cp_async_bulk_tensor_shared_cluster_global(target, pointer, coordinates, barrier, [], multicast_mask=mask)
 
 
 def _store(op: ir.Operation, tensor_map: TensorMap, pointer: ir.Value) -> None:
@@ -143,14 +149,22 @@ def _store(op: ir.Operation, tensor_map: TensorMap, pointer: ir.Value) -> None:
 
 
 def _panels(
-    ring: ir.Value, stage: ir.Value, indices: Sequence[ir.Value], tensor_map: TensorMap
+    ring: ir.Value,
+    stage: ir.Value,
+    indices: Sequence[ir.Value],
+    tensor_map: TensorMap,
+    first_row: ir.Value | None = None,
 ) -> Iterator[tuple[ir.Value, list[ir.Value]]]:
-    """Each panel of a stage: its pointer in shared memory, and its coordinates in the tensor, the innermost first."""
+    """Each panel of a stage, from a row on: its pointer in shared memory, and its coordinates, the innermost first."""
     i32, index = ir.IntegerType.get_signless(32), ir.IndexType.get()
     _, rows, columns = ir.MemRefType(ring.type).shape
     start, width = stage_address(ring, stage), tensor_map.box[0]
+    if first_row is not None:
+        start = arith.addi(start, arith.muli(first_row, arith.constant(index, PANEL_BYTES)))
     for panel in range(columns // width):
         place = [indices[d] for d in tensor_map.dims]
         if panel:
             place[0] = arith.addi(place[0], arith.constant(index, panel * width))
+        if first_row is not None:
+            place[1] = arith.addi(place[1], first_row)
         yield shared_pointer(start, panel * rows * PANEL_BYTES), [arith.index_cast(i32, value) for value in place]

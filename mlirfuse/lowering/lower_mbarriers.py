@@ -9,6 +9,7 @@ from typing import ClassVar
 from mlir import ir
 from mlir.dialects import arith, nvvm, scf
 
+from mlirfuse.dialect.async_load import peers_of
 from mlirfuse.dialect.shared_memory import WARPGROUP
 from mlirfuse.lowering.hopper import hopper_kernels, thread_number
 from mlirfuse.lowering.shared_address import element_address, shared_pointer
@@ -74,10 +75,13 @@ def _init(op: ir.Operation) -> None:
 def _arrive(op: ir.Operation) -> None:
     i32 = ir.IntegerType.get_signless(32)
     in_warpgroup = arith.andi(thread_number(), arith.constant(i32, WARPGROUP - 1))
-    first = arith.cmpi(arith.CmpIPredicate.eq, in_warpgroup, arith.constant(i32, 0))
-    branch = scf.IfOp(first)
+    peers = peers_of(op)
+    branch = scf.IfOp(arith.cmpi(arith.CmpIPredicate.ult, in_warpgroup, arith.constant(i32, peers)))
     with ir.InsertionPoint(branch.then_block):
-        nvvm.mbarrier_arrive(None, _barrier(op))
+        barrier = _barrier(op)
+        if peers > 1:
+            barrier = nvvm.mapa(ir.Type.parse("!llvm.ptr<7>"), barrier, in_warpgroup)
+        nvvm.mbarrier_arrive(None, barrier)
         scf.YieldOp([])
 
 

@@ -9,7 +9,7 @@ from mlir import ir
 from mlir.dialects import gpu
 
 import mlirfuse.distribution.rules  # noqa: F401  (registers the rules)
-from mlirfuse.analysis.kernels import argument_attributes, body, is_tile_program, kernels, symbol
+from mlirfuse.analysis.kernels import CLUSTER, argument_attributes, body, is_tile_program, kernels, symbol
 from mlirfuse.analysis.workspaces import COOPERATIVE
 from mlirfuse.dialect.cluster_barrier import cluster_barrier
 from mlirfuse.distribution.distributor import Distributor, layouts_of
@@ -67,6 +67,11 @@ class FuseDistribute(Pass):
             remarks.applied(self, f"{layout.threads} threads a block, cluster of {layout.cluster}", function)
 
 
+def _cluster(kernel: ir.Operation, layout: BlockedLayout) -> int:
+    """Blocks of a cluster: those that share a tile, or neighbours with a tile each."""
+    return ir.IntegerAttr(kernel.attributes[CLUSTER]).value if CLUSTER in kernel.attributes else layout.cluster
+
+
 def _distribute(module: ir.Operation, kernel: ir.Operation, layout: BlockedLayout) -> ir.OpView:
     name = symbol(kernel)
     module.attributes["gpu.container_module"] = ir.UnitAttr.get()
@@ -83,8 +88,8 @@ def _distribute(module: ir.Operation, kernel: ir.Operation, layout: BlockedLayou
             function.operation.attributes["arg_attrs"] = kernel.attributes["arg_attrs"]
         block = function.add_entry_block()
     set_grid(function.operation, kernel, forall, layout.cluster)
-    if layout.cluster > 1:
-        function.operation.attributes["known_cluster_size"] = ir.DenseI32ArrayAttr.get([layout.cluster, 1, 1])
+    if (cluster := _cluster(kernel, layout)) > 1:
+        function.operation.attributes["known_cluster_size"] = ir.DenseI32ArrayAttr.get([cluster, 1, 1])
     if COOPERATIVE in kernel.attributes:
         function.operation.attributes[COOPERATIVE] = ir.UnitAttr.get()
     if blocks := schedule_of(kernel).blocks_per_sm:

@@ -7,13 +7,14 @@ from typing import ClassVar
 
 from mlir import ir
 
-from mlirfuse.analysis.kernels import argument_attributes, is_tile_program, kernels
+from mlirfuse.analysis.kernels import CLUSTER, argument_attributes, is_tile_program, kernels
 from mlirfuse.dialect.shared_memory import PANEL_BYTES, WARPGROUP
 from mlirfuse.dtypes import from_mlir
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.schedule.schedule import Schedule, schedule_of
 from mlirfuse.tiling.contraction_loops import TileOperand, contraction_loop, contraction_loops
 from mlirfuse.tiling.pipelined_tile import PipelinedTile, is_walkable
+from mlirfuse.tiling.sharing import is_shared, tile_multiple
 from mlirfuse.tiling.stage_ring import MAX_BOX, TMA_ALIGNMENT
 
 
@@ -73,6 +74,8 @@ class FusePipelineContraction(Pass):
                     remarks.declined(self, plan, loop)
                     continue
                 plan.emit()
+                if plan.peers > 1:
+                    kernel.attributes[CLUSTER] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), plan.peers)
                 grid = ", persistent" if plan.persistent else ""
                 remarks.applied(self, f"{plan.stages} stages, {plan.consumers} warpgroups of consumers{grid}", kernel)
 
@@ -95,8 +98,24 @@ def _plan(kernel: ir.Operation, loop: ir.Operation, schedule: Schedule) -> Pipel
         if problem := _operand_problem(kernel, operand):
             return problem
     given = schedule.contraction
-    tile = PipelinedTile(parts, given.stages, layout.threads // WARPGROUP, given.persistent)
-    return (is_walkable(tile) if given.persistent else None) or tile
+    tile = PipelinedTile(parts, given.stages, layout.threads // WARPGROUP, given.persistent, given.cluster)
+    problem = (is_walkable(tile) if given.persistent else None) or (_cluster_problem(tile) if tile.peers > 1 else None)
+    return problem or tile
+
+
+def _cluster_problem(tile: PipelinedTile) -> str | None:
+    """Why the blocks of a cluster cannot share the copies of the first factor, or None."""
+    number, a = tile.blocks.regions[0].blocks[0].arguments[0], tile.parts.a
+    if tile.persistent:
+        return "a persistent grid has no clusters yet"
+    if a.rows % (8 * tile.peers):
+        return f"{tile.peers} blocks cannot share a tile of {a.rows} rows"
+    own = tile.parts.loop.regions[0].blocks[0].arguments[0]
+    if not all(index == own or is_shared(index, number, tile.peers) for index in (*a.indices, *tile.bounds_of_k)):
+        return f"{tile.peers} neighbouring blocks do not have the same tiles of the first factor"
+    if tile_multiple(tile.blocks) % tile.peers:
+        return f"the number of tiles is no multiple of {tile.peers}"
+    return None
 
 
 def _operand_problem(kernel: ir.Operation, operand: TileOperand) -> str | None:

@@ -29,6 +29,8 @@ class ContractionSchedule:
         finish_layout: with `slices`, how a slice of rows is spread over threads.
         persistent: whether a grid of as many blocks as the device holds walks the tiles, of which the next one's
             factors are copied while a tile's epilogue runs; with `wgmma` only.
+        cluster: blocks of a cluster, whose tiles are neighbours along n: each copies a part of the factor that they
+            have in common to all of them; with `wgmma` only.
         swapped: whether the result's tile is transposed: its rows are the second factor's, its columns the first's.
     """
 
@@ -39,6 +41,7 @@ class ContractionSchedule:
     reduction: str = "last_arriver"
     finish_layout: BlockedLayout | None = None
     persistent: bool = False
+    cluster: int = 1
     swapped: bool = False
 
     def slice_rows(self, rows: int) -> int:

@@ -9,6 +9,7 @@ from functools import cached_property
 from mlir import ir
 from mlir.dialects import affine, arith, scf, vector
 
+from mlirfuse.dialect.cluster_barrier import cluster_barrier
 from mlirfuse.dialect.resident_blocks import resident_blocks
 from mlirfuse.dialect.shared_memory import WARPGROUP
 from mlirfuse.dialect.warp_roles import warp_roles
@@ -37,17 +38,24 @@ class PipelinedTile:
         stages: of the ring.
         consumers: warpgroups that multiply.
         persistent: whether a grid of as many blocks as the device holds walks the tiles.
+        peers: blocks of a cluster; 1 without.
     """
 
     parts: ContractionLoop
     stages: int
     consumers: int
     persistent: bool
+    peers: int
 
     @property
     def blocks(self) -> ir.Operation:
         """The `scf.forall` over blocks."""
         return self.parts.loop.parent
+
+    @property
+    def bounds_of_k(self) -> list[ir.Value]:
+        """Lower and upper bound of the loop along k."""
+        return list(self.parts.loop.operands)[:2]
 
     @cached_property
     def prologue(self) -> list[ir.Operation]:
@@ -71,8 +79,11 @@ class PipelinedTile:
             mapping: Mapping = {number: grid.body.arguments[0]}
             if not self.persistent:
                 _clone(self.prologue, mapping)
-            ring = allocate_ring(self.stages, (self.parts.a, self.parts.b), self.consumers)
+            ring = allocate_ring(self.stages, (self.parts.a, self.parts.b), self.consumers, self.peers)
             regions = warp_roles((self.consumers, PRODUCERS), _registers(self.consumers))
+            if self.peers > 1:
+                # A block may end only when no other one copies into its stages or arrives at its barriers any more.
+                cluster_barrier()
         for region, role in zip(regions, (self._consume, self._produce), strict=True):
             with ir.InsertionPoint(region), loop.location:
                 if self.persistent:

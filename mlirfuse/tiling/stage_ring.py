@@ -9,6 +9,7 @@ from mlir import ir
 from mlir.dialects import arith, gpu, memref
 
 from mlirfuse.dialect.async_load import async_load
+from mlirfuse.dialect.cluster_barrier import cluster_barrier
 from mlirfuse.dialect.mbarrier_arrive import mbarrier_arrive
 from mlirfuse.dialect.mbarrier_expect import mbarrier_expect
 from mlirfuse.dialect.mbarrier_init import mbarrier_init
@@ -44,6 +45,7 @@ class StageRing:
         full: barriers whose phase ends when a stage's data have come.
         empty: barriers whose phase ends when all consumers are done with a stage.
         consumers: warpgroups that consume.
+        peers: blocks of the cluster that share the first factor's copies; 1 without a cluster.
     """
 
     stages: int
@@ -51,6 +53,7 @@ class StageRing:
     full: ir.Value
     empty: ir.Value
     consumers: int
+    peers: int
 
     def first_turn(self) -> Turn:
         """Stage 0 in the first round."""
@@ -77,8 +80,9 @@ class StageRing:
         one = arith.constant(ir.IntegerType.get_signless(32), 1)
         mbarrier_wait(self.empty, turn.stage, arith.xori(turn.parity, one))
         mbarrier_expect(self.full, turn.stage, sum(stage_bytes(ir.MemRefType(b.type)) for b in self.buffers))
-        for buffer, operand, places in zip(self.buffers, operands, indices, strict=True):
-            async_load(operand.source, buffer, turn.stage, self.full, places, operand.dims)
+        shares = (self.peers, 1)
+        for buffer, operand, places, peers in zip(self.buffers, operands, indices, shares, strict=True):
+            async_load(operand.source, buffer, turn.stage, self.full, places, operand.dims, peers)
 
     def await_full(self, turn: Turn) -> None:
         """The consumers wait for the stage's data."""
@@ -86,10 +90,10 @@ class StageRing:
 
     def release(self, stage: ir.Value) -> None:
         """The consumers are done with a stage."""
-        mbarrier_arrive(self.empty, stage, self.consumers)
+        mbarrier_arrive(self.empty, stage, self.consumers, self.peers)
 
 
-def allocate_ring(stages: int, operands: Sequence[TileOperand], consumers: int) -> StageRing:
+def allocate_ring(stages: int, operands: Sequence[TileOperand], consumers: int, peers: int) -> StageRing:
     """Allocates a ring in the block's shared memory and initialises its barriers, at the current insertion point."""
     space = ir.Attribute.parse("#gpu.address_space<workgroup>")
     i64 = ir.IntegerType.get_signless(64)
@@ -106,6 +110,9 @@ def allocate_ring(stages: int, operands: Sequence[TileOperand], consumers: int) 
     )
     full, empty = (allocate((stages,), i64, 16) for _ in range(2))
     mbarrier_init(full, 1)
-    mbarrier_init(empty, consumers)
-    gpu.BarrierOp()
-    return StageRing(stages, buffers, full, empty, consumers)
+    mbarrier_init(empty, consumers * peers)  # a copy into the stages of all peers waits for the consumers of all
+    if peers > 1:
+        cluster_barrier()
+    else:
+        gpu.BarrierOp()
+    return StageRing(stages, buffers, full, empty, consumers, peers)

@@ -76,6 +76,18 @@ def test_a_persistent_grid(form):
         assert torch.equal(out, expected), (m, n, k)
 
 
+@pytest.mark.parametrize("cluster", [2, 4])
+@pytest.mark.parametrize("form", FORMS)
+def test_clusters_share_a_factor(form, cluster):
+    for tile in ((128, 128), (64, 64)):
+        product = mf.fuse(FORMS[form], schedule=warpgroup_schedule(*tile, stages=4, cluster=cluster))
+        for m, n, k in ((256, 512, 256), (1000, 1024, 264), (136, 512, 4104)):
+            x, w, expected = arguments(form, m, n, k, torch.bfloat16)
+            out = torch.full((m, n), float("nan"), device="cuda", dtype=torch.bfloat16)
+            product(x, w, out=out)
+            assert torch.equal(out, expected), (tile, m, n, k)
+
+
 @pytest.mark.parametrize("reduction", ["turnstile", "last_arriver"])
 def test_slices_of_k(reduction):
     schedule = warpgroup_schedule(128, 128)

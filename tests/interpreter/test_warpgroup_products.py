@@ -37,6 +37,23 @@ def test_products(product: Product, m: int, n: int, stage: str) -> None:
     np.testing.assert_array_equal(result, product.expected(inputs))
 
 
+CLUSTERS = (
+    (Product(136, 256, 328, "nt"), 128, 64, 2),
+    (Product(72, 256, 200, "tn"), 64, 64, 4),
+    (Product(200, 128, 264, "nn", "float16"), 128, 64, 2),
+)
+
+
+@pytest.mark.parametrize(("product", "m", "n", "cluster"), CLUSTERS, ids=str)
+@pytest.mark.parametrize("stage", ["tile", "gpu"])
+def test_clusters_share_a_factor(product: Product, m: int, n: int, cluster: int, stage: str) -> None:
+    module = module_at(stage, product.fn, product.specs, warpgroup_schedule(m, n, cluster=cluster))
+    assert f"peers = {cluster}" in str(module)
+    for order in ("launch", "random"):
+        (result,) = interpreter.run(module, product.form, product.inputs(), order=order)
+        np.testing.assert_array_equal(result, product.expected(product.inputs()))
+
+
 @pytest.mark.parametrize("resident", [1, 2, 5])
 @pytest.mark.parametrize("stage", ["tile", "gpu"])
 def test_a_persistent_grid_walks_the_tiles(stage: str, resident: int) -> None:
@@ -44,6 +61,30 @@ def test_a_persistent_grid_walks_the_tiles(stage: str, resident: int) -> None:
     module = module_at(stage, product.fn, product.specs, warpgroup_schedule(128, 64, persistent=True))
     (result,) = interpreter.run(module, product.form, product.inputs(), order="random", resident=resident)
     np.testing.assert_array_equal(result, product.expected(product.inputs()))
+
+
+SHARED = Product(136, 256, 640, "nt")
+
+SHARED_MUTANTS = {
+    "a block does not wait for its peers' consumers": ("arrivals = 4", "arrivals = 2", "more arrivals|still reads"),
+    "a block ends while its peers may write to it": (
+        r'"fuse.cluster_barrier"\(\) : \(\) -> \(\)\n(?=\s*gpu.return)',
+        "",
+        "has ended|under way",
+    ),
+    "a release reaches its own block only": (r"\{peers = 2 : i64, warpgroups = 2", "{warpgroups = 2", "deadlock"),
+}
+
+
+@pytest.mark.parametrize("name", SHARED_MUTANTS)
+def test_mutants_of_clusters_are_caught(name: str) -> None:
+    pattern, replacement, message = SHARED_MUTANTS[name]
+    module = module_at("gpu", SHARED.fn, SHARED.specs, warpgroup_schedule(128, 64, cluster=2))
+    text, count = re.subn(pattern, replacement, str(module))
+    assert count, f"nothing to change for {name}"
+    with pytest.raises(InterpreterError, match=message):
+        for seed in range(12):
+            interpreter.run(parse(text), SHARED.form, SHARED.inputs(), order="random", seed=seed)
 
 
 RING = Product(320, 192, 640, "nt")

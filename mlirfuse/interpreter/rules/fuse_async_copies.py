@@ -6,11 +6,19 @@ from collections.abc import Callable
 
 import numpy as np
 
+from mlirfuse.dialect.async_load import peers_of
 from mlirfuse.interpreter.machine import Frame
 from mlirfuse.interpreter.memory import MemRef
 from mlirfuse.interpreter.registry import suspending
 from mlirfuse.interpreter.rings import AsyncLoad, StageKey
-from mlirfuse.interpreter.rules.fuse_mbarriers import active_threads, agreed, barrier_of, one_thread
+from mlirfuse.interpreter.rules.fuse_mbarriers import (
+    active_threads,
+    agreed,
+    barrier_of,
+    one_thread,
+    peer_blocks,
+    peer_memref,
+)
 from mlirfuse.interpreter.scheduler import Coroutine
 from mlirfuse.interpreter.site import Site
 
@@ -32,30 +40,46 @@ def stage_elements(ring: MemRef, stage: int) -> np.ndarray:
 @suspending("fuse.async_load")
 def _async_load(site: Site) -> Callable[[Frame], Coroutine]:
     source, ring, stage, barriers, *indices = site.operands
-    dims = site.ints("dims")
+    dims, peers = site.ints("dims"), peers_of(site.op)
 
     def step(frame: Frame) -> Coroutine:
         one_thread(site, frame)
-        target, number = frame.values[ring], agreed(site, frame, stage)
-        key = stage_key(site, frame, target, number)
+        own, number = frame.values[ring], agreed(site, frame, stage)
+        blocks = peer_blocks(site, frame, peers)
         start = [agreed(site, frame, index) for index in indices]
-        origin = frame.values[source]
-        flat, inside = _tile_elements(origin, start, dims, target.shape[1:])
-        tile = np.zeros(inside.shape, origin.dtype)
-        tile[inside] = origin.buffer.elements(origin.dtype)[flat[inside]]
-        elements = stage_elements(target, number).ravel()
-
-        def land() -> None:
-            target.buffer.elements(target.dtype)[elements] = tile.ravel()
-            if target.buffer.shadow is not None:
-                target.buffer.shadow.mark_written(elements, target.dtype.itemsize)
-
-        load = AsyncLoad(key, tile.size * target.dtype.itemsize, land)
-        if problem := frame.block.rings.load(barrier_of(site, frame, barriers, stage), load):
-            raise site.error(problem, frame)
+        flat, inside = _tile_elements(frame.values[source], start, dims, own.shape[1:])
+        part = slice(None)
+        if len(blocks) > 1:
+            rows = own.shape[1] // peers
+            part = slice(frame.block.rank * rows, (frame.block.rank + 1) * rows)
+        tile = _read(frame.values[source], flat[part], inside[part])
+        for block in blocks:
+            target = peer_memref(site, frame, own, block)
+            load = _land_in(target, stage_key(site, frame, target, number), stage_elements(target, number)[part], tile)
+            barrier = barrier_of(site, frame, barriers, stage, block)
+            if problem := block.rings.load(barrier, load, shared=len(blocks) > 1):
+                raise site.error(problem, frame)
         yield None
 
     return step
+
+
+def _read(source: MemRef, flat: np.ndarray, inside: np.ndarray) -> np.ndarray:
+    """Elements of a memref; zero where they are out of bounds."""
+    tile = np.zeros(inside.shape, source.dtype)
+    tile[inside] = source.buffer.elements(source.dtype)[flat[inside]]
+    return tile
+
+
+def _land_in(target: MemRef, key: StageKey, elements: np.ndarray, tile: np.ndarray) -> AsyncLoad:
+    """The load of a tile into elements of a ring."""
+
+    def land() -> None:
+        target.buffer.elements(target.dtype)[elements] = tile
+        if target.buffer.shadow is not None:
+            target.buffer.shadow.mark_written(elements.ravel(), target.dtype.itemsize)
+
+    return AsyncLoad(key, tile.size * target.dtype.itemsize, land)
 
 
 @suspending("fuse.async_store")

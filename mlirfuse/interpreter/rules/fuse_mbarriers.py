@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from mlirfuse.dialect.async_load import peers_of
 from mlirfuse.dialect.shared_memory import WARPGROUP
 from mlirfuse.interpreter.lanes import uniform
-from mlirfuse.interpreter.machine import Frame
+from mlirfuse.interpreter.machine import Frame, ThreadBlock
+from mlirfuse.interpreter.memory import MemRef
 from mlirfuse.interpreter.registry import rule, suspending
 from mlirfuse.interpreter.rings import Mbarrier
 from mlirfuse.interpreter.rules.gpu_sync import require_converged
@@ -52,13 +54,37 @@ def one_thread(site: Site, frame: Frame) -> None:
         raise site.error(f"reached by {len(active_threads(frame))} threads, not by one", frame)
 
 
-def barrier_of(site: Site, frame: Frame, buffer: int, index: int) -> Mbarrier:
-    """The barrier that two operands name; raises `InterpreterError` where it may not be used."""
-    number = agreed(site, frame, index)
-    barrier = frame.block.rings.barrier(frame.values[buffer].buffer, number, frame.block.clock)
+def barrier_of(site: Site, frame: Frame, buffer: int, index: int, block: ThreadBlock | None = None) -> Mbarrier:
+    """The barrier that two operands name, of a block (by default its own).
+
+    Raises `InterpreterError` where it may not be used.
+    """
+    block = frame.block if block is None else block
+    number, memref = agreed(site, frame, index), peer_memref(site, frame, frame.values[buffer], block)
+    barrier = block.rings.barrier(memref.buffer, number, block.clock)
     if isinstance(barrier, str):
-        raise site.error(f"mbarrier {number} {barrier}", frame)
+        raise site.error(f"mbarrier {number} of block {block.index} {barrier}", frame)
     return barrier
+
+
+def peer_blocks(site: Site, frame: Frame, peers: int) -> list[ThreadBlock]:
+    """The blocks that an op with `peers` is for: those of the cluster; at the tile level the block alone."""
+    block = frame.block
+    if peers == 1 or (block.threads == 1 and block.cluster.size == 1):
+        return [block]
+    if block.cluster.size != peers:
+        raise site.error(f"for {peers} blocks, in a cluster of {block.cluster.size}", frame)
+    if gone := [peer.index for peer in block.cluster.blocks if peer.finished]:
+        raise site.error(f"block {gone[0]}, whose shared memory it writes, has ended", frame)
+    return block.cluster.blocks
+
+
+def peer_memref(site: Site, frame: Frame, memref: MemRef, peer: ThreadBlock) -> MemRef:
+    """The same shared memory of another block; raises `InterpreterError` where that has not allocated it."""
+    other = memref if peer is frame.block else frame.block.shared_like(memref, peer)
+    if other is None:
+        raise site.error(f"block {peer.index} has not allocated {memref.text} yet", frame)
+    return other
 
 
 @rule("fuse.mbarrier_init")
@@ -76,10 +102,15 @@ def _init(site: Site) -> Step:
 @suspending("fuse.mbarrier_arrive")
 def _arrive(site: Site) -> Step:
     (buffer, index), expected = site.operands, site.integer("warpgroups") or 0
+    peers = peers_of(site.op)
 
     def step(frame: Frame) -> Coroutine:
         count = warpgroups(site, frame, expected)
-        _count(site, frame, barrier_of(site, frame, buffer, index), count)
+        blocks = peer_blocks(site, frame, peers)
+        for block in blocks:
+            # At the tile level, where a block is alone, it stands for its peers too.
+            barrier = barrier_of(site, frame, buffer, index, block)
+            _count(site, frame, barrier, count * (peers // len(blocks)), block)
         yield None
 
     return step
@@ -93,7 +124,7 @@ def _expect(site: Site) -> Step:
         one_thread(site, frame)
         barrier = barrier_of(site, frame, buffer, index)
         barrier.expected += nbytes
-        _count(site, frame, barrier, 1)
+        _count(site, frame, barrier, 1, frame.block)
         yield None
 
     return step
@@ -121,8 +152,8 @@ def _wait(site: Site) -> Step:
     return step
 
 
-def _count(site: Site, frame: Frame, barrier: Mbarrier, count: int) -> None:
+def _count(site: Site, frame: Frame, barrier: Mbarrier, count: int, block: ThreadBlock) -> None:
     if not barrier.arrive(count):
         raise site.error(f"more arrivals than the {barrier.arrivals} of a phase", frame)
     if not barrier.loads and not barrier.expected:
-        frame.block.rings.complete(barrier)
+        block.rings.complete(barrier)

@@ -92,3 +92,24 @@ gpu.module @back [#nvvm.target<chip = "sm_90a">] {
     gpu.return
   }
 }
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+gpu.module @multicast [#nvvm.target<chip = "sm_90a">] {
+  // Each block of two copies 32 of the 64 rows to both.
+  // CHECK-LABEL: gpu.func @multicast(
+  // CHECK-SAME: box = array<i64: 64, 32>
+  // CHECK: %[[RANK:.*]] = gpu.cluster_block_id x
+  // CHECK: %[[ROWS:.*]] = arith.constant 32 : index
+  // CHECK: %[[FIRST:.*]] = arith.muli %[[RANK]], %[[ROWS]]
+  // CHECK: %[[MASK:.*]] = arith.constant 3 : i16
+  // CHECK: arith.addi %{{.*}}, %[[FIRST]]
+  // CHECK: nvvm.cp.async.bulk.tensor.shared.cluster.global {{.*}} multicast_mask = %[[MASK]]
+  gpu.func @multicast(%x: memref<?x512xbf16>, %i: index)
+      workgroup(%ring : memref<2x64x64xbf16, #shared>, %full : memref<2xi64, #shared>) kernel {
+    "fuse.async_load"(%x, %ring, %i, %full, %i, %i) {dims = array<i64: 0, 1>, peers = 2 : i64}
+        : (memref<?x512xbf16>, memref<2x64x64xbf16, #shared>, index, memref<2xi64, #shared>, index, index) -> ()
+    gpu.return
+  }
+}

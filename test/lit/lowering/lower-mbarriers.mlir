@@ -16,7 +16,7 @@ gpu.module @ring [#nvvm.target<chip = "sm_90a">] {
     // One thread of each warpgroup arrives.
     // CHECK: %[[MASK:.*]] = arith.constant 127 : i32
     // CHECK: %[[NUMBER:.*]] = arith.andi %{{.*}}, %[[MASK]] : i32
-    // CHECK: %[[LEADS:.*]] = arith.cmpi eq, %[[NUMBER]]
+    // CHECK: %[[LEADS:.*]] = arith.cmpi ult, %[[NUMBER]], %c1_i32
     // CHECK: scf.if %[[LEADS]] {
     // CHECK: nvvm.mbarrier.arrive %{{.*}} : !llvm.ptr<3>
     "fuse.mbarrier_arrive"(%full, %stage) {warpgroups = 2 : i64} : (memref<2xi64, #shared>, index) -> ()
@@ -32,6 +32,24 @@ gpu.module @ring [#nvvm.target<chip = "sm_90a">] {
     // CHECK: %[[AGAIN:.*]] = arith.xori %[[DONE]]
     // CHECK-NEXT: scf.condition(%[[AGAIN]])
     "fuse.mbarrier_wait"(%full, %stage, %parity) : (memref<2xi64, #shared>, index, i32) -> ()
+    gpu.return
+  }
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+gpu.module @peers [#nvvm.target<chip = "sm_90a">] {
+  // The first threads of a warpgroup arrive at one block's barrier each.
+  // CHECK-LABEL: gpu.func @peers
+  // CHECK: %[[NUMBER:.*]] = arith.andi
+  // CHECK: %[[TWO:.*]] = arith.constant 2 : i32
+  // CHECK: %[[ONE_OF:.*]] = arith.cmpi ult, %[[NUMBER]], %[[TWO]]
+  // CHECK: scf.if %[[ONE_OF]] {
+  // CHECK: %[[REMOTE:.*]] = nvvm.mapa %{{.*}}, %[[NUMBER]] : !llvm.ptr<3> -> !llvm.ptr<7>
+  // CHECK: nvvm.mbarrier.arrive %[[REMOTE]] : !llvm.ptr<7>
+  gpu.func @peers(%stage: index) workgroup(%empty : memref<2xi64, #shared>) kernel {
+    "fuse.mbarrier_arrive"(%empty, %stage) {warpgroups = 2 : i64, peers = 2 : i64} : (memref<2xi64, #shared>, index) -> ()
     gpu.return
   }
 }
