@@ -13,6 +13,7 @@ from mlirfuse.errors import ArgumentError
 from mlirfuse.lowering.resources import KernelResources, assemble
 from mlirfuse.lowering.to_ptx import KernelBinary, ptx, to_nvvm
 from mlirfuse.passes.base import Remarks
+from mlirfuse.passes.fuse_mix_order_reduction import MIX_ORDER
 from mlirfuse.passes.fuse_segment import SCHEDULES
 from mlirfuse.passes.manager import Instrumentation, run_pipeline
 from mlirfuse.runtime.host_program import HostProgram
@@ -126,6 +127,12 @@ def set_schedules(module: ir.Module, schedules: Mapping[str, Schedule]) -> None:
     with module.context, ir.Location.unknown():
         attribute = ir.DictAttr.get({name: schedule.attribute() for name, schedule in schedules.items()})
         module.body.operations[0].attributes[SCHEDULES] = attribute
+
+
+def set_mix_order(module: ir.Module, request: str) -> None:
+    """Tells `fuse-mix-order-reduction` what the user asked for: `fused` or `split`."""
+    with module.context:
+        module.body.operations[0].attributes[MIX_ORDER] = ir.StringAttr.get(request)
 
 
 def _copy(module: ir.Module) -> ir.Module:

@@ -6,14 +6,14 @@ import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from threading import RLock
-from typing import Any, overload
+from typing import Any, Literal, get_args, overload
 
 import numpy as np
 
 from mlirfuse.builder.errors import NeedsStatic
 from mlirfuse.builder.spec import ArgumentSpec, ScalarSpec, StaticSpec, TensorSpec
 from mlirfuse.builder.trace import trace
-from mlirfuse.compile import Compiled, Lowered, set_schedules
+from mlirfuse.compile import Compiled, Lowered, set_mix_order, set_schedules
 from mlirfuse.context import make_context
 from mlirfuse.dtypes import dtype_of
 from mlirfuse.errors import ArgumentError
@@ -29,6 +29,9 @@ from mlirfuse.target import Target, target_of
 
 INTERPRET = "interpret"
 
+MixOrder = Literal["auto", "fused", "split"]
+"""What to do with reductions over different dimensions of the same data; see `fuse`."""
+
 
 class Fused:
     """A function that runs as few kernels as its dependences allow; made by `fuse`.
@@ -43,6 +46,7 @@ class Fused:
         target: str | Target | None = None,
         schedule: Schedule | Mapping[str, Schedule] | None = None,
         fast_math: bool = False,
+        mix_order: MixOrder = "auto",
     ):
         functools.update_wrapper(self, fn)
         self.__name__ = fn.__name__
@@ -51,6 +55,11 @@ class Fused:
         self._target = None if target is None or target == INTERPRET else target_of(target)
         self._schedules = {f"{fn.__name__}_0": schedule} if isinstance(schedule, Schedule) else dict(schedule or {})
         self._fast_math = fast_math
+        if mix_order not in get_args(MixOrder):
+            raise ArgumentError(
+                f"mix_order is {mix_order!r}", where=self.__name__, hint=f"one of {', '.join(get_args(MixOrder))}"
+            )
+        self._mix_order = mix_order
         self._lock = RLock()
         self._static: dict[tuple[ArgumentSpec, ...], frozenset[Source]] = {}
         self._compiled: dict[tuple[tuple[ArgumentSpec, ...], str], Compiled] = {}
@@ -103,6 +112,8 @@ class Fused:
         module = trace(self._fn, list(specs), context=make_context())
         if self._schedules:
             set_schedules(module, self._schedules)
+        if self._mix_order != "auto":
+            set_mix_order(module, self._mix_order)
         return Lowered(module, target, notes, self._fast_math)
 
     def _compile(self, describe: Callable[[Extents], tuple[ArgumentSpec, ...]], target: Target) -> Compiled:
@@ -166,6 +177,7 @@ def fuse(
     target: str | Target | None = None,
     schedule: Schedule | Mapping[str, Schedule] | None = None,
     fast_math: bool = False,
+    mix_order: MixOrder = "auto",
 ) -> Callable[[Callable[..., Any]], Fused]: ...
 
 
@@ -177,6 +189,7 @@ def fuse(
     target: str | Target | None = None,
     schedule: Schedule | Mapping[str, Schedule] | None = None,
     fast_math: bool = False,
+    mix_order: MixOrder = "auto",
 ) -> Fused: ...
 
 
@@ -187,6 +200,7 @@ def fuse(
     target: str | Target | None = None,
     schedule: Schedule | Mapping[str, Schedule] | None = None,
     fast_math: bool = False,
+    mix_order: MixOrder = "auto",
 ) -> Any:
     """Makes a function over arrays run as fused GPU kernels; a decorator, with or without arguments.
 
@@ -203,8 +217,8 @@ def fuse(
         TargetError: the target is not known.
     """
     if fn is None:
-        return lambda function: Fused(function, target, schedule, fast_math)
-    return Fused(fn, target, schedule, fast_math)
+        return lambda function: Fused(function, target, schedule, fast_math, mix_order)
+    return Fused(fn, target, schedule, fast_math, mix_order)
 
 
 def _specs(arguments: Sequence[Argument], extents: Extents, names: Sequence[str]) -> tuple[ArgumentSpec, ...]:

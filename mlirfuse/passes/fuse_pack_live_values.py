@@ -11,13 +11,11 @@ from mlir.dialects import arith, vector
 
 from mlirfuse.analysis.kernels import is_tile_program, kernels
 from mlirfuse.analysis.patterns import WIDENING
-from mlirfuse.dialect.joint import JOINT_REDUCTIONS
 from mlirfuse.dialect.pin import pin
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.passes.rewriting import clone, defining_op, nested
+from mlirfuse.passes.rounds import REDUCTIONS, is_tile, with_unit_dims
 from mlirfuse.schedule.schedule import schedule_of
-
-REDUCTIONS = frozenset({"vector.multi_reduction"}) | JOINT_REDUCTIONS
 
 
 @dataclass(frozen=True)
@@ -79,7 +77,7 @@ def _sink(loop: ir.Operation) -> int:
         for operand in op.operation.operands:
             maker = defining_op(operand)
             outside = maker is not None and maker.parent.operation != loop
-            if maker is not None and outside and maker.name in WIDENING and _is_tile(operand):
+            if maker is not None and outside and maker.name in WIDENING and is_tile(operand):
                 used.setdefault(maker, []).append(op.operation)
     for cast, users in used.items():
         with ir.InsertionPoint(users[0]), cast.location:
@@ -101,7 +99,7 @@ def _pack(block: ir.Block) -> int:
     reductions = [i for i, op in enumerate(ops) if op.name in REDUCTIONS]
     repeated = 0
     for index, op in enumerate(ops):
-        if op.name not in WIDENING or not _is_tile(op.results[0]):
+        if op.name not in WIDENING or not is_tile(op.results[0]):
             continue
         groups: dict[int, list[tuple[int, ir.OpOperand]]] = {}
         for use in op.results[0].uses:
@@ -114,27 +112,9 @@ def _pack(block: ir.Block) -> int:
         for reduction, uses in groups.items():
             first = min(user for user, _ in uses)
             with ir.InsertionPoint(ops[first]), op.location:
-                after = _with_unit_dims(ops[reduction].results[0], op.operands[0])
+                after = with_unit_dims(ops[reduction], op.operands[0])
                 again = clone(op, {op.operands[0]: pin(op.operands[0], after)})
             for user, use in uses:
                 ops[user].operands[use.operand_number] = again.results[0]
             repeated += 1
     return repeated
-
-
-def _with_unit_dims(reduced: ir.Value, like: ir.Value) -> ir.Value:
-    """A reduction's result with extent 1 in the dimensions that it lost."""
-    owner = reduced.owner.operation
-    name = "dims" if owner.name in JOINT_REDUCTIONS else "reduction_dims"
-    dims = set(ir.DenseI64ArrayAttr(owner.attributes[name]))
-    extents = [1 if d in dims else n for d, n in enumerate(ir.VectorType(like.type).shape)]
-    element = reduced.type.element_type if isinstance(reduced.type, ir.VectorType) else reduced.type
-    target = ir.VectorType.get(extents, element)
-    if isinstance(reduced.type, ir.VectorType):
-        return vector.ShapeCastOp(target, reduced).result
-    return vector.BroadcastOp(target, reduced).result
-
-
-def _is_tile(value: ir.Value) -> bool:
-    """Whether a vector varies in its last dimension, so that a thread may hold many of its elements."""
-    return isinstance(value.type, ir.VectorType) and ir.VectorType(value.type).shape[-1] > 1

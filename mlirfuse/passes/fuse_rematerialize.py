@@ -10,12 +10,11 @@ from mlir import ir
 
 from mlirfuse.analysis.kernels import is_tile_program, kernels
 from mlirfuse.analysis.shared_memory import is_shared, writes_shared
-from mlirfuse.dialect.joint import JOINT_REDUCTIONS
+from mlirfuse.dialect.pin import pin
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.passes.rewriting import clone, defining_op, nested
+from mlirfuse.passes.rounds import REDUCTIONS, is_tile, with_unit_dims
 from mlirfuse.schedule.schedule import schedule_of
-
-REDUCTIONS = JOINT_REDUCTIONS | {"vector.multi_reduction"}
 
 CHEAP = frozenset(
     f"arith.{name}"
@@ -23,7 +22,7 @@ CHEAP = frozenset(
         *("addf", "subf", "mulf", "negf", "maximumf", "minimumf", "extf", "truncf", "select", "cmpf"),
         *("addi", "subi", "muli", "extsi", "extui", "trunci", "cmpi", "andi", "ori", "xori"),
     )
-) | {"vector.broadcast", "vector.shape_cast", "vector.transfer_read"}
+) | {"vector.broadcast", "vector.shape_cast", "vector.transfer_read", "fuse.pin"}
 """Ops that cost less than keeping their results; reads are of shared memory only."""
 
 
@@ -84,14 +83,15 @@ class _Step:
     def rematerialize(self) -> int:
         """Returns the number of ops repeated."""
         # Reductions meet where the first of their results is used: until then they are one round.
-        rounds = sorted({self._first_use(op) for op in self.ops if op.name in REDUCTIONS})
+        rounds = {self._first_use(op): op for op in self.ops if op.name in REDUCTIONS}
+        starts = sorted(rounds)
         repeated = 0
-        for start, end in zip(rounds, [*rounds, len(self.ops)][1:], strict=True):
+        for start, end in zip(starts, [*starts, len(self.ops)][1:], strict=True):
             copies: dict[ir.Value, ir.Value] = {}
             for user in self.ops[start:end]:
                 for number, operand in enumerate(user.operands):
                     if self._lives_across(operand, start) and self._is_repeatable(operand):
-                        user.operands[number] = self._copy(operand, user, copies)
+                        user.operands[number] = self._copy(operand, user, rounds[start], copies)
             repeated += len(copies)
         return repeated
 
@@ -110,7 +110,7 @@ class _Step:
     def _lives_across(self, value: ir.Value, start: int) -> bool:
         """Whether a tile of this step is made before the op of that number."""
         maker = defining_op(value)
-        return maker in self.position and self.position[maker] < start and _is_tile(value)
+        return maker in self.position and self.position[maker] < start and is_tile(value)
 
     def _is_repeatable(self, value: ir.Value) -> bool:
         """Whether a tile comes from shared memory by cheap ops alone."""
@@ -119,7 +119,7 @@ class _Step:
     def _makers(self, value: ir.Value) -> Iterator[ir.Operation]:
         """The ops of this step that a tile is computed by, back to where it is no tile."""
         maker = defining_op(value)
-        if maker is None or maker not in self.position or not _is_tile(value):
+        if maker is None or maker not in self.position or not is_tile(value):
             return
         yield maker
         for operand in maker.operands:
@@ -132,19 +132,19 @@ class _Step:
             writes_shared(later) for later in self.ops[self.position[op] + 1 :]
         )
 
-    def _copy(self, value: ir.Value, before: ir.Operation, copies: dict[ir.Value, ir.Value]) -> ir.Value:
-        """A tile, computed again in front of an op."""
+    def _copy(
+        self, value: ir.Value, before: ir.Operation, reduction: ir.Operation, copies: dict[ir.Value, ir.Value]
+    ) -> ir.Value:
+        """A tile, computed again in front of an op; what was pinned is pinned behind the reduction now."""
         maker = defining_op(value)
         if value in copies:
             return copies[value]
-        if maker is None or maker not in self.position or not _is_tile(value):
+        if maker is None or maker not in self.position or not is_tile(value):
             return value
-        mapping = {operand: self._copy(operand, before, copies) for operand in maker.operands}
+        mapping = {operand: self._copy(operand, before, reduction, copies) for operand in maker.operands}
         with ir.InsertionPoint(before), maker.location:
-            copies[value] = clone(maker, mapping).results[0]
+            if maker.name == "fuse.pin":
+                copies[value] = pin(mapping[maker.operands[0]], with_unit_dims(reduction, value))
+            else:
+                copies[value] = clone(maker, mapping).results[0]
         return copies[value]
-
-
-def _is_tile(value: ir.Value) -> bool:
-    """Whether a vector varies in its last dimension, so that a thread may hold many of its elements."""
-    return isinstance(value.type, ir.VectorType) and ir.VectorType(value.type).shape[-1] > 1

@@ -24,12 +24,22 @@ from mlirfuse.target import Target
 TILE_ELEMENTS = 8192
 """Elements of the tiles that are in work on one multiprocessor."""
 
-FRAGMENTS = 2
+FRAGMENTS = 3
 """Fragments a thread holds of a tile: loops over fewer have too much overhead, over more too few threads."""
 
-BASE_REGISTERS, ELEMENT_REGISTERS, PADDED_REGISTERS = 32, 0.75, 16
-"""Registers of a thread besides totals and packed columns: addresses and row values; what is computed of an element; and
-the masks of a row that does not fill its threads (ptxas 13.0, sm_90a, no spills)."""
+BREADTH_BASE, BREADTH_ELEMENT = 16, 2.1
+"""Registers of a thread that works breadth-first: addresses and row values, and what each register of an element's
+totals, packed reads and columns takes with what is computed from it (ptxas 13.0, sm_90a, no spills)."""
+
+DEPTH_BASE, DEPTH_ELEMENT, DEPTH_READ = 32, 0.25, 1 / 8
+"""Registers of a thread that works depth-first: besides an element's totals and columns, something for each element and
+for each byte that is read of it."""
+
+PADDED_BASE, PADDED_ELEMENT = 8, 1.0
+"""Registers for the masks of a row that does not fill its threads."""
+
+MOST_ELEMENTS = 40
+"""Elements that a thread may hold: beyond it these estimates are no longer to be trusted."""
 
 WARPS_ALLOCATED = 4
 """Registers are given to so many warps at once: one to each of a multiprocessor's schedulers."""
@@ -64,27 +74,38 @@ class _Candidate:
 
 
 def _candidates(problem: Problem, walk: WalkProblem, target: Target) -> Iterator[_Candidate]:
-    """Every split of a row over warps and blocks of a cluster, and every number of rows side by side, that fits."""
-    cluster = 1
-    while cluster <= target.max_cluster:
-        for warps in range(1, target.max_threads_per_block // WARP + 1):
-            for rows in (1, 2, 4, 8, 16):
-                layout = _layout(problem, walk, warps, rows, cluster)
-                if layout is None or layout.threads > target.max_threads_per_block:
-                    continue
-                candidate = _candidate(problem, walk, layout, target)
-                if candidate is not None:
-                    yield candidate
-        cluster *= 2
+    """Every split of a row over lanes, warps and blocks of a cluster, and every number of rows abreast, that fits."""
+    layouts = {
+        layout
+        for blocks in range((target.max_cluster).bit_length())
+        for lanes in (32, 16, 8)
+        for warps in range(1, target.max_threads_per_block // WARP + 1)
+        for rows in range(1, MOST_ROWS + 1)
+        if (layout := _layout(problem, walk, lanes, warps, rows, 1 << blocks)) is not None
+        and layout.threads <= target.max_threads_per_block
+    }
+    for layout in layouts:
+        for order in ("breadth", "depth"):
+            candidate = _candidate(problem, walk, layout, order, target)
+            if candidate is not None:
+                yield candidate
 
 
-def _layout(problem: Problem, walk: WalkProblem, warps: int, rows: int, cluster: int) -> BlockedLayout | None:
-    """Rows over `warps` warps of `cluster` blocks, `rows` times as many side by side; None if some would idle."""
+MOST_ROWS = 16
+"""Warps side by side in a tile, at most."""
+
+
+def _layout(
+    problem: Problem, walk: WalkProblem, lanes: int, warps: int, rows: int, cluster: int
+) -> BlockedLayout | None:
+    """Rows over so many lanes of `warps` warps of `cluster` blocks, others side by side; None if some would idle."""
     fill = Spread(problem.extents, problem.vector_dim, problem.vector)
     inner = [d for d in range(problem.rank) if d not in walk.dims]
     inner.sort(key=lambda d: (d != problem.vector_dim, -d))
+    if lanes < WARP and warps * cluster > 1:
+        return None
     for dim in inner:
-        fill.add_lanes(dim)
+        fill.add_lanes(dim, lanes)
     fill.rest_of_lanes(walk.dims[-1])
     for dim in inner:
         fill.add_blocks(dim, cluster)
@@ -98,29 +119,34 @@ def _layout(problem: Problem, walk: WalkProblem, warps: int, rows: int, cluster:
     return fill.layout() if prod(fill.warps) == warps * rows else None
 
 
-def _candidate(problem: Problem, walk: WalkProblem, layout: BlockedLayout, target: Target) -> _Candidate | None:
+def _candidate(
+    problem: Problem, walk: WalkProblem, layout: BlockedLayout, order: str, target: Target
+) -> _Candidate | None:
     """A layout as a schedule with as many blocks and stages as fit; None if not even one block does."""
     held = layout.elements_per_thread
     threads = -(-layout.threads // (WARP * WARPS_ALLOCATED)) * WARP * WARPS_ALLOCATED
-    registers = _registers(problem, walk, layout)
+    registers = _registers(problem, walk, layout, order)
+    if registers > target.max_registers_per_thread or held > MOST_ELEMENTS:
+        return None
     blocks = min(
-        target.registers_per_sm // (registers * threads),
+        target.registers_per_sm // (-(-registers // 8) * 8 * threads),
         target.threads_per_sm // layout.threads,
         max(1, TILE_ELEMENTS // (held * layout.threads)),
     )
-    if blocks < 1 or registers > target.max_registers_per_thread:
+    if blocks < 1:
         return None
     tile = tuple(
         (extent if d not in walk.dims else layout.extents[d]) or layout.extents[d]
         for d, extent in enumerate(problem.extents)
     )
     finish_tile, finish_layout = _finish(problem, walk, layout, target)
+    stages = _stages(problem, layout, blocks, target)
     schedule = Schedule(
         tile,
         layout,
-        order="depth",
+        order=order,
         blocks_per_sm=blocks,
-        walk=GridWalk(walk.dims, "slices", finish_tile, finish_layout, _stages(problem, layout, blocks, target)),
+        walk=GridWalk(walk.dims, "slices", finish_tile, finish_layout, stages),
     )
     if check_schedule(schedule, problem.extents, problem.reduced, target):
         return None
@@ -130,20 +156,26 @@ def _candidate(problem: Problem, walk: WalkProblem, layout: BlockedLayout, targe
     cost = (
         padding
         + 0.10 * abs(log2(in_work / TILE_ELEMENTS))
-        + 0.06 * abs(log2(prod(layout.repeats) / FRAGMENTS))
-        + 0.05 * log2(blocks)
+        + 0.06 * abs(log2(layout.elements_per_thread / max(layout.vector) / FRAGMENTS))
+        + 0.02 * abs(log2(blocks) - 1)
+        + (0.08 if order == "depth" else 0.0)
+        + (0.10 if stages == 1 else 0.0)
         + 0.20 * log2(layout.cluster)
     )
     return _Candidate(schedule, cost)
 
 
-def _registers(problem: Problem, walk: WalkProblem, layout: BlockedLayout) -> int:
-    """Estimated registers of a thread, rounded up as they are allocated."""
+def _registers(problem: Problem, walk: WalkProblem, layout: BlockedLayout, order: str) -> int:
+    """Estimated registers of a thread."""
     carried = (walk.total_bytes + walk.column_bytes) / 4
-    registers = BASE_REGISTERS + (carried + ELEMENT_REGISTERS) * layout.elements_per_thread
+    if order == "breadth":
+        base, each = BREADTH_BASE, BREADTH_ELEMENT * (carried + problem.read_bytes / 4)
+    else:
+        base, each = DEPTH_BASE, carried + DEPTH_ELEMENT + DEPTH_READ * problem.read_bytes
     if any(layout.extents[d] != extent for d, extent in enumerate(problem.extents) if d not in walk.dims):
-        registers += PADDED_REGISTERS
-    return -(-round(registers) // 8) * 8
+        base, each = base + PADDED_BASE, each + PADDED_ELEMENT
+    registers = base + each * layout.elements_per_thread
+    return round(registers)
 
 
 def _stages(problem: Problem, layout: BlockedLayout, blocks: int, target: Target) -> int:

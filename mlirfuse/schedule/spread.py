@@ -27,8 +27,8 @@ class Spread:
         held = self.vector[dim] * self.lanes[dim] * self.warps[dim] * self.repeats[dim] * self.blocks[dim]
         return -(-extent // held)
 
-    def add_lanes(self, dim: int) -> None:
-        while self.lanes_left > 1 and self.left(dim) > 1:
+    def add_lanes(self, dim: int, most: int = WARP) -> None:
+        while self.lanes_left > 1 and self.left(dim) > 1 and self.lanes[dim] < most:
             self.lanes[dim] *= 2
             self.lanes_left //= 2
 

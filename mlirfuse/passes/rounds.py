@@ -1,0 +1,30 @@
+"""Reductions of a tile program, as passes that save registers across them see them."""
+
+from __future__ import annotations
+
+from mlir import ir
+from mlir.dialects import vector
+
+from mlirfuse.dialect.joint import JOINT_REDUCTIONS
+
+REDUCTIONS = JOINT_REDUCTIONS | {"vector.multi_reduction"}
+"""Ops that combine elements of a tile."""
+
+
+def is_tile(value: ir.Value) -> bool:
+    """Whether a vector varies in its last dimension, so that a thread may hold many of its elements."""
+    return isinstance(value.type, ir.VectorType) and ir.VectorType(value.type).shape[-1] > 1
+
+
+def with_unit_dims(reduction: ir.Operation, like: ir.Value) -> ir.Value:
+    """A reduction's first result with extent 1 in the dimensions that it lost, at the rank of the tile `like`."""
+    reduced = reduction.results[0]
+    name = "dims" if reduction.name in JOINT_REDUCTIONS else "reduction_dims"
+    dims = set(ir.DenseI64ArrayAttr(reduction.attributes[name]))
+    element = reduced.type.element_type if isinstance(reduced.type, ir.VectorType) else reduced.type
+    kept = iter(ir.VectorType(reduced.type).shape if isinstance(reduced.type, ir.VectorType) else ())
+    extents = [1 if d in dims else next(kept, 1) for d in range(ir.VectorType(like.type).rank)]
+    target = ir.VectorType.get(extents, element)
+    if isinstance(reduced.type, ir.VectorType):
+        return vector.ShapeCastOp(target, reduced).result
+    return vector.BroadcastOp(target, reduced).result
