@@ -10,7 +10,7 @@ from typing import ClassVar
 from mlir import ir
 from mlir.dialects import func
 
-from mlirfuse.analysis.grid_reduction import grid_reduction
+from mlirfuse.analysis.grid_reduction import grid_reduction, needs_grid
 from mlirfuse.analysis.iteration_space import Conflict, space_of_structures
 from mlirfuse.analysis.kernels import (
     KERNEL,
@@ -140,8 +140,8 @@ class _Pair:
             space = space_of_structures([s for op in body(trial) if (s := structure_of(op)) is not None])
             if isinstance(space, Conflict):
                 return space.reason
-            if len({dims for dims in space.reduced.values() if dims}) < 2:
-                return "both reduce the same dimensions"
+            if not needs_grid(space):
+                return "no reduction runs over the grid"
             if not space.spanned():
                 return "no op's loops span both iteration spaces"
             _, structures = kernel_space(trial)
