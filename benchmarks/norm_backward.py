@@ -4,9 +4,9 @@
                                        [--contestants mlirfuse,quack] [--compile-only | --no-checks] [--out DIR]
 
 All in bfloat16. A backward pass reads dy and x and writes dx, as torch.add does; the gradients of the vectors, sums
-over rows, come with it. Peers take part at the sizes of the table. `--compile-only` calls every contestant once and
-times nothing: run in several processes before, it fills the caches of torch.compile on disk. Exit code 1 where a target
-is missed.
+over rows, come with it. Peers, and mlirfuse's own kernels kept apart, take part at the sizes of the table.
+`--compile-only` calls every contestant once and times nothing: run in several processes before, it fills the caches of
+torch.compile on disk. Exit code 1 where a target is missed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any
 from backward_fusions import DOUBLE, EPSILON, FUSED, RESULTS, SAVED
 from backward_peers import PEERS, Arguments, peer
 from machine import machine
-from norm_backward_targets import CEILING, EXTRA, TABLE, Shape, checks
+from norm_backward_targets import CEILING, EXTRA, SPLIT, TABLE, Shape, checks
 from report import MLIRFUSE, Accuracy, Measurement, Results, check_table, measurement_table, write_json
 from rich.console import Console
 from timing import Contestant, input_sets, release_memory, run_contest
@@ -33,7 +33,7 @@ from mlirfuse.errors import RuntimeLaunchError
 from mlirfuse.runtime import cuda
 from mlirfuse.runtime.module import driver_resources, load
 
-CONTESTANTS = (CEILING, MLIRFUSE, *PEERS)
+CONTESTANTS = (CEILING, MLIRFUSE, SPLIT, *PEERS)
 NAMED_SHAPES = {"table": TABLE, "extra": EXTRA, "all": (*TABLE, *EXTRA)}
 REPEATS = 100
 STREAMS = 3
@@ -123,6 +123,9 @@ def measure(kernel: str, shape: Shape, names: tuple[str, ...], compile_only: boo
                 failures[name] = str(error)[:200]
                 continue
             contestants.append(Contestant(name, lambda i, fused=fused: fused(*inputs[i], out=outputs[i])))
+        elif name == SPLIT and shape in TABLE:
+            split = mf.fuse(FUSED[kernel], mix_order="split")
+            contestants.append(Contestant(name, lambda i, split=split: split(*inputs[i], out=outputs[i])))
         elif shape in TABLE:
             contestants.append(peer(name, kernel, inputs))
     if compile_only:

@@ -99,6 +99,36 @@ def test_nan_stays_in_its_row_and_column(name: str) -> None:
         np.testing.assert_array_equal(np.delete(vector, 300), np.delete(expected, 300))
 
 
+@pytest.mark.parametrize("name", BACKWARD)
+def test_one_kernel_or_several(name: str) -> None:
+    """One by itself; several where they are to stay apart, with the same results."""
+    backward = BACKWARD[name]
+    inputs = backward.inputs(33, 384, F16)
+    specs = [mf.TensorSpec(("rows", *a.shape[1:]) if a.ndim == 2 else a.shape, a.dtype) for a in inputs]
+    for request, launches in (("auto", {1}), ("fused", {1}), ("split", {2, 3, 4})):
+        compiled = mf.fuse(backward.fn, mix_order=request).lower(*specs).compile()
+        assert len(compiled.program.launches) in launches
+        backward.check(interpreter.run(compiled.module_at("gpu"), name, inputs), inputs)
+
+
+def deviations(x):
+    """The deviations from the columns' means are known when all rows have been read, and then reduced along rows."""
+    h = x.astype(mf.float32)
+    return mf.sum((h - mf.sum(h, axis=0)) ** 2, axis=-1)
+
+
+def test_what_cannot_be_one_pass_is_split_and_says_so() -> None:
+    x = mf.TensorSpec(("rows", 384), mf.float16)
+    compiled = mf.fuse(deviations, mix_order="auto").lower(x).compile()
+    reason = "it needs a sum over the grid in every tile, which takes a second pass"
+    assert len(compiled.program.launches) == 2
+    assert reason in compiled.explain()
+    with pytest.raises(mf.MlirFuseError, match=reason):
+        mf.fuse(deviations, mix_order="fused").lower(x).compile()
+    with pytest.raises(mf.MlirFuseError, match="mix_order is 'never'"):
+        mf.fuse(deviations, mix_order="never")
+
+
 HARMLESS = Counter({"raise-limit": 1, "relax-arrive": 1, "drop-barrier": 1, "shorten-loop": 3})
 """How many planted bugs of a kind may survive: the arrival's limit, which is never reached before blocks leave; the
 order that the departure makes, after which the launch reads nothing, and the barrier before it; the loops over partial
