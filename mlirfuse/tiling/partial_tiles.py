@@ -111,7 +111,8 @@ def partial_tiles(
 
     def argument(kind: str, extent: ir.AffineExpr, inner: Sequence[int], element: ir.Type) -> ir.Value:
         dynamic = ir.ShapedType.get_dynamic_size()
-        static = ir.AffineConstantExpr(extent).value if isinstance(extent, ir.AffineConstantExpr) else None
+        (folded,) = ir.AffineMap.get(0, len(operands), [extent]).results
+        static = folded.value if isinstance(folded, ir.AffineConstantExpr) else None
         attributes: dict[str, ir.Attribute] = {WORKSPACE: ir.StringAttr.get(kind)}
         if static is None:
             attributes[WORKSPACE_EXTENTS] = ir.AffineMapAttr.get(ir.AffineMap.get(0, len(operands), [extent]))

@@ -154,3 +154,31 @@ func.func @other_elements(%c: memref<?x512xf32>, %ring: memref<2x128x64xbf16, #s
       : (memref<?x512xf32>, memref<2x128x64xbf16, #shared>, index, index, index) -> ()
   return
 }
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+func.func @slot_of_another_type(%x: memref<?x64xbf16>, %slot: memref<16x64xf16, #shared>, %i: index) {
+  // expected-error @below {{the slot's element type f16 must be the source's, bf16}}
+  "fuse.copy_tile"(%x, %slot, %i, %i) {axes = array<i64: 0, 1>, clipped = array<i64>}
+      : (memref<?x64xbf16>, memref<16x64xf16, #shared>, index, index) -> ()
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+func.func @one_axis_twice(%x: memref<?x64xf16>, %slot: memref<16x64xf16, #shared>, %i: index) {
+  // expected-error @below {{axes [1, 1] must name a different axis}}
+  "fuse.copy_tile"(%x, %slot, %i, %i) {axes = array<i64: 1, 1>, clipped = array<i64>}
+      : (memref<?x64xf16>, memref<16x64xf16, #shared>, index, index) -> ()
+  return
+}
+
+// -----
+
+func.func @fragments_of_integers(%a: vector<8xi16>, %b: vector<4xi16>, %c: vector<4xf32>) {
+  // expected-error @below {{must be vector<8xT>, vector<4xT>, vector<4xf32>, vector<4xf32> of f16 or bf16}}
+  %d = "fuse.mma"(%a, %b, %c) : (vector<8xi16>, vector<4xi16>, vector<4xf32>) -> vector<4xf32>
+  return
+}

@@ -1,0 +1,46 @@
+// RUN: mlirfuse-opt --lower-mma --split-input-file --verify-diagnostics=only-expected %s | FileCheck %s
+
+gpu.module @bf16 [#nvvm.target<chip = "sm_80">] {
+  // NVVM takes pairs of bf16 as 32-bit integers.
+  // CHECK-LABEL: gpu.func @bf16(
+  // CHECK-SAME: %[[A:[a-z0-9]+]]: vector<8xbf16>, %[[B:[a-z0-9]+]]: vector<4xbf16>, %[[C:[a-z0-9]+]]: vector<4xf32>
+  // CHECK: %[[C3:.*]] = vector.extract %[[C]][3]
+  // CHECK: vector.bitcast %[[A]] : vector<8xbf16> to vector<4xi32>
+  // CHECK: vector.bitcast %[[B]] : vector<4xbf16> to vector<2xi32>
+  // CHECK: %[[D:.*]] = nvvm.mma.sync A[%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}] B[%{{.*}}, %{{.*}}] C[%{{.*}}, %{{.*}}, %{{.*}}, %[[C3]]]
+  // CHECK-SAME: layoutA = #nvvm.mma_layout<row>, layoutB = #nvvm.mma_layout<col>
+  // CHECK-SAME: multiplicandAPtxType = #nvvm.mma_type<bf16>{{.*}}shape = #nvvm.shape<m = 16, n = 8, k = 16>
+  // CHECK: llvm.extractvalue %[[D]][0]
+  // CHECK: %[[R:.*]] = vector.from_elements
+  // CHECK: vector.store %[[R]]
+  gpu.func @bf16(%a: vector<8xbf16>, %b: vector<4xbf16>, %c: vector<4xf32>, %out: memref<4xf32>) kernel {
+    %c0 = arith.constant 0 : index
+    %d = "fuse.mma"(%a, %b, %c) : (vector<8xbf16>, vector<4xbf16>, vector<4xf32>) -> vector<4xf32>
+    vector.store %d, %out[%c0] : memref<4xf32>, vector<4xf32>
+    gpu.return
+  }
+}
+
+// -----
+
+gpu.module @f16 [#nvvm.target<chip = "sm_80">] {
+  // CHECK-LABEL: gpu.func @f16(
+  // CHECK: vector.extract_strided_slice %{{.*}} {offsets = [6], sizes = [2], strides = [1]} : vector<8xf16> to vector<2xf16>
+  // CHECK: nvvm.mma.sync {{.*}} : (vector<2xf16>, vector<2xf16>, f32) -> !llvm.struct<(f32, f32, f32, f32)>
+  gpu.func @f16(%a: vector<8xf16>, %b: vector<4xf16>, %c: vector<4xf32>, %out: memref<4xf32>) kernel {
+    %c0 = arith.constant 0 : index
+    %d = "fuse.mma"(%a, %b, %c) : (vector<8xf16>, vector<4xf16>, vector<4xf32>) -> vector<4xf32>
+    vector.store %d, %out[%c0] : memref<4xf32>, vector<4xf32>
+    gpu.return
+  }
+}
+
+// -----
+
+gpu.module @none [#nvvm.target<chip = "sm_80">] {
+  // CHECK-LABEL: gpu.func @none
+  // CHECK-NEXT: gpu.return
+  gpu.func @none() kernel {
+    gpu.return
+  }
+}

@@ -1,0 +1,142 @@
+// RUN: mlirfuse-opt --fuse-split-k --split-input-file --verify-diagnostics=only-expected %s | FileCheck %s
+
+#mk = affine_map<(m, n, k) -> (m, k)>
+#nk = affine_map<(m, n, k) -> (n, k)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+#tiles = affine_map<()[s0] -> ((s0 ceildiv 32) * 2)>
+#layout = {vector = array<i64: 1, 2>, lanes = array<i64: 8, 4>, warps = array<i64: 1, 2>, repeats = array<i64: 2, 2>,
+           blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
+
+// 5 steps over 2 slices: steps 0, 1 and steps 2, 3, 4. Workspaces follow the arguments; their extents follow M.
+// CHECK-DAG: #[[BLOCKS:.*]] = affine_map<()[s0] -> ((s0 ceildiv 32) * 4)>
+// CHECK-DAG: #[[FIRST:.*]] = affine_map<(d0) -> (((d0 * 5) floordiv 2) * 32)>
+// CHECK-DAG: #[[LAST:.*]] = affine_map<(d0) -> ((((d0 + 1) * 5) floordiv 2) * 32)>
+// CHECK-DAG: #[[ROW:.*]] = affine_map<(d0, d1) -> (d0 * 2 + d1)>
+// CHECK-LABEL: func.func private @last_0_kernel(
+// CHECK-SAME: %[[PARTS:[a-z0-9]+]]: memref<?x32x32xf32> {fuse.workspace = "scratch", fuse.workspace_extents = #[[BLOCKS]], fuse.workspace_operands = array<i64: 0, 0>}
+// CHECK-SAME: %[[SEM:[a-z0-9]+]]: memref<?xi32> {fuse.workspace = "semaphores", fuse.workspace_extents = affine_map<()[s0] -> ((s0 ceildiv 32) * 2 + 1)>, fuse.workspace_operands = array<i64: 0, 0>}
+// CHECK: memref.dim
+// CHECK-NEXT: affine.apply
+// CHECK-NEXT: %[[TILES:.*]] = affine.apply
+// CHECK: %[[COUNT:.*]] = affine.apply #[[BLOCKS]]()
+// CHECK: scf.forall (%[[BLOCK:.*]]) in (%[[COUNT]])
+// CHECK: %[[TILE:.*]] = arith.remui %[[BLOCK]], %[[TILES]]
+// CHECK: %[[SLICE:.*]] = arith.divui %[[BLOCK]], %[[TILES]]
+// CHECK: %[[LOWER:.*]] = affine.apply #[[FIRST]](%[[SLICE]])
+// CHECK: %[[UPPER:.*]] = affine.apply #[[LAST]](%[[SLICE]])
+// CHECK: %[[PART:.*]] = scf.for %{{.*}} = %[[LOWER]] to %[[UPPER]] step
+// CHECK: %[[OWN:.*]] = affine.apply #[[ROW]](%[[TILE]], %[[SLICE]])
+// CHECK: vector.transfer_write %[[PART]], %[[PARTS]][%[[OWN]],
+// CHECK: %[[OLD:.*]] = "fuse.semaphore_arrive"(%[[SEM]], %[[TILE]], %{{.*}})
+// CHECK: arith.cmpi eq, %[[OLD]]
+// CHECK: scf.if
+// CHECK: vector.transfer_read %[[PARTS]]
+// CHECK: %[[SUM:.*]] = scf.for
+// CHECK: vector.transfer_read %[[PARTS]]
+// CHECK: arith.addf
+// CHECK: vector.transfer_write %[[SUM]]
+func.func private @last_0_kernel(%x: memref<?x160xf16>, %w: memref<64x160xf16>, %y: memref<?x64xf32>)
+    attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 32, 32>, layout = #layout,
+                contraction = {k = 32, instruction = "mma", split = 2, reduction = "last_arriver"}}} {
+  %c0 = arith.constant 0 : index
+  %c2 = arith.constant 2 : index
+  %m = memref.dim %x, %c0 : memref<?x160xf16>
+  %tiles = affine.apply #tiles()[%m]
+  scf.forall (%block) in (%tiles) {
+    %c32 = arith.constant 32 : index
+    %c160 = arith.constant 160 : index
+    %pad = arith.constant 0.0 : f16
+    %zero = arith.constant dense<0.0> : vector<32x32xf32>
+    %i = arith.divui %block, %c2 : index
+    %j = arith.remui %block, %c2 : index
+    %row = arith.muli %i, %c32 : index
+    %column = arith.muli %j, %c32 : index
+    %acc = scf.for %k = %c0 to %c160 step %c32 iter_args(%sum = %zero) -> (vector<32x32xf32>) {
+      %a = vector.transfer_read %x[%row, %k], %pad {in_bounds = [false, true]} : memref<?x160xf16>, vector<32x32xf16>
+      %b = vector.transfer_read %w[%column, %k], %pad {in_bounds = [true, true]} : memref<64x160xf16>, vector<32x32xf16>
+      %next = vector.contract {indexing_maps = [#mk, #nk, #mn], iterator_types = ["parallel", "parallel", "reduction"]} %a, %b, %sum
+          : vector<32x32xf16>, vector<32x32xf16> into vector<32x32xf32>
+      scf.yield %next : vector<32x32xf32>
+    }
+    vector.transfer_write %acc, %y[%row, %column] {in_bounds = [false, true]} : vector<32x32xf32>, memref<?x64xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+
+// -----
+
+#mk = affine_map<(m, n, k) -> (m, k)>
+#nk = affine_map<(m, n, k) -> (n, k)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+#n = affine_map<(d0) -> (0, d0)>
+#layout = {vector = array<i64: 1, 2>, lanes = array<i64: 8, 4>, warps = array<i64: 1, 2>, repeats = array<i64: 2, 2>,
+           blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
+#finish = {vector = array<i64: 1, 4>, lanes = array<i64: 4, 8>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 1>,
+           blocks = array<i64: 1, 1>}
+
+// Slices of 8 rows: all blocks wait for each other, and the epilogue works on their own rows.
+// CHECK-LABEL: func.func private @slices_0_kernel(
+// CHECK-SAME: %[[PARTS:[a-z0-9]+]]: memref<4x32x32xf32> {fuse.workspace = "scratch"}, %[[SEM:[a-z0-9]+]]: memref<2xi32> {fuse.workspace = "semaphores"}
+// CHECK-SAME: fuse.cooperative
+// CHECK: vector.transfer_write %{{.*}}, %[[PARTS]]
+// CHECK: "fuse.semaphore_arrive"(%[[SEM]], %{{.*}}, %[[LIMIT:.*]])
+// CHECK: "fuse.semaphore_wait"(%[[SEM]]
+// CHECK: "fuse.semaphore_arrive"(%[[SEM]]
+// CHECK: scf.if
+// CHECK: %[[START:.*]] = arith.muli
+// CHECK-COUNT-4: vector.transfer_read %[[PARTS]][%{{.*}}, %[[START]], %{{.*}}], {{.*}} vector<8x32xf32>
+// CHECK-COUNT-3: arith.addf %{{.*}} : vector<8x32xf32>
+// CHECK: vector.transfer_read %{{.*}} : memref<32xf32>, vector<1x32xf32>
+// CHECK: vector.broadcast %{{.*}} : vector<1x32xf32> to vector<8x32xf32>
+// CHECK: %[[ROW:.*]] = arith.addi %{{.*}}, %[[START]]
+// CHECK: vector.transfer_write %{{.*}}[%[[ROW]], %{{.*}}] {{.*}} : vector<8x32xf32>, memref<30x32xf32>
+// CHECK: } {fuse.finish}
+func.func private @slices_0_kernel(%x: memref<30x128xf16>, %w: memref<32x128xf16>, %bias: memref<32xf32>, %y: memref<30x32xf32>)
+    attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 32, 32>, layout = #layout,
+                contraction = {k = 32, instruction = "mma", split = 4, reduction = "slices", finish_layout = #finish}}} {
+  %c1 = arith.constant 1 : index
+  scf.forall (%block) in (1) {
+    %c0 = arith.constant 0 : index
+    %c32 = arith.constant 32 : index
+    %c128 = arith.constant 128 : index
+    %pad = arith.constant 0.0 : f16
+    %none = arith.constant 0.0 : f32
+    %zero = arith.constant dense<0.0> : vector<32x32xf32>
+    %acc = scf.for %k = %c0 to %c128 step %c32 iter_args(%sum = %zero) -> (vector<32x32xf32>) {
+      %a = vector.transfer_read %x[%c0, %k], %pad {in_bounds = [false, true]} : memref<30x128xf16>, vector<32x32xf16>
+      %b = vector.transfer_read %w[%c0, %k], %pad {in_bounds = [true, true]} : memref<32x128xf16>, vector<32x32xf16>
+      %next = vector.contract {indexing_maps = [#mk, #nk, #mn], iterator_types = ["parallel", "parallel", "reduction"]} %a, %b, %sum
+          : vector<32x32xf16>, vector<32x32xf16> into vector<32x32xf32>
+      scf.yield %next : vector<32x32xf32>
+    }
+    %b = vector.transfer_read %bias[%c0], %none {in_bounds = [true, true], permutation_map = #n} : memref<32xf32>, vector<1x32xf32>
+    %wide = vector.broadcast %b : vector<1x32xf32> to vector<32x32xf32>
+    %biased = arith.addf %acc, %wide : vector<32x32xf32>
+    vector.transfer_write %biased, %y[%c0, %c0] {in_bounds = [false, true]} : vector<32x32xf32>, memref<30x32xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+
+// -----
+
+#layout = {vector = array<i64: 1, 2>, lanes = array<i64: 8, 4>, warps = array<i64: 1, 2>, repeats = array<i64: 2, 2>,
+           blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
+// expected-remark @below {{the schedule has no split}}
+func.func private @whole_0_kernel(%y: memref<32x32xf32>)
+    attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 32, 32>, layout = #layout, contraction = {k = 32, instruction = "mma"}}} {
+  scf.forall (%block) in (1) {
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+
+// -----
+
+#layout = {vector = array<i64: 1, 2>, lanes = array<i64: 8, 4>, warps = array<i64: 1, 2>, repeats = array<i64: 2, 2>,
+           blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
+func.func private @nothing_0_kernel(%y: memref<32x32xf32>)
+    attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 32, 32>, layout = #layout, contraction = {k = 32, instruction = "mma", split = 2}}} {
+  // expected-error @below {{the schedule splits k, and no loop runs along it}}
+  scf.forall (%block) in (1) {
+  } {mapping = [#gpu.block<x>]}
+  return
+}

@@ -1,0 +1,100 @@
+// RUN: mlirfuse-opt --fuse-stage-operands --split-input-file --verify-diagnostics=only-expected %s | FileCheck %s
+
+#mk = affine_map<(m, n, k) -> (m, k)>
+#kn = affine_map<(m, n, k) -> (k, n)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+#layout = {vector = array<i64: 1, 2>, lanes = array<i64: 8, 4>, warps = array<i64: 1, 2>, repeats = array<i64: 2, 2>,
+           blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
+
+// Rows of 64 bytes are 80 apart, so that eight of them do not meet in a bank. Three stages: two steps are copied ahead.
+// CHECK-LABEL: func.func private @ring_0_kernel(
+// CHECK-SAME: %[[X:[a-z0-9]+]]: memref<?x160xf16>, %[[W:[a-z0-9]+]]: memref<160x64xf16>
+// CHECK: %[[RA:.*]] = memref.alloc() : memref<3x32x40xf16, #gpu.address_space<workgroup>>
+// CHECK: %[[RB:.*]] = memref.alloc() : memref<3x32x40xf16, #gpu.address_space<workgroup>>
+// CHECK: scf.if
+// CHECK: "fuse.copy_tile"(%[[X]], %{{.*}}) {axes = array<i64: 0, 1>, clipped = array<i64: 0>}
+// CHECK: "fuse.copy_tile"(%[[W]], %{{.*}}) {axes = array<i64: 0, 1>, clipped = array<i64>}
+// CHECK: nvgpu.device_async_create_group
+// CHECK: %[[GROUP:.*]] = nvgpu.device_async_create_group
+// CHECK: scf.for %[[K:.*]] = %[[LOWER:.*]] to %[[UPPER:.*]] step %[[STEP:.*]] iter_args
+// CHECK: %[[FROM:.*]] = arith.subi %[[K]], %[[LOWER]]
+// CHECK: %[[NUMBER:.*]] = arith.divui %[[FROM]], %[[STEP]]
+// CHECK: nvgpu.device_async_wait %[[GROUP]] {numGroups = 1 : i32}
+// CHECK-NEXT: gpu.barrier
+// The slot that the step before has left is filled for the step after the next one.
+// CHECK: %[[AHEAD:.*]] = arith.addi %[[K]]
+// CHECK: arith.cmpi ult, %[[AHEAD]], %[[UPPER]]
+// CHECK: scf.if
+// CHECK: memref.subview %[[RA]]
+// CHECK: "fuse.copy_tile"(%[[X]], %{{.*}}, %{{.*}}, %[[AHEAD]])
+// CHECK: nvgpu.device_async_create_group
+// CHECK: %[[SLOT:.*]] = arith.remui %[[NUMBER]]
+// CHECK: %[[A:.*]] = memref.subview %[[RA]][%[[SLOT]], 0, 0] [1, 32, 32]
+// CHECK: vector.transfer_read %[[A]]{{.*}} : memref<32x32xf16, strided<[40, 1], offset: ?>, #gpu.address_space<workgroup>>, vector<32x32xf16>
+// CHECK: vector.contract
+func.func private @ring_0_kernel(%x: memref<?x160xf16>, %w: memref<160x64xf16>, %y: memref<?x64xf32>)
+    attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 32, 32>, layout = #layout,
+                contraction = {k = 32, instruction = "mma", stages = 3}}} {
+  scf.forall (%block) in (2) {
+    %c0 = arith.constant 0 : index
+    %c32 = arith.constant 32 : index
+    %c160 = arith.constant 160 : index
+    %pad = arith.constant 0.0 : f16
+    %zero = arith.constant dense<0.0> : vector<32x32xf32>
+    %column = arith.muli %block, %c32 : index
+    %acc = scf.for %k = %c0 to %c160 step %c32 iter_args(%sum = %zero) -> (vector<32x32xf32>) {
+      %a = vector.transfer_read %x[%c0, %k], %pad {in_bounds = [false, true]} : memref<?x160xf16>, vector<32x32xf16>
+      %b = vector.transfer_read %w[%k, %column], %pad {in_bounds = [true, true]} : memref<160x64xf16>, vector<32x32xf16>
+      %next = vector.contract {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"]} %a, %b, %sum
+          : vector<32x32xf16>, vector<32x32xf16> into vector<32x32xf32>
+      scf.yield %next : vector<32x32xf32>
+    }
+    vector.transfer_write %acc, %y[%c0, %column] {in_bounds = [false, true]} : vector<32x32xf32>, memref<?x64xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+
+// -----
+
+#mk = affine_map<(m, n, k) -> (m, k)>
+#kn = affine_map<(m, n, k) -> (k, n)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+#layout = {vector = array<i64: 1, 2>, lanes = array<i64: 8, 4>, warps = array<i64: 1, 2>, repeats = array<i64: 2, 2>,
+           blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
+
+// A single step, whose loop is gone, waits for its copies at once. A column-major factor: its axes are swapped.
+// CHECK-LABEL: func.func private @once_0_kernel(
+// CHECK: memref.alloc() : memref<1x16x40xf16,
+// CHECK: memref.alloc() : memref<1x16x40xf16,
+// CHECK: "fuse.copy_tile"{{.*}} {axes = array<i64: 1, 0>, clipped = array<i64>}
+// CHECK: "fuse.copy_tile"
+// CHECK: nvgpu.device_async_wait %{{.*}} {numGroups = 0 : i32}
+// CHECK-NEXT: gpu.barrier
+// CHECK: vector.contract
+func.func private @once_0_kernel(%x: memref<32x16xf16, strided<[1, 32]>>, %w: memref<16x32xf16>, %y: memref<32x32xf32>)
+    attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 32, 32>, layout = #layout, contraction = {k = 16, instruction = "mma"}}} {
+  scf.forall (%block) in (1) {
+    %c0 = arith.constant 0 : index
+    %pad = arith.constant 0.0 : f16
+    %zero = arith.constant dense<0.0> : vector<32x32xf32>
+    %a = vector.transfer_read %x[%c0, %c0], %pad {in_bounds = [true, true], permutation_map = affine_map<(d0, d1) -> (d1, d0)>}
+        : memref<32x16xf16, strided<[1, 32]>>, vector<16x32xf16>
+    %b = vector.transfer_read %w[%c0, %c0], %pad {in_bounds = [true, true]} : memref<16x32xf16>, vector<16x32xf16>
+    %acc = vector.contract {indexing_maps = [affine_map<(m, n, k) -> (k, m)>, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"]}
+        %a, %b, %zero : vector<16x32xf16>, vector<16x32xf16> into vector<32x32xf32>
+    vector.transfer_write %acc, %y[%c0, %c0] {in_bounds = [true, true]} : vector<32x32xf32>, memref<32x32xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+
+// -----
+
+#layout = {vector = array<i64: 1, 2>, lanes = array<i64: 8, 4>, warps = array<i64: 1, 2>, repeats = array<i64: 2, 2>,
+           blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
+// expected-remark @below {{nothing contracts tiles that it reads from device memory}}
+func.func private @nothing_0_kernel(%y: memref<32x32xf32>)
+    attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 32, 32>, layout = #layout, contraction = {k = 32, instruction = "mma"}}} {
+  scf.forall (%block) in (1) {
+  } {mapping = [#gpu.block<x>]}
+  return
+}

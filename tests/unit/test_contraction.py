@@ -1,0 +1,188 @@
+"""Contractions: what their loops are, which schedules are legal, and which one is chosen."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from builder_harness import traced
+from hypothesis import given
+from hypothesis import strategies as st
+from mlir import ir
+
+import mlirfuse as mf
+from mlirfuse import builder
+from mlirfuse.analysis.contraction import contraction_in, misfit
+from mlirfuse.analysis.iteration_space import IterationSpace, space_of_structures
+from mlirfuse.analysis.structure import OpStructure, structure_of
+from mlirfuse.schedule.contraction import ContractionProblem, ContractionSchedule, check_contraction
+from mlirfuse.schedule.contraction_heuristics import candidates, choose_contraction, contraction_seconds, tile_count
+from mlirfuse.schedule.contraction_tiles import fma_schedule, mma_schedule, wgmma_schedule, with_slices
+from mlirfuse.schedule.schedule import Schedule, check_schedule, schedule_of
+from mlirfuse.target import target_of
+
+H200 = target_of("sm_90a")
+
+
+def structures(module: ir.Module) -> list[OpStructure]:
+    ops = module.body.operations[0].operation.regions[0].blocks[0].operations
+    return [s for op in ops if (s := structure_of(op.operation)) is not None]
+
+
+def space(found: list[OpStructure]) -> IterationSpace:
+    result = space_of_structures(found)
+    assert isinstance(result, IterationSpace)
+    return result
+
+
+def problem(m: int | None, n: int, k: int, dtype: mf.DType = mf.bfloat16, **fields: object) -> ContractionProblem:
+    accumulator = mf.float32 if dtype.bits == 16 else dtype
+    return replace(ContractionProblem((), m, n, k, dtype, accumulator, 16), **fields)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "batch", "extents"),
+    [
+        ((30, 40), (40, 50), (), (30, 50, 40)),
+        ((7, 30, 40), (7, 40, 50), (7,), (30, 50, 40)),
+        ((7, 30, 40), (40, 50), (7,), (30, 50, 40)),
+        ((30, 40), (7, 40, 50), (7,), (30, 50, 40)),
+        ((1, 30, 40), (7, 40, 50), (7,), (30, 50, 40)),
+    ],
+)
+def test_loops_are_classed_by_their_maps(left, right, batch, extents) -> None:
+    specs = [mf.TensorSpec(shape, mf.float16) for shape in (left, right)]
+    module = traced(lambda x, w: x @ w, *specs)
+    with module.context:
+        found = structures(module)
+        joint = space(found)
+        contraction = contraction_in(joint, found)
+        assert contraction is not None
+        assert tuple(joint.extents[d] for d in contraction.batch) == batch
+        assert tuple(joint.extents[d] for d in (contraction.m, contraction.n, contraction.k)) == extents
+        other = contraction.swapped()
+        assert (other.m, other.n, other.factors) == (contraction.n, contraction.m, (1, 0))
+
+
+@pytest.mark.parametrize(
+    ("left", "right"), [((1, 40), (40, 50)), ((30, 40), (40, 1)), ((30, 1), (1, 50)), ((40,), (40,))]
+)
+def test_products_that_reuse_nothing_are_row_reductions(left, right) -> None:
+    module = traced(lambda x, w: x @ w, *[mf.TensorSpec(shape, mf.float32) for shape in (left, right)])
+    with module.context:
+        found = structures(module)
+        assert contraction_in(space(found), found) is None
+
+
+def test_a_sum_of_squares_is_no_contraction() -> None:
+    module = traced(lambda x: builder.sum(x * x, axis=-1), mf.TensorSpec((30, 40), mf.float32))
+    with module.context:
+        found = structures(module)
+        assert contraction_in(space(found), found) is None
+
+
+@pytest.mark.parametrize(
+    ("fn", "reason"),
+    [
+        (lambda x, w: builder.exp(x @ w) * 2, None),
+        (lambda x, w: builder.exp(x) @ w, "a contraction starts a kernel of its own"),
+        (lambda x, w: builder.sum(x @ w, axis=-1), "a contraction's kernel has no second reduction"),
+    ],
+)
+def test_what_shares_a_contractions_kernel(fn, reason) -> None:
+    module = traced(fn, mf.TensorSpec((30, 40), mf.float32), mf.TensorSpec((40, 50), mf.float32))
+    with module.context:
+        found = structures(module)
+        assert misfit(space(found), found) == reason
+
+
+CASES = [
+    ({"instruction": "dot"}, "instruction 'dot' is not one of fma, mma, wgmma"),
+    ({"reduction": "tree"}, "reduction 'tree' is not one of turnstile, last_arriver, slices"),
+    ({"stages": 1}, "stages at least 2"),
+    ({"split": 33}, "33 splits of 32 steps along k leave blocks without work"),
+    ({"k": 24}, "steps of 24 along k are not a multiple of 16"),
+    ({"split": 2, "reduction": "slices"}, "slices need a finish_layout"),
+]
+
+
+@pytest.mark.parametrize(("fields", "reason"), CASES, ids=[reason for _, reason in CASES])
+def test_illegal_schedules_are_named(fields, reason) -> None:
+    given = problem(128, 128, 1024)
+    schedule = mma_schedule(given, 64, 64)
+    assert schedule.contraction is not None
+    changed = replace(schedule.contraction, **fields)
+    assert reason in (check_contraction(changed, schedule.tile, schedule.layout, given) or "")
+
+
+def test_an_instruction_takes_its_types_and_its_layout() -> None:
+    given = problem(128, 128, 1024, mf.float32)
+    scalar, tensor = fma_schedule(given, 64, 64), mma_schedule(given, 64, 64)
+    assert scalar.contraction is not None
+    assert tensor.contraction is not None
+    assert check_contraction(tensor.contraction, tensor.tile, tensor.layout, given) == "mma does not multiply float32"
+    half = replace(given, element=mf.float16)
+    wrong = replace(scalar.contraction, instruction="mma")
+    reason = check_contraction(wrong, scalar.tile, scalar.layout, half)
+    assert reason is not None
+    assert "an accumulator's fragment has lanes (8, 4)" in reason
+
+
+@given(
+    st.integers(2, 5000),
+    st.integers(2, 5000),
+    st.integers(2, 300000),
+    st.sampled_from([mf.float16, mf.bfloat16, mf.float32, mf.float64, mf.int32]),
+    st.sampled_from([2, 4, 8, 16]),
+    st.tuples(st.booleans(), st.booleans()),
+)
+def test_every_candidate_is_legal(m, n, k, dtype, row_bytes, contiguous) -> None:
+    given = problem(m, n, k, dtype, row_bytes=row_bytes, k_contiguous=contiguous)
+    for schedule in candidates(given, H200):
+        contraction = schedule.contraction
+        assert contraction is not None
+        extents = (n, m) if contraction.swapped else (m, n)
+        assert check_schedule(schedule, extents, frozenset(), H200) is None
+        assert check_contraction(contraction, schedule.tile, schedule.layout, given) is None
+        assert contraction_seconds(schedule, given, H200) > 0
+        if contraction.reduction == "slices":
+            assert tile_count(schedule, given) * contraction.split <= H200.sms
+
+
+def chosen(given: ContractionProblem, chip: str = "sm_90a") -> tuple[Schedule, ContractionSchedule]:
+    schedule = choose_contraction(given, target_of(chip))
+    assert schedule.contraction is not None
+    return schedule, schedule.contraction
+
+
+def test_long_products_of_small_results_are_split() -> None:
+    _, contraction = chosen(problem(128, 128, 262144))
+    assert contraction.split >= 16
+    assert contraction.reduction == "slices"
+
+
+def test_products_that_fill_the_device_are_not_split() -> None:
+    schedule, contraction = chosen(problem(4096, 4096, 4096))
+    assert contraction.split == 1
+    assert schedule.tile[0] * schedule.tile[1] >= 128 * 128
+
+
+def test_few_rows_become_columns_of_a_transposed_tile() -> None:
+    schedule, contraction = chosen(problem(16, 4096, 14336))
+    assert contraction.swapped
+    assert schedule.tile[1] == 16
+
+
+def test_what_tensor_maps_cannot_describe_goes_another_way() -> None:
+    assert chosen(problem(512, 512, 1001, row_bytes=2))[1].instruction == "mma"
+    assert chosen(problem(512, 512, 1024), "sm_80")[1].instruction == "mma"
+    assert chosen(problem(512, 512, 1024, mf.float32))[1].instruction == "fma"
+
+
+def test_a_schedule_goes_through_its_attribute() -> None:
+    schedule = with_slices(wgmma_schedule(problem(128, 128, 8192), 128, 128, split=8))
+    module = traced(lambda x: x * 2, mf.TensorSpec((4, 4), mf.float32))
+    with module.context:
+        function = module.body.operations[0].operation
+        function.attributes["fuse.schedule"] = schedule.attribute()
+        assert schedule_of(function) == schedule
