@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from mlir import ir
-from mlir.dialects import arith, gpu, llvm, nvvm
+from mlir.dialects import arith, gpu, llvm, nvvm, scf
 
 from mlirfuse.dialect.async_load import peers_of
 from mlirfuse.dialect.shared_memory import PANEL_BYTES, element_bytes
 from mlirfuse.errors import PassError
-from mlirfuse.lowering.hopper import hopper_kernels
+from mlirfuse.lowering.hopper import hopper_kernels, thread_number
 from mlirfuse.lowering.kernel_func import (
     Argument,
     attributions,
@@ -124,6 +124,14 @@ def _add_arguments(func: gpu.GPUFuncOp, maps: Sequence[TensorMap]) -> list[ir.Va
     added = new[len(known) : len(known) + len(more)]
     for before, after in zip(old, [value for value in new if value not in added], strict=True):
         before.replace_all_uses_with(after)
+    with ir.InsertionPoint(block):
+        # The first copy would wait for its map to come from memory.
+        first = arith.cmpi(arith.CmpIPredicate.eq, thread_number(), arith.constant(ir.IntegerType.get_signless(32), 0))
+        branch = scf.IfOp(first)
+        with ir.InsertionPoint(branch.then_block):
+            for value in added:
+                nvvm.prefetch(value, tensormap=True)
+            scf.YieldOp([])
     move_body(func, block)
     return added
 

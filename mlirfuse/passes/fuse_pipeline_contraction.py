@@ -15,7 +15,7 @@ from mlirfuse.schedule.schedule import Schedule, schedule_of
 from mlirfuse.tiling.contraction_loops import TileOperand, contraction_loop, contraction_loops
 from mlirfuse.tiling.pipelined_tile import PipelinedTile, is_walkable
 from mlirfuse.tiling.sharing import is_shared, tile_multiple
-from mlirfuse.tiling.stage_ring import MAX_BOX, TMA_ALIGNMENT
+from mlirfuse.tiling.stage_ring import MAX_BOX, MAX_RANK, TMA_ALIGNMENT
 
 
 @dataclass(frozen=True)
@@ -131,8 +131,8 @@ def _operand_problem(kernel: ir.Operation, operand: TileOperand) -> str | None:
     if align is None or ir.IntegerAttr(align).value < TMA_ALIGNMENT:
         return f"argument {number} is not aligned to {TMA_ALIGNMENT} bytes, which a tensor map needs"
     strides, _ = type_.get_strides_and_offset()
-    if strides[operand.dims[1]] != 1 or 0 in strides:
-        return f"argument {number} has strides that a tensor map cannot describe"
+    if strides[operand.dims[1]] != 1 or 0 in strides or type_.rank > MAX_RANK:
+        return f"argument {number} has a rank or strides that a tensor map cannot describe"
     width = operand.columns * from_mlir(type_.element_type).bytes
     if width % PANEL_BYTES or operand.rows % 8 or operand.rows > MAX_BOX:
         return f"tiles of {operand.rows} rows of {width} bytes do not fit the {PANEL_BYTES}-byte swizzle"

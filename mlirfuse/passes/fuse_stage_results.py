@@ -19,7 +19,7 @@ from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.passes.rewriting import nested
 from mlirfuse.target import target_of
 from mlirfuse.tiling.grid_reduction import FINISH
-from mlirfuse.tiling.stage_ring import MAX_BOX, SWIZZLE_ALIGNMENT, TMA_ALIGNMENT
+from mlirfuse.tiling.stage_ring import MAX_BOX, MAX_RANK, SWIZZLE_ALIGNMENT, TMA_ALIGNMENT
 
 STAGES = 2
 """Panels of a result that are on their way at once: one is written while the other is read."""
@@ -100,7 +100,11 @@ def _plan(kernel: ir.Operation, role: ir.Operation, write: ir.Operation) -> Plan
     size = element_bytes(type_)
     strides, _ = type_.get_strides_and_offset()
     whole = [s for d, s in enumerate(strides) if d != column and type_.shape[d] != 1]
-    if strides[column] != 1 or any(not _is_static(s) or s * size % TMA_ALIGNMENT or s == 0 for s in whole):
+    if (
+        type_.rank > MAX_RANK
+        or strides[column] != 1
+        or any(not _is_static(s) or s * size % TMA_ALIGNMENT or s == 0 for s in whole)
+    ):
         return f"a tensor map cannot describe strides {strides}"
     rows, extent = tile.shape[-2:]
     columns = PANEL_BYTES // size

@@ -71,7 +71,7 @@ class FuseTileContraction(Pass):
             if schedule.contraction.swapped:
                 contraction = contraction.swapped()
             tiles = result_space(space, contraction)
-            program = open_tile_program(kernel, tiles, schedule.tile)
+            program = open_tile_program(kernel, tiles, schedule.tile, schedule.contraction.raster)
             with program.block_body():
                 transfers = TileTransfers(tiles, schedule.tile, program.offsets, program.ragged, program.buffers)
                 emitter = TileEmitter(transfers, dict(program.scalars))

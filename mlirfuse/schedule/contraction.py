@@ -29,6 +29,8 @@ class ContractionSchedule:
         finish_layout: with `slices`, how a slice of rows is spread over threads.
         persistent: whether a grid of as many blocks as the device holds walks the tiles, of which the next one's
             factors are copied while a tile's epilogue runs; with `wgmma` only.
+        raster: rows of tiles that blocks go through together, a column of them after the other. Tiles that are worked
+            on at the same time then read fewer different parts of the factors than a whole row of tiles does.
         cluster: blocks of a cluster, whose tiles are neighbours along n: each copies a part of the factor that they
             have in common to all of them; with `wgmma` only.
         swapped: whether the result's tile is transposed: its rows are the second factor's, its columns the first's.
@@ -41,6 +43,7 @@ class ContractionSchedule:
     reduction: str = "last_arriver"
     finish_layout: BlockedLayout | None = None
     persistent: bool = False
+    raster: int = 1
     cluster: int = 1
     swapped: bool = False
 
@@ -92,8 +95,10 @@ def check_contraction(
         return f"reduction {schedule.reduction!r} is not one of {', '.join(REDUCTIONS)}"
     if len(tile) != len(problem.batch) + 2 or any(n != 1 for n in tile[:-2]):
         return f"tile {tile} must have extent 1 in each of {len(problem.batch)} batch dimensions, then m and n"
-    if min(schedule.k, schedule.split) < 1 or schedule.stages < 2:
-        return "k and split must be at least 1, and stages at least 2"
+    if min(schedule.k, schedule.split, schedule.raster, schedule.cluster) < 1 or schedule.stages < 2:
+        return "k, split, raster and cluster must be at least 1, and stages at least 2"
+    if schedule.instruction != "wgmma" and (schedule.persistent or schedule.cluster > 1):
+        return f"{schedule.instruction} has no persistent grid and no clusters"
     if schedule.split > -(-problem.k // schedule.k):
         return f"{schedule.split} splits of {-(-problem.k // schedule.k)} steps along k leave blocks without work"
     if layout.extents != tile:

@@ -107,14 +107,17 @@ def open_kernel(kernel: ir.Operation, workspace: Sequence[WorkspaceArgument] = (
     return KernelFrame(kernel, function, buffers, scalars, results, list(block.arguments)[extra:])
 
 
-def open_tile_program(kernel: ir.Operation, space: IterationSpace, tile: Sequence[int]) -> TileProgram:
-    """Starts the tile program of a tensor kernel, with one block a tile of the parallel dimensions."""
+def open_tile_program(kernel: ir.Operation, space: IterationSpace, tile: Sequence[int], raster: int = 1) -> TileProgram:
+    """Starts the tile program of a tensor kernel, with one block a tile of the parallel dimensions.
+
+    With `raster` above 1, blocks go through so many rows of tiles together, column by column.
+    """
     frame = open_kernel(kernel)
     with frame.body():
         counts = tile_counts(space, tile, frame.buffers, frozenset(range(space.rank)) - space.reduced_dims)
         loop = forall_blocks(counts)
         with ir.InsertionPoint.at_block_terminator(loop.body):
-            offsets = tile_offsets(loop.body.arguments[0], counts, tile)
+            offsets = tile_offsets(rastered(loop.body.arguments[0], counts, raster), counts, tile)
     ragged = ragged_dims(space, tile) - space.reduced_dims
     return TileProgram(**vars(frame), forall=loop, offsets=offsets, ragged=ragged)
 
@@ -193,6 +196,33 @@ def forall(bound: ir.Value | int) -> scf.ForallOp:
     return loop
 
 
+def rastered(number: ir.Value, counts: Sequence[Count], raster: int) -> ir.Value:
+    """The number of the tile that comes in place `number`: groups of `raster` rows of tiles, column by column in each.
+
+    A row of tiles lies along the last dimension, rows follow each other along the one before. The last group may
+    have fewer rows.
+    """
+    if raster == 1 or len(counts) < 2:
+        return number
+    rows, columns = (_count(count) for count in counts[-2:])
+    height = arith.ConstantOp(ir.IndexType.get(), raster).result
+    matrix, group = arith.MulIOp(rows, columns).result, arith.MulIOp(height, columns).result
+    place = arith.RemUIOp(number, matrix).result
+    first = arith.MulIOp(arith.DivUIOp(place, group).result, height).result
+    own = arith.MinUIOp(height, arith.SubIOp(rows, first).result).result
+    within = arith.RemUIOp(place, group).result
+    row = arith.AddIOp(first, arith.RemUIOp(within, own).result).result
+    column = arith.DivUIOp(within, own).result
+    tile = arith.AddIOp(arith.MulIOp(row, columns).result, column).result
+    return arith.AddIOp(arith.SubIOp(number, place).result, tile).result
+
+
+def _count(count: Count) -> ir.Value:
+    """A number of tiles as an index."""
+    expr, symbols = count_expr([count])
+    return affine.AffineApplyOp(ir.AffineMap.get(0, len(symbols), [expr]), symbols).result
+
+
 def tile_offsets(block: ir.Value, counts: Sequence[Count], tile: Sequence[int]) -> list[ir.Value]:
     """The tile's first index in each dimension; the last dimension varies fastest over blocks."""
     moving = [d for d, count in enumerate(counts) if count != 1]
@@ -201,8 +231,7 @@ def tile_offsets(block: ir.Value, counts: Sequence[Count], tile: Sequence[int]) 
     for d in reversed(moving):
         position = rest
         if d != moving[0]:
-            expr, symbols = count_expr([counts[d]])
-            count = affine.AffineApplyOp(ir.AffineMap.get(0, len(symbols), [expr]), symbols).result
+            count = _count(counts[d])
             position = arith.RemUIOp(rest, count).result
             rest = arith.DivUIOp(rest, count).result
         scaled = ir.AffineExpr.get_dim(0) * tile[d]

@@ -20,6 +20,7 @@ from mlirfuse.tiling.contraction_loops import TileOperand
 SWIZZLE_ALIGNMENT = 1024  # bytes after which the 128-byte swizzle repeats: stages and their panels begin there
 TMA_ALIGNMENT = 16  # bytes that a tensor map's base and strides are multiples of
 MAX_BOX = 256  # rows of one TMA copy
+MAX_RANK = 5  # dimensions of a tensor map
 
 
 @dataclass(frozen=True)

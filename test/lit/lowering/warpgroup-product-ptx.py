@@ -18,7 +18,7 @@ layout = BlockedLayout(
     vector=(1, 2), lanes=(8, 4), warps=(8, 1), repeats=(1, 32), blocks=(1, 1), inner=(2, 1)
 )  # fmt: skip
 schedule = Schedule((128, 256), layout, contraction=ContractionSchedule(64, "wgmma", 4))
-specs = [mf.TensorSpec((None, 4096), mf.bfloat16), mf.TensorSpec((4096, 4096), mf.bfloat16)]
+specs = [mf.TensorSpec((8192, 4096), mf.bfloat16), mf.TensorSpec((4096, 4096), mf.bfloat16)]
 kernel = mf.fuse(product, target="sm_90a", schedule=schedule).lower(*specs).compile()
 sys.stdout.write(kernel.as_text("ptx"))
 
