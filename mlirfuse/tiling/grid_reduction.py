@@ -159,17 +159,19 @@ class _Walk:
             value = op.operands[number]
             if value in self.frame.buffers and len({d for d in axes if d is not None}) == self.space.rank:
                 emitter.transfers.read(value, axes)
-        for s in by_reduction_depth(self.plan.tile):
-            emitter.emit(s)
+        mask = self._inside(emitter.transfers)
         made = {result for s in self.plan.tile for result in s.op.results}
+        carried = {s.op: partial for s, partial in zip(self.plan.totals, partials, strict=True)}
+        # A total takes its elements as soon as they are known: later they would be computed again, or kept.
+        for s in by_reduction_depth([*self.plan.tile, *self.plan.totals]):
+            if s.op in carried:
+                carried[s.op] = self._combine(s, carried[s.op], emitter.combine_input(s), mask)
+            else:
+                emitter.emit(s)
         for value, buffer in self.frame.results:
             if value in made:
                 emitter.write(value, buffer)
-        mask = self._inside(emitter.transfers)
-        return [
-            self._combine(s, partial, emitter.combine_input(s), mask)
-            for s, partial in zip(self.plan.totals, partials, strict=True)
-        ]
+        return list(carried.values())
 
     def _inside(self, transfers: TileTransfers) -> ir.Value | None:
         """Which elements of a tile are not past the end of the walked dimensions; None where all are."""
