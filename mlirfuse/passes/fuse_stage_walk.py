@@ -13,6 +13,7 @@ from mlirfuse.analysis.kernels import is_tile_program, kernels
 from mlirfuse.dialect.copy_fragments import copy_fragments
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.passes.rewriting import clone, defining_op, nested
+from mlirfuse.passes.rounds import is_tile
 from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.schedule.schedule import schedule_of
 from mlirfuse.tiling.tiles import zero
@@ -27,7 +28,8 @@ class FuseStageWalk(Pass):
     `fuse.streaming` at indices that follow from its variable. A ring has `stages` slots; a step starts the copy of the
     tile `stages - 1` steps ahead into the slot that the previous step has read, and waits for its own. Every thread
     copies just what it reads back, so that no barrier is needed. Reads of what varies along the walk only, such as a
-    row's mean, are loaded one step ahead into registers.
+    row's mean, are loaded one step ahead into registers. With `columns = "shared"`, what all steps share is copied to
+    shared memory too, once, and read from there in each step.
 
     ```mlir
     scf.for %t = %block to %tiles step %blocks iter_args(%acc = %zero) {
@@ -61,8 +63,11 @@ class FuseStageWalk(Pass):
                 remarks.declined(self, "no loop reads whole tiles at indices that follow from its variable", kernel)
             for loop in loops:
                 with ir.InsertionPoint(loop.op), loop.op.location:
-                    _stage(loop, schedule.walk.stages, schedule.layout)
-                remarks.applied(self, f"{len(loop.reads)} read(s) in {schedule.walk.stages} stages", kernel)
+                    columns = _columns(loop) if schedule.walk.columns == "shared" else []
+                    _stage(loop, schedule.walk.stages, schedule.layout, columns)
+                remarks.applied(
+                    self, f"{len(loop.reads)} read(s) in {schedule.walk.stages} stages, {len(columns)} kept", kernel
+                )
 
 
 @dataclass(frozen=True)
@@ -116,6 +121,14 @@ def _collect(index: ir.Value, loop: ir.Operation, found: dict[ir.Operation, None
     return all(_collect(operand, loop, found) for operand in maker.operands)
 
 
+def _columns(loop: _Loop) -> list[ir.Operation]:
+    """Reads of tiles outside of the loop that are used in it."""
+    operands = (operand for op in nested(loop.op) for operand in op.operands)
+    makers = dict.fromkeys(maker for operand in operands if (maker := defining_op(operand)) is not None)
+    inside = set(nested(loop.op))
+    return [op for op in makers if op not in inside and op.name == "vector.transfer_read" and is_tile(op.results[0])]
+
+
 def _indices(read: ir.Operation) -> list[ir.Value]:
     return list(read.operands)[1 : 1 + ir.MemRefType(read.operands[0].type).rank]
 
@@ -159,9 +172,12 @@ class _Ring:
         ).result
 
 
-def _stage(loop: _Loop, stages: int, layout: BlockedLayout) -> None:
+def _stage(loop: _Loop, stages: int, layout: BlockedLayout, columns: Sequence[ir.Operation]) -> None:
     lower, upper, step, *initial = loop.op.operands
     rings = [_Ring(read, stages, layout) for read in loop.reads]
+    kept = [_Ring(read, 1, layout) for read in columns]
+    for read, ring in zip(columns, kept, strict=True):  # in the first group of copies, which the first step waits for
+        copy_fragments(read, ring.slot(_index(0)), _indices(read))
     ahead = lower
     for number in range(stages - 1):
         _copy(loop, rings, _index(number), ahead, upper)
@@ -185,6 +201,7 @@ def _stage(loop: _Loop, stages: int, layout: BlockedLayout) -> None:
         nvgpu.DeviceAsyncWaitOp(group, numGroups=stages - 1)
         for read, ring in zip(loop.reads, rings, strict=True):
             mapping[read.results[0]] = ring.load(slot)
+        mapping.update((read.results[0], ring.load(_index(0))) for read, ring in zip(columns, kept, strict=True))
         mapping.update(zip((read.results[0] for read in loop.small_reads), small, strict=True))
         for op in list(old.operations)[:-1]:
             if op.operation not in loop.reads and op.operation not in loop.small_reads:

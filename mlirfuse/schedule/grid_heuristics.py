@@ -47,6 +47,9 @@ WARPS_ALLOCATED = 4
 STAGES = 3
 """Tiles of a block under way: one in work, two loading."""
 
+SHARED_RESERVE = 8192
+"""Shared memory left for the exchanges of a tile and of the finish, bytes."""
+
 SLICE_BYTES = 128
 """Bytes of a row of partial results that neighbouring lanes read together."""
 
@@ -140,13 +143,15 @@ def _candidate(
         for d, extent in enumerate(problem.extents)
     )
     finish_tile, finish_layout = _finish(problem, walk, layout, target)
-    stages = _stages(problem, layout, blocks, target)
+    stages = _stages(problem, walk, layout, order, blocks, target)
+    if stages == 1 and _columns(walk, layout, order) == "shared":
+        return None
     schedule = Schedule(
         tile,
         layout,
         order=order,
         blocks_per_sm=blocks,
-        walk=GridWalk(walk.dims, "slices", finish_tile, finish_layout, stages),
+        walk=GridWalk(walk.dims, "slices", finish_tile, finish_layout, stages, columns=_columns(walk, layout, order)),
     )
     if check_schedule(schedule, problem.extents, problem.reduced, target):
         return None
@@ -167,7 +172,8 @@ def _candidate(
 
 def _registers(problem: Problem, walk: WalkProblem, layout: BlockedLayout, order: str) -> int:
     """Estimated registers of a thread."""
-    carried = (walk.total_bytes + walk.column_bytes) / 4
+    in_registers = walk.column_bytes if _columns(walk, layout, order) == "registers" else 0
+    carried = (walk.total_bytes + in_registers) / 4
     if order == "breadth":
         base, each = BREADTH_BASE, BREADTH_ELEMENT * (carried + problem.read_bytes / 4)
     else:
@@ -178,12 +184,20 @@ def _registers(problem: Problem, walk: WalkProblem, layout: BlockedLayout, order
     return round(registers)
 
 
-def _stages(problem: Problem, layout: BlockedLayout, blocks: int, target: Target) -> int:
+def _columns(walk: WalkProblem, layout: BlockedLayout, order: str) -> str:
+    """Where to keep what all tiles share: working depth-first saves the registers where threads hold one row each."""
+    one_row = all(layout.extents[d] == 1 for d in walk.dims)
+    return "shared" if order == "depth" and one_row and walk.column_bytes else "registers"
+
+
+def _stages(problem: Problem, walk: WalkProblem, layout: BlockedLayout, order: str, blocks: int, target: Target) -> int:
     """How many tiles of each block fit the shared memory; 1 where asynchronous copies are not to be had."""
-    tile_bytes = prod(layout.extents) // layout.cluster * problem.read_bytes
-    exchange = prod(layout.extents) // layout.cluster * 4  # where warps hold rows side by side, their parts meet here
-    room = target.shared_per_sm // blocks - exchange - 2048
-    stages = min(STAGES, room // max(1, tile_bytes))
+    elements = prod(layout.extents) // layout.cluster
+    # Where warps hold rows side by side, their parts of the totals meet in shared memory too.
+    exchange = elements * 4 if any(layout.warps[d] > 1 for d in walk.dims) else 0
+    columns = elements * walk.column_bytes if _columns(walk, layout, order) == "shared" else 0
+    room = target.shared_per_sm // blocks - exchange - columns - SHARED_RESERVE
+    stages = min(STAGES, room // max(1, elements * problem.read_bytes))
     return stages if stages > 1 and problem.vector > 1 else 1
 
 

@@ -11,6 +11,9 @@ FINISHES = ("slices", "last_block")
 must be resident as a whole, and is launched so); or the block that arrives last, for which nobody waits. Both add in
 the order of blocks, so that results are the same bits on every run."""
 
+COLUMNS = ("registers", "shared")
+"""Where a block keeps what all its tiles share, such as weights."""
+
 
 @dataclass(frozen=True)
 class GridWalk:
@@ -24,6 +27,8 @@ class GridWalk:
         finish_layout: how such a tile is spread over the threads of a block.
         stages: tiles of a block that are under way at once; more than 1 loads them into shared memory by asynchronous
             copies.
+        columns: one of `COLUMNS`; in shared memory only with more than one stage, and with one row a tile, so that each
+            thread reads back what it wrote.
     """
 
     dims: tuple[int, ...]
@@ -31,11 +36,16 @@ class GridWalk:
     finish_tile: tuple[int, ...]
     finish_layout: BlockedLayout
     stages: int = 1
+    columns: str = "registers"
 
     def check(self, layout: BlockedLayout) -> str | None:
         """What makes this walk illegal for tiles of that layout, or None."""
         if self.finish not in FINISHES:
             return f"finish {self.finish!r} is not one of {', '.join(FINISHES)}"
+        if self.columns not in COLUMNS:
+            return f"columns {self.columns!r} is not one of {', '.join(COLUMNS)}"
+        if self.columns == "shared" and (self.stages == 1 or any(layout.extents[d] > 1 for d in self.dims)):
+            return "columns go to shared memory with more than one stage and one row a tile only"
         if self.stages < 1:
             return f"{self.stages} stages are too few"
         if problem := self.finish_layout.check(self.finish_tile):
