@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 from gpu.torch_arrays import torch
+from warpgroup_epilogues import CASES, epilogue_inputs
 from warpgroup_schedules import warpgroup_schedule
 
 import mlirfuse as mf
@@ -74,6 +75,18 @@ def test_a_persistent_grid(form):
         out = torch.full((m, n), float("nan"), device="cuda", dtype=torch.bfloat16)
         product(x, w, out=out)
         assert torch.equal(out, expected), (m, n, k)
+
+
+@pytest.mark.parametrize("persistent", [False, True])
+@pytest.mark.parametrize("name", CASES)
+def test_epilogues(name, persistent):
+    fn, _, reference = CASES[name]
+    inputs = epilogue_inputs(name)
+    fused = mf.fuse(fn, schedule=warpgroup_schedule(128, 64, persistent=persistent))
+    results = fused(*(torch.from_numpy(array).cuda() for array in inputs))
+    expected = reference(*(array.astype("float64") for array in inputs))
+    for result, want in zip(results if isinstance(results, tuple) else (results,), expected, strict=True):
+        assert torch.equal(result.double().cpu(), torch.from_numpy(want))
 
 
 @pytest.mark.parametrize("cluster", [2, 4])

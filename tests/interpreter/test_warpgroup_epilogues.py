@@ -1,0 +1,27 @@
+"""What follows a product on Hopper runs on the consumers: bias, activation, residual, scales, wider results."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from compiling import module_at
+from warpgroup_epilogues import CASES, epilogue_inputs
+from warpgroup_schedules import warpgroup_schedule
+
+import mlirfuse as mf
+from mlirfuse import interpreter
+
+
+@pytest.mark.parametrize("persistent", [False, True])
+@pytest.mark.parametrize("name", CASES)
+def test_epilogues(name: str, persistent: bool) -> None:
+    fn, _, reference = CASES[name]
+    inputs = epilogue_inputs(name)
+    specs = [mf.TensorSpec(array.shape, "float16") for array in inputs]
+    expected = reference(*(a.astype(np.float64) for a in inputs))
+    for stage in ("tile", "gpu"):
+        module = module_at(stage, fn, specs, warpgroup_schedule(128, 64, persistent=persistent))
+        assert "fuse.warpgroup_mma" in str(module)
+        results = interpreter.run(module, fn.__name__, inputs, order="random")
+        for result, want in zip(results, expected, strict=True):
+            np.testing.assert_array_equal(result.astype(np.float64), want, err_msg=stage)
