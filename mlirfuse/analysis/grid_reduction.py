@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from mlir import ir
 
+from mlirfuse.analysis.contraction import contraction_in
 from mlirfuse.analysis.iteration_space import Conflict, IterationSpace
 from mlirfuse.analysis.structure import OpStructure
 
@@ -57,6 +58,8 @@ def grid_reduction(
         return Conflict("its reductions nest in no one order of dimensions", last)
     column: list[OpStructure] = []
     tile: list[OpStructure] = []
+    if (contraction := contraction_in(space, structures)) is not None:
+        return Conflict("a contraction's kernel has no other reduction", contraction.structure.op)
     totals: list[OpStructure] = []
     finish: list[OpStructure] = []
     late: set[ir.Value] = set()

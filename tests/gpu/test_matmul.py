@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from epilogues import CASES, Case
 from gpu.torch_arrays import to_numpy, to_torch
 from products import FUNCTIONS, PRODUCTS, REDUCTIONS, SPLITS, WGMMA, Product, pinned_schedule
 
@@ -69,3 +70,40 @@ def test_random_data_within_twice_cublas_error(extents, dtype, fused: dict[str, 
     exact = x.double() @ w.double().T
     own, peer = (((y.double() - exact).abs().max() / exact.abs().max()).item() for y in (fused["nt"](x, w), x @ w.T))
     assert own <= 2 * peer + 1e-7
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_epilogues(case: Case) -> None:
+    inputs = case.inputs()
+    results = mf.fuse(case.fn)(*map(to_torch, inputs))
+    case.check([to_numpy(r) for r in (results if isinstance(results, tuple) else (results,))], inputs)
+
+
+@pytest.mark.parametrize("extents", [(128, 128, 65536), (512, 384, 4096), (16, 1024, 8192)])
+def test_the_same_bits_on_every_run(extents, fused: dict[str, mf.Fused]) -> None:
+    m, n, k = extents
+    x, w = (torch.randn(rows, k, device="cuda", dtype=torch.bfloat16) for rows in (m, n))
+    first = fused["nt"](x, w)
+    assert all(torch.equal(fused["nt"](x, w), first) for _ in range(50))
+
+
+def test_torch_views_are_read_where_they_lie(fused: dict[str, mf.Fused]) -> None:
+    x = torch.randint(-3, 4, (64, 96), device="cuda").to(torch.bfloat16)
+    w = torch.randint(-3, 4, (96, 80), device="cuda").to(torch.bfloat16)
+    for left, right in ((x, w), (x, w.T.contiguous().T), (x.T.contiguous().T, w), (x[:, ::2], w[::2])):
+        assert torch.equal(fused["nn"](left, right), left @ right)
+
+
+def test_one_kernel_a_call_and_nothing_else(fused: dict[str, mf.Fused]) -> None:
+    """A split needs semaphores, and no memset: they were zeroed once."""
+    x, w = (torch.randn(128, 65536, device="cuda", dtype=torch.bfloat16) for _ in range(2))
+    out = torch.empty(128, 128, device="cuda", dtype=torch.bfloat16)
+    fused["nt"](x, w, out=out)
+    torch.cuda.synchronize()
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
+        for _ in range(3):
+            fused["nt"](x, w, out=out)
+        torch.cuda.synchronize()
+    events = [e.name for e in profile.events() if e.device_type == torch.autograd.DeviceType.CUDA]
+    assert len(events) == 3, events
+    assert all("kernel" in name for name in events), events

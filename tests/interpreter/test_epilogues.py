@@ -1,0 +1,55 @@
+"""What follows a contraction works on its tile: biases, activations, residuals, in every kind of schedule."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from compiling import module_at
+from epilogues import CASES, Case, K, M, N
+from products import Product, pinned_schedule
+
+import mlirfuse as mf
+from mlirfuse import interpreter
+
+SCHEDULES = {
+    "mma": (64, 32, 1, "last_arriver", "mma", False),
+    "mma, last arriver": (32, 32, 3, "last_arriver", "mma", False),
+    "mma, slices, swapped": (32, 32, 4, "slices", "mma", True),
+    "wgmma": (64, 32, 1, "last_arriver", "wgmma", False),
+    "wgmma, turnstile": (64, 32, 2, "turnstile", "wgmma", False),
+    "wgmma, slices": (64, 64, 3, "slices", "wgmma", False),
+    "wgmma, slices, swapped": (64, 16, 4, "slices", "wgmma", True),
+}
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_chosen_schedules(case: Case) -> None:
+    inputs = case.inputs()
+    specs = [mf.TensorSpec(a.shape, a.dtype.name) for a in inputs]
+    module = module_at("gpu", case.fn, specs)
+    assert str(module).count("gpu.func") == case.kernels
+    case.check(interpreter.run(module, case.fn.__name__, inputs), inputs)
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+@pytest.mark.parametrize("case", [case for case in CASES if case.kernels == 1], ids=str)
+def test_pinned_schedules(case: Case, name: str) -> None:
+    m, n, split, reduction, instruction, swapped = SCHEDULES[name]
+    product = Product(M, N, K, "nt", "float16")
+    schedule = pinned_schedule(product, m, n, split, reduction, instruction, swapped)
+    inputs = case.inputs()
+    module = module_at("gpu", case.fn, [mf.TensorSpec(a.shape, a.dtype.name) for a in inputs], schedule)
+    case.check(interpreter.run(module, case.fn.__name__, inputs, order="random", seed=1), inputs)
+
+
+def test_results_are_the_same_bits_in_every_order_of_blocks() -> None:
+    case = CASES[0]
+    inputs = case.inputs()
+    specs = [mf.TensorSpec(a.shape, a.dtype.name) for a in inputs]
+    product = Product(M, N, K, "nt", "float16")
+    for reduction in ("last_arriver", "turnstile", "slices"):
+        module = module_at("gpu", case.fn, specs, pinned_schedule(product, 32, 32, 5, reduction, "mma"))
+        first, *others = (
+            interpreter.run(module, "gelu", inputs, order="random", seed=seed)[0].view(np.int16) for seed in range(4)
+        )
+        assert all((other == first).all() for other in others)
