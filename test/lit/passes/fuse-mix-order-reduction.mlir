@@ -1,0 +1,310 @@
+// RUN: mlirfuse-opt --fuse-mix-order-reduction --split-input-file --verify-diagnostics=only-expected %s | FileCheck %s
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d0)>
+#col = affine_map<(d0, d1) -> (d1)>
+// One reads x along rows, one across them: together they read it once.
+// CHECK-LABEL: func.func @shared_input(
+// CHECK: %[[R:.*]]:2 = call @f_0(%{{.*}}) : (tensor<?x64xf32>) -> (tensor<?xf32>, tensor<64xf32>)
+// CHECK-NEXT: return %[[R]]#0, %[[R]]#1
+// CHECK-LABEL: func.func private @f_0(
+// CHECK-SAME: {fuse.align = 16 : i64, fuse.name = "x"}) -> (tensor<?xf32>, tensor<64xf32>)
+// CHECK-SAME: fuse.kernel, fuse.result_extents = array<i64: 0, 0>
+// CHECK: iterator_types = ["parallel", "reduction"]
+// CHECK: iterator_types = ["reduction", "parallel"]
+// CHECK-NOT: func.func private @f_1
+func.func @shared_input(%x: tensor<?x64xf32> {fuse.align = 16 : i64, fuse.name = "x"}) -> (tensor<?xf32>, tensor<64xf32>) {
+  %0 = call @f_0(%x) : (tensor<?x64xf32>) -> tensor<?xf32>
+  // expected-remark @below {{f_1 joins f_0: 4 bytes an element saved}}
+  %1 = call @f_1(%x) : (tensor<?x64xf32>) -> tensor<64xf32>
+  return %0, %1 : tensor<?xf32>, tensor<64xf32>
+}
+func.func private @f_0(%x: tensor<?x64xf32> {fuse.align = 16 : i64, fuse.name = "x"}) -> tensor<?xf32>
+    attributes {fuse.kernel, fuse.result_extents = array<i64: 0, 0>} {
+  %zero = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : index
+  %m = tensor.dim %x, %c0 : tensor<?x64xf32>
+  %e = tensor.empty(%m) : tensor<?xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<?xf32>) -> tensor<?xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+       ins(%x : tensor<?x64xf32>) outs(%init : tensor<?xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<?xf32>
+  return %0 : tensor<?xf32>
+}
+func.func private @f_1(%x: tensor<?x64xf32> {fuse.align = 16 : i64, fuse.name = "x"}) -> tensor<64xf32>
+    attributes {fuse.kernel, fuse.result_extents = array<i64>} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<64xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<64xf32>) -> tensor<64xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #col], iterator_types = ["reduction", "parallel"]}
+       ins(%x : tensor<?x64xf32>) outs(%init : tensor<64xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<64xf32>
+  return %0 : tensor<64xf32>
+}
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#col = affine_map<(d0, d1) -> (d1)>
+// What only the second reads of the first is a value of the merged kernel, and is stored no more.
+// CHECK-LABEL: func.func @producer(
+// CHECK: call @f_0(%{{.*}}) : (tensor<?x64xf32>) -> tensor<64xf32>
+// CHECK-LABEL: func.func private @f_0(
+// CHECK: %[[E:.*]] = linalg.generic {{.*}}["parallel", "parallel"]
+// CHECK: linalg.generic {{.*}}["reduction", "parallel"]} ins(%[[E]] : tensor<?x64xf32>)
+func.func @producer(%x: tensor<?x64xf32>) -> tensor<64xf32> {
+  %0 = call @f_0(%x) : (tensor<?x64xf32>) -> tensor<?x64xf32>
+  // expected-remark @below {{f_1 joins f_0}}
+  %1 = call @f_1(%0) : (tensor<?x64xf32>) -> tensor<64xf32>
+  return %1 : tensor<64xf32>
+}
+func.func private @f_0(%x: tensor<?x64xf32>) -> tensor<?x64xf32>
+    attributes {fuse.kernel, fuse.result_extents = array<i64: 0, 0>} {
+  %c0 = arith.constant 0 : index
+  %m = tensor.dim %x, %c0 : tensor<?x64xf32>
+  %e = tensor.empty(%m) : tensor<?x64xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+       ins(%x : tensor<?x64xf32>) outs(%e : tensor<?x64xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.mulf %a, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<?x64xf32>
+  return %0 : tensor<?x64xf32>
+}
+func.func private @f_1(%x: tensor<?x64xf32>) -> tensor<64xf32>
+    attributes {fuse.kernel, fuse.result_extents = array<i64>} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<64xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<64xf32>) -> tensor<64xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #col], iterator_types = ["reduction", "parallel"]}
+       ins(%x : tensor<?x64xf32>) outs(%init : tensor<64xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<64xf32>
+  return %0 : tensor<64xf32>
+}
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d0)>
+#col = affine_map<(d0, d1) -> (d1)>
+// Every tile of the second needs what the first knows when all rows have been read.
+// CHECK-LABEL: func.func @second_pass(
+// CHECK: call @f_0(
+// CHECK: call @f_1(
+func.func @second_pass(%x: tensor<?x64xf32>) -> tensor<?xf32> {
+  %0 = call @f_0(%x) : (tensor<?x64xf32>) -> tensor<64xf32>
+  // expected-remark @below {{f_1 stays apart from f_0: it reduces what a sum over the grid feeds, which is known at the end only}}
+  %1 = call @f_1(%x, %0) : (tensor<?x64xf32>, tensor<64xf32>) -> tensor<?xf32>
+  return %1 : tensor<?xf32>
+}
+func.func private @f_0(%x: tensor<?x64xf32>) -> tensor<64xf32>
+    attributes {fuse.kernel, fuse.result_extents = array<i64>} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<64xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<64xf32>) -> tensor<64xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #col], iterator_types = ["reduction", "parallel"]}
+       ins(%x : tensor<?x64xf32>) outs(%init : tensor<64xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<64xf32>
+  return %0 : tensor<64xf32>
+}
+func.func private @f_1(%x: tensor<?x64xf32>, %t: tensor<64xf32>) -> tensor<?xf32>
+    attributes {fuse.kernel, fuse.result_extents = array<i64: 0, 0>} {
+  %zero = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : index
+  %m = tensor.dim %x, %c0 : tensor<?x64xf32>
+  %e = tensor.empty(%m) : tensor<?xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<?xf32>) -> tensor<?xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #col, #row], iterator_types = ["parallel", "reduction"]}
+       ins(%x, %t : tensor<?x64xf32>, tensor<64xf32>) outs(%init : tensor<?xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %p = arith.mulf %a, %b : f32
+    %v = arith.addf %out, %p : f32
+    linalg.yield %v : f32
+  } -> tensor<?xf32>
+  return %0 : tensor<?xf32>
+}
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d0)>
+// Rows that both kernels reduce, each for itself, need no grid; there is nothing to mix.
+// CHECK-LABEL: func.func @rows_twice(
+// CHECK: call @f_0(
+// CHECK: call @f_1(
+func.func @rows_twice(%x: tensor<?x64xf32>) -> (tensor<?xf32>, tensor<?xf32>) {
+  %0 = call @f_0(%x) : (tensor<?x64xf32>) -> tensor<?xf32>
+  // expected-remark @below {{f_1 stays apart from f_0: no reduction runs over the grid}}
+  %1 = call @f_1(%x) : (tensor<?x64xf32>) -> tensor<?xf32>
+  return %0, %1 : tensor<?xf32>, tensor<?xf32>
+}
+func.func private @f_0(%x: tensor<?x64xf32>) -> tensor<?xf32>
+    attributes {fuse.kernel, fuse.result_extents = array<i64: 0, 0>} {
+  %zero = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : index
+  %m = tensor.dim %x, %c0 : tensor<?x64xf32>
+  %e = tensor.empty(%m) : tensor<?xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<?xf32>) -> tensor<?xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+       ins(%x : tensor<?x64xf32>) outs(%init : tensor<?xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<?xf32>
+  return %0 : tensor<?xf32>
+}
+func.func private @f_1(%x: tensor<?x64xf32>) -> tensor<?xf32>
+    attributes {fuse.kernel, fuse.result_extents = array<i64: 0, 0>} {
+  %one = arith.constant 1.0 : f32
+  %c0 = arith.constant 0 : index
+  %m = tensor.dim %x, %c0 : tensor<?x64xf32>
+  %e = tensor.empty(%m) : tensor<?xf32>
+  %init = linalg.fill ins(%one : f32) outs(%e : tensor<?xf32>) -> tensor<?xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+       ins(%x : tensor<?x64xf32>) outs(%init : tensor<?xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.mulf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<?xf32>
+  return %0 : tensor<?xf32>
+}
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d0)>
+#col = affine_map<(d0, d1) -> (d1)>
+// The caller may keep kernels apart.
+// CHECK-LABEL: func.func @apart(
+// CHECK: call @f_0(
+// CHECK: call @f_1(
+// expected-remark @below {{the caller asked for kernels of one order each}}
+func.func @apart(%x: tensor<?x64xf32> {fuse.align = 16 : i64, fuse.name = "x"}) -> (tensor<?xf32>, tensor<64xf32>)
+    attributes {fuse.mix_order = "split"} {
+  %0 = call @f_0(%x) : (tensor<?x64xf32>) -> tensor<?xf32>
+  %1 = call @f_1(%x) : (tensor<?x64xf32>) -> tensor<64xf32>
+  return %0, %1 : tensor<?xf32>, tensor<64xf32>
+}
+func.func private @f_0(%x: tensor<?x64xf32> {fuse.align = 16 : i64, fuse.name = "x"}) -> tensor<?xf32>
+    attributes {fuse.kernel, fuse.result_extents = array<i64: 0, 0>} {
+  %zero = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : index
+  %m = tensor.dim %x, %c0 : tensor<?x64xf32>
+  %e = tensor.empty(%m) : tensor<?xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<?xf32>) -> tensor<?xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+       ins(%x : tensor<?x64xf32>) outs(%init : tensor<?xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<?xf32>
+  return %0 : tensor<?xf32>
+}
+func.func private @f_1(%x: tensor<?x64xf32> {fuse.align = 16 : i64, fuse.name = "x"}) -> tensor<64xf32>
+    attributes {fuse.kernel, fuse.result_extents = array<i64>} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<64xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<64xf32>) -> tensor<64xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #col], iterator_types = ["reduction", "parallel"]}
+       ins(%x : tensor<?x64xf32>) outs(%init : tensor<64xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<64xf32>
+  return %0 : tensor<64xf32>
+}
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d0)>
+#col = affine_map<(d0, d1) -> (d1)>
+// What the caller asks for and cannot have is an error that names the reason.
+func.func @impossible(%x: tensor<?x64xf32>) -> tensor<?xf32> attributes {fuse.mix_order = "fused"} {
+  %0 = call @f_0(%x) : (tensor<?x64xf32>) -> tensor<64xf32>
+  // expected-error @below {{mix-order fusion was asked for, but f_1 stays apart from f_0: it reduces what a sum over the grid feeds, which is known at the end only}}
+  %1 = call @f_1(%x, %0) : (tensor<?x64xf32>, tensor<64xf32>) -> tensor<?xf32>
+  return %1 : tensor<?xf32>
+}
+func.func private @f_0(%x: tensor<?x64xf32>) -> tensor<64xf32>
+    attributes {fuse.kernel, fuse.result_extents = array<i64>} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<64xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<64xf32>) -> tensor<64xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #col], iterator_types = ["reduction", "parallel"]}
+       ins(%x : tensor<?x64xf32>) outs(%init : tensor<64xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<64xf32>
+  return %0 : tensor<64xf32>
+}
+func.func private @f_1(%x: tensor<?x64xf32>, %t: tensor<64xf32>) -> tensor<?xf32>
+    attributes {fuse.kernel, fuse.result_extents = array<i64: 0, 0>} {
+  %zero = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : index
+  %m = tensor.dim %x, %c0 : tensor<?x64xf32>
+  %e = tensor.empty(%m) : tensor<?xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<?xf32>) -> tensor<?xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #col, #row], iterator_types = ["parallel", "reduction"]}
+       ins(%x, %t : tensor<?x64xf32>, tensor<64xf32>) outs(%init : tensor<?xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %p = arith.mulf %a, %b : f32
+    %v = arith.addf %out, %p : f32
+    linalg.yield %v : f32
+  } -> tensor<?xf32>
+  return %0 : tensor<?xf32>
+}
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d0)>
+#col = affine_map<(d0, d1) -> (d1)>
+// expected-error @below {{fuse.mix_order is 'always'}}
+func.func @unknown(%x: tensor<?x64xf32> {fuse.align = 16 : i64, fuse.name = "x"}) -> (tensor<?xf32>, tensor<64xf32>)
+    attributes {fuse.mix_order = "always"} {
+  %0 = call @f_0(%x) : (tensor<?x64xf32>) -> tensor<?xf32>
+  %1 = call @f_1(%x) : (tensor<?x64xf32>) -> tensor<64xf32>
+  return %0, %1 : tensor<?xf32>, tensor<64xf32>
+}
+func.func private @f_0(%x: tensor<?x64xf32> {fuse.align = 16 : i64, fuse.name = "x"}) -> tensor<?xf32>
+    attributes {fuse.kernel, fuse.result_extents = array<i64: 0, 0>} {
+  %zero = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : index
+  %m = tensor.dim %x, %c0 : tensor<?x64xf32>
+  %e = tensor.empty(%m) : tensor<?xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<?xf32>) -> tensor<?xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+       ins(%x : tensor<?x64xf32>) outs(%init : tensor<?xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<?xf32>
+  return %0 : tensor<?xf32>
+}
+func.func private @f_1(%x: tensor<?x64xf32> {fuse.align = 16 : i64, fuse.name = "x"}) -> tensor<64xf32>
+    attributes {fuse.kernel, fuse.result_extents = array<i64>} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<64xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<64xf32>) -> tensor<64xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #col], iterator_types = ["reduction", "parallel"]}
+       ins(%x : tensor<?x64xf32>) outs(%init : tensor<64xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<64xf32>
+  return %0 : tensor<64xf32>
+}
