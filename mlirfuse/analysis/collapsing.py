@@ -21,7 +21,8 @@ def mergeable_pairs(
     """Pairs of dimensions that every op runs over together, and that are neighbours in every array that has them.
 
     A dimension of run-time extent takes no innermost one of static extent with it: what divides the extent, and with it
-    how wide accesses may be, would be forgotten.
+    how wide accesses may be, would be forgotten. Where nothing is reduced and one dimension is left, that does not
+    matter: all memory is one run, of which only the end may be odd.
 
     Args:
         space: the kernel's iteration space.
@@ -33,9 +34,7 @@ def mergeable_pairs(
     pairs = {
         pair
         for pair in candidates
-        if all(_neighbours(pair, axes) for axes in arrays)
-        and all(_together(pair, s, space) for s in structures)
-        and not _hides_innermost(pair, arrays, space)
+        if all(_neighbours(pair, axes) for axes in arrays) and all(_together(pair, s, space) for s in structures)
     }
     uses: dict[ir.Value, set[Axes]] = {}
     for (op, number), axes in space.use_axes.items():
@@ -45,6 +44,10 @@ def mergeable_pairs(
             pairs -= set(pairwise(axes))
     while conflict := _ambiguous(uses, pairs):
         pairs -= conflict
+    if space.reduced_dims or len(pairs) < space.rank - 1:
+        pairs = {pair for pair in pairs if not _hides_innermost(pair, arrays, space)}
+        while conflict := _ambiguous(uses, pairs):
+            pairs -= conflict
     return frozenset(pairs)
 
 

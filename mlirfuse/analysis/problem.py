@@ -42,6 +42,21 @@ def problem_of(kernel: ir.Operation, space: IterationSpace, structures: Sequence
     )
 
 
+def narrow_accesses(kernel: ir.Operation, space: IterationSpace) -> str | None:
+    """Why the threads of a kernel move less than 16 bytes at once; None where they need not."""
+    operands = list(_operands(kernel, space))
+    whole = frozenset(d for d, extent in enumerate(space.extents) if extent != 1)
+    full = [o for o in operands if whole <= set(o.axes)] or operands
+    dim = _vector_dim(space, full)
+    narrowest = min((o.element_bytes for o in full), default=WIDEST)
+    width, extent = _vector(space, full, dim) * narrowest, space.extents[dim]
+    if width >= min(WIDEST, (extent or WIDEST) * narrowest):
+        return None
+    if extent is not None and extent * narrowest % WIDEST:
+        return f"threads move {width} bytes at once: rows of {extent * narrowest} bytes are no multiple of {WIDEST}"
+    return f"threads move {width} bytes at once: an array is not aligned to {WIDEST}, or not contiguous along a row"
+
+
 def _walk(
     kernel: ir.Operation, space: IterationSpace, structures: Sequence[OpStructure], operands: Sequence[_Operand]
 ) -> WalkProblem | None:
@@ -131,7 +146,10 @@ def _vector_dim(space: IterationSpace, full: Sequence[_Operand]) -> int:
 
 
 def _vector(space: IterationSpace, full: Sequence[_Operand], vector_dim: int) -> int:
-    """Elements that the narrowest type fits into 16 bytes, less where an operand is aligned worse or extents odd."""
+    """Elements that the narrowest type fits into 16 bytes, less where an operand is aligned worse or extents odd.
+
+    What a run-time extent has left over at its end is accessed element by element; reductions cannot mask that.
+    """
     narrowest = min((o.element_bytes for o in full), default=WIDEST)
     vector = WIDEST // narrowest
     for operand in full:
@@ -139,4 +157,6 @@ def _vector(space: IterationSpace, full: Sequence[_Operand], vector_dim: int) ->
         if contiguous:
             vector = min(vector, max(1, operand.alignment // narrowest))
     extent = space.extents[vector_dim]
-    return 1 if extent is None else gcd(vector, extent)
+    if extent is None:
+        return 1 if space.reduced_dims else vector
+    return gcd(vector, extent)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import gcd
 
 from mlir import ir
@@ -30,6 +30,7 @@ class Access:
         vector_axis: the axis along which a fragment's elements lie; None if it has one element.
         streaming: whether the data is touched once.
         straddles: whether a fragment may lie half inside the buffer; its single accesses never do.
+        wide: elements of one access to a fragment that lies inside whole; at least `width`.
     """
 
     buffer: ir.Value
@@ -40,6 +41,12 @@ class Access:
     vector_axis: int | None
     streaming: bool
     straddles: bool
+    wide: int
+
+    @property
+    def whole(self) -> Access:
+        """The access to a fragment that lies inside whole."""
+        return replace(self, width=self.wide, straddles=False)
 
     @property
     def bytes(self) -> int:
@@ -82,17 +89,16 @@ def access_of(
             clipped.add(expr.position)
     axis = dims.index(d.layout.vector_dim) if d.layout.vector_dim in dims else None
     declared = d.argument_attributes.get(new_buffer, {}).get("fuse.align")
-    width = access_elements(
+    wide = access_elements(
         ir.MemRefType(new_buffer.type), axis, ir.IntegerAttr(declared).value if declared else None, tile.width
     )
-    straddles = False
-    if axis is not None and axis in clipped:
-        whole = _common_width(tile.width, new_buffer, axis)
-        straddles = whole < tile.width
-        width = min(width, whole)
+    common = _common_width(tile.width, new_buffer, axis) if axis is not None and axis in clipped else tile.width
+    width, straddles = min(wide, common), common < tile.width
+    if axis is None or not ir.MemRefType(new_buffer.type).is_dynamic_dim(axis):
+        wide = width  # a static extent has few odd elements, if any: not worth a branch
     streaming = STREAMING in op.attributes
     starts = [d.scalars[o] for o in offsets]
-    return Access(new_buffer, starts, dims, frozenset(clipped), width, axis, streaming, straddles)
+    return Access(new_buffer, starts, dims, frozenset(clipped), width, axis, streaming, straddles, wide)
 
 
 def _common_width(width: int, buffer: ir.Value, axis: int) -> int:
@@ -114,6 +120,15 @@ def _pieces(access: Access, indices: list[ir.Value], width: int) -> list[list[ir
 def load(access: Access, indices: list[ir.Value], width: int) -> ir.Value:
     """One fragment, in as few loads as alignment allows; where it straddles the end, its last piece again."""
     element_type = access.type.element_type
+    if access.wide > access.width:
+        branch = scf.IfOp(_is_whole(access, indices, width), [fragment_type(width, element_type)], has_else=True)
+        for block, chosen in (
+            (branch.then_block, access.whole),
+            (branch.else_block, replace(access, wide=access.width)),
+        ):
+            with ir.InsertionPoint(block):
+                scf.YieldOp([load(chosen, indices, width)])
+        return branch.results[0]
     pieces = _pieces(access, indices, width)
     if access.straddles:
         assert access.vector_axis is not None
@@ -125,6 +140,12 @@ def load(access: Access, indices: list[ir.Value], width: int) -> ir.Value:
         return parts[0]
     scalars = [scalar for part in parts for scalar in elements(part)]
     return vector.FromElementsOp(fragment_type(width, element_type), scalars).result
+
+
+def _is_whole(access: Access, indices: list[ir.Value], width: int) -> ir.Value:
+    """Whether the last element of a fragment lies inside the buffer."""
+    assert access.vector_axis is not None
+    return less(add(indices[access.vector_axis], constant(width - 1)), access.extent(access.vector_axis))
 
 
 def _load_part(access: Access, indices: list[ir.Value], element_type: ir.Type) -> ir.Value:
@@ -141,6 +162,16 @@ def _load_part(access: Access, indices: list[ir.Value], element_type: ir.Type) -
 
 def store(access: Access, value: ir.Value, indices: list[ir.Value], width: int) -> None:
     """Stores one fragment whose first element is inside, in as few stores as alignment allows."""
+    if access.wide > access.width:
+        branch = scf.IfOp(_is_whole(access, indices, width), has_else=True)
+        for block, chosen in (
+            (branch.then_block, access.whole),
+            (branch.else_block, replace(access, wide=access.width)),
+        ):
+            with ir.InsertionPoint(block):
+                store(chosen, value, indices, width)
+                scf.YieldOp([])
+        return
     pieces = _pieces(access, indices, width)
     if len(pieces) == 1:
         parts = [value]

@@ -12,7 +12,7 @@ from mlirfuse.analysis.contraction import contraction_in
 from mlirfuse.analysis.contraction_problem import contraction_problem
 from mlirfuse.analysis.iteration_space import IterationSpace
 from mlirfuse.analysis.kernels import is_tile_program, kernels, symbol
-from mlirfuse.analysis.problem import problem_of
+from mlirfuse.analysis.problem import narrow_accesses, problem_of
 from mlirfuse.analysis.spaces import kernel_space
 from mlirfuse.analysis.structure import OpStructure
 from mlirfuse.errors import PassError, ScheduleError
@@ -70,6 +70,8 @@ class FuseAssignSchedule(Pass):
                 raise ScheduleError(
                     f"the schedule of {symbol(kernel)} is illegal: {reason}", where=str(kernel.location)
                 )
+            if not given and schedule.contraction is None and (reason := narrow_accesses(kernel, space)):
+                remarks.declined(self, reason, kernel)
             layout = schedule.layout
             remarks.applied(
                 self,

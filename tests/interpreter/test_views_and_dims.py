@@ -96,3 +96,20 @@ def test_views_launch_nothing() -> None:
     compiled = mf.fuse(views).lower(mf.TensorSpec(STATIC, mf.float32)).compile()
     assert compiled.program.launches == ()
     assert not compiled.binaries
+
+
+@pytest.mark.parametrize("stage", ["linalg", "tile", "gpu"])
+@pytest.mark.parametrize("shape", [(5, 33), (1, 7), (2, 1), (3, 5, 129), (300, 17), (4, 2, 8), (0, 5)])
+def test_runs_of_odd_length(shape: tuple[int, ...], stage: str) -> None:
+    """Elementwise kernels of mixed element sizes, whose memory is one run; its end is accessed element by element."""
+
+    def fn(x: Any, y: Any) -> Any:
+        return x * y.astype(mf.float16), y + 1.0
+
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=shape).astype(np.float16), rng.normal(size=shape).astype(np.float32)
+    dynamic = (*(f"n{d}" for d in range(len(shape) - 1)), shape[-1])
+    module = module_at(stage, fn, [mf.TensorSpec(dynamic, mf.float16), mf.TensorSpec(dynamic, mf.float32)])
+    results = interpreter.run(module, "fn", [x, y])
+    np.testing.assert_array_equal(results[0], x * y.astype(np.float16))
+    np.testing.assert_array_equal(results[1], y + np.float32(1))

@@ -103,7 +103,8 @@ func.func private @moved_0(%x: tensor<3x4x5xf32>) -> tensor<4x5x3xf32> attribute
 
 #id = affine_map<(d0, d1) -> (d0, d1)>
 #col = affine_map<(d0, d1) -> (d1)>
-// A bias has one of the dimensions only; a run-time extent does not swallow the innermost; a strided argument has gaps;
+#row = affine_map<(d0, d1) -> (d0)>
+// A bias has one of the dimensions only; a sum reduces one; a strided argument has gaps;
 // and a schedule names the dimensions that there are.
 // expected-remark @below {{no two dimensions belong together}}
 func.func private @bias(%x: tensor<4x8xf32>, %b: tensor<8xf32>) -> tensor<4x8xf32> attributes {fuse.kernel, fuse.result_extents = array<i64>} {
@@ -117,17 +118,19 @@ func.func private @bias(%x: tensor<4x8xf32>, %b: tensor<8xf32>) -> tensor<4x8xf3
   return %0 : tensor<4x8xf32>
 }
 // expected-remark @below {{no two dimensions belong together}}
-func.func private @rows(%x: tensor<?x8xf32>) -> tensor<?x8xf32> attributes {fuse.kernel, fuse.result_extents = array<i64: 0, 0>} {
+func.func private @sum(%x: tensor<?x8xf32>) -> tensor<?xf32> attributes {fuse.kernel, fuse.result_extents = array<i64: 0, 0>} {
   %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
   %m = tensor.dim %x, %c0 : tensor<?x8xf32>
-  %e = tensor.empty(%m) : tensor<?x8xf32>
-  %0 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
-       ins(%x : tensor<?x8xf32>) outs(%e : tensor<?x8xf32>) {
+  %e = tensor.empty(%m) : tensor<?xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<?xf32>) -> tensor<?xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+       ins(%x : tensor<?x8xf32>) outs(%init : tensor<?xf32>) {
   ^bb0(%a: f32, %out: f32):
-    %v = math.exp %a : f32
+    %v = arith.addf %out, %a : f32
     linalg.yield %v : f32
-  } -> tensor<?x8xf32>
-  return %0 : tensor<?x8xf32>
+  } -> tensor<?xf32>
+  return %0 : tensor<?xf32>
 }
 // expected-remark @below {{no two dimensions belong together}}
 func.func private @strided(%x: tensor<4x8xf32> {fuse.strides = array<i64: -1, 1>}) -> tensor<4x8xf32> attributes {fuse.kernel, fuse.result_extents = array<i64>} {
@@ -143,4 +146,23 @@ func.func private @strided(%x: tensor<4x8xf32> {fuse.strides = array<i64: -1, 1>
 // expected-remark @below {{its schedule names the dimensions that it has}}
 func.func private @scheduled(%x: tensor<4x8xf32>) -> tensor<4x8xf32> attributes {fuse.kernel, fuse.result_extents = array<i64>, fuse.schedule = {}} {
   return %x : tensor<4x8xf32>
+}
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+// Where nothing is reduced and one dimension is left, it may be of run-time extent: accesses are narrow at its end only.
+// CHECK-LABEL: func.func private @run_0(%arg0: tensor<?xf32>) -> tensor<?xf32>
+// CHECK-SAME: fuse.result_extents = array<i64: 0, 0>
+func.func private @run_0(%x: tensor<?x33xf32>) -> tensor<?x33xf32> attributes {fuse.kernel, fuse.result_extents = array<i64: 0, 0>} {
+  %c0 = arith.constant 0 : index
+  %m = tensor.dim %x, %c0 : tensor<?x33xf32>
+  %e = tensor.empty(%m) : tensor<?x33xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+       ins(%x : tensor<?x33xf32>) outs(%e : tensor<?x33xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = math.exp %a : f32
+    linalg.yield %v : f32
+  } -> tensor<?x33xf32>
+  return %0 : tensor<?x33xf32>
 }

@@ -345,3 +345,36 @@ func.func private @used_elsewhere(%x: memref<?x128xf32> {fuse.align = 16 : i64},
   } {mapping = [#gpu.block<x>]}
   return
 }
+
+// -----
+
+#layout = {vector = array<i64: 4>, lanes = array<i64: 32>, warps = array<i64: 1>, repeats = array<i64: 1>, blocks = array<i64: 1>}
+// A run of run-time extent: a fragment that lies inside whole is one access, the one at the end four.
+// CHECK-LABEL: gpu.func @run
+// CHECK: %[[N:.*]] = memref.dim %arg0
+// CHECK: %[[WHOLE:.*]] = arith.cmpi ult, %{{.*}}, %[[N]]
+// CHECK: scf.if %[[WHOLE]] -> (vector<4xf32>) {
+// CHECK-NEXT: vector.load %arg0
+// CHECK: } else {
+// CHECK: arith.minui
+// CHECK-COUNT-4: memref.load %arg0
+// CHECK: scf.if
+// CHECK: scf.if
+// CHECK-NEXT: vector.store {{.*}} %arg1
+// CHECK: } else {
+// CHECK-NEXT: arith.addi
+// CHECK: memref.store {{.*}} %arg1
+// CHECK: scf.if
+// CHECK-NEXT: memref.store {{.*}} %arg1
+func.func private @run(%x: memref<?xf32>, %y: memref<?xf32>) attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 128>, layout = #layout}} {
+  %c0 = arith.constant 0 : index
+  %pad = arith.constant 0.0 : f32
+  %n = memref.dim %x, %c0 : memref<?xf32>
+  %blocks = affine.apply affine_map<()[s0] -> (s0 ceildiv 128)>()[%n]
+  scf.forall (%block) in (%blocks) {
+    %i = affine.apply affine_map<(d0) -> (d0 * 128)>(%block)
+    %0 = vector.transfer_read %x[%i], %pad {fuse.layout = #layout, in_bounds = [false]} : memref<?xf32>, vector<128xf32>
+    vector.transfer_write %0, %y[%i] {fuse.layout = #layout, in_bounds = [false]} : vector<128xf32>, memref<?xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}
