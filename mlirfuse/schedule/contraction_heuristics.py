@@ -35,10 +35,9 @@ UNKNOWN_EXTENT = 4096
 """What a dynamic extent is taken to be."""
 
 FLOPS_PER_SM = {"wgmma": 5.9e12, "mma": 2.1e12, "fma": 0.3e12}
-"""Sustained over long products, per second; one warpgroup alone reaches `LONE_WARPGROUP` of it."""
-LONE_WARPGROUP = 0.7
+"""Sustained over long products, per second."""
 
-L2_BYTES_PER_SM = 105e9
+L2_BYTES_PER_SM = 145e9
 DRAM_BYTES = 4.1e12
 """Bytes per second."""
 
@@ -47,6 +46,15 @@ LAUNCH, ROUND, MEETING = 3.0e-6, 2.0e-6, 3.5e-6
 
 LAST_ARRIVER_BYTES = 57e9
 """Bytes per second of parts that one block adds up."""
+
+COPIES_DELAY = 0.15
+"""Share of the time of copies from the L2 by which they delay its own reads of device memory."""
+
+OVERLAP = 6
+"""Exponent by which products, copies and traffic of device memory add up: the longest hides most of the others."""
+
+RASTER = 8
+"""Rows of tiles that blocks go through together where there are several rounds of them."""
 
 OVERHANG = 2.0
 """Time of a step whose copies reach past the end of a factor: filling with zeros was seen to cost more than copying."""
@@ -61,8 +69,8 @@ def candidates(problem: ContractionProblem, target: Target) -> Iterator[Schedule
     """Every schedule that is worth estimating."""
     for schedule in _tiles(problem, target):
         assert schedule.contraction is not None
-        yield schedule
         tiles = tile_count(schedule, problem)
+        yield _walking(schedule, tiles > target.sms)
         most = min(MOST_SPLIT, target.sms // tiles, problem.k // schedule.contraction.k // MIN_STEPS)
         # Blocks that wait for each other must all be resident, which is known only where the grid's size is.
         meets = None not in (*problem.batch, problem.m, problem.n)
@@ -72,6 +80,14 @@ def candidates(problem: ContractionProblem, target: Target) -> Iterator[Schedule
                 yield parts
                 if meets and schedule.contraction.instruction == "wgmma":
                     yield with_slices(parts)
+
+
+def _walking(schedule: Schedule, in_rounds: bool) -> Schedule:
+    """The schedule of unsplit tiles: close ones run at the same time, and where there are many a grid walks them."""
+    assert schedule.contraction is not None
+    if schedule.contraction.instruction != "wgmma":
+        return schedule
+    return replace(schedule, contraction=replace(schedule.contraction, raster=RASTER, persistent=in_rounds))
 
 
 MIN_STEPS = 4
@@ -129,15 +145,16 @@ def contraction_seconds(schedule: Schedule, problem: ContractionProblem, target:
     steps = ceil(ceil(problem.k / contraction.k) / contraction.split)
     size = problem.element.bytes
     rate = FLOPS_PER_SM[contraction.instruction]
-    if contraction.instruction == "wgmma" and m == 64:
-        rate *= LONE_WARPGROUP
     products = 2 * m * n * contraction.k / rate
     copies = (m + n) * contraction.k * size / L2_BYTES_PER_SM
     if contraction.instruction == "wgmma" and (m > extents[-2] or n > extents[-1]):
         copies *= OVERHANG
     rows, columns = extents[-2:]
     traffic = prod(extents[:-2]) * (rows * problem.k + columns * problem.k + rows * columns) * size
-    seconds = LAUNCH + max(rounds * (steps * max(products, copies) + ROUND), traffic / DRAM_BYTES + ROUND)
+    overheads = ROUND if contraction.persistent else rounds * ROUND
+    copying = rounds * steps * copies
+    works = (rounds * steps * products, copying, traffic / DRAM_BYTES + COPIES_DELAY * copying)
+    seconds = LAUNCH + overheads + sum(work**OVERLAP for work in works) ** (1 / OVERLAP)
     if contraction.split == 1:
         return seconds
     part = m * n * problem.accumulator.bytes
