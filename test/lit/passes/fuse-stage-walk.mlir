@@ -1,0 +1,137 @@
+// RUN: mlirfuse-opt --fuse-stage-walk --split-input-file --verify-diagnostics=only-expected %s | FileCheck %s
+
+#layout = {vector = array<i64: 1, 8>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 2, 1>, blocks = array<i64: 1, 1>}
+#walk = {dims = array<i64: 0>, finish = "slices", finish_tile = array<i64: 1, 256>, finish_layout = #layout, stages = 3 : i64}
+// Three stages: two tiles are under way before the loop, a group each; a step starts the one two steps ahead.
+// CHECK-LABEL: func.func private @ring_0_kernel(
+// CHECK-SAME: %[[X:[a-z0-9]+]]: memref<?x250xbf16>, %[[R:[a-z0-9]+]]: memref<?xf32>
+// CHECK: scf.forall (%[[B:.*]]) in (%[[BLOCKS:.*]])
+// The ring is as large as the layout: padding has a place too.
+// CHECK: %[[RING:.*]] = memref.alloc() : memref<3x2x256xbf16, #gpu.address_space<workgroup>>
+// CHECK: %[[FIRST:.*]] = arith.cmpi ult, %[[B]], %[[TILES:.*]] : index
+// CHECK: scf.if %[[FIRST]]
+// CHECK: %[[ROW:.*]] = affine.apply #{{.*}}(%[[B]])
+// CHECK: %[[SLOT0:.*]] = memref.subview %[[RING]][%c0{{.*}}, 0, 0] [1, 2, 256] [1, 1, 1]
+// CHECK: "fuse.copy_fragments"(%[[X]], %[[SLOT0]], %[[ROW]], %c0{{.*}}) {in_bounds = [false, true], permutation_map = #{{.*}}, tile = array<i64: 2, 250>}
+// CHECK: nvgpu.device_async_create_group
+// CHECK: %[[SECOND:.*]] = arith.addi %[[B]], %[[BLOCKS]]
+// CHECK: arith.cmpi ult, %[[SECOND]], %[[TILES]]
+// CHECK: "fuse.copy_fragments"
+// CHECK: nvgpu.device_async_create_group
+// CHECK: %[[THIRD:.*]] = arith.addi %[[SECOND]], %[[BLOCKS]]
+// CHECK: %[[DISTANCE:.*]] = arith.subi %[[THIRD]], %[[B]]
+// What varies by rows only is in registers one step ahead, and not read where there is no tile.
+// CHECK: %[[SMALL:.*]] = scf.if
+// CHECK: vector.transfer_read %[[R]]
+// CHECK: } else {
+// CHECK-NOT: transfer_read
+// CHECK: scf.for %[[T:.*]] = %[[B]] to %[[TILES]] step %[[BLOCKS]] iter_args(%{{.*}} = %{{.*}}, %[[NOW:.*]] = %[[SMALL]], %[[SLOT:.*]] = %c0{{.*}})
+// The slot that the step before has read is free.
+// CHECK: %[[IS_FIRST:.*]] = arith.cmpi eq, %[[SLOT]], %c0
+// CHECK: %[[BEFORE:.*]] = arith.subi %[[SLOT]], %c1
+// CHECK: %[[FREE:.*]] = arith.select %[[IS_FIRST]], %c2{{.*}}, %[[BEFORE]]
+// CHECK: %[[AHEAD:.*]] = arith.addi %[[T]], %[[DISTANCE]]
+// CHECK: %[[MORE:.*]] = arith.cmpi ult, %[[AHEAD]], %[[TILES]]
+// CHECK: scf.if %[[MORE]]
+// CHECK: memref.subview %[[RING]][%[[FREE]], 0, 0]
+// CHECK: "fuse.copy_fragments"
+// A group even where nothing was copied, so that groups can be counted; the first of the three under way is waited for.
+// CHECK: %[[GROUP:.*]] = nvgpu.device_async_create_group
+// CHECK: %[[LATER:.*]] = vector.transfer_read %[[R]]
+// CHECK: nvgpu.device_async_wait %[[GROUP]] {numGroups = 2 : i32}
+// Each thread reads back what it copied: no barrier.
+// CHECK-NOT: gpu.barrier
+// CHECK: %[[OWN:.*]] = memref.subview %[[RING]][%[[SLOT]], 0, 0]
+// CHECK: vector.transfer_read %[[OWN]]{{.*}} : memref<2x256xbf16, strided<[256, 1], offset: ?>, #gpu.address_space<workgroup>>, vector<2x250xbf16>
+// CHECK-NOT: vector.transfer_read
+// CHECK: vector.broadcast %[[NOW]]
+// CHECK: arith.addf
+// CHECK: %[[FOLLOWING:.*]] = arith.select
+// CHECK: scf.yield %{{.*}}, %[[LATER]], %[[FOLLOWING]] : vector<2x250xf32>, vector<2x1xf32>, index
+func.func private @ring_0_kernel(%x: memref<?x250xbf16>, %r: memref<?xf32>, %y: memref<1x250xf32>)
+    attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 2, 250>, layout = #layout, walk = #walk}} {
+  %c0 = arith.constant 0 : index
+  %pad = arith.constant 0.0 : bf16
+  %none = arith.constant 0.0 : f32
+  %zero = arith.constant dense<0.0> : vector<2x250xf32>
+  %zeros = arith.constant dense<0.0> : vector<250xf32>
+  %m = memref.dim %x, %c0 : memref<?x250xbf16>
+  %tiles = affine.apply affine_map<()[s0] -> (s0 ceildiv 2)>()[%m]
+  %blocks = affine.apply affine_map<()[s0] -> (s0 ceildiv 64)>()[%m]
+  scf.forall (%block) in (%blocks) {
+    %sum = scf.for %t = %block to %tiles step %blocks iter_args(%acc = %zero) -> (vector<2x250xf32>) {
+      %row = affine.apply affine_map<(d0) -> (d0 * 2)>(%t)
+      %a = vector.transfer_read %x[%row, %c0], %pad {fuse.streaming, in_bounds = [false, true]} : memref<?x250xbf16>, vector<2x250xbf16>
+      %w = arith.extf %a : vector<2x250xbf16> to vector<2x250xf32>
+      %s = vector.transfer_read %r[%row], %none {in_bounds = [false, true], permutation_map = affine_map<(d0) -> (d0, 0)>} : memref<?xf32>, vector<2x1xf32>
+      %sb = vector.broadcast %s : vector<2x1xf32> to vector<2x250xf32>
+      %p = arith.mulf %w, %sb : vector<2x250xf32>
+      %next = arith.addf %acc, %p : vector<2x250xf32>
+      scf.yield %next : vector<2x250xf32>
+    }
+    %total = vector.multi_reduction <add>, %sum, %zeros [0] : vector<2x250xf32> to vector<250xf32>
+    %one = vector.shape_cast %total : vector<250xf32> to vector<1x250xf32>
+    vector.transfer_write %one, %y[%c0, %c0] {in_bounds = [true, true]} : vector<1x250xf32>, memref<1x250xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+
+// -----
+
+#layout = {vector = array<i64: 1, 8>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
+#walk = {dims = array<i64: 0>, finish = "slices", finish_tile = array<i64: 1, 256>, finish_layout = #layout, stages = 2 : i64}
+// Where a tile lies is known when the tile before has been read: it cannot be copied ahead.
+// CHECK-LABEL: func.func private @pointers_0_kernel(
+// CHECK-NOT: fuse.copy_fragments
+// expected-remark @below {{no loop reads whole tiles at indices that follow from its variable}}
+func.func private @pointers_0_kernel(%x: memref<?x256xbf16>, %y: memref<1x256xbf16>)
+    attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 256>, layout = #layout, walk = #walk}} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %pad = arith.constant 0.0 : bf16
+  %zero = arith.constant dense<0.0> : vector<1x256xbf16>
+  scf.forall (%block) in (%c8) {
+    %sum:2 = scf.for %t = %c0 to %c8 step %c1 iter_args(%acc = %zero, %at = %block) -> (vector<1x256xbf16>, index) {
+      %a = vector.transfer_read %x[%at, %c0], %pad {fuse.streaming, in_bounds = [true, true]} : memref<?x256xbf16>, vector<1x256xbf16>
+      %next = arith.addf %acc, %a : vector<1x256xbf16>
+      %after = arith.addi %at, %c8 : index
+      scf.yield %next, %after : vector<1x256xbf16>, index
+    }
+    vector.transfer_write %sum#0, %y[%c0, %c0] {in_bounds = [true, true]} : vector<1x256xbf16>, memref<1x256xbf16>
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+
+// -----
+
+#layout = {vector = array<i64: 1, 8>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
+#walk = {dims = array<i64: 0>, finish = "slices", finish_tile = array<i64: 1, 256>, finish_layout = #layout, stages = 1 : i64}
+// expected-remark @below {{scheduled with one stage}}
+func.func private @one_stage_0_kernel(%x: memref<?x256xbf16>)
+    attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 256>, layout = #layout, walk = #walk}} {
+  scf.forall (%block) in (8) {
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+
+// -----
+
+#layout = {vector = array<i64: 1, 8>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
+// A kernel without a walk is none of this pass's business: no remark.
+// CHECK-LABEL: func.func private @no_walk_0_kernel(
+func.func private @no_walk_0_kernel(%x: memref<?x256xbf16>)
+    attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 256>, layout = #layout}} {
+  scf.forall (%block) in (8) {
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+
+// -----
+
+// expected-error @below {{kernel has no fuse.schedule}}
+func.func private @unscheduled_0_kernel(%x: memref<?x256xbf16>) attributes {fuse.kernel} {
+  scf.forall (%block) in (8) {
+  } {mapping = [#gpu.block<x>]}
+  return
+}

@@ -1,0 +1,212 @@
+// RUN: mlirfuse-opt --fuse-tile-grid-reduction --canonicalize --cse --split-input-file --verify-diagnostics=only-expected %s | FileCheck %s
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d0)>
+#col = affine_map<(d0, d1) -> (d1)>
+#vec = affine_map<(d0) -> (d0)>
+#layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 2>, repeats = array<i64: 2, 1>, blocks = array<i64: 1, 1>}
+#finish = {vector = array<i64: 1, 4>, lanes = array<i64: 4, 8>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
+// Both orders in one walk: blocks take every so many-th tile, carry a tile of partial sums, and write rows as they go.
+// CHECK-DAG: #[[TILES:.*]] = affine_map<()[s0] -> (s0 ceildiv 2)>
+// CHECK-DAG: #[[GRID:.*]] = affine_map<()[s0, s1] -> (s0 ceildiv 2 + 1, s1)>
+// CHECK-LABEL: func.func private @both_0_kernel(
+// CHECK-SAME: %[[X:[a-z0-9]+]]: memref<?x256xf32>, %[[W:[a-z0-9]+]]: memref<256xf32>, %[[ROWS:[a-z0-9]+]]: memref<?xf32>, %[[SUM:[a-z0-9]+]]: memref<256xf32>
+// A row of partial results for every block that can be resident.
+// CHECK-SAME: %[[PARTS:[a-z0-9]+]]: memref<?x256xf32> {fuse.workspace = "scratch", fuse.workspace_extents = affine_map<()[s0] -> (s0)>, fuse.workspace_operands = array<i64: -1, 2>}
+// CHECK-SAME: %[[SEM:[a-z0-9]+]]: memref<1xi32> {fuse.workspace = "semaphores"}) attributes {fuse.cooperative
+// CHECK-DAG: %[[C0:.*]] = arith.constant 0 : index
+// CHECK-DAG: %[[C1:.*]] = arith.constant 1 : index
+// CHECK-DAG: %[[ZEROS:.*]] = arith.constant dense<0.000000e+00> : vector<2x256xf32>
+// CHECK: %[[M:.*]] = memref.dim %[[X]]
+// CHECK: %[[COUNT:.*]] = affine.apply #[[TILES]]()[%[[M]]]
+// CHECK: %[[RESIDENT:.*]] = "fuse.resident_blocks"() {per_sm = 2 : i64}
+// CHECK: %[[BLOCKS:.*]] = affine.min #[[GRID]]()[%[[M]], %[[RESIDENT]]]
+// CHECK: scf.forall (%[[B:.*]]) in (%[[BLOCKS]])
+// What all tiles share is read once.
+// CHECK: vector.transfer_read %[[W]]
+// CHECK: %[[PARTIAL:.*]] = scf.for %[[T:.*]] = %[[B]] to %[[COUNT]] step %[[BLOCKS]] iter_args(%[[ACC:.*]] = %[[ZEROS]]) -> (vector<2x256xf32>)
+// CHECK: %[[TILE:.*]] = vector.transfer_read %[[X]]{{.*}}fuse.streaming
+// CHECK-NOT: vector.transfer_read
+// CHECK: %[[INSIDE:.*]] = vector.create_mask %{{.*}}, %[[C1]] : vector<2x1xi1>
+// Rows past the end add nothing.
+// CHECK: %[[MASK:.*]] = vector.broadcast %[[INSIDE]] : vector<2x1xi1> to vector<2x256xi1>
+// CHECK: %[[ELEMENT:.*]] = arith.select %[[MASK]], %{{.*}}, %[[ZEROS]]
+// CHECK: %[[NEXT:.*]] = arith.addf %[[ACC]], %[[ELEMENT]]
+// CHECK: vector.transfer_write %{{.*}}, %[[ROWS]]
+// CHECK: scf.yield %[[NEXT]]
+// CHECK: %[[PART:.*]] = vector.multi_reduction <add>, %[[PARTIAL]], %{{.*}} [0] : vector<2x256xf32> to vector<256xf32>
+// CHECK: %[[ONE:.*]] = vector.shape_cast %[[PART]]
+// CHECK: vector.transfer_write %[[ONE]], %[[PARTS]][%[[B]], %[[C0]]]
+// All arrive, all wait for all; a slice of 32 columns each. The second arrival wraps the counter back to zero.
+// CHECK: "fuse.semaphore_arrive"(%[[SEM]], %[[C0]], %[[LIMIT:.*]]) :
+// CHECK: "fuse.semaphore_wait"(%[[SEM]], %[[C0]], %{{.*}})
+// CHECK: %[[WRITTEN:.*]] = memref.subview %[[PARTS]][0, 0] [%[[BLOCKS]], 256] [1, 1]
+// CHECK: scf.for %{{.*}} = %[[B]] to %c8 step %[[BLOCKS]]
+// CHECK: scf.for %{{.*}} = %[[C0]] to %[[BLOCKS]] step %c8 iter_args
+// CHECK: vector.transfer_read %[[WRITTEN]]{{.*}} {in_bounds = [false, true]}
+// CHECK: vector.multi_reduction <add>, %{{.*}} [0] : vector<8x32xf32> to vector<32xf32>
+// What the total feeds.
+// CHECK: math.sqrt
+// CHECK: vector.transfer_write %{{.*}}, %[[SUM]]
+// CHECK: } {fuse.finish}
+// CHECK: "fuse.semaphore_arrive"(%[[SEM]], %[[C0]], %[[LIMIT]])
+// CHECK: func.func private @both_0(tensor<?x256xf32>, tensor<256xf32>) -> (tensor<?xf32>, tensor<256xf32>) attributes {fuse.launch = @both_0_kernel
+func.func private @both_0(%x: tensor<?x256xf32>, %w: tensor<256xf32>) -> (tensor<?xf32>, tensor<256xf32>)
+    attributes {fuse.kernel, fuse.result_extents = array<i64: 0, 0>,
+                fuse.schedule = {tile = array<i64: 2, 256>, layout = #layout, blocks_per_sm = 2 : i64,
+                  walk = {dims = array<i64: 0>, finish = "slices", finish_tile = array<i64: 8, 32>, finish_layout = #finish}}} {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  %m = tensor.dim %x, %c0 : tensor<?x256xf32>
+  %e = tensor.empty(%m) : tensor<?x256xf32>
+  %h = linalg.generic {indexing_maps = [#id, #col, #id], iterator_types = ["parallel", "parallel"]}
+       ins(%x, %w : tensor<?x256xf32>, tensor<256xf32>) outs(%e : tensor<?x256xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %v = arith.mulf %a, %b : f32
+    linalg.yield %v : f32
+  } -> tensor<?x256xf32>
+  %er = tensor.empty(%m) : tensor<?xf32>
+  %ir = linalg.fill ins(%zero : f32) outs(%er : tensor<?xf32>) -> tensor<?xf32>
+  %rows = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+       ins(%h : tensor<?x256xf32>) outs(%ir : tensor<?xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<?xf32>
+  %ec = tensor.empty() : tensor<256xf32>
+  %ic = linalg.fill ins(%zero : f32) outs(%ec : tensor<256xf32>) -> tensor<256xf32>
+  %sum = linalg.generic {indexing_maps = [#id, #col], iterator_types = ["reduction", "parallel"]}
+       ins(%h : tensor<?x256xf32>) outs(%ic : tensor<256xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<256xf32>
+  %root = linalg.generic {indexing_maps = [#vec, #vec], iterator_types = ["parallel"]}
+       ins(%sum : tensor<256xf32>) outs(%ec : tensor<256xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = math.sqrt %a : f32
+    linalg.yield %v : f32
+  } -> tensor<256xf32>
+  return %rows, %root : tensor<?xf32>, tensor<256xf32>
+}
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#col = affine_map<(d0, d1) -> (d1)>
+#layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 2>, repeats = array<i64: 2, 1>, blocks = array<i64: 1, 1>}
+#finish = {vector = array<i64: 1, 4>, lanes = array<i64: 4, 8>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
+// The block that arrives last takes all slices, and nobody waits: such a grid need not be resident. Rows are a multiple
+// of the tile's, so that none is masked, and a maximum starts from its own neutral element.
+// CHECK-LABEL: func.func private @last_0_kernel(
+// CHECK-NOT: fuse.cooperative
+// CHECK-DAG: %[[LOWEST:.*]] = arith.constant dense<0xFF800000> : vector<2x256xf32>
+// CHECK: scf.forall
+// CHECK: scf.for {{.*}} iter_args(%{{.*}} = %[[LOWEST]])
+// CHECK-NOT: vector.create_mask
+// CHECK: arith.maximumf
+// CHECK: vector.multi_reduction <maximumf>
+// CHECK: vector.transfer_write
+// CHECK-NOT: fuse.semaphore_wait
+// CHECK: %[[OLD:.*]] = "fuse.semaphore_arrive"(%{{.*}}, %{{.*}}, %[[LAST:.*]]) :
+// CHECK: %[[IS_LAST:.*]] = arith.cmpi eq, %[[OLD]], %[[LAST]]
+// CHECK: scf.if %[[IS_LAST]]
+// CHECK: scf.for %{{.*}} = %c0{{.*}} to %c8{{.*}} step %c1
+// CHECK: } {fuse.finish}
+// CHECK-NOT: fuse.semaphore_arrive
+// CHECK: return
+func.func private @last_0(%x: tensor<4096x256xf32>) -> tensor<256xf32>
+    attributes {fuse.kernel, fuse.result_extents = array<i64>,
+                fuse.schedule = {tile = array<i64: 2, 256>, layout = #layout,
+                  walk = {dims = array<i64: 0>, finish = "last_block", finish_tile = array<i64: 8, 32>, finish_layout = #finish}}} {
+  %lowest = arith.constant 0xFF800000 : f32
+  %e = tensor.empty() : tensor<256xf32>
+  %init = linalg.fill ins(%lowest : f32) outs(%e : tensor<256xf32>) -> tensor<256xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #col], iterator_types = ["reduction", "parallel"]}
+       ins(%x : tensor<4096x256xf32>) outs(%init : tensor<256xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.maximumf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<256xf32>
+  return %0 : tensor<256xf32>
+}
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d0)>
+#layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 2>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
+// One block a tile: other passes tile it.
+// CHECK-LABEL: func.func private @no_walk_0(%{{.*}}: tensor<?x256xf32>)
+// expected-remark @below {{scheduled with one block a tile}}
+func.func private @no_walk_0(%x: tensor<?x256xf32>) -> tensor<?xf32>
+    attributes {fuse.kernel, fuse.result_extents = array<i64: 0, 0>, fuse.schedule = {tile = array<i64: 1, 256>, layout = #layout}} {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  %m = tensor.dim %x, %c0 : tensor<?x256xf32>
+  %e = tensor.empty(%m) : tensor<?xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<?xf32>) -> tensor<?xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+       ins(%x : tensor<?x256xf32>) outs(%init : tensor<?xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<?xf32>
+  return %0 : tensor<?xf32>
+}
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d0)>
+#layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 2>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
+// A walk of rows in a kernel whose reduction runs inside of them.
+// expected-error @below {{the schedule walks dimensions (0,), the totals are over (1,)}}
+func.func private @other_walk_0(%x: tensor<?x256xf32>) -> tensor<?xf32>
+    attributes {fuse.kernel, fuse.result_extents = array<i64: 0, 0>,
+                fuse.schedule = {tile = array<i64: 1, 256>, layout = #layout,
+                  walk = {dims = array<i64: 0>, finish = "slices", finish_tile = array<i64: 1, 256>, finish_layout = #layout}}} {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  %m = tensor.dim %x, %c0 : tensor<?x256xf32>
+  %e = tensor.empty(%m) : tensor<?xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<?xf32>) -> tensor<?xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+       ins(%x : tensor<?x256xf32>) outs(%init : tensor<?xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<?xf32>
+  return %0 : tensor<?xf32>
+}
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#col = affine_map<(d0, d1) -> (d1)>
+#layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 2>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
+func.func private @second_pass_0(%x: tensor<?x256xf32>) -> tensor<?x256xf32>
+    attributes {fuse.kernel, fuse.result_extents = array<i64: 0, 0>,
+                fuse.schedule = {tile = array<i64: 1, 256>, layout = #layout,
+                  walk = {dims = array<i64: 0>, finish = "slices", finish_tile = array<i64: 1, 256>, finish_layout = #layout}}} {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  %m = tensor.dim %x, %c0 : tensor<?x256xf32>
+  %ec = tensor.empty() : tensor<256xf32>
+  %ic = linalg.fill ins(%zero : f32) outs(%ec : tensor<256xf32>) -> tensor<256xf32>
+  %sum = linalg.generic {indexing_maps = [#id, #col], iterator_types = ["reduction", "parallel"]}
+       ins(%x : tensor<?x256xf32>) outs(%ic : tensor<256xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<256xf32>
+  %e = tensor.empty(%m) : tensor<?x256xf32>
+  // expected-error @below {{the grid cannot walk this kernel: it needs a sum over the grid in every tile, which takes a second pass}}
+  %y = linalg.generic {indexing_maps = [#id, #col, #id], iterator_types = ["parallel", "parallel"]}
+       ins(%x, %sum : tensor<?x256xf32>, tensor<256xf32>) outs(%e : tensor<?x256xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %v = arith.subf %a, %b : f32
+    linalg.yield %v : f32
+  } -> tensor<?x256xf32>
+  return %y : tensor<?x256xf32>
+}
