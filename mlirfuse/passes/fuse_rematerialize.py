@@ -110,7 +110,7 @@ class _Step:
     def _lives_across(self, value: ir.Value, start: int) -> bool:
         """Whether a tile of this step is made before the op of that number."""
         maker = defining_op(value)
-        return maker in self.position and self.position[maker] < start and is_tile(value)
+        return maker in self.position and self.position[maker] < start and _takes_registers(value)
 
     def _is_repeatable(self, value: ir.Value) -> bool:
         """Whether a tile comes from shared memory by cheap ops alone."""
@@ -119,7 +119,7 @@ class _Step:
     def _makers(self, value: ir.Value) -> Iterator[ir.Operation]:
         """The ops of this step that a tile is computed by, back to where it is no tile."""
         maker = defining_op(value)
-        if maker is None or maker not in self.position or not is_tile(value):
+        if maker is None or maker not in self.position or not _takes_registers(value):
             return
         yield maker
         for operand in maker.operands:
@@ -139,7 +139,7 @@ class _Step:
         maker = defining_op(value)
         if value in copies:
             return copies[value]
-        if maker is None or maker not in self.position or not is_tile(value):
+        if maker is None or maker not in self.position or not _takes_registers(value):
             return value
         mapping = {operand: self._copy(operand, before, reduction, copies) for operand in maker.operands}
         with ir.InsertionPoint(before), maker.location:
@@ -148,3 +148,11 @@ class _Step:
             else:
                 copies[value] = clone(maker, mapping).results[0]
         return copies[value]
+
+
+def _takes_registers(value: ir.Value) -> bool:
+    """Whether a thread holds many elements of a value; a row value is one number, however far it is broadcast."""
+    maker = defining_op(value)
+    return is_tile(value) and not (
+        maker is not None and maker.name == "vector.broadcast" and not is_tile(maker.operands[0])
+    )
