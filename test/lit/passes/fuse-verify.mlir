@@ -182,3 +182,56 @@ func.func @fragments_of_integers(%a: vector<8xi16>, %b: vector<4xi16>, %c: vecto
   %d = "fuse.mma"(%a, %b, %c) : (vector<8xi16>, vector<4xi16>, vector<4xf32>) -> vector<4xf32>
   return
 }
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+#id = affine_map<(d0, d1) -> (d0, d1)>
+func.func @fragments_into_a_slot(%x: memref<?x64xf16>, %slot: memref<2x64xf16, #shared>, %i: index) {
+  "fuse.copy_fragments"(%x, %slot, %i, %i) {tile = array<i64: 2, 60>, permutation_map = #id, in_bounds = [false, true]}
+      : (memref<?x64xf16>, memref<2x64xf16, #shared>, index, index) -> ()
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+#id = affine_map<(d0, d1) -> (d0, d1)>
+func.func @fragments_of_another_type(%x: memref<?x64xbf16>, %slot: memref<2x64xf16, #shared>, %i: index) {
+  // expected-error @below {{'fuse.copy_fragments' op the slot's element type f16 must be the source's, bf16}}
+  "fuse.copy_fragments"(%x, %slot, %i, %i) {tile = array<i64: 2, 64>, permutation_map = #id, in_bounds = [false, true]}
+      : (memref<?x64xbf16>, memref<2x64xf16, #shared>, index, index) -> ()
+  return
+}
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+func.func @fragments_into_device_memory(%x: memref<?x64xf16>, %slot: memref<2x64xf16>, %i: index) {
+  // expected-error @below {{slot memref<2x64xf16> must be in workgroup memory, with a static shape}}
+  "fuse.copy_fragments"(%x, %slot, %i, %i) {tile = array<i64: 2, 64>, permutation_map = #id, in_bounds = [false, true]}
+      : (memref<?x64xf16>, memref<2x64xf16>, index, index) -> ()
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+#id = affine_map<(d0, d1) -> (d0, d1)>
+func.func @fragments_from_one_offset(%x: memref<?x64xf16>, %slot: memref<2x64xf16, #shared>, %i: index) {
+  // expected-error @below {{source memref<?x64xf16> needs 2 offsets, not 1}}
+  "fuse.copy_fragments"(%x, %slot, %i) {tile = array<i64: 2, 64>, permutation_map = #id, in_bounds = [false, true]}
+      : (memref<?x64xf16>, memref<2x64xf16, #shared>, index) -> ()
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+#id = affine_map<(d0, d1) -> (d0, d1)>
+func.func @fragments_of_another_rank(%x: memref<?x64xf16>, %slot: memref<2x64xf16, #shared>, %i: index) {
+  // expected-error @below {{a tile of [1, 2, 64] needs a slot of as many dimensions, not memref<2x64xf16}}
+  "fuse.copy_fragments"(%x, %slot, %i, %i) {tile = array<i64: 1, 2, 64>, permutation_map = #id, in_bounds = [false, true]}
+      : (memref<?x64xf16>, memref<2x64xf16, #shared>, index, index) -> ()
+  return
+}
