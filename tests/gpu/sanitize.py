@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
 from backward import BACKWARD
 from compiling import row_schedule
 from numerics import DTYPES, FAMILIES
-from products import Product
+from products import REDUCTIONS, SPLITS, WGMMA, Product, pinned_schedule
 from test_protocols import protocol
 from warpgroup_schedules import warpgroup_schedule
 
@@ -68,6 +68,12 @@ def cases() -> Iterator[tuple[str, Callable[..., Any], list[np.ndarray]]]:
     for columns in (257, 1600, 20480):
         for name, backward in BACKWARD.items():
             yield f"{name}, {columns} columns", mf.fuse(backward.fn), backward.inputs(300, columns, dtype)
+    for case, m, n, split in (*SPLITS, *WGMMA):
+        for reduction in REDUCTIONS if split > 1 else REDUCTIONS[:1]:
+            instruction = "wgmma" if (case, m, n, split) in WGMMA else None
+            schedule = pinned_schedule(case, m, n, split, reduction, instruction)
+            label = f"product {case}, split {split}, {reduction}"
+            yield label, mf.fuse(case.fn, schedule=schedule), case.inputs()
     x = FAMILIES["softmax"].inputs(9, 1001, dtype)[0]
     yield "elementwise", mf.fuse(elementwise), [x, x[::-1].copy()]
     for (m, n, k, persistent), form in product(WARPGROUP_TILES, ("nn", "nt", "tn")):
