@@ -13,6 +13,7 @@ from gpu.torch_arrays import to_numpy, to_torch
 from numerics import DTYPES, EPSILON, assert_close
 
 import mlirfuse as mf
+from mlirfuse.runtime import workspace
 
 cupy = pytest.importorskip("cupy")
 torch = pytest.importorskip("torch")
@@ -156,6 +157,23 @@ def test_results_are_reproducible(name: str, fused: dict[str, mf.Fused]) -> None
                 again = fused[name](*tensors)
             torch.cuda.synchronize()
             assert same(again, first)
+
+
+@pytest.mark.parametrize("name", BACKWARD)
+def test_no_rows(name: str, fused: dict[str, mf.Fused]) -> None:
+    arguments = BACKWARD[name].inputs(1, 384, DTYPES["bfloat16"])
+    for result in fused[name](*(to_torch(a[:0] if a.ndim == 2 else a) for a in arguments)):
+        assert result.shape in ((0, 384), (384,))
+        assert not result.count_nonzero(), "a sum over no rows is 0"
+
+
+def test_semaphores_are_zero_after_every_launch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(workspace.CHECK, "1")
+    for backward in BACKWARD.values():
+        checked = mf.fuse(backward.fn)
+        for rows, columns in ((1, 384), (4095, 384), (300, 20480)):
+            tensors = [to_torch(a) for a in backward.inputs(rows, columns, DTYPES["bfloat16"])]
+            check(backward, checked(*tensors), tensors)
 
 
 class Stress:
