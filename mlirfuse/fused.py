@@ -223,6 +223,7 @@ def fuse(
 
 def _specs(arguments: Sequence[Argument], extents: Extents, names: Sequence[str]) -> tuple[ArgumentSpec, ...]:
     """Specs of GPU arguments."""
+    extents.observe(argument.shape for argument in arguments if isinstance(argument, ArrayInfo))
     specs: list[ArgumentSpec] = []
     for i, argument in enumerate(arguments):
         if isinstance(argument, ArrayInfo):
@@ -237,6 +238,7 @@ def _specs(arguments: Sequence[Argument], extents: Extents, names: Sequence[str]
 
 def _numpy_specs(arguments: Sequence[Any], extents: Extents, names: Sequence[str]) -> tuple[ArgumentSpec, ...]:
     """Specs of C-contiguous NumPy arrays and numbers, for the interpreter."""
+    extents.observe(argument.shape for argument in arguments if isinstance(argument, np.ndarray))
     specs: list[ArgumentSpec] = []
     for i, argument in enumerate(arguments):
         if isinstance(argument, np.ndarray):

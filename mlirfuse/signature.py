@@ -1,12 +1,13 @@
 """What a call's arguments are to the compiler: which extents are dynamic, which are equal, how memory is laid out.
 
 Leading dimensions are dynamic, so that one kernel serves every number of rows; the last one is static, because it is
-what rows are reduced over and what vectors run along. An extent of 1 is static: it broadcasts.
+what rows are reduced over and what vectors run along. A one-dimensional array has one number a row, and is dynamic,
+where its extent is a leading extent of another array and no last one. An extent of 1 is static: it broadcasts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from mlirfuse.builder.spec import TensorSpec
 from mlirfuse.dtypes import DType
@@ -26,6 +27,13 @@ class Extents:
     def __init__(self, static: frozenset[Source] = frozenset()):
         self.static = static
         self.names: dict[int, str] = {}
+        self.rows: frozenset[int] = frozenset()
+
+    def observe(self, shapes: Iterable[Sequence[int]]) -> None:
+        """Takes note of which extents lead and which come last, before `spec` is asked for any array."""
+        wide = [shape for shape in shapes if len(shape) > 1]
+        last = {shape[-1] for shape in wide}
+        self.rows = frozenset(extent for shape in wide for extent in shape[:-1]) - last
 
     def spec(
         self, position: int, shape: Sequence[int], strides: Sequence[int], dtype: DType, align: int, where: str
@@ -45,7 +53,8 @@ class Extents:
         """
         entries: list[int | str] = []
         for dim, extent in enumerate(shape):
-            dynamic = dim < len(shape) - 1 and extent != 1 and (position, dim) not in self.static
+            leads = dim < len(shape) - 1 or (len(shape) == 1 and extent in self.rows)
+            dynamic = leads and extent != 1 and (position, dim) not in self.static
             if not dynamic and extent == 0:
                 raise ArgumentError(
                     f"shape {tuple(shape)} has no elements along dimension {dim}",

@@ -35,7 +35,7 @@ DEPTH_BASE, DEPTH_ELEMENT, DEPTH_READ = 32, 0.25, 1 / 8
 """Registers of a thread that works depth-first: besides an element's totals and columns, something for each element and
 for each byte that is read of it."""
 
-PADDED_BASE, PADDED_ELEMENT = 8, 1.0
+PADDED_BASE, PADDED_ELEMENT = 12, 1.5
 """Registers for the masks of a row that does not fill its threads."""
 
 MOST_ELEMENTS = 40
@@ -155,19 +155,30 @@ def _candidate(
     )
     if check_schedule(schedule, problem.extents, problem.reduced, target):
         return None
+    return _Candidate(schedule, _cost(problem, walk, schedule))
+
+
+def _cost(problem: Problem, walk: WalkProblem, schedule: Schedule) -> float:
+    """What slows a walk down; the weights are fitted to the measurements that this module names."""
+    layout = schedule.layout
+    assert schedule.walk is not None
     rows = prod(layout.extents[d] for d in walk.dims)
+    abreast = prod(layout.warps[d] for d in walk.dims)
     padding = prod(layout.extents) / (rows * _row_elements(problem))
-    in_work = held * layout.threads * blocks
-    cost = (
-        padding
+    in_work = layout.elements_per_thread * layout.threads * schedule.blocks_per_sm
+    fragments = layout.elements_per_thread / max(layout.vector)
+    # Rows that share a block wait for each other where several warps hold one.
+    waits = walk.inner and layout.threads > WARP * abreast
+    return (
+        0.35 * padding
         + 0.10 * abs(log2(in_work / TILE_ELEMENTS))
-        + 0.06 * abs(log2(layout.elements_per_thread / max(layout.vector) / FRAGMENTS))
-        + 0.02 * abs(log2(blocks) - 1)
-        + (0.08 if order == "depth" else 0.0)
-        + (0.10 if stages == 1 else 0.0)
+        + 0.10 * abs(log2(fragments / FRAGMENTS))
+        + 0.02 * abs(log2(schedule.blocks_per_sm) - 1)
+        + (0.03 * log2(abreast) if waits else 0.0)
+        + (0.08 if schedule.order == "depth" else 0.0)
+        + (0.10 if schedule.walk.stages == 1 else 0.0)
         + 0.20 * log2(layout.cluster)
     )
-    return _Candidate(schedule, cost)
 
 
 def _registers(problem: Problem, walk: WalkProblem, layout: BlockedLayout, order: str) -> int:
