@@ -19,7 +19,7 @@ GRAPH = (
 TILE = (
     "fuse-expand-moments,fuse-expand-exp-sums,fuse-tile-contraction,fuse-split-k,fuse-pipeline-contraction,"
     "fuse-stage-results,fuse-tile-grid-reduction,fuse-tile-persistent,fuse-tile-chunked,canonicalize,cse,"
-    "fuse-pack-live-values"
+    "fuse-pack-live-values,fuse-park-live-values"
 )
 """Kernels to tile programs."""
 

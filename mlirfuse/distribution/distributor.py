@@ -9,7 +9,7 @@ from mlir.dialects import gpu
 
 from mlirfuse.dialect.group_barrier import group_barrier
 from mlirfuse.distribution.exchange import Exchange, run_exchanges
-from mlirfuse.distribution.fragments import Fragments, Uniform
+from mlirfuse.distribution.fragments import Fragments, Key, Uniform
 from mlirfuse.distribution.threads import Threads
 from mlirfuse.errors import PassError
 from mlirfuse.passes.fuse_assign_layouts import LAYOUT
@@ -53,6 +53,8 @@ class Distributor:
         depth_first: whether each fragment goes through all ops before the next one does.
         in_loop: whether the code being emitted runs more than once.
         role: how many warpgroups run the code being emitted, from the first on; None for the whole block.
+        parked: how many of a thread's fragments wait in shared memory, not in registers.
+        late_reads: tiles whose parked fragments are not being loaded yet.
     """
 
     def __init__(
@@ -62,8 +64,11 @@ class Distributor:
         scalars: dict[ir.Value, ir.Value],
         *,
         depth_first: bool = False,
+        parked: int = 0,
     ):
         self.layout = layout
+        self.parked = parked
+        self.late_reads: list[Fragments] = []
         self.depth_first = depth_first
         self.function = function
         self.scalars = scalars
@@ -141,6 +146,11 @@ class Distributor:
         if not isinstance(tile, Fragments):
             raise PassError("expected a tile that varies, found one number", where=str(value.owner.operation.location))
         return tile
+
+    def start_reads(self, key: Key) -> None:
+        """Emits the loads of a parked fragment, which wait until registers are free."""
+        for tile in self.late_reads:
+            tile.at(key)
 
     def force_all(self) -> None:
         """Emits what has been put off, before control flow begins that could run it more or less than once."""

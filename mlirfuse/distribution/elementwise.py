@@ -8,7 +8,6 @@ from mlir import ir
 from mlir.dialects import arith
 
 from mlirfuse.analysis.patterns import WIDENING
-from mlirfuse.dialect.pin import pin
 from mlirfuse.distribution.distributor import Distributor, rule
 from mlirfuse.distribution.fragments import Fragments, Key, Uniform, fragment_type, widen
 from mlirfuse.errors import PassError
@@ -65,25 +64,39 @@ def pin_tile(d: Distributor, op: ir.Operation) -> None:
     source, after = d.fragments(op.operands[0]), d.tile(op.operands[1])
 
     def emit(key: Key) -> ir.Value:
-        return pin(source.at(key), after.value if isinstance(after, Uniform) else after.at(key))
+        return source.after(key, after.value if isinstance(after, Uniform) else after.at(key))
 
     d.tiles[op.results[0]] = source.like(source.extents, source.element_type, emit)
 
 
 def recast(d: Distributor, value: ir.Value, after: Fragments) -> Fragments:
-    """The fragments of a tile; if it was cast from a narrower one, cast again from that, not before `after`."""
-    owner = None if isinstance(value.owner, ir.Block) else value.owner.operation
-    if owner is None or owner.name not in WIDENING or owner.operands[0] not in d.tiles:
-        return d.fragments(value)
+    """The fragments of a tile, where they are not simply kept: cast or read again, and not before `after` is known."""
+    owner = widening_of(d, value)
+    if owner is None:
+        tile = d.fragments(value)
+        if tile.again is None:
+            return tile
+        return tile.like(tile.extents, tile.element_type, lambda key: tile.after(key, after.at(key)))
     narrow = d.fragments(owner.operands[0])
     element_type = ir.VectorType(value.type).element_type
-    wide = fragment_type(narrow.width, element_type)
+    return narrow.like(
+        narrow.extents, element_type, lambda key: widened(owner, narrow.after(key, after.at(key)), element_type)
+    )
 
-    def cast(key: Key) -> ir.Value:
-        kept = pin(narrow.at(key), after.at(key))
-        return ir.Operation.create(owner.name, results=[wide], operands=[kept]).results[0]
 
-    return narrow.like(narrow.extents, element_type, cast)
+def widening_of(d: Distributor, value: ir.Value) -> ir.Operation | None:
+    """The widening cast that made a tile from a narrower one; None if none did."""
+    owner = None if isinstance(value.owner, ir.Block) else value.owner.operation
+    if owner is None or owner.name not in WIDENING or owner.operands[0] not in d.tiles:
+        return None
+    return owner
+
+
+def widened(cast: ir.Operation, fragment: ir.Value, element_type: ir.Type) -> ir.Value:
+    """The same cast of one fragment."""
+    width = ir.VectorType(fragment.type).shape[0] if isinstance(fragment.type, ir.VectorType) else 1
+    wide = fragment_type(width, element_type)
+    return ir.Operation.create(cast.name, results=[wide], operands=[fragment]).results[0]
 
 
 @rule("vector.broadcast")

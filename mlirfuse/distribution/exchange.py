@@ -97,7 +97,7 @@ LEVELS = ("warps", "blocks")
 MOST_ALTERNATING = 4096
 """Bytes of an exchange up to which a second copy is cheaper than a second barrier."""
 
-MOST_LISTED = 4
+MOST_LISTED = 2
 """Parts that a thread merges by itself; two values of each would otherwise take more registers than a row does."""
 
 Values = dict[Key, tuple[ir.Value, ...]]

@@ -12,15 +12,23 @@ the whole row, takes its maximum as it is.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from mlir import ir
 from mlir.dialects import arith, math
 
 from mlirfuse.distribution.distributor import Distributor, rule
-from mlirfuse.distribution.elementwise import recast
+from mlirfuse.distribution.elementwise import recast, widened, widening_of
 from mlirfuse.distribution.exchange import Exchange
 from mlirfuse.distribution.fragments import Fragments, Key, widen
 from mlirfuse.distribution.parts import Part, Parts
-from mlirfuse.distribution.reductions import combiner, mask_padding, reduce_in_thread, reduce_over_lanes
+from mlirfuse.distribution.reductions import (
+    combiner,
+    mask_padding,
+    reduce_in_thread,
+    reduce_over_lanes,
+    reduce_packed,
+)
 from mlirfuse.tiling.combining import neutral
 
 _add, _sub, _mul, _max = (combiner(f"arith.{name}") for name in ("addf", "subf", "mulf", "maximumf"))
@@ -35,7 +43,7 @@ def exp_sum(d: Distributor, op: ir.Operation) -> None:
     zero = arith.ConstantOp(source.element_type, neutral("arith.addf", source.element_type)).result
     layout = source.layout
     single = all(layout.warps[n] * layout.blocks[n] == 1 for n in dims)
-    maximum = reduce_over_lanes(reduce_in_thread(d, mask_padding(d, source, dims, lowest), dims, _max), dims, _max)
+    maximum = reduce_over_lanes(_thread_maximum(d, op.operands[0], dims), dims, _max)
     # Between the two passes over its elements a thread waits for its warp: it may keep them narrow meanwhile.
     again = recast(d, op.operands[0], maximum) if d.depth_first else source
     exponentials = _exponentials(again, maximum if single else maximum.map(lambda m: _finite(m, lowest, zero)))
@@ -57,14 +65,35 @@ def exp_sum(d: Distributor, op: ir.Operation) -> None:
         d.flush()
 
 
+def _thread_maximum(d: Distributor, value: ir.Value, dims: Sequence[int]) -> Fragments:
+    """The maximum of what a thread holds; where the tile is cast from a narrow one, of that, two elements at a time."""
+    cast = widening_of(d, value)
+    narrow = d.fragments(value if cast is None else cast.operands[0])
+    lowest = arith.ConstantOp(narrow.element_type, neutral("arith.maximumf", narrow.element_type)).result
+    masked = mask_padding(d, narrow, dims, lowest)
+    if cast is None:
+        return reduce_in_thread(d, masked, dims, _max)
+    element_type = ir.VectorType(value.type).element_type
+    return reduce_packed(masked, dims, _max).map(lambda part: widened(cast, part, element_type), element_type)
+
+
 def _exponentials(source: Fragments, maximum: Fragments) -> Fragments:
     """exp(x - maximum) of every element."""
     maximum.force()
 
     def exponential(key: Key) -> ir.Value:
-        return math.ExpOp(_sub(source.at(key), widen(maximum.at(key), source.width))).result
+        return _exp(_sub(source.at(key), widen(maximum.at(key), source.width)))
 
     return source.like(source.extents, source.element_type, exponential)
+
+
+def _exp(x: ir.Value) -> ir.Value:
+    """exp(x) of an x that is not positive.
+
+    The special unit's relative error, |x| 2^-24, is weighted by exp(x) in the sum, which is at least 1: the sum is as
+    exact as one of exactly rounded terms. Double precision has no such unit, and ignores the flag.
+    """
+    return math.ExpOp(x, fastmath=arith.FastMathFlags.afn).result
 
 
 def _finite(maximum: ir.Value, lowest: ir.Value, zero: ir.Value) -> ir.Value:
@@ -80,6 +109,6 @@ def _merge(parts: Parts, lowest: ir.Value, zero: ir.Value, *, last: bool) -> tup
     about = maximum if last else _finite(maximum, lowest, zero)
 
     def rescaled(part: Part) -> ir.Value:
-        return _mul(part.values[1], math.ExpOp(_sub(part.values[0], about)).result)
+        return _mul(part.values[1], _exp(_sub(part.values[0], about)))
 
     return maximum, parts.combine(rescaled, _add, zero)

@@ -13,6 +13,7 @@ from itertools import product
 from mlir import ir
 from mlir.dialects import vector
 
+from mlirfuse.dialect.pin import pin
 from mlirfuse.schedule.layout import BlockedLayout
 
 Key = tuple[int, ...]
@@ -39,6 +40,7 @@ class Fragments:
         extents: extent of the value in each dimension of the layout; 1 where it does not vary.
         element_type: type of one element.
         make: emits the fragment of a repeat; None if all are in `values`, or wait for an exchange between warps.
+        again: emits a fragment that is not used before some value is known, where it does not stay in registers.
         values: the fragments so far: vectors along the layout's vector dimension, or scalars where the value does not
             vary along it or vectors have one element.
     """
@@ -47,6 +49,7 @@ class Fragments:
     extents: tuple[int, ...]
     element_type: ir.Type
     make: Callable[[Key], ir.Value] | None = None
+    again: Callable[[Key, ir.Value], ir.Value] | None = None
     values: dict[Key, ir.Value] = field(default_factory=dict)
 
     @property
@@ -78,11 +81,18 @@ class Fragments:
 
     def at(self, key: Key) -> ir.Value:
         """The fragment that meets the repeat `key` of a value that varies along more dimensions."""
-        own = tuple(r if self.varies(d) else 0 for d, r in enumerate(key))
+        own = self._own(key)
         if own not in self.values:
             assert self.make is not None
             self.values[own] = self.make(own)
         return self.values[own]
+
+    def after(self, key: Key, value: ir.Value) -> ir.Value:
+        """Like `at`, but nothing that uses the fragment is computed before `value` is known."""
+        return self.again(self._own(key), value) if self.again is not None else pin(self.at(key), value)
+
+    def _own(self, key: Key) -> Key:
+        return tuple(r if self.varies(d) else 0 for d, r in enumerate(key))
 
     def force(self) -> None:
         """Emits every fragment here and now."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from mlir import ir
 from mlir.dialects import arith
 
+from mlirfuse.dialect.pin import pin
+
 
 def constant(value: int) -> ir.Value:
     """An index constant."""
@@ -29,6 +31,12 @@ def divide(a: ir.Value, divisor: int) -> ir.Value:
 def remainder(a: ir.Value, divisor: int) -> ir.Value:
     """`a % divisor` of an index that is not negative."""
     return constant(0) if divisor == 1 else arith.RemUIOp(a, constant(divisor)).result
+
+
+def pinned_index(a: ir.Value, after: ir.Value) -> ir.Value:
+    """An index below 2^31 that is not known before `after` is."""
+    narrow = arith.IndexCastOp(ir.IntegerType.get_signless(32), a).result
+    return arith.IndexCastOp(a.type, pin(narrow, after)).result
 
 
 def equals_zero(a: ir.Value) -> ir.Value:

@@ -18,6 +18,7 @@ from mlirfuse.distribution.access import Access, access_of, load, store
 from mlirfuse.distribution.distributor import Distributor, rule
 from mlirfuse.distribution.fragments import Fragments, Key, Uniform, widen
 from mlirfuse.distribution.scalars import add, constant, less, minimum
+from mlirfuse.schedule.estimate import AHEAD
 from mlirfuse.tiling.contractions import feeds_contraction
 from mlirfuse.tiling.tiles import zero
 
@@ -50,7 +51,9 @@ def transfer_read(d: Distributor, op: ir.Operation) -> None:
     shared = access.type.memory_space is not None
     if shared and d.depth_first and not any(writes_shared(later) for later in _following(op)):
         return
-    if access.streaming or shared or d.in_loop:
+    if access.streaming and d.parked and not d.in_loop:
+        _read_parked_last(d, tile)
+    elif access.streaming or shared or d.in_loop:
         tile.force()
 
 
@@ -61,6 +64,14 @@ def _following(op: ir.Operation) -> Iterator[ir.Operation]:
         if behind:
             yield other.operation
         behind = behind or other.operation == op
+
+
+def _read_parked_last(d: Distributor, tile: Fragments) -> None:
+    """Loads the first of the fragments that will be parked, and those that will not; there is no room for all."""
+    keys = list(tile.keys())
+    for key in [*keys[: min(d.parked, AHEAD)], *keys[d.parked :]]:
+        tile.at(key)
+    d.late_reads.append(tile)
 
 
 @rule("vector.transfer_write")

@@ -11,17 +11,41 @@ from mlirfuse.dtypes import from_mlir
 
 
 def global_pointer(base: ir.Value, indices: Sequence[ir.Value]) -> ir.Value:
-    """The global-memory pointer to `base[indices]`; index arithmetic is in 64 bits."""
+    """The global-memory pointer to `base[indices]`; index arithmetic is in 64 bits.
+
+    What is constant of the indices is added last, to the pointer: it then is the immediate offset of the access, and
+    all accesses of a thread share one pair of registers.
+    """
     type_ = ir.MemRefType(base.type)
     index, i64 = ir.IndexType.get(), ir.IntegerType.get_signless(64)
     strides, offset = type_.get_strides_and_offset()
     dynamic = ir.ShapedType.get_dynamic_stride_or_offset()
     described = memref.ExtractStridedMetadataOp(base)  # of which only what the type leaves open is used
     linear = described.offset if offset == dynamic else arith.constant(index, offset)
+    constant_bytes, size = 0, from_mlir(type_.element_type).bytes
     for i, (position, stride) in enumerate(zip(indices, strides, strict=True)):
+        if stride != dynamic:
+            position, known = _split_constant(position)
+            constant_bytes += known * stride * size
         step = described.strides[i] if stride == dynamic else arith.constant(index, stride)
         linear = arith.addi(linear, arith.muli(position, step))
-    size = from_mlir(type_.element_type).bytes
     start = memref.extract_aligned_pointer_as_index(base)
     address = arith.addi(start, arith.muli(linear, arith.constant(index, size)))
-    return llvm.inttoptr(ir.Type.parse("!llvm.ptr<1>"), arith.index_cast(i64, address))
+    pointer_type = ir.Type.parse("!llvm.ptr<1>")
+    pointer = llvm.inttoptr(pointer_type, arith.index_cast(i64, address))
+    if not constant_bytes:
+        return pointer
+    byte = ir.IntegerType.get_signless(8)
+    return llvm.getelementptr(pointer_type, pointer, [], [constant_bytes], byte, llvm.GEPNoWrapFlags.none)
+
+
+def _split_constant(position: ir.Value) -> tuple[ir.Value, int]:
+    """An index as (rest, constant): `x + c` is (x, c)."""
+    owner = position.owner
+    if isinstance(owner, ir.Block) or owner.operation.name != "arith.addi":
+        return position, 0
+    rest, term = owner.operation.operands
+    maker = term.owner
+    if isinstance(maker, ir.Block) or maker.operation.name != "arith.constant":
+        return position, 0
+    return rest, ir.IntegerAttr(maker.operation.attributes["value"]).value

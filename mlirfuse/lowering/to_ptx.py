@@ -38,6 +38,7 @@ BEFORE_NVVM = (
     "lower-streaming-accesses",
     "lower-pins",
     "lower-math",
+    "lower-exponentials",
     "lower-divisions",
     "lower-shared-divisions",
     "lower-contraction",

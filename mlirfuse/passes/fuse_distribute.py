@@ -98,7 +98,13 @@ def _distribute(module: ir.Operation, kernel: ir.Operation, layout: BlockedLayou
 
     scalars = dict(zip(kernel.regions[0].blocks[0].arguments, block.arguments, strict=True))
     with ir.InsertionPoint(block), kernel.location:
-        d = Distributor(layout, function, scalars, depth_first=schedule_of(kernel).order == "depth")
+        d = Distributor(
+            layout,
+            function,
+            scalars,
+            depth_first=schedule_of(kernel).order == "depth",
+            parked=schedule_of(kernel).parked,
+        )
         attributes = argument_attributes(kernel)
         d.argument_attributes = dict(zip(block.arguments, attributes, strict=False))
         if layout.cluster > 1:

@@ -34,9 +34,10 @@ def choose_schedule(problem: Problem, target: Target) -> Schedule:
     candidates = list(row_candidates(problem, target))
     alone = [c for c in candidates if c.schedule.layout.cluster == 1]
     shared = shared_schedule(problem, target)
-    # H200, 256 MB of rows: two rows on an SM in registers reach 0.96 of a copy, rows staged in shared memory 0.93 to
-    # 0.96, one row in registers 0.93, a row over a cluster 0.80 to 0.87; softmax, with a round more, keeps that order.
-    for choice in ([c for c in alone if _resident(c, target) > 1], shared, alone, candidates):
+    pairs = [c for c in alone if c.blocks > 1]
+    # H200, 256 MB of rows, as shares of a copy: two rows on an SM in registers 0.96, one row 0.92 to 0.95 (0.83 to 0.89
+    # with half of it parked), rows walked in chunks in shared memory 0.89 to 0.95, a row over a cluster 0.65 to 0.85.
+    for choice in ([c for c in pairs if not c.schedule.parked], pairs, alone, shared, candidates):
         if isinstance(choice, Schedule):
             return choice
         if choice:
@@ -63,17 +64,17 @@ class Candidate:
 
     Attributes:
         schedule: the schedule.
-        registers: estimated registers of a thread, rounded up as the hardware allocates them.
+        blocks: blocks that an SM will hold at once.
         efficiency: share of the threads' fragments that are not padding.
     """
 
     schedule: Schedule
-    registers: int
+    blocks: int
     efficiency: float
 
 
-LONG_ROW = 9 * 1024
-"""Bytes read of a row from which on registers are short (H200: rows of 8 KB gain from breadth, of 10 KB from depth)."""
+LONG_ROW = 12 * 1024
+"""Bytes read of a row from which on registers are short (H200: rows of 10 KB gain from breadth, 24 KB from depth)."""
 
 
 def row_candidates(problem: Problem, target: Target) -> Iterator[Candidate]:
@@ -85,15 +86,31 @@ def row_candidates(problem: Problem, target: Target) -> Iterator[Candidate]:
             schedule = _row_schedule(problem, warps, cluster, order)
             if schedule is None or check_schedule(schedule, problem.extents, problem.reduced, target):
                 continue
-            layout = schedule.layout
-            registers = _allocated(registers_per_thread(problem, layout, order))
-            blocks = resident_blocks(layout.threads, registers, target)
-            if not blocks or prod(layout.repeats) > MOST_FRAGMENTS or layout.elements_per_thread > MOST_ELEMENTS:
-                continue
-            # Left alone, ptxas spends registers that more blocks could use; small threads it fits by itself.
-            fitted = replace(schedule, blocks_per_sm=blocks if registers > UNHINTED else 0)
-            yield Candidate(fitted, registers, prod(schedule.tile) / prod(layout.extents))
+            yield from _fitted(schedule, problem, target)
         cluster *= 2
+
+
+def _fitted(schedule: Schedule, problem: Problem, target: Target) -> Iterator[Candidate]:
+    """The schedule with as few fragments parked in shared memory as each number of resident blocks needs."""
+    layout = schedule.layout
+    fragments, width = prod(layout.repeats), max(layout.vector)
+    most = fragments - 1 if schedule.order == "depth" and problem.live_bytes else 0
+    slot = layout.threads * width * problem.live_bytes
+    reached = 0
+    for parked in range(most + 1 if fragments <= MOST_FRAGMENTS else 0):
+        shared = parked * slot + SHARED_RESERVE
+        registers = _allocated(registers_per_thread(problem, layout, schedule.order, parked))
+        blocks = min(resident_blocks(layout.threads, registers, target), target.shared_per_sm // shared)
+        held = layout.elements_per_thread - parked * width
+        if shared > target.shared_per_block or held > MOST_ELEMENTS or blocks <= reached:
+            continue
+        if parked and registers <= FEW_REGISTERS:
+            break
+        reached = blocks
+        # ptxas must know how many blocks are meant to be resident: alone, it saves registers where loads should
+        # overlap, and spends them where another block would fit.
+        fitted = replace(schedule, blocks_per_sm=blocks, parked=parked)
+        yield Candidate(fitted, blocks, prod(schedule.tile) / prod(layout.extents))
 
 
 def shared_schedule(problem: Problem, target: Target) -> Schedule | None:
@@ -133,11 +150,11 @@ CHUNK_VECTORS = 2
 SHARED_RESERVE = 2048
 """Shared memory left for the exchange between warps, bytes."""
 
-UNHINTED = 48
-"""Registers up to which ptxas is given no limit: below it a limit gains nothing, and costs spills."""
+MOST_ELEMENTS = 64
+"""Elements a thread may hold of a persistent row in registers: estimates were fitted up to there."""
 
-MOST_ELEMENTS = 56
-"""Elements a thread may hold of a persistent row: beyond it estimates are no longer to be trusted."""
+FEW_REGISTERS = 56
+"""Registers that a thread needs for what it is computing: parking more than what is beyond them saves none."""
 
 MOST_FRAGMENTS = 32
 """Fragments a thread may hold of a persistent row: beyond it the unrolled code outgrows the instruction cache."""
@@ -151,30 +168,24 @@ def _allocated(registers: int) -> int:
 def row_cost(candidate: Candidate, problem: Problem, target: Target) -> float:
     """Time relative to streaming the rows, from what slows such kernels down; lower is better.
 
-    The weights are fitted to a sweep of a fused LayerNorm in half precision over twelve sizes and all splits on an
-    H200 (benchmarks/results/layernorm-sweep.json).
+    The weights are fitted to sweeps of a fused LayerNorm in half precision over twelve sizes and all splits on an H200.
     """
     layout = candidate.schedule.layout
-    blocks = resident_blocks(layout.threads, candidate.registers, target)
     rows = prod(n for d, n in enumerate(candidate.schedule.tile) if d not in problem.reduced)
     row_bytes = problem.row_elements * max(problem.read_bytes, 1)
     # Padding is loaded from the cache and computed, but moves no memory.
-    padding = 0.55 + 0.45 / candidate.efficiency
+    padding = 0.5 + 0.5 / candidate.efficiency
     # Too little work a thread: the reductions' fixed cost shows. Too much: few threads hide each other's latency.
-    ideal = 56 if candidate.schedule.order == "depth" else 36
+    ideal = 56 if candidate.schedule.order == "depth" else 32
     share = log2(rows * row_bytes / (layout.threads * layout.cluster) / ideal)
     work = 1.0 + (0.05 * share if share > 0 else -0.15 * share)
-    resident = blocks * layout.threads / target.threads_per_sm
+    resident = candidate.blocks * layout.threads / target.threads_per_sm
     occupancy = 1.0 + 0.4 * max(0.0, 0.45 - resident) if candidate.schedule.order == "breadth" else 1.0
     # One block alone on an SM loads nothing while it reduces.
-    overlap = 1.0 + 0.4 / blocks**3
+    overlap = 1.0 + 0.4 / candidate.blocks**3
     # Blocks of a cluster start together, and wait for each other at every round of reductions.
     cluster = 1.0 + (0.12 + 0.01 * layout.cluster) * problem.rounds if layout.cluster > 1 else 1.0
     return padding * work * occupancy * overlap * cluster
-
-
-def _resident(candidate: Candidate, target: Target) -> int:
-    return resident_blocks(candidate.schedule.layout.threads, candidate.registers, target)
 
 
 def resident_blocks(threads: int, registers: int, target: Target) -> int:

@@ -37,6 +37,7 @@ class Schedule:
         order: one of `ORDERS`. Breadth has all loads under way at once, which short rows need; depth keeps few values
             in registers, so that more rows fit an SM.
         blocks_per_sm: resident blocks that the register allocator must leave room for; 0 leaves it alone.
+        parked: fragments of a thread that wait in shared memory across a reduction, where registers are short.
         contraction: for a kernel with a contraction, how its k-loop runs.
         walk: where a reduction runs over more than a tile, how a persistent grid walks the tiles; None for one block
             a tile.
@@ -47,6 +48,7 @@ class Schedule:
     persistence: str = "registers"
     order: str = "breadth"
     blocks_per_sm: int = 0
+    parked: int = 0
     contraction: ContractionSchedule | None = None
     walk: GridWalk | None = None
 

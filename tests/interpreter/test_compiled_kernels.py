@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -150,6 +151,23 @@ def test_warps_and_blocks_that_hold_only_minus_infinity(name: str, layout: dict[
     np.testing.assert_allclose(result.astype(np.float64), expected, rtol=2e-3, atol=1e-6)
 
 
+@pytest.mark.parametrize(
+    "layout", [{"vector": 8}, {"vector": 4, "warps": 2}, {"warps": 4}, {"vector": 4, "cluster": 2}]
+)
+@pytest.mark.parametrize("order", ["depth", "breadth"])
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+@pytest.mark.parametrize("name", ["layer_norm", "rms_norm", "softmax", "log_softmax", "variance"])
+def test_rows_of_which_a_part_is_parked(name: str, dtype: str, order: str, layout: dict[str, int]) -> None:
+    """What waits in shared memory comes back where it was, in rows that end inside a parked fragment's repeat too."""
+    family, columns = FAMILIES[name], 1000
+    for parked in (1, 2):
+        schedule = replace(row_schedule(columns, **layout), order=order, parked=parked)
+        module = module_at("gpu", family.fn, family.specs(None, columns, DTYPES[dtype]), schedule)
+        inputs = family.inputs(3, columns, DTYPES[dtype])
+        (result,) = interpreter.run(module, family.name, inputs, order="random", seed=parked)
+        family.check(result, inputs)
+
+
 @pytest.mark.parametrize("columns", [7, 32, 1000])
 @pytest.mark.parametrize("name", ["layer_norm", "softmax", "variance"])
 def test_strided_rows(name: str, columns: int) -> None:
@@ -203,7 +221,7 @@ def feeds_a_maximum(module: ir.Module, mutant: Mutant) -> bool:
     users = [use.owner.operation for use in site(module, mutant).results[0].uses]
     if [user.name for user in users] == ["vector.to_elements"]:
         users = [use.owner.operation for result in users[0].results for use in result.uses]
-    return all(user.name in ("arith.maximumf", "gpu.shuffle") for user in users)
+    return all(user.name in ("arith.maximumf", "arith.extf", "gpu.shuffle") for user in users)
 
 
 @pytest.mark.parametrize("case", MUTATED)

@@ -1,0 +1,61 @@
+"""The rule of `fuse.park`: some fragments of a tile wait in shared memory, each thread's in slots of its own."""
+
+from __future__ import annotations
+
+from mlir import ir
+from mlir.dialects import gpu, memref, vector
+
+from mlirfuse.dialect.pin import pin
+from mlirfuse.distribution.distributor import Distributor, rule
+from mlirfuse.distribution.fragments import Key
+from mlirfuse.distribution.memory import WIDEST
+from mlirfuse.distribution.scalars import add, constant, multiply, pinned_index
+from mlirfuse.dtypes import from_mlir
+from mlirfuse.schedule.estimate import AHEAD
+
+
+@rule("fuse.park")
+def park(d: Distributor, op: ir.Operation) -> None:
+    """Writes the first fragments to shared memory as they are made; whoever wants them later reads them back."""
+    source = d.fragments(op.operands[0])
+    parked = list(source.keys())[: ir.IntegerAttr(op.attributes["fragments"]).value]
+    number = {key: n for n, key in enumerate(parked)}
+    threads, width = d.layout.threads, source.width
+    alignment = min(WIDEST, width * from_mlir(source.element_type).bytes)
+    buffer = d.scratch(len(parked) * threads * width, source.element_type)
+    own = multiply(gpu.ThreadIdOp(gpu.Dimension.x).result, width)
+    reads: dict[ir.Value, list[ir.Value]] = {}
+
+    def slot(base: ir.Value, key: Key) -> ir.Value:
+        # Neighbouring threads' fragments are neighbours, so that no two lanes of an access share a bank.
+        return add(base, constant(number[key] * threads * width))
+
+    def make(key: Key) -> ir.Value:
+        value = source.at(key)
+        if key in number:
+            for ahead in parked[number[key] + 1 : number[key] + 1 + AHEAD]:
+                d.start_reads(ahead)
+            if isinstance(value.type, ir.VectorType):
+                vector.StoreOp(value, buffer, [slot(own, key)], alignment=alignment)
+            else:
+                memref.StoreOp(value, buffer, [slot(own, key)])
+        return value
+
+    def read(key: Key, after: ir.Value) -> ir.Value:
+        index = slot(pinned_index(own, after), key)
+        if width > 1:
+            return vector.LoadOp(result.type, buffer, [index], alignment=alignment).result
+        return memref.LoadOp(buffer, [index]).result
+
+    def again(key: Key, after: ir.Value) -> ir.Value:
+        if key not in number:
+            return pin(result.at(key), after)
+        # Nothing is read before `after` is known, so that nothing keeps in registers what was written; nor before an
+        # earlier fragment is there, so that few are read at once.
+        earlier = reads.setdefault(after, [])
+        earlier.append(read(key, after if len(earlier) < AHEAD else earlier[-AHEAD]))
+        return earlier[-1]
+
+    result = source.like(source.extents, source.element_type, make)
+    result.again = again
+    d.tiles[op.results[0]] = result

@@ -1,0 +1,70 @@
+// RUN: mlirfuse-opt --lower-exponentials --split-input-file --verify-diagnostics=only-expected %s | FileCheck %s
+// RUN: mlirfuse-opt --lower-attach-target --lower-kernel-abi --lower-exponentials --split-input-file --emit=ptx %s | FileCheck %s --check-prefix=PTX
+
+gpu.module @rounded {
+  // Through a quotient and a product to half precision, element by element.
+  // CHECK-LABEL: gpu.func @rounded
+  // CHECK: %[[X:.*]] = vector.load
+  // CHECK: %[[C:.*]] = arith.constant 1.44269502 : f32
+  // CHECK: %[[B:.*]] = vector.broadcast %[[C]] : f32 to vector<2xf32>
+  // CHECK: %[[S:.*]] = arith.mulf %[[X]], %[[B]]
+  // CHECK: %[[E:.*]]:2 = vector.to_elements %[[S]]
+  // CHECK: llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz"(%[[E]]#0) : (f32) -> f32
+  // CHECK: llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz"(%[[E]]#1) : (f32) -> f32
+  // CHECK: vector.from_elements
+  // CHECK-NOT: math.exp
+  // PTX-LABEL: .entry rounded(
+  // PTX: mul.rn.f32 %{{.*}}, 0f3FB8AA3B;
+  // PTX: ex2.approx.ftz.f32
+  gpu.func @rounded(%x: memref<?xf32>, %y: memref<?xf16>, %s: f32) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
+    %t = gpu.thread_id x
+    %v = vector.load %x[%t] : memref<?xf32>, vector<2xf32>
+    %e = math.exp %v : vector<2xf32>
+    %b = vector.broadcast %s : f32 to vector<2xf32>
+    %q = arith.divf %e, %b : vector<2xf32>
+    %p = arith.mulf %q, %q : vector<2xf32>
+    %h = arith.truncf %p : vector<2xf32> to vector<2xf16>
+    vector.store %h, %y[%t] : memref<?xf16>, vector<2xf16>
+    gpu.return
+  }
+}
+
+// -----
+
+gpu.module @flagged {
+  // CHECK-LABEL: gpu.func @flagged
+  // CHECK: llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz"
+  // PTX-LABEL: .entry flagged(
+  // PTX: ex2.approx.ftz.f32
+  gpu.func @flagged(%x: memref<?xf32>) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
+    %t = gpu.thread_id x
+    %v = memref.load %x[%t] : memref<?xf32>
+    %e = math.exp %v fastmath<afn> : f32
+    memref.store %e, %x[%t] : memref<?xf32>
+    gpu.return
+  }
+}
+
+// -----
+
+gpu.module @exact {
+  // A sum may cancel all but the error; single and double precision show it.
+  // CHECK-LABEL: gpu.func @exact
+  // CHECK-COUNT-3: math.exp
+  // expected-remark @below {{2 exponentials must be exact in single precision}}
+  gpu.func @exact(%x: memref<?xf32>, %y: memref<?xf16>, %z: memref<?xf64>) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
+    %t = gpu.thread_id x
+    %one = arith.constant 1.0 : f32
+    %v = memref.load %x[%t] : memref<?xf32>
+    %e = math.exp %v : f32
+    %d = arith.subf %e, %one : f32
+    %h = arith.truncf %d : f32 to f16
+    memref.store %h, %y[%t] : memref<?xf16>
+    %f = math.exp %d : f32
+    memref.store %f, %x[%t] : memref<?xf32>
+    %w = memref.load %z[%t] : memref<?xf64>
+    %g = math.exp %w fastmath<afn> : f64
+    memref.store %g, %z[%t] : memref<?xf64>
+    gpu.return
+  }
+}

@@ -1,0 +1,51 @@
+// RUN: mlirfuse-opt --fuse-park-live-values --split-input-file --verify-diagnostics=only-expected %s | FileCheck %s
+
+#layout = {vector = array<i64: 1, 8>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 4>, blocks = array<i64: 1, 1>}
+// What is made before the reduction and used behind it goes through shared memory; a cast's narrow source is pinned already.
+// CHECK-LABEL: func.func private @parked
+func.func private @parked(%x: memref<8x1024xf16>, %w: memref<1024xf32>, %y: memref<8x1024xf32>)
+    attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 1024>, order = "depth", parked = 3 : i64, layout = #layout}} {
+  %c0 = arith.constant 0 : index
+  %pad = arith.constant 0.0 : f16
+  %wide_pad = arith.constant 0.0 : f32
+  %zero = arith.constant dense<0.0> : vector<1xf32>
+  scf.forall (%block) in (8) {
+    // CHECK: %[[W:.*]] = vector.transfer_read %{{.*}} : memref<1024xf32>
+    %w0 = vector.transfer_read %w[%c0], %wide_pad {in_bounds = [true, true], permutation_map = affine_map<(d0) -> (0, d0)>} : memref<1024xf32>, vector<1x1024xf32>
+    // CHECK: %[[X:.*]] = vector.transfer_read %{{.*}} : memref<8x1024xf16>
+    // CHECK: %[[K:.*]] = "fuse.park"(%[[X]]) {fragments = 3 : i64}
+    // CHECK: arith.extf %[[K]]
+    %0 = vector.transfer_read %x[%block, %c0], %pad {fuse.streaming, in_bounds = [true, true]} : memref<8x1024xf16>, vector<1x1024xf16>
+    %1 = arith.extf %0 : vector<1x1024xf16> to vector<1x1024xf32>
+    // CHECK: %[[E:.*]] = math.exp
+    // CHECK: %[[KE:.*]] = "fuse.park"(%[[E]]) {fragments = 3 : i64}
+    %e = math.exp %1 : vector<1x1024xf32>
+    // CHECK: vector.multi_reduction <add>, %[[KE]]
+    %2 = vector.multi_reduction <add>, %e, %zero [1] : vector<1x1024xf32> to vector<1xf32>
+    %3 = vector.shape_cast %2 : vector<1xf32> to vector<1x1xf32>
+    // CHECK: "fuse.pin"(%[[K]],
+    %p = "fuse.pin"(%0, %3) : (vector<1x1024xf16>, vector<1x1xf32>) -> vector<1x1024xf16>
+    %v = arith.extf %p : vector<1x1024xf16> to vector<1x1024xf32>
+    // CHECK: %[[T:.*]] = vector.shape_cast
+    // CHECK: %[[PE:.*]] = "fuse.pin"(%[[KE]], %[[T]]) : (vector<1x1024xf32>, vector<1x1xf32>)
+    // CHECK: arith.mulf %{{.*}}, %[[PE]]
+    %4 = arith.mulf %v, %e : vector<1x1024xf32>
+    // What many blocks read is read again, or stays.
+    // CHECK: arith.mulf %{{.*}}, %[[W]]
+    %5 = arith.mulf %4, %w0 : vector<1x1024xf32>
+    vector.transfer_write %5, %y[%block, %c0] {in_bounds = [true, true]} : vector<1x1024xf32>, memref<8x1024xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+
+// -----
+
+#layout = {vector = array<i64: 1, 8>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 4>, blocks = array<i64: 1, 1>}
+// CHECK-LABEL: func.func private @in_registers
+// CHECK-NOT: fuse.park
+// expected-remark @below {{the schedule keeps everything in registers}}
+func.func private @in_registers() attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 1024>, layout = #layout}} {
+  scf.forall (%block) in (8) {
+  } {mapping = [#gpu.block<x>]}
+  return
+}

@@ -1,0 +1,90 @@
+"""The registers that schedules are chosen by, against what ptxas takes: no spills, and estimates near the truth."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from mlir import ir
+from numerics import DTYPES, FAMILIES
+
+import mlirfuse as mf
+from mlirfuse import pipeline
+from mlirfuse.analysis.problem import problem_of
+from mlirfuse.analysis.spaces import kernel_space
+from mlirfuse.lowering.resources import find_ptxas
+from mlirfuse.passes.manager import run_pipeline
+from mlirfuse.schedule.estimate import registers_per_thread
+from mlirfuse.schedule.problem import Problem
+from mlirfuse.schedule.schedule import ATTRIBUTE, Schedule, schedule_of
+
+SIZES = (1, 33, 640, 1000, 1024, 1600, 2048, 4096, 5140, 9216, 16384, 20480, 32768, 49152, 65536, 131072)
+ALL_SIZES = sorted(
+    {*range(64, 1024, 64), *range(1024, 8192, 512), *range(8192, 131073, 4096), *SIZES, 257, 3001, 12345}
+)
+REGISTERS, SHARE = 16, 0.25
+"""How far an estimate may be off: that many registers, or that share of what ptxas takes."""
+
+PARKED_SPILLS = 64
+"""Bytes that ptxas may spill where part of a row is parked: it loads early what it was given few registers for."""
+
+pytestmark = pytest.mark.skipif(find_ptxas() is None, reason="ptxas was not found")
+
+
+def added_layer_norm(x: Any, b0: Any, b1: Any, w: Any, b: Any) -> Any:
+    h = (x + b0 + b1).astype(mf.float32)
+    mu = mf.mean(h, axis=-1, keepdims=True)
+    var = mf.mean((h - mu) ** 2, axis=-1, keepdims=True)
+    return ((h - mu) * mf.rsqrt(var + 1e-5) * w + b).astype(x.dtype)
+
+
+FUNCTIONS: dict[str, tuple[Callable[..., Any], int]] = {
+    "added_layer_norm": (added_layer_norm, 4),
+    **{n: (FAMILIES[n].fn, FAMILIES[n].vectors) for n in ("layer_norm", "rms_norm", "softmax", "log_softmax")},
+}
+
+
+def _chosen(module: ir.Module) -> tuple[Problem, Schedule]:
+    """The problem of a module's only kernel, and the schedule that was chosen for it."""
+    with module.context:
+        run_pipeline(module, pipeline.named("fuse-graph-pipeline", "sm_90a"))
+        kernel = next(op.operation for op in module.body.operations if ATTRIBUTE in op.attributes)
+        space, structures = kernel_space(kernel)
+        return problem_of(kernel, space, structures), schedule_of(kernel)
+
+
+def _disagreement(name: str, dtype: str, columns: int) -> str | None:
+    """What ptxas does that the schedule did not count on; None where it agrees."""
+    fn, vectors = FUNCTIONS[name]
+    kind = DTYPES[dtype]
+    lowered = mf.fuse(fn, target="sm_90a").lower(
+        mf.TensorSpec((None, columns), kind), *[mf.TensorSpec(columns, kind)] * vectors
+    )
+    (used,) = lowered.compile().resources
+    problem, schedule = _chosen(lowered.module)
+    where = f"{name} {dtype} {columns}: {schedule.layout.elements_per_thread} elements, {schedule.parked} parked"
+    if (used.spill_store_bytes or 0) > (PARKED_SPILLS if schedule.parked else 0):
+        return f"{where}: {used.spill_store_bytes} bytes spilled at {used.registers} registers"
+    if schedule.persistence != "registers":
+        return None
+    estimate = registers_per_thread(problem, schedule.layout, schedule.order, schedule.parked)
+    if abs(estimate - used.registers) > max(REGISTERS, SHARE * used.registers):
+        return f"{where}: {estimate} registers estimated, {used.registers} used"
+    return None
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_chosen_schedules_fit_the_registers(name: str, dtype: str) -> None:
+    found = [text for n in SIZES if (text := _disagreement(name, dtype, n))]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.skipif("MLIRFUSE_FUZZ_GRAPHS" not in os.environ, reason="run by `make fuzz`: takes minutes")
+@pytest.mark.parametrize("dtype", ["float16", "float32", "bfloat16"])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_fuzz_registers_over_the_size_range(name: str, dtype: str) -> None:
+    found = [text for n in ALL_SIZES if (text := _disagreement(name, dtype, n))]
+    assert not found, "\n".join(found)
