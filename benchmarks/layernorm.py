@@ -9,7 +9,6 @@ with x of 256 MB; `host` is the host time of a warm call. All in float16. Exit c
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import time
 from collections.abc import Callable
@@ -19,7 +18,7 @@ from typing import Any
 import numpy as np
 from fusions import DOUBLE, EPSILON, FUSED, PARAMETERS, TORCH
 from layernorm_targets import checks
-from machine import machine
+from machine import machine, missing
 from report import (
     MEMCPY,
     MLIRFUSE,
@@ -36,7 +35,6 @@ from rich.table import Table
 from timing import Contestant, host_us, input_sets, release_memory, run_contest
 
 import mlirfuse as mf
-from mlirfuse.errors import RuntimeLaunchError
 from mlirfuse.runtime import cuda
 from mlirfuse.runtime.module import load
 
@@ -255,14 +253,9 @@ def report(results: Results, out: Path) -> int:
 def main(arguments: list[str] | None = None) -> int:
     """Runs the command line."""
     options = parse_arguments(arguments)
-    os.environ.setdefault("CUDA_CACHE_DISABLE", "1")  # else a second run's first calls find their kernels assembled
-    try:
-        cuda.cupy()
-        import torch
-    except (RuntimeLaunchError, ImportError) as error:
-        console.print(f"this benchmark needs a GPU, CuPy and PyTorch: {error}")
+    if problem := missing():
+        console.print(problem)
         return 2
-    torch.cuda.init()
     return run(options)
 
 

@@ -1,13 +1,16 @@
-"""What a benchmark ran on: GPU, driver, versions, commit and date."""
+"""What a benchmark runs on: whether there is a GPU, and its driver, versions, commit and date."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from datetime import UTC, datetime
 from importlib import metadata
 
 import mlirfuse as mf
+from mlirfuse.errors import RuntimeLaunchError
+from mlirfuse.runtime import cuda
 
 PACKAGES = (
     "torch",
@@ -18,6 +21,18 @@ PACKAGES = (
     "liger-kernel",
     "xtc-mlir-python-bindings",
 )
+
+
+def missing() -> str | None:
+    """Starts CUDA, for first calls that are timed; says what there is not, or None."""
+    os.environ.setdefault("CUDA_CACHE_DISABLE", "1")  # else a second run's first calls find their kernels assembled
+    try:
+        cuda.cupy()
+        import torch
+    except (RuntimeLaunchError, ImportError) as error:
+        return f"this benchmark needs a GPU, CuPy and PyTorch: {error}"
+    torch.cuda.init()
+    return None
 
 
 def machine() -> dict[str, str]:

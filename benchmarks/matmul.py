@@ -10,22 +10,19 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from machine import machine
+from machine import machine, missing
 from report import Check, at_least, at_most, check_table, geomean
 from rich.console import Console
 from rich.table import Table
 from timing import Contestant, host_us, input_sets, release_memory, run_contest
 
 import mlirfuse as mf
-from mlirfuse.errors import RuntimeLaunchError
-from mlirfuse.runtime import cuda
 
 COMPUTE_BOUND = (
     (1024, 2048, 50304),
@@ -228,14 +225,9 @@ def run(options: argparse.Namespace) -> int:
 def main(arguments: list[str] | None = None) -> int:
     """Runs the command line."""
     options = parse_arguments(arguments)
-    os.environ.setdefault("CUDA_CACHE_DISABLE", "1")  # else a second run's first calls find their kernels assembled
-    try:
-        cuda.cupy()
-        import torch
-    except (RuntimeLaunchError, ImportError) as error:
-        console.print(f"this benchmark needs a GPU, CuPy and PyTorch: {error}")
+    if problem := missing():
+        console.print(problem)
         return 2
-    torch.cuda.init()
     return run(options)
 
 

@@ -12,7 +12,6 @@ torch.compile on disk. Exit code 1 where a target is missed.
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import time
 from collections.abc import Callable
@@ -22,15 +21,13 @@ from typing import Any
 
 from backward_fusions import DOUBLE, EPSILON, FUSED, RESULTS, SAVED
 from backward_peers import PEERS, Arguments, peer
-from machine import machine
+from machine import machine, missing
 from norm_backward_targets import CEILING, EXTRA, SPLIT, TABLE, Shape, checks
 from report import MLIRFUSE, Accuracy, Measurement, Results, check_table, measurement_table, write_json
 from rich.console import Console
 from timing import Contestant, input_sets, release_memory, run_contest
 
 import mlirfuse as mf
-from mlirfuse.errors import RuntimeLaunchError
-from mlirfuse.runtime import cuda
 from mlirfuse.runtime.module import driver_resources, load
 
 CONTESTANTS = (CEILING, MLIRFUSE, SPLIT, *PEERS)
@@ -248,14 +245,9 @@ def _small_specs() -> list[mf.TensorSpec]:
 def main(arguments: list[str] | None = None) -> int:
     """Runs the command line."""
     options = parse_arguments(arguments)
-    os.environ.setdefault("CUDA_CACHE_DISABLE", "1")  # else a second run's first calls find their kernels assembled
-    try:
-        cuda.cupy()
-        import torch
-    except (RuntimeLaunchError, ImportError) as error:
-        console.print(f"this benchmark needs a GPU, CuPy and PyTorch: {error}")
+    if problem := missing():
+        console.print(problem)
         return 2
-    torch.cuda.init()
     return run(options)
 
 
