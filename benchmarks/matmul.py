@@ -40,6 +40,7 @@ MEMORY_BOUND = (
     (16, 4096, 14336),
     (64, 4096, 14336),
 )
+EPILOGUE_SHAPE = (4096, 4096, 4096)
 DTYPES = ("bfloat16", "float16")
 CUBLAS, MLIRFUSE = "cuBLAS", "mlirfuse"
 STREAM_BYTES_PER_SECOND = 4.26e12
@@ -57,6 +58,12 @@ console = Console(width=160)
 def product(x, w):
     """What is measured."""
     return x @ w.T
+
+
+def with_epilogue(x, w, b):
+    """The same with a bias and a GELU, by tanh, behind it."""
+    h = mf.matmul(x, w.T, dtype=mf.float32) + b
+    return (0.5 * h * (1 + mf.tanh(0.7978845608 * (h + 0.044715 * h * h * h)))).astype(x.dtype)
 
 
 @dataclass(frozen=True)
@@ -161,9 +168,29 @@ def measure_host() -> float:
     return host_us(lambda: fused(x, w, out=out), torch.cuda.synchronize)
 
 
-def checks(rows: list[Row], host: float) -> list[Check]:
+def measure_epilogue(m: int, n: int, k: int) -> dict[str, float]:
+    """Microseconds of a product alone, and of one with a bias and an activation."""
+    import torch
+
+    nbytes = 2 * (m * k + n * k + m * n)
+    sets = input_sets(nbytes)
+    xs, ws = ([torch.randn(rows, k, device="cuda", dtype=torch.bfloat16) for _ in range(sets)] for rows in (m, n))
+    outs = [torch.empty(m, n, device="cuda", dtype=torch.bfloat16) for _ in range(sets)]
+    bias = torch.randn(n, device="cuda", dtype=torch.bfloat16)
+    bare, fused = mf.fuse(product), mf.fuse(with_epilogue)
+    contestants = [
+        Contestant("product", lambda i: bare(xs[i], ws[i], out=outs[i])),
+        Contestant("product, bias, GELU", lambda i: fused(xs[i], ws[i], bias, out=outs[i])),
+    ]
+    contest = run_contest(contestants, sets, nbytes)
+    return {name: timing.microseconds for name, timing in contest.timings.items()}
+
+
+def checks(rows: list[Row], host: float, epilogue: dict[str, float]) -> list[Check]:
     """The targets of contractions, for what was measured."""
     found = [at_most("host time of a warm call, us", host, HOST_LIMIT_US)]
+    bare, fused = epilogue.values()
+    found.append(at_most("bias and GELU behind a product: time of the product alone", fused / bare, 1.03))
     for row in rows:
         name = f"{row.m}x{row.n}x{row.k} {row.dtype}"
         if row.speed is None:
@@ -212,11 +239,17 @@ def run(options: argparse.Namespace) -> int:
             release_memory()
             speed = "no time" if row.speed is None else f"{row.speed:.3f} of cuBLAS"
             console.print(f"{time.perf_counter() - start:6.1f} s  {m}x{n}x{k} {dtype}  {speed}", highlight=False)
-    found = checks(rows, host)
+    epilogue = measure_epilogue(*EPILOGUE_SHAPE)
+    found = checks(rows, host, epilogue)
     console.print(table_of(rows))
     console.print(check_table(found))
     options.out.mkdir(parents=True, exist_ok=True)
-    data = {"machine": machine(), "host_microseconds": host, "rows": [asdict(row) for row in rows]}
+    data = {
+        "machine": machine(),
+        "host_microseconds": host,
+        "epilogue_microseconds": epilogue,
+        "rows": [asdict(row) for row in rows],
+    }
     data["checks"] = [asdict(check) for check in found]
     (options.out / "matmul.json").write_text(json.dumps(data, indent=1) + "\n")
     return int(any(row.speed is None for row in rows) or not all(check.passed for check in found))
