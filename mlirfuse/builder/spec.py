@@ -18,7 +18,7 @@ class TensorSpec:
         shape: per dimension a number, None for an extent known at run time, or a string that names one: equal names
             are equal extents, and different names are never mixed.
         dtype: element type; anything `dtype_of` takes.
-        align: bytes that the base pointer and every stride but the innermost are multiples of; a power of two up to 16.
+        align: bytes that the base pointer, and strides given as None, are multiples of; a power of two up to 16.
         strides: None for a C-contiguous array, else per dimension 1 (unit stride), 0 (broadcast) or None (run time).
         name: the name of the argument in IR and messages; None takes the Python parameter's.
 

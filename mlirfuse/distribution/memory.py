@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import gcd
+from math import gcd, prod
 
 from mlir import ir
 
@@ -28,14 +28,20 @@ def alignment(buffer_type: ir.MemRefType, vector_axis: int | None, declared: int
     Args:
         buffer_type: the memref.
         vector_axis: the axis along which fragments are contiguous; None if there is none.
-        declared: the argument's `fuse.align`: the base address and all run-time strides are multiples of it.
+        declared: the argument's `fuse.align`: the base address, and the strides of a strided layout that are known at
+            run time only, are multiples of it.
     """
     size = from_mlir(buffer_type.element_type).bytes
     base = min(declared if declared is not None else DEFAULT_ALIGNMENT, WIDEST)
     result = base
     for axis, step in enumerate(strides(buffer_type)):
-        if axis != vector_axis:
-            result = gcd(result, base if step is None else step * size)
+        if axis == vector_axis:
+            continue
+        if step is not None:
+            result = gcd(result, step * size)
+        elif not isinstance(buffer_type.layout, ir.StridedLayoutAttr):
+            inner = [n for n in buffer_type.shape[axis + 1 :] if n != ir.ShapedType.get_dynamic_size()]
+            result = gcd(result, prod(inner) * size)  # the stride is that times the run-time extents
     return max(result, size)
 
 

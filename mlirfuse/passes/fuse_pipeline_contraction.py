@@ -9,6 +9,7 @@ from mlir import ir
 
 from mlirfuse.analysis.kernels import CLUSTER, argument_attributes, is_tile_program, kernels
 from mlirfuse.dialect.shared_memory import PANEL_BYTES, WARPGROUP
+from mlirfuse.distribution.memory import alignment
 from mlirfuse.dtypes import from_mlir
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.schedule.schedule import Schedule, schedule_of
@@ -128,7 +129,7 @@ def _operand_problem(kernel: ir.Operation, operand: TileOperand) -> str | None:
     if str(type_.element_type) not in ("f16", "bf16"):
         return f"wgmma does not multiply {type_.element_type} here"
     align = argument_attributes(kernel)[number].get("fuse.align")
-    if align is None or ir.IntegerAttr(align).value < TMA_ALIGNMENT:
+    if align is None or alignment(type_, operand.dims[1], ir.IntegerAttr(align).value) < TMA_ALIGNMENT:
         return f"argument {number} is not aligned to {TMA_ALIGNMENT} bytes, which a tensor map needs"
     strides, _ = type_.get_strides_and_offset()
     if strides[operand.dims[1]] != 1 or 0 in strides or type_.rank > MAX_RANK:

@@ -63,9 +63,14 @@ class ArrayInfo:
 
     @property
     def alignment(self) -> int:
-        """Largest power of two, at most 16, that divides the pointer and every stride but a unit one, in bytes."""
+        """Largest power of two, at most 16, that divides the pointer and every stride but a unit one, in bytes.
+
+        The strides of a contiguous array follow from its shape, and do not count.
+        """
         width = ALIGNMENT
         strides = [s * self.dtype.bytes for n, s in zip(self.shape, self.strides, strict=True) if s != 1 and n > 1]
+        if self.is_contiguous:
+            strides = []
         for value in (self.pointer, *strides):
             while value % width:
                 width //= 2

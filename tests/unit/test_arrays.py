@@ -123,10 +123,11 @@ def test_contiguity_ignores_extents_of_one_and_empty_arrays():
     assert read_argument(ndarray((), "float64")).is_contiguous
 
 
-def test_alignment_counts_the_pointer_and_the_rows():
+def test_alignment_counts_the_pointer_and_strides_that_do_not_follow_from_the_shape():
     assert read_argument(ndarray((4, 8), "float16", pointer=POINTER + 2)).alignment == 2
     assert read_argument(ndarray((4, 8), "float32", strides=(40, 4))).alignment == 8
-    assert read_argument(ndarray((4, 5), "float16")).alignment == 2
+    assert read_argument(ndarray((4, 5), "float16")).alignment == 16  # contiguous: the strides follow from the shape
+    assert read_argument(ndarray((4, 5), "float16", strides=(14, 2))).alignment == 2
 
 
 @pytest.mark.usefixtures("waited_for")

@@ -1,0 +1,75 @@
+"""Views, merged dimensions and odd rows on a GPU: results, strides, poisoned outputs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mlirfuse as mf
+from mlirfuse.errors import ArgumentError
+
+cupy = pytest.importorskip("cupy")
+pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not cupy.is_available(), reason="no GPU")]
+
+
+def random(*shape: int, dtype: Any = np.float32) -> Any:
+    return cupy.asarray(np.random.default_rng(0).normal(size=shape).astype(dtype))
+
+
+def test_a_transposed_result_is_a_view() -> None:
+    fused = mf.fuse(lambda x: (mf.permute_dims(x * 2.0, (2, 0, 1)), mf.permute_dims(x, (1, 0, 2))))
+    x = random(5, 6, 33)
+    doubled, turned = fused(x)
+    assert doubled.strides == (4, 4 * 6 * 33, 4 * 33)
+    cupy.testing.assert_array_equal(doubled, (x * 2).transpose(2, 0, 1))
+    assert turned.data.ptr == x.data.ptr
+    cupy.testing.assert_array_equal(turned, x.transpose(1, 0, 2))
+
+
+def test_a_transposed_result_goes_into_memory_laid_out_like_it() -> None:
+    fused = mf.fuse(lambda x: mf.permute_dims(x * 2.0, (1, 0)))
+    x, out = random(9, 33), cupy.full((9, 33), np.nan, np.float32).T
+    assert fused(x, out=out) is out
+    cupy.testing.assert_array_equal(out, x.T * 2)
+    with pytest.raises(ArgumentError, match="those of the transposed result"):
+        fused(x, out=cupy.empty((33, 9), np.float32))
+
+
+def test_views_of_torch_tensors() -> None:
+    torch = pytest.importorskip("torch")
+    fused = mf.fuse(lambda x: (mf.permute_dims(x * 2.0, (1, 0)), mf.permute_dims(x, (1, 0)), mf.reshape(x, (3, 22))))
+    x = torch.randn(6, 11, device="cuda")
+    doubled, turned, flat = fused(x)
+    assert torch.equal(doubled, x.T * 2)
+    assert turned.data_ptr() == x.data_ptr()
+    assert torch.equal(turned, x.T)
+    assert torch.equal(flat, x.reshape(3, 22))
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (5, 33), (2, 3, 129), (300, 17), (1000, 5141)])
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+def test_runs_of_odd_length_are_written_to_the_end_and_no_further(shape: tuple[int, ...], dtype: Any) -> None:
+    fused = mf.fuse(lambda x, y: mf.where(x > y, x * 2.0, y))
+    size = int(np.prod(shape))
+    x, y = random(*shape, dtype=dtype), random(*shape[::-1], dtype=dtype).reshape(shape)
+    memory = cupy.full(size + 64, np.nan, dtype)
+    out = memory[:size].reshape(shape)
+    fused(x, y, out=out)
+    cupy.testing.assert_array_equal(out, cupy.where(x > y, x * dtype(2), y))
+    assert bool(cupy.isnan(memory[size:]).all())
+
+
+def test_batches_are_rows() -> None:
+    def softmax(x: Any) -> Any:
+        e = mf.exp(x - mf.max(x, axis=-1, keepdims=True))
+        return e / mf.sum(e, axis=-1, keepdims=True)
+
+    fused = mf.fuse(softmax)
+    for shape in ((3, 5, 1000), (4, 2, 3, 1000)):
+        x = random(*shape)
+        exact = np.exp(x.get().astype(np.float64))
+        exact /= exact.sum(-1, keepdims=True)
+        np.testing.assert_allclose(fused(x).get(), exact, rtol=2e-6)
+    assert len(fused._compiled) == 2
