@@ -15,6 +15,7 @@ from mlirfuse.dtypes import from_mlir
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.passes.rewriting import clone, defining_op, nested
 from mlirfuse.schedule.schedule import schedule_of
+from mlirfuse.tiling.contractions import INSTRUCTION
 
 ROW_BYTES = 16
 """Rows of a slot are an odd number of times this apart, so that eight of them in a column touch all 32 banks once."""
@@ -27,7 +28,8 @@ class FuseStageOperands(Pass):
     Requires tile programs with a `contraction` in their schedule, whose k-loop reads both factors from device memory
     at offsets that are the loop's variable or known outside. Each factor gets a ring of `stages` slots. A step waits
     for its own slot, then starts the copy of the step `stages - 1` ahead into the slot that the previous step has
-    left; one barrier a step orders both. Loops that something else feeds (tensor maps) have no such reads.
+    left; one barrier a step orders both. Loops that something else feeds (tensor maps) have no such reads; what was to
+    be multiplied by `wgmma` and is still here is multiplied by `mma.sync`.
 
     ```mlir
     scf.for %k = %c0 to %c512 step %c32 iter_args(%sum = %zero) {
@@ -62,8 +64,19 @@ class FuseStageOperands(Pass):
             for step in found:
                 stages = 1 if step.loop is None else schedule.contraction.stages
                 with ir.InsertionPoint(step.loop or step.contract), step.contract.location:
+                    by_mma = _without_warpgroups(step.contract)
                     _stage_once(step) if step.loop is None else _stage(step, step.loop, stages)
                 remarks.applied(self, f"{len(step.reads)} factors in {stages} stage(s)", kernel)
+                if by_mma:
+                    remarks.applied(self, "multiplied by mma.sync: no tensor map describes the factors", kernel)
+
+
+def _without_warpgroups(contract: ir.Operation) -> bool:
+    """Has `mma.sync` do what `wgmma` cannot; the accumulators have the same layout. Returns whether it was so."""
+    if INSTRUCTION not in contract.attributes or ir.StringAttr(contract.attributes[INSTRUCTION]).value != "wgmma":
+        return False
+    contract.attributes[INSTRUCTION] = ir.StringAttr.get("mma")
+    return True
 
 
 @dataclass(frozen=True)

@@ -79,8 +79,9 @@ class KLoop:
         buffer = self.buffers[argument]
         memory = ir.MemRefType(buffer.type)
         varying = [axis for axis, dim in enumerate(axes) if dim is not None]
-        # The axis of stride 1 comes last, so that what is contiguous in memory is contiguous in the tile.
-        varying.sort(key=lambda axis: strides(memory)[axis] == 1)
+        # Batch dimensions, of which a tile has one element, come first, and the axis of stride 1 comes last, so that
+        # what is contiguous in memory is contiguous in the tile.
+        varying.sort(key=lambda axis: (axes[axis] not in self.contraction.batch, strides(memory)[axis] == 1))
         loops = [self._loop(axes[axis]) for axis in varying]
         sizes = [*self.tile, self.step]
         start = arith.ConstantOp(ir.IndexType.get(), 0).result

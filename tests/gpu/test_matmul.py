@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from compositions import COMPOSITIONS, Composition
 from epilogues import CASES, Case
 from gpu.torch_arrays import to_numpy, to_torch
 from products import FUNCTIONS, PRODUCTS, REDUCTIONS, SPLITS, WGMMA, Product, pinned_schedule
@@ -77,6 +78,13 @@ def test_epilogues(case: Case) -> None:
     inputs = case.inputs()
     results = mf.fuse(case.fn)(*map(to_torch, inputs))
     case.check([to_numpy(r) for r in (results if isinstance(results, tuple) else (results,))], inputs)
+
+
+@pytest.mark.parametrize("composition", COMPOSITIONS, ids=str)
+def test_compositions(composition: Composition) -> None:
+    inputs = composition.inputs()
+    results = mf.fuse(composition.fn)(*map(to_torch, inputs))
+    composition.check([to_numpy(r) for r in (results if isinstance(results, tuple) else (results,))], inputs)
 
 
 @pytest.mark.parametrize("extents", [(128, 128, 65536), (512, 384, 4096), (16, 1024, 8192)])

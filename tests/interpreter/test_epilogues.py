@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from compiling import module_at
+from compositions import COMPOSITIONS, Composition
 from epilogues import CASES, Case, K, M, N
 from products import Product, pinned_schedule
 
@@ -29,6 +30,13 @@ def test_chosen_schedules(case: Case) -> None:
     module = module_at("gpu", case.fn, specs)
     assert str(module).count("gpu.func") == case.kernels
     case.check(interpreter.run(module, case.fn.__name__, inputs), inputs)
+
+
+@pytest.mark.parametrize("composition", COMPOSITIONS, ids=str)
+def test_compositions(composition: Composition) -> None:
+    inputs = composition.inputs()
+    module = module_at("gpu", composition.fn, [mf.TensorSpec(a.shape, a.dtype.name) for a in inputs])
+    composition.check(interpreter.run(module, composition.fn.__name__, inputs, order="random", seed=2), inputs)
 
 
 @pytest.mark.parametrize("name", SCHEDULES)
