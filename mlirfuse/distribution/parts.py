@@ -79,7 +79,7 @@ class LaneParts:
 
 @dataclass(frozen=True)
 class LoopedParts:
-    """Parts that every thread merges for itself, one at a time.
+    """Parts that every thread merges for itself, a few at a time.
 
     Attributes:
         load: loads the part of a sender, given as an index.
@@ -90,16 +90,21 @@ class LoopedParts:
     senders: int
 
     def combine(self, of: Callable[[Part], ir.Value], combine: Combine, identity: ir.Value) -> ir.Value:
-        """One after another.
+        """Some parts in a pairwise tree, then the next ones.
 
         In straight code, and in a loop of known length that LLVM makes straight, ptxas puts all loads before the first
         addition, and spills. So the length is unknown: the block's number in y is 0, but no compiler can tell.
         """
-        first = of(self.load(constant(0)))
-        senders = add(constant(self.senders), gpu.BlockIdOp(gpu.Dimension.y).result)
-        loop = scf.ForOp(constant(1), senders, constant(1), [first])
+        group = next(n for n in (4, 3, 2, 1) if self.senders % n == 0)
+
+        def group_at(start: ir.Value) -> ir.Value:
+            senders = [add(start, constant(n)) if n else start for n in range(group)]
+            return tree([of(self.load(sender)) for sender in senders], combine)
+
+        end = add(constant(self.senders), gpu.BlockIdOp(gpu.Dimension.y).result)
+        loop = scf.ForOp(constant(group), end, constant(group), [group_at(constant(0))])
         with ir.InsertionPoint(loop.body):
-            total = combine(loop.inner_iter_args[0], of(self.load(loop.induction_variable)))
+            total = combine(loop.inner_iter_args[0], group_at(loop.induction_variable))
             scf.YieldOp([total])
         return loop.results[0]
 
