@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from mlirfuse.schedule.contraction import ContractionSchedule
+from mlirfuse.schedule.contraction_tiles import with_slices
 from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.schedule.schedule import Schedule
 
@@ -36,3 +39,12 @@ def warpgroup_schedule(
         layout,
         contraction=ContractionSchedule(k, "wgmma", stages, persistent=persistent, cluster=cluster),
     )
+
+
+def cluster_schedule(m: int, n: int, split: int) -> Schedule:
+    """Slices of k that meet in a cluster; neighbouring threads take neighbouring columns of the rows they add up."""
+    schedule = warpgroup_schedule(m, n)
+    assert schedule.contraction is not None
+    schedule = with_slices(replace(schedule, contraction=replace(schedule.contraction, split=split)))
+    assert schedule.contraction is not None
+    return replace(schedule, contraction=replace(schedule.contraction, reduction="cluster"))

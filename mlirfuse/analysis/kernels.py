@@ -12,6 +12,8 @@ LAUNCH = "fuse.launch"
 """On a declaration that the host calls: the symbol of the kernel that implements it."""
 CLUSTER = "fuse.cluster"
 """On a tile program: how many neighbouring blocks, with a tile of their own each, form a cluster."""
+PHASE = "fuse.phase"
+"""On a shared-memory buffer that one phase of a kernel uses (i64): buffers of different phases share their memory."""
 RESULT_EXTENTS = "fuse.result_extents"
 """For each dynamic extent of a kernel's results, the (argument, dimension) pair that it equals."""
 

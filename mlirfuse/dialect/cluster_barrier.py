@@ -5,7 +5,8 @@
 ```
 
 Arrive with release and wait with acquire semantics at cluster scope: shared-memory writes before it, local or through
-`fuse.cluster_store`, are visible to every thread of the cluster after it. It is also a block barrier.
+`fuse.cluster_store`, are visible to every thread of the cluster after it. It is also a block barrier. With the
+attribute `warpgroups = 2 : i64` the first so many warpgroups of each block meet; the others must be about to end.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ from mlirfuse.dialect.base import OpDefinition
 DEFINITION = OpDefinition("cluster_barrier")
 
 
-def cluster_barrier() -> None:
-    """Builds the op at the current insertion point."""
-    ir.Operation.create(DEFINITION.full_name)
+def cluster_barrier(warpgroups: int | None = None) -> None:
+    """Builds the op at the current insertion point; for all threads, or for the first warpgroups of each block."""
+    attributes = {}
+    if warpgroups is not None:
+        attributes["warpgroups"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), warpgroups)
+    ir.Operation.create(DEFINITION.full_name, attributes=attributes)

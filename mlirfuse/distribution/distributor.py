@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from mlir import ir
 from mlir.dialects import gpu
@@ -178,14 +178,16 @@ class Distributor:
         memref_type = ir.MemRefType.get([size], element_type, memory_space=space)
         return self.add_workgroup_buffer(memref_type)
 
-    def add_workgroup_buffer(self, memref_type: ir.Type, alignment: int = 16) -> ir.Value:
-        """A new workgroup attribution of the kernel, aligned to so many bytes."""
+    def add_workgroup_buffer(
+        self, memref_type: ir.Type, alignment: int = 16, marks: Mapping[str, ir.Attribute] | None = None
+    ) -> ir.Value:
+        """A new workgroup attribution of the kernel, aligned to so many bytes, with more attributes."""
         operation = self.function.operation
         count = operation.attributes.get("workgroup_attributions", None)
         number = (ir.IntegerAttr(count).value if count is not None else 0) + 1
         i64 = ir.IntegerType.get_signless(64)
         operation.attributes["workgroup_attributions"] = ir.IntegerAttr.get(i64, number)
-        aligned = ir.DictAttr.get({"llvm.align": ir.IntegerAttr.get(i64, alignment)})
+        aligned = ir.DictAttr.get({"llvm.align": ir.IntegerAttr.get(i64, alignment), **(marks or {})})
         others = list(operation.attributes["workgroup_attrib_attrs"]) if number > 1 else []
         operation.attributes["workgroup_attrib_attrs"] = ir.ArrayAttr.get([*others, aligned])
         return operation.regions[0].blocks[0].add_argument(memref_type, ir.Location.current)

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from mlir import ir
 from mlir.dialects import scf
 
+from mlirfuse.analysis.kernels import PHASE
 from mlirfuse.dialect.joint import JOINT_REDUCTIONS
 from mlirfuse.distribution.distributor import Distributor, rule
 from mlirfuse.distribution.exchange import LEVELS
@@ -78,7 +79,8 @@ def alloc(d: Distributor, op: ir.Operation) -> None:
     if "workgroup" not in str(memref_type.memory_space):
         raise PassError(f"a tile program may allocate shared memory only, not {memref_type}", where=str(op.location))
     alignment = ir.IntegerAttr(op.attributes["alignment"]).value if "alignment" in op.attributes else 16
-    d.scalars[op.results[0]] = d.add_workgroup_buffer(memref_type, alignment)
+    marks = {PHASE: op.attributes[PHASE]} if PHASE in op.attributes else {}
+    d.scalars[op.results[0]] = d.add_workgroup_buffer(memref_type, alignment, marks)
 
 
 @contextmanager

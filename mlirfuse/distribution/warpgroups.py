@@ -5,6 +5,7 @@ from __future__ import annotations
 from mlir import ir
 from mlir.dialects import arith, gpu, scf
 
+from mlirfuse.dialect.cluster_barrier import cluster_barrier
 from mlirfuse.dialect.elect_one import elect_one
 from mlirfuse.dialect.set_registers import set_registers
 from mlirfuse.dialect.shared_memory import WARPGROUP
@@ -93,9 +94,17 @@ def by_one_thread(d: Distributor, op: ir.Operation) -> None:
         scf.YieldOp([])
 
 
+@rule("fuse.cluster_barrier")
+def cluster_meeting(d: Distributor, op: ir.Operation) -> None:
+    """Of the threads that run the code, in all blocks of the cluster."""
+    d.force_all()
+    cluster_barrier(d.role)
+
+
 @rule("gpu.barrier")
 def barrier(d: Distributor, op: ir.Operation) -> None:
     """Of the threads that run the code: a role's, where there are roles."""
+    d.force_all()
     d.barrier()
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from mlir import ir
 
+from mlirfuse.analysis.kernels import CLUSTER
 from mlirfuse.analysis.workspaces import workspaces
 from mlirfuse.errors import InterpreterError
 from mlirfuse.interpreter import rules  # noqa: F401  (registers the rules)
@@ -156,17 +157,34 @@ class Interpreter:
                 value.buffer.shadow.forget_accesses()
         checks = self.options.checks
 
-        def start(index: int) -> Callable[[], list[tuple[str, Coroutine]]]:
+        size = cluster_of_tiles(site.op)
+        if len(points) % size:
+            raise site.error(f"{len(points)} blocks are no multiple of a cluster of {size}")
+
+        def start(first: int) -> Callable[[], list[tuple[str, Coroutine]]]:
             def group() -> list[tuple[str, Coroutine]]:
-                block = ThreadBlock(index, len(points), (1, 1, 1), Cluster(1), 0, checks=checks)
-                inner = Frame(list(frame.values), block)
-                arguments = [np.array([at], np.int64) for at in points[index]]
-                return [(f"block {index}", body.call(inner, arguments))]
+                cluster = Cluster(size)
+                cluster.blocks = [
+                    ThreadBlock(first + rank, len(points), (1, 1, 1), cluster, rank, checks=checks)
+                    for rank in range(size)
+                ]
+                return [(f"block {block.index}", run(block)) for block in cluster.blocks]
 
             return group
 
+        def run(block: ThreadBlock) -> Coroutine:
+            arguments = [np.array([at], np.int64) for at in points[block.index]]
+            yield from body.call(Frame(list(frame.values), block), arguments)
+            block.finished = True
+
         with BlockProgress(site.name, len(points), enabled=self.options.progress) as progress:
-            run_blocks([start(index) for index in range(len(points))], 1, self.options.schedule, progress)
+            run_blocks([start(first) for first in range(0, len(points), size)], size, self.options.schedule, progress)
+
+
+def cluster_of_tiles(forall: ir.Operation) -> int:
+    """How many neighbouring iterations of a tile program's loop over blocks form a cluster."""
+    function = forall.parent
+    return ir.IntegerAttr(function.attributes[CLUSTER]).value if CLUSTER in function.attributes else 1
 
 
 def finish(coroutine: Coroutine) -> None:

@@ -10,6 +10,7 @@ from typing import ClassVar
 from mlir import ir
 from mlir.dialects import arith, gpu, memref
 
+from mlirfuse.analysis.kernels import PHASE
 from mlirfuse.dtypes import from_mlir
 from mlirfuse.errors import PassError
 from mlirfuse.lowering.kernel_func import (
@@ -37,7 +38,8 @@ class LowerSharedMemory(Pass):
 
     ptxas refuses more than 48 KiB of static shared memory; the rest of a multiprocessor's needs dynamic allocation and
     an opt-in at load time. `fuse.dynamic_shared_bytes` on the kernel is what the runtime passes at launch. Buffers of
-    `i1` take a byte an element. Needs the target (`lower-attach-target`) for its limit.
+    `i1` take a byte an element. Buffers whose `fuse.phase` differs share their memory. Needs the target
+    (`lower-attach-target`) for its limit.
 
     ```mlir
     gpu.func @k() workgroup(%a : memref<32768xf32, #gpu.address_space<workgroup>>) kernel { ... }
@@ -70,7 +72,8 @@ class LowerSharedMemory(Pass):
                     f"{target_of_kernel(func).chip} has {limit} a block",
                     where=location_text(func),
                 )
-            if total <= STATIC_LIMIT:
+            # Static buffers are variables of their own.
+            if sum(-(-_bytes(b) // _alignment(b)) * _alignment(b) for b in buffers) <= STATIC_LIMIT:
                 _align(func, buffers)
             else:
                 remarks.applied(self, f"{total} bytes of shared memory are allocated at launch", func)
@@ -80,13 +83,21 @@ class LowerSharedMemory(Pass):
 
 def _place(buffers: Sequence[Argument]) -> tuple[list[int], int]:
     """Byte offset of each buffer in one allocation, and the size of the whole."""
-    offsets, end = [], 0
-    for buffer in buffers:
-        type_, alignment = ir.MemRefType(buffer.type), _alignment(buffer)
-        start = -(-end // alignment) * alignment
-        offsets.append(start)
-        end = start + prod(type_.shape) * from_mlir(type_.element_type).bytes
-    return offsets, -(-end // BUFFER_ALIGNMENT) * BUFFER_ALIGNMENT
+    ends: dict[int | None, int] = {}
+    offsets = [0] * len(buffers)
+    # Buffers that are used throughout lie behind those of all phases, which begin at 0 each.
+    for number in sorted(range(len(buffers)), key=lambda n: PHASE not in buffers[n].attributes):
+        buffer = buffers[number]
+        phase = ir.IntegerAttr(buffer.attributes[PHASE]).value if PHASE in buffer.attributes else None
+        end = ends.get(phase, 0) if phase is not None else max(ends.values(), default=0)
+        offsets[number] = -(-end // _alignment(buffer)) * _alignment(buffer)
+        ends[phase] = offsets[number] + _bytes(buffer)
+    return offsets, -(-max(ends.values()) // BUFFER_ALIGNMENT) * BUFFER_ALIGNMENT
+
+
+def _bytes(buffer: Argument) -> int:
+    type_ = ir.MemRefType(buffer.type)
+    return prod(type_.shape) * from_mlir(type_.element_type).bytes
 
 
 def _alignment(buffer: Argument) -> int:

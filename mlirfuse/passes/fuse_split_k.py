@@ -9,13 +9,14 @@ from typing import ClassVar
 from mlir import ir
 from mlir.dialects import affine, arith
 
-from mlirfuse.analysis.kernels import body, is_tile_program, kernels
+from mlirfuse.analysis.kernels import CLUSTER, body, is_tile_program, kernels
 from mlirfuse.analysis.workspaces import COOPERATIVE
 from mlirfuse.errors import ScheduleError
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.passes.rewriting import clone, defining_op
 from mlirfuse.schedule.contraction import ContractionSchedule
 from mlirfuse.schedule.schedule import schedule_of
+from mlirfuse.tiling.cluster_tiles import meet_in_cluster
 from mlirfuse.tiling.partial_tiles import last_arriver, partial_tiles, slices, turnstile
 from mlirfuse.tiling.program import forall
 from mlirfuse.tiling.row_slices import RowSlices
@@ -35,6 +36,8 @@ class FuseSplitK(Pass):
       it only ever waits for blocks that run already.
     - `slices`: every block stores its part, waits for the others of its tile, and adds up some rows of all of them. The
       grid must be resident as a whole, and is launched so.
+    - `cluster`: the blocks of a tile form a cluster, and each adds up some rows of all parts, which it reads from the
+      others' shared memory: no semaphores, no workspace, and nothing to wait for but the cluster.
 
     What follows the loop is done by the block that has the whole sum, or the whole sum of some rows.
 
@@ -89,7 +92,9 @@ def _k_loop(blocks: ir.Operation) -> ir.Operation:
 
 def _split(kernel: ir.Operation, old: ir.Operation, loop: ir.Operation, schedule: ContractionSchedule) -> None:
     count, operands = _tile_count(old)
-    parts = partial_tiles(kernel, count, operands, ir.VectorType(loop.results[0].type), schedule)
+    in_cluster = schedule.reduction == "cluster"
+    tile_type = ir.VectorType(loop.results[0].type)
+    parts = None if in_cluster else partial_tiles(kernel, count, operands, tile_type, schedule)
     with ir.InsertionPoint(old):
         tiles = affine.AffineApplyOp(ir.AffineMap.get(0, len(operands), [count]), operands).result
         scaled = ir.AffineMap.get(0, len(operands), [count * schedule.split])
@@ -99,9 +104,13 @@ def _split(kernel: ir.Operation, old: ir.Operation, loop: ir.Operation, schedule
     before, after = ops[: ops.index(loop)], ops[ops.index(loop) + 1 :]
     with ir.InsertionPoint.at_block_terminator(new.body):
         number = new.body.arguments[0]
-        if schedule.reduction == "turnstile":
+        if parts is not None and schedule.reduction == "turnstile":
             number = parts.ticket(tiles, blocks)
-        tile, part = arith.RemUIOp(number, tiles).result, arith.DivUIOp(number, tiles).result
+        if in_cluster:  # whose blocks follow each other
+            size = arith.ConstantOp(ir.IndexType.get(), schedule.split).result
+            tile, part = arith.DivUIOp(number, size).result, arith.RemUIOp(number, size).result
+        else:
+            tile, part = arith.RemUIOp(number, tiles).result, arith.DivUIOp(number, tiles).result
         mapping = {old.regions[0].blocks[0].arguments[0]: tile}
         for op in before:
             clone(op, mapping)
@@ -118,8 +127,11 @@ def _split(kernel: ir.Operation, old: ir.Operation, loop: ir.Operation, schedule
             mapping[loop.results[0]] = total
             RowSlices(rank - 2, rank, rows, start, mapping).clone(after)
 
-        if schedule.reduction == "slices":
-            rows = schedule.slice_rows(ir.VectorType(partial.type).shape[-2])
+        rows = schedule.slice_rows(tile_type.shape[-2])
+        if parts is None:
+            meet_in_cluster(part, schedule.split, partial, rows, slice_epilogue)
+            kernel.attributes[CLUSTER] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), schedule.split)
+        elif schedule.reduction == "slices":
             slices(parts, tile, part, partial, rows, slice_epilogue)
             kernel.attributes[COOPERATIVE] = ir.UnitAttr.get()
         else:

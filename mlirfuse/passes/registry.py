@@ -41,6 +41,7 @@ PASSES: dict[str, str] = {
     "lower-cluster-ops": "mlirfuse.lowering.lower_cluster_ops:LowerClusterOps",
     "lower-mma": "mlirfuse.lowering.lower_mma:LowerMma",
     "lower-semaphores": "mlirfuse.lowering.lower_semaphores:LowerSemaphores",
+    "lower-cluster-views": "mlirfuse.lowering.lower_cluster_views:LowerClusterViews",
     "lower-mbarriers": "mlirfuse.lowering.lower_mbarriers:LowerMbarriers",
     "lower-async-copies": "mlirfuse.lowering.lower_async_copies:LowerAsyncCopies",
     "lower-stage-tiles": "mlirfuse.lowering.lower_stage_tiles:LowerStageTiles",

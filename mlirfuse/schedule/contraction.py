@@ -10,10 +10,10 @@ from mlirfuse.schedule.layout import BlockedLayout
 INSTRUCTIONS = ("fma", "mma", "wgmma")
 """What multiplies: scalar multiply-adds on any type, `mma.sync` (sm_80), or `wgmma` fed by tensor maps (sm_90a)."""
 
-REDUCTIONS = ("turnstile", "last_arriver", "slices")
+REDUCTIONS = ("turnstile", "last_arriver", "slices", "cluster")
 """How the partial tiles of a split meet: added one after another in order; all by the block that comes last; or by all
-blocks at once, a slice of the tile's rows each, when all parts are there. The last needs all blocks resident at once.
-All are deterministic."""
+blocks at once, a slice of the tile's rows each, when all parts are there, in device memory or in the shared memory of
+a cluster. `slices` needs all blocks resident at once. All are deterministic."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def check_contraction(
         return f"{schedule.split} splits of {-(-problem.k // schedule.k)} steps along k leave blocks without work"
     if layout.extents != tile:
         return f"the accumulators' layout covers {layout.extents}, not the tile {tile}"
-    slices = schedule.split > 1 and schedule.reduction == "slices"
+    slices = schedule.split > 1 and schedule.reduction in ("slices", "cluster")
     if slices and (reason := _check_slices(schedule, tile, layout)):
         return reason
     if schedule.instruction != "fma":
@@ -117,6 +117,8 @@ def _check_slices(schedule: ContractionSchedule, tile: tuple[int, ...], layout: 
         return f"slices of {rows} rows do not divide the tile's {tile[-2]}"
     if schedule.finish_layout is None:
         return "slices need a finish_layout"
+    if schedule.reduction == "cluster" and schedule.split > 8:
+        return f"a cluster has 8 blocks at most, not {schedule.split}"
     if schedule.finish_layout.threads != layout.threads:
         return f"the finish has {schedule.finish_layout.threads} threads, the accumulators' layout {layout.threads}"
     return schedule.finish_layout.check((*tile[:-2], rows, tile[-1]))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from mlir import ir
 from mlir.dialects import arith, gpu, memref
 
+from mlirfuse.analysis.kernels import PHASE
 from mlirfuse.dialect.async_load import async_load
 from mlirfuse.dialect.cluster_barrier import cluster_barrier
 from mlirfuse.dialect.mbarrier_arrive import mbarrier_arrive
@@ -101,7 +102,10 @@ def allocate_ring(stages: int, operands: Sequence[TileOperand], consumers: int, 
 
     def allocate(shape: Sequence[int], element: ir.Type, alignment: int) -> ir.Value:
         type_ = ir.MemRefType.get(list(shape), element, memory_space=space)
-        return memref.AllocOp(type_, [], [], alignment=ir.IntegerAttr.get(i64, alignment)).result
+        op = memref.AllocOp(type_, [], [], alignment=ir.IntegerAttr.get(i64, alignment))
+        if alignment == SWIZZLE_ALIGNMENT:
+            op.operation.attributes[PHASE] = ir.IntegerAttr.get(i64, 0)  # stages are free when the last one is read
+        return op.result
 
     buffers = tuple(
         allocate(

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from gpu.torch_arrays import torch
 from warpgroup_epilogues import CASES, epilogue_inputs
-from warpgroup_schedules import warpgroup_schedule
+from warpgroup_schedules import cluster_schedule, warpgroup_schedule
 
 import mlirfuse as mf
 
@@ -99,6 +99,18 @@ def test_clusters_share_a_factor(form, cluster):
             out = torch.full((m, n), float("nan"), device="cuda", dtype=torch.bfloat16)
             product(x, w, out=out)
             assert torch.equal(out, expected), (tile, m, n, k)
+
+
+@pytest.mark.parametrize("split", [2, 4, 8])
+def test_slices_of_k_meet_in_a_cluster(split):
+    for tile in ((128, 128), (128, 256), (64, 64)):
+        product = mf.fuse(nt, schedule=cluster_schedule(*tile, split))
+        for m, n, k in ((256, 512, 1024), (264, 384, 4104), (1000, 520, 2056)):
+            x, w, expected = arguments("nt", m, n, k, torch.bfloat16)
+            out = torch.full((m, n), float("nan"), device="cuda", dtype=torch.bfloat16)
+            for _ in range(3):
+                product(x, w, out=out)
+                assert torch.equal(out, expected), (tile, m, n, k)
 
 
 @pytest.mark.parametrize("reduction", ["turnstile", "last_arriver"])

@@ -10,7 +10,7 @@ import pytest
 from compiling import module_at
 from interpreter.kernels import parse
 from products import Product
-from warpgroup_schedules import warpgroup_schedule
+from warpgroup_schedules import cluster_schedule, warpgroup_schedule
 
 from mlirfuse import interpreter
 from mlirfuse.errors import InterpreterError
@@ -82,9 +82,44 @@ def test_mutants_of_clusters_are_caught(name: str) -> None:
     module = module_at("gpu", SHARED.fn, SHARED.specs, warpgroup_schedule(128, 64, cluster=2))
     text, count = re.subn(pattern, replacement, str(module))
     assert count, f"nothing to change for {name}"
-    with pytest.raises(InterpreterError, match=message):
+
+    def run_in_many_orders() -> None:
         for seed in range(12):
             interpreter.run(parse(text), SHARED.form, SHARED.inputs(), order="random", seed=seed)
+
+    with pytest.raises(InterpreterError, match=message):
+        run_in_many_orders()
+
+
+CLUSTERED = Product(136, 64, 712, "nt")
+
+CLUSTERED_MUTANTS = {
+    "parts are read before they are there": (
+        r'"fuse.cluster_barrier"\(\) \{warpgroups = 2 : i64\} : \(\) -> \(\)\n',
+        "",
+        "never written|race with a write",
+    ),
+    "a block ends before the others have read its part": (
+        r'"fuse.cluster_barrier"\(\) \{warpgroups = 2 : i64\} : \(\) -> \(\)\n(?=\s*\} else)',
+        "",
+        "has ended",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CLUSTERED_MUTANTS)
+def test_mutants_of_meetings_are_caught(name: str) -> None:
+    pattern, replacement, message = CLUSTERED_MUTANTS[name]
+    module = module_at("gpu", CLUSTERED.fn, CLUSTERED.specs, cluster_schedule(128, 64, 2))
+    text, count = re.subn(pattern, replacement, str(module))
+    assert count, f"nothing to change for {name}"
+
+    def run_in_many_orders() -> None:
+        for seed in range(12):
+            interpreter.run(parse(text), CLUSTERED.form, CLUSTERED.inputs(), order="random", seed=seed)
+
+    with pytest.raises(InterpreterError, match=message):
+        run_in_many_orders()
 
 
 RING = Product(320, 192, 640, "nt")
@@ -132,6 +167,18 @@ def test_mutants_are_caught(name: str) -> None:
     assert count, f"nothing to change for {name}"
     with pytest.raises(InterpreterError, match=message):
         interpreter.run(parse(text), RING.form, RING.inputs())
+
+
+@pytest.mark.parametrize("stage", ["tile", "gpu"])
+@pytest.mark.parametrize(("m", "n", "split"), [(128, 64, 2), (64, 128, 4), (128, 64, 8)])
+def test_slices_of_k_meet_in_a_cluster(m: int, n: int, split: int, stage: str) -> None:
+    product = Product(136, 200, 712, "nt")
+    module = module_at(stage, product.fn, product.specs, cluster_schedule(m, n, split))
+    assert "fuse.cluster_view" in str(module)
+    assert "fuse.semaphore" not in str(module)
+    for order in ("launch", "random"):
+        (result,) = interpreter.run(module, product.form, product.inputs(), order=order)
+        np.testing.assert_array_equal(result, product.expected(product.inputs()))
 
 
 @pytest.mark.parametrize("reduction", ["turnstile", "last_arriver"])

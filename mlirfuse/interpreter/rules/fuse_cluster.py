@@ -1,4 +1,4 @@
-"""`fuse.cluster_barrier` and `fuse.cluster_store`."""
+"""`fuse.cluster_barrier`, `fuse.cluster_store` and `fuse.cluster_view`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 from mlirfuse.interpreter.access import Access
 from mlirfuse.interpreter.machine import Frame
 from mlirfuse.interpreter.registry import rule, suspending
+from mlirfuse.interpreter.rules.fuse_mbarriers import agreed, peer_memref, warpgroups
 from mlirfuse.interpreter.rules.gpu_sync import require_converged
 from mlirfuse.interpreter.scheduler import Coroutine, Wait
 from mlirfuse.interpreter.site import Site, gather
@@ -16,8 +17,14 @@ from mlirfuse.interpreter.site import Site, gather
 
 @suspending("fuse.cluster_barrier")
 def _cluster_barrier(site: Site) -> Callable[[Frame], Coroutine]:
+    """Of all threads, or of some warpgroups: then the others of the block must not wait for anything any more."""
+    groups = site.integer("warpgroups")
+
     def step(frame: Frame) -> Coroutine:
-        require_converged(site, frame)
+        if groups is None:
+            require_converged(site, frame)
+        else:
+            warpgroups(site, frame, groups)
         block, cluster = frame.block, frame.block.cluster
         ticket = cluster.arrive(block)
         yield Wait(
@@ -58,5 +65,23 @@ def _cluster_store(site: Site) -> Callable[[Frame], None]:
                 raise site.error(f"block {peer.index} has not allocated {values[buffer].text} yet", frame, lane)
             Access(site, frame, memref, gather(values, [index])).store(values[value])
         frame.mask = saved
+
+    return step
+
+
+@rule("fuse.cluster_view")
+def _cluster_view(site: Site) -> Callable[[Frame], None]:
+    """Another block's buffer as it is; that what is read there is ordered, its shadow checks."""
+    buffer, rank = site.operands
+    (out,) = site.results
+
+    def step(frame: Frame) -> None:
+        cluster, number = frame.block.cluster, agreed(site, frame, rank)
+        if not 0 <= number < cluster.size:
+            raise site.error(f"rank {number} in a cluster of {cluster.size} blocks", frame)
+        peer = cluster.blocks[number]
+        if peer.finished:
+            raise site.error(f"block {peer.index}, whose shared memory it reads, has ended", frame)
+        frame.values[out] = peer_memref(site, frame, frame.values[buffer], peer)
 
     return step

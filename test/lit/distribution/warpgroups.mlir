@@ -9,7 +9,7 @@
 
 // Consumers are the first warps; of the producer's warps one thread works.
 // CHECK-LABEL: gpu.func @product
-// CHECK-SAME: workgroup(%[[RA:.*]] : memref<3x128x64xbf16, #gpu.address_space<workgroup>> {llvm.align = 1024 : i64},
+// CHECK-SAME: workgroup(%[[RA:.*]] : memref<3x128x64xbf16, #gpu.address_space<workgroup>> {fuse.phase = 0 : i64, llvm.align = 1024 : i64},
 // CHECK-SAME: known_block_size = array<i32: 384, 1, 1>
 // CHECK: %[[WARP:.*]], %{{.*}} = gpu.shuffle idx
 // CHECK: %[[CONSUMES:.*]] = arith.cmpi ult, %[[WARP]], %c8_i32

@@ -51,3 +51,22 @@ gpu.module @too_much [#nvvm.target<chip = "sm_120">] {
     gpu.return
   }
 }
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+gpu.module @phases [#nvvm.target<chip = "sm_90a">] {
+  // Buffers of two phases begin at 0 both; what is used throughout lies behind the larger one.
+  // CHECK-LABEL: gpu.func @phases
+  // CHECK-SAME: fuse.dynamic_shared_bytes = 65552 : i64
+  // CHECK-DAG: %[[C0:.*]] = arith.constant 0 : index
+  // CHECK-DAG: memref.view %{{.*}}[%[[C0]]][] : {{.*}} to memref<16384xf32
+  // CHECK-DAG: %[[C65536:.*]] = arith.constant 65536 : index
+  // CHECK-DAG: memref.view %{{.*}}[%[[C65536]]][] : {{.*}} to memref<2xi64
+  // CHECK-DAG: memref.view %{{.*}}[%{{.*}}][] : {{.*}} to memref<8192xf32
+  // expected-remark @below {{65552 bytes of shared memory are allocated at launch}}
+  gpu.func @phases() workgroup(%a : memref<16384xf32, #shared> {fuse.phase = 0 : i64}, %b : memref<2xi64, #shared>,
+                               %c : memref<8192xf32, #shared> {fuse.phase = 1 : i64}) kernel {
+    gpu.return
+  }
+}

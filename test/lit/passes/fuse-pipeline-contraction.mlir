@@ -10,8 +10,8 @@
 // CHECK-SAME: (%[[A:[a-z0-9]+]]: {{.*}}, %[[B:[a-z0-9]+]]: memref<8x512xbf16> {{.*}}, %[[C:[a-z0-9]+]]: memref<?x8xf32>)
 // CHECK: scf.forall (%[[BLOCK:.*]]) in
 // CHECK: %[[ROW:.*]] = affine.apply
-// CHECK-DAG: %[[RA:.*]] = memref.alloc() {alignment = 1024 : i64} : memref<3x128x64xbf16, #gpu.address_space<workgroup>>
-// CHECK-DAG: %[[RB:.*]] = memref.alloc() {alignment = 1024 : i64} : memref<3x8x64xbf16, #gpu.address_space<workgroup>>
+// CHECK-DAG: %[[RA:.*]] = memref.alloc() {alignment = 1024 : i64, fuse.phase = 0 : i64} : memref<3x128x64xbf16, #gpu.address_space<workgroup>>
+// CHECK-DAG: %[[RB:.*]] = memref.alloc() {alignment = 1024 : i64, fuse.phase = 0 : i64} : memref<3x8x64xbf16, #gpu.address_space<workgroup>>
 // CHECK: "fuse.mbarrier_init"(%[[FULL:.*]]) {arrivals = 1 : i64}
 // CHECK: "fuse.mbarrier_init"(%[[EMPTY:.*]]) {arrivals = 2 : i64}
 // CHECK: gpu.barrier
@@ -154,8 +154,8 @@ func.func @not_walkable(%A: memref<?x512xbf16> {fuse.align = 16 : i64}, %B: memr
 #c = affine_map<(m, n, k) -> (m, n)>
 // Factors whose k is not contiguous: the ring holds them as they lie in memory.
 // CHECK-LABEL: func.func @transposed
-// CHECK: memref.alloc() {alignment = 1024 : i64} : memref<3x64x128xf16
-// CHECK: memref.alloc() {alignment = 1024 : i64} : memref<3x64x64xf16
+// CHECK: memref.alloc() {alignment = 1024 : i64, fuse.phase = 0 : i64} : memref<3x64x128xf16
+// CHECK: memref.alloc() {alignment = 1024 : i64, fuse.phase = 0 : i64} : memref<3x64x64xf16
 // CHECK: "fuse.warpgroup_mma"({{.*}}) {a_major = "mn", b_major = "mn"}
 // The producer computes indices in its own loop.
 // CHECK: }, {

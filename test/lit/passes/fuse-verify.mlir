@@ -235,3 +235,13 @@ func.func @fragments_of_another_rank(%x: memref<?x64xf16>, %slot: memref<2x64xf1
       : (memref<?x64xf16>, memref<2x64xf16, #shared>, index, index) -> ()
   return
 }
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+func.func @view_of_another_shape(%buffer: memref<8xf32, #shared>, %rank: index) {
+  %0 = "fuse.cluster_view"(%buffer, %rank) : (memref<8xf32, #shared>, index) -> memref<8xf32, 7>
+  // expected-error @below {{result memref<4xf32, 7> must be memref<8xf32, 7>}}
+  %1 = "fuse.cluster_view"(%buffer, %rank) : (memref<8xf32, #shared>, index) -> memref<4xf32, 7>
+  return
+}
