@@ -45,7 +45,7 @@ def mergeable_pairs(
     while conflict := _ambiguous(uses, pairs):
         pairs -= conflict
     if space.reduced_dims or len(pairs) < space.rank - 1:
-        pairs = {pair for pair in pairs if not _hides_innermost(pair, arrays, space)}
+        pairs = {pair for pair in pairs if not _hides_innermost(pair, pairs, arrays, space)}
         while conflict := _ambiguous(uses, pairs):
             pairs -= conflict
     return frozenset(pairs)
@@ -78,11 +78,15 @@ def _together(pair: Pair, structure: OpStructure, space: IterationSpace) -> bool
     return (a in loops) == (b in loops) and (a in reduced) == (b in reduced)
 
 
-def _hides_innermost(pair: Pair, arrays: Sequence[Axes], space: IterationSpace) -> bool:
-    outer, inner = (space.extents[d] for d in pair)
-    if outer is not None or inner is None:
+def _hides_innermost(pair: Pair, pairs: set[Pair], arrays: Sequence[Axes], space: IterationSpace) -> bool:
+    """Whether a dimension of run-time extent would take an innermost one with it, with those between them."""
+    outer, inner = pair
+    if space.extents[outer] is not None or space.extents[inner] is None:
         return False
-    return any(next((d for d in reversed(axes) if d is not None), None) == pair[1] for axes in arrays)
+    successor = dict(pairs)
+    while inner in successor:
+        inner = successor[inner]
+    return any(next((d for d in reversed(axes) if d is not None), None) == inner for axes in arrays)
 
 
 def _ambiguous(uses: dict[ir.Value, set[Axes]], pairs: set[Pair]) -> set[Pair]:
