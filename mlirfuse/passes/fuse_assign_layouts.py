@@ -17,7 +17,7 @@ from mlirfuse.schedule.attributes import to_attribute
 from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.schedule.schedule import Schedule, schedule_of
 from mlirfuse.tiling.contractions import feeds_contraction
-from mlirfuse.tiling.grid_reduction import FINISH
+from mlirfuse.tiling.grid_finish import FINISH
 
 LAYOUT = "fuse.layout"
 

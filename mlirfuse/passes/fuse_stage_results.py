@@ -18,7 +18,7 @@ from mlirfuse.dialect.stage_tile import stage_tile
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.passes.rewriting import nested
 from mlirfuse.target import target_of
-from mlirfuse.tiling.grid_reduction import FINISH
+from mlirfuse.tiling.grid_finish import FINISH
 from mlirfuse.tiling.stage_ring import MAX_BOX, MAX_RANK, SWIZZLE_ALIGNMENT, TMA_ALIGNMENT
 
 STAGES = 2

@@ -10,7 +10,7 @@ from mlir.dialects import arith, gpu, memref, scf, vector
 from mlirfuse.analysis.kernels import PHASE
 from mlirfuse.dialect.cluster_barrier import cluster_barrier
 from mlirfuse.dialect.cluster_view import cluster_view
-from mlirfuse.tiling.grid_reduction import FINISH
+from mlirfuse.tiling.grid_finish import FINISH
 from mlirfuse.tiling.partial_tiles import SliceEpilogue
 from mlirfuse.tiling.tiles import zero
 

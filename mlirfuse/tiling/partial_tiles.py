@@ -15,7 +15,7 @@ from mlirfuse.dialect.semaphore_arrive import semaphore_arrive
 from mlirfuse.dialect.semaphore_wait import semaphore_wait
 from mlirfuse.passes.rewriting import defining_op
 from mlirfuse.schedule.contraction import ContractionSchedule
-from mlirfuse.tiling.grid_reduction import FINISH
+from mlirfuse.tiling.grid_finish import FINISH
 from mlirfuse.tiling.tiles import zero
 
 Epilogue = Callable[[ir.Value], None]

@@ -1,0 +1,159 @@
+"""The end of a walk over the grid: the blocks' parts of the totals meet, and what they feed runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from mlir import ir
+from mlir.dialects import arith, memref, scf, vector
+
+from mlirfuse.analysis.grid_reduction import GridReduction, kept_dims
+from mlirfuse.analysis.iteration_space import IterationSpace
+from mlirfuse.analysis.structure import OpStructure
+from mlirfuse.analysis.workspaces import COOPERATIVE
+from mlirfuse.dialect.semaphore_arrive import semaphore_arrive
+from mlirfuse.dialect.semaphore_wait import semaphore_wait
+from mlirfuse.schedule.grid_walk import GridWalk
+from mlirfuse.tiling.emitter import TileEmitter
+from mlirfuse.tiling.program import KernelFrame, ragged_dims, tile_offsets
+from mlirfuse.tiling.tiles import Shape, zero
+from mlirfuse.tiling.totals import apply, combine, index, mask_of, neutral_tile, subtract
+from mlirfuse.tiling.transfers import TileTransfers
+
+FINISH = "fuse.finish"
+"""Unit attribute of the loop over slices, whose tiles have the layout of the schedule's `walk`."""
+
+
+@dataclass
+class GridFinish:
+    """Emits the finish of one block, which has stored its parts.
+
+    Attributes:
+        frame: the kernel; its workspace is one buffer of parts a total, one row a block, and then the semaphore.
+        space: the kernel's iteration space.
+        plan: its ops, by when they run.
+        walk: who finishes, and in which tiles.
+        blocks: number of blocks, an index.
+    """
+
+    frame: KernelFrame
+    space: IterationSpace
+    plan: GridReduction
+    walk: GridWalk
+    blocks: ir.Value
+
+    def emit(self, block: ir.Value) -> None:
+        """Emits the finish at the current insertion point."""
+        if self.walk.finish == "slices":
+            self._together(block)
+        else:
+            self._by_the_last()
+
+    def _together(self, block: ir.Value) -> None:
+        """All blocks wait for each other, and take every so many-th slice."""
+        self.frame.function.attributes[COOPERATIVE] = ir.UnitAttr.get()
+        semaphore, slot = self.frame.workspace[-1], index(0)
+        limit = _as_i32(apply(2 * ir.AffineExpr.get_dim(0) - 1, self.blocks))
+        semaphore_arrive(semaphore, slot, limit)
+        semaphore_wait(semaphore, slot, _as_i32(self.blocks))
+        # Departing counts the semaphore on to zero; nothing that the block does from here on is waited for.
+        semaphore_arrive(semaphore, slot, limit, relaxed=True)
+        self._slices(block, self.blocks)
+
+    def _by_the_last(self) -> None:
+        """The block that finds all others arrived takes all slices."""
+        last = _as_i32(apply(ir.AffineExpr.get_dim(0) - 1, self.blocks))
+        arrived = semaphore_arrive(self.frame.workspace[-1], index(0), last)
+        branch = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.eq, arrived, last).result)
+        with ir.InsertionPoint(branch.then_block):
+            self._slices(index(0), index(1))
+            scf.YieldOp([])
+
+    def _slices(self, first: ir.Value, step: ir.Value) -> None:
+        """A loop over slices of the columns."""
+        slices = [
+            -(-(self.space.extents[d] or 1) // n) if d not in self.plan.walked else 1
+            for d, n in enumerate(self.walk.finish_tile)
+        ]
+        parts = [self._written_parts(buffer) for buffer in self.frame.workspace[:-1]]
+        loop = scf.ForOp(first, index(prod(slices)), step)
+        loop.operation.attributes[FINISH] = ir.UnitAttr.get()
+        with ir.InsertionPoint(loop.body):
+            self._slice(tile_offsets(loop.induction_variable, slices, self.walk.finish_tile), parts)
+            scf.YieldOp([])
+
+    def _written_parts(self, buffer: ir.Value) -> ir.Value:
+        """The rows of a workspace that blocks of this launch wrote."""
+        whole = ir.MemRefType(buffer.type)
+        dynamic, kept = ir.ShapedType.get_dynamic_size(), list(whole.shape)[1:]
+        layout = ir.StridedLayoutAttr.get(0, [prod(kept[axis:]) for axis in range(len(kept) + 1)])
+        return memref.SubViewOp(
+            ir.MemRefType.get([dynamic, *kept], whole.element_type, layout),
+            buffer,
+            [],
+            [self.blocks],
+            [],
+            [0] * whole.rank,
+            [dynamic, *kept],
+            [1] * whole.rank,
+        ).result
+
+    def _slice(self, offsets: Sequence[ir.Value], buffers: Sequence[ir.Value]) -> None:
+        """Adds up all parts of one slice, and runs what the totals feed."""
+        tile = self.walk.finish_tile
+        first = self.plan.walked[0]
+        ragged = ragged_dims(self.space, tile) - set(self.plan.walked)
+        shapes = [
+            tuple(n if d == first or d in kept_dims(self.space, s) else 1 for d, n in enumerate(tile))
+            for s in self.plan.totals
+        ]
+        start = [neutral_tile(s, shape) for s, shape in zip(self.plan.totals, shapes, strict=True)]
+        loop = scf.ForOp(index(0), self.blocks, index(tile[first]), start)
+        with ir.InsertionPoint(loop.body):
+            position = loop.induction_variable
+            mask = mask_of(tile, {first: subtract(self.blocks, position)}) if tile[first] > 1 else None
+            places = [[position, *(offsets[d] for d in kept_dims(self.space, s))] for s in self.plan.totals]
+            parts = [
+                self._load(s, buffer, shape, place, ragged)
+                for s, buffer, shape, place in zip(self.plan.totals, buffers, shapes, places, strict=True)
+            ]
+            carried = zip(self.plan.totals, loop.inner_iter_args, parts, strict=True)
+            scf.YieldOp([combine(s, total, part, mask) for s, total, part in carried])
+        transfers = TileTransfers(self.space, tile, offsets, ragged, self.frame.buffers, streaming=False)
+        emitter = TileEmitter(transfers, dict(self.frame.scalars))
+        for s, total in zip(self.plan.totals, loop.results, strict=True):
+            emitter.values[s.op.results[0]] = emitter.reduce(s, total, emitter.initial(s))
+        for s in self.plan.finish:
+            emitter.emit(s)
+        for value, buffer in self.frame.results:
+            if value in emitter.values:
+                emitter.write(value, buffer)
+
+    def _load(
+        self, s: OpStructure, buffer: ir.Value, shape: Shape, place: Sequence[ir.Value], ragged: frozenset[int]
+    ) -> ir.Value:
+        """The parts of some blocks, in a tile with these blocks along the first walked dimension."""
+        axes = [self.plan.walked[0], *kept_dims(self.space, s)]
+        element = ir.MemRefType(buffer.type).element_type
+        exprs = [
+            ir.AffineExpr.get_dim(axes.index(d)) if d in axes else ir.AffineExpr.get_constant(0)
+            for d in range(self.space.rank)
+        ]
+        bounds = [
+            ir.BoolAttr.get(d not in axes or (d not in ragged and (d != axes[0] or shape[d] == 1)))
+            for d in range(self.space.rank)
+        ]
+        return vector.TransferReadOp(
+            ir.VectorType.get(list(shape), element),
+            buffer,
+            place,
+            ir.AffineMapAttr.get(ir.AffineMap.get(len(axes), 0, exprs)),
+            arith.ConstantOp(element, zero(element)).result,
+            in_bounds=ir.ArrayAttr.get(bounds),
+        ).result
+
+
+def _as_i32(value: ir.Value) -> ir.Value:
+    return arith.IndexCastOp(ir.IntegerType.get_signless(32), value).result
