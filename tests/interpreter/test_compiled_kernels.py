@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from numerics import DTYPES, FAMILIES, Family, assert_close
 
 import mlirfuse as mf
 from mlirfuse import interpreter
-from mlirfuse.interpreter.mutation import Mutant, hunt, site, spiked_rows
+from mlirfuse.interpreter.mutation import Mutant, Report, hunt, site, spiked_rows
 
 COLUMNS = (1, 2, 5, 7, 32, 33, 257, 384, 768, 1000, 1024, 1600, 4096, 4099, 5140, 12288)
 HUGE = (33000, 65536, 100353, 131072)
@@ -213,7 +214,7 @@ MUTATED: dict[str, tuple[int, dict[str, Any]]] = {
 
 HARMLESS = {("layer_norm", "cluster"): 3}
 """Survivors that change nothing: at 120 columns the first of a block's two warps is always full, so what chooses its
-number of elements always chooses the same. Of the 201 mutants of the final set 194 are caught (96.5 %)."""
+number of elements always chooses the same. With the four that feed a maximum, 7 of 201 mutants survive."""
 
 
 def feeds_a_maximum(module: ir.Module, mutant: Mutant) -> bool:
@@ -224,10 +225,9 @@ def feeds_a_maximum(module: ir.Module, mutant: Mutant) -> bool:
     return all(user.name in ("arith.maximumf", "arith.extf", "gpu.shuffle") for user in users)
 
 
-@pytest.mark.parametrize("case", MUTATED)
-@pytest.mark.parametrize("name", ["layer_norm", "softmax"])
-def test_planted_bugs_are_found(name: str, case: str) -> None:
-    """Those that survive are harmless: they let a maximum see an element twice, or are listed in `HARMLESS`."""
+@cache
+def report_of(name: str, case: str) -> tuple[ir.Module, Report]:
+    """A kernel, and what became of every mutant of it: each mutator at each op that it applies to, none left out."""
     columns, options = MUTATED[case]
     family = FAMILIES[name]
     module = module_at("gpu", family.fn, family.specs(None, columns, F16), row_schedule(columns, **options))
@@ -241,8 +241,22 @@ def test_planted_bugs_are_found(name: str, case: str) -> None:
     def close(result: np.ndarray) -> bool:
         return np.allclose(result.astype(np.float64), right.astype(np.float64), rtol=2e-3, atol=1e-3)
 
-    report = hunt(module, lambda mutant: interpreter.run(mutant, family.name, inputs)[0], close)
+    return module, hunt(module, lambda mutant: interpreter.run(mutant, family.name, inputs)[0], close)
+
+
+@pytest.mark.parametrize("case", MUTATED)
+@pytest.mark.parametrize("name", ["layer_norm", "softmax"])
+def test_planted_bugs_are_found(name: str, case: str) -> None:
+    """Those that survive are harmless: they let a maximum see an element twice, or are listed in `HARMLESS`."""
+    module, report = report_of(name, case)
     survivors = [m for m in report.survivors if not (m.kind == "drop-neutral" and feeds_a_maximum(module, m))]
     listed = "\n".join(f"{m}: {site(module, m)}" for m in survivors)
     assert len(survivors) <= HARMLESS.get((name, case), 0), f"{len(survivors)} survive:\n{listed}"
     assert len(report.caught) > 10
+
+
+def test_nineteen_of_twenty_planted_bugs_are_found() -> None:
+    """Of all mutants of all kernels, the harmless ones counted as not found."""
+    reports = [report_of(name, case)[1] for name in ("layer_norm", "softmax") for case in MUTATED]
+    caught, survivors = (sum(len(getattr(r, what)) for r in reports) for what in ("caught", "survivors"))
+    assert caught >= 0.95 * (caught + survivors), f"{caught} of {caught + survivors}"
