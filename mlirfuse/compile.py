@@ -38,12 +38,14 @@ class Lowered:
         target: the architecture to compile for.
         notes: what `explain` should say of how the module came to be.
         fast_math: whether roundings between operations may be left out.
+        tuned: whether schedules that `mlirfuse tune` left on disk come before the cost model's.
     """
 
     module: ir.Module
     target: Target
     notes: tuple[str, ...] = ()
     fast_math: bool = False
+    tuned: bool = False
 
     def as_text(self, stage: str = "linalg") -> str:
         """The IR; the only stage so far is `linalg`. Raises `ArgumentError` for another."""
@@ -51,7 +53,7 @@ class Lowered:
 
     def pipeline(self, name: str) -> str:
         """The text of a named pipeline, as this function is compiled."""
-        return pipeline.named(name, self.target.chip, fast_math=self.fast_math)
+        return pipeline.named(name, self.target.chip, fast_math=self.fast_math, tuned=self.tuned)
 
     def compile(self) -> Compiled:
         """Runs every pass, and LLVM's backend.

@@ -114,7 +114,7 @@ class Fused:
             set_schedules(module, self._schedules)
         if self._mix_order != "auto":
             set_mix_order(module, self._mix_order)
-        return Lowered(module, target, notes, self._fast_math)
+        return Lowered(module, target, notes, self._fast_math, tuned=True)
 
     def _compile(self, describe: Callable[[Extents], tuple[ArgumentSpec, ...]], target: Target) -> Compiled:
         """Compiles for a signature, with those extents static that the function needs as numbers."""

@@ -10,9 +10,9 @@ from mlirfuse.errors import PipelineError
 from mlirfuse.lowering.to_ptx import BEFORE_NVVM
 
 GRAPH = (
-    "fuse-views,cse,fuse-fold-casts{{through-rounding={fast}}},fuse-segment,fuse-collapse-dims,"
-    "fuse-mix-order-reduction{{target={target}}},cse,fuse-merge-moments,fuse-merge-exp-sums,"
-    "fuse-assign-schedule{{target={target}}}"
+    "fuse-views,cse,fuse-fold-casts{{through-rounding={fast}}},fuse-segment,"
+    "fuse-mix-order-reduction{{target={target}}},cse,fuse-collapse-dims,fuse-merge-moments,fuse-merge-exp-sums,"
+    "fuse-assign-schedule{{target={target} tuned={tuned}}}"
 )
 """Tensors to kernels with schedules."""
 
@@ -38,13 +38,14 @@ NAMED: dict[str, str] = {
 """Pipelines that start from the linalg stage, by name."""
 
 
-def named(name: str, target: str, *, fast_math: bool = False) -> str:
+def named(name: str, target: str, *, fast_math: bool = False, tuned: bool = False) -> str:
     """The textual pipeline of that name for an architecture; raises `PipelineError` for one that is not known."""
     if name not in NAMED:
         raise PipelineError(f"unknown pipeline {name!r}", hint=f"pipelines: {', '.join(NAMED)}")
-    return stage(NAMED[name], target, fast_math=fast_math)
+    return stage(NAMED[name], target, fast_math=fast_math, tuned=tuned)
 
 
-def stage(passes: str, target: str, *, fast_math: bool = False) -> str:
+def stage(passes: str, target: str, *, fast_math: bool = False, tuned: bool = False) -> str:
     """A list of passes as a pipeline over `builtin.module`."""
-    return f"builtin.module({passes.format(target=target, fast=str(fast_math).lower())})"
+    options = {"target": target, "fast": str(fast_math).lower(), "tuned": str(tuned).lower()}
+    return f"builtin.module({passes.format(**options)})"

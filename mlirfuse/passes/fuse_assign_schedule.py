@@ -20,6 +20,7 @@ from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.schedule.contraction import check_contraction
 from mlirfuse.schedule.contraction_heuristics import choose_contraction
 from mlirfuse.schedule.heuristics import choose_schedule
+from mlirfuse.schedule.records import lookup
 from mlirfuse.schedule.schedule import ATTRIBUTE, Schedule, check_schedule, schedule_of
 from mlirfuse.target import DEFAULT, Target, target_of
 
@@ -43,11 +44,13 @@ class FuseAssignSchedule(Pass):
 
     Attributes:
         target: the architecture whose limits the schedule respects.
+        tuned: whether schedules that `mlirfuse tune` left on disk come before the cost model's.
     """
 
     name: ClassVar[str] = "fuse-assign-schedule"
 
     target: str = DEFAULT
+    tuned: bool = False
 
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         target = target_of(self.target)
@@ -64,7 +67,8 @@ class FuseAssignSchedule(Pass):
                 )
             given = ATTRIBUTE in kernel.attributes
             if not given:
-                kernel.attributes[ATTRIBUTE] = _choose(kernel, space, structures, target).attribute()
+                chosen, origin = self._choose(kernel, space, structures, target)
+                kernel.attributes[ATTRIBUTE] = chosen.attribute()
             schedule = schedule_of(kernel)
             if reason := _check(schedule, kernel, space, structures, target):
                 raise ScheduleError(
@@ -75,18 +79,24 @@ class FuseAssignSchedule(Pass):
             layout = schedule.layout
             remarks.applied(
                 self,
-                f"{symbol(kernel)}: {'given' if given else 'chosen'} tile {schedule.tile}, {layout.threads} threads, "
+                f"{symbol(kernel)}: {'given' if given else origin} tile {schedule.tile}, {layout.threads} threads, "
                 f"{layout.elements_per_thread} elements a thread, cluster {layout.cluster}, {schedule.persistence}, "
                 f"{schedule.order} first",
                 kernel,
             )
 
-
-def _choose(kernel: ir.Operation, space: IterationSpace, structures: Sequence[OpStructure], target: Target) -> Schedule:
-    contraction = contraction_in(space, structures)
-    if contraction is not None:
-        return choose_contraction(contraction_problem(kernel, space, contraction), target)
-    return choose_schedule(problem_of(kernel, space, structures), target)
+    def _choose(
+        self, kernel: ir.Operation, space: IterationSpace, structures: Sequence[OpStructure], target: Target
+    ) -> tuple[Schedule, str]:
+        """The schedule, and where it is from."""
+        contraction = contraction_in(space, structures)
+        if contraction is None:
+            return choose_schedule(problem_of(kernel, space, structures), target), "chosen"
+        problem = contraction_problem(kernel, space, contraction)
+        record = lookup(problem, target.chip) if self.tuned else None
+        if record is not None:
+            return record.schedule, "tuned"
+        return choose_contraction(problem, target), "chosen"
 
 
 def _check(

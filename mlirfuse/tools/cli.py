@@ -16,6 +16,7 @@ COMMANDS = {
     "demo": "compile and run a fused LayerNorm, on the GPU where there is one",
     "compile": "compile a Python function; print IR, PTX or a resource table",
     "explain": "say how a Python function was fused and scheduled, and why",
+    "tune": "measure schedules of a Python function's contractions on the GPU, and keep the fastest",
     "run": "execute an IR file on the CPU, with checks",
 }
 

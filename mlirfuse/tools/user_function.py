@@ -44,12 +44,17 @@ def compile_function(options: argparse.Namespace) -> Any:
     """
     target = target_of(options.target).chip if options.target else None
     module, name, function = load_function(options.function)
-    specs = [parse_spec(text) for text in options.arg] or _specs_of(module, name)
+    specs = specs_for(options, module, name)
     if not hasattr(function, "lower"):
         function = mf.fuse(function, target=target or DEFAULT)
     elif target is not None:
         function = mf.fuse(getattr(function, "__wrapped__", function), target=target)
     return function.lower(*specs).compile()
+
+
+def specs_for(options: argparse.Namespace, module: ModuleType, name: str) -> Sequence[Spec]:
+    """The specs that the arguments give, or the file; raises `ArgumentError` where neither does."""
+    return [parse_spec(text) for text in options.arg] or _specs_of(module, name)
 
 
 def load_function(text: str) -> tuple[ModuleType, str, Callable[..., Any]]:

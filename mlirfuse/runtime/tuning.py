@@ -1,0 +1,63 @@
+"""Measures a fused function on the GPU, for `mlirfuse tune`."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from mlirfuse.runtime.cuda import cupy
+
+COLD_BYTES = 256 << 20
+"""Sets of arguments are taken in turns until they are far larger than the L2."""
+
+GRAPH_US = 600.0
+ROUNDS = 5
+
+
+def random_arguments(shapes: Sequence[tuple[int, ...]], dtypes: Sequence[np.dtype]) -> list[list[Any]]:
+    """Sets of random device arrays, as many as do not fit the L2 together: 2 at least, 8 at most."""
+    nbytes = sum(int(np.prod(shape)) * dtype.itemsize for shape, dtype in zip(shapes, dtypes, strict=True))
+    count = min(8, max(2, -(-COLD_BYTES // max(nbytes, 1))))
+    rng = np.random.default_rng(0)
+    return [[_array(rng, shape, dtype) for shape, dtype in zip(shapes, dtypes, strict=True)] for _ in range(count)]
+
+
+def _array(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+    values = rng.integers(-3, 4, shape) if dtype.kind in "iu" else rng.standard_normal(shape, np.float32)
+    return cupy().asarray(values.astype(dtype))
+
+
+def measure(call: Callable[..., Any], sets: Sequence[Sequence[Any]]) -> float:
+    """Median time of a call in microseconds, from a replayed graph of calls that take turns over the sets."""
+    gpu = cupy()
+    stream = gpu.cuda.Stream(non_blocking=True)
+    with stream:
+        outputs = [call(*arguments, stream=stream) for arguments in sets]
+        stream.synchronize()
+        once = _elapsed(stream, lambda: _call_all(call, sets, outputs, stream))
+        turns = max(1, round(GRAPH_US / max(once, 1.0)))
+        stream.begin_capture()
+        for _ in range(turns):
+            _call_all(call, sets, outputs, stream)
+        graph = stream.end_capture()
+        graph.launch(stream)
+        times = [_elapsed(stream, lambda: graph.launch(stream)) for _ in range(ROUNDS)]
+    return statistics.median(times) / (turns * len(sets))
+
+
+def _call_all(call: Callable[..., Any], sets: Sequence[Sequence[Any]], outputs: Sequence[Any], stream: Any) -> None:
+    for arguments, output in zip(sets, outputs, strict=True):
+        call(*arguments, out=tuple(output) if isinstance(output, list) else output, stream=stream)
+
+
+def _elapsed(stream: Any, launch: Callable[[], Any]) -> float:
+    gpu = cupy()
+    begin, end = gpu.cuda.Event(), gpu.cuda.Event()
+    begin.record(stream)
+    launch()
+    end.record(stream)
+    end.synchronize()
+    return float(gpu.cuda.get_elapsed_time(begin, end)) * 1e3

@@ -1,0 +1,40 @@
+"""Frozen dataclasses as plain dictionaries, lists and numbers, for files; the inverse checks everything it reads."""
+
+from __future__ import annotations
+
+import dataclasses
+from types import UnionType
+from typing import Any, TypeVar, get_args, get_type_hints
+
+from mlirfuse.errors import ScheduleError
+
+T = TypeVar("T")
+
+
+def to_plain(value: Any) -> Any:
+    """The plain form of a dataclass, int, bool, str, None or tuple of ints."""
+    if dataclasses.is_dataclass(value):
+        return {f.name: to_plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    return list(value) if isinstance(value, tuple) else value
+
+
+def from_plain(cls: type[T], plain: Any) -> T:
+    """The dataclass that `to_plain` made the plain form of; raises `ScheduleError` for anything else."""
+    hints = get_type_hints(cls)
+    if not isinstance(plain, dict) or set(plain) != set(hints):
+        raise ScheduleError(f"{plain!r} is no {cls.__name__}", hint=f"fields: {', '.join(hints)}")
+    return cls(**{name: _decode(hint, plain[name], f"{cls.__name__}.{name}") for name, hint in hints.items()})
+
+
+def _decode(hint: Any, plain: Any, where: str) -> Any:
+    if isinstance(hint, UnionType):  # `Something | None`
+        if plain is None:
+            return None
+        hint = next(kind for kind in get_args(hint) if kind is not type(None))
+    if dataclasses.is_dataclass(hint):
+        return from_plain(hint, plain)  # type: ignore[arg-type]
+    if hint == tuple[int, ...] and isinstance(plain, list) and all(type(n) is int for n in plain):
+        return tuple(plain)
+    if hint in (int, bool, str) and type(plain) is hint:
+        return plain
+    raise ScheduleError(f"{plain!r} is not a {hint}", where=where)

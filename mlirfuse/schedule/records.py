@@ -1,0 +1,99 @@
+"""Schedules that `mlirfuse tune` found to be the fastest, kept in a file on disk.
+
+One entry a problem, a target and a version of mlirfuse: what a new version measures differently is not taken from an
+old one. The file is `schedules.json` in the user's cache directory, or what `MLIRFUSE_RECORDS` names; `off` is none.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from mlirfuse.errors import ScheduleError
+from mlirfuse.schedule.contraction import ContractionProblem
+from mlirfuse.schedule.plain import from_plain, to_plain
+from mlirfuse.schedule.schedule import Schedule
+
+VARIABLE, OFF = "MLIRFUSE_RECORDS", "off"
+
+
+@dataclass(frozen=True)
+class Record:
+    """A schedule and the time that was measured with it."""
+
+    schedule: Schedule
+    microseconds: float
+
+
+def records_path() -> Path | None:
+    """The file; None where records are switched off."""
+    given = os.environ.get(VARIABLE)
+    if given == OFF:
+        return None
+    if given:
+        return Path(given)
+    return Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser() / "mlirfuse" / "schedules.json"
+
+
+def record_key(problem: ContractionProblem, chip: str) -> str:
+    """What an entry is for, as text."""
+    fields = [f"{name}={value}" for name, value in vars(problem).items()]
+    return " ".join([f"mlirfuse={_version()}", chip, *fields])
+
+
+def lookup(problem: ContractionProblem, chip: str) -> Record | None:
+    """The entry of a problem, or None; raises `ScheduleError` where the file is not what `store` writes."""
+    path = records_path()
+    if path is None or not path.exists():
+        return None
+    entry = _read(path).get(record_key(problem, chip))
+    if entry is None:
+        return None
+    if not isinstance(entry, dict) or not isinstance(entry.get("microseconds"), int | float):
+        raise _broken(path, "an entry has no time")
+    return Record(from_plain(Schedule, entry.get("schedule")), float(entry["microseconds"]))
+
+
+def store(problem: ContractionProblem, chip: str, record: Record) -> None:
+    """Adds or replaces an entry; other processes may do so at the same time."""
+    path = records_path()
+    if path is None:
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        entries = _read(path) if path.exists() else {}
+        plain = {"schedule": to_plain(record.schedule), "microseconds": record.microseconds}
+        entries[record_key(problem, chip)] = plain
+        part = path.with_suffix(f".{os.getpid()}.part")
+        part.write_text(json.dumps(entries, indent=1) + "\n")
+        part.replace(path)
+
+
+def _read(path: Path) -> dict[str, object]:
+    try:
+        entries = json.loads(path.read_text())
+    except ValueError as error:
+        raise _broken(path, str(error)) from error
+    if not isinstance(entries, dict):
+        raise _broken(path, "it is no object")
+    return entries
+
+
+def _broken(path: Path, reason: str) -> ScheduleError:
+    return ScheduleError(
+        f"the file of tuned schedules cannot be read: {reason}",
+        where=str(path),
+        hint=f"delete it, or set {VARIABLE}={OFF}",
+    )
+
+
+def _version() -> str:
+    try:
+        return version("mlirfuse")
+    except PackageNotFoundError:  # run from a checkout
+        return "checkout"
