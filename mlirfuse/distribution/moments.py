@@ -6,9 +6,9 @@ pairs (sum, m2) of warps, and of blocks of a cluster, merge exactly:
     m2 = Σ m2_i + Σ n_i (mean_i - mean)² = Σ m2_i + Σ (sum_i - n_i mean)² / n_i
 
 (Chan, Golub and LeVeque, 1979.) No sum of uncentred squares is formed. What a large mean costs is the rounding of the
-warps' sums: in f32, mean 1000 and deviation 1 over 4096 elements, some 1e-6 of the variance, where exact sums leave 2e-8
-and two passes 4e-8. To sum the deviations too would win that back, for an addition an element and a third value in the
-exchange. How many elements n_i a warp holds is known at compile time, so nothing is divided.
+warps' sums: in f32, mean 1000 and deviation 1 over 4096 elements, some 1e-6 of the variance, where exact sums leave
+2e-8 and two passes 4e-8. To sum the deviations too would win that back, for an addition an element and a third value in
+the exchange. How many elements n_i a warp holds is known at compile time, so nothing is divided.
 """
 
 from __future__ import annotations
