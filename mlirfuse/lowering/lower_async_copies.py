@@ -95,8 +95,8 @@ class LowerAsyncCopies(Pass):
                 with ir.InsertionPoint(op), op.location:
                     nvvm.cp_async_bulk_wait_group(ir.IntegerAttr(op.attributes["pending"]).value, read=True)
                 op.erase()
+            remarks.applied(self, f"{len(copies)} copies through {len(maps)} tensor maps", func)
             func.erase()
-            remarks.applied(self, f"{len(copies)} copies through {len(maps)} tensor maps")
 
 
 def _tensor_map(func: gpu.GPUFuncOp, op: ir.Operation) -> TensorMap:

@@ -107,8 +107,6 @@ def _plan(kernel: ir.Operation, loop: ir.Operation, schedule: Schedule) -> Pipel
 def _cluster_problem(tile: PipelinedTile) -> str | None:
     """Why the blocks of a cluster cannot share the copies of the first factor, or None."""
     number, a = tile.blocks.regions[0].blocks[0].arguments[0], tile.parts.a
-    if tile.persistent:
-        return "a persistent grid has no clusters yet"
     if a.rows % (8 * tile.peers):
         return f"{tile.peers} blocks cannot share a tile of {a.rows} rows"
     own = tile.parts.loop.regions[0].blocks[0].arguments[0]

@@ -99,6 +99,8 @@ def check_contraction(
         return "k, split, raster and cluster must be at least 1, and stages at least 2"
     if schedule.instruction != "wgmma" and (schedule.persistent or schedule.cluster > 1):
         return f"{schedule.instruction} has no persistent grid and no clusters"
+    if schedule.persistent and max(schedule.split, schedule.cluster) > 1:
+        return "a persistent grid has neither splits nor clusters: its blocks are on different tiles"
     if schedule.split > -(-problem.k // schedule.k):
         return f"{schedule.split} splits of {-(-problem.k // schedule.k)} steps along k leave blocks without work"
     if layout.extents != tile:

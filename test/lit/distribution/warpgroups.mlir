@@ -1,4 +1,4 @@
-// RUN: mlirfuse-opt --pass-pipeline="builtin.module(fuse-pipeline-contraction,fuse-assign-layouts,fuse-distribute,canonicalize)" %s | FileCheck %s
+// RUN: mlirfuse-opt --pass-pipeline="builtin.module(fuse-pipeline-contraction,fuse-stage-results,fuse-assign-layouts,fuse-distribute,canonicalize)" --split-input-file %s | FileCheck %s
 // Roles of warps, and multiplication by warpgroups, as one thread's code.
 
 #layout = {vector = array<i64: 1, 2>, lanes = array<i64: 8, 4>, warps = array<i64: 8, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
@@ -43,6 +43,48 @@ func.func @product(%A: memref<?x512xbf16> {fuse.align = 16 : i64}, %B: memref<8x
       scf.yield %next : vector<128x8xf32>
     }
     vector.transfer_write %acc, %C[%row, %c0] {in_bounds = [false, true]} : vector<128x8xf32>, memref<?x8xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+
+// -----
+
+#layout = {vector = array<i64: 1, 2>, lanes = array<i64: 8, 4>, warps = array<i64: 8, 1>, repeats = array<i64: 1, 8>, blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
+#schedule = {tile = array<i64: 128, 64>, layout = #layout, contraction = {k = 64 : i64, instruction = "wgmma", stages = 3 : i64}}
+#a = affine_map<(m, n, k) -> (m, k)>
+#b = affine_map<(m, n, k) -> (n, k)>
+#c = affine_map<(m, n, k) -> (m, n)>
+
+// A panel is written by all threads of the role, which meet before the first of them sends it.
+// CHECK-LABEL: gpu.func @staged
+// CHECK: %[[THREAD:.*]] = gpu.thread_id x
+// CHECK: "fuse.stage_tile"(%[[PANELS:.*]], %c0, {{.*}}) {offset = 0 : i64} : ({{.*}}, vector<2xf32>, vector<2xf32>) -> ()
+// CHECK-NEXT: "fuse.group_barrier"() {warpgroups = 2 : i64}
+// CHECK: scf.if %{{.*}} {
+// CHECK-NEXT: "fuse.async_store"(%{{.*}}, %[[PANELS]], %c0, %{{.*}}, %c0)
+// CHECK: "fuse.stage_tile"(%[[PANELS]], %c1, {{.*}}) {offset = 0 : i64}
+// CHECK: "fuse.async_store"(%{{.*}}, %[[PANELS]], %c1, %{{.*}}, %c32)
+// CHECK: scf.if %{{.*}} {
+// CHECK-NEXT: "fuse.async_store_wait"() {pending = 0 : i64}
+func.func @staged(%A: memref<?x512xbf16> {fuse.align = 16 : i64}, %B: memref<64x512xbf16> {fuse.align = 16 : i64}, %C: memref<?x64xf32>)
+    attributes {fuse.kernel, fuse.schedule = #schedule} {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %c512 = arith.constant 512 : index
+  %pad = arith.constant 0.0 : bf16
+  %zero = arith.constant dense<0.0> : vector<128x64xf32>
+  %m = memref.dim %A, %c0 : memref<?x512xbf16>
+  %blocks = affine.apply affine_map<()[s0] -> (s0 ceildiv 128)>()[%m]
+  scf.forall (%block) in (%blocks) {
+    %row = affine.apply affine_map<(d0) -> (d0 * 128)>(%block)
+    %acc = scf.for %k = %c0 to %c512 step %c64 iter_args(%sum = %zero) -> (vector<128x64xf32>) {
+      %x = vector.transfer_read %A[%row, %k], %pad {in_bounds = [false, true]} : memref<?x512xbf16>, vector<128x64xbf16>
+      %w = vector.transfer_read %B[%c0, %k], %pad {in_bounds = [true, true]} : memref<64x512xbf16>, vector<64x64xbf16>
+      %next = vector.contract {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>}
+              %x, %w, %sum {fuse.instruction = "wgmma"} : vector<128x64xbf16>, vector<64x64xbf16> into vector<128x64xf32>
+      scf.yield %next : vector<128x64xf32>
+    }
+    vector.transfer_write %acc, %C[%row, %c0] {in_bounds = [false, true]} : vector<128x64xf32>, memref<?x64xf32>
   } {mapping = [#gpu.block<x>]}
   return
 }
