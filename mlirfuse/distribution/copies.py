@@ -59,9 +59,11 @@ def _coordinates(piece: ir.Value, shape: list[int], width: int) -> list[ir.Value
     """Where a piece starts in the tile."""
     coordinates: list[ir.Value] = []
     rest = piece
-    for extent in reversed([*shape[:-1], shape[-1] // width]):
+    outer, *inner = [*shape[:-1], shape[-1] // width]
+    for extent in reversed(inner):
         coordinates.insert(0, remainder(rest, extent))
         rest = divide(rest, extent)
+    coordinates.insert(0, rest if outer > 1 else constant(0))
     coordinates[-1] = multiply(coordinates[-1], width)
     return coordinates
 

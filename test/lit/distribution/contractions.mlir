@@ -1,0 +1,120 @@
+// RUN: mlirfuse-opt --fuse-assign-layouts --fuse-distribute --canonicalize --cse --split-input-file --verify-diagnostics=only-expected %s | FileCheck %s
+
+#mk = affine_map<(m, n, k) -> (m, k)>
+#kn = affine_map<(m, n, k) -> (k, n)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+#shared = #gpu.address_space<workgroup>
+#layout = {vector = array<i64: 1, 2>, lanes = array<i64: 8, 4>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 2>,
+           blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
+
+// 64 threads copy 32 rows of two 16-byte pieces each; what lies past row 30 becomes zero.
+// CHECK-LABEL: gpu.func @tensor_cores_kernel(
+// CHECK-SAME: %[[X:[a-z0-9]+]]: memref<30x16xf16>{{.*}}, %[[W:[a-z0-9]+]]: memref<16x16xf16>{{.*}}, %[[Y:[a-z0-9]+]]: memref<32x16xf32>)
+// CHECK-SAME: workgroup(%[[A:[a-z0-9]+]] : memref<32x16xf16, {{.*}}, %[[B:[a-z0-9]+]] : memref<16x16xf16,
+// CHECK-DAG: %[[C8:.*]] = arith.constant 8 : index
+// CHECK-DAG: %[[C30:.*]] = arith.constant 30 : index
+// CHECK-DAG: %[[C2:.*]] = arith.constant 2 : index
+// CHECK: %[[THREAD:.*]] = gpu.thread_id
+// CHECK: %[[ROW:.*]] = arith.divui %[[THREAD]], %[[C2]] : index
+// CHECK: %[[INSIDE:.*]] = arith.cmpi ult, %[[ROW]], %[[C30]]
+// CHECK: %[[COUNT:.*]] = arith.select %[[INSIDE]], %[[C8]], %{{.*}}
+// CHECK: nvgpu.device_async_copy %[[X]][%[[ROW]], %[[COLUMN:.*]]], %[[A]][%[[ROW]], %[[COLUMN]]], 8, %[[COUNT]] {bypassL1}
+// The 16 x 16 factor has half as many pieces as there are threads.
+// CHECK: scf.if
+// CHECK: nvgpu.device_async_copy %[[W]]{{.*}}, %[[B]]{{.*}}, 8 {bypassL1}
+// CHECK: gpu.barrier
+// Rows of the left factor are contiguous in k, those of the right one in n: it is transposed on the way.
+// CHECK: %[[LA:.*]] = nvgpu.ldmatrix %[[A]]{{.*}} {numTiles = 4 : i32, transpose = false}
+// CHECK: %[[LEFT:.*]] = vector.shape_cast %[[LA]] : vector<4x2xf16> to vector<8xf16>
+// CHECK: nvgpu.ldmatrix %[[B]]{{.*}} {numTiles = 4 : i32, transpose = true}
+// CHECK-COUNT-2: "fuse.mma"(%[[LEFT]], %{{.*}}, %{{.*}}) : (vector<8xf16>, vector<4xf16>, vector<4xf32>) -> vector<4xf32>
+// CHECK-COUNT-4: vector.store %{{.*}}, %[[Y]]{{.*}} {alignment = 8 : i64} : memref<32x16xf32>, vector<2xf32>
+func.func private @tensor_cores_kernel(%x: memref<30x16xf16> {fuse.align = 16 : i64}, %w: memref<16x16xf16> {fuse.align = 16 : i64}, %y: memref<32x16xf32>)
+    attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 32, 16>, layout = #layout, contraction = {k = 16, instruction = "mma"}}} {
+  scf.forall (%block) in (1) {
+    %c0 = arith.constant 0 : index
+    %pad = arith.constant 0.0 : f16
+    %zero = arith.constant dense<0.0> : vector<32x16xf32>
+    %a = memref.alloc() : memref<32x16xf16, #shared>
+    %b = memref.alloc() : memref<16x16xf16, #shared>
+    "fuse.copy_tile"(%x, %a, %c0, %c0) {axes = array<i64: 0, 1>, clipped = array<i64: 0>}
+        : (memref<30x16xf16>, memref<32x16xf16, #shared>, index, index) -> ()
+    "fuse.copy_tile"(%w, %b, %c0, %c0) {axes = array<i64: 0, 1>, clipped = array<i64>}
+        : (memref<16x16xf16>, memref<16x16xf16, #shared>, index, index) -> ()
+    %g = nvgpu.device_async_create_group
+    nvgpu.device_async_wait %g {numGroups = 0 : i32}
+    gpu.barrier
+    %ta = vector.transfer_read %a[%c0, %c0], %pad {in_bounds = [true, true]} : memref<32x16xf16, #shared>, vector<32x16xf16>
+    %tb = vector.transfer_read %b[%c0, %c0], %pad {in_bounds = [true, true]} : memref<16x16xf16, #shared>, vector<16x16xf16>
+    %acc = vector.contract {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"]} %ta, %tb, %zero {fuse.instruction = "mma"}
+        : vector<32x16xf16>, vector<16x16xf16> into vector<32x16xf32>
+    vector.transfer_write %acc, %y[%c0, %c0] {in_bounds = [true, true]} : vector<32x16xf32>, memref<32x16xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+
+// -----
+
+#mk = affine_map<(m, n, k) -> (m, k)>
+#nk = affine_map<(m, n, k) -> (n, k)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+#shared = #gpu.address_space<workgroup>
+#layout = {vector = array<i64: 1, 4>, lanes = array<i64: 4, 8>, warps = array<i64: 1, 1>, repeats = array<i64: 2, 1>, blocks = array<i64: 1, 1>}
+
+// Rows of 7 f16 elements: no copy in the background is that small, so each goes through a register, and reads nothing
+// where there is none. Products are summed for themselves in the loop, and then added to the accumulators.
+// CHECK-LABEL: gpu.func @scalars_kernel(
+// CHECK-SAME: %[[X:[a-z0-9]+]]: memref<5x7xf16>
+// CHECK: %[[INSIDE:.*]] = arith.andi
+// CHECK: %[[I:.*]] = arith.select %[[INSIDE]]
+// CHECK: %[[J:.*]] = arith.select %[[INSIDE]]
+// CHECK: %[[E:.*]] = memref.load %[[X]][%[[I]], %[[J]]]
+// CHECK: arith.select %[[INSIDE]], %[[E]], %{{.*}} : f16
+// CHECK: %[[SUMS:.*]]:2 = scf.for {{.*}} iter_args({{.*}}) -> (vector<4xf32>, vector<4xf32>)
+// CHECK: arith.extf %{{.*}} : f16 to f32
+// CHECK: math.fma %{{.*}} : vector<4xf32>
+// CHECK: arith.addf %{{.*}}, %[[SUMS]]#0 : vector<4xf32>
+func.func private @scalars_kernel(%x: memref<5x7xf16> {fuse.align = 2 : i64}, %w: memref<32x8xf16>, %init: memref<8x32xf32>, %y: memref<8x32xf32>)
+    attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 8, 32>, layout = #layout, contraction = {k = 8, instruction = "fma"}}} {
+  scf.forall (%block) in (1) {
+    %c0 = arith.constant 0 : index
+    %pad = arith.constant 0.0 : f16
+    %none = arith.constant 0.0 : f32
+    %before = vector.transfer_read %init[%c0, %c0], %none {in_bounds = [true, true]} : memref<8x32xf32>, vector<8x32xf32>
+    %a = memref.alloc() : memref<8x8xf16, #shared>
+    %b = memref.alloc() : memref<32x8xf16, #shared>
+    "fuse.copy_tile"(%x, %a, %c0, %c0) {axes = array<i64: 0, 1>, clipped = array<i64: 0, 1>}
+        : (memref<5x7xf16>, memref<8x8xf16, #shared>, index, index) -> ()
+    "fuse.copy_tile"(%w, %b, %c0, %c0) {axes = array<i64: 0, 1>, clipped = array<i64>}
+        : (memref<32x8xf16>, memref<32x8xf16, #shared>, index, index) -> ()
+    gpu.barrier
+    %ta = vector.transfer_read %a[%c0, %c0], %pad {in_bounds = [true, true]} : memref<8x8xf16, #shared>, vector<8x8xf16>
+    %tb = vector.transfer_read %b[%c0, %c0], %pad {in_bounds = [true, true]} : memref<32x8xf16, #shared>, vector<32x8xf16>
+    %acc = vector.contract {indexing_maps = [#mk, #nk, #mn], iterator_types = ["parallel", "parallel", "reduction"]} %ta, %tb, %before {fuse.instruction = "fma"}
+        : vector<8x8xf16>, vector<32x8xf16> into vector<8x32xf32>
+    vector.transfer_write %acc, %y[%c0, %c0] {in_bounds = [true, true]} : vector<8x32xf32>, memref<8x32xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+
+// -----
+
+#mk = affine_map<(m, n, k) -> (m, k)>
+#nk = affine_map<(m, n, k) -> (n, k)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+#layout = {vector = array<i64: 1, 4>, lanes = array<i64: 4, 8>, warps = array<i64: 1, 1>, repeats = array<i64: 2, 1>, blocks = array<i64: 1, 1>}
+func.func private @not_staged_kernel(%x: memref<8x8xf16>, %w: memref<32x8xf16>, %y: memref<8x32xf32>)
+    attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 8, 32>, layout = #layout, contraction = {k = 8, instruction = "fma"}}} {
+  scf.forall (%block) in (1) {
+    %c0 = arith.constant 0 : index
+    %pad = arith.constant 0.0 : f16
+    %zero = arith.constant dense<0.0> : vector<8x32xf32>
+    %ta = vector.transfer_read %x[%c0, %c0], %pad {in_bounds = [true, true]} : memref<8x8xf16>, vector<8x8xf16>
+    %tb = vector.transfer_read %w[%c0, %c0], %pad {in_bounds = [true, true]} : memref<32x8xf16>, vector<32x8xf16>
+    // expected-error @below {{a factor is not in shared memory}}
+    %acc = vector.contract {indexing_maps = [#mk, #nk, #mn], iterator_types = ["parallel", "parallel", "reduction"]} %ta, %tb, %zero
+        : vector<8x8xf16>, vector<32x8xf16> into vector<8x32xf32>
+    vector.transfer_write %acc, %y[%c0, %c0] {in_bounds = [true, true]} : vector<8x32xf32>, memref<8x32xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}
