@@ -37,9 +37,10 @@
 // CHECK: %[[PART:.*]] = vector.multi_reduction <add>, %[[PARTIAL]], %{{.*}} [0] : vector<2x256xf32> to vector<256xf32>
 // CHECK: %[[ONE:.*]] = vector.shape_cast %[[PART]]
 // CHECK: vector.transfer_write %[[ONE]], %[[PARTS]][%[[B]], %[[C0]]]
-// All arrive, all wait for all; a slice of 32 columns each. The second arrival wraps the counter back to zero.
+// All arrive, all wait for all; then each leaves, which wraps the counter back to zero, and takes slices of 32 columns.
 // CHECK: "fuse.semaphore_arrive"(%[[SEM]], %[[C0]], %[[LIMIT:.*]]) :
 // CHECK: "fuse.semaphore_wait"(%[[SEM]], %[[C0]], %{{.*}})
+// CHECK: "fuse.semaphore_arrive"(%[[SEM]], %[[C0]], %[[LIMIT]])
 // CHECK: %[[WRITTEN:.*]] = memref.subview %[[PARTS]][0, 0] [%[[BLOCKS]], 256] [1, 1]
 // CHECK: scf.for %{{.*}} = %[[B]] to %c8 step %[[BLOCKS]]
 // CHECK: scf.for %{{.*}} = %[[C0]] to %[[BLOCKS]] step %c8 iter_args
@@ -49,7 +50,6 @@
 // CHECK: math.sqrt
 // CHECK: vector.transfer_write %{{.*}}, %[[SUM]]
 // CHECK: } {fuse.finish}
-// CHECK: "fuse.semaphore_arrive"(%[[SEM]], %[[C0]], %[[LIMIT]])
 // CHECK: func.func private @both_0(tensor<?x256xf32>, tensor<256xf32>) -> (tensor<?xf32>, tensor<256xf32>) attributes {fuse.launch = @both_0_kernel
 func.func private @both_0(%x: tensor<?x256xf32>, %w: tensor<256xf32>) -> (tensor<?xf32>, tensor<256xf32>)
     attributes {fuse.kernel, fuse.result_extents = array<i64: 0, 0>,

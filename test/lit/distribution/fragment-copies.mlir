@@ -1,0 +1,84 @@
+// RUN: mlirfuse-opt --fuse-assign-layouts --fuse-distribute --canonicalize --cse --split-input-file %s | FileCheck %s
+
+#layout = {vector = array<i64: 1, 8>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 2, 1>, blocks = array<i64: 1, 1>}
+#shared = #gpu.address_space<workgroup>
+// Aligned fragments of 16 bytes go in the background, past the L1. Rows past the end are clamped, so that the copy needs
+// no branch; the place in the slot is the thread's own, which it reads back.
+// CHECK-LABEL: gpu.func @wide
+// CHECK-SAME: %[[X:[a-z0-9]+]]: memref<?x256xbf16>
+// CHECK-SAME: workgroup(%[[SLOT:[a-z0-9]+]] : memref<2x256xbf16, #gpu.address_space<workgroup>>
+// CHECK: %[[COLUMN:.*]] = arith.muli %{{.*}}, %c8
+// CHECK: %[[ROW:.*]] = arith.minui
+// CHECK: nvgpu.device_async_copy %[[X]][%[[ROW]], %[[COLUMN]]], %[[SLOT]][%c0, %[[COLUMN]]], 8 {bypassL1} : memref<?x256xbf16> to memref<2x256xbf16,
+// CHECK: %[[ROW2:.*]] = arith.minui
+// CHECK: nvgpu.device_async_copy %[[X]][%[[ROW2]], %[[COLUMN]]], %[[SLOT]][%c1, %[[COLUMN]]], 8 {bypassL1}
+// CHECK: %[[GROUP:.*]] = nvgpu.device_async_create_group
+// CHECK: nvgpu.device_async_wait %[[GROUP]] {numGroups = 0 : i32}
+// CHECK-NOT: gpu.barrier
+// CHECK: vector.load %[[SLOT]][%c0, %[[COLUMN]]] {alignment = 16 : i64}
+// CHECK: vector.load %[[SLOT]][%c1, %[[COLUMN]]] {alignment = 16 : i64}
+func.func private @wide(%x: memref<?x256xbf16> {fuse.align = 16 : i64}, %y: memref<2x256xbf16> {fuse.align = 16 : i64}, %row: index)
+    attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 2, 256>, layout = #layout}} {
+  %c0 = arith.constant 0 : index
+  %pad = arith.constant 0.0 : bf16
+  scf.forall (%block) in (1) {
+    %slot = memref.alloc() : memref<2x256xbf16, #shared>
+    "fuse.copy_fragments"(%x, %slot, %row, %c0) {tile = array<i64: 2, 256>, permutation_map = affine_map<(d0, d1) -> (d0, d1)>, in_bounds = [false, true]}
+        : (memref<?x256xbf16>, memref<2x256xbf16, #shared>, index, index) -> ()
+    %group = nvgpu.device_async_create_group
+    nvgpu.device_async_wait %group {numGroups = 0 : i32}
+    %0 = vector.transfer_read %slot[%c0, %c0], %pad {in_bounds = [true, true]} : memref<2x256xbf16, #shared>, vector<2x256xbf16>
+    vector.transfer_write %0, %y[%c0, %c0] {in_bounds = [true, true]} : vector<2x256xbf16>, memref<2x256xbf16>
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+
+// -----
+
+#layout = {vector = array<i64: 1, 2>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
+#shared = #gpu.address_space<workgroup>
+// Fragments of 4 bytes go by the L1, which only 16 may pass by.
+// CHECK-LABEL: gpu.func @narrow
+// CHECK: nvgpu.device_async_copy %{{.*}}, 2 : memref<8x64xf16>
+func.func private @narrow(%x: memref<8x64xf16> {fuse.align = 16 : i64}, %y: memref<1x64xf16> {fuse.align = 16 : i64}, %row: index)
+    attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 64>, layout = #layout}} {
+  %c0 = arith.constant 0 : index
+  %pad = arith.constant 0.0 : f16
+  scf.forall (%block) in (1) {
+    %slot = memref.alloc() : memref<1x64xf16, #shared>
+    "fuse.copy_fragments"(%x, %slot, %row, %c0) {tile = array<i64: 1, 64>, permutation_map = affine_map<(d0, d1) -> (d0, d1)>, in_bounds = [true, true]}
+        : (memref<8x64xf16>, memref<1x64xf16, #shared>, index, index) -> ()
+    %group = nvgpu.device_async_create_group
+    nvgpu.device_async_wait %group {numGroups = 0 : i32}
+    %0 = vector.transfer_read %slot[%c0, %c0], %pad {in_bounds = [true, true]} : memref<1x64xf16, #shared>, vector<1x64xf16>
+    vector.transfer_write %0, %y[%c0, %c0] {in_bounds = [true, true]} : vector<1x64xf16>, memref<1x64xf16>
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+
+// -----
+
+#layout = {vector = array<i64: 1, 8>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
+#shared = #gpu.address_space<workgroup>
+// Elements of 2 bytes have no copy in the background: they go through registers.
+// CHECK-LABEL: gpu.func @unaligned
+// CHECK-SAME: workgroup(%[[SLOT:[a-z0-9]+]] : memref<1x256xbf16, #gpu.address_space<workgroup>>
+// CHECK-NOT: nvgpu.device_async_copy
+// CHECK-COUNT-8: memref.load %{{.*}} : memref<8x256xbf16>
+// CHECK: vector.store %{{.*}}, %[[SLOT]]{{.*}} {alignment = 16 : i64}
+// CHECK: nvgpu.device_async_create_group
+func.func private @unaligned(%x: memref<8x256xbf16> {fuse.align = 2 : i64}, %y: memref<1x256xbf16> {fuse.align = 16 : i64}, %row: index)
+    attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 256>, layout = #layout}} {
+  %c0 = arith.constant 0 : index
+  %pad = arith.constant 0.0 : bf16
+  scf.forall (%block) in (1) {
+    %slot = memref.alloc() : memref<1x256xbf16, #shared>
+    "fuse.copy_fragments"(%x, %slot, %row, %c0) {tile = array<i64: 1, 256>, permutation_map = affine_map<(d0, d1) -> (d0, d1)>, in_bounds = [true, true]}
+        : (memref<8x256xbf16>, memref<1x256xbf16, #shared>, index, index) -> ()
+    %group = nvgpu.device_async_create_group
+    nvgpu.device_async_wait %group {numGroups = 0 : i32}
+    %0 = vector.transfer_read %slot[%c0, %c0], %pad {in_bounds = [true, true]} : memref<1x256xbf16, #shared>, vector<1x256xbf16>
+    vector.transfer_write %0, %y[%c0, %c0] {in_bounds = [true, true]} : vector<1x256xbf16>, memref<1x256xbf16>
+  } {mapping = [#gpu.block<x>]}
+  return
+}
