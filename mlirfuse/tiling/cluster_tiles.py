@@ -10,8 +10,9 @@ from mlir.dialects import arith, gpu, memref, scf, vector
 from mlirfuse.analysis.kernels import PHASE
 from mlirfuse.dialect.cluster_barrier import cluster_barrier
 from mlirfuse.dialect.cluster_view import cluster_view
+from mlirfuse.dtypes import from_mlir
 from mlirfuse.tiling.grid_finish import FINISH
-from mlirfuse.tiling.partial_tiles import SliceEpilogue
+from mlirfuse.tiling.partial_tiles import SliceEpilogue, add_tiles
 from mlirfuse.tiling.tiles import zero
 
 PADDING = 32  # bytes behind each row, so that the rows that a warp writes together lie in different banks
@@ -39,14 +40,14 @@ def meet_in_cluster(part: ir.Value, split: int, partial: ir.Value, rows: int, ep
     with ir.InsertionPoint(branch.then_block):
         start = arith.MulIOp(part, _index(rows)).result
         found = [_read(cluster_view(own, _index(rank)), type_, start, rows) for rank in range(split)]
-        epilogue(reduce(lambda a, b: arith.AddFOp(a, b).result, found), start)
+        epilogue(reduce(add_tiles, found), start)
         scf.YieldOp([])
     cluster_barrier()  # the others may still read this block's part
 
 
 def _buffer(tile: ir.VectorType) -> ir.Value:
     i64 = ir.IntegerType.get_signless(64)
-    width = tile.shape[-1] + PADDING // (ir.FloatType(tile.element_type).width // 8)
+    width = tile.shape[-1] + PADDING // from_mlir(tile.element_type).bytes
     space = ir.Attribute.parse("#gpu.address_space<workgroup>")
     memory = ir.MemRefType.get([*tile.shape[:-1], width], tile.element_type, memory_space=space)
     alloc = memref.AllocOp(memory, [], [], alignment=ir.IntegerAttr.get(i64, 16))

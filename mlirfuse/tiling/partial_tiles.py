@@ -135,7 +135,7 @@ def last_arriver(parts: PartialTiles, tile: ir.Value, part: ir.Value, partial: i
         loop = scf.ForOp(_index(1), _index(parts.split), _index(1), [first])
         with ir.InsertionPoint(loop.body):
             other = parts.read(_row(tile, loop.induction_variable, parts.split))
-            scf.YieldOp([_add(loop.inner_iter_args[0], other)])
+            scf.YieldOp([add_tiles(loop.inner_iter_args[0], other)])
         epilogue(loop.results[0])
         scf.YieldOp([])
 
@@ -152,12 +152,12 @@ def turnstile(parts: PartialTiles, tile: ir.Value, part: ir.Value, partial: ir.V
     before = arith.CmpIOp(arith.CmpIPredicate.ult, part, _index(parts.split - 1)).result
     middle = scf.IfOp(arith.AndIOp(behind, before).result)
     with ir.InsertionPoint(middle.then_block):
-        parts.write(_add(parts.read(tile), partial), tile)
+        parts.write(add_tiles(parts.read(tile), partial), tile)
         scf.YieldOp([])
     parts.arrive(tile)
     last = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.eq, part, _index(parts.split - 1)).result)
     with ir.InsertionPoint(last.then_block):
-        epilogue(_add(parts.read(tile), partial))
+        epilogue(add_tiles(parts.read(tile), partial))
         scf.YieldOp([])
 
 
@@ -174,7 +174,7 @@ def slices(
         start = arith.MulIOp(part, _index(rows)).result
         # All reads before the first sum, so that they are under way together.
         found = [parts.read(_row(tile, _index(each), parts.split), start, rows) for each in range(parts.split)]
-        epilogue(reduce(_add, found), start)
+        epilogue(reduce(add_tiles, found), start)
         scf.YieldOp([])
 
 
@@ -193,7 +193,8 @@ def _row(tile: ir.Value, part: ir.Value, split: int) -> ir.Value:
     return affine.AffineApplyOp(ir.AffineMap.get(2, 0, [place]), [tile, part]).result
 
 
-def _add(a: ir.Value, b: ir.Value) -> ir.Value:
+def add_tiles(a: ir.Value, b: ir.Value) -> ir.Value:
+    """The sum of two tiles."""
     integer = isinstance(ir.VectorType(a.type).element_type, ir.IntegerType)
     return (arith.AddIOp if integer else arith.AddFOp)(a, b).result
 

@@ -172,7 +172,7 @@ def test_mutants_are_caught(name: str) -> None:
 @pytest.mark.parametrize("stage", ["tile", "gpu"])
 @pytest.mark.parametrize(("m", "n", "split"), [(128, 64, 2), (64, 128, 4), (128, 64, 8)])
 def test_slices_of_k_meet_in_a_cluster(m: int, n: int, split: int, stage: str) -> None:
-    product = Product(136, 200, 712, "nt")
+    product = Product(72, 72, 584, "nt")
     module = module_at(stage, product.fn, product.specs, cluster_schedule(m, n, split))
     assert "fuse.cluster_view" in str(module)
     assert "fuse.semaphore" not in str(module)
