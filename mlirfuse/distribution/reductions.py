@@ -96,36 +96,38 @@ NARROW_ACCUMULATORS = 4
 
 def reduce_in_thread(d: Distributor, source: Fragments, dims: Sequence[int], combine: Combine) -> Fragments:
     """Combines what one thread holds along `dims`."""
-    accumulators = min(NARROW_ACCUMULATORS, source.width) if d.depth_first else source.width
     extents = tuple(1 if dim in dims else extent for dim, extent in enumerate(source.extents))
     result = source.like(extents, source.element_type)
-    horizontal = source.width > 1 and source.layout.vector_dim in dims
-    for key, keys in _groups(source, dims).items():
-        fragments = (source.at(k) for k in keys)
-        result.values[key] = (
-            _accumulate_elements(fragments, combine, accumulators) if horizontal else _accumulate(fragments, combine)
-        )
+    for key, keys in reduction_groups(source, dims).items():
+        result.values[key] = reduce_fragments(d, source, keys, dims, combine)
     return result
 
 
-def reduce_packed(source: Fragments, dims: Sequence[int], combine: Combine) -> Fragments:
-    """Like `reduce_in_thread`, but whole fragments first: ops on half precision then take two elements at a time."""
-    extents = tuple(1 if dim in dims else extent for dim, extent in enumerate(source.extents))
-    result = source.like(extents, source.element_type)
-    horizontal = source.width > 1 and source.layout.vector_dim in dims
-    for key, keys in _groups(source, dims).items():
-        total = _accumulate((source.at(k) for k in keys), combine)
-        result.values[key] = tree(elements(total), combine) if horizontal else total
-    return result
-
-
-def _groups(source: Fragments, dims: Sequence[int]) -> dict[Key, list[Key]]:
+def reduction_groups(source: Fragments, dims: Sequence[int]) -> dict[Key, list[Key]]:
     """The fragments that are combined into one, by the key of the result."""
     groups: dict[Key, list[Key]] = {}
     for key in source.keys():
         kept = tuple(0 if dim in dims else r for dim, r in enumerate(key))
         groups.setdefault(kept, []).append(key)
     return groups
+
+
+def reduce_fragments(
+    d: Distributor, source: Fragments, keys: Iterable[Key], dims: Sequence[int], combine: Combine
+) -> ir.Value:
+    """Combines some fragments of a thread into one that does not vary along `dims`."""
+    fragments = (source.at(key) for key in keys)
+    if source.width == 1 or source.layout.vector_dim not in dims:
+        return _accumulate(fragments, combine)
+    accumulators = min(NARROW_ACCUMULATORS, source.width) if d.depth_first else source.width
+    return _accumulate_elements(fragments, combine, accumulators)
+
+
+def reduce_packed(source: Fragments, keys: Iterable[Key], dims: Sequence[int], combine: Combine) -> ir.Value:
+    """Like `reduce_fragments`, but whole fragments first: ops on half precision then take two elements at a time."""
+    total = _accumulate((source.at(key) for key in keys), combine)
+    horizontal = source.width > 1 and source.layout.vector_dim in dims
+    return tree(elements(total), combine) if horizontal else total
 
 
 def _accumulate_elements(fragments: Iterable[ir.Value], combine: Combine, accumulators: int) -> ir.Value:

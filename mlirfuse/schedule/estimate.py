@@ -47,6 +47,8 @@ def registers_per_thread(problem: Problem, layout: BlockedLayout, order: str, pa
         element = BREADTH_ELEMENT + (BREADTH_COLUMN_ELEMENT if problem.column_bytes else 0.0)
         wide = WIDE_COLUMN * max(0, problem.column_bytes - FREE_COLUMN_BYTES)
         return round(BREADTH_BASE + held * element + wide) + extra
-    element = DEPTH_ELEMENT + DEPTH_LIVE * problem.live_bytes + DEPTH_COLUMN * problem.column_bytes
+    # What no reduction's result meets again is still read twice inside of a joint reduction.
+    live = max(problem.live_bytes, problem.read_bytes / 2)
+    element = DEPTH_ELEMENT + DEPTH_LIVE * live + DEPTH_COLUMN * problem.column_bytes
     loading = AHEAD * width * problem.read_bytes / 4 + problem.column_bytes / 4 if parked else 0
     return round(DEPTH_BASE + held * element + loading) + extra

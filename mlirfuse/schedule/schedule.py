@@ -6,6 +6,7 @@ It sits on the kernel as the `fuse.schedule` attribute, so that a lit test pins 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 from mlir import ir
 
@@ -85,6 +86,9 @@ def check_schedule(
         return f"order {schedule.order!r} is not one of {', '.join(ORDERS)}"
     if problem := schedule.layout.check(schedule.tile):
         return problem
+    fragments = prod(schedule.layout.repeats)
+    if not 0 <= schedule.parked < fragments or (schedule.parked and schedule.persistence != "registers"):
+        return f"{schedule.parked} fragments cannot be parked of the {fragments} that a thread holds in registers"
     if schedule.layout.threads > target.max_threads_per_block:
         return f"{schedule.layout.threads} threads exceed the {target.max_threads_per_block} of a block"
     if schedule.layout.cluster > target.max_cluster:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -62,6 +63,9 @@ def cases() -> Iterator[tuple[str, Callable[..., Any], list[np.ndarray]]]:
             family = FAMILIES[name]
             fused = mf.fuse(family.fn, schedule=row_schedule(COLUMNS, **options))
             yield f"{name}, {label}", fused, family.inputs(7, COLUMNS, dtype)
+            if options.get("persistence", "registers") == "registers" and "row_warps" not in options:
+                parked = replace(row_schedule(COLUMNS, **{**options, "vector": 2}), order="depth", parked=1)
+                yield f"{name}, {label}, parked", mf.fuse(family.fn, schedule=parked), family.inputs(7, COLUMNS, dtype)
     for columns in (33, 5140):
         for name, family in FAMILIES.items():
             yield f"{name}, {columns} columns", mf.fuse(family.fn), family.inputs(9, columns, dtype)

@@ -82,3 +82,21 @@ gpu.module @plain {
     gpu.return
   }
 }
+
+// -----
+
+gpu.module @constant_terms {
+  // What is constant of an index is added to the pointer, last: two accesses share the rest of their address.
+  // CHECK-LABEL: gpu.func @constant_terms
+  // CHECK: %[[P:.*]] = llvm.inttoptr %{{.*}} : i64 to !llvm.ptr<1>
+  // CHECK: %[[Q:.*]] = llvm.getelementptr %[[P]][16384] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i8
+  // CHECK: nvvm.inline_ptx "ld.global.L1::no_allocate.v4.b32 {{.*}}" ro(%[[Q]] : !llvm.ptr<1>)
+  gpu.func @constant_terms(%x: memref<?x16384xf16>, %i: index, %j: index) kernel {
+    %c0 = arith.constant 0 : index
+    %c8192 = arith.constant 8192 : index
+    %k = arith.addi %j, %c8192 : index
+    %v = vector.load %x[%i, %k] {alignment = 16 : i64, nontemporal = true} : memref<?x16384xf16>, vector<8xf16>
+    vector.store %v, %x[%i, %c0] : memref<?x16384xf16>, vector<8xf16>
+    gpu.return
+  }
+}
