@@ -13,7 +13,7 @@ every element counts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -187,11 +187,14 @@ def hunt(
     module: ir.Module | ir.Operation,
     run: Callable[[ir.Operation], Any],
     right: Callable[[Any], bool],
+    kinds: Collection[str] = MUTATORS,
 ) -> Report:
-    """Runs every mutant. `run` executes a module; `right` says whether what it returned is what it should be."""
+    """Runs every mutant of the given kinds. `run` executes a module; `right` says whether what it returned is right."""
     caught: dict[Mutant, str] = {}
     survivors = []
     for mutant in mutants(module):
+        if mutant.kind not in kinds:
+            continue
         try:
             if right(run(plant(module, mutant))):
                 survivors.append(mutant)

@@ -148,12 +148,13 @@ def turnstile(parts: PartialTiles, tile: ir.Value, part: ir.Value, partial: ir.V
     with ir.InsertionPoint(first.then_block):
         parts.write(partial, tile)
         scf.YieldOp([])
-    behind = arith.CmpIOp(arith.CmpIPredicate.ugt, part, _index(0)).result
-    before = arith.CmpIOp(arith.CmpIPredicate.ult, part, _index(parts.split - 1)).result
-    middle = scf.IfOp(arith.AndIOp(behind, before).result)
-    with ir.InsertionPoint(middle.then_block):
-        parts.write(add_tiles(parts.read(tile), partial), tile)
-        scf.YieldOp([])
+    if parts.split > 2:
+        behind = arith.CmpIOp(arith.CmpIPredicate.ugt, part, _index(0)).result
+        before = arith.CmpIOp(arith.CmpIPredicate.ult, part, _index(parts.split - 1)).result
+        middle = scf.IfOp(arith.AndIOp(behind, before).result)
+        with ir.InsertionPoint(middle.then_block):
+            parts.write(add_tiles(parts.read(tile), partial), tile)
+            scf.YieldOp([])
     parts.arrive(tile)
     last = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.eq, part, _index(parts.split - 1)).result)
     with ir.InsertionPoint(last.then_block):

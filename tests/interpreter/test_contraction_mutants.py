@@ -1,0 +1,66 @@
+"""Planted bugs in the synchronisation of contractions: rings of copies, and every way in which partial tiles meet."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from compiling import module_at
+from mlir import ir
+from products import Product, pinned_schedule
+
+from mlirfuse import interpreter
+from mlirfuse.errors import InterpreterError
+from mlirfuse.interpreter.mutation import hunt
+from mlirfuse.passes.rewriting import nested
+
+KINDS = ("drop-barrier", "drop-store", "drop-wait", "early-wait", "late-wait", "relax-arrive", "raise-limit")
+CASES = {
+    "ring": ("mma", 1, "last_arriver"),
+    "scalars": ("fma", 1, "last_arriver"),
+    "last arriver": ("mma", 3, "last_arriver"),
+    "turnstile": ("mma", 3, "turnstile"),
+    "slices": ("mma", 3, "slices"),
+}
+
+# A block that arrives for the first time is never the one that wraps the counter: the others wait for it.
+EQUIVALENT = {"slices": ["raise-limit"]}
+
+
+def case(name: str):
+    instruction, split, reduction = CASES[name]
+    product = Product(32, 32, 128, "nt", "float32" if instruction == "fma" else "float16")
+    schedule = pinned_schedule(product, 32, 32, split, reduction, instruction)
+    module = module_at("gpu", product.fn, product.specs, schedule)
+    rng = np.random.default_rng(0)
+    inputs = [rng.integers(1, 4, a.shape).astype(a.dtype) for a in product.inputs()]
+    expected = product.expected(inputs)
+
+    def run(mutant):
+        return [interpreter.run(mutant, product.form, inputs, order="random", seed=seed)[0] for seed in range(4)]
+
+    return module, run, lambda results: all(np.array_equal(result, expected) for result in results)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_synchronisation_bugs_are_caught(name: str) -> None:
+    module, run, right = case(name)
+    assert right(run(module))
+    report = hunt(module, run, right, KINDS)
+    assert report.caught
+    assert [mutant.kind for mutant in report.survivors] == EQUIVALENT.get(name, [])
+
+
+@pytest.mark.parametrize("change", ["wait for one group less", "no wait"])
+def test_a_slot_that_is_read_too_early_is_caught(change: str) -> None:
+    module, run, _ = case("ring")
+    with module.context:
+        waits = [op for op in nested(module.operation) if op.name == "nvgpu.device_async_wait"]
+        assert len(waits) == 1
+        if change == "no wait":
+            waits[0].erase()
+        else:
+            i32 = ir.IntegerType.get_signless(32)
+            pending = ir.IntegerAttr(waits[0].attributes["numGroups"]).value
+            waits[0].attributes["numGroups"] = ir.IntegerAttr.get(i32, pending + 1)
+    with pytest.raises(InterpreterError, match="never written|race"):
+        run(module)
