@@ -11,6 +11,7 @@ from mlirfuse.analysis.kernels import CLUSTER, argument_attributes, is_tile_prog
 from mlirfuse.dialect.shared_memory import PANEL_BYTES, WARPGROUP
 from mlirfuse.distribution.memory import alignment
 from mlirfuse.dtypes import from_mlir
+from mlirfuse.errors import PassError
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.schedule.schedule import Schedule, schedule_of
 from mlirfuse.tiling.contraction_loops import TileOperand, contraction_loop, contraction_loops
@@ -28,7 +29,9 @@ class FusePipelineContraction(Pass):
     arguments with `fuse.align = 16` and stride 1 along the tile's last dimension, whose tiles have whole 128-byte
     panels and a multiple of 8 and at most 256 rows. Otherwise the kernel is declined. The consumers run the epilogue,
     which is moved as it is. One multiplication stays under way while the next stage is awaited; the stage before is
-    released then.
+    released then. With `persistent` in the schedule both roles walk the block's tiles, so that the ring does not run
+    empty between them. With a `cluster`, neighbouring blocks, which must have the same tiles of the first factor, copy
+    a part of them each to all.
 
     ```mlir
     %acc = scf.for %k = %c0 to %c4096 step %c64 iter_args(%sum = %zero) -> (vector<128x256xf32>) {
@@ -61,6 +64,8 @@ class FusePipelineContraction(Pass):
       }
     }) {warpgroups = array<i64: 2, 1>, registers = array<i64: 232, 40>} : () -> ()
     ```
+
+    Raises `PassError` where the schedule asks for a persistent grid or a cluster that the tile program does not allow.
     """
 
     name: ClassVar[str] = "fuse-pipeline-contraction"
@@ -82,7 +87,7 @@ class FusePipelineContraction(Pass):
 
 
 def _plan(kernel: ir.Operation, loop: ir.Operation, schedule: Schedule) -> PipelinedTile | str:
-    """The plan for a loop, or why it cannot be pipelined."""
+    """The plan for a loop, or why it cannot be pipelined; raises `PassError` for a grid that it cannot have."""
     if schedule.contraction is None:
         return "the kernel's schedule has no contraction"
     parts = contraction_loop(loop)
@@ -101,7 +106,9 @@ def _plan(kernel: ir.Operation, loop: ir.Operation, schedule: Schedule) -> Pipel
     given = schedule.contraction
     tile = PipelinedTile(parts, given.stages, layout.threads // WARPGROUP, given.persistent, given.cluster)
     problem = (is_walkable(tile) if given.persistent else None) or (_cluster_problem(tile) if tile.peers > 1 else None)
-    return problem or tile
+    if problem:
+        raise PassError(f"the schedule cannot be followed: {problem}", where=str(loop.location))
+    return tile
 
 
 def _cluster_problem(tile: PipelinedTile) -> str | None:

@@ -117,8 +117,6 @@ func.func @persistent(%A: memref<?x512xbf16> {fuse.align = 16 : i64}, %B: memref
 #a = affine_map<(m, n, k) -> (m, k)>
 #b = affine_map<(m, n, k) -> (n, k)>
 #c = affine_map<(m, n, k) -> (m, n)>
-// CHECK-LABEL: func.func @not_walkable
-// CHECK-NOT: fuse.warp_roles
 func.func @not_walkable(%A: memref<?x512xbf16> {fuse.align = 16 : i64}, %B: memref<8x512xbf16> {fuse.align = 16 : i64}, %C: memref<?x8xf32>,
     %sem: memref<1xi32> {fuse.workspace = "semaphores"}, %i: i32)
     attributes {fuse.kernel, fuse.schedule = #schedule} {
@@ -132,7 +130,7 @@ func.func @not_walkable(%A: memref<?x512xbf16> {fuse.align = 16 : i64}, %B: memr
   scf.forall (%block) in (%blocks) {
     "fuse.semaphore_wait"(%sem, %c0, %i) : (memref<1xi32>, index, i32) -> ()
     %row = affine.apply affine_map<(d0) -> (d0 * 128)>(%block)
-    // expected-remark @below {{a block does more than arithmetic before its loop along k}}
+    // expected-error @below {{the schedule cannot be followed: a block does more than arithmetic before its loop along k}}
     %acc = scf.for %k = %c0 to %c512 step %c64 iter_args(%sum = %zero) -> (vector<128x8xf32>) {
       %x = vector.transfer_read %A[%row, %k], %pad {in_bounds = [false, true]} : memref<?x512xbf16>, vector<128x64xbf16>
       %w = vector.transfer_read %B[%c0, %k], %pad {in_bounds = [true, true]} : memref<8x512xbf16>, vector<8x64xbf16>
@@ -420,8 +418,6 @@ func.func @shared_factor(%A: memref<512x512xf16> {fuse.align = 16 : i64}, %B: me
 #a = affine_map<(m, n, k) -> (m, k)>
 #b = affine_map<(m, n, k) -> (n, k)>
 #c = affine_map<(m, n, k) -> (m, n)>
-// CHECK-LABEL: func.func @other_order
-// CHECK-NOT: fuse.warp_roles
 func.func @other_order(%A: memref<512x512xf16> {fuse.align = 16 : i64}, %B: memref<256x512xf16> {fuse.align = 16 : i64}, %C: memref<512x256xf32>)
     attributes {fuse.kernel, fuse.schedule = #schedule} {
   %c0 = arith.constant 0 : index
@@ -435,7 +431,7 @@ func.func @other_order(%A: memref<512x512xf16> {fuse.align = 16 : i64}, %B: memr
     %y = arith.remui %block, %c4 : index
     %m = affine.apply affine_map<(d0) -> (d0 * 128)>(%y)
     %n = affine.apply affine_map<(d0) -> (d0 * 64)>(%x)
-    // expected-remark @below {{2 neighbouring blocks do not have the same tiles of the first factor}}
+    // expected-error @below {{the schedule cannot be followed: 2 neighbouring blocks do not have the same tiles of the first factor}}
     %acc = scf.for %k = %c0 to %c512 step %c64 iter_args(%sum = %zero) -> (vector<128x64xf32>) {
       %f = vector.transfer_read %A[%m, %k], %pad {in_bounds = [true, true]} : memref<512x512xf16>, vector<128x64xf16>
       %w = vector.transfer_read %B[%n, %k], %pad {in_bounds = [true, true]} : memref<256x512xf16>, vector<64x64xf16>
