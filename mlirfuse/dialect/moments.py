@@ -20,7 +20,6 @@ from mlir import ir
 from mlirfuse.dialect.base import SINGLE, OpDefinition
 from mlirfuse.dialect.joint import verify_joint_reduction
 
-
 DEFINITION = OpDefinition(
     "moments",
     operands=(("source", SINGLE),),
