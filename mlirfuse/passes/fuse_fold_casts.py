@@ -94,10 +94,12 @@ class FuseFoldCasts(Pass):
 
 
 def _replace(cast: ir.Operation, name: str, source: ir.Value) -> None:
-    """Puts the cast `name` of `source` in place of a cast."""
+    """Puts the cast `name` of `source` in place of a cast; one of the same name keeps its rounding mode."""
     value = source
     if name != SAME:
+        kept = {key: cast.attributes[key] for key in cast.attributes} if name == cast.name else {}
         with ir.InsertionPoint(cast), cast.location:
-            value = ir.Operation.create(name, results=[cast.results[0].type], operands=[source]).results[0]
+            made = ir.Operation.create(name, results=[cast.results[0].type], operands=[source], attributes=kept)
+        value = made.results[0]
     cast.results[0].replace_all_uses_with(value)
     cast.erase()

@@ -124,3 +124,21 @@ func.func @integers(%x: tensor<8xi8>) -> tensor<8xf32> {
   } -> tensor<8xf32>
   return %0 : tensor<8xf32>
 }
+
+// -----
+
+#id = affine_map<(d0) -> (d0)>
+// A cast that remains rounds as it did.
+// CHECK-LABEL: func.func @rounding_mode(
+// CHECK: ^bb0(%[[A:.*]]: f32,
+// CHECK-NEXT: arith.truncf %[[A]] toward_zero : f32 to f16
+func.func @rounding_mode(%x: tensor<8xf32>) -> tensor<8xf16> {
+  %e = tensor.empty() : tensor<8xf16>
+  %0 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%x : tensor<8xf32>) outs(%e : tensor<8xf16>) {
+  ^bb0(%a: f32, %out: f16):
+    %w = arith.extf %a : f32 to f64
+    %n = arith.truncf %w toward_zero : f64 to f16
+    linalg.yield %n : f16
+  } -> tensor<8xf16>
+  return %0 : tensor<8xf16>
+}
