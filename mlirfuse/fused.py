@@ -62,7 +62,7 @@ class Fused:
         self._mix_order = mix_order
         self._lock = RLock()
         self._static: dict[tuple[ArgumentSpec, ...], frozenset[Source]] = {}
-        self._compiled: dict[tuple[tuple[ArgumentSpec, ...], str], Compiled] = {}
+        self._compiled: dict[tuple[tuple[ArgumentSpec, ...], Target], Compiled] = {}
         self._loaded: dict[tuple[int, int], dict[str, LoadedKernel]] = {}
         parameters = inspect.signature(fn).parameters.values()
         self._names = tuple(p.name for p in parameters)
@@ -123,7 +123,7 @@ class Fused:
             while True:
                 static = self._static.get(dynamic, frozenset())
                 specs = describe(Extents(static))
-                known = self._compiled.get((specs, target.chip))
+                known = self._compiled.get((specs, target))
                 if known is not None:
                     return known
                 try:
@@ -134,14 +134,15 @@ class Fused:
                         raise
                     self._static[dynamic] = static.union(need.sources)
                     continue
-                self._compiled[(specs, target.chip)] = compiled
+                self._compiled[(specs, target)] = compiled
                 return compiled
 
     def _prepare(self, arguments: tuple[Argument, ...]) -> tuple[HostProgram, dict[str, LoadedKernel]]:
         device = next((a.device for a in arguments if isinstance(a, ArrayInfo)), None)
         if device is None:
             raise ArgumentError("a call needs at least one array", where=self.__name__)
-        target = self._target or target_of(cuda.chip(device))
+        found = cuda.device_target(device)
+        target = found if self._target is None else self._target.with_sms(found.sms)
         compiled = self._compile(lambda extents: _specs(arguments, extents, self._names), target)
         key = (id(compiled), device)
         if key not in self._loaded:
@@ -212,8 +213,13 @@ def fuse(
         schedule: overrides the heuristics: the schedule of the only kernel, or one by kernel name.
         fast_math: leaves out roundings that NumPy would make between two operations in half precision, where the second
             computes in single precision anyway. Results differ in their last places from call-by-call evaluation.
+        mix_order: what becomes of reductions over different dimensions of the same data, such as those of `dx` and `dw`
+            in the backward function of a normalisation. `auto` puts them into one kernel, which reads the data once,
+            where dependences and the size of a row allow it; `fused` raises a `PassError` at compile time that names
+            the reason where they do not; `split` keeps one kernel for each.
 
     Raises:
+        ArgumentError: `mix_order` is none of these.
         TargetError: the target is not known.
     """
     if fn is None:
