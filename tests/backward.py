@@ -55,6 +55,11 @@ class Backward:
         arrays = self.make(np.random.default_rng(seed), rows, columns)
         return [a.astype(np.float32 if i in self.saved else dtype) for i, a in enumerate(arrays)]
 
+    def specs(self, columns: int, dtype: np.dtype) -> list[mf.TensorSpec]:
+        """What the function is compiled for to take arguments of any number of rows."""
+        arrays = self.inputs(2, columns, dtype)
+        return [mf.TensorSpec(("rows", *a.shape[1:]) if a.ndim == 2 else a.shape, a.dtype) for a in arrays]
+
     def exact(self, inputs: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
         """The results in float64."""
         return self.reference(*(a.astype(np.float64) for a in inputs))

@@ -7,10 +7,11 @@
        index) -> ()
 ```
 
-Reads what a `vector.transfer_read` of a `tile` with the same map and bounds would read, and writes it to the slot, which
-holds the block's part of the tile and its padding. Each thread copies the fragments that it holds of the tile in the op's layout. It may read them back in
-that layout once it has passed a `nvgpu.device_async_wait` for the group that the copy is in: no barrier is needed. The
-copy may happen at any time up to there. Elements past the source's end have any value.
+Reads what a `vector.transfer_read` of a `tile` with the same map and bounds would read, and writes it to the slot,
+which holds the block's part of the tile and its padding. Each thread copies the fragments that it holds of the tile
+in the op's layout. It may read them back in that layout once it has passed an `nvvm.cp.async.wait.group` for the
+group that the copy is in: no barrier is needed. The copy may happen at any time up to there. Elements past the
+source's end have any value.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@
 Dimension i of the slot runs along axis `axes[i]` of the source, from the offset of that axis; the other axes stay at
 their offsets. Elements past the source's end in a dimension listed in `clipped` become zero; other dimensions lie
 inside. Offsets along the slot's last dimension are multiples of its extent. A whole block executes the op. The slot
-holds the tile once every thread of the block has passed a `nvgpu.device_async_wait` for the group that the copy is in
+holds the tile once every thread of the block has passed a `nvvm.cp.async.wait.group` for the group that the copy is in
 and then a barrier; the copy may happen at any time up to there.
 """
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from mlir import ir
-from mlir.dialects import arith, gpu, memref, nvgpu, scf, vector
+from mlir.dialects import arith, gpu, memref, nvvm, scf, vector
 
 from mlirfuse.analysis.kernels import is_tile_program, kernels
 from mlirfuse.dialect.copy_tile import copy_tile
@@ -42,10 +42,10 @@ class FuseStageOperands(Pass):
     %ring = memref.alloc() : memref<3x128x40xbf16, #gpu.address_space<workgroup>>
     ... copies of the first steps, a group each ...
     scf.for %k = %c0 to %c512 step %c32 iter_args(%sum = %zero) {
-      nvgpu.device_async_wait %group {numGroups = 1}
+      nvvm.cp.async.wait.group 1
       gpu.barrier
       scf.if %more { "fuse.copy_tile"(%x, %ahead, %m, %next_k) ... }
-      %group = nvgpu.device_async_create_group
+      nvvm.cp.async.commit.group
       %a = vector.transfer_read %slot[%c0, %c0], %pad : memref<128x32xbf16, ...>, vector<128x32xbf16>
       ...
     ```
@@ -169,7 +169,8 @@ def _stage_once(step: _Step) -> None:
     rings = [_Ring(read, 1) for read in step.reads]
     for ring in rings:
         ring.fill(_index(0))
-    nvgpu.DeviceAsyncWaitOp(nvgpu.DeviceAsyncCreateGroupOp([]).result, numGroups=0)
+    nvvm.CpAsyncCommitGroupOp()
+    nvvm.CpAsyncWaitGroupOp(0)
     gpu.BarrierOp()
     for read, ring in zip(step.reads, rings, strict=True):
         read.results[0].replace_all_uses_with(ring.load(_index(0)))
@@ -181,7 +182,7 @@ def _stage(found: _Step, loop: ir.Operation, stages: int) -> None:
     lower, upper, step, *initial = loop.operands
     rings = [_Ring(read, stages) for read in found.reads]
     for ahead in range(stages - 1):
-        group = _copy_step(found, rings, _index(ahead), _advanced(lower, step, ahead), upper)
+        _copy_step(found, rings, _index(ahead), _advanced(lower, step, ahead), upper)
     new = scf.ForOp(lower, upper, step, initial)
     old = loop.regions[0].blocks[0]
     mapping = dict(zip(old.arguments, [new.induction_variable, *new.inner_iter_args], strict=True))
@@ -189,7 +190,7 @@ def _stage(found: _Step, loop: ir.Operation, stages: int) -> None:
         k = new.induction_variable
         number = arith.DivUIOp(arith.SubIOp(k, lower).result, step).result
         # All groups but those of the steps in between: the slot of this step is then full.
-        nvgpu.DeviceAsyncWaitOp(group, numGroups=stages - 2)
+        nvvm.CpAsyncWaitGroupOp(stages - 2)
         gpu.BarrierOp()
         free = _slot(arith.AddIOp(number, _index(stages - 1)).result, stages)
         _copy_step(found, rings, free, _advanced(k, step, stages - 1), upper)
@@ -205,15 +206,15 @@ def _stage(found: _Step, loop: ir.Operation, stages: int) -> None:
     loop.erase()
 
 
-def _copy_step(found: _Step, rings: Sequence[_Ring], number: ir.Value, k: ir.Value, upper: ir.Value) -> ir.Value:
-    """Starts the copies of one step, unless it lies behind the last one; returns their group."""
+def _copy_step(found: _Step, rings: Sequence[_Ring], number: ir.Value, k: ir.Value, upper: ir.Value) -> None:
+    """Starts the copies of one step as a group, which is empty where the step lies behind the last one."""
     more = arith.CmpIOp(arith.CmpIPredicate.ult, k, upper).result
     branch = scf.IfOp(more)
     with ir.InsertionPoint(branch.then_block):
         for ring in rings:
             ring.fill(number, found.variable, k)
         scf.YieldOp([])
-    return nvgpu.DeviceAsyncCreateGroupOp([]).result
+    nvvm.CpAsyncCommitGroupOp()
 
 
 def _advanced(k: ir.Value, step: ir.Value, steps: int) -> ir.Value:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from mlir import ir
-from mlir.dialects import arith, memref, nvgpu, scf, vector
+from mlir.dialects import arith, memref, nvvm, scf, vector
 
 from mlirfuse.analysis.kernels import is_tile_program, kernels
 from mlirfuse.dialect.copy_fragments import copy_fragments
@@ -42,8 +42,8 @@ class FuseStageWalk(Pass):
     ... copies of the first two tiles, a group each ...
     scf.for %t = %block to %tiles step %blocks iter_args(%acc = %zero, %slot = %c0) {
       scf.if %more { "fuse.copy_fragments"(%a, %ahead, %row_ahead, %c0) ... }
-      %group = nvgpu.device_async_create_group
-      nvgpu.device_async_wait %group {numGroups = 2}
+      nvvm.cp.async.commit.group
+      nvvm.cp.async.wait.group 2
       %x = vector.transfer_read %own[%c0, %c0], %pad : memref<2x4096xbf16, ...>, vector<2x4096xbf16>
     ```
     """
@@ -193,12 +193,12 @@ def _stage(loop: _Loop, stages: int, layout: BlockedLayout, columns: Sequence[ir
         last = _index(stages - 1)
         is_first = arith.CmpIOp(arith.CmpIPredicate.eq, slot, _index(0)).result
         free = arith.SelectOp(is_first, last, arith.SubIOp(slot, _index(1)).result).result
-        group = _copy(loop, rings, free, arith.AddIOp(new.induction_variable, distance).result, upper)
+        _copy(loop, rings, free, arith.AddIOp(new.induction_variable, distance).result, upper)
         following = arith.AddIOp(new.induction_variable, step).result
         # Past the last step, the last tile's once more.
         next_position = arith.MinUIOp(following, arith.SubIOp(upper, _index(1)).result).result
         next_small = [_small_read(loop, read, next_position) for read in loop.small_reads]
-        nvgpu.DeviceAsyncWaitOp(group, numGroups=stages - 1)
+        nvvm.CpAsyncWaitGroupOp(stages - 1)
         for read, ring in zip(loop.reads, rings, strict=True):
             mapping[read.results[0]] = ring.load(slot)
         mapping.update((read.results[0], ring.load(_index(0))) for read, ring in zip(columns, kept, strict=True))
@@ -235,8 +235,8 @@ def _small_read(loop: _Loop, read: ir.Operation, position: ir.Value) -> ir.Value
     return clone(read, mapping).results[0]
 
 
-def _copy(loop: _Loop, rings: Sequence[_Ring], slot: ir.Value, position: ir.Value, upper: ir.Value) -> ir.Value:
-    """Starts the copies of the tile at a position of the walk, if there is one; returns their group."""
+def _copy(loop: _Loop, rings: Sequence[_Ring], slot: ir.Value, position: ir.Value, upper: ir.Value) -> None:
+    """Starts the copies of the tile at a position of the walk as a group, which is empty where there is no tile."""
     branch = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.ult, position, upper).result)
     with ir.InsertionPoint(branch.then_block):
         mapping = {loop.variable: position}
@@ -245,7 +245,7 @@ def _copy(loop: _Loop, rings: Sequence[_Ring], slot: ir.Value, position: ir.Valu
         for read, ring in zip(loop.reads, rings, strict=True):
             copy_fragments(read, ring.slot(slot), [mapping.get(v, v) for v in _indices(read)])
         scf.YieldOp([])
-    return nvgpu.DeviceAsyncCreateGroupOp([]).result
+    nvvm.CpAsyncCommitGroupOp()
 
 
 def _index(value: int) -> ir.Value:

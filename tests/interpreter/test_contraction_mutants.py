@@ -54,13 +54,13 @@ def test_synchronisation_bugs_are_caught(name: str) -> None:
 def test_a_slot_that_is_read_too_early_is_caught(change: str) -> None:
     module, run, _ = case("ring")
     with module.context:
-        waits = [op for op in nested(module.operation) if op.name == "nvgpu.device_async_wait"]
+        waits = [op for op in nested(module.operation) if op.name == "nvvm.cp.async.wait.group"]
         assert len(waits) == 1
         if change == "no wait":
             waits[0].erase()
         else:
             i32 = ir.IntegerType.get_signless(32)
-            pending = ir.IntegerAttr(waits[0].attributes["numGroups"]).value
-            waits[0].attributes["numGroups"] = ir.IntegerAttr.get(i32, pending + 1)
+            pending = ir.IntegerAttr(waits[0].attributes["n"]).value
+            waits[0].attributes["n"] = ir.IntegerAttr.get(i32, pending + 1)
     with pytest.raises(InterpreterError, match="never written|race"):
         run(module)

@@ -17,6 +17,7 @@ from mlirfuse import interpreter
 from mlirfuse.interpreter.mutation import Mutant, mutants, plant, site
 
 COLUMNS = (257, 384, 1000, 1600, 5140)
+NORMS = ("rms_norm_backward", "layer_norm_backward")
 F16, BF16 = DTYPES["float16"], DTYPES["bfloat16"]
 RUNS: tuple[tuple[int, dict[str, Any]], ...] = (
     (1, {}),
@@ -32,8 +33,10 @@ def module_of(backward: Backward, columns: int, dtype: np.dtype, stage: str = "g
     return module_at(stage, backward.fn, backward.specs(columns, dtype))
 
 
-@pytest.mark.parametrize("columns", COLUMNS)
-@pytest.mark.parametrize("name", BACKWARD)
+@pytest.mark.parametrize(
+    ("name", "columns"),
+    [(name, columns) for name in BACKWARD for columns in (COLUMNS if name in NORMS else (257, 1600))],
+)
 def test_sizes(name: str, columns: int) -> None:
     backward = BACKWARD[name]
     module = module_of(backward, columns, BF16)
@@ -43,7 +46,7 @@ def test_sizes(name: str, columns: int) -> None:
 
 
 @pytest.mark.parametrize("columns", [8192, 16384, 20480])
-@pytest.mark.parametrize("name", ["rms_norm_backward", "layer_norm_backward"])
+@pytest.mark.parametrize("name", NORMS)
 def test_rows_over_clusters(name: str, columns: int) -> None:
     """Several tiles a cluster, so that its blocks exchange sums again and again."""
     backward = BACKWARD[name]
@@ -53,8 +56,10 @@ def test_rows_over_clusters(name: str, columns: int) -> None:
         backward.check(interpreter.run(module, name, inputs, **order), inputs)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("stage", ["linalg", "tile", "gpu"])
+@pytest.mark.parametrize(
+    ("stage", "dtype"),
+    [("linalg", "bfloat16"), ("tile", "bfloat16"), *(("gpu", dtype) for dtype in DTYPES)],
+)
 @pytest.mark.parametrize("name", BACKWARD)
 def test_levels_and_dtypes(name: str, stage: str, dtype: str) -> None:
     backward = BACKWARD[name]
@@ -84,7 +89,7 @@ def test_calls(name: str) -> None:
         assert not result.any(), "a sum over no rows is 0"
 
 
-@pytest.mark.parametrize("name", ["rms_norm_backward", "layer_norm_backward"])
+@pytest.mark.parametrize("name", NORMS)
 def test_nan_stays_in_its_row_and_column(name: str) -> None:
     backward = BACKWARD[name]
     inputs = backward.inputs(37, 384, F16)

@@ -1,15 +1,18 @@
-"""Copies in the background: `fuse.copy_tile` of a block, `nvgpu.device_async_copy` of a thread, and their groups.
+"""Copies in the background: `fuse.copy_tile`, `fuse.copy_fragments`, `nvgpu.device_async_copy`, and their groups.
 
 Whoever reads the target before its group was waited for finds what was there before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
+from mlir import ir
 
 from mlirfuse.interpreter.access import Access, lanewise
+from mlirfuse.interpreter.affine import plain_dims
 from mlirfuse.interpreter.lanes import expand
 from mlirfuse.interpreter.machine import Frame
 from mlirfuse.interpreter.registry import rule
@@ -26,7 +29,7 @@ def _copy_tile(site: Site) -> Step:
     def step(frame: Frame) -> None:
         memref, target = frame.values[source], frame.values[slot]
         rank = len(target.shape)
-        places = [np.arange(n).reshape([1] * (1 + d) + [n] + [1] * (rank - 1 - d)) for d, n in enumerate(target.shape)]
+        places = _places(target.shape)
         indices = [expand(start, 1 + rank) for start in gather(frame.values, starts)]
         active = None
         for d, axis in enumerate(axes):
@@ -39,6 +42,43 @@ def _copy_tile(site: Site) -> Step:
         frame.block.copies.open.append(lambda: write.store(data))
 
     return step
+
+
+@rule("fuse.copy_fragments")
+def _copy_fragments(site: Site) -> Step:
+    """Of a tile program, where one thread stands for all, each of which would read its own copies only."""
+    source, slot, *starts = site.operands
+    tile = site.ints("tile")
+    dims = plain_dims(ir.AffineMapAttr(site.op.attributes["permutation_map"]).value)
+    clipped = [not ir.BoolAttr(b).value for b in ir.ArrayAttr(site.op.attributes["in_bounds"])]
+    places = _places(tile)
+
+    def step(frame: Frame) -> None:
+        memref = frame.values[source]
+        indices = [expand(start, 1 + len(tile)) for start in gather(frame.values, starts)]
+        active = np.ones((1,) * (1 + len(tile)), bool)
+        for place, dim, clip in zip(places, dims, clipped, strict=True):
+            if dim is None:
+                continue
+            indices[dim] = indices[dim] + place
+            if clip:
+                active = active & (indices[dim] < lanewise(memref.shape[dim], 1 + len(tile)))
+        data = Access(site, frame, memref, indices, active).load(_anything(memref.dtype))
+        write = Access(site, frame, frame.values[slot], places)
+        frame.block.copies.open.append(lambda: write.store(data))
+
+    return step
+
+
+def _places(extents: Sequence[Any]) -> list[np.ndarray]:
+    """For each dimension 0, 1, 2, ... along its axis, behind the axis of threads."""
+    rank = len(extents)
+    return [np.arange(n).reshape([1] * (1 + d) + [n] + [1] * (rank - 1 - d)) for d, n in enumerate(extents)]
+
+
+def _anything(dtype: np.dtype) -> Any:
+    """What an element has that may have any value: one that spoils whatever it gets into."""
+    return np.iinfo(dtype).max if dtype.kind in "iu" else True if dtype.kind == "b" else np.nan
 
 
 @rule("nvgpu.device_async_copy")
@@ -70,20 +110,17 @@ def _row(starts: list[np.ndarray], along: np.ndarray) -> list[np.ndarray]:
     return [*indices[:-1], indices[-1] + along]
 
 
-@rule("nvgpu.device_async_create_group")
-def _create_group(site: Site) -> Step:
-    out = site.results[0]
-
+@rule("nvvm.cp.async.commit.group")
+def _commit_group(site: Site) -> Step:
     def step(frame: Frame) -> None:
         frame.block.copies.close()
-        frame.values[out] = np.zeros(1, np.int32)  # a token: only the order of groups means something
 
     return step
 
 
-@rule("nvgpu.device_async_wait")
-def _wait(site: Site) -> Step:
-    but = site.integer("numGroups") or 0
+@rule("nvvm.cp.async.wait.group")
+def _wait_group(site: Site) -> Step:
+    but = site.integer("n") or 0
 
     def step(frame: Frame) -> None:
         frame.block.copies.wait(but)

@@ -41,8 +41,8 @@ func.func private @tensor_cores_kernel(%x: memref<30x16xf16> {fuse.align = 16 : 
         : (memref<30x16xf16>, memref<32x16xf16, #shared>, index, index) -> ()
     "fuse.copy_tile"(%w, %b, %c0, %c0) {axes = array<i64: 0, 1>, clipped = array<i64>}
         : (memref<16x16xf16>, memref<16x16xf16, #shared>, index, index) -> ()
-    %g = nvgpu.device_async_create_group
-    nvgpu.device_async_wait %g {numGroups = 0 : i32}
+    nvvm.cp.async.commit.group
+    nvvm.cp.async.wait.group 0
     gpu.barrier
     %ta = vector.transfer_read %a[%c0, %c0], %pad {in_bounds = [true, true]} : memref<32x16xf16, #shared>, vector<32x16xf16>
     %tb = vector.transfer_read %b[%c0, %c0], %pad {in_bounds = [true, true]} : memref<16x16xf16, #shared>, vector<16x16xf16>

@@ -12,8 +12,8 @@
 // CHECK: nvgpu.device_async_copy %[[X]][%[[ROW]], %[[COLUMN]]], %[[SLOT]][%c0, %[[COLUMN]]], 8 {bypassL1} : memref<?x256xbf16> to memref<2x256xbf16,
 // CHECK: %[[ROW2:.*]] = arith.minui
 // CHECK: nvgpu.device_async_copy %[[X]][%[[ROW2]], %[[COLUMN]]], %[[SLOT]][%c1, %[[COLUMN]]], 8 {bypassL1}
-// CHECK: %[[GROUP:.*]] = nvgpu.device_async_create_group
-// CHECK: nvgpu.device_async_wait %[[GROUP]] {numGroups = 0 : i32}
+// CHECK: nvvm.cp.async.commit.group
+// CHECK: nvvm.cp.async.wait.group 0
 // CHECK-NOT: gpu.barrier
 // CHECK: vector.load %[[SLOT]][%c0, %[[COLUMN]]] {alignment = 16 : i64}
 // CHECK: vector.load %[[SLOT]][%c1, %[[COLUMN]]] {alignment = 16 : i64}
@@ -25,8 +25,8 @@ func.func private @wide(%x: memref<?x256xbf16> {fuse.align = 16 : i64}, %y: memr
     %slot = memref.alloc() : memref<2x256xbf16, #shared>
     "fuse.copy_fragments"(%x, %slot, %row, %c0) {tile = array<i64: 2, 256>, permutation_map = affine_map<(d0, d1) -> (d0, d1)>, in_bounds = [false, true]}
         : (memref<?x256xbf16>, memref<2x256xbf16, #shared>, index, index) -> ()
-    %group = nvgpu.device_async_create_group
-    nvgpu.device_async_wait %group {numGroups = 0 : i32}
+    nvvm.cp.async.commit.group
+    nvvm.cp.async.wait.group 0
     %0 = vector.transfer_read %slot[%c0, %c0], %pad {in_bounds = [true, true]} : memref<2x256xbf16, #shared>, vector<2x256xbf16>
     vector.transfer_write %0, %y[%c0, %c0] {in_bounds = [true, true]} : vector<2x256xbf16>, memref<2x256xbf16>
   } {mapping = [#gpu.block<x>]}
@@ -48,8 +48,8 @@ func.func private @narrow(%x: memref<8x64xf16> {fuse.align = 16 : i64}, %y: memr
     %slot = memref.alloc() : memref<1x64xf16, #shared>
     "fuse.copy_fragments"(%x, %slot, %row, %c0) {tile = array<i64: 1, 64>, permutation_map = affine_map<(d0, d1) -> (d0, d1)>, in_bounds = [true, true]}
         : (memref<8x64xf16>, memref<1x64xf16, #shared>, index, index) -> ()
-    %group = nvgpu.device_async_create_group
-    nvgpu.device_async_wait %group {numGroups = 0 : i32}
+    nvvm.cp.async.commit.group
+    nvvm.cp.async.wait.group 0
     %0 = vector.transfer_read %slot[%c0, %c0], %pad {in_bounds = [true, true]} : memref<1x64xf16, #shared>, vector<1x64xf16>
     vector.transfer_write %0, %y[%c0, %c0] {in_bounds = [true, true]} : vector<1x64xf16>, memref<1x64xf16>
   } {mapping = [#gpu.block<x>]}
@@ -66,7 +66,7 @@ func.func private @narrow(%x: memref<8x64xf16> {fuse.align = 16 : i64}, %y: memr
 // CHECK-NOT: nvgpu.device_async_copy
 // CHECK-COUNT-8: memref.load %{{.*}} : memref<8x256xbf16>
 // CHECK: vector.store %{{.*}}, %[[SLOT]]{{.*}} {alignment = 16 : i64}
-// CHECK: nvgpu.device_async_create_group
+// CHECK: nvvm.cp.async.commit.group
 func.func private @unaligned(%x: memref<8x256xbf16> {fuse.align = 2 : i64}, %y: memref<1x256xbf16> {fuse.align = 16 : i64}, %row: index)
     attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 256>, layout = #layout}} {
   %c0 = arith.constant 0 : index
@@ -75,8 +75,8 @@ func.func private @unaligned(%x: memref<8x256xbf16> {fuse.align = 2 : i64}, %y: 
     %slot = memref.alloc() : memref<1x256xbf16, #shared>
     "fuse.copy_fragments"(%x, %slot, %row, %c0) {tile = array<i64: 1, 256>, permutation_map = affine_map<(d0, d1) -> (d0, d1)>, in_bounds = [true, true]}
         : (memref<8x256xbf16>, memref<1x256xbf16, #shared>, index, index) -> ()
-    %group = nvgpu.device_async_create_group
-    nvgpu.device_async_wait %group {numGroups = 0 : i32}
+    nvvm.cp.async.commit.group
+    nvvm.cp.async.wait.group 0
     %0 = vector.transfer_read %slot[%c0, %c0], %pad {in_bounds = [true, true]} : memref<1x256xbf16, #shared>, vector<1x256xbf16>
     vector.transfer_write %0, %y[%c0, %c0] {in_bounds = [true, true]} : vector<1x256xbf16>, memref<1x256xbf16>
   } {mapping = [#gpu.block<x>]}

@@ -14,12 +14,12 @@
 // CHECK: scf.if
 // CHECK: "fuse.copy_tile"(%[[X]], %{{.*}}) {axes = array<i64: 0, 1>, clipped = array<i64: 0>}
 // CHECK: "fuse.copy_tile"(%[[W]], %{{.*}}) {axes = array<i64: 0, 1>, clipped = array<i64>}
-// CHECK: nvgpu.device_async_create_group
-// CHECK: %[[GROUP:.*]] = nvgpu.device_async_create_group
+// CHECK: nvvm.cp.async.commit.group
+// CHECK: nvvm.cp.async.commit.group
 // CHECK: scf.for %[[K:.*]] = %[[LOWER:.*]] to %[[UPPER:.*]] step %[[STEP:.*]] iter_args
 // CHECK: %[[FROM:.*]] = arith.subi %[[K]], %[[LOWER]]
 // CHECK: %[[NUMBER:.*]] = arith.divui %[[FROM]], %[[STEP]]
-// CHECK: nvgpu.device_async_wait %[[GROUP]] {numGroups = 1 : i32}
+// CHECK: nvvm.cp.async.wait.group 1
 // CHECK-NEXT: gpu.barrier
 // The slot that the step before has left is filled for the step after the next one.
 // CHECK: %[[AHEAD:.*]] = arith.addi %[[K]]
@@ -27,7 +27,7 @@
 // CHECK: scf.if
 // CHECK: memref.subview %[[RA]]
 // CHECK: "fuse.copy_tile"(%[[X]], %{{.*}}, %{{.*}}, %[[AHEAD]])
-// CHECK: nvgpu.device_async_create_group
+// CHECK: nvvm.cp.async.commit.group
 // CHECK: %[[SLOT:.*]] = arith.remui %[[NUMBER]]
 // CHECK: %[[A:.*]] = memref.subview %[[RA]][%[[SLOT]], 0, 0] [1, 32, 32]
 // CHECK: vector.transfer_read %[[A]]{{.*}} : memref<32x32xf16, strided<[40, 1], offset: ?>, #gpu.address_space<workgroup>>, vector<32x32xf16>
@@ -68,7 +68,7 @@ func.func private @ring_0_kernel(%x: memref<?x160xf16>, %w: memref<160x64xf16>, 
 // CHECK: memref.alloc() : memref<1x16x40xf16,
 // CHECK: "fuse.copy_tile"{{.*}} {axes = array<i64: 1, 0>, clipped = array<i64>}
 // CHECK: "fuse.copy_tile"
-// CHECK: nvgpu.device_async_wait %{{.*}} {numGroups = 0 : i32}
+// CHECK: nvvm.cp.async.wait.group 0
 // CHECK-NEXT: gpu.barrier
 // CHECK: vector.contract
 func.func private @once_0_kernel(%x: memref<32x16xf16, strided<[1, 32]>>, %w: memref<16x32xf16>, %y: memref<32x32xf32>)

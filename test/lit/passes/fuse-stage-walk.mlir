@@ -13,11 +13,11 @@
 // CHECK: %[[ROW:.*]] = affine.apply #{{.*}}(%[[B]])
 // CHECK: %[[SLOT0:.*]] = memref.subview %[[RING]][%c0{{.*}}, 0, 0] [1, 2, 256] [1, 1, 1]
 // CHECK: "fuse.copy_fragments"(%[[X]], %[[SLOT0]], %[[ROW]], %c0{{.*}}) {in_bounds = [false, true], permutation_map = #{{.*}}, tile = array<i64: 2, 250>}
-// CHECK: nvgpu.device_async_create_group
+// CHECK: nvvm.cp.async.commit.group
 // CHECK: %[[SECOND:.*]] = arith.addi %[[B]], %[[BLOCKS]]
 // CHECK: arith.cmpi ult, %[[SECOND]], %[[TILES]]
 // CHECK: "fuse.copy_fragments"
-// CHECK: nvgpu.device_async_create_group
+// CHECK: nvvm.cp.async.commit.group
 // CHECK: %[[THIRD:.*]] = arith.addi %[[SECOND]], %[[BLOCKS]]
 // CHECK: %[[DISTANCE:.*]] = arith.subi %[[THIRD]], %[[B]]
 // What varies by rows only is in registers one step ahead, and not read where there is no tile.
@@ -36,9 +36,9 @@
 // CHECK: memref.subview %[[RING]][%[[FREE]], 0, 0]
 // CHECK: "fuse.copy_fragments"
 // A group even where nothing was copied, so that groups can be counted; the first of the three under way is waited for.
-// CHECK: %[[GROUP:.*]] = nvgpu.device_async_create_group
+// CHECK: nvvm.cp.async.commit.group
 // CHECK: %[[LATER:.*]] = vector.transfer_read %[[R]]
-// CHECK: nvgpu.device_async_wait %[[GROUP]] {numGroups = 2 : i32}
+// CHECK: nvvm.cp.async.wait.group 2
 // Each thread reads back what it copied: no barrier.
 // CHECK-NOT: gpu.barrier
 // CHECK: %[[OWN:.*]] = memref.subview %[[RING]][%[[SLOT]], 0, 0]

@@ -1,0 +1,65 @@
+"""Tile programs whose walks load ahead into shared memory: a copy happens as late as its wait, and has its own slot."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from backward import BACKWARD
+from compiling import module_at
+from interpreter.kernels import parse
+from mlir import ir
+from numerics import DTYPES
+
+from mlirfuse import interpreter
+from mlirfuse.errors import InterpreterError
+from mlirfuse.passes.manager import run_pipeline
+
+BF16 = DTYPES["bfloat16"]
+NAME = "rms_norm_backward"
+
+
+def staged(name: str, columns: int) -> ir.Module:
+    """A tile program with its rings."""
+    module = module_at("tile", BACKWARD[name].fn, BACKWARD[name].specs(columns, BF16))
+    with module.context:
+        run_pipeline(module, "builtin.module(fuse-stage-walk)")
+    assert "fuse.copy_fragments" in str(module)
+    return module
+
+
+@pytest.mark.parametrize("columns", [384, 1000])
+@pytest.mark.parametrize("name", ["rms_norm_backward", "layer_norm_backward", "softmax_backward", "batch_norm_sums"])
+def test_results(name: str, columns: int) -> None:
+    """From no full tile to several steps a block, so that slots are used again."""
+    backward, module = BACKWARD[name], staged(name, columns)
+    for rows, sms in ((1, 4), (45, 1), (333, 2)):
+        inputs = backward.inputs(rows, columns, BF16, seed=rows)
+        backward.check(interpreter.run(module, name, inputs, order="random", sms=sms), inputs)
+
+
+def mutated(pattern: str, replacement: str) -> ir.Module:
+    text, count = re.subn(pattern, replacement, str(staged(NAME, 384)), count=1)
+    assert count == 1, pattern
+    return parse(text)
+
+
+def test_a_wait_that_leaves_one_group_more_reads_what_was_never_written() -> None:
+    inputs = BACKWARD[NAME].inputs(333, 384, BF16)
+    module = mutated(r"nvvm.cp.async.wait.group 2", "nvvm.cp.async.wait.group 3")
+    with pytest.raises(InterpreterError, match="read of memory that was never written"):
+        interpreter.run(module, NAME, inputs, sms=1)
+
+
+def test_a_copy_into_the_slot_in_work_is_noticed() -> None:
+    """The slot after the one in work holds the next tile: its copy is lost."""
+    backward = BACKWARD[NAME]
+    inputs = backward.inputs(333, 384, BF16)
+    text = str(staged(NAME, 384))
+    (free,) = re.findall(r"(%\d+) = arith.select %\d+, %c2\w*, %\d+", text)
+    (slot,) = re.findall(r"arith.cmpi eq, (%\w+), %c2\w* : index", text)
+    loop = text.index("cp.async.wait.group 2")
+    broken = text[:loop].replace(f"[{free}, 0, 0]", f"[{slot}, 0, 0]") + text[loop:]
+    assert broken != text
+    with pytest.raises((AssertionError, InterpreterError)):
+        backward.check(interpreter.run(parse(broken), NAME, inputs, sms=1), inputs)
