@@ -53,7 +53,7 @@ class Lowered:
 
     def pipeline(self, name: str) -> str:
         """The text of a named pipeline, as this function is compiled."""
-        return pipeline.named(name, self.target.chip, fast_math=self.fast_math, tuned=self.tuned)
+        return pipeline.named(name, self.target.chip, sms=self.target.sms, fast_math=self.fast_math, tuned=self.tuned)
 
     def compile(self) -> Compiled:
         """Runs every pass, and LLVM's backend.

@@ -12,7 +12,7 @@ from mlirfuse.lowering.to_ptx import BEFORE_NVVM
 GRAPH = (
     "fuse-views,cse,fuse-fold-casts{{through-rounding={fast}}},fuse-segment,"
     "fuse-mix-order-reduction{{target={target}}},cse,fuse-collapse-dims,fuse-merge-moments,fuse-merge-exp-sums,"
-    "fuse-assign-schedule{{target={target} tuned={tuned}}}"
+    "fuse-assign-schedule{{target={target} sms={sms} tuned={tuned}}}"
 )
 """Tensors to kernels with schedules."""
 
@@ -38,14 +38,22 @@ NAMED: dict[str, str] = {
 """Pipelines that start from the linalg stage, by name."""
 
 
-def named(name: str, target: str, *, fast_math: bool = False, tuned: bool = False) -> str:
-    """The textual pipeline of that name for an architecture; raises `PipelineError` for one that is not known."""
+def named(name: str, target: str, *, sms: int = 0, fast_math: bool = False, tuned: bool = False) -> str:
+    """The textual pipeline of that name; raises `PipelineError` for one that is not known.
+
+    Args:
+        name: a name of `NAMED`.
+        target: the architecture.
+        sms: multiprocessors of the device; 0 for the number that the architecture is best known by.
+        fast_math: whether roundings between operations may be left out.
+        tuned: whether tuned schedules come before the cost model's.
+    """
     if name not in NAMED:
         raise PipelineError(f"unknown pipeline {name!r}", hint=f"pipelines: {', '.join(NAMED)}")
-    return stage(NAMED[name], target, fast_math=fast_math, tuned=tuned)
+    return stage(NAMED[name], target, sms=sms, fast_math=fast_math, tuned=tuned)
 
 
-def stage(passes: str, target: str, *, fast_math: bool = False, tuned: bool = False) -> str:
-    """A list of passes as a pipeline over `builtin.module`."""
-    options = {"target": target, "fast": str(fast_math).lower(), "tuned": str(tuned).lower()}
+def stage(passes: str, target: str, *, sms: int = 0, fast_math: bool = False, tuned: bool = False) -> str:
+    """A list of passes as a pipeline over `builtin.module`, with the options of `named`."""
+    options = {"target": target, "sms": sms, "fast": str(fast_math).lower(), "tuned": str(tuned).lower()}
     return f"builtin.module({passes.format(**options)})"

@@ -44,16 +44,19 @@ class FuseAssignSchedule(Pass):
 
     Attributes:
         target: the architecture whose limits the schedule respects.
+        sms: multiprocessors of the device; 0 for the number that the architecture is best known by.
         tuned: whether schedules that `mlirfuse tune` left on disk come before the cost model's.
     """
 
     name: ClassVar[str] = "fuse-assign-schedule"
 
     target: str = DEFAULT
+    sms: int = 0
     tuned: bool = False
 
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         target = target_of(self.target)
+        target = target.with_sms(self.sms or target.sms)
         for kernel in kernels(module):
             if is_tile_program(kernel):
                 remarks.declined(self, "already a tile program", kernel)
@@ -93,7 +96,7 @@ class FuseAssignSchedule(Pass):
         if contraction is None:
             return choose_schedule(problem_of(kernel, space, structures), target), "chosen"
         problem = contraction_problem(kernel, space, contraction)
-        record = lookup(problem, target.chip) if self.tuned else None
+        record = lookup(problem, target) if self.tuned else None
         if record is not None:
             return record.schedule, "tuned"
         return choose_contraction(problem, target), "chosen"

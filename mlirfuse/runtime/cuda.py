@@ -13,7 +13,9 @@ from typing import Any, ParamSpec, TypeVar
 
 from mlirfuse.dtypes import dtype_of
 from mlirfuse.errors import ArgumentError, RuntimeLaunchError
-from mlirfuse.target import TARGETS
+from mlirfuse.target import TARGETS, Target, target_of
+
+MULTIPROCESSORS = 16  # cudaDevAttrMultiProcessorCount
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -54,6 +56,12 @@ def device_count() -> int:
 def chip(device: int) -> str:
     """The target that code for a device is compiled for; raises `RuntimeLaunchError` for a device too old."""
     return chip_for(int(cupy().cuda.Device(device).compute_capability))
+
+
+def device_target(device: int) -> Target:
+    """The target that code for a device is compiled for, with the device's multiprocessors."""
+    sms = cupy().cuda.runtime.deviceGetAttribute(MULTIPROCESSORS, device)
+    return target_of(chip(device)).with_sms(sms)
 
 
 def chip_for(capability: int) -> str:

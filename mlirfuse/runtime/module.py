@@ -8,10 +8,9 @@ from mlirfuse.errors import RuntimeLaunchError
 from mlirfuse.lowering.resources import KernelResources
 from mlirfuse.lowering.to_ptx import KernelBinary
 from mlirfuse.runtime import driver
-from mlirfuse.runtime.cuda import cupy
+from mlirfuse.runtime.cuda import MULTIPROCESSORS, cupy
 from mlirfuse.runtime.kernel_info import KernelInfo
 
-_MULTIPROCESSORS = 16  # cudaDevAttrMultiProcessorCount
 # CUfunction_attribute, of the CUDA driver API
 _SHARED_BYTES, _LOCAL_BYTES, _REGISTERS, _MAX_DYNAMIC_SHARED_BYTES = 1, 3, 4, 8
 
@@ -40,7 +39,7 @@ class LoadedKernel:
         """
         cuda, info = cupy().cuda, self.info
         with cuda.Device(self.device):
-            sms = cuda.runtime.deviceGetAttribute(_MULTIPROCESSORS, self.device)
+            sms = cuda.runtime.deviceGetAttribute(MULTIPROCESSORS, self.device)
             fitting = cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(
                 self.function, info.block, info.dynamic_shared_bytes
             )

@@ -1,7 +1,8 @@
 """Schedules that `mlirfuse tune` found to be the fastest, kept in a file on disk.
 
-One entry a problem, a target and a version of mlirfuse: what a new version measures differently is not taken from an
-old one. The file is `schedules.json` in the user's cache directory, or what `MLIRFUSE_RECORDS` names; `off` is none.
+One entry a problem, a target with its multiprocessors, and a version of mlirfuse: what a new version measures
+differently is not taken from an old one. The file is `schedules.json` in the user's cache directory, or what
+`MLIRFUSE_RECORDS` names; `off` is none.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from mlirfuse.errors import ScheduleError
 from mlirfuse.schedule.contraction import ContractionProblem
 from mlirfuse.schedule.plain import from_plain, to_plain
 from mlirfuse.schedule.schedule import Schedule
+from mlirfuse.target import Target
 
 VARIABLE, OFF = "MLIRFUSE_RECORDS", "off"
 
@@ -39,18 +41,18 @@ def records_path() -> Path | None:
     return Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser() / "mlirfuse" / "schedules.json"
 
 
-def record_key(problem: ContractionProblem, chip: str) -> str:
+def record_key(problem: ContractionProblem, target: Target) -> str:
     """What an entry is for, as text."""
     fields = [f"{name}={value}" for name, value in vars(problem).items()]
-    return " ".join([f"mlirfuse={_version()}", chip, *fields])
+    return " ".join([f"mlirfuse={_version()}", target.chip, f"sms={target.sms}", *fields])
 
 
-def lookup(problem: ContractionProblem, chip: str) -> Record | None:
+def lookup(problem: ContractionProblem, target: Target) -> Record | None:
     """The entry of a problem, or None; raises `ScheduleError` where the file is not what `store` writes."""
     path = records_path()
     if path is None or not path.exists():
         return None
-    entry = _read(path).get(record_key(problem, chip))
+    entry = _read(path).get(record_key(problem, target))
     if entry is None:
         return None
     if not isinstance(entry, dict) or not isinstance(entry.get("microseconds"), int | float):
@@ -58,7 +60,7 @@ def lookup(problem: ContractionProblem, chip: str) -> Record | None:
     return Record(from_plain(Schedule, entry.get("schedule")), float(entry["microseconds"]))
 
 
-def store(problem: ContractionProblem, chip: str, record: Record) -> None:
+def store(problem: ContractionProblem, target: Target, record: Record) -> None:
     """Adds or replaces an entry; other processes may do so at the same time."""
     path = records_path()
     if path is None:
@@ -68,7 +70,7 @@ def store(problem: ContractionProblem, chip: str, record: Record) -> None:
         fcntl.flock(lock, fcntl.LOCK_EX)
         entries = _read(path) if path.exists() else {}
         plain = {"schedule": to_plain(record.schedule), "microseconds": record.microseconds}
-        entries[record_key(problem, chip)] = plain
+        entries[record_key(problem, target)] = plain
         part = path.with_suffix(f".{os.getpid()}.part")
         part.write_text(json.dumps(entries, indent=1) + "\n")
         part.replace(path)

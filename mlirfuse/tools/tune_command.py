@@ -57,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
     specs = specs_for(options, module, name)
     shapes = [static_shape(spec, f"argument {i} of {name}") for i, spec in enumerate(specs)]
     plain = getattr(function, "__wrapped__", function)
-    target = target_of(options.target or cuda.chip(0))
+    target = cuda.device_target(0) if options.target is None else target_of(options.target)
     found = problems(mf.fuse(plain, target=target), specs, target)
     console = Console()
     if not found:
@@ -71,7 +71,7 @@ def run(options: argparse.Namespace) -> int:
         report(console, kernel, problem, target, trials, failures)
         if trials:
             best = min(trials, key=lambda trial: trial.microseconds)
-            store(problem, target.chip, Record(best.schedule, best.microseconds))
+            store(problem, target, Record(best.schedule, best.microseconds))
         failed |= not trials
     console.print(f"kept in {records_path() or 'no file: records are off'}")
     return int(failed)

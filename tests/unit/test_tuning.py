@@ -14,8 +14,10 @@ from mlirfuse.schedule.contraction_tiles import wgmma_schedule, with_slices
 from mlirfuse.schedule.plain import from_plain, to_plain
 from mlirfuse.schedule.records import Record, lookup, records_path, store
 from mlirfuse.schedule.schedule import Schedule
+from mlirfuse.target import target_of
 from mlirfuse.tools.cli import main
 
+SM_90A = target_of("sm_90a")
 PROBLEM = ContractionProblem((), 128, 128, 8192, mf.bfloat16, mf.float32, 16)
 SCHEDULE = with_slices(wgmma_schedule(PROBLEM, 64, 64, split=8))
 SOURCE = "SPECS = {'product': ['bf16[128,8192]', 'bf16[128,8192]']}\ndef product(x, w):\n    return x @ w.T\n"
@@ -43,13 +45,14 @@ def test_plain_data_of_another_kind_is_refused(change: dict[str, object]) -> Non
 
 
 def test_an_entry_is_for_one_problem_and_one_target(records: Path) -> None:
-    assert lookup(PROBLEM, "sm_90a") is None
-    store(PROBLEM, "sm_90a", Record(SCHEDULE, 12.5))
-    assert lookup(PROBLEM, "sm_90a") == Record(SCHEDULE, 12.5)
-    assert lookup(PROBLEM, "sm_80") is None
-    assert lookup(ContractionProblem((), 128, 128, 4096, mf.bfloat16, mf.float32, 16), "sm_90a") is None
-    store(PROBLEM, "sm_90a", Record(SCHEDULE, 11.0))
-    assert lookup(PROBLEM, "sm_90a") == Record(SCHEDULE, 11.0)
+    assert lookup(PROBLEM, SM_90A) is None
+    store(PROBLEM, SM_90A, Record(SCHEDULE, 12.5))
+    assert lookup(PROBLEM, SM_90A) == Record(SCHEDULE, 12.5)
+    assert lookup(PROBLEM, target_of("sm_80")) is None
+    assert lookup(PROBLEM, SM_90A.with_sms(114)) is None
+    assert lookup(ContractionProblem((), 128, 128, 4096, mf.bfloat16, mf.float32, 16), SM_90A) is None
+    store(PROBLEM, SM_90A, Record(SCHEDULE, 11.0))
+    assert lookup(PROBLEM, SM_90A) == Record(SCHEDULE, 11.0)
     assert not list(records.parent.glob("*.part"))
 
 
@@ -58,14 +61,14 @@ def test_a_broken_file_is_an_error_that_names_it(records: Path, text: str) -> No
     records.parent.mkdir()
     records.write_text(text)
     with pytest.raises(ScheduleError, match=r"cannot be read(.|\n)*MLIRFUSE_RECORDS=off"):
-        lookup(PROBLEM, "sm_90a")
+        lookup(PROBLEM, SM_90A)
 
 
 def test_records_can_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MLIRFUSE_RECORDS", "off")
-    store(PROBLEM, "sm_90a", Record(SCHEDULE, 1.0))
+    store(PROBLEM, SM_90A, Record(SCHEDULE, 1.0))
     assert records_path() is None
-    assert lookup(PROBLEM, "sm_90a") is None
+    assert lookup(PROBLEM, SM_90A) is None
 
 
 def test_compiling_takes_the_tuned_schedule(records: Path) -> None:
@@ -73,7 +76,7 @@ def test_compiling_takes_the_tuned_schedule(records: Path) -> None:
     fused = mf.fuse(lambda x, w: x @ w.T, target="sm_90a")
     tuned = wgmma_schedule(PROBLEM, 128, 32, split=1)
     assert "chosen tile" in fused.lower(*specs).compile().explain()
-    store(PROBLEM, "sm_90a", Record(tuned, 10.0))
+    store(PROBLEM, SM_90A, Record(tuned, 10.0))
     assert "tuned tile (128, 32)" in fused.lower(*specs).compile().explain()
 
 
@@ -96,7 +99,7 @@ def test_the_command_measures_survivors_and_keeps_the_fastest(
     assert main(["tune", f"{file}:product", "--target", "sm_90a", "--keep", "4"]) == 0
     printed = capsys.readouterr().out
     assert len(set(measured)) == 4
-    assert lookup(PROBLEM, "sm_90a") == Record(measured[3], 16.0)
+    assert lookup(PROBLEM, SM_90A) == Record(measured[3], 16.0)
     assert "128 x 128 x 8192 bfloat16" in printed
     assert "no launch" in printed
     assert "the cost model's" in printed
