@@ -52,7 +52,7 @@ class FuseFoldCasts(Pass):
                 for op in ops:
                     peel_rounding(op)
             folded = sum(self._fold(op) for op in body(function) if op.name == "linalg.generic")
-            erase_dead([op for op in body(function) if op.results])
+            erase_dead([op for op in body(function) if op.name == "linalg.generic"])
             if folded:
                 remarks.applied(self, f"{folded} cast(s) folded", function)
             else:
