@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from backward import BACKWARD
+from numerics import DTYPES
 
 import mlirfuse as mf
 from mlirfuse.tools.opt import main
@@ -14,9 +16,21 @@ def shifted(x: mf.TensorSpec) -> object:
     return x - mf.mean(x, axis=-1, keepdims=True)
 
 
+def cases() -> dict[str, mf.Lowered]:
+    """A kernel of one block a tile, and one that walks rows through shared memory and meets at a semaphore."""
+    walk = BACKWARD["rms_norm_backward"]
+    return {
+        "tiles": mf.fuse(shifted).lower(mf.TensorSpec((None, 512), mf.float32)),
+        "walk": mf.fuse(walk.fn).lower(*walk.specs(384, DTYPES["bfloat16"])),
+    }
+
+
+@pytest.mark.parametrize("name", ["tiles", "walk"])
 @pytest.mark.parametrize("stage", ["linalg", "tile", "gpu"])
-def test_any_stage_goes_on_to_the_same_ptx(stage: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    compiled = mf.fuse(shifted).lower(mf.TensorSpec((None, 512), mf.float32)).compile()
+def test_any_stage_goes_on_to_the_same_ptx(
+    stage: str, name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    compiled = cases()[name].compile()
     path = tmp_path / f"{stage}.mlir"
     path.write_text(compiled.as_text(stage))
     assert main([str(path), "--fuse-lower-pipeline", "--emit=ptx"]) == 0
