@@ -35,8 +35,8 @@ DEPTH_BASE, DEPTH_ELEMENT, DEPTH_READ = 32, 0.25, 1 / 8
 """Registers of a thread that works depth-first: besides an element's totals and columns, something for each element and
 for each byte that is read of it."""
 
-PADDED_BASE, PADDED_ELEMENT = 12, 1.5
-"""Registers for the masks of a row that does not fill its threads."""
+PADDED_BASE, BREADTH_PADDED, DEPTH_PADDED = 12, 0.75, 1.5
+"""Registers for the masks of a row that does not fill its threads, and for each element in either order."""
 
 MOST_ELEMENTS = 40
 """Elements that a thread may hold: beyond it these estimates are no longer to be trusted."""
@@ -190,7 +190,7 @@ def _registers(problem: Problem, walk: WalkProblem, layout: BlockedLayout, order
     else:
         base, each = DEPTH_BASE, carried + DEPTH_ELEMENT + DEPTH_READ * problem.read_bytes
     if any(layout.extents[d] != extent for d, extent in enumerate(problem.extents) if d not in walk.dims):
-        base, each = base + PADDED_BASE, each + PADDED_ELEMENT
+        base, each = base + PADDED_BASE, each + (BREADTH_PADDED if order == "breadth" else DEPTH_PADDED)
     registers = base + each * layout.elements_per_thread
     return round(registers)
 
