@@ -53,9 +53,11 @@ def grid_reduction(
         returned: values that leave the kernel.
     """
     last = structures[-1].op
+    if not space.reduced_dims:
+        return Conflict("it reduces nothing", last)
     walked = _walked(space)
-    if walked is None:
-        return Conflict("its reductions nest in no one order of dimensions", last)
+    if any(space.extents[d] is None for d in space.reduced_dims - set(walked)):
+        return Conflict("a reduction inside of its tiles runs over an extent that is known at run time only", last)
     column: list[OpStructure] = []
     tile: list[OpStructure] = []
     if (contraction := contraction_in(space, structures)) is not None:
@@ -97,15 +99,13 @@ def kept_dims(space: IterationSpace, total: OpStructure) -> list[int]:
     return sorted(loops - space.reduced[total.op])
 
 
-def _walked(space: IterationSpace) -> tuple[int, ...] | None:
-    """The dimensions that all outer reductions share and no inner one has; None where that leaves a dynamic one inside.
+def _walked(space: IterationSpace) -> tuple[int, ...]:
+    """The dimensions that all outer reductions share and no inner one has.
 
     Inner reductions are those without the outermost reduced dimension. The innermost dimension of all is kept for the
     tile, where accesses are contiguous along it, unless there is no other.
     """
     sets = [dims for dims in space.reduced.values() if dims]
-    if not sets:
-        return None
     outermost = min(min(dims) for dims in sets)
     outer = [dims for dims in sets if outermost in dims]
     inside = frozenset().union(*(dims for dims in sets if outermost not in dims))
@@ -113,10 +113,6 @@ def _walked(space: IterationSpace) -> tuple[int, ...] | None:
     innermost = space.rank - 1
     if len(walked) > 1 and space.extents[innermost] is not None:
         walked -= {innermost}
-    if not walked or any(dims & walked and not walked <= dims for dims in sets):
-        return None
-    if any(space.extents[d] is None for d in space.reduced_dims - walked):
-        return None
     return tuple(sorted(walked))
 
 
