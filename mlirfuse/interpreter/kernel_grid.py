@@ -12,12 +12,13 @@ from mlirfuse.errors import InterpreterError
 from mlirfuse.interpreter.affine import compile_map
 from mlirfuse.interpreter.kernel_arguments import extents
 from mlirfuse.interpreter.machine import Cluster, ThreadBlock
-from mlirfuse.interpreter.memory import MemRef, allocate
+from mlirfuse.interpreter.memory import MemRef
 from mlirfuse.interpreter.program import Function
 from mlirfuse.interpreter.progress import BlockProgress
 from mlirfuse.interpreter.scheduler import Coroutine, Schedule, run_blocks
 from mlirfuse.interpreter.site import int_array
-from mlirfuse.interpreter.types import element_dtype, location_text
+from mlirfuse.interpreter.types import location_text
+from mlirfuse.interpreter.workgroup_memory import attributions, workgroup_memory
 
 
 def grid_size(op: ir.Operation, arguments: Sequence[Any], sms: int) -> int:
@@ -48,9 +49,7 @@ def run_grid(
         raise InterpreterError(
             f"@{name} is launched whole, and of its {grid} blocks only {schedule.resident} may be resident", where=where
         )
-    attributions = list(op.regions[0].blocks[0].arguments)[len(arguments) :]
-    alignments = _attribution_alignments(op, len(attributions))
-    kinds = [(ir.MemRefType(a.type), alignment) for a, alignment in zip(attributions, alignments, strict=True)]
+    declared = attributions(op, len(arguments))
 
     def start(first: int) -> Callable[[], list[tuple[str, Coroutine]]]:
         def group() -> list[tuple[str, Coroutine]]:
@@ -59,7 +58,7 @@ def run_grid(
                 ThreadBlock(first + rank, grid, shape, cluster, rank, checks=checks) for rank in range(cluster_size)
             ]
             return [
-                (f"block {block.index}", _run_block(function, block, arguments, _shared(block, kinds)))
+                (f"block {block.index}", _run_block(function, block, arguments, workgroup_memory(block, declared)))
                 for block in cluster.blocks
             ]
 
@@ -85,26 +84,6 @@ def _run_block(function: Function, block: ThreadBlock, arguments: Sequence[Any],
                 where=location_text(function.op.location),
                 hint="put a fuse.cluster_barrier after the last fuse.cluster_store",
             )
-
-
-def _shared(block: ThreadBlock, kinds: Sequence[tuple[ir.MemRefType, int | None]]) -> list[MemRef]:
-    """The block's workgroup attributions."""
-
-    def make(position: int, type_: ir.MemRefType, alignment: int | None) -> MemRef:
-        name = f"workgroup attribution {position}"
-        return allocate(name, "shared", tuple(type_.shape), element_dtype(type_), alignment, checks=block.checks)
-
-    return [
-        block.shared(("attribution", position), lambda p=position, t=type_, a=alignment: make(p, t, a))  # type: ignore[misc]
-        for position, (type_, alignment) in enumerate(kinds)
-    ]
-
-
-def _attribution_alignments(op: ir.Operation, count: int) -> list[int | None]:
-    if "workgroup_attrib_attrs" not in op.attributes:
-        return [None] * count
-    entries = [ir.DictAttr(entry) for entry in ir.ArrayAttr(op.attributes["workgroup_attrib_attrs"])]
-    return [ir.IntegerAttr(e["llvm.align"]).value if "llvm.align" in e else None for e in entries]
 
 
 def _dimensions(op: ir.Operation, attribute: str) -> tuple[int, int, int]:

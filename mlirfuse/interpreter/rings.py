@@ -15,7 +15,7 @@ import numpy as np
 from mlirfuse.interpreter.memory import Buffer
 
 StageKey = tuple[int, int]
-"""A stage: the ring's buffer (its identity), and the stage's number."""
+"""A stage: the buffer that its ring lies in (its identity), and the stage's first byte in it."""
 
 
 @dataclass

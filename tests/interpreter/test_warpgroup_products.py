@@ -99,6 +99,11 @@ CLUSTERED_MUTANTS = {
         "",
         "never written|race with a write",
     ),
+    "a part is written where another warp may still read the ring": (
+        r'"fuse.group_barrier"\(\) \{warpgroups = 2 : i64\} : \(\) -> \(\)\n',
+        "",
+        "race with a read",
+    ),
     "a block ends before the others have read its part": (
         r'"fuse.cluster_barrier"\(\) \{warpgroups = 2 : i64\} : \(\) -> \(\)\n(?=\s*\} else)',
         "",

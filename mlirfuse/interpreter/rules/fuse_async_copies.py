@@ -27,7 +27,7 @@ def stage_key(site: Site, frame: Frame, ring: MemRef, stage: int) -> StageKey:
     """The identity of a stage; raises `InterpreterError` for one that the ring does not have."""
     if not 0 <= stage < ring.shape[0]:
         raise site.error(f"stage {stage} of a ring of {ring.shape[0]}", frame)
-    return id(ring.buffer), stage
+    return id(ring.buffer), int(stage_elements(ring, stage)[0, 0]) * ring.dtype.itemsize
 
 
 def stage_elements(ring: MemRef, stage: int) -> np.ndarray:
