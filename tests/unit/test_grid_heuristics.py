@@ -1,0 +1,111 @@
+"""Schedules of walks over the grid: legal and within the device for every size, and as wide as what was measured."""
+
+from __future__ import annotations
+
+from math import prod
+
+import pytest
+
+from mlirfuse.errors import ScheduleError
+from mlirfuse.schedule.grid_heuristics import grid_schedule
+from mlirfuse.schedule.problem import Problem, WalkProblem
+from mlirfuse.schedule.schedule import Schedule, check_schedule
+from mlirfuse.target import Target, target_of
+
+COLUMNS = (1, 2, 3, 7, 32, 40, 100, 257, 384, 640, 768, 1000, 1024, 1600, 2048, 3000, 4096, 5140, 6144)
+WIDE = (8192, 12288, 16384, 20480, 32768)
+WIDEST = (65536,)
+SIZES = {
+    "sm_80": COLUMNS,
+    "sm_120": COLUMNS + WIDE,
+    "sm_90a": COLUMNS + WIDE + WIDEST,
+    "sm_100a": COLUMNS + WIDE + WIDEST,
+}
+"""Rows that must fit: what an architecture holds follows from its clusters and its shared memory."""
+
+HOPPER = target_of("sm_90a")
+
+
+def norm_backward(columns: int, itemsize: int, *, totals: int = 1, rows: int | None = None) -> Problem:
+    """dx and `totals` sums over rows of two inputs, with a reduction inside of each row."""
+    vector = next(n for n in (16 // itemsize, 4, 2, 1) if columns % n == 0)
+    walk = WalkProblem((0,), frozenset({1}), total_bytes=4 * totals, column_bytes=itemsize, inner=True)
+    return Problem(
+        extents=(rows, columns),
+        reduced=frozenset({0, 1}),
+        vector_dim=1,
+        vector=vector,
+        full_bytes=3 * itemsize,
+        read_bytes=2 * itemsize,
+        live_bytes=2 * itemsize,
+        column_bytes=itemsize,
+        rounds=1,
+        walk=walk,
+    )
+
+
+def check(schedule: Schedule, problem: Problem, target: Target) -> None:
+    walk, layout = schedule.walk, schedule.layout
+    assert check_schedule(schedule, problem.extents, problem.reduced, target) is None
+    assert walk is not None
+    assert problem.walk is not None
+    assert walk.dims == problem.walk.dims
+    assert (walk.finish_layout.threads, walk.finish_layout.cluster) == (layout.threads, layout.cluster)
+    assert schedule.blocks_per_sm >= 1
+    assert schedule.blocks_per_sm * layout.threads <= target.threads_per_sm
+    ring = 0 if walk.stages == 1 else walk.stages * prod(layout.extents) // layout.cluster * problem.read_bytes
+    assert ring <= target.shared_per_block
+    assert ring * schedule.blocks_per_sm <= target.shared_per_sm
+    # No block of a cluster is without elements of a row.
+    columns = schedule.tile[1]
+    assert (layout.blocks[1] - 1) * (layout.extents[1] // layout.blocks[1]) < columns
+
+
+@pytest.mark.parametrize("chip", SIZES)
+@pytest.mark.parametrize("itemsize", [2, 4])
+@pytest.mark.parametrize("totals", [1, 2])
+def test_sizes(totals: int, itemsize: int, chip: str) -> None:
+    target = target_of(chip)
+    for columns in SIZES[chip][totals - 1 :: 2]:
+        problem = norm_backward(columns, itemsize, totals=totals)
+        check(grid_schedule(problem, target), problem, target)
+
+
+@pytest.mark.parametrize("kept", [frozenset({2}), frozenset({1, 2}), frozenset({1}), frozenset()])
+def test_more_dimensions(kept: frozenset[int]) -> None:
+    """Totals that vary along some, one or none of the dimensions that are not walked."""
+    walk = WalkProblem((0,), kept, total_bytes=4, column_bytes=0, inner=False)
+    problem = Problem((None, 12, 256), frozenset({0, 1, 2}) - kept, 2, 8, 2, 2, walk=walk)
+    schedule = grid_schedule(problem, HOPPER)
+    assert check_schedule(schedule, problem.extents, problem.reduced, HOPPER) is None
+    assert schedule.walk is not None
+    for d, n in enumerate(schedule.walk.finish_tile):
+        assert n == 1 or d == 0 or d in kept
+
+
+@pytest.mark.parametrize("columns", [384, 1024, 2048, 4096])
+def test_tiles_are_loaded_ahead(columns: int) -> None:
+    """What the measurements ask for: some 8 K elements in work on a multiprocessor, two or three tiles deep."""
+    schedule = grid_schedule(norm_backward(columns, 2), HOPPER)
+    assert schedule.walk is not None
+    assert schedule.walk.stages in (2, 3)
+    in_work = schedule.layout.elements_per_thread * schedule.layout.threads * schedule.blocks_per_sm
+    assert 4096 <= in_work <= 16384
+
+
+def test_odd_rows_are_not_loaded_ahead() -> None:
+    """Single elements of 2 bytes have no asynchronous copy."""
+    schedule = grid_schedule(norm_backward(257, 2), HOPPER)
+    assert schedule.walk is not None
+    assert schedule.walk.stages == 1
+
+
+def test_wide_rows_are_split_over_clusters() -> None:
+    assert grid_schedule(norm_backward(4096, 2), HOPPER).layout.cluster == 1
+    assert grid_schedule(norm_backward(65536, 2), HOPPER).layout.cluster > 1
+
+
+@pytest.mark.parametrize(("columns", "chip"), [(65536, "sm_80"), (1 << 20, "sm_90a")])
+def test_rows_that_fit_nowhere(columns: int, chip: str) -> None:
+    with pytest.raises(ScheduleError, match=f"holds a row of {columns} elements with its totals"):
+        grid_schedule(norm_backward(columns, 2), target_of(chip))
