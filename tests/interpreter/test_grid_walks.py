@@ -1,0 +1,131 @@
+"""Walks over the grid in every order of blocks: who may finish them, and what a block needs the others for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from backward import BACKWARD, Backward
+from compiling import module_at
+from mlir import ir
+from mlir.dialects import arith
+from numerics import DTYPES
+
+import mlirfuse as mf
+from mlirfuse import interpreter, pipeline
+from mlirfuse.analysis.kernels import kernels
+from mlirfuse.errors import InterpreterError
+from mlirfuse.interpreter.mutation import mutants, plant, site
+from mlirfuse.passes.manager import run_pipeline
+from mlirfuse.passes.rewriting import nested
+from mlirfuse.schedule.schedule import schedule_of
+
+F16 = DTYPES["float16"]
+ROWS, COLUMNS, SMS = 150, 64, 3
+NAMES = ("rms_norm_backward", "layer_norm_backward", "batch_norm_sums")
+ORDERS: tuple[dict[str, Any], ...] = ({}, {"order": "reversed"}, {"order": "random", "seed": 7})
+
+
+def finished_by(finish: str, backward: Backward, stage: str) -> ir.Module:
+    """The function, with the schedule that the heuristics choose but for who finishes."""
+    specs = backward.specs(COLUMNS, F16)
+    module = mf.fuse(backward.fn, target="sm_90a").lower(*specs).module
+    with module.context:
+        run_pipeline(module, pipeline.named("fuse-graph-pipeline", "sm_90a"))
+    (kernel,) = kernels(module.operation)
+    schedule = schedule_of(kernel)
+    assert schedule.walk is not None
+    return module_at(stage, backward.fn, specs, replace(schedule, walk=replace(schedule.walk, finish=finish)))
+
+
+@pytest.mark.parametrize("stage", ["tile", "gpu"])
+@pytest.mark.parametrize("name", NAMES)
+def test_the_last_block_finishes_in_any_order_with_any_residency(name: str, stage: str) -> None:
+    backward = BACKWARD[name]
+    module = finished_by("last_block", backward, stage)
+    assert "fuse.cooperative" not in str(module)
+    assert "fuse.semaphore_wait" not in str(module)
+    for rows in (1, ROWS):
+        inputs = backward.inputs(rows, COLUMNS, F16, seed=rows)
+        for resident in (1, 2, None):
+            for order in ORDERS:
+                results = interpreter.run(module, name, inputs, sms=SMS, resident=resident, **order)
+                backward.check(results, inputs)
+
+
+@pytest.mark.parametrize("stage", ["tile", "gpu"])
+@pytest.mark.parametrize("name", NAMES)
+def test_slices_are_finished_by_all_in_any_order(name: str, stage: str) -> None:
+    backward = BACKWARD[name]
+    module = finished_by("slices", backward, stage)
+    assert "fuse.cooperative" in str(module)
+    inputs = backward.inputs(ROWS, COLUMNS, F16)
+    for order in ORDERS:
+        backward.check(interpreter.run(module, name, inputs, sms=SMS, **order), inputs)
+
+
+@pytest.mark.parametrize(
+    ("stage", "refusal"),
+    [("tile", "none of the 1 resident blocks can go on"), ("gpu", "launched whole, and of its [0-9]+ blocks only 1")],
+)
+def test_slices_need_all_blocks_resident(stage: str, refusal: str) -> None:
+    """Blocks that wait for each other are launched whole or not at all; a tile program has no launch, and gets stuck."""
+    backward = BACKWARD["rms_norm_backward"]
+    module = finished_by("slices", backward, stage)
+    inputs = backward.inputs(ROWS, COLUMNS, F16)
+    with pytest.raises(InterpreterError, match=refusal):
+        interpreter.run(module, backward.name, inputs, sms=SMS, resident=1)
+    backward.check(interpreter.run(module, backward.name, inputs, sms=SMS, resident=64), inputs)
+
+
+@pytest.mark.parametrize("name", ["rms_norm_backward", "batch_norm_sums"])
+@pytest.mark.parametrize("finish", ["slices", "last_block"])
+def test_results_are_the_same_bits_in_every_order(name: str, finish: str) -> None:
+    """Parts are added by the numbers of their blocks, not as they come."""
+    backward = BACKWARD[name]
+    module = finished_by(finish, backward, "gpu")
+    inputs = backward.inputs(ROWS, COLUMNS, F16)
+    first, *others = [interpreter.run(module, name, inputs, sms=SMS, **order) for order in ORDERS]
+    for results in others:
+        for a, b in zip(results, first, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+KINDS = ("drop-barrier", "drop-store", "relax-arrive", "raise-limit")
+
+
+def test_bugs_in_the_last_block_s_protocol_are_caught() -> None:
+    backward = BACKWARD["rms_norm_backward"]
+    module = finished_by("last_block", backward, "gpu")
+    inputs = backward.inputs(ROWS, COLUMNS, F16)
+
+    def notices(mutated: ir.Operation) -> bool:
+        try:
+            for order in ORDERS:
+                backward.check(interpreter.run(mutated, backward.name, inputs, sms=SMS, **order), inputs)
+        except (InterpreterError, AssertionError):
+            return True
+        return False
+
+    tried = [mutant for mutant in mutants(module) if mutant.kind in KINDS]
+    survivors = [f"{m}: {site(module, m)}" for m in tried if not notices(plant(module, m))]
+    assert {m.kind for m in tried} == set(KINDS)
+    assert not survivors
+
+
+@pytest.mark.parametrize(("finish", "number"), [("slices", 0), ("slices", 1), ("last_block", 0)])
+def test_an_arrival_that_is_missing_is_caught(finish: str, number: int) -> None:
+    """Without the first one nobody finishes, or all wait for ever; without the departure the semaphore is not zero."""
+    backward = BACKWARD["rms_norm_backward"]
+    module = finished_by(finish, backward, "tile")
+    inputs = backward.inputs(ROWS, COLUMNS, F16)
+    with module.context:
+        arrival = [op for op in nested(module.operation) if op.name == "fuse.semaphore_arrive"][number]
+        with ir.InsertionPoint(arrival), arrival.location:
+            nothing = arith.ConstantOp(arrival.results[0].type, 0).result
+        arrival.results[0].replace_all_uses_with(nothing)
+        arrival.erase()
+    with pytest.raises((InterpreterError, AssertionError)):
+        backward.check(interpreter.run(module, backward.name, inputs, sms=SMS), inputs)
