@@ -52,6 +52,4 @@ def copy_fragments(read: ir.Operation, slot: ir.Value, offsets: Sequence[ir.Valu
         "permutation_map": read.attributes["permutation_map"],
         "in_bounds": read.attributes["in_bounds"],
     }
-    ir.Operation.create(
-        DEFINITION.full_name, operands=[read.operands[0], slot, *offsets], attributes=attributes
-    )
+    ir.Operation.create(DEFINITION.full_name, operands=[read.operands[0], slot, *offsets], attributes=attributes)
