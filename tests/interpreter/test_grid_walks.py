@@ -71,7 +71,7 @@ def test_slices_are_finished_by_all_in_any_order(name: str, stage: str) -> None:
     [("tile", "none of the 1 resident blocks can go on"), ("gpu", "launched whole, and of its [0-9]+ blocks only 1")],
 )
 def test_slices_need_all_blocks_resident(stage: str, refusal: str) -> None:
-    """Blocks that wait for each other are launched whole or not at all; a tile program has no launch, and gets stuck."""
+    """Blocks that wait for each other are launched whole or not at all; a tile program is stuck."""
     backward = BACKWARD["rms_norm_backward"]
     module = finished_by("slices", backward, stage)
     inputs = backward.inputs(ROWS, COLUMNS, F16)
