@@ -25,11 +25,11 @@ class FuseStageWalk(Pass):
     """Gives the streaming reads of a walk a ring of shared memory each, filled by asynchronous copies.
 
     Requires tile programs whose schedule has a `walk` of more than one stage, with a loop that reads whole tiles marked
-    `fuse.streaming` at indices that follow from its variable. A ring has `stages` slots; a step starts the copy of the
-    tile `stages - 1` steps ahead into the slot that the previous step has read, and waits for its own. Every thread
-    copies just what it reads back, so that no barrier is needed. Reads of what varies along the walk only, such as a
-    row's mean, are loaded one step ahead into registers. With `columns = "shared"`, what all steps share is copied to
-    shared memory too, once, and read from there in each step.
+    `fuse.streaming`, of buffers that it does not write, at indices that follow from its variable. A ring has `stages`
+    slots; a step starts the copy of the tile `stages - 1` steps ahead into the slot that the previous step has read,
+    and waits for its own. Every thread copies just what it reads back, so that no barrier is needed. Reads of what
+    varies along the walk only, such as a row's mean, are loaded one step ahead into registers. With `columns =
+    "shared"`, what all steps share is copied to shared memory too, once, and read from there in each step.
 
     ```mlir
     scf.for %t = %block to %tiles step %blocks iter_args(%acc = %zero) {
@@ -60,7 +60,8 @@ class FuseStageWalk(Pass):
                 continue
             loops = [loop for op in nested(kernel) if op.name == "scf.for" and (loop := _loop(op)) is not None]
             if not loops:
-                remarks.declined(self, "no loop reads whole tiles at indices that follow from its variable", kernel)
+                reason = "no loop reads whole tiles of what it does not write, at indices that follow from its variable"
+                remarks.declined(self, reason, kernel)
             for loop in loops:
                 with ir.InsertionPoint(loop.op), loop.op.location:
                     columns = _columns(loop) if schedule.walk.columns == "shared" else []
@@ -94,7 +95,9 @@ class _Loop:
 def _loop(op: ir.Operation) -> _Loop | None:
     """The loop as a walk with reads to stage; None if it has none."""
     ops = [o.operation for o in op.regions[0].blocks[0].operations]
-    all_reads = [o for o in ops if o.name == "vector.transfer_read"]
+    # What the loop writes may not be read before the step that reads it.
+    written = {o.operands[1] for o in nested(op) if o.name == "vector.transfer_write"}
+    all_reads = [o for o in ops if o.name == "vector.transfer_read" and o.operands[0] not in written]
     reads = [o for o in all_reads if STREAMING in o.attributes]
     index_ops: dict[ir.Operation, None] = {}
     for read in reads:

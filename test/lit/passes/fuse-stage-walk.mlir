@@ -79,11 +79,75 @@ func.func private @ring_0_kernel(%x: memref<?x250xbf16>, %r: memref<?xf32>, %y: 
 // -----
 
 #layout = {vector = array<i64: 1, 8>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
+#walk = {dims = array<i64: 0>, finish = "slices", finish_tile = array<i64: 1, 256>, finish_layout = #layout, stages = 2 : i64, columns = "shared"}
+// What all steps share goes to shared memory in the first group of copies, and each step reads it from there.
+// CHECK-LABEL: func.func private @columns_0_kernel(
+// CHECK-SAME: %[[X:[a-z0-9]+]]: memref<?x256xbf16>, %[[W:[a-z0-9]+]]: memref<256xbf16>
+// CHECK-DAG: %[[KEPT:.*]] = memref.alloc() : memref<1x1x256xbf16, #gpu.address_space<workgroup>>
+// CHECK-DAG: %[[RING:.*]] = memref.alloc() : memref<2x1x256xbf16, #gpu.address_space<workgroup>>
+// CHECK: %[[PLACE:.*]] = memref.subview %[[KEPT]][%c0
+// CHECK: "fuse.copy_fragments"(%[[W]], %[[PLACE]], %{{.*}}) {{.*}}tile = array<i64: 1, 256>
+// CHECK: "fuse.copy_fragments"(%[[X]],
+// CHECK: nvvm.cp.async.commit.group
+// CHECK: scf.for
+// CHECK: nvvm.cp.async.wait.group 1
+// CHECK: memref.subview %[[RING]]
+// CHECK: vector.transfer_read
+// CHECK: %[[OWN:.*]] = memref.subview %[[KEPT]][%c0
+// CHECK: %[[COLUMN:.*]] = vector.transfer_read %[[OWN]]
+// CHECK: arith.mulf %{{.*}}, %[[COLUMN]]
+func.func private @columns_0_kernel(%x: memref<?x256xbf16>, %w: memref<256xbf16>, %y: memref<1x256xbf16>)
+    attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 256>, layout = #layout, walk = #walk}} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %pad = arith.constant 0.0 : bf16
+  %zero = arith.constant dense<0.0> : vector<1x256xbf16>
+  %m = memref.dim %x, %c0 : memref<?x256xbf16>
+  scf.forall (%block) in (8) {
+    %column = vector.transfer_read %w[%c0], %pad {in_bounds = [true, true], permutation_map = affine_map<(d0) -> (0, d0)>} : memref<256xbf16>, vector<1x256xbf16>
+    %sum = scf.for %t = %block to %m step %c1 iter_args(%acc = %zero) -> (vector<1x256xbf16>) {
+      %a = vector.transfer_read %x[%t, %c0], %pad {fuse.streaming, in_bounds = [true, true]} : memref<?x256xbf16>, vector<1x256xbf16>
+      %p = arith.mulf %a, %column : vector<1x256xbf16>
+      %next = arith.addf %acc, %p : vector<1x256xbf16>
+      scf.yield %next : vector<1x256xbf16>
+    }
+    vector.transfer_write %sum, %y[%c0, %c0] {in_bounds = [true, true]} : vector<1x256xbf16>, memref<1x256xbf16>
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+
+// -----
+
+#layout = {vector = array<i64: 1, 8>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
+#walk = {dims = array<i64: 0>, finish = "slices", finish_tile = array<i64: 1, 256>, finish_layout = #layout, stages = 2 : i64}
+// A step may read what the one before has written.
+// CHECK-LABEL: func.func private @in_place_0_kernel(
+// CHECK-NOT: fuse.copy_fragments
+// expected-remark @below {{no loop reads whole tiles of what it does not write, at indices that follow from its variable}}
+func.func private @in_place_0_kernel(%x: memref<?x256xbf16>)
+    attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 256>, layout = #layout, walk = #walk}} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %pad = arith.constant 0.0 : bf16
+  scf.forall (%block) in (%c8) {
+    scf.for %t = %c0 to %c8 step %c1 {
+      %next = arith.addi %t, %c1 : index
+      %a = vector.transfer_read %x[%t, %c0], %pad {fuse.streaming, in_bounds = [true, true]} : memref<?x256xbf16>, vector<1x256xbf16>
+      vector.transfer_write %a, %x[%next, %c0] {in_bounds = [true, true]} : vector<1x256xbf16>, memref<?x256xbf16>
+    }
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+
+// -----
+
+#layout = {vector = array<i64: 1, 8>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
 #walk = {dims = array<i64: 0>, finish = "slices", finish_tile = array<i64: 1, 256>, finish_layout = #layout, stages = 2 : i64}
 // Where a tile lies is known when the tile before has been read: it cannot be copied ahead.
 // CHECK-LABEL: func.func private @pointers_0_kernel(
 // CHECK-NOT: fuse.copy_fragments
-// expected-remark @below {{no loop reads whole tiles at indices that follow from its variable}}
+// expected-remark @below {{no loop reads whole tiles of what it does not write, at indices that follow from its variable}}
 func.func private @pointers_0_kernel(%x: memref<?x256xbf16>, %y: memref<1x256xbf16>)
     attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 256>, layout = #layout, walk = #walk}} {
   %c0 = arith.constant 0 : index
