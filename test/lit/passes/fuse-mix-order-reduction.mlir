@@ -308,3 +308,137 @@ func.func private @f_1(%x: tensor<?x64xf32> {fuse.align = 16 : i64, fuse.name = 
   } -> tensor<64xf32>
   return %0 : tensor<64xf32>
 }
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#col = affine_map<(d0, d1) -> (d1)>
+// No cluster holds a row with its totals on chip.
+func.func @too_wide(%x: tensor<?x4000000xf32>) -> (tensor<?x4000000xf32>, tensor<4000000xf32>) {
+  %0 = call @f_0(%x) : (tensor<?x4000000xf32>) -> tensor<?x4000000xf32>
+  // expected-remark @below {{f_1 stays apart from f_0: no cluster of 8 holds a row of 4000000 elements with its totals}}
+  %1 = call @f_1(%x) : (tensor<?x4000000xf32>) -> tensor<4000000xf32>
+  return %0, %1 : tensor<?x4000000xf32>, tensor<4000000xf32>
+}
+func.func private @f_0(%x: tensor<?x4000000xf32>) -> tensor<?x4000000xf32>
+    attributes {fuse.kernel, fuse.result_extents = array<i64: 0, 0>} {
+  %c0 = arith.constant 0 : index
+  %m = tensor.dim %x, %c0 : tensor<?x4000000xf32>
+  %e = tensor.empty(%m) : tensor<?x4000000xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+       ins(%x : tensor<?x4000000xf32>) outs(%e : tensor<?x4000000xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.negf %a : f32
+    linalg.yield %v : f32
+  } -> tensor<?x4000000xf32>
+  return %0 : tensor<?x4000000xf32>
+}
+func.func private @f_1(%x: tensor<?x4000000xf32>) -> tensor<4000000xf32>
+    attributes {fuse.kernel, fuse.result_extents = array<i64>} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<4000000xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<4000000xf32>) -> tensor<4000000xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #col], iterator_types = ["reduction", "parallel"]}
+       ins(%x : tensor<?x4000000xf32>) outs(%init : tensor<4000000xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<4000000xf32>
+  return %0 : tensor<4000000xf32>
+}
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d0)>
+#col = affine_map<(d0, d1) -> (d1)>
+#layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 2>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
+// A schedule that was given for one block a tile is not overruled.
+// CHECK-LABEL: func.func @given_schedule(
+// CHECK: call @f_0
+// CHECK: call @f_1
+func.func @given_schedule(%x: tensor<?x256xf32>) -> (tensor<?xf32>, tensor<256xf32>) {
+  %0 = call @f_0(%x) : (tensor<?x256xf32>) -> tensor<?xf32>
+  // expected-remark @below {{f_1 stays apart from f_0: the schedule of f_0 has no walk}}
+  %1 = call @f_1(%x) : (tensor<?x256xf32>) -> tensor<256xf32>
+  return %0, %1 : tensor<?xf32>, tensor<256xf32>
+}
+func.func private @f_0(%x: tensor<?x256xf32>) -> tensor<?xf32>
+    attributes {fuse.kernel, fuse.result_extents = array<i64: 0, 0>, fuse.schedule = {tile = array<i64: 1, 256>, layout = #layout}} {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  %m = tensor.dim %x, %c0 : tensor<?x256xf32>
+  %e = tensor.empty(%m) : tensor<?xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<?xf32>) -> tensor<?xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+       ins(%x : tensor<?x256xf32>) outs(%init : tensor<?xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<?xf32>
+  return %0 : tensor<?xf32>
+}
+func.func private @f_1(%x: tensor<?x256xf32>) -> tensor<256xf32>
+    attributes {fuse.kernel, fuse.result_extents = array<i64>} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<256xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<256xf32>) -> tensor<256xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #col], iterator_types = ["reduction", "parallel"]}
+       ins(%x : tensor<?x256xf32>) outs(%init : tensor<256xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<256xf32>
+  return %0 : tensor<256xf32>
+}
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#col = affine_map<(d0, d1) -> (d1)>
+// What one makes reaches the other through a view that the host takes of it.
+func.func @host_between(%x: tensor<64x256xf32>) -> (tensor<64x256xf32>, tensor<64xf32>) {
+  %0 = call @f_0(%x) : (tensor<64x256xf32>) -> tensor<64x256xf32>
+  %v = tensor.expand_shape %0 [[0], [1, 2]] output_shape [64, 256, 1] : tensor<64x256xf32> into tensor<64x256x1xf32>
+  // expected-remark @below {{f_1 stays apart from f_0: the host works on what one gives to the other}}
+  %1 = call @f_1(%x, %v) : (tensor<64x256xf32>, tensor<64x256x1xf32>) -> tensor<64xf32>
+  return %0, %1 : tensor<64x256xf32>, tensor<64xf32>
+}
+func.func private @f_0(%x: tensor<64x256xf32>) -> tensor<64x256xf32>
+    attributes {fuse.kernel, fuse.result_extents = array<i64>} {
+  %e = tensor.empty() : tensor<64x256xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+       ins(%x : tensor<64x256xf32>) outs(%e : tensor<64x256xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %s = arith.negf %a : f32
+    linalg.yield %s : f32
+  } -> tensor<64x256xf32>
+  return %0 : tensor<64x256xf32>
+}
+func.func private @f_1(%x: tensor<64x256xf32>, %v: tensor<64x256x1xf32>) -> tensor<64xf32>
+    attributes {fuse.kernel, fuse.result_extents = array<i64>} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<64xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<64xf32>) -> tensor<64xf32>
+  %0 = linalg.generic {indexing_maps = [#id, affine_map<(d0, d1) -> (d0, d1, 0)>, affine_map<(d0, d1) -> (d0)>],
+                       iterator_types = ["parallel", "reduction"]}
+       ins(%x, %v : tensor<64x256xf32>, tensor<64x256x1xf32>) outs(%init : tensor<64xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %out, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<64xf32>
+  return %0 : tensor<64xf32>
+}
+
+// -----
+
+// expected-error @below {{fuse.mix_order is 'sometimes'}}
+func.func @unknown_request(%x: tensor<?x256xf32>) -> tensor<?x256xf32> attributes {fuse.mix_order = "sometimes"} {
+  %0 = call @f_0(%x) : (tensor<?x256xf32>) -> tensor<?x256xf32>
+  return %0 : tensor<?x256xf32>
+}
+func.func private @f_0(%x: tensor<?x256xf32>) -> tensor<?x256xf32>
+    attributes {fuse.kernel, fuse.result_extents = array<i64: 0, 0>} {
+  return %x : tensor<?x256xf32>
+}
