@@ -442,3 +442,46 @@ func.func private @f_0(%x: tensor<?x256xf32>) -> tensor<?x256xf32>
     attributes {fuse.kernel, fuse.result_extents = array<i64: 0, 0>} {
   return %x : tensor<?x256xf32>
 }
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d0)>
+#col = affine_map<(d0, d1) -> (d1)>
+// A view of what the first returns, taken before the second is called, moves behind the call that has taken their place.
+// CHECK-LABEL: func.func @early_view(
+// CHECK: %[[R:.*]]:2 = call @f_0(%{{.*}}) : (tensor<64x256xf32>) -> (tensor<64xf32>, tensor<256xf32>)
+// CHECK-NEXT: %[[V:.*]] = tensor.expand_shape %[[R]]#0
+// CHECK-NEXT: return %[[V]], %[[R]]#1
+func.func @early_view(%x: tensor<64x256xf32>) -> (tensor<64x1xf32>, tensor<256xf32>) {
+  %0 = call @f_0(%x) : (tensor<64x256xf32>) -> tensor<64xf32>
+  %v = tensor.expand_shape %0 [[0, 1]] output_shape [64, 1] : tensor<64xf32> into tensor<64x1xf32>
+  %1 = call @f_1(%x) : (tensor<64x256xf32>) -> tensor<256xf32>
+  return %v, %1 : tensor<64x1xf32>, tensor<256xf32>
+}
+func.func private @f_0(%x: tensor<64x256xf32>) -> tensor<64xf32>
+    attributes {fuse.kernel, fuse.result_extents = array<i64>} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<64xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<64xf32>) -> tensor<64xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+       ins(%x : tensor<64x256xf32>) outs(%init : tensor<64xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<64xf32>
+  return %0 : tensor<64xf32>
+}
+func.func private @f_1(%x: tensor<64x256xf32>) -> tensor<256xf32>
+    attributes {fuse.kernel, fuse.result_extents = array<i64>} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<256xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<256xf32>) -> tensor<256xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #col], iterator_types = ["reduction", "parallel"]}
+       ins(%x : tensor<64x256xf32>) outs(%init : tensor<256xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<256xf32>
+  return %0 : tensor<256xf32>
+}
