@@ -9,7 +9,8 @@ the chip. Ops join greedily in program order; a segment takes an op when
 - all reductions reduce the same dimensions (reductions over different ones are `fuse-mix-order-reduction`'s),
 - a reduction over a dynamic extent, which takes the whole grid, feeds nothing that would need a second pass.
 
-Segments run in order, so an op may join only a segment that does not run before one of its producers.
+Segments run in order, so an op may join only a segment that does not run before one of its producers. Segments that an op
+reads from become one where they and the op fit together and nothing in between needs the earlier one.
 """
 
 from __future__ import annotations
@@ -107,6 +108,7 @@ class _Planner:
             structure = structure_of(op)
             if structure is not None:
                 self.structures[op] = structure
+                self._join_producers(structure)
                 self._place(structure)
         return Segmentation(self.segments, self.declined)
 
@@ -119,6 +121,45 @@ class _Planner:
         if op.name in RESHAPES and (op.operands[0] not in self.home or not is_unit_reshape(op)):
             return True
         return _is_final_view(op)
+
+    def _join_producers(self, structure: OpStructure) -> None:
+        """Makes one segment of those that an op reads from, where they and the op fit together.
+
+        Ops on different arguments start segments apart; only the op that reads both tells that they belong together.
+        """
+        homes = sorted({self.home[o] for o in structure.operands if o in self.home})
+        while len(homes) > 1:
+            last = homes.pop()
+            first = homes[-1]
+            ops = [*self.segments[first].ops, *self.segments[last].ops]
+            joint = joint_space([*(self.structures[o] for o in ops), structure])
+            if isinstance(joint, IterationSpace) and self._may_wait(first, last):
+                self._merge(first, last)
+
+    def _may_wait(self, first: int, last: int) -> bool:
+        """Whether a segment may run as late as another: nothing else reads its results so far, not even as a view."""
+        for op in self.segments[first].ops:
+            for result in op.results:
+                for use in result.uses:
+                    user = use.owner.operation
+                    placed = {self.home[r] for r in user.results if r in self.home}
+                    is_view = any(r in self.in_memory_from and r not in self.home for r in user.results)
+                    if is_view or not placed <= {first, last}:
+                        return False
+        return True
+
+    def _merge(self, first: int, last: int) -> None:
+        """Moves a segment's ops into a later one, in program order, and closes the gap."""
+        order = {op: n for n, op in enumerate(self.ops)}
+        merged = self.segments.pop(first)
+        target = self.segments[last - 1]
+        target.ops = sorted([*merged.ops, *target.ops], key=order.__getitem__)
+        for op in target.ops:
+            for result in op.results:
+                self.home[result] = last
+                self.in_memory_from[result] = last + 1
+        self.home = {value: index - (index > first) for value, index in self.home.items()}
+        self.in_memory_from = {value: index - (index > first) for value, index in self.in_memory_from.items()}
 
     def _place(self, structure: OpStructure) -> None:
         op = structure.op

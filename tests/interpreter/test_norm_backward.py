@@ -105,13 +105,17 @@ def test_nan_stays_in_its_row_and_column(name: str) -> None:
         np.testing.assert_array_equal(np.delete(vector, 300), np.delete(expected, 300))
 
 
+ONE_ORDER = ("bias_gelu_backward", "batch_norm_sums")
+"""Functions that reduce over rows only."""
+
+
 @pytest.mark.parametrize("name", BACKWARD)
 def test_one_kernel_or_several(name: str) -> None:
-    """One by itself; several where they are to stay apart, with the same results."""
+    """One by itself; several where reductions of two orders are to stay apart, with the same results."""
     backward = BACKWARD[name]
     inputs = backward.inputs(33, 384, F16)
     specs = backward.specs(384, F16)
-    for request, launches in (("auto", {1}), ("fused", {1}), ("split", {2, 3, 4})):
+    for request, launches in (("auto", {1}), ("fused", {1}), ("split", {1} if name in ONE_ORDER else {2, 3, 4})):
         compiled = mf.fuse(backward.fn, mix_order=request).lower(*specs).compile()
         assert len(compiled.program.launches) in launches
         backward.check(interpreter.run(compiled.module_at("gpu"), name, inputs), inputs)

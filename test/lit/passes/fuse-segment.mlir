@@ -162,3 +162,46 @@ func.func @no_view(%x: tensor<4x8xf32>) -> tensor<32xf32> {
   %1 = tensor.collapse_shape %0 [[0, 1]] : tensor<8x4xf32> into tensor<32xf32>
   return %1 : tensor<32xf32>
 }
+
+// -----
+
+// Casts of two arguments start segments apart; the sum that reads both, and what follows it, makes them one.
+// CHECK-LABEL: func.func @residual(
+// CHECK: call @residual_0(
+// CHECK-NOT: call
+// CHECK: return
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d0)>
+func.func @residual(%x: tensor<?x64xf16>, %r: tensor<?x64xf16>) -> tensor<?xf32> {
+  %c0 = arith.constant 0 : index
+  %m = tensor.dim %x, %c0 : tensor<?x64xf16>
+  %e = tensor.empty(%m) : tensor<?x64xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+       ins(%x : tensor<?x64xf16>) outs(%e : tensor<?x64xf32>) {
+  ^bb0(%a: f16, %out: f32):
+    %w = arith.extf %a : f16 to f32
+    linalg.yield %w : f32
+  } -> tensor<?x64xf32>
+  %1 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+       ins(%r : tensor<?x64xf16>) outs(%e : tensor<?x64xf32>) {
+  ^bb0(%a: f16, %out: f32):
+    %w = arith.extf %a : f16 to f32
+    linalg.yield %w : f32
+  } -> tensor<?x64xf32>
+  %2 = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel", "parallel"]}
+       ins(%0, %1 : tensor<?x64xf32>, tensor<?x64xf32>) outs(%e : tensor<?x64xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %s = arith.addf %a, %b : f32
+    linalg.yield %s : f32
+  } -> tensor<?x64xf32>
+  %zero = arith.constant 0.0 : f32
+  %t = tensor.empty(%m) : tensor<?xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%t : tensor<?xf32>) -> tensor<?xf32>
+  %3 = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+       ins(%2 : tensor<?x64xf32>) outs(%z : tensor<?xf32>) {
+  ^bb0(%a: f32, %acc: f32):
+    %s = arith.addf %acc, %a : f32
+    linalg.yield %s : f32
+  } -> tensor<?xf32>
+  return %3 : tensor<?xf32>
+}
