@@ -124,8 +124,9 @@ def pinned_schedule(
     assert schedule.contraction is not None
     schedule = replace(schedule, contraction=replace(schedule.contraction, swapped=swapped))
     assert schedule.contraction is not None
-    if reduction == "slices" and split > 1:
-        return with_slices(schedule)
+    if reduction in ("slices", "cluster") and split > 1:
+        schedule = with_slices(schedule)
+    assert schedule.contraction is not None
     return replace(schedule, contraction=replace(schedule.contraction, reduction=reduction))
 
 
