@@ -9,8 +9,8 @@ the chip. Ops join greedily in program order; a segment takes an op when
 - all reductions reduce the same dimensions (reductions over different ones are `fuse-mix-order-reduction`'s),
 - a reduction over a dynamic extent, which takes the whole grid, feeds nothing that would need a second pass.
 
-Segments run in order, so an op may join only a segment that does not run before one of its producers. Segments that an op
-reads from become one where they and the op fit together and nothing in between needs the earlier one.
+Segments run in order, so an op may join only a segment that does not run before one of its producers. Segments that
+an op reads from become one where they and the op fit together, and nothing in between needs the earlier one.
 """
 
 from __future__ import annotations
