@@ -63,3 +63,11 @@ def test_a_copy_into_the_slot_in_work_is_noticed() -> None:
     assert broken != text
     with pytest.raises((AssertionError, InterpreterError)):
         backward.check(interpreter.run(parse(broken), NAME, inputs, sms=1), inputs)
+
+
+def test_rows_over_clusters_are_for_the_gpu_stage() -> None:
+    """A tile program has one thread of control for all blocks of a cluster, each of which has a ring of its own."""
+    backward = BACKWARD["layer_norm_backward"]
+    inputs = backward.inputs(2, 20480, BF16)
+    with pytest.raises(InterpreterError, match="holds one block's part of .*: run the gpu stage"):
+        interpreter.run(staged(backward.name, 20480), backward.name, inputs, sms=2)

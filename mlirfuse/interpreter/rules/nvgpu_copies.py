@@ -54,7 +54,11 @@ def _copy_fragments(site: Site) -> Step:
     places = _places(tile)
 
     def step(frame: Frame) -> None:
-        memref = frame.values[source]
+        memref, target = frame.values[source], frame.values[slot]
+        if any(n > room for n, room in zip(tile, target.shape, strict=True)):
+            raise site.error(
+                f"a slot of {target.shape} holds one block's part of {tuple(tile)}: run the gpu stage", frame
+            )
         indices = [expand(start, 1 + len(tile)) for start in gather(frame.values, starts)]
         active = np.ones((1,) * (1 + len(tile)), bool)
         for place, dim, clip in zip(places, dims, clipped, strict=True):
@@ -64,7 +68,7 @@ def _copy_fragments(site: Site) -> Step:
             if clip:
                 active = active & (indices[dim] < lanewise(memref.shape[dim], 1 + len(tile)))
         data = Access(site, frame, memref, indices, active).load(_anything(memref.dtype))
-        write = Access(site, frame, frame.values[slot], places)
+        write = Access(site, frame, target, places)
         frame.block.copies.open.append(lambda: write.store(data))
 
     return step
