@@ -38,6 +38,9 @@ for each byte that is read of it."""
 PADDED_BASE, BREADTH_PADDED, DEPTH_PADDED = 12, 0.75, 1.5
 """Registers for the masks of a row that does not fill its threads, and for each element in either order."""
 
+CLUSTER_REGISTERS = 12
+"""Registers for the addresses of other blocks' shared memory."""
+
 MOST_ELEMENTS = 40
 """Elements that a thread may hold: beyond it these estimates are no longer to be trusted."""
 
@@ -191,6 +194,8 @@ def _registers(problem: Problem, walk: WalkProblem, layout: BlockedLayout, order
         base, each = DEPTH_BASE, carried + DEPTH_ELEMENT + DEPTH_READ * problem.read_bytes
     if any(layout.extents[d] != extent for d, extent in enumerate(problem.extents) if d not in walk.dims):
         base, each = base + PADDED_BASE, each + (BREADTH_PADDED if order == "breadth" else DEPTH_PADDED)
+    if layout.cluster > 1:
+        base += CLUSTER_REGISTERS
     registers = base + each * layout.elements_per_thread
     return round(registers)
 
