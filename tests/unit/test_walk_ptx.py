@@ -25,6 +25,7 @@ SAMPLE = (
     ("layer_norm_backward", "float32", 4096),
     ("layer_norm_backward", "bfloat16", 8192),
     ("layer_norm_backward", "bfloat16", 16384),
+    ("layer_norm_backward", "bfloat16", 32768),
 )
 """Rows of one vector and of a cluster, whole and ragged, in the orders that the heuristics choose for them."""
 
