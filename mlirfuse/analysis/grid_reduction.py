@@ -99,6 +99,12 @@ def kept_dims(space: IterationSpace, total: OpStructure) -> list[int]:
     return sorted(loops - space.reduced[total.op])
 
 
+def finish_dims(space: IterationSpace, plan: GridReduction) -> frozenset[int]:
+    """The dimensions along which something varies that runs on the totals."""
+    kept = {d for s in plan.totals for d in kept_dims(space, s)}
+    return frozenset(kept | {d for s in plan.finish for d in space.loops[s.op] if d is not None})
+
+
 def _walked(space: IterationSpace) -> tuple[int, ...]:
     """The dimensions that all outer reductions share and no inner one has.
 

@@ -7,7 +7,7 @@ from math import gcd, prod
 
 from mlir import ir
 
-from mlirfuse.analysis.grid_reduction import grid_reduction, kept_dims, needs_grid
+from mlirfuse.analysis.grid_reduction import finish_dims, grid_reduction, needs_grid
 from mlirfuse.analysis.iteration_space import Conflict, IterationSpace
 from mlirfuse.analysis.kernels import argument_attributes, body
 from mlirfuse.analysis.live import live_bytes
@@ -68,7 +68,7 @@ def _walk(
         raise ScheduleError(f"the kernel's reductions share no grid: {plan.reason}", where=str(plan.op.location))
     return WalkProblem(
         dims=plan.walked,
-        kept=frozenset(d for s in plan.totals for d in kept_dims(space, s)),
+        kept=finish_dims(space, plan),
         total_bytes=sum(_element_bytes(s.op.results[0]) for s in plan.totals),
         column_bytes=sum(
             o.element_bytes

@@ -26,7 +26,8 @@ def multi_reduction(d: Distributor, op: ir.Operation) -> None:
     """Reduces a tile along some dimensions; the result is the same in all threads along them."""
     source = d.fragments(op.operands[0])
     start = d.tile(op.operands[1]) if op.operands[1] in d.tiles else Uniform(d.scalars[op.operands[1]])
-    dims = tuple(ir.DenseI64ArrayAttr(op.attributes["reduction_dims"]))
+    # Along a dimension of extent 1 all threads hold copies: there is nothing to combine.
+    dims = tuple(dim for dim in ir.DenseI64ArrayAttr(op.attributes["reduction_dims"]) if source.varies(dim))
     op_name = combining_op(op.attributes["kind"], source.element_type)
     combine = combiner(op_name)
     identity = arith.ConstantOp(source.element_type, neutral(op_name, source.element_type)).result

@@ -12,7 +12,7 @@ class WalkProblem:
 
     Attributes:
         dims: the dimensions that the grid walks.
-        kept: the dimensions along which some total varies.
+        kept: the dimensions along which totals vary, or what they feed.
         total_bytes: bytes per element of a tile of the partial results that a block carries.
         column_bytes: bytes per element of a row of what all tiles share (weights, biases).
         inner: whether there are reductions inside of a tile.

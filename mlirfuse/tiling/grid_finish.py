@@ -9,7 +9,7 @@ from math import prod
 from mlir import ir
 from mlir.dialects import arith, memref, scf, vector
 
-from mlirfuse.analysis.grid_reduction import GridReduction, kept_dims
+from mlirfuse.analysis.grid_reduction import GridReduction, finish_dims, kept_dims
 from mlirfuse.analysis.iteration_space import IterationSpace
 from mlirfuse.analysis.structure import OpStructure
 from mlirfuse.analysis.workspaces import COOPERATIVE
@@ -73,15 +73,16 @@ class GridFinish:
 
     def _slices(self, first: ir.Value, step: ir.Value) -> None:
         """A loop over slices of the columns."""
+        varying = finish_dims(self.space, self.plan)
         slices = [
-            -(-(self.space.extents[d] or 1) // n) if d not in self.plan.walked else 1
-            for d, n in enumerate(self.walk.finish_tile)
+            -(-(self.space.extents[d] or 1) // n) if d in varying else 1 for d, n in enumerate(self.walk.finish_tile)
         ]
         parts = [self._written_parts(buffer) for buffer in self.frame.workspace[:-1]]
         loop = scf.ForOp(first, index(prod(slices)), step)
         loop.operation.attributes[FINISH] = ir.UnitAttr.get()
         with ir.InsertionPoint(loop.body):
-            self._slice(tile_offsets(loop.induction_variable, slices, self.walk.finish_tile), parts)
+            divided = frozenset(d for d, count in enumerate(slices) if count > 1)
+            self._slice(tile_offsets(loop.induction_variable, slices, self.walk.finish_tile), divided, parts)
             scf.YieldOp([])
 
     def _written_parts(self, buffer: ir.Value) -> ir.Value:
@@ -100,7 +101,7 @@ class GridFinish:
             [1] * whole.rank,
         ).result
 
-    def _slice(self, offsets: Sequence[ir.Value], buffers: Sequence[ir.Value]) -> None:
+    def _slice(self, offsets: Sequence[ir.Value], divided: frozenset[int], buffers: Sequence[ir.Value]) -> None:
         """Adds up all parts of one slice, and runs what the totals feed."""
         tile = self.walk.finish_tile
         first = self.plan.walked[0]
@@ -121,7 +122,9 @@ class GridFinish:
             ]
             carried = zip(self.plan.totals, loop.inner_iter_args, parts, strict=True)
             scf.YieldOp([combine(s, total, part, mask) for s, total, part in carried])
-        transfers = TileTransfers(self.space, tile, offsets, ragged, self.frame.buffers, streaming=False)
+        transfers = TileTransfers(
+            self.space, tile, offsets, ragged, self.frame.buffers, streaming=False, divided=divided
+        )
         emitter = TileEmitter(transfers, dict(self.frame.scalars))
         for s, total in zip(self.plan.totals, loop.results, strict=True):
             emitter.values[s.op.results[0]] = emitter.reduce(s, total, emitter.initial(s))

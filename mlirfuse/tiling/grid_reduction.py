@@ -110,7 +110,8 @@ class _Walk:
             offsets = tile_offsets(loop.induction_variable, self.counts, self.tile)
             ragged = ragged_dims(self.space, self.tile) & frozenset(self.plan.walked)
             reads = dict(transfers.reads)
-            own = TileTransfers(self.space, self.tile, offsets, ragged, self.frame.buffers, reads=reads)
+            walked = frozenset(self.plan.walked)
+            own = TileTransfers(self.space, self.tile, offsets, ragged, self.frame.buffers, divided=walked, reads=reads)
             scf.YieldOp(self._emit_tile(TileEmitter(own, dict(column.values)), list(loop.inner_iter_args)))
         for s, partial, buffer in zip(self.plan.totals, loop.results, self.frame.workspace, strict=False):
             self._store_part(s, column.reduce(s, partial, neutral_scalar(s)), buffer, block)
@@ -162,12 +163,15 @@ class _Walk:
         """Writes the block's part of a total to its row of the workspace."""
         kept = kept_dims(self.space, s)
         vector_type = ir.VectorType(total.type)
-        shape = [1, *(vector_type.shape[d] for d in kept)]
+        # The kept dimensions alone, so that the vector is not taken for a tile of the iteration space.
+        shape = [vector_type.shape[d] for d in kept] or [1]
+        axes = range(1, 1 + len(kept)) if kept else (0,)
+        places = ir.AffineMap.get(1 + len(kept), 0, [ir.AffineExpr.get_dim(axis) for axis in axes])
         vector.TransferWriteOp(
             None,
             vector.ShapeCastOp(ir.VectorType.get(shape, vector_type.element_type), total).result,
             buffer,
             [block, *([index(0)] * len(kept))],
-            ir.AffineMapAttr.get(ir.AffineMap.get_identity(len(shape))),
+            ir.AffineMapAttr.get(places),
             in_bounds=ir.ArrayAttr.get([ir.BoolAttr.get(True)] * len(shape)),
         )

@@ -32,6 +32,8 @@ class TileTransfers:
         stages: shared-memory copies to read from instead of some arguments.
         walked: the dimension along which the tile is a chunk of what a stage holds; None if tiles are whole.
         streaming: whether data of the whole space is touched once by the kernel.
+        divided: the dimensions along which there are several tiles; None for those that are not reduced, which is so
+            where a tile holds what it reduces.
         reads: what has been read so far.
     """
 
@@ -43,6 +45,7 @@ class TileTransfers:
     stages: dict[Read, ir.Value] = field(default_factory=dict)
     walked: int | None = None
     streaming: bool = True
+    divided: frozenset[int] | None = None
     reads: dict[Read, ir.Value] = field(default_factory=dict)
 
     def read(self, value: ir.Value, axes: tuple[int | None, ...]) -> ir.Value:
@@ -117,13 +120,19 @@ class TileTransfers:
         if self.streaming and {d for d, extent in enumerate(self.space.extents) if extent != 1} <= set(axes):
             op.operation.attributes[STREAMING] = ir.UnitAttr.get()
 
+    @property
+    def _divided(self) -> frozenset[int]:
+        """The dimensions along which there are several tiles."""
+        if self.divided is not None:
+            return self.divided
+        whole = frozenset(d for d, extent in enumerate(self.space.extents) if extent == self.tile[d])
+        return frozenset(range(self.space.rank)) - self.space.reduced_dims - whole
+
     @contextmanager
     def _first_block(self, axes: Sequence[int | None]) -> Iterator[None]:
-        """Emits for the first block only along parallel dimensions in which a value does not vary."""
+        """Emits for the first tile only along dimensions over which tiles differ but a value does not."""
         condition = None
-        for d, extent in enumerate(self.space.extents):
-            if d in axes or d in self.space.reduced_dims or extent == self.tile[d]:
-                continue
+        for d in sorted(self._divided - set(axes)):
             start = arith.ConstantOp(ir.IndexType.get(), 0).result
             first = arith.CmpIOp(arith.CmpIPredicate.eq, self.offsets[d], start).result
             condition = first if condition is None else arith.AndIOp(condition, first).result

@@ -35,8 +35,7 @@
 // CHECK: vector.transfer_write %{{.*}}, %[[ROWS]]
 // CHECK: scf.yield %[[NEXT]]
 // CHECK: %[[PART:.*]] = vector.multi_reduction <add>, %[[PARTIAL]], %{{.*}} [0] : vector<2x256xf32> to vector<256xf32>
-// CHECK: %[[ONE:.*]] = vector.shape_cast %[[PART]]
-// CHECK: vector.transfer_write %[[ONE]], %[[PARTS]][%[[B]], %[[C0]]]
+// CHECK: vector.transfer_write %[[PART]], %[[PARTS]][%[[B]], %[[C0]]]
 // All arrive, all wait for all; then each leaves, which wraps the counter back to zero, and takes slices of 32 columns.
 // CHECK: "fuse.semaphore_arrive"(%[[SEM]], %[[C0]], %[[LIMIT:.*]]) :
 // CHECK: "fuse.semaphore_wait"(%[[SEM]], %[[C0]], %{{.*}})

@@ -1,0 +1,47 @@
+"""Totals over a grid that vary along different dimensions, and what else a kernel with them returns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mlirfuse as mf
+
+
+def of_all_and_of_columns(x: Any, w: Any) -> Any:
+    """One number and a row from the same walk, with a row that needs neither."""
+    return mf.sum(x), mf.sum(x, axis=0), w * 2
+
+
+def of_a_middle_dimension(x: Any, w: Any) -> Any:
+    """The walked dimension lies between the kept ones."""
+    y = x * 0.5
+    return mf.min(y, axis=1), mf.sum(y - w, axis=2)
+
+
+def with_what_varies_less(x: Any, w: Any) -> Any:
+    """A value of each outer row, and a total over two walked dimensions."""
+    return mf.sum(x, axis=2) * mf.max(w), mf.sum(x, axis=(0, 1))
+
+
+CASES: dict[Callable[..., Any], Callable[..., Any]] = {
+    of_all_and_of_columns: lambda x, w: (x.sum(), x.sum(0), w * 2),
+    of_a_middle_dimension: lambda x, w: ((x * 0.5).min(1), (x * 0.5 - w).sum(2)),
+    with_what_varies_less: lambda x, w: (x.sum(2) * w.max(), x.sum((0, 1))),
+}
+
+
+@pytest.mark.parametrize("fn", CASES, ids=lambda fn: fn.__name__)
+@pytest.mark.parametrize("shape", [(50, 300), (8, 3, 2), (5, 7, 40), (3, 40, 129)], ids=str)
+def test_totals(fn: Callable[..., Any], shape: tuple[int, ...]) -> None:
+    if len(shape) == 2 and fn is not of_all_and_of_columns:
+        pytest.skip("reduces a third dimension")
+    rng = np.random.default_rng(sum(shape))
+    x, w = (rng.standard_normal(n).astype(np.float32) for n in (shape, shape[-1:]))
+    results = mf.fuse(fn, target="interpret")(x, w)
+    for result, expected in zip(results, CASES[fn](x.astype(np.float64), w.astype(np.float64)), strict=True):
+        assert result.shape == np.shape(expected)
+        np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-4)
