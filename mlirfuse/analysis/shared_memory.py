@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mlir import ir
 
+from mlirfuse.dialect.shared_memory import is_workgroup
 from mlirfuse.passes.rewriting import nested
 
 WRITES = frozenset({"vector.transfer_write", "fuse.copy_fragments", "fuse.copy_tile"})
@@ -12,7 +13,7 @@ WRITES = frozenset({"vector.transfer_write", "fuse.copy_fragments", "fuse.copy_t
 
 def is_shared(buffer: ir.Value) -> bool:
     """Whether a value is a buffer in shared memory."""
-    return isinstance(buffer.type, ir.MemRefType) and "workgroup" in str(ir.MemRefType(buffer.type).memory_space)
+    return is_workgroup(buffer.type)
 
 
 def writes_shared(op: ir.Operation) -> bool:

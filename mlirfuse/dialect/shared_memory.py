@@ -21,7 +21,7 @@ def ring_problem(ring: ir.Value) -> str | None:
     A ring is a static workgroup memref of (stages, rows, columns), whose rows are a multiple of 8 and whose columns
     fill whole panels: the pattern of the 128-byte swizzle repeats every 8 rows of a panel.
     """
-    if not _is_workgroup(ring.type):
+    if not is_workgroup(ring.type):
         return f"ring {ring.type} must be a memref in workgroup memory"
     type_ = ir.MemRefType(ring.type)
     if type_.rank != 3 or not type_.has_static_shape:
@@ -34,7 +34,7 @@ def ring_problem(ring: ir.Value) -> str | None:
 
 def barriers_problem(barriers: ir.Value) -> str | None:
     """Why a buffer holds no mbarriers, or None."""
-    if not _is_workgroup(barriers.type):
+    if not is_workgroup(barriers.type):
         return f"barriers {barriers.type} must be a memref in workgroup memory"
     type_ = ir.MemRefType(barriers.type)
     if type_.rank != 1 or not type_.has_static_shape or str(type_.element_type) != "i64":
@@ -60,5 +60,6 @@ def count_problem(op: ir.Operation, name: str) -> str | None:
     return None
 
 
-def _is_workgroup(type_: ir.Type) -> bool:
+def is_workgroup(type_: ir.Type) -> bool:
+    """Whether a type is of buffers in shared memory."""
     return isinstance(type_, ir.MemRefType) and "workgroup" in str(ir.MemRefType(type_).memory_space)

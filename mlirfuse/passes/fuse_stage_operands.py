@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from mlir import ir
-from mlir.dialects import arith, gpu, memref, nvvm, scf, vector
+from mlir.dialects import arith, gpu, nvvm, scf
 
 from mlirfuse.analysis.kernels import is_tile_program, kernels
 from mlirfuse.dialect.copy_tile import copy_tile
@@ -16,6 +16,8 @@ from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.passes.rewriting import clone, defining_op, nested
 from mlirfuse.schedule.schedule import schedule_of
 from mlirfuse.tiling.contractions import INSTRUCTION
+from mlirfuse.tiling.read_ring import ReadRing, read_indices
+from mlirfuse.tiling.tiles import index
 
 ROW_BYTES = 16
 """Rows of a slot are an odd number of times this apart, so that eight of them in a column touch all 32 banks once."""
@@ -102,7 +104,7 @@ def _step(contract: ir.Operation) -> _Step | None:
     if parent.name != "scf.for":
         return _Step(contract, reads, None)
     inside = {r for o in parent.regions[0].blocks[0].operations for r in o.operation.results}
-    indices = [v for read in reads for v in _indices(read)]
+    indices = [v for read in reads for v in read_indices(read)]
     return None if any(v in inside for v in indices) else _Step(contract, reads, parent)
 
 
@@ -110,70 +112,35 @@ def _is_global(read: ir.Operation) -> bool:
     return ir.MemRefType(read.operands[0].type).memory_space is None
 
 
-def _indices(read: ir.Operation) -> list[ir.Value]:
-    return list(read.operands)[1 : 1 + ir.MemRefType(read.operands[0].type).rank]
-
-
-class _Ring:
+class _Ring(ReadRing):
     """The slots of one factor."""
 
     def __init__(self, read: ir.Operation, stages: int):
-        self.read = read
         tile = ir.VectorType(read.results[0].type)
-        self.shape, self.element = list(tile.shape), tile.element_type
-        size = from_mlir(self.element).bytes
-        row = self.shape[-1] * size
+        size = from_mlir(tile.element_type).bytes
+        row = tile.shape[-1] * size
         padding = ROW_BYTES if row % (2 * ROW_BYTES) == 0 else 0
-        self.row = (row + padding) // size
-        self.space = ir.Attribute.parse("#gpu.address_space<workgroup>")
-        padded = [stages, *self.shape[:-1], self.row]
-        self.buffer = memref.AllocOp(ir.MemRefType.get(padded, self.element, memory_space=self.space), [], []).result
-
-    def slot(self, number: ir.Value) -> ir.Value:
-        """A view of one slot, without the padding."""
-        rank = len(self.shape)
-        strides = [self.row] * rank
-        strides[-1] = 1
-        for d in range(rank - 3, -1, -1):
-            strides[d] = strides[d + 1] * self.shape[d + 1]
-        dynamic = ir.ShapedType.get_dynamic_stride_or_offset()
-        layout = ir.StridedLayoutAttr.get(dynamic, strides)
-        view = ir.MemRefType.get(self.shape, self.element, layout, self.space)
-        starts, ones = [dynamic, *[0] * rank], [1] * (rank + 1)
-        return memref.SubViewOp(view, self.buffer, [number], [], [], starts, [1, *self.shape], ones).result
+        super().__init__(read, stages, tile.shape, (row + padding) // size)
 
     def fill(self, number: ir.Value, variable: ir.Value | None = None, k: ir.Value | None = None) -> None:
         """Starts the copy of the tile into a slot, with `k` in place of the loop's variable."""
-        offsets = [k if k is not None and v == variable else v for v in _indices(self.read)]
+        offsets = [k if k is not None and v == variable else v for v in read_indices(self.read)]
         axes = [expr.position for expr in self.read.attributes["permutation_map"].value.results]
         in_bounds = [ir.BoolAttr(b).value for b in self.read.attributes["in_bounds"]]
         clipped = [d for d, inside in enumerate(in_bounds) if not inside]
         copy_tile(self.read.operands[0], self.slot(number), offsets, axes, clipped)
-
-    def load(self, number: ir.Value) -> ir.Value:
-        """The tile in a slot."""
-        start = arith.ConstantOp(ir.IndexType.get(), 0).result
-        rank = len(self.shape)
-        return vector.TransferReadOp(
-            self.read.results[0].type,
-            self.slot(number),
-            [start] * rank,
-            ir.AffineMapAttr.get(ir.AffineMap.get_identity(rank)),
-            self.read.operands[1 + ir.MemRefType(self.read.operands[0].type).rank],
-            in_bounds=ir.ArrayAttr.get([ir.BoolAttr.get(True)] * rank),
-        ).result
 
 
 def _stage_once(step: _Step) -> None:
     """A single step waits for its copies at once."""
     rings = [_Ring(read, 1) for read in step.reads]
     for ring in rings:
-        ring.fill(_index(0))
+        ring.fill(index(0))
     nvvm.CpAsyncCommitGroupOp()
     nvvm.CpAsyncWaitGroupOp(0)
     gpu.BarrierOp()
     for read, ring in zip(step.reads, rings, strict=True):
-        read.results[0].replace_all_uses_with(ring.load(_index(0)))
+        read.results[0].replace_all_uses_with(ring.load(index(0)))
         read.erase()
 
 
@@ -182,7 +149,7 @@ def _stage(found: _Step, loop: ir.Operation, stages: int) -> None:
     lower, upper, step, *initial = loop.operands
     rings = [_Ring(read, stages) for read in found.reads]
     for ahead in range(stages - 1):
-        _copy_step(found, rings, _index(ahead), _advanced(lower, step, ahead), upper)
+        _copy_step(found, rings, index(ahead), _advanced(lower, step, ahead), upper)
     new = scf.ForOp(lower, upper, step, initial)
     old = loop.regions[0].blocks[0]
     mapping = dict(zip(old.arguments, [new.induction_variable, *new.inner_iter_args], strict=True))
@@ -192,7 +159,7 @@ def _stage(found: _Step, loop: ir.Operation, stages: int) -> None:
         # All groups but those of the steps in between: the slot of this step is then full.
         nvvm.CpAsyncWaitGroupOp(stages - 2)
         gpu.BarrierOp()
-        free = _slot(arith.AddIOp(number, _index(stages - 1)).result, stages)
+        free = _slot(arith.AddIOp(number, index(stages - 1)).result, stages)
         _copy_step(found, rings, free, _advanced(k, step, stages - 1), upper)
         full = _slot(number, stages)
         for read, ring in zip(found.reads, rings, strict=True):
@@ -219,13 +186,9 @@ def _copy_step(found: _Step, rings: Sequence[_Ring], number: ir.Value, k: ir.Val
 
 def _advanced(k: ir.Value, step: ir.Value, steps: int) -> ir.Value:
     """`k` some steps later."""
-    return arith.AddIOp(k, arith.MulIOp(step, _index(steps)).result).result if steps else k
+    return arith.AddIOp(k, arith.MulIOp(step, index(steps)).result).result if steps else k
 
 
 def _slot(step: ir.Value, stages: int) -> ir.Value:
     """The slot that the step of that number uses."""
-    return arith.RemUIOp(step, _index(stages)).result
-
-
-def _index(value: int) -> ir.Value:
-    return arith.ConstantOp(ir.IndexType.get(), value).result
+    return arith.RemUIOp(step, index(stages)).result

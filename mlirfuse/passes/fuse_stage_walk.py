@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from mlir import ir
-from mlir.dialects import arith, memref, nvvm, scf, vector
+from mlir.dialects import arith, nvvm, scf
 
 from mlirfuse.analysis.kernels import is_tile_program, kernels
 from mlirfuse.dialect.copy_fragments import copy_fragments
@@ -16,7 +16,8 @@ from mlirfuse.passes.rewriting import clone, defining_op, nested
 from mlirfuse.passes.rounds import is_tile
 from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.schedule.schedule import schedule_of
-from mlirfuse.tiling.tiles import zero
+from mlirfuse.tiling.read_ring import ReadRing, read_indices
+from mlirfuse.tiling.tiles import index, zero
 from mlirfuse.tiling.transfers import STREAMING
 
 
@@ -101,21 +102,21 @@ def _loop(op: ir.Operation) -> _Loop | None:
     reads = [o for o in all_reads if STREAMING in o.attributes]
     index_ops: dict[ir.Operation, None] = {}
     for read in reads:
-        for index in _indices(read):
-            if not _collect(index, op, index_ops):
+        for position in read_indices(read):
+            if not _collect(position, op, index_ops):
                 return None
     known = {r for o in index_ops for r in o.results} | {op.regions[0].blocks[0].arguments[0]}
     inside = {r for o in ops for r in o.results} - known
-    small = [o for o in all_reads if o not in reads and not any(index in inside for index in _indices(o))]
+    small = [o for o in all_reads if o not in reads and not any(place in inside for place in read_indices(o))]
     return _Loop(op, reads, [o for o in ops if o in index_ops], small) if reads else None
 
 
-def _collect(index: ir.Value, loop: ir.Operation, found: dict[ir.Operation, None]) -> bool:
+def _collect(place: ir.Value, loop: ir.Operation, found: dict[ir.Operation, None]) -> bool:
     """Gathers the ops in the loop that an index needs; False if it needs more than arithmetic on the variable."""
     block = loop.regions[0].blocks[0]
-    maker = defining_op(index)
+    maker = defining_op(place)
     if maker is None:
-        return index not in list(block.arguments)[1:]
+        return place not in list(block.arguments)[1:]
     if maker.parent.operation != loop:
         return True
     if maker.name.split(".")[0] not in ("affine", "arith"):
@@ -132,85 +133,48 @@ def _columns(loop: _Loop) -> list[ir.Operation]:
     return [op for op in makers if op not in inside and op.name == "vector.transfer_read" and is_tile(op.results[0])]
 
 
-def _indices(read: ir.Operation) -> list[ir.Value]:
-    return list(read.operands)[1 : 1 + ir.MemRefType(read.operands[0].type).rank]
-
-
-class _Ring:
+def _ring(read: ir.Operation, stages: int, layout: BlockedLayout) -> ReadRing:
     """The slots of one read; as large as the layout, so that each thread has a place for padding too."""
-
-    def __init__(self, read: ir.Operation, stages: int, layout: BlockedLayout):
-        self.read = read
-        element = ir.VectorType(read.results[0].type).element_type
-        block = [extent // blocks for extent, blocks in zip(layout.extents, layout.blocks, strict=True)]
-        self.layout, self.shape = layout, block
-        self.space = ir.Attribute.parse("#gpu.address_space<workgroup>")
-        self.buffer = memref.AllocOp(
-            ir.MemRefType.get([stages, *block], element, memory_space=self.space), [], []
-        ).result
-
-    def slot(self, number: ir.Value) -> ir.Value:
-        """A view of one slot."""
-        rank = len(self.shape)
-        strides = [1] * rank
-        for d in range(rank - 2, -1, -1):
-            strides[d] = strides[d + 1] * self.shape[d + 1]
-        dynamic = ir.ShapedType.get_dynamic_stride_or_offset()
-        element = ir.MemRefType(self.buffer.type).element_type
-        view = ir.MemRefType.get(self.shape, element, ir.StridedLayoutAttr.get(dynamic, strides), self.space)
-        starts, ones = [dynamic, *[0] * rank], [1] * (rank + 1)
-        return memref.SubViewOp(view, self.buffer, [number], [], [], starts, [1, *self.shape], ones).result
-
-    def load(self, number: ir.Value) -> ir.Value:
-        """The tile in a slot."""
-        start = _index(0)
-        rank = len(self.shape)
-        return vector.TransferReadOp(
-            self.read.results[0].type,
-            self.slot(number),
-            [start] * rank,
-            ir.AffineMapAttr.get(ir.AffineMap.get_identity(rank)),
-            list(self.read.operands)[1 + ir.MemRefType(self.read.operands[0].type).rank],
-            in_bounds=ir.ArrayAttr.get([ir.BoolAttr.get(True)] * rank),
-        ).result
+    block = [extent // blocks for extent, blocks in zip(layout.extents, layout.blocks, strict=True)]
+    return ReadRing(read, stages, block, block[-1])
 
 
 def _stage(loop: _Loop, stages: int, layout: BlockedLayout, columns: Sequence[ir.Operation]) -> None:
     lower, upper, step, *initial = loop.op.operands
-    rings = [_Ring(read, stages, layout) for read in loop.reads]
-    kept = [_Ring(read, 1, layout) for read in columns]
+    rings = [_ring(read, stages, layout) for read in loop.reads]
+    kept = [_ring(read, 1, layout) for read in columns]
     for read, ring in zip(columns, kept, strict=True):  # in the first group of copies, which the first step waits for
-        copy_fragments(read, ring.slot(_index(0)), _indices(read))
+        copy_fragments(read, ring.slot(index(0)), read_indices(read))
     ahead = lower
     for number in range(stages - 1):
-        _copy(loop, rings, _index(number), ahead, upper)
+        _copy(loop, rings, index(number), ahead, upper)
         ahead = arith.AddIOp(ahead, step).result
     distance = arith.SubIOp(ahead, lower).result
     small = [_first_small(loop, read, lower, upper) for read in loop.small_reads]
-    new = scf.ForOp(lower, upper, step, [*initial, *small, _index(0)])
+    new = scf.ForOp(lower, upper, step, [*initial, *small, index(0)])
     old = loop.op.regions[0].blocks[0]
     arguments = list(new.inner_iter_args)
     carried, small, slot = arguments[: len(initial)], arguments[len(initial) : -1], arguments[-1]
     mapping = dict(zip(old.arguments, [new.induction_variable, *carried], strict=True))
     with ir.InsertionPoint(new.body):
-        last = _index(stages - 1)
-        is_first = arith.CmpIOp(arith.CmpIPredicate.eq, slot, _index(0)).result
-        free = arith.SelectOp(is_first, last, arith.SubIOp(slot, _index(1)).result).result
+        last = index(stages - 1)
+        is_first = arith.CmpIOp(arith.CmpIPredicate.eq, slot, index(0)).result
+        free = arith.SelectOp(is_first, last, arith.SubIOp(slot, index(1)).result).result
         _copy(loop, rings, free, arith.AddIOp(new.induction_variable, distance).result, upper)
         following = arith.AddIOp(new.induction_variable, step).result
         # Past the last step, the last tile's once more.
-        next_position = arith.MinUIOp(following, arith.SubIOp(upper, _index(1)).result).result
+        next_position = arith.MinUIOp(following, arith.SubIOp(upper, index(1)).result).result
         next_small = [_small_read(loop, read, next_position) for read in loop.small_reads]
         nvvm.CpAsyncWaitGroupOp(stages - 1)
         for read, ring in zip(loop.reads, rings, strict=True):
             mapping[read.results[0]] = ring.load(slot)
-        mapping.update((read.results[0], ring.load(_index(0))) for read, ring in zip(columns, kept, strict=True))
+        mapping.update((read.results[0], ring.load(index(0))) for read, ring in zip(columns, kept, strict=True))
         mapping.update(zip((read.results[0] for read in loop.small_reads), small, strict=True))
         for op in list(old.operations)[:-1]:
             if op.operation not in loop.reads and op.operation not in loop.small_reads:
                 clone(op.operation, mapping)
         is_last = arith.CmpIOp(arith.CmpIPredicate.eq, slot, last).result
-        next_slot = arith.SelectOp(is_last, _index(0), arith.AddIOp(slot, _index(1)).result).result
+        next_slot = arith.SelectOp(is_last, index(0), arith.AddIOp(slot, index(1)).result).result
         yielded = old.operations[len(old.operations) - 1].operation.operands
         scf.YieldOp([*(mapping.get(v, v) for v in yielded), *next_small, next_slot])
     for before, after in zip(loop.op.results, new.results, strict=False):
@@ -238,7 +202,7 @@ def _small_read(loop: _Loop, read: ir.Operation, position: ir.Value) -> ir.Value
     return clone(read, mapping).results[0]
 
 
-def _copy(loop: _Loop, rings: Sequence[_Ring], slot: ir.Value, position: ir.Value, upper: ir.Value) -> None:
+def _copy(loop: _Loop, rings: Sequence[ReadRing], slot: ir.Value, position: ir.Value, upper: ir.Value) -> None:
     """Starts the copies of the tile at a position of the walk as a group, which is empty where there is no tile."""
     branch = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.ult, position, upper).result)
     with ir.InsertionPoint(branch.then_block):
@@ -246,10 +210,6 @@ def _copy(loop: _Loop, rings: Sequence[_Ring], slot: ir.Value, position: ir.Valu
         for op in loop.index_ops:
             clone(op, mapping)
         for read, ring in zip(loop.reads, rings, strict=True):
-            copy_fragments(read, ring.slot(slot), [mapping.get(v, v) for v in _indices(read)])
+            copy_fragments(read, ring.slot(slot), [mapping.get(v, v) for v in read_indices(read)])
         scf.YieldOp([])
     nvvm.CpAsyncCommitGroupOp()
-
-
-def _index(value: int) -> ir.Value:
-    return arith.ConstantOp(ir.IndexType.get(), value).result

@@ -13,7 +13,7 @@ from mlirfuse.dialect.cluster_view import cluster_view
 from mlirfuse.dtypes import from_mlir
 from mlirfuse.tiling.grid_finish import FINISH
 from mlirfuse.tiling.partial_tiles import SliceEpilogue, add_tiles
-from mlirfuse.tiling.tiles import zero
+from mlirfuse.tiling.tiles import index, zero
 
 PADDING = 32  # bytes behind each row, so that the rows that a warp writes together lie in different banks
 
@@ -31,15 +31,15 @@ def meet_in_cluster(part: ir.Value, split: int, partial: ir.Value, rows: int, ep
     type_ = ir.VectorType(partial.type)
     whole = type_.shape[-2]
     own = _buffer(type_)
-    zeros = [_index(0)] * type_.rank
+    zeros = [index(0)] * type_.rank
     gpu.BarrierOp()  # what lies where the part goes may still be read by other warps
     vector.TransferWriteOp(None, partial, own, zeros, _identity(type_.rank), in_bounds=_inside(type_.rank))
     cluster_barrier()
-    branch = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.ult, part, _index(whole // rows)).result)
+    branch = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.ult, part, index(whole // rows)).result)
     branch.operation.attributes[FINISH] = ir.UnitAttr.get()
     with ir.InsertionPoint(branch.then_block):
-        start = arith.MulIOp(part, _index(rows)).result
-        found = [_read(cluster_view(own, _index(rank)), type_, start, rows) for rank in range(split)]
+        start = arith.MulIOp(part, index(rows)).result
+        found = [_read(cluster_view(own, index(rank)), type_, start, rows) for rank in range(split)]
         epilogue(reduce(add_tiles, found), start)
         scf.YieldOp([])
     cluster_barrier()  # the others may still read this block's part
@@ -58,7 +58,7 @@ def _buffer(tile: ir.VectorType) -> ir.Value:
 def _read(view: ir.Value, tile: ir.VectorType, start: ir.Value, rows: int) -> ir.Value:
     """Some rows of a block's part."""
     shape = [*tile.shape[:-2], rows, tile.shape[-1]]
-    place = [*[_index(0)] * (tile.rank - 2), start, _index(0)]
+    place = [*[index(0)] * (tile.rank - 2), start, index(0)]
     padding = arith.ConstantOp(tile.element_type, zero(tile.element_type)).result
     return vector.TransferReadOp(
         ir.VectorType.get(shape, tile.element_type),
@@ -76,7 +76,3 @@ def _identity(rank: int) -> ir.AffineMapAttr:
 
 def _inside(rank: int) -> ir.ArrayAttr:
     return ir.ArrayAttr.get([ir.BoolAttr.get(True)] * rank)
-
-
-def _index(value: int) -> ir.Value:
-    return arith.ConstantOp(ir.IndexType.get(), value).result

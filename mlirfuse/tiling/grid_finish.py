@@ -18,8 +18,8 @@ from mlirfuse.dialect.semaphore_wait import semaphore_wait
 from mlirfuse.schedule.grid_walk import GridWalk
 from mlirfuse.tiling.emitter import TileEmitter
 from mlirfuse.tiling.program import KernelFrame, ragged_dims, tile_offsets
-from mlirfuse.tiling.tiles import Shape, zero
-from mlirfuse.tiling.totals import apply, combine, index, mask_of, neutral_tile, subtract
+from mlirfuse.tiling.tiles import Shape, index, zero
+from mlirfuse.tiling.totals import apply, combine, mask_of, neutral_tile, subtract
 from mlirfuse.tiling.transfers import TileTransfers
 
 FINISH = "fuse.finish"

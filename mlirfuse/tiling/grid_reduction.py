@@ -39,8 +39,8 @@ from mlirfuse.tiling.program import (
     tile_counts,
     tile_offsets,
 )
-from mlirfuse.tiling.tiles import Shape
-from mlirfuse.tiling.totals import combine, element_type, index, mask_of, neutral_scalar, neutral_tile, subtract
+from mlirfuse.tiling.tiles import Shape, index
+from mlirfuse.tiling.totals import combine, element_type, mask_of, neutral_scalar, neutral_tile, subtract
 from mlirfuse.tiling.transfers import TileTransfers
 
 

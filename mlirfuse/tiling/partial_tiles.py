@@ -16,7 +16,7 @@ from mlirfuse.dialect.semaphore_wait import semaphore_wait
 from mlirfuse.passes.rewriting import defining_op
 from mlirfuse.schedule.contraction import ContractionSchedule
 from mlirfuse.tiling.grid_finish import FINISH
-from mlirfuse.tiling.tiles import zero
+from mlirfuse.tiling.tiles import index, zero
 
 Epilogue = Callable[[ir.Value], None]
 """Emits what is done with the whole sum."""
@@ -131,8 +131,8 @@ def last_arriver(parts: PartialTiles, tile: ir.Value, part: ir.Value, partial: i
     old = parts.arrive(tile)
     last = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.eq, old, _i32(parts.split - 1)).result)
     with ir.InsertionPoint(last.then_block):
-        first = parts.read(_row(tile, _index(0), parts.split))
-        loop = scf.ForOp(_index(1), _index(parts.split), _index(1), [first])
+        first = parts.read(_row(tile, index(0), parts.split))
+        loop = scf.ForOp(index(1), index(parts.split), index(1), [first])
         with ir.InsertionPoint(loop.body):
             other = parts.read(_row(tile, loop.induction_variable, parts.split))
             scf.YieldOp([add_tiles(loop.inner_iter_args[0], other)])
@@ -144,19 +144,19 @@ def turnstile(parts: PartialTiles, tile: ir.Value, part: ir.Value, partial: ir.V
     """Blocks take turns: the first stores its part, the others add theirs, and the last one keeps the sum."""
     i32 = ir.IntegerType.get_signless(32)
     semaphore_wait(parts.semaphores, tile, arith.IndexCastOp(i32, part).result)
-    first = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.eq, part, _index(0)).result)
+    first = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.eq, part, index(0)).result)
     with ir.InsertionPoint(first.then_block):
         parts.write(partial, tile)
         scf.YieldOp([])
     if parts.split > 2:
-        behind = arith.CmpIOp(arith.CmpIPredicate.ugt, part, _index(0)).result
-        before = arith.CmpIOp(arith.CmpIPredicate.ult, part, _index(parts.split - 1)).result
+        behind = arith.CmpIOp(arith.CmpIPredicate.ugt, part, index(0)).result
+        before = arith.CmpIOp(arith.CmpIPredicate.ult, part, index(parts.split - 1)).result
         middle = scf.IfOp(arith.AndIOp(behind, before).result)
         with ir.InsertionPoint(middle.then_block):
             parts.write(add_tiles(parts.read(tile), partial), tile)
             scf.YieldOp([])
     parts.arrive(tile)
-    last = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.eq, part, _index(parts.split - 1)).result)
+    last = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.eq, part, index(parts.split - 1)).result)
     with ir.InsertionPoint(last.then_block):
         epilogue(add_tiles(parts.read(tile), partial))
         scf.YieldOp([])
@@ -169,12 +169,12 @@ def slices(
     whole = ir.VectorType(partial.type).shape[-2]
     parts.write(partial, _row(tile, part, parts.split))
     parts.meet(tile)
-    branch = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.ult, part, _index(whole // rows)).result)
+    branch = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.ult, part, index(whole // rows)).result)
     branch.operation.attributes[FINISH] = ir.UnitAttr.get()
     with ir.InsertionPoint(branch.then_block):
-        start = arith.MulIOp(part, _index(rows)).result
+        start = arith.MulIOp(part, index(rows)).result
         # All reads before the first sum, so that they are under way together.
-        found = [parts.read(_row(tile, _index(each), parts.split), start, rows) for each in range(parts.split)]
+        found = [parts.read(_row(tile, index(each), parts.split), start, rows) for each in range(parts.split)]
         epilogue(reduce(add_tiles, found), start)
         scf.YieldOp([])
 
@@ -202,7 +202,3 @@ def add_tiles(a: ir.Value, b: ir.Value) -> ir.Value:
 
 def _i32(value: int) -> ir.Value:
     return arith.ConstantOp(ir.IntegerType.get_signless(32), value).result
-
-
-def _index(value: int) -> ir.Value:
-    return arith.ConstantOp(ir.IndexType.get(), value).result

@@ -47,6 +47,11 @@ def with_unit_dims(value: ir.Value, kept: Sequence[int], rank: int) -> ir.Value:
     return vector.ShapeCastOp(ir.VectorType.get(extents, source.element_type), value).result
 
 
+def index(value: int) -> ir.Value:
+    """An index constant."""
+    return arith.ConstantOp(ir.IndexType.get(), value).result
+
+
 def zero(element_type: ir.Type) -> ir.Attribute:
     """Zero of an element type."""
     if isinstance(element_type, ir.IntegerType):

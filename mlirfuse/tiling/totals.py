@@ -9,7 +9,7 @@ from mlir.dialects import affine, arith, vector
 
 from mlirfuse.analysis.structure import OpStructure
 from mlirfuse.tiling.combining import combiner_of, neutral
-from mlirfuse.tiling.tiles import Shape, broadcast, splat
+from mlirfuse.tiling.tiles import Shape, broadcast, index, splat
 
 
 def element_type(total: OpStructure) -> ir.Type:
@@ -52,8 +52,3 @@ def subtract(a: ir.Value, b: ir.Value) -> ir.Value:
 def apply(expr: ir.AffineExpr, *operands: ir.Value) -> ir.Value:
     """An affine expression of indices, which are its dimensions in order."""
     return affine.AffineApplyOp(ir.AffineMap.get(len(operands), 0, [expr]), list(operands)).result
-
-
-def index(value: int) -> ir.Value:
-    """An index constant."""
-    return arith.ConstantOp(ir.IndexType.get(), value).result

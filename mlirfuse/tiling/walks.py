@@ -15,7 +15,7 @@ from mlirfuse.tiling.combining import combiner_of, neutral
 from mlirfuse.tiling.emitter import TileEmitter
 from mlirfuse.tiling.order import by_reduction_depth, reduction_depths
 from mlirfuse.tiling.program import TileProgram
-from mlirfuse.tiling.tiles import Shape
+from mlirfuse.tiling.tiles import Shape, index
 from mlirfuse.tiling.transfers import Read, TileTransfers
 
 Accumulators = list[ir.Value]
@@ -57,7 +57,7 @@ class _Walker:
         results = self.program.results
         for value, buffer in results:
             if value in self.row_values:
-                emitter = self._emitter(self._tiles()[0], _index(0))
+                emitter = self._emitter(self._tiles()[0], index(0))
                 emitter.write(value, buffer)
         varying = [(value, buffer) for value, buffer in results if value not in self.row_values]
         if varying:
@@ -68,7 +68,7 @@ class _Walker:
 
     def _emit_row_ops(self, level: int) -> None:
         """Ops of a level that do not vary along the row."""
-        emitter = self._emitter(self._tiles()[0], _index(0))
+        emitter = self._emitter(self._tiles()[0], index(0))
         for s in self.structures:
             if self.depths[s.op] == level and not self._varies(s):
                 emitter.emit(s)
@@ -95,7 +95,7 @@ class _Walker:
         for s, parts in zip(reductions, zip(*partials, strict=True), strict=True):
             result = None
             for part, tile in zip(parts, self._tiles(), strict=True):
-                emitter = self._emitter(tile, _index(0))
+                emitter = self._emitter(tile, index(0))
                 result = emitter.reduce(s, part, emitter.initial(s) if result is None else result)
             assert result is not None
             self.row_values[s.op.results[0]] = result
@@ -105,7 +105,7 @@ class _Walker:
         outcomes: list[Accumulators] = []
         whole = self.extent // self.chunk
         if whole:
-            lower, upper, stride = (_index(n) for n in (0, whole * self.chunk, self.chunk))
+            lower, upper, stride = (index(n) for n in (0, whole * self.chunk, self.chunk))
             loop = scf.ForOp(lower, upper, stride, initial(self.schedule.tile))
             with ir.InsertionPoint(loop.body):
                 emitter = self._emitter(self.schedule.tile, loop.induction_variable, staged)
@@ -113,7 +113,7 @@ class _Walker:
             outcomes.append(list(loop.results))
         if self.extent % self.chunk:
             tile = self._tiles()[-1]
-            outcomes.append(step(self._emitter(tile, _index(whole * self.chunk), staged), initial(tile)))
+            outcomes.append(step(self._emitter(tile, index(whole * self.chunk), staged), initial(tile)))
         return outcomes
 
     def _tiles(self) -> list[Shape]:
@@ -195,7 +195,3 @@ class _Walker:
 
 def _combine(op_name: str, accumulator: ir.Value, element: ir.Value) -> ir.Value:
     return ir.Operation.create(op_name, results=[accumulator.type], operands=[accumulator, element]).results[0]
-
-
-def _index(value: int) -> ir.Value:
-    return arith.ConstantOp(ir.IndexType.get(), value).result
