@@ -2,7 +2,8 @@
 
 The set is what the compiler can carry through every stage; promotion follows the Python array API standard
 (https://data-apis.org/array-api/latest/API_specification/type_promotion.html) with bfloat16 beside float16:
-the two meet in float32.
+the two meet in float32. The two float8 types (OCP 8-bit floating point, E4M3 without infinities and E5M2) are for
+storage and products: they are read, written, cast and multiplied as matrices, and nothing else is computed in them.
 """
 
 from __future__ import annotations
@@ -43,8 +44,13 @@ class DType:
 
     @cached_property
     def numpy(self) -> np.dtype:
-        """The NumPy dtype (ml_dtypes' for bfloat16)."""
-        return np.dtype(ml_dtypes.bfloat16) if self.name == "bfloat16" else np.dtype(self.name)
+        """The NumPy dtype (ml_dtypes' for what NumPy does not know)."""
+        return np.dtype(getattr(ml_dtypes, self.name, self.name))
+
+    @property
+    def is_float8(self) -> bool:
+        """Whether it is one of the two float8 types, in which nothing is computed but matrix products."""
+        return self.kind == "float" and self.bits == 8
 
     def mlir(self) -> ir.Type:
         """The MLIR element type, in the current context; bool is `i1`."""
@@ -56,12 +62,14 @@ int8 = DType("int8", "i8", "int", 8)
 int16 = DType("int16", "i16", "int", 16)
 int32 = DType("int32", "i32", "int", 32)
 int64 = DType("int64", "i64", "int", 64)
+float8_e4m3fn = DType("float8_e4m3fn", "f8E4M3FN", "float", 8)
+float8_e5m2 = DType("float8_e5m2", "f8E5M2", "float", 8)
 float16 = DType("float16", "f16", "float", 16)
 bfloat16 = DType("bfloat16", "bf16", "float", 16)
 float32 = DType("float32", "f32", "float", 32)
 float64 = DType("float64", "f64", "float", 64)
 
-ALL = (bool_, int8, int16, int32, int64, float16, bfloat16, float32, float64)
+ALL = (bool_, int8, int16, int32, int64, float8_e4m3fn, float8_e5m2, float16, bfloat16, float32, float64)
 _BY_NAME = {dtype.name: dtype for dtype in ALL}
 _BY_MLIR = {dtype.mlir_name: dtype for dtype in ALL}
 
@@ -92,8 +100,8 @@ def from_mlir(element_type: ir.Type) -> DType:
 def promote(a: DType, b: DType) -> DType:
     """The array API's result type of mixing two array dtypes; raises `DTypeError` across kinds.
 
-    float16 with bfloat16 gives float32, the smallest type that holds both. An integer with a float gives the float:
-    the standard leaves that pair open, and every framework in use does the same.
+    float16 with bfloat16 gives float32, and the two float8 types give float16, the smallest types that hold both. An
+    integer with a float gives the float: the standard leaves that pair open, and every framework in use does the same.
     """
     if a == b:
         return a
@@ -102,5 +110,17 @@ def promote(a: DType, b: DType) -> DType:
     if a.kind != b.kind:
         return a if a.kind == "float" else b
     if a.bits == b.bits:
-        return float32
+        return float16 if a.is_float8 else float32
     return a if a.bits > b.bits else b
+
+
+def rounded(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Floats in another NumPy float dtype, to nearest; what a float8 type cannot hold becomes its largest number.
+
+    That is what `cvt.rn.satfinite` does, the only conversion to float8 there is; ml_dtypes would make it NaN. NaN stays
+    NaN.
+    """
+    if dtype in (float8_e4m3fn.numpy, float8_e5m2.numpy):
+        limit = float(ml_dtypes.finfo(dtype).max)
+        values = np.clip(values.astype(np.float32), -limit, limit)
+    return values.astype(dtype)

@@ -17,6 +17,9 @@ CASTS = frozenset(
 )
 """The casts that `joined` knows."""
 
+HALF = 16
+"""Bits of the types in half precision."""
+
 SAME = "same"
 """The name of the cast that changes nothing."""
 
@@ -25,7 +28,8 @@ def joined(first: ir.Operation, second: ir.Operation, *, through_rounding: bool 
     """The one cast that gives what `second` makes of the result of `first`; None where there is none.
 
     Widening changes no number, so that whatever follows it can start from the narrow one. Numbers that were rounded
-    stay so, unless `through_rounding` says that the rounding need not happen.
+    stay so, unless `through_rounding` says that the rounding need not happen: to half precision, that is, for rounding
+    to float8 is never by the way.
 
     Args:
         first: a cast of scalars or vectors.
@@ -39,7 +43,8 @@ def joined(first: ir.Operation, second: ir.Operation, *, through_rounding: bool 
     if first.name == "arith.extf" and second.name in ("arith.extf", "arith.truncf"):
         return _float_cast(source, target)
     if first.name == "arith.truncf" and second.name in ("arith.extf", "arith.truncf"):
-        return _float_cast(source, target) if through_rounding else None
+        by_the_way = through_rounding and element_type(first.results[0].type).width >= HALF
+        return _float_cast(source, target) if by_the_way else None
     if first.name in ("arith.extsi", "arith.extui"):
         return _after_extension(first.name, second.name, source, target)
     if first.name == second.name == "arith.trunci":

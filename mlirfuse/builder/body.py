@@ -26,9 +26,14 @@ def constant_like(value: ir.Value, number: float | int | bool) -> ir.Value:
 
 
 def convert(value: ir.Value, source: DType, target: DType) -> ir.Value:
-    """The value in another dtype, as NumPy's `astype` converts it: bool is `!= 0`, float to int truncates."""
+    """The value in another dtype, as NumPy's `astype` converts it: bool is `!= 0`, float to int truncates.
+
+    float8 meets float64, integers and bools by way of float32. What float8 cannot hold becomes its largest number.
+    """
     if source == target:
         return value
+    if (source.is_float8 or target.is_float8) and not _meet_directly(source, target):
+        return convert(convert(value, source, float32), float32, target)
     if target.kind == "bool":
         zero = constant_like(value, 0)
         if source.kind == "float":
@@ -48,3 +53,8 @@ def convert(value: ir.Value, source: DType, target: DType) -> ir.Value:
     else:
         op = arith.ExtSIOp if source.bits < target.bits else arith.TruncIOp
     return op(result, value).result
+
+
+def _meet_directly(a: DType, b: DType) -> bool:
+    """Whether one cast takes float8 to another float dtype, or back."""
+    return {a.kind, b.kind} == {"float"} and max(a.bits, b.bits) <= 32 and a.bits != b.bits

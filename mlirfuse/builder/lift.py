@@ -14,6 +14,7 @@ from mlirfuse.builder.operands import (
     Operand,
     Resolved,
     broadcast,
+    check_computes,
     check_fits,
     common_dtype,
     element,
@@ -98,6 +99,7 @@ def apply(name: str, rule: ElementRule, typing: Typing, operands: tuple[Operand,
         )
     if typing.as_float and dtype.kind != "float":
         dtype = float64 if scalars_only(resolved) else float32
+    check_computes(dtype, name)
     for operand in resolved:
         check_fits(operand, dtype, name)
     compute = float32 if typing.wide and dtype.kind == "float" and dtype.bits == 16 else dtype

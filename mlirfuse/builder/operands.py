@@ -44,7 +44,7 @@ def resolve(operand: object, function: str) -> Resolved:
         return operand
     if isinstance(operand, np.ndarray) and operand.ndim == 0:
         operand = operand[()]
-    if isinstance(operand, np.generic | ml_dtypes.bfloat16):
+    if isinstance(operand, np.generic | ml_dtypes.bfloat16 | ml_dtypes.float8_e4m3fn | ml_dtypes.float8_e5m2):
         dtype = dtype_argument(operand.dtype)
         number = operand.astype(np.float64).item() if dtype.kind == "float" else operand.item()
         return Constant(number, dtype.kind, dtype)
@@ -153,6 +153,17 @@ def element(operand: ScalarBase | Constant, dtype: DType, compute: DType) -> ir.
     return constant(compute.mlir(), _rounded(operand.number, dtype))
 
 
+def check_computes(dtype: DType, function: str) -> None:
+    """Raises `DTypeError` for a dtype in which nothing is computed."""
+    if dtype.is_float8:
+        raise at_user_line(
+            DTypeError(
+                f"{function} does not compute in {dtype.name}",
+                hint="cast it with .astype(mf.float32); float8 is for storage and for matmul",
+            )
+        )
+
+
 def check_fits(operand: Resolved, dtype: DType, function: str) -> None:
     """Raises `DTypeError` for a Python integer that the integer `dtype` cannot hold."""
     if isinstance(operand, Constant) and dtype.kind == "int" and operand.kind == "int":
@@ -169,7 +180,7 @@ def _rounded(number: Number, dtype: DType) -> Number:
     if dtype.kind != "float":
         return number
     with np.errstate(over="ignore"):
-        return float(np.float64(number).astype(dtype.numpy))
+        return float(dtypes.rounded(np.float64(number), dtype.numpy))
 
 
 def _strong_dtype(operand: Resolved) -> DType | None:

@@ -12,7 +12,7 @@ from mlir.dialects import arith, math
 from mlirfuse.builder.body import constant_like, convert, is_float
 from mlirfuse.builder.errors import UnsupportedError
 from mlirfuse.builder.lift import FUNCTIONS, build
-from mlirfuse.builder.operands import Constant, Number, Operand, common_dtype, resolve
+from mlirfuse.builder.operands import Constant, Number, Operand, check_computes, common_dtype, resolve
 from mlirfuse.builder.source import at_user_line
 from mlirfuse.dtypes import DType, float32
 from mlirfuse.errors import DTypeError
@@ -39,6 +39,7 @@ def pow(base: Operand, exponent: Operand, /) -> Tensor:
     dtype = common_dtype(operands, "pow")
     if dtype.kind == "bool":
         raise at_user_line(DTypeError("pow does not take bool", hint="use .astype(...)"))
+    check_computes(dtype, "pow")
     if dtype.kind == "int" and not isinstance(power, Constant):
         raise at_user_line(
             UnsupportedError("pow of integers needs an exponent known while tracing", hint="cast the base to float32")

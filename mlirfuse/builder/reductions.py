@@ -23,7 +23,7 @@ from mlirfuse.builder.emit import reduction
 from mlirfuse.builder.extents import Dim, needs_static, show
 from mlirfuse.builder.lift import build
 from mlirfuse.builder.manipulation import reshape_to
-from mlirfuse.builder.operands import Constant, dtype_argument
+from mlirfuse.builder.operands import Constant, check_computes, dtype_argument
 from mlirfuse.builder.source import at_user_line
 from mlirfuse.builder.state import TensorBase
 from mlirfuse.dtypes import DType, bool_, float32, int64
@@ -166,6 +166,7 @@ def _reduce(name: str, source: TensorBase, axis: Axis, dtype: DType, start: floa
     left = source.shape[len(axes) :]
     if axes != tuple(range(len(axes))) or not left or [extent for extent in left if isinstance(extent, Dim)]:
         axes = _static_axes(name, source, axis)
+    check_computes(dtype, name)
     wide = _accumulator(dtype)
 
     def body(element: ir.Value, total: ir.Value) -> ir.Value:

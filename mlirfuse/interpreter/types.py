@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 
-import ml_dtypes
 import numpy as np
 from mlir import ir
 
@@ -16,9 +15,6 @@ from mlirfuse.errors import DTypeError, InterpreterError
 
 DYNAMIC = ir.ShapedType.get_dynamic_size()
 
-# Storage formats that the compiler never computes in, so `mlirfuse.dtypes` does not list them.
-_STORAGE_ONLY = {"f8E4M3FN": ml_dtypes.float8_e4m3fn, "f8E5M2": ml_dtypes.float8_e5m2}
-
 
 def element_dtype(type_: ir.Type) -> np.dtype:
     """The NumPy dtype of a scalar type or of a shaped type's elements; raises `InterpreterError`."""
@@ -26,8 +22,6 @@ def element_dtype(type_: ir.Type) -> np.dtype:
     name = str(element)
     if name == "index":
         return np.dtype(np.int64)
-    if name in _STORAGE_ONLY:
-        return np.dtype(_STORAGE_ONLY[name])
     try:
         return dtypes.from_mlir(element).numpy
     except DTypeError as error:

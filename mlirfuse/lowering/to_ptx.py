@@ -38,6 +38,7 @@ BEFORE_NVVM = (
     "lower-shared-memory",
     "lower-streaming-accesses",
     "lower-pins",
+    "lower-float8",
     "lower-math",
     "lower-exponentials",
     "lower-divisions",

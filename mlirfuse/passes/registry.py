@@ -52,6 +52,7 @@ PASSES: dict[str, str] = {
     "lower-streaming-accesses": "mlirfuse.lowering.lower_streaming_accesses:LowerStreamingAccesses",
     "lower-pins": "mlirfuse.lowering.lower_pins:LowerPins",
     "lower-math": "mlirfuse.lowering.lower_math:LowerMath",
+    "lower-float8": "mlirfuse.lowering.lower_float8:LowerFloat8",
     "lower-exponentials": "mlirfuse.lowering.lower_exponentials:LowerExponentials",
     "lower-divisions": "mlirfuse.lowering.lower_divisions:LowerDivisions",
     "lower-shared-divisions": "mlirfuse.lowering.lower_shared_divisions:LowerSharedDivisions",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from mlir import ir
 from mlir.dialects import arith, linalg
 
+from mlirfuse.analysis.casts import HALF
 from mlirfuse.analysis.structure import structure_of
 from mlirfuse.passes.rewriting import defining_op
 
@@ -12,7 +13,8 @@ from mlirfuse.passes.rewriting import defining_op
 def peel_rounding(op: ir.Operation) -> None:
     """Splits an elementwise `linalg.generic` that rounds its result at last: the cast becomes an op of its own.
 
-    Only where another op widens the result again, so that folding can leave the rounding out; other ops are left alone.
+    Only where another op widens the result again, so that folding can leave the rounding out; other ops are left alone,
+    and those that round to float8, which is never by the way.
     """
     structure = structure_of(op) if op.name == "linalg.generic" and len(op.results) == 1 else None
     if structure is None or structure.reduction_loops:
@@ -22,6 +24,8 @@ def peel_rounding(op: ir.Operation) -> None:
     rounding = defining_op(terminator.operands[0])
     init = defining_op(op.operands[len(op.operands) - 1])
     if rounding is None or rounding.name != "arith.truncf" or init is None or init.name != "tensor.empty":
+        return
+    if rounding.results[0].type.width < HALF:
         return
     result = op.results[0]
     if len(block.operations) == 2 or not any(_widens(use) for use in result.uses):

@@ -154,3 +154,8 @@ def allocator(framework: str, shape: tuple[int, ...], dtype: str, device: int) -
 def transposed(array: Any, axes: tuple[int, ...]) -> Any:
     """A view of a framework's array whose dimension i is dimension `axes[i]` of it."""
     return array.permute(axes) if hasattr(array, "permute") else array.transpose(axes)
+
+    Raises:
+        ArgumentError: the framework has no such dtype.
+    if dtype_of(dtype).is_float8:
+        raise ArgumentError(f"CuPy has no arrays of {dtype}", hint="give PyTorch tensors, or cast the result")

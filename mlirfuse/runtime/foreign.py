@@ -15,6 +15,7 @@ from mlirfuse.errors import ArgumentError
 
 _CUDA, _CUDA_MANAGED = 2, 13  # DLDeviceType
 _KINDS = {0: "int", 2: "float", 4: "bfloat", 6: "bool"}  # DLDataTypeCode
+_NAMES = {10: "float8_e4m3fn", 12: "float8_e5m2"}
 
 
 class _DLTensor(ctypes.Structure):
@@ -69,9 +70,10 @@ def read_dlpack(array: Any) -> tuple[int, tuple[int, ...], tuple[int, ...], str,
     get = ctypes.pythonapi.PyCapsule_GetPointer
     get.restype, get.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
     tensor = _DLTensor.from_address(get(capsule, b"dltensor"))
-    if tensor.lanes != 1 or tensor.code not in _KINDS:
+    if tensor.lanes != 1 or tensor.code not in {**_KINDS, **_NAMES}:
         raise ArgumentError(f"DLPack type ({tensor.code}, {tensor.bits}, {tensor.lanes}) is not supported")
-    name = "bool" if _KINDS[tensor.code] == "bool" else f"{_KINDS[tensor.code]}{tensor.bits}"
+    kind = _KINDS.get(tensor.code)
+    name = _NAMES[tensor.code] if kind is None else "bool" if kind == "bool" else f"{kind}{tensor.bits}"
     shape = tuple(tensor.shape[i] for i in range(tensor.ndim))
     strides = tuple(tensor.strides[i] for i in range(tensor.ndim)) if tensor.strides else contiguous_strides(shape, 1)
     return (tensor.data or 0) + tensor.byte_offset, shape, strides, name, int(device), capsule

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from mlir import ir
 
+from mlirfuse.dtypes import rounded
 from mlirfuse.interpreter.lanes import expand
 from mlirfuse.interpreter.registry import pure, rule
 from mlirfuse.interpreter.rules.arith_int import as_signed, as_unsigned
@@ -25,9 +26,15 @@ def _constant(site: Site) -> None:
 
 
 @pure("arith.extf", "arith.truncf", "arith.sitofp")
-def _cast(site: Site) -> Function:
+def _to_float(site: Site) -> Function:
     dtype = element_dtype(site.op.results[0].type)
-    return lambda a: as_signed(a).astype(dtype)
+    return lambda a: rounded(as_signed(a), dtype)
+
+
+@pure("arith.uitofp")
+def _unsigned_to_float(site: Site) -> Function:
+    dtype = element_dtype(site.op.results[0].type)
+    return lambda a: rounded(as_unsigned(a), dtype)
 
 
 @pure("arith.extsi", "arith.index_cast")
@@ -36,7 +43,7 @@ def _sign_extend(site: Site) -> Function:
     return lambda a: as_signed(a).astype(dtype)
 
 
-@pure("arith.extui", "arith.uitofp", "arith.index_castui")
+@pure("arith.extui", "arith.index_castui")
 def _zero_extend(site: Site) -> Function:
     dtype = element_dtype(site.op.results[0].type)
     return lambda a: as_unsigned(a).astype(dtype)
