@@ -6,8 +6,10 @@ Both are looked for when they are first needed, so that importing mlirfuse needs
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
+from threading import local
 from types import ModuleType
 from typing import Any, ParamSpec, TypeVar
 
@@ -47,6 +49,39 @@ def torch() -> ModuleType | None:
     return sys.modules.get("torch")
 
 
+class _Thread(local):
+    """What is known of each host thread.
+
+    Attributes:
+        has_context: whether a CUDA context has been made current in it.
+    """
+
+    has_context = False
+
+
+_THREAD = _Thread()
+
+
+def require_context() -> None:
+    """Makes the context of a thread's current device current, the first time that the thread asks.
+
+    A new thread has none until CUDA's runtime is told of a device. CuPy does not tell it where the device that it is to
+    use is the current one already, which is so for device 0; and functions of the driver then fail.
+    """
+    if not _THREAD.has_context:
+        runtime = cupy().cuda.runtime
+        runtime.setDevice(runtime.getDevice())
+        _THREAD.has_context = True
+
+
+@contextmanager
+def on_device(device: int) -> Iterator[None]:
+    """Runs a block with a device and its context current."""
+    require_context()
+    with cupy().cuda.Device(device):
+        yield
+
+
 @cache
 def device_count() -> int:
     """Number of CUDA devices."""
@@ -83,7 +118,7 @@ def chip_for(capability: int) -> str:
 
 
 def guarded(function: Callable[_P, _R], device: int) -> Callable[_P, _R]:
-    """The function, run with that device current; as it is where there is only one device."""
+    """The function, run with that device current; as it is where there is only one device. Threads need a context."""
     if device_count() == 1:
         return function
     device_type = cupy().cuda.Device
@@ -131,6 +166,9 @@ def allocator(framework: str, shape: tuple[int, ...], dtype: str, device: int) -
         shape: its shape.
         dtype: its dtype's array-API name.
         device: the CUDA device.
+
+    Raises:
+        ArgumentError: the framework has no such dtype.
     """
     if framework == "torch":
         pytorch = torch()
@@ -142,6 +180,8 @@ def allocator(framework: str, shape: tuple[int, ...], dtype: str, device: int) -
             return array, array.data_ptr()
 
         return allocate_torch  # the device is named, so it need not be current
+    if dtype_of(dtype).is_float8:
+        raise ArgumentError(f"CuPy has no arrays of {dtype}", hint="give PyTorch tensors, or cast the result")
     cupy_empty, cupy_type = cupy().empty, dtype_of(dtype).numpy
 
     def allocate_cupy() -> tuple[object, int]:
@@ -154,8 +194,3 @@ def allocator(framework: str, shape: tuple[int, ...], dtype: str, device: int) -
 def transposed(array: Any, axes: tuple[int, ...]) -> Any:
     """A view of a framework's array whose dimension i is dimension `axes[i]` of it."""
     return array.permute(axes) if hasattr(array, "permute") else array.transpose(axes)
-
-    Raises:
-        ArgumentError: the framework has no such dtype.
-    if dtype_of(dtype).is_float8:
-        raise ArgumentError(f"CuPy has no arrays of {dtype}", hint="give PyTorch tensors, or cast the result")

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from mlirfuse.errors import MlirFuseError
-from mlirfuse.runtime.arrays import Argument, read_argument, signature
-from mlirfuse.runtime.cuda import stream_pointer
+from mlirfuse.runtime.arrays import Argument, Key, read_argument, signature
+from mlirfuse.runtime.cuda import require_context, stream_pointer
 from mlirfuse.runtime.host_program import HostProgram
 from mlirfuse.runtime.module import LoadedKernel
 from mlirfuse.runtime.plan import LaunchPlan
@@ -30,8 +30,9 @@ class Dispatcher:
     def __init__(self, prepare: Prepare, names: Sequence[str]):
         self._prepare = prepare
         self._names = tuple(names)
-        self._plans: dict[object, LaunchPlan] = {}
-        self._into: dict[object, LaunchPlan] = {}
+        self._plans: dict[tuple[object, ...], LaunchPlan] = {}
+        # The key and the plan of the last call, to be compared before a key is hashed; replaced as one.
+        self._last: tuple[Key, LaunchPlan] | None = None
 
     def __call__(self, args: tuple[Any, ...], out: Any = None, stream: object = None) -> Any:
         """Launches the function's kernels and returns what it returns, or `out`.
@@ -45,44 +46,49 @@ class Dispatcher:
             ArgumentError: an argument, `out` or `stream` does not fit.
             RuntimeLaunchError: there is no GPU, or the driver refuses the launch.
         """
+        require_context()
         pointer = None if stream is None else stream_pointer(stream)
+        results = () if out is None else out if type(out) is tuple else (out,)
+        try:
+            key, values = signature(args + results)
+        except (MlirFuseError, RuntimeError):
+            self._explain(args, results)
+            raise
+        key.append(-1 if out is None else len(results))
+        last = self._last
+        if last is not None and last[0] == key:
+            plan = last[1]
+        else:
+            plan = self._plan(key, args, None if out is None else results)
+            self._last = key, plan
         if out is None:
-            key, values = self._signature(args)
-            plan = self._plans.get(key) or self._new_plan(key, args)
             return plan.run(args, values, pointer)
-        results = out if type(out) is tuple else (out,)
-        key, values = self._signature(args, results)
-        plan = self._into.get((len(results), key)) or self._new_plan_into(key, args, results)
         plan.run_into(values, pointer)
         return out
 
-    def _signature(self, args: tuple[Any, ...], out: tuple[Any, ...] = ()) -> tuple[object, list[Any]]:
-        try:
-            return signature(args + out)
-        except (MlirFuseError, RuntimeError):
-            self._read(args)
-            for array in out:
-                read_argument(array, "out")
-            raise
+    def _explain(self, args: tuple[Any, ...], results: tuple[Any, ...]) -> None:
+        """Raises the error of the argument that cannot be read."""
+        self._read(args)
+        for array in results:
+            read_argument(array, "out")
 
     def _read(self, args: tuple[Any, ...]) -> tuple[Argument, ...]:
         names = [*self._names, *(f"argument {i}" for i in range(len(self._names), len(args)))]
         return tuple(read_argument(argument, name) for argument, name in zip(args, names, strict=False))
 
-    def _new_plan(self, key: object, args: tuple[Any, ...]) -> LaunchPlan:
-        infos = self._read(args)
-        program, kernels = self._prepare(infos)
-        return _keep(self._plans, key, LaunchPlan(program, kernels, infos))
-
-    def _new_plan_into(self, key: object, args: tuple[Any, ...], results: tuple[Any, ...]) -> LaunchPlan:
-        own_key, _ = signature(args)
-        plan = self._plans.get(own_key) or self._new_plan(own_key, args)
-        plan.check_out([read_argument(array, "out") for array in results])
-        return _keep(self._into, (len(results), key), plan)
-
-
-def _keep(plans: dict[object, LaunchPlan], key: object, plan: LaunchPlan) -> LaunchPlan:
-    if len(plans) >= MAX_PLANS:
-        plans.clear()
-    plans[key] = plan
-    return plan
+    def _plan(self, key: Key, args: tuple[Any, ...], results: tuple[Any, ...] | None) -> LaunchPlan:
+        """The plan of a key, which is made where there is none; a call into `results` shares that of one without."""
+        known = self._plans.get(tuple(key))
+        if known is not None:
+            return known
+        if results is None:
+            infos = self._read(args)
+            program, kernels = self._prepare(infos)
+            plan = LaunchPlan(program, kernels, infos)
+        else:
+            plan = self._plan([*signature(args)[0], -1], args, None)
+            plan.check_out([read_argument(array, "out") for array in results])
+        if len(self._plans) >= MAX_PLANS:
+            self._plans.clear()
+        self._plans[tuple(key)] = plan
+        return plan

@@ -8,7 +8,7 @@ from mlirfuse.errors import RuntimeLaunchError
 from mlirfuse.lowering.resources import KernelResources
 from mlirfuse.lowering.to_ptx import KernelBinary
 from mlirfuse.runtime import driver
-from mlirfuse.runtime.cuda import MULTIPROCESSORS, cupy
+from mlirfuse.runtime.cuda import MULTIPROCESSORS, cupy, on_device
 from mlirfuse.runtime.kernel_info import KernelInfo
 
 # CUfunction_attribute, of the CUDA driver API
@@ -38,7 +38,7 @@ class LoadedKernel:
             RuntimeLaunchError: not even one block fits.
         """
         cuda, info = cupy().cuda, self.info
-        with cuda.Device(self.device):
+        with on_device(self.device):
             sms = cuda.runtime.deviceGetAttribute(MULTIPROCESSORS, self.device)
             fitting = cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(
                 self.function, info.block, info.dynamic_shared_bytes
@@ -65,7 +65,7 @@ def load(binary: KernelBinary, info: KernelInfo, device: int) -> LoadedKernel:
     """
     cuda = cupy().cuda
     try:
-        with cuda.Device(device):
+        with on_device(device):
             module = cuda.function.Module()
             module.load(binary.ptx.encode())
             function = module.get_function(binary.name)

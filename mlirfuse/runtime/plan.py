@@ -183,7 +183,7 @@ def _submitter(layout: CallLayout, kernels: Mapping[str, LoadedKernel], device: 
                 try:
                     launch(stream)
                 except driver.CUDADriverError as error:
-                    _launch_again(launch, stream, device, where, error)
+                    raise RuntimeLaunchError(f"the driver refuses the launch: {error}", where=where) from error
 
     complete = with_workspace(submit, parameters.memory, device) if parameters.memory.places else submit
     return cuda.guarded(complete, device)
@@ -212,11 +212,3 @@ def _checked(launch: Launch, geometry: LaunchGeometry, block: ParameterBlock) ->
             require_zero(geometry.kernel.name, argument, block.pointer(word), nbytes, stream)
 
     return launch_and_check
-
-
-def _launch_again(launch: Launch, stream: int, device: int, where: str, error: Exception) -> None:
-    """Launches once more where the thread only had no CUDA context yet; else raises `RuntimeLaunchError`."""
-    if "INVALID_CONTEXT" not in str(error):
-        raise RuntimeLaunchError(f"the driver refuses the launch: {error}", where=where) from error
-    cuda.cupy().cuda.Device(device).use()
-    launch(stream)

@@ -6,6 +6,7 @@ import ctypes
 import struct
 from contextlib import nullcontext
 from dataclasses import replace
+from threading import Thread, current_thread
 from types import SimpleNamespace
 
 import numpy as np
@@ -43,24 +44,20 @@ class DriverError(Exception):
 
 
 class Device:
-    """CuPy's, of a driver whose errors are gone once a device is used."""
+    """CuPy's, of a device that is the current one: it does nothing."""
 
-    def __init__(self, driver):
-        self._driver = driver
-
-    def use(self):
-        self._driver.errors.clear()
-
+    def __init__(self, number): ...
     def __enter__(self): ...
     def __exit__(self, *error): ...
 
 
 class Driver:
-    """Notes launches: (function, grid, block, shared bytes, stream, parameters)."""
+    """Notes launches: (function, grid, block, shared bytes, stream, parameters). Threads need a context."""
 
     CUDADriverError = DriverError
 
     def __init__(self):
+        self.threads: set[Thread] = set()
         self.launches: list[tuple] = []
         self.codes: dict[int, str] = {}
         self.errors: list[str] = []
@@ -71,10 +68,16 @@ class Driver:
         self.whole += 1
         self.launchKernel(*arguments, 0)
 
+    def require_context(self):
+        if current_thread() not in self.threads:
+            raise DriverError("CUDA_ERROR_INVALID_CONTEXT: invalid device context")
+
     def occupancyMaxActiveBlocksPerMultiprocessor(self, function, threads, shared):  # noqa: N802
+        self.require_context()
         return self.fitting
 
     def launchKernel(self, function, gx, gy, gz, bx, by, bz, shared, stream, table, extra):  # noqa: N802
+        self.require_context()
         if self.errors:
             raise DriverError(self.errors.pop(0))
         assert (gy, gz, by, bz, extra) == (1, 1, 1, 1, 0)
@@ -91,8 +94,8 @@ class Runtime:
     class CUDARuntimeError(Exception):
         """CuPy's."""
 
-    def __init__(self, pointers):
-        self._pointers = pointers
+    def __init__(self, pointers, threads):
+        self._pointers, self._threads = pointers, threads
         self.capture = 1
         self.graphs_over = 0
         self.freed: list[int] = []
@@ -100,6 +103,12 @@ class Runtime:
         self.sizes: dict[int, int] = {}
         self.memory: dict[int, int] = {}
         self.zeroed: list[tuple[int, int, int]] = []
+
+    def getDevice(self):  # noqa: N802
+        return 0
+
+    def setDevice(self, device):  # noqa: N802
+        self._threads.add(current_thread())
 
     def graph_is_over(self):
         over, self.graphs_over = self.graphs_over > 0, max(self.graphs_over - 1, 0)
@@ -141,18 +150,19 @@ class Runtime:
 def install(monkeypatch: pytest.MonkeyPatch) -> Driver:
     """Puts a noting driver and an allocator that counts addresses up from 1 << 30 in CuPy's place."""
     driver, pointers = Driver(), iter(range(1 << 30, 1 << 40, 1 << 20))
-    runtime = Runtime(pointers)
+    runtime = Runtime(pointers, driver.threads)
     fake = SimpleNamespace(
         empty=lambda shape, dtype: ndarray(shape, next(pointers), dtype),
         dtype=np.dtype,
         cuda=SimpleNamespace(
             driver=driver,
             runtime=runtime,
-            Device=lambda number: Device(driver),
+            Device=Device,
             get_current_stream=lambda: SimpleNamespace(ptr=5),
         ),
     )
     monkeypatch.setattr(cuda, "cupy", lambda: fake)
+    monkeypatch.setattr(cuda, "_THREAD", cuda._Thread())
     monkeypatch.setattr(cuda, "device_count", lambda: 1)
     monkeypatch.setattr(workspace, "cupy", lambda: fake)
     monkeypatch.setattr(module, "cupy", lambda: fake)

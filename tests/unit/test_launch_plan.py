@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,6 +14,8 @@ from lowering_harness import SCALE, lower
 from mlirfuse.errors import ArgumentError, IRError, RuntimeLaunchError
 from mlirfuse.runtime import cuda
 from mlirfuse.runtime.dispatch import Dispatcher
+from mlirfuse.runtime.kernel_info import kernel_infos
+from mlirfuse.runtime.module import LoadedKernel
 from mlirfuse.runtime.read_host import host_program
 
 TWO_KERNELS = SCALE.replace(
@@ -216,10 +219,18 @@ def test_the_driver_refuses(driver):
 
 
 def test_a_thread_without_a_context_gets_one(driver):
+    """Whether its call is the first of a signature, or a warm one."""
     run = dispatcher(driver)
-    driver.errors = ["CUDA_ERROR_INVALID_CONTEXT: invalid device context"] * 2
-    run((*x_and_y(), 1.0))
-    assert len(driver.launches) == 1
+    for _ in range(2):
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(run, (*x_and_y(), 1.0)).result()
+    assert len(driver.launches) == 2
+
+
+def test_a_new_thread_asks_how_many_blocks_are_resident(driver):
+    kernel = LoadedKernel(next(iter(kernel_infos(lower(SCALE).operation).values())), 1, 0, None)
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(kernel.resident_blocks, 2).result() == 2 * 132
 
 
 def test_a_kernel_that_is_not_there(driver):
