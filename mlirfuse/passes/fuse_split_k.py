@@ -26,8 +26,9 @@ from mlirfuse.tiling.row_slices import RowSlices
 class FuseSplitK(Pass):
     """Gives each tile of a contraction to `split` blocks, a slice of the loop along k each.
 
-    Requires tile programs from `fuse-tile-contraction` whose schedule has a split above 1. Slices are whole steps, as
-    equal as these allow; the slowest part of a block's number is its slice, so that blocks that run together read the
+    Requires tile programs from `fuse-tile-contraction` whose schedule has a split above 1. A slice is every `split`-th
+    step: at any time all blocks read steps that lie close together, which device memory serves faster than as many
+    streams far apart. The slowest part of a block's number is its slice, so that blocks that run together read the
     same slice of the factors. How the partial tiles meet is the schedule's `reduction`; all forms add them in the
     order of slices, so that results are the same bits on every run, and leave the semaphores zero:
 
@@ -153,17 +154,11 @@ def _tile_count(blocks: ir.Operation) -> tuple[ir.AffineExpr, Sequence[ir.Value]
 
 def _slice_of(loop: ir.Operation, mapping: dict[ir.Value, ir.Value], part: ir.Value, split: int) -> ir.Value:
     """The loop over the steps of one slice; returns the partial accumulators."""
-    lower, upper, step = (_constant(v) for v in list(loop.operands)[:3])
-    steps = -(-(upper - lower) // step)
-    number = ir.AffineExpr.get_dim(0)
-
-    def bound(expr: ir.AffineExpr) -> ir.Value:
-        start = ir.AffineExpr.get_floor_div(expr * steps, split) * step + lower
-        return affine.AffineApplyOp(ir.AffineMap.get(1, 0, [start]), [part]).result
-
-    first, last = bound(number), bound(number + 1)
+    lower, _, step = (_constant(v) for v in list(loop.operands)[:3])
+    first = affine.AffineApplyOp(ir.AffineMap.get(1, 0, [ir.AffineExpr.get_dim(0) * step + lower]), [part]).result
+    stride = arith.ConstantOp(ir.IndexType.get(), step * split).result
     copy = clone(loop, mapping)
-    copy.operands[0], copy.operands[1] = first, last
+    copy.operands[0], copy.operands[2] = first, stride
     return copy.results[0]
 
 

@@ -7,10 +7,9 @@
 #layout = {vector = array<i64: 1, 2>, lanes = array<i64: 8, 4>, warps = array<i64: 1, 2>, repeats = array<i64: 2, 2>,
            blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
 
-// 5 steps over 2 slices: steps 0, 1 and steps 2, 3, 4. Workspaces follow the arguments; their extents follow M.
+// 5 steps over 2 slices: steps 0, 2, 4 and steps 1, 3. Workspaces follow the arguments; their extents follow M.
 // CHECK-DAG: #[[BLOCKS:.*]] = affine_map<()[s0] -> ((s0 ceildiv 32) * 4)>
-// CHECK-DAG: #[[FIRST:.*]] = affine_map<(d0) -> (((d0 * 5) floordiv 2) * 32)>
-// CHECK-DAG: #[[LAST:.*]] = affine_map<(d0) -> ((((d0 + 1) * 5) floordiv 2) * 32)>
+// CHECK-DAG: #[[FIRST:.*]] = affine_map<(d0) -> (d0 * 32)>
 // CHECK-DAG: #[[ROW:.*]] = affine_map<(d0, d1) -> (d0 * 2 + d1)>
 // CHECK-LABEL: func.func private @last_0_kernel(
 // CHECK-SAME: %[[PARTS:[a-z0-9]+]]: memref<?x32x32xf32> {fuse.workspace = "scratch", fuse.workspace_extents = #[[BLOCKS]], fuse.workspace_operands = array<i64: 0, 0>}
@@ -23,8 +22,8 @@
 // CHECK: %[[TILE:.*]] = arith.remui %[[BLOCK]], %[[TILES]]
 // CHECK: %[[SLICE:.*]] = arith.divui %[[BLOCK]], %[[TILES]]
 // CHECK: %[[LOWER:.*]] = affine.apply #[[FIRST]](%[[SLICE]])
-// CHECK: %[[UPPER:.*]] = affine.apply #[[LAST]](%[[SLICE]])
-// CHECK: %[[PART:.*]] = scf.for %{{.*}} = %[[LOWER]] to %[[UPPER]] step
+// CHECK: %[[STRIDE:.*]] = arith.constant 64 : index
+// CHECK: %[[PART:.*]] = scf.for %{{.*}} = %[[LOWER]] to %{{.*}} step %[[STRIDE]]
 // CHECK: %[[OWN:.*]] = affine.apply #[[ROW]](%[[TILE]], %[[SLICE]])
 // CHECK: vector.transfer_write %[[PART]], %[[PARTS]][%[[OWN]],
 // CHECK: %[[OLD:.*]] = "fuse.semaphore_arrive"(%[[SEM]], %[[TILE]], %{{.*}})
