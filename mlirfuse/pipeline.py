@@ -11,8 +11,8 @@ from mlirfuse.lowering.to_ptx import BEFORE_NVVM
 
 GRAPH = (
     "fuse-views,cse,fuse-fold-casts{{through-rounding={fast}}},fuse-segment,"
-    "fuse-mix-order-reduction{{target={target}}},cse,fuse-collapse-dims,fuse-merge-moments,fuse-merge-exp-sums,"
-    "fuse-assign-schedule{{target={target} sms={sms} tuned={tuned}}}"
+    "fuse-mix-order-reduction{{target={target}}},fuse-prologues{{target={target} sms={sms}}},cse,fuse-collapse-dims,"
+    "fuse-merge-moments,fuse-merge-exp-sums,fuse-assign-schedule{{target={target} sms={sms} tuned={tuned}}}"
 )
 """Tensors to kernels with schedules."""
 
@@ -23,7 +23,10 @@ TILE = (
 )
 """Kernels to tile programs."""
 
-GPU = "fuse-stage-operands,fuse-stage-walk,fuse-rematerialize,fuse-assign-layouts,fuse-distribute,canonicalize,cse"
+GPU = (
+    "fuse-store-factors,fuse-stage-operands,fuse-stage-walk,fuse-rematerialize,fuse-assign-layouts,fuse-distribute,"
+    "canonicalize,cse"
+)
 """Tile programs to one thread's code."""
 
 LOWER = ",".join(BEFORE_NVVM).replace("lower-attach-target", "lower-attach-target{{chip={target}}}")

@@ -64,6 +64,7 @@ class Case:
         reference: the same in float64.
         kernels: how many kernels it becomes.
         quantised: whether the second argument is int8.
+        rounded: whether a factor is rounded before it is multiplied.
     """
 
     fn: Callable[..., Any]
@@ -71,6 +72,7 @@ class Case:
     reference: Callable[..., Any]
     kernels: int = 1
     quantised: bool = False
+    rounded: bool = False
 
     def __str__(self) -> str:
         return self.fn.__name__
@@ -87,9 +89,9 @@ class Case:
         wanted = expected if isinstance(expected, tuple) else (expected,)
         assert len(results) == len(wanted)
         for result, exact in zip(results, wanted, strict=True):
-            # Half precision rounds once here, a few times where there are several kernels.
+            # Half precision rounds once, or a few times where there are several kernels.
             error = np.abs(result.astype(np.float64) - exact).max() / np.abs(exact).max()
-            assert error < (2e-3 if self.kernels > 1 else 6e-4), error
+            assert error < (2e-3 if self.kernels > 1 or self.rounded else 6e-4), error
 
 
 def _gelu(x, w, b):
@@ -105,6 +107,6 @@ CASES = [
     Case(two_results, FACTORS, lambda x, w: (x @ w.T, np.maximum(x @ w.T, 0))),
     Case(transposed_result, (*FACTORS, (N,)), lambda x, w, b: (x @ w.T + b).T),
     Case(row_sums_of_squares, FACTORS, lambda x, w: (x @ w.T, ((x @ w.T) ** 2).sum(-1)), kernels=2),
-    Case(dequantised, (*FACTORS, (N,)), lambda x, q, s: x @ (q * s[:, None]).T, kernels=2, quantised=True),
+    Case(dequantised, (*FACTORS, (N,)), lambda x, q, s: x @ (q * s[:, None]).T, rounded=True, quantised=True),
     Case(two_products, (*FACTORS, (N, 40)), lambda x, w, v: x @ w.T @ v, kernels=2),
 ]

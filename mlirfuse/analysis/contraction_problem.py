@@ -7,27 +7,14 @@ from math import gcd
 from mlir import ir
 
 from mlirfuse.analysis.contraction import Contraction
+from mlirfuse.analysis.factors import Axes, factor_of
 from mlirfuse.analysis.iteration_space import IterationSpace
 from mlirfuse.analysis.kernels import argument_attributes
-from mlirfuse.analysis.structure import RENAMING_OPS
 from mlirfuse.dtypes import from_mlir
 from mlirfuse.errors import PassError
 from mlirfuse.schedule.contraction import ContractionProblem
 
-Axes = tuple[int | None, ...]
 WIDEST = 16
-
-
-def factor_argument(space: IterationSpace, contraction: Contraction, number: int) -> tuple[ir.Value, Axes]:
-    """The kernel's argument behind a factor, and the dimensions of the space that its axes run along."""
-    op, position = contraction.structure.op, number
-    value = op.operands[position]
-    while not isinstance(value.owner, ir.Block):
-        op, position = value.owner.operation, 0
-        if op.name not in RENAMING_OPS:
-            raise PassError(f"a factor of the contraction is made by {op.name} in its kernel", where=str(op.location))
-        value = op.operands[0]
-    return value, space.use_axes[(op, position)]
 
 
 def contraction_problem(kernel: ir.Operation, space: IterationSpace, contraction: Contraction) -> ContractionProblem:
@@ -35,19 +22,20 @@ def contraction_problem(kernel: ir.Operation, space: IterationSpace, contraction
     k = space.extents[contraction.k]
     if k is None:
         raise PassError("the contracted dimension is dynamic", where=str(contraction.structure.op.location))
-    found = [factor_argument(space, contraction, number) for number in (0, 1)]
-    factors = [argument for argument, _ in found]
-    contiguous = [axes[_unit_axis(kernel, argument, axes)] == contraction.k for argument, axes in found]
+    factors = [factor_of(space, contraction, number) for number in (0, 1)]
+    contiguous = [f.axes[_unit_axis(kernel, f.source, f.axes)] == contraction.k for f in factors]
+    stored = [from_mlir(ir.RankedTensorType(f.source.type).element_type).bytes for f in factors]
     result = ir.RankedTensorType(contraction.structure.op.results[0].type)
     return ContractionProblem(
         batch=tuple(space.extents[d] for d in contraction.batch),
         m=space.extents[contraction.m],
         n=space.extents[contraction.n],
         k=k,
-        element=from_mlir(ir.RankedTensorType(factors[0].type).element_type),
+        element=from_mlir(ir.RankedTensorType(factors[0].value.type).element_type),
         accumulator=from_mlir(result.element_type),
-        row_bytes=gcd(*(_row_bytes(kernel, factor) for factor in factors)),
+        row_bytes=gcd(*(_row_bytes(kernel, factor.source) for factor in factors)),
         k_contiguous=(contiguous[0], contiguous[1]),
+        computed_from=tuple(size if f.ops else None for f, size in zip(factors, stored, strict=True)),
     )
 
 

@@ -27,8 +27,9 @@ ROLES = frozenset({"fuse.warp_roles"})
 
 
 def layouts_of(op: ir.Operation) -> list[BlockedLayout]:
-    """The layouts of the tiles inside of an op, in order of appearance."""
-    found = dict.fromkeys(inner.attributes[LAYOUT] for inner in nested(op) if LAYOUT in inner.attributes)
+    """The layouts of the tiles inside of an op, in order of appearance; where it has one itself, that one alone."""
+    inside = [op] if LAYOUT in op.attributes else nested(op)
+    found = dict.fromkeys(inner.attributes[LAYOUT] for inner in inside if LAYOUT in inner.attributes)
     return [from_attribute(BlockedLayout, attribute) for attribute in found]
 
 
@@ -110,8 +111,13 @@ class Distributor:
         """Emits one thread's part of ops that follow one another, each in the layout of its tiles."""
         for op in ops:
             if op.name not in ROLES:
-                self.enter(layouts_of(op))
+                self.enter(layouts_of(op) or self._layout_of_operands(op))
             self.distribute(op)
+
+    def _layout_of_operands(self, op: ir.Operation) -> list[BlockedLayout]:
+        """The layout of the first tile that an op works on, which is the op's."""
+        tiles = (self.tiles.get(operand) for operand in op.operands)
+        return [tile.layout for tile in tiles if isinstance(tile, Fragments)][:1]
 
     def enter(self, layouts: Sequence[BlockedLayout]) -> None:
         """Goes on in the one layout of the next op; where that is a new one, no tile may cross over.

@@ -35,14 +35,15 @@ def for_loop(d: Distributor, op: ir.Operation) -> None:
     d.scalars[block.arguments[0]] = loop.induction_variable
     outer, d.in_loop = d.in_loop, True
     before, d.phases = d.phases, _last(loop.inner_iter_args, levels)
+    layout, threads = d.layout, d.threads
     with ir.InsertionPoint(loop.body), _scope(d):
         _bind(d, shapes, list(block.arguments)[1:], list(loop.inner_iter_args))
-        for inner in list(block.operations)[:-1]:
-            d.distribute(inner.operation)
+        d.distribute_all([inner.operation for inner in block.operations][:-1])
+        d.enter([layout])
         terminator = block.operations[len(block.operations) - 1]
         carried = [v for shape, y in zip(shapes, terminator.operands, strict=True) for v in _flatten(d, shape, y)]
         scf.YieldOp([*carried, *(d.phases[level] for level in levels)])
-    d.in_loop = outer
+    d.in_loop, d.threads = outer, threads
     d.phases = before | _last(loop.results, levels) if outer else before
     _bind(d, shapes, list(op.results), list(loop.results))
 

@@ -2,40 +2,65 @@
 
 from __future__ import annotations
 
+from functools import reduce
+
 from mlir import ir
-from mlir.dialects import arith
+from mlir.dialects import arith, vector
 
 from mlirfuse.distribution.distributor import Distributor, rule
-from mlirfuse.distribution.fragments import Fragments, Key
-from mlirfuse.distribution.scalars import constant, less
-from mlirfuse.errors import PassError
+from mlirfuse.distribution.fragments import Fragments, Key, widen
+from mlirfuse.distribution.scalars import add, constant, less
+from mlirfuse.passes.rewriting import defining_op
 
 
 @rule("vector.create_mask", "vector.constant_mask")
 def mask(d: Distributor, op: ir.Operation) -> None:
-    """One comparison a fragment and a bounded dimension; a mask is not bounded along a thread's vectors."""
+    """One comparison a fragment and a bounded dimension; along a thread's vectors, one an element."""
     mask_type = ir.VectorType(op.results[0].type)
     tile = Fragments(d.layout, tuple(mask_type.shape), mask_type.element_type)
-    if tile.width > 1:
-        raise PassError("a mask may not end inside of a thread's vector", where=str(op.location))
-    if op.name == "vector.constant_mask":  # what create_mask is folded to where its bounds are known
-        bounds = [constant(size) for size in ir.DenseI64ArrayAttr(op.attributes["mask_dim_sizes"])]
-    else:
-        bounds = [d.scalars[bound] for bound in op.operands]
+    bounds = _bounds(d, op)
     known: dict[Key, ir.Value] = {}
 
     def inside(dim: int, repeat: int) -> ir.Value:
         if (dim, repeat) not in known:
             index = d.threads.index(dim, repeat) if tile.varies(dim) else constant(0)
-            known[dim, repeat] = less(index, bounds[dim])
+            if tile.width > 1 and dim == d.layout.vector_dim:
+                each = [less(add(index, constant(e)), bounds[dim]) for e in range(tile.width)]
+                known[dim, repeat] = vector.FromElementsOp(tile.type, each).result
+            else:
+                known[dim, repeat] = widen(less(index, bounds[dim]), tile.width)
         return known[dim, repeat]
 
     def make(key: Key) -> ir.Value:
-        checks = [inside(dim, repeat) for dim, repeat in enumerate(key)]
-        result = checks[0]
-        for check in checks[1:]:
-            result = arith.AndIOp(result, check).result
-        return result
+        checks = [inside(dim, repeat) for dim, repeat in enumerate(key) if dim in bounds] or [_true(tile.width)]
+        return reduce(lambda a, b: arith.AndIOp(a, b).result, checks)
 
     tile.make = make
     d.tiles[op.results[0]] = tile
+
+
+def _bounds(d: Distributor, op: ir.Operation) -> dict[int, ir.Value]:
+    """The bound of each dimension in which a mask does not hold all of it."""
+    shape = ir.VectorType(op.results[0].type).shape
+    if op.name == "vector.constant_mask":  # what create_mask is folded to where its bounds are known
+        sizes = ir.DenseI64ArrayAttr(op.attributes["mask_dim_sizes"])
+        return {dim: constant(size) for dim, size in enumerate(sizes) if size < shape[dim]}
+    known = [_constant(bound) for bound in op.operands]
+    return {
+        dim: d.scalars[bound]
+        for dim, (bound, size) in enumerate(zip(op.operands, known, strict=True))
+        if size is None or size < shape[dim]
+    }
+
+
+def _constant(value: ir.Value) -> int | None:
+    """The number that a value is, where the program says it."""
+    maker = defining_op(value)
+    if maker is None or maker.name != "arith.constant":
+        return None
+    return ir.IntegerAttr(maker.attributes["value"]).value
+
+
+def _true(width: int) -> ir.Value:
+    i1 = ir.IntegerType.get_signless(1)
+    return widen(arith.ConstantOp(i1, ir.IntegerAttr.get(i1, 1)).result, width)

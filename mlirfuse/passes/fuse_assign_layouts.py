@@ -40,7 +40,8 @@ class FuseAssignLayouts(Pass):
     Requires tile programs with `fuse.schedule`. In the loop that finishes a walk over the grid (`fuse.finish`), it is
     the walk's `finish_layout`. The layout must cover every tile that it is put on; what it covers
     beyond the tile is padding. Elementwise ops carry no layout: they work in the layout of their operands. The factors
-    of a contraction have none either: each thread takes from memory what its accumulators need.
+    of a contraction have none either: each thread takes from memory what its accumulators need. Ops that have a layout
+    already keep it; a loop around tiles of several layouts is marked with that of the tiles that it carries.
 
     ```mlir
     %0 = vector.transfer_read %x[%row, %c0], %pad : memref<?x4096xf16>, vector<1x4096xf16>
@@ -63,7 +64,9 @@ class FuseAssignLayouts(Pass):
             for loop in nested(kernel):
                 if FINISH in loop.attributes and (finish := _finish_layout(schedule)) is not None:
                     _assign(finish, [op for op in nested(loop) if op.name in ANCHORS])
-            _assign(schedule.layout, [op for op in anchors if LAYOUT not in op.attributes])
+            rest = [op for op in anchors if LAYOUT not in op.attributes]
+            _assign(schedule.layout, rest)
+            _mark_mixed_loops(kernel, rest)
             remarks.applied(self, f"{schedule.layout.threads} threads, {len(anchors)} ops", kernel)
 
 
@@ -72,6 +75,16 @@ def _finish_layout(schedule: Schedule) -> BlockedLayout | None:
     if schedule.walk is not None:
         return schedule.walk.finish_layout
     return None if schedule.contraction is None else schedule.contraction.finish_layout
+
+
+def _mark_mixed_loops(kernel: ir.Operation, anchors: Sequence[ir.Operation]) -> None:
+    """Says of loops around tiles of several layouts which one is that of the tiles that they carry."""
+    for loop in nested(kernel):
+        if loop.name != "scf.for":
+            continue
+        inside = [op for op in nested(loop) if LAYOUT in op.attributes]
+        if len({op.attributes[LAYOUT] for op in inside}) > 1:
+            loop.attributes[LAYOUT] = next(op for op in inside if op in anchors).attributes[LAYOUT]
 
 
 def _assign(layout: BlockedLayout, anchors: Sequence[ir.Operation]) -> None:

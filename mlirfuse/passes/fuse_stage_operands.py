@@ -10,28 +10,26 @@ from mlir import ir
 from mlir.dialects import arith, gpu, nvvm, scf
 
 from mlirfuse.analysis.kernels import is_tile_program, kernels
+from mlirfuse.analysis.shared_memory import is_shared
 from mlirfuse.dialect.copy_tile import copy_tile
-from mlirfuse.dtypes import from_mlir
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.passes.rewriting import clone, defining_op, nested
+from mlirfuse.passes.fuse_assign_layouts import LAYOUT
+from mlirfuse.passes.rewriting import clone, nested
 from mlirfuse.schedule.schedule import schedule_of
-from mlirfuse.tiling.contractions import INSTRUCTION
-from mlirfuse.tiling.read_ring import ReadRing, read_indices
+from mlirfuse.tiling.contractions import feeds_contraction, without_warpgroups
+from mlirfuse.tiling.read_ring import ReadRing, padded_row, read_indices
 from mlirfuse.tiling.tiles import index
-
-ROW_BYTES = 16
-"""Rows of a slot are an odd number of times this apart, so that eight of them in a column touch all 32 banks once."""
 
 
 @dataclass(frozen=True)
 class FuseStageOperands(Pass):
     """Copies the factors' tiles of a k-loop into shared memory, some steps ahead of where they are contracted.
 
-    Requires tile programs with a `contraction` in their schedule, whose k-loop reads both factors from device memory
-    at offsets that are the loop's variable or known outside. Each factor gets a ring of `stages` slots. A step waits
-    for its own slot, then starts the copy of the step `stages - 1` ahead into the slot that the previous step has
-    left; one barrier a step orders both. Loops that something else feeds (tensor maps) have no such reads; what was to
-    be multiplied by `wgmma` and is still here is multiplied by `mma.sync`.
+    Requires tile programs with a `contraction` in their schedule, whose k-loop reads factors, or what it computes them
+    from, from device memory at offsets that are the loop's variable or known outside. Each gets a ring of `stages`
+    slots. A step waits for its own slot, then starts the copy of the step `stages - 1` ahead into the slot that the
+    previous step has left; one barrier a step orders both. Loops that something else feeds (tensor maps) have no such
+    reads; what was to be multiplied by `wgmma` and is still here is multiplied by `mma.sync`.
 
     ```mlir
     scf.for %k = %c0 to %c512 step %c32 iter_args(%sum = %zero) {
@@ -66,19 +64,11 @@ class FuseStageOperands(Pass):
             for step in found:
                 stages = 1 if step.loop is None else schedule.contraction.stages
                 with ir.InsertionPoint(step.loop or step.contract), step.contract.location:
-                    by_mma = _without_warpgroups(step.contract)
+                    by_mma = without_warpgroups(step.contract)
                     _stage_once(step) if step.loop is None else _stage(step, step.loop, stages)
                 remarks.applied(self, f"{len(step.reads)} factors in {stages} stage(s)", kernel)
                 if by_mma:
                     remarks.applied(self, "multiplied by mma.sync: no tensor map describes the factors", kernel)
-
-
-def _without_warpgroups(contract: ir.Operation) -> bool:
-    """Has `mma.sync` do what `wgmma` cannot; the accumulators have the same layout. Returns whether it was so."""
-    if INSTRUCTION not in contract.attributes or ir.StringAttr(contract.attributes[INSTRUCTION]).value != "wgmma":
-        return False
-    contract.attributes[INSTRUCTION] = ir.StringAttr.get("mma")
-    return True
 
 
 @dataclass(frozen=True)
@@ -96,20 +86,30 @@ class _Step:
 
 
 def _step(contract: ir.Operation) -> _Step | None:
-    """What stages a contraction; None where its factors are not read from device memory just here."""
-    reads = [maker for v in list(contract.operands)[:2] if (maker := defining_op(v)) is not None]
-    if len(reads) != 2 or any(read.name != "vector.transfer_read" or not _is_global(read) for read in reads):
-        return None
+    """What stages a contraction; None where nothing is read from device memory just here."""
     parent = contract.parent.operation
-    if parent.name != "scf.for":
+    loop = parent if parent.name == "scf.for" else None
+    reads = [op.operation for op in contract.block.operations if _is_staged(op.operation, loop)]
+    if not reads:
+        return None
+    if loop is None:
         return _Step(contract, reads, None)
-    inside = {r for o in parent.regions[0].blocks[0].operations for r in o.operation.results}
+    inside = {r for o in loop.regions[0].blocks[0].operations for r in o.operation.results}
     indices = [v for read in reads for v in read_indices(read)]
-    return None if any(v in inside for v in indices) else _Step(contract, reads, parent)
+    return None if any(v in inside for v in indices) else _Step(contract, reads, loop)
 
 
-def _is_global(read: ir.Operation) -> bool:
-    return ir.MemRefType(read.operands[0].type).memory_space is None
+def _is_staged(op: ir.Operation, loop: ir.Operation | None) -> bool:
+    """Whether an op reads a factor from device memory, or in a loop the widest tiles that one is computed from.
+
+    Rows or columns of scales are few, and in a cache.
+    """
+    if op.name != "vector.transfer_read" or is_shared(op.operands[0]):
+        return False
+    if feeds_contraction(op):
+        return True
+    rows, columns = ir.VectorType(op.results[0].type).shape[-2:]
+    return loop is not None and LAYOUT in op.attributes and rows > 1 and columns > 1
 
 
 class _Ring(ReadRing):
@@ -117,10 +117,7 @@ class _Ring(ReadRing):
 
     def __init__(self, read: ir.Operation, stages: int):
         tile = ir.VectorType(read.results[0].type)
-        size = from_mlir(tile.element_type).bytes
-        row = tile.shape[-1] * size
-        padding = ROW_BYTES if row % (2 * ROW_BYTES) == 0 else 0
-        super().__init__(read, stages, tile.shape, (row + padding) // size)
+        super().__init__(read, stages, tile.shape, padded_row(tile))
 
     def fill(self, number: ir.Value, variable: ir.Value | None = None, k: ir.Value | None = None) -> None:
         """Starts the copy of the tile into a slot, with `k` in place of the loop's variable."""
@@ -129,6 +126,13 @@ class _Ring(ReadRing):
         in_bounds = [ir.BoolAttr(b).value for b in self.read.attributes["in_bounds"]]
         clipped = [d for d, inside in enumerate(in_bounds) if not inside]
         copy_tile(self.read.operands[0], self.slot(number), offsets, axes, clipped)
+
+    def load(self, number: ir.Value) -> ir.Value:
+        """The tile in a slot, in the layout of the read if it has one."""
+        tile = super().load(number)
+        if LAYOUT in self.read.attributes:
+            tile.owner.operation.attributes[LAYOUT] = self.read.attributes[LAYOUT]
+        return tile
 
 
 def _stage_once(step: _Step) -> None:
@@ -162,10 +166,11 @@ def _stage(found: _Step, loop: ir.Operation, stages: int) -> None:
         free = _slot(arith.AddIOp(number, index(stages - 1)).result, stages)
         _copy_step(found, rings, free, _advanced(k, step, stages - 1), upper)
         full = _slot(number, stages)
-        for read, ring in zip(found.reads, rings, strict=True):
-            mapping[read.results[0]] = ring.load(full)
+        staged = dict(zip(found.reads, rings, strict=True))
         for op in list(old.operations)[:-1]:
-            if op.operation not in found.reads:
+            if op.operation in staged:
+                mapping[op.results[0]] = staged[op.operation].load(full)
+            else:
                 clone(op.operation, mapping)
         scf.YieldOp([mapping[v] for v in old.operations[len(old.operations) - 1].operands])
     for before, after in zip(loop.results, new.results, strict=True):

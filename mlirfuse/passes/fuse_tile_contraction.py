@@ -9,6 +9,7 @@ from mlir import ir
 
 from mlirfuse.analysis.contraction import contraction_in
 from mlirfuse.analysis.contraction_problem import contraction_problem
+from mlirfuse.analysis.factors import producers
 from mlirfuse.analysis.kernels import is_tile_program, kernels
 from mlirfuse.analysis.spaces import kernel_space
 from mlirfuse.errors import ScheduleError
@@ -26,8 +27,9 @@ class FuseTileContraction(Pass):
     """Turns a kernel with a contraction into a tile program: a block a tile of the result, and a loop along k.
 
     Requires `fuse.schedule` with a `contraction`. The loop carries the accumulators, one tile vector of the result's
-    dimensions (batch, m, n), and contracts tiles of the factors into it. What follows the contraction in the kernel is
-    emitted on the accumulators' tile, as in any other tile program. Factors are read in the order of their memory;
+    dimensions (batch, m, n), and contracts tiles of the factors into it. What the kernel computes a factor by is
+    emitted in the loop, on the factor's tile; all else on the accumulators' tile behind the loop, as in any other tile
+    program. Factors are read in the order of their memory;
     which of their dimensions is which says the `vector.contract`. A `swapped` schedule exchanges the roles of rows and
     columns, so that the accumulators' tile is a transposed one. What lies past the end of a factor reads as zero.
 
@@ -83,12 +85,15 @@ class FuseTileContraction(Pass):
                     program.offsets,
                     program.ragged,
                     program.buffers,
+                    program.scalars,
                     schedule.contraction.instruction,
                 )
                 product = contraction.structure
                 emitter.values[product.op.results[0]] = loop.emit(emitter.initial(product))
-                for structure in structures[structures.index(product) + 1 :]:
-                    emitter.emit(structure)
+                computed = {s.op for number in (0, 1) for s in producers(product.op.operands[number])}
+                for structure in structures:
+                    if structure.op not in computed | {product.op}:
+                        emitter.emit(structure)
                 for value, buffer in program.results:
                     emitter.write(value, buffer)
             program.close()

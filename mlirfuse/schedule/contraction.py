@@ -66,6 +66,7 @@ class ContractionProblem:
         accumulator: dtype of the sums.
         row_bytes: bytes to which every row of both factors is aligned, 16 at most.
         k_contiguous: for each factor whether k is the dimension in which its memory is contiguous.
+        computed_from: for each factor that the kernel computes, bytes of an element of what it reads; else None.
     """
 
     batch: tuple[int | None, ...]
@@ -76,6 +77,7 @@ class ContractionProblem:
     accumulator: DType
     row_bytes: int
     k_contiguous: tuple[bool, bool] = (True, True)
+    computed_from: tuple[int | None, ...] = (None, None)
 
 
 def check_contraction(

@@ -41,6 +41,9 @@ L2_BYTES_PER_SM = 145e9
 DRAM_BYTES = 4.1e12
 """Bytes per second."""
 
+COMPUTED_PER_SM = 40e9
+"""Elements of factors per second that one SM computes, between its products."""
+
 LAUNCH, ROUND, MEETING = 3.0e-6, 2.0e-6, 3.5e-6
 """Seconds: a launch, a block's prologue and epilogue, and blocks of a tile that wait for each other's parts."""
 
@@ -99,7 +102,7 @@ def _tiles(problem: ContractionProblem, target: Target) -> Iterator[Schedule]:
         yield from (fma_schedule(problem, m, n) for m, n in FMA_TILES)
         return
     found = False
-    if target.chip == "sm_90a" and problem.row_bytes == 16:
+    if target.chip == "sm_90a" and problem.row_bytes == 16 and problem.computed_from == (None, None):
         for swapped in (False, True):
             for schedule in _wgmma_tiles(problem, swapped):
                 found = True
@@ -146,14 +149,21 @@ def contraction_seconds(schedule: Schedule, problem: ContractionProblem, target:
     size = problem.element.bytes
     rate = FLOPS_PER_SM[contraction.instruction]
     products = 2 * m * n * contraction.k / rate
-    copies = (m + n) * contraction.k * size / L2_BYTES_PER_SM
+    sizes = [stored or size for stored in problem.computed_from]
+    if contraction.swapped:
+        sizes.reverse()
+    copies = (m * sizes[0] + n * sizes[1]) * contraction.k / L2_BYTES_PER_SM
     if contraction.instruction == "wgmma" and (m > extents[-2] or n > extents[-1]):
         copies *= OVERHANG
     rows, columns = extents[-2:]
-    traffic = prod(extents[:-2]) * (rows * problem.k + columns * problem.k + rows * columns) * size
+    traffic = prod(extents[:-2]) * ((rows * sizes[0] + columns * sizes[1]) * problem.k + rows * columns * size)
     overheads = ROUND if contraction.persistent else rounds * ROUND
     copying = rounds * steps * copies
-    works = (rounds * steps * products, copying, traffic / DRAM_BYTES + COPIES_DELAY * copying)
+    works = (
+        rounds * steps * (products + _computed_elements(schedule, problem) / COMPUTED_PER_SM),
+        copying,
+        traffic / DRAM_BYTES + COPIES_DELAY * copying,
+    )
     seconds = LAUNCH + overheads + sum(work**OVERLAP for work in works) ** (1 / OVERLAP)
     if contraction.split == 1:
         return seconds
@@ -161,3 +171,11 @@ def contraction_seconds(schedule: Schedule, problem: ContractionProblem, target:
     if contraction.reduction == "slices":
         return seconds + MEETING + 2 * blocks * part / DRAM_BYTES
     return seconds + MEETING + contraction.split * part / LAST_ARRIVER_BYTES
+
+
+def _computed_elements(schedule: Schedule, problem: ContractionProblem) -> int:
+    """Elements of factors that a block computes in one step along k."""
+    assert schedule.contraction is not None
+    outer = schedule.tile[-1:-3:-1] if schedule.contraction.swapped else schedule.tile[-2:]
+    rows = sum(n for n, stored in zip(outer, problem.computed_from, strict=True) if stored is not None)
+    return rows * schedule.contraction.k

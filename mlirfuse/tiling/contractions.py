@@ -9,10 +9,12 @@ from mlir import ir
 from mlir.dialects import arith, scf, vector
 
 from mlirfuse.analysis.contraction import Contraction
-from mlirfuse.analysis.contraction_problem import Axes, factor_argument
+from mlirfuse.analysis.factors import Axes, Factor, factor_of
 from mlirfuse.analysis.iteration_space import IterationSpace
 from mlirfuse.distribution.memory import strides
-from mlirfuse.tiling.tiles import broadcast, zero
+from mlirfuse.tiling.emitter import TileEmitter
+from mlirfuse.tiling.tiles import broadcast, index, splat, zero
+from mlirfuse.tiling.transfers import TileTransfers
 
 INSTRUCTION = "fuse.instruction"
 """On a `vector.contract`: what multiplies (`schedule/contraction.py`)."""
@@ -20,14 +22,19 @@ INSTRUCTION = "fuse.instruction"
 
 def result_space(space: IterationSpace, contraction: Contraction) -> IterationSpace:
     """The space of what a contraction makes: its parallel dimensions, in the order batch, m, n."""
-    number = {dim: position for position, dim in enumerate(contraction.parallel)}
+    return subspace(space, contraction.parallel)
+
+
+def subspace(space: IterationSpace, dims: Sequence[int]) -> IterationSpace:
+    """Some dimensions of a space, in that order; values do not vary along the others."""
+    number = {dim: position for position, dim in enumerate(dims)}
 
     def renamed(axes: Axes) -> Axes:
         return tuple(None if d is None else number.get(d) for d in axes)
 
     return replace(
         space,
-        extents=tuple(space.extents[d] for d in contraction.parallel),
+        extents=tuple(space.extents[d] for d in dims),
         loops={op: renamed(axes) for op, axes in space.loops.items()},
         value_axes={value: renamed(axes) for value, axes in space.value_axes.items()},
         use_axes={use: renamed(axes) for use, axes in space.use_axes.items()},
@@ -47,6 +54,7 @@ class KLoop:
         offsets: the tile's first index in each dimension of the result.
         ragged: dimensions of the result in which the tile may reach past the end.
         buffers: the memref of each tensor argument.
+        scalars: the new value of each scalar argument and constant.
         instruction: what multiplies.
     """
 
@@ -57,46 +65,82 @@ class KLoop:
     offsets: Sequence[ir.Value]
     ragged: frozenset[int]
     buffers: dict[ir.Value, ir.Value]
+    scalars: dict[ir.Value, ir.Value]
     instruction: str
 
     def emit(self, initial: ir.Value) -> ir.Value:
         """Emits the loop at the current insertion point; returns the accumulators, which start from `initial`."""
         extent = self.space.extents[self.contraction.k]
         assert extent is not None  # contraction_problem has refused others
-        index = ir.IndexType.get()
-        lower, upper, step = (arith.ConstantOp(index, n).result for n in (0, extent, self.step))
+        lower, upper, step = (index(n) for n in (0, extent, self.step))
         loop = scf.ForOp(lower, upper, step, [broadcast(initial, tuple(self.tile))])
         with ir.InsertionPoint(loop.body):
             k = loop.induction_variable
-            factors = [self._read(number, k) for number in (0, 1)]
+            factors = [self._factor(factor_of(self.space, self.contraction, n), k) for n in self.contraction.factors]
             total = self._contract(factors, loop.inner_iter_args[0])
             scf.YieldOp([total])
         return loop.results[0]
 
-    def _read(self, number: int, k: ir.Value) -> tuple[ir.Value, Sequence[int]]:
+    def _factor(self, factor: Factor, k: ir.Value) -> tuple[ir.Value, Sequence[int]]:
         """A factor's tile, its dimensions in the order of memory, and the loop that each of them is."""
-        argument, axes = factor_argument(self.space, self.contraction, self.contraction.factors[number])
-        buffer = self.buffers[argument]
-        memory = ir.MemRefType(buffer.type)
-        varying = [axis for axis, dim in enumerate(axes) if dim is not None]
+        memory = ir.MemRefType(self.buffers[factor.source].type)
+        varying = [axis for axis, dim in enumerate(factor.axes) if dim is not None]
         # Batch dimensions, of which a tile has one element, come first, and the axis of stride 1 comes last, so that
         # what is contiguous in memory is contiguous in the tile.
-        varying.sort(key=lambda axis: (axes[axis] not in self.contraction.batch, strides(memory)[axis] == 1))
-        loops = [self._loop(axes[axis]) for axis in varying]
+        varying.sort(key=lambda axis: (factor.axes[axis] not in self.contraction.batch, strides(memory)[axis] == 1))
+        loops = [self._loop(factor.axes[axis]) for axis in varying]
+        tile = self._compute(factor, loops, k) if factor.ops else self._read(factor, varying, loops, k)
+        return tile, loops
+
+    def _read(self, factor: Factor, varying: Sequence[int], loops: Sequence[int], k: ir.Value) -> ir.Value:
+        """The tile of a factor that is an argument."""
+        buffer = self.buffers[factor.source]
+        memory = ir.MemRefType(buffer.type)
         sizes = [*self.tile, self.step]
         start = arith.ConstantOp(ir.IndexType.get(), 0).result
         places = [*self.offsets, k]
-        indices = [start if dim is None else places[self._loop(dim)] for dim in axes]
+        indices = [start if dim is None else places[self._loop(dim)] for dim in factor.axes]
         padding = arith.ConstantOp(memory.element_type, zero(memory.element_type)).result
-        read = vector.TransferReadOp(
+        axes = [ir.AffineExpr.get_dim(axis) for axis in varying]
+        return vector.TransferReadOp(
             ir.VectorType.get([sizes[loop] for loop in loops], memory.element_type),
             buffer,
             indices,
-            ir.AffineMapAttr.get(ir.AffineMap.get(len(axes), 0, [ir.AffineExpr.get_dim(axis) for axis in varying])),
+            ir.AffineMapAttr.get(ir.AffineMap.get(len(factor.axes), 0, axes)),
             padding,
             in_bounds=ir.ArrayAttr.get([ir.BoolAttr.get(not self._overruns(loop)) for loop in loops]),
+        ).result
+
+    def _compute(self, factor: Factor, loops: Sequence[int], k: ir.Value) -> ir.Value:
+        """The tile of a factor that the kernel computes, in the space of its loops alone."""
+        dims = [[*self.contraction.parallel, self.contraction.k][loop] for loop in loops]
+        shape = tuple([*self.tile, self.step][loop] for loop in loops)
+        transfers = TileTransfers(
+            subspace(self.space, dims),
+            shape,
+            [[*self.offsets, k][loop] for loop in loops],
+            frozenset(position for position, loop in enumerate(loops) if self._overruns(loop)),
+            self.buffers,
+            streaming=False,
         )
-        return read.result, loops
+        emitter = TileEmitter(transfers, dict(self.scalars))
+        for structure in factor.ops:
+            emitter.emit(structure)
+        tile = broadcast(emitter.values[factor.value], shape)
+        along_k = len(self.tile)
+        return self._without_overhang(tile, loops.index(along_k), k) if self._overruns(along_k) else tile
+
+    def _without_overhang(self, tile: ir.Value, dim: int, k: ir.Value) -> ir.Value:
+        """A computed tile with zeros past the end of k, where an expression of zeros need not be zero, or a number."""
+        tile_type = ir.VectorType(tile.type)
+        extent = self.space.extents[self.contraction.k]
+        assert extent is not None  # contraction_problem has refused others
+        bounds = [index(size) for size in tile_type.shape]
+        bounds[dim] = arith.SubIOp(index(extent), k).result
+        i1 = ir.IntegerType.get_signless(1)
+        mask = vector.CreateMaskOp(ir.VectorType.get(tile_type.shape, i1), bounds).result
+        nothing = arith.ConstantOp(tile_type.element_type, zero(tile_type.element_type)).result
+        return arith.SelectOp(mask, tile, splat(nothing, tile_type.shape)).result
 
     def _loop(self, dim: int | None) -> int:
         """The number of a dimension's loop in the contraction: batch, m, n, k."""
@@ -129,3 +173,11 @@ def feeds_contraction(read: ir.Operation) -> bool:
     """Whether a read's tile is nothing but a factor of contractions, which take it from memory as they need it."""
     uses = [use for result in read.results for use in result.uses]
     return bool(uses) and all(use.owner.operation.name == "vector.contract" and use.operand_number < 2 for use in uses)
+
+
+def without_warpgroups(contract: ir.Operation) -> bool:
+    """Has `mma.sync` do what `wgmma` cannot; the accumulators have the same layout. Returns whether it was so."""
+    if INSTRUCTION not in contract.attributes or ir.StringAttr(contract.attributes[INSTRUCTION]).value != "wgmma":
+        return False
+    contract.attributes[INSTRUCTION] = ir.StringAttr.get("mma")
+    return True

@@ -1,4 +1,4 @@
-"""A ring of shared-memory slots that a tile is read from instead of from device memory."""
+"""Rings of shared-memory slots that hold a tile each."""
 
 from __future__ import annotations
 
@@ -7,23 +7,26 @@ from collections.abc import Sequence
 from mlir import ir
 from mlir.dialects import memref, vector
 
+from mlirfuse.dtypes import from_mlir
 from mlirfuse.tiling.tiles import index
 
+ROW_BYTES = 16
+"""Rows of a slot are an odd number of times this apart, so that eight of them in a column touch all 32 banks once."""
 
-class ReadRing:
-    """The slots of one `vector.transfer_read`, allocated at the current insertion point.
+
+class SlotRing:
+    """Slots for tiles, allocated at the current insertion point.
 
     Args:
-        read: the read whose tiles go through the ring.
+        element: type of one element.
         stages: number of slots.
         shape: extents of a slot.
         row: elements from one row of a slot to the next; the last of `shape`, or more where rows are padded.
     """
 
-    def __init__(self, read: ir.Operation, stages: int, shape: Sequence[int], row: int):
-        self.read = read
+    def __init__(self, element: ir.Type, stages: int, shape: Sequence[int], row: int):
         self.shape, self.row = list(shape), row
-        self.element = ir.VectorType(read.results[0].type).element_type
+        self.element = element
         self.space = ir.Attribute.parse("#gpu.address_space<workgroup>")
         padded = [stages, *self.shape[:-1], row]
         self.buffer = memref.AllocOp(ir.MemRefType.get(padded, self.element, memory_space=self.space), [], []).result
@@ -41,18 +44,45 @@ class ReadRing:
         starts, ones = [dynamic, *[0] * rank], [1] * (rank + 1)
         return memref.SubViewOp(view, self.buffer, [number], [], [], starts, [1, *self.shape], ones).result
 
-    def load(self, number: ir.Value) -> ir.Value:
-        """The tile in a slot."""
+    def tile(self, number: ir.Value, type_: ir.Type, padding: ir.Value) -> ir.Value:
+        """The tile in a slot, a vector of that type."""
         start = index(0)
         rank = len(self.shape)
         return vector.TransferReadOp(
-            self.read.results[0].type,
+            type_,
             self.slot(number),
             [start] * rank,
             ir.AffineMapAttr.get(ir.AffineMap.get_identity(rank)),
-            self.read.operands[1 + ir.MemRefType(self.read.operands[0].type).rank],
+            padding,
             in_bounds=ir.ArrayAttr.get([ir.BoolAttr.get(True)] * rank),
         ).result
+
+
+class ReadRing(SlotRing):
+    """The slots of one `vector.transfer_read`, which are read instead of device memory.
+
+    Args:
+        read: the read whose tiles go through the ring.
+        stages: number of slots.
+        shape: extents of a slot.
+        row: elements from one row of a slot to the next.
+    """
+
+    def __init__(self, read: ir.Operation, stages: int, shape: Sequence[int], row: int):
+        self.read = read
+        super().__init__(ir.VectorType(read.results[0].type).element_type, stages, shape, row)
+
+    def load(self, number: ir.Value) -> ir.Value:
+        """The tile in a slot, in the place of the read."""
+        padding = self.read.operands[1 + ir.MemRefType(self.read.operands[0].type).rank]
+        return self.tile(number, self.read.results[0].type, padding)
+
+
+def padded_row(tile: ir.VectorType) -> int:
+    """Elements from one row of a tile to the next in a slot whose columns are read by many threads at once."""
+    size = from_mlir(tile.element_type).bytes
+    row = tile.shape[-1] * size
+    return (row + (ROW_BYTES if row % (2 * ROW_BYTES) == 0 else 0)) // size
 
 
 def read_indices(read: ir.Operation) -> list[ir.Value]:

@@ -38,3 +38,34 @@ func.func private @too_small(%x: memref<8x256xf32>)
   } {mapping = [#gpu.block<x>]}
   return
 }
+
+// -----
+
+#layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 4, 1>, blocks = array<i64: 1, 1>}
+#other = {vector = array<i64: 1, 1>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 2, 1>, blocks = array<i64: 1, 1>}
+// A layout that is there already stays; the loop is in that of the tile that it carries.
+// CHECK-LABEL: func.func private @several(
+// CHECK: scf.for
+// CHECK: vector.transfer_read %{{.*}}repeats = array<i64: 2, 1>, vector = array<i64: 1, 1>
+// CHECK: vector.transfer_read %{{.*}}repeats = array<i64: 4, 1>, vector = array<i64: 1, 4>
+// CHECK: } {fuse.layout = {{.*}}repeats = array<i64: 4, 1>, vector = array<i64: 1, 4>
+func.func private @several(%x: memref<4x128xf32>, %z: memref<2x32xf32>, %y: memref<4x128xf32>)
+    attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 4, 128>, layout = #layout}} {
+  scf.forall (%block) in (1) {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c4 = arith.constant 4 : index
+    %pad = arith.constant 0.0 : f32
+    %zero = arith.constant dense<0.0> : vector<4x128xf32>
+    %slots = memref.alloc() : memref<2x32xf32, #gpu.address_space<workgroup>>
+    %total = scf.for %i = %c0 to %c4 step %c1 iter_args(%sum = %zero) -> (vector<4x128xf32>) {
+      %0 = vector.transfer_read %z[%c0, %c0], %pad {fuse.layout = #other, in_bounds = [true, true]} : memref<2x32xf32>, vector<2x32xf32>
+      vector.transfer_write %0, %slots[%c0, %c0] {fuse.layout = #other, in_bounds = [true, true]} : vector<2x32xf32>, memref<2x32xf32, #gpu.address_space<workgroup>>
+      %1 = vector.transfer_read %x[%c0, %c0], %pad {in_bounds = [true, true]} : memref<4x128xf32>, vector<4x128xf32>
+      %2 = arith.addf %1, %sum : vector<4x128xf32>
+      scf.yield %2 : vector<4x128xf32>
+    }
+    vector.transfer_write %total, %y[%c0, %c0] {in_bounds = [true, true]} : vector<4x128xf32>, memref<4x128xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}

@@ -1,0 +1,172 @@
+"""`fuse-store-factors`: a factor that a kernel computes goes through shared memory to its contraction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from mlir import ir
+from mlir.dialects import arith, gpu, vector
+
+from mlirfuse.analysis.kernels import is_tile_program, kernels
+from mlirfuse.dtypes import from_mlir
+from mlirfuse.errors import PassError
+from mlirfuse.passes.base import Pass, Remarks
+from mlirfuse.passes.fuse_assign_layouts import LAYOUT
+from mlirfuse.passes.rewriting import defining_op, nested
+from mlirfuse.schedule.attributes import to_attribute
+from mlirfuse.schedule.factor_layout import factor_layout
+from mlirfuse.schedule.schedule import schedule_of
+from mlirfuse.tiling.contractions import without_warpgroups
+from mlirfuse.tiling.read_ring import SlotRing, padded_row
+from mlirfuse.tiling.tiles import index, zero
+
+SLOTS = 2
+"""One is written while warps that are behind still read the other: a step has one barrier."""
+
+
+@dataclass(frozen=True)
+class FuseStoreFactors(Pass):
+    """Stores factors that are computed in a k-loop to shared memory, which the instructions that multiply read.
+
+    Requires tile programs with a `contraction` in their schedule. The reads and the arithmetic of such a factor get a
+    layout of their own, in which threads lie along its rows; the contraction reads what all threads have stored, behind
+    a barrier. Reads that are the same in every step move out of the loop.
+
+    ```mlir
+    scf.for %k = %c0 to %c512 step %c32 iter_args(%sum = %zero) {
+      %q = vector.transfer_read %w[%n, %k], %pad : memref<384x512xi8>, vector<128x32xi8>
+      %b = arith.sitofp %q : vector<128x32xi8> to vector<128x32xf16>
+      %next = vector.contract ... %a, %b, %sum
+    ```
+    becomes
+    ```mlir
+    %slots = memref.alloc() : memref<2x128x40xf16, #gpu.address_space<workgroup>>
+    scf.for %k = %c0 to %c512 step %c32 iter_args(%sum = %zero) {
+      %q = vector.transfer_read %w[%n, %k], %pad {fuse.layout = ...} : memref<384x512xi8>, vector<128x32xi8>
+      %0 = arith.sitofp %q : vector<128x32xi8> to vector<128x32xf16>
+      vector.transfer_write %0, %slot[%c0, %c0] {fuse.layout = ...} : vector<128x32xf16>, memref<128x32xf16, ...>
+      gpu.barrier
+      %b = vector.transfer_read %slot[%c0, %c0], %pad : memref<128x32xf16, ...>, vector<128x32xf16>
+      %next = vector.contract ... %a, %b, %sum
+    ```
+
+    Raises `PassError` where a factor is computed from values that something else needs as well.
+    """
+
+    name: ClassVar[str] = "fuse-store-factors"
+
+    def run(self, module: ir.Operation, remarks: Remarks) -> None:
+        for kernel in kernels(module):
+            schedule = schedule_of(kernel) if is_tile_program(kernel) else None
+            if schedule is None or schedule.contraction is None:
+                continue
+            for contract in [op for op in nested(kernel) if op.name == "vector.contract"]:
+                computed = [number for number in (0, 1) if _is_computed(contract.operands[number])]
+                if not computed:
+                    remarks.declined(self, "the factors are read from memory as they are", contract)
+                    continue
+                with contract.location:
+                    _store(contract, {n: _enter_layout(contract, n, schedule.layout.threads) for n in computed})
+                by_mma = " for mma.sync" if without_warpgroups(contract) else ""
+                remarks.applied(self, f"{len(computed)} factor(s) computed in a layout of their own{by_mma}", contract)
+
+
+def _is_computed(factor: ir.Value) -> bool:
+    maker = defining_op(factor)
+    return maker is not None and maker.name != "vector.transfer_read"
+
+
+def _enter_layout(contract: ir.Operation, number: int, threads: int) -> ir.Attribute:
+    """Gives the reads that a factor is computed from a layout, and moves those that never change before the loop."""
+    factor = contract.operands[number]
+    tile = ir.VectorType(factor.type)
+    layout = to_attribute(factor_layout(tile.shape, from_mlir(tile.element_type).bytes, threads))
+    loop = contract.parent.operation
+    for read in _reads_behind(factor, contract):
+        if LAYOUT in read.attributes:
+            raise PassError("a tile is read for two factors", where=str(read.location))
+        read.attributes[LAYOUT] = layout
+        if loop.name == "scf.for" and not any(_varies(v, loop) for v in read.operands):
+            _hoist(read, loop)
+    return layout
+
+
+def _reads_behind(factor: ir.Value, user: ir.Operation) -> list[ir.Operation]:
+    """The reads of memory that a factor is computed from; raises `PassError` where another op uses what they become.
+
+    What depends on no read is the same in every layout: constants, and masks.
+    """
+    reads: dict[ir.Operation, None] = {}
+    members = {user: True}
+
+    def visit(value: ir.Value) -> bool:
+        maker = defining_op(value)
+        if maker is None or not isinstance(value.type, ir.VectorType):
+            return False
+        if maker not in members:
+            if maker.name == "vector.transfer_read":
+                reads[maker] = None
+            behind = [visit(operand) for operand in maker.operands]
+            members[maker] = maker in reads or any(behind)
+        return members[maker]
+
+    visit(factor)
+    for op in [op for op, reads_memory in members.items() if reads_memory and op != user]:
+        if any(use.owner.operation not in members for result in op.results for use in result.uses):
+            raise PassError("part of a factor's expression is used elsewhere as well", where=str(op.location))
+    return list(reads)
+
+
+def _varies(value: ir.Value, loop: ir.Operation) -> bool:
+    """Whether a value is another one in each step of a loop: computed from the loop's variable, or what it carries."""
+    block = loop.regions[0].blocks[0]
+    if isinstance(value.owner, ir.Block):
+        return value.owner == block
+    maker = value.owner.operation
+    return maker.parent.operation == loop and any(_varies(operand, loop) for operand in maker.operands)
+
+
+def _hoist(op: ir.Operation, loop: ir.Operation) -> None:
+    """Moves an op, and what it needs, before a loop."""
+    for operand in op.operands:
+        maker = defining_op(operand)
+        if maker is not None and maker.parent.operation == loop:
+            _hoist(maker, loop)
+    op.move_before(loop)
+
+
+def _store(contract: ir.Operation, computed: dict[int, ir.Attribute]) -> None:
+    """Puts factors, each in its layout, into shared memory, and has the contraction read them from there."""
+    loop = contract.parent.operation
+    in_loop = loop.name == "scf.for"
+    tiles = [ir.VectorType(contract.operands[number].type) for number in computed]
+    with ir.InsertionPoint(loop) if in_loop else ir.InsertionPoint.at_block_begin(contract.block):
+        rings = [SlotRing(t.element_type, SLOTS if in_loop else 1, t.shape, padded_row(t)) for t in tiles]
+    slot = _slot(loop) if in_loop else None
+    for (number, layout), ring in zip(computed.items(), rings, strict=True):
+        maker = defining_op(contract.operands[number])
+        assert maker is not None  # _is_computed has looked
+        with ir.InsertionPoint.after(maker):
+            write = vector.TransferWriteOp(
+                None,
+                maker.results[0],
+                ring.slot(slot or index(0)),
+                [index(0)] * len(ring.shape),
+                ir.AffineMapAttr.get(ir.AffineMap.get_identity(len(ring.shape))),
+                in_bounds=ir.ArrayAttr.get([ir.BoolAttr.get(True)] * len(ring.shape)),
+            )
+        write.operation.attributes[LAYOUT] = layout
+    with ir.InsertionPoint(contract):
+        gpu.BarrierOp()
+        for number, ring, tile in zip(computed, rings, tiles, strict=True):
+            padding = arith.ConstantOp(tile.element_type, zero(tile.element_type)).result
+            contract.operands[number] = ring.tile(slot or index(0), tile, padding)
+
+
+def _slot(loop: ir.Operation) -> ir.Value:
+    """The number of the slot that a step of a loop stores to."""
+    with ir.InsertionPoint.at_block_begin(loop.regions[0].blocks[0]):
+        lower, _, step, *_ = loop.operands
+        gone = arith.SubIOp(loop.regions[0].blocks[0].arguments[0], lower).result
+        return arith.RemUIOp(arith.DivUIOp(gone, step).result, index(SLOTS)).result
