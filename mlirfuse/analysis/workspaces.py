@@ -2,8 +2,8 @@
 
 They follow the operands and results, and carry
 
-- `fuse.workspace`: `"semaphores"` (a one-dimensional memref of i32; zero when the kernel starts, and zero again when it
-  ends) or `"scratch"` (any contiguous memref; uninitialised);
+- `fuse.workspace`: `"semaphores"` (a one-dimensional memref of i32, or a memref of f32 that is a mailbox; zero when the
+  kernel starts, and zero again when it ends) or `"scratch"` (any contiguous memref; uninitialised);
 - `fuse.workspace_extents`, where extents are dynamic: an affine map with one result for each, in order;
 - `fuse.workspace_operands`: what the map's symbols are, as pairs like those of `fuse.grid_operands`: (argument,
   dimension), or (-1, k) for the number of blocks that the device holds at k on each multiprocessor.
@@ -86,8 +86,13 @@ def _workspace(kernel: ir.Operation, position: int, type_: ir.Type, known: dict[
         raise _error(kernel, f'{what}: {WORKSPACE} is "{kind}", neither "{SEMAPHORES}" nor "{SCRATCH}"')
     if not isinstance(type_, ir.MemRefType) or not _is_plain(type_):
         raise _error(kernel, f"{what} is no contiguous memref in global memory")
-    if kind == SEMAPHORES and (type_.rank != 1 or type_.element_type != ir.IntegerType.get_signless(32)):
-        raise _error(kernel, f"{what} must be a one-dimensional memref of i32 to hold semaphores")
+    if (
+        kind == SEMAPHORES
+        and str(type_.element_type) != "f32"
+        and (str(type_.element_type) != "i32" or type_.rank != 1)
+    ):
+        hint = "must be a one-dimensional memref of i32 to hold semaphores, or one of f32 to be a mailbox"
+        raise _error(kernel, f"{what} {hint}")
     operands = operand_pairs(known.get(WORKSPACE_OPERANDS))
     extents = (
         ir.AffineMapAttr(known[WORKSPACE_EXTENTS]).value if WORKSPACE_EXTENTS in known else ir.AffineMap.get(0, 0, [])

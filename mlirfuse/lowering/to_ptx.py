@@ -28,6 +28,7 @@ BEFORE_NVVM = (
     "lower-cluster-ops",
     "lower-mma",
     "lower-semaphores",
+    "lower-mailboxes",
     "lower-cluster-views",
     "lower-mbarriers",
     "lower-async-copies",

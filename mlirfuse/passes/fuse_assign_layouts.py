@@ -22,7 +22,9 @@ from mlirfuse.tiling.grid_finish import FINISH
 LAYOUT = "fuse.layout"
 
 ANCHORS = JOINT_REDUCTIONS | {
+    "fuse.collect",
     "fuse.copy_fragments",
+    "fuse.post",
     "fuse.stage_tile",
     "fuse.warpgroup_mma",
     "vector.contract",

@@ -10,10 +10,17 @@ from mlirfuse.schedule.layout import BlockedLayout
 INSTRUCTIONS = ("fma", "mma", "wgmma")
 """What multiplies: scalar multiply-adds on any type, `mma.sync` (sm_80), or `wgmma` fed by tensor maps (sm_90a)."""
 
-REDUCTIONS = ("turnstile", "last_arriver", "slices", "cluster")
+REDUCTIONS = ("turnstile", "last_arriver", "slices", "cluster", "mailboxes")
 """How the partial tiles of a split meet: added one after another in order; all by the block that comes last; or by all
-blocks at once, a slice of the tile's rows each, when all parts are there, in device memory or in the shared memory of
-a cluster. `slices` needs all blocks resident at once. All are deterministic."""
+blocks at once, a slice of the tile's rows each, when all parts are there: in device memory, in the shared memory of
+a cluster, or, without waiting for one another, in mailboxes. `slices` and `mailboxes` need all blocks resident at once.
+All are deterministic."""
+
+SLICED = ("slices", "cluster", "mailboxes")
+"""Those in which every block adds up some rows, with a `finish_layout`."""
+
+MOST_COLLECTED = 128
+"""Words that a thread takes out of mailboxes at once: they wait for each other in registers."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +33,7 @@ class ContractionSchedule:
         stages: slots of the shared-memory ring that the operands pass through.
         split: blocks that share the contracted dimension of one tile.
         reduction: one of `REDUCTIONS`; without a split it means nothing.
-        finish_layout: with `slices`, how a slice of rows is spread over threads.
+        finish_layout: where blocks add up slices of rows (`SLICED`), how a slice is spread over threads.
         persistent: whether a grid of as many blocks as the device holds walks the tiles, of which the next one's
             factors are copied while a tile's epilogue runs; with `wgmma` only.
         raster: rows of tiles that blocks go through together, a column of them after the other. Tiles that are worked
@@ -107,9 +114,11 @@ def check_contraction(
         return f"{schedule.split} splits of {-(-problem.k // schedule.k)} steps along k leave blocks without work"
     if layout.extents != tile:
         return f"the accumulators' layout covers {layout.extents}, not the tile {tile}"
-    slices = schedule.split > 1 and schedule.reduction in ("slices", "cluster")
+    slices = schedule.split > 1 and schedule.reduction in SLICED
     if slices and (reason := _check_slices(schedule, tile, layout)):
         return reason
+    if schedule.split > 1 and schedule.reduction == "mailboxes" and problem.accumulator.name != "float32":
+        return f"mailboxes take float32, not {problem.accumulator.name}"
     if schedule.instruction != "fma":
         return _check_tensor_cores(schedule, layout, problem)
     return None
@@ -123,6 +132,10 @@ def _check_slices(schedule: ContractionSchedule, tile: tuple[int, ...], layout: 
         return "slices need a finish_layout"
     if schedule.reduction == "cluster" and schedule.split > 8:
         return f"a cluster has 8 blocks at most, not {schedule.split}"
+    finish = schedule.finish_layout
+    words = schedule.split * finish.fragments(len(tile) - 2) * finish.fragments(len(tile) - 1) * finish.vector[-1]
+    if schedule.reduction == "mailboxes" and words > MOST_COLLECTED:
+        return f"a thread would collect {words} words at once, more than {MOST_COLLECTED}"
     if schedule.finish_layout.threads != layout.threads:
         return f"the finish has {schedule.finish_layout.threads} threads, the accumulators' layout {layout.threads}"
     return schedule.finish_layout.check((*tile[:-2], rows, tile[-1]))

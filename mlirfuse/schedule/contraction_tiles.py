@@ -69,7 +69,7 @@ def fma_schedule(problem: ContractionProblem, m: int, n: int, *, stages: int = 2
     return Schedule((*batch, m, n), layout, contraction=ContractionSchedule(FMA_STEP, "fma", stages, split))
 
 
-def with_slices(schedule: Schedule) -> Schedule:
+def with_slices(schedule: Schedule, reduction: str = "slices") -> Schedule:
     """The schedule with its splits meeting by slices of rows; neighbouring threads take neighbouring columns."""
     assert schedule.contraction is not None
     *batch, m, n = schedule.tile
@@ -88,5 +88,5 @@ def with_slices(schedule: Schedule) -> Schedule:
         repeats=(*lead, -(-rows // (lanes_m * warps_m)), -(-n // (width * lanes * warps_n))),
         blocks=(*lead, 1, 1),
     )
-    contraction = replace(schedule.contraction, reduction="slices", finish_layout=layout)
+    contraction = replace(schedule.contraction, reduction=reduction, finish_layout=layout)
     return replace(schedule, contraction=contraction)

@@ -100,6 +100,22 @@ def partial_tiles(
         tile: type of a tile.
         schedule: the split, and how its parts meet.
     """
+    rows = 1 if schedule.reduction == "turnstile" else schedule.split
+    scratch = workspace_argument(kernel, SCRATCH, count * rows, operands, list(tile.shape), tile.element_type)
+    i32 = ir.IntegerType.get_signless(32)
+    semaphores = workspace_argument(kernel, SEMAPHORES, count + 1, operands, [], i32)
+    return PartialTiles(semaphores, scratch, schedule.split)
+
+
+def workspace_argument(
+    kernel: ir.Operation,
+    kind: str,
+    extent: ir.AffineExpr,
+    operands: Sequence[ir.Value],
+    inner: Sequence[int],
+    element: ir.Type,
+) -> ir.Value:
+    """Adds a workspace argument of shape (extent, *inner) to a tile program; `extent` is over symbols `operands`."""
     arguments = list(kernel.regions[0].blocks[0].arguments)
     pairs: list[int] = []
     for operand in operands:
@@ -107,34 +123,27 @@ def partial_tiles(
         axis = defining_op(dim.operands[1])
         assert axis is not None
         pairs += [arguments.index(dim.operands[0]), ir.IntegerAttr(axis.attributes["value"]).value]
-    rows = 1 if schedule.reduction == "turnstile" else schedule.split
-
-    def argument(kind: str, extent: ir.AffineExpr, inner: Sequence[int], element: ir.Type) -> ir.Value:
-        dynamic = ir.ShapedType.get_dynamic_size()
-        (folded,) = ir.AffineMap.get(0, len(operands), [extent]).results
-        static = folded.value if isinstance(folded, ir.AffineConstantExpr) else None
-        attributes: dict[str, ir.Attribute] = {WORKSPACE: ir.StringAttr.get(kind)}
-        if static is None:
-            attributes[WORKSPACE_EXTENTS] = ir.AffineMapAttr.get(ir.AffineMap.get(0, len(operands), [extent]))
-            attributes[WORKSPACE_OPERANDS] = ir.DenseI64ArrayAttr.get(pairs)
-        memref_type = ir.MemRefType.get([dynamic if static is None else static, *inner], element)
-        return _add_argument(kernel, memref_type, attributes)
-
-    scratch = argument(SCRATCH, count * rows, list(tile.shape), tile.element_type)
-    semaphores = argument(SEMAPHORES, count + 1, [], ir.IntegerType.get_signless(32))
-    return PartialTiles(semaphores, scratch, schedule.split)
+    dynamic = ir.ShapedType.get_dynamic_size()
+    (folded,) = ir.AffineMap.get(0, len(operands), [extent]).results
+    static = folded.value if isinstance(folded, ir.AffineConstantExpr) else None
+    attributes: dict[str, ir.Attribute] = {WORKSPACE: ir.StringAttr.get(kind)}
+    if static is None:
+        attributes[WORKSPACE_EXTENTS] = ir.AffineMapAttr.get(ir.AffineMap.get(0, len(operands), [extent]))
+        attributes[WORKSPACE_OPERANDS] = ir.DenseI64ArrayAttr.get(pairs)
+    memref_type = ir.MemRefType.get([dynamic if static is None else static, *inner], element)
+    return _add_argument(kernel, memref_type, attributes)
 
 
 def last_arriver(parts: PartialTiles, tile: ir.Value, part: ir.Value, partial: ir.Value, epilogue: Epilogue) -> None:
     """Every block stores its part; the one that arrives last adds them up in order."""
-    parts.write(partial, _row(tile, part, parts.split))
+    parts.write(partial, part_row(tile, part, parts.split))
     old = parts.arrive(tile)
     last = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.eq, old, _i32(parts.split - 1)).result)
     with ir.InsertionPoint(last.then_block):
-        first = parts.read(_row(tile, index(0), parts.split))
+        first = parts.read(part_row(tile, index(0), parts.split))
         loop = scf.ForOp(index(1), index(parts.split), index(1), [first])
         with ir.InsertionPoint(loop.body):
-            other = parts.read(_row(tile, loop.induction_variable, parts.split))
+            other = parts.read(part_row(tile, loop.induction_variable, parts.split))
             scf.YieldOp([add_tiles(loop.inner_iter_args[0], other)])
         epilogue(loop.results[0])
         scf.YieldOp([])
@@ -167,14 +176,14 @@ def slices(
 ) -> None:
     """Every block stores its part; when all are there, each adds up some rows of all parts, in order."""
     whole = ir.VectorType(partial.type).shape[-2]
-    parts.write(partial, _row(tile, part, parts.split))
+    parts.write(partial, part_row(tile, part, parts.split))
     parts.meet(tile)
     branch = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.ult, part, index(whole // rows)).result)
     branch.operation.attributes[FINISH] = ir.UnitAttr.get()
     with ir.InsertionPoint(branch.then_block):
         start = arith.MulIOp(part, index(rows)).result
         # All reads before the first sum, so that they are under way together.
-        found = [parts.read(_row(tile, index(each), parts.split), start, rows) for each in range(parts.split)]
+        found = [parts.read(part_row(tile, index(each), parts.split), start, rows) for each in range(parts.split)]
         epilogue(reduce(add_tiles, found), start)
         scf.YieldOp([])
 
@@ -188,7 +197,7 @@ def _add_argument(kernel: ir.Operation, memref_type: ir.Type, attributes: dict[s
     return kernel.regions[0].blocks[0].add_argument(memref_type, kernel.location)
 
 
-def _row(tile: ir.Value, part: ir.Value, split: int) -> ir.Value:
+def part_row(tile: ir.Value, part: ir.Value, split: int) -> ir.Value:
     """The row of the scratch that a part of a tile has to itself."""
     place = ir.AffineExpr.get_dim(0) * split + ir.AffineExpr.get_dim(1)
     return affine.AffineApplyOp(ir.AffineMap.get(2, 0, [place]), [tile, part]).result

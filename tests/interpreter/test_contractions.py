@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from compiling import module_at
-from products import PRODUCTS, REDUCTIONS, SPLITS, WGMMA, Product, pinned_schedule
+from products import PRODUCTS, REDUCTIONS, SLICED, SPLITS, WGMMA, Product, pinned_schedule
 
 from mlirfuse import interpreter
 
@@ -18,8 +18,8 @@ WHOLE_ORDERS = ({}, {"order": "random", "seed": 5})
 
 
 def orders(reduction: str) -> tuple[dict[str, Any], ...]:
-    """Orders of blocks; slices need all of them resident, clusters all of a cluster."""
-    return WHOLE_ORDERS if reduction in ("slices", "cluster") else ORDERS
+    """Orders of blocks; slices and mailboxes need all of them resident, clusters all of a cluster."""
+    return WHOLE_ORDERS if reduction in SLICED else ORDERS
 
 
 def skip_impossible(split: int, reduction: str) -> None:

@@ -19,6 +19,7 @@ SCHEDULES = {
     "wgmma": (64, 32, 1, "last_arriver", "wgmma", False),
     "wgmma, turnstile": (64, 32, 2, "turnstile", "wgmma", False),
     "wgmma, slices": (64, 64, 3, "slices", "wgmma", False),
+    "wgmma, mailboxes": (64, 64, 3, "mailboxes", "wgmma", False),
     "wgmma, slices, swapped": (64, 16, 4, "slices", "wgmma", True),
 }
 

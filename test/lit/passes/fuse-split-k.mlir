@@ -118,6 +118,57 @@ func.func private @slices_0_kernel(%x: memref<30x128xf16>, %w: memref<32x128xf16
 
 // -----
 
+#mk = affine_map<(m, n, k) -> (m, k)>
+#nk = affine_map<(m, n, k) -> (n, k)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+#n = affine_map<(d0) -> (0, d0)>
+#layout = {vector = array<i64: 1, 2>, lanes = array<i64: 8, 4>, warps = array<i64: 1, 2>, repeats = array<i64: 2, 2>,
+           blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
+#finish = {vector = array<i64: 1, 4>, lanes = array<i64: 4, 8>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 1>,
+           blocks = array<i64: 1, 1>}
+
+// The same through a mailbox: nothing is waited for but the numbers.
+// CHECK-LABEL: func.func private @mailboxes_0_kernel(
+// CHECK-SAME: %[[MAIL:[a-z0-9]+]]: memref<4x32x32xf32> {fuse.workspace = "semaphores"})
+// CHECK-SAME: fuse.cooperative
+// CHECK: %[[PART:.*]] = scf.for
+// CHECK-NOT: vector.transfer_write
+// CHECK: "fuse.post"(%[[PART]], %[[MAIL]], %{{.*}}) : (vector<32x32xf32>, memref<4x32x32xf32>, index, index, index) -> ()
+// CHECK-NOT: semaphore
+// CHECK: scf.if
+// CHECK: %[[START:.*]] = arith.muli
+// CHECK: %{{.*}}:4 = "fuse.collect"(%[[MAIL]], %{{.*}}, %[[START]], %{{.*}}) {parts = 4 : i64}
+// CHECK-COUNT-3: arith.addf %{{.*}} : vector<8x32xf32>
+// CHECK: vector.transfer_write %{{.*}} : vector<8x32xf32>, memref<30x32xf32>
+// CHECK: } {fuse.finish}
+func.func private @mailboxes_0_kernel(%x: memref<30x128xf16>, %w: memref<32x128xf16>, %bias: memref<32xf32>, %y: memref<30x32xf32>)
+    attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 32, 32>, layout = #layout,
+                contraction = {k = 32, instruction = "mma", split = 4, reduction = "mailboxes", finish_layout = #finish}}} {
+  %c1 = arith.constant 1 : index
+  scf.forall (%block) in (1) {
+    %c0 = arith.constant 0 : index
+    %c32 = arith.constant 32 : index
+    %c128 = arith.constant 128 : index
+    %pad = arith.constant 0.0 : f16
+    %none = arith.constant 0.0 : f32
+    %zero = arith.constant dense<0.0> : vector<32x32xf32>
+    %acc = scf.for %k = %c0 to %c128 step %c32 iter_args(%sum = %zero) -> (vector<32x32xf32>) {
+      %a = vector.transfer_read %x[%c0, %k], %pad {in_bounds = [false, true]} : memref<30x128xf16>, vector<32x32xf16>
+      %b = vector.transfer_read %w[%c0, %k], %pad {in_bounds = [true, true]} : memref<32x128xf16>, vector<32x32xf16>
+      %next = vector.contract {indexing_maps = [#mk, #nk, #mn], iterator_types = ["parallel", "parallel", "reduction"]} %a, %b, %sum
+          : vector<32x32xf16>, vector<32x32xf16> into vector<32x32xf32>
+      scf.yield %next : vector<32x32xf32>
+    }
+    %b = vector.transfer_read %bias[%c0], %none {in_bounds = [true, true], permutation_map = #n} : memref<32xf32>, vector<1x32xf32>
+    %wide = vector.broadcast %b : vector<1x32xf32> to vector<32x32xf32>
+    %biased = arith.addf %acc, %wide : vector<32x32xf32>
+    vector.transfer_write %biased, %y[%c0, %c0] {in_bounds = [false, true]} : vector<32x32xf32>, memref<30x32xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+
+// -----
+
 #layout = {vector = array<i64: 1, 2>, lanes = array<i64: 8, 4>, warps = array<i64: 1, 2>, repeats = array<i64: 2, 2>,
            blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
 // expected-remark @below {{the schedule has no split}}

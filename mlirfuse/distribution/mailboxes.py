@@ -1,0 +1,88 @@
+"""Rules of the mailbox ops: a thread posts its own fragments of a tile, and collects those of tiles that it makes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+
+from mlir import ir
+from mlir.dialects import arith, scf
+
+from mlirfuse.dialect.collect import collect
+from mlirfuse.dialect.post import post
+from mlirfuse.distribution.distributor import Distributor, rule
+from mlirfuse.distribution.fragments import Fragments, Key, widen
+from mlirfuse.distribution.scalars import add, constant, less
+from mlirfuse.tiling.tiles import zero
+
+
+@rule("fuse.post")
+def post_tile(d: Distributor, op: ir.Operation) -> None:
+    """Every element of the tile is posted once."""
+    value, mail, *indices = op.operands
+    tile = d.fragments(value)
+    starts = [d.scalars[index] for index in indices]
+    alone = d.threads.is_first(n for n in range(d.layout.rank) if not tile.varies(n))
+    for key in tile.keys():
+        fragment = tile.at(key)
+        inside = _inside(d, tile, key)
+        condition = inside if alone is None else alone if inside is None else arith.AndIOp(alone, inside).result
+        branch = scf.IfOp(condition) if condition is not None else None
+        with ir.InsertionPoint(branch.then_block) if branch else ir.InsertionPoint.current:
+            post(fragment, d.scalars[mail], _place(d, starts, key))
+            if branch:
+                scf.YieldOp([])
+
+
+@rule("fuse.collect")
+def collect_tiles(d: Distributor, op: ir.Operation) -> None:
+    """Fragments that lie inside of the tile in the same threads are waited for together."""
+    mail, *indices = op.operands
+    parts = ir.IntegerAttr(op.attributes["parts"]).value
+    type_ = ir.VectorType(op.results[0].type)
+    tiles = [Fragments(d.layout, tuple(type_.shape), type_.element_type) for _ in range(parts)]
+    starts = [d.scalars[index] for index in indices]
+    d.force_all()
+    groups: dict[tuple[tuple[int, int], ...], list[Key]] = {}
+    for key in tiles[0].keys():
+        groups.setdefault(_padded(d, tiles[0], key), []).append(key)
+    for keys in groups.values():
+        found = _collect(d, tiles[0], d.scalars[mail], [_place(d, starts, key) for key in keys], parts, keys[0])
+        for key, values in zip(keys, found, strict=True):
+            for tile, value in zip(tiles, values, strict=True):
+                tile.values[key] = value
+    d.tiles.update(zip(op.results, tiles, strict=True))
+
+
+def _collect(
+    d: Distributor, tile: Fragments, mail: ir.Value, places: Sequence[Sequence[ir.Value]], parts: int, key: Key
+) -> list[list[ir.Value]]:
+    """The parts of each place; zeros in threads whose fragments are padding."""
+    inside = _inside(d, tile, key)
+    if inside is None:
+        return collect(mail, places, tile.type, parts)
+    branch = scf.IfOp(inside, [tile.type] * (parts * len(places)), has_else=True)
+    with ir.InsertionPoint(branch.then_block):
+        scf.YieldOp([value for values in collect(mail, places, tile.type, parts) for value in values])
+    with ir.InsertionPoint(branch.else_block):
+        none = widen(arith.ConstantOp(tile.element_type, zero(tile.element_type)).result, tile.width)
+        scf.YieldOp([none] * (parts * len(places)))
+    values = list(branch.results)
+    return [values[n : n + parts] for n in range(0, len(values), parts)]
+
+
+def _padded(d: Distributor, tile: Fragments, key: Key) -> tuple[tuple[int, int], ...]:
+    """The dimensions in which some thread's fragment is padding, with its repeat."""
+    return tuple((n, key[n]) for n in range(d.layout.rank) if tile.padded(key, n))
+
+
+def _inside(d: Distributor, tile: Fragments, key: Key) -> ir.Value | None:
+    """Whether a thread's fragment lies inside the tile; None if all threads' do."""
+    checks = [less(d.threads.index(n, repeat), constant(tile.extents[n])) for n, repeat in _padded(d, tile, key)]
+    return reduce(lambda a, b: arith.AndIOp(a, b).result, checks) if checks else None
+
+
+def _place(d: Distributor, starts: Sequence[ir.Value], key: Key) -> list[ir.Value]:
+    """Where a fragment lies in the mailbox, along whose last dimensions the tile's run."""
+    lead = len(starts) - d.layout.rank
+    return [*starts[:lead], *(add(start, d.threads.index(n, key[n])) for n, start in enumerate(starts[lead:]))]

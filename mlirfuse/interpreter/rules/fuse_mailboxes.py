@@ -1,0 +1,88 @@
+"""`fuse.post` and `fuse.collect`: words that are zero while they are empty."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from mlir import ir
+
+from mlirfuse.interpreter.access import Access
+from mlirfuse.interpreter.lanes import expand
+from mlirfuse.interpreter.machine import Frame
+from mlirfuse.interpreter.registry import suspending
+from mlirfuse.interpreter.scheduler import Coroutine, Wait
+from mlirfuse.interpreter.site import Site, gather
+from mlirfuse.interpreter.types import vector_shape
+
+WORD = np.dtype(np.uint32)
+
+
+@suspending("fuse.post")
+def _post(site: Site) -> Callable[[Frame], Coroutine]:
+    """Words come one by one, at any time: what is posted is there when other blocks have run."""
+    value, mail, *starts = site.operands
+    elements = _element_indices(vector_shape(site.op.operands[0].type))
+
+    def step(frame: Frame) -> Coroutine:
+        values = frame.values
+        access = Access(site, frame, values[mail], elements(gather(values, starts)))
+        words = np.maximum(~np.ascontiguousarray(values[value]).view(WORD), 1)
+        where, active = _active(access, frame)
+        yield None
+        memory = access.memref.buffer.elements(WORD)
+        if memory[where[active]].any():
+            raise site.error("posts to a word that is not empty", frame)
+        memory[where[active]] = np.broadcast_to(words, where.shape)[active]
+
+    return step
+
+
+@suspending("fuse.collect")
+def _collect(site: Site) -> Callable[[Frame], Coroutine]:
+    """Lets other blocks run until every word has come."""
+    mail, *indices = site.operands
+    parts, rank = site.integer("parts") or 0, ir.MemRefType(site.op.operands[0].type).rank
+    places = [indices[n : n + rank] for n in range(0, len(indices), rank)]
+    elements = _element_indices(vector_shape(site.op.results[0].type))
+
+    def step(frame: Frame) -> Coroutine:
+        values = frame.values
+        starts = [gather(values, place) for place in places]
+        each = [[first + part, *rest] for first, *rest in starts for part in range(parts)]
+        found = [_active(Access(site, frame, values[mail], elements(start)), frame) for start in each]
+        memory = values[mail].buffer.elements(WORD)
+
+        def missing() -> int:
+            return sum(int(np.count_nonzero(memory[where[active]] == 0)) for where, active in found)
+
+        yield Wait(
+            lambda: f"{site.name} at {site.location} ({missing()} words of {values[mail].text} have not come)",
+            lambda: missing() == 0,
+        )
+        for out, (where, active) in zip(site.results, found, strict=True):
+            words = np.where(active, memory[np.where(active, where, 0)], np.uint32(0xFFFFFFFF))
+            values[out] = (~words).view(np.float32)
+            memory[where[active]] = 0
+
+    return step
+
+
+def _element_indices(shape: Sequence[int]) -> Callable[[Sequence[np.ndarray]], list[np.ndarray]]:
+    """From start indices to those of every element, which lie along the last dimensions of the mailbox."""
+    ndim = 1 + len(shape)
+    steps = [np.arange(n).reshape([1] * (1 + d) + [n] + [1] * (len(shape) - 1 - d)) for d, n in enumerate(shape)]
+
+    def indices(starts: Sequence[np.ndarray]) -> list[np.ndarray]:
+        spread = [expand(start, ndim) for start in starts]
+        lead = len(spread) - len(steps)
+        return [*spread[:lead], *(at + step for at, step in zip(spread[lead:], steps, strict=True))]
+
+    return indices
+
+
+def _active(access: Access, frame: Frame) -> tuple[np.ndarray, np.ndarray]:
+    """The element of the buffer that each thread accesses, and whether the thread is active."""
+    shape = (frame.block.threads, *access.flat.shape[1:])
+    mask = True if frame.mask is None else expand(frame.mask, len(shape))
+    return np.broadcast_to(access.flat, shape), np.broadcast_to(mask, shape)

@@ -1,0 +1,126 @@
+"""`lower-mailboxes`: words that announce themselves become relaxed accesses at device scope."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import ClassVar
+
+from mlir import ir
+from mlir.dialects import arith, nvvm, scf, vector
+
+from mlirfuse.lowering.addresses import global_pointer
+from mlirfuse.lowering.kernel_func import kernels
+from mlirfuse.passes.base import Pass, Remarks
+from mlirfuse.passes.rewriting import nested
+
+POST, COLLECT = "fuse.post", "fuse.collect"
+
+KEEP = "0x14F0000000000000"
+"""The L2's policy "evict last" for all of an access: streams of factors would push mailboxes out to device memory."""
+
+
+@dataclass(frozen=True)
+class LowerMailboxes(Pass):
+    """Lowers `fuse.post` to stores, and `fuse.collect` to loads that are repeated until no word is empty any more.
+
+    A number travels as the complement of its bits, so that an empty word, 0, stands for one pattern of NaN only, in
+    whose place another one is sent. Loads and stores are relaxed and of device scope, which makes every word of a
+    vector atomic by itself: nothing else has to be ordered. A repeated load skips the vectors that have come. Words
+    are emptied when all are there.
+
+    ```mlir
+    "fuse.post"(%value, %mail, %i, %j) : (vector<2xf32>, memref<?x64xf32>, index, index) -> ()
+    // lower-mailboxes
+    %bits = arith.bitcast %x : f32 to i32
+    %word = arith.maxui (arith.xori %bits, %ones), %one : i32
+    nvvm.inline_ptx "{ ... st.relaxed.gpu.global.L2::cache_hint.v2.b32 [$0], {$1, $2}, h; }" ro(%p, %word, ...)
+    ```
+    """
+
+    name: ClassVar[str] = "lower-mailboxes"
+
+    def run(self, module: ir.Operation, remarks: Remarks) -> None:
+        """Rewrites the `builtin.module` in place."""
+        for func in kernels(module):
+            ops = [op for op in nested(func.operation) if op.name in (POST, COLLECT)]
+            for op in ops:
+                with ir.InsertionPoint(op), op.location:
+                    (_post if op.name == POST else _collect)(op)
+                op.erase()
+            if ops:
+                remarks.applied(self, f"{len(ops)} mailbox ops lowered", func)
+
+
+def _post(op: ir.Operation) -> None:
+    value, mail, *indices = op.operands
+    scalars = list(vector.ToElementsOp(value).results) if isinstance(value.type, ir.VectorType) else [value]
+    # The pattern of NaN whose word would be 0 is sent as another one.
+    words = [arith.maxui(arith.xori(arith.bitcast(_i32(), x), _constant(-1)), _constant(1)) for x in scalars]
+    _store(global_pointer(mail, indices), words)
+
+
+def _collect(op: ir.Operation) -> None:
+    mail, *indices = op.operands
+    parts, rank = ir.IntegerAttr(op.attributes["parts"]).value, ir.MemRefType(mail.type).rank
+    type_ = op.results[0].type
+    width = ir.VectorType(type_).shape[0] if isinstance(type_, ir.VectorType) else 1
+    places = [indices[n : n + rank] for n in range(0, len(indices), rank)]
+    pointers = [
+        global_pointer(mail, [arith.addi(first, arith.constant(ir.IndexType.get(), part)), *rest])
+        for first, *rest in places
+        for part in range(parts)
+    ]
+    loop = scf.WhileOp([_i32()] * (width * len(pointers)), [_constant(0)] * (width * len(pointers)))
+    before = loop.before.blocks.append(*[_i32()] * (width * len(pointers)), arg_locs=None)
+    with ir.InsertionPoint(before):
+        found = list(before.arguments)
+        for n, pointer in enumerate(pointers):
+            at = slice(n * width, (n + 1) * width)
+            found[at] = _load_missing(pointer, found[at])
+        is_missing = arith.cmpi(arith.CmpIPredicate.eq, reduce(arith.minui, found), _constant(0))
+        scf.ConditionOp(is_missing, found)
+    after = loop.after.blocks.append(*[_i32()] * (width * len(pointers)), arg_locs=None)
+    with ir.InsertionPoint(after):
+        scf.YieldOp(list(after.arguments))
+    for pointer in pointers:
+        _store(pointer, [_constant(0)] * width)
+    f32 = ir.F32Type.get()
+    numbers = [arith.bitcast(f32, arith.xori(word, _constant(-1))) for word in loop.results]
+    for n, result in enumerate(op.results):
+        own = numbers[n * width : (n + 1) * width]
+        result.replace_all_uses_with(own[0] if width == 1 else vector.FromElementsOp(type_, own).result)
+
+
+def _load_missing(pointer: ir.Value, words: Sequence[ir.Value]) -> list[ir.Value]:
+    """The words at an address, loaded again where one of those at hand is empty."""
+    count = len(words)
+    new, old = [f"${n}" for n in range(count)], [f"${count + 1 + n}" for n in range(count)]
+    lines = [".reg .pred p; .reg .b32 m; .reg .b64 h;", f"mov.b64 h, {KEEP}; mov.b32 m, {old[0]};"]
+    lines += [f"min.u32 m, m, {word};" for word in old[1:]]
+    lines += ["setp.eq.u32 p, m, 0;", *(f"mov.b32 {a}, {b};" for a, b in zip(new, old, strict=True))]
+    lines += [f"@p ld.relaxed.gpu.global.L2::cache_hint{_suffix(count)} {_group(new)}, [${count}], h;"]
+    return list(nvvm.InlinePtxOp([_i32()] * count, [pointer, *words], [], "{ " + " ".join(lines) + " }").results)
+
+
+def _store(pointer: ir.Value, words: Sequence[ir.Value]) -> None:
+    names = _group([f"${1 + n}" for n in range(len(words))])
+    store = f"st.relaxed.gpu.global.L2::cache_hint{_suffix(len(words))} [$0], {names}, h;"
+    nvvm.InlinePtxOp([], [pointer, *words], [], "{ .reg .b64 h; mov.b64 h, " + KEEP + "; " + store + " }")
+
+
+def _suffix(count: int) -> str:
+    return ".b32" if count == 1 else f".v{count}.b32"
+
+
+def _group(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else "{" + ", ".join(names) + "}"
+
+
+def _i32() -> ir.Type:
+    return ir.IntegerType.get_signless(32)
+
+
+def _constant(value: int) -> ir.Value:
+    return arith.constant(_i32(), value)
