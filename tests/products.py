@@ -10,13 +10,17 @@ import ml_dtypes
 import numpy as np
 
 import mlirfuse as mf
-from mlirfuse.schedule.contraction import REDUCTIONS, SLICED, ContractionProblem
+from mlirfuse.schedule.contraction import REDUCTIONS, ContractionProblem
 from mlirfuse.schedule.contraction_tiles import fma_schedule, mma_schedule, wgmma_schedule, with_slices
 
-__all__ = ["FORMS", "FUNCTIONS", "PRODUCTS", "REDUCTIONS", "SLICED", "SPLITS", "WGMMA", "Product", "pinned_schedule"]
+__all__ = ["FORMS", "FUNCTIONS", "MOST_IN_CLUSTER", "PRODUCTS", "REDUCTIONS", "SPLITS", "WGMMA", "Product"]
+__all__ += ["pinned_schedule"]
 
 DTYPES = {"float16": np.dtype(np.float16), "bfloat16": np.dtype(ml_dtypes.bfloat16), "float32": np.dtype(np.float32)}
 DTYPES |= {"float64": np.dtype(np.float64), "int32": np.dtype(np.int32), "int8": np.dtype(np.int8)}
+
+MOST_IN_CLUSTER = 8
+"""Blocks of a cluster, and so the largest split whose parts meet in one."""
 
 FORMS = ("nn", "nt", "tn", "tt")
 """Whether the left and the right operand lie transposed in memory."""
@@ -124,8 +128,8 @@ def pinned_schedule(
     assert schedule.contraction is not None
     schedule = replace(schedule, contraction=replace(schedule.contraction, swapped=swapped))
     assert schedule.contraction is not None
-    if reduction in SLICED and split > 1:
-        schedule = with_slices(schedule, reduction)
+    if reduction in ("slices", "cluster") and split > 1:
+        schedule = with_slices(schedule)
     assert schedule.contraction is not None
     return replace(schedule, contraction=replace(schedule.contraction, reduction=reduction))
 
@@ -136,6 +140,7 @@ SPLITS = [
     (Product(40, 70, 200, "tt", "float32"), 16, 32, 7),
     (Product(33, 64, 512, "tn", "float16"), 64, 64, 16),
     (Product(20, 32, 96, "nt", "bfloat16", ((3,), ())), 16, 32, 3),
+    (Product(24, 32, 544, "nt"), 16, 32, 16),  # slices of one row, some of them past the end
 ]
 """(product, rows and columns of a tile, split)"""
 

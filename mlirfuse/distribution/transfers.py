@@ -91,7 +91,7 @@ def transfer_write(d: Distributor, op: ir.Operation) -> None:
     whole = d.threads.is_first(n for n in range(d.layout.rank) if not tile.varies(n))
     groups: dict[tuple[tuple[int, int], ...], list[Key]] = {}
     for key in tile.keys():
-        checks = [(axis, key[n]) for axis, n in enumerate(access.dims) if n is not None and axis in access.clipped]
+        checks = [(axis, 0 if n is None else key[n]) for axis, n in enumerate(access.dims) if axis in access.clipped]
         checks += [(-1 - n, key[n]) for n in range(d.layout.rank) if tile.padded(key, n)]
         groups.setdefault(tuple(checks), []).append(key)
     for needed, keys in groups.items():

@@ -242,6 +242,27 @@ func.func private @predicated(%x: memref<8x200xf32>, %y: memref<8x200xf32>) attr
 
 // -----
 
+#layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
+// A tile of one row that may lie past the end as a whole: its row is clamped when read and predicated when written.
+// CHECK-LABEL: gpu.func @one_row
+// CHECK: %[[ROW:.*]] = affine.apply
+// CHECK: arith.minui %[[ROW]], %c5
+// CHECK: arith.cmpi ult, %[[ROW]], %c6
+// CHECK-NEXT: scf.if
+// CHECK-NEXT: vector.store %{{.*}}, %{{.*}}[%[[ROW]], %{{.*}}]
+func.func private @one_row(%x: memref<6x128xf32>, %y: memref<6x128xf32>) attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 128>, layout = #layout}} {
+  %c0 = arith.constant 0 : index
+  %pad = arith.constant 0.0 : f32
+  scf.forall (%block) in (4) {
+    %row = affine.apply affine_map<(d0) -> (d0 * 2 + 1)>(%block)
+    %0 = vector.transfer_read %x[%row, %c0], %pad {fuse.layout = #layout, in_bounds = [false, true]} : memref<6x128xf32>, vector<1x128xf32>
+    vector.transfer_write %0, %y[%row, %c0] {fuse.layout = #layout, in_bounds = [false, true]} : vector<1x128xf32>, memref<6x128xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+
+// -----
+
 // expected-remark @below {{not a tile program}}
 func.func private @tensors(%x: tensor<8xf32>) -> tensor<8xf32> attributes {fuse.kernel} {
   return %x : tensor<8xf32>
