@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 from backward import BACKWARD, Backward
+from gpu import stress
+from gpu.canaries import guarded_outputs, guarded_workspace
+from gpu.stress import same
 from gpu.torch_arrays import to_numpy, to_torch
 from numerics import DTYPES, EPSILON, assert_close
 
@@ -50,14 +53,6 @@ def check(backward: Backward, results: Sequence[Any], tensors: Sequence[Any]) ->
         assert_close(to_numpy(result), to_numpy(wanted), to_numpy(theirs.to(result.dtype)))
 
 
-def bits(tensor: Any) -> Any:
-    return tensor.view(torch.int16 if tensor.element_size() == 2 else torch.int32)
-
-
-def same(results: Sequence[Any], expected: Sequence[Any]) -> bool:
-    return all(torch.equal(bits(a), bits(b)) for a, b in zip(results, expected, strict=True))
-
-
 @pytest.fixture(scope="module")
 def fused() -> dict[str, mf.Fused]:
     return {name: mf.fuse(backward.fn) for name, backward in BACKWARD.items()}
@@ -97,21 +92,23 @@ def test_one_signature_serves_all_row_counts(name: str) -> None:
     assert len(traced) == 1
 
 
-@pytest.mark.parametrize("columns", [257, 1000, 5140])
+workspace_check = pytest.fixture(guarded_workspace)
+
+
+@pytest.mark.parametrize("columns", [257, 1000, 5140, 20480])
 @pytest.mark.parametrize("name", BACKWARD)
-def test_every_element_of_poisoned_outputs_is_written(name: str, columns: int, fused: dict[str, mf.Fused]) -> None:
+def test_every_element_of_the_outputs_is_written_and_nothing_beside_them(
+    name: str, columns: int, fused: dict[str, mf.Fused], workspace_check: Callable[[], None]
+) -> None:
     backward = BACKWARD[name]
-    tensors = [to_torch(a) for a in backward.inputs(61, columns, DTYPES["bfloat16"])]
-    guarded, outs = [], []
-    for result in fused[name](*tensors):
-        memory = torch.full((result.numel() + 64,), float("nan"), dtype=result.dtype, device="cuda")
-        guarded.append(memory)
-        outs.append(memory[32 : 32 + result.numel()].view(result.shape))
-    fused[name](*tensors, out=tuple(outs))
-    check(backward, outs, tensors)
-    for memory in guarded:
-        assert torch.isnan(memory[:32]).all(), "written in front of an output"
-        assert torch.isnan(memory[-32:]).all(), "written behind an output"
+    for rows in (1, 61, 300):
+        tensors = [to_torch(a) for a in backward.inputs(rows, columns, DTYPES["bfloat16"])]
+        outputs = guarded_outputs(fused[name](*tensors))
+        fused[name](*tensors, out=tuple(output.array for output in outputs))
+        check(backward, [output.array for output in outputs], tensors)
+        for output in outputs:
+            output.check()
+        workspace_check()
 
 
 def pairwise_sum(terms: Any) -> Any:
@@ -176,110 +173,21 @@ def test_semaphores_are_zero_after_every_launch(monkeypatch: pytest.MonkeyPatch)
             check(backward, checked(*tensors), tensors)
 
 
-class Stress:
-    """Calls with several inputs, whose results are compared bit for bit with what single calls gave.
-
-    Args:
-        fused: the function.
-        backward: makes its inputs.
-        sets: of inputs and outputs, used in turn.
-    """
-
-    def __init__(self, fused: mf.Fused, backward: Backward, sets: int):
-        self.fused = fused
-        arrays = [backward.inputs(*SMALL, DTYPES["bfloat16"], seed=seed) for seed in range(sets)]
-        self.inputs = [[to_torch(a) for a in each] for each in arrays]
-        self.expected = [fused(*each) for each in self.inputs]
-        self.outputs = [tuple(map(torch.empty_like, results)) for results in self.expected]
-        torch.cuda.synchronize()
-        for results, tensors in zip(self.expected, self.inputs, strict=True):
-            check(backward, results, tensors)
-        self.poison()
-
-    def call(self, position: int) -> None:
-        i = position % len(self.inputs)
-        self.fused(*self.inputs[i], out=self.outputs[i])
-
-    def poison(self) -> None:
-        for results in self.outputs:
-            for result in results:
-                result.fill_(float("nan"))
-        torch.cuda.synchronize()
-
-    def verify(self) -> None:
-        """All outputs are right; they are poisoned afterwards."""
-        torch.cuda.synchronize()
-        wrong = [i for i, results in enumerate(self.outputs) if not same(results, self.expected[i])]
-        assert not wrong, f"wrong results for inputs {wrong}"
-        self.poison()
-
-
 @pytest.fixture(params=["rms_norm_backward", "layer_norm_backward", "batch_norm_sums"])
-def make_stress(request: pytest.FixtureRequest, fused: dict[str, mf.Fused]) -> Callable[[int], Stress]:
-    return lambda sets: Stress(fused[request.param], BACKWARD[request.param], sets)
+def make_stress(request: pytest.FixtureRequest, fused: dict[str, mf.Fused]) -> stress.MakeStress:
+    backward = BACKWARD[request.param]
+
+    def make(sets: int) -> stress.Stress:
+        arrays = [backward.inputs(*SMALL, DTYPES["bfloat16"], seed=seed) for seed in range(sets)]
+        inputs = [[to_torch(a) for a in each] for each in arrays]
+        return stress.Stress(fused[backward.name], inputs, partial(check, backward))
+
+    return make
 
 
-def test_a_hundred_thousand_launches(make_stress: Callable[[int], Stress]) -> None:
-    stress = make_stress(8)
-    for position in range(100_000):
-        stress.call(position)
-        if position % 10_000 == 9_999:
-            stress.verify()
+STRESSES = (stress.back_to_back, stress.on_streams, stress.on_threads, stress.replayed, stress.graphs_beside_calls)
 
 
-def test_eight_streams_at_once(make_stress: Callable[[int], Stress]) -> None:
-    stress = make_stress(8)
-    streams = [torch.cuda.Stream() for _ in range(8)]
-    for position in range(8 * 1000):
-        with torch.cuda.stream(streams[position % 8]):
-            stress.call(position)
-    stress.verify()
-
-
-def test_eight_threads_with_a_stream_each(make_stress: Callable[[int], Stress]) -> None:
-    stress = make_stress(8)
-
-    def work(i: int) -> None:
-        with torch.cuda.stream(torch.cuda.Stream()):
-            for _ in range(500):
-                stress.call(i)
-
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(work, range(8)))
-    stress.verify()
-
-
-def capture(stress: Stress, positions: Sequence[int]) -> Any:
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        for position in positions:
-            stress.call(position)
-    return graph
-
-
-def test_ten_thousand_replays(make_stress: Callable[[int], Stress]) -> None:
-    stress = make_stress(4)
-    graph = capture(stress, range(4))
-    for count in range(10_000):
-        graph.replay()
-        if count % 1000 == 999:
-            stress.verify()
-
-
-def test_graphs_and_calls_interleaved(make_stress: Callable[[int], Stress]) -> None:
-    """Two graphs and plain calls, on one stream and on several at once."""
-    stress = make_stress(6)
-    graphs = [capture(stress, (0, 1)), capture(stress, (2, 3))]
-    streams = [torch.cuda.Stream() for _ in range(3)]
-    for count in range(2000):
-        together = count % 2 == 0
-        for graph, stream in zip(graphs, streams, strict=False):
-            with torch.cuda.stream(streams[0] if together else stream):
-                graph.replay()
-        with torch.cuda.stream(streams[0] if together else streams[2]):
-            stress.call(4)
-            stress.call(5)
-        if count % 200 == 199:
-            stress.verify()
-        elif together:  # the outputs of a graph move to another stream next
-            torch.cuda.synchronize()
+@pytest.mark.parametrize("act", STRESSES)
+def test_stress(act: Callable[[stress.MakeStress], None], make_stress: stress.MakeStress) -> None:
+    act(make_stress)
