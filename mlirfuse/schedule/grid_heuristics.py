@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import gcd, log2, prod
+from math import log2, prod
 
 from mlirfuse.errors import ScheduleError
+from mlirfuse.schedule.finish_heuristics import choose_finish
 from mlirfuse.schedule.grid_walk import GridWalk
 from mlirfuse.schedule.layout import WARP, BlockedLayout
 from mlirfuse.schedule.problem import Problem, WalkProblem
@@ -52,9 +53,6 @@ STAGES = 3
 
 SHARED_RESERVE = 8192
 """Shared memory left for the exchanges of a tile and of the finish, bytes."""
-
-SLICE_BYTES = 128
-"""Bytes of a row of partial results that neighbouring lanes read together."""
 
 
 def grid_schedule(problem: Problem, target: Target) -> Schedule:
@@ -145,7 +143,7 @@ def _candidate(
         (extent if d not in walk.dims else layout.extents[d]) or layout.extents[d]
         for d, extent in enumerate(problem.extents)
     )
-    finish_tile, finish_layout = _finish(problem, walk, layout, target)
+    finish_tile, finish_layout, finish_reads = choose_finish(problem, walk, layout, blocks, target)
     stages = _stages(problem, walk, layout, order, blocks, target)
     if stages == 1 and _columns(walk, layout, order) == "shared":
         return None
@@ -154,7 +152,15 @@ def _candidate(
         layout,
         order=order,
         blocks_per_sm=blocks,
-        walk=GridWalk(walk.dims, "slices", finish_tile, finish_layout, stages, columns=_columns(walk, layout, order)),
+        walk=GridWalk(
+            walk.dims,
+            "slices",
+            finish_tile,
+            finish_layout,
+            stages,
+            columns=_columns(walk, layout, order),
+            finish_reads=finish_reads,
+        ),
     )
     if check_schedule(schedule, problem.extents, problem.reduced, target):
         return None
@@ -215,35 +221,6 @@ def _stages(problem: Problem, walk: WalkProblem, layout: BlockedLayout, order: s
     room = target.shared_per_sm // blocks - exchange - columns - SHARED_RESERVE
     stages = min(STAGES, room // max(1, elements * problem.read_bytes))
     return stages if stages > 1 and problem.vector > 1 else 1
-
-
-def _finish(
-    problem: Problem, walk: WalkProblem, layout: BlockedLayout, target: Target
-) -> tuple[tuple[int, ...], BlockedLayout]:
-    """Slices of the columns, enough for all multiprocessors, and the blocks' parts of them over all threads."""
-    extents = [extent if d in walk.kept else 1 for d, extent in enumerate(problem.extents)]
-    first = walk.dims[0]
-    extents[first] = None
-    columns = problem.vector_dim if problem.vector_dim in walk.kept else max(walk.kept, default=first)
-    if columns == first:
-        fill = Spread(extents, problem.rank - 1, 1)
-    else:
-        width = extents[columns] or 1
-        fill = Spread(extents, columns, gcd(width, 4))
-        lanes = max(SLICE_BYTES // 16, width // (4 * target.sms))
-        while fill.lanes[columns] < lanes and fill.lanes_left > 1 and fill.left(columns) > 1:
-            fill.lanes[columns] *= 2
-            fill.lanes_left //= 2
-        fill.blocks[columns] = layout.cluster
-    if columns == first:
-        fill.blocks[problem.rank - 1] = layout.cluster
-    fill.rest_of_lanes(first)
-    fill.warps[first] = layout.threads // WARP
-    finish = fill.layout()
-    tile = tuple(
-        finish.extents[d] if d == first else min(finish.extents[d], extent or 1) for d, extent in enumerate(extents)
-    )
-    return tile, finish
 
 
 def _row_elements(problem: Problem) -> int:

@@ -25,6 +25,7 @@ class GridWalk:
         finish_tile: extents of the tiles in which partial results are added up: blocks along the first of `dims`,
             1 along its others, and a slice of the dimensions that are kept.
         finish_layout: how such a tile is spread over the threads of a block.
+        finish_reads: such tiles that are read before any is added, so that one latency covers them all.
         stages: tiles of a block that are under way at once; more than 1 loads them into shared memory by asynchronous
             copies.
         columns: one of `COLUMNS`; in shared memory only with more than one stage, and with one row a tile, so that each
@@ -37,6 +38,7 @@ class GridWalk:
     finish_layout: BlockedLayout
     stages: int = 1
     columns: str = "registers"
+    finish_reads: int = 1
 
     def check(self, layout: BlockedLayout) -> str | None:
         """What makes this walk illegal for tiles of that layout, or None."""
@@ -48,6 +50,8 @@ class GridWalk:
             return "columns go to shared memory with more than one stage and one row a tile only"
         if self.stages < 1:
             return f"{self.stages} stages are too few"
+        if self.finish_reads < 1:
+            return f"a finish that reads {self.finish_reads} tiles at once is too slow"
         if problem := self.finish_layout.check(self.finish_tile):
             return f"finish: {problem}"
         if self.finish_layout.threads != layout.threads or self.finish_layout.cluster != layout.cluster:

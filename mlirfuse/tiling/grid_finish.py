@@ -111,17 +111,23 @@ class GridFinish:
             for s in self.plan.totals
         ]
         start = [neutral_tile(s, shape) for s, shape in zip(self.plan.totals, shapes, strict=True)]
-        loop = scf.ForOp(index(0), self.blocks, index(tile[first]), start)
+        rows = tile[first]
+        loop = scf.ForOp(index(0), self.blocks, index(rows * self.walk.finish_reads), start)
         with ir.InsertionPoint(loop.body):
-            position = loop.induction_variable
-            mask = mask_of(tile, {first: subtract(self.blocks, position)}) if tile[first] > 1 else None
-            places = [[position, *(offsets[d] for d in kept_dims(self.space, s))] for s in self.plan.totals]
-            parts = [
-                self._load(s, buffer, shape, place, ragged)
-                for s, buffer, shape, place in zip(self.plan.totals, buffers, shapes, places, strict=True)
-            ]
-            carried = zip(self.plan.totals, loop.inner_iter_args, parts, strict=True)
-            scf.YieldOp([combine(s, total, part, mask) for s, total, part in carried])
+            steps = []
+            for number in range(self.walk.finish_reads):
+                position = apply(ir.AffineExpr.get_dim(0) + number * rows, loop.induction_variable)
+                places = [[position, *(offsets[d] for d in kept_dims(self.space, s))] for s in self.plan.totals]
+                parts = [
+                    self._load(s, buffer, shape, place, ragged)
+                    for s, buffer, shape, place in zip(self.plan.totals, buffers, shapes, places, strict=True)
+                ]
+                steps.append((parts, self._inside(position)))
+            totals = list(loop.inner_iter_args)
+            for parts, mask in steps:
+                added = zip(self.plan.totals, totals, parts, strict=True)
+                totals = [combine(s, total, part, mask) for s, total, part in added]
+            scf.YieldOp(totals)
         transfers = TileTransfers(
             self.space, tile, offsets, ragged, self.frame.buffers, streaming=False, divided=divided
         )
@@ -134,6 +140,18 @@ class GridFinish:
             if value in emitter.values:
                 emitter.write(value, buffer)
 
+    @property
+    def _clips(self) -> bool:
+        """Whether a step of the finish may reach past the last block's parts."""
+        return self.walk.finish_tile[self.plan.walked[0]] * self.walk.finish_reads > 1
+
+    def _inside(self, position: ir.Value) -> ir.Value | None:
+        """Which parts of a tile that starts at a position are some block's; None where all are."""
+        if not self._clips:
+            return None
+        left = subtract(self.blocks, arith.MinUIOp(position, self.blocks).result)
+        return mask_of(self.walk.finish_tile, {self.plan.walked[0]: left})
+
     def _load(
         self, s: OpStructure, buffer: ir.Value, shape: Shape, place: Sequence[ir.Value], ragged: frozenset[int]
     ) -> ir.Value:
@@ -145,7 +163,7 @@ class GridFinish:
             for d in range(self.space.rank)
         ]
         bounds = [
-            ir.BoolAttr.get(d not in axes or (d not in ragged and (d != axes[0] or shape[d] == 1)))
+            ir.BoolAttr.get(d not in axes or (d not in ragged and (d != axes[0] or not self._clips)))
             for d in range(self.space.rank)
         ]
         return vector.TransferReadOp(

@@ -93,6 +93,20 @@ def test_tiles_are_loaded_ahead(columns: int) -> None:
     assert 4096 <= in_work <= 16384
 
 
+@pytest.mark.parametrize("totals", [1, 2])
+@pytest.mark.parametrize("columns", [384, 1024, 4096, 8192])
+def test_the_finish_waits_for_memory_once_or_twice(columns: int, totals: int) -> None:
+    """Blocks share the columns, their threads the parts, and a thread asks for all of its own at once if they fit."""
+    schedule = grid_schedule(norm_backward(columns, 2, totals=totals), HOPPER)
+    walk = schedule.walk
+    assert walk is not None
+    parts, width = walk.finish_tile
+    blocks = HOPPER.sms * schedule.blocks_per_sm
+    assert -(-columns // width) >= min(blocks // 2, columns // 8)
+    assert -(-blocks // (parts * walk.finish_reads)) <= 2
+    assert walk.finish_reads * totals * walk.finish_layout.elements_per_thread <= 64
+
+
 def test_odd_rows_are_not_loaded_ahead() -> None:
     """Single elements of 2 bytes have no asynchronous copy."""
     schedule = grid_schedule(norm_backward(257, 2), HOPPER)

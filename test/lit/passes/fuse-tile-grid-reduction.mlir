@@ -42,8 +42,17 @@
 // CHECK: "fuse.semaphore_arrive"(%[[SEM]], %[[C0]], %[[LIMIT]])
 // CHECK: %[[WRITTEN:.*]] = memref.subview %[[PARTS]][0, 0] [%[[BLOCKS]], 256] [1, 1]
 // CHECK: scf.for %{{.*}} = %[[B]] to %c8 step %[[BLOCKS]]
-// CHECK: scf.for %{{.*}} = %[[C0]] to %[[BLOCKS]] step %c8 iter_args
-// CHECK: vector.transfer_read %[[WRITTEN]]{{.*}} {in_bounds = [false, true]}
+// Two tiles of parts are read before either is added; what lies behind the last block's counts for nothing.
+// CHECK: scf.for %[[P:.*]] = %[[C0]] to %[[BLOCKS]] step %c16 iter_args
+// CHECK: %[[FIRST:.*]] = vector.transfer_read %[[WRITTEN]][%[[P]], %{{.*}} {in_bounds = [false, true]}
+// CHECK: vector.create_mask
+// CHECK: %[[Q:.*]] = affine.apply #{{.*}}(%[[P]])
+// CHECK: %[[SECOND:.*]] = vector.transfer_read %[[WRITTEN]][%[[Q]], %{{.*}} {in_bounds = [false, true]}
+// CHECK: %[[END:.*]] = arith.minui %[[Q]], %[[BLOCKS]]
+// CHECK: %[[LEFT:.*]] = affine.apply #{{.*}}(%[[END]])[%[[BLOCKS]]]
+// CHECK: vector.create_mask %[[LEFT]], %[[C1]] : vector<8x1xi1>
+// CHECK: arith.select %{{.*}}, %[[FIRST]]
+// CHECK: arith.select %{{.*}}, %[[SECOND]]
 // CHECK: vector.multi_reduction <add>, %{{.*}} [0] : vector<8x32xf32> to vector<32xf32>
 // What the total feeds.
 // CHECK: math.sqrt
@@ -53,7 +62,8 @@
 func.func private @both_0(%x: tensor<?x256xf32>, %w: tensor<256xf32>) -> (tensor<?xf32>, tensor<256xf32>)
     attributes {fuse.kernel, fuse.result_extents = array<i64: 0, 0>,
                 fuse.schedule = {tile = array<i64: 2, 256>, layout = #layout, blocks_per_sm = 2 : i64,
-                  walk = {dims = array<i64: 0>, finish = "slices", finish_tile = array<i64: 8, 32>, finish_layout = #finish}}} {
+                  walk = {dims = array<i64: 0>, finish = "slices", finish_tile = array<i64: 8, 32>, finish_layout = #finish,
+                          finish_reads = 2 : i64}}} {
   %c0 = arith.constant 0 : index
   %zero = arith.constant 0.0 : f32
   %m = tensor.dim %x, %c0 : tensor<?x256xf32>

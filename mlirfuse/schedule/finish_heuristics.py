@@ -1,0 +1,62 @@
+"""Choosing the tiles in which a grid adds up its blocks' partial results: a pure function of (problem, target).
+
+What takes time is latency: after the last block has arrived, a block waits for the parts that it adds up to come from
+the L2, and nothing else is left to do. So every block gets a slice of the columns where they suffice, its threads
+share the parts of the slice, and each thread asks for all of its own before it adds the first. Measured on an H200 with
+the backward passes of RMSNorm and LayerNorm at 1024 x 4096: 0.5 and 0.7 us less than slices of 128 bytes whose parts
+are added as they come.
+"""
+
+from __future__ import annotations
+
+from math import gcd
+
+from mlirfuse.schedule.layout import WARP, BlockedLayout
+from mlirfuse.schedule.problem import Problem, WalkProblem
+from mlirfuse.schedule.spread import Spread
+from mlirfuse.target import Target
+
+SLICE_BYTES = 32
+"""Bytes of a row of partial results that a block reads at least: a sector of the L2."""
+
+READ_REGISTERS = 64
+"""Registers for the parts that a thread has asked for, at most; at most half of those that it may have."""
+
+
+def choose_finish(
+    problem: Problem, walk: WalkProblem, layout: BlockedLayout, blocks_per_sm: int, target: Target
+) -> tuple[tuple[int, ...], BlockedLayout, int]:
+    """The tile of a finish, its layout over the threads of a block, and how many such tiles are read at once."""
+    extents = [extent if d in walk.kept else 1 for d, extent in enumerate(problem.extents)]
+    first = walk.dims[0]
+    extents[first] = None
+    blocks = target.sms * blocks_per_sm // layout.cluster
+    columns = problem.vector_dim if problem.vector_dim in walk.kept else max(walk.kept, default=first)
+    if columns == first:
+        fill = Spread(extents, problem.rank - 1, 1)
+        fill.blocks[problem.rank - 1] = layout.cluster
+    else:
+        width = extents[columns] or 1
+        fill = Spread(extents, columns, gcd(width, 4))
+        fill.blocks[columns] = layout.cluster
+        lanes = max(
+            SLICE_BYTES // (4 * fill.vector[columns]), -(-width // (fill.vector[columns] * blocks * layout.cluster))
+        )
+        while fill.lanes[columns] < lanes and fill.lanes_left > 1 and fill.left(columns) > 1:
+            fill.lanes[columns] *= 2
+            fill.lanes_left //= 2
+    fill.rest_of_lanes(first)
+    fill.warps[first] = layout.threads // WARP
+    finish = fill.layout()
+    tile = tuple(
+        finish.extents[d] if d == first else min(finish.extents[d], extent or 1) for d, extent in enumerate(extents)
+    )
+    registers = min(READ_REGISTERS, target.registers_per_sm // (blocks_per_sm * layout.threads) // 2)
+    return tile, finish, _reads(walk, finish, -(-blocks // tile[first]), registers)
+
+
+def _reads(walk: WalkProblem, finish: BlockedLayout, steps: int, registers: int) -> int:
+    """How many tiles to read at once, of `steps`: as many as fit, and no more than rounds of equal size need."""
+    at_once = max(1, registers // (finish.elements_per_thread * walk.total_bytes // 4))
+    rounds = -(-steps // at_once)
+    return -(-steps // rounds)
