@@ -10,10 +10,10 @@ import ml_dtypes
 import numpy as np
 
 import mlirfuse as mf
-from mlirfuse.schedule.contraction import REDUCTIONS, ContractionProblem
+from mlirfuse.schedule.contraction import REDUCTIONS, SLICED, ContractionProblem
 from mlirfuse.schedule.contraction_tiles import fma_schedule, mma_schedule, wgmma_schedule, with_slices
 
-__all__ = ["FORMS", "FUNCTIONS", "MOST_IN_CLUSTER", "PRODUCTS", "REDUCTIONS", "SPLITS", "WGMMA", "Product"]
+__all__ = ["FORMS", "FUNCTIONS", "MOST_IN_CLUSTER", "PRODUCTS", "REDUCTIONS", "SLICED", "SPLITS", "WGMMA", "Product"]
 __all__ += ["pinned_schedule"]
 
 DTYPES = {"float16": np.dtype(np.float16), "bfloat16": np.dtype(ml_dtypes.bfloat16), "float32": np.dtype(np.float32)}
@@ -128,8 +128,8 @@ def pinned_schedule(
     assert schedule.contraction is not None
     schedule = replace(schedule, contraction=replace(schedule.contraction, swapped=swapped))
     assert schedule.contraction is not None
-    if reduction in ("slices", "cluster") and split > 1:
-        schedule = with_slices(schedule)
+    if reduction in SLICED and split > 1:
+        schedule = with_slices(schedule, reduction)
     assert schedule.contraction is not None
     return replace(schedule, contraction=replace(schedule.contraction, reduction=reduction))
 

@@ -6,8 +6,8 @@
 ```
 
 Result p is what `fuse.post` has put at the indices, with p added to the first of them; the elements of a vector lie
-along the mailbox's last dimensions. The op waits until every word has come, and leaves them empty. Who posts must run, or
-must have run: the kernel is launched whole (`fuse.cooperative`). Nothing but the words themselves is acquired.
+along the mailbox's last dimensions. The op waits until every word has come, and leaves them empty. Who posts must
+run, or must have run: the kernel is launched whole (`fuse.cooperative`). Nothing but the words themselves is acquired.
 
 In a tile program the block takes tiles. In a `gpu.func` a thread takes fragments, `vector<Nxf32>` or `f32`, of several
 places, whose indices follow each other; the results of a place do too. All are waited for together, so that one wait

@@ -22,21 +22,18 @@ def post_tile(d: Distributor, op: ir.Operation) -> None:
     value, mail, *indices = op.operands
     tile = d.fragments(value)
     starts = [d.scalars[index] for index in indices]
-    alone = d.threads.is_first(n for n in range(d.layout.rank) if not tile.varies(n))
     for key in tile.keys():
-        fragment = tile.at(key)
-        inside = _inside(d, tile, key)
-        condition = inside if alone is None else alone if inside is None else arith.AndIOp(alone, inside).result
-        branch = scf.IfOp(condition) if condition is not None else None
+        fragment, holds = tile.at(key), _holds(d, tile, key)
+        branch = scf.IfOp(holds) if holds is not None else None
         with ir.InsertionPoint(branch.then_block) if branch else ir.InsertionPoint.current:
-            post(fragment, d.scalars[mail], _place(d, starts, key))
+            post(fragment, d.scalars[mail], _place(d, tile, starts, key))
             if branch:
                 scf.YieldOp([])
 
 
 @rule("fuse.collect")
 def collect_tiles(d: Distributor, op: ir.Operation) -> None:
-    """Fragments that lie inside of the tile in the same threads are waited for together."""
+    """Fragments of the same threads are waited for together; what several threads would hold, the first takes."""
     mail, *indices = op.operands
     parts = ir.IntegerAttr(op.attributes["parts"]).value
     type_ = ir.VectorType(op.results[0].type)
@@ -47,7 +44,9 @@ def collect_tiles(d: Distributor, op: ir.Operation) -> None:
     for key in tiles[0].keys():
         groups.setdefault(_padded(d, tiles[0], key), []).append(key)
     for keys in groups.values():
-        found = _collect(d, tiles[0], d.scalars[mail], [_place(d, starts, key) for key in keys], parts, keys[0])
+        found = _collect(
+            d, tiles[0], d.scalars[mail], [_place(d, tiles[0], starts, key) for key in keys], parts, keys[0]
+        )
         for key, values in zip(keys, found, strict=True):
             for tile, value in zip(tiles, values, strict=True):
                 tile.values[key] = value
@@ -57,11 +56,11 @@ def collect_tiles(d: Distributor, op: ir.Operation) -> None:
 def _collect(
     d: Distributor, tile: Fragments, mail: ir.Value, places: Sequence[Sequence[ir.Value]], parts: int, key: Key
 ) -> list[list[ir.Value]]:
-    """The parts of each place; zeros in threads whose fragments are padding."""
-    inside = _inside(d, tile, key)
-    if inside is None:
+    """The parts of each place; zeros in threads that do not take them."""
+    holds = _holds(d, tile, key)
+    if holds is None:
         return collect(mail, places, tile.type, parts)
-    branch = scf.IfOp(inside, [tile.type] * (parts * len(places)), has_else=True)
+    branch = scf.IfOp(holds, [tile.type] * (parts * len(places)), has_else=True)
     with ir.InsertionPoint(branch.then_block):
         scf.YieldOp([value for values in collect(mail, places, tile.type, parts) for value in values])
     with ir.InsertionPoint(branch.else_block):
@@ -76,13 +75,18 @@ def _padded(d: Distributor, tile: Fragments, key: Key) -> tuple[tuple[int, int],
     return tuple((n, key[n]) for n in range(d.layout.rank) if tile.padded(key, n))
 
 
-def _inside(d: Distributor, tile: Fragments, key: Key) -> ir.Value | None:
-    """Whether a thread's fragment lies inside the tile; None if all threads' do."""
+def _holds(d: Distributor, tile: Fragments, key: Key) -> ir.Value | None:
+    """Whether a thread's fragment lies inside the tile, and no other thread has the same one; None if always."""
     checks = [less(d.threads.index(n, repeat), constant(tile.extents[n])) for n, repeat in _padded(d, tile, key)]
+    alone = d.threads.is_first(n for n in range(d.layout.rank) if not tile.varies(n))
+    checks += [alone] if alone is not None else []
     return reduce(lambda a, b: arith.AndIOp(a, b).result, checks) if checks else None
 
 
-def _place(d: Distributor, starts: Sequence[ir.Value], key: Key) -> list[ir.Value]:
+def _place(d: Distributor, tile: Fragments, starts: Sequence[ir.Value], key: Key) -> list[ir.Value]:
     """Where a fragment lies in the mailbox, along whose last dimensions the tile's run."""
     lead = len(starts) - d.layout.rank
-    return [*starts[:lead], *(add(start, d.threads.index(n, key[n])) for n, start in enumerate(starts[lead:]))]
+    return [
+        start if n < 0 or not tile.varies(n) else add(start, d.threads.index(n, key[n]))
+        for n, start in enumerate(starts, -lead)
+    ]
