@@ -40,6 +40,7 @@ BEFORE_NVVM = (
     "lower-streaming-accesses",
     "lower-pins",
     "lower-float8",
+    "lower-int8",
     "lower-math",
     "lower-exponentials",
     "lower-divisions",

@@ -54,6 +54,7 @@ PASSES: dict[str, str] = {
     "lower-shared-memory": "mlirfuse.lowering.lower_shared_memory:LowerSharedMemory",
     "lower-streaming-accesses": "mlirfuse.lowering.lower_streaming_accesses:LowerStreamingAccesses",
     "lower-pins": "mlirfuse.lowering.lower_pins:LowerPins",
+    "lower-int8": "mlirfuse.lowering.lower_int8:LowerInt8",
     "lower-math": "mlirfuse.lowering.lower_math:LowerMath",
     "lower-float8": "mlirfuse.lowering.lower_float8:LowerFloat8",
     "lower-exponentials": "mlirfuse.lowering.lower_exponentials:LowerExponentials",

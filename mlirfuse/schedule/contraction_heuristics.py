@@ -41,8 +41,17 @@ L2_BYTES_PER_SM = 145e9
 DRAM_BYTES = 4.1e12
 """Bytes per second."""
 
-COMPUTED_PER_SM = 40e9
-"""Elements of factors per second that one SM computes, between its products."""
+COMPUTED_PER_SM = 30e9
+"""Elements of factors per second that one SM computes, between its products: bytes that are scaled, in f16."""
+
+COMPUTED_STEP_BYTES = 128
+"""Bytes of a row of a factor in one step, where steps have one barrier more."""
+
+COMPUTING_STEP = 0.35e-6
+"""Seconds of a step in which a block computes a factor, alone on its SM: it waits for itself at barriers."""
+
+COMPUTING_BLOCKS = 4
+"""Blocks of an SM that hide each other's waiting then."""
 
 LAUNCH, ROUND, MEETING = 3.0e-6, 2.0e-6, 3.5e-6
 """Seconds: a launch, a block's prologue and epilogue, and blocks of a tile that wait for each other's parts."""
@@ -74,7 +83,8 @@ def candidates(problem: ContractionProblem, target: Target) -> Iterator[Schedule
         assert schedule.contraction is not None
         tiles = tile_count(schedule, problem)
         yield _walking(schedule, tiles > target.sms)
-        most = min(MOST_SPLIT, target.sms // tiles, problem.k // schedule.contraction.k // MIN_STEPS)
+        blocks = target.sms * _blocks_per_sm(problem)
+        most = min(MOST_SPLIT, blocks // tiles, problem.k // schedule.contraction.k // MIN_STEPS)
         # Blocks that wait for each other must all be resident, which is known only where the grid's size is.
         meets = None not in (*problem.batch, problem.m, problem.n)
         for split in {2, most, *(1 << bit for bit in range(1, 9))}:
@@ -108,7 +118,8 @@ def _tiles(problem: ContractionProblem, target: Target) -> Iterator[Schedule]:
                 found = True
                 yield schedule
     if not found:
-        yield from (mma_schedule(problem, m, n) for m, n in MMA_TILES)
+        deep = {} if problem.computed_from == (None, None) else {"step_bytes": COMPUTED_STEP_BYTES}
+        yield from (mma_schedule(problem, m, n, **deep) for m, n in MMA_TILES)
 
 
 def _wgmma_tiles(problem: ContractionProblem, swapped: bool) -> Iterator[Schedule]:
@@ -157,12 +168,14 @@ def contraction_seconds(schedule: Schedule, problem: ContractionProblem, target:
         copies *= OVERHANG
     rows, columns = extents[-2:]
     traffic = prod(extents[:-2]) * ((rows * sizes[0] + columns * sizes[1]) * problem.k + rows * columns * size)
-    overheads = ROUND if contraction.persistent else rounds * ROUND
+    waves = ceil(rounds / _blocks_per_sm(problem))
+    overheads = ROUND if contraction.persistent else waves * ROUND
     copying = rounds * steps * copies
     works = (
         rounds * steps * (products + _computed_elements(schedule, problem) / COMPUTED_PER_SM),
         copying,
         traffic / DRAM_BYTES + COPIES_DELAY * copying,
+        waves * steps * COMPUTING_STEP if problem.computed_from != (None, None) else 0.0,
     )
     seconds = LAUNCH + overheads + sum(work**OVERLAP for work in works) ** (1 / OVERLAP)
     if contraction.split == 1:
@@ -171,6 +184,11 @@ def contraction_seconds(schedule: Schedule, problem: ContractionProblem, target:
     if contraction.reduction == "slices":
         return seconds + MEETING + 2 * blocks * part / DRAM_BYTES
     return seconds + MEETING + contraction.split * part / LAST_ARRIVER_BYTES
+
+
+def _blocks_per_sm(problem: ContractionProblem) -> int:
+    """Blocks that an SM is given at a time."""
+    return 1 if problem.computed_from == (None, None) else COMPUTING_BLOCKS
 
 
 def _computed_elements(schedule: Schedule, problem: ContractionProblem) -> int:

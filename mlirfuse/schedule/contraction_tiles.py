@@ -36,8 +36,16 @@ def wgmma_schedule(
     return Schedule((*batch, m, n), layout, contraction=contraction)
 
 
-def mma_schedule(problem: ContractionProblem, m: int, n: int, *, stages: int = 3, split: int = 1) -> Schedule:
-    """A tile for `mma.sync`: warps of up to 64 x 32 accumulators."""
+def mma_schedule(
+    problem: ContractionProblem,
+    m: int,
+    n: int,
+    *,
+    stages: int = 3,
+    split: int = 1,
+    step_bytes: int = MMA_STEP_BYTES,
+) -> Schedule:
+    """A tile for `mma.sync`: warps of up to 64 x 32 accumulators, and that many bytes of a row of a factor a step."""
     rows = min(m, 64)
     warps = (m // rows, max(1, n // 32))
     columns = n // warps[1]
@@ -50,7 +58,7 @@ def mma_schedule(problem: ContractionProblem, m: int, n: int, *, stages: int = 3
         blocks=(*batch, 1, 1),
         inner=(*batch, 2, 1),
     )
-    step = max(16, MMA_STEP_BYTES // problem.element.bytes)
+    step = max(16, step_bytes // problem.element.bytes)
     return Schedule((*batch, m, n), layout, contraction=ContractionSchedule(step, "mma", stages, split))
 
 

@@ -1,0 +1,37 @@
+"""When a contraction's kernel should compute a factor itself: as measured on an H200 (bytes times scales, 2026-11)."""
+
+from __future__ import annotations
+
+import pytest
+
+import mlirfuse as mf
+from mlirfuse.schedule.contraction import ContractionProblem
+from mlirfuse.schedule.factor_layout import factor_layout
+from mlirfuse.schedule.prologue_heuristics import seconds_apart, seconds_together
+from mlirfuse.target import target_of
+
+H200 = target_of("sm_90a").with_sms(132)
+
+
+def _problem(m: int, n: int, k: int, computed_from: tuple[int | None, int | None]) -> ContractionProblem:
+    return ContractionProblem((), m, n, k, mf.float16, mf.float32, 16, computed_from=computed_from)
+
+
+@pytest.mark.parametrize(
+    ("m", "n", "k", "together", "apart"),
+    [(16, 4096, 14336, 28.5, 86.2), (64, 4096, 14336, 50.3, 87.9), (256, 4096, 4096, 45.3, 30.5)],
+)
+def test_estimates_are_near_what_was_measured(m: int, n: int, k: int, together: float, apart: float) -> None:
+    one = seconds_together(_problem(m, n, k, (None, 1)), H200) * 1e6
+    two = seconds_apart(_problem(m, n, k, (None, None)), 3 * n * k, H200) * 1e6
+    assert 0.75 < one / together < 1.35
+    assert 0.75 < two / apart < 1.35
+    assert (one < two) == (together < apart)
+
+
+@pytest.mark.parametrize("shape", [(128, 64), (16, 32), (64, 16), (1, 96, 40), (33, 7)])
+@pytest.mark.parametrize("threads", [32, 128, 256])
+def test_layouts_of_computed_tiles_cover_them(shape: tuple[int, ...], threads: int) -> None:
+    layout = factor_layout(shape, 2, threads)
+    assert layout.threads == threads
+    assert layout.check(shape) is None
