@@ -112,6 +112,15 @@ def _change_shuffle(op: ir.Operation) -> None:
     _replace_constant(op, 1, offset * 2 if offset < 8 else offset // 2)
 
 
+PENDING = {"fuse.warpgroup_wait": "pending", "fuse.async_store_wait": "pending", "nvvm.cp.async.wait.group": "n"}
+"""Waits for all but so many of what is under way, and the attribute that says how many."""
+
+
+def _wait_for_one_less(op: ir.Operation) -> None:
+    pending = ir.IntegerAttr(op.attributes[PENDING[op.name]])
+    op.attributes[PENDING[op.name]] = ir.IntegerAttr.get(pending.type, pending.value + 1)
+
+
 @dataclass(frozen=True)
 class _Mutator:
     """Which ops a mutation applies to, and how it changes one."""
@@ -124,13 +133,21 @@ def _orders(op: ir.Operation) -> bool:
     return op.name == "fuse.semaphore_arrive" and RELAXED not in op.attributes
 
 
+def _dropped(name: str) -> _Mutator:
+    return _Mutator(lambda op: op.name == name, lambda op: op.erase())
+
+
 MUTATORS: dict[str, _Mutator] = {
-    "drop-barrier": _Mutator(lambda op: op.name == "gpu.barrier", lambda op: op.erase()),
-    "drop-cluster-barrier": _Mutator(lambda op: op.name == "fuse.cluster_barrier", lambda op: op.erase()),
+    "drop-barrier": _dropped("gpu.barrier"),
+    "drop-cluster-barrier": _dropped("fuse.cluster_barrier"),
+    "drop-group-barrier": _dropped("fuse.group_barrier"),
+    "drop-mbarrier-wait": _dropped("fuse.mbarrier_wait"),
+    "drop-mbarrier-arrive": _dropped("fuse.mbarrier_arrive"),
+    "wait-for-less": _Mutator(lambda op: op.name in PENDING, _wait_for_one_less),
     "drop-store": _Mutator(lambda op: op.name in STORES, lambda op: op.erase()),
     "relax-arrive": _Mutator(_orders, _relax),
     "raise-limit": _Mutator(lambda op: op.name == "fuse.semaphore_arrive", _raise_limit),
-    "drop-wait": _Mutator(lambda op: op.name == "fuse.semaphore_wait", lambda op: op.erase()),
+    "drop-wait": _dropped("fuse.semaphore_wait"),
     "early-wait": _Mutator(lambda op: op.name == "fuse.semaphore_wait", lambda op: _shrink(op, 2, 1)),
     "late-wait": _Mutator(lambda op: op.name == "fuse.semaphore_wait", lambda op: _shrink(op, 2, -1)),
     "change-shuffle": _Mutator(

@@ -10,26 +10,39 @@ from products import Product, pinned_schedule
 
 from mlirfuse import interpreter
 from mlirfuse.errors import InterpreterError
-from mlirfuse.interpreter.mutation import hunt
+from mlirfuse.interpreter.mutation import MUTATORS, hunt
 from mlirfuse.passes.rewriting import nested
 
-KINDS = ("drop-barrier", "drop-store", "drop-wait", "early-wait", "late-wait", "relax-arrive", "raise-limit")
+NOT_SYNCHRONISATION = {"change-shuffle", "shrink-compare", "shrink-mask", "shorten-loop", "drop-neutral"}
+KINDS = sorted(set(MUTATORS) - NOT_SYNCHRONISATION)
 CASES = {
     "ring": ("mma", 1, "last_arriver"),
     "scalars": ("fma", 1, "last_arriver"),
     "last arriver": ("mma", 3, "last_arriver"),
     "turnstile": ("mma", 3, "turnstile"),
     "slices": ("mma", 3, "slices"),
+    "cluster": ("mma", 3, "cluster"),
+    "mailboxes": ("mma", 3, "mailboxes"),
+    "stages": ("wgmma", 1, "last_arriver"),
+    "stages, last arriver": ("wgmma", 3, "last_arriver"),
+    "stages, turnstile": ("wgmma", 3, "turnstile"),
+    "stages, slices": ("wgmma", 3, "slices"),
+    "stages, cluster": ("wgmma", 3, "cluster"),
+    "stages, mailboxes": ("wgmma", 3, "mailboxes"),
 }
+"""The instruction, the split, and how its parts meet."""
 
-# A block that arrives for the first time is never the one that wraps the counter: the others wait for it.
-EQUIVALENT = {"slices": ["raise-limit"]}
+# A block that arrives for the first time is never the one that wraps the counter: the others wait for it. And the ring
+# that `cp.async` fills has memory of its own, so that no warp still reads where a cluster's part goes.
+EQUIVALENT = {"slices": ["raise-limit"], "stages, slices": ["raise-limit"], "cluster": ["drop-barrier"]}
 
 
 def case(name: str):
     instruction, split, reduction = CASES[name]
-    product = Product(32, 32, 128, "nt", "float32" if instruction == "fma" else "float16")
-    schedule = pinned_schedule(product, 32, 32, split, reduction, instruction)
+    # Three tiles of a ring, since the interpreter lets another role run ahead in each; else one of two warps.
+    m, n, k, rows = (192, 32, 1152, 64) if instruction == "wgmma" else (32, 64, 128, 32)
+    product = Product(m, n, k, "nt", "float32" if instruction == "fma" else "float16")
+    schedule = pinned_schedule(product, rows, n, split, reduction, instruction)
     module = module_at("gpu", product.fn, product.specs, schedule)
     rng = np.random.default_rng(0)
     inputs = [rng.integers(1, 4, a.shape).astype(a.dtype) for a in product.inputs()]
