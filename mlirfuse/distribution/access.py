@@ -187,16 +187,17 @@ def store(access: Access, value: ir.Value, indices: list[ir.Value], width: int) 
         ]
     for number, (part, piece) in enumerate(zip(parts, pieces, strict=True)):
         if not number or not access.straddles:
-            _store_part(access, part, piece)
+            store_part(access, part, piece)
             continue
         assert access.vector_axis is not None
         branch = scf.IfOp(less(piece[access.vector_axis], access.extent(access.vector_axis)))
         with ir.InsertionPoint(branch.then_block):
-            _store_part(access, part, piece)
+            store_part(access, part, piece)
             scf.YieldOp([])
 
 
-def _store_part(access: Access, part: ir.Value, indices: list[ir.Value]) -> None:
+def store_part(access: Access, part: ir.Value, indices: list[ir.Value]) -> None:
+    """One store, of as many elements as an access has."""
     if isinstance(part.type, ir.VectorType):
         vector.StoreOp(part, access.buffer, indices, nontemporal=access.streaming or None, alignment=access.bytes)
     else:

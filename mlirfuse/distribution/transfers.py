@@ -7,7 +7,7 @@ reads of shared memory: a thread reads back what it wrote itself, because nothin
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import reduce
 
 from mlir import ir
@@ -17,6 +17,7 @@ from mlirfuse.analysis.shared_memory import writes_shared
 from mlirfuse.distribution.access import Access, access_of, load, store
 from mlirfuse.distribution.distributor import Distributor, rule
 from mlirfuse.distribution.fragments import Fragments, Key, Uniform, widen
+from mlirfuse.distribution.paired_stores import exchange, store_exchanged, stores_pairs
 from mlirfuse.distribution.scalars import add, constant, less, minimum
 from mlirfuse.schedule.estimate import AHEAD
 from mlirfuse.tiling.contractions import feeds_contraction
@@ -99,14 +100,15 @@ def transfer_write(d: Distributor, op: ir.Operation) -> None:
         for axis_or_dim, repeat in needed:
             inside = _inside(d, tile, access, axis_or_dim, repeat, bounds)
             condition = inside if condition is None else arith.AndIOp(condition, inside).result
+        paired = stores_pairs(d, tile, access, {access.dims[n] if n >= 0 else -1 - n for n, _ in needed})
+        values = ((key, exchange(d, access, tile.at(key)) if paired else tile.at(key)) for key in keys)
         if condition is None:
-            _store_all(d, tile, keys, access)
+            _store_all(d, tile, access, values, paired=paired)
             continue
-        for key in keys:
-            tile.at(key)
+        made = list(values)  # lanes exchange before some of them stay away
         branch = scf.IfOp(condition)
         with ir.InsertionPoint(branch.then_block):
-            _store_all(d, tile, keys, access)
+            _store_all(d, tile, access, made, paired=paired)
             scf.YieldOp([])
 
 
@@ -181,9 +183,15 @@ def _load_own(d: Distributor, tile: Fragments, key: Key, access: Access, bounds:
     return branch.results[0]
 
 
-def _store_all(d: Distributor, tile: Fragments, keys: Sequence[Key], access: Access) -> None:
-    for key in keys:
+def _store_all(
+    d: Distributor, tile: Fragments, access: Access, values: Iterable[tuple[Key, ir.Value]], *, paired: bool
+) -> None:
+    """Stores fragments, each as soon as it is made; those that are `paired` come from `exchange`."""
+    for key, value in values:
         indices = [
             fragment_index(d, access, axis, key[n] if n is not None else 0) for axis, n in enumerate(access.dims)
         ]
-        store(access, tile.at(key), indices, tile.width)
+        if paired:
+            store_exchanged(d, access, value, indices)
+        else:
+            store(access, value, indices, tile.width)
