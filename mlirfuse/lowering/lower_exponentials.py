@@ -45,7 +45,7 @@ class LowerExponentials(Pass):
         """Rewrites the `builtin.module` in place."""
         for func in kernels(module):
             found = [op for op in nested(func.operation) if op.name == "math.exp" and _element(op.results[0]) == "f32"]
-            chosen = [op for op in found if "afn" in str(op.attributes["fastmath"]) or _is_rounded(op.results[0])]
+            chosen = [op for op in found if "afn" in str(op.attributes["fastmath"]) or is_rounded(op.results[0])]
             for op in chosen:
                 with ir.InsertionPoint(op), op.location:
                     op.results[0].replace_all_uses_with(_exponential(op.operands[0]))
@@ -56,11 +56,11 @@ class LowerExponentials(Pass):
                 remarks.declined(self, f"{len(found)} exponentials must be exact in single precision", func)
 
 
-def _is_rounded(value: ir.Value) -> bool:
+def is_rounded(value: ir.Value) -> bool:
     """Whether every use of a value ends in a cast to half precision, through products and quotients only."""
     users = [use.owner.operation for use in value.uses]
     return all(
-        _element(u.results[0]) in HALF if u.name == "arith.truncf" else u.name in FACTORS and _is_rounded(u.results[0])
+        _element(u.results[0]) in HALF if u.name == "arith.truncf" else u.name in FACTORS and is_rounded(u.results[0])
         for u in users
     )
 

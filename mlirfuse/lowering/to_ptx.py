@@ -42,6 +42,7 @@ BEFORE_NVVM = (
     "lower-float8",
     "lower-int8",
     "lower-math",
+    "lower-tanh",
     "lower-exponentials",
     "lower-divisions",
     "lower-shared-divisions",

@@ -57,6 +57,7 @@ PASSES: dict[str, str] = {
     "lower-int8": "mlirfuse.lowering.lower_int8:LowerInt8",
     "lower-math": "mlirfuse.lowering.lower_math:LowerMath",
     "lower-float8": "mlirfuse.lowering.lower_float8:LowerFloat8",
+    "lower-tanh": "mlirfuse.lowering.lower_tanh:LowerTanh",
     "lower-exponentials": "mlirfuse.lowering.lower_exponentials:LowerExponentials",
     "lower-divisions": "mlirfuse.lowering.lower_divisions:LowerDivisions",
     "lower-shared-divisions": "mlirfuse.lowering.lower_shared_divisions:LowerSharedDivisions",

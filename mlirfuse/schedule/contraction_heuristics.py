@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from math import ceil, prod
 
-from mlirfuse.schedule.contraction import ContractionProblem
+from mlirfuse.schedule.contraction import ContractionProblem, check_contraction
 from mlirfuse.schedule.contraction_tiles import fma_schedule, mma_schedule, wgmma_schedule, with_slices
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import Target
@@ -29,6 +29,9 @@ RING_BYTES = 192 * 1024
 """Shared memory of the ring of stages; the rest is for results on their way out."""
 
 MOST_STAGES = 16
+DEEP_STAGES = 6
+"""Stages that a ring has at least where a step along k is more than one panel."""
+
 MOST_SPLIT = 256
 
 UNKNOWN_EXTENT = 4096
@@ -55,6 +58,12 @@ COMPUTING_BLOCKS = 4
 
 LAUNCH, ROUND, MEETING = 3.0e-6, 2.0e-6, 3.5e-6
 """Seconds: a launch, a block's prologue and epilogue, and blocks of a tile that wait for each other's parts."""
+
+MAIL = 2.5e-6
+"""Seconds: parts of a tile on their way to the blocks that add them up."""
+
+STEP = 0.15e-6
+"""Seconds that a step along k of `wgmma` takes at least, from a full stage to a free one."""
 
 LAST_ARRIVER_BYTES = 57e9
 """Bytes per second of parts that one block adds up."""
@@ -92,7 +101,7 @@ def candidates(problem: ContractionProblem, target: Target) -> Iterator[Schedule
                 parts = replace(schedule, contraction=replace(schedule.contraction, split=split))
                 yield parts
                 if meets and schedule.contraction.instruction == "wgmma":
-                    yield with_slices(parts)
+                    yield _meeting(parts, problem)
 
 
 def _walking(schedule: Schedule, in_rounds: bool) -> Schedule:
@@ -101,6 +110,15 @@ def _walking(schedule: Schedule, in_rounds: bool) -> Schedule:
     if schedule.contraction.instruction != "wgmma":
         return schedule
     return replace(schedule, contraction=replace(schedule.contraction, raster=RASTER, persistent=in_rounds))
+
+
+def _meeting(schedule: Schedule, problem: ContractionProblem) -> Schedule:
+    """The schedule of a split whose parts meet through mailboxes, or by slices where these cannot take them."""
+    by_mail = with_slices(schedule, "mailboxes")
+    assert by_mail.contraction is not None
+    if check_contraction(by_mail.contraction, by_mail.tile, by_mail.layout, problem) is None:
+        return by_mail
+    return with_slices(schedule)
 
 
 MIN_STEPS = 4
@@ -132,8 +150,10 @@ def _wgmma_tiles(problem: ContractionProblem, swapped: bool) -> Iterator[Schedul
                 not k and size % step for k, size in zip(contiguous, (m, n), strict=True)
             ):
                 continue
-            stages = min(MOST_STAGES, RING_BYTES // ((m + n) * 128))
-            yield wgmma_schedule(problem, m, n, stages=stages, swapped=swapped)
+            for panels in (1, 2):
+                stages = min(MOST_STAGES, RING_BYTES // ((m + n) * 128 * panels))
+                if panels == 1 or stages >= DEEP_STAGES:
+                    yield wgmma_schedule(problem, m, n, stages=stages, swapped=swapped, panels=panels)
 
 
 def tile_count(schedule: Schedule, problem: ContractionProblem) -> int:
@@ -171,16 +191,20 @@ def contraction_seconds(schedule: Schedule, problem: ContractionProblem, target:
     waves = ceil(rounds / _blocks_per_sm(problem))
     overheads = ROUND if contraction.persistent else waves * ROUND
     copying = rounds * steps * copies
+    taking_turns = rounds * steps * STEP if contraction.instruction == "wgmma" else 0.0
     works = (
         rounds * steps * (products + _computed_elements(schedule, problem) / COMPUTED_PER_SM),
         copying,
         traffic / DRAM_BYTES + COPIES_DELAY * copying,
+        taking_turns,
         waves * steps * COMPUTING_STEP if problem.computed_from != (None, None) else 0.0,
     )
     seconds = LAUNCH + overheads + sum(work**OVERLAP for work in works) ** (1 / OVERLAP)
     if contraction.split == 1:
         return seconds
     part = m * n * problem.accumulator.bytes
+    if contraction.reduction == "mailboxes":
+        return seconds + MAIL + 2 * blocks * part / DRAM_BYTES
     if contraction.reduction == "slices":
         return seconds + MEETING + 2 * blocks * part / DRAM_BYTES
     return seconds + MEETING + contraction.split * part / LAST_ARRIVER_BYTES

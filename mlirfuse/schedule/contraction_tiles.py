@@ -19,9 +19,16 @@ FMA_STEP = 32
 
 
 def wgmma_schedule(
-    problem: ContractionProblem, m: int, n: int, *, stages: int = 4, split: int = 1, swapped: bool = False
+    problem: ContractionProblem,
+    m: int,
+    n: int,
+    *,
+    stages: int = 4,
+    split: int = 1,
+    swapped: bool = False,
+    panels: int = 1,
 ) -> Schedule:
-    """A tile for `wgmma`: a warpgroup has 64 rows."""
+    """A tile for `wgmma`: a warpgroup has 64 rows. A step along k is so many panels of 128 bytes."""
     batch = (1,) * len(problem.batch)
     layout = BlockedLayout(
         vector=(*batch, 1, 2),
@@ -31,7 +38,7 @@ def wgmma_schedule(
         blocks=(*batch, 1, 1),
         inner=(*batch, 2, 1),
     )
-    step = PANEL_BYTES // problem.element.bytes
+    step = panels * PANEL_BYTES // problem.element.bytes
     contraction = ContractionSchedule(step, "wgmma", stages, split, swapped=swapped)
     return Schedule((*batch, m, n), layout, contraction=contraction)
 

@@ -145,7 +145,7 @@ def test_every_candidate_is_legal(m, n, k, dtype, row_bytes, contiguous) -> None
         assert check_schedule(schedule, extents, frozenset(), H200) is None
         assert check_contraction(contraction, schedule.tile, schedule.layout, given) is None
         assert contraction_seconds(schedule, given, H200) > 0
-        if contraction.reduction == "slices":
+        if contraction.reduction in ("slices", "mailboxes"):
             assert tile_count(schedule, given) * contraction.split <= H200.sms
 
 
@@ -158,7 +158,7 @@ def chosen(given: ContractionProblem, chip: str = "sm_90a") -> tuple[Schedule, C
 def test_long_products_of_small_results_are_split() -> None:
     _, contraction = chosen(problem(128, 128, 262144))
     assert contraction.split >= 16
-    assert contraction.reduction == "slices"
+    assert contraction.reduction == "mailboxes"
 
 
 def test_products_that_fill_the_device_are_not_split() -> None:

@@ -1,0 +1,92 @@
+"""`lower-tanh`: one plus a hyperbolic tangent takes two instructions of the special unit, where rounding hides it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import e, log2
+from typing import ClassVar
+
+from mlir import ir
+from mlir.dialects import arith, llvm, vector
+
+from mlirfuse.lowering.kernel_func import kernels
+from mlirfuse.lowering.lower_exponentials import is_rounded
+from mlirfuse.passes.base import Pass, Remarks
+from mlirfuse.passes.rewriting import defining_op, nested
+
+SCALE = -2 * log2(e)
+
+
+@dataclass(frozen=True)
+class LowerTanh(Pass):
+    """Lowers `1 + tanh(x)` in `f32` to `2 rcp(1 + ex2(-2 x log2(e)))`, where the result is rounded to half precision.
+
+    It is what a GELU makes of a tangent. libdevice's `tanhf` takes some twenty instructions and is exact where x is
+    small, which the sum forgets; far below zero the sum keeps no digit of it, and this form keeps all. Its relative
+    error is below |x| 2^-22 + 2^-21: 2^-14 where the result is 2^-126, and less above. The sum may pass through
+    products and quotients on its way to the cast, which keep a relative error.
+
+    ```mlir
+    %t = math.tanh %x : f32
+    %s = arith.addf %t, %one : f32
+    %h = arith.truncf %s : f32 to bf16
+    // lower-tanh
+    %0 = arith.mulf %x, %scale : f32
+    %1 = llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz"(%0) : (f32) -> f32
+    %2 = arith.addf %1, %one : f32
+    %3 = llvm.call_intrinsic "llvm.nvvm.rcp.approx.ftz.f"(%2) : (f32) -> f32
+    %s = arith.addf %3, %3 : f32
+    ```
+    """
+
+    name: ClassVar[str] = "lower-tanh"
+
+    def run(self, module: ir.Operation, remarks: Remarks) -> None:
+        """Rewrites the `builtin.module` in place."""
+        for func in kernels(module):
+            tangents = [op for op in nested(func.operation) if op.name == "math.tanh"]
+            sums = {sum_: tangent for tangent in tangents for sum_ in _sums(tangent)}
+            for sum_, tangent in sums.items():
+                with ir.InsertionPoint(sum_), sum_.location:
+                    sum_.results[0].replace_all_uses_with(_one_and_tanh(tangent.operands[0]))
+                sum_.erase()
+            if sums:
+                remarks.applied(self, f"{len(sums)} tangents are computed by the special unit", func)
+            elif tangents:
+                remarks.declined(self, f"{len(tangents)} tangents are not only added to one and rounded", func)
+
+
+def _sums(tangent: ir.Operation) -> list[ir.Operation]:
+    """The uses of a tangent, if all of them add one, for a result in half precision; the tangent is dead then."""
+    users = [use.owner.operation for use in tangent.results[0].uses]
+    fits = all(user.name == "arith.addf" and _adds_one(user) and is_rounded(user.results[0]) for user in users)
+    return users if fits and _scalar(tangent.results[0].type) == ir.F32Type.get(tangent.context) else []
+
+
+def _adds_one(op: ir.Operation) -> bool:
+    for operand in op.operands:
+        maker = defining_op(operand)
+        if maker is not None and maker.name == "arith.constant":
+            value = maker.attributes["value"]
+            if isinstance(value, ir.DenseElementsAttr):
+                return value.is_splat and ir.FloatAttr(value.get_splat_value()).value == 1
+            return ir.FloatAttr(value).value == 1
+    return False
+
+
+def _one_and_tanh(x: ir.Value) -> ir.Value:
+    if not isinstance(x.type, ir.VectorType):
+        return _number(x)
+    return vector.from_elements(x.type, [_number(element) for element in vector.ToElementsOp(x).results])
+
+
+def _number(x: ir.Value) -> ir.Value:
+    f32 = ir.F32Type.get()
+    scale, one = (arith.constant(f32, ir.FloatAttr.get(f32, value)) for value in (SCALE, 1.0))
+    power = llvm.CallIntrinsicOp(f32, "llvm.nvvm.ex2.approx.ftz", [arith.mulf(x, scale)], [], []).results[0]
+    half = llvm.CallIntrinsicOp(f32, "llvm.nvvm.rcp.approx.ftz.f", [arith.addf(power, one)], [], []).results[0]
+    return arith.addf(half, half)
+
+
+def _scalar(type_: ir.Type) -> ir.Type:
+    return type_.element_type if isinstance(type_, ir.VectorType) else type_

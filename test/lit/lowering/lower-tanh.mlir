@@ -1,0 +1,63 @@
+// RUN: mlirfuse-opt --lower-tanh --split-input-file --verify-diagnostics=only-expected %s | FileCheck %s
+// RUN: mlirfuse-opt --lower-attach-target --lower-tanh --lower-kernel-abi --split-input-file --emit=ptx %s | FileCheck %s --check-prefix=PTX
+
+gpu.module @gelu {
+  // CHECK-LABEL: gpu.func @gelu
+  // CHECK: %[[X:.*]] = vector.load
+  // CHECK: %[[N:.*]]:2 = vector.to_elements %[[X]]
+  // CHECK: %[[S:.*]] = arith.mulf %[[N]]#0, %{{.*}} : f32
+  // CHECK: %[[E:.*]] = llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz"(%[[S]]) : (f32) -> f32
+  // CHECK: %[[D:.*]] = arith.addf %[[E]], %{{.*}} : f32
+  // CHECK: %[[R:.*]] = llvm.call_intrinsic "llvm.nvvm.rcp.approx.ftz.f"(%[[D]]) : (f32) -> f32
+  // CHECK: arith.addf %[[R]], %[[R]] : f32
+  // CHECK: vector.from_elements
+  // PTX-LABEL: .entry gelu(
+  // PTX: ex2.approx.ftz.f32
+  // PTX: rcp.approx.ftz.f32
+  gpu.func @gelu(%x: memref<?xf32>, %y: memref<?xbf16>) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
+    %t = gpu.thread_id x
+    %one = arith.constant dense<1.0> : vector<2xf32>
+    %v = vector.load %x[%t] : memref<?xf32>, vector<2xf32>
+    %u = math.tanh %v : vector<2xf32>
+    %s = arith.addf %one, %u : vector<2xf32>
+    %p = arith.mulf %s, %v : vector<2xf32>
+    %h = arith.truncf %p : vector<2xf32> to vector<2xbf16>
+    vector.store %h, %y[%t] : memref<?xbf16>, vector<2xbf16>
+    gpu.return
+  }
+}
+
+// -----
+
+gpu.module @single {
+  // expected-remark @below {{1 tangents are not only added to one and rounded}}
+  gpu.func @single(%x: memref<?xf32>) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
+    %t = gpu.thread_id x
+    %one = arith.constant 1.0 : f32
+    %v = memref.load %x[%t] : memref<?xf32>
+    // CHECK-LABEL: gpu.func @single
+    // CHECK: math.tanh
+    %u = math.tanh %v : f32
+    %s = arith.addf %u, %one : f32
+    memref.store %s, %x[%t] : memref<?xf32>
+    gpu.return
+  }
+}
+
+// -----
+
+gpu.module @two {
+  // expected-remark @below {{1 tangents are not only added to one and rounded}}
+  gpu.func @two(%x: memref<?xf32>, %y: memref<?xf16>) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
+    %t = gpu.thread_id x
+    %two = arith.constant 2.0 : f32
+    %v = memref.load %x[%t] : memref<?xf32>
+    // CHECK-LABEL: gpu.func @two
+    // CHECK: math.tanh
+    %u = math.tanh %v : f32
+    %s = arith.addf %u, %two : f32
+    %h = arith.truncf %s : f32 to f16
+    memref.store %h, %y[%t] : memref<?xf16>
+    gpu.return
+  }
+}
