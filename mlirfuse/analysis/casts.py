@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mlir import ir
+from mlir.dialects import arith
 
 CASTS = frozenset(
     {
@@ -76,3 +77,9 @@ def _after_extension(extension: str, second: str, source: ir.Type, target: ir.Ty
     if second == "arith.sitofp":
         return "arith.sitofp" if extension == "arith.extsi" else "arith.uitofp"
     return "arith.uitofp" if (extension, second) == ("arith.extui", "arith.uitofp") else None
+
+
+def rounds_ties_away(cast: ir.Operation) -> bool:
+    """Whether an `arith.truncf` rounds to nearest and ties away from zero, the one way in which tf32 is rounded to."""
+    mode = cast.attributes.get("roundingmode")
+    return mode is not None and ir.IntegerAttr(mode).value == arith.RoundingMode.to_nearest_away

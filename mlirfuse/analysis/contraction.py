@@ -9,12 +9,13 @@ nothing, and is a row reduction like any other. So is one with several loops to 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mlir import ir
 
 from mlirfuse.analysis.iteration_space import IterationSpace
 from mlirfuse.analysis.structure import RENAMING_OPS, OpStructure
+from mlirfuse.precision import ATTRIBUTE, IEEE
 
 PRODUCTS = {"arith.addf": "arith.mulf", "arith.addi": "arith.muli"}
 """For each op that sums, the op that multiplies in the same type."""
@@ -33,6 +34,7 @@ class Contraction:
         n: the dimension of the second factor and the result.
         k: the dimension of both factors, which is summed over.
         factors: the operands' numbers of the first and of the second factor.
+        precision: how precisely factors are multiplied (`mlirfuse/precision.py`).
     """
 
     structure: OpStructure
@@ -41,10 +43,11 @@ class Contraction:
     n: int
     k: int
     factors: tuple[int, int] = (0, 1)
+    precision: str = IEEE
 
     def swapped(self) -> Contraction:
         """The same with rows and columns exchanged."""
-        return Contraction(self.structure, self.batch, self.n, self.m, self.k, self.factors[::-1])
+        return replace(self, m=self.n, n=self.m, factors=self.factors[::-1])
 
     @property
     def parallel(self) -> tuple[int, ...]:
@@ -54,22 +57,32 @@ class Contraction:
 
 def is_product_sum(structure: OpStructure) -> bool:
     """Whether an op sums products of two operands, as far as its body and maps say; extents are not looked at."""
+    return _product_of(structure) is not None
+
+
+def _product_of(structure: OpStructure) -> ir.Operation | None:
+    """The multiplication in the body of a sum of products; None for anything else."""
     op = structure.op
     if op.name != "linalg.generic" or not structure.reduction_loops or len(op.operands) != 3 or len(op.results) != 1:
-        return False
+        return None
     block = op.regions[0].blocks[0]
     left, right, total = block.arguments
     yielded = block.operations[len(block.operations) - 1].operation.operands[0]
     added = _owner(yielded)
     if added is None or added.name not in PRODUCTS or total not in list(added.operands) or len(list(total.uses)) != 1:
-        return False
+        return None
     term = next((v for v in added.operands if v != total), None)
     product = None if term is None else _owner(term)
     if product is None or product.name != PRODUCTS[added.name]:
-        return False
+        return None
     sources = [_uncast(v) for v in product.operands]
-    same_type = left.type == right.type
-    return same_type and (sources == [left, right] or sources == [right, left])
+    multiply = left.type == right.type or (_is_float8(left.type) and _is_float8(right.type))
+    return product if multiply and sources in ([left, right], [right, left]) else None
+
+
+def _is_float8(type_: ir.Type) -> bool:
+    """Whether a type is one of the float8 types, which tensor cores multiply with each other."""
+    return isinstance(type_, ir.Float8E4M3FNType | ir.Float8E5M2Type)
 
 
 def contraction_in(space: IterationSpace, structures: Sequence[OpStructure]) -> Contraction | None:
@@ -79,7 +92,8 @@ def contraction_in(space: IterationSpace, structures: Sequence[OpStructure]) -> 
 
 def contraction_of(space: IterationSpace, structure: OpStructure) -> Contraction | None:
     """The op as a contraction over the dimensions of `space`, or None if it is none."""
-    if not is_product_sum(structure):
+    product = _product_of(structure)
+    if product is None:
         return None
     loops = space.loops[structure.op]
     left, right, result = (
@@ -93,7 +107,8 @@ def contraction_of(space: IterationSpace, structure: OpStructure) -> Contraction
     if not m or not n or len(k) != 1 or k[0] not in left & right or not result <= left | right:
         return None
     batch = tuple(d for d in in_order if d not in (m[-1], n[-1], k[0]))
-    return Contraction(structure, batch, m[-1], n[-1], k[0])
+    precision = ir.StringAttr(product.attributes[ATTRIBUTE]).value if ATTRIBUTE in product.attributes else IEEE
+    return Contraction(structure, batch, m[-1], n[-1], k[0], precision=precision)
 
 
 def misfit(space: IterationSpace, structures: Sequence[OpStructure]) -> str | None:

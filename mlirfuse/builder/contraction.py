@@ -1,4 +1,4 @@
-"""Matrix products. float16 and bfloat16 accumulate in float32; the result is rounded once, to the common dtype."""
+"""Matrix products. Floats of 16 and 8 bits accumulate in float32; the result is rounded once."""
 
 from __future__ import annotations
 
@@ -15,19 +15,27 @@ from mlirfuse.builder.operands import broadcast, dtype_argument, promote
 from mlirfuse.builder.source import at_user_line
 from mlirfuse.builder.state import Access, TensorBase
 from mlirfuse.dtypes import DType, float32
-from mlirfuse.errors import DTypeError, ShapeError, TraceError
+from mlirfuse.errors import ArgumentError, DTypeError, ShapeError, TraceError
+from mlirfuse.precision import ATTRIBUTE, IEEE, PRECISIONS
 
 if TYPE_CHECKING:
     from mlirfuse.builder.tensor import Tensor
 
 
-def matmul(x1: Tensor, x2: Tensor, /, *, dtype: object = None) -> Tensor:
+def matmul(x1: Tensor, x2: Tensor, /, *, dtype: object = None, precision: str | None = None) -> Tensor:
     """The matrix product over the last dimension of x1 and the last but one of x2; leading dimensions broadcast.
 
     A vector on the left is a row, one on the right a column, and its dimension is missing from the result. `dtype` is
-    what the accumulator is rounded to; without it the operands' common dtype. Transposes of operands cost nothing.
+    what the accumulator is rounded to; without it the operands' common dtype, but for float8 operands float32: their
+    own range holds few sums. float8 operands may be of both kinds. Transposes of operands cost nothing.
+
+    `precision` says how factors are multiplied (`mlirfuse/precision.py`). float32: `"ieee"` (the default) as NumPy
+    does; `"3xtf32"` on the tensor cores, about as accurate, but infinities become NaN; `"tf32"` on the tensor cores
+    with factors of 11 significant bits. float8: `"ieee"` carries sums on in float32; `"fast_accum"` leaves them to the
+    tensor cores, which on Hopper keep some 14 bits of them.
 
     Raises:
+        ArgumentError: a precision that is not one of these, or not for the operands' dtype.
         ShapeError: an operand has no dimensions, the contracted extents differ, or leading ones do not broadcast.
         DTypeError: bools, or dtypes that do not mix.
         NeedsStatic: the contracted extent, or that of the result's rows or columns, is dynamic.
@@ -38,8 +46,10 @@ def matmul(x1: Tensor, x2: Tensor, /, *, dtype: object = None) -> Tensor:
     common = promote(left.dtype, right.dtype, "matmul")
     if common.kind == "bool":
         raise at_user_line(DTypeError("matmul does not take bool", hint="use .astype(...)"))
-    result = common if dtype is None else dtype_argument(dtype)
-    wide = _accumulator(common)
+    both_float8 = left.dtype.is_float8 and right.dtype.is_float8
+    result = dtype_argument(dtype) if dtype is not None else float32 if both_float8 else common
+    wide = float32 if both_float8 else _accumulator(common)
+    exactness = _precision(precision, left.dtype if both_float8 else common)
     _check_shapes(left, right)
 
     batch = broadcast([left.shape[:-2], right.shape[:-2]], "matmul")
@@ -49,18 +59,34 @@ def matmul(x1: Tensor, x2: Tensor, /, *, dtype: object = None) -> Tensor:
     right_access = (*_batch_access(right.shape, batch), k, *((n,) if columns else ()))
 
     def body(a: ir.Value, b: ir.Value, total: ir.Value) -> ir.Value:
-        factors = convert(a, common, wide), convert(b, common, wide)
+        factors = [convert(x, dtype, wide) for x, dtype in zip((a, b), factor_dtypes, strict=True)]
         if wide.kind == "float":
-            return arith.AddFOp(total, arith.MulFOp(*factors).result).result
+            product = arith.MulFOp(*factors)
+            if exactness != IEEE:
+                product.operation.attributes[ATTRIBUTE] = ir.StringAttr.get(exactness)
+            return arith.AddFOp(total, product.result).result
         return arith.AddIOp(total, arith.MulIOp(*factors).result).result
 
-    inputs = [(cast(left, common), left_access), (cast(right, common), right_access)]
+    factor_dtypes = (left.dtype, right.dtype) if both_float8 else (common, common)
+    inputs = [(cast(left, factor_dtypes[0]), left_access), (cast(right, factor_dtypes[1]), right_access)]
     total = contraction(inputs, (*batch, *rows, *columns), k + 1, wide, body)
     return cast(total, result)
 
 
 def _accumulator(dtype: DType) -> DType:
     return float32 if dtype.kind == "float" and dtype.bits == 16 else dtype
+
+
+def _precision(name: str | None, dtype: DType) -> str:
+    """The precision that was asked for, or the default; raises `ArgumentError`."""
+    if name is None:
+        return IEEE
+    known = [p for p, of in PRECISIONS.items() if of is None or dtype.name.startswith(of)]
+    if name not in known:
+        raise at_user_line(
+            ArgumentError(f"matmul of {dtype.name} has no precision {name!r}", hint=f"one of {', '.join(known)}")
+        )
+    return name
 
 
 def _batch_access(shape: Shape, batch: Shape) -> Access:

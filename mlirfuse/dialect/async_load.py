@@ -15,6 +15,9 @@ or write the stage in between.
 With the attribute `peers = 2 : i64` the op is reached by one thread in each block of a cluster of that size, for the
 same tile. Block r copies rows r*rows/peers to (r+1)*rows/peers to the stage of that number of every block, and they
 count towards the phase of that block's barrier: all of them together bring the whole tile to each.
+
+With the attribute `tf32`, elements of f32 are rounded to tf32 on the way, to nearest even: `fuse.warpgroup_mma` would
+cut their last bits off.
 """
 
 from __future__ import annotations
@@ -28,6 +31,10 @@ from mlirfuse.dialect.shared_memory import barriers_problem, ring_problem
 
 PEERS = "peers"
 """Attribute of loads and arrivals that concern all blocks of a cluster: how many these are."""
+
+
+TF32 = "tf32"
+"""Unit attribute: what is copied is rounded."""
 
 
 def tile_problem(tensor: ir.Value, ring: ir.Value, dims: Sequence[int], indices: int) -> str | None:
@@ -49,6 +56,8 @@ def tile_problem(tensor: ir.Value, ring: ir.Value, dims: Sequence[int], indices:
 def _verify(op: ir.Operation) -> str | None:
     source, ring, _, barriers, *indices = op.operands
     problem = ring_problem(ring) or barriers_problem(barriers) or _peers_problem(op, ir.MemRefType(ring.type))
+    if TF32 in op.attributes and not isinstance(ir.MemRefType(ring.type).element_type, ir.F32Type):
+        return f"elements of {ring.type} are not rounded to tf32"
     return problem or tile_problem(source, ring, list(ir.DenseI64ArrayAttr(op.attributes["dims"])), len(indices))
 
 
@@ -80,9 +89,13 @@ def async_load(
     indices: Sequence[ir.Value],
     dims: Sequence[int],
     peers: int = 1,
+    *,
+    tf32: bool = False,
 ) -> None:
     """Builds the op at the current insertion point."""
     attributes: dict[str, ir.Attribute] = {"dims": ir.DenseI64ArrayAttr.get(list(dims))}
     if peers > 1:
         attributes[PEERS] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), peers)
+    if tf32:
+        attributes[TF32] = ir.UnitAttr.get()
     ir.Operation.create(DEFINITION.full_name, operands=[source, ring, stage, barriers, *indices], attributes=attributes)

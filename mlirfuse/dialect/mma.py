@@ -1,4 +1,4 @@
-"""`fuse.mma`: a warp multiplies a 16x16 by a 16x8 matrix on the tensor cores.
+"""`fuse.mma`: a warp multiplies a 16xk by a kx8 matrix on the tensor cores; k is 16, or 8 for tf32.
 
 ```mlir
 %d = "fuse.mma"(%a, %b, %c) : (vector<8xbf16>, vector<4xbf16>, vector<4xf32>) -> vector<4xf32>
@@ -6,8 +6,9 @@
 
 `d = a @ b + c`. Lane l, with g = l / 4 and t = l % 4, holds of a (rows by k): (g, 2t), (g, 2t+1), (g+8, 2t),
 (g+8, 2t+1) and the same with 8 added to k; of b (k by columns): (2t, g), (2t+1, g) and the same with 8 added to k; of c
-and d (rows by columns): (g, 2t), (g, 2t+1), (g+8, 2t), (g+8, 2t+1). These are the fragments of m16n8k16 in the PTX ISA,
-"Matrix Fragments for mma.m16n8k16 with floating point type". All lanes of a warp execute it together.
+and d (rows by columns): (g, 2t), (g, 2t+1), (g+8, 2t), (g+8, 2t+1). In tf32 it holds of a: (g, t), (g+8, t) and the
+same with 4 added to k; of b: (t, g), (t+4, g). These are the fragments of m16n8k16 and m16n8k8 in the PTX ISA, "Matrix
+Fragments for mma.m16n8k16 with floating point type". All lanes of a warp execute it together.
 """
 
 from __future__ import annotations
@@ -16,15 +17,20 @@ from mlir import ir
 
 from mlirfuse.dialect.base import SINGLE, OpDefinition
 
-ELEMENTS = ("f16", "bf16")
+DEPTHS = {"f16": 16, "bf16": 16, "tf32": 8}
+"""Elements along k, by type."""
 
 
 def _verify(op: ir.Operation) -> str | None:
     element = ir.VectorType(op.operands[0].type).element_type
-    wanted = [f"vector<8x{element}>", f"vector<4x{element}>", "vector<4xf32>", "vector<4xf32>"]
+    depth = DEPTHS.get(str(element), 0)
+    wanted = [f"vector<{depth // 2}x{element}>", f"vector<{depth // 4}x{element}>", "vector<4xf32>", "vector<4xf32>"]
     found = [str(v.type) for v in (*op.operands, *op.results)]
-    if str(element) not in ELEMENTS or found != wanted:
-        return f"types {', '.join(found)} must be vector<8xT>, vector<4xT>, vector<4xf32>, vector<4xf32> of f16 or bf16"
+    if found != wanted:
+        return (
+            f"types {', '.join(found)} must be vector<8xT>, vector<4xT>, vector<4xf32>, vector<4xf32> of f16 or bf16, "
+            "or vector<4xtf32>, vector<2xtf32>, vector<4xf32>, vector<4xf32>"
+        )
     return None
 
 

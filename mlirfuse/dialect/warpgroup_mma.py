@@ -6,10 +6,12 @@
        index, vector<128x256xf32>) -> vector<128x256xf32>
 ```
 
-`accumulator[m, n] + Σ_k a[stage][m, k] * b[stage][n, k]`, summed in f32. A ring whose `major` is `"k"` holds (m, k) or
-(n, k), one that is `"mn"` holds (k, m) or (k, n). Reached in convergence by whole warpgroups, which share the rows: 64
-each in turn. It reads the stages, and writes its results, at any time until a `fuse.warpgroup_wait` has waited for it;
-until then a result may only be passed on, as an accumulator or to the wait.
+`accumulator[m, n] + Σ_k a[stage][m, k] * b[stage][n, k]`, summed in f32. Elements are f16 or bf16; float8, of either
+kind in each ring, of whose sums the hardware keeps some 14 bits; or f32, of which it reads tf32, the upper 19 bits. The
+last two need `"k"` majors. Accumulators that are all zero constants are not read. A ring whose `major` is `"k"` holds
+(m, k) or (n, k), one that is `"mn"` holds (k, m) or (k, n). Reached in convergence by whole warpgroups, which share the
+rows: 64 each in turn. It reads the stages, and writes its results, at any time until a `fuse.warpgroup_wait` has waited
+for it; until then a result may only be passed on, as an accumulator or to the wait.
 
 At the tile level there is one accumulator. At the gpu level it is a thread's part, one `vector<2xf32>` for each pair of
 columns, in the order of PTX's registers: for each 64 rows of the thread's warpgroup, for each 8 columns, row `lane /
@@ -27,6 +29,9 @@ from mlirfuse.dialect.shared_memory import ring_problem
 
 MAJORS = ("k", "mn")
 
+HALVES, FLOAT8 = {"f16", "bf16"}, {"f8E4M3FN", "f8E5M2"}
+"""Types that may lie in either order, and those that are multiplied with each other."""
+
 
 def _verify(op: ir.Operation) -> str | None:
     a, b, _, *accumulators = op.operands
@@ -37,8 +42,11 @@ def _verify(op: ir.Operation) -> str | None:
     majors = [ir.StringAttr(op.attributes[name]).value for name in ("a_major", "b_major")]
     if any(major not in MAJORS for major in majors):
         return f"majors {majors} must each be one of {list(MAJORS)}"
-    if a_type.element_type != b_type.element_type or a_type.shape[0] != b_type.shape[0]:
+    elements = {str(a_type.element_type), str(b_type.element_type)}
+    if a_type.shape[0] != b_type.shape[0] or (len(elements) > 1 and not elements <= FLOAT8):
         return f"rings {a_type} and {b_type} differ in element type or stages"
+    if not elements <= HALVES and majors != ["k", "k"]:
+        return f"k must be contiguous in rings of {', '.join(sorted(elements))}"
     (m, k), (n, k_of_b) = extents(a_type, majors[0]), extents(b_type, majors[1])
     if k != k_of_b:
         return f"rings {a_type} and {b_type} have {k} and {k_of_b} elements along k"

@@ -12,6 +12,8 @@ from mlirfuse.distribution.fragments import Fragments, Key, fragment_type, widen
 from mlirfuse.distribution.scalars import add, constant
 from mlirfuse.dtypes import from_mlir
 from mlirfuse.errors import PassError
+from mlirfuse.precision import ATTRIBUTE as PRECISION
+from mlirfuse.precision import IEEE
 from mlirfuse.tiling.contractions import INSTRUCTION
 from mlirfuse.tiling.tiles import zero
 
@@ -24,10 +26,13 @@ def contract(d: Distributor, op: ir.Operation) -> None:
     """Adds the product of two tiles in shared memory to the accumulators."""
     product = product_of(d, op)
     instruction = ir.StringAttr(op.attributes[INSTRUCTION]).value if INSTRUCTION in op.attributes else "fma"
-    methods = {"fma": multiply_by_fma, "mma": multiply_by_mma}
-    if instruction not in methods:
-        raise PassError(f"no rule for instruction {instruction!r}", where=str(op.location))
-    d.tiles[op.results[0]] = methods[instruction](d, product)
+    precision = ir.StringAttr(op.attributes[PRECISION]).value if PRECISION in op.attributes else IEEE
+    if instruction == "mma":
+        d.tiles[op.results[0]] = multiply_by_mma(d, product, precision)
+    elif instruction == "fma" and precision == IEEE:
+        d.tiles[op.results[0]] = multiply_by_fma(d, product)
+    else:
+        raise PassError(f"no rule for instruction {instruction!r} in {precision}", where=str(op.location))
 
 
 def multiply_by_fma(d: Distributor, product: Product) -> Fragments:

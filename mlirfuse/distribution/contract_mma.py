@@ -1,8 +1,9 @@
-"""Products by `fuse.mma`: 8x8 matrices of the factors come from shared memory by `ldmatrix`.
+"""Products by `fuse.mma`: matrices of 8 rows of 16 bytes come from shared memory, mostly by `ldmatrix`.
 
 The rows of one instruction are two fragments of the accumulators, its columns one; where these stand in the tile is the
 layout's business. `ldmatrix` takes any address for each row of a matrix, so a layout is free to spread warps as it
-likes. A factor whose rows (or columns) are contiguous instead of k is transposed on the way.
+likes. A factor whose rows (or columns) are contiguous instead of k is transposed on the way where its elements have 16
+bits, and read element by element where they have not.
 """
 
 from __future__ import annotations
@@ -10,38 +11,47 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mlir import ir
-from mlir.dialects import gpu, nvgpu, vector
+from mlir.dialects import arith, gpu, memref, nvgpu, vector
 
 from mlirfuse.dialect.mma import mma
 from mlirfuse.distribution.distributor import Distributor
 from mlirfuse.distribution.factors import Factor, Product, warp_start
 from mlirfuse.distribution.fragments import Fragments, elements
+from mlirfuse.distribution.mma_schemes import Scheme, scheme_of
 from mlirfuse.distribution.scalars import add, constant, divide, multiply, remainder
-from mlirfuse.schedule.contraction import MMA_K
+from mlirfuse.dtypes import from_mlir
 from mlirfuse.schedule.layout import WARP
 
 MATRIX = 8
-"""Rows and columns of one of `ldmatrix`'s matrices."""
+"""Rows (or columns) of one matrix."""
+
+MATRIX_BYTES = 16
+"""Bytes of one of its rows, along k."""
+
+REGISTER_BYTES = 4
+"""Bytes that a lane has of a matrix, neighbours along k."""
 
 
-def multiply_by_mma(d: Distributor, product: Product) -> Fragments:
-    """One warp's share of a product: pairs of row fragments times column fragments, 16 elements of k at a time."""
+def multiply_by_mma(d: Distributor, product: Product, precision: str) -> Fragments:
+    """One warp's share of a product: pairs of row fragments times column fragments, 32 bytes of k at a time."""
     before = product.accumulators
     lead = (0,) * product.rows
     rows, columns = before.repeats(product.rows), before.repeats(product.columns)
     lane = remainder(gpu.ThreadIdOp(gpu.Dimension.x).result, WARP)
+    scheme = scheme_of(product.left.element_type, product.right.element_type, precision)
     sums = {
         (r, c): _joined(before.at((*lead, r, c)), before.at((*lead, r + 1, c)))
         for r in range(0, rows, 2)
         for c in range(columns)
     }
-    for k in range(0, product.steps, MMA_K):
-        left = {r: _load_rows(d, product, lane, r, k) for r in range(0, rows, 2)}
-        right: dict[int, ir.Value] = {}
+    for k in range(0, product.steps, 2 * _matrix_k(product.left)):
+        left = {r: scheme.rows(_load_rows(d, product, lane, r, k)) for r in range(0, rows, 2)}
+        right: dict[int, list[ir.Value]] = {}
         for c in range(0, columns, 2):
-            right.update(_load_columns(d, product, lane, range(c, min(c + 2, columns)), k))
+            loaded = _load_columns(d, product, lane, range(c, min(c + 2, columns)), k)
+            right.update({at: scheme.columns(fragment) for at, fragment in loaded.items()})
         for r, c in sums:
-            sums[r, c] = mma(left[r], right[c], sums[r, c])
+            sums[r, c] = _multiply(scheme, left[r], right[c], sums[r, c])
     after = before.like(before.extents, before.element_type)
     for (r, c), total in sums.items():
         parts = elements(total)
@@ -51,6 +61,20 @@ def multiply_by_mma(d: Distributor, product: Product) -> Fragments:
     return after
 
 
+def _multiply(scheme: Scheme, left: Sequence[ir.Value], right: Sequence[ir.Value], total: ir.Value) -> ir.Value:
+    """Adds the products of two fragments' parts to the accumulators."""
+    nothing = ir.DenseElementsAttr.get_splat(total.type, ir.FloatAttr.get_f32(0))
+    products = arith.ConstantOp(total.type, nothing).result if scheme.apart else total
+    for a, b in scheme.pairs:
+        products = mma(left[a], right[b], products)
+    return arith.AddFOp(total, products).result if scheme.apart else products
+
+
+def _matrix_k(factor: Factor) -> int:
+    """Elements along k of one matrix."""
+    return MATRIX_BYTES // from_mlir(factor.element_type).bytes
+
+
 def _joined(upper: ir.Value, lower: ir.Value) -> ir.Value:
     """The four accumulators of an instruction, from the fragments of its upper and lower rows."""
     parts = elements(upper) + elements(lower)
@@ -58,23 +82,30 @@ def _joined(upper: ir.Value, lower: ir.Value) -> ir.Value:
 
 
 def _load_rows(d: Distributor, product: Product, lane: ir.Value, fragment: int, k: int) -> ir.Value:
-    """The left factor of one instruction: matrices (upper, k), (lower, k), (upper, k + 8), (lower, k + 8)."""
+    """The left factor of one fragment: matrices (upper, first), (lower, first), (upper, second), (lower, second)."""
+    if not _by_ldmatrix(product.left):
+        starts = [_matrix_start(d, product.rows, [number], constant(0)) for number in (fragment, fragment + 1)]
+        return _load_elements(product.left, lane, [(starts[i % 2], i // 2) for i in range(4)], k)
     matrix = divide(lane, MATRIX)
     row = _matrix_start(d, product.rows, [fragment, fragment + 1], remainder(matrix, 2))
-    column = add(constant(k), multiply(divide(matrix, 2), MATRIX))
+    column = add(constant(k), multiply(divide(matrix, 2), _matrix_k(product.left)))
     return _load_matrices(product.left, lane, row, column, 4)
 
 
 def _load_columns(
     d: Distributor, product: Product, lane: ir.Value, fragments: Sequence[int], k: int
 ) -> dict[int, ir.Value]:
-    """The right factor of up to two instructions: for each fragment the matrices k and k + 8."""
+    """The right factor of up to two fragments: for each one its first and second matrix along k."""
+    if not _by_ldmatrix(product.right):
+        starts = {c: _matrix_start(d, product.columns, [c], constant(0)) for c in fragments}
+        return {c: _load_elements(product.right, lane, [(start, 0), (start, 1)], k) for c, start in starts.items()}
     matrix = divide(remainder(lane, 2 * MATRIX * len(fragments)), MATRIX)
     column = _matrix_start(d, product.columns, fragments, divide(matrix, 2))
-    row = add(constant(k), multiply(remainder(matrix, 2), MATRIX))
+    row = add(constant(k), multiply(remainder(matrix, 2), _matrix_k(product.right)))
     parts = elements(_load_matrices(product.right, lane, column, row, 2 * len(fragments)))
-    fragment = ir.VectorType.get([4], product.right.element_type)
-    return {c: vector.FromElementsOp(fragment, parts[4 * i : 4 * i + 4]).result for i, c in enumerate(fragments)}
+    size = len(parts) // len(fragments)
+    fragment = ir.VectorType.get([size], product.right.element_type)
+    return {c: vector.FromElementsOp(fragment, parts[size * i :][:size]).result for i, c in enumerate(fragments)}
 
 
 def _matrix_start(d: Distributor, dim: int, fragments: Sequence[int], number: ir.Value) -> ir.Value:
@@ -84,11 +115,29 @@ def _matrix_start(d: Distributor, dim: int, fragments: Sequence[int], number: ir
     return add(start, multiply(number, last - first)) if last > first else start
 
 
+def _by_ldmatrix(factor: Factor) -> bool:
+    """Whether `ldmatrix` can load a factor: it moves pairs of bytes, and transposes only those."""
+    return factor.k_is_contiguous or from_mlir(factor.element_type).bytes == 2
+
+
 def _load_matrices(factor: Factor, lane: ir.Value, outer: ir.Value, k: ir.Value, count: int) -> ir.Value:
-    """`ldmatrix`: each lane names the start of one row of a matrix; the result has two elements of each matrix."""
+    """`ldmatrix`: each lane names the start of one row of a matrix; the result has 4 bytes of each matrix."""
     within = remainder(lane, MATRIX)
     indices = factor.indices(add(outer, within), k) if factor.k_is_contiguous else factor.indices(outer, add(k, within))
+    width = REGISTER_BYTES // from_mlir(factor.element_type).bytes
     loaded = nvgpu.LdMatrixOp(
-        ir.VectorType.get([count, 2], factor.element_type), factor.slot, indices, not factor.k_is_contiguous, count
+        ir.VectorType.get([count, width], factor.element_type), factor.slot, indices, not factor.k_is_contiguous, count
     ).res
-    return vector.ShapeCastOp(ir.VectorType.get([2 * count], factor.element_type), loaded).result
+    return vector.ShapeCastOp(ir.VectorType.get([width * count], factor.element_type), loaded).result
+
+
+def _load_elements(factor: Factor, lane: ir.Value, matrices: Sequence[tuple[ir.Value, int]], k: int) -> ir.Value:
+    """The same by single loads; a matrix is named by its first row (or column) and its number along k."""
+    width = REGISTER_BYTES // from_mlir(factor.element_type).bytes
+    within, first = divide(lane, WARP // MATRIX), multiply(remainder(lane, WARP // MATRIX), width)
+    values = []
+    for start, number in matrices:
+        for element in range(width):
+            along_k = add(first, constant(k + number * _matrix_k(factor) + element))
+            values.append(memref.LoadOp(factor.slot, factor.indices(add(start, within), along_k)).result)
+    return vector.FromElementsOp(ir.VectorType.get([len(values)], factor.element_type), values).result

@@ -11,11 +11,14 @@ from mlirfuse.analysis.patterns import WIDENING
 from mlirfuse.distribution.distributor import Distributor, rule
 from mlirfuse.distribution.fragments import Fragments, Key, Uniform, fragment_type, widen
 from mlirfuse.errors import PassError
+from mlirfuse.tiling.contractions import widens_factor
 
 
 @rule("elementwise")
 def elementwise(d: Distributor, op: ir.Operation) -> None:
     """An `arith` or `math` op: the same op on every fragment."""
+    if widens_factor(op):
+        return
     operands = [d.tile(v) if v in d.tiles else Uniform(d.scalars[v]) for v in op.operands]
     attributes = {name: op.attributes[name] for name in op.attributes}
     shaped = [o for o in operands if isinstance(o, Fragments)]

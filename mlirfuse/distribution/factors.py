@@ -12,8 +12,7 @@ from mlirfuse.distribution.fragments import Fragments, widen
 from mlirfuse.distribution.memory import strides
 from mlirfuse.distribution.scalars import add, constant, multiply
 from mlirfuse.errors import PassError
-from mlirfuse.passes.rewriting import defining_op
-from mlirfuse.tiling.contractions import feeds_contraction
+from mlirfuse.tiling.contractions import factor_maker, feeds_contraction
 
 
 @dataclass(frozen=True)
@@ -81,7 +80,7 @@ def product_of(d: Distributor, op: ir.Operation) -> Product:
     rank = len(loops[2])
     factors = []
     for number, outer in ((0, rank - 2), (1, rank - 1)):
-        read = defining_op(op.operands[number])
+        read = factor_maker(op.operands[number])
         if read is None or read.name != "vector.transfer_read" or not feeds_contraction(read):
             raise PassError("a factor is not read from memory just for this", where=str(op.location))
         slot = d.scalars[read.operands[0]]

@@ -22,6 +22,8 @@ def element_dtype(type_: ir.Type) -> np.dtype:
     name = str(element)
     if name == "index":
         return np.dtype(np.int64)
+    if name == "tf32":  # float32 with its last bits zero
+        return np.dtype(np.float32)
     try:
         return dtypes.from_mlir(element).numpy
     except DTypeError as error:

@@ -10,8 +10,17 @@ from mlir.dialects import arith, llvm, memref
 from mlirfuse.dtypes import from_mlir
 
 
+GLOBAL, SHARED = 1, 3
+"""LLVM's address spaces."""
+
+
 def global_pointer(base: ir.Value, indices: Sequence[ir.Value]) -> ir.Value:
-    """The global-memory pointer to `base[indices]`; index arithmetic is in 64 bits.
+    """The global-memory pointer to `base[indices]`."""
+    return element_pointer(base, indices, GLOBAL)
+
+
+def element_pointer(base: ir.Value, indices: Sequence[ir.Value], space: int) -> ir.Value:
+    """The pointer to `base[indices]` in an address space; index arithmetic is in 64 bits.
 
     What is constant of the indices is added last, to the pointer: it then is the immediate offset of the access, and
     all accesses of a thread share one pair of registers.
@@ -31,7 +40,7 @@ def global_pointer(base: ir.Value, indices: Sequence[ir.Value]) -> ir.Value:
         linear = arith.addi(linear, arith.muli(position, step))
     start = memref.extract_aligned_pointer_as_index(base)
     address = arith.addi(start, arith.muli(linear, arith.constant(index, size)))
-    pointer_type = ir.Type.parse("!llvm.ptr<1>")
+    pointer_type = ir.Type.parse(f"!llvm.ptr<{space}>")
     pointer = llvm.inttoptr(pointer_type, arith.index_cast(i64, address))
     if not constant_bytes:
         return pointer

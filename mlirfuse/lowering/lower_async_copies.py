@@ -9,7 +9,7 @@ from typing import ClassVar
 from mlir import ir
 from mlir.dialects import arith, gpu, llvm, nvvm, scf
 
-from mlirfuse.dialect.async_load import peers_of
+from mlirfuse.dialect.async_load import TF32, peers_of
 from mlirfuse.dialect.shared_memory import PANEL_BYTES, element_bytes
 from mlirfuse.errors import PassError
 from mlirfuse.lowering.hopper import hopper_kernels, thread_number
@@ -38,21 +38,22 @@ class TensorMap:
         arg: position of the memref among the kernel's arguments.
         dims: the memref's dimensions, the innermost of the map first.
         box: elements of one copy along each of `dims`.
+        tf32: whether elements of f32 are rounded to tf32.
     """
 
     arg: int
     dims: tuple[int, ...]
     box: tuple[int, ...]
+    tf32: bool = False
 
     def attribute(self) -> ir.DictAttr:
         """The dictionary form: `{arg = 0 : i64, box = array<i64: 64, 128>, dims = array<i64: 1, 0>}`."""
-        return dictionary(
-            {
-                "arg": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), self.arg),
-                "dims": ir.DenseI64ArrayAttr.get(list(self.dims)),
-                "box": ir.DenseI64ArrayAttr.get(list(self.box)),
-            }
-        )
+        entries = {
+            "arg": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), self.arg),
+            "dims": ir.DenseI64ArrayAttr.get(list(self.dims)),
+            "box": ir.DenseI64ArrayAttr.get(list(self.box)),
+        }
+        return dictionary(entries | ({TF32: ir.UnitAttr.get()} if self.tf32 else {}))
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,7 @@ def _tensor_map(func: gpu.GPUFuncOp, op: ir.Operation) -> TensorMap:
     row, column = ir.DenseI64ArrayAttr(op.attributes["dims"])
     outer = [d for d in reversed(range(ir.MemRefType(tensor.type).rank)) if d not in (row, column)]
     box = (PANEL_BYTES // element_bytes(ring), rows // peers_of(op), *(1 for _ in outer))
-    return TensorMap(arguments.index(tensor), (column, row, *outer), box)
+    return TensorMap(arguments.index(tensor), (column, row, *outer), box, TF32 in op.attributes)
 
 
 def _add_arguments(func: gpu.GPUFuncOp, maps: Sequence[TensorMap]) -> list[ir.Value]:

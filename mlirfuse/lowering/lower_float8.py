@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import ClassVar
 
 from mlir import ir
-from mlir.dialects import arith, nvvm, vector
+from mlir.dialects import arith, llvm, nvvm, vector
 
 from mlirfuse.dtypes import from_mlir
 from mlirfuse.errors import PassError, TargetError
+from mlirfuse.lowering.addresses import SHARED, element_pointer
 from mlirfuse.lowering.kernel_func import kernels, target_of_kernel
 from mlirfuse.passes.base import Pass, Remarks, location_text
 from mlirfuse.passes.rewriting import nested
@@ -28,8 +30,9 @@ class LowerFloat8(Pass):
 
     Requires a target of sm_89 or later. float8 widens to f16, which holds it, and from there to other types; f16 pairs
     narrow to it directly, bf16 by way of f32, which holds it, and integers by way of f32 too. Narrowing rounds to
-    nearest even, and saturates: there is no conversion that does not. Everything else that is done with float8 values
-    moves bytes, and upstream's lowering makes them `i8`.
+    nearest even, and saturates: there is no conversion that does not. `nvgpu.ldmatrix` becomes
+    `nvvm.ldmatrix`. Everything else that is done with float8 values moves bytes, and upstream's lowering makes them
+    `i8`.
 
     ```mlir
     %w = arith.extf %x : vector<2xf8E4M3FN> to vector<2xf16>
@@ -53,7 +56,12 @@ class LowerFloat8(Pass):
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         """Rewrites the `builtin.module` in place."""
         for func in kernels(module):
-            casts = [op for op in nested(func.operation) if op.name in CASTS and _is_float8(op)]
+            for op in list(nested(func.operation)):
+                if op.name == "nvgpu.ldmatrix" and _is_float8(_element(op.results[0].type)):
+                    with ir.InsertionPoint(op), op.location:
+                        op.results[0].replace_all_uses_with(_load_matrices(op))
+                    op.erase()
+            casts = [op for op in nested(func.operation) if op.name in CASTS and _is_float8(_narrow(op))]
             if not casts:
                 continue
             target = target_of_kernel(func)
@@ -153,5 +161,25 @@ def _narrow(op: ir.Operation) -> ir.Type:
     return _element((op.operands[0] if op.name == "arith.extf" else op.results[0]).type)
 
 
-def _is_float8(op: ir.Operation) -> bool:
-    return isinstance(_narrow(op), ir.Float8E4M3FNType | ir.Float8E5M2Type)
+def _is_float8(type_: ir.Type) -> bool:
+    return isinstance(type_, ir.Float8E4M3FNType | ir.Float8E5M2Type)
+
+
+def _load_matrices(op: ir.Operation) -> ir.Value:
+    """`ldmatrix` of float8, which upstream's lowering makes vectors of a type that LLVM has not."""
+    source, *indices = op.operands
+    result = ir.VectorType(op.results[0].type)
+    count, i32 = result.shape[0], ir.IntegerType.get_signless(32)
+    registers = ir.Type.parse(f"!llvm.struct<({', '.join(['i32'] * count)})>") if count > 1 else i32
+    loaded = nvvm.ldmatrix(
+        registers,
+        element_pointer(source, indices, SHARED),
+        count,
+        nvvm.MMALayout.row,
+        ir.Attribute.parse("#nvvm.ld_st_matrix_shape<m = 8, n = 8>"),
+        nvvm.LdStMatrixEltType.B16,
+    )
+    words = [llvm.extractvalue(i32, loaded, ir.DenseI64ArrayAttr.get([i])) for i in range(count)]
+    packed = vector.FromElementsOp(ir.VectorType.get([count], i32), words).result
+    flat = vector.BitCastOp(ir.VectorType.get([prod(result.shape)], result.element_type), packed).result
+    return vector.ShapeCastOp(result, flat).result

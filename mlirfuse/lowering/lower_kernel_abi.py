@@ -10,6 +10,7 @@ from mlir import ir
 from mlir.dialects import arith, gpu, memref
 
 from mlirfuse.analysis.workspaces import WORKSPACE, Workspace, workspaces
+from mlirfuse.dialect.async_load import TF32
 from mlirfuse.errors import PassError
 from mlirfuse.lowering.bool_bytes import store_as_bytes
 from mlirfuse.lowering.kernel_func import (
@@ -42,6 +43,7 @@ class Parameter:
         dim: its dimension, for a size or a stride; else 0.
         dims: for a tensor map, the memref's dimensions from the inside out.
         box: for a tensor map, elements of one copy along each of `dims`.
+        tf32: for a tensor map, whether copies round f32 to tf32.
     """
 
     kind: str
@@ -49,6 +51,7 @@ class Parameter:
     dim: int = 0
     dims: tuple[int, ...] = ()
     box: tuple[int, ...] = ()
+    tf32: bool = False
 
     def attribute(self) -> ir.Attribute:
         """The dictionary form: `{kind = "size", arg = 0 : i64, dim = 1 : i64}`."""
@@ -58,6 +61,8 @@ class Parameter:
         if self.kind == "tensor_map":
             entries["dims"] = ir.DenseI64ArrayAttr.get(list(self.dims))
             entries["box"] = ir.DenseI64ArrayAttr.get(list(self.box))
+        if self.tf32:
+            entries[TF32] = ir.UnitAttr.get()
         return dictionary(entries)
 
 
@@ -178,7 +183,7 @@ def _signature(
 def _tensor_map(argument: Argument) -> Parameter:
     entries = ir.DictAttr(argument.attributes[TENSOR_MAP])
     dims, box = (tuple(ir.DenseI64ArrayAttr(entries[name])) for name in ("dims", "box"))
-    return Parameter("tensor_map", ir.IntegerAttr(entries["arg"]).value, dims=dims, box=box)
+    return Parameter("tensor_map", ir.IntegerAttr(entries["arg"]).value, dims=dims, box=box, tf32=TF32 in entries)
 
 
 def _marks(argument: Argument, value: ir.Value) -> ir.DictAttr:

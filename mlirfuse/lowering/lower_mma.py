@@ -1,4 +1,4 @@
-"""`lower-mma`: `fuse.mma` becomes `mma.sync`."""
+"""`lower-mma`: `fuse.mma` becomes `mma.sync`, with conversions to tf32 in front where it needs them."""
 
 from __future__ import annotations
 
@@ -8,16 +8,22 @@ from typing import ClassVar
 from mlir import ir
 from mlir.dialects import llvm, nvvm, vector
 
+from mlirfuse.analysis.casts import rounds_ties_away
+from mlirfuse.dialect.mma import DEPTHS
+from mlirfuse.distribution.fragments import elements
+from mlirfuse.errors import PassError
 from mlirfuse.lowering.kernel_func import kernels
-from mlirfuse.passes.base import Pass, Remarks
+from mlirfuse.passes.base import Pass, Remarks, location_text
 from mlirfuse.passes.rewriting import nested
 
 
 @dataclass(frozen=True)
 class LowerMma(Pass):
-    """Lowers `fuse.mma` to `nvvm.mma.sync` of shape m16n8k16.
+    """Lowers `fuse.mma` to `nvvm.mma.sync` of shape m16n8k16, or m16n8k8 for tf32, and casts of f32 to and from tf32.
 
-    `nvgpu.mma.sync` would do for f16, but has no lowering for bf16, whose operands NVVM takes as 32-bit integers.
+    `nvgpu.mma.sync` would do for f16, but has no lowering for bf16, whose operands NVVM takes as 32-bit integers. A
+    number in tf32 is one too, with the bits of an f32. Requires that tf32 is rounded to by `to_nearest_away`, and used
+    by nothing but products and `arith.extf` to f32.
 
     ```mlir
     %d = "fuse.mma"(%a, %b, %c) : (vector<8xbf16>, vector<4xbf16>, vector<4xf32>) -> vector<4xf32>
@@ -27,6 +33,14 @@ class LowerMma(Pass):
        multiplicandBPtxType = #nvvm.mma_type<bf16>, shape = #nvvm.shape<m = 16, n = 8, k = 16>}
       : (i32, i32, f32) -> !llvm.struct<(f32, f32, f32, f32)>
     ```
+
+    ```mlir
+    %t = arith.truncf %x to_nearest_away : vector<4xf32> to vector<4xtf32>
+    // lower-mma, for each element
+    %t0 = nvvm.convert.float.to.tf32 %x0 {rnd = #nvvm.fp_rnd_mode<rna>} : i32
+    ```
+
+    Raises `PassError` for another use of tf32.
     """
 
     name: ClassVar[str] = "lower-mma"
@@ -34,27 +48,57 @@ class LowerMma(Pass):
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         """Rewrites the `builtin.module` in place."""
         for func in kernels(module):
-            ops = [op for op in nested(func.operation) if op.name == "fuse.mma"]
+            ops = [op for op in nested(func.operation) if op.name == "fuse.mma" or _has_tf32(op)]
+            bits: Registers = {}
             for op in ops:
                 with ir.InsertionPoint(op), op.location:
-                    op.results[0].replace_all_uses_with(_lower(*op.operands))
+                    _lower(op, bits)
+            products = sum(op.name == "fuse.mma" for op in ops)
+            for op in reversed(ops):
                 op.erase()
-            if ops:
-                remarks.applied(self, f"{len(ops)} products on the tensor cores", func)
+            if products:
+                remarks.applied(self, f"{products} products on the tensor cores", func)
 
 
-def _lower(a: ir.Value, b: ir.Value, c: ir.Value) -> ir.Value:
-    element = ir.VectorType(a.type).element_type
+Registers = dict[ir.Value, list[ir.Value]]
+"""The elements of values in tf32, as `i32`."""
+
+
+def _has_tf32(op: ir.Operation) -> bool:
+    return any(isinstance(_element(value.type), ir.FloatTF32Type) for value in (*op.operands, *op.results))
+
+
+def _lower(op: ir.Operation, bits: Registers) -> None:
+    """Emits what an op becomes; its results in tf32 are recorded, the others replaced."""
+    if op.name == "fuse.mma":
+        op.results[0].replace_all_uses_with(_product(*op.operands, bits))
+    elif op.name == "arith.truncf" and rounds_ties_away(op):
+        i32 = ir.IntegerType.get_signless(32)
+        away = nvvm.FPRoundingMode.RNA
+        bits[op.results[0]] = [nvvm.convert_float_to_tf32(i32, x, rnd=away) for x in elements(op.operands[0])]
+    elif op.name == "arith.extf" and op.operands[0] in bits:
+        numbers = [llvm.bitcast(ir.F32Type.get(), word) for word in bits[op.operands[0]]]
+        whole = vector.FromElementsOp(op.results[0].type, numbers).result if len(numbers) > 1 else numbers[0]
+        op.results[0].replace_all_uses_with(whole)
+    else:
+        raise PassError(f"{op.name} of tf32 has no lowering", where=location_text(op))
+
+
+def _element(type_: ir.Type) -> ir.Type:
+    return ir.VectorType(type_).element_type if isinstance(type_, ir.VectorType) else type_
+
+
+def _product(a: ir.Value, b: ir.Value, c: ir.Value, bits: Registers) -> ir.Value:
+    element = _element(a.type)
     kind = ir.Attribute.parse(f"#nvvm.mma_type<{element}>")
     f32 = ir.F32Type.get()
     totals = [vector.ExtractOp(c, [], [i]).result for i in range(4)]
     product = nvvm.MmaOp(
         ir.Type.parse("!llvm.struct<(f32, f32, f32, f32)>"),
-        ir.Attribute.parse("#nvvm.shape<m = 16, n = 8, k = 16>"),
+        ir.Attribute.parse(f"#nvvm.shape<m = 16, n = 8, k = {DEPTHS[str(element)]}>"),
         ir.Attribute.parse("#nvvm.mma_layout<row>"),
         ir.Attribute.parse("#nvvm.mma_layout<col>"),
-        _pairs(a),
-        _pairs(b),
+        *(bits[factor] if factor in bits else _pairs(factor) for factor in (a, b)),
         totals,
         multiplicandAPtxType=kind,
         multiplicandBPtxType=kind,

@@ -15,12 +15,19 @@ from mlirfuse.errors import PassError
 from mlirfuse.lowering.hopper import hopper_kernels, warpgroup_number
 from mlirfuse.lowering.shared_address import stage_address
 from mlirfuse.passes.base import Pass, Remarks, location_text
+from mlirfuse.passes.rewriting import defining_op
 
 ROWS = 64  # rows of one wgmma
 K_BYTES = 32  # bytes of one wgmma's operands along k
 SWIZZLE_ROWS = 8  # rows after which the 128-byte swizzle repeats
 SWIZZLE_128 = 1 << 62  # the layout type of a shared-memory matrix descriptor (PTX ISA, "Matrix Descriptor Format")
-TYPES = {"f16": nvvm.WGMMATypes.f16, "bf16": nvvm.WGMMATypes.bf16}
+TYPES = {
+    "f16": nvvm.WGMMATypes.f16,
+    "bf16": nvvm.WGMMATypes.bf16,
+    "f32": nvvm.WGMMATypes.tf32,
+    "f8E4M3FN": nvvm.WGMMATypes.e4m3,
+    "f8E5M2": nvvm.WGMMATypes.e5m2,
+}
 
 
 @dataclass(frozen=True)
@@ -73,8 +80,9 @@ class LowerWarpgroupMma(Pass):
 
     Requires a target of sm_90a and accumulators as one thread's `vector<2xf32>`s. A stage becomes one instruction for
     each 32 bytes of k and each 64 rows of the warpgroup, between a fence and a commit. Descriptors are those of the
-    128-byte swizzle. The wait is inline assembly that takes the accumulators in and out: LLVM would be free to move
-    their uses in front of `nvvm.wgmma.wait.group.sync.aligned`, which names no value.
+    128-byte swizzle. Accumulators that are all zero constants are left out of the first instruction. The wait is inline
+    assembly that takes the accumulators in and out: LLVM would be free to move their uses in front of
+    `nvvm.wgmma.wait.group.sync.aligned`, which names no value.
 
     ```mlir
     %1:64 = "fuse.warpgroup_mma"(%ra, %rb, %stage, %0#0, ...) {a_major = "k", b_major = "k"} : ...
@@ -109,12 +117,12 @@ def _multiply(op: ir.Operation) -> list[ir.Value]:
     ring_a, ring_b, stage, *accumulators = op.operands
     a = Operand(ir.MemRefType(ring_a.type), ir.StringAttr(op.attributes["a_major"]).value)
     b = Operand(ir.MemRefType(ring_b.type), ir.StringAttr(op.attributes["b_major"]).value)
-    element = str(a.ring.element_type)
+    kinds = [TYPES.get(str(ring.element_type)) for ring in (a.ring, b.ring)]
     (rows, k), (columns, _) = extents(a.ring, a.major), extents(b.ring, b.major)
     size = columns // 4  # vectors of a thread for 64 rows: columns * 64 elements over 128 threads, in pairs
-    if element not in TYPES or not _are_pairs(accumulators) or len(accumulators) % size or columns > 256:
+    if None in kinds or not _are_pairs(accumulators) or len(accumulators) % size or columns > 256:
         raise PassError(
-            f"wgmma has no {rows}x{columns} product of {element} with {len(accumulators)} accumulators of "
+            f"wgmma has no {rows}x{columns} product of {a.ring.element_type} with {len(accumulators)} accumulators of "
             f"{accumulators[0].type} a thread",
             where=location_text(op),
         )
@@ -125,15 +133,17 @@ def _multiply(op: ir.Operation) -> list[ir.Value]:
     steps = k * element_bytes(a.ring) // K_BYTES
     shape = ir.Attribute.parse(f"#nvvm.shape<m = {ROWS}, n = {columns}, k = {K_BYTES // element_bytes(a.ring)}>")
     sums = [_pack(accumulators[t * size : (t + 1) * size]) for t in range(tiles)]
-    one, plus, f32 = nvvm.WGMMAScaleOut.one, nvvm.WGMMAScaleIn.one, nvvm.WGMMATypes.f32
+    from_zero = all(map(_is_zero, accumulators))
+    plus, f32 = nvvm.WGMMAScaleIn.one, nvvm.WGMMATypes.f32
     nvvm.wgmma_fence_aligned()
     for step in range(steps):
         desc_b = _advance(first_b, b.k_offset(step))
+        scale = nvvm.WGMMAScaleOut.zero if from_zero and step == 0 else nvvm.WGMMAScaleOut.one
         for t in range(tiles):
             desc_a = _advance(first_a, a.k_offset(step) + t * warpgroups * a.rows_stride)
             sums[t] = nvvm.wgmma_mma_async(
-                sums[t].type, sums[t], desc_a, desc_b, shape, TYPES[element], TYPES[element], f32,
-                one, plus, plus, a.layout, b.transposed_layout,
+                sums[t].type, sums[t], desc_a, desc_b, shape, *kinds, f32,
+                scale, plus, plus, a.layout, b.transposed_layout,
             )  # fmt: skip
     nvvm.wgmma_commit_group_sync_aligned()
     return [pair for value in sums for pair in _unpack(value, size)]
@@ -157,6 +167,15 @@ def _wait(op: ir.Operation) -> list[ir.Value]:
 def _are_pairs(values: Sequence[ir.Value]) -> bool:
     pair = ir.VectorType.get([2], ir.F32Type.get())
     return all(value.type == pair for value in values)
+
+
+def _is_zero(value: ir.Value) -> bool:
+    """Whether a pair is a constant of zeros; negative zero is not one, as a sum with it is another number."""
+    maker = defining_op(value)
+    if maker is None or maker.name != "arith.constant":
+        return False
+    dense = ir.DenseElementsAttr(maker.attributes["value"])
+    return dense.is_splat and str(ir.FloatAttr(dense.get_splat_value()).value) == "0.0"
 
 
 def _descriptor(ring: ir.Value, stage: ir.Value, operand: Operand, warpgroup: ir.Value | None) -> ir.Value:

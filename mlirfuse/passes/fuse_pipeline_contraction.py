@@ -8,11 +8,13 @@ from typing import ClassVar
 from mlir import ir
 
 from mlirfuse.analysis.kernels import CLUSTER, argument_attributes, is_tile_program, kernels
-from mlirfuse.dialect.shared_memory import PANEL_BYTES, WARPGROUP
+from mlirfuse.dialect.shared_memory import PANEL_BYTES, WARPGROUP, element_bytes
 from mlirfuse.distribution.memory import alignment
 from mlirfuse.dtypes import from_mlir
 from mlirfuse.errors import PassError
 from mlirfuse.passes.base import Pass, Remarks
+from mlirfuse.precision import ATTRIBUTE as PRECISION
+from mlirfuse.precision import FAST_ACCUM, IEEE, TF32
 from mlirfuse.schedule.schedule import Schedule, schedule_of
 from mlirfuse.tiling.contraction_loops import TileOperand, contraction_loop, contraction_loops
 from mlirfuse.tiling.pipelined_tile import PipelinedTile, is_walkable
@@ -25,13 +27,15 @@ class FusePipelineContraction(Pass):
     """Splits the loop along k into a producer that copies tiles to a ring of stages, and consumers that multiply them.
 
     Requires a tile program with one loop that contracts by `wgmma`, a schedule with a `contraction` (its `stages` are
-    the ring's) and a layout of wgmma's accumulators. The factors must be what a tensor map can describe: f16 or bf16
-    arguments with `fuse.align = 16` and stride 1 along the tile's last dimension, whose tiles have whole 128-byte
-    panels and a multiple of 8 and at most 256 rows. Otherwise the kernel is declined. The consumers run the epilogue,
-    which is moved as it is. One multiplication stays under way while the next stage is awaited; the stage before is
-    released then. With `persistent` in the schedule both roles walk the block's tiles, so that the ring does not run
-    empty between them. With a `cluster`, neighbouring blocks, which must have the same tiles of the first factor, copy
-    a part of them each to all.
+    the ring's) and a layout of wgmma's accumulators. The factors must be what a tensor map can describe: arguments with
+    `fuse.align = 16` and stride 1 along the tile's last dimension, whose tiles have whole 128-byte panels and a
+    multiple of 8 and at most 256 rows. They are f16 or bf16, or float8 or f32 in tf32 with k contiguous, as wgmma takes
+    those. Otherwise the kernel is declined. The consumers run the epilogue, which is moved as it is. One multiplication
+    stays under way while the next stage is awaited; the stage before is released then. Products of float8 are summed
+    stage by stage, and added up in f32 by other instructions, for Hopper's tensor cores keep some 14 bits of such sums;
+    the precision `fast_accum` leaves it at that. With `persistent` in the schedule both roles walk the block's tiles,
+    so that the ring does not run empty between them. With a `cluster`, neighbouring blocks, which must have the same
+    tiles of the first factor, copy a part of them each to all.
 
     ```mlir
     %acc = scf.for %k = %c0 to %c4096 step %c64 iter_args(%sum = %zero) -> (vector<128x256xf32>) {
@@ -100,11 +104,14 @@ def _plan(kernel: ir.Operation, loop: ir.Operation, schedule: Schedule) -> Pipel
         return "the layout is not that of wgmma's accumulators"
     if loop.parent.name != "scf.forall":
         return "the loop along k does not stand in the loop over blocks"
+    attribute = parts.contract.attributes.get(PRECISION)
+    precision = IEEE if attribute is None else ir.StringAttr(attribute).value
     for operand in (parts.a, parts.b):
-        if problem := _operand_problem(kernel, operand):
+        if problem := _operand_problem(kernel, operand, precision):
             return problem
     given = schedule.contraction
-    tile = PipelinedTile(parts, given.stages, layout.threads // WARPGROUP, given.persistent, given.cluster)
+    promotes = element_bytes(ir.MemRefType(parts.a.source.type)) == 1 and precision != FAST_ACCUM
+    tile = PipelinedTile(parts, given.stages, layout.threads // WARPGROUP, given.persistent, given.cluster, promotes)
     problem = (is_walkable(tile) if given.persistent else None) or (_cluster_problem(tile) if tile.peers > 1 else None)
     if problem:
         raise PassError(f"the schedule cannot be followed: {problem}", where=str(loop.location))
@@ -124,15 +131,15 @@ def _cluster_problem(tile: PipelinedTile) -> str | None:
     return None
 
 
-def _operand_problem(kernel: ir.Operation, operand: TileOperand) -> str | None:
+def _operand_problem(kernel: ir.Operation, operand: TileOperand, precision: str) -> str | None:
     """Why a tensor map, or wgmma, cannot take a factor; None if it can."""
     arguments = list(kernel.regions[0].blocks[0].arguments)
     if operand.source not in arguments:
         return "a factor is not an argument of the kernel"
     number = arguments.index(operand.source)
     type_ = ir.MemRefType(operand.source.type)
-    if str(type_.element_type) not in ("f16", "bf16"):
-        return f"wgmma does not multiply {type_.element_type} here"
+    if problem := _type_problem(type_.element_type, operand.major, precision):
+        return problem
     align = argument_attributes(kernel)[number].get("fuse.align")
     if align is None or alignment(type_, operand.dims[1], ir.IntegerAttr(align).value) < TMA_ALIGNMENT:
         return f"argument {number} is not aligned to {TMA_ALIGNMENT} bytes, which a tensor map needs"
@@ -143,3 +150,12 @@ def _operand_problem(kernel: ir.Operation, operand: TileOperand) -> str | None:
     if width % PANEL_BYTES or operand.rows % 8 or operand.rows > MAX_BOX:
         return f"tiles of {operand.rows} rows of {width} bytes do not fit the {PANEL_BYTES}-byte swizzle"
     return None
+
+
+def _type_problem(element: ir.Type, major: str, precision: str) -> str | None:
+    """Why wgmma cannot take factors of a type, or None."""
+    if isinstance(element, ir.F16Type | ir.BF16Type):
+        return None
+    if not isinstance(element, ir.Float8E4M3FNType | ir.Float8E5M2Type) and (str(element), precision) != ("f32", TF32):
+        return f"wgmma does not multiply {element} as {precision}"
+    return None if major == "k" else f"wgmma multiplies {element} only where k is contiguous"

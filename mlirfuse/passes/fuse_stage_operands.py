@@ -14,9 +14,9 @@ from mlirfuse.analysis.shared_memory import is_shared
 from mlirfuse.dialect.copy_tile import copy_tile
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.passes.fuse_assign_layouts import LAYOUT
-from mlirfuse.passes.rewriting import clone, nested
+from mlirfuse.passes.rewriting import clone, defining_op, nested
 from mlirfuse.schedule.schedule import schedule_of
-from mlirfuse.tiling.contractions import feeds_contraction, without_warpgroups
+from mlirfuse.tiling.contractions import feeds_contraction, widens_factor, without_warpgroups
 from mlirfuse.tiling.read_ring import ReadRing, padded_row, read_indices
 from mlirfuse.tiling.tiles import index
 
@@ -146,6 +146,9 @@ def _stage_once(step: _Step) -> None:
     for read, ring in zip(step.reads, rings, strict=True):
         read.results[0].replace_all_uses_with(ring.load(index(0)))
         read.erase()
+    for maker in map(defining_op, list(step.contract.operands)[:2]):
+        if maker is not None and widens_factor(maker):
+            maker.move_before(step.contract)
 
 
 def _stage(found: _Step, loop: ir.Operation, stages: int) -> None:

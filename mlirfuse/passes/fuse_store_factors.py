@@ -17,7 +17,7 @@ from mlirfuse.passes.rewriting import defining_op, nested
 from mlirfuse.schedule.attributes import to_attribute
 from mlirfuse.schedule.factor_layout import factor_layout
 from mlirfuse.schedule.schedule import schedule_of
-from mlirfuse.tiling.contractions import without_warpgroups
+from mlirfuse.tiling.contractions import factor_maker, without_warpgroups
 from mlirfuse.tiling.read_ring import SlotRing, padded_row
 from mlirfuse.tiling.tiles import index, zero
 
@@ -73,7 +73,7 @@ class FuseStoreFactors(Pass):
 
 
 def _is_computed(factor: ir.Value) -> bool:
-    maker = defining_op(factor)
+    maker = factor_maker(factor)
     return maker is not None and maker.name != "vector.transfer_read"
 
 

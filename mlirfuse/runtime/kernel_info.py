@@ -10,6 +10,7 @@ from mlir import ir
 from mlir.dialects import gpu
 
 from mlirfuse.analysis.workspaces import COOPERATIVE, RESIDENT, Pairs, operand_pairs
+from mlirfuse.dialect.async_load import TF32
 from mlirfuse.dtypes import from_mlir
 from mlirfuse.errors import IRError
 from mlirfuse.lowering.kernel_func import kernels, parameters
@@ -37,6 +38,7 @@ class AbiParameter:
         code: the `struct` format character of the value; for a tensor map, of the pointer that it is made for.
         dims: for a tensor map, the argument's dimensions from the innermost out.
         box: for a tensor map, elements of one copy along each of `dims`.
+        tf32: for a tensor map, whether copies round float32 to tf32.
     """
 
     kind: str
@@ -45,6 +47,7 @@ class AbiParameter:
     code: str
     dims: tuple[int, ...] = ()
     box: tuple[int, ...] = ()
+    tf32: bool = False
 
 
 @dataclass(frozen=True)
@@ -196,7 +199,7 @@ def _parameters(func: gpu.GPUFuncOp) -> list[AbiParameter]:
         code = POINTER_CODE if is_address else _CODES[type_name]
         dims, box = ((), ()) if kind != "tensor_map" else (_ints(entry["dims"]), _ints(entry["box"]))
         arg, dim = ir.IntegerAttr(entry["arg"]).value, ir.IntegerAttr(entry["dim"]).value
-        result.append(AbiParameter(kind, arg, dim, code, dims, box))
+        result.append(AbiParameter(kind, arg, dim, code, dims, box, TF32 in entry))
     return result
 
 

@@ -144,7 +144,7 @@ class _Planner:
             if parameter.kind == "tensor_map" and blocks:
                 dtype = self.layout.dtype(values[parameter.arg])
                 tensor_maps[number] = TensorMapShape.of_view(
-                    dtype, operand.shape, operand.strides, parameter.dims, parameter.box
+                    dtype, operand.shape, operand.strides, parameter.dims, parameter.box, tf32=parameter.tf32
                 )
         semaphores = tuple(
             (workspace.arg, operand.word, prod(operand.shape) * workspace.element_bytes)

@@ -24,6 +24,8 @@ KEPT = 256
 
 # Of the CUDA driver API: CUtensorMapDataType, -Swizzle, -L2promotion, -FloatOOBfill, -Interleave.
 _DATA_TYPES = {"float16": 6, "float32": 7, "bfloat16": 9}
+_DATA_TYPES |= {"float8_e4m3fn": 0, "float8_e5m2": 0}  # unsigned bytes
+_TF32 = 11
 _NO_INTERLEAVE, _SWIZZLE_128, _PROMOTE_256, _FILL_ZERO = 0, 3, 3, 0
 
 
@@ -37,16 +39,25 @@ class TensorMapShape:
         strides: bytes from one element to the next along each dimension but the innermost, whose elements are
             neighbours.
         box: elements of one copy along each dimension.
+        tf32: whether copies round float32 to tf32.
     """
 
     dtype: DType
     extents: tuple[int, ...]
     strides: tuple[int, ...]
     box: tuple[int, ...]
+    tf32: bool = False
 
     @classmethod
     def of_view(
-        cls, dtype: DType, shape: Sequence[int], strides: Sequence[int], dims: Sequence[int], box: Sequence[int]
+        cls,
+        dtype: DType,
+        shape: Sequence[int],
+        strides: Sequence[int],
+        dims: Sequence[int],
+        box: Sequence[int],
+        *,
+        tf32: bool = False,
     ) -> TensorMapShape:
         """The map of an array with `strides` in elements, whose dimensions `dims` lists from the innermost out.
 
@@ -54,7 +65,7 @@ class TensorMapShape:
         """
         unused = -(-max(shape) * dtype.bytes // STRIDE_BYTES) * STRIDE_BYTES
         byte_strides = [strides[d] * dtype.bytes if shape[d] > 1 else unused for d in dims[1:]]
-        return cls(dtype, tuple(shape[d] for d in dims), tuple(byte_strides), tuple(box))
+        return cls(dtype, tuple(shape[d] for d in dims), tuple(byte_strides), tuple(box), tf32)
 
 
 class TensorMapParameter:
@@ -98,8 +109,9 @@ def encode(shape: TensorMapShape, pointer: int) -> bytes:
     extents = (ctypes.c_uint64 * rank)(*shape.extents)
     strides = (ctypes.c_uint64 * (rank - 1))(*shape.strides)
     box, unit = (ctypes.c_uint32 * rank)(*shape.box), (ctypes.c_uint32 * rank)(*[1] * rank)
+    data_type = _TF32 if shape.tf32 else _DATA_TYPES[shape.dtype.name]
     status = driver.function("cuTensorMapEncodeTiled")(
-        ctypes.c_void_p(buffer.address), _DATA_TYPES[shape.dtype.name], rank, ctypes.c_void_p(pointer),
+        ctypes.c_void_p(buffer.address), data_type, rank, ctypes.c_void_p(pointer),
         extents, strides, box, unit, _NO_INTERLEAVE, _SWIZZLE_128, _PROMOTE_256, _FILL_ZERO,
     )  # fmt: skip
     if status:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mlirfuse.dtypes import DType
+from mlirfuse.precision import FAST_ACCUM, IEEE, TF32, TF32X3
 from mlirfuse.schedule.layout import BlockedLayout
 
 INSTRUCTIONS = ("fma", "mma", "wgmma")
@@ -73,6 +74,7 @@ class ContractionProblem:
         accumulator: dtype of the sums.
         row_bytes: bytes to which every row of both factors is aligned, 16 at most.
         k_contiguous: for each factor whether k is the dimension in which its memory is contiguous.
+        precision: how precisely factors are multiplied (`mlirfuse/precision.py`).
         computed_from: for each factor that the kernel computes, bytes of an element of what it reads; else None.
     """
 
@@ -84,7 +86,13 @@ class ContractionProblem:
     accumulator: DType
     row_bytes: int
     k_contiguous: tuple[bool, bool] = (True, True)
+    precision: str = IEEE
     computed_from: tuple[int | None, ...] = (None, None)
+
+    @property
+    def promotes(self) -> bool:
+        """Whether sums on Hopper's tensor cores, which keep too few bits of them, are carried on outside."""
+        return self.element.is_float8 and self.precision != FAST_ACCUM
 
 
 def check_contraction(
@@ -144,10 +152,10 @@ def _check_slices(schedule: ContractionSchedule, tile: tuple[int, ...], layout: 
 def _check_tensor_cores(
     schedule: ContractionSchedule, layout: BlockedLayout, problem: ContractionProblem
 ) -> str | None:
-    if problem.element.name not in ("float16", "bfloat16"):
-        return f"{schedule.instruction} does not multiply {problem.element.name}"
-    if schedule.k % MMA_K:
-        return f"steps of {schedule.k} along k are not a multiple of {MMA_K}"
+    if reason := tensor_core_misfit(schedule.instruction, problem):
+        return reason
+    if schedule.k * problem.element.bytes % MMA_K_BYTES:
+        return f"steps of {schedule.k} along k are not a multiple of {MMA_K_BYTES // problem.element.bytes}"
     m, n = layout.rank - 2, layout.rank - 1
     held = [(layout.lanes[d], layout.vector[d]) for d in (m, n)]
     if held != [(8, 1), (4, 2)] or layout.within(m) % 2:
@@ -155,5 +163,17 @@ def _check_tensor_cores(
     return None
 
 
-MMA_K = 16
-"""Elements along k of one tensor core instruction on 16-bit factors."""
+def tensor_core_misfit(instruction: str, problem: ContractionProblem) -> str | None:
+    """Why tensor cores cannot multiply the factors by an instruction, or None."""
+    name, precision = problem.element.name, problem.precision
+    if problem.element.is_float8 or (name == "float32" and precision in (TF32, TF32X3)):
+        if instruction == "wgmma" and not all(problem.k_contiguous):
+            return f"wgmma multiplies {name} only where k is contiguous in both factors"
+        if instruction == "wgmma" and precision == TF32X3:
+            return "wgmma has no registers for the parts of a factor that 3xtf32 is made of"
+        return None
+    return None if name in ("float16", "bfloat16") else f"{instruction} does not multiply {name} as {precision}"
+
+
+MMA_K_BYTES = 32
+"""Bytes along k of one tensor core instruction."""

@@ -11,12 +11,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from math import ceil, prod
 
-from mlirfuse.schedule.contraction import ContractionProblem, check_contraction
+from mlirfuse.precision import TF32X3
+from mlirfuse.schedule.contraction import ContractionProblem, tensor_core_misfit
 from mlirfuse.schedule.contraction_tiles import fma_schedule, mma_schedule, wgmma_schedule, with_slices
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import Target
-
-TENSOR_TYPES = ("float16", "bfloat16")
 
 WGMMA_ROWS, WGMMA_COLUMNS = (64, 128, 256), (16, 32, 64, 128, 256)
 MMA_TILES = ((128, 128), (128, 64), (64, 128), (64, 64), (32, 64), (64, 32), (16, 64), (32, 32), (16, 32))
@@ -24,6 +23,9 @@ FMA_TILES = ((128, 128), (64, 64), (32, 32), (16, 32))
 
 MOST_ACCUMULATORS = 32768
 """Elements of a tile: 256 a thread of two warpgroups is more than they have registers for."""
+
+MOST_PROMOTED_COLUMNS = 128
+"""Columns of a tile whose sums are carried on outside of the tensor cores, so that a thread has them twice."""
 
 RING_BYTES = 192 * 1024
 """Shared memory of the ring of stages; the rest is for results on their way out."""
@@ -38,7 +40,7 @@ UNKNOWN_EXTENT = 4096
 """What a dynamic extent is taken to be."""
 
 FLOPS_PER_SM = {"wgmma": 5.9e12, "mma": 2.1e12, "fma": 0.3e12}
-"""Sustained over long products, per second."""
+"""Sustained over long products of 16-bit factors (`fma`: of 32-bit ones), per second."""
 
 L2_BYTES_PER_SM = 145e9
 DRAM_BYTES = 4.1e12
@@ -126,11 +128,12 @@ MIN_STEPS = 4
 
 
 def _tiles(problem: ContractionProblem, target: Target) -> Iterator[Schedule]:
-    if problem.element.name not in TENSOR_TYPES:
+    if tensor_core_misfit("mma", problem) is not None:
         yield from (fma_schedule(problem, m, n) for m, n in FMA_TILES)
         return
     found = False
-    if target.chip == "sm_90a" and problem.row_bytes == 16 and problem.computed_from == (None, None):
+    fits = target.chip == "sm_90a" and tensor_core_misfit("wgmma", problem) is None
+    if fits and problem.row_bytes == 16 and problem.computed_from == (None, None):
         for swapped in (False, True):
             for schedule in _wgmma_tiles(problem, swapped):
                 found = True
@@ -144,6 +147,8 @@ def _wgmma_tiles(problem: ContractionProblem, swapped: bool) -> Iterator[Schedul
     contiguous = problem.k_contiguous[::-1] if swapped else problem.k_contiguous
     for m in WGMMA_ROWS:
         for n in WGMMA_COLUMNS:
+            if problem.promotes and (n > MOST_PROMOTED_COLUMNS or 2 * m * n > MOST_ACCUMULATORS):
+                continue
             step = 128 // problem.element.bytes
             # A factor whose rows (or columns) are contiguous is swizzled in panels of 64 of them.
             if m * n > MOST_ACCUMULATORS or any(
@@ -178,8 +183,7 @@ def contraction_seconds(schedule: Schedule, problem: ContractionProblem, target:
     rounds = -(-blocks // target.sms)
     steps = ceil(ceil(problem.k / contraction.k) / contraction.split)
     size = problem.element.bytes
-    rate = FLOPS_PER_SM[contraction.instruction]
-    products = 2 * m * n * contraction.k / rate
+    products = 2 * m * n * contraction.k / _rate(contraction.instruction, problem)
     sizes = [stored or size for stored in problem.computed_from]
     if contraction.swapped:
         sizes.reverse()
@@ -208,6 +212,15 @@ def contraction_seconds(schedule: Schedule, problem: ContractionProblem, target:
     if contraction.reduction == "slices":
         return seconds + MEETING + 2 * blocks * part / DRAM_BYTES
     return seconds + MEETING + contraction.split * part / LAST_ARRIVER_BYTES
+
+
+def _rate(instruction: str, problem: ContractionProblem) -> float:
+    """Operations per second that one SM sustains."""
+    rate = FLOPS_PER_SM[instruction]
+    if instruction == "fma":
+        return rate
+    rate *= 2 / problem.element.bytes
+    return rate / 3 if problem.precision == TF32X3 else rate
 
 
 def _blocks_per_sm(problem: ContractionProblem) -> int:

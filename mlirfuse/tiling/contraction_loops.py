@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from mlir import ir
 
 from mlirfuse.passes.rewriting import defining_op, nested
-from mlirfuse.tiling.contractions import INSTRUCTION
+from mlirfuse.tiling.contractions import INSTRUCTION, factor_maker
 
 
 @dataclass(frozen=True)
@@ -17,6 +17,7 @@ class TileOperand:
 
     Attributes:
         read: the `vector.transfer_read` of its tile.
+        cast: what widens the tile, if something does.
         major: `k` where k is contiguous in the tile, `mn` where the other dimension is.
         dims: the source's dimensions along which the tile's rows and columns run.
         rows: extent of the tile along `dims[0]`.
@@ -24,10 +25,16 @@ class TileOperand:
     """
 
     read: ir.Operation
+    cast: ir.Operation | None
     major: str
     dims: tuple[int, int]
     rows: int
     columns: int
+
+    @property
+    def ops(self) -> list[ir.Operation]:
+        """The read, and the cast if there is one."""
+        return [self.read] if self.cast is None else [self.read, self.cast]
 
     @property
     def source(self) -> ir.Value:
@@ -59,7 +66,7 @@ class ContractionLoop:
     @property
     def addressing(self) -> list[ir.Operation]:
         """The ops of the body that say where tiles lie: all but the reads, the contraction and the yield."""
-        skipped = (self.a.read, self.b.read, self.contract)
+        skipped = (*self.a.ops, *self.b.ops, self.contract)
         ops = [op.operation for op in self.loop.regions[0].blocks[0].operations]
         return [op for op in ops[:-1] if op not in skipped]
 
@@ -73,7 +80,10 @@ def contraction_loops(kernel: ir.Operation, instruction: str) -> Iterator[ir.Ope
 
 
 def contraction_loop(loop: ir.Operation) -> ContractionLoop | str:
-    """The parts of a loop along k, or why it is not the plain form: two reads and one contraction."""
+    """The parts of a loop along k, or why it is not the plain form: two reads and one contraction.
+
+    Factors in float8 of both kinds are widened to the one type that the contraction takes; see `widens_factor`.
+    """
     body = [op.operation for op in loop.regions[0].blocks[0].operations]
     contract = next(op for op in body if op.name == "vector.contract")
     if len(loop.results) != 1 or body[-1].operands[0] != contract.results[0]:
@@ -87,21 +97,21 @@ def contraction_loop(loop: ir.Operation) -> ContractionLoop | str:
         return "the contraction has not one k, or transposes its result"
     operands = []
     for number in (0, 1):
-        read = defining_op(contract.operands[number])
+        read, cast = factor_maker(contract.operands[number]), defining_op(contract.operands[number])
         if read is None or read.name != "vector.transfer_read" or read.parent != loop:
             return "a factor is not read in the loop, or changed before it is used"
-        operand = _operand(read, loops[number], k[0])
+        operand = _operand(read, None if cast == read else cast, loops[number], k[0])
         if isinstance(operand, str):
             return operand
         operands.append(operand)
-    reads = [operand.read for operand in operands]
-    rest = [op for op in body[:-1] if op not in (*reads, contract)]
+    known = [op for operand in operands for op in operand.ops]
+    rest = [op for op in body[:-1] if op not in (*known, contract)]
     if any(op.regions or any(isinstance(v.type, ir.VectorType) for v in op.results) for op in rest):
         return "the loop does more than read and contract"
     return ContractionLoop(loop, contract, *operands)
 
 
-def _operand(read: ir.Operation, loops: list[int], k: int) -> TileOperand | str:
+def _operand(read: ir.Operation, cast: ir.Operation | None, loops: list[int], k: int) -> TileOperand | str:
     shape = list(ir.VectorType(read.results[0].type).shape)
     results = list(ir.AffineMapAttr(read.attributes["permutation_map"]).value.results)[-2:]
     if len(shape) < 2 or any(extent != 1 for extent in shape[:-2]):
@@ -112,4 +122,4 @@ def _operand(read: ir.Operation, loops: list[int], k: int) -> TileOperand | str:
     if padding is None or padding.name != "arith.constant" or ir.FloatAttr(padding.attributes["value"]).value != 0:
         return "a factor is padded with another number than zero"
     row, column = (ir.AffineDimExpr(result).position for result in results)
-    return TileOperand(read, "k" if loops[-1] == k else "mn", (row, column), *shape[-2:])
+    return TileOperand(read, cast, "k" if loops[-1] == k else "mn", (row, column), *shape[-2:])

@@ -12,6 +12,9 @@ from mlirfuse.analysis.contraction import Contraction
 from mlirfuse.analysis.factors import Axes, Factor, factor_of
 from mlirfuse.analysis.iteration_space import IterationSpace
 from mlirfuse.distribution.memory import strides
+from mlirfuse.passes.rewriting import defining_op
+from mlirfuse.precision import ATTRIBUTE as PRECISION
+from mlirfuse.precision import IEEE
 from mlirfuse.tiling.emitter import TileEmitter
 from mlirfuse.tiling.tiles import broadcast, index, splat, zero
 from mlirfuse.tiling.transfers import TileTransfers
@@ -158,20 +161,52 @@ class KLoop:
         loops = [*(loops for _, loops in factors), range(count - 1)]
         maps = [ir.AffineMap.get(count, 0, [ir.AffineExpr.get_dim(d) for d in dims]) for dims in loops]
         kinds = [*["parallel"] * (count - 1), "reduction"]
+        values = [value for value, _ in factors]
+        if values[0].type.element_type != values[1].type.element_type:
+            values = [_widened(value) for value in values]
         op = vector.ContractionOp(
             accumulators.type,
-            *(value for value, _ in factors),
+            *values,
             accumulators,
             ir.ArrayAttr.get([ir.AffineMapAttr.get(m) for m in maps]),
             ir.ArrayAttr.get([ir.Attribute.parse(f"#vector.iterator_type<{kind}>") for kind in kinds]),
         )
         op.operation.attributes[INSTRUCTION] = ir.StringAttr.get(self.instruction)
+        if self.contraction.precision != IEEE:
+            op.operation.attributes[PRECISION] = ir.StringAttr.get(self.contraction.precision)
         return op.result
+
+
+def _widened(tile: ir.Value) -> ir.Value:
+    """A tile of float8 in f16, which holds both kinds of it: `vector.contract` has one type for both factors."""
+    return arith.ExtFOp(ir.VectorType.get(tile.type.shape, ir.F16Type.get()), tile).result
 
 
 def feeds_contraction(read: ir.Operation) -> bool:
     """Whether a read's tile is nothing but a factor of contractions, which take it from memory as they need it."""
-    uses = [use for result in read.results for use in result.uses]
+    users = [use.owner.operation for result in read.results for use in result.uses]
+    return _are_factors(read) or (bool(users) and all(map(widens_factor, users)))
+
+
+def widens_factor(op: ir.Operation) -> bool:
+    """Whether an op widens float8 for contractions, which have one type for both factors.
+
+    It stands for nothing: what multiplies takes float8 of both kinds as it lies in memory.
+    """
+    if op.name != "arith.extf" or not isinstance(op.operands[0].type, ir.VectorType):
+        return False
+    return isinstance(op.operands[0].type.element_type, ir.Float8E4M3FNType | ir.Float8E5M2Type) and _are_factors(op)
+
+
+def factor_maker(factor: ir.Value) -> ir.Operation | None:
+    """The op that makes a contraction's factor, before it is widened; None for a block's argument."""
+    maker = defining_op(factor)
+    return defining_op(maker.operands[0]) if maker is not None and widens_factor(maker) else maker
+
+
+def _are_factors(op: ir.Operation) -> bool:
+    """Whether the results of an op are factors of contractions, and nothing else."""
+    uses = [use for result in op.results for use in result.uses]
     return bool(uses) and all(use.owner.operation.name == "vector.contract" and use.operand_number < 2 for use in uses)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 from mlir import ir
 from mlir.dialects import affine, arith, scf, vector
@@ -39,6 +39,7 @@ class PipelinedTile:
         consumers: warpgroups that multiply.
         persistent: whether a grid of as many blocks as the device holds walks the tiles.
         peers: blocks of a cluster; 1 without.
+        promotes: whether a stage's products are summed by themselves, and added to the accumulators by the consumers.
     """
 
     parts: ContractionLoop
@@ -46,6 +47,7 @@ class PipelinedTile:
     consumers: int
     persistent: bool
     peers: int
+    promotes: bool = False
 
     @property
     def blocks(self) -> ir.Operation:
@@ -143,27 +145,42 @@ class PipelinedTile:
 
     def _consume(self, ring: StageRing, mapping: Mapping, turn: Turn) -> Turn:
         """Multiplies the tile, waits for its last product, and runs the epilogue."""
-        loop, majors = self.parts.loop, (self.parts.a.major, self.parts.b.major)
-        a, b = ring.buffers
-
-        def multiply(number: ir.Value, turn: Turn, carried: list[ir.Value]) -> list[ir.Value]:
-            ring.await_full(turn)
-            sums = warpgroup_wait(warpgroup_mma(a, b, turn.stage, carried, *majors), 1)
-            # All but this multiplication are done: the stage before may be filled again.
-            not_first = arith.cmpi(arith.CmpIPredicate.ne, number, arith.constant(ir.IndexType.get(), 0))
-            branch = scf.IfOp(not_first)
-            with ir.InsertionPoint(branch.then_block):
-                ring.release(ring.previous_stage(turn))
-                scf.YieldOp([])
-            return sums
-
+        loop = self.parts.loop
+        multiply = self._multiply_apart if self.promotes else self._multiply
         initial = mapping.get(loop.operands[3], loop.operands[3])
-        carried, turn = _for_each_stage(ring, turn, self._steps(mapping), [initial], multiply)
-        (mapping[loop.results[0]],) = warpgroup_wait(carried, 0)
-        if self.persistent:
-            ring.release(ring.previous_stage(turn))
+        sums, turn = _for_each_stage(ring, turn, self._steps(mapping), [initial], partial(multiply, ring))
+        if not self.promotes:
+            sums = warpgroup_wait(sums, 0)
+            if self.persistent:
+                ring.release(ring.previous_stage(turn))
+        mapping[loop.results[0]] = sums[0]
         _clone(self.epilogue, mapping)
         return turn
+
+    def _multiply(self, ring: StageRing, number: ir.Value, turn: Turn, carried: list[ir.Value]) -> list[ir.Value]:
+        """Starts a stage's products, and releases the stage before."""
+        ring.await_full(turn)
+        sums = warpgroup_wait(warpgroup_mma(*ring.buffers, turn.stage, carried, *self._majors), 1)
+        # All but this multiplication are done: the stage before may be filled again.
+        not_first = arith.cmpi(arith.CmpIPredicate.ne, number, arith.constant(ir.IndexType.get(), 0))
+        branch = scf.IfOp(not_first)
+        with ir.InsertionPoint(branch.then_block):
+            ring.release(ring.previous_stage(turn))
+            scf.YieldOp([])
+        return sums
+
+    def _multiply_apart(self, ring: StageRing, _: ir.Value, turn: Turn, carried: list[ir.Value]) -> list[ir.Value]:
+        """Sums a stage's products from zero, and adds the sum to what is carried. Warpgroups do so in turns."""
+        ring.await_full(turn)
+        (before,) = carried
+        nothing = arith.constant(before.type, ir.DenseElementsAttr.get_splat(before.type, ir.FloatAttr.get_f32(0)))
+        (products,) = warpgroup_wait(warpgroup_mma(*ring.buffers, turn.stage, [nothing], *self._majors), 0)
+        ring.release(turn.stage)
+        return [arith.addf(before, products)]
+
+    @property
+    def _majors(self) -> tuple[str, str]:
+        return self.parts.a.major, self.parts.b.major
 
     def _steps(self, mapping: Mapping) -> ir.Value:
         """Steps of the loop along k."""

@@ -84,7 +84,9 @@ class StageRing:
         mbarrier_expect(self.full, turn.stage, sum(stage_bytes(ir.MemRefType(b.type)) for b in self.buffers))
         shares = (self.peers, 1)
         for buffer, operand, places, peers in zip(self.buffers, operands, indices, shares, strict=True):
-            async_load(operand.source, buffer, turn.stage, self.full, places, operand.dims, peers)
+            # f32 comes here to be multiplied by wgmma, which takes tf32.
+            tf32 = isinstance(ir.MemRefType(buffer.type).element_type, ir.F32Type)
+            async_load(operand.source, buffer, turn.stage, self.full, places, operand.dims, peers, tf32=tf32)
 
     def await_full(self, turn: Turn) -> None:
         """The consumers wait for the stage's data."""

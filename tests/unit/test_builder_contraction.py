@@ -8,7 +8,7 @@ import pytest
 from builder_harness import ops, run, spec_of, traced
 
 from mlirfuse import builder as mf
-from mlirfuse.errors import DTypeError, ShapeError, TraceError
+from mlirfuse.errors import ArgumentError, DTypeError, ShapeError, TraceError
 
 SHAPES = [
     ((3, 4), (4, 5)),
@@ -93,3 +93,38 @@ def test_batches_may_be_dynamic() -> None:
     np.testing.assert_array_equal(run(lambda x, w: x @ w, x, w, dynamic=()), x @ w)
     module = traced(lambda x, w: x @ w, spec_of(x, dynamic=(0,)), spec_of(w))
     assert str(ops(module, "linalg.generic")[0].results[0].type) == "tensor<?x3x5xf32>"
+
+
+def test_float8_gives_float32_and_both_kinds_meet() -> None:
+    x, w = np.full((2, 64), 3, ml_dtypes.float8_e4m3fn), np.full((64, 2), 5, ml_dtypes.float8_e5m2)
+    result = run(lambda x, w: x @ w, x, w)
+    assert result.dtype == np.float32
+    np.testing.assert_array_equal(result, 960)
+    half = run(lambda x, w: mf.matmul(x, w, dtype=np.float16), x, w)
+    assert half.dtype == np.float16
+    with_half = run(lambda x, w: mf.matmul(x.astype(np.float16), w), x, w)
+    assert with_half.dtype == np.float16
+
+
+@pytest.mark.parametrize(
+    ("dtype", "precision"),
+    [
+        ("float32", "fast"),
+        ("float32", "fast_accum"),
+        ("float16", "tf32"),
+        ("float8_e4m3fn", "tf32"),
+        ("float64", "3xtf32"),
+    ],
+)
+def test_precisions_are_for_their_dtypes(dtype, precision) -> None:
+    x = np.ones((4, 4), getattr(ml_dtypes, dtype, dtype))
+    with pytest.raises(ArgumentError, match=f"matmul of {dtype} has no precision '{precision}'"):
+        run(lambda x: mf.matmul(x, x, precision=precision), x)
+
+
+def test_a_precision_is_on_the_multiplication() -> None:
+    x = np.ones((4, 8), np.float32)
+    plain = traced(lambda x: mf.matmul(x, x.T, precision="ieee"), spec_of(x))
+    assert "fuse.precision" not in str(plain)
+    named = str(traced(lambda x: mf.matmul(x, x.T, precision="tf32"), spec_of(x)))
+    assert 'arith.mulf %in, %in_0 {fuse.precision = "tf32"}' in named

@@ -120,7 +120,9 @@ def test_an_instruction_takes_its_types_and_its_layout() -> None:
     scalar, tensor = fma_schedule(given, 64, 64), mma_schedule(given, 64, 64)
     assert scalar.contraction is not None
     assert tensor.contraction is not None
-    assert check_contraction(tensor.contraction, tensor.tile, tensor.layout, given) == "mma does not multiply float32"
+    assert check_contraction(tensor.contraction, tensor.tile, tensor.layout, given) == (
+        "mma does not multiply float32 as ieee"
+    )
     half = replace(given, element=mf.float16)
     wrong = replace(scalar.contraction, instruction="mma")
     reason = check_contraction(wrong, scalar.tile, scalar.layout, half)
@@ -132,12 +134,23 @@ def test_an_instruction_takes_its_types_and_its_layout() -> None:
     st.integers(2, 5000),
     st.integers(2, 5000),
     st.integers(2, 300000),
-    st.sampled_from([mf.float16, mf.bfloat16, mf.float32, mf.float64, mf.int32]),
+    st.sampled_from(
+        [
+            *(
+                (dtype, "ieee")
+                for dtype in (mf.float16, mf.bfloat16, mf.float32, mf.float64, mf.int32, mf.float8_e4m3fn)
+            ),
+            (mf.float32, "tf32"),
+            (mf.float32, "3xtf32"),
+            (mf.float8_e5m2, "fast_accum"),
+        ]
+    ),
     st.sampled_from([2, 4, 8, 16]),
     st.tuples(st.booleans(), st.booleans()),
 )
-def test_every_candidate_is_legal(m, n, k, dtype, row_bytes, contiguous) -> None:
-    given = problem(m, n, k, dtype, row_bytes=row_bytes, k_contiguous=contiguous)
+def test_every_candidate_is_legal(m, n, k, factors, row_bytes, contiguous) -> None:
+    dtype, precision = factors
+    given = replace(problem(m, n, k, dtype, row_bytes=row_bytes, k_contiguous=contiguous), precision=precision)
     for schedule in candidates(given, H200):
         contraction = schedule.contraction
         assert contraction is not None
@@ -186,3 +199,31 @@ def test_a_schedule_goes_through_its_attribute() -> None:
         function = module.body.operations[0].operation
         function.attributes["fuse.schedule"] = schedule.attribute()
         assert schedule_of(function) == schedule
+
+
+@pytest.mark.parametrize(
+    ("dtype", "precision", "contiguous", "instruction"),
+    [
+        (mf.float32, "ieee", (True, True), "fma"),
+        (mf.float32, "tf32", (True, True), "wgmma"),
+        (mf.float32, "tf32", (True, False), "mma"),
+        (mf.float32, "3xtf32", (True, True), "mma"),
+        (mf.float8_e4m3fn, "ieee", (True, True), "wgmma"),
+        (mf.float8_e5m2, "fast_accum", (False, True), "mma"),
+    ],
+)
+def test_instructions_by_precision(dtype, precision, contiguous, instruction) -> None:
+    given = replace(problem(512, 512, 1024, dtype, k_contiguous=contiguous), precision=precision)
+    chosen = choose_contraction(given, H200).contraction
+    assert chosen is not None
+    assert chosen.instruction == instruction
+
+
+def test_sums_that_are_promoted_fit_registers() -> None:
+    """A thread has them twice: the tile's, and those of a stage."""
+    given = problem(4096, 4096, 4096, mf.float8_e4m3fn)
+    assert given.promotes
+    assert choose_contraction(given, H200).tile == (128, 128)
+    fast = replace(given, precision="fast_accum")
+    assert not fast.promotes
+    assert choose_contraction(fast, H200).tile[0] * choose_contraction(fast, H200).tile[1] == 128 * 256

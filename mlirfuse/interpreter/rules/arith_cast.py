@@ -7,12 +7,14 @@ from collections.abc import Callable
 import numpy as np
 from mlir import ir
 
+from mlirfuse.analysis.casts import rounds_ties_away
 from mlirfuse.dtypes import rounded
 from mlirfuse.interpreter.lanes import expand
 from mlirfuse.interpreter.registry import pure, rule
 from mlirfuse.interpreter.rules.arith_int import as_signed, as_unsigned
 from mlirfuse.interpreter.site import Site
 from mlirfuse.interpreter.types import constant_array, element_dtype
+from mlirfuse.precision import to_tf32
 
 Function = Callable[..., np.ndarray]
 
@@ -25,7 +27,19 @@ def _constant(site: Site) -> None:
     site.compiler.preset(site.results[0], array if tensor else array[None])
 
 
-@pure("arith.extf", "arith.truncf", "arith.sitofp")
+@pure("arith.truncf")
+def _narrow(site: Site) -> Function:
+    target = site.op.results[0].type
+    element = ir.VectorType(target).element_type if isinstance(target, ir.VectorType) else target
+    if isinstance(element, ir.FloatTF32Type):
+        if not rounds_ties_away(site.op):
+            raise site.error("tf32 is rounded to nearest, ties away from zero")
+        return to_tf32
+    dtype = element_dtype(target)
+    return lambda a: rounded(a, dtype)
+
+
+@pure("arith.extf", "arith.sitofp")
 def _to_float(site: Site) -> Function:
     dtype = element_dtype(site.op.results[0].type)
     return lambda a: rounded(as_signed(a), dtype)

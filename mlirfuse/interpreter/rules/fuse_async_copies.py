@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from mlirfuse.dialect.async_load import peers_of
+from mlirfuse.dialect.async_load import TF32, peers_of
 from mlirfuse.interpreter.machine import Frame
 from mlirfuse.interpreter.memory import MemRef
 from mlirfuse.interpreter.registry import suspending
@@ -21,6 +21,7 @@ from mlirfuse.interpreter.rules.fuse_mbarriers import (
 )
 from mlirfuse.interpreter.scheduler import Coroutine
 from mlirfuse.interpreter.site import Site
+from mlirfuse.precision import to_tf32
 
 
 def stage_key(site: Site, frame: Frame, ring: MemRef, stage: int) -> StageKey:
@@ -53,6 +54,8 @@ def _async_load(site: Site) -> Callable[[Frame], Coroutine]:
             rows = own.shape[1] // peers
             part = slice(frame.block.rank * rows, (frame.block.rank + 1) * rows)
         tile = _read(frame.values[source], flat[part], inside[part])
+        if TF32 in site.op.attributes:
+            tile = to_tf32(tile, ties="even")
         for block in blocks:
             target = peer_memref(site, frame, own, block)
             load = _land_in(target, stage_key(site, frame, target, number), stage_elements(target, number)[part], tile)

@@ -18,6 +18,7 @@ from mlirfuse.interpreter.rules.gpu_ids import WARP
 from mlirfuse.interpreter.scheduler import Coroutine
 from mlirfuse.interpreter.shadow import SEVERAL
 from mlirfuse.interpreter.site import Site, gather
+from mlirfuse.precision import truncated_to_tf32
 
 ROWS = 64  # rows of the product that a warpgroup takes at a time
 
@@ -62,7 +63,10 @@ def _warpgroup_wait(site: Site) -> Callable[[Frame], Coroutine]:
 
 
 def _factor(site: Site, frame: Frame, ring: MemRef, stage: int, major: str) -> np.ndarray:
-    """A stage in single precision, k last; raises `InterpreterError` where it was never filled."""
+    """A stage in single precision, k last; raises `InterpreterError` where it was never filled.
+
+    Of f32 the upper bits are read that tf32 has.
+    """
     elements = stage_elements(ring, stage)
     shadow = ring.buffer.shadow
     if shadow is not None:
@@ -70,6 +74,7 @@ def _factor(site: Site, frame: Frame, ring: MemRef, stage: int, major: str) -> n
         if violation is not None:
             raise site.error(f"stage {stage} of {ring.text}: {violation.kind} {violation.earlier}".rstrip(), frame)
     tile = ring.buffer.elements(ring.dtype)[elements].astype(np.float32)
+    tile = truncated_to_tf32(tile) if ring.dtype == np.float32 else tile
     return tile if major == "k" else tile.T
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import reduce
+from functools import partial, reduce
 
 import numpy as np
 from mlir import ir
@@ -14,6 +14,9 @@ from mlirfuse.interpreter.rules.arith_float import BINARY as FLOAT
 from mlirfuse.interpreter.rules.arith_int import BINARY as INT
 from mlirfuse.interpreter.site import Site
 from mlirfuse.interpreter.types import element_dtype, keyword
+from mlirfuse.precision import ATTRIBUTE as PRECISION
+from mlirfuse.precision import TF32, to_tf32
+from mlirfuse.tiling.contractions import INSTRUCTION
 
 Function = Callable[..., np.ndarray]
 
@@ -59,17 +62,30 @@ def _multi_reduction(site: Site) -> Function:
 
 @pure("vector.contract")
 def _contract(site: Site) -> Function:
-    """Sums products in the accumulator's type; operands are widened to it first, as the tensor cores do."""
+    """Sums products in the accumulator's type; operands are widened to it first, as the tensor cores do.
+
+    In tf32 operands are rounded as the instruction has it: by conversions for `mma.sync`, by the TMA for `wgmma`.
+    """
     if keyword(site.op.attributes["kind"]) != "add":
         raise site.error(f"kind {site.op.attributes['kind']}: only add is supported")
     maps = [plain_dims(ir.AffineMapAttr(m).value) for m in ir.ArrayAttr(site.op.attributes["indexing_maps"])]
     letters = ["".join("abcdefghijklm"[d] for d in dims if d is not None) for dims in maps]
     equation = f"z{letters[0]},z{letters[1]}->z{letters[2]}"
     dtype = element_dtype(site.op.results[0].type)
+    narrow = _factor_rounding(site)
 
     def apply(a: np.ndarray, b: np.ndarray, accumulator: np.ndarray) -> np.ndarray:
         lanes = max(a.shape[0], b.shape[0])
-        a, b = (np.broadcast_to(x.astype(dtype), (lanes, *x.shape[1:])) for x in (a, b))
+        a, b = (np.broadcast_to(narrow(x.astype(dtype)), (lanes, *x.shape[1:])) for x in (a, b))
         return accumulator + np.einsum(equation, a, b, optimize=True)
 
     return apply
+
+
+def _factor_rounding(site: Site) -> Function:
+    """What a contraction's precision does to its factors."""
+    precision = site.op.attributes.get(PRECISION)
+    if precision is None or ir.StringAttr(precision).value != TF32:
+        return lambda a: a
+    by_wgmma = "wgmma" in str(site.op.attributes.get(INSTRUCTION, ""))
+    return partial(to_tf32, ties="even" if by_wgmma else "away")

@@ -16,7 +16,10 @@ from mlirfuse.interpreter.site import Site, gather
 Step = Callable[[Frame], None]
 
 ROW = 8
-"""Rows of one of `ldmatrix`'s matrices, and elements of a row."""
+"""Rows of one of `ldmatrix`'s matrices."""
+
+ROW_BYTES = 16
+"""Bytes of a row."""
 
 
 def _require_whole_warps(site: Site, frame: Frame) -> None:
@@ -29,7 +32,7 @@ def _require_whole_warps(site: Site, frame: Frame) -> None:
 
 @rule("nvgpu.ldmatrix")
 def _ldmatrix(site: Site) -> Step:
-    """Lane 8 i + r names row r of matrix i; lane l gets elements 2 (l % 4) and the next of row l / 4 of each."""
+    """Lane 8 i + r names row r of matrix i; lane l gets 4 bytes of row l / 4 of each, from byte 4 (l % 4) on."""
     source, *starts = site.operands
     out, count = site.results[0], site.integer("numTiles")
     assert count is not None
@@ -38,31 +41,37 @@ def _ldmatrix(site: Site) -> Step:
     def step(frame: Frame) -> None:
         _require_whole_warps(site, frame)
         values, threads = frame.values, frame.block.threads
+        width = ROW_BYTES // values[source].dtype.itemsize
+        if transposed and width != ROW:
+            raise site.error("only elements of 16 bits are transposed", frame)
         indices = [expand(spread(start, threads), 2) for start in gather(values, starts)]
-        indices[-1] = indices[-1] + np.arange(ROW)[None]
+        indices[-1] = indices[-1] + np.arange(width)[None]
         naming = (frame.block.lanes % WARP < ROW * count)[:, None]
         access = Access(site, frame, values[source], indices, naming)
-        access.require_aligned(ROW * values[source].dtype.itemsize)
-        rows = access.load().reshape(-1, WARP, ROW)[:, : ROW * count].reshape(-1, count, ROW, ROW)
+        access.require_aligned(ROW_BYTES)
+        rows = access.load().reshape(-1, WARP, width)[:, : ROW * count].reshape(-1, count, ROW, width)
         matrices = rows.swapaxes(2, 3) if transposed else rows
-        # (warp, matrix, row, pair, 2) to (warp, lane = row and pair, matrix, 2)
-        lanes = matrices.reshape(-1, count, ROW, ROW // 2, 2).transpose(0, 2, 3, 1, 4)
-        values[out] = lanes.reshape(threads, count, 2)
+        # (warp, matrix, row, 4 bytes, element) to (warp, lane = row and 4 bytes, matrix, element)
+        lanes = matrices.reshape(-1, count, ROW, 4, width // 4).transpose(0, 2, 3, 1, 4)
+        values[out] = lanes.reshape(threads, count, width // 4)
 
     return step
 
 
 @rule("fuse.mma")
 def _mma(site: Site) -> Step:
-    """m16n8k16 with fragments as in the PTX ISA; products are summed in float32, in NumPy's order."""
+    """m16n8k16 or m16n8k8 with fragments as in the PTX ISA; products are summed in float32, in NumPy's order."""
     (a, b, c), (out,) = site.operands, site.results
 
     def step(frame: Frame) -> None:
         _require_whole_warps(site, frame)
         values, threads = frame.values, frame.block.threads
-        # Lane 4 g + t holds (k half, row half, pair) of a at row g + 8 half, column 2 t + 8 half + element.
-        left = spread(values[a], threads).reshape(-1, ROW, 4, 2, 2, 2).transpose(0, 4, 1, 3, 2, 5).reshape(-1, 16, 16)
-        right = spread(values[b], threads).reshape(-1, ROW, 4, 2, 2).transpose(0, 3, 2, 4, 1).reshape(-1, 16, ROW)
+        # Lane 4 g + t holds (k half, row half, element) of a at row g + 8 half, column e t + 4 e half + element, for e
+        # elements in 4 bytes.
+        e = values[b].shape[-1] // 2
+        left = spread(values[a], threads).reshape(-1, ROW, 4, 2, 2, e).transpose(0, 4, 1, 3, 2, 5)
+        right = spread(values[b], threads).reshape(-1, ROW, 4, 2, e).transpose(0, 3, 2, 4, 1)
+        left, right = left.reshape(-1, 16, 8 * e), right.reshape(-1, 8 * e, ROW)
         before = spread(values[c], threads).reshape(-1, ROW, 4, 2, 2).transpose(0, 3, 1, 2, 4).reshape(-1, 16, ROW)
         total = before + left.astype(np.float32) @ right.astype(np.float32)
         values[out] = total.reshape(-1, 2, ROW, 4, 2).transpose(0, 2, 3, 1, 4).reshape(threads, 4)

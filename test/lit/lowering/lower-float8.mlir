@@ -113,3 +113,21 @@ gpu.module @integers [#nvvm.target<chip = "sm_90a">] {
     gpu.return
   }
 }
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+gpu.module @matrices [#nvvm.target<chip = "sm_90a">] {
+  // CHECK-LABEL: gpu.func @matrices(
+  // CHECK: %[[P:.*]] = llvm.inttoptr %{{.*}} : i64 to !llvm.ptr<3>
+  // CHECK: %[[M:.*]] = nvvm.ldmatrix %[[P]] {{.*}}num = 4 : i32{{.*}} : (!llvm.ptr<3>) -> !llvm.struct<(i32, i32, i32, i32)>
+  // CHECK: llvm.extractvalue %[[M]][3]
+  // CHECK: vector.bitcast %{{.*}} : vector<4xi32> to vector<16xf8E4M3FN>
+  gpu.func @matrices(%i: index, %out: memref<16xf8E4M3FN>) workgroup(%s : memref<16x80xf8E4M3FN, #shared>) kernel {
+    %c0 = arith.constant 0 : index
+    %m = nvgpu.ldmatrix %s[%i, %c0] {numTiles = 4 : i32, transpose = false} : memref<16x80xf8E4M3FN, #shared> -> vector<4x4xf8E4M3FN>
+    %v = vector.shape_cast %m : vector<4x4xf8E4M3FN> to vector<16xf8E4M3FN>
+    vector.store %v, %out[%c0] : memref<16xf8E4M3FN>, vector<16xf8E4M3FN>
+    gpu.return
+  }
+}

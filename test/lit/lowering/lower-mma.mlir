@@ -44,3 +44,40 @@ gpu.module @none [#nvvm.target<chip = "sm_80">] {
     gpu.return
   }
 }
+
+// -----
+
+gpu.module @tf32 [#nvvm.target<chip = "sm_80">] {
+  // A number in tf32 has the bits of an f32: it is rounded where it is made, and widens by doing nothing.
+  // CHECK-LABEL: gpu.func @tf32(
+  // CHECK-SAME: %[[X:[a-z0-9]+]]: vector<4xf32>, %[[B:[a-z0-9]+]]: vector<2xf32>
+  // CHECK: %[[E:.*]]:4 = vector.to_elements %[[X]]
+  // CHECK: %[[A0:.*]] = nvvm.convert.float.to.tf32 %[[E]]#0 {{.*}}<rna>
+  // CHECK: %[[W0:.*]] = llvm.bitcast %[[A0]] : i32 to f32
+  // CHECK: vector.from_elements %[[W0]], %{{.*}} : vector<4xf32>
+  // CHECK: nvvm.mma.sync A[%[[A0]], %{{.*}}, %{{.*}}, %{{.*}}] B[%{{.*}}, %{{.*}}]
+  // CHECK-SAME: multiplicandAPtxType = #nvvm.mma_type<tf32>{{.*}}shape = #nvvm.shape<m = 16, n = 8, k = 8>
+  gpu.func @tf32(%x: vector<4xf32>, %b: vector<2xf32>, %c: vector<4xf32>, %out: memref<4xf32>) kernel {
+    %c0 = arith.constant 0 : index
+    %ta = arith.truncf %x to_nearest_away : vector<4xf32> to vector<4xtf32>
+    %tb = arith.truncf %b to_nearest_away : vector<2xf32> to vector<2xtf32>
+    %w = arith.extf %ta : vector<4xtf32> to vector<4xf32>
+    vector.store %w, %out[%c0] : memref<4xf32>, vector<4xf32>
+    %d = "fuse.mma"(%ta, %tb, %c) : (vector<4xtf32>, vector<2xtf32>, vector<4xf32>) -> vector<4xf32>
+    vector.store %d, %out[%c0] : memref<4xf32>, vector<4xf32>
+    gpu.return
+  }
+}
+
+// -----
+
+gpu.module @to_even [#nvvm.target<chip = "sm_80">] {
+  gpu.func @to_even(%x: vector<4xf32>, %out: memref<4xf32>) kernel {
+    %c0 = arith.constant 0 : index
+    // expected-error @below {{arith.truncf of tf32 has no lowering}}
+    %t = arith.truncf %x : vector<4xf32> to vector<4xtf32>
+    %w = arith.extf %t : vector<4xtf32> to vector<4xf32>
+    vector.store %w, %out[%c0] : memref<4xf32>, vector<4xf32>
+    gpu.return
+  }
+}

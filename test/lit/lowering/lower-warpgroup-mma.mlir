@@ -60,12 +60,49 @@ gpu.module @mn_major [#nvvm.target<chip = "sm_90a">] {
 // -----
 
 #shared = #gpu.address_space<workgroup>
+gpu.module @float8 [#nvvm.target<chip = "sm_90a">] {
+  // 128 elements of k are four instructions; zeros are not read, so the first one starts the sums.
+  // CHECK-LABEL: gpu.func @float8
+  // CHECK: nvvm.wgmma.mma_async {{.*}}, <m = 64, n = 8, k = 32>, D[<f32>, <zero>], A[<e4m3>, <one>, <row>], B[<e5m2>, <one>, <col>]
+  // CHECK-COUNT-3: nvvm.wgmma.mma_async {{.*}} D[<f32>, <one>]
+  // CHECK: nvvm.wgmma.commit.group.sync.aligned
+  gpu.func @float8(%stage: index)
+      workgroup(%a : memref<2x64x128xf8E4M3FN, #shared>, %b : memref<2x8x128xf8E5M2, #shared>) kernel {
+    %zero = arith.constant dense<0.0> : vector<2xf32>
+    %r:2 = "fuse.warpgroup_mma"(%a, %b, %stage, %zero, %zero) {a_major = "k", b_major = "k"}
+        : (memref<2x64x128xf8E4M3FN, #shared>, memref<2x8x128xf8E5M2, #shared>, index, vector<2xf32>, vector<2xf32>)
+        -> (vector<2xf32>, vector<2xf32>)
+    gpu.return
+  }
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+gpu.module @tf32 [#nvvm.target<chip = "sm_90a">] {
+  // f32 is read as tf32. Negative zeros are numbers like others.
+  // CHECK-LABEL: gpu.func @tf32
+  // CHECK-COUNT-4: nvvm.wgmma.mma_async {{.*}}, <m = 64, n = 8, k = 8>, D[<f32>, <one>], A[<tf32>, <one>, <row>], B[<tf32>, <one>, <col>]
+  // CHECK: nvvm.wgmma.commit.group.sync.aligned
+  gpu.func @tf32(%stage: index)
+      workgroup(%a : memref<2x64x32xf32, #shared>, %b : memref<2x8x32xf32, #shared>) kernel {
+    %zero = arith.constant dense<-0.0> : vector<2xf32>
+    %r:2 = "fuse.warpgroup_mma"(%a, %b, %stage, %zero, %zero) {a_major = "k", b_major = "k"}
+        : (memref<2x64x32xf32, #shared>, memref<2x8x32xf32, #shared>, index, vector<2xf32>, vector<2xf32>)
+        -> (vector<2xf32>, vector<2xf32>)
+    gpu.return
+  }
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
 gpu.module @no_such_type [#nvvm.target<chip = "sm_90a">] {
   gpu.func @no_such_type(%stage: index, %p: vector<2xf32>)
-      workgroup(%a : memref<2x64x32xf32, #shared>, %b : memref<2x8x32xf32, #shared>) kernel {
-    // expected-error @below {{wgmma has no 64x8 product of f32 with 2 accumulators of vector<2xf32> a thread}}
+      workgroup(%a : memref<2x64x16xf64, #shared>, %b : memref<2x8x16xf64, #shared>) kernel {
+    // expected-error @below {{wgmma has no 64x8 product of f64 with 2 accumulators of vector<2xf32> a thread}}
     %r:2 = "fuse.warpgroup_mma"(%a, %b, %stage, %p, %p) {a_major = "k", b_major = "k"}
-        : (memref<2x64x32xf32, #shared>, memref<2x8x32xf32, #shared>, index, vector<2xf32>, vector<2xf32>)
+        : (memref<2x64x16xf64, #shared>, memref<2x8x16xf64, #shared>, index, vector<2xf32>, vector<2xf32>)
         -> (vector<2xf32>, vector<2xf32>)
     gpu.return
   }

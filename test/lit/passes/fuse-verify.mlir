@@ -110,6 +110,36 @@ func.func @no_arrivals(%full: memref<4xi64, #gpu.address_space<workgroup>>) {
 // -----
 
 #shared = #gpu.address_space<workgroup>
+func.func @types_differ(%ra: memref<4x128x128xf8E4M3FN, #shared>, %rb: memref<4x256x64xbf16, #shared>, %s: index, %acc: vector<128x256xf32>) {
+  // expected-error @below {{differ in element type or stages}}
+  %0 = "fuse.warpgroup_mma"(%ra, %rb, %s, %acc) {a_major = "k", b_major = "k"}
+      : (memref<4x128x128xf8E4M3FN, #shared>, memref<4x256x64xbf16, #shared>, index, vector<128x256xf32>) -> vector<128x256xf32>
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+func.func @rows_of_float8(%ra: memref<4x128x128xf8E4M3FN, #shared>, %rb: memref<4x128x256xf8E5M2, #shared>, %s: index, %acc: vector<128x256xf32>) {
+  // expected-error @below {{k must be contiguous in rings of f8E4M3FN, f8E5M2}}
+  %0 = "fuse.warpgroup_mma"(%ra, %rb, %s, %acc) {a_major = "k", b_major = "mn"}
+      : (memref<4x128x128xf8E4M3FN, #shared>, memref<4x128x256xf8E5M2, #shared>, index, vector<128x256xf32>) -> vector<128x256xf32>
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+func.func @rounded_halves(%a: memref<?x512xbf16>, %ra: memref<4x128x64xbf16, #shared>, %full: memref<4xi64, #shared>, %s: index) {
+  // expected-error @below {{are not rounded to tf32}}
+  "fuse.async_load"(%a, %ra, %s, %full, %s, %s) {dims = array<i64: 0, 1>, tf32}
+      : (memref<?x512xbf16>, memref<4x128x64xbf16, #shared>, index, memref<4xi64, #shared>, index, index) -> ()
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
 func.func @k_differs(%ra: memref<4x128x64xbf16, #shared>, %rb: memref<4x128x256xbf16, #shared>, %s: index, %acc: vector<128x256xf32>) {
   // expected-error @below {{have 64 and 128 elements along k}}
   %0 = "fuse.warpgroup_mma"(%ra, %rb, %s, %acc) {a_major = "k", b_major = "mn"}
@@ -178,8 +208,16 @@ func.func @one_axis_twice(%x: memref<?x64xf16>, %slot: memref<16x64xf16, #shared
 // -----
 
 func.func @fragments_of_integers(%a: vector<8xi16>, %b: vector<4xi16>, %c: vector<4xf32>) {
-  // expected-error @below {{must be vector<8xT>, vector<4xT>, vector<4xf32>, vector<4xf32> of f16 or bf16}}
+  // expected-error @below {{must be vector<8xT>, vector<4xT>, vector<4xf32>, vector<4xf32> of f16 or bf16, or vector<4xtf32>, vector<2xtf32>, vector<4xf32>, vector<4xf32>}}
   %d = "fuse.mma"(%a, %b, %c) : (vector<8xi16>, vector<4xi16>, vector<4xf32>) -> vector<4xf32>
+  return
+}
+
+// -----
+
+func.func @fragments_of_tf32(%a: vector<8xtf32>, %b: vector<4xtf32>, %c: vector<4xf32>) {
+  // expected-error @below {{types vector<8xtf32>, vector<4xtf32>, vector<4xf32>, vector<4xf32> must be}}
+  %d = "fuse.mma"(%a, %b, %c) : (vector<8xtf32>, vector<4xtf32>, vector<4xf32>) -> vector<4xf32>
   return
 }
 

@@ -1,0 +1,60 @@
+"""tf32, 3xtf32 and float8 products, interpreted at the tile and gpu levels, on the instructions of three targets."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from precisions import KINDS, PRECISE, PreciseProduct
+from precisions import ties as half_way
+
+import mlirfuse as mf
+from mlirfuse import interpreter
+
+
+def run(product: PreciseProduct, inputs: list[np.ndarray], stage: str, target: str) -> tuple[np.ndarray, str]:
+    """The result, and the text of the gpu level."""
+    compiled = mf.fuse(product.fn, target=target).lower(*product.specs).compile()
+    (result,) = interpreter.run(compiled.module_at(stage), "product", inputs, order="random", seed=1)
+    return result, compiled.as_text("gpu")
+
+
+@pytest.mark.parametrize("product", PRECISE, ids=str)
+def test_integers_are_exact(product: PreciseProduct) -> None:
+    inputs = product.integers()
+    expected = product.exact(inputs)
+    for stage, target in (("tile", "sm_90a"), ("gpu", "sm_90a"), ("gpu", "sm_90")):
+        result, _ = run(product, inputs, stage, target)
+        np.testing.assert_array_equal(result, expected.astype(result.dtype), err_msg=f"{stage} {target}")
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_instructions(kind) -> None:
+    """wgmma where k is contiguous and tensor maps can describe both factors; else mma.sync; f32 never by scalars."""
+    product = PreciseProduct(64, 32, 128, "nt", *kind)
+    by_wgmma = kind[2] != "3xtf32"
+    assert ("fuse.warpgroup_mma" in run(product, product.integers(), "gpu", "sm_90a")[1]) == by_wgmma
+    for form, target in (("nn", "sm_90a"), ("nt", "sm_90")):
+        product = PreciseProduct(64, 32, 128, form, *kind)
+        text = run(product, product.integers(), "gpu", target)[1]
+        assert '"fuse.mma"' in text
+        assert "fuse.warpgroup_mma" not in text
+
+
+@pytest.mark.parametrize(("target", "ties"), [("sm_90a", "even"), ("sm_90", "away")])
+def test_factors_are_rounded_to_tf32_as_the_hardware_does(target, ties) -> None:
+    product = PreciseProduct(64, 16, 32, "nt", "float32", "float32", "tf32")
+    inputs = [half_way(shape) for shape in product.shapes]
+    for stage in ("tile", "gpu"):
+        result, _ = run(product, inputs, stage, target)
+        np.testing.assert_allclose(result, product.in_tf32(inputs, ties), rtol=1e-6, atol=32)
+
+
+def test_3xtf32_is_about_as_accurate_as_float32() -> None:
+    product = PreciseProduct(64, 32, 512, "nt", "float32", "float32", "3xtf32")
+    inputs = product.normal()
+    exact = product.exact(inputs)
+    scale = abs(exact).max()
+    result, _ = run(product, inputs, "gpu", "sm_90a")
+    assert abs(result - exact).max() / scale < 4e-7
+    coarse, _ = run(PreciseProduct(64, 32, 512, "nt", "float32", "float32", "tf32"), inputs, "gpu", "sm_90a")
+    assert 1e-5 < abs(coarse - exact).max() / scale < 1e-3
