@@ -12,7 +12,7 @@ from dataclasses import replace
 from math import ceil, prod
 
 from mlirfuse.precision import TF32X3
-from mlirfuse.schedule.contraction import ContractionProblem, tensor_core_misfit
+from mlirfuse.schedule.contraction import ContractionProblem, check_contraction, tensor_core_misfit
 from mlirfuse.schedule.contraction_tiles import fma_schedule, mma_schedule, wgmma_schedule, with_slices
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import Target
