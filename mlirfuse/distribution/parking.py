@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from mlir import ir
 from mlir.dialects import gpu, memref, vector
 
@@ -16,15 +18,24 @@ from mlirfuse.schedule.estimate import AHEAD
 
 @rule("fuse.park")
 def park(d: Distributor, op: ir.Operation) -> None:
-    """Writes the first fragments to shared memory as they are made; whoever wants them later reads them back."""
+    """Writes the first fragments to shared memory as they are made; whoever wants them later reads them back.
+
+    What nobody wants earlier is not there: such a fragment is made when it is wanted, if it has not been.
+    """
     source = d.fragments(op.operands[0])
     parked = list(source.keys())[: ir.IntegerAttr(op.attributes["fragments"]).value]
     number = {key: n for n, key in enumerate(parked)}
     threads, width = d.layout.threads, source.width
     alignment = min(WIDEST, width * from_mlir(source.element_type).bytes)
-    buffer = d.scratch(len(parked) * threads * width, source.element_type)
     own = multiply(gpu.ThreadIdOp(gpu.Dimension.x).result, width)
     reads: dict[ir.Value, list[ir.Value]] = {}
+    stored: set[Key] = set()
+    if all(use.owner.operation.name == "fuse.pin" for use in op.results[0].uses):
+        d.late_reads = [tile for tile in d.late_reads if tile is not source]  # not before it is wanted
+
+    @cache
+    def buffer() -> ir.Value:
+        return d.scratch(len(parked) * threads * width, source.element_type)
 
     def slot(base: ir.Value, key: Key) -> ir.Value:
         # Neighbouring threads' fragments are neighbours, so that no two lanes of an access share a bank.
@@ -33,23 +44,26 @@ def park(d: Distributor, op: ir.Operation) -> None:
     def make(key: Key) -> ir.Value:
         value = source.at(key)
         if key in number:
+            stored.add(key)
             for ahead in parked[number[key] + 1 : number[key] + 1 + AHEAD]:
                 d.start_reads(ahead)
             if isinstance(value.type, ir.VectorType):
-                vector.StoreOp(value, buffer, [slot(own, key)], alignment=alignment)
+                vector.StoreOp(value, buffer(), [slot(own, key)], alignment=alignment)
             else:
-                memref.StoreOp(value, buffer, [slot(own, key)])
+                memref.StoreOp(value, buffer(), [slot(own, key)])
         return value
 
     def read(key: Key, after: ir.Value) -> ir.Value:
         index = slot(pinned_index(own, after), key)
         if width > 1:
-            return vector.LoadOp(result.type, buffer, [index], alignment=alignment).result
-        return memref.LoadOp(buffer, [index]).result
+            return vector.LoadOp(result.type, buffer(), [index], alignment=alignment).result
+        return memref.LoadOp(buffer(), [index]).result
 
     def again(key: Key, after: ir.Value) -> ir.Value:
         if key not in number:
             return pin(result.at(key), after)
+        if key not in stored:
+            return pin(source.at(key), after)
         # Nothing is read before `after` is known, so that nothing keeps in registers what was written; nor before an
         # earlier fragment is there, so that few are read at once.
         earlier = reads.setdefault(after, [])

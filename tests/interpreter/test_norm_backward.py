@@ -77,6 +77,15 @@ def test_static_rows(name: str, rows: int) -> None:
 
 
 @pytest.mark.parametrize("name", BACKWARD)
+def test_one_long_row(name: str) -> None:
+    """A single row is static, so that nothing walks; a part of it may wait in shared memory for its sum."""
+    backward = BACKWARD[name]
+    inputs = backward.inputs(1, 20480, BF16)
+    module = module_at("gpu", backward.fn, [mf.TensorSpec(a.shape, a.dtype) for a in inputs])
+    backward.check(interpreter.run(module, name, inputs), inputs)
+
+
+@pytest.mark.parametrize("name", BACKWARD)
 def test_calls(name: str) -> None:
     """One function, called with several row counts."""
     backward = BACKWARD[name]

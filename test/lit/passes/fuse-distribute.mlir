@@ -263,6 +263,35 @@ func.func private @one_row(%x: memref<6x128xf32>, %y: memref<6x128xf32>) attribu
 
 // -----
 
+#layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 2>, blocks = array<i64: 1, 1>}
+// What is parked and wanted after the reduction only was never written to shared memory, and is not read from there.
+// CHECK-LABEL: gpu.func @parked_for_later
+// CHECK-NOT: #gpu.address_space<workgroup>
+// CHECK: %[[EARLY:.*]] = vector.load %arg1
+// CHECK: gpu.shuffle
+// CHECK-NOT: #gpu.address_space<workgroup>
+// CHECK: "fuse.pin"(%[[EARLY]],
+// CHECK: gpu.return
+func.func private @parked_for_later(%x: memref<8x256xf32> {fuse.align = 16 : i64}, %r: memref<8x256xf32> {fuse.align = 16 : i64}, %y: memref<8x256xf32>) attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 256>, layout = #layout, order = "depth", parked = 1 : i64}} {
+  %c0 = arith.constant 0 : index
+  %pad = arith.constant 0.0 : f32
+  %zero = arith.constant dense<0.0> : vector<1xf32>
+  scf.forall (%row) in (8) {
+    %0 = vector.transfer_read %x[%row, %c0], %pad {fuse.layout = #layout, fuse.streaming, in_bounds = [true, true]} : memref<8x256xf32>, vector<1x256xf32>
+    %1 = vector.transfer_read %r[%row, %c0], %pad {fuse.layout = #layout, fuse.streaming, in_bounds = [true, true]} : memref<8x256xf32>, vector<1x256xf32>
+    %2 = "fuse.park"(%1) {fragments = 1 : i64} : (vector<1x256xf32>) -> vector<1x256xf32>
+    %3 = vector.multi_reduction <add>, %0, %zero {fuse.layout = #layout} [1] : vector<1x256xf32> to vector<1xf32>
+    %4 = vector.shape_cast %3 : vector<1xf32> to vector<1x1xf32>
+    %5 = "fuse.pin"(%2, %4) : (vector<1x256xf32>, vector<1x1xf32>) -> vector<1x256xf32>
+    %6 = vector.broadcast %4 : vector<1x1xf32> to vector<1x256xf32>
+    %7 = arith.addf %5, %6 : vector<1x256xf32>
+    vector.transfer_write %7, %y[%row, %c0] {fuse.layout = #layout, in_bounds = [true, true]} : vector<1x256xf32>, memref<8x256xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+
+// -----
+
 // expected-remark @below {{not a tile program}}
 func.func private @tensors(%x: tensor<8xf32>) -> tensor<8xf32> attributes {fuse.kernel} {
   return %x : tensor<8xf32>
