@@ -11,8 +11,9 @@ from mlirfuse.lowering.to_ptx import BEFORE_NVVM
 
 GRAPH = (
     "fuse-views,cse,fuse-fold-casts{{through-rounding={fast}}},fuse-segment,"
-    "fuse-mix-order-reduction{{target={target}}},fuse-prologues{{target={target} sms={sms}}},cse,fuse-collapse-dims,"
-    "fuse-merge-moments,fuse-merge-exp-sums,fuse-assign-schedule{{target={target} sms={sms} tuned={tuned}}}"
+    "fuse-mix-order-reduction{{target={target}}},fuse-recompute,fuse-prologues{{target={target} sms={sms}}},cse,"
+    "fuse-collapse-dims,fuse-merge-moments,fuse-merge-exp-sums,"
+    "fuse-assign-schedule{{target={target} sms={sms} tuned={tuned}}}"
 )
 """Tensors to kernels with schedules."""
 

@@ -13,10 +13,10 @@ from mlirfuse.analysis.iteration_space import IterationSpace
 from mlirfuse.analysis.kernels import KERNEL, RESULT_EXTENTS, argument_attributes, body, functions, kernels, symbol
 from mlirfuse.analysis.segments import CHEAP_OPS, RESHAPES, Segment, joint_space, segment_ops
 from mlirfuse.analysis.structure import structure_of
-from mlirfuse.distribution.memory import DEFAULT_ALIGNMENT
 from mlirfuse.errors import PassError
 from mlirfuse.passes.base import Pass, Remarks, location_text
 from mlirfuse.passes.host import order_host_ops
+from mlirfuse.passes.kernel_signature import default_attributes, result_extents
 from mlirfuse.passes.rewriting import clone, defining_op, erase_dead, read_values
 from mlirfuse.schedule.schedule import ATTRIBUTE as SCHEDULE
 
@@ -112,7 +112,9 @@ def _outline(
         loc=function.location,
     )
     kernel.attributes[KERNEL] = ir.UnitAttr.get()
-    kernel.attributes[RESULT_EXTENTS] = ir.DenseI64ArrayAttr.get(_result_extents(segment, inputs, outputs))
+    kernel.attributes[RESULT_EXTENTS] = ir.DenseI64ArrayAttr.get(
+        result_extents(_space_of(segment), inputs, outputs, segment.ops[-1])
+    )
     kernel.attributes["arg_attrs"] = ir.ArrayAttr.get(
         [ir.DictAttr.get(_input_attributes(v, attributes)) for v in inputs]
     )
@@ -131,6 +133,13 @@ def _outline(
         old.replace_all_uses_with(new)
 
 
+def _space_of(segment: Segment) -> IterationSpace:
+    """The segment's iteration space; it was formed because it has one."""
+    space = joint_space([s for op in segment.ops if (s := structure_of(op)) is not None])
+    assert isinstance(space, IterationSpace)
+    return space
+
+
 def _input_attributes(value: ir.Value, attributes: dict[ir.Value, dict[str, ir.Attribute]]) -> dict[str, ir.Attribute]:
     """What is known of a kernel's input: an argument of the host function, a view of one, or an intermediate."""
     if value in attributes:
@@ -146,7 +155,7 @@ def _input_attributes(value: ir.Value, attributes: dict[ir.Value, dict[str, ir.A
                 hint="pass a contiguous array, or reshape it before the call",
             )
     if isinstance(value.type, ir.RankedTensorType) and "fuse.align" not in source:
-        source = {"fuse.align": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), DEFAULT_ALIGNMENT)}
+        source = default_attributes()
     return source
 
 
@@ -172,29 +181,3 @@ def _with_cheap_producers(ops: Sequence[ir.Operation]) -> list[ir.Operation]:
     for op in ops:
         visit(op)
     return list(ordered)
-
-
-def _result_extents(segment: Segment, inputs: Sequence[ir.Value], outputs: Sequence[ir.Value]) -> list[int]:
-    """For each dynamic extent of the outputs, the (input, axis) that it equals."""
-    space = joint_space([s for op in segment.ops if (s := structure_of(op)) is not None])
-    assert isinstance(space, IterationSpace)  # the segment was formed because it is one
-    sources = {
-        dim: (inputs.index(op.operands[number]), axis)
-        for (op, number), axes in space.use_axes.items()
-        for axis, dim in enumerate(axes)
-        if dim is not None
-    }
-    pairs: list[int] = []
-    for value in outputs:
-        shape = ir.RankedTensorType(value.type)
-        for axis, dim in enumerate(space.value_axes[value]):
-            if not shape.is_dynamic_dim(axis):
-                continue
-            if dim not in sources:
-                raise PassError(
-                    f"the dynamic extent of axis {axis} of a result of type {value.type} is no input's",
-                    where=str(segment.ops[-1].location),
-                    hint="make the extent static",
-                )
-            pairs += sources[dim]
-    return pairs

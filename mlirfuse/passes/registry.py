@@ -18,6 +18,7 @@ PASSES: dict[str, str] = {
     "fuse-segment": "mlirfuse.passes.fuse_segment:FuseSegment",
     "fuse-collapse-dims": "mlirfuse.passes.fuse_collapse_dims:FuseCollapseDims",
     "fuse-mix-order-reduction": "mlirfuse.passes.fuse_mix_order_reduction:FuseMixOrderReduction",
+    "fuse-recompute": "mlirfuse.passes.fuse_recompute:FuseRecompute",
     "fuse-prologues": "mlirfuse.passes.fuse_prologues:FusePrologues",
     "fuse-merge-moments": "mlirfuse.passes.fuse_merge_moments:FuseMergeMoments",
     "fuse-merge-exp-sums": "mlirfuse.passes.fuse_merge_exp_sums:FuseMergeExpSums",

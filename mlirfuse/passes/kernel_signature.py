@@ -1,0 +1,97 @@
+"""Changing what a kernel on tensors takes and returns, with its call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mlir import ir
+from mlir.dialects import func
+
+from mlirfuse.analysis.iteration_space import IterationSpace
+from mlirfuse.analysis.kernels import RESULT_EXTENTS, body, symbol
+from mlirfuse.analysis.spaces import kernel_space
+from mlirfuse.distribution.memory import DEFAULT_ALIGNMENT
+from mlirfuse.errors import PassError
+from mlirfuse.passes.rewriting import erase_dead
+
+
+def change_signature(
+    call: ir.Operation,
+    kernel: ir.Operation,
+    operands: Sequence[ir.Value],
+    attributes: Sequence[dict[str, ir.Attribute]],
+    returned: Sequence[ir.Value],
+) -> ir.Operation:
+    """Gives a kernel other results, drops what is not used any more, and calls it anew in place of `call`.
+
+    Args:
+        call: the kernel's only call, which is erased; results that are not returned any more must not be used.
+        kernel: the kernel, whose block may have other arguments than its type says.
+        operands: what the host passes for each argument of the block.
+        attributes: the attributes of each of these arguments.
+        returned: the values of the kernel that it is to return.
+
+    Returns:
+        The new call.
+
+    Raises:
+        PassError: a dynamic extent of a result is no argument's.
+    """
+    block = kernel.regions[0].blocks[0]
+    *_, terminator = body(kernel)
+    before = list(zip(terminator.operands, call.results, strict=True))
+    with ir.InsertionPoint(terminator), terminator.location:
+        func.ReturnOp(list(returned))
+    terminator.erase()
+    erase_dead(body(kernel)[:-1])
+    used = [number for number, argument in enumerate(block.arguments) if list(argument.uses)]
+    for number in reversed(range(len(block.arguments))):
+        if number not in used:
+            block.erase_argument(number)
+    arguments = list(block.arguments)
+    kernel_type = ir.FunctionType.get([a.type for a in arguments], [v.type for v in returned])
+    kernel.attributes["function_type"] = ir.TypeAttr.get(kernel_type)
+    kernel.attributes["arg_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get(attributes[number]) for number in used])
+    space, _ = kernel_space(kernel)
+    extents = result_extents(space, arguments, returned, kernel)
+    kernel.attributes[RESULT_EXTENTS] = ir.DenseI64ArrayAttr.get(extents)
+    with ir.InsertionPoint(call), call.location:
+        new = func.CallOp([v.type for v in returned], symbol(kernel), [operands[number] for number in used])
+    results = dict(zip(returned, new.results, strict=True))
+    for value, result in before:
+        if value in results:
+            result.replace_all_uses_with(results[value])
+    call.erase()
+    return new.operation
+
+
+def default_attributes() -> dict[str, ir.Attribute]:
+    """The attributes of an argument that is another kernel's result: a new array."""
+    return {"fuse.align": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), DEFAULT_ALIGNMENT)}
+
+
+def result_extents(
+    space: IterationSpace, inputs: Sequence[ir.Value], outputs: Sequence[ir.Value], where: ir.Operation
+) -> list[int]:
+    """For each dynamic extent of the outputs, the (input, axis) that it equals; raises `PassError` if it is none's."""
+    sources = {
+        dim: (inputs.index(op.operands[number]), axis)
+        for (op, number), axes in space.use_axes.items()
+        if op.operands[number] in inputs
+        for axis, dim in enumerate(axes)
+        if dim is not None
+    }
+    pairs: list[int] = []
+    for value in outputs:
+        shape = ir.RankedTensorType(value.type)
+        for axis, dim in enumerate(space.value_axes[value]):
+            if not shape.is_dynamic_dim(axis):
+                continue
+            if dim not in sources:
+                raise PassError(
+                    f"the dynamic extent of axis {axis} of a result of type {value.type} is no input's",
+                    where=str(where.location),
+                    hint="make the extent static",
+                )
+            pairs += sources[dim]
+    return pairs
