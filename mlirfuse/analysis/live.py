@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from mlir import ir
 
@@ -10,34 +10,38 @@ from mlirfuse.analysis.iteration_space import IterationSpace
 from mlirfuse.analysis.patterns import WIDENING, body_op, tensor_operand
 from mlirfuse.analysis.structure import OpStructure
 from mlirfuse.dtypes import from_mlir
+from mlirfuse.tiling.order import by_reduction_depth
 
 
 def live_bytes(space: IterationSpace, structures: Sequence[OpStructure], depths: dict[ir.Operation, int]) -> int:
     """Bytes per element of the space that live across the worst reduction.
 
-    Counts values that vary along the reduced dimensions, are known before a reduction finishes and are used after it.
-    A value that is a widening cast counts as what it was cast from (`fuse-pack-live-values` keeps it so).
+    Counts values that vary along the reduced dimensions, are known before a reduction finishes and are used after it,
+    be it by what does not wait for it. A value that is a widening cast counts as what it was cast from
+    (`fuse-pack-live-values` keeps it so).
     """
     if not space.reduced_dims:
         return 0
     whole = frozenset(d for d, extent in enumerate(space.extents) if extent != 1)
+    order = by_reduction_depth(structures)
+    positions = {s.op: position for position, s in enumerate(order)}
     made: dict[ir.Value, int] = {}
     last_use: dict[ir.Value, int] = {}
-    for s in structures:
+    for s in order:
         for number, operand in enumerate(s.operands):
             axes = space.value_axes.get(operand) or space.use_axes.get((s.op, number))
             if axes is None or not whole <= set(axes) or s.operand_axes[number] is None:
                 continue
             source = narrow_source(operand)
             # An argument is read where it is first used.
-            depth = depths[source.owner.operation] if _made_inside(source, depths) else depths[s.op]
-            made[source] = min(made.get(source, depth), depth)
-            last_use[source] = max(last_use.get(source, 0), depths[s.op])
-    worst = 0
-    for level in range(max(depths.values(), default=0)):
-        across = [v for v in made if made[v] <= level < last_use[v]]
-        worst = max(worst, sum(from_mlir(ir.RankedTensorType(v.type).element_type).bytes for v in across))
-    return worst
+            made.setdefault(source, positions[source.owner.operation if _made_inside(source, depths) else s.op])
+            last_use[source] = positions[s.op]
+    rounds = {depths[s.op]: positions[s.op] for s in order if s.reduction_loops}
+    return max((_bytes(v for v in made if made[v] <= end < last_use[v]) for end in rounds.values()), default=0)
+
+
+def _bytes(values: Iterable[ir.Value]) -> int:
+    return sum(from_mlir(ir.RankedTensorType(v.type).element_type).bytes for v in values)
 
 
 def narrow_source(value: ir.Value) -> ir.Value:
