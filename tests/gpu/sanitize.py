@@ -27,9 +27,11 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
 from backward import BACKWARD
 from compiling import row_schedule
 from numerics import DTYPES, FAMILIES
-from products import REDUCTIONS, SPLITS, WGMMA, Product, pinned_schedule
+from products import MOST_IN_CLUSTER, REDUCTIONS, SPLITS, WGMMA, Product, pinned_schedule
 from test_protocols import protocol
-from warpgroup_schedules import warpgroup_schedule
+from warpgroup_epilogues import CASES as EPILOGUES
+from warpgroup_epilogues import epilogue_inputs
+from warpgroup_schedules import cluster_schedule, warpgroup_schedule
 
 import mlirfuse as mf
 from mlirfuse.runtime.dispatch import Dispatcher
@@ -47,8 +49,24 @@ SCHEDULES: dict[str, dict[str, Any]] = {
 }
 
 
-WARPGROUP_TILES = ((128, 128, 64, False), (64, 64, 64, True), (128, 192, 64, True))
-"""Rows, columns and k of a tile, and whether the grid is persistent."""
+def _contraction(schedule: mf.Schedule, **changes: Any) -> mf.Schedule:
+    assert schedule.contraction is not None
+    return replace(schedule, contraction=replace(schedule.contraction, **changes))
+
+
+WARPGROUP_SCHEDULES = {
+    "128x128": warpgroup_schedule(128, 128),
+    "64x64 persistent": warpgroup_schedule(64, 64, persistent=True),
+    "128x192 persistent": warpgroup_schedule(128, 192, persistent=True),
+    "64x64 raster": _contraction(warpgroup_schedule(64, 64), raster=3),
+    "64x64 raster, persistent": _contraction(warpgroup_schedule(64, 64, persistent=True), raster=2),
+    "64x128 transposed": _contraction(warpgroup_schedule(64, 128), swapped=True),
+    "64x64 multicast to 2": warpgroup_schedule(64, 64, cluster=2),
+    "128x64 multicast to 4": warpgroup_schedule(128, 64, stages=4, cluster=4),
+    "128x64 cluster of 2 slices": cluster_schedule(128, 64, 2),
+    "64x128 cluster of 3 slices": cluster_schedule(64, 128, 3),
+}
+"""Grids that walk, rasters, factors that clusters share, and sums that clusters share."""
 
 
 def elementwise(x, y):
@@ -74,16 +92,20 @@ def cases() -> Iterator[tuple[str, Callable[..., Any], list[np.ndarray]]]:
             yield f"{name}, {columns} columns", mf.fuse(backward.fn), backward.inputs(300, columns, dtype)
     for case, m, n, split in (*SPLITS, *WGMMA):
         for reduction in REDUCTIONS if split > 1 else REDUCTIONS[:1]:
+            if reduction == "cluster" and split > MOST_IN_CLUSTER:
+                continue
             instruction = "wgmma" if (case, m, n, split) in WGMMA else None
             schedule = pinned_schedule(case, m, n, split, reduction, instruction)
             label = f"product {case}, split {split}, {reduction}"
             yield label, mf.fuse(case.fn, schedule=schedule), case.inputs()
     x = FAMILIES["softmax"].inputs(9, 1001, dtype)[0]
     yield "elementwise", mf.fuse(elementwise), [x, x[::-1].copy()]
-    for (m, n, k, persistent), form in product(WARPGROUP_TILES, ("nn", "nt", "tn")):
-        case = Product(264, 200, 136, form, "float16")
-        schedule = warpgroup_schedule(m, n, k=k, persistent=persistent)
-        yield f"warpgroup product {m}x{n}, {form}", mf.fuse(case.fn, schedule=schedule), case.inputs()
+    for (label, schedule), form in product(WARPGROUP_SCHEDULES.items(), ("nn", "nt", "tn")):
+        case = Product(264, 256, 136, form, "float16")
+        yield f"warpgroup product {label}, {form}", mf.fuse(case.fn, schedule=schedule), case.inputs()
+    for name, persistent in product(EPILOGUES, (False, True)):
+        fused = mf.fuse(EPILOGUES[name][0], schedule=warpgroup_schedule(128, 64, persistent=persistent))
+        yield f"warpgroup product with {name}, persistent {persistent}", fused, epilogue_inputs(name)
     for name in protocols.EXPECTED:
         yield f"protocol {name}", partial(_first_result, protocol(name)), [protocols.integers(20)]
 
