@@ -10,24 +10,31 @@ import numpy as np
 
 from mlirfuse.runtime.cuda import cupy
 
-COLD_BYTES = 256 << 20
-"""Sets of arguments are taken in turns until they are far larger than the L2."""
+COLD_BYTES, MOST_SETS = 256 << 20, 256
+"""Calls take turns over sets of arguments, so many that together they are far larger than the L2."""
 
 GRAPH_US = 600.0
 ROUNDS = 5
 
 
 def random_arguments(shapes: Sequence[tuple[int, ...]], dtypes: Sequence[np.dtype]) -> list[list[Any]]:
-    """Sets of random device arrays, as many as do not fit the L2 together: 2 at least, 8 at most."""
+    """Sets of random device arrays, as many as do not fit the L2 together: 2 at least, `MOST_SETS` at most."""
     nbytes = sum(int(np.prod(shape)) * dtype.itemsize for shape, dtype in zip(shapes, dtypes, strict=True))
-    count = min(8, max(2, -(-COLD_BYTES // max(nbytes, 1))))
+    count = min(MOST_SETS, max(2, -(-COLD_BYTES // max(nbytes, 1))))
     rng = np.random.default_rng(0)
-    return [[_array(rng, shape, dtype) for shape, dtype in zip(shapes, dtypes, strict=True)] for _ in range(count)]
+    first = [_array(rng, shape, dtype) for shape, dtype in zip(shapes, dtypes, strict=True)]
+    return [first, *([_copy(array) for array in first] for _ in range(count - 1))]
 
 
 def _array(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     values = rng.integers(-3, 4, shape) if dtype.kind in "iu" else rng.standard_normal(shape, np.float32)
     return cupy().asarray(values.astype(dtype))
+
+
+def _copy(array: Any) -> Any:
+    copy = cupy().empty_like(array)
+    copy.data.copy_from_device(array.data, array.nbytes)
+    return copy
 
 
 def measure(call: Callable[..., Any], sets: Sequence[Sequence[Any]]) -> float:
