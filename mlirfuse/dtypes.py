@@ -114,13 +114,17 @@ def promote(a: DType, b: DType) -> DType:
     return a if a.bits > b.bits else b
 
 
+_LARGEST = {float8_e4m3fn.name: 448.0, float8_e5m2.name: 57344.0}
+"""The largest numbers of the float8 types."""
+
+
 def rounded(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """Floats in another NumPy float dtype, to nearest; what a float8 type cannot hold becomes its largest number.
 
     That is what `cvt.rn.satfinite` does, the only conversion to float8 there is; ml_dtypes would make it NaN. NaN stays
     NaN.
     """
-    if dtype in (float8_e4m3fn.numpy, float8_e5m2.numpy):
-        limit = float(ml_dtypes.finfo(dtype).max)
+    limit = _LARGEST.get(dtype.name)
+    if limit is not None:
         values = np.clip(values.astype(np.float32), -limit, limit)
     return values.astype(dtype)

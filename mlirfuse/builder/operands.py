@@ -180,7 +180,7 @@ def _rounded(number: Number, dtype: DType) -> Number:
     if dtype.kind != "float":
         return number
     with np.errstate(over="ignore"):
-        return float(dtypes.rounded(np.float64(number), dtype.numpy))
+        return float(dtypes.rounded(np.asarray(number, np.float64), dtype.numpy))
 
 
 def _strong_dtype(operand: Resolved) -> DType | None:

@@ -9,6 +9,7 @@ from mlirfuse.distribution.contract_mma import multiply_by_mma
 from mlirfuse.distribution.distributor import Distributor, rule
 from mlirfuse.distribution.factors import Factor, Product, product_of
 from mlirfuse.distribution.fragments import Fragments, Key, fragment_type, widen
+from mlirfuse.distribution.mma_schemes import scheme_of
 from mlirfuse.distribution.scalars import add, constant
 from mlirfuse.dtypes import from_mlir
 from mlirfuse.errors import PassError
@@ -27,12 +28,14 @@ def contract(d: Distributor, op: ir.Operation) -> None:
     product = product_of(d, op)
     instruction = ir.StringAttr(op.attributes[INSTRUCTION]).value if INSTRUCTION in op.attributes else "fma"
     precision = ir.StringAttr(op.attributes[PRECISION]).value if PRECISION in op.attributes else IEEE
-    if instruction == "mma":
-        d.tiles[op.results[0]] = multiply_by_mma(d, product, precision)
+    left, right = product.left.element_type, product.right.element_type
+    if instruction == "mma" and (scheme := scheme_of(left, right, precision)) is not None:
+        d.tiles[op.results[0]] = multiply_by_mma(d, product, scheme)
     elif instruction == "fma" and precision == IEEE:
         d.tiles[op.results[0]] = multiply_by_fma(d, product)
     else:
-        raise PassError(f"no rule for instruction {instruction!r} in {precision}", where=str(op.location))
+        reason = f"instruction {instruction!r} does not multiply {left} with {right} as {precision}"
+        raise PassError(reason, where=str(op.location))
 
 
 def multiply_by_fma(d: Distributor, product: Product) -> Fragments:

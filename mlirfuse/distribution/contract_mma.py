@@ -17,7 +17,7 @@ from mlirfuse.dialect.mma import mma
 from mlirfuse.distribution.distributor import Distributor
 from mlirfuse.distribution.factors import Factor, Product, warp_start
 from mlirfuse.distribution.fragments import Fragments, elements
-from mlirfuse.distribution.mma_schemes import Scheme, scheme_of
+from mlirfuse.distribution.mma_schemes import Scheme
 from mlirfuse.distribution.scalars import add, constant, divide, multiply, remainder
 from mlirfuse.dtypes import from_mlir
 from mlirfuse.schedule.layout import WARP
@@ -32,13 +32,12 @@ REGISTER_BYTES = 4
 """Bytes that a lane has of a matrix, neighbours along k."""
 
 
-def multiply_by_mma(d: Distributor, product: Product, precision: str) -> Fragments:
+def multiply_by_mma(d: Distributor, product: Product, scheme: Scheme) -> Fragments:
     """One warp's share of a product: pairs of row fragments times column fragments, 32 bytes of k at a time."""
     before = product.accumulators
     lead = (0,) * product.rows
     rows, columns = before.repeats(product.rows), before.repeats(product.columns)
     lane = remainder(gpu.ThreadIdOp(gpu.Dimension.x).result, WARP)
-    scheme = scheme_of(product.left.element_type, product.right.element_type, precision)
     sums = {
         (r, c): _joined(before.at((*lead, r, c)), before.at((*lead, r + 1, c)))
         for r in range(0, rows, 2)

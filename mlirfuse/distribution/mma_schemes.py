@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from mlir import ir
 from mlir.dialects import arith, vector
 
-from mlirfuse.errors import PassError
 from mlirfuse.precision import TF32, TF32X3
 
 Split = Callable[[ir.Value], list[ir.Value]]
@@ -36,8 +35,8 @@ class Scheme:
     apart: bool = False
 
 
-def scheme_of(left: ir.Type, right: ir.Type, precision: str) -> Scheme:
-    """The scheme for factors of these element types; raises `PassError` where tensor cores do not multiply them."""
+def scheme_of(left: ir.Type, right: ir.Type, precision: str) -> Scheme | None:
+    """The scheme for factors of these element types; None where tensor cores do not multiply them."""
     if left == right and isinstance(left, ir.F16Type | ir.BF16Type):
         return Scheme(_whole, _whole, ((0, 0),))
     if left == right and isinstance(left, ir.F32Type) and precision == TF32:
@@ -47,7 +46,7 @@ def scheme_of(left: ir.Type, right: ir.Type, precision: str) -> Scheme:
         return Scheme(_large_and_small, _large_and_small, ((1, 0), (0, 1), (0, 0)), apart=True)
     if all(isinstance(t, ir.Float8E4M3FNType | ir.Float8E5M2Type) for t in (left, right)):
         return Scheme(_widened_rows, _widened_columns, ((0, 0), (1, 1)))
-    raise PassError(f"mma.sync does not multiply {left} with {right} as {precision}")
+    return None
 
 
 def _whole(fragment: ir.Value) -> list[ir.Value]:

@@ -71,7 +71,8 @@ def _has_tf32(op: ir.Operation) -> bool:
 def _lower(op: ir.Operation, bits: Registers) -> None:
     """Emits what an op becomes; its results in tf32 are recorded, the others replaced."""
     if op.name == "fuse.mma":
-        op.results[0].replace_all_uses_with(_product(*op.operands, bits))
+        a, b, c = op.operands
+        op.results[0].replace_all_uses_with(_product(a, b, c, bits))
     elif op.name == "arith.truncf" and rounds_ties_away(op):
         i32 = ir.IntegerType.get_signless(32)
         away = nvvm.FPRoundingMode.RNA

@@ -160,7 +160,7 @@ class PipelinedTile:
     def _multiply(self, ring: StageRing, number: ir.Value, turn: Turn, carried: list[ir.Value]) -> list[ir.Value]:
         """Starts a stage's products, and releases the stage before."""
         ring.await_full(turn)
-        sums = warpgroup_wait(warpgroup_mma(*ring.buffers, turn.stage, carried, *self._majors), 1)
+        sums = warpgroup_wait(self._products(ring, turn, carried), 1)
         # All but this multiplication are done: the stage before may be filled again.
         not_first = arith.cmpi(arith.CmpIPredicate.ne, number, arith.constant(ir.IndexType.get(), 0))
         branch = scf.IfOp(not_first)
@@ -174,13 +174,14 @@ class PipelinedTile:
         ring.await_full(turn)
         (before,) = carried
         nothing = arith.constant(before.type, ir.DenseElementsAttr.get_splat(before.type, ir.FloatAttr.get_f32(0)))
-        (products,) = warpgroup_wait(warpgroup_mma(*ring.buffers, turn.stage, [nothing], *self._majors), 0)
+        (products,) = warpgroup_wait(self._products(ring, turn, [nothing]), 0)
         ring.release(turn.stage)
         return [arith.addf(before, products)]
 
-    @property
-    def _majors(self) -> tuple[str, str]:
-        return self.parts.a.major, self.parts.b.major
+    def _products(self, ring: StageRing, turn: Turn, sums: list[ir.Value]) -> list[ir.Value]:
+        """The stage's products, under way, added to sums."""
+        a, b = ring.buffers
+        return warpgroup_mma(a, b, turn.stage, sums, self.parts.a.major, self.parts.b.major)
 
     def _steps(self, mapping: Mapping) -> ir.Value:
         """Steps of the loop along k."""

@@ -56,6 +56,14 @@ def test_each_way_of_copying_an_argument_has_a_map(driver, encoded):
     assert (shape.extents, shape.strides, shape.box) == ((512, 100), (2048,), (32, 64))
 
 
+def test_copies_that_round_have_a_map_that_says_so(driver, encoded):
+    load, copy = '"fuse.async_load"(%x, %ring, %c0, %full, %c0, %c0) {dims = array<i64: 0, 1>', COPY
+    assert load in copy
+    rounding = copy.replace(load, f"{load}, tf32")
+    dispatcher(driver, rounding)((ndarray((100, 512), 1 << 24),), out=ndarray((100, 512), 1 << 26))
+    assert [shape.tf32 for shape, _ in encoded] == [True, False]
+
+
 def test_maps_follow_the_pointers(driver, encoded):
     run = dispatcher(driver, COPY)
     out = ndarray((100, 512), 1 << 26)

@@ -66,3 +66,14 @@ def test_memory_for_maps_is_aligned():
 def test_there_are_no_maps_of_some_types():
     with pytest.raises(RuntimeLaunchError, match="no tensor maps of bool"):
         encode(TensorMapShape(dtype_of("bool"), (64, 64), (64,), (64, 64)), 0)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "tf32", "number"), [("float32", False, 7), ("float32", True, 11), ("float8_e5m2", False, 0)]
+)
+def test_data_types(monkeypatch, dtype, tf32, number):
+    """Those of CUtensorMapDataType; float8 is copied as bytes."""
+    calls = []
+    monkeypatch.setattr(tensor_maps.driver, "function", lambda name: lambda *args: calls.append(args) or 0)
+    encode(TensorMapShape(dtype_of(dtype), (64, 64), (256,), (32, 64), tf32), 1 << 24)
+    assert calls[0][1] == number

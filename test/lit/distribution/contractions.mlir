@@ -118,3 +118,141 @@ func.func private @not_staged_kernel(%x: memref<8x8xf16>, %w: memref<32x8xf16>, 
   } {mapping = [#gpu.block<x>]}
   return
 }
+
+// -----
+
+#mk = affine_map<(m, n, k) -> (m, k)>
+#nk = affine_map<(m, n, k) -> (n, k)>
+#kn = affine_map<(m, n, k) -> (k, n)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+#shared = #gpu.address_space<workgroup>
+#layout = {vector = array<i64: 1, 2>, lanes = array<i64: 8, 4>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 1>,
+           blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
+
+// A factor in f32 that is not contiguous in k comes element by element; both are rounded before they are multiplied.
+// CHECK-LABEL: gpu.func @tf32_kernel(
+// CHECK: nvgpu.ldmatrix {{.*}} {numTiles = 4 : i32, transpose = false} : {{.*}} -> vector<4x1xf32>
+// CHECK: arith.truncf %{{.*}} to_nearest_away : vector<4xf32> to vector<4xtf32>
+// CHECK-COUNT-2: memref.load %{{.*}} : memref<8x8xf32
+// CHECK: arith.truncf %{{.*}} to_nearest_away : vector<2xf32> to vector<2xtf32>
+// CHECK: "fuse.mma"(%{{.*}}) : (vector<4xtf32>, vector<2xtf32>, vector<4xf32>) -> vector<4xf32>
+// CHECK-NOT: fuse.mma
+func.func private @tf32_kernel(%y: memref<32x8xf32>)
+    attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 32, 8>, layout = #layout, contraction = {k = 8, instruction = "mma"}}} {
+  scf.forall (%block) in (1) {
+    %c0 = arith.constant 0 : index
+    %pa = arith.constant 0.0 : f32
+    %pb = arith.constant 0.0 : f32
+    %zero = arith.constant dense<0.0> : vector<32x8xf32>
+    %a = memref.alloc() : memref<32x8xf32, #shared>
+    %b = memref.alloc() : memref<8x8xf32, #shared>
+    %ta = vector.transfer_read %a[%c0, %c0], %pa {in_bounds = [true, true]} : memref<32x8xf32, #shared>, vector<32x8xf32>
+    %tb = vector.transfer_read %b[%c0, %c0], %pb {in_bounds = [true, true]} : memref<8x8xf32, #shared>, vector<8x8xf32>
+    %acc = vector.contract {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"]} %ta, %tb, %zero {fuse.instruction = "mma", fuse.precision = "tf32"}
+        : vector<32x8xf32>, vector<8x8xf32> into vector<32x8xf32>
+    vector.transfer_write %acc, %y[%c0, %c0] {in_bounds = [true, true]} : vector<32x8xf32>, memref<32x8xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+
+// -----
+
+#mk = affine_map<(m, n, k) -> (m, k)>
+#nk = affine_map<(m, n, k) -> (n, k)>
+#kn = affine_map<(m, n, k) -> (k, n)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+#shared = #gpu.address_space<workgroup>
+#layout = {vector = array<i64: 1, 2>, lanes = array<i64: 8, 4>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 1>,
+           blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
+
+// Three products of a large and a small part each, by themselves before they are added to what was there.
+// CHECK-LABEL: gpu.func @split_kernel(
+// CHECK: %[[BIG:.*]] = arith.truncf %[[X:.*]] to_nearest_away : vector<4xf32> to vector<4xtf32>
+// CHECK: %[[W:.*]] = arith.extf %[[BIG]] : vector<4xtf32> to vector<4xf32>
+// CHECK: %[[REST:.*]] = arith.subf %[[X]], %[[W]] : vector<4xf32>
+// CHECK: %[[SMALL:.*]] = arith.truncf %[[REST]] to_nearest_away : vector<4xf32> to vector<4xtf32>
+// CHECK: %[[P:.*]] = "fuse.mma"(%[[SMALL]], %[[WBIG:.*]], %{{.*}})
+// CHECK: %[[Q:.*]] = "fuse.mma"(%[[BIG]], %{{.*}}, %[[P]])
+// CHECK: %[[R:.*]] = "fuse.mma"(%[[BIG]], %[[WBIG]], %[[Q]])
+// CHECK: arith.addf %{{.*}}, %[[R]] : vector<4xf32>
+func.func private @split_kernel(%y: memref<32x8xf32>)
+    attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 32, 8>, layout = #layout, contraction = {k = 8, instruction = "mma"}}} {
+  scf.forall (%block) in (1) {
+    %c0 = arith.constant 0 : index
+    %pa = arith.constant 0.0 : f32
+    %pb = arith.constant 0.0 : f32
+    %zero = arith.constant dense<0.0> : vector<32x8xf32>
+    %a = memref.alloc() : memref<32x8xf32, #shared>
+    %b = memref.alloc() : memref<8x8xf32, #shared>
+    %ta = vector.transfer_read %a[%c0, %c0], %pa {in_bounds = [true, true]} : memref<32x8xf32, #shared>, vector<32x8xf32>
+    %tb = vector.transfer_read %b[%c0, %c0], %pb {in_bounds = [true, true]} : memref<8x8xf32, #shared>, vector<8x8xf32>
+    %acc = vector.contract {indexing_maps = [#mk, #nk, #mn], iterator_types = ["parallel", "parallel", "reduction"]} %ta, %tb, %zero {fuse.instruction = "mma", fuse.precision = "3xtf32"}
+        : vector<32x8xf32>, vector<8x8xf32> into vector<32x8xf32>
+    vector.transfer_write %acc, %y[%c0, %c0] {in_bounds = [true, true]} : vector<32x8xf32>, memref<32x8xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+
+// -----
+
+#mk = affine_map<(m, n, k) -> (m, k)>
+#nk = affine_map<(m, n, k) -> (n, k)>
+#kn = affine_map<(m, n, k) -> (k, n)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+#shared = #gpu.address_space<workgroup>
+#layout = {vector = array<i64: 1, 2>, lanes = array<i64: 8, 4>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 1>,
+           blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
+
+// float8 of both kinds is taken as it lies in shared memory, and widened in registers: two products in f16.
+// CHECK-LABEL: gpu.func @float8_kernel(
+// CHECK: %[[A:.*]] = nvgpu.ldmatrix {{.*}} -> vector<4x4xf8E4M3FN>
+// CHECK: arith.extf %{{.*}} : vector<16xf8E4M3FN> to vector<16xf16>
+// CHECK: nvgpu.ldmatrix {{.*}} -> vector<2x4xf8E5M2>
+// CHECK: arith.extf %{{.*}} : vector<8xf8E5M2> to vector<8xf16>
+// CHECK-COUNT-2: "fuse.mma"(%{{.*}}) : (vector<8xf16>, vector<4xf16>, vector<4xf32>) -> vector<4xf32>
+// CHECK-NOT: fuse.mma
+func.func private @float8_kernel(%y: memref<32x8xf32>)
+    attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 32, 8>, layout = #layout, contraction = {k = 32, instruction = "mma"}}} {
+  scf.forall (%block) in (1) {
+    %c0 = arith.constant 0 : index
+    %pa = arith.constant 0.0 : f8E4M3FN
+    %pb = arith.constant 0.0 : f8E5M2
+    %zero = arith.constant dense<0.0> : vector<32x8xf32>
+    %a = memref.alloc() : memref<32x32xf8E4M3FN, #shared>
+    %b = memref.alloc() : memref<8x32xf8E5M2, #shared>
+    %ta = vector.transfer_read %a[%c0, %c0], %pa {in_bounds = [true, true]} : memref<32x32xf8E4M3FN, #shared>, vector<32x32xf8E4M3FN>
+    %tb = vector.transfer_read %b[%c0, %c0], %pb {in_bounds = [true, true]} : memref<8x32xf8E5M2, #shared>, vector<8x32xf8E5M2>
+    %wa = arith.extf %ta : vector<32x32xf8E4M3FN> to vector<32x32xf16>
+    %wb = arith.extf %tb : vector<8x32xf8E5M2> to vector<8x32xf16>
+    %acc = vector.contract {indexing_maps = [#mk, #nk, #mn], iterator_types = ["parallel", "parallel", "reduction"]} %wa, %wb, %zero {fuse.instruction = "mma"}
+        : vector<32x32xf16>, vector<8x32xf16> into vector<32x8xf32>
+    vector.transfer_write %acc, %y[%c0, %c0] {in_bounds = [true, true]} : vector<32x8xf32>, memref<32x8xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+
+// -----
+
+#mk = affine_map<(m, n, k) -> (m, k)>
+#nk = affine_map<(m, n, k) -> (n, k)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+#shared = #gpu.address_space<workgroup>
+#layout = {vector = array<i64: 1, 2>, lanes = array<i64: 8, 4>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 1>,
+           blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
+func.func private @no_scheme_kernel(%y: memref<32x8xf32>)
+    attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 32, 8>, layout = #layout, contraction = {k = 8, instruction = "mma"}}} {
+  scf.forall (%block) in (1) {
+    %c0 = arith.constant 0 : index
+    %pad = arith.constant 0.0 : f32
+    %zero = arith.constant dense<0.0> : vector<32x8xf32>
+    %a = memref.alloc() : memref<32x8xf32, #shared>
+    %b = memref.alloc() : memref<8x8xf32, #shared>
+    %ta = vector.transfer_read %a[%c0, %c0], %pad {in_bounds = [true, true]} : memref<32x8xf32, #shared>, vector<32x8xf32>
+    %tb = vector.transfer_read %b[%c0, %c0], %pad {in_bounds = [true, true]} : memref<8x8xf32, #shared>, vector<8x8xf32>
+    // expected-error @below {{instruction 'mma' does not multiply f32 with f32 as ieee}}
+    %acc = vector.contract {indexing_maps = [#mk, #nk, #mn], iterator_types = ["parallel", "parallel", "reduction"]} %ta, %tb, %zero {fuse.instruction = "mma"}
+        : vector<32x8xf32>, vector<8x8xf32> into vector<32x8xf32>
+    vector.transfer_write %acc, %y[%c0, %c0] {in_bounds = [true, true]} : vector<32x8xf32>, memref<32x8xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}

@@ -113,3 +113,23 @@ gpu.module @multicast [#nvvm.target<chip = "sm_90a">] {
     gpu.return
   }
 }
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+gpu.module @rounded [#nvvm.target<chip = "sm_90a">] {
+  // Copies that round to tf32 have a map of their own, which says so.
+  // CHECK-LABEL: gpu.func @rounded(
+  // CHECK-SAME: {fuse.tensor_map = {arg = 0 : i64, box = array<i64: 32, 64>, dims = array<i64: 1, 0>, tf32}}
+  // CHECK-SAME: {fuse.tensor_map = {arg = 0 : i64, box = array<i64: 32, 64>, dims = array<i64: 1, 0>}}
+  // ABI-LABEL: gpu.func @rounded(
+  // ABI-SAME: kind = "tensor_map", tf32}
+  gpu.func @rounded(%x: memref<?x512xf32>, %i: index)
+      workgroup(%ring : memref<2x64x32xf32, #shared>, %full : memref<2xi64, #shared>) kernel {
+    "fuse.async_load"(%x, %ring, %i, %full, %i, %i) {dims = array<i64: 0, 1>, tf32}
+        : (memref<?x512xf32>, memref<2x64x32xf32, #shared>, index, memref<2xi64, #shared>, index, index) -> ()
+    "fuse.async_load"(%x, %ring, %i, %full, %i, %i) {dims = array<i64: 0, 1>}
+        : (memref<?x512xf32>, memref<2x64x32xf32, #shared>, index, memref<2xi64, #shared>, index, index) -> ()
+    gpu.return
+  }
+}

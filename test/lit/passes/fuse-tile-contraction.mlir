@@ -124,3 +124,37 @@ func.func private @split_0(%x: tensor<64x256xf16>, %w: tensor<64x256xf16>, %init
   } -> tensor<64x64xf32>
   return %0 : tensor<64x64xf32>
 }
+
+// -----
+
+#mk = affine_map<(m, n, k) -> (m, k)>
+#nk = affine_map<(m, n, k) -> (n, k)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+#layout = {vector = array<i64: 1, 2>, lanes = array<i64: 8, 4>, warps = array<i64: 1, 2>, repeats = array<i64: 2, 2>,
+           blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
+#schedule = {tile = array<i64: 32, 32>, layout = #layout, contraction = {k = 64, instruction = "mma"}}
+
+// A contraction has one type for both factors: float8 of both kinds meets in f16, which holds it. The precision of the
+// multiplication is the contraction's.
+// CHECK-LABEL: func.func private @float8_0_kernel(
+// CHECK: %[[A:.*]] = vector.transfer_read %{{.*}} : memref<32x64xf8E4M3FN>, vector<32x64xf8E4M3FN>
+// CHECK: %[[B:.*]] = vector.transfer_read %{{.*}} : memref<32x64xf8E5M2>, vector<32x64xf8E5M2>
+// CHECK: %[[WA:.*]] = arith.extf %[[A]] : vector<32x64xf8E4M3FN> to vector<32x64xf16>
+// CHECK: %[[WB:.*]] = arith.extf %[[B]] : vector<32x64xf8E5M2> to vector<32x64xf16>
+// CHECK: vector.contract {{.*}} %[[WA]], %[[WB]], %{{.*}} {fuse.instruction = "mma", fuse.precision = "fast_accum"}
+func.func private @float8_0(%x: tensor<32x64xf8E4M3FN>, %w: tensor<32x64xf8E5M2>) -> tensor<32x32xf32>
+    attributes {fuse.kernel, fuse.result_extents = array<i64>, fuse.schedule = #schedule} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<32x32xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<32x32xf32>) -> tensor<32x32xf32>
+  %0 = linalg.generic {indexing_maps = [#mk, #nk, #mn], iterator_types = ["parallel", "parallel", "reduction"]}
+       ins(%x, %w : tensor<32x64xf8E4M3FN>, tensor<32x64xf8E5M2>) outs(%init : tensor<32x32xf32>) {
+  ^bb0(%p: f8E4M3FN, %q: f8E5M2, %sum: f32):
+    %pe = arith.extf %p : f8E4M3FN to f32
+    %qe = arith.extf %q : f8E5M2 to f32
+    %pq = arith.mulf %pe, %qe {fuse.precision = "fast_accum"} : f32
+    %s = arith.addf %sum, %pq : f32
+    linalg.yield %s : f32
+  } -> tensor<32x32xf32>
+  return %0 : tensor<32x32xf32>
+}
