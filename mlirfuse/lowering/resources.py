@@ -22,6 +22,7 @@ _REGISTERS = re.compile(r"Used (\d+) registers")
 _BARRIERS = re.compile(r"used (\d+) barriers")
 _SHARED = re.compile(r"(\d+) bytes smem")
 _ERROR = re.compile(r"line (\d+); (?:error|fatal)\s*:\s*(.*)")
+_LOSS = re.compile(r"Potential Performance Loss: (.*)")
 _BLOCK = re.compile(r"^\.(?:maxntid|reqntid) (\d+)", re.MULTILINE)
 _CLUSTER = re.compile(r"^\.reqnctapercluster (\d+)", re.MULTILINE)
 
@@ -41,6 +42,7 @@ class KernelResources:
         barriers: named barriers of a block; None likewise.
         block: threads a block.
         cluster: blocks a cluster; 1 without clusters.
+        losses: what ptxas says it had to do at a cost, such as to let one `wgmma` wait for the other.
     """
 
     name: str
@@ -52,6 +54,7 @@ class KernelResources:
     barriers: int | None
     block: int
     cluster: int
+    losses: tuple[str, ...] = ()
 
 
 def ptxas_candidates(environment: Mapping[str, str] = os.environ) -> Iterator[Path]:
@@ -132,6 +135,7 @@ def parse_log(log: str, binary: KernelBinary) -> KernelResources:
         barriers=_number(_BARRIERS, report),
         block=_number(_BLOCK, binary.ptx),
         cluster=_number(_CLUSTER, binary.ptx) or 1,
+        losses=tuple(dict.fromkeys(_LOSS.findall(log))),
     )
 
 

@@ -11,7 +11,7 @@ from mlirfuse.lowering.resources import KernelResources
 
 
 def resource_table(resources: Iterable[KernelResources]) -> Table:
-    """What ptxas says of each kernel; spills are marked, since no schedule should have any."""
+    """What ptxas says of each kernel; spills are marked, and losses told, since no schedule should have any."""
     table = Table(title="Kernels", title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 0, 0, 1), pad_edge=False)
     table.add_column("kernel", no_wrap=True)
     for column in ("threads", "cluster", "registers", "shared bytes", "stack bytes", "spill bytes"):
@@ -27,6 +27,8 @@ def resource_table(resources: Iterable[KernelResources]) -> Table:
             str(kernel.stack_bytes),
             spills,
         )
+        for loss in kernel.losses:
+            table.add_row(f"[bold red]{loss}[/]")
     return table
 
 

@@ -56,6 +56,13 @@ def test_parse_log_takes_the_kernel_s_own_part():
     assert (other.registers, other.shared_bytes, other.stack_bytes, other.block, other.cluster) == (12, 0, 0, 32, 1)
 
 
+def test_parse_log_keeps_what_costs_speed():
+    """Once each: ptxas says it for every function that it compiles on the way."""
+    loss = "wgmma.mma_async instructions are serialized due to non wgmma instructions in function 'norm'"
+    log = LOG + 2 * f"ptxas info    : (C7510) Potential Performance Loss: {loss}\n"
+    assert parse_log(log, KernelBinary("norm", target_of("sm_90a"), PTX)).losses == (loss,)
+
+
 def test_parse_log_without_the_kernel():
     with pytest.raises(CompileError, match=r"reported on \['other', 'norm'\], not on missing"):
         parse_log(LOG, KernelBinary("missing", target_of("sm_90a"), PTX))

@@ -1,0 +1,81 @@
+"""Products down to ptxas, over the families of schedules: no spills, and no `wgmma` that waits for another.
+
+Tiles of every size that the heuristics may choose, of which the largest have hardly a register to spare.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from products import MOST_IN_CLUSTER, REDUCTIONS, Product, pinned_schedule
+from warpgroup_epilogues import CASES, epilogue_inputs
+from warpgroup_schedules import warpgroup_schedule
+
+import mlirfuse as mf
+from mlirfuse.lowering.resources import find_ptxas
+from mlirfuse.schedule.contraction_heuristics import FMA_TILES, MMA_TILES, MOST_ACCUMULATORS, WGMMA_COLUMNS, WGMMA_ROWS
+
+pytestmark = pytest.mark.skipif(find_ptxas() is None, reason="ptxas was not found")
+
+LARGE = Product(1032, 520, 4160, "nt")
+SHARED = Product(1032, 1024, 4160, "nt")
+FLOAT = replace(LARGE, dtype="float32")
+TILES = [(m, n) for m in WGMMA_ROWS for n in WGMMA_COLUMNS if m * n <= MOST_ACCUMULATORS]
+SPLIT_TILES = {"wgmma": ((64, 128), (128, 128)), "mma": ((64, 64), (16, 64)), "fma": ((64, 64),)}
+
+
+def _changed(schedule: mf.Schedule, **changes: Any) -> mf.Schedule:
+    assert schedule.contraction is not None
+    return replace(schedule, contraction=replace(schedule.contraction, **changes))
+
+
+def _schedules() -> Iterator[tuple[str, Product, mf.Schedule]]:
+    for m, n in TILES:
+        schedule = pinned_schedule(LARGE, m, n, instruction="wgmma")
+        yield f"wgmma {m}x{n} persistent", LARGE, _changed(schedule, persistent=True, raster=8)
+        if m * n == MOST_ACCUMULATORS:
+            yield f"wgmma {m}x{n}", LARGE, schedule
+    for form in ("nn", "tn", "tt"):
+        product = replace(LARGE, form=form)
+        for m, n in ((128, 256), (256, 128)):
+            yield f"wgmma {m}x{n} {form}", product, pinned_schedule(product, m, n, instruction="wgmma")
+            swapped = pinned_schedule(product, m, n, instruction="wgmma", swapped=True)
+            yield f"wgmma {m}x{n} {form} transposed", product, _changed(swapped, persistent=True)
+    for cluster in (2, 4):
+        yield f"wgmma multicast to {cluster}", SHARED, warpgroup_schedule(128, 256, cluster=cluster)
+    for m, n in MMA_TILES:
+        yield f"mma {m}x{n}", LARGE, pinned_schedule(LARGE, m, n, instruction="mma")
+    for m, n in FMA_TILES:
+        yield f"fma {m}x{n}", FLOAT, pinned_schedule(FLOAT, m, n)
+    for instruction, tiles in SPLIT_TILES.items():
+        product = FLOAT if instruction == "fma" else LARGE
+        for (m, n), reduction in ((tile, reduction) for tile in tiles for reduction in REDUCTIONS):
+            split = MOST_IN_CLUSTER if reduction == "cluster" else 13
+            schedule = pinned_schedule(product, m, n, split, reduction, instruction)
+            yield f"{instruction} {m}x{n} {reduction}", product, schedule
+
+
+SCHEDULES = {name: (product, schedule) for name, product, schedule in _schedules()}
+
+
+def check(compiled: mf.Compiled) -> None:
+    for kernel in compiled.resources:
+        assert (kernel.spill_store_bytes, kernel.spill_load_bytes, kernel.stack_bytes) == (0, 0, 0)
+        assert not kernel.losses
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_schedules(name: str) -> None:
+    product, schedule = SCHEDULES[name]
+    check(mf.fuse(product.fn, target="sm_90a", schedule=schedule).lower(*product.specs).compile())
+
+
+@pytest.mark.parametrize("persistent", [False, True])
+@pytest.mark.parametrize("name", CASES)
+def test_epilogues(name: str, persistent: bool) -> None:
+    schedule = warpgroup_schedule(128, 256, persistent=persistent)
+    specs = [mf.TensorSpec(array.shape, "float16") for array in epilogue_inputs(name)]
+    check(mf.fuse(CASES[name][0], target="sm_90a", schedule=schedule).lower(*specs).compile())
