@@ -25,7 +25,14 @@ from mlirfuse.dialect.semaphore_arrive import RELAXED
 from mlirfuse.errors import InterpreterError
 from mlirfuse.interpreter.types import location_text
 
-STORES = ("memref.store", "vector.store", "vector.maskedstore", "vector.transfer_write", "fuse.cluster_store")
+STORES = (
+    "memref.store",
+    "vector.store",
+    "vector.maskedstore",
+    "vector.transfer_write",
+    "fuse.cluster_store",
+    "fuse.post",
+)
 
 
 @dataclass(frozen=True)
