@@ -7,7 +7,7 @@ from math import gcd, prod
 
 from mlir import ir
 
-from mlirfuse.analysis.grid_reduction import finish_dims, grid_reduction, needs_grid
+from mlirfuse.analysis.grid_reduction import GridReduction, finish_dims, grid_reduction, needs_grid
 from mlirfuse.analysis.iteration_space import Conflict, IterationSpace
 from mlirfuse.analysis.kernels import argument_attributes, body
 from mlirfuse.analysis.live import live_bytes
@@ -15,6 +15,7 @@ from mlirfuse.analysis.structure import OpStructure
 from mlirfuse.dtypes import from_mlir
 from mlirfuse.errors import ScheduleError
 from mlirfuse.schedule.problem import Problem, WalkProblem
+from mlirfuse.tiling.combining import combiner_of
 from mlirfuse.tiling.order import reduction_depths
 
 Axes = tuple[int | None, ...]
@@ -76,7 +77,15 @@ def _walk(
             if not o.written and set(o.axes) - {None} and not set(o.axes) & set(plan.walked)
         ),
         inner=any(space.reduced.get(s.op) for s in plan.tile),
+        wide=any(combiner_of(s).name == "arith.addf" for s in plan.totals) and _leaves_wide(kernel, plan),
     )
+
+
+def _leaves_wide(kernel: ir.Operation, plan: GridReduction) -> bool:
+    """Whether a total, or what is computed of totals, leaves the kernel in floating point that no sum is rounded to."""
+    late = {result for s in [*plan.totals, *plan.finish] for result in s.op.results}
+    types = [ir.RankedTensorType(v.type).element_type for v in body(kernel)[-1].operands if v in late]
+    return any(isinstance(type_, ir.F32Type | ir.F64Type) for type_ in types)
 
 
 def _element_bytes(value: ir.Value) -> int:

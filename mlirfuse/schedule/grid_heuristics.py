@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from math import log2, prod
 
 from mlirfuse.errors import ScheduleError
-from mlirfuse.schedule.finish_heuristics import choose_finish
+from mlirfuse.schedule.finish_heuristics import PERIOD, choose_finish
 from mlirfuse.schedule.grid_walk import GridWalk
 from mlirfuse.schedule.layout import WARP, BlockedLayout
 from mlirfuse.schedule.problem import Problem, WalkProblem
@@ -160,6 +160,7 @@ def _candidate(
             stages,
             columns=_columns(walk, layout, order),
             finish_reads=finish_reads,
+            period=PERIOD if walk.wide else 0,
         ),
     )
     if check_schedule(schedule, problem.extents, problem.reduced, target):

@@ -25,11 +25,13 @@ class GridWalk:
         finish_tile: extents of the tiles in which partial results are added up: blocks along the first of `dims`,
             1 along its others, and a slice of the dimensions that are kept.
         finish_layout: how such a tile is spread over the threads of a block.
-        finish_reads: such tiles that are read before any is added, so that one latency covers them all.
         stages: tiles of a block that are under way at once; more than 1 loads them into shared memory by asynchronous
             copies.
         columns: one of `COLUMNS`; in shared memory only with more than one stage, and with one row a tile, so that each
             thread reads back what it wrote.
+        finish_reads: such tiles that are read before any is added, so that one latency covers them all.
+        period: tiles of a block after which it stores a part, and starts a new one; 0 for one part a block. Sums of few
+            numbers, added up as parts, lose less than a long one.
     """
 
     dims: tuple[int, ...]
@@ -39,6 +41,7 @@ class GridWalk:
     stages: int = 1
     columns: str = "registers"
     finish_reads: int = 1
+    period: int = 0
 
     def check(self, layout: BlockedLayout) -> str | None:
         """What makes this walk illegal for tiles of that layout, or None."""
@@ -50,6 +53,8 @@ class GridWalk:
             return "columns go to shared memory with more than one stage and one row a tile only"
         if self.stages < 1:
             return f"{self.stages} stages are too few"
+        if self.period < 0:
+            return f"a part after {self.period} tiles"
         if self.finish_reads < 1:
             return f"a finish that reads {self.finish_reads} tiles at once is too slow"
         if problem := self.finish_layout.check(self.finish_tile):

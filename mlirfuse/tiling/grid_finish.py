@@ -36,6 +36,7 @@ class GridFinish:
         plan: its ops, by when they run.
         walk: who finishes, and in which tiles.
         blocks: number of blocks, an index.
+        parts: number of parts that they have stored, an index.
     """
 
     frame: KernelFrame
@@ -43,6 +44,7 @@ class GridFinish:
     plan: GridReduction
     walk: GridWalk
     blocks: ir.Value
+    parts: ir.Value
 
     def emit(self, block: ir.Value) -> None:
         """Emits the finish at the current insertion point."""
@@ -94,7 +96,7 @@ class GridFinish:
             ir.MemRefType.get([dynamic, *kept], whole.element_type, layout),
             buffer,
             [],
-            [self.blocks],
+            [self.parts],
             [],
             [0] * whole.rank,
             [dynamic, *kept],
@@ -112,7 +114,7 @@ class GridFinish:
         ]
         start = [neutral_tile(s, shape) for s, shape in zip(self.plan.totals, shapes, strict=True)]
         rows = tile[first]
-        loop = scf.ForOp(index(0), self.blocks, index(rows * self.walk.finish_reads), start)
+        loop = scf.ForOp(index(0), self.parts, index(rows * self.walk.finish_reads), start)
         with ir.InsertionPoint(loop.body):
             steps = []
             for number in range(self.walk.finish_reads):
@@ -142,14 +144,14 @@ class GridFinish:
 
     @property
     def _clips(self) -> bool:
-        """Whether a step of the finish may reach past the last block's parts."""
+        """Whether a step of the finish may reach past the last part."""
         return self.walk.finish_tile[self.plan.walked[0]] * self.walk.finish_reads > 1
 
     def _inside(self, position: ir.Value) -> ir.Value | None:
-        """Which parts of a tile that starts at a position are some block's; None where all are."""
+        """Which rows of a tile that starts at a position are parts; None where all are."""
         if not self._clips:
             return None
-        left = subtract(self.blocks, arith.MinUIOp(position, self.blocks).result)
+        left = subtract(self.parts, arith.MinUIOp(position, self.parts).result)
         return mask_of(self.walk.finish_tile, {self.plan.walked[0]: left})
 
     def _load(

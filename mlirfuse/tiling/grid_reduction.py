@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mlir import ir
-from mlir.dialects import affine, scf, vector
+from mlir.dialects import affine, arith, scf, vector
 
 from mlirfuse.analysis.grid_reduction import GridReduction, kept_dims
 from mlirfuse.analysis.iteration_space import IterationSpace
@@ -24,6 +24,7 @@ from mlirfuse.analysis.workspaces import (
     WORKSPACE_OPERANDS,
 )
 from mlirfuse.dialect.resident_blocks import resident_blocks
+from mlirfuse.errors import PassError
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.tiling.emitter import TileEmitter
 from mlirfuse.tiling.grid_finish import GridFinish
@@ -45,11 +46,18 @@ from mlirfuse.tiling.transfers import TileTransfers
 
 
 def workspace_of(space: IterationSpace, plan: GridReduction, schedule: Schedule) -> list[WorkspaceArgument]:
-    """The arguments that hold partial results, one row a block, and the semaphore behind them."""
+    """The arguments that hold partial results, a row for each part of a block, and the semaphore behind them."""
+    assert schedule.walk is not None  # the pass looked
+    resident = (RESIDENT, max(1, schedule.blocks_per_sm))
+    expr, operands = ir.AffineExpr.get_symbol(0), [resident]
+    if schedule.walk.period:
+        tiles, extents = _tiles(space, plan, schedule.tile)
+        expr = ir.AffineExpr.get_floor_div(tiles, schedule.walk.period) + ir.AffineExpr.get_symbol(len(extents))
+        operands = [*extents, resident]
     scratch = {
         WORKSPACE: ir.StringAttr.get(SCRATCH),
-        WORKSPACE_EXTENTS: ir.AffineMapAttr.get(ir.AffineMap.get(0, 1, [ir.AffineExpr.get_symbol(0)])),
-        WORKSPACE_OPERANDS: ir.DenseI64ArrayAttr.get([RESIDENT, max(1, schedule.blocks_per_sm)]),
+        WORKSPACE_EXTENTS: ir.AffineMapAttr.get(ir.AffineMap.get(0, len(operands), [expr])),
+        WORKSPACE_OPERANDS: ir.DenseI64ArrayAttr.get([number for pair in operands for number in pair]),
     }
     dynamic = ir.ShapedType.get_dynamic_size()
     arguments: list[WorkspaceArgument] = []
@@ -58,6 +66,30 @@ def workspace_of(space: IterationSpace, plan: GridReduction, schedule: Schedule)
         arguments.append((ir.MemRefType.get([dynamic, *kept], element_type(s)), scratch))
     semaphores = ir.MemRefType.get([1], ir.IntegerType.get_signless(32))
     return [*arguments, (semaphores, {WORKSPACE: ir.StringAttr.get(SEMAPHORES)})]
+
+
+def _tiles(space: IterationSpace, plan: GridReduction, tile: Shape) -> tuple[ir.AffineExpr, list[tuple[int, int]]]:
+    """The number of tiles over symbols, and the (argument, axis) whose extent each of these is."""
+    expr: ir.AffineExpr = ir.AffineExpr.get_constant(1)
+    sources: list[tuple[int, int]] = []
+    for dim in plan.walked:
+        extent = space.extents[dim]
+        if extent is not None:
+            expr = expr * -(-extent // tile[dim])
+            continue
+        count = ir.AffineExpr.get_symbol(len(sources))
+        expr = expr * ir.AffineExpr.get_ceil_div(count, tile[dim])
+        sources.append(_argument_axis(space, dim))
+    return expr, sources
+
+
+def _argument_axis(space: IterationSpace, dim: int) -> tuple[int, int]:
+    """An argument of the kernel, and its axis, that runs along a dimension; `dynamic_extent` refuses if none does."""
+    for (op, number), axes in space.use_axes.items():
+        value = op.operands[number]
+        if isinstance(value.owner, ir.Block) and dim in axes:
+            return ir.BlockArgument(value).arg_number, axes.index(dim)
+    raise PassError(f"no argument has the dynamic extent of dimension {dim}", hint="make the extent static")
 
 
 def emit_grid_reduction(frame: KernelFrame, space: IterationSpace, plan: GridReduction, schedule: Schedule) -> None:
@@ -74,8 +106,9 @@ def emit_grid_reduction(frame: KernelFrame, space: IterationSpace, plan: GridRed
         grid = forall(blocks)
         block = grid.body.arguments[0]
         with ir.InsertionPoint.at_block_terminator(grid.body):
-            _Walk(frame, space, plan, schedule.tile, schedule.order == "depth", counts, tiles, blocks).emit(block)
-            GridFinish(frame, space, plan, schedule.walk, blocks).emit(block)
+            period, early = schedule.walk.period, schedule.order == "depth"
+            parts = _Walk(frame, space, plan, schedule.tile, early, counts, tiles, blocks, period).emit(block)
+            GridFinish(frame, space, plan, schedule.walk, blocks, parts).emit(block)
 
 
 @dataclass
@@ -86,6 +119,7 @@ class _Walk:
         early_totals: whether a total takes its elements as soon as they are known. Where registers are short they would
             otherwise be kept across the reductions of a tile, or computed again; where they are not, a tile's results
             are under way earlier without them (H200, LayerNorm backward: 1 %).
+        period: tiles of a block after which it stores a part and starts anew; 0 for one part in the end.
     """
 
     frame: KernelFrame
@@ -96,8 +130,10 @@ class _Walk:
     counts: Sequence[Count]
     tiles: ir.Value
     blocks: ir.Value
+    period: int
 
-    def emit(self, block: ir.Value) -> None:
+    def emit(self, block: ir.Value) -> ir.Value:
+        """Emits the walk at the current insertion point; returns the number of parts of all blocks."""
         start = [index(0)] * self.space.rank
         transfers = TileTransfers(self.space, self.tile, start, frozenset(), self.frame.buffers)
         column = TileEmitter(transfers, dict(self.frame.scalars))
@@ -105,16 +141,62 @@ class _Walk:
         for s in self.plan.column:
             column.emit(s)
         partials = [neutral_tile(s, self._extents(s)) for s in self.plan.totals]
-        loop = scf.ForOp(block, self.tiles, self.blocks, partials)
+        # Every block has at least so many tiles, and stores as many parts as all others.
+        rounds = index(0)
+        if self.period:
+            least = arith.DivUIOp(self.tiles, self.blocks).result
+            rounds = arith.DivUIOp(least, index(self.period)).result
+        loop = scf.ForOp(block, self.tiles, self.blocks, [*partials, *([index(0)] if self.period else [])])
         with ir.InsertionPoint(loop.body):
             offsets = tile_offsets(loop.induction_variable, self.counts, self.tile)
             ragged = ragged_dims(self.space, self.tile) & frozenset(self.plan.walked)
             reads = dict(transfers.reads)
             walked = frozenset(self.plan.walked)
             own = TileTransfers(self.space, self.tile, offsets, ragged, self.frame.buffers, divided=walked, reads=reads)
-            scf.YieldOp(self._emit_tile(TileEmitter(own, dict(column.values)), list(loop.inner_iter_args)))
-        for s, partial, buffer in zip(self.plan.totals, loop.results, self.frame.workspace, strict=False):
-            self._store_part(s, column.reduce(s, partial, neutral_scalar(s)), buffer, block)
+            carried = list(loop.inner_iter_args)
+            totals = self._emit_tile(TileEmitter(own, dict(column.values)), carried[: len(partials)])
+            if self.period:
+                done = arith.AddIOp(carried[-1], index(1)).result
+                totals = [*self._start_anew(column, totals, partials, done, rounds, block), done]
+            scf.YieldOp(totals)
+        self._store_parts(column, list(loop.results)[: len(partials)], rounds, block)
+        return self._row(rounds, self.blocks)
+
+    def _start_anew(
+        self,
+        column: TileEmitter,
+        totals: Sequence[ir.Value],
+        neutral: Sequence[ir.Value],
+        done: ir.Value,
+        rounds: ir.Value,
+        block: ir.Value,
+    ) -> list[ir.Value]:
+        """Stores the block's part where a round of tiles is done; a sum of few numbers loses less than one of many."""
+        number = arith.DivUIOp(done, index(self.period)).result
+        rest = arith.RemUIOp(done, index(self.period)).result
+        is_whole = arith.CmpIOp(arith.CmpIPredicate.eq, rest, index(0)).result
+        is_counted = arith.CmpIOp(arith.CmpIPredicate.ule, number, rounds).result
+        due = scf.IfOp(arith.AndIOp(is_whole, is_counted).result, [v.type for v in totals], has_else=True)
+        with ir.InsertionPoint(due.then_block):
+            self._store_parts(column, totals, arith.SubIOp(number, index(1)).result, block)
+            scf.YieldOp(list(neutral))
+        with ir.InsertionPoint(due.else_block):
+            scf.YieldOp(list(totals))
+        return list(due.results)
+
+    def _store_parts(
+        self, column: TileEmitter, partials: Sequence[ir.Value], number: ir.Value, block: ir.Value
+    ) -> None:
+        """Reduces the block's partial results over the rows of its tiles to its part of that number."""
+        row = self._row(number, block)
+        for s, partial, buffer in zip(self.plan.totals, partials, self.frame.workspace, strict=False):
+            self._store_part(s, column.reduce(s, partial, neutral_scalar(s)), buffer, row)
+
+    def _row(self, number: ir.Value, block: ir.Value) -> ir.Value:
+        """The row of the workspace for a block's part of that number; for `blocks` the end of all such parts."""
+        if not self.period:
+            return block
+        return arith.AddIOp(arith.MulIOp(number, self.blocks).result, block).result
 
     def _read_columns(self, transfers: TileTransfers) -> None:
         """Reads what all tiles share before the walk."""
@@ -159,8 +241,8 @@ class _Walk:
         dims = {d for d in self.space.loops[s.op] if d is not None}
         return tuple(n if d in dims else 1 for d, n in enumerate(self.tile))
 
-    def _store_part(self, s: OpStructure, total: ir.Value, buffer: ir.Value, block: ir.Value) -> None:
-        """Writes the block's part of a total to its row of the workspace."""
+    def _store_part(self, s: OpStructure, total: ir.Value, buffer: ir.Value, row: ir.Value) -> None:
+        """Writes a part of a total to its row of the workspace."""
         kept = kept_dims(self.space, s)
         vector_type = ir.VectorType(total.type)
         # The kept dimensions alone, so that the vector is not taken for a tile of the iteration space.
@@ -171,7 +253,7 @@ class _Walk:
             None,
             vector.ShapeCastOp(ir.VectorType.get(shape, vector_type.element_type), total).result,
             buffer,
-            [block, *([index(0)] * len(kept))],
+            [row, *([index(0)] * len(kept))],
             ir.AffineMapAttr.get(places),
             in_bounds=ir.ArrayAttr.get([ir.BoolAttr.get(True)] * len(shape)),
         )

@@ -28,8 +28,8 @@ NAMES = ("rms_norm_backward", "layer_norm_backward", "batch_norm_sums")
 ORDERS: tuple[dict[str, Any], ...] = ({}, {"order": "reversed"}, {"order": "random", "seed": 7})
 
 
-def finished_by(finish: str, backward: Backward, stage: str) -> ir.Module:
-    """The function, with the schedule that the heuristics choose but for who finishes."""
+def finished_by(finish: str, backward: Backward, stage: str, **changes: Any) -> ir.Module:
+    """The function, with the schedule that the heuristics choose but for who finishes, and other fields of the walk."""
     specs = backward.specs(COLUMNS, F16)
     module = mf.fuse(backward.fn, target="sm_90a").lower(*specs).module
     with module.context:
@@ -37,7 +37,8 @@ def finished_by(finish: str, backward: Backward, stage: str) -> ir.Module:
     (kernel,) = kernels(module.operation)
     schedule = schedule_of(kernel)
     assert schedule.walk is not None
-    return module_at(stage, backward.fn, specs, replace(schedule, walk=replace(schedule.walk, finish=finish)))
+    walk = replace(schedule.walk, finish=finish, **changes)
+    return module_at(stage, backward.fn, specs, replace(schedule, walk=walk))
 
 
 @pytest.mark.parametrize("stage", ["tile", "gpu"])
@@ -65,6 +66,18 @@ def test_slices_are_finished_by_all_in_any_order(name: str, stage: str) -> None:
     for order in ORDERS:
         for sms in (1, SMS):  # on one, every block has rows, and a step of the finish lies behind the last block's part
             backward.check(interpreter.run(module, name, inputs, sms=sms, **order), inputs)
+
+
+@pytest.mark.parametrize("finish", ["slices", "last_block"])
+@pytest.mark.parametrize("stage", ["tile", "gpu"])
+@pytest.mark.parametrize("name", NAMES)
+def test_blocks_that_store_a_part_every_few_tiles(name: str, stage: str, finish: str) -> None:
+    """Rounds that come out even and that do not, and walks too short for one."""
+    backward = BACKWARD[name]
+    module = finished_by(finish, backward, stage, period=2)
+    for rows in (1, 1024, 1100):
+        inputs = backward.inputs(rows, COLUMNS, F16, seed=rows)
+        backward.check(interpreter.run(module, name, inputs, sms=1, order="random", seed=rows), inputs)
 
 
 @pytest.mark.parametrize(

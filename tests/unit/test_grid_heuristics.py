@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 
 import pytest
 
 from mlirfuse.errors import ScheduleError
+from mlirfuse.schedule.finish_heuristics import PERIOD
 from mlirfuse.schedule.grid_heuristics import grid_schedule
 from mlirfuse.schedule.problem import Problem, WalkProblem
 from mlirfuse.schedule.schedule import Schedule, check_schedule
@@ -105,6 +107,16 @@ def test_the_finish_waits_for_memory_once_or_twice(columns: int, totals: int) ->
     assert -(-columns // width) >= min(blocks // 2, columns // 8)
     assert -(-blocks // (parts * walk.finish_reads)) <= 2
     assert walk.finish_reads * totals * walk.finish_layout.elements_per_thread <= 64
+
+
+def test_sums_that_leave_wide_are_stored_in_parts() -> None:
+    problem = norm_backward(4096, 2)
+    assert problem.walk is not None
+    wide = replace(problem, walk=replace(problem.walk, wide=True))
+    for given, period in ((problem, 0), (wide, PERIOD)):
+        schedule = grid_schedule(given, HOPPER)
+        assert schedule.walk is not None
+        assert schedule.walk.period == period
 
 
 def test_odd_rows_are_not_loaded_ahead() -> None:

@@ -219,3 +219,55 @@ func.func private @second_pass_0(%x: tensor<?x256xf32>) -> tensor<?x256xf32>
   } -> tensor<?x256xf32>
   return %y : tensor<?x256xf32>
 }
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#col = affine_map<(d0, d1) -> (d1)>
+#layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 2>, repeats = array<i64: 2, 1>, blocks = array<i64: 1, 1>}
+#finish = {vector = array<i64: 1, 4>, lanes = array<i64: 4, 8>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
+// A part every 8 tiles: as many rounds as every block has in full, and a part for the rest; all of them are added up.
+// CHECK-DAG: #[[TILES:.*]] = affine_map<()[s0] -> (s0 ceildiv 2)>
+// CHECK-LABEL: func.func private @rounds_0_kernel(
+// CHECK-SAME: %[[PARTS:[a-z0-9]+]]: memref<?x256xf32> {fuse.workspace = "scratch", fuse.workspace_extents = affine_map<()[s0, s1] -> ((s0 ceildiv 2) floordiv 8 + s1)>, fuse.workspace_operands = array<i64: 0, 0, -1, 2>}
+// CHECK-DAG: %[[ZEROS:.*]] = arith.constant dense<0.000000e+00> : vector<2x256xf32>
+// CHECK: %[[COUNT:.*]] = affine.apply #[[TILES]]()
+// CHECK: %[[BLOCKS:.*]] = affine.min
+// CHECK: scf.forall (%[[B:.*]]) in (%[[BLOCKS]])
+// CHECK: %[[LEAST:.*]] = arith.divui %[[COUNT]], %[[BLOCKS]]
+// CHECK: %[[ROUNDS:.*]] = arith.divui %[[LEAST]], %c8
+// CHECK: %[[WALK:.*]]:2 = scf.for {{.*}} iter_args(%{{.*}} = %[[ZEROS]], %[[BEFORE:.*]] = %c0)
+// CHECK: %[[SUM:.*]] = arith.addf
+// CHECK: %[[DONE:.*]] = arith.addi %[[BEFORE]], %c1
+// CHECK: %[[NUMBER:.*]] = arith.divui %[[DONE]], %c8
+// CHECK: %[[REST:.*]] = arith.remui %[[DONE]], %c8
+// CHECK: arith.cmpi eq, %[[REST]], %c0
+// CHECK: arith.cmpi ule, %[[NUMBER]], %[[ROUNDS]]
+// CHECK: %[[DUE:.*]] = arith.andi
+// CHECK: %[[NEXT:.*]] = arith.select %[[DUE]], %[[ZEROS]], %[[SUM]]
+// CHECK: scf.if %[[DUE]]
+// CHECK: vector.multi_reduction <add>, %[[SUM]]
+// CHECK: vector.transfer_write %{{.*}}, %[[PARTS]]
+// CHECK: scf.yield %[[NEXT]], %[[DONE]]
+// CHECK: %[[LAST:.*]] = arith.muli %[[ROUNDS]], %[[BLOCKS]]
+// CHECK: %[[ROW:.*]] = arith.addi %[[LAST]], %[[B]]
+// CHECK: vector.multi_reduction <add>, %[[WALK]]#0
+// CHECK: vector.transfer_write %{{.*}}, %[[PARTS]][%[[ROW]], %c0]
+// CHECK: %[[ALL:.*]] = arith.addi %[[LAST]], %[[BLOCKS]]
+// CHECK: memref.subview %[[PARTS]][0, 0] [%[[ALL]], 256]
+// CHECK: scf.for %{{.*}} = %c0 to %[[ALL]] step %c8
+func.func private @rounds_0(%x: tensor<?x256xf32>) -> tensor<256xf32>
+    attributes {fuse.kernel, fuse.result_extents = array<i64>,
+                fuse.schedule = {tile = array<i64: 2, 256>, layout = #layout, blocks_per_sm = 2 : i64,
+                  walk = {dims = array<i64: 0>, finish = "slices", finish_tile = array<i64: 8, 32>, finish_layout = #finish, period = 8 : i64}}} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<256xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<256xf32>) -> tensor<256xf32>
+  %sum = linalg.generic {indexing_maps = [#id, #col], iterator_types = ["reduction", "parallel"]}
+       ins(%x : tensor<?x256xf32>) outs(%init : tensor<256xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<256xf32>
+  return %sum : tensor<256xf32>
+}
