@@ -23,6 +23,9 @@ from rich.table import Table
 from timing import Contestant, host_us, input_sets, release_memory, run_contest
 
 import mlirfuse as mf
+from mlirfuse.schedule.contraction import ContractionProblem
+from mlirfuse.schedule.contraction_heuristics import choose_contraction
+from mlirfuse.target import target_of
 
 COMPUTE_BOUND = (
     (1024, 2048, 50304),
@@ -41,6 +44,9 @@ MEMORY_BOUND = (
     (64, 4096, 14336),
 )
 EPILOGUE_SHAPE = (4096, 4096, 4096)
+SPLIT_SHAPES = ((512, 512, 8192), (256, 512, 8192), (256, 256, 4096))
+"""Products whose result does not fill the device, for splits in one kernel against a kernel that adds up the parts."""
+
 DTYPES = ("bfloat16", "float16")
 CUBLAS, MLIRFUSE = "cuBLAS", "mlirfuse"
 STREAM_BYTES_PER_SECOND = 4.26e12
@@ -64,6 +70,21 @@ def with_epilogue(x, w, b):
     """The same with a bias and a GELU, by tanh, behind it."""
     h = mf.matmul(x, w.T, dtype=mf.float32) + b
     return (0.5 * h * (1 + mf.tanh(0.7978845608 * (h + 0.044715 * h * h * h)))).astype(x.dtype)
+
+
+def parts_of(split: int):
+    """A function that makes the parts of a product whose k is split, in f32."""
+
+    def parts(x, w):
+        slices = [mf.permute_dims(mf.reshape(a, (a.shape[0], split, -1)), (1, 0, 2)) for a in (x, w)]
+        return mf.matmul(slices[0], slices[1].mT, dtype=mf.float32)
+
+    return parts
+
+
+def add_parts(parts):
+    """And the one that adds them up."""
+    return mf.sum(parts, axis=0).astype(mf.bfloat16)
 
 
 @dataclass(frozen=True)
@@ -186,9 +207,38 @@ def measure_epilogue(m: int, n: int, k: int) -> dict[str, float]:
     return {name: timing.microseconds for name, timing in contest.timings.items()}
 
 
-def checks(rows: list[Row], host: float, epilogue: dict[str, float]) -> list[Check]:
+def measure_split(m: int, n: int, k: int) -> dict[str, float]:
+    """Microseconds of a product whose split parts meet in its kernel, and of one of parts with a kernel that adds."""
+    import torch
+
+    given = ContractionProblem((), m, n, k, mf.bfloat16, mf.float32, row_bytes=16)
+    chosen = choose_contraction(given, target_of("sm_90a")).contraction
+    assert chosen is not None
+    assert chosen.split > 1  # SPLIT_SHAPES are such
+    nbytes = 2 * (m * k + n * k + m * n)
+    sets = input_sets(nbytes)
+    xs, ws = ([torch.randn(rows, k, device="cuda", dtype=torch.bfloat16) for _ in range(sets)] for rows in (m, n))
+    outs = [torch.empty(m, n, device="cuda", dtype=torch.bfloat16) for _ in range(sets)]
+    halves = [torch.empty(chosen.split, m, n, device="cuda", dtype=torch.float32) for _ in range(sets)]
+    whole, parts, add = mf.fuse(product), mf.fuse(parts_of(chosen.split)), mf.fuse(add_parts)
+    contestants = [
+        Contestant("one kernel", lambda i: whole(xs[i], ws[i], out=outs[i])),
+        Contestant("two kernels", lambda i: add(parts(xs[i], ws[i], out=halves[i]), out=outs[i])),
+    ]
+    contest = run_contest(contestants, sets, nbytes)
+    times = {name: timing.microseconds for name, timing in contest.timings.items()}
+    console.print(f"{m}x{n}x{k}, split by {chosen.split}: {times} {contest.failures or ''}", highlight=False)
+    return times
+
+
+def checks(
+    rows: list[Row], host: float, epilogue: dict[str, float], splits: dict[str, dict[str, float]]
+) -> list[Check]:
     """The targets of contractions, for what was measured."""
     found = [at_most("host time of a warm call, us", host, HOST_LIMIT_US)]
+    for name, times in splits.items():
+        speed = times["two kernels"] / times["one kernel"]
+        found.append(at_least(f"{name}: a split in one kernel, speed of two", speed, 1.1))
     bare, fused = epilogue.values()
     found.append(at_most("bias and GELU behind a product: time of the product alone", fused / bare, 1.03))
     for row in rows:
@@ -240,7 +290,8 @@ def run(options: argparse.Namespace) -> int:
             speed = "no time" if row.speed is None else f"{row.speed:.3f} of cuBLAS"
             console.print(f"{time.perf_counter() - start:6.1f} s  {m}x{n}x{k} {dtype}  {speed}", highlight=False)
     epilogue = measure_epilogue(*EPILOGUE_SHAPE)
-    found = checks(rows, host, epilogue)
+    splits = {f"{m}x{n}x{k}": measure_split(m, n, k) for m, n, k in SPLIT_SHAPES}
+    found = checks(rows, host, epilogue, splits)
     console.print(table_of(rows))
     console.print(check_table(found))
     options.out.mkdir(parents=True, exist_ok=True)
@@ -248,6 +299,7 @@ def run(options: argparse.Namespace) -> int:
         "machine": machine(),
         "host_microseconds": host,
         "epilogue_microseconds": epilogue,
+        "split_microseconds": splits,
         "rows": [asdict(row) for row in rows],
     }
     data["checks"] = [asdict(check) for check in found]

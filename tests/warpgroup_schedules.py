@@ -11,7 +11,15 @@ from mlirfuse.schedule.schedule import Schedule
 
 
 def warpgroup_schedule(
-    m: int, n: int, *, k: int = 64, stages: int = 3, batch: int = 0, persistent: bool = False, cluster: int = 1
+    m: int,
+    n: int,
+    *,
+    k: int = 64,
+    stages: int = 3,
+    batch: int = 0,
+    persistent: bool = False,
+    cluster: int = 1,
+    blocks_per_sm: int = 1,
 ) -> Schedule:
     """A tile of m x n accumulators, in the layout of m64nNk16, by one or two warpgroups.
 
@@ -23,8 +31,9 @@ def warpgroup_schedule(
         batch: number of batch dimensions.
         persistent: whether the grid walks the tiles.
         cluster: blocks that share the left factor's tiles.
+        blocks_per_sm: blocks of a multiprocessor; more than one have one warpgroup each.
     """
-    warpgroups = 2 if m % 128 == 0 else 1
+    warpgroups = 2 if m % 128 == 0 and blocks_per_sm == 1 else 1
     ones = (1,) * batch
     layout = BlockedLayout(
         vector=(*ones, 1, 2),
@@ -37,6 +46,7 @@ def warpgroup_schedule(
     return Schedule(
         (*ones, m, n),
         layout,
+        blocks_per_sm=blocks_per_sm if blocks_per_sm > 1 else 0,
         contraction=ContractionSchedule(k, "wgmma", stages, persistent=persistent, cluster=cluster),
     )
 

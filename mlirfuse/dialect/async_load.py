@@ -16,6 +16,8 @@ With the attribute `peers = 2 : i64` the op is reached by one thread in each blo
 same tile. Block r copies rows r*rows/peers to (r+1)*rows/peers to the stage of that number of every block, and they
 count towards the phase of that block's barrier: all of them together bring the whole tile to each.
 
+With the attribute `streamed`, what is copied is the first to leave the L2: the grid will hardly ask for it again.
+
 With the attribute `tf32`, elements of f32 are rounded to tf32 on the way, to nearest even: `fuse.warpgroup_mma` would
 cut their last bits off.
 """
@@ -32,6 +34,9 @@ from mlirfuse.dialect.shared_memory import barriers_problem, ring_problem
 PEERS = "peers"
 """Attribute of loads and arrivals that concern all blocks of a cluster: how many these are."""
 
+
+STREAMED = "streamed"
+"""Unit attribute: what is copied need not stay in the L2."""
 
 TF32 = "tf32"
 """Unit attribute: what is copied is rounded."""
@@ -91,6 +96,7 @@ def async_load(
     peers: int = 1,
     *,
     tf32: bool = False,
+    streamed: bool = False,
 ) -> None:
     """Builds the op at the current insertion point."""
     attributes: dict[str, ir.Attribute] = {"dims": ir.DenseI64ArrayAttr.get(list(dims))}
@@ -98,4 +104,6 @@ def async_load(
         attributes[PEERS] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), peers)
     if tf32:
         attributes[TF32] = ir.UnitAttr.get()
+    if streamed:
+        attributes[STREAMED] = ir.UnitAttr.get()
     ir.Operation.create(DEFINITION.full_name, operands=[source, ring, stage, barriers, *indices], attributes=attributes)

@@ -9,7 +9,7 @@ from typing import ClassVar
 from mlir import ir
 from mlir.dialects import arith, gpu, llvm, nvvm, scf
 
-from mlirfuse.dialect.async_load import TF32, peers_of
+from mlirfuse.dialect.async_load import STREAMED, TF32, peers_of
 from mlirfuse.dialect.shared_memory import PANEL_BYTES, element_bytes
 from mlirfuse.errors import PassError
 from mlirfuse.lowering.hopper import hopper_kernels, thread_number
@@ -27,6 +27,7 @@ from mlirfuse.passes.base import Pass, Remarks, location_text
 
 LOAD, STORE, STORE_WAIT = "fuse.async_load", "fuse.async_store", "fuse.async_store_wait"
 TENSOR_MAP = "fuse.tensor_map"
+EVICT_FIRST = 0x12F0000000000000  # the L2's policy for data that nobody reads again
 MAX_BOX = 256  # elements of a box along one dimension (cuTensorMapEncodeTiled)
 
 
@@ -145,9 +146,13 @@ def _load(op: ir.Operation, tensor_map: TensorMap, pointer: ir.Value) -> None:
         rank = gpu.ClusterBlockIdOp(gpu.Dimension.x).result
         part = arith.muli(rank, arith.constant(rank.type, tensor_map.box[1]))
         mask = arith.constant(ir.IntegerType.get_signless(16), (1 << peers) - 1)
+    i64 = ir.IntegerType.get_signless(64)
+    hint = arith.constant(i64, EVICT_FIRST) if STREAMED in op.attributes else None
     for panel, coordinates in _panels(ring, stage, indices, tensor_map, part):
         target = llvm.addrspacecast(ir.Type.parse("!llvm.ptr<7>"), panel)
-        nvvm.cp_async_bulk_tensor_shared_cluster_global(target, pointer, coordinates, barrier, [], multicast_mask=mask)
+        nvvm.cp_async_bulk_tensor_shared_cluster_global(
+            target, pointer, coordinates, barrier, [], multicast_mask=mask, l2_cache_hint=hint
+        )
 
 
 def _store(op: ir.Operation, tensor_map: TensorMap, pointer: ir.Value) -> None:

@@ -85,8 +85,10 @@ def _place(buffers: Sequence[Argument]) -> tuple[list[int], int]:
     """Byte offset of each buffer in one allocation, and the size of the whole."""
     ends: dict[int | None, int] = {}
     offsets = [0] * len(buffers)
-    # Buffers that are used throughout lie behind those of all phases, which begin at 0 each.
-    for number in sorted(range(len(buffers)), key=lambda n: PHASE not in buffers[n].attributes):
+    # Buffers that are used throughout lie behind those of all phases, which begin at 0 each; gaps come last.
+    for number in sorted(
+        range(len(buffers)), key=lambda n: (PHASE not in buffers[n].attributes, -_alignment(buffers[n]))
+    ):
         buffer = buffers[number]
         phase = ir.IntegerAttr(buffer.attributes[PHASE]).value if PHASE in buffer.attributes else None
         end = ends.get(phase, 0) if phase is not None else max(ends.values(), default=0)

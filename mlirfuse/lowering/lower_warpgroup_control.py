@@ -13,6 +13,7 @@ from mlirfuse.dialect.shared_memory import WARPGROUP
 from mlirfuse.lowering.hopper import hopper_kernels
 from mlirfuse.passes.base import Pass, Remarks
 
+MIN_BLOCKS = "nvvm.minctasm"
 GROUP_BARRIER = 1  # number of the hardware barrier; 0 is that of gpu.barrier
 
 
@@ -20,8 +21,8 @@ GROUP_BARRIER = 1  # number of the hardware barrier; 0 is that of gpu.barrier
 class LowerWarpgroupControl(Pass):
     """Lowers `fuse.elect_one`, `fuse.set_registers` and `fuse.group_barrier`.
 
-    Requires a target of sm_90a. A kernel that sets registers gets `nvvm.minctasm = 1`, without which ptxas ignores
-    the instruction: the compiler must know with how many registers a thread starts.
+    Requires a target of sm_90a. A kernel that sets registers and has no `nvvm.minctasm` gets 1, without which ptxas
+    ignores the instruction: the compiler must know with how many registers a thread starts.
 
     ```mlir
     %chosen = "fuse.elect_one"() : () -> i1
@@ -48,9 +49,9 @@ class LowerWarpgroupControl(Pass):
                 with ir.InsertionPoint(op), op.location:
                     _LOWERINGS[op.name](op)
                 op.erase()
-            if sets_registers:
+            if sets_registers and MIN_BLOCKS not in func.operation.attributes:
                 i32 = ir.IntegerType.get_signless(32)
-                func.operation.attributes["nvvm.minctasm"] = ir.IntegerAttr.get(i32, 1)
+                func.operation.attributes[MIN_BLOCKS] = ir.IntegerAttr.get(i32, 1)
             remarks.applied(self, f"{len(ops)} ops lowered", func)
 
 

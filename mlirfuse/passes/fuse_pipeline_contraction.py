@@ -111,7 +111,17 @@ def _plan(kernel: ir.Operation, loop: ir.Operation, schedule: Schedule) -> Pipel
             return problem
     given = schedule.contraction
     promotes = element_bytes(ir.MemRefType(parts.a.source.type)) == 1 and precision != FAST_ACCUM
-    tile = PipelinedTile(parts, given.stages, layout.threads // WARPGROUP, given.persistent, given.cluster, promotes)
+    consumers = layout.threads // WARPGROUP
+    tile = PipelinedTile(
+        parts,
+        given.stages,
+        consumers,
+        given.persistent,
+        given.cluster,
+        promotes=promotes,
+        streamed=given.streamed,
+        blocks_per_sm=max(1, schedule.blocks_per_sm),
+    )
     problem = (is_walkable(tile) if given.persistent else None) or (_cluster_problem(tile) if tile.peers > 1 else None)
     if problem:
         raise PassError(f"the schedule cannot be followed: {problem}", where=str(loop.location))

@@ -17,9 +17,13 @@ from mlirfuse.dialect.shared_memory import PANEL_BYTES, element_bytes
 from mlirfuse.dialect.stage_tile import stage_tile
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.passes.rewriting import nested
+from mlirfuse.schedule.schedule import schedule_of
 from mlirfuse.target import target_of
 from mlirfuse.tiling.grid_finish import FINISH
 from mlirfuse.tiling.stage_ring import MAX_BOX, MAX_RANK, SWIZZLE_ALIGNMENT, TMA_ALIGNMENT
+
+RESERVED, SMALL = 1024, 1024
+"""Bytes of shared memory that the driver keeps of each block, and that its barriers and exchanges fit in."""
 
 STAGES = 2
 """Panels of a result that are on their way at once: one is written while the other is read."""
@@ -110,20 +114,21 @@ def _plan(kernel: ir.Operation, role: ir.Operation, write: ir.Operation) -> Plan
     columns = PANEL_BYTES // size
     if size not in (2, 4) or extent % columns or rows > MAX_BOX or rows % 8:
         return f"a tile of {rows}x{extent} {type_.element_type} has no panels of {PANEL_BYTES} bytes"
-    stages = min(STAGES, extent // columns, _bytes_left(role) // (rows * PANEL_BYTES))
+    stages = min(STAGES, extent // columns, _bytes_left(kernel, role) // (rows * PANEL_BYTES))
     if stages < 1:
         return "there is no shared memory left for a panel"
     return Plan(rows, columns, extent // columns, stages, (row, column))
 
 
-def _bytes_left(role: ir.Operation) -> int:
+def _bytes_left(kernel: ir.Operation, role: ir.Operation) -> int:
     """Shared memory that the block's buffers leave, bytes, but for what aligning them may take."""
     buffers = [op.results[0] for op in nested(role.parent) if op.name == "memref.alloc"]
     types = [ir.MemRefType(buffer.type) for buffer in buffers]
-    # Roles are warpgroups of Hopper's; see lower-warpgroup-mma.
-    return (
-        target_of("sm_90a").shared_per_block - SWIZZLE_ALIGNMENT - sum(prod(t.shape) * element_bytes(t) for t in types)
-    )
+    target = target_of("sm_90a")  # roles are warpgroups of Hopper's; see lower-warpgroup-mma
+    blocks = max(1, schedule_of(kernel).blocks_per_sm)
+    room = min(target.shared_per_block, target.shared_per_sm // blocks - RESERVED)
+    # Stages and panels lie one behind the other, and what is small behind them.
+    return room - SMALL - sum(prod(t.shape) * element_bytes(t) for t in types if t.rank > 1)
 
 
 def _stage(role: ir.Operation, write: ir.Operation, plan: Plan) -> None:

@@ -41,6 +41,7 @@ class ContractionSchedule:
             on at the same time then read fewer different parts of the factors than a whole row of tiles does.
         cluster: blocks of a cluster, whose tiles are neighbours along n: each copies a part of the factor that they
             have in common to all of them; with `wgmma` only.
+        streamed: whether factors are the first to leave the L2, for what stays in it to stay; with `wgmma` only.
         swapped: whether the result's tile is transposed: its rows are the second factor's, its columns the first's.
     """
 
@@ -53,6 +54,7 @@ class ContractionSchedule:
     persistent: bool = False
     raster: int = 1
     cluster: int = 1
+    streamed: bool = False
     swapped: bool = False
 
     def slice_rows(self, rows: int) -> int:
@@ -114,8 +116,8 @@ def check_contraction(
         return f"tile {tile} must have extent 1 in each of {len(problem.batch)} batch dimensions, then m and n"
     if min(schedule.k, schedule.split, schedule.raster, schedule.cluster) < 1 or schedule.stages < 2:
         return "k, split, raster and cluster must be at least 1, and stages at least 2"
-    if schedule.instruction != "wgmma" and (schedule.persistent or schedule.cluster > 1):
-        return f"{schedule.instruction} has no persistent grid and no clusters"
+    if schedule.instruction != "wgmma" and (schedule.persistent or schedule.streamed or schedule.cluster > 1):
+        return f"{schedule.instruction} has no persistent grid, no clusters, and no hints to the L2"
     if schedule.persistent and max(schedule.split, schedule.cluster) > 1:
         return "a persistent grid has neither splits nor clusters: its blocks are on different tiles"
     if schedule.split > -(-problem.k // schedule.k):

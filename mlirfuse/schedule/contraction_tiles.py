@@ -27,20 +27,25 @@ def wgmma_schedule(
     split: int = 1,
     swapped: bool = False,
     panels: int = 1,
+    blocks_per_sm: int = 1,
 ) -> Schedule:
-    """A tile for `wgmma`: a warpgroup has 64 rows. A step along k is so many panels of 128 bytes."""
+    """A tile for `wgmma`: a warpgroup has 64 rows, and where blocks share a multiprocessor 64 for each of these.
+
+    A step along k is so many panels of 128 bytes.
+    """
     batch = (1,) * len(problem.batch)
     layout = BlockedLayout(
         vector=(*batch, 1, 2),
         lanes=(*batch, 8, 4),
-        warps=(*batch, m // 16, 1),
-        repeats=(*batch, 1, n // 8),
+        warps=(*batch, m // (16 * blocks_per_sm), 1),
+        repeats=(*batch, blocks_per_sm, n // 8),
         blocks=(*batch, 1, 1),
         inner=(*batch, 2, 1),
     )
     step = panels * PANEL_BYTES // problem.element.bytes
     contraction = ContractionSchedule(step, "wgmma", stages, split, swapped=swapped)
-    return Schedule((*batch, m, n), layout, contraction=contraction)
+    resident = blocks_per_sm if blocks_per_sm > 1 else 0
+    return Schedule((*batch, m, n), layout, blocks_per_sm=resident, contraction=contraction)
 
 
 def mma_schedule(

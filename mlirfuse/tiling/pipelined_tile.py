@@ -40,6 +40,8 @@ class PipelinedTile:
         persistent: whether a grid of as many blocks as the device holds walks the tiles.
         peers: blocks of a cluster; 1 without.
         promotes: whether a stage's products are summed by themselves, and added to the accumulators by the consumers.
+        streamed: whether factors are the first to leave the L2.
+        blocks_per_sm: blocks that share a multiprocessor, of which one multiplies while another runs its epilogue.
     """
 
     parts: ContractionLoop
@@ -48,6 +50,8 @@ class PipelinedTile:
     persistent: bool
     peers: int
     promotes: bool = False
+    streamed: bool = False
+    blocks_per_sm: int = 1
 
     @property
     def blocks(self) -> ir.Operation:
@@ -81,8 +85,9 @@ class PipelinedTile:
             mapping: Mapping = {number: grid.body.arguments[0]}
             if not self.persistent:
                 _clone(self.prologue, mapping)
-            ring = allocate_ring(self.stages, (self.parts.a, self.parts.b), self.consumers, self.peers)
-            regions = warp_roles((self.consumers, PRODUCERS), _registers(self.consumers))
+            factors = (self.parts.a, self.parts.b)
+            ring = allocate_ring(self.stages, factors, self.consumers, self.peers, streamed=self.streamed)
+            regions = warp_roles((self.consumers, PRODUCERS), _registers(self.consumers, self.blocks_per_sm))
             if self.peers > 1:
                 # A block may end only when no other one copies into its stages or arrives at its barriers any more.
                 cluster_barrier()
@@ -108,7 +113,7 @@ class PipelinedTile:
         if not self.persistent:
             return tiles, tiles
         bounds = ir.AffineMap.get(0, len(symbols) + 1, [expr, ir.AffineExpr.get_symbol(len(symbols))])
-        return tiles, affine.AffineMinOp(bounds, [*symbols, resident_blocks(1)]).result
+        return tiles, affine.AffineMinOp(bounds, [*symbols, resident_blocks(self.blocks_per_sm)]).result
 
     def _walk(
         self,
@@ -226,9 +231,9 @@ def _for_each_stage(
     return totals, Turn(stage, parity)
 
 
-def _registers(consumers: int) -> tuple[int, int]:
-    """Registers of a consumer's and of the producer's threads: the block has all of the multiprocessor's."""
+def _registers(consumers: int, blocks_per_sm: int) -> tuple[int, int]:
+    """Registers of a consumer's and of the producer's threads: the blocks have all of the multiprocessor's."""
     warpgroups = consumers + PRODUCERS
-    start = REGISTERS_PER_SM // (warpgroups * WARPGROUP) // 8 * 8
+    start = REGISTERS_PER_SM // (blocks_per_sm * warpgroups * WARPGROUP) // 8 * 8
     shared = (start * warpgroups - PRODUCER_REGISTERS * PRODUCERS) // consumers // 8 * 8
     return min(shared, MOST_REGISTERS), PRODUCER_REGISTERS

@@ -48,6 +48,7 @@ class StageRing:
         empty: barriers whose phase ends when all consumers are done with a stage.
         consumers: warpgroups that consume.
         peers: blocks of the cluster that share the first factor's copies; 1 without a cluster.
+        streamed: whether what is copied is the first to leave the L2.
     """
 
     stages: int
@@ -56,6 +57,7 @@ class StageRing:
     empty: ir.Value
     consumers: int
     peers: int
+    streamed: bool
 
     def first_turn(self) -> Turn:
         """Stage 0 in the first round."""
@@ -86,7 +88,17 @@ class StageRing:
         for buffer, operand, places, peers in zip(self.buffers, operands, indices, shares, strict=True):
             # f32 comes here to be multiplied by wgmma, which takes tf32.
             tf32 = isinstance(ir.MemRefType(buffer.type).element_type, ir.F32Type)
-            async_load(operand.source, buffer, turn.stage, self.full, places, operand.dims, peers, tf32=tf32)
+            async_load(
+                operand.source,
+                buffer,
+                turn.stage,
+                self.full,
+                places,
+                operand.dims,
+                peers,
+                tf32=tf32,
+                streamed=self.streamed,
+            )
 
     def await_full(self, turn: Turn) -> None:
         """The consumers wait for the stage's data."""
@@ -97,7 +109,9 @@ class StageRing:
         mbarrier_arrive(self.empty, stage, self.consumers, self.peers)
 
 
-def allocate_ring(stages: int, operands: Sequence[TileOperand], consumers: int, peers: int) -> StageRing:
+def allocate_ring(
+    stages: int, operands: Sequence[TileOperand], consumers: int, peers: int, *, streamed: bool
+) -> StageRing:
     """Allocates a ring in the block's shared memory and initialises its barriers, at the current insertion point."""
     space = ir.Attribute.parse("#gpu.address_space<workgroup>")
     i64 = ir.IntegerType.get_signless(64)
@@ -122,4 +136,4 @@ def allocate_ring(stages: int, operands: Sequence[TileOperand], consumers: int, 
         cluster_barrier()
     else:
         gpu.BarrierOp()
-    return StageRing(stages, buffers, full, empty, consumers, peers)
+    return StageRing(stages, buffers, full, empty, consumers, peers, streamed)

@@ -11,16 +11,23 @@ from warpgroup_schedules import warpgroup_schedule
 import mlirfuse as mf
 from mlirfuse import interpreter
 
+SCHEDULES = {
+    "tiles": warpgroup_schedule(128, 64),
+    "persistent": warpgroup_schedule(128, 64, persistent=True),
+    "two blocks": warpgroup_schedule(128, 64, blocks_per_sm=2),
+    "two blocks, persistent": warpgroup_schedule(128, 64, persistent=True, blocks_per_sm=2),
+}
 
-@pytest.mark.parametrize("persistent", [False, True])
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("name", CASES)
-def test_epilogues(name: str, persistent: bool) -> None:
+def test_epilogues(name: str, schedule: str) -> None:
     fn, _, reference = CASES[name]
     inputs = epilogue_inputs(name)
     specs = [mf.TensorSpec(array.shape, "float16") for array in inputs]
     expected = reference(*(a.astype(np.float64) for a in inputs))
     for stage in ("tile", "gpu"):
-        module = module_at(stage, fn, specs, warpgroup_schedule(128, 64, persistent=persistent))
+        module = module_at(stage, fn, specs, SCHEDULES[schedule])
         assert "fuse.warpgroup_mma" in str(module)
         results = interpreter.run(module, fn.__name__, inputs, order="random")
         for result, want in zip(results, expected, strict=True):

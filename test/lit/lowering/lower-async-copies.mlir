@@ -25,6 +25,22 @@ gpu.module @panels [#nvvm.target<chip = "sm_90a">] {
 // -----
 
 #shared = #gpu.address_space<workgroup>
+gpu.module @streamed [#nvvm.target<chip = "sm_90a">] {
+  // What is streamed is the first to leave the L2.
+  // CHECK-LABEL: gpu.func @streamed(
+  // CHECK: %[[FIRST:.*]] = arith.constant 1364590687093260288 : i64
+  // CHECK: nvvm.cp.async.bulk.tensor.shared.cluster.global {{.*}} l2_cache_hint = %[[FIRST]]
+  gpu.func @streamed(%x: memref<?x512xbf16>, %i: index)
+      workgroup(%ring : memref<2x64x64xbf16, #shared>, %full : memref<2xi64, #shared>) kernel {
+    "fuse.async_load"(%x, %ring, %i, %full, %i, %i) {dims = array<i64: 0, 1>, streamed}
+        : (memref<?x512xbf16>, memref<2x64x64xbf16, #shared>, index, memref<2xi64, #shared>, index, index) -> ()
+    gpu.return
+  }
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
 gpu.module @same_map [#nvvm.target<chip = "sm_90a">] {
   // Copies of one argument in one form share a map.
   // CHECK-LABEL: gpu.func @same_map(

@@ -112,6 +112,46 @@ func.func @persistent(%A: memref<?x512xbf16> {fuse.align = 16 : i64}, %B: memref
 
 // -----
 
+#layout = {vector = array<i64: 1, 2>, lanes = array<i64: 8, 4>, warps = array<i64: 4, 1>, repeats = array<i64: 2, 1>, blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
+#schedule = {tile = array<i64: 128, 8>, layout = #layout, blocks_per_sm = 2 : i64, contraction = {k = 64 : i64, instruction = "wgmma", stages = 3 : i64, persistent = true, streamed = true}}
+#a = affine_map<(m, n, k) -> (m, k)>
+#b = affine_map<(m, n, k) -> (n, k)>
+#c = affine_map<(m, n, k) -> (m, n)>
+// Two blocks a multiprocessor, of one warpgroup of consumers with 128 rows each: the registers are shared among four
+// warpgroups. What is copied need not stay in the L2.
+// CHECK-LABEL: func.func @two_blocks
+// CHECK: "fuse.resident_blocks"() {per_sm = 2 : i64}
+// CHECK: "fuse.mbarrier_init"(%{{.*}}) {arrivals = 1 : i64}
+// CHECK: "fuse.mbarrier_init"(%{{.*}}) {arrivals = 1 : i64}
+// CHECK: "fuse.async_load"({{.*}}) {dims = array<i64: 0, 1>, streamed}
+// CHECK: "fuse.async_load"({{.*}}) {dims = array<i64: 0, 1>, streamed}
+// CHECK: {registers = array<i64: 216, 40>, warpgroups = array<i64: 1, 1>}
+// expected-remark @below {{3 stages, 1 warpgroups of consumers, persistent}}
+func.func @two_blocks(%A: memref<?x512xbf16> {fuse.align = 16 : i64}, %B: memref<8x512xbf16> {fuse.align = 16 : i64}, %C: memref<?x8xf32>)
+    attributes {fuse.kernel, fuse.schedule = #schedule} {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %c512 = arith.constant 512 : index
+  %pad = arith.constant 0.0 : bf16
+  %zero = arith.constant dense<0.0> : vector<128x8xf32>
+  %m = memref.dim %A, %c0 : memref<?x512xbf16>
+  %blocks = affine.apply affine_map<()[s0] -> (s0 ceildiv 128)>()[%m]
+  scf.forall (%block) in (%blocks) {
+    %row = affine.apply affine_map<(d0) -> (d0 * 128)>(%block)
+    %acc = scf.for %k = %c0 to %c512 step %c64 iter_args(%sum = %zero) -> (vector<128x8xf32>) {
+      %x = vector.transfer_read %A[%row, %k], %pad {in_bounds = [false, true]} : memref<?x512xbf16>, vector<128x64xbf16>
+      %w = vector.transfer_read %B[%c0, %k], %pad {in_bounds = [true, true]} : memref<8x512xbf16>, vector<8x64xbf16>
+      %next = vector.contract {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>}
+              %x, %w, %sum {fuse.instruction = "wgmma"} : vector<128x64xbf16>, vector<8x64xbf16> into vector<128x8xf32>
+      scf.yield %next : vector<128x8xf32>
+    }
+    vector.transfer_write %acc, %C[%row, %c0] {in_bounds = [false, true]} : vector<128x8xf32>, memref<?x8xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+
+// -----
+
 #layout = {vector = array<i64: 1, 2>, lanes = array<i64: 8, 4>, warps = array<i64: 8, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
 #schedule = {tile = array<i64: 128, 8>, layout = #layout, contraction = {k = 64 : i64, instruction = "wgmma", stages = 3 : i64, persistent = true}}
 #a = affine_map<(m, n, k) -> (m, k)>
