@@ -64,7 +64,8 @@ class Case:
         reference: the same in float64.
         kernels: how many kernels it becomes.
         quantised: whether the second argument is int8.
-        rounded: whether a factor is rounded before it is multiplied.
+        rounded: whether something is rounded before it is multiplied.
+        totals: whether the result is reduced, for which a block must have its tile whole.
     """
 
     fn: Callable[..., Any]
@@ -73,6 +74,7 @@ class Case:
     kernels: int = 1
     quantised: bool = False
     rounded: bool = False
+    totals: bool = False
 
     def __str__(self) -> str:
         return self.fn.__name__
@@ -106,7 +108,7 @@ CASES = [
     Case(scaled_rows, (*FACTORS, (M,)), lambda x, w, s: (x @ w.T) * s[:, None]),
     Case(two_results, FACTORS, lambda x, w: (x @ w.T, np.maximum(x @ w.T, 0))),
     Case(transposed_result, (*FACTORS, (N,)), lambda x, w, b: (x @ w.T + b).T),
-    Case(row_sums_of_squares, FACTORS, lambda x, w: (x @ w.T, ((x @ w.T) ** 2).sum(-1)), kernels=2),
+    Case(row_sums_of_squares, FACTORS, lambda x, w: (x @ w.T, ((x @ w.T) ** 2).sum(-1)), rounded=True, totals=True),
     Case(dequantised, (*FACTORS, (N,)), lambda x, q, s: x @ (q * s[:, None]).T, rounded=True, quantised=True),
     Case(two_products, (*FACTORS, (N, 40)), lambda x, w, v: x @ w.T @ v, kernels=2),
 ]

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from mlir import ir
 
 from mlirfuse.analysis.iteration_space import IterationSpace
-from mlirfuse.analysis.structure import RENAMING_OPS, OpStructure
+from mlirfuse.analysis.structure import OpStructure
 from mlirfuse.precision import ATTRIBUTE, IEEE
 
 PRODUCTS = {"arith.addf": "arith.mulf", "arith.addi": "arith.muli"}
@@ -109,28 +109,6 @@ def contraction_of(space: IterationSpace, structure: OpStructure) -> Contraction
     batch = tuple(d for d in in_order if d not in (m[-1], n[-1], k[0]))
     precision = ir.StringAttr(product.attributes[ATTRIBUTE]).value if ATTRIBUTE in product.attributes else IEEE
     return Contraction(structure, batch, m[-1], n[-1], k[0], precision=precision)
-
-
-def misfit(space: IterationSpace, structures: Sequence[OpStructure]) -> str | None:
-    """Why ops that have a contraction among them cannot share its kernel; None if they can, or have none.
-
-    The contraction comes first, but for ops that only rename its operands' elements. What follows works on tiles of its
-    result, which hold no dimension that is summed over and no row or column whole.
-    """
-    found = contraction_in(space, structures)
-    if found is None:
-        return None
-    behind = False
-    for s in structures:
-        if s.op == found.structure.op:
-            behind = True
-        elif not behind and s.op.name not in RENAMING_OPS:
-            return "a contraction starts a kernel of its own"
-        elif behind and s.reduction_loops:
-            return "a contraction's kernel has no second reduction"
-        elif behind and found.k in space.loops[s.op]:
-            return "it runs along a dimension that a contraction sums over"
-    return None
 
 
 def _owner(value: ir.Value) -> ir.Operation | None:

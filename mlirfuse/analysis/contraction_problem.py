@@ -36,6 +36,7 @@ def contraction_problem(kernel: ir.Operation, space: IterationSpace, contraction
         row_bytes=gcd(*(_row_bytes(kernel, factor.source) for factor in factors)),
         k_contiguous=(contiguous[0], contiguous[1]),
         precision=contraction.precision,
+        totals=any(op != contraction.structure.op for op in space.reduced),
         computed_from=tuple(size if f.ops else None for f, size in zip(factors, stored, strict=True)),
     )
 

@@ -5,8 +5,8 @@ the chip. Ops join greedily in program order; a segment takes an op when
 
 - the loops of all its ops unify without a conflict,
 - one op's loops span the whole space (otherwise the tile would iterate over a product that no op has),
-- a contraction among its ops comes first, and the others work on tiles of its result (`analysis/contraction.py`),
-- all reductions reduce the same dimensions (reductions over different ones are `fuse-mix-order-reduction`'s),
+- a contraction among its ops comes first, and the others work on tiles of its result (`analysis/epilogues.py`),
+- all other reductions reduce the same dimensions (those over different ones are `fuse-mix-order-reduction`'s),
 - a reduction over a dynamic extent, which takes the whole grid, feeds nothing that would need a second pass.
 
 Segments run in order, so an op may join only a segment that does not run before one of its producers. Segments that
@@ -20,7 +20,8 @@ from dataclasses import dataclass, field
 
 from mlir import ir
 
-from mlirfuse.analysis.contraction import contraction_in, misfit
+from mlirfuse.analysis.contraction import contraction_in
+from mlirfuse.analysis.epilogues import misfit
 from mlirfuse.analysis.grid_reduction import grid_reduction
 from mlirfuse.analysis.iteration_space import Conflict, IterationSpace, space_of_structures
 from mlirfuse.analysis.structure import RENAMING_OPS, OpStructure, is_constant, is_unit_reshape, structure_of
@@ -61,13 +62,15 @@ def joint_space(structures: Sequence[OpStructure]) -> IterationSpace | Conflict:
     if isinstance(space, Conflict):
         return space
     last = structures[-1].op
-    if len(set(space.reduced.values())) > 1:
+    contraction = contraction_in(space, structures)
+    summed = set() if contraction is None else {contraction.structure.op}
+    if len({dims for op, dims in space.reduced.items() if op not in summed}) > 1:
         return Conflict("it reduces other dimensions than its producers do", last)
     if not space.spanned():
         return Conflict("no op's loops span the joint iteration space", last)
     if reason := misfit(space, structures):
         return Conflict(reason, last)
-    if any(space.extents[d] is None for d in space.reduced_dims) and contraction_in(space, structures) is None:
+    if any(space.extents[d] is None for d in space.reduced_dims) and contraction is None:
         plan = grid_reduction(space, structures)
         return plan if isinstance(plan, Conflict) else space
     return space

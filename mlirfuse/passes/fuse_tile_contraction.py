@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from mlir import ir
 
-from mlirfuse.analysis.contraction import contraction_in
+from mlirfuse.analysis.contraction import Contraction, contraction_in
 from mlirfuse.analysis.contraction_problem import contraction_problem
+from mlirfuse.analysis.epilogues import Epilogue, epilogue_of
 from mlirfuse.analysis.factors import producers
+from mlirfuse.analysis.iteration_space import IterationSpace
 from mlirfuse.analysis.kernels import is_tile_program, kernels
 from mlirfuse.analysis.spaces import kernel_space
-from mlirfuse.errors import ScheduleError
+from mlirfuse.analysis.structure import OpStructure
+from mlirfuse.errors import PassError, ScheduleError
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.schedule.contraction import check_contraction
-from mlirfuse.schedule.schedule import schedule_of
+from mlirfuse.schedule.schedule import Schedule, schedule_of
 from mlirfuse.tiling.contractions import KLoop, result_space
 from mlirfuse.tiling.emitter import TileEmitter
-from mlirfuse.tiling.program import open_tile_program
+from mlirfuse.tiling.program import TileProgram, open_tile_program
+from mlirfuse.tiling.tile_totals import TileTotals
 from mlirfuse.tiling.transfers import TileTransfers
 
 
@@ -29,9 +34,10 @@ class FuseTileContraction(Pass):
     Requires `fuse.schedule` with a `contraction`. The loop carries the accumulators, one tile vector of the result's
     dimensions (batch, m, n), and contracts tiles of the factors into it. What the kernel computes a factor by is
     emitted in the loop, on the factor's tile; all else on the accumulators' tile behind the loop, as in any other tile
-    program. Factors are read in the order of their memory;
-    which of their dimensions is which says the `vector.contract`. A `swapped` schedule exchanges the roles of rows and
-    columns, so that the accumulators' tile is a transposed one. What lies past the end of a factor reads as zero.
+    program. Where that reduces the tile, blocks meet at semaphores (`tiling/tile_totals.py`). Factors are read in the
+    order of their memory; which of their dimensions is which says the `vector.contract`. A `swapped` schedule exchanges
+    the roles of rows and columns, so that the accumulators' tile is a transposed one. What lies past the end of a
+    factor reads as zero.
 
     ```mlir
     func.func private @f_0(%x: tensor<?x512xbf16>, %w: tensor<384x512xbf16>) -> tensor<?x384xf32>
@@ -73,28 +79,49 @@ class FuseTileContraction(Pass):
             if schedule.contraction.swapped:
                 contraction = contraction.swapped()
             tiles = result_space(space, contraction)
-            program = open_tile_program(kernel, tiles, schedule.tile, schedule.contraction.raster)
+            grid = replace(tiles, reduced={})  # totals are over several tiles
+            program = open_tile_program(kernel, grid, schedule.tile, schedule.contraction.raster)
             with program.block_body():
-                transfers = TileTransfers(tiles, schedule.tile, program.offsets, program.ragged, program.buffers)
-                emitter = TileEmitter(transfers, dict(program.scalars))
-                loop = KLoop(
-                    space,
-                    contraction,
-                    schedule.tile,
-                    schedule.contraction.k,
-                    program.offsets,
-                    program.ragged,
-                    program.buffers,
-                    program.scalars,
-                    schedule.contraction.instruction,
-                )
-                product = contraction.structure
-                emitter.values[product.op.results[0]] = loop.emit(emitter.initial(product))
-                computed = {s.op for number in (0, 1) for s in producers(product.op.operands[number])}
-                for structure in structures:
-                    if structure.op not in computed | {product.op}:
-                        emitter.emit(structure)
-                for value, buffer in program.results:
-                    emitter.write(value, buffer)
+                _emit_tile(program, space, tiles, contraction, schedule, structures)
             program.close()
             remarks.applied(self, f"tile {schedule.tile}, {schedule.contraction.k} a step along k", program.function)
+
+
+def _emit_tile(
+    program: TileProgram,
+    space: IterationSpace,
+    tiles: IterationSpace,
+    contraction: Contraction,
+    schedule: Schedule,
+    structures: Sequence[OpStructure],
+) -> None:
+    """Emits what a block does: the loop along k, what follows on its tile, and its part in totals over tiles."""
+    assert schedule.contraction is not None  # run has looked
+    product = contraction.structure
+    computed = {s.op for number in (0, 1) for s in producers(product.op.operands[number])} | {product.op}
+    epilogue = epilogue_of(space, contraction, [s for s in structures if s.op not in computed])
+    if not isinstance(epilogue, Epilogue):
+        raise PassError(epilogue[1], where=str(epilogue[0].op.location))
+    several = frozenset(d for d, extent in enumerate(tiles.extents) if extent != schedule.tile[d])
+    transfers = TileTransfers(tiles, schedule.tile, program.offsets, program.ragged, program.buffers, divided=several)
+    emitter = TileEmitter(transfers, dict(program.scalars))
+    loop = KLoop(
+        space,
+        contraction,
+        schedule.tile,
+        schedule.contraction.k,
+        program.offsets,
+        program.ragged,
+        program.buffers,
+        program.scalars,
+        schedule.contraction.instruction,
+    )
+    emitter.values[product.op.results[0]] = loop.emit(emitter.initial(product))
+    for structure in epilogue.tile:
+        emitter.emit(structure)
+    late = {result for s in (*epilogue.totals, *epilogue.finish) for result in s.op.results}
+    for value, buffer in program.results:
+        if value not in late:
+            emitter.write(value, buffer)
+    if epilogue.totals:
+        TileTotals(program, emitter, epilogue).emit()

@@ -77,6 +77,7 @@ class ContractionProblem:
         row_bytes: bytes to which every row of both factors is aligned, 16 at most.
         k_contiguous: for each factor whether k is the dimension in which its memory is contiguous.
         precision: how precisely factors are multiplied (`mlirfuse/precision.py`).
+        totals: whether the kernel reduces its result too, over several tiles.
         computed_from: for each factor that the kernel computes, bytes of an element of what it reads; else None.
     """
 
@@ -89,6 +90,7 @@ class ContractionProblem:
     row_bytes: int
     k_contiguous: tuple[bool, bool] = (True, True)
     precision: str = IEEE
+    totals: bool = False
     computed_from: tuple[int | None, ...] = (None, None)
 
     @property
@@ -125,6 +127,8 @@ def check_contraction(
     if layout.extents != tile:
         return f"the accumulators' layout covers {layout.extents}, not the tile {tile}"
     slices = schedule.split > 1 and schedule.reduction in SLICED
+    if slices and problem.totals:
+        return f"totals of a tile need a block that has it whole, and with {schedule.reduction!r} blocks have slices"
     if slices and (reason := _check_slices(schedule, tile, layout)):
         return reason
     if schedule.split > 1 and schedule.reduction == "mailboxes" and problem.accumulator.name != "float32":

@@ -97,7 +97,7 @@ def candidates(problem: ContractionProblem, target: Target) -> Iterator[Schedule
         blocks = target.sms * _blocks_per_sm(problem)
         most = min(MOST_SPLIT, blocks // tiles, problem.k // schedule.contraction.k // MIN_STEPS)
         # Blocks that wait for each other must all be resident, which is known only where the grid's size is.
-        meets = None not in (*problem.batch, problem.m, problem.n)
+        meets = None not in (*problem.batch, problem.m, problem.n) and not problem.totals
         for split in {2, most, *(1 << bit for bit in range(1, 9))}:
             if 1 < split <= most:
                 parts = replace(schedule, contraction=replace(schedule.contraction, split=split))

@@ -41,7 +41,7 @@ def subspace(space: IterationSpace, dims: Sequence[int]) -> IterationSpace:
         loops={op: renamed(axes) for op, axes in space.loops.items()},
         value_axes={value: renamed(axes) for value, axes in space.value_axes.items()},
         use_axes={use: renamed(axes) for use, axes in space.use_axes.items()},
-        reduced={},
+        reduced={op: frozenset(number[d] for d in found) for op, found in space.reduced.items() if found <= set(dims)},
     )
 
 

@@ -20,7 +20,9 @@ import numpy as np
 
 sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / "unit")]
 
+import prologues
 import protocols
+import totals
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
 
@@ -106,6 +108,8 @@ def cases() -> Iterator[tuple[str, Callable[..., Any], list[np.ndarray]]]:
     for name, persistent in product(EPILOGUES, (False, True)):
         fused = mf.fuse(EPILOGUES[name][0], schedule=warpgroup_schedule(128, 64, persistent=persistent))
         yield f"warpgroup product with {name}, persistent {persistent}", fused, epilogue_inputs(name)
+    for other in (*prologues.CASES, *totals.CASES):
+        yield f"product with {other}", mf.fuse(other.fn), other.inputs()
     for name in protocols.EXPECTED:
         yield f"protocol {name}", partial(_first_result, protocol(name)), [protocols.integers(20)]
 

@@ -158,3 +158,68 @@ func.func private @float8_0(%x: tensor<32x64xf8E4M3FN>, %w: tensor<32x64xf8E5M2>
   } -> tensor<32x32xf32>
   return %0 : tensor<32x32xf32>
 }
+
+// -----
+
+#mk = affine_map<(m, n, k) -> (m, k)>
+#nk = affine_map<(m, n, k) -> (n, k)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+#id = affine_map<(m, n) -> (m, n)>
+#row = affine_map<(m, n) -> (m)>
+#one = affine_map<(m) -> (m)>
+#layout = {vector = array<i64: 1, 2>, lanes = array<i64: 8, 4>, warps = array<i64: 1, 2>, repeats = array<i64: 2, 2>,
+           blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
+#schedule = {tile = array<i64: 32, 32>, layout = #layout, contraction = {k = 32, instruction = "mma"}}
+
+// A row's total is over three tiles, the last of them with 8 columns inside: each block leaves its part, and the last
+// one of a row of tiles adds them up in order and finishes.
+// CHECK-LABEL: func.func private @totals_kernel(
+// CHECK-SAME: %[[SEMAPHORES:[a-z0-9]+]]: memref<2xi32> {fuse.workspace = "semaphores"}
+// CHECK-SAME: %[[PARTS:[a-z0-9]+]]: memref<6x32x1xf32> {fuse.workspace = "scratch"}
+// CHECK: %[[SUM:.*]] = scf.for
+// CHECK: vector.contract
+// CHECK: %[[LEFT:.*]] = arith.subi %{{.*}}, %[[N:.*]] : index
+// CHECK: %[[MASK:.*]] = vector.create_mask %{{.*}}, %[[LEFT]] : vector<1x32xi1>
+// CHECK: %[[WIDE:.*]] = vector.broadcast %[[MASK]]
+// CHECK: %[[INSIDE:.*]] = arith.select %[[WIDE]], %[[SUM]]
+// CHECK: %[[PART:.*]] = vector.multi_reduction <add>, %[[INSIDE]]
+// CHECK: %[[CAST:.*]] = vector.shape_cast %[[PART]] : vector<32xf32> to vector<32x1xf32>
+// CHECK: vector.transfer_write %[[CAST]], %[[PARTS]]
+// CHECK: %[[BEFORE:.*]] = "fuse.semaphore_arrive"(%[[SEMAPHORES]], %{{.*}}, %[[LAST:.*]]) : (memref<2xi32>, index, i32) -> i32
+// CHECK: %[[IS_LAST:.*]] = arith.cmpi eq, %[[BEFORE]], %[[LAST]]
+// CHECK: scf.if %[[IS_LAST]] {
+// CHECK: %[[TOTAL:.*]] = scf.for
+// CHECK: vector.transfer_read %[[PARTS]]
+// CHECK: arith.addf
+// CHECK: %[[ROOT:.*]] = math.sqrt %[[TOTAL]] : vector<32x1xf32>
+// CHECK: vector.transfer_write
+func.func private @totals(%x: tensor<64x64xbf16>, %w: tensor<72x64xbf16>) -> tensor<64xf32>
+    attributes {fuse.kernel, fuse.result_extents = array<i64>, fuse.schedule = #schedule} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<64x72xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<64x72xf32>) -> tensor<64x72xf32>
+  %0 = linalg.generic {indexing_maps = [#mk, #nk, #mn], iterator_types = ["parallel", "parallel", "reduction"]}
+       ins(%x, %w : tensor<64x64xbf16>, tensor<72x64xbf16>) outs(%init : tensor<64x72xf32>) {
+  ^bb0(%p: bf16, %q: bf16, %sum: f32):
+    %pe = arith.extf %p : bf16 to f32
+    %qe = arith.extf %q : bf16 to f32
+    %pq = arith.mulf %pe, %qe : f32
+    %s = arith.addf %sum, %pq : f32
+    linalg.yield %s : f32
+  } -> tensor<64x72xf32>
+  %t = tensor.empty() : tensor<64xf32>
+  %none = linalg.fill ins(%zero : f32) outs(%t : tensor<64xf32>) -> tensor<64xf32>
+  %1 = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+       ins(%0 : tensor<64x72xf32>) outs(%none : tensor<64xf32>) {
+  ^bb0(%a: f32, %acc: f32):
+    %s = arith.addf %acc, %a : f32
+    linalg.yield %s : f32
+  } -> tensor<64xf32>
+  %2 = linalg.generic {indexing_maps = [#one, #one], iterator_types = ["parallel"]}
+       ins(%1 : tensor<64xf32>) outs(%t : tensor<64xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %r = math.sqrt %a : f32
+    linalg.yield %r : f32
+  } -> tensor<64xf32>
+  return %2 : tensor<64xf32>
+}
