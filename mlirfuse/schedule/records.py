@@ -1,7 +1,7 @@
 """Schedules that `mlirfuse tune` found to be the fastest, kept in a file on disk.
 
-One entry a problem, a target with its multiprocessors, and a version of mlirfuse: what a new version measures
-differently is not taken from an old one. The file is `schedules.json` in the user's cache directory, or what
+One entry a problem, a target with its multiprocessors, and the versions of mlirfuse and MLIR: what a new version
+measures differently is not taken from an old one. The file is `schedules.json` in the user's cache directory, or what
 `MLIRFUSE_RECORDS` names; `off` is none.
 """
 
@@ -21,6 +21,9 @@ from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import Target
 
 VARIABLE, OFF = "MLIRFUSE_RECORDS", "off"
+
+PACKAGES = {"mlirfuse": "mlirfuse", "mlir": "xtc-mlir-python-bindings"}
+"""What makes the code of a schedule, by the name in a record."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,8 @@ def records_path() -> Path | None:
 def record_key(problem: ContractionProblem, target: Target) -> str:
     """What an entry is for, as text."""
     fields = [f"{name}={value}" for name, value in vars(problem).items()]
-    return " ".join([f"mlirfuse={_version()}", target.chip, f"sms={target.sms}", *fields])
+    versions = [f"{name}={_version(package)}" for name, package in PACKAGES.items()]
+    return " ".join([*versions, target.chip, f"sms={target.sms}", *fields])
 
 
 def lookup(problem: ContractionProblem, target: Target) -> Record | None:
@@ -57,7 +61,11 @@ def lookup(problem: ContractionProblem, target: Target) -> Record | None:
         return None
     if not isinstance(entry, dict) or not isinstance(entry.get("microseconds"), int | float):
         raise _broken(path, "an entry has no time")
-    return Record(from_plain(Schedule, entry.get("schedule")), float(entry["microseconds"]))
+    try:
+        schedule = from_plain(Schedule, entry.get("schedule"))
+    except ScheduleError as error:
+        raise _broken(path, error.message) from error
+    return Record(schedule, float(entry["microseconds"]))
 
 
 def store(problem: ContractionProblem, target: Target, record: Record) -> None:
@@ -94,8 +102,8 @@ def _broken(path: Path, reason: str) -> ScheduleError:
     )
 
 
-def _version() -> str:
+def _version(package: str) -> str:
     try:
-        return version("mlirfuse")
-    except PackageNotFoundError:  # run from a checkout
-        return "checkout"
+        return version(package)
+    except PackageNotFoundError:  # run from a directory
+        return "unknown"

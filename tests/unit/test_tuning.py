@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from mlirfuse.runtime import tuning
 from mlirfuse.schedule.contraction import ContractionProblem
 from mlirfuse.schedule.contraction_tiles import wgmma_schedule, with_slices
 from mlirfuse.schedule.plain import from_plain, to_plain
-from mlirfuse.schedule.records import Record, lookup, records_path, store
+from mlirfuse.schedule.records import PACKAGES, Record, lookup, record_key, records_path, store
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import target_of
 from mlirfuse.tools.cli import main
@@ -56,11 +57,28 @@ def test_an_entry_is_for_one_problem_and_one_target(records: Path) -> None:
     assert not list(records.parent.glob("*.part"))
 
 
+def test_an_entry_is_for_one_version(records: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store(PROBLEM, SM_90A, Record(SCHEDULE, 12.5))
+    key = record_key(PROBLEM, SM_90A)
+    assert f"mlir={version(PACKAGES['mlir'])} sm_90a sms=132" in key
+    monkeypatch.setattr("mlirfuse.schedule.records.version", lambda package: "99")
+    assert key != record_key(PROBLEM, SM_90A)
+    assert lookup(PROBLEM, SM_90A) is None
+
+
 @pytest.mark.parametrize("text", ["{", "[]", "3"])
 def test_a_broken_file_is_an_error_that_names_it(records: Path, text: str) -> None:
     records.parent.mkdir()
     records.write_text(text)
     with pytest.raises(ScheduleError, match=r"cannot be read(.|\n)*MLIRFUSE_RECORDS=off"):
+        lookup(PROBLEM, SM_90A)
+
+
+def test_an_entry_that_is_no_schedule_is_an_error_that_names_the_file(records: Path) -> None:
+    """Such as that of a checkout whose schedules had other fields."""
+    store(PROBLEM, SM_90A, Record(SCHEDULE, 12.5))
+    records.write_text(records.read_text().replace('"tile"', '"tiles"'))
+    with pytest.raises(ScheduleError, match=r"is no Schedule(.|\n)*MLIRFUSE_RECORDS=off"):
         lookup(PROBLEM, SM_90A)
 
 
