@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from mlir import ir
 from mlir.dialects import arith, math
 
+from mlirfuse.analysis.casts import HALF, element_type
 from mlirfuse.distribution.distributor import Distributor, rule
 from mlirfuse.distribution.elementwise import widened, widening_of
 from mlirfuse.distribution.exchange import Exchange
@@ -81,6 +82,8 @@ def _of_thread(
     """The (max, sum) pairs of what a thread holds; a maximum that is -inf goes with a sum of 0."""
     source = d.fragments(value)
     cast = widening_of(d, value)
+    if cast is not None and element_type(cast.operands[0].type).width < HALF:
+        cast = None  # nothing is compared in float8
     # Of a tile that is cast from half precision, two elements are compared at a time.
     narrow = source if cast is None else d.fragments(cast.operands[0])
     bottom = arith.ConstantOp(narrow.element_type, neutral("arith.maximumf", narrow.element_type)).result

@@ -78,3 +78,19 @@ def test_older_targets_refuse_casts() -> None:
 def test_cupy_has_none(monkeypatch) -> None:
     with pytest.raises(ArgumentError, match="CuPy has no arrays of float8_e4m3fn"):
         cuda.allocator("cupy", (4,), "float8_e4m3fn", 0)
+
+
+@pytest.mark.parametrize("columns", [33, 64, 1000])
+def test_rows_of_float8(columns) -> None:
+    """Reductions of what was cast from float8 compare and sum in float32, where infinity is a number."""
+
+    def softmax(x):
+        e = mf.exp(x.astype(mf.float32) - mf.max(x.astype(mf.float32), axis=-1, keepdims=True))
+        return e / mf.sum(e, axis=-1, keepdims=True), mf.max(x.astype(mf.float32), axis=-1)
+
+    x = np.random.default_rng(0).standard_normal((3, columns)).astype(ml_dtypes.float8_e4m3fn)
+    result, largest = mf.fuse(softmax, target="interpret")(x)
+    wide = x.astype(np.float64)
+    e = np.exp(wide - wide.max(axis=-1, keepdims=True))
+    np.testing.assert_allclose(result, e / e.sum(axis=-1, keepdims=True), rtol=1e-5)
+    np.testing.assert_array_equal(largest, wide.max(axis=-1))
