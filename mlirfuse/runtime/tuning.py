@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from mlirfuse.dtypes import dtype_of
+from mlirfuse.errors import ArgumentError
 from mlirfuse.runtime.cuda import cupy
 
 COLD_BYTES, MOST_SETS = 256 << 20, 256
@@ -18,7 +20,13 @@ ROUNDS = 5
 
 
 def random_arguments(shapes: Sequence[tuple[int, ...]], dtypes: Sequence[np.dtype]) -> list[list[Any]]:
-    """Sets of random device arrays, as many as do not fit the L2 together: 2 at least, `MOST_SETS` at most."""
+    """Sets of random device arrays, as many as do not fit the L2 together: 2 at least, `MOST_SETS` at most.
+
+    Raises:
+        ArgumentError: a dtype that CuPy has no arrays of.
+    """
+    if unknown := [dtype.name for dtype in dtypes if dtype_of(dtype).is_float8]:
+        raise ArgumentError(f"CuPy has no arrays of {unknown[0]}", hint="pass a schedule to mf.fuse instead of tuning")
     nbytes = sum(int(np.prod(shape)) * dtype.itemsize for shape, dtype in zip(shapes, dtypes, strict=True))
     count = min(MOST_SETS, max(2, -(-COLD_BYTES // max(nbytes, 1))))
     rng = np.random.default_rng(0)

@@ -9,7 +9,7 @@ import pytest
 import mlirfuse as mf
 from mlirfuse.dtypes import dtype_of, from_mlir, promote, rounded
 from mlirfuse.errors import ArgumentError, DTypeError, TargetError
-from mlirfuse.runtime import cuda
+from mlirfuse.runtime import cuda, tuning
 
 FLOAT8 = (mf.float8_e4m3fn, mf.float8_e5m2)
 
@@ -94,3 +94,8 @@ def test_rows_of_float8(columns) -> None:
     e = np.exp(wide - wide.max(axis=-1, keepdims=True))
     np.testing.assert_allclose(result, e / e.sum(axis=-1, keepdims=True), rtol=1e-5)
     np.testing.assert_array_equal(largest, wide.max(axis=-1))
+
+
+def test_tuning_needs_arrays_that_cupy_has() -> None:
+    with pytest.raises(ArgumentError, match="CuPy has no arrays of float8_e5m2"):
+        tuning.random_arguments([(4, 4)], [mf.float8_e5m2.numpy])
