@@ -35,6 +35,7 @@ def row_schedule(
     row_repeats: int = 1,
     chunk_repeats: int = 0,
     persistence: str = "registers",
+    skewed: bool = False,
 ) -> mf.Schedule:
     """A schedule of a kernel over (rows, columns) that reduces columns.
 
@@ -48,11 +49,17 @@ def row_schedule(
         row_repeats: rows of one thread.
         chunk_repeats: vectors of a thread in one chunk of a row; 0 takes the row whole.
         persistence: where rows live between their reduction and their use.
+        skewed: whether rows are shifted so that vectors are aligned.
     """
     step = vector * lanes * warps * cluster
-    repeats = chunk_repeats or -(-columns // step)
+    repeats = chunk_repeats or -(-(columns + (vector - 1 if skewed else 0)) // step)
     layout = mf.BlockedLayout(
-        (1, vector), (WARP // lanes, lanes), (row_warps, warps), (row_repeats, repeats), (1, cluster)
+        (1, vector),
+        (WARP // lanes, lanes),
+        (row_warps, warps),
+        (row_repeats, repeats),
+        (1, cluster),
+        skew=(0, 1) if skewed else (),
     )
     rows = WARP // lanes * row_warps * row_repeats
     return mf.Schedule((rows, min(columns, step * repeats)), layout, persistence)

@@ -14,6 +14,7 @@ from mlirfuse.analysis.live import live_bytes
 from mlirfuse.analysis.structure import OpStructure
 from mlirfuse.dtypes import from_mlir
 from mlirfuse.errors import ScheduleError
+from mlirfuse.schedule.layout import FEWEST_VECTORS
 from mlirfuse.schedule.problem import Problem, WalkProblem
 from mlirfuse.tiling.combining import combiner_of
 from mlirfuse.tiling.order import reduction_depths
@@ -39,6 +40,7 @@ def problem_of(kernel: ir.Operation, space: IterationSpace, structures: Sequence
         live_bytes=live_bytes(space, structures, depths),
         column_bytes=sum(o.element_bytes for o in operands if o not in full and set(o.axes) & space.reduced_dims),
         rounds=len({depths[op] for op in space.reduced}),
+        skewed_vector=_skewed_vector(space, operands, full, vector_dim),
         walk=_walk(kernel, space, structures, operands),
     )
 
@@ -114,6 +116,9 @@ class _Operand:
             else next((a for a, s in enumerate(strides) if s == 1 and axes[a] is not None), None)
         )
         self.alignment = align
+        # Its last dimension, where its rows can be moved whole: they follow each other, and the first one is aligned.
+        movable = strides is None and align >= WIDEST and from_mlir(tensor_type.element_type).kind != "bool"
+        self.row_dim = axes[-1] if movable and axes else None
         if strides is None:
             # A contiguous tensor's outer strides are products of inner extents.
             for axis in range(self.unit_axis or 0):
@@ -169,3 +174,24 @@ def _vector(space: IterationSpace, full: Sequence[_Operand], vector_dim: int) ->
     if extent is None:
         return 1 if space.reduced_dims else vector
     return gcd(vector, extent)
+
+
+WIDE_ENOUGH = 8
+"""Bytes that a thread moves at once from which on there is nothing to gain from shifted rows."""
+
+
+def _skewed_vector(
+    space: IterationSpace, operands: Sequence[_Operand], full: Sequence[_Operand], vector_dim: int
+) -> int:
+    """Elements that a thread moves at once where rows are shifted, which start anywhere; 0 where they may not be.
+
+    All that varies along a row must lie in rows, and rows be all that is reduced: a row as a whole is shifted.
+    """
+    extent = space.extents[vector_dim]
+    narrowest = min((o.element_bytes for o in full), default=WIDEST)
+    vector = WIDEST // narrowest
+    if extent is None or space.reduced_dims != {vector_dim} or extent < FEWEST_VECTORS * vector:
+        return 0
+    if _vector(space, full, vector_dim) * narrowest >= WIDE_ENOUGH or all(o.written for o in full):
+        return 0
+    return vector if all(o.row_dim == vector_dim for o in operands if vector_dim in o.axes) else 0

@@ -56,6 +56,8 @@ class Distributor:
         role: how many warpgroups run the code being emitted, from the first on; None for the whole block.
         parked: how many of a thread's fragments wait in shared memory, not in registers.
         late_reads: tiles whose parked fragments are not being loaded yet.
+        skew: in a skewed layout, by how many elements the thread's row is shifted, once a row has been read.
+        skewed_like: which rows these are: the dimension along each axis of their buffer, and the tile's place in it.
     """
 
     def __init__(
@@ -76,6 +78,8 @@ class Distributor:
         self.tiles: dict[ir.Value, Fragments | Uniform] = {}
         self.pending: list[Exchange] = []
         self.in_loop = False
+        self.skew: ir.Value | None = None
+        self.skewed_like: object = None
         self.phases: dict[str, ir.Value] = {}
         self.role: int | None = None
         self.threads = Threads(layout)
@@ -177,6 +181,15 @@ class Distributor:
             gpu.BarrierOp()
         else:
             group_barrier(self.role)
+
+    def shift(self) -> ir.Value:
+        """By how many elements the thread's row is shifted; raises `PassError` where no row has been read."""
+        if self.skew is None:
+            raise PassError(
+                "the layout is skewed, and nothing is read of which each row follows the one before",
+                where=str(ir.Location.current),
+            )
+        return self.skew
 
     def scratch(self, size: int, element_type: ir.Type) -> ir.Value:
         """A new array in the block's shared memory, aligned to 16 bytes."""

@@ -72,7 +72,8 @@ class Fragments:
             return 1
         if self.layout.blocks[dim] > 1:
             return self.layout.fragments(dim)
-        repeats = min(self.layout.repeats[dim], -(-self.extents[dim] // self.layout.repeat_stride(dim)))
+        covered = self.extents[dim] + self.layout.slack(dim)
+        repeats = min(self.layout.repeats[dim], -(-covered // self.layout.repeat_stride(dim)))
         return repeats * self.layout.within(dim)
 
     def keys(self) -> Iterator[Key]:
@@ -114,15 +115,21 @@ class Fragments:
         """Fragments of a value of the same extents that `function` makes of each fragment."""
         return self.like(self.extents, element_type or self.element_type, lambda key: function(self.at(key)))
 
-    def padded(self, key: Key, dim: int) -> bool:
-        """Whether some thread's elements at this repeat may lie past the value's extent in `dim`."""
-        if not self.varies(dim):
-            return False
+    def end(self, key: Key, dim: int) -> int:
+        """Behind the last element in `dim` that some thread has at this repeat; it may lie past the value's extent."""
         layout = self.layout
         if layout.blocks[dim] > 1:
-            return layout.extents[dim] > self.extents[dim]
+            return layout.extents[dim]
         last_warp = (layout.warps[dim] - 1) * layout.within(dim) * layout.span(dim)
-        return layout.offset(dim, key[dim]) + last_warp + layout.span(dim) > self.extents[dim]
+        return layout.offset(dim, key[dim]) + last_warp + layout.span(dim)
+
+    def padded(self, key: Key, dim: int) -> bool:
+        """Whether some thread's elements at this repeat may lie past the value's extent in `dim`."""
+        return self.varies(dim) and self.end(key, dim) > self.extents[dim]
+
+    def starts_early(self, key: Key, dim: int) -> bool:
+        """Whether some thread's elements at this repeat may lie before the first of a shifted row."""
+        return self.varies(dim) and self.layout.slack(dim) > 0 and key[dim] == 0
 
 
 def fragment_type(width: int, element_type: ir.Type) -> ir.Type:

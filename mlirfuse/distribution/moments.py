@@ -14,19 +14,17 @@ the exchange. How many elements n_i a warp holds is known at compile time, so no
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
 
 from mlir import ir
 from mlir.dialects import arith
 
-from mlirfuse.distribution.counts import held_elements, pick, select_from
+from mlirfuse.distribution.counts import Held
 from mlirfuse.distribution.distributor import Distributor, rule
 from mlirfuse.distribution.elementwise import recast
 from mlirfuse.distribution.exchange import Exchange
 from mlirfuse.distribution.fragments import Fragments, Key, widen
 from mlirfuse.distribution.parts import Part, Parts
 from mlirfuse.distribution.reductions import combiner, mask_padding, reduce_in_thread, reduce_over_lanes
-from mlirfuse.distribution.scalars import add, constant, multiply
 
 _add, _sub, _mul = (combiner(f"arith.{name}") for name in ("addf", "subf", "mulf"))
 
@@ -60,11 +58,8 @@ def moments(d: Distributor, op: ir.Operation) -> None:
 
 def _centred_squares(d: Distributor, source: Fragments, total: Fragments, dims: Sequence[int]) -> Fragments:
     """(x - warp mean)² of every element."""
-    layout = source.layout
-    blocks, warps = (prod(sizes[n] for n in dims) for sizes in (layout.blocks, layout.warps))
     # A warp that holds padding only sums to 0, whatever its mean is multiplied by.
-    inverse = [1.0 / max(1, held_elements(source, dims, b, w)) for b in range(blocks) for w in range(warps)]
-    factor = pick(d.threads, source, dims, inverse)
+    factor = _held(d, source, dims).own_inverse()
     means = total.map(lambda s: _mul(s, widen(factor, total.width)))
     means.force()
 
@@ -76,44 +71,29 @@ def _centred_squares(d: Distributor, source: Fragments, total: Fragments, dims: 
 
 
 def _merge(d: Distributor, source: Fragments, dims: Sequence[int], parts: Parts, level: str) -> tuple[ir.Value, ...]:
-    """Merges the (sum, m2) pairs of all warps of the block, or of all blocks of the cluster."""
-    layout = source.layout
-    blocks, warps = (prod(sizes[n] for n in dims) for sizes in (layout.blocks, layout.warps))
-    own_block = d.threads.linear(d.threads.block, layout.blocks, dims)
-    if level == "blocks":
-        held = [float(held_elements(source, dims, block)) for block in range(blocks)]
-        total_held = [sum(held)]
-    else:
-        held = [float(held_elements(source, dims, b, w)) for b in range(blocks) for w in range(warps)]
-        total_held = [sum(held[b * warps : (b + 1) * warps]) for b in range(blocks)]
-
-    def entry(part: Part, table: Sequence[float]) -> ir.Value:
-        """The table's entry for a part's sender."""
-        if level == "blocks" or blocks == 1:
-            if part.sender is not None:
-                return select_from(None, [table[part.sender]], source.element_type)
-            return select_from(part.sender_value, table, source.element_type)
-        sender = part.sender_value if part.sender is None else constant(part.sender)
-        assert own_block is not None
-        assert sender is not None
-        return select_from(add(multiply(own_block, warps), sender), table, source.element_type)
+    """Merges the (sum, m2) pairs of all warps of the block, of all blocks of the cluster, or of all warps of these."""
+    held = _held(d, source, dims)
 
     def spread(part: Part) -> ir.Value:
         """A part's squares about the common mean: m2_i + (sum_i - n_i mean)² / n_i."""
         total_i, m2_i = part.values
         width = ir.VectorType(total_i.type).shape[0] if isinstance(total_i.type, ir.VectorType) else 1
-        gap = _sub(total_i, _mul(widen(entry(part, held), width), mean))
-        inverse = widen(entry(part, [1.0 / max(1.0, n) for n in held]), width)
-        return _add(m2_i, _mul(_mul(gap, gap), inverse))
+        sender = part.sender_value if part.sender is None else part.sender
+        assert sender is not None
+        count, inverse = held.sent(sender, level)
+        gap = _sub(total_i, _mul(widen(count, width), mean))
+        return _add(m2_i, _mul(_mul(gap, gap), widen(inverse, width)))
 
     zero = _constant(0.0, source.element_type)
     total = parts.combine(lambda part: part.values[0], _add, zero)
-    factor = select_from(
-        own_block if len(total_held) > 1 else None, [1.0 / max(1.0, n) for n in total_held], source.element_type
-    )
+    factor = held.total_inverse(level)
     width = ir.VectorType(total.type).shape[0] if isinstance(total.type, ir.VectorType) else 1
     mean = _mul(total, widen(factor, width))
     return total, parts.combine(spread, _add, zero)
+
+
+def _held(d: Distributor, source: Fragments, dims: Sequence[int]) -> Held:
+    return Held(d.threads, source, dims, d.shift() if source.layout.is_skewed else None)
 
 
 def _constant(value: float, element_type: ir.Type) -> ir.Value:

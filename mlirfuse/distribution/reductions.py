@@ -80,15 +80,29 @@ def mask_padding(d: Distributor, source: Fragments, dims: Sequence[int], identit
     def masked(key: Key) -> ir.Value:
         value = source.at(key)
         for dim in dims:
-            if not source.padded(key, dim):
+            if not source.padded(key, dim) and not source.starts_early(key, dim):
                 continue
             where = (dim, key[dim])
             if where not in inside:
-                inside[where] = less(d.threads.index(dim, key[dim]), constant(source.extents[dim]))
+                inside[where] = _inside(d, source, dim, key[dim])
             value = arith.SelectOp(inside[where], value, widen(identity, source.width)).result
         return value
 
     return source.like(source.extents, source.element_type, masked)
+
+
+def _inside(d: Distributor, source: Fragments, dim: int, repeat: int) -> ir.Value:
+    """Whether a fragment lies inside of the tile along `dim`; of a skewed row, which of its elements do."""
+    index, extent = d.threads.index(dim, repeat), source.extents[dim]
+    if not source.layout.slack(dim):
+        return less(index, constant(extent))
+    i32 = ir.IntegerType.get_signless(32)
+    vector_type = ir.VectorType.get([source.width], i32)
+    first = widen(arith.IndexCastOp(i32, arith.SubIOp(index, d.shift()).result).result, source.width)
+    steps = ir.DenseElementsAttr.get([ir.IntegerAttr.get(i32, n) for n in range(source.width)], vector_type)
+    each = arith.AddIOp(first, arith.ConstantOp(vector_type, steps).result).result
+    bound = ir.DenseElementsAttr.get_splat(vector_type, ir.IntegerAttr.get(i32, extent))
+    return less(each, arith.ConstantOp(vector_type, bound).result)  # as unsigned numbers: those before 0 are large
 
 
 NARROW_ACCUMULATORS = 4

@@ -19,6 +19,7 @@ from mlirfuse.distribution.distributor import Distributor, rule
 from mlirfuse.distribution.fragments import Fragments, Key, Uniform, widen
 from mlirfuse.distribution.paired_stores import exchange, store_exchanged, stores_pairs
 from mlirfuse.distribution.scalars import add, constant, less, minimum
+from mlirfuse.distribution.skewed_rows import Finish, rows_of, start_load, store_row
 from mlirfuse.schedule.estimate import AHEAD
 from mlirfuse.tiling.contractions import feeds_contraction
 from mlirfuse.tiling.tiles import zero
@@ -34,6 +35,10 @@ def transfer_read(d: Distributor, op: ir.Operation) -> None:
     buffer, *offsets, _ = op.operands
     access = access_of(d, op, buffer, offsets, list(range(d.layout.rank)), tile)
     bounds = Bounds(access)
+    if _is_skewed(tile, access):
+        _read_skewed(d, tile, access, bounds)
+        d.tiles[op.results[0]] = tile
+        return
     loaded: dict[tuple[int, ...], ir.Value] = {}
 
     def make(key: Key) -> ir.Value:
@@ -90,6 +95,9 @@ def transfer_write(d: Distributor, op: ir.Operation) -> None:
     access = access_of(d, op, buffer, offsets, _layout_dims(tile, written), tile)
     bounds = Bounds(access)
     whole = d.threads.is_first(n for n in range(d.layout.rank) if not tile.varies(n))
+    if _is_skewed(tile, access):
+        _write_skewed(d, tile, access, bounds, whole)
+        return
     groups: dict[tuple[tuple[int, int], ...], list[Key]] = {}
     for key in tile.keys():
         checks = [(axis, 0 if n is None else key[n]) for axis, n in enumerate(access.dims) if axis in access.clipped]
@@ -110,6 +118,56 @@ def transfer_write(d: Distributor, op: ir.Operation) -> None:
         with ir.InsertionPoint(branch.then_block):
             _store_all(d, tile, access, made, paired=paired)
             scf.YieldOp([])
+
+
+def _is_skewed(tile: Fragments, access: Access) -> bool:
+    """Whether a transfer is of rows that the layout shifts."""
+    return tile.varies(tile.layout.vector_dim) and tile.layout.is_skewed and access.type.memory_space is None
+
+
+def _read_skewed(d: Distributor, tile: Fragments, access: Access, bounds: Bounds) -> None:
+    """All loads are emitted before anything that waits for one of them, where they are to be under way early."""
+    none = (0,) * d.layout.rank
+    row = [clamped_index(d, tile, none, access, axis, bounds) for axis in range(len(access.dims) - 1)]
+    rows = rows_of(d, access, tile, row)
+    started: dict[int, Finish] = {}
+    loaded: dict[int, ir.Value] = {}
+
+    def start(key: Key) -> Finish:
+        repeat = key[d.layout.vector_dim]
+        if repeat not in started:
+            started[repeat] = start_load(d, rows, tile, key)
+        return started[repeat]
+
+    def make(key: Key) -> ir.Value:
+        repeat = key[d.layout.vector_dim]
+        if repeat not in loaded:
+            loaded[repeat] = start(key)()
+        return loaded[repeat]
+
+    tile.make = make
+    if not access.streaming:
+        return
+    if d.parked:
+        _read_parked_last(d, tile)
+        return
+    for key in tile.keys():
+        start(key)
+    tile.force()
+
+
+def _write_skewed(d: Distributor, tile: Fragments, access: Access, bounds: Bounds, whole: ir.Value | None) -> None:
+    inner, none = d.layout.vector_dim, (0,) * d.layout.rank
+    row = [fragment_index(d, access, axis, 0) for axis in range(len(access.dims) - 1)]
+
+    def active(key: Key) -> ir.Value | None:
+        checks = [(axis, 0) for axis in access.clipped]
+        checks += [(-1 - n, 0) for n in range(d.layout.rank) if n != inner and tile.padded(none, n)]
+        inside = [_inside(d, tile, access, axis_or_dim, 0, bounds) for axis_or_dim, _ in checks]
+        conditions = inside if whole is None else [whole, *inside]
+        return reduce(lambda a, b: arith.AndIOp(a, b).result, conditions) if conditions else None
+
+    store_row(d, rows_of(d, access, tile, row), tile, list(tile.keys()), active)
 
 
 class Bounds:

@@ -77,14 +77,15 @@ class FuseAssignSchedule(Pass):
                 raise ScheduleError(
                     f"the schedule of {symbol(kernel)} is illegal: {reason}", where=str(kernel.location)
                 )
-            if not given and schedule.contraction is None and (reason := narrow_accesses(kernel, space)):
-                remarks.declined(self, reason, kernel)
             layout = schedule.layout
+            plain = not given and schedule.contraction is None and not layout.is_skewed
+            if plain and (reason := narrow_accesses(kernel, space)):
+                remarks.declined(self, reason, kernel)
             remarks.applied(
                 self,
                 f"{symbol(kernel)}: {'given' if given else origin} tile {schedule.tile}, {layout.threads} threads, "
                 f"{layout.elements_per_thread} elements a thread, cluster {layout.cluster}, {schedule.persistence}, "
-                f"{schedule.order} first",
+                f"{schedule.order} first{', rows shifted to aligned vectors' if layout.is_skewed else ''}",
                 kernel,
             )
 

@@ -21,8 +21,14 @@ FREE_COLUMN_BYTES, WIDE_COLUMN = 8, 1.5
 DEPTH_ELEMENT, DEPTH_LIVE, DEPTH_COLUMN = 0.25, 0.25, 0.025
 """Registers an element, for each byte of it that lives across a reduction, and for each byte of column operands."""
 
+REGISTER = 4
+"""Bytes."""
+
 AHEAD = 2
 """Parked fragments that are being loaded while one is worked on: registers are short where fragments are parked."""
+
+PARKED, PARKED_COLUMN = 6, 1.0
+"""Registers for the places of parked fragments, and for each byte of column operands: ptxas loads those early."""
 
 RAGGED = 0.25
 """Registers an element of a fragment for the masks of a row that does not fill its threads' fragments."""
@@ -30,7 +36,10 @@ RAGGED = 0.25
 CLUSTER = 4
 """Registers for the addresses of other blocks' shared memory."""
 
-SINGLE_WARP = 5
+SKEWED, SKEWED_COLUMN = 5, 2
+"""Registers for the places and the ends of a row that is shifted; and for each byte of what is shifted into place."""
+
+SINGLE_WARP = 7
 """Registers of a row that one warp holds: no barrier keeps what is loaded for later behind the reduction."""
 
 
@@ -39,7 +48,9 @@ def registers_per_thread(problem: Problem, layout: BlockedLayout, order: str, pa
     width = max(layout.vector)
     held = layout.elements_per_thread - parked * width
     extra = CLUSTER if layout.cluster > 1 else 0
-    if any(layout.extents[d] != problem.extents[d] for d in problem.reduced):
+    if layout.is_skewed:
+        extra += SKEWED + SKEWED_COLUMN * problem.column_bytes
+    elif any(layout.extents[d] != problem.extents[d] for d in problem.reduced):
         extra += round(RAGGED * width)
     if all(layout.warps[d] * layout.blocks[d] == 1 for d in problem.reduced):
         extra += SINGLE_WARP
@@ -49,6 +60,7 @@ def registers_per_thread(problem: Problem, layout: BlockedLayout, order: str, pa
         return round(BREADTH_BASE + held * element + wide) + extra
     # What no reduction's result meets again is still read twice inside of a joint reduction.
     live = max(problem.live_bytes, problem.read_bytes / 2)
+    live = max(live, REGISTER / width) if problem.live_bytes else live  # a fragment takes whole registers
     element = DEPTH_ELEMENT + DEPTH_LIVE * live + DEPTH_COLUMN * problem.column_bytes
-    loading = AHEAD * width * problem.read_bytes / 4 + problem.column_bytes / 4 if parked else 0
+    loading = PARKED + AHEAD * width * problem.read_bytes / 4 + PARKED_COLUMN * problem.column_bytes if parked else 0
     return round(DEPTH_BASE + held * element + loading) + extra

@@ -3,10 +3,13 @@
 A blocked layout splits every dimension of a tile, from the outside in, over the blocks of a cluster, repeats of one
 thread, warps, repeats inside a warp, lanes, and the contiguous vector that one thread holds:
 
-    index = ((((block * repeats + repeat) * warps + warp) * inner + i) * lanes + lane) * vector + element
+    index = ((((block * repeats + repeat) * warps + warp) * inner + i) * lanes + lane) * vector + element - shift
 
 The repeats inside a warp are what makes the accumulators of tensor cores a blocked layout: a warp of an m64nNk16
 `wgmma` holds 16 neighbouring rows, 8 to a fragment.
+
+The shift is 0 but where rows are skewed: rows of an odd number of elements start at addresses of any alignment, and
+each is shifted by as much as its first element lies past a multiple of the vector, so that all vectors are aligned.
 
 A layout may cover more than the tile's extent; the rest is padding that no thread reads or writes. Where a tile value
 has extent 1 in a dimension (a value that is the same along it), every thread along that dimension holds a copy.
@@ -18,6 +21,9 @@ from dataclasses import dataclass
 from math import prod
 
 WARP = 32
+
+FEWEST_VECTORS = 4
+"""Vectors of a skewed row: its two ends are moved element by element, and there is a whole one between them."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +37,7 @@ class BlockedLayout:
         repeats: fragments a thread holds along the dimension.
         blocks: blocks of the cluster along the dimension.
         inner: fragments a thread holds along the dimension between which no other warp's lie; empty for 1 everywhere.
+        skew: 1 in the vector dimension where rows are shifted, 0 in the others; empty for 0 everywhere.
     """
 
     vector: tuple[int, ...]
@@ -39,6 +46,7 @@ class BlockedLayout:
     repeats: tuple[int, ...]
     blocks: tuple[int, ...]
     inner: tuple[int, ...] = ()
+    skew: tuple[int, ...] = ()
 
     @property
     def rank(self) -> int:
@@ -68,6 +76,15 @@ class BlockedLayout:
     @property
     def elements_per_thread(self) -> int:
         return prod(self.repeats) * prod(self.inner) * prod(self.vector)
+
+    @property
+    def is_skewed(self) -> bool:
+        """Whether rows are shifted."""
+        return any(self.skew)
+
+    def slack(self, dim: int) -> int:
+        """Elements by which a row may be shifted in a dimension."""
+        return self.vector[dim] - 1 if self.skew and self.skew[dim] else 0
 
     def within(self, dim: int) -> int:
         """Fragments of a thread that a warp's share of one repeat holds in a dimension."""
@@ -101,9 +118,27 @@ class BlockedLayout:
             return f"lanes {self.lanes} must be powers of two whose product is {WARP}"
         if sum(v > 1 for v in self.vector) > 1:
             return f"vector {self.vector} is contiguous in more than one dimension"
+        if self.skew and (problem := self._check_skew(tile)):
+            return problem
         for d, (covered, extent) in enumerate(zip(self.extents, tile, strict=True)):
-            if covered < extent:
-                return f"layout covers {covered} of the tile's {extent} elements in dimension {d}"
-            if extent % self.vector[d]:
+            if covered < extent + self.slack(d):
+                shifted = f", shifted by {self.slack(d)} at most," if self.slack(d) else ""
+                return f"layout covers {covered} of the tile's {extent} elements{shifted} in dimension {d}"
+            if extent % self.vector[d] and not self.slack(d):
                 return f"vectors of {self.vector[d]} do not divide the tile's {extent} elements in dimension {d}"
         return None
+
+    def _check_skew(self, tile: tuple[int, ...]) -> str | None:
+        """What is wrong with the shifts of rows, or None."""
+        if len(self.skew) != len(tile) or set(self.skew) - {0, 1}:
+            return f"skew {self.skew} must be 0 or 1 in each of {len(tile)} dimensions"
+        for d, (skew, extent) in enumerate(zip(self.skew, tile, strict=True)):
+            if skew and self.vector[d] == 1:
+                return f"dimension {d} is skewed, but a thread holds single elements of it"
+            if skew and extent < FEWEST_VECTORS * self.vector[d]:
+                return (
+                    f"a skewed row of {extent} elements holds fewer than {FEWEST_VECTORS} vectors of {self.vector[d]}"
+                )
+            if not skew and self.repeats[d] > 1:
+                return f"a thread may hold one skewed row only, not {self.repeats[d]} in dimension {d}"
+        return "skewed rows have no repeats inside of a warp" if self.inner else None

@@ -86,6 +86,8 @@ def check_schedule(
         return f"order {schedule.order!r} is not one of {', '.join(ORDERS)}"
     if problem := schedule.layout.check(schedule.tile):
         return problem
+    if schedule.layout.is_skewed and (problem := _check_skew(schedule, reduced)):
+        return problem
     fragments = prod(schedule.layout.repeats)
     if not 0 <= schedule.parked < fragments or (schedule.parked and schedule.persistence != "registers"):
         return f"{schedule.parked} fragments cannot be parked of the {fragments} that a thread holds in registers"
@@ -106,6 +108,16 @@ def check_schedule(
                 return f"persistence in registers needs all {extent} elements of dimension {d} in the tile, not {tile}"
         elif schedule.layout.blocks[d] > 1 and not schedule.walk:
             return f"a cluster may split reduced dimensions only, not dimension {d}"
+    return None
+
+
+def _check_skew(schedule: Schedule, reduced: frozenset[int]) -> str | None:
+    """What makes a schedule that shifts rows illegal, or None."""
+    shifted = {d for d, skew in enumerate(schedule.layout.skew) if skew}
+    if schedule.persistence != "registers" or schedule.walk is not None or schedule.contraction is not None:
+        return "only rows that stay in registers may be skewed"
+    if shifted != reduced:
+        return f"dimensions {sorted(shifted)} are skewed, which must be what is reduced, {sorted(reduced)}"
     return None
 
 

@@ -428,3 +428,62 @@ func.func private @run(%x: memref<?xf32>, %y: memref<?xf32>) attributes {fuse.ke
   } {mapping = [#gpu.block<x>]}
   return
 }
+
+// -----
+
+#layout = {vector = array<i64: 1, 8>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 3>, blocks = array<i64: 1, 1>, skew = array<i64: 0, 1>}
+// Rows of an odd number of elements are shifted: what holds whole rows is accessed by aligned vectors, of which the first
+// and the last one are masked; what all rows share is shifted into place. One element a thread is nowhere loaded but at
+// the end of the memory.
+// CHECK-LABEL: gpu.func @skewed
+// CHECK-SAME: %[[X:[a-z0-9]+]]: memref<?x513xf16>
+// CHECK: %[[START:.*]] = arith.muli %block_id_x, %c513
+// CHECK: arith.andi %[[START]], %c7
+// CHECK: %[[FLAT:.*]] = memref.collapse_shape %[[X]] {{.*}} : memref<?x513xf16> into memref<?xf16>
+// CHECK: vector.load %[[FLAT]][{{.*}}] {alignment = 16 : i64, nontemporal = true} : memref<?xf16>, vector<8xf16>
+// CHECK: vector.load %[[FLAT]][{{.*}}] {alignment = 16 : i64, nontemporal = true} : memref<?xf16>, vector<8xf16>
+// CHECK: scf.if
+// CHECK: vector.load %[[FLAT]][{{.*}}] {alignment = 16 : i64, nontemporal = true} : memref<?xf16>, vector<8xf16>
+// CHECK: %[[EACH:.*]] = arith.cmpi ult, %{{.*}}, %{{.*}} : vector<8xi32>
+// CHECK: arith.select %[[EACH]], %{{.*}} : vector<8xi1>, vector<8xf16>
+// CHECK: vector.load %{{.*}} {alignment = 16 : i64} : memref<513xf16>, vector<8xf16>
+// CHECK: vector.load %{{.*}} {alignment = 16 : i64} : memref<513xf16>, vector<8xf16>
+// CHECK: arith.select %{{.*}} : i32
+// CHECK: arith.shrui %{{.*}} : i64
+// CHECK: vector.store %{{.*}} {alignment = 16 : i64, nontemporal = true} : memref<?xf16>, vector<8xf16>
+func.func private @skewed(%x: memref<?x513xf16> {fuse.align = 16 : i64}, %w: memref<513xf16> {fuse.align = 16 : i64}, %y: memref<?x513xf16>) attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 513>, layout = #layout}} {
+  %c0 = arith.constant 0 : index
+  %pad = arith.constant 0.0 : f16
+  %lowest = arith.constant dense<0xFC00> : vector<1xf16>
+  %m = memref.dim %x, %c0 : memref<?x513xf16>
+  %blocks = affine.apply affine_map<()[s0] -> (s0)>()[%m]
+  scf.forall (%row) in (%blocks) {
+    %0 = vector.transfer_read %x[%row, %c0], %pad {fuse.layout = #layout, fuse.streaming, in_bounds = [true, true]} : memref<?x513xf16>, vector<1x513xf16>
+    %1 = vector.multi_reduction <maximumf>, %0, %lowest {fuse.layout = #layout} [1] : vector<1x513xf16> to vector<1xf16>
+    %2 = vector.shape_cast %1 : vector<1xf16> to vector<1x1xf16>
+    %3 = vector.broadcast %2 : vector<1x1xf16> to vector<1x513xf16>
+    %4 = vector.transfer_read %w[%c0], %pad {fuse.layout = #layout, in_bounds = [true, true], permutation_map = affine_map<(d0) -> (0, d0)>} : memref<513xf16>, vector<1x513xf16>
+    %5 = arith.subf %0, %3 : vector<1x513xf16>
+    %6 = arith.mulf %5, %4 : vector<1x513xf16>
+    vector.transfer_write %6, %y[%row, %c0] {fuse.layout = #layout, fuse.streaming, in_bounds = [true, true]} : vector<1x513xf16>, memref<?x513xf16>
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+
+// -----
+
+#layout = {vector = array<i64: 1, 8>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 3>, blocks = array<i64: 1, 1>, skew = array<i64: 0, 1>}
+func.func private @unaligned(%x: memref<?x513xf16> {fuse.align = 2 : i64}, %y: memref<?xf16>) attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 513>, layout = #layout}} {
+  %c0 = arith.constant 0 : index
+  %pad = arith.constant 0.0 : f16
+  %lowest = arith.constant dense<0xFC00> : vector<1xf16>
+  %m = memref.dim %x, %c0 : memref<?x513xf16>
+  %blocks = affine.apply affine_map<()[s0] -> (s0)>()[%m]
+  scf.forall (%row) in (%blocks) {
+    // expected-error @below {{memref<?x513xf16> has no rows, whole and aligned, that a skewed layout could move}}
+    %0 = vector.transfer_read %x[%row, %c0], %pad {fuse.layout = #layout, in_bounds = [true, true]} : memref<?x513xf16>, vector<1x513xf16>
+    %1 = vector.multi_reduction <maximumf>, %0, %lowest {fuse.layout = #layout} [1] : vector<1x513xf16> to vector<1xf16>
+    vector.transfer_write %1, %y[%row] {fuse.layout = #layout, in_bounds = [true]} : vector<1xf16>, memref<?xf16>
+  } {mapping = [#gpu.block<x>]}
+  return
+}

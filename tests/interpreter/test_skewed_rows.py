@@ -1,0 +1,85 @@
+"""Rows that start anywhere, in layouts that shift them to aligned vectors: phases, ends, and what all rows share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from compiling import module_at, row_schedule
+from numerics import DTYPES, FAMILIES
+
+import mlirfuse as mf
+from mlirfuse import interpreter
+
+LAYOUTS: dict[str, dict[str, Any]] = {
+    "one warp": {},
+    "rows over lanes": {"lanes": 8},
+    "rows over warps": {"row_warps": 3},
+    "several warps": {"warps": 3},
+    "cluster": {"warps": 2, "cluster": 2},
+}
+COLUMNS = (37, 130, 257, 1001, 1006)
+NAMES = ("layer_norm", "rms_norm", "softmax")
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+@pytest.mark.parametrize("name", NAMES)
+def test_layouts(name: str, dtype: str, layout: str) -> None:
+    """Nine rows have every phase, and the last one ends where the memory does: nothing looks beyond it."""
+    family, kind = FAMILIES[name], DTYPES[dtype]
+    vector = 16 // kind.itemsize
+    for columns in COLUMNS:
+        schedule = row_schedule(columns, vector=vector, skewed=True, **LAYOUTS[layout])
+        module = module_at("gpu", family.fn, family.specs(None, columns, kind), schedule)
+        for rows in (1, 9):
+            inputs = family.inputs(rows, columns, kind, seed=columns)
+            (result,) = interpreter.run(module, name, inputs, order="random", seed=rows)
+            family.check(result, inputs)
+
+
+@pytest.mark.parametrize("parked", [1, 2])
+def test_parked(parked: int) -> None:
+    family, kind = FAMILIES["softmax"], DTYPES["float16"]
+    layout = row_schedule(1001, vector=8, skewed=True).layout
+    schedule = mf.Schedule((1, 1001), layout, order="depth", parked=parked)
+    module = module_at("gpu", family.fn, family.specs(None, 1001, kind), schedule)
+    inputs = family.inputs(9, 1001, kind)
+    (result,) = interpreter.run(module, "softmax", inputs)
+    family.check(result, inputs)
+
+
+def mixed(x, r, b, w):
+    """Rows of two types, a bias a batch, a weight a column; results of two types."""
+    h = x.astype(mf.float32) + r + b
+    y = (h - mf.mean(h, axis=-1, keepdims=True)) * w
+    return y, y.astype(mf.float16), w * 2
+
+
+def test_operands_that_lie_otherwise() -> None:
+    """What is the same over some rows has a phase of its own, and so has what all share, also where it is written."""
+    columns, rng = 131, np.random.default_rng(0)
+    shapes = ((2, 5, columns), (2, 5, columns), (2, 1, columns), (columns,))
+    dtypes = ("float16", "float32", "float16", "float32")
+    inputs = [rng.standard_normal(shape).astype(dtype) for shape, dtype in zip(shapes, dtypes, strict=True)]
+    layout = mf.BlockedLayout((1, 1, 8), (1, 1, 32), (1, 1, 1), (1, 1, 1), (1, 1, 1), skew=(0, 0, 1))
+    schedule = mf.Schedule((1, 1, columns), layout)
+    specs = [mf.TensorSpec(shape, DTYPES[dtype]) for shape, dtype in zip(shapes, dtypes, strict=True)]
+    module = module_at("gpu", mixed, specs, schedule)
+    results = interpreter.run(module, "mixed", inputs)
+    h = sum(a.astype(np.float64) for a in inputs[:3])
+    y = (h - h.mean(-1, keepdims=True)) * inputs[3]
+    for result, exact, bound in zip(results, (y, y, inputs[3] * 2), (1e-5, 1e-2, 1e-6), strict=True):
+        np.testing.assert_allclose(result.astype(np.float64), exact, rtol=bound, atol=bound)
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [(24, "24 elements holds fewer than 4 vectors of 8"), (257, "covers 256 of the tile's 257 elements, shifted by 7")],
+)
+def test_illegal_schedules(columns: int, message: str) -> None:
+    layout = mf.BlockedLayout((1, 8), (1, 32), (1, 1), (1, 1), (1, 1), skew=(0, 1))
+    family = FAMILIES["softmax"]
+    with pytest.raises(mf.MlirFuseError, match=message):
+        module_at("gpu", family.fn, family.specs(None, columns, DTYPES["float16"]), mf.Schedule((1, columns), layout))
