@@ -155,7 +155,8 @@ def _wgmma_tiles(problem: ContractionProblem, swapped: bool) -> Iterator[Schedul
                 not k and size % step for k, size in zip(contiguous, (m, n), strict=True)
             ):
                 continue
-            for panels in (1, 2):
+            # Sums that are promoted at every step stay accurate where steps are short.
+            for panels in (1,) if problem.promotes else (1, 2):
                 stages = min(MOST_STAGES, RING_BYTES // ((m + n) * 128 * panels))
                 if panels == 1 or stages >= DEEP_STAGES:
                     yield wgmma_schedule(problem, m, n, stages=stages, swapped=swapped, panels=panels)

@@ -226,6 +226,7 @@ def test_sums_that_are_promoted_fit_registers() -> None:
     given = problem(4096, 4096, 4096, mf.float8_e4m3fn)
     assert given.promotes
     assert choose_contraction(given, H200).tile == (128, 128)
+    assert {s.contraction.k for s in candidates(given, H200) if s.contraction is not None} == {128}
     fast = replace(given, precision="fast_accum")
     assert not fast.promotes
     assert choose_contraction(fast, H200).tile[0] * choose_contraction(fast, H200).tile[1] == 128 * 256
