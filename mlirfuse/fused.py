@@ -12,7 +12,7 @@ import numpy as np
 
 from mlirfuse.builder.errors import NeedsStatic
 from mlirfuse.builder.spec import ArgumentSpec, ScalarSpec, StaticSpec, TensorSpec
-from mlirfuse.builder.trace import trace
+from mlirfuse.builder.trace import symbol_of, trace
 from mlirfuse.compile import Compiled, Lowered, set_mix_order, set_schedules
 from mlirfuse.context import make_context
 from mlirfuse.dtypes import dtype_of
@@ -47,13 +47,15 @@ class Fused:
         schedule: Schedule | Mapping[str, Schedule] | None = None,
         fast_math: bool = False,
         mix_order: MixOrder = "auto",
+        dynamic_products: bool = False,
     ):
         functools.update_wrapper(self, fn)
         self.__name__ = fn.__name__
         self._fn = fn
         self._interprets = target == INTERPRET
         self._target = None if target is None or target == INTERPRET else target_of(target)
-        self._schedules = {f"{fn.__name__}_0": schedule} if isinstance(schedule, Schedule) else dict(schedule or {})
+        self._schedules = {f"{symbol_of(fn)}_0": schedule} if isinstance(schedule, Schedule) else dict(schedule or {})
+        self._dynamic_products = dynamic_products
         self._fast_math = fast_math
         if mix_order not in get_args(MixOrder):
             raise ArgumentError(
@@ -100,16 +102,20 @@ class Fused:
     def lower(self, *specs: Any) -> Lowered:
         """Traces the function for arguments given as arrays, `TensorSpec`s, numbers or constants. Needs no GPU.
 
+        Extents that a spec says are dynamic stay so, those of rows and columns of matrix products too.
+
         Raises:
             ArgumentError: the specs do not fit the parameters.
             TraceError: the function cannot be traced.
         """
         target = self._target or target_of(None)
         extents = Extents()
-        return self._lower(tuple(_as_spec(s, i, extents) for i, s in enumerate(specs)), target)
+        return self._lower(tuple(_as_spec(s, i, extents) for i, s in enumerate(specs)), target, dynamic_products=True)
 
-    def _lower(self, specs: Sequence[ArgumentSpec], target: Target, notes: tuple[str, ...] = ()) -> Lowered:
-        module = trace(self._fn, list(specs), context=make_context())
+    def _lower(
+        self, specs: Sequence[ArgumentSpec], target: Target, notes: tuple[str, ...] = (), *, dynamic_products: bool
+    ) -> Lowered:
+        module = trace(self._fn, list(specs), context=make_context(), dynamic_products=dynamic_products)
         if self._schedules:
             set_schedules(module, self._schedules)
         if self._mix_order != "auto":
@@ -128,7 +134,9 @@ class Fused:
                     return known
                 try:
                     note = f"compiled for {', '.join(map(_spec_text, specs))} on {target.chip}"
-                    compiled = self._lower(specs, target, (note, *_reasons(static, self._names))).compile()
+                    notes = (note, *_reasons(static, self._names))
+                    lowered = self._lower(specs, target, notes, dynamic_products=self._dynamic_products)
+                    compiled = lowered.compile()
                 except NeedsStatic as need:
                     if static.issuperset(need.sources):
                         raise
@@ -179,6 +187,7 @@ def fuse(
     schedule: Schedule | Mapping[str, Schedule] | None = None,
     fast_math: bool = False,
     mix_order: MixOrder = "auto",
+    dynamic_products: bool = False,
 ) -> Callable[[Callable[..., Any]], Fused]: ...
 
 
@@ -191,6 +200,7 @@ def fuse(
     schedule: Schedule | Mapping[str, Schedule] | None = None,
     fast_math: bool = False,
     mix_order: MixOrder = "auto",
+    dynamic_products: bool = False,
 ) -> Fused: ...
 
 
@@ -202,6 +212,7 @@ def fuse(
     schedule: Schedule | Mapping[str, Schedule] | None = None,
     fast_math: bool = False,
     mix_order: MixOrder = "auto",
+    dynamic_products: bool = False,
 ) -> Any:
     """Makes a function over arrays run as fused GPU kernels; a decorator, with or without arguments.
 
@@ -217,14 +228,16 @@ def fuse(
             in the backward function of a normalisation. `auto` puts them into one kernel, which reads the data once,
             where dependences and the size of a row allow it; `fused` raises a `PassError` at compile time that names
             the reason where they do not; `split` keeps one kernel for each.
+        dynamic_products: makes one kernel for all leading extents of matrix products too. By default a product is
+            compiled anew for each number of rows, because the best tile and split depend on it.
 
     Raises:
         ArgumentError: `mix_order` is none of these.
         TargetError: the target is not known.
     """
     if fn is None:
-        return lambda function: Fused(function, target, schedule, fast_math, mix_order)
-    return Fused(fn, target, schedule, fast_math, mix_order)
+        return lambda function: Fused(function, target, schedule, fast_math, mix_order, dynamic_products)
+    return Fused(fn, target, schedule, fast_math, mix_order, dynamic_products)
 
 
 def _specs(arguments: Sequence[Argument], extents: Extents, names: Sequence[str]) -> tuple[ArgumentSpec, ...]:

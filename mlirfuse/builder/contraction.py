@@ -38,7 +38,8 @@ def matmul(x1: Tensor, x2: Tensor, /, *, dtype: object = None, precision: str | 
         ArgumentError: a precision that is not one of these, or not for the operands' dtype.
         ShapeError: an operand has no dimensions, the contracted extents differ, or leading ones do not broadcast.
         DTypeError: bools, or dtypes that do not mix.
-        NeedsStatic: the contracted extent, or that of the result's rows or columns, is dynamic.
+        NeedsStatic: the contracted extent is dynamic, or that of the result's rows or columns where the trace was not
+            told to take these.
     """
     left, right = tensor_argument(x1, "matmul"), tensor_argument(x2, "matmul")
     if left.state is not right.state:
@@ -47,6 +48,9 @@ def matmul(x1: Tensor, x2: Tensor, /, *, dtype: object = None, precision: str | 
     if common.kind == "bool":
         raise at_user_line(DTypeError("matmul does not take bool", hint="use .astype(...)"))
     both_float8 = left.dtype.is_float8 and right.dtype.is_float8
+    if common.is_float8 and not both_float8:  # integers would be rounded to three bits
+        pair = f"{left.dtype.name} with {right.dtype.name}"
+        raise at_user_line(DTypeError(f"matmul: cannot mix {pair}", hint="cast one side with .astype(...)"))
     result = dtype_argument(dtype) if dtype is not None else float32 if both_float8 else common
     wide = float32 if both_float8 else _accumulator(common)
     exactness = _precision(precision, left.dtype if both_float8 else common)
@@ -98,8 +102,9 @@ def _check_shapes(left: TensorBase, right: TensorBase) -> None:
     if not left.ndim or not right.ndim:
         raise at_user_line(ShapeError(f"matmul of shapes {shapes}", hint="multiply by a scalar with *"))
     inner, outer = left.shape[-1], right.shape[-2 if right.ndim > 1 else -1]
-    # Rows and columns too: tiles, splits and the instruction are chosen by them.
-    for extent in (inner, outer, *left.shape[-2:-1], *right.shape[-1:]):
+    # Tiles, splits and the instruction are chosen by rows and columns too, unless the caller wants one kernel for all.
+    chosen_by = () if left.state.dynamic_products else (*left.shape[-2:-1], *right.shape[-1:])
+    for extent in (inner, outer, *chosen_by):
         if isinstance(extent, Dim):
             needs_static(extent, f"matmul of {shapes}")
     if not same(inner, outer):

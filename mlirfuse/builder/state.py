@@ -27,10 +27,18 @@ class TraceState:
         context: the MLIR context of the module.
         block: the body of the `func.func`.
         tensor_class: the class of the values that user code sees.
+        dynamic_products: whether rows and columns of matrix products may have dynamic extents.
     """
 
-    def __init__(self, context: ir.Context, block: ir.Block, tensor_class: type[TensorBase]):
+    def __init__(
+        self,
+        context: ir.Context,
+        block: ir.Block,
+        tensor_class: type[TensorBase],
+        dynamic_products: bool = False,
+    ):
         self.context = context
+        self.dynamic_products = dynamic_products
         self._open = True
         self._end = ir.InsertionPoint(block)
         self._tensor_class = tensor_class

@@ -28,6 +28,7 @@ def trace(
     *,
     context: ir.Context,
     name: str | None = None,
+    dynamic_products: bool = False,
 ) -> ir.Module:
     """Calls `fn` on traced values and returns a module with one `func.func` of what it computed.
 
@@ -37,6 +38,8 @@ def trace(
             as a constant of the compilation.
         context: from `make_context`.
         name: the symbol's name; None takes the function's.
+        dynamic_products: whether matrix products may have rows and columns of dynamic extents. Tiles are chosen by
+            these extents, so the kernel may be slower than one for known ones.
 
     Besides what docs/architecture.md asks for, the function gets the attributes `fuse.results` and
     `fuse.equal_extents`, which `result_structure` and `equal_extents` read.
@@ -48,14 +51,14 @@ def trace(
     """
     signature = bind(fn, specs)
     position = position_of_function(fn)
-    symbol_name = name or re.sub(r"\W+", "", getattr(fn, "__name__", "")) or "fused"
+    symbol_name = name or symbol_of(fn)
     with context, position.location(context):
         module = ir.Module.create()
         with ir.InsertionPoint(module.body):
             function = declare(symbol_name, signature.arguments)
         block = function.body.blocks[0]
         table = make_symbols(signature.arguments, block)
-    state = TraceState(context, block, Tensor)
+    state = TraceState(context, block, Tensor, dynamic_products)
     values = [
         traced_argument(state, spec, block.arguments[i], table[i]) for i, (_, spec) in enumerate(signature.arguments)
     ]
@@ -73,6 +76,11 @@ def trace(
         _record_equalities(function, [symbol for row in table for symbol in row if symbol is not None])
         erase_unused_sizes(block)
     return module
+
+
+def symbol_of(fn: Callable[..., Any]) -> str:
+    """The symbol that a Python function gets in the IR: its name, without what a symbol cannot have."""
+    return re.sub(r"\W+", "", getattr(fn, "__name__", "")) or "fused"
 
 
 def result_structure(function: func.FuncOp) -> str:

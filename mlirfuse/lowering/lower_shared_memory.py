@@ -71,6 +71,7 @@ class LowerSharedMemory(Pass):
                     f"kernel {func.attributes['sym_name']} needs {total} bytes of shared memory, "
                     f"{target_of_kernel(func).chip} has {limit} a block",
                     where=location_text(func),
+                    hint="choose smaller tiles, or fewer stages",
                 )
             # Static buffers are variables of their own.
             if sum(-(-_bytes(b) // _alignment(b)) * _alignment(b) for b in buffers) <= STATIC_LIMIT:

@@ -18,7 +18,7 @@ from mlirfuse.analysis.structure import OpStructure
 from mlirfuse.errors import PassError, ScheduleError
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.schedule.contraction import check_contraction
-from mlirfuse.schedule.contraction_heuristics import choose_contraction
+from mlirfuse.schedule.contraction_heuristics import UNKNOWN_EXTENT, choose_contraction
 from mlirfuse.schedule.heuristics import choose_schedule
 from mlirfuse.schedule.records import lookup
 from mlirfuse.schedule.schedule import ATTRIBUTE, Schedule, check_schedule, schedule_of
@@ -100,7 +100,9 @@ class FuseAssignSchedule(Pass):
         record = lookup(problem, target) if self.tuned else None
         if record is not None:
             return record.schedule, "tuned"
-        return choose_contraction(problem, target), "chosen"
+        unknown = None in (*problem.batch, problem.m, problem.n)
+        guess = f", where extents that only run time knows are taken to be {UNKNOWN_EXTENT}," if unknown else ""
+        return choose_contraction(problem, target), f"chosen{guess}"
 
 
 def _check(

@@ -95,6 +95,8 @@ def check_schedule(
         return f"{schedule.layout.threads} threads exceed the {target.max_threads_per_block} of a block"
     if schedule.layout.cluster > target.max_cluster:
         return f"a cluster of {schedule.layout.cluster} exceeds the {target.max_cluster} of {target.chip}"
+    if schedule.contraction and (problem := _check_blocks(schedule.contraction, target)):
+        return problem
     walked = schedule.walk.dims if schedule.walk else ()
     if schedule.walk and (problem := _check_walk(schedule, schedule.walk, extents)):
         return problem
@@ -118,6 +120,16 @@ def _check_skew(schedule: Schedule, reduced: frozenset[int]) -> str | None:
         return "only rows that stay in registers may be skewed"
     if shifted != reduced:
         return f"dimensions {sorted(shifted)} are skewed, which must be what is reduced, {sorted(reduced)}"
+    return None
+
+
+def _check_blocks(contraction: ContractionSchedule, target: Target) -> str | None:
+    """What a target's blocks cannot do of a contraction's schedule, or None."""
+    if contraction.instruction == "wgmma" and target.chip != "sm_90a":
+        return f"{target.chip} has no wgmma, which is sm_90a's"
+    blocks = contraction.split if contraction.reduction == "cluster" else contraction.cluster
+    if blocks > target.max_cluster:
+        return f"a cluster of {blocks} exceeds the {target.max_cluster} of {target.chip}"
     return None
 
 

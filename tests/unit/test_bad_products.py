@@ -1,0 +1,73 @@
+"""What a user can get wrong with matrix products: one clear error, or for a choice of the cost model never chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from products import Product, pinned_schedule
+
+import mlirfuse as mf
+from mlirfuse.errors import DTypeError, PassError, ScheduleError, ShapeError
+
+
+def _product(target: str = "sm_90a", instruction: str = "wgmma", split: int = 1, **fields: Any) -> mf.Schedule:
+    """Compiles x @ w.T of (256, 512) and (256, 512) with a schedule that has some fields changed; returns that."""
+    reduction = fields.pop("reduction", "last_arriver")
+    schedule = pinned_schedule(Product(256, 256, 512, "nt", "float16"), 128, 128, split, reduction, instruction)
+    assert schedule.contraction is not None
+    schedule = replace(schedule, contraction=replace(schedule.contraction, **fields))
+    specs = [mf.TensorSpec((256, 512), mf.float16)] * 2
+    mf.fuse(lambda x, w: x @ w.T, target=target, schedule=schedule).lower(*specs).compile()
+    return schedule
+
+
+def _types(left: str, right: str) -> None:
+    mf.fuse(lambda x, w: x @ w).lower(mf.TensorSpec((8, 16), left), mf.TensorSpec((16, 8), right))
+
+
+WRONG: dict[str, tuple[type[Exception], str, Callable[[], Any]]] = {
+    "contracted extents": (
+        ShapeError,
+        r"matmul of shapes \(8, 16\) and \(8, 16\): 16 columns do not meet 8 rows",
+        lambda: mf.fuse(lambda x, w: x @ w).lower(*[mf.TensorSpec((8, 16), mf.float16)] * 2),
+    ),
+    "bools": (DTypeError, "matmul does not take bool", lambda: _types("bool", "bool")),
+    "a pair of types": (DTypeError, "cannot mix int8 with float8_e4m3fn", lambda: _types("int8", "float8_e4m3fn")),
+    "another pair": (DTypeError, "cannot mix bool with float16", lambda: _types("bool", "float16")),
+    "no such type": (DTypeError, "'complex64'", lambda: _types("complex64", "complex64")),
+    "splits": (ScheduleError, "lambda_0 is illegal: 9 splits of 8 steps along k leave", lambda: _product(split=9)),
+    "shared memory": (
+        PassError,
+        r"(?s)needs \d+ bytes of shared memory, sm_90a has 232448 a block.*smaller tiles, or fewer stages",
+        lambda: _product(stages=16),
+    ),
+    "shared memory of sm_80": (
+        PassError,
+        "needs 327680 bytes of shared memory, sm_80 has 166912 a block",
+        lambda: _product("sm_80", "mma", stages=16),
+    ),
+    "cluster": (ScheduleError, "a cluster of 16 exceeds the 8 of sm_90a", lambda: _product(cluster=16)),
+    "rows in a cluster": (PassError, "3 blocks cannot share a tile of 128 rows", lambda: _product(cluster=3)),
+    "columns in a cluster": (PassError, "4 neighbouring blocks do not have the same", lambda: _product(cluster=4)),
+    "no clusters": (
+        ScheduleError,
+        "a cluster of 2 exceeds the 1 of sm_80",
+        lambda: _product("sm_80", "mma", split=2, reduction="cluster"),
+    ),
+    "instruction": (ScheduleError, "sm_80 has no wgmma", lambda: _product("sm_80")),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_products(case: str) -> None:
+    error, message, wrong = WRONG[case]
+    with pytest.raises(error, match=message):
+        wrong()
+
+
+def test_a_schedule_is_for_the_only_kernel_whatever_its_name() -> None:
+    """A lambda's name is not a symbol's."""
+    assert _product(split=2).contraction is not None
