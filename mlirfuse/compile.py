@@ -13,6 +13,7 @@ from mlirfuse.errors import ArgumentError
 from mlirfuse.lowering.resources import KernelResources, assemble
 from mlirfuse.lowering.to_ptx import KernelBinary, ptx, to_nvvm
 from mlirfuse.passes.base import Remarks
+from mlirfuse.passes.fuse_assign_schedule import GRID_FINISH
 from mlirfuse.passes.fuse_mix_order_reduction import MIX_ORDER
 from mlirfuse.passes.fuse_segment import SCHEDULES
 from mlirfuse.passes.manager import Instrumentation, run_pipeline
@@ -135,6 +136,12 @@ def set_mix_order(module: ir.Module, request: str) -> None:
     """Tells `fuse-mix-order-reduction` what the user asked for: `fused` or `split`."""
     with module.context:
         module.body.operations[0].attributes[MIX_ORDER] = ir.StringAttr.get(request)
+
+
+def set_finish(module: ir.Module, request: str) -> None:
+    """Tells `fuse-assign-schedule` who is to finish walks over the grid."""
+    with module.context:
+        module.body.operations[0].attributes[GRID_FINISH] = ir.StringAttr.get(request)
 
 
 def _copy(module: ir.Module) -> ir.Module:

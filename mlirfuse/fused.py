@@ -13,7 +13,7 @@ import numpy as np
 from mlirfuse.builder.errors import NeedsStatic
 from mlirfuse.builder.spec import ArgumentSpec, ScalarSpec, StaticSpec, TensorSpec
 from mlirfuse.builder.trace import symbol_of, trace
-from mlirfuse.compile import Compiled, Lowered, set_mix_order, set_schedules
+from mlirfuse.compile import Compiled, Lowered, set_finish, set_mix_order, set_schedules
 from mlirfuse.context import make_context
 from mlirfuse.dtypes import dtype_of
 from mlirfuse.errors import ArgumentError
@@ -32,6 +32,9 @@ INTERPRET = "interpret"
 MixOrder = Literal["auto", "fused", "split"]
 """What to do with reductions over different dimensions of the same data; see `fuse`."""
 
+Finish = Literal["auto", "slices", "last_block", "second_kernel"]
+"""Who adds up what the blocks of a grid have summed up; see `fuse`."""
+
 
 class Fused:
     """A function that runs as few kernels as its dependences allow; made by `fuse`.
@@ -47,6 +50,7 @@ class Fused:
         schedule: Schedule | Mapping[str, Schedule] | None = None,
         fast_math: bool = False,
         mix_order: MixOrder = "auto",
+        finish: Finish = "auto",
         dynamic_products: bool = False,
     ):
         functools.update_wrapper(self, fn)
@@ -57,11 +61,12 @@ class Fused:
         self._schedules = {f"{symbol_of(fn)}_0": schedule} if isinstance(schedule, Schedule) else dict(schedule or {})
         self._dynamic_products = dynamic_products
         self._fast_math = fast_math
-        if mix_order not in get_args(MixOrder):
-            raise ArgumentError(
-                f"mix_order is {mix_order!r}", where=self.__name__, hint=f"one of {', '.join(get_args(MixOrder))}"
-            )
-        self._mix_order = mix_order
+        for name, given, kind in (("mix_order", mix_order, MixOrder), ("finish", finish, Finish)):
+            if given not in get_args(kind):
+                raise ArgumentError(
+                    f"{name} is {given!r}", where=self.__name__, hint=f"one of {', '.join(get_args(kind))}"
+                )
+        self._mix_order, self._finish = mix_order, finish
         self._lock = RLock()
         self._static: dict[tuple[ArgumentSpec, ...], frozenset[Source]] = {}
         self._compiled: dict[tuple[tuple[ArgumentSpec, ...], Target], Compiled] = {}
@@ -120,6 +125,8 @@ class Fused:
             set_schedules(module, self._schedules)
         if self._mix_order != "auto":
             set_mix_order(module, self._mix_order)
+        if self._finish != "auto":
+            set_finish(module, self._finish)
         return Lowered(module, target, notes, self._fast_math, tuned=True)
 
     def _compile(self, describe: Callable[[Extents], tuple[ArgumentSpec, ...]], target: Target) -> Compiled:
@@ -187,6 +194,7 @@ def fuse(
     schedule: Schedule | Mapping[str, Schedule] | None = None,
     fast_math: bool = False,
     mix_order: MixOrder = "auto",
+    finish: Finish = "auto",
     dynamic_products: bool = False,
 ) -> Callable[[Callable[..., Any]], Fused]: ...
 
@@ -200,6 +208,7 @@ def fuse(
     schedule: Schedule | Mapping[str, Schedule] | None = None,
     fast_math: bool = False,
     mix_order: MixOrder = "auto",
+    finish: Finish = "auto",
     dynamic_products: bool = False,
 ) -> Fused: ...
 
@@ -212,6 +221,7 @@ def fuse(
     schedule: Schedule | Mapping[str, Schedule] | None = None,
     fast_math: bool = False,
     mix_order: MixOrder = "auto",
+    finish: Finish = "auto",
     dynamic_products: bool = False,
 ) -> Any:
     """Makes a function over arrays run as fused GPU kernels; a decorator, with or without arguments.
@@ -228,16 +238,20 @@ def fuse(
             in the backward function of a normalisation. `auto` puts them into one kernel, which reads the data once,
             where dependences and the size of a row allow it; `fused` raises a `PassError` at compile time that names
             the reason where they do not; `split` keeps one kernel for each.
+        finish: who adds up what the blocks of a grid have summed up, where a function reduces over leading dimensions.
+            `slices`: all blocks together, once all have arrived, in the same launch, which the device must hold as a
+            whole. `last_block`: the one that arrives last. `second_kernel`: another launch. All give the same bits on
+            every run. `auto` leaves the choice to the cost model; any other is an error where nothing is reduced so.
         dynamic_products: makes one kernel for all leading extents of matrix products too. By default a product is
             compiled anew for each number of rows, because the best tile and split depend on it.
 
     Raises:
-        ArgumentError: `mix_order` is none of these.
+        ArgumentError: `mix_order` or `finish` is none of these.
         TargetError: the target is not known.
     """
     if fn is None:
-        return lambda function: Fused(function, target, schedule, fast_math, mix_order, dynamic_products)
-    return Fused(fn, target, schedule, fast_math, mix_order, dynamic_products)
+        return lambda function: Fused(function, target, schedule, fast_math, mix_order, finish, dynamic_products)
+    return Fused(fn, target, schedule, fast_math, mix_order, finish, dynamic_products)
 
 
 def _specs(arguments: Sequence[Argument], extents: Extents, names: Sequence[str]) -> tuple[ArgumentSpec, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -11,18 +11,23 @@ from mlir import ir
 from mlirfuse.analysis.contraction import contraction_in
 from mlirfuse.analysis.contraction_problem import contraction_problem
 from mlirfuse.analysis.iteration_space import IterationSpace
-from mlirfuse.analysis.kernels import is_tile_program, kernels, symbol
+from mlirfuse.analysis.kernels import functions, is_tile_program, kernels, symbol
 from mlirfuse.analysis.problem import narrow_accesses, problem_of
 from mlirfuse.analysis.spaces import kernel_space
 from mlirfuse.analysis.structure import OpStructure
 from mlirfuse.errors import PassError, ScheduleError
 from mlirfuse.passes.base import Pass, Remarks
+from mlirfuse.passes.host import callee, calls
 from mlirfuse.schedule.contraction import check_contraction
 from mlirfuse.schedule.contraction_heuristics import UNKNOWN_EXTENT, choose_contraction
+from mlirfuse.schedule.finish_heuristics import finished_by
 from mlirfuse.schedule.heuristics import choose_schedule
 from mlirfuse.schedule.records import lookup
 from mlirfuse.schedule.schedule import ATTRIBUTE, Schedule, check_schedule, schedule_of
 from mlirfuse.target import DEFAULT, Target, target_of
+
+GRID_FINISH = "fuse.grid_finish"
+"""On a host function: who finishes the walks over the grid of its kernels, one of `grid_walk.FINISHES`."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +37,8 @@ class FuseAssignSchedule(Pass):
     Requires kernels made by `fuse-segment`. The choice is a pure function of the kernel's iteration space, its traffic
     and the target (`mlirfuse/schedule/heuristics.py`, for contractions `contraction_heuristics.py`). A schedule that is
     there already is checked and kept: that is how a test pins one, a tuner records one, and a user overrides one.
+    `fuse.grid_finish` on the host function chooses who finishes a walk over the grid; it is an error where no kernel
+    whose schedule is chosen here has one.
 
     ```mlir
     func.func private @f_0(...) attributes {fuse.kernel}
@@ -57,6 +64,7 @@ class FuseAssignSchedule(Pass):
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         target = target_of(self.target)
         target = target.with_sms(self.sms or target.sms)
+        requests = _requests(module)
         for kernel in kernels(module):
             if is_tile_program(kernel):
                 remarks.declined(self, "already a tile program", kernel)
@@ -71,6 +79,8 @@ class FuseAssignSchedule(Pass):
             given = ATTRIBUTE in kernel.attributes
             if not given:
                 chosen, origin = self._choose(kernel, space, structures, target)
+                if chosen.walk is not None and symbol(kernel) in requests:
+                    chosen = finished_by(chosen, requests[symbol(kernel)], target)
                 kernel.attributes[ATTRIBUTE] = chosen.attribute()
             schedule = schedule_of(kernel)
             if reason := _check(schedule, kernel, space, structures, target):
@@ -88,6 +98,7 @@ class FuseAssignSchedule(Pass):
                 f"{schedule.order} first{', rows shifted to aligned vectors' if layout.is_skewed else ''}",
                 kernel,
             )
+        _require_honoured(module, requests)
 
     def _choose(
         self, kernel: ir.Operation, space: IterationSpace, structures: Sequence[OpStructure], target: Target
@@ -103,6 +114,27 @@ class FuseAssignSchedule(Pass):
         unknown = None in (*problem.batch, problem.m, problem.n)
         guess = f", where extents that only run time knows are taken to be {UNKNOWN_EXTENT}," if unknown else ""
         return choose_contraction(problem, target), f"chosen{guess}"
+
+
+def _requests(module: ir.Operation) -> dict[str, str]:
+    """By kernel, who is to finish its walk, where the caller asked for somebody."""
+    return {
+        callee(call): ir.StringAttr(function.attributes[GRID_FINISH]).value
+        for function in functions(module)
+        if GRID_FINISH in function.attributes
+        for call in calls(function)
+    }
+
+
+def _require_honoured(module: ir.Operation, requests: Mapping[str, str]) -> None:
+    """Raises `PassError` where nobody finishes a walk as the caller asked."""
+    schedules = [schedule_of(kernel) for kernel in kernels(module) if symbol(kernel) in requests]
+    done = {schedule.walk.finish for schedule in schedules if schedule.walk is not None}
+    for finish in set(requests.values()) - done:
+        raise PassError(
+            f"finish={finish!r} was asked for, but no kernel whose schedule is not given reduces over the grid",
+            where=str(module.location),
+        )
 
 
 def _check(

@@ -9,13 +9,16 @@ from mlir import ir
 
 from mlirfuse.analysis.grid_reduction import grid_reduction
 from mlirfuse.analysis.iteration_space import Conflict
-from mlirfuse.analysis.kernels import body, is_tile_program, kernels
+from mlirfuse.analysis.kernels import body, functions, is_tile_program, kernels, symbol
 from mlirfuse.analysis.spaces import kernel_space
 from mlirfuse.errors import ScheduleError
 from mlirfuse.passes.base import Pass, Remarks
+from mlirfuse.passes.host import callee, calls
+from mlirfuse.schedule.grid_walk import FINISHES
 from mlirfuse.schedule.schedule import schedule_of
 from mlirfuse.tiling.grid_reduction import emit_grid_reduction, workspace_of
 from mlirfuse.tiling.program import open_kernel
+from mlirfuse.tiling.second_kernel import emit_two_kernels
 
 
 @dataclass(frozen=True)
@@ -26,7 +29,9 @@ class FuseTileGridReduction(Pass):
     that an `scf.for` carries; everything else that varies along them runs once a tile, reductions inside of it
     included. Each block stores its partial results to a workspace argument. When all have, the blocks add them up, a
     slice of the columns each (`finish = "slices"`), or the one that arrives last does (`"last_block"`), and run what
-    depends on the totals. Rows past the end of the data are masked with the neutral element.
+    depends on the totals. With `"second_kernel"` the parts are a result instead, of a row for each of the schedule's
+    `blocks`, which another kernel takes; the host calls both. Rows past the end of the data are masked with the neutral
+    element.
 
     ```mlir
     func.func private @f_0(%x: tensor<?x4096xf32>) -> tensor<4096xf32>
@@ -66,12 +71,15 @@ class FuseTileGridReduction(Pass):
                     f"the schedule walks dimensions {schedule.walk.dims}, the totals are over {plan.walked}",
                     where=str(kernel.location),
                 )
-            frame = open_kernel(kernel, workspace_of(space, plan, schedule))
-            emit_grid_reduction(frame, space, plan, schedule)
-            frame.close()
-            remarks.applied(
-                self,
-                f"tiles of {schedule.tile}, {len(plan.totals)} total(s) over the grid, finished by "
-                f"{'all blocks' if schedule.walk.finish == 'slices' else 'the last block'}",
-                frame.function,
-            )
+            name = symbol(kernel)
+            if schedule.walk.finish == "second_kernel":
+                launches = [call for function in functions(module) for call in calls(function) if callee(call) == name]
+                tiled = emit_two_kernels(kernel, space, plan, schedule, launches)
+            else:
+                frame = open_kernel(kernel, workspace_of(space, plan, schedule))
+                emit_grid_reduction(frame, space, plan, schedule)
+                frame.close()
+                tiled = frame.function.operation
+            totals = f"{len(plan.totals)} total(s) over the grid"
+            message = f"tiles of {schedule.tile}, {totals}, finished by {FINISHES[schedule.walk.finish]}"
+            remarks.applied(self, message, tiled)

@@ -9,10 +9,12 @@ are added as they come.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import gcd
 
 from mlirfuse.schedule.layout import WARP, BlockedLayout
 from mlirfuse.schedule.problem import Problem, WalkProblem
+from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.schedule.spread import Spread
 from mlirfuse.target import Target
 
@@ -60,6 +62,19 @@ def choose_finish(
     )
     registers = min(READ_REGISTERS, target.registers_per_sm // (blocks_per_sm * layout.threads) // 2)
     return tile, finish, _reads(walk, finish, -(-blocks // tile[first]), registers)
+
+
+def finished_by(schedule: Schedule, finish: str, target: Target) -> Schedule:
+    """The schedule of a walk with another finish, for a caller who asks for it.
+
+    A second kernel takes one part from each block that the device holds, so that long sums stay as they are.
+    """
+    assert schedule.walk is not None  # the caller looked
+    walk = replace(schedule.walk, finish=finish)
+    if finish == "second_kernel":
+        clusters = target.sms * schedule.blocks_per_sm // schedule.layout.cluster
+        walk = replace(walk, blocks=max(1, clusters), period=0)
+    return replace(schedule, walk=walk)
 
 
 def _reads(walk: WalkProblem, finish: BlockedLayout, steps: int, registers: int) -> int:

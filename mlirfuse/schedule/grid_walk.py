@@ -6,10 +6,19 @@ from dataclasses import dataclass
 
 from mlirfuse.schedule.layout import BlockedLayout
 
-FINISHES = ("slices", "last_block")
-"""Who adds up the blocks' partial results: all blocks, a slice of the columns each, once all have arrived (the grid
-must be resident as a whole, and is launched so); or the block that arrives last, for which nobody waits. Both add in
-the order of blocks, so that results are the same bits on every run."""
+FINISHES = {
+    "slices": "all blocks",
+    "last_block": "the last block",
+    "second_kernel": "a second kernel",
+}
+"""Who adds up the blocks' partial results.
+
+- `slices`: all blocks, a slice of the columns each, once all have arrived. The grid must be resident as a whole, and is
+  launched so.
+- `last_block`: the block that arrives last, for which nobody waits.
+- `second_kernel`: another kernel, behind the walk in the stream; nobody waits, and there are no semaphores.
+
+All add in the order of blocks, so that results are the same bits on every run."""
 
 COLUMNS = ("registers", "shared")
 """Where a block keeps what all its tiles share, such as weights."""
@@ -30,6 +39,8 @@ class GridWalk:
         columns: one of `COLUMNS`; in shared memory only with more than one stage, and with one row a tile, so that each
             thread reads back what it wrote.
         finish_reads: such tiles that are read before any is added, so that one latency covers them all.
+        blocks: blocks of the grid, for `second_kernel`, where the host has to know how many parts there are; 0 for as
+            many as are resident.
         period: tiles of a block after which it stores a part, and starts a new one; 0 for one part a block. Sums of few
             numbers, added up as parts, lose less than a long one.
     """
@@ -42,6 +53,7 @@ class GridWalk:
     columns: str = "registers"
     finish_reads: int = 1
     period: int = 0
+    blocks: int = 0
 
     def check(self, layout: BlockedLayout) -> str | None:
         """What makes this walk illegal for tiles of that layout, or None."""
@@ -53,6 +65,12 @@ class GridWalk:
             return "columns go to shared memory with more than one stage and one row a tile only"
         if self.stages < 1:
             return f"{self.stages} stages are too few"
+        if (self.finish == "second_kernel") != (self.blocks > 0):
+            return (
+                f"{self.blocks} blocks at most: a second kernel needs their number, other finishes take who is resident"
+            )
+        if self.finish == "second_kernel" and self.period:
+            return "a second kernel takes one part a block, without a period"
         if self.period < 0:
             return f"a part after {self.period} tiles"
         if self.finish_reads < 1:

@@ -31,12 +31,13 @@ class GridFinish:
     """Emits the finish of one block, which has stored its parts.
 
     Attributes:
-        frame: the kernel; its workspace is one buffer of parts a total, one row a block, and then the semaphore.
+        frame: the kernel that finishes.
         space: the kernel's iteration space.
         plan: its ops, by when they run.
         walk: who finishes, and in which tiles.
         blocks: number of blocks, an index.
         parts: number of parts that they have stored, an index.
+        buffers: where the parts of each total are, one a row.
     """
 
     frame: KernelFrame
@@ -45,46 +46,55 @@ class GridFinish:
     walk: GridWalk
     blocks: ir.Value
     parts: ir.Value
+    buffers: Sequence[ir.Value]
 
-    def emit(self, block: ir.Value) -> None:
-        """Emits the finish at the current insertion point."""
+    def emit(self, block: ir.Value, semaphore: ir.Value) -> None:
+        """Emits the finish of a block of the walk at the current insertion point."""
         if self.walk.finish == "slices":
-            self._together(block)
+            self._together(block, semaphore)
         else:
-            self._by_the_last()
+            self._by_the_last(semaphore)
 
-    def _together(self, block: ir.Value) -> None:
+    @property
+    def slices(self) -> int:
+        """How many slices there are."""
+        return prod(self._slice_counts)
+
+    @property
+    def _slice_counts(self) -> list[int]:
+        varying = finish_dims(self.space, self.plan)
+        sizes = zip(self.space.extents, self.walk.finish_tile, strict=True)
+        return [-(-(extent or 1) // n) if d in varying else 1 for d, (extent, n) in enumerate(sizes)]
+
+    def _together(self, block: ir.Value, semaphore: ir.Value) -> None:
         """All blocks wait for each other, and take every so many-th slice."""
         self.frame.function.attributes[COOPERATIVE] = ir.UnitAttr.get()
-        semaphore, slot = self.frame.workspace[-1], index(0)
+        slot = index(0)
         limit = _as_i32(apply(2 * ir.AffineExpr.get_dim(0) - 1, self.blocks))
         semaphore_arrive(semaphore, slot, limit)
         semaphore_wait(semaphore, slot, _as_i32(self.blocks))
         # Departing counts the semaphore on to zero; nothing that the block does from here on is waited for.
         semaphore_arrive(semaphore, slot, limit, relaxed=True)
-        self._slices(block, self.blocks)
+        self.emit_slices(block, self.blocks)
 
-    def _by_the_last(self) -> None:
+    def _by_the_last(self, semaphore: ir.Value) -> None:
         """The block that finds all others arrived takes all slices."""
         last = _as_i32(apply(ir.AffineExpr.get_dim(0) - 1, self.blocks))
-        arrived = semaphore_arrive(self.frame.workspace[-1], index(0), last)
+        arrived = semaphore_arrive(semaphore, index(0), last)
         branch = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.eq, arrived, last).result)
         with ir.InsertionPoint(branch.then_block):
-            self._slices(index(0), index(1))
+            self.emit_slices(index(0), index(1))
             scf.YieldOp([])
 
-    def _slices(self, first: ir.Value, step: ir.Value) -> None:
+    def emit_slices(self, first: ir.Value, step: ir.Value) -> None:
         """A loop over slices of the columns."""
-        varying = finish_dims(self.space, self.plan)
-        slices = [
-            -(-(self.space.extents[d] or 1) // n) if d in varying else 1 for d, n in enumerate(self.walk.finish_tile)
-        ]
-        parts = [self._written_parts(buffer) for buffer in self.frame.workspace[:-1]]
-        loop = scf.ForOp(first, index(prod(slices)), step)
+        counts = self._slice_counts
+        parts = [self._written_parts(buffer) for buffer in self.buffers]
+        loop = scf.ForOp(first, index(self.slices), step)
         loop.operation.attributes[FINISH] = ir.UnitAttr.get()
         with ir.InsertionPoint(loop.body):
-            divided = frozenset(d for d, count in enumerate(slices) if count > 1)
-            self._slice(tile_offsets(loop.induction_variable, slices, self.walk.finish_tile), divided, parts)
+            divided = frozenset(d for d, count in enumerate(counts) if count > 1)
+            self._slice(tile_offsets(loop.induction_variable, counts, self.walk.finish_tile), divided, parts)
             scf.YieldOp([])
 
     def _written_parts(self, buffer: ir.Value) -> ir.Value:

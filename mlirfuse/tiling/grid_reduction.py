@@ -93,22 +93,55 @@ def _argument_axis(space: IterationSpace, dim: int) -> tuple[int, int]:
 
 
 def emit_grid_reduction(frame: KernelFrame, space: IterationSpace, plan: GridReduction, schedule: Schedule) -> None:
-    """Emits the loop into a kernel that was opened with `workspace_of` the plan."""
+    """Emits the loop and the finish into a kernel that was opened with `workspace_of` the plan."""
+    assert schedule.walk is not None  # the pass looked
+    *buffers, semaphore = frame.workspace
+    with frame.body():
+        counts, tiles, blocks = _blocks(frame, space, plan, schedule)
+        grid = forall(blocks)
+        with ir.InsertionPoint.at_block_terminator(grid.body):
+            block = grid.body.arguments[0]
+            parts = _Walk(frame, space, plan, schedule, counts, tiles, blocks, buffers).emit(block)
+            GridFinish(frame, space, plan, schedule.walk, blocks, parts, buffers).emit(block, semaphore)
+
+
+def emit_walk(
+    frame: KernelFrame, space: IterationSpace, plan: GridReduction, schedule: Schedule, buffers: Sequence[ir.Value]
+) -> None:
+    """Emits the loop alone, which leaves its parts in some of the kernel's results."""
+    with frame.body():
+        counts, tiles, blocks = _blocks(frame, space, plan, schedule)
+        grid = forall(blocks)
+        with ir.InsertionPoint.at_block_terminator(grid.body):
+            _Walk(frame, space, plan, schedule, counts, tiles, blocks, buffers).emit(grid.body.arguments[0])
+
+
+def emit_finish(frame: KernelFrame, space: IterationSpace, plan: GridReduction, schedule: Schedule) -> None:
+    """Emits the finish alone, into a kernel whose further inputs are the parts that `emit_walk` leaves."""
     assert schedule.walk is not None  # the pass looked
     with frame.body():
-        counts = tile_counts(space, schedule.tile, frame.buffers, frozenset(plan.walked))
-        expr, symbols = count_expr(counts)
-        tiles = affine.AffineApplyOp(ir.AffineMap.get(0, len(symbols), [expr]), symbols).result
-        # One block more than tiles, so that there is a block to write the totals of nothing.
-        bounds = [expr + 1, ir.AffineExpr.get_symbol(len(symbols))]
-        resident = resident_blocks(max(1, schedule.blocks_per_sm))
-        blocks = affine.AffineMinOp(ir.AffineMap.get(0, len(symbols) + 1, bounds), [*symbols, resident]).result
-        grid = forall(blocks)
-        block = grid.body.arguments[0]
+        blocks = index(schedule.walk.blocks)
+        finish = GridFinish(frame, space, plan, schedule.walk, blocks, blocks, frame.inputs)
+        grid = forall(index(finish.slices))
         with ir.InsertionPoint.at_block_terminator(grid.body):
-            period, early = schedule.walk.period, schedule.order == "depth"
-            parts = _Walk(frame, space, plan, schedule.tile, early, counts, tiles, blocks, period).emit(block)
-            GridFinish(frame, space, plan, schedule.walk, blocks, parts).emit(block)
+            finish.emit_slices(grid.body.arguments[0], index(finish.slices))
+
+
+def _blocks(
+    frame: KernelFrame, space: IterationSpace, plan: GridReduction, schedule: Schedule
+) -> tuple[list[Count], ir.Value, ir.Value]:
+    """The tiles of each dimension, all tiles, and the blocks that walk them."""
+    assert schedule.walk is not None  # the pass looked
+    counts = tile_counts(space, schedule.tile, frame.buffers, frozenset(plan.walked))
+    expr, symbols = count_expr(counts)
+    tiles = affine.AffineApplyOp(ir.AffineMap.get(0, len(symbols), [expr]), symbols).result
+    if schedule.walk.blocks:
+        return counts, tiles, index(schedule.walk.blocks)
+    # One block more than tiles, so that there is a block to write the totals of nothing.
+    bounds = [expr + 1, ir.AffineExpr.get_symbol(len(symbols))]
+    resident = resident_blocks(max(1, schedule.blocks_per_sm))
+    blocks = affine.AffineMinOp(ir.AffineMap.get(0, len(symbols) + 1, bounds), [*symbols, resident]).result
+    return counts, tiles, blocks
 
 
 @dataclass
@@ -116,21 +149,43 @@ class _Walk:
     """What one block does before the totals are known: its tiles, and then its part of every total.
 
     Attributes:
-        early_totals: whether a total takes its elements as soon as they are known. Where registers are short they would
-            otherwise be kept across the reductions of a tile, or computed again; where they are not, a tile's results
-            are under way earlier without them (H200, LayerNorm backward: 1 %).
-        period: tiles of a block after which it stores a part and starts anew; 0 for one part in the end.
+        frame: the kernel.
+        space: its iteration space.
+        plan: its ops, by when they run.
+        schedule: its tiles and its walk.
+        counts: tiles of each dimension.
+        tiles: all tiles, an index.
+        blocks: blocks of the grid, an index.
+        buffers: where the parts of each total go, a row for each part.
     """
 
     frame: KernelFrame
     space: IterationSpace
     plan: GridReduction
-    tile: Shape
-    early_totals: bool
+    schedule: Schedule
     counts: Sequence[Count]
     tiles: ir.Value
     blocks: ir.Value
-    period: int
+    buffers: Sequence[ir.Value]
+
+    @property
+    def tile(self) -> Shape:
+        return self.schedule.tile
+
+    @property
+    def period(self) -> int:
+        """Tiles of a block after which it stores a part and starts anew; 0 for one part in the end."""
+        assert self.schedule.walk is not None  # the pass looked
+        return self.schedule.walk.period
+
+    @property
+    def early_totals(self) -> bool:
+        """Whether a total takes its elements as soon as they are known.
+
+        Where registers are short they would otherwise be kept across the reductions of a tile, or computed again; where
+        they are not, a tile's results are under way earlier without them (H200, LayerNorm backward: 1 %).
+        """
+        return self.schedule.order == "depth"
 
     def emit(self, block: ir.Value) -> ir.Value:
         """Emits the walk at the current insertion point; returns the number of parts of all blocks."""
@@ -189,7 +244,7 @@ class _Walk:
     ) -> None:
         """Reduces the block's partial results over the rows of its tiles to its part of that number."""
         row = self._row(number, block)
-        for s, partial, buffer in zip(self.plan.totals, partials, self.frame.workspace, strict=False):
+        for s, partial, buffer in zip(self.plan.totals, partials, self.buffers, strict=True):
             self._store_part(s, column.reduce(s, partial, neutral_scalar(s)), buffer, row)
 
     def _row(self, number: ir.Value, block: ir.Value) -> ir.Value:

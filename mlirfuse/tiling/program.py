@@ -27,6 +27,7 @@ class KernelFrame:
         scalars: the new value of each scalar argument and constant of the tensor kernel.
         results: (value returned by the tensor kernel, memref to write it to).
         workspace: the arguments behind the results.
+        inputs: arguments between those of the tensor kernel and the results.
     """
 
     kernel: ir.Operation
@@ -35,6 +36,7 @@ class KernelFrame:
     scalars: dict[ir.Value, ir.Value]
     results: Sequence[tuple[ir.Value, ir.Value]]
     workspace: Sequence[ir.Value]
+    inputs: Sequence[ir.Value]
 
     @contextmanager
     def body(self) -> Iterator[None]:
@@ -44,13 +46,16 @@ class KernelFrame:
 
     def close(self) -> None:
         """Replaces the tensor kernel by a declaration that names the tile program."""
-        name = symbol(self.kernel)
+        kernel_type = ir.TypeAttr(self.kernel.attributes["function_type"]).value
+        self.declare(symbol(self.kernel), kernel_type, self.kernel.attributes[RESULT_EXTENTS])
+        self.kernel.erase()
+
+    def declare(self, name: str, kernel_type: ir.Type, extents: ir.Attribute) -> None:
+        """Declares the function of tensors that the host calls to launch the tile program."""
         with ir.InsertionPoint(self.kernel), self.kernel.location:
-            kernel_type = ir.TypeAttr(self.kernel.attributes["function_type"]).value
             declaration = func.FuncOp(name, kernel_type, visibility="private")
             declaration.attributes[LAUNCH] = ir.FlatSymbolRefAttr.get(symbol(self.function.operation))
-            declaration.attributes[RESULT_EXTENTS] = self.kernel.attributes[RESULT_EXTENTS]
-        self.kernel.erase()
+            declaration.attributes[RESULT_EXTENTS] = extents
 
 
 @dataclass
@@ -75,36 +80,55 @@ class TileProgram(KernelFrame):
 
 
 WorkspaceArgument = tuple[ir.Type, dict[str, ir.Attribute]]
-"""Type and attributes of an argument that the runtime supplies."""
+"""Type and attributes of an argument that the tensor kernel does not have."""
 
 
-def open_kernel(kernel: ir.Operation, workspace: Sequence[WorkspaceArgument] = ()) -> KernelFrame:
-    """Starts the tile program of a tensor kernel: its function, with memrefs for tensors, and its constants."""
+def open_kernel(
+    kernel: ir.Operation,
+    workspace: Sequence[WorkspaceArgument] = (),
+    *,
+    inputs: Sequence[WorkspaceArgument] = (),
+    returned: Sequence[ir.Value] | None = None,
+    suffix: str = "_kernel",
+) -> KernelFrame:
+    """Starts a tile program of a tensor kernel: its function, with memrefs for tensors, and its constants.
+
+    Args:
+        kernel: the tensor kernel.
+        workspace: arguments behind the results.
+        inputs: further arguments, before the results; they are the frame's `inputs`.
+        returned: the results that are written; None for all of the kernel's.
+        suffix: of the function's name.
+    """
     arguments = list(kernel.regions[0].blocks[0].arguments)
     argument_attrs = argument_attributes(kernel)
-    returned = list(body(kernel)[-1].operands)
+    returned = list(body(kernel)[-1].operands) if returned is None else list(returned)
     types = [_buffer_type(a.type, attrs) for a, attrs in zip(arguments, argument_attrs, strict=True)]
+    types += [memref_type for memref_type, _ in inputs]
     types += [_buffer_type(v.type, {}) for v in returned]
     types += [memref_type for memref_type, _ in workspace]
     with ir.InsertionPoint(kernel), kernel.location:
-        function = func.FuncOp(f"{symbol(kernel)}_kernel", ir.FunctionType.get(types, []), visibility="private")
+        function = func.FuncOp(f"{symbol(kernel)}{suffix}", ir.FunctionType.get(types, []), visibility="private")
     function.attributes[KERNEL] = ir.UnitAttr.get()
     function.attributes[SCHEDULE] = kernel.attributes[SCHEDULE]
-    attributes = [*argument_attrs, *({} for _ in returned), *(known for _, known in workspace)]
+    attributes = [*argument_attrs, *(known for _, known in inputs), *({} for _ in returned)]
+    attributes += [known for _, known in workspace]
     function.attributes["arg_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get(a) for a in attributes])
 
     block = function.add_entry_block()
-    inputs = dict(zip(arguments, block.arguments, strict=False))
-    buffers = {old: new for old, new in inputs.items() if isinstance(new.type, ir.MemRefType)}
-    scalars = {old: new for old, new in inputs.items() if not isinstance(new.type, ir.MemRefType)}
+    own = dict(zip(arguments, block.arguments, strict=False))
+    buffers = {old: new for old, new in own.items() if isinstance(new.type, ir.MemRefType)}
+    scalars = {old: new for old, new in own.items() if not isinstance(new.type, ir.MemRefType)}
     with ir.InsertionPoint(block), kernel.location:
         for op in body(kernel):
             if op.name == "arith.constant":
                 clone(op, scalars)
         func.ReturnOp([])
-    outputs, extra = len(arguments), len(arguments) + len(returned)
-    results = list(zip(returned, list(block.arguments)[outputs:extra], strict=True))
-    return KernelFrame(kernel, function, buffers, scalars, results, list(block.arguments)[extra:])
+    new = list(block.arguments)
+    outputs = len(arguments) + len(inputs)
+    extra = outputs + len(returned)
+    results = list(zip(returned, new[outputs:extra], strict=True))
+    return KernelFrame(kernel, function, buffers, scalars, results, new[extra:], new[len(arguments) : outputs])
 
 
 def open_tile_program(kernel: ir.Operation, space: IterationSpace, tile: Sequence[int], raster: int = 1) -> TileProgram:

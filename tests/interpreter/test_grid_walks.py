@@ -80,6 +80,20 @@ def test_blocks_that_store_a_part_every_few_tiles(name: str, stage: str, finish:
         backward.check(interpreter.run(module, name, inputs, sms=1, order="random", seed=rows), inputs)
 
 
+@pytest.mark.parametrize("stage", ["tile", "gpu"])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_second_kernel_needs_nobody_resident(name: str, stage: str) -> None:
+    """More blocks than tiles as well: each leaves a part, if of nothing."""
+    backward = BACKWARD[name]
+    module = finished_by("second_kernel", backward, stage, blocks=3, period=0)
+    assert "fuse.semaphore" not in str(module)
+    assert "fuse.cooperative" not in str(module)
+    for rows in (1, 700):
+        inputs = backward.inputs(rows, COLUMNS, F16, seed=rows)
+        for order in ORDERS:
+            backward.check(interpreter.run(module, name, inputs, sms=SMS, resident=1, **order), inputs)
+
+
 @pytest.mark.parametrize(
     ("stage", "refusal"),
     [("tile", "none of the 1 resident blocks can go on"), ("gpu", "launched whole, and of its [0-9]+ blocks only 1")],

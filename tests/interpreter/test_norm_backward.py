@@ -15,6 +15,7 @@ from numerics import DTYPES
 import mlirfuse as mf
 from mlirfuse import interpreter
 from mlirfuse.interpreter.mutation import Mutant, mutants, plant, site
+from mlirfuse.schedule.grid_walk import FINISHES
 
 COLUMNS = (257, 384, 1000, 1600, 5140)
 NORMS = ("rms_norm_backward", "layer_norm_backward")
@@ -149,6 +150,26 @@ def test_what_cannot_be_one_pass_is_split_and_says_so() -> None:
         mf.fuse(deviations, mix_order="fused").lower(x).compile()
     with pytest.raises(mf.MlirFuseError, match="mix_order is 'never'"):
         mf.fuse(deviations, mix_order="never")
+
+
+@pytest.mark.parametrize(("finish", "launches"), [("slices", 1), ("last_block", 1), ("second_kernel", 2)])
+@pytest.mark.parametrize("name", [*NORMS, "batch_norm_sums"])
+def test_who_finishes_can_be_asked_for(name: str, finish: Any, launches: int) -> None:
+    backward = BACKWARD[name]
+    inputs = backward.inputs(150, 64, F16)
+    compiled = mf.fuse(backward.fn, finish=finish).lower(*backward.specs(64, F16)).compile()
+    assert len(compiled.program.launches) == launches
+    assert f"finished by {FINISHES[finish]}" in compiled.explain()
+    backward.check(interpreter.run(compiled.module_at("gpu"), name, inputs, sms=2), inputs)
+
+
+def test_a_finish_that_nothing_has_is_an_error() -> None:
+    x = mf.TensorSpec(("rows", 384), mf.float16)
+    rows = mf.fuse(lambda x: mf.sum(x, axis=-1), finish="second_kernel")
+    with pytest.raises(mf.MlirFuseError, match="finish='second_kernel' was asked for, but no kernel"):
+        rows.lower(x).compile()
+    with pytest.raises(mf.MlirFuseError, match="finish is 'atomics'"):
+        mf.fuse(deviations, finish="atomics")
 
 
 MEETINGS = ("drop-barrier", "drop-store", "relax-arrive", "raise-limit", "drop-wait", "early-wait", "late-wait")

@@ -162,3 +162,53 @@ func.func private @skewed_chunks(%x: tensor<?x513xf16>) -> tensor<?xf16>
   } -> tensor<?xf16>
   return %0 : tensor<?xf16>
 }
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#col = affine_map<(d0, d1) -> (d1)>
+// Who finishes a walk over the grid may be asked for on the host function; a second kernel takes a part from each of so
+// many blocks.
+// CHECK-LABEL: func.func private @asked_0(
+// CHECK-SAME: walk = {blocks = {{[0-9]+}} : i64, {{.*}}finish = "second_kernel"
+func.func @asked(%x: tensor<?x256xf32>) -> tensor<256xf32> attributes {fuse.grid_finish = "second_kernel"} {
+  %0 = call @asked_0(%x) : (tensor<?x256xf32>) -> tensor<256xf32>
+  return %0 : tensor<256xf32>
+}
+func.func private @asked_0(%x: tensor<?x256xf32>) -> tensor<256xf32>
+    attributes {fuse.kernel, fuse.result_extents = array<i64>} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<256xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<256xf32>) -> tensor<256xf32>
+  %sum = linalg.generic {indexing_maps = [#id, #col], iterator_types = ["reduction", "parallel"]}
+       ins(%x : tensor<?x256xf32>) outs(%init : tensor<256xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<256xf32>
+  return %sum : tensor<256xf32>
+}
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+// expected-error @below {{finish='last_block' was asked for, but no kernel whose schedule is not given reduces over the grid}}
+module {
+  func.func @rows(%x: tensor<?x256xf32>) -> tensor<?x256xf32> attributes {fuse.grid_finish = "last_block"} {
+    %0 = call @rows_0(%x) : (tensor<?x256xf32>) -> tensor<?x256xf32>
+    return %0 : tensor<?x256xf32>
+  }
+  func.func private @rows_0(%x: tensor<?x256xf32>) -> tensor<?x256xf32>
+      attributes {fuse.kernel, fuse.result_extents = array<i64: 0, 0>} {
+    %c0 = arith.constant 0 : index
+    %m = tensor.dim %x, %c0 : tensor<?x256xf32>
+    %e = tensor.empty(%m) : tensor<?x256xf32>
+    %0 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+         ins(%x : tensor<?x256xf32>) outs(%e : tensor<?x256xf32>) {
+    ^bb0(%a: f32, %out: f32):
+      %v = math.exp %a : f32
+      linalg.yield %v : f32
+    } -> tensor<?x256xf32>
+    return %0 : tensor<?x256xf32>
+  }
+}

@@ -271,3 +271,69 @@ func.func private @rounds_0(%x: tensor<?x256xf32>) -> tensor<256xf32>
   } -> tensor<256xf32>
   return %sum : tensor<256xf32>
 }
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#col = affine_map<(d0, d1) -> (d1)>
+#vec = affine_map<(d0) -> (d0)>
+#layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 2>, repeats = array<i64: 2, 1>, blocks = array<i64: 1, 1>}
+#finish = {vector = array<i64: 1, 4>, lanes = array<i64: 4, 8>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
+// Two kernels: 24 blocks walk, and return a row each beside what they write as they go; then a block for each slice of 32
+// columns adds up its part of the rows, and runs what the total feeds.
+// CHECK-LABEL: func.func @apart(
+// CHECK-SAME: %[[X:.*]]: tensor<?x256xf32>
+// CHECK: %[[W:.*]]:2 = call @apart_0(%[[X]]) : (tensor<?x256xf32>) -> (tensor<?x256xf32>, tensor<24x256xf32>)
+// CHECK: %[[F:.*]] = call @apart_0_finish(%[[X]], %[[W]]#1) : (tensor<?x256xf32>, tensor<24x256xf32>) -> tensor<256xf32>
+// CHECK: return %[[F]], %[[W]]#0
+// CHECK-LABEL: func.func private @apart_0_kernel(
+// CHECK-SAME: %{{[a-z0-9]+}}: memref<?x256xf32>, %[[Y:[a-z0-9]+]]: memref<?x256xf32>, %[[PARTS:[a-z0-9]+]]: memref<24x256xf32>)
+// CHECK-NOT: fuse.cooperative
+// CHECK: scf.forall (%[[B:.*]]) in (24)
+// CHECK: scf.for
+// CHECK: vector.transfer_write %{{.*}}, %[[Y]]
+// CHECK: vector.transfer_write %{{.*}}, %[[PARTS]][%[[B]], %c0]
+// CHECK-NOT: fuse.semaphore
+// CHECK-LABEL: func.func private @apart_0_finish_kernel(
+// CHECK-SAME: %{{[a-z0-9]+}}: memref<?x256xf32>, %[[PARTS:[a-z0-9]+]]: memref<24x256xf32> {fuse.align = 16 : i64}, %[[SUM:[a-z0-9]+]]: memref<256xf32>)
+// CHECK: scf.forall (%[[S:.*]]) in (8)
+// CHECK: scf.for %{{.*}} = %c0 to %c24 step %c8
+// CHECK: vector.transfer_read
+// CHECK: math.sqrt
+// CHECK: vector.transfer_write %{{.*}}, %[[SUM]]
+// CHECK: func.func private @apart_0(tensor<?x256xf32>) -> (tensor<?x256xf32>, tensor<24x256xf32>) attributes {fuse.launch = @apart_0_kernel, fuse.result_extents = array<i64: 0, 0>}
+// CHECK: func.func private @apart_0_finish(tensor<?x256xf32>, tensor<24x256xf32>) -> tensor<256xf32> attributes {fuse.launch = @apart_0_finish_kernel, fuse.result_extents = array<i64>}
+func.func @apart(%x: tensor<?x256xf32>) -> (tensor<256xf32>, tensor<?x256xf32>) {
+  %0:2 = call @apart_0(%x) : (tensor<?x256xf32>) -> (tensor<256xf32>, tensor<?x256xf32>)
+  return %0#0, %0#1 : tensor<256xf32>, tensor<?x256xf32>
+}
+func.func private @apart_0(%x: tensor<?x256xf32>) -> (tensor<256xf32>, tensor<?x256xf32>)
+    attributes {fuse.kernel, fuse.result_extents = array<i64: 0, 0>,
+                fuse.schedule = {tile = array<i64: 2, 256>, layout = #layout,
+                  walk = {dims = array<i64: 0>, finish = "second_kernel", blocks = 24 : i64, finish_tile = array<i64: 8, 32>, finish_layout = #finish}}} {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  %m = tensor.dim %x, %c0 : tensor<?x256xf32>
+  %ex = tensor.empty(%m) : tensor<?x256xf32>
+  %h = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+       ins(%x : tensor<?x256xf32>) outs(%ex : tensor<?x256xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = math.exp %a : f32
+    linalg.yield %v : f32
+  } -> tensor<?x256xf32>
+  %e = tensor.empty() : tensor<256xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<256xf32>) -> tensor<256xf32>
+  %sum = linalg.generic {indexing_maps = [#id, #col], iterator_types = ["reduction", "parallel"]}
+       ins(%h : tensor<?x256xf32>) outs(%init : tensor<256xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<256xf32>
+  %root = linalg.generic {indexing_maps = [#vec, #vec], iterator_types = ["parallel"]}
+       ins(%sum : tensor<256xf32>) outs(%e : tensor<256xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = math.sqrt %a : f32
+    linalg.yield %v : f32
+  } -> tensor<256xf32>
+  return %root, %h : tensor<256xf32>, tensor<?x256xf32>
+}
