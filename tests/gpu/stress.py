@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
+import mlirfuse as mf
 from mlirfuse.analysis.workspaces import SEMAPHORES
 from mlirfuse.runtime import workspace
+from mlirfuse.runtime.dispatch import Dispatcher
 
 cupy = pytest.importorskip("cupy")
 torch = pytest.importorskip("torch")
@@ -158,3 +161,14 @@ def graphs_beside_calls(make: MakeStress) -> None:
             stress.verify()
         elif together:  # the outputs of a graph move to another stream next
             torch.cuda.synchronize()
+
+
+def refused(fused: mf.Fused, kernel: str) -> Dispatcher:
+    """The function, one of whose kernels asks for more shared memory than there is."""
+
+    def prepare(arguments: Any) -> Any:
+        program, kernels = fused._prepare(arguments)
+        info = replace(kernels[kernel].info, dynamic_shared_bytes=1 << 20)
+        return program, {**kernels, kernel: replace(kernels[kernel], info=info)}
+
+    return Dispatcher(prepare, fused._names)

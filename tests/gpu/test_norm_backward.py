@@ -16,6 +16,7 @@ from gpu.torch_arrays import to_numpy, to_torch
 from numerics import DTYPES, EPSILON, assert_close
 
 import mlirfuse as mf
+from mlirfuse.errors import RuntimeLaunchError
 from mlirfuse.runtime import workspace
 
 cupy = pytest.importorskip("cupy")
@@ -121,7 +122,7 @@ def pairwise_sum(terms: Any) -> Any:
 
 @pytest.mark.parametrize("name", NORMS)
 def test_sums_over_many_rows(name: str, fused: dict[str, mf.Fused]) -> None:
-    """576000 rows, sums in float32: 14 to 90 times a pairwise sum's error is what a running sum would have."""
+    """576000 rows, sums in float32, are as good as pairwise; the error of a running sum is 14 to 90 times that."""
     centred = name == "layer_norm_backward"
     rows, columns = 576000, 384
     generator = torch.Generator("cuda").manual_seed(0)
@@ -137,7 +138,7 @@ def test_sums_over_many_rows(name: str, fused: dict[str, mf.Fused]) -> None:
         error = (result.double() - exact).abs()
         assert (error <= np.ceil(np.log2(rows)) * np.finfo(np.float32).eps * term.abs().sum(0)).all()
         pairwise = (pairwise_sum(term.float()).double() - exact).abs()
-        assert error.max() <= 8 * pairwise.max(), f"{error.max():.2e}, a pairwise sum {pairwise.max():.2e}"
+        assert error.norm() <= 1.5 * pairwise.norm(), f"{error.norm():.2e}, a pairwise sum {pairwise.norm():.2e}"
 
 
 @pytest.mark.parametrize("name", BACKWARD)
@@ -154,6 +155,58 @@ def test_results_are_reproducible(name: str, fused: dict[str, mf.Fused]) -> None
                 again = fused[name](*tensors)
             torch.cuda.synchronize()
             assert same(again, first)
+
+
+@pytest.mark.parametrize("finish", ["slices", "last_block", "second_kernel"])
+@pytest.mark.parametrize("name", [*NORMS, "batch_norm_sums"])
+def test_who_finishes(name: str, finish: Any) -> None:
+    """Right, the same bits again and from a graph, and nothing left in semaphores."""
+    backward = BACKWARD[name]
+    asked = mf.fuse(backward.fn, finish=finish)
+    for rows, columns in ((3, 384), (4095, 1600), (1000, 20480)):
+        tensors = [to_torch(a) for a in backward.inputs(rows, columns, DTYPES["bfloat16"], seed=rows)]
+        outputs = guarded_outputs(asked(*tensors))
+        arrays = tuple(output.array for output in outputs)
+        asked(*tensors, out=arrays)
+        check(backward, arrays, tensors)
+        first = [array.clone() for array in arrays]
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            asked(*tensors, out=arrays)
+        for _ in range(20):
+            for array in arrays:
+                array.fill_(float("nan"))
+            graph.replay()
+            assert same(arrays, first)
+        for output in outputs:
+            output.check()
+    assert not stress.semaphores_at_rest()
+
+
+@pytest.mark.parametrize("finish", ["slices", "last_block", "second_kernel"])
+def test_a_call_that_fails(finish: Any) -> None:
+    """Its only kernel is refused, or the second of two; what is in the semaphores then is not trusted."""
+    backward = BACKWARD["layer_norm_backward"]
+    asked = mf.fuse(backward.fn, finish=finish)
+    tensors = [to_torch(a) for a in backward.inputs(*SMALL, DTYPES["bfloat16"])]
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        expected = asked(*tensors)
+    stream.synchronize()
+    check(backward, expected, tensors)
+    kernels = next(iter(asked._loaded.values()))
+    broken = stress.refused(asked, next((name for name in kernels if "finish" in name), next(iter(kernels))))
+    for _ in range(3):
+        with pytest.raises(RuntimeLaunchError, match="layer_norm_backward: the driver refuses the launch"):
+            broken(tuple(tensors), stream=stream)
+        semaphores = workspace.arena(0, stream.cuda_stream)._blocks["semaphores"]
+        if semaphores.nbytes:  # a second kernel needs none
+            cupy.cuda.runtime.memsetAsync(semaphores.pointer, 0x55, semaphores.nbytes, stream.cuda_stream)
+        with torch.cuda.stream(stream):
+            again = asked(*tensors)
+        stream.synchronize()
+        assert same(again, expected)
+        assert not stress.semaphores_at_rest()
 
 
 @pytest.mark.parametrize("name", BACKWARD)

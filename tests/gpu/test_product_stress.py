@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from threading import Barrier
 from typing import Any
 
@@ -16,7 +15,6 @@ from products import REDUCTIONS, Product, pinned_schedule
 import mlirfuse as mf
 from mlirfuse.errors import RuntimeLaunchError
 from mlirfuse.runtime import workspace
-from mlirfuse.runtime.dispatch import Dispatcher
 
 cupy = pytest.importorskip("cupy")
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not cupy.is_available(), reason="no GPU")]
@@ -90,17 +88,6 @@ def two_products(x: Any, w: Any, v: Any) -> Any:
     return mf.matmul(x @ w.mT, v, dtype=mf.float32)
 
 
-def refused(fused: mf.Fused, kernel: str) -> Dispatcher:
-    """The function, one of whose kernels asks for more shared memory than there is."""
-
-    def prepare(arguments: Any) -> Any:
-        program, kernels = fused._prepare(arguments)
-        info = replace(kernels[kernel].info, dynamic_shared_bytes=1 << 20)
-        return program, {**kernels, kernel: replace(kernels[kernel], info=info)}
-
-    return Dispatcher(prepare, fused._names)
-
-
 @pytest.mark.parametrize(("instruction", "reduction"), FORMS)
 def test_a_call_that_fails_after_its_first_kernel(instruction: str, reduction: str) -> None:
     """The first product has run, the second is refused; what is in the semaphores then is not trusted."""
@@ -115,7 +102,7 @@ def test_a_call_that_fails_after_its_first_kernel(instruction: str, reduction: s
     exact = (x.double() @ w.double().T).bfloat16().double() @ v.double()
     torch.testing.assert_close(expected.double(), exact, rtol=2e-2, atol=2)
     (_, second) = sorted(next(iter(fused._loaded.values())))
-    broken = refused(fused, second)
+    broken = stress.refused(fused, second)
     for _ in range(3):
         with pytest.raises(RuntimeLaunchError, match="two_products: the driver refuses the launch"):
             broken((x, w, v), stream=stream)
