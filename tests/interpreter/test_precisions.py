@@ -8,14 +8,17 @@ from precisions import KINDS, PRECISE, PreciseProduct
 from precisions import ties as half_way
 
 import mlirfuse as mf
-from mlirfuse import interpreter
+from mlirfuse import interpreter, pipeline
+from mlirfuse.passes.manager import run_pipeline
 
 
 def run(product: PreciseProduct, inputs: list[np.ndarray], stage: str, target: str) -> tuple[np.ndarray, str]:
-    """The result, and the text of the gpu level."""
-    compiled = mf.fuse(product.fn, target=target).lower(*product.specs).compile()
-    (result,) = interpreter.run(compiled.module_at(stage), "product", inputs, order="random", seed=1)
-    return result, compiled.as_text("gpu")
+    """The result, and the text of the stage."""
+    module = mf.fuse(product.fn, target=target).lower(*product.specs).module
+    with module.context:
+        run_pipeline(module, pipeline.named(f"fuse-{stage}-pipeline", target))
+    (result,) = interpreter.run(module, "product", inputs, order="random", seed=1)
+    return result, str(module)
 
 
 @pytest.mark.parametrize("product", PRECISE, ids=str)
