@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from compiling import module_at
 from precisions import KINDS, PRECISE, PreciseProduct
 from precisions import ties as half_way
 
 import mlirfuse as mf
 from mlirfuse import interpreter, pipeline
+from mlirfuse.interpreter.mutation import MUTATORS, hunt
 from mlirfuse.passes.manager import run_pipeline
+from mlirfuse.schedule.contraction import ContractionProblem
+from mlirfuse.schedule.contraction_tiles import wgmma_schedule
+
+BUGS = sorted(set(MUTATORS) - {"change-shuffle", "shrink-compare", "shrink-mask", "shorten-loop", "drop-neutral"})
+"""Those in synchronisation."""
 
 
 def run(product: PreciseProduct, inputs: list[np.ndarray], stage: str, target: str) -> tuple[np.ndarray, str]:
@@ -61,3 +68,24 @@ def test_3xtf32_is_about_as_accurate_as_float32() -> None:
     assert abs(result - exact).max() / scale < 4e-7
     coarse, _ = run(PreciseProduct(64, 32, 512, "nt", "float32", "float32", "tf32"), inputs, "gpu", "sm_90a")
     assert 1e-5 < abs(coarse - exact).max() / scale < 1e-3
+
+
+def test_synchronisation_bugs_of_promoted_sums_are_caught() -> None:
+    """A stage is released only when its products are done, and they are added only when they have been waited for."""
+    product = PreciseProduct(192, 32, 1152, "nt", "e4m3", "e5m2")
+    problem = ContractionProblem((), 192, 32, 1152, mf.float8_e4m3fn, mf.float32, 16)
+    module = module_at("gpu", product.fn, product.specs, wgmma_schedule(problem, 64, 32))
+    rng = np.random.default_rng(0)
+    inputs = [rng.integers(1, 4, a.shape).astype(a.dtype) for a in product.integers()]
+    expected = product.exact(inputs)
+
+    def run_all(mutant):
+        return [interpreter.run(mutant, "product", inputs, order="random", seed=seed)[0] for seed in range(2)]
+
+    def right(results):
+        return all(np.array_equal(result, expected) for result in results)
+
+    assert right(run_all(module))
+    report = hunt(module, run_all, right, BUGS)
+    assert report.caught
+    assert not report.survivors
