@@ -1,6 +1,7 @@
-"""Matrix products with what surrounds them, each in one kernel or two: python examples/linear.py
+"""Matrix products with what surrounds them, each in one kernel: python examples/linear.py
 
-`x @ w.T` contracts on the tensor cores; what follows works on the tile of sums while it is in registers.
+`x @ w.T` contracts on the tensor cores; what follows works on the tile of sums while it is in registers, and what comes
+before on the tiles of factors on their way to the product. `explain()` says what was fused, and why.
 """
 
 from __future__ import annotations
@@ -14,25 +15,30 @@ import mlirfuse as mf
 
 
 def gelu_linear(x, w, b):
-    """One kernel: the product, a bias and an activation."""
+    """The product, a bias and an activation."""
     h = mf.matmul(x, w.T, dtype=mf.float32) + b
     return (0.5 * h * (1 + mf.erf(h * math.sqrt(0.5)))).astype(x.dtype)
 
 
 def add_linear(x, w, r):
-    """One kernel: the product and a residual."""
+    """The product and a residual."""
     return (mf.matmul(x, w.T, dtype=mf.float32) + r).astype(x.dtype)
 
 
 def linear_with_norm(x, w):
-    """Two kernels: a row's sum of squares needs whole rows of the product."""
+    """The product and its rows' sums of squares: tiles leave their parts, and the last one of a row adds them up."""
     y = x @ w.T
     return y, mf.sum(y.astype(mf.float32) ** 2, axis=-1)
 
 
 def dequantised_linear(x, q, scale):
-    """Two kernels: the weights are cast once; their scales, one a row, are applied to the product's columns."""
-    return (mf.matmul(x, q.astype(x.dtype).T, dtype=mf.float32) * scale).astype(x.dtype)
+    """Weights of bytes with a scale a row: half of float16's traffic, cast and scaled on the way to the product."""
+    return x @ (q.astype(x.dtype) * scale[:, None]).T
+
+
+def activated_linear(x, w):
+    """An activation in front of the product."""
+    return mf.maximum(x, 0) @ w.T
 
 
 def gelu(h):
@@ -49,10 +55,18 @@ def main() -> None:
         (gelu_linear, (x, w, b), [gelu(product + b)]),
         (add_linear, (x, w, r), [product + r]),
         (linear_with_norm, (x, w), [product, (product**2).sum(-1)]),
-        (dequantised_linear, (x, q, scale), [x.astype(np.float64) @ q.astype(np.float64).T * scale]),
+        (dequantised_linear, (x, q, scale), [x.astype(np.float64) @ (q * scale[:, None].astype(np.float64)).T]),
+        (activated_linear, (x, w), [np.maximum(x, 0).astype(np.float64) @ w.astype(np.float64).T]),
     ]
     target, to_device, to_numpy = on_gpu_or_interpreter()
     for function, arguments, expected in cases:
+        specs = [mf.TensorSpec(a.shape, a.dtype.name) for a in arguments]
+        compiled = mf.fuse(function, target="sm_90a").lower(*specs).compile()
+        fused = [
+            line for line in compiled.explain().splitlines() if line.startswith(("fuse-segment", "fuse-prologues"))
+        ]
+        assert len(compiled.binaries) == 1, compiled.explain()
+        print("\n".join(fused))
         results = mf.fuse(function, target=target)(*map(to_device, arguments))
         for result, exact in zip(results if isinstance(results, tuple) else (results,), expected, strict=True):
             error = np.abs(to_numpy(result).astype(np.float64) - exact).max() / np.abs(exact).max()

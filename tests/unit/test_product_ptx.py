@@ -11,12 +11,26 @@ from typing import Any
 
 import pytest
 from products import MOST_IN_CLUSTER, REDUCTIONS, Product, pinned_schedule
+from prologues import CASES as PROLOGUES
+from prologues import Case as Prologue
+from totals import CASES as TOTALS
+from totals import Case as Total
+from totals import rows_of_squares
 from warpgroup_epilogues import CASES, epilogue_inputs
 from warpgroup_schedules import warpgroup_schedule
 
 import mlirfuse as mf
 from mlirfuse.lowering.resources import find_ptxas
-from mlirfuse.schedule.contraction_heuristics import FMA_TILES, MMA_TILES, MOST_ACCUMULATORS, WGMMA_COLUMNS, WGMMA_ROWS
+from mlirfuse.schedule.contraction import ContractionProblem
+from mlirfuse.schedule.contraction_heuristics import (
+    COMPUTED_STEP_BYTES,
+    FMA_TILES,
+    MMA_TILES,
+    MOST_ACCUMULATORS,
+    WGMMA_COLUMNS,
+    WGMMA_ROWS,
+)
+from mlirfuse.schedule.contraction_tiles import mma_schedule
 
 pytestmark = pytest.mark.skipif(find_ptxas() is None, reason="ptxas was not found")
 
@@ -79,3 +93,31 @@ def test_epilogues(name: str, persistent: bool) -> None:
     schedule = warpgroup_schedule(128, 256, persistent=persistent)
     specs = [mf.TensorSpec(array.shape, "float16") for array in epilogue_inputs(name)]
     check(mf.fuse(CASES[name][0], target="sm_90a", schedule=schedule).lower(*specs).compile())
+
+
+@pytest.mark.parametrize("case", [*PROLOGUES, *TOTALS], ids=str)
+def test_what_surrounds_products(case: Prologue | Total) -> None:
+    specs = [mf.TensorSpec(array.shape, array.dtype.name) for array in case.inputs()]
+    check(mf.fuse(case.fn, target="sm_90a").lower(*specs).compile())
+
+
+@pytest.mark.parametrize(("m", "n"), MMA_TILES)
+def test_tiles_of_computed_factors(m: int, n: int) -> None:
+    """Weights of bytes, in steps as deep as the heuristics take them."""
+
+    def dequantised(x, q, s):
+        return x @ (q.astype(x.dtype) * s[:, None]).T
+
+    problem = ContractionProblem((), 1032, 520, 4160, mf.float16, mf.float32, 16)
+    schedule = mma_schedule(problem, m, n, step_bytes=COMPUTED_STEP_BYTES)
+    shapes = ((1032, 4160), "float16"), ((520, 4160), "int8"), ((520,), "float16")
+    specs = [mf.TensorSpec(shape, dtype) for shape, dtype in shapes]
+    check(mf.fuse(dequantised, target="sm_90a", schedule=schedule).lower(*specs).compile())
+
+
+@pytest.mark.parametrize(("m", "n"), [(128, 256), (256, 128), (64, 256)])
+@pytest.mark.parametrize("persistent", [False, True])
+def test_totals_of_large_tiles(m: int, n: int, persistent: bool) -> None:
+    schedule = _changed(pinned_schedule(SHARED, m, n, instruction="wgmma"), persistent=persistent)
+    specs = [mf.TensorSpec(shape, "float16") for shape in ((1032, 4160), (1024, 4160))]
+    check(mf.fuse(rows_of_squares, target="sm_90a", schedule=schedule).lower(*specs).compile())
