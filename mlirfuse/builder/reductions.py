@@ -1,14 +1,15 @@
 """Reductions. float16 and bfloat16 accumulate in float32; the result has the input's dtype.
 
-`sum`, `prod`, `any` and `all` reduce leading dimensions that are dynamic, where only static ones are left: blocks share
-rows then. Over other dynamic dimensions, and in functions that need the number of elements, reductions raise
-`NeedsStatic`. An axis that is out of range or named twice is a `ShapeError`. `axis` None reduces all
-dimensions; `keepdims` keeps them with extent 1.
+Leading dimensions that are dynamic are reduced as they are, where those that are left are static: blocks share rows
+then, and a mean has its number of elements at run time. Over other dynamic dimensions, and in `max` and `min`, for
+which no elements are an error, reductions raise `NeedsStatic`. An axis that is out of range or named twice is a
+`ShapeError`. `axis` None reduces all dimensions; `keepdims` keeps them with extent 1.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,16 +18,16 @@ from mlir.dialects import arith, math
 
 from mlirfuse.builder.arithmetic import square, subtract
 from mlirfuse.builder.axes import Axes, normalise_axes
-from mlirfuse.builder.body import convert
+from mlirfuse.builder.body import constant, convert
 from mlirfuse.builder.casting import cast, tensor_argument
 from mlirfuse.builder.emit import reduction
-from mlirfuse.builder.extents import Dim, needs_static, show
+from mlirfuse.builder.extents import Dim, needs_static, product, show
 from mlirfuse.builder.lift import build
 from mlirfuse.builder.manipulation import reshape_to
 from mlirfuse.builder.operands import Constant, check_computes, dtype_argument
 from mlirfuse.builder.source import at_user_line
-from mlirfuse.builder.state import TensorBase
-from mlirfuse.dtypes import DType, bool_, float32, int64
+from mlirfuse.builder.state import ScalarBase, TensorBase, size_value
+from mlirfuse.dtypes import DType, bool_, float32, float64, int64
 from mlirfuse.errors import DTypeError, ShapeError
 
 if TYPE_CHECKING:
@@ -130,19 +131,30 @@ def _mean(
 ) -> Tensor:
     """`last` of sum / (count - correction), where only `last`'s value is rounded to `result`."""
     total = _reduce(name, source, axis, result, 0, arith.AddFOp)
-    count = 1
-    for d in _static_axes(name, source, axis):
-        extent = source.shape[d]
-        assert isinstance(extent, int)
-        count *= extent
-    divisor = Constant(float(np.maximum(count - correction, 0)), "float")
+    count = product(tuple(source.shape[d] for d in normalise_axes(axis, source.ndim, name)))
     wide = total.dtype
+    divisor: Constant | ScalarBase
+    if isinstance(count, int):
+        divisor = Constant(float(np.maximum(count - correction, 0)), "float")
+    else:
+        divisor = ScalarBase(source.state, float64, partial(_elements, count, correction))
 
     def rule(value: ir.Value, number: ir.Value) -> ir.Value:
         return convert(last(arith.DivFOp(value, number).result), wide, result)
 
     quotient = build(name, [total, divisor], [wide, wide], wide, result, rule)
     return _keep(source, axis, keepdims, quotient)
+
+
+def _elements(count: Dim, correction: float) -> ir.Value:
+    """The number of elements less the correction, at least 0, as float64 at the current insertion point."""
+    kind = ir.F64Type.get()
+    number = arith.IndexCastOp(ir.IntegerType.get_signless(64), size_value(count)).result
+    wide = arith.SIToFPOp(kind, number).result
+    if correction == 0:
+        return wide
+    rest = arith.SubFOp(wide, constant(kind, correction)).result
+    return arith.MaximumFOp(rest, constant(kind, 0.0)).result
 
 
 def _variance(

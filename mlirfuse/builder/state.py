@@ -163,10 +163,11 @@ def static(extent: Extent) -> int:
 
 def size_values(shape: Sequence[Extent]) -> list[ir.Value | int]:
     """One index value or number per dimension; builds the products of composite extents. Inside `emitting`."""
-    return [_size(extent) if isinstance(extent, Dim) else extent for extent in shape]
+    return [size_value(extent) if isinstance(extent, Dim) else extent for extent in shape]
 
 
-def _size(extent: Dim) -> ir.Value:
+def size_value(extent: Dim) -> ir.Value:
+    """A dynamic extent as an index at the current insertion point."""
     values = [symbol.value for symbol in extent.symbols]
     if extent.factor != 1:
         index = ir.IndexType.get()

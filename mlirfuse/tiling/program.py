@@ -123,12 +123,20 @@ def open_kernel(
         for op in body(kernel):
             if op.name == "arith.constant":
                 clone(op, scalars)
+            elif op.name == "tensor.dim" and _is_captured(op, kernel):
+                source, axis = op.operands
+                scalars[op.results[0]] = memref.DimOp(buffers[source], scalars[axis]).result
         func.ReturnOp([])
     new = list(block.arguments)
     outputs = len(arguments) + len(inputs)
     extra = outputs + len(returned)
     results = list(zip(returned, new[outputs:extra], strict=True))
     return KernelFrame(kernel, function, buffers, scalars, results, new[extra:], new[len(arguments) : outputs])
+
+
+def _is_captured(op: ir.Operation, kernel: ir.Operation) -> bool:
+    """Whether the body of another op computes with an op's result."""
+    return any(use.owner.operation.parent.operation != kernel for use in op.results[0].uses)
 
 
 def open_tile_program(kernel: ir.Operation, space: IterationSpace, tile: Sequence[int], raster: int = 1) -> TileProgram:

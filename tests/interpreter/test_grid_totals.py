@@ -45,3 +45,41 @@ def test_totals(fn: Callable[..., Any], shape: tuple[int, ...]) -> None:
     for result, expected in zip(results, CASES[fn](x.astype(np.float64), w.astype(np.float64)), strict=True):
         assert result.shape == np.shape(expected)
         np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-4)
+
+
+def batch_norm(x: Any, w: Any) -> Any:
+    """Statistics of the columns, which every row then needs."""
+    mean, variance = mf.mean(x, axis=0), mf.var(x, axis=0)
+    return (x - mean) / mf.sqrt(variance + 1e-5) * w, mean, mf.var(x, axis=0, correction=1)
+
+
+def dx_and_a_mean(x: Any, w: Any) -> Any:
+    """A reduction inside of rows, and a mean over them, in one walk."""
+    return x - mf.mean(x * w, axis=-1, keepdims=True), mf.mean(x * x, axis=0)
+
+
+STATISTICS: dict[Callable[..., Any], tuple[int, Callable[..., Any]]] = {
+    batch_norm: (3, lambda x, w: ((x - x.mean(0)) / np.sqrt(x.var(0) + 1e-5) * w, x.mean(0), x.var(0, ddof=1))),
+    dx_and_a_mean: (1, lambda x, w: (x - (x * w).mean(-1, keepdims=True), (x * x).mean(0))),
+}
+
+
+@pytest.mark.parametrize("fn", STATISTICS, ids=lambda fn: fn.__name__)
+def test_one_signature_divides_by_all_row_counts(fn: Callable[..., Any]) -> None:
+    launches, expected = STATISTICS[fn]
+    traced = []
+
+    def counted(x: Any, w: Any) -> Any:
+        traced.append(x.shape)
+        return fn(x, w)
+
+    fused = mf.fuse(counted, target="interpret")
+    rng = np.random.default_rng(0)
+    w = rng.standard_normal(96).astype(np.float32)
+    for rows in (2, 33, 1000):
+        x = rng.standard_normal((rows, 96)).astype(np.float32)
+        for result, wanted in zip(fused(x, w), expected(x.astype(np.float64), w.astype(np.float64)), strict=True):
+            np.testing.assert_allclose(result, wanted, rtol=1e-4, atol=1e-4)
+    assert len(traced) == 1
+    specs = mf.TensorSpec(("rows", 96), mf.float32), mf.TensorSpec(96, mf.float32)
+    assert len(mf.fuse(fn).lower(*specs).compile().program.launches) == launches

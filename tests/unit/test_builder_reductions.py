@@ -135,7 +135,7 @@ def test_dynamic_rows(rows) -> None:
         lambda x: mf.sum(x, axis=1),
         lambda x: mf.sum(x, axis=(1, 2)),
         lambda x: mf.sum(mf.expand_dims(x, 0), axis=2),
-        lambda x: mf.mean(x, axis=(0, 1)),
+        lambda x: mf.mean(x, axis=1),
         lambda x: mf.max(x, axis=(0, 1)),
     ],
 )
@@ -151,6 +151,17 @@ def test_leading_dimensions_are_summed_as_they_are(axis) -> None:
     shape = ("b", 4) if axis == 0 else ("b", "s", 4)
     module = traced(lambda x: mf.sum(x, axis=axis), mf.TensorSpec(shape, "float32"))
     assert "-> tensor<4xf32>" in str(module)
+
+
+@pytest.mark.parametrize("correction", [0, 1, 7])
+def test_the_number_of_elements_may_be_dynamic(correction) -> None:
+    x = np.random.default_rng(0).standard_normal((5, 2, 3)).astype(np.float32)
+    count = np.float32(max(10 - correction, 0))
+    mean, variance = run(lambda x: (x.mean((0, 1)), mf.var(x, (0, 1), correction=correction)), x, dynamic=(0, 1))
+    with np.errstate(divide="ignore"):
+        expected = ((x - x.mean((0, 1))) ** 2).sum((0, 1)) / count
+    np.testing.assert_allclose(mean, x.mean((0, 1)), rtol=1e-5)
+    np.testing.assert_allclose(variance, expected, rtol=1e-5)
 
 
 def test_errors() -> None:

@@ -41,10 +41,10 @@ def branch(x, y):
 attempt(branch)
 
 
-# CHECK:      NeedsStatic: {{.*}}errors.py:[[#@LINE + 3]]: mean over dimension 0 of (m, 8) needs the dynamic extent 'm' to be static
-# CHECK-NEXT:     return mf.mean(x, axis=0)
+# CHECK:      NeedsStatic: {{.*}}errors.py:[[#@LINE + 3]]: max over dimension 0 of (m, 8) needs the dynamic extent 'm' to be static
+# CHECK-NEXT:     return mf.max(x, axis=0)
 def rows(x, y):
-    return mf.mean(x, axis=0)
+    return mf.max(x, axis=0)
 
 
 attempt(rows)
