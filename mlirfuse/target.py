@@ -59,8 +59,8 @@ TARGETS = {
     t.chip: t
     for t in (
         Target("sm_80", 74, 108, 163 * KIB, 164 * KIB),
-        Target("sm_90", 78, 132, 227 * KIB, 228 * KIB, l2_bytes=50 << 20, max_cluster=8),
-        Target("sm_90a", 80, 132, 227 * KIB, 228 * KIB, l2_bytes=50 << 20, max_cluster=8),
+        Target("sm_90", 81, 132, 227 * KIB, 228 * KIB, l2_bytes=50 << 20, max_cluster=8),
+        Target("sm_90a", 81, 132, 227 * KIB, 228 * KIB, l2_bytes=50 << 20, max_cluster=8),
         Target("sm_100a", 86, 148, 227 * KIB, 228 * KIB, l2_bytes=126 << 20, max_cluster=8),
         Target(
             "sm_120",

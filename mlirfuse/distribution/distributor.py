@@ -8,7 +8,9 @@ from mlir import ir
 from mlir.dialects import gpu
 
 from mlirfuse.dialect.group_barrier import group_barrier
-from mlirfuse.distribution.exchange import Exchange, run_exchanges
+from mlirfuse.dialect.mbarrier_init import mbarrier_init
+from mlirfuse.distribution.exchange import Exchange
+from mlirfuse.distribution.exchange_rounds import run_exchanges
 from mlirfuse.distribution.fragments import Fragments, Key, Uniform
 from mlirfuse.distribution.threads import Threads
 from mlirfuse.errors import PassError
@@ -56,6 +58,8 @@ class Distributor:
         role: how many warpgroups run the code being emitted, from the first on; None for the whole block.
         parked: how many of a thread's fragments wait in shared memory, not in registers.
         late_reads: tiles whose parked fragments are not being loaded yet.
+        start: where the blocks of a cluster meet before anything else; None where a block is alone.
+        loop_mbarriers: the two mbarriers of the outermost loop around the code being emitted, if it needed any.
         skew: in a skewed layout, by how many elements the thread's row is shifted, once a row has been read.
         skewed_like: which rows these are: the dimension along each axis of their buffer, and the tile's place in it.
     """
@@ -78,6 +82,8 @@ class Distributor:
         self.tiles: dict[ir.Value, Fragments | Uniform] = {}
         self.pending: list[Exchange] = []
         self.in_loop = False
+        self.start: ir.Operation | None = None
+        self.loop_mbarriers: ir.Value | None = None
         self.skew: ir.Value | None = None
         self.skewed_like: object = None
         self.phases: dict[str, ir.Value] = {}
@@ -181,6 +187,15 @@ class Distributor:
             gpu.BarrierOp()
         else:
             group_barrier(self.role)
+
+    def mbarriers(self) -> ir.Value:
+        """The two mbarriers of the loop, initialised before the blocks of the cluster first meet."""
+        if self.loop_mbarriers is None:
+            assert self.start is not None
+            with ir.InsertionPoint(self.start):
+                self.loop_mbarriers = self.scratch(2, ir.IntegerType.get_signless(64))
+                mbarrier_init(self.loop_mbarriers, arrivals=1)
+        return self.loop_mbarriers
 
     def shift(self) -> ir.Value:
         """By how many elements the thread's row is shifted; raises `PassError` where no row has been read."""

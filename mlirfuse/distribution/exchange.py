@@ -1,9 +1,6 @@
 """Combining partial results of the warps of a block, and of the blocks of a cluster, through shared memory.
 
-Exchanges wait until a value is needed, so that independent reductions share one barrier. Each has shared memory of its
-own: no barrier is needed before the next one writes. In a loop, where the same exchange comes again, small ones have it
-twice, and alternate: when the first is written again, the round in between has ordered that after its reads. Rounds of
-warps and rounds of blocks alternate apart, as a barrier of a block orders nothing between blocks.
+What an exchange is, and its shared memory; `exchange_rounds` runs some together.
 """
 
 from __future__ import annotations
@@ -17,7 +14,7 @@ from typing import Protocol
 from mlir import ir
 from mlir.dialects import arith, memref, scf, vector
 
-from mlirfuse.dialect.cluster_barrier import cluster_barrier
+from mlirfuse.dialect.cluster_send import cluster_send
 from mlirfuse.dialect.cluster_store import cluster_store
 from mlirfuse.distribution.fragments import Fragments, Key, elements
 from mlirfuse.distribution.parts import LaneParts, ListedParts, LoopedParts, Part, Parts
@@ -36,7 +33,7 @@ class Site(Protocol):
     Attributes:
         threads: the current thread's coordinates.
         in_loop: whether the code being emitted runs more than once.
-        phases: in a loop with exchanges, for each level an index that is 0 and 1 in turn from one round to the next.
+        phases: in a loop with exchanges, for each level an index that counts its rounds, modulo `ROUNDS[level]`.
     """
 
     threads: Threads
@@ -49,6 +46,9 @@ class Site(Protocol):
     def barrier(self) -> None:
         """A meeting of the block's threads that run the code being emitted."""
 
+    def mbarriers(self) -> ir.Value:
+        """The two mbarriers of the loop at hand, for one arrival each, which the whole cluster may use."""
+
 
 @dataclass
 class Exchange:
@@ -57,7 +57,8 @@ class Exchange:
     Attributes:
         partials: fragments to exchange; one for a reduction, more where they merge jointly.
         dims: the reduced dimensions.
-        finish: merges the parts of all warps (`level` is "warps") or of all blocks ("blocks"), given in order.
+        finish: merges the parts of all warps of a block (`level` is "warps"), of all blocks ("blocks"), or of all warps
+            of all blocks ("cluster", a block's warps together), given in order.
         deliver: takes the merged values of one fragment.
     """
 
@@ -79,68 +80,29 @@ class Exchange:
         return self.warps > 1 or self.blocks > 1
 
 
-def run_exchanges(d: Site, exchanges: Sequence[Exchange]) -> None:
-    """Runs exchanges together: one barrier between warps, and one between blocks where a cluster shares a tile."""
-    merged: list[dict[Key, tuple[ir.Value, ...]]] = [
-        {key: tuple(p.at(key) for p in e.partials) for key in e.partials[0].keys()} for e in exchanges
-    ]
-    for level in LEVELS:
-        merged = _round(d, exchanges, merged, level)
-    for exchange, values in zip(exchanges, merged, strict=True):
-        for key, value in values.items():
-            exchange.deliver(key, value)
-
-
-LEVELS = ("warps", "blocks")
-"""Rounds of an exchange: between the warps of a block, then between the blocks of a cluster."""
-
-MOST_ALTERNATING = 4096
-"""Bytes of an exchange up to which a second copy is cheaper than a second barrier."""
-
 MOST_LISTED = 2
 """Parts that a thread merges by itself; two values of each would otherwise take more registers than a row does."""
 
 Values = dict[Key, tuple[ir.Value, ...]]
 
 
-def _round(d: Site, exchanges: Sequence[Exchange], values: list[Values], level: str) -> list[Values]:
-    """One round between the warps of a block (`level` is "warps") or the blocks of a cluster ("blocks")."""
-    senders = [e.warps if level == "warps" else e.blocks for e in exchanges]
-    active = [i for i, count in enumerate(senders) if count > 1]
-    if not active:
-        return values
-    barrier = d.barrier if level == "warps" else cluster_barrier
-    phase = d.phases.get(level)
-    if sum(_slot_bytes(exchanges[i], senders[i]) for i in active) > MOST_ALTERNATING:
-        phase = None
-    slots = {i: _Slots(d, exchanges[i], senders[i], phase) for i in active}
-    for i in active:
-        (slots[i].store_own if level == "warps" else slots[i].store_remote)(values[i])
-    barrier()
-    result = list(values)
-    for i in active:
-        result[i] = {key: exchanges[i].finish(slots[i].load(key), level) for key in values[i]}
-    if phase is not None:
-        d.phases[level] = arith.SubIOp(constant(1), phase).result
-    elif d.in_loop:
-        barrier()
-    return result
-
-
-def _positions(partial: Fragments, dims: Sequence[int]) -> int:
+def positions(partial: Fragments, dims: Sequence[int]) -> int:
     """Positions inside the block that an exchange keeps apart."""
     layout = partial.layout
     kept = [n for n in range(layout.rank) if n not in dims and partial.varies(n)]
     return prod(layout.repeats[n] * layout.repeat_stride(n) for n in kept)
 
 
-def _slot_bytes(exchange: Exchange, senders: int) -> int:
+def slot_bytes(exchange: Exchange, senders: int) -> int:
     """Shared memory of one exchange."""
-    positions = _positions(exchange.partials[0], exchange.dims)
-    return positions * senders * sum(from_mlir(p.element_type).bytes for p in exchange.partials)
+    return (
+        positions(exchange.partials[0], exchange.dims)
+        * senders
+        * sum(from_mlir(p.element_type).bytes for p in exchange.partials)
+    )
 
 
-class _Slots:
+class Slots:
     """Shared memory for one exchange: a slot for each sender at each position of the kept dimensions."""
 
     def __init__(self, d: Site, exchange: Exchange, senders: int, phase: ir.Value | None):
@@ -153,7 +115,7 @@ class _Slots:
         self.kept = [n for n in range(layout.rank) if n not in exchange.dims and self.model.varies(n)]
         # Dimensions along which all threads hold the same partial result: one of them writes it.
         self.copies = [n for n in range(layout.rank) if n not in exchange.dims and not self.model.varies(n)]
-        self.positions = _positions(self.model, exchange.dims)
+        self.positions = positions(self.model, exchange.dims)
         self.size = self.positions * senders
         copies = 1 if phase is None else 2
         self.buffers = [d.scratch(self.size * copies, p.element_type) for p in exchange.partials]
@@ -197,24 +159,51 @@ class _Slots:
                             index = self._index(key, own)
                             cluster_store(element, buffer, add(index, constant(offset)) if offset else index, receiver)
 
+    def sent_bytes(self, values: Values) -> int:
+        """What all warps of the cluster together send to one block."""
+        layout = self.model.layout
+        places = len(values) * prod(layout.warps[n] * layout.lanes[n] for n in self.kept)
+        return places * self.senders * sum(from_mlir(p.element_type).bytes for p in self.exchange.partials)
+
+    def send(self, values: Values, barriers: ir.Value, number: ir.Value) -> None:
+        """Of the lanes along the reduced dimensions, the first ones send their warp's parts to a block each."""
+        threads, layout, dims = self.d.threads, self.model.layout, self.exchange.dims
+        warp = threads.linear(threads.warp, layout.warps, dims)
+        block = threads.linear(threads.block, layout.blocks, dims)
+        receiver = threads.linear(threads.lane, layout.lanes, dims)
+        assert block is not None
+        assert receiver is not None
+        sender = multiply(block, self.exchange.warps)
+        sender = sender if warp is None else add(sender, warp)
+        for key, parts in values.items():
+            for part, buffer in zip(parts, self.buffers, strict=True):
+                cluster_send(part, buffer, self._index(key, sender), receiver, barriers, number, self.exchange.blocks)
+
     def load(self, key: Key) -> Parts:
         """The parts of every sender at a position."""
         layout = self.model.layout
-        bits = (self.senders - 1).bit_length()
         offsets = lane_offsets(layout, self.exchange.dims)
-        if self.senders > MOST_LISTED and len(offsets) >= bits and self.model.width == 1:
+        bits = min((self.senders - 1).bit_length(), len(offsets))
+        if self.senders > MOST_LISTED and bits and self.model.width == 1:
             lane = self.d.threads.linear(self.d.threads.lane, layout.lanes, self.exchange.dims)
             assert lane is not None  # there are lanes to hold the parts
-            sender = lane if len(offsets) == bits else remainder(lane, 1 << bits)
-            slot = sender if self.senders == 1 << bits else minimum(sender, constant(self.senders - 1))
-            values = tuple(memref.LoadOp(buffer, [self._index(key, slot)]).result for buffer in self.buffers)
-            return LaneParts(Part(values, sender_value=sender), self.senders, offsets[:bits])
+            first = lane if len(offsets) == bits else remainder(lane, 1 << bits)
+            lanes = 1 << bits
+            parts = [self._lane_part(key, first, start, lanes) for start in range(0, self.senders, lanes)]
+            return LaneParts(parts, self.senders, offsets[:bits])
         if self.senders > MOST_LISTED and self.model.width > 1:
             return LoopedParts(partial(self._load_part, key), self.senders)
         columns = [
             self._load_column(key, buffer, p) for buffer, p in zip(self.buffers, self.exchange.partials, strict=True)
         ]
         return ListedParts([Part(values, sender=n) for n, values in enumerate(zip(*columns, strict=True))])
+
+    def _lane_part(self, key: Key, lane: ir.Value, start: int, lanes: int) -> Part:
+        """The part of sender `start + lane`, or, where there are not so many, of the last."""
+        sender = add(lane, constant(start)) if start else lane
+        slot = sender if start + lanes <= self.senders else minimum(sender, constant(self.senders - 1))
+        values = tuple(memref.LoadOp(buffer, [self._index(key, slot)]).result for buffer in self.buffers)
+        return Part(values, sender_value=sender)
 
     def _load_part(self, key: Key, sender: ir.Value) -> Part:
         """The vectors of one sender."""

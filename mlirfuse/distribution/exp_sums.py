@@ -63,7 +63,7 @@ def exp_sum(d: Distributor, op: ir.Operation) -> None:
     results = [total.like(total.extents, total.element_type) for _ in op.results]
 
     def finish(parts: Parts, level: str) -> tuple[ir.Value, ...]:
-        return _merge(parts, lowest, zero, last=level == "blocks" or blocks)
+        return _merge(parts, lowest, zero, last=level != "warps" or blocks)
 
     def deliver(key: Key, values: tuple[ir.Value, ...]) -> None:
         for result, value in zip(results, values, strict=True):

@@ -1,6 +1,6 @@
 """The partial results of one exchange, ready to be merged.
 
-Few parts are merged by every thread for itself. Many would fill the registers, so each lane takes one and the lanes
+Few parts are merged by every thread for itself. Many would fill the registers, so each lane takes some and the lanes
 merge them by a butterfly; where parts are vectors, which lanes hold different ones of already, a loop merges them.
 """
 
@@ -54,24 +54,29 @@ class ListedParts:
 
 @dataclass(frozen=True)
 class LaneParts:
-    """Parts of which each lane holds one.
+    """Parts of which each lane holds one, or one of every so many.
 
     Attributes:
-        part: the lane's part; a lane beyond the last sender holds a copy of some part.
+        parts: the lane's parts; of a sender beyond the last it holds a copy of some part.
         senders: number of parts.
         offsets: xor distances that join the lanes.
     """
 
-    part: Part
+    parts: Sequence[Part]
     senders: int
     offsets: Sequence[int]
 
     def combine(self, of: Callable[[Part], ir.Value], combine: Combine, identity: ir.Value) -> ir.Value:
-        """A butterfly over lanes, to which those beyond the last sender bring nothing."""
-        value = of(self.part)
-        if self.senders < 1 << len(self.offsets):
-            assert self.part.sender_value is not None
-            value = arith.SelectOp(less(self.part.sender_value, constant(self.senders)), value, identity).result
+        """A lane's own in a pairwise tree, then a butterfly over lanes; what no sender sent brings nothing."""
+        lanes = 1 << len(self.offsets)
+        values = []
+        for start, part in zip(range(0, self.senders, lanes), self.parts, strict=True):
+            value = of(part)
+            if self.senders < start + lanes:
+                assert part.sender_value is not None
+                value = arith.SelectOp(less(part.sender_value, constant(self.senders)), value, identity).result
+            values.append(value)
+        value = tree(values, combine)
         for offset in self.offsets:
             value = combine(value, butterfly(value, offset))
         return value

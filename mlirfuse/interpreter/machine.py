@@ -122,6 +122,15 @@ class ThreadBlock:
         self.clock += 1  # its accesses from now on are not released; `seen` stays where the last barrier left it
         return published
 
+    def release_all(self) -> Clocks:
+        """What all threads together release, without learning of each other: all accesses up to now."""
+        published = self.known.copy()
+        for ahead in self._ahead.values():
+            published.join(ahead)
+        published.blocks[self.index] = self.clock
+        self.clock += 1
+        return published
+
     def acquire_by(self, thread: int, published: Clocks) -> None:
         """Orders what another block released before what one thread does; the others know after the next barrier."""
         if self.threads == 1:

@@ -31,6 +31,7 @@ STORES = (
     "vector.maskedstore",
     "vector.transfer_write",
     "fuse.cluster_store",
+    "fuse.cluster_send",
     "fuse.post",
 )
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from mlirfuse.interpreter.clocks import Clocks
 from mlirfuse.interpreter.memory import Buffer
 
 StageKey = tuple[int, int]
@@ -44,6 +45,8 @@ class Mbarrier:
         missing: arrivals that the current phase still lacks.
         expected: bytes announced in the current phase.
         loads: loads of the current phase.
+        sent: what the blocks that sent something in the current phase had done before.
+        released: that of all phases completed; None if nobody has sent anything.
     """
 
     arrivals: int
@@ -52,6 +55,8 @@ class Mbarrier:
     missing: int = 0
     expected: int = 0
     loads: list[AsyncLoad] = field(default_factory=list)
+    sent: list[Clocks] = field(default_factory=list)
+    released: Clocks | None = None
 
     def __post_init__(self) -> None:
         self.missing = self.arrivals
@@ -110,6 +115,11 @@ class Rings:
         for load in barrier.loads:
             load.land()
             self._landing.pop(load.stage, None)
+        for clocks in barrier.sent:
+            if barrier.released is None:
+                barrier.released = clocks.copy()
+            barrier.released.join(clocks)
+        barrier.sent = []
         barrier.phase += 1
         barrier.missing, barrier.expected, barrier.loads = barrier.arrivals, 0, []
 

@@ -14,17 +14,32 @@ from mlirfuse.passes.rewriting import nested
 CHIP = "sm_90a"  # wgmma and setmaxnreg are in no other architecture; TMA and mbarriers came with sm_90
 
 
-def hopper_kernels(module: ir.Operation, names: frozenset[str]) -> list[tuple[gpu.GPUFuncOp, list[ir.Operation]]]:
-    """The kernels that have ops of these names, each with them; raises `TargetError` where one is not for sm_90a."""
+MBARRIERS = 90
+"""The compute capability that mbarriers which count bytes came with."""
+
+
+def hopper_kernels(
+    module: ir.Operation, names: frozenset[str], since: int | None = None
+) -> list[tuple[gpu.GPUFuncOp, list[ir.Operation]]]:
+    """The kernels that have ops of these names, each with them.
+
+    Args:
+        module: where to look.
+        names: names of ops.
+        since: the compute capability from which on all architectures have the ops; None where only sm_90a does.
+
+    Raises:
+        TargetError: a kernel is for an architecture without them.
+    """
     found = []
     for func in kernels(module):
         ops = [op for op in nested(func.operation) if op.name in names]
         if not ops:
             continue
-        chip = target_of_kernel(func).chip
-        if chip != CHIP:
+        target = target_of_kernel(func)
+        if target.chip != CHIP and (since is None or target.capability < since):
             raise TargetError(
-                f"kernel {func.attributes['sym_name']} uses {ops[0].name}, which {chip} does not have",
+                f"kernel {func.attributes['sym_name']} uses {ops[0].name}, which {target.chip} does not have",
                 where=location_text(func),
                 hint=f"compile for {CHIP}, or choose a schedule without it",
             )

@@ -22,7 +22,7 @@ class LowerAttachTarget(Pass):
     ```mlir
     gpu.module @k { ... }
     // lower-attach-target{chip=sm_90a}
-    gpu.module @k [#nvvm.target<O = 3, chip = "sm_90a", features = "+ptx80">] { ... }
+    gpu.module @k [#nvvm.target<O = 3, chip = "sm_90a", features = "+ptx81">] { ... }
     ```
 
     Raises `TargetError` for a chip that mlirfuse does not know.

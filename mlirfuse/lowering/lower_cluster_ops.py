@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
 from mlir import ir
-from mlir.dialects import arith, llvm, memref, nvvm
+from mlir.dialects import arith, llvm, memref, nvvm, scf
 
+from mlirfuse.dialect.async_load import peers_of
 from mlirfuse.dtypes import from_mlir
 from mlirfuse.errors import PassError, TargetError
 from mlirfuse.lowering.kernel_func import kernels, target_of_kernel
+from mlirfuse.lowering.shared_address import element_address, shared_pointer
 from mlirfuse.passes.base import Pass, Remarks, location_text
 from mlirfuse.passes.rewriting import nested
 
@@ -19,11 +22,12 @@ FIRST_CAPABILITY = 90  # thread-block clusters came with Hopper
 
 @dataclass(frozen=True)
 class LowerClusterOps(Pass):
-    """Lowers `fuse.cluster_store` to a store through `nvvm.mapa`, and `fuse.cluster_barrier` to arrive and wait.
+    """Lowers stores to other blocks through `nvvm.mapa`, sends likewise, and cluster barriers to arrive and wait.
 
     `barrier.cluster.arrive` has release and `barrier.cluster.wait` acquire semantics by default, at cluster scope,
-    which is what the barrier op promises. The `aligned` forms are used: the op is reached by whole blocks. The
-    cluster's shape (`known_cluster_size`) and `gpu.cluster_block_id` are lowered upstream.
+    which is what the barrier op promises. The `aligned` forms are used: the op is reached by whole blocks. A send is
+    `st.async`, behind a barrier of the warp, which makes it release what all of the warp's lanes did. The cluster's
+    shape (`known_cluster_size`) and `gpu.cluster_block_id` are lowered upstream.
 
     ```mlir
     "fuse.cluster_store"(%v, %buffer, %i, %rank)
@@ -45,7 +49,7 @@ class LowerClusterOps(Pass):
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         """Rewrites the `builtin.module` in place."""
         for func in kernels(module):
-            ops = [op for op in nested(func.operation) if op.name in ("fuse.cluster_store", "fuse.cluster_barrier")]
+            ops = [op for op in nested(func.operation) if op.name in _LOWERINGS]
             if not ops and "known_cluster_size" not in func.attributes:
                 continue
             target = target_of_kernel(func)
@@ -62,11 +66,7 @@ class LowerClusterOps(Pass):
                 )
             for op in ops:
                 with ir.InsertionPoint(op), op.location:
-                    if op.name == "fuse.cluster_store":
-                        _lower_store(op)
-                    else:
-                        nvvm.cluster_arrive(aligned=True)
-                        nvvm.cluster_wait(aligned=True)
+                    _LOWERINGS[op.name](op)
                 op.erase()
             remarks.applied(self, f"{len(ops)} cluster ops lowered", func)
 
@@ -82,3 +82,34 @@ def _lower_store(op: ir.Operation) -> None:
     own = llvm.inttoptr(ir.Type.parse("!llvm.ptr<3>"), arith.index_cast(i64, address))
     remote = nvvm.mapa(ir.Type.parse("!llvm.ptr<7>"), own, arith.index_cast(i32, rank))
     llvm.StoreOp(value, remote, alignment=dtype.bytes)
+
+
+def _lower_barrier(_: ir.Operation) -> None:
+    nvvm.cluster_arrive(aligned=True)
+    nvvm.cluster_wait(aligned=True)
+
+
+def _lower_send(op: ir.Operation) -> None:
+    value, buffer, index, rank, barriers, number = op.operands
+    i32 = ir.IntegerType.get_signless(32)
+    bits = 8 * from_mlir(value.type).bytes
+    nvvm.bar_warp_sync(arith.constant(i32, -1))
+    peers = arith.constant(ir.IndexType.get(), peers_of(op))
+    branch = scf.IfOp(arith.cmpi(arith.CmpIPredicate.ult, rank, peers))
+    with ir.InsertionPoint(branch.then_block):
+        block = arith.index_cast(i32, rank)
+        place, barrier = (
+            nvvm.mapa(ir.Type.parse("!llvm.ptr<7>"), shared_pointer(element_address(memory, at)), block)
+            for memory, at in ((buffer, index), (barriers, number))
+        )
+        word = arith.bitcast(ir.IntegerType.get_signless(bits), value)
+        text = f"st.async.shared::cluster.mbarrier::complete_tx::bytes.b{bits} [$0], $1, [$2];"
+        nvvm.InlinePtxOp([], [place, word, barrier], [], text)
+        scf.YieldOp([])
+
+
+_LOWERINGS: dict[str, Callable[[ir.Operation], None]] = {
+    "fuse.cluster_store": _lower_store,
+    "fuse.cluster_barrier": _lower_barrier,
+    "fuse.cluster_send": _lower_send,
+}

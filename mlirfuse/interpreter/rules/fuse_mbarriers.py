@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mlirfuse.dialect.async_load import peers_of
+from mlirfuse.dialect.mbarrier_wait import CLUSTER
 from mlirfuse.dialect.shared_memory import WARPGROUP
 from mlirfuse.interpreter.lanes import uniform
 from mlirfuse.interpreter.machine import Frame, ThreadBlock
@@ -148,6 +149,11 @@ def _wait(site: Site) -> Step:
             return f"{site.name} at {site.location} (barrier {number} lacks {lacks})"
 
         yield Wait(what, ready)
+        if barrier.released is not None:
+            if CLUSTER not in site.op.attributes:
+                raise site.error("does not acquire what other blocks have sent", frame)
+            require_converged(site, frame)
+            frame.block.acquire(barrier.released)
 
     return step
 

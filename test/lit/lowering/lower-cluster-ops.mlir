@@ -26,6 +26,33 @@ gpu.module @exchange [#nvvm.target<chip = "sm_90a">] {
 
 // -----
 
+// What lanes of a warp did before is released by the lanes that send. Values and barriers are those of the same place in
+// the other block.
+#shared = #gpu.address_space<workgroup>
+gpu.module @sends [#nvvm.target<chip = "sm_90">] {
+  // CHECK-LABEL: gpu.func @sends(
+  // CHECK-SAME: %[[VALUE:[a-z0-9]+]]: f32, %[[INDEX:[a-z0-9]+]]: index, %[[RANK:[a-z0-9]+]]: index
+  gpu.func @sends(%value: f32, %index: index, %rank: index, %number: index)
+      workgroup(%buffer : memref<64xf32, #shared>, %barriers : memref<2xi64, #shared>)
+      kernel attributes {known_block_size = array<i32: 128, 1, 1>, known_cluster_size = array<i32: 4, 1, 1>} {
+    // CHECK: %[[ALL:.*]] = arith.constant -1 : i32
+    // CHECK: nvvm.bar.warp.sync %[[ALL]]
+    // CHECK: %[[PEERS:.*]] = arith.constant 4 : index
+    // CHECK: %[[SENDS:.*]] = arith.cmpi ult, %[[RANK]], %[[PEERS]] : index
+    // CHECK: scf.if %[[SENDS]] {
+    // CHECK: %[[BLOCK:.*]] = arith.index_cast %[[RANK]] : index to i32
+    // CHECK: %[[PLACE:.*]] = nvvm.mapa %{{.*}}, %[[BLOCK]] : !llvm.ptr<3> -> !llvm.ptr<7>
+    // CHECK: %[[BARRIER:.*]] = nvvm.mapa %{{.*}}, %[[BLOCK]] : !llvm.ptr<3> -> !llvm.ptr<7>
+    // CHECK: %[[WORD:.*]] = arith.bitcast %[[VALUE]] : f32 to i32
+    // CHECK: nvvm.inline_ptx "st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [$0], $1, [$2];" ro(%[[PLACE]], %[[WORD]], %[[BARRIER]] : !llvm.ptr<7>, i32, !llvm.ptr<7>)
+    "fuse.cluster_send"(%value, %buffer, %index, %rank, %barriers, %number) {peers = 4 : i64}
+        : (f32, memref<64xf32, #shared>, index, index, memref<2xi64, #shared>, index) -> ()
+    gpu.return
+  }
+}
+
+// -----
+
 gpu.module @alone {
   // CHECK-LABEL: gpu.func @alone
   // CHECK-NEXT: gpu.return

@@ -56,6 +56,19 @@ gpu.module @peers [#nvvm.target<chip = "sm_90a">] {
 
 // -----
 
+// What other blocks send is acquired at the cluster's scope; any architecture with clusters has these.
+#shared = #gpu.address_space<workgroup>
+gpu.module @sent [#nvvm.target<chip = "sm_120">] {
+  // CHECK-LABEL: gpu.func @sent
+  // CHECK: nvvm.mbarrier.try_wait %{{.*}} {scope = #nvvm.mem_scope<cluster>}
+  gpu.func @sent(%number: index, %parity: i32) workgroup(%barriers : memref<2xi64, #shared>) kernel {
+    "fuse.mbarrier_wait"(%barriers, %number, %parity) {cluster} : (memref<2xi64, #shared>, index, i32) -> ()
+    gpu.return
+  }
+}
+
+// -----
+
 gpu.module @alone [#nvvm.target<chip = "sm_80">] {
   // CHECK-LABEL: gpu.func @alone
   // CHECK-NEXT: gpu.return

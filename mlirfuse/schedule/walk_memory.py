@@ -1,0 +1,62 @@
+"""Shared memory of a block that walks tiles: what its tile program and its exchanges allocate, part by part."""
+
+from __future__ import annotations
+
+from math import prod
+
+from mlirfuse.schedule.grid_walk import GridWalk
+from mlirfuse.schedule.layout import BlockedLayout
+from mlirfuse.schedule.problem import Problem, WalkProblem
+
+MOST_ALTERNATING = 4096
+"""Bytes of an exchange in a loop up to which a second copy is cheaper than a second barrier."""
+
+INNER_VALUES = 4
+"""Numbers a row that the reductions inside of a tile exchange, at most."""
+
+BUFFERS = 12
+"""Buffers that alignment may waste 16 bytes on, mbarriers and what a semaphore's thread tells the others included."""
+
+RESERVED = 1024
+"""Shared memory that the system takes of each block, bytes."""
+
+
+def walk_bytes(problem: Problem, layout: BlockedLayout, walk: GridWalk) -> int:
+    """An upper bound of the bytes that a block needs, of which little is left unused."""
+    assert problem.walk is not None
+    elements = prod(layout.extents) // layout.cluster
+    ring = walk.stages * elements * problem.read_bytes if walk.stages > 1 else 0
+    columns = elements * problem.walk.column_bytes if walk.columns == "shared" else 0
+    exchanges = _row_exchange(problem.walk, layout) + _total_exchange(problem.walk, layout, walk)
+    return ring + columns + exchanges + _finish(problem.walk, walk) + BUFFERS * 16
+
+
+def _row_exchange(problem: WalkProblem, layout: BlockedLayout) -> int:
+    """What the reductions inside of rows exchange between warps and blocks, in a loop."""
+    if not problem.inner:
+        return 0
+    rows = prod(layout.extents[d] for d in problem.dims)
+    senders = prod(layout.warps) // prod(layout.warps[d] for d in problem.dims) * layout.cluster
+    return _copies(rows * senders * 4 * INNER_VALUES) if senders > 1 else 0
+
+
+def _total_exchange(problem: WalkProblem, layout: BlockedLayout, walk: GridWalk) -> int:
+    """What warps whose rows lie side by side exchange: a row of totals each, behind the walk, and once a period."""
+    warps = prod(layout.warps[d] for d in problem.dims)
+    columns = prod(
+        n // b for d, (n, b) in enumerate(zip(layout.extents, layout.blocks, strict=True)) if d not in problem.dims
+    )
+    exchanges = 2 if walk.period else 1
+    return exchanges * warps * columns * problem.total_bytes if warps > 1 else 0
+
+
+def _finish(problem: WalkProblem, walk: GridWalk) -> int:
+    """What warps exchange that add up parts of the same columns."""
+    layout, first = walk.finish_layout, problem.dims[0]
+    columns = prod(n // b for d, (n, b) in enumerate(zip(layout.extents, layout.blocks, strict=True)) if d != first)
+    return _copies(layout.warps[first] * columns * problem.total_bytes) if layout.warps[first] > 1 else 0
+
+
+def _copies(nbytes: int) -> int:
+    """Bytes of an exchange in a loop."""
+    return nbytes if nbytes > MOST_ALTERNATING else 2 * nbytes
