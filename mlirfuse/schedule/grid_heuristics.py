@@ -20,6 +20,7 @@ from mlirfuse.schedule.layout import WARP, BlockedLayout
 from mlirfuse.schedule.problem import Problem, WalkProblem
 from mlirfuse.schedule.schedule import Schedule, check_schedule
 from mlirfuse.schedule.spread import Spread
+from mlirfuse.schedule.walk_memory import RESERVED, walk_bytes
 from mlirfuse.target import Target
 
 TILE_ELEMENTS = 8192
@@ -39,20 +40,24 @@ for each byte that is read of it."""
 PADDED_BASE, BREADTH_PADDED, DEPTH_PADDED = 12, 0.75, 1.5
 """Registers for the masks of a row that does not fill its threads, and for each element in either order."""
 
-CLUSTER_REGISTERS = 12
-"""Registers for the addresses of other blocks' shared memory."""
+CLUSTER_REGISTERS = {"breadth": 4, "depth": 12}
+"""Registers for the addresses of other blocks' shared memory and mbarriers, by order."""
+
+CLUSTER_COST = 0.08
+"""What doubling the blocks that share a row costs: a longer exchange, and multiprocessors that no cluster fits on (an
+H200 has 132, of which clusters of 4 take 120)."""
 
 MOST_ELEMENTS = 40
 """Elements that a thread may hold: beyond it these estimates are no longer to be trusted."""
+
+SQUEEZED = 0.75
+"""What ptxas may have to do with of the registers that are estimated, where nothing else is left."""
 
 WARPS_ALLOCATED = 4
 """Registers are given to so many warps at once: one to each of a multiprocessor's schedulers."""
 
 STAGES = 3
 """Tiles of a block under way: one in work, two loading."""
-
-SHARED_RESERVE = 8192
-"""Shared memory left for the exchanges of a tile and of the finish, bytes."""
 
 
 def grid_schedule(problem: Problem, target: Target) -> Schedule:
@@ -63,6 +68,9 @@ def grid_schedule(problem: Problem, target: Target) -> Schedule:
     """
     assert problem.walk is not None
     candidates = list(_candidates(problem, problem.walk, target))
+    if not candidates and not problem.walk.inner:
+        # Totals alone have no other form, as those that are fused with reductions of rows do.
+        candidates = list(_candidates(problem, problem.walk, target, SQUEEZED))
     if not candidates:
         raise ScheduleError(
             f"no cluster of {target.max_cluster} holds a row of {_row_elements(problem)} elements with its totals",
@@ -77,7 +85,7 @@ class _Candidate:
     cost: float
 
 
-def _candidates(problem: Problem, walk: WalkProblem, target: Target) -> Iterator[_Candidate]:
+def _candidates(problem: Problem, walk: WalkProblem, target: Target, squeeze: float = 1.0) -> Iterator[_Candidate]:
     """Every split of a row over lanes, warps and blocks of a cluster, and every number of rows abreast, that fits."""
     layouts = {
         layout
@@ -89,11 +97,17 @@ def _candidates(problem: Problem, walk: WalkProblem, target: Target) -> Iterator
         and layout.threads <= target.max_threads_per_block
     }
     for layout in layouts:
-        for order in ("breadth", "depth"):
-            candidate = _candidate(problem, walk, layout, order, target)
+        for order, columns in WAYS:
+            if columns == "shared" and not walk.column_bytes:
+                continue
+            registers = round(squeeze * _registers(problem, walk, layout, order, columns))
+            candidate = _candidate(problem, walk, layout, order, columns, registers, target)
             if candidate is not None:
                 yield candidate
 
+
+WAYS = (("breadth", "registers"), ("depth", "registers"), ("depth", "shared"))
+"""In which order a thread works, and where it keeps what all tiles share: the first needs the most registers."""
 
 MOST_ROWS = 16
 """Warps side by side in a tile, at most."""
@@ -124,12 +138,11 @@ def _layout(
 
 
 def _candidate(
-    problem: Problem, walk: WalkProblem, layout: BlockedLayout, order: str, target: Target
+    problem: Problem, walk: WalkProblem, layout: BlockedLayout, order: str, columns: str, registers: int, target: Target
 ) -> _Candidate | None:
     """A layout as a schedule with as many blocks and stages as fit; None if not even one block does."""
     held = layout.elements_per_thread
     threads = -(-layout.threads // (WARP * WARPS_ALLOCATED)) * WARP * WARPS_ALLOCATED
-    registers = _registers(problem, walk, layout, order)
     if registers > target.max_registers_per_thread or held > MOST_ELEMENTS:
         return None
     blocks = min(
@@ -144,28 +157,16 @@ def _candidate(
         for d, extent in enumerate(problem.extents)
     )
     finish_tile, finish_layout, finish_reads = choose_finish(problem, walk, layout, blocks, target)
-    stages = _stages(problem, walk, layout, order, blocks, target)
-    if stages == 1 and _columns(walk, layout, order) == "shared":
-        return None
-    schedule = Schedule(
-        tile,
-        layout,
-        order=order,
-        blocks_per_sm=blocks,
-        walk=GridWalk(
-            walk.dims,
-            "slices",
-            finish_tile,
-            finish_layout,
-            stages,
-            columns=_columns(walk, layout, order),
-            finish_reads=finish_reads,
-            period=PERIOD if walk.wide else 0,
-        ),
-    )
-    if check_schedule(schedule, problem.extents, problem.reduced, target):
-        return None
-    return _Candidate(schedule, _cost(problem, walk, schedule))
+    shared = min(target.shared_per_block, target.shared_per_sm // blocks - RESERVED)
+    # Asynchronous copies move 4 bytes or more.
+    period = PERIOD if walk.wide else 0
+    for stages in range(STAGES if problem.vector > 1 else 1, 0, -1):
+        plan = GridWalk(walk.dims, "slices", finish_tile, finish_layout, stages, columns, finish_reads, period)
+        schedule = Schedule(tile, layout, order=order, blocks_per_sm=blocks, walk=plan)
+        if walk_bytes(problem, layout, plan) <= shared:
+            legal = check_schedule(schedule, problem.extents, problem.reduced, target) is None
+            return _Candidate(schedule, _cost(problem, walk, schedule)) if legal else None
+    return None
 
 
 def _cost(problem: Problem, walk: WalkProblem, schedule: Schedule) -> float:
@@ -181,47 +182,34 @@ def _cost(problem: Problem, walk: WalkProblem, schedule: Schedule) -> float:
     waits = walk.inner and layout.threads > WARP * abreast
     return (
         0.35 * padding
+        + (0.03 if padding > 1 else 0.0)
         + 0.10 * abs(log2(in_work / TILE_ELEMENTS))
         + 0.10 * abs(log2(fragments / FRAGMENTS))
         + 0.02 * abs(log2(schedule.blocks_per_sm) - 1)
         + (0.03 * log2(abreast) if waits else 0.0)
         + (0.08 if schedule.order == "depth" else 0.0)
         + (0.10 if schedule.walk.stages == 1 else 0.0)
-        + 0.20 * log2(layout.cluster)
+        + (0.03 if schedule.walk.columns == "shared" else 0.0)
+        + CLUSTER_COST * log2(layout.cluster)
     )
 
 
-def _registers(problem: Problem, walk: WalkProblem, layout: BlockedLayout, order: str) -> int:
+def _registers(problem: Problem, walk: WalkProblem, layout: BlockedLayout, order: str, columns: str) -> int:
     """Estimated registers of a thread."""
-    in_registers = walk.column_bytes if _columns(walk, layout, order) == "registers" else 0
+    in_registers = walk.column_bytes if columns == "registers" else 0
     carried = (walk.total_bytes + in_registers) / 4
     if order == "breadth":
         base, each = BREADTH_BASE, BREADTH_ELEMENT * (carried + problem.read_bytes / 4)
     else:
         base, each = DEPTH_BASE, carried + DEPTH_ELEMENT + DEPTH_READ * problem.read_bytes
+        if walk.wide:  # a part that leaves in the loop is there beside the next one's start
+            each += walk.total_bytes / 4
     if any(layout.extents[d] != extent for d, extent in enumerate(problem.extents) if d not in walk.dims):
         base, each = base + PADDED_BASE, each + (BREADTH_PADDED if order == "breadth" else DEPTH_PADDED)
     if layout.cluster > 1:
-        base += CLUSTER_REGISTERS
+        base += CLUSTER_REGISTERS[order]
     registers = base + each * layout.elements_per_thread
     return round(registers)
-
-
-def _columns(walk: WalkProblem, layout: BlockedLayout, order: str) -> str:
-    """Where to keep what all tiles share: working depth-first saves the registers where threads hold one row each."""
-    one_row = all(layout.extents[d] == 1 for d in walk.dims)
-    return "shared" if order == "depth" and one_row and walk.column_bytes else "registers"
-
-
-def _stages(problem: Problem, walk: WalkProblem, layout: BlockedLayout, order: str, blocks: int, target: Target) -> int:
-    """How many tiles of each block fit the shared memory; 1 where asynchronous copies are not to be had."""
-    elements = prod(layout.extents) // layout.cluster
-    # Where warps hold rows side by side, their parts of the totals meet in shared memory too.
-    exchange = elements * 4 if any(layout.warps[d] > 1 for d in walk.dims) else 0
-    columns = elements * walk.column_bytes if _columns(walk, layout, order) == "shared" else 0
-    room = target.shared_per_sm // blocks - exchange - columns - SHARED_RESERVE
-    stages = min(STAGES, room // max(1, elements * problem.read_bytes))
-    return stages if stages > 1 and problem.vector > 1 else 1
 
 
 def _row_elements(problem: Problem) -> int:

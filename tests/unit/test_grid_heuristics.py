@@ -12,6 +12,7 @@ from mlirfuse.schedule.finish_heuristics import PERIOD
 from mlirfuse.schedule.grid_heuristics import grid_schedule
 from mlirfuse.schedule.problem import Problem, WalkProblem
 from mlirfuse.schedule.schedule import Schedule, check_schedule
+from mlirfuse.schedule.walk_memory import RESERVED, walk_bytes
 from mlirfuse.target import Target, target_of
 
 COLUMNS = (1, 2, 3, 7, 32, 40, 100, 257, 384, 640, 768, 1000, 1024, 1600, 2048, 3000, 4096, 5140, 6144)
@@ -55,9 +56,9 @@ def check(schedule: Schedule, problem: Problem, target: Target) -> None:
     assert (walk.finish_layout.threads, walk.finish_layout.cluster) == (layout.threads, layout.cluster)
     assert schedule.blocks_per_sm >= 1
     assert schedule.blocks_per_sm * layout.threads <= target.threads_per_sm
-    ring = 0 if walk.stages == 1 else walk.stages * prod(layout.extents) // layout.cluster * problem.read_bytes
-    assert ring <= target.shared_per_block
-    assert ring * schedule.blocks_per_sm <= target.shared_per_sm
+    shared = walk_bytes(problem, layout, walk)
+    assert shared <= target.shared_per_block
+    assert (shared + RESERVED) * schedule.blocks_per_sm <= target.shared_per_sm
     # No block of a cluster is without elements of a row.
     columns = schedule.tile[1]
     assert (layout.blocks[1] - 1) * (layout.extents[1] // layout.blocks[1]) < columns

@@ -1,0 +1,67 @@
+"""The shared memory that walks are chosen by, against what their kernels allocate."""
+
+from __future__ import annotations
+
+from math import prod
+
+import pytest
+from backward import BACKWARD
+from compiling import module_at
+from mlir import ir
+from numerics import DTYPES
+
+import mlirfuse as mf
+from mlirfuse import pipeline
+from mlirfuse.analysis.problem import problem_of
+from mlirfuse.analysis.spaces import kernel_space
+from mlirfuse.dtypes import from_mlir
+from mlirfuse.passes.manager import run_pipeline
+from mlirfuse.passes.rewriting import nested
+from mlirfuse.schedule.schedule import ATTRIBUTE, schedule_of
+from mlirfuse.schedule.walk_memory import walk_bytes
+from mlirfuse.target import target_of
+
+SAMPLE = (1, 7, 40, 257, 384, 768, 1600, 3000, 5140, 8192, 12288, 12345, 16384, 20480, 32768, 49152, 65536)
+SLACK = 4096
+"""Bytes that an estimate may be above what is allocated."""
+
+
+def allocated_and_estimated(name: str, dtype: str, columns: int) -> tuple[int, int] | None:
+    """Bytes of shared memory; None where no walk was chosen."""
+    backward = BACKWARD[name]
+    module = mf.fuse(backward.fn, target="sm_90a").lower(*backward.specs(columns, DTYPES[dtype])).module
+    with module.context:
+        run_pipeline(module, pipeline.named("fuse-graph-pipeline", "sm_90a"))
+        kernel, *others = [op.operation for op in module.body.operations if ATTRIBUTE in op.attributes]
+        schedule, (space, structures) = schedule_of(kernel), kernel_space(kernel)
+        if others or schedule.walk is None:
+            return None
+        estimated = walk_bytes(problem_of(kernel, space, structures), schedule.layout, schedule.walk)
+    module = module_at("gpu", backward.fn, backward.specs(columns, DTYPES[dtype]))
+    with module.context:
+        (function,) = [op for op in nested(module.operation) if op.name == "gpu.func"]
+        arguments = function.regions[0].blocks[0].arguments
+        buffers = [ir.MemRefType(a.type) for a in arguments if "workgroup" in str(a.type)]
+        return sum(-(-prod(b.shape) * from_mlir(b.element_type).bytes // 16) * 16 for b in buffers), estimated
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
+@pytest.mark.parametrize("name", ["rms_norm_backward", "layer_norm_backward"])
+def test_estimates(name: str, dtype: str) -> None:
+    found = []
+    for columns in SAMPLE:
+        bytes_ = allocated_and_estimated(name, dtype, columns)
+        if bytes_ is not None and not bytes_[0] <= bytes_[1] <= bytes_[0] + SLACK:
+            found.append(f"{name} {dtype} {columns}: {bytes_[0]} bytes allocated, {bytes_[1]} estimated")
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32"])
+@pytest.mark.parametrize("name", ["rms_norm_backward", "layer_norm_backward"])
+def test_rows_of_any_size_compile(name: str, dtype: str) -> None:
+    """As walks as far as a cluster holds a row, and as kernels apart beyond."""
+    target = target_of("sm_90a")
+    for columns in (*SAMPLE[::4], 24577, 100000, 131072):
+        backward = BACKWARD[name]
+        compiled = mf.fuse(backward.fn, target="sm_90a").lower(*backward.specs(columns, DTYPES[dtype])).compile()
+        assert all(r.shared_bytes <= target.shared_per_block for r in compiled.resources)
