@@ -1,4 +1,4 @@
-"""Planted bugs in what surrounds products in their kernels: factors that go through shared memory, totals over tiles."""
+"""Planted bugs in what surrounds products in their kernels: factors in shared memory, totals over tiles."""
 
 from __future__ import annotations
 
