@@ -27,13 +27,13 @@ REGISTER = 4
 AHEAD = 2
 """Parked fragments that are being loaded while one is worked on: registers are short where fragments are parked."""
 
-PARKED, PARKED_COLUMN = 6, 1.0
-"""Registers for the places of parked fragments, and for each byte of column operands: ptxas loads those early."""
+PARKED_SKEWED = 8
+"""Registers for the ends of a skewed row, where fragments are parked."""
 
 RAGGED = 0.25
 """Registers an element of a fragment for the masks of a row that does not fill its threads' fragments."""
 
-CLUSTER = 4
+CLUSTER = 5
 """Registers for the addresses of other blocks' shared memory."""
 
 SKEWED, SKEWED_COLUMN = 5, 2
@@ -49,7 +49,7 @@ def registers_per_thread(problem: Problem, layout: BlockedLayout, order: str, pa
     held = layout.elements_per_thread - parked * width
     extra = CLUSTER if layout.cluster > 1 else 0
     if layout.is_skewed:
-        extra += SKEWED + SKEWED_COLUMN * problem.column_bytes
+        extra += SKEWED + SKEWED_COLUMN * problem.column_bytes + (PARKED_SKEWED if parked else 0)
     elif any(layout.extents[d] != problem.extents[d] for d in problem.reduced):
         extra += round(RAGGED * width)
     if all(layout.warps[d] * layout.blocks[d] == 1 for d in problem.reduced):
@@ -62,5 +62,5 @@ def registers_per_thread(problem: Problem, layout: BlockedLayout, order: str, pa
     live = max(problem.live_bytes, problem.read_bytes / 2)
     live = max(live, REGISTER / width) if problem.live_bytes else live  # a fragment takes whole registers
     element = DEPTH_ELEMENT + DEPTH_LIVE * live + DEPTH_COLUMN * problem.column_bytes
-    loading = PARKED + AHEAD * width * problem.read_bytes / 4 + PARKED_COLUMN * problem.column_bytes if parked else 0
+    loading = AHEAD * width * problem.read_bytes / 4 + problem.column_bytes / 4 if parked else 0
     return round(DEPTH_BASE + held * element + loading) + extra

@@ -125,7 +125,8 @@ def _fitted(schedule: Schedule, problem: Problem, target: Target) -> Iterator[Ca
     """The schedule with as few fragments parked in shared memory as each number of resident blocks needs."""
     layout = schedule.layout
     fragments, width = prod(layout.repeats), max(layout.vector)
-    most = fragments - 1 if schedule.order == "depth" and problem.live_bytes else 0
+    parks = schedule.order == "depth" and width * problem.live_bytes >= NARROWEST_PARKED
+    most = fragments - 1 if parks else 0
     slot = layout.threads * width * problem.live_bytes
     reached = 0
     for parked in range(most + 1 if fragments <= MOST_FRAGMENTS else 0):
@@ -181,6 +182,9 @@ CHUNK_VECTORS = 2
 SHARED_RESERVE = 2048
 """Shared memory left for the exchange between warps, bytes."""
 
+NARROWEST_PARKED = 4
+"""Bytes of a fragment: what fills no register is not worth an access of shared memory."""
+
 MOST_ELEMENTS = 64
 """Elements a thread may hold of a persistent row in registers: estimates were fitted up to there."""
 
@@ -220,7 +224,9 @@ def row_cost(candidate: Candidate, problem: Problem, target: Target) -> float:
     # Few threads a block: more blocks to start (H200, 1024 columns: 0.97 of a copy for 128 threads, 0.95 for 64).
     small = 1.02 if layout.threads < SMALL_THREADS else 1.0
     halved = 1.01 if prod(layout.lanes[d] for d in problem.reduced) < WARP else 1.0
-    return padding * work * occupancy * overlap * cluster * small * halved
+    # Masks of a row that does not fill its threads take registers, which are short where part of it is parked.
+    masked = 1.02 if candidate.schedule.parked and candidate.efficiency < 1.0 else 1.0
+    return padding * work * occupancy * overlap * cluster * small * halved * masked
 
 
 SMALL_THREADS = 96

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from itertools import product
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
 
 from backward import BACKWARD
 from compiling import row_schedule
+from compositions import COMPOSITIONS
 from numerics import DTYPES, FAMILIES
 from products import MOST_IN_CLUSTER, REDUCTIONS, SPLITS, WGMMA, Product, pinned_schedule
 from test_protocols import protocol
@@ -38,7 +40,7 @@ from warpgroup_schedules import cluster_schedule, warpgroup_schedule
 import mlirfuse as mf
 from mlirfuse.runtime.dispatch import Dispatcher
 
-COLUMNS = 1000
+COLUMNS, ODD = 1000, 1001
 
 SCHEDULES: dict[str, dict[str, Any]] = {
     "one warp": {"vector": 8},
@@ -86,6 +88,15 @@ def cases() -> Iterator[tuple[str, Callable[..., Any], list[np.ndarray]]]:
             if options.get("persistence", "registers") == "registers" and "row_warps" not in options:
                 parked = replace(row_schedule(COLUMNS, **{**options, "vector": 2}), order="depth", parked=1)
                 yield f"{name}, {label}, parked", mf.fuse(family.fn, schedule=parked), family.inputs(7, COLUMNS, dtype)
+    for label, options in SCHEDULES.items():
+        if options.get("persistence", "registers") != "registers":
+            continue
+        for name in ("layer_norm", "softmax"):  # rows of an odd number of elements, the last of which ends the memory
+            schedule, inputs = row_schedule(ODD, skewed=True, **options), FAMILIES[name].inputs(9, ODD, dtype)
+            yield f"{name}, {label}, skewed", mf.fuse(FAMILIES[name].fn, schedule=schedule), inputs
+            if prod(schedule.layout.repeats) > 1:
+                parked = replace(schedule, order="depth", parked=1)
+                yield f"{name}, {label}, skewed, parked", mf.fuse(FAMILIES[name].fn, schedule=parked), inputs
     for columns in (33, 5140):
         for name, family in FAMILIES.items():
             yield f"{name}, {columns} columns", mf.fuse(family.fn), family.inputs(9, columns, dtype)
@@ -110,6 +121,8 @@ def cases() -> Iterator[tuple[str, Callable[..., Any], list[np.ndarray]]]:
         yield f"warpgroup product with {name}, persistent {persistent}", fused, epilogue_inputs(name)
     for other in (*prologues.CASES, *totals.CASES):
         yield f"product with {other}", mf.fuse(other.fn), other.inputs()
+    for composition in COMPOSITIONS:
+        yield f"composition {composition}", mf.fuse(composition.fn), composition.inputs()
     for name in protocols.EXPECTED:
         yield f"protocol {name}", partial(_first_result, protocol(name)), [protocols.integers(20)]
 
@@ -121,6 +134,9 @@ def _first_result(run: Dispatcher, *arrays: Any) -> Any:
 def main() -> int:
     """Runs all cases; returns 1 if a result is not finite."""
     failed = 0
+    cupy.cuda.set_allocator(
+        None
+    )  # blocks of a pool are larger than what is asked for: nothing would lie behind the end
     word = sys.argv[1] if len(sys.argv) > 1 else ""
     for label, fused, inputs in cases():
         if word not in label:

@@ -1,0 +1,60 @@
+"""Rows that start anywhere, on a GPU: numbers against float64, and what lies before and behind the result."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from compiling import row_schedule
+from gpu.torch_arrays import to_numpy, to_torch
+from numerics import DTYPES, FAMILIES
+
+import mlirfuse as mf
+
+cupy = pytest.importorskip("cupy")
+torch = pytest.importorskip("torch")
+pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not cupy.is_available(), reason="no GPU")]
+
+NAMES = ("layer_norm", "rms_norm", "softmax")
+GUARD, MARK = 64, 7.0
+LAYOUTS: dict[str, dict[str, Any]] = {
+    "one warp": {},
+    "rows over lanes": {"lanes": 8, "row_warps": 2},
+    "several warps": {"warps": 3},
+    "cluster": {"warps": 2, "cluster": 4},
+}
+
+
+def run_guarded(fused: mf.Fused, inputs: list[np.ndarray]) -> np.ndarray:
+    """The result, written between elements that must stay what they are."""
+    tensors = [to_torch(a) for a in inputs]
+    rows, columns = inputs[0].shape
+    memory = torch.full((GUARD + rows * columns + GUARD,), MARK, dtype=tensors[0].dtype, device="cuda")
+    out = memory[GUARD : GUARD + rows * columns].view(rows, columns)
+    fused(*tensors, out=out)
+    assert bool((memory[:GUARD] == MARK).all())
+    assert bool((memory[GUARD + rows * columns :] == MARK).all())
+    return to_numpy(out)
+
+
+@pytest.mark.parametrize("columns", [33, 257, 1001, 1002, 4097, 5139, 32769, 131071])
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", NAMES)
+def test_sizes(name: str, dtype: str, columns: int) -> None:
+    """The schedules that are chosen, which shift rows in most cases."""
+    family, fused = FAMILIES[name], mf.fuse(FAMILIES[name].fn)
+    for rows in (1, 9, 300) if columns < 20000 else (9,):
+        inputs = family.inputs(rows, columns, DTYPES[dtype], seed=rows)
+        family.check(run_guarded(fused, inputs), inputs)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+@pytest.mark.parametrize("name", NAMES)
+def test_layouts(name: str, dtype: str, layout: str) -> None:
+    family, kind = FAMILIES[name], DTYPES[dtype]
+    for columns in (65, 513, 1006, 3001):
+        schedule = row_schedule(columns, vector=16 // kind.itemsize, skewed=True, **LAYOUTS[layout])
+        inputs = family.inputs(77, columns, kind, seed=columns)
+        family.check(run_guarded(mf.fuse(family.fn, schedule=schedule), inputs), inputs)
