@@ -9,7 +9,6 @@ from mlir.dialects import arith, llvm, memref
 
 from mlirfuse.dtypes import from_mlir
 
-
 GLOBAL, SHARED = 1, 3
 """LLVM's address spaces."""
 
