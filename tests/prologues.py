@@ -30,6 +30,10 @@ def dequantised_columns(x, q, s):
     return x @ (q.astype(x.dtype) * s[None, :])
 
 
+def scaled_float8(x, q, s):
+    return x @ (q.astype(x.dtype) * s[:, None]).T
+
+
 def scaled_along_k(x, w, s):
     return (x * s) @ w.T
 
@@ -87,7 +91,9 @@ class Case:
         return [
             rng.integers(-8, 8, shape).astype(np.int8)
             if name == "int8"
-            else (rng.standard_normal(shape) / 4 + np.sign(rng.random(shape) - 0.5) * self.offset).astype(name)
+            else (rng.standard_normal(shape) / 4 + np.sign(rng.random(shape) - 0.5) * self.offset).astype(
+                mf.dtypes.dtype_of(name).numpy
+            )
             for name, shape in zip(names, self.shapes, strict=True)
         ]
 
@@ -103,6 +109,7 @@ CASES = [
     Case(activated, ((M, K), (K, N)), lambda x, w: (x / (1 + np.exp(-x))) @ w),
     Case(dequantised, ((M, K), (N, K), (N,)), lambda x, q, s: x @ (q * s[:, None]).T, ("float16", "int8")),
     Case(dequantised_columns, ((M, K), (K, N), (N,)), lambda x, q, s: x @ (q * s), ("float16", "int8")),
+    Case(scaled_float8, ((M, K), (N, K), (N,)), lambda x, q, s: x @ (q * s[:, None]).T, ("float16", "float8_e4m3fn")),
     Case(scaled_along_k, ((M, K), (N, K), (K,)), lambda x, w, s: (x * s) @ w.T),
     Case(both, ((M, K), (N, K), (K,)), lambda x, w, s: (x * 2) @ np.maximum(w * s, 0).T),
     Case(transposed, ((K, M), (K, N), (K,)), lambda x, w, s: np.maximum(x, 0).T @ (w * s[:, None])),

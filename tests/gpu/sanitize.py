@@ -119,7 +119,8 @@ def cases() -> Iterator[tuple[str, Callable[..., Any], list[np.ndarray]]]:
     for name, persistent in product(EPILOGUES, (False, True)):
         fused = mf.fuse(EPILOGUES[name][0], schedule=warpgroup_schedule(128, 64, persistent=persistent))
         yield f"warpgroup product with {name}, persistent {persistent}", fused, epilogue_inputs(name)
-    for other in (*prologues.CASES, *totals.CASES):
+    # CuPy has no float8.
+    for other in (*(c for c in prologues.CASES if "float8_e4m3fn" not in c.dtypes), *totals.CASES):
         yield f"product with {other}", mf.fuse(other.fn), other.inputs()
     for composition in COMPOSITIONS:
         yield f"composition {composition}", mf.fuse(composition.fn), composition.inputs()
