@@ -6,9 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from compiling import module_at
 from interpreter.kernels import SHARED
-from numpy.testing import assert_array_equal
+from numerics import DTYPES
+from numpy.testing import assert_allclose, assert_array_equal
 
+import mlirfuse as mf
+from mlirfuse import interpreter
 from mlirfuse.errors import InterpreterError
 
 ROUNDS = 5
@@ -98,3 +102,39 @@ def test_one_mbarrier_for_all_rounds_gets_bytes_of_the_next(run_threads):
     body = replaced("%number = arith.remui %i, %c2 : index", "%number = arith.remui %c0, %c2 : index")
     with pytest.raises((InterpreterError, AssertionError)):
         exchange(run_threads, body)
+
+
+def standardised(x):
+    """A mean and a variance that are exchanged jointly, and a sum over rows, which makes the kernel walk."""
+    h = x.astype(mf.float32)
+    centred = h - mf.mean(h, axis=-1, keepdims=True)
+    y = centred * mf.rsqrt(mf.mean(centred**2, axis=-1, keepdims=True) + 1e-5)
+    return y, mf.sum(y, axis=0)
+
+
+def softmax(x):
+    """A maximum and a sum of exponentials likewise."""
+    h = x.astype(mf.float32)
+    e = mf.exp(h - mf.max(h, axis=-1, keepdims=True))
+    y = e / mf.sum(e, axis=-1, keepdims=True)
+    return y, mf.sum(y, axis=0)
+
+
+def exact(name: str, h: np.ndarray) -> np.ndarray:
+    if name == "standardised":
+        return (h - h.mean(-1, keepdims=True)) / np.sqrt(h.var(-1, keepdims=True) + 1e-5)
+    e = np.exp(h - h.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+@pytest.mark.parametrize("columns", [16384, 20488])
+@pytest.mark.parametrize("function", [standardised, softmax])
+def test_joint_reductions_merge_the_warps_of_all_blocks(function, columns):
+    """Whole rows, and rows of which some warps hold padding."""
+    module = module_at("gpu", function, [mf.TensorSpec(("rows", columns), DTYPES["bfloat16"])])
+    assert "fuse.cluster_send" in str(module)
+    x = np.random.default_rng(0).normal(3, 1, (21, columns)).astype(DTYPES["bfloat16"])
+    y, total = interpreter.run(module, function.__name__, [x], sms=8, order="random", seed=1)
+    expected = exact(function.__name__, x.astype(np.float64))
+    assert_allclose(y, expected, rtol=1e-5, atol=1e-6)
+    assert_allclose(total, expected.sum(0), rtol=1e-5, atol=1e-5)

@@ -25,7 +25,11 @@ SAMPLE = (
     ("layer_norm_backward", "float32", 4096),
     ("layer_norm_backward", "bfloat16", 8192),
     ("layer_norm_backward", "bfloat16", 16384),
+    ("rms_norm_backward", "bfloat16", 20480),
+    ("layer_norm_backward", "float16", 20480),
     ("layer_norm_backward", "bfloat16", 32768),
+    ("layer_norm_backward", "bfloat16", 65536),
+    ("layer_norm_backward", "float32", 65536),
 )
 """Rows of one vector and of a cluster, whole and ragged, in the orders that the heuristics choose for them."""
 
