@@ -14,6 +14,7 @@ from math import ceil, prod
 from mlirfuse.precision import TF32X3
 from mlirfuse.schedule.contraction import ContractionProblem, check_contraction, tensor_core_misfit
 from mlirfuse.schedule.contraction_tiles import fma_schedule, mma_schedule, wgmma_schedule, with_slices
+from mlirfuse.schedule.layout import WARP
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import Target
 
@@ -198,7 +199,7 @@ def contraction_seconds(schedule: Schedule, problem: ContractionProblem, target:
     copying = rounds * steps * copies
     taking_turns = rounds * steps * STEP if contraction.instruction == "wgmma" else 0.0
     works = (
-        rounds * steps * (products + _computed_elements(schedule, problem) / COMPUTED_PER_SM),
+        rounds * steps * (products + _computing_seconds(schedule, problem)),
         copying,
         traffic / DRAM_BYTES + COPIES_DELAY * copying,
         taking_turns,
@@ -229,9 +230,10 @@ def _blocks_per_sm(problem: ContractionProblem) -> int:
     return 1 if problem.computed_from == (None, None) else COMPUTING_BLOCKS
 
 
-def _computed_elements(schedule: Schedule, problem: ContractionProblem) -> int:
-    """Elements of factors that a block computes in one step along k."""
+def _computing_seconds(schedule: Schedule, problem: ContractionProblem) -> float:
+    """Time in which a block computes factors for one step along k; a single warp has nobody to fill its waits."""
     assert schedule.contraction is not None
     outer = schedule.tile[-1:-3:-1] if schedule.contraction.swapped else schedule.tile[-2:]
     rows = sum(n for n, stored in zip(outer, problem.computed_from, strict=True) if stored is not None)
-    return rows * schedule.contraction.k
+    rate = COMPUTED_PER_SM if schedule.layout.threads > WARP else COMPUTED_PER_SM / 2
+    return rows * schedule.contraction.k / rate

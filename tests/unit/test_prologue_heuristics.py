@@ -6,6 +6,8 @@ import pytest
 
 import mlirfuse as mf
 from mlirfuse.schedule.contraction import ContractionProblem
+from mlirfuse.schedule.contraction_heuristics import contraction_seconds
+from mlirfuse.schedule.contraction_tiles import mma_schedule
 from mlirfuse.schedule.factor_layout import factor_layout
 from mlirfuse.schedule.prologue_heuristics import seconds_apart, seconds_together
 from mlirfuse.target import target_of
@@ -35,3 +37,20 @@ def test_layouts_of_computed_tiles_cover_them(shape: tuple[int, ...], threads: i
     layout = factor_layout(shape, 2, threads)
     assert layout.threads == threads
     assert layout.check(shape) is None
+
+
+MEASURED = {
+    (16, 4096, 14336): {(16, 64, 64, 16): 40.6, (16, 64, 128, 8): 28.5, (16, 128, 64, 8): 32.3, (16, 32, 64, 8): 46.2},
+    (64, 4096, 14336): {(64, 64, 64, 8): 58.3, (64, 64, 64, 16): 68.6, (64, 128, 64, 8): 50.3, (64, 32, 64, 4): 66.1},
+    (256, 4096, 4096): {(64, 128, 64, 1): 54.6, (128, 128, 64, 2): 45.3, (64, 64, 64, 2): 56.0},
+    (1024, 4096, 4096): {(128, 128, 32, 1): 157.2, (128, 128, 64, 1): 173.0, (128, 64, 64, 1): 162.8},
+}
+"""Rows and columns of a tile, elements of k a step, and splits: microseconds, of weights of bytes."""
+
+
+@pytest.mark.parametrize("extents", MEASURED, ids=str)
+def test_estimates_of_tiles_are_near_what_was_measured(extents: tuple[int, int, int]) -> None:
+    problem = _problem(*extents, (None, 1))
+    for (m, n, k, split), microseconds in MEASURED[extents].items():
+        schedule = mma_schedule(problem, m, n, split=split, step_bytes=2 * k)
+        assert 0.8 < contraction_seconds(schedule, problem, H200) * 1e6 / microseconds < 1.25
