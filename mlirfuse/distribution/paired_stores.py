@@ -20,9 +20,13 @@ from mlirfuse.distribution.distributor import Distributor
 from mlirfuse.distribution.fragments import Fragments, elements, fragment_type
 from mlirfuse.distribution.scalars import add, constant, multiply, remainder
 from mlirfuse.distribution.shuffles import butterfly, lane_offsets
+from mlirfuse.dtypes import from_mlir
 
 SECTOR = 32
 """Bytes that the L2 receives together."""
+
+WORD = 32
+"""Bits that a shuffle moves."""
 
 
 def stores_pairs(d: Distributor, tile: Fragments, access: Access, checked: Iterable[int | None]) -> bool:
@@ -49,14 +53,26 @@ def exchange(d: Distributor, access: Access, value: ir.Value) -> ir.Value:
     """A fragment in which every second piece of a lane is its neighbour's; all lanes of the warp come here."""
     odd = _is_odd(d)
     distance = lane_offsets(d.layout, [d.layout.vector_dim])[0]
-    scalars = elements(value)
-    pieces = [scalars[start : start + access.width] for start in range(0, len(scalars), access.width)]
+    words = elements(_as_words(value))
+    size = len(words) * access.width // ir.VectorType(value.type).shape[0]
+    pieces = [words[start : start + size] for start in range(0, len(words), size)]
     moved: list[ir.Value] = []
     for first, second in zip(pieces[::2], pieces[1::2], strict=True):
         received = [butterfly(arith.SelectOp(odd, a, b).result, distance) for a, b in zip(first, second, strict=True)]
         moved += [arith.SelectOp(odd, r, a).result for a, r in zip(first, received, strict=True)]
         moved += [arith.SelectOp(odd, b, r).result for b, r in zip(second, received, strict=True)]
-    return vector.FromElementsOp(value.type, moved).result
+    whole = vector.FromElementsOp(ir.VectorType.get([len(words)], words[0].type), moved).result
+    return whole if whole.type == value.type else vector.BitCastOp(value.type, whole).result
+
+
+def _as_words(value: ir.Value) -> ir.Value:
+    """A fragment as numbers of 32 bits, which is what a shuffle moves."""
+    fragment = ir.VectorType(value.type)
+    bits = from_mlir(fragment.element_type).bits
+    if bits == WORD:
+        return value
+    words = ir.VectorType.get([fragment.shape[0] * bits // WORD], ir.IntegerType.get_signless(WORD))
+    return vector.BitCastOp(words, value).result
 
 
 def store_exchanged(d: Distributor, access: Access, value: ir.Value, indices: list[ir.Value]) -> None:

@@ -51,6 +51,13 @@ func.func private @halves(%x: memref<256xbf16> {fuse.align = 16 : i64}, %y: memr
 // CHECK: scf.if
 // CHECK-COUNT-2: vector.store {{.*}} {alignment = 16 : i64}
 // CHECK-NOT: gpu.shuffle
+// Narrow numbers travel in words of 32 bits.
+// CHECK-LABEL: gpu.func @packed
+// CHECK: vector.bitcast %{{.*}} : vector<16xf16> to vector<8xi32>
+// CHECK-COUNT-4: gpu.shuffle
+// CHECK-NOT: gpu.shuffle
+// CHECK: vector.bitcast %{{.*}} : vector<8xi32> to vector<16xf16>
+// CHECK-COUNT-2: vector.store {{.*}} {alignment = 16 : i64} : memref<512xf16>, vector<8xf16>
 // Sixteen bytes are one store.
 // CHECK-LABEL: gpu.func @narrow
 // CHECK-NOT: gpu.shuffle
@@ -75,6 +82,19 @@ func.func private @clipped_columns(%x: memref<2x120xbf16> {fuse.align = 16 : i64
     %0 = vector.transfer_read %x[%c0, %c0], %pad {in_bounds = [true, true]} : memref<2x120xbf16>, vector<2x120xbf16>
     %1 = arith.extf %0 : vector<2x120xbf16> to vector<2x120xf32>
     vector.transfer_write %1, %y[%c0, %c0] {in_bounds = [true, true]} : vector<2x120xf32>, memref<2x120xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+#wide = {vector = array<i64: 1, 16>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
+func.func private @packed(%x: memref<512xi8> {fuse.align = 16 : i64}, %y: memref<512xf16>)
+    attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 512>, layout = #wide}} {
+  %c0 = arith.constant 0 : index
+  %pad = arith.constant 0 : i8
+  scf.forall (%block) in (1) {
+    %0 = vector.transfer_read %x[%c0], %pad {in_bounds = [true, true], permutation_map = affine_map<(d0) -> (0, d0)>} : memref<512xi8>, vector<1x512xi8>
+    %1 = arith.sitofp %0 : vector<1x512xi8> to vector<1x512xf16>
+    %2 = vector.shape_cast %1 : vector<1x512xf16> to vector<512xf16>
+    vector.transfer_write %2, %y[%c0] {in_bounds = [true]} : vector<512xf16>, memref<512xf16>
   } {mapping = [#gpu.block<x>]}
   return
 }
