@@ -48,9 +48,6 @@ CLUSTER_COST = 0.08
 """What doubling the blocks that share a row costs: a longer exchange, and multiprocessors that no cluster fits on (an
 H200 has 132, of which clusters of 4 take 120)."""
 
-PERIOD_REGISTERS = 12
-"""Registers for the parts that a block stores on its way: their number, and where they go."""
-
 MOST_ELEMENTS = 40
 """Elements that a thread may hold: beyond it these estimates are no longer to be trusted."""
 
