@@ -13,8 +13,18 @@ import mlirfuse as mf
 from mlirfuse.schedule.contraction import REDUCTIONS, SLICED, ContractionProblem
 from mlirfuse.schedule.contraction_tiles import fma_schedule, mma_schedule, wgmma_schedule, with_slices
 
-__all__ = ["FORMS", "FUNCTIONS", "MOST_IN_CLUSTER", "PRODUCTS", "REDUCTIONS", "SLICED", "SPLITS", "WGMMA", "Product"]
-__all__ += ["pinned_schedule"]
+__all__ = [
+    "FORMS",
+    "FUNCTIONS",
+    "MOST_IN_CLUSTER",
+    "PRODUCTS",
+    "REDUCTIONS",
+    "SLICED",
+    "SPLITS",
+    "WGMMA",
+    "Product",
+    "pinned_schedule",
+]
 
 DTYPES = {"float16": np.dtype(np.float16), "bfloat16": np.dtype(ml_dtypes.bfloat16), "float32": np.dtype(np.float32)}
 DTYPES |= {"float64": np.dtype(np.float64), "int32": np.dtype(np.int32), "int8": np.dtype(np.int8)}

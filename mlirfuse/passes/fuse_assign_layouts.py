@@ -100,7 +100,10 @@ def _assign(layout: BlockedLayout, anchors: Sequence[ir.Operation]) -> None:
 
 def _held(tile: tuple[int, ...], layout: BlockedLayout) -> tuple[int, ...]:
     """The extents that the layout has to fit: a value that is the same along a dimension fits any."""
-    return tuple(vector if extent == 1 else extent for extent, vector in zip(tile, layout.vector, strict=True))
+    return tuple(
+        covered - layout.slack(d) if extent == 1 else extent
+        for d, (covered, extent) in enumerate(zip(layout.extents, tile, strict=True))
+    )
 
 
 def _tile_extents(op: ir.Operation) -> tuple[int, ...]:

@@ -46,7 +46,6 @@ class Dispatcher:
             ArgumentError: an argument, `out` or `stream` does not fit.
             RuntimeLaunchError: there is no GPU, or the driver refuses the launch.
         """
-        require_context()
         pointer = None if stream is None else stream_pointer(stream)
         results = () if out is None else out if type(out) is tuple else (out,)
         try:
@@ -55,6 +54,7 @@ class Dispatcher:
             self._explain(args, results)
             raise
         key.append(-1 if out is None else len(results))
+        require_context()
         last = self._last
         if last is not None and last[0] == key:
             plan = last[1]
