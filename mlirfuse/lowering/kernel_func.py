@@ -11,7 +11,6 @@ from mlir.dialects import gpu
 
 from mlirfuse.errors import PassError
 from mlirfuse.passes.base import location_text
-from mlirfuse.passes.rewriting import nested
 from mlirfuse.target import Target, target_of
 
 _CHIP = re.compile(r'chip = "([^"]+)"')
@@ -27,7 +26,9 @@ class Argument:
 
 def kernels(module: ir.Operation) -> list[gpu.GPUFuncOp]:
     """The `gpu.func` kernels of a module, in order."""
-    return [op.opview for op in nested(module) if op.name == "gpu.func" and "gpu.kernel" in op.attributes]
+    gpu_modules = [op for op in module.regions[0].blocks[0] if op.operation.name == "gpu.module"]
+    inside = [op for gpu_module in gpu_modules for op in gpu_module.regions[0].blocks[0]]
+    return [op for op in inside if op.operation.name == "gpu.func" and "gpu.kernel" in op.operation.attributes]
 
 
 def target_of_kernel(func: gpu.GPUFuncOp) -> Target:

@@ -88,15 +88,15 @@ class _Candidate:
 
 def _candidates(problem: Problem, walk: WalkProblem, target: Target, squeeze: float = 1.0) -> Iterator[_Candidate]:
     """Every split of a row over lanes, warps and blocks of a cluster, and every number of rows abreast, that fits."""
-    layouts = {
+    most_warps = target.max_threads_per_block // WARP
+    layouts = dict.fromkeys(
         layout
-        for blocks in range((target.max_cluster).bit_length())
+        for blocks in range(target.max_cluster.bit_length())
         for lanes in (32, 16, 8)
-        for warps in range(1, target.max_threads_per_block // WARP + 1)
-        for rows in range(1, MOST_ROWS + 1)
+        for warps in range(1, (most_warps if lanes == WARP else 1) + 1)
+        for rows in range(1, min(MOST_ROWS, most_warps // warps) + 1)
         if (layout := _layout(problem, walk, lanes, warps, rows, 1 << blocks)) is not None
-        and layout.threads <= target.max_threads_per_block
-    }
+    )
     for layout in layouts:
         for order, columns in WAYS:
             if columns == "shared" and not walk.column_bytes:

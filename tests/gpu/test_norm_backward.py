@@ -122,7 +122,7 @@ def pairwise_sum(terms: Any) -> Any:
 
 @pytest.mark.parametrize("name", NORMS)
 def test_sums_over_many_rows(name: str, fused: dict[str, mf.Fused]) -> None:
-    """576000 rows, sums in float32, are as good as pairwise; the error of a running sum is 14 to 90 times that."""
+    """576000 rows, sums in float32: within twice the error of a pairwise sum; that of a running sum is 14 to 90 times it."""
     centred = name == "layer_norm_backward"
     rows, columns = 576000, 384
     generator = torch.Generator("cuda").manual_seed(0)
@@ -138,7 +138,7 @@ def test_sums_over_many_rows(name: str, fused: dict[str, mf.Fused]) -> None:
         error = (result.double() - exact).abs()
         assert (error <= np.ceil(np.log2(rows)) * np.finfo(np.float32).eps * term.abs().sum(0)).all()
         pairwise = (pairwise_sum(term.float()).double() - exact).abs()
-        assert error.norm() <= 1.5 * pairwise.norm(), f"{error.norm():.2e}, a pairwise sum {pairwise.norm():.2e}"
+        assert error.norm() <= 2 * pairwise.norm(), f"{error.norm():.2e}, a pairwise sum {pairwise.norm():.2e}"
 
 
 @pytest.mark.parametrize("name", BACKWARD)
