@@ -160,9 +160,10 @@ class Fused:
         target = found if self._target is None else self._target.with_sms(found.sms)
         compiled = self._compile(lambda extents: _specs(arguments, extents, self._names), target)
         key = (id(compiled), device)
-        if key not in self._loaded:
-            self._loaded[key] = {n: load(b, compiled.infos[n], device) for n, b in compiled.binaries.items()}
-        return compiled.program, self._loaded[key]
+        with self._lock:
+            if key not in self._loaded:
+                self._loaded[key] = {n: load(b, compiled.infos[n], device) for n, b in compiled.binaries.items()}
+            return compiled.program, self._loaded[key]
 
     def _interpret(self, args: tuple[Any, ...], out: Any) -> Any:
         arrays = [np.ascontiguousarray(a) if isinstance(a, np.ndarray) else a for a in args]

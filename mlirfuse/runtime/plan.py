@@ -50,6 +50,7 @@ class LaunchPlan:
                     f"the arrays are on device {self._device}, {kernel.info.name} is loaded on {kernel.device}",
                     where=program.name,
                 )
+        self._kernels = kernels  # keeps them loaded: all that launches have of a kernel is its handle
         self._submit = _submitter(layout, kernels, self._device)
         self._current_stream = cuda.current_stream(self._framework, self._device)
         self._allocate = [self._allocator(position) for position in layout.outputs]

@@ -6,6 +6,7 @@ import ctypes
 import struct
 from contextlib import nullcontext
 from dataclasses import replace
+from itertools import count
 from threading import Thread, current_thread
 from types import SimpleNamespace
 
@@ -15,7 +16,7 @@ from lowering_harness import SCALE, lower
 
 from mlirfuse.runtime import cuda, module, workspace
 from mlirfuse.runtime.dispatch import Dispatcher
-from mlirfuse.runtime.kernel_info import kernel_infos
+from mlirfuse.runtime.kernel_info import KernelInfo, kernel_infos
 from mlirfuse.runtime.module import LoadedKernel
 from mlirfuse.runtime.read_host import host_program
 
@@ -63,6 +64,13 @@ class Driver:
         self.errors: list[str] = []
         self.whole = 0
         self.fitting = 3
+        self._functions = count(1)
+
+    def load(self, info: KernelInfo, device: int = 0) -> LoadedKernel:
+        """Loads a kernel, until the last reference to it is gone."""
+        function = next(self._functions)
+        self.codes[function] = "".join(parameter.code for parameter in info.parameters)
+        return LoadedKernel(info, function, device, Module(self, function))
 
     def launchCooperativeKernel(self, *arguments):  # noqa: N802
         self.whole += 1
@@ -81,11 +89,23 @@ class Driver:
         if self.errors:
             raise DriverError(self.errors.pop(0))
         assert (gy, gz, by, bz, extra) == (1, 1, 1, 1, 0)
+        if function not in self.codes:
+            raise DriverError("CUDA_ERROR_INVALID_HANDLE: invalid resource handle")
         codes = self.codes[function]
         addresses = (ctypes.c_uint64 * len(codes)).from_address(table)
         words = [ctypes.string_at(address, 8) for address in addresses]
         values = [struct.unpack("=" + code, word)[0] for code, word in zip(codes, words, strict=True)]
         self.launches.append((function, gx, bx, shared, stream, values))
+
+
+class Module:
+    """What keeps a function loaded."""
+
+    def __init__(self, driver: Driver, function: int):
+        self._codes, self._function = driver.codes, function
+
+    def __del__(self):
+        del self._codes[self._function]
 
 
 class Runtime:
@@ -179,10 +199,7 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Driver:
 def dispatcher(driver: Driver, text: str = SCALE, device: int = 0, structure=lambda infos: "tuple") -> Dispatcher:
     module = lower(text)
     program = host_program(module.operation)
-    kernels = {}
-    for number, (name, info) in enumerate(kernel_infos(module.operation).items(), start=1):
-        kernels[name] = LoadedKernel(info, number, device, None)
-        driver.codes[number] = "".join(parameter.code for parameter in info.parameters)
+    kernels = {name: driver.load(info, device) for name, info in kernel_infos(module.operation).items()}
     prepared = []
 
     def prepare(infos):

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from threading import Barrier, Event
 from typing import Any
 
 import numpy as np
 import pytest
+from fake_driver import Driver, ndarray
 
 import mlirfuse as mf
 from mlirfuse.errors import ArgumentError, MlirFuseError
+from mlirfuse.lowering.to_ptx import KernelBinary
+from mlirfuse.runtime import cuda
+from mlirfuse.runtime.kernel_info import KernelInfo
+from mlirfuse.runtime.module import LoadedKernel
 from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.schedule.schedule import Schedule
+from mlirfuse.target import target_of
 
 LAYOUT = BlockedLayout(vector=(1, 4), lanes=(1, 32), warps=(1, 1), repeats=(1, 1), blocks=(1, 1))
 
@@ -112,6 +120,31 @@ def test_an_illegal_schedule_says_why() -> None:
     fused = mf.fuse(row_sum, schedule=Schedule((1, 128), replace(LAYOUT, warps=(1, 64))))
     with pytest.raises(MlirFuseError, match="2048 threads exceed the 1024 of a block"):
         fused.lower(mf.TensorSpec((None, 128), mf.float32)).compile()
+
+
+def test_threads_that_make_the_first_call_together_load_once(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread that loaded a kernel again would put it in the place of one that another thread is about to launch."""
+    loads: list[str] = []
+    start, second = Barrier(2), Event()
+
+    def load(binary: KernelBinary, info: KernelInfo, device: int) -> LoadedKernel:
+        loads.append(binary.name)
+        if len(loads) > 1:
+            second.set()
+        second.wait(0.5)  # long enough for the other thread, once it need not wait for the compiler
+        return driver.load(info, device)
+
+    def call(pointer: int) -> None:
+        start.wait()
+        fused(ndarray((6, 128), pointer))
+
+    monkeypatch.setattr("mlirfuse.fused.load", load)
+    monkeypatch.setattr(cuda, "device_target", lambda device: target_of("sm_90a").with_sms(132))
+    fused = mf.fuse(row_sum)
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(call, (1 << 20, 2 << 20)))
+    assert loads == ["row_sum_0_kernel"]
+    assert [function for function, *_ in driver.launches] == [1, 1]
 
 
 def test_every_stage_has_a_text() -> None:

@@ -233,6 +233,16 @@ def test_a_new_thread_asks_how_many_blocks_are_resident(driver):
         assert pool.submit(kernel.resident_blocks, 2).result() == 2 * 132
 
 
+def test_a_plan_keeps_its_kernels_loaded(driver):
+    """Whoever loaded them for it may have dropped them: a launch of an unloaded kernel is an invalid handle."""
+    operation = lower(SCALE).operation
+    program, infos = host_program(operation), kernel_infos(operation)
+    run = Dispatcher(lambda _: (program, {name: driver.load(info) for name, info in infos.items()}), "xyz")
+    for _ in range(2):
+        run((*x_and_y(), 1.0))
+    assert [function for function, *_ in driver.launches] == [1, 1]
+
+
 def test_a_kernel_that_is_not_there(driver):
     program = host_program(lower(SCALE).operation)
     with pytest.raises(IRError, match="there is no kernel scale_kernel"):
