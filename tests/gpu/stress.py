@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ import mlirfuse as mf
 from mlirfuse.analysis.workspaces import SEMAPHORES
 from mlirfuse.runtime import workspace
 from mlirfuse.runtime.dispatch import Dispatcher
+from mlirfuse.runtime.module import LoadedKernel
 
 cupy = pytest.importorskip("cupy")
 torch = pytest.importorskip("torch")
@@ -163,12 +164,27 @@ def graphs_beside_calls(make: MakeStress) -> None:
             torch.cuda.synchronize()
 
 
+@dataclass(frozen=True)
+class _Refused(LoadedKernel):
+    """A kernel that is planned for as the one it was made of, and that the driver then does not launch.
+
+    Attributes:
+        planned: that kernel.
+    """
+
+    planned: LoadedKernel
+
+    def resident_blocks(self, per_sm: int) -> int:
+        return self.planned.resident_blocks(per_sm)
+
+
 def refused(fused: mf.Fused, kernel: str) -> Dispatcher:
-    """The function, one of whose kernels asks for more shared memory than there is."""
+    """The function, one of whose kernels asks for more shared memory than there is when it is launched."""
 
     def prepare(arguments: Any) -> Any:
         program, kernels = fused._prepare(arguments)
-        info = replace(kernels[kernel].info, dynamic_shared_bytes=1 << 20)
-        return program, {**kernels, kernel: replace(kernels[kernel], info=info)}
+        planned = kernels[kernel]
+        info = replace(planned.info, dynamic_shared_bytes=1 << 20)
+        return program, {**kernels, kernel: _Refused(info, planned.function, planned.device, planned.owner, planned)}
 
     return Dispatcher(prepare, fused._names)
