@@ -11,7 +11,7 @@ from mlir.dialects import memref, scf, vector
 
 from mlirfuse.distribution.distributor import Distributor
 from mlirfuse.distribution.fragments import Fragments, elements, fragment_type
-from mlirfuse.distribution.memory import access_elements
+from mlirfuse.distribution.memory import access_elements, permuted
 from mlirfuse.distribution.scalars import add, constant, less, minimum
 from mlirfuse.dtypes import from_mlir
 from mlirfuse.tiling.transfers import STREAMING
@@ -22,7 +22,7 @@ class Access:
     """A transfer op, seen from the layout.
 
     Attributes:
-        buffer: the new memref.
+        buffer: the new memref; a view whose last axis is `vector_axis`, where accesses are wider than an element.
         offsets: the tile's first index along each axis of the memref.
         dims: the layout dimension that runs along each axis; None for an axis at which all elements sit.
         clipped: axes that the tile may overrun.
@@ -98,7 +98,21 @@ def access_of(
         wide = width  # a static extent has few odd elements, if any: not worth a branch
     streaming = STREAMING in op.attributes
     starts = [d.scalars[o] for o in offsets]
-    return Access(new_buffer, starts, dims, frozenset(clipped), width, axis, streaming, straddles, wide)
+    access = Access(new_buffer, starts, dims, frozenset(clipped), width, axis, streaming, straddles, wide)
+    return access if axis is None or wide == 1 else _with_axis_last(access, axis)
+
+
+def _with_axis_last(access: Access, axis: int) -> Access:
+    """The same access to a view whose last axis is the given one: vectors are loaded and stored along no other."""
+    order = [*(a for a in range(len(access.dims)) if a != axis), axis]
+    return replace(
+        access,
+        buffer=permuted(access.buffer, order),
+        offsets=[access.offsets[a] for a in order],
+        dims=[access.dims[a] for a in order],
+        clipped=frozenset(map(order.index, access.clipped)),
+        vector_axis=order.index(axis),
+    )
 
 
 def _common_width(width: int, buffer: ir.Value, axis: int) -> int:

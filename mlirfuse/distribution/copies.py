@@ -10,7 +10,7 @@ from mlir.dialects import arith, gpu, memref, nvgpu, scf, vector
 
 from mlirfuse.distribution.distributor import Distributor, rule
 from mlirfuse.distribution.fragments import widen
-from mlirfuse.distribution.memory import WIDEST, access_elements
+from mlirfuse.distribution.memory import WIDEST, access_elements, permuted, strides
 from mlirfuse.distribution.scalars import add, constant, divide, less, multiply, remainder
 from mlirfuse.dtypes import from_mlir
 from mlirfuse.tiling.tiles import zero
@@ -21,12 +21,18 @@ ASYNC_BYTES = (4, 8, 16)
 
 @rule("fuse.copy_tile")
 def copy_tile(d: Distributor, op: ir.Operation) -> None:
-    """Each thread copies every so many pieces; by `cp.async` where they have its sizes, else through registers."""
+    """Each thread copies every so many pieces; by `cp.async` where they have its sizes, else through registers.
+
+    Ops on several elements go along a buffer's last axis, which must be contiguous: a source with another contiguous
+    axis is transposed. `cp.async` demands that of single elements too: those of a source without one go through
+    registers.
+    """
     source, slot = (d.scalars[v] for v in list(op.operands)[:2])
     starts = [d.scalars[v] for v in list(op.operands)[2:]]
     axes = list(ir.DenseI64ArrayAttr(op.attributes["axes"]))
     clipped = set(ir.DenseI64ArrayAttr(op.attributes["clipped"]))
     width = _width(d, source, slot, axes, clipped)
+    source, starts, axes = _contiguous_last(source, starts, axes)
     shape = list(ir.MemRefType(slot.type).shape)
     pieces = prod(shape) // width
     thread = gpu.ThreadIdOp(gpu.Dimension.x).result
@@ -53,6 +59,18 @@ def _width(d: Distributor, source: ir.Value, slot: ir.Value, axes: list[int], cl
         extent = memory.shape[axes[last]]
         width = 1 if extent == ir.ShapedType.get_dynamic_size() else gcd(width, extent)
     return width
+
+
+def _contiguous_last(
+    source: ir.Value, starts: list[ir.Value], axes: list[int]
+) -> tuple[ir.Value, list[ir.Value], list[int]]:
+    """The source seen with a contiguous axis last, if it has one: that of a piece's elements before others."""
+    steps = strides(ir.MemRefType(source.type))
+    contiguous = [a for a in (axes[-1], *range(len(steps))) if steps[a] == 1]
+    if not contiguous:
+        return source, starts, axes
+    order = [*(a for a in range(len(steps)) if a != contiguous[0]), contiguous[0]]
+    return permuted(source, order), [starts[a] for a in order], [order.index(a) for a in axes]
 
 
 def _coordinates(piece: ir.Value, shape: list[int], width: int) -> list[ir.Value]:
@@ -84,8 +102,9 @@ def _copy(
         if d in clipped:
             inside.append(less(indices[axis], _extent(source, axis)))
     condition = reduce(lambda a, b: arith.AndIOp(a, b).result, inside) if inside else None
-    size = width * from_mlir(ir.MemRefType(source.type).element_type).bytes
-    if size in ASYNC_BYTES:
+    type_ = ir.MemRefType(source.type)
+    size = width * from_mlir(type_.element_type).bytes
+    if size in ASYNC_BYTES and strides(type_)[-1] == 1:
         # What is not read is filled with zeros.
         read = None if condition is None else arith.SelectOp(condition, constant(width), constant(0)).result
         past_l1 = True if size == WIDEST else None

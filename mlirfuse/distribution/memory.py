@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import gcd, prod
 
 from mlir import ir
+from mlir.dialects import memref
 
 from mlirfuse.dtypes import from_mlir
 
@@ -51,3 +52,14 @@ def access_elements(buffer_type: ir.MemRefType, vector_axis: int | None, declare
         return 1
     size = from_mlir(buffer_type.element_type).bytes
     return max(1, min(width, alignment(buffer_type, vector_axis, declared) // size))
+
+
+def permuted(buffer: ir.Value, order: list[int]) -> ir.Value:
+    """A view of a buffer whose axis `n` is the buffer's axis `order[n]`; the buffer itself where nothing moves."""
+    if order == sorted(order):
+        return buffer
+    type_ = ir.MemRefType(buffer.type)
+    steps, offset = type_.get_strides_and_offset()
+    layout = ir.StridedLayoutAttr.get(offset, [steps[a] for a in order])
+    view = ir.MemRefType.get([type_.shape[a] for a in order], type_.element_type, layout, type_.memory_space)
+    return memref.TransposeOp(view, buffer, ir.AffineMapAttr.get(ir.AffineMap.get_permutation(order))).result

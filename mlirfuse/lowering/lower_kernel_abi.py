@@ -30,7 +30,14 @@ ABI = "fuse.abi"
 WORKSPACES = "fuse.workspaces"
 """On a lowered kernel: what its workspace arguments were, one dictionary each."""
 READS = ("vector.load", "memref.load", "vector.maskedload", "memref.dim")
-VIEWS = ("memref.cast", "memref.subview", "memref.reinterpret_cast", "memref.collapse_shape", "memref.expand_shape")
+VIEWS = (
+    "memref.cast",
+    "memref.subview",
+    "memref.reinterpret_cast",
+    "memref.collapse_shape",
+    "memref.expand_shape",
+    "memref.transpose",
+)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,14 @@ from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.passes.rewriting import nested
 
 WIDTHS = (4, 8, 16)  # bytes that one thread can access at once, in 32-bit registers
-VIEWS = ("memref.cast", "memref.reinterpret_cast", "memref.subview", "memref.collapse_shape", "memref.expand_shape")
+VIEWS = (
+    "memref.cast",
+    "memref.reinterpret_cast",
+    "memref.subview",
+    "memref.collapse_shape",
+    "memref.expand_shape",
+    "memref.transpose",
+)
 
 # The PTX qualifiers of each hint: the cache operator, which precedes `.nc`, and the eviction priority after it.
 _QUALIFIERS = {

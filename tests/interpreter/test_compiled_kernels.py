@@ -195,6 +195,22 @@ def test_transposed_inputs(name: str, columns: int) -> None:
     family.check(result, [x, *inputs[1:]])
 
 
+def test_vectors_of_transposed_inputs() -> None:
+    """Rows that are a view's columns are loaded in vectors, as others are."""
+
+    def scaled(x, y):
+        return y * x.mT / mf.sum(y * y + x.mT * x.mT, axis=-1, keepdims=True)
+
+    rng = np.random.default_rng(0)
+    x, y = np.asfortranarray(rng.random((64, 96), np.float32)), rng.random((96, 64), np.float32)
+    specs = [mf.TensorSpec(x.shape, "float32", strides=(1, None)), mf.TensorSpec(y.shape, "float32")]
+    module = module_at("gpu", scaled, specs)
+    assert "memref<96x64xf32, strided<[?, 1]>>, vector<" in str(module)
+    (result,) = interpreter.run(module, "scaled", [x, y])
+    np.testing.assert_allclose(result, y * x.T / (y * y + x.T * x.T).sum(-1, keepdims=True), rtol=1e-5)
+    mf.fuse(scaled, target="sm_90a").lower(*specs).compile()
+
+
 def test_a_broadcast_input_has_stride_0() -> None:
     family = FAMILIES["softmax"]
     row = family.inputs(1, 40, F16)[0]

@@ -9,6 +9,7 @@ import pytest
 from compiling import module_at
 from products import MOST_IN_CLUSTER, PRODUCTS, REDUCTIONS, SLICED, SPLITS, WGMMA, Product, pinned_schedule
 
+import mlirfuse as mf
 from mlirfuse import interpreter
 
 Order = dict[str, Any]
@@ -80,3 +81,21 @@ def test_swapped(form: str, split: int, instruction: str) -> None:
         module = module_at(stage, product.fn, product.specs, schedule)
         (result,) = interpreter.run(module, product.form, inputs, order="random", seed=3)
         np.testing.assert_array_equal(result, product.expected(inputs), err_msg=stage)
+
+
+@pytest.mark.parametrize("align", [8, 16])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8"])
+def test_views(dtype: str, align: int) -> None:
+    """Factors whose contiguous axis is not the last, or that have none, are copied as their strides allow."""
+    product = Product(40, 24, 48, "nn", dtype)
+    x, w = product.inputs()
+    for left, right, strides in (
+        (np.asfortranarray(x), np.asfortranarray(w), ((1, None), (1, None))),
+        (x[:, ::2], w[::2], ((None, None), (None, 1))),
+    ):
+        specs = [
+            mf.TensorSpec(a.shape, dtype, strides=s, align=align) for a, s in zip((left, right), strides, strict=True)
+        ]
+        (result,) = interpreter.run(module_at("gpu", product.fn, specs), "nn", [left, right])
+        np.testing.assert_array_equal(result, product.expected([left, right]), err_msg=str(strides))
+        mf.fuse(product.fn, target="sm_90a").lower(*specs).compile()

@@ -18,6 +18,8 @@ from mlirfuse.schedule.contraction_tiles import wgmma_schedule
 BUGS = sorted(set(MUTATORS) - {"change-shuffle", "shrink-compare", "shrink-mask", "shorten-loop", "drop-neutral"})
 """Those in synchronisation."""
 
+Strides = tuple[int | None, ...] | None
+
 
 def run(product: PreciseProduct, inputs: list[np.ndarray], stage: str, target: str) -> tuple[np.ndarray, str]:
     """The result, and the text of the stage."""
@@ -48,6 +50,28 @@ def test_instructions(kind) -> None:
         text = run(product, product.integers(), "gpu", target)[1]
         assert '"fuse.mma"' in text
         assert "fuse.warpgroup_mma" not in text
+
+
+@pytest.mark.parametrize("out", [None, "float8_e5m2"])
+def test_views_of_float8(out: str | None) -> None:
+    """Factors that are contiguous along either axis, or none; their kernels are compiled too."""
+    product = PreciseProduct(64, 80, 96, "nn", "e4m3", "e5m2", out=out)
+    x, w = product.integers()
+    left, right = np.asfortranarray(x), np.asfortranarray(w)
+    views: list[tuple[np.ndarray, np.ndarray, Strides, Strides]] = [
+        (left, w, (1, None), None),
+        (x, right, None, (1, None)),
+        (left, right, (1, None), (1, None)),
+        (x[:, ::2], w[::2], (None, None), (None, 1)),
+        (x[:, :8], w[:8], (None, 1), None),
+    ]
+    for left, right, *strides in views:
+        inputs = [left, right]
+        specs = [mf.TensorSpec(a.shape, a.dtype, strides=s) for a, s in zip(inputs, strides, strict=True)]
+        (result,) = interpreter.run(module_at("gpu", product.fn, specs), "product", inputs, order="random", seed=1)
+        expected = product.exact(inputs).astype(result.dtype)
+        np.testing.assert_array_equal(result.astype(np.float32), expected.astype(np.float32), err_msg=str(strides))
+        mf.fuse(product.fn, target="sm_90a").lower(*specs).compile()
 
 
 @pytest.mark.parametrize(("target", "ties"), [("sm_90a", "even"), ("sm_90", "away")])

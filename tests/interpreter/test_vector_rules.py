@@ -133,10 +133,13 @@ def test_views_of_memrefs(run_threads):
       %a2 = arith.addf %a1, %s : f32
       %a3 = arith.addf %a2, %u : f32
       %a4 = arith.addf %a3, %df : f32
-      memref.store %a4, %out0[%t] : memref<4xf32>"""
+      %tr = memref.transpose %in0 (i, j) -> (j, i) : memref<4x6xf32> to memref<6x4xf32, strided<[1, 6]>>
+      %v = memref.load %tr[%c2, %t] : memref<6x4xf32, strided<[1, 6]>>
+      %a5 = arith.addf %a4, %v : f32
+      memref.store %a5, %out0[%t] : memref<4xf32>"""
     run_threads(body, [x], [out], threads=4)
     lane = np.arange(4)
-    np.testing.assert_array_equal(out, x[lane, 1] + x.ravel()[:4] + x[lane, 5] + x[lane, 1] + 3)
+    np.testing.assert_array_equal(out, x[lane, 1] + x.ravel()[:4] + x[lane, 5] + x[lane, 1] + 3 + x[lane, 2])
 
 
 def test_poison_shows_when_it_matters(run_threads):

@@ -119,6 +119,18 @@ def _memref_view(site: Site) -> Step:
     return step
 
 
+@pure("memref.transpose")
+def _transpose(site: Site) -> Callable[[MemRef], MemRef]:
+    order = [
+        ir.AffineDimExpr(expr).position for expr in ir.AffineMapAttr(site.op.attributes["permutation"]).value.results
+    ]
+
+    def apply(source: MemRef) -> MemRef:
+        return _view(source, source.offset, [source.shape[d] for d in order], [source.strides[d] for d in order])
+
+    return apply
+
+
 @pure("memref.collapse_shape")
 def _collapse_shape(site: Site) -> Callable[[MemRef], MemRef]:
     groups = [
