@@ -122,7 +122,7 @@ def pairwise_sum(terms: Any) -> Any:
 
 @pytest.mark.parametrize("name", NORMS)
 def test_sums_over_many_rows(name: str, fused: dict[str, mf.Fused]) -> None:
-    """576000 rows, sums in float32: within twice the error of a pairwise sum; that of a running sum is 14 to 90 times it."""
+    """576000 rows, in float32: at most twice the error of a pairwise sum, of which a running sum has 14 to 90 times."""
     centred = name == "layer_norm_backward"
     rows, columns = 576000, 384
     generator = torch.Generator("cuda").manual_seed(0)
