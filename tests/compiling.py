@@ -13,6 +13,11 @@ from mlirfuse.passes.manager import run_pipeline
 from mlirfuse.schedule.layout import WARP
 
 
+def specs_of(arrays: Sequence[Any]) -> list[mf.TensorSpec]:
+    """The specs of arrays, with all extents static."""
+    return [mf.TensorSpec(a.shape, a.dtype.name) for a in arrays]
+
+
 def module_at(
     stage: str, fn: Callable[..., Any], specs: Sequence[Any], schedule: mf.Schedule | None = None
 ) -> ir.Module:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from closeness import check_results
 
 import mlirfuse as mf
 
@@ -82,11 +83,7 @@ class Composition:
 
     def check(self, results: Sequence[np.ndarray], inputs: Sequence[np.ndarray]) -> None:
         """Compares with float64; half precision rounds between the kernels."""
-        expected = self.reference(*(a.astype(np.float64) for a in inputs))
-        wanted = expected if isinstance(expected, tuple) else (expected,)
-        for result, exact in zip(results, wanted, strict=True):
-            error = np.abs(result.astype(np.float64) - exact).max() / np.abs(exact).max()
-            assert error < 2e-3, error
+        check_results(results, self.reference(*(a.astype(np.float64) for a in inputs)), 2e-3)
 
 
 COMPOSITIONS = [

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from closeness import check_results
 
 import mlirfuse as mf
 
@@ -99,9 +100,7 @@ class Case:
 
     def check(self, result: np.ndarray, inputs: Sequence[np.ndarray]) -> None:
         """Factors are rounded to half precision once or twice more than in the reference."""
-        exact = self.reference(*(a.astype(np.float64) for a in inputs))
-        error = np.abs(result.astype(np.float64) - exact).max() / np.abs(exact).max()
-        assert error < 2e-3, error
+        check_results([result], self.reference(*(a.astype(np.float64) for a in inputs)), 2e-3)
 
 
 CASES = [

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from closeness import check_results
 
 import mlirfuse as mf
 
@@ -84,12 +85,7 @@ class Case:
         return [(rng.standard_normal(shape) / 4).astype(self.dtype) for shape in self.shapes]
 
     def check(self, results: Sequence[np.ndarray], inputs: Sequence[np.ndarray]) -> None:
-        expected = self.reference(*(a.astype(np.float64) for a in inputs))
-        wanted = expected if isinstance(expected, tuple) else (expected,)
-        assert len(results) == len(wanted)
-        for result, exact in zip(results, wanted, strict=True):
-            error = np.abs(result.astype(np.float64) - exact).max() / np.abs(exact).max()
-            assert error < 1e-3, error
+        check_results(results, self.reference(*(a.astype(np.float64) for a in inputs)), 1e-3)
 
 
 FACTORS = ((M, K), (N, K))

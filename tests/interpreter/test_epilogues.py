@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from compiling import module_at
+from compiling import module_at, specs_of
 from compositions import COMPOSITIONS, Composition
 from epilogues import CASES, Case, K, M, N
 from products import Product, pinned_schedule
 
-import mlirfuse as mf
 from mlirfuse import interpreter
 from mlirfuse.schedule.contraction import SLICED
 
@@ -28,7 +27,7 @@ SCHEDULES = {
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_chosen_schedules(case: Case) -> None:
     inputs = case.inputs()
-    specs = [mf.TensorSpec(a.shape, a.dtype.name) for a in inputs]
+    specs = specs_of(inputs)
     module = module_at("gpu", case.fn, specs)
     assert str(module).count("gpu.func") == case.kernels
     case.check(interpreter.run(module, case.fn.__name__, inputs), inputs)
@@ -37,7 +36,7 @@ def test_chosen_schedules(case: Case) -> None:
 @pytest.mark.parametrize("composition", COMPOSITIONS, ids=str)
 def test_compositions(composition: Composition) -> None:
     inputs = composition.inputs()
-    module = module_at("gpu", composition.fn, [mf.TensorSpec(a.shape, a.dtype.name) for a in inputs])
+    module = module_at("gpu", composition.fn, specs_of(inputs))
     composition.check(interpreter.run(module, composition.fn.__name__, inputs, order="random", seed=2), inputs)
 
 
@@ -50,14 +49,14 @@ def test_pinned_schedules(case: Case, name: str) -> None:
     product = Product(M, N, K, "nt", "float16")
     schedule = pinned_schedule(product, m, n, split, reduction, instruction, swapped)
     inputs = case.inputs()
-    module = module_at("gpu", case.fn, [mf.TensorSpec(a.shape, a.dtype.name) for a in inputs], schedule)
+    module = module_at("gpu", case.fn, specs_of(inputs), schedule)
     case.check(interpreter.run(module, case.fn.__name__, inputs, order="random", seed=1), inputs)
 
 
 def test_results_are_the_same_bits_in_every_order_of_blocks() -> None:
     case = CASES[0]
     inputs = case.inputs()
-    specs = [mf.TensorSpec(a.shape, a.dtype.name) for a in inputs]
+    specs = specs_of(inputs)
     product = Product(M, N, K, "nt", "float16")
     for reduction in ("last_arriver", "turnstile", "slices"):
         module = module_at("gpu", case.fn, specs, pinned_schedule(product, 32, 32, 5, reduction, "mma"))

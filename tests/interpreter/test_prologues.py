@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from compiling import module_at
+from compiling import module_at, specs_of
 from products import Product, pinned_schedule
 from prologues import CASES, Case, K, M, N
 
@@ -20,15 +20,11 @@ SCHEDULES = {
 PLAIN = [case for case in CASES if case.shapes[0][-1] == K and case.dtypes[1:] != ("float32",)]
 
 
-def _specs(case: Case) -> list[mf.TensorSpec]:
-    return [mf.TensorSpec(a.shape, a.dtype.name) for a in case.inputs()]
-
-
 @pytest.mark.parametrize("stage", ["tile", "gpu"])
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_one_kernel(case: Case, stage: str) -> None:
     inputs = case.inputs()
-    module = module_at(stage, case.fn, _specs(case))
+    module = module_at(stage, case.fn, specs_of(inputs))
     assert str(module).count("call @") == 1
     (result,) = interpreter.run(module, case.fn.__name__, inputs, order="random", seed=1)
     case.check(result, inputs)
@@ -40,7 +36,7 @@ def test_pinned_schedules(case: Case, name: str) -> None:
     m, n, split, reduction, instruction, swapped = SCHEDULES[name]
     schedule = pinned_schedule(Product(M, N, K, "nt", "float16"), m, n, split, reduction, instruction, swapped)
     inputs = case.inputs()
-    module = module_at("gpu", case.fn, _specs(case), schedule)
+    module = module_at("gpu", case.fn, specs_of(inputs), schedule)
     assert str(module).count("gpu.func") == 1
     (result,) = interpreter.run(module, case.fn.__name__, inputs, order="random", seed=2)
     case.check(result, inputs)
@@ -52,7 +48,7 @@ def test_one_step_along_k() -> None:
 
     rng = np.random.default_rng(0)
     x, w = (rng.integers(-4, 5, shape).astype(np.float16) for shape in ((40, 24), (48, 24)))
-    module = module_at("gpu", scaled, [mf.TensorSpec(a.shape, a.dtype.name) for a in (x, w)])
+    module = module_at("gpu", scaled, specs_of((x, w)))
     (result,) = interpreter.run(module, "scaled", [x, w], order="random")
     np.testing.assert_array_equal(result, (x.astype(np.float64) + 1) @ (w.astype(np.float64) / 2).T)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compiling import module_at
+from compiling import module_at, specs_of
 from products import Product, pinned_schedule
 
 import mlirfuse as mf
@@ -62,7 +62,7 @@ def test_planted_bugs_are_caught(name: str) -> None:
     fn, inputs, (m, n, split, reduction, instruction) = CASES[name]
     product = Product(inputs[0].shape[0], inputs[1].shape[0], inputs[0].shape[1], "nt", "float16")
     schedule = pinned_schedule(product, m, n, split, reduction, instruction)
-    module = module_at("gpu", fn, [mf.TensorSpec(a.shape, a.dtype.name) for a in inputs], schedule)
+    module = module_at("gpu", fn, specs_of(inputs), schedule)
     expected = reference(fn, inputs)
 
     def run(mutant: Any) -> list[list[np.ndarray]]:

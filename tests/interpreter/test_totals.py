@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from compiling import module_at
+from compiling import module_at, specs_of
 from products import Product, pinned_schedule
 from totals import CASES, FACTORS, Case, K, M, N, rows_of_squares
 
@@ -24,15 +24,11 @@ SCHEDULES = {
 HALF = [case for case in CASES if case.shapes[:2] == FACTORS and case.dtype == "float16"]
 
 
-def _specs(case: Case) -> list[mf.TensorSpec]:
-    return [mf.TensorSpec(a.shape, a.dtype.name) for a in case.inputs()]
-
-
 @pytest.mark.parametrize("stage", ["tile", "gpu"])
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_one_kernel(case: Case, stage: str) -> None:
     inputs = case.inputs()
-    module = module_at(stage, case.fn, _specs(case))
+    module = module_at(stage, case.fn, specs_of(inputs))
     assert str(module).count("call @") == 1
     for seed in range(2):
         case.check(interpreter.run(module, case.fn.__name__, inputs, order="random", seed=seed), inputs)
@@ -44,7 +40,7 @@ def test_pinned_schedules(case: Case, name: str) -> None:
     m, n, split, reduction, instruction, swapped = SCHEDULES[name]
     schedule = pinned_schedule(Product(M, N, K, "nt", "float16"), m, n, split, reduction, instruction, swapped)
     inputs = case.inputs()
-    module = module_at("gpu", case.fn, _specs(case), schedule)
+    module = module_at("gpu", case.fn, specs_of(inputs), schedule)
     case.check(interpreter.run(module, case.fn.__name__, inputs, order="random", seed=3), inputs)
 
 
@@ -55,7 +51,7 @@ def test_blocks_that_walk_tiles(resident: int) -> None:
     assert schedule.contraction is not None
     schedule = replace(schedule, contraction=replace(schedule.contraction, persistent=True, raster=2))
     inputs = case.inputs()
-    module = module_at("gpu", case.fn, _specs(case), schedule)
+    module = module_at("gpu", case.fn, specs_of(inputs), schedule)
     results = interpreter.run(module, case.fn.__name__, inputs, order="random", seed=4, resident=resident)
     case.check(results, inputs)
 
@@ -73,7 +69,7 @@ def test_totals_are_the_same_bits_in_every_order_of_blocks() -> None:
     case = CASES[0]
     inputs = case.inputs()
     schedule = pinned_schedule(Product(M, N, K, "nt", "float16"), 32, 32, instruction="mma")
-    module = module_at("gpu", case.fn, _specs(case), schedule)
+    module = module_at("gpu", case.fn, specs_of(inputs), schedule)
     runs = [interpreter.run(module, "rows_of_squares", inputs, order="random", seed=seed)[1] for seed in range(4)]
     assert all((run.view(np.int32) == runs[0].view(np.int32)).all() for run in runs)
 
@@ -83,7 +79,7 @@ def test_what_every_tile_needs_of_a_total_takes_a_second_kernel() -> None:
         y = mf.matmul(x, w.T, dtype=mf.float32)
         return y / mf.sum(y, axis=1, keepdims=True)
 
-    compiled = mf.fuse(normalised, target="sm_90a").lower(*_specs(CASES[0])).compile()
+    compiled = mf.fuse(normalised, target="sm_90a").lower(*specs_of(CASES[0].inputs())).compile()
     assert len(compiled.binaries) == 2
     assert "every tile would need a total of all tiles" in compiled.explain()
 
@@ -91,4 +87,4 @@ def test_what_every_tile_needs_of_a_total_takes_a_second_kernel() -> None:
 def test_slices_of_rows_have_no_totals() -> None:
     schedule = pinned_schedule(Product(M, N, K, "nt", "float16"), 32, 32, 4, "slices", "mma")
     with pytest.raises(mf.MlirFuseError, match="totals of a tile need a block that has it whole"):
-        module_at("gpu", rows_of_squares, _specs(CASES[0]), schedule)
+        module_at("gpu", rows_of_squares, specs_of(CASES[0].inputs()), schedule)
