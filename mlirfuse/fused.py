@@ -6,20 +6,20 @@ import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from threading import RLock
-from typing import Any, Literal, get_args, overload
+from typing import Any, Literal, TypedDict, Unpack, get_args, overload
 
 import numpy as np
 
+from mlirfuse.argument_specs import gpu_specs, numpy_specs, spec_of, spec_text
 from mlirfuse.builder.errors import NeedsStatic
-from mlirfuse.builder.spec import ArgumentSpec, ScalarSpec, StaticSpec, TensorSpec
+from mlirfuse.builder.spec import ArgumentSpec
 from mlirfuse.builder.trace import symbol_of, trace
 from mlirfuse.compile import Compiled, Lowered, set_finish, set_mix_order, set_schedules
 from mlirfuse.context import make_context
-from mlirfuse.dtypes import dtype_of
 from mlirfuse.errors import ArgumentError
 from mlirfuse.interpreter import run as interpret
 from mlirfuse.runtime import cuda
-from mlirfuse.runtime.arrays import Argument, ArrayInfo, ScalarInfo, read_argument
+from mlirfuse.runtime.arrays import Argument, ArrayInfo
 from mlirfuse.runtime.dispatch import Dispatcher
 from mlirfuse.runtime.host_program import HostProgram
 from mlirfuse.runtime.module import LoadedKernel, load
@@ -34,6 +34,17 @@ MixOrder = Literal["auto", "fused", "split"]
 
 Finish = Literal["auto", "slices", "last_block", "second_kernel"]
 """Who adds up what the blocks of a grid have summed up; see `fuse`."""
+
+
+class Options(TypedDict, total=False):
+    """The keyword arguments of `fuse`, which documents them."""
+
+    target: str | Target | None
+    schedule: Schedule | Mapping[str, Schedule] | None
+    fast_math: bool
+    mix_order: MixOrder
+    finish: Finish
+    dynamic_products: bool
 
 
 class Fused:
@@ -115,7 +126,7 @@ class Fused:
         """
         target = self._target or target_of(None)
         extents = Extents()
-        return self._lower(tuple(_as_spec(s, i, extents) for i, s in enumerate(specs)), target, dynamic_products=True)
+        return self._lower(tuple(spec_of(s, i, extents) for i, s in enumerate(specs)), target, dynamic_products=True)
 
     def _lower(
         self, specs: Sequence[ArgumentSpec], target: Target, notes: tuple[str, ...] = (), *, dynamic_products: bool
@@ -140,7 +151,7 @@ class Fused:
                 if known is not None:
                     return known
                 try:
-                    note = f"compiled for {', '.join(map(_spec_text, specs))} on {target.chip}"
+                    note = f"compiled for {', '.join(map(spec_text, specs))} on {target.chip}"
                     notes = (note, *_reasons(static, self._names))
                     lowered = self._lower(specs, target, notes, dynamic_products=self._dynamic_products)
                     compiled = lowered.compile()
@@ -158,7 +169,7 @@ class Fused:
             raise ArgumentError("a call needs at least one array", where=self.__name__)
         found = cuda.device_target(device)
         target = found if self._target is None else self._target.with_sms(found.sms)
-        compiled = self._compile(lambda extents: _specs(arguments, extents, self._names), target)
+        compiled = self._compile(lambda extents: gpu_specs(arguments, extents, self._names), target)
         key = (id(compiled), device)
         with self._lock:
             if key not in self._loaded:
@@ -168,7 +179,7 @@ class Fused:
     def _interpret(self, args: tuple[Any, ...], out: Any) -> Any:
         arrays = [np.ascontiguousarray(a) if isinstance(a, np.ndarray) else a for a in args]
         target = target_of(None)
-        compiled = self._compile(lambda extents: _numpy_specs(arrays, extents, self._names), target)
+        compiled = self._compile(lambda extents: numpy_specs(arrays, extents, self._names), target)
         inputs = [a for a in arrays if isinstance(a, np.ndarray | int | float | np.number | np.bool_)]
         results = interpret(compiled.module_at("gpu"), compiled.program.name, inputs, progress=True)
         if out is not None:
@@ -183,35 +194,11 @@ class Fused:
 
 
 @overload
-def fuse(fn: Callable[..., Any], /) -> Fused: ...
+def fuse(fn: Callable[..., Any], /, **options: Unpack[Options]) -> Fused: ...
 
 
 @overload
-def fuse(
-    fn: None = None,
-    /,
-    *,
-    target: str | Target | None = None,
-    schedule: Schedule | Mapping[str, Schedule] | None = None,
-    fast_math: bool = False,
-    mix_order: MixOrder = "auto",
-    finish: Finish = "auto",
-    dynamic_products: bool = False,
-) -> Callable[[Callable[..., Any]], Fused]: ...
-
-
-@overload
-def fuse(
-    fn: Callable[..., Any],
-    /,
-    *,
-    target: str | Target | None = None,
-    schedule: Schedule | Mapping[str, Schedule] | None = None,
-    fast_math: bool = False,
-    mix_order: MixOrder = "auto",
-    finish: Finish = "auto",
-    dynamic_products: bool = False,
-) -> Fused: ...
+def fuse(fn: None = None, /, **options: Unpack[Options]) -> Callable[[Callable[..., Any]], Fused]: ...
 
 
 def fuse(
@@ -253,54 +240,6 @@ def fuse(
     if fn is None:
         return lambda function: Fused(function, target, schedule, fast_math, mix_order, finish, dynamic_products)
     return Fused(fn, target, schedule, fast_math, mix_order, finish, dynamic_products)
-
-
-def _specs(arguments: Sequence[Argument], extents: Extents, names: Sequence[str]) -> tuple[ArgumentSpec, ...]:
-    """Specs of GPU arguments."""
-    extents.observe(argument.shape for argument in arguments if isinstance(argument, ArrayInfo))
-    specs: list[ArgumentSpec] = []
-    for i, argument in enumerate(arguments):
-        if isinstance(argument, ArrayInfo):
-            name = names[i] if i < len(names) else f"argument {i}"
-            specs.append(extents.spec(i, argument.shape, argument.strides, argument.dtype, argument.alignment, name))
-        elif isinstance(argument, ScalarInfo):
-            specs.append(ScalarSpec(argument.kind))  # type: ignore[arg-type]  # ScalarSpec checks it
-        else:
-            specs.append(StaticSpec(argument.value))
-    return tuple(specs)
-
-
-def _numpy_specs(arguments: Sequence[Any], extents: Extents, names: Sequence[str]) -> tuple[ArgumentSpec, ...]:
-    """Specs of C-contiguous NumPy arrays and numbers, for the interpreter."""
-    extents.observe(argument.shape for argument in arguments if isinstance(argument, np.ndarray))
-    specs: list[ArgumentSpec] = []
-    for i, argument in enumerate(arguments):
-        if isinstance(argument, np.ndarray):
-            strides = [s // argument.itemsize for s in argument.strides]
-            name = names[i] if i < len(names) else f"argument {i}"
-            specs.append(extents.spec(i, argument.shape, strides, dtype_of(argument.dtype), 16, name))
-        else:
-            specs.append(_as_spec(argument, i, extents))
-    return tuple(specs)
-
-
-def _as_spec(argument: Any, position: int, extents: Extents) -> ArgumentSpec:
-    """The spec of what `lower` was given."""
-    if isinstance(argument, TensorSpec | ScalarSpec | StaticSpec):
-        return argument
-    if isinstance(argument, np.ndarray):
-        return _numpy_specs([np.ascontiguousarray(argument)], extents, ())[0]
-    if isinstance(argument, bool | int | float):
-        return ScalarSpec(type(argument).__name__)  # type: ignore[arg-type]  # one of the three
-    info = read_argument(argument, f"argument {position}")
-    return _specs([info], extents, ())[0]
-
-
-def _spec_text(spec: ArgumentSpec) -> str:
-    if isinstance(spec, TensorSpec):
-        strides = "" if spec.strides is None else f" strides {spec.strides}"
-        return f"{spec.dtype.name}[{', '.join(map(str, spec.shape))}]{strides}"
-    return spec.kind if isinstance(spec, ScalarSpec) else repr(spec.value)
 
 
 def _reasons(static: frozenset[Source], names: Sequence[str]) -> tuple[str, ...]:
