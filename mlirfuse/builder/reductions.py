@@ -1,7 +1,7 @@
 """Reductions. float16 and bfloat16 accumulate in float32; the result has the input's dtype.
 
-Leading dimensions that are dynamic are reduced as they are, where those that are left are static: blocks share rows
-then, and a mean has its number of elements at run time. Over other dynamic dimensions, and in `max` and `min`, for
+Leading dimensions that are dynamic are reduced as they are, where those that are left are static, or none is: blocks
+share rows then, and a mean has its number of elements at run time. Over other dynamic dimensions, and in `max` and `min`, for
 which no elements are an error, reductions raise `NeedsStatic`. An axis that is out of range or named twice is a
 `ShapeError`. `axis` None reduces all dimensions; `keepdims` keeps them with extent 1.
 """
@@ -176,7 +176,7 @@ def _reduce(name: str, source: TensorBase, axis: Axis, dtype: DType, start: floa
     """Casts to `dtype`, then reduces in its accumulator type; the result keeps that type."""
     axes = tuple(sorted(normalise_axes(axis, source.ndim, name)))
     left = source.shape[len(axes) :]
-    if axes != tuple(range(len(axes))) or not left or [extent for extent in left if isinstance(extent, Dim)]:
+    if axes != tuple(range(len(axes))) or [extent for extent in left if isinstance(extent, Dim)]:
         axes = _static_axes(name, source, axis)
     check_computes(dtype, name)
     wide = _accumulator(dtype)

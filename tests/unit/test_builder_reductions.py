@@ -129,9 +129,7 @@ def test_dynamic_rows(rows) -> None:
 @pytest.mark.parametrize(
     "fn",
     [
-        mf.sum,
-        mf.any,
-        mf.var,
+        mf.max,
         lambda x: mf.sum(x, axis=1),
         lambda x: mf.sum(x, axis=(1, 2)),
         lambda x: mf.sum(mf.expand_dims(x, 0), axis=2),
@@ -146,11 +144,11 @@ def test_reducing_a_dynamic_dimension_asks_for_its_extent(fn) -> None:
     assert caught.value.sources == ((1, 1),)
 
 
-@pytest.mark.parametrize("axis", [0, (0, 1)])
-def test_leading_dimensions_are_summed_as_they_are(axis) -> None:
+@pytest.mark.parametrize(("axis", "left"), [(0, "4x"), ((0, 1), "4x"), (None, "")])
+def test_leading_dimensions_are_summed_as_they_are(axis, left) -> None:
     shape = ("b", 4) if axis == 0 else ("b", "s", 4)
     module = traced(lambda x: mf.sum(x, axis=axis), mf.TensorSpec(shape, "float32"))
-    assert "-> tensor<4xf32>" in str(module)
+    assert f"-> tensor<{left}f32>" in str(module)
 
 
 @pytest.mark.parametrize("correction", [0, 1, 7])
