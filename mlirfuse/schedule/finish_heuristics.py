@@ -78,7 +78,12 @@ def finished_by(schedule: Schedule, finish: str, target: Target) -> Schedule:
 
 
 def _reads(walk: WalkProblem, finish: BlockedLayout, steps: int, registers: int) -> int:
-    """How many tiles to read at once, of `steps`: as many as fit, and no more than rounds of equal size need."""
+    """How many tiles to read at once, of `steps`: as many as fit, and no more than rounds of equal size need.
+
+    Where blocks store several parts there are more steps, and what is read at once is added two by two: all that fit.
+    """
     at_once = max(1, registers // (finish.elements_per_thread * walk.total_bytes // 4))
+    if walk.wide:
+        return at_once
     rounds = -(-steps // at_once)
     return -(-steps // rounds)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -19,11 +19,18 @@ from mlirfuse.schedule.grid_walk import GridWalk
 from mlirfuse.tiling.emitter import TileEmitter
 from mlirfuse.tiling.program import KernelFrame, ragged_dims, tile_offsets
 from mlirfuse.tiling.tiles import Shape, index, zero
-from mlirfuse.tiling.totals import apply, combine, mask_of, neutral_tile, subtract
+from mlirfuse.tiling.totals import apply, combine, combine_pairwise, mask_of, masked, neutral_tile, subtract
 from mlirfuse.tiling.transfers import TileTransfers
 
 FINISH = "fuse.finish"
 """Unit attribute of the loop over slices, whose tiles have the layout of the schedule's `walk`."""
+
+
+GROUP = 8
+"""Steps of a finish whose sum is added to the total at once, where there are the more parts the more rows there are."""
+
+LoadParts = Callable[[ir.Value], list[ir.Value]]
+"""Reads a tile of parts of every total, from the row that it is given on."""
 
 
 @dataclass
@@ -123,28 +130,20 @@ class GridFinish:
             for s in self.plan.totals
         ]
         start = [neutral_tile(s, shape) for s, shape in zip(self.plan.totals, shapes, strict=True)]
-        rows = tile[first]
-        loop = scf.ForOp(index(0), self.parts, index(rows * self.walk.finish_reads), start)
-        with ir.InsertionPoint(loop.body):
-            steps = []
-            for number in range(self.walk.finish_reads):
-                position = apply(ir.AffineExpr.get_dim(0) + number * rows, loop.induction_variable)
-                places = [[position, *(offsets[d] for d in kept_dims(self.space, s))] for s in self.plan.totals]
-                parts = [
-                    self._load(s, buffer, shape, place, ragged)
-                    for s, buffer, shape, place in zip(self.plan.totals, buffers, shapes, places, strict=True)
-                ]
-                steps.append((parts, self._inside(position)))
-            totals = list(loop.inner_iter_args)
-            for parts, mask in steps:
-                added = zip(self.plan.totals, totals, parts, strict=True)
-                totals = [combine(s, total, part, mask) for s, total, part in added]
-            scf.YieldOp(totals)
+
+        def load(position: ir.Value) -> list[ir.Value]:
+            places = [[position, *(offsets[d] for d in kept_dims(self.space, s))] for s in self.plan.totals]
+            return [
+                self._load(s, buffer, shape, place, ragged)
+                for s, buffer, shape, place in zip(self.plan.totals, buffers, shapes, places, strict=True)
+            ]
+
+        totals = (self._sum_of_groups if self.walk.period else self._sum)(index(0), self.parts, start, load)
         transfers = TileTransfers(
             self.space, tile, offsets, ragged, self.frame.buffers, streaming=False, divided=divided
         )
         emitter = TileEmitter(transfers, dict(self.frame.scalars))
-        for s, total in zip(self.plan.totals, loop.results, strict=True):
+        for s, total in zip(self.plan.totals, totals, strict=True):
             emitter.values[s.op.results[0]] = emitter.reduce(s, total, emitter.initial(s))
         for s in self.plan.finish:
             emitter.emit(s)
@@ -152,10 +151,47 @@ class GridFinish:
             if value in emitter.values:
                 emitter.write(value, buffer)
 
+    def _sum_of_groups(
+        self, first: ir.Value, end: ir.Value, start: Sequence[ir.Value], load: LoadParts
+    ) -> list[ir.Value]:
+        """What `_sum` does, in sums of a few steps each: so are those of the walk, and rows make no sum longer."""
+        rows = self._rows_at_once * GROUP
+        loop = scf.ForOp(first, end, index(rows), start)
+        with ir.InsertionPoint(loop.body):
+            behind = apply(ir.AffineExpr.get_dim(0) + rows, loop.induction_variable)
+            group = self._sum(loop.induction_variable, arith.MinUIOp(behind, end).result, start, load)
+            added = zip(self.plan.totals, loop.inner_iter_args, group, strict=True)
+            scf.YieldOp([combine(s, total, part, None) for s, total, part in added])
+        return list(loop.results)
+
+    def _sum(self, first: ir.Value, end: ir.Value, start: Sequence[ir.Value], load: LoadParts) -> list[ir.Value]:
+        """Adds up the parts in rows from `first` to `end`, `finish_reads` tiles of every total at once, two by two."""
+        loop = scf.ForOp(first, end, index(self._rows_at_once), start)
+        with ir.InsertionPoint(loop.body):
+            rows = self.walk.finish_tile[self.plan.walked[0]]
+            positions = [
+                apply(ir.AffineExpr.get_dim(0) + number * rows, loop.induction_variable)
+                for number in range(self.walk.finish_reads)
+            ]
+            tiles = [load(position) for position in positions]
+            masks = [self._inside(position) for position in positions]
+            together = [
+                combine_pairwise(s, [masked(s, part, mask) for part, mask in zip(parts, masks, strict=True)])
+                for s, parts in zip(self.plan.totals, zip(*tiles, strict=True), strict=True)
+            ]
+            added = zip(self.plan.totals, loop.inner_iter_args, together, strict=True)
+            scf.YieldOp([combine(s, total, part, None) for s, total, part in added])
+        return list(loop.results)
+
+    @property
+    def _rows_at_once(self) -> int:
+        """Rows of parts that a step of the finish adds."""
+        return self.walk.finish_tile[self.plan.walked[0]] * self.walk.finish_reads
+
     @property
     def _clips(self) -> bool:
         """Whether a step of the finish may reach past the last part."""
-        return self.walk.finish_tile[self.plan.walked[0]] * self.walk.finish_reads > 1
+        return self._rows_at_once > 1
 
     def _inside(self, position: ir.Value) -> ir.Value | None:
         """Which rows of a tile that starts at a position are parts; None where all are."""

@@ -29,12 +29,26 @@ def neutral_tile(total: OpStructure, shape: Shape) -> ir.Value:
 
 def combine(total: OpStructure, carried: ir.Value, elements: ir.Value, mask: ir.Value | None) -> ir.Value:
     """A carried tile with one more element combined into each of its own; those outside of the mask stay."""
-    shape = tuple(ir.VectorType(carried.type).shape)
-    if mask is not None:
-        outside = splat(neutral_scalar(total), shape)
-        elements = arith.SelectOp(broadcast(mask, shape), elements, outside).result
+    elements = masked(total, elements, mask)
     name = combiner_of(total).name
     return ir.Operation.create(name, results=[carried.type], operands=[carried, elements]).results[0]
+
+
+def combine_pairwise(total: OpStructure, tiles: Sequence[ir.Value]) -> ir.Value:
+    """Combines tiles of one shape two by two: a sum of n numbers is rounded log2(n) times so, and not n times."""
+    level = list(tiles)
+    while len(level) > 1:
+        paired = [combine(total, a, b, None) for a, b in zip(level[::2], level[1::2], strict=False)]
+        level = paired + level[2 * len(paired) :]
+    return level[0]
+
+
+def masked(total: OpStructure, elements: ir.Value, mask: ir.Value | None) -> ir.Value:
+    """Elements to combine, in place of which those outside of the mask are neutral."""
+    if mask is None:
+        return elements
+    shape = tuple(ir.VectorType(elements.type).shape)
+    return arith.SelectOp(broadcast(mask, shape), elements, splat(neutral_scalar(total), shape)).result
 
 
 def mask_of(shape: Sequence[int], bounds: Mapping[int, ir.Value]) -> ir.Value:

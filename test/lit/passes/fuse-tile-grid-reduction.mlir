@@ -44,15 +44,17 @@
 // CHECK: scf.for %{{.*}} = %[[B]] to %c8 step %[[BLOCKS]]
 // Two tiles of parts are read before either is added; what lies behind the last block's counts for nothing.
 // CHECK: scf.for %[[P:.*]] = %[[C0]] to %[[BLOCKS]] step %c16 iter_args
-// CHECK: %[[FIRST:.*]] = vector.transfer_read %[[WRITTEN]][%[[P]], %{{.*}} {in_bounds = [false, true]}
-// CHECK: vector.create_mask
 // CHECK: %[[Q:.*]] = affine.apply #{{.*}}(%[[P]])
+// CHECK: %[[FIRST:.*]] = vector.transfer_read %[[WRITTEN]][%[[P]], %{{.*}} {in_bounds = [false, true]}
 // CHECK: %[[SECOND:.*]] = vector.transfer_read %[[WRITTEN]][%[[Q]], %{{.*}} {in_bounds = [false, true]}
+// CHECK: vector.create_mask
 // CHECK: %[[END:.*]] = arith.minui %[[Q]], %[[BLOCKS]]
 // CHECK: %[[LEFT:.*]] = affine.apply #{{.*}}(%[[END]])[%[[BLOCKS]]]
 // CHECK: vector.create_mask %[[LEFT]], %[[C1]] : vector<8x1xi1>
-// CHECK: arith.select %{{.*}}, %[[FIRST]]
-// CHECK: arith.select %{{.*}}, %[[SECOND]]
+// CHECK: %[[A:.*]] = arith.select %{{.*}}, %[[FIRST]]
+// CHECK: %[[B2:.*]] = arith.select %{{.*}}, %[[SECOND]]
+// CHECK: %[[BOTH:.*]] = arith.addf %[[A]], %[[B2]]
+// CHECK: arith.addf %{{.*}}, %[[BOTH]]
 // CHECK: vector.multi_reduction <add>, %{{.*}} [0] : vector<8x32xf32> to vector<32xf32>
 // What the total feeds.
 // CHECK: math.sqrt
@@ -255,7 +257,11 @@ func.func private @second_pass_0(%x: tensor<?x256xf32>) -> tensor<?x256xf32>
 // CHECK: vector.transfer_write %{{.*}}, %[[PARTS]][%[[ROW]], %c0]
 // CHECK: %[[ALL:.*]] = arith.addi %[[LAST]], %[[BLOCKS]]
 // CHECK: memref.subview %[[PARTS]][0, 0] [%[[ALL]], 256]
-// CHECK: scf.for %{{.*}} = %c0 to %[[ALL]] step %c8
+// Sums of at most eight steps, whose totals are added up.
+// CHECK: scf.for %[[FIRST:.*]] = %c0 to %[[ALL]] step %c64
+// CHECK: %[[END:.*]] = arith.minui %{{.*}}, %[[ALL]]
+// CHECK: %[[GROUP:.*]] = scf.for %{{.*}} = %[[FIRST]] to %[[END]] step %c8 iter_args(%{{.*}} = %{{.*}}) -> (vector<8x32xf32>)
+// CHECK: arith.addf %{{.*}}, %[[GROUP]]
 func.func private @rounds_0(%x: tensor<?x256xf32>) -> tensor<256xf32>
     attributes {fuse.kernel, fuse.result_extents = array<i64>,
                 fuse.schedule = {tile = array<i64: 2, 256>, layout = #layout, blocks_per_sm = 2 : i64,
