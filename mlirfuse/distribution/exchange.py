@@ -124,8 +124,8 @@ class Slots:
         """The first lane along the reduced dimensions of every warp writes its part."""
         threads = self.d.threads
         sender = threads.linear(threads.warp, self.model.layout.warps, self.exchange.dims)
-        first = threads.is_first(self.exchange.dims, lanes_only=True)
-        with _Guard(_both(first, threads.is_first(self.copies))):
+        first = threads.is_first(self.exchange.dims, "warp")
+        with _Guard(_both(first, threads.is_first(self.copies, "block"))):
             for key, parts in values.items():
                 for part, buffer in zip(parts, self.buffers, strict=True):
                     index = self._index(key, sender)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from math import prod
+from typing import Literal
 
 from mlir import ir
 from mlir.dialects import arith, gpu
 
 from mlirfuse.distribution.scalars import add, constant, divide, equals_zero, multiply, remainder
 from mlirfuse.schedule.layout import WARP, BlockedLayout
+
+Among = Literal["warp", "block", "cluster"]
 
 
 class Threads:
@@ -50,14 +53,14 @@ class Threads:
             return constant(offset)
         return add(base, constant(offset)) if offset else base
 
-    def is_first(self, dims: Iterable[int], *, lanes_only: bool = False) -> ir.Value | None:
-        """Whether the thread's coordinates along `dims` are all 0; None if they always are."""
+    def is_first(self, dims: Iterable[int], among: Among = "cluster") -> ir.Value | None:
+        """Whether the thread's coordinates along `dims`, among those of its warp, block or cluster, are all 0; None
+        if they always are.
+        """
         dims = tuple(dims)
-        coordinates = [self.lane[d] for d in dims]
-        if not lanes_only:
-            coordinates += [c for d in dims for c in (self.warp[d], self.block[d])]
+        levels = {"warp": (self.lane,), "block": (self.lane, self.warp), "cluster": (self.lane, self.warp, self.block)}
         condition = None
-        for coordinate in coordinates:
+        for coordinate in (level[d] for d in dims for level in levels[among]):
             if coordinate is not None:
                 zero = equals_zero(coordinate)
                 condition = zero if condition is None else arith.AndIOp(condition, zero).result

@@ -22,7 +22,7 @@ from mlirfuse.interpreter.kernel_arguments import (
     require_zero_semaphores,
     unwritten,
 )
-from mlirfuse.interpreter.kernel_grid import run_grid
+from mlirfuse.interpreter.kernel_grid import cluster_size, run_grid
 from mlirfuse.interpreter.machine import Cluster, Frame, ThreadBlock, host_block
 from mlirfuse.interpreter.memory import MemRef
 from mlirfuse.interpreter.program import Function, FunctionCompiler, Program
@@ -126,7 +126,8 @@ class Interpreter:
 
     def run_kernel(self, function: Function, inputs: Sequence[Any], outputs: Sequence[np.ndarray]) -> list[MemRef]:
         """Runs a tile function or gpu.func; what it wrote is copied to `outputs`. Returns the outputs' memrefs."""
-        op, checks, sms = function.op, self.options.checks, self.options.sms
+        op, checks = function.op, self.options.checks
+        sms = max(self.options.sms, cluster_size(op))  # what cannot hold a cluster does not run the kernel at all
         count = len(inputs) + len(outputs)
         expected = len(argument_types(op)) - len(workspaces(op))
         if count != expected:

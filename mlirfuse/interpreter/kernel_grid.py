@@ -33,17 +33,21 @@ def grid_size(op: ir.Operation, arguments: Sequence[Any], sms: int) -> int:
     return int(min(compile_map(ir.AffineMapAttr(op.attributes["fuse.grid"]).value)(symbols)))
 
 
+def cluster_size(op: ir.Operation) -> int:
+    """Blocks of one cluster of a `gpu.func`; 1 without clusters, and for a tile function, which has no blocks yet."""
+    return _dimensions(op, "known_cluster_size")[0] if "known_cluster_size" in op.attributes else 1
+
+
 def run_grid(
     function: Function, arguments: Sequence[Any], schedule: Schedule, sms: int, *, progress: bool, checks: bool
 ) -> None:
     """Runs all blocks of a kernel; raises `InterpreterError` for whatever a check finds."""
     op = function.op
     name, where = ir.StringAttr(op.attributes["sym_name"]).value, location_text(op.location)
-    grid, shape = grid_size(op, arguments, sms), _dimensions(op, "known_block_size")
-    cluster_size = _dimensions(op, "known_cluster_size")[0] if "known_cluster_size" in op.attributes else 1
-    if grid % cluster_size:
+    grid, shape, together = grid_size(op, arguments, sms), _dimensions(op, "known_block_size"), cluster_size(op)
+    if grid % together:
         raise InterpreterError(
-            f"@{name}: a grid of {grid} blocks is no multiple of its cluster of {cluster_size}", where=where
+            f"@{name}: a grid of {grid} blocks is no multiple of its cluster of {together}", where=where
         )
     if COOPERATIVE in op.attributes and schedule.resident is not None and schedule.resident < grid:
         raise InterpreterError(
@@ -53,9 +57,9 @@ def run_grid(
 
     def start(first: int) -> Callable[[], list[tuple[str, Coroutine]]]:
         def group() -> list[tuple[str, Coroutine]]:
-            cluster = Cluster(cluster_size)
+            cluster = Cluster(together)
             cluster.blocks = [
-                ThreadBlock(first + rank, grid, shape, cluster, rank, checks=checks) for rank in range(cluster_size)
+                ThreadBlock(first + rank, grid, shape, cluster, rank, checks=checks) for rank in range(together)
             ]
             return [
                 (f"block {block.index}", _run_block(function, block, arguments, workgroup_memory(block, declared)))
@@ -65,7 +69,7 @@ def run_grid(
         return group
 
     with BlockProgress(f"@{name}", grid, enabled=progress) as bar:
-        run_blocks([start(first) for first in range(0, grid, cluster_size)], cluster_size, schedule, bar)
+        run_blocks([start(first) for first in range(0, grid, together)], together, schedule, bar)
 
 
 def _run_block(function: Function, block: ThreadBlock, arguments: Sequence[Any], shared: Sequence[MemRef]) -> Coroutine:

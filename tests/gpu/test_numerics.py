@@ -21,6 +21,7 @@ F = torch.nn.functional
 TORCH: dict[str, Callable[..., Any]] = {
     "layer_norm": lambda x, w, b: F.layer_norm(x, x.shape[1:], w, b, EPSILON),
     "rms_norm": lambda x, w: F.rms_norm(x, x.shape[1:], w, EPSILON),
+    "norm_of_all": lambda x, w: F.rms_norm(x, x.shape, eps=EPSILON) * w,
     "softmax": lambda x: F.softmax(x, -1),
     "log_softmax": lambda x: F.log_softmax(x, -1),
     "variance": lambda x: torch.var(x, -1, correction=0),

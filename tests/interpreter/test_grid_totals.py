@@ -35,7 +35,7 @@ CASES: dict[Callable[..., Any], Callable[..., Any]] = {
 
 
 @pytest.mark.parametrize("fn", CASES, ids=lambda fn: fn.__name__)
-@pytest.mark.parametrize("shape", [(50, 300), (8, 3, 2), (5, 7, 40), (3, 40, 129)], ids=str)
+@pytest.mark.parametrize("shape", [(50, 300), (3, 12288), (8, 3, 2), (5, 7, 40), (3, 40, 129)], ids=str)
 def test_totals(fn: Callable[..., Any], shape: tuple[int, ...]) -> None:
     if len(shape) == 2 and fn is not of_all_and_of_columns:
         pytest.skip("reduces a third dimension")
