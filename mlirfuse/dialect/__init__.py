@@ -6,6 +6,7 @@ from mlir import ir
 from mlir.dialects import irdl
 
 from mlirfuse.dialect import (
+    accumulate,
     async_load,
     async_store,
     async_store_wait,
@@ -57,6 +58,7 @@ OPS: dict[str, OpDefinition] = {
         semaphore_wait,
         post,
         collect,
+        accumulate,
         resident_blocks,
         mbarrier_init,
         mbarrier_arrive,

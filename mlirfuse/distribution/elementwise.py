@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from math import prod
 
 from mlir import ir
 from mlir.dialects import arith
@@ -134,3 +135,13 @@ def shape_cast(d: Distributor, op: ir.Operation) -> None:
         raise PassError("a tile's shape_cast may only add or drop extents of 1", where=str(op.location))
     # Fragments that wait for an exchange stay pending: renaming reads nothing.
     d.tiles[op.results[0]] = d.tiles[op.operands[0]]
+
+
+@rule("vector.extract")
+def extract(d: Distributor, op: ir.Operation) -> None:
+    """The number of a tile that has only one: canonicalisation makes it of a reduction that combines nothing."""
+    source = ir.VectorType(op.operands[0].type)
+    if prod(source.shape) != 1 or isinstance(op.results[0].type, ir.VectorType):
+        raise PassError("an element of a tile of several cannot be taken out", where=str(op.location))
+    tile = d.tile(op.operands[0])
+    d.scalars[op.results[0]] = tile.value if isinstance(tile, Uniform) else tile.at((0,) * d.layout.rank)

@@ -23,7 +23,7 @@ def post_tile(d: Distributor, op: ir.Operation) -> None:
     tile = d.fragments(value)
     starts = [d.scalars[index] for index in indices]
     for key in tile.keys():
-        fragment, holds = tile.at(key), _holds(d, tile, key)
+        fragment, holds = tile.at(key), holds_alone(d, tile, key)
         branch = scf.IfOp(holds) if holds is not None else None
         with ir.InsertionPoint(branch.then_block) if branch else ir.InsertionPoint.current:
             post(fragment, d.scalars[mail], _place(d, tile, starts, key))
@@ -57,7 +57,7 @@ def _collect(
     d: Distributor, tile: Fragments, mail: ir.Value, places: Sequence[Sequence[ir.Value]], parts: int, key: Key
 ) -> list[list[ir.Value]]:
     """The parts of each place; zeros in threads that do not take them."""
-    holds = _holds(d, tile, key)
+    holds = holds_alone(d, tile, key)
     if holds is None:
         return collect(mail, places, tile.type, parts)
     branch = scf.IfOp(holds, [tile.type] * (parts * len(places)), has_else=True)
@@ -75,7 +75,7 @@ def _padded(d: Distributor, tile: Fragments, key: Key) -> tuple[tuple[int, int],
     return tuple((n, key[n]) for n in range(d.layout.rank) if tile.padded(key, n))
 
 
-def _holds(d: Distributor, tile: Fragments, key: Key) -> ir.Value | None:
+def holds_alone(d: Distributor, tile: Fragments, key: Key) -> ir.Value | None:
     """Whether a thread's fragment lies inside the tile, and no other thread has the same one; None if always."""
     checks = [less(d.threads.index(n, repeat), constant(tile.extents[n])) for n, repeat in _padded(d, tile, key)]
     alone = d.threads.is_first(n for n in range(d.layout.rank) if not tile.varies(n))

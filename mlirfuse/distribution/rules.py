@@ -1,6 +1,7 @@
 """Importing this module registers every distribution rule."""
 
 from mlirfuse.distribution import (
+    accumulation,
     contract,
     copies,
     elementwise,
@@ -18,6 +19,7 @@ from mlirfuse.distribution import (
 )
 
 __all__ = [
+    "accumulation",
     "contract",
     "copies",
     "elementwise",

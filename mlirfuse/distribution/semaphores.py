@@ -21,7 +21,7 @@ def arrive(d: Distributor, op: ir.Operation) -> None:
     d.force_all()  # reads that were put off belong before it
     told = d.scratch(1, op.results[0].type) if list(op.results[0].uses) else None
     if not relaxed or (told is not None and d.in_loop):  # writes are released, or all have read what was told before
-        _barrier(d)
+        meet(d)
     first = scf.IfOp(_is_leader(d))
     with ir.InsertionPoint(first.then_block):
         old = semaphore_arrive(semaphores, slot, limit, relaxed=relaxed)
@@ -29,7 +29,7 @@ def arrive(d: Distributor, op: ir.Operation) -> None:
             _tell(d, old, told)
         scf.YieldOp([])
     if told is not None:
-        _barrier(d)
+        meet(d)
         d.scalars[op.results[0]] = memref.LoadOp(told, [constant(0)]).result
 
 
@@ -51,10 +51,10 @@ def wait(d: Distributor, op: ir.Operation) -> None:
     with ir.InsertionPoint(first.then_block):
         semaphore_wait(semaphores, slot, count)
         scf.YieldOp([])
-    _barrier(d)
+    meet(d)
 
 
-def _barrier(d: Distributor) -> None:
+def meet(d: Distributor) -> None:
     """A meeting of all threads that work on one tile."""
     if d.layout.cluster > 1:
         cluster_barrier()

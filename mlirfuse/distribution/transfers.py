@@ -84,15 +84,9 @@ def _read_parked_last(d: Distributor, tile: Fragments) -> None:
 def transfer_write(d: Distributor, op: ir.Operation) -> None:
     """Stores every fragment that lies inside the tile and the buffer, once."""
     value, buffer, *offsets = op.operands
-    tile = d.tile(value)
+    tile = written_tile(d, value)
     written = ir.VectorType(value.type)
-    if isinstance(tile, Uniform):
-        extents = tuple(written.shape) if written.rank == d.layout.rank else (1,) * d.layout.rank
-        number = tile.value
-        tile = Fragments(d.layout, extents, tile.element_type)
-        width = tile.width
-        tile.make = lambda key: widen(number, width)
-    access = access_of(d, op, buffer, offsets, _layout_dims(tile, written), tile)
+    access = access_of(d, op, buffer, offsets, layout_dims(tile, written), tile)
     bounds = Bounds(access)
     whole = d.threads.is_first(n for n in range(d.layout.rank) if not tile.varies(n))
     if _is_skewed(tile, access):
@@ -183,7 +177,19 @@ class Bounds:
         return self.extents[axis]
 
 
-def _layout_dims(tile: Fragments, written: ir.VectorType) -> list[int | None]:
+def written_tile(d: Distributor, value: ir.Value) -> Fragments:
+    """The fragments of a tile that leaves the threads, also where it is one number."""
+    tile = d.tile(value)
+    if not isinstance(tile, Uniform):
+        return tile
+    type_, number = ir.VectorType(value.type), tile.value
+    extents = tuple(type_.shape) if type_.rank == d.layout.rank else (1,) * d.layout.rank
+    found = Fragments(d.layout, extents, tile.element_type)
+    found.make = lambda key: widen(number, found.width)
+    return found
+
+
+def layout_dims(tile: Fragments, written: ir.VectorType) -> list[int | None]:
     """The layout dimension of each dimension of a vector that may have lost extents of 1."""
     if written.rank == tile.layout.rank:
         return list(range(written.rank))

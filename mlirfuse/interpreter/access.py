@@ -103,6 +103,21 @@ class Access:
             self._raise(buffer.shadow.write(chosen, self._itemsize, self._threads(active), self.block), active)
         buffer.elements(self.memref.dtype)[chosen] = np.broadcast_to(value, shape)[active]
 
+    def add(self, value: np.ndarray) -> None:
+        """Adds (threads or 1, *vector extents) numbers, each to its element, atomically and one after the other.
+
+        Raises `InterpreterError` for an input, and for memory that was never written.
+        """
+        buffer = self.memref.buffer
+        shape = (self.block.threads, *np.broadcast_shapes(self.flat.shape, value.shape)[1:])
+        active = np.broadcast_to(True if self.active is None else self.active, shape)
+        if buffer.readonly and active.any():
+            self._require(np.zeros_like(active), "store to an input of the kernel")
+        chosen = np.broadcast_to(self.flat, shape)[active]
+        if buffer.shadow is not None and chosen.size:
+            self._raise(buffer.shadow.update(chosen, self._itemsize, self._threads(active), self.block), active)
+        np.add.at(buffer.elements(self.memref.dtype), chosen, np.broadcast_to(value, shape)[active])
+
     def update(self, combine: Callable[[np.ndarray, np.ndarray], np.ndarray], value: np.ndarray) -> np.ndarray:
         """Replaces each thread's element atomically by `combine(old, value)`; returns what was there, a thread.
 

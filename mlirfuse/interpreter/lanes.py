@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -58,3 +58,16 @@ def mixed(static: Sequence[int], dynamic: Sequence[np.ndarray]) -> list[Extent]:
     """Static entries with the dynamic ones filled in, as view-like ops encode them."""
     rest = iter(dynamic)
     return [as_extent(next(rest)) if entry == DYNAMIC else entry for entry in static]
+
+
+def element_indices(shape: Sequence[int]) -> Callable[[Sequence[np.ndarray]], list[np.ndarray]]:
+    """From start indices to those of every element, which lie along the last dimensions of a memref."""
+    ndim = 1 + len(shape)
+    steps = [np.arange(n).reshape([1] * (1 + d) + [n] + [1] * (len(shape) - 1 - d)) for d, n in enumerate(shape)]
+
+    def indices(starts: Sequence[np.ndarray]) -> list[np.ndarray]:
+        spread = [expand(start, ndim) for start in starts]
+        lead = len(spread) - len(steps)
+        return [*spread[:lead], *(at + step for at, step in zip(spread[lead:], steps, strict=True))]
+
+    return indices

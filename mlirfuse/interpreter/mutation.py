@@ -33,6 +33,7 @@ STORES = (
     "fuse.cluster_store",
     "fuse.cluster_send",
     "fuse.post",
+    "fuse.accumulate",
 )
 
 

@@ -29,6 +29,7 @@ BEFORE_NVVM = (
     "lower-mma",
     "lower-semaphores",
     "lower-mailboxes",
+    "lower-accumulations",
     "lower-cluster-views",
     "lower-mbarriers",
     "lower-async-copies",

@@ -22,6 +22,7 @@ from mlirfuse.tiling.grid_finish import FINISH
 LAYOUT = "fuse.layout"
 
 ANCHORS = JOINT_REDUCTIONS | {
+    "fuse.accumulate",
     "fuse.collect",
     "fuse.copy_fragments",
     "fuse.post",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -11,14 +12,17 @@ from mlirfuse.analysis.grid_reduction import grid_reduction
 from mlirfuse.analysis.iteration_space import Conflict
 from mlirfuse.analysis.kernels import body, functions, is_tile_program, kernels, symbol
 from mlirfuse.analysis.spaces import kernel_space
+from mlirfuse.analysis.structure import OpStructure
 from mlirfuse.errors import ScheduleError
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.passes.host import callee, calls
 from mlirfuse.schedule.grid_walk import FINISHES
 from mlirfuse.schedule.schedule import schedule_of
+from mlirfuse.tiling.combining import combiner_of
 from mlirfuse.tiling.grid_reduction import emit_grid_reduction, workspace_of
 from mlirfuse.tiling.program import open_kernel
 from mlirfuse.tiling.second_kernel import emit_two_kernels
+from mlirfuse.tiling.totals import element_type
 
 
 @dataclass(frozen=True)
@@ -29,7 +33,9 @@ class FuseTileGridReduction(Pass):
     that an `scf.for` carries; everything else that varies along them runs once a tile, reductions inside of it
     included. Each block stores its partial results to a workspace argument. When all have, the blocks add them up, a
     slice of the columns each (`finish = "slices"`), or the one that arrives last does (`"last_block"`), and run what
-    depends on the totals. With `"second_kernel"` the parts are a result instead, of a row for each of the schedule's
+    depends on the totals. With `"atomics"` they add their partial results to one row of sums (`fuse.accumulate`), as
+    they come, and the block that arrives last takes this row and leaves it zero; totals must be sums of f32, and their
+    last bits differ from run to run. With `"second_kernel"` the parts are a result instead, of a row for each of the schedule's
     `blocks`, which another kernel takes; the host calls both. Rows past the end of the data are masked with the neutral
     element.
 
@@ -71,6 +77,8 @@ class FuseTileGridReduction(Pass):
                     f"the schedule walks dimensions {schedule.walk.dims}, the totals are over {plan.walked}",
                     where=str(kernel.location),
                 )
+            if schedule.walk.finish == "atomics":
+                _require_float_sums(plan.totals)
             name = symbol(kernel)
             if schedule.walk.finish == "second_kernel":
                 launches = [call for function in functions(module) for call in calls(function) if callee(call) == name]
@@ -83,3 +91,15 @@ class FuseTileGridReduction(Pass):
             totals = f"{len(plan.totals)} total(s) over the grid"
             message = f"tiles of {schedule.tile}, {totals}, finished by {FINISHES[schedule.walk.finish]}"
             remarks.applied(self, message, tiled)
+
+
+def _require_float_sums(totals: Sequence[OpStructure]) -> None:
+    """Raises `ScheduleError` for a total that cannot be added up atomically."""
+    for total in totals:
+        combiner, type_ = combiner_of(total).name, element_type(total)
+        if combiner != "arith.addf" or not isinstance(type_, ir.F32Type):
+            raise ScheduleError(
+                f"a total that combines {type_} by {combiner} cannot be finished by atomics, which are sums of f32",
+                where=str(total.op.location),
+                hint='choose another finish: "slices", "last_block" or "second_kernel"',
+            )

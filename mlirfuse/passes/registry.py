@@ -45,6 +45,7 @@ PASSES: dict[str, str] = {
     "lower-mma": "mlirfuse.lowering.lower_mma:LowerMma",
     "lower-semaphores": "mlirfuse.lowering.lower_semaphores:LowerSemaphores",
     "lower-mailboxes": "mlirfuse.lowering.lower_mailboxes:LowerMailboxes",
+    "lower-accumulations": "mlirfuse.lowering.lower_accumulations:LowerAccumulations",
     "lower-cluster-views": "mlirfuse.lowering.lower_cluster_views:LowerClusterViews",
     "lower-mbarriers": "mlirfuse.lowering.lower_mbarriers:LowerMbarriers",
     "lower-async-copies": "mlirfuse.lowering.lower_async_copies:LowerAsyncCopies",

@@ -24,6 +24,9 @@ SLICE_BYTES = 32
 READ_REGISTERS = 64
 """Registers for the parts that a thread has asked for, at most; at most half of those that it may have."""
 
+ROW_FRAGMENTS = 4
+"""Fragments of a row of sums that a thread asks for at once: a longer row is read in several steps."""
+
 PERIOD = 32
 """Tiles that a block adds up one by one before it stores a part, where sums leave as wide as they are added up.
 
@@ -67,14 +70,39 @@ def choose_finish(
 def finished_by(schedule: Schedule, finish: str, target: Target) -> Schedule:
     """The schedule of a walk with another finish, for a caller who asks for it.
 
-    A second kernel takes one part from each block that the device holds, so that long sums stay as they are.
+    A second kernel takes one part from each block that the device holds, so that long sums stay as they are. So do
+    atomic additions, which leave one row of sums for all threads of a block to read.
     """
     assert schedule.walk is not None  # the caller looked
     walk = replace(schedule.walk, finish=finish)
     if finish == "second_kernel":
         clusters = target.sms * schedule.blocks_per_sm // schedule.layout.cluster
         walk = replace(walk, blocks=max(1, clusters), period=0)
+    if finish == "atomics":
+        tile, layout = _rows_of_sums(schedule, walk.dims)
+        walk = replace(walk, finish_tile=tile, finish_layout=layout, finish_reads=1, period=0)
     return replace(schedule, walk=walk)
+
+
+def _rows_of_sums(schedule: Schedule, dims: tuple[int, ...]) -> tuple[tuple[int, ...], BlockedLayout]:
+    """A tile of one row along the walked dimensions over all threads of the walk, and its layout."""
+    walked = schedule.layout
+    extents = [1 if d in dims else n for d, n in enumerate(schedule.tile)]
+    kept = sorted((d for d in range(len(extents)) if d not in dims), key=lambda d: (d != walked.vector_dim, -d))
+    columns = kept[0] if kept else dims[0]
+    fill = Spread(extents, columns, gcd(extents[columns], 4))
+    fill.blocks = list(walked.blocks)
+    for dim in kept:
+        fill.add_lanes(dim)
+    fill.rest_of_lanes(dims[0])
+    warps = walked.threads // WARP
+    for dim in kept:
+        fill.warps[dim] = max(n for n in range(1, warps + 1) if warps % n == 0 and n <= fill.left(dim))
+        warps //= fill.warps[dim]
+    fill.warps[dims[0]] *= warps
+    fill.repeats[columns] = min(fill.left(columns), ROW_FRAGMENTS)
+    layout = fill.layout()
+    return tuple(min(covered, n) for covered, n in zip(layout.extents, extents, strict=True)), layout
 
 
 def _reads(walk: WalkProblem, finish: BlockedLayout, steps: int, registers: int) -> int:

@@ -10,6 +10,7 @@ FINISHES = {
     "slices": "all blocks",
     "last_block": "the last block",
     "second_kernel": "a second kernel",
+    "atomics": "atomic additions and the last block",
 }
 """Who adds up the blocks' partial results.
 
@@ -17,8 +18,11 @@ FINISHES = {
   launched so.
 - `last_block`: the block that arrives last, for which nobody waits.
 - `second_kernel`: another kernel, behind the walk in the stream; nobody waits, and there are no semaphores.
+- `atomics`: blocks add their parts to one row of sums as they come, and the block that arrives last reads it. Sums of
+  f32 only.
 
-All add in the order of blocks, so that results are the same bits on every run."""
+All but the last add in the order of blocks, so that results are the same bits on every run. With `atomics` they are
+not, which is why nobody gets it who does not ask."""
 
 COLUMNS = ("registers", "shared")
 """Where a block keeps what all its tiles share, such as weights."""
@@ -42,7 +46,7 @@ class GridWalk:
         blocks: blocks of the grid, for `second_kernel`, where the host has to know how many parts there are; 0 for as
             many as are resident.
         period: tiles of a block after which it stores a part, and starts a new one; 0 for one part a block. Sums of few
-            numbers, added up as parts, lose less than a long one.
+            numbers, added up as parts, lose less than a long one. Not for `second_kernel` and `atomics`.
     """
 
     dims: tuple[int, ...]
@@ -69,8 +73,8 @@ class GridWalk:
             return (
                 f"{self.blocks} blocks at most: a second kernel needs their number, other finishes take who is resident"
             )
-        if self.finish == "second_kernel" and self.period:
-            return "a second kernel takes one part a block, without a period"
+        if self.finish in ("second_kernel", "atomics") and self.period:
+            return f"finish {self.finish!r} takes one part a block, without a period"
         if self.period < 0:
             return f"a part after {self.period} tiles"
         if self.finish_reads < 1:

@@ -54,7 +54,8 @@ def _finish(problem: WalkProblem, walk: GridWalk) -> int:
     """What warps exchange that add up parts of the same columns."""
     layout, first = walk.finish_layout, problem.dims[0]
     columns = prod(n // b for d, (n, b) in enumerate(zip(layout.extents, layout.blocks, strict=True)) if d != first)
-    return _copies(layout.warps[first] * columns * problem.total_bytes) if layout.warps[first] > 1 else 0
+    meet = layout.warps[first] > 1 and walk.finish_tile[first] > 1
+    return _copies(layout.warps[first] * columns * problem.total_bytes) if meet else 0
 
 
 def _copies(nbytes: int) -> int:

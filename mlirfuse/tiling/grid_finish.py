@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import prod
 
 from mlir import ir
-from mlir.dialects import arith, memref, scf, vector
+from mlir.dialects import arith, linalg, memref, scf, vector
 
 from mlirfuse.analysis.grid_reduction import GridReduction, finish_dims, kept_dims
 from mlirfuse.analysis.iteration_space import IterationSpace
@@ -19,11 +19,20 @@ from mlirfuse.schedule.grid_walk import GridWalk
 from mlirfuse.tiling.emitter import TileEmitter
 from mlirfuse.tiling.program import KernelFrame, ragged_dims, tile_offsets
 from mlirfuse.tiling.tiles import Shape, index, zero
-from mlirfuse.tiling.totals import apply, combine, combine_pairwise, mask_of, masked, neutral_tile, subtract
+from mlirfuse.tiling.totals import (
+    apply,
+    combine,
+    combine_pairwise,
+    mask_of,
+    masked,
+    neutral_scalar,
+    neutral_tile,
+    subtract,
+)
 from mlirfuse.tiling.transfers import TileTransfers
 
 FINISH = "fuse.finish"
-"""Unit attribute of the loop over slices, whose tiles have the layout of the schedule's `walk`."""
+"""Unit attribute of the loop over slices, or a branch around it: its tiles have the walk's `finish_layout`."""
 
 
 GROUP = 8
@@ -89,8 +98,12 @@ class GridFinish:
         last = _as_i32(apply(ir.AffineExpr.get_dim(0) - 1, self.blocks))
         arrived = semaphore_arrive(semaphore, index(0), last)
         branch = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.eq, arrived, last).result)
+        branch.operation.attributes[FINISH] = ir.UnitAttr.get()  # a loop over one slice does not stay a loop
         with ir.InsertionPoint(branch.then_block):
             self.emit_slices(index(0), index(1))
+            if self.walk.finish == "atomics":  # sums are zero at rest, as semaphores are
+                for s, buffer in zip(self.plan.totals, self.buffers, strict=True):
+                    linalg.fill(neutral_scalar(s), outs=[buffer])
             scf.YieldOp([])
 
     def emit_slices(self, first: ir.Value, step: ir.Value) -> None:

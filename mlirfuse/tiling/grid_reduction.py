@@ -23,6 +23,7 @@ from mlirfuse.analysis.workspaces import (
     WORKSPACE_EXTENTS,
     WORKSPACE_OPERANDS,
 )
+from mlirfuse.dialect.accumulate import accumulate
 from mlirfuse.dialect.resident_blocks import resident_blocks
 from mlirfuse.errors import PassError
 from mlirfuse.schedule.schedule import Schedule
@@ -46,8 +47,17 @@ from mlirfuse.tiling.transfers import TileTransfers
 
 
 def workspace_of(space: IterationSpace, plan: GridReduction, schedule: Schedule) -> list[WorkspaceArgument]:
-    """The arguments that hold partial results, a row for each part of a block, and the semaphore behind them."""
+    """The arguments that hold partial results, a row for each part of a block, and the semaphore behind them.
+
+    What blocks add to atomically is one row a total, which is zero at rest.
+    """
     assert schedule.walk is not None  # the pass looked
+    kept = [[space.extents[d] or 0 for d in kept_dims(space, s)] for s in plan.totals]
+    semaphores = {WORKSPACE: ir.StringAttr.get(SEMAPHORES)}
+    counter = (ir.MemRefType.get([1], ir.IntegerType.get_signless(32)), semaphores)
+    if schedule.walk.finish == "atomics":
+        sums = [ir.MemRefType.get([1, *extents], element_type(s)) for s, extents in zip(plan.totals, kept, strict=True)]
+        return [*((type_, semaphores) for type_ in sums), counter]
     resident = (RESIDENT, max(1, schedule.blocks_per_sm))
     expr, operands = ir.AffineExpr.get_symbol(0), [resident]
     if schedule.walk.period:
@@ -60,12 +70,10 @@ def workspace_of(space: IterationSpace, plan: GridReduction, schedule: Schedule)
         WORKSPACE_OPERANDS: ir.DenseI64ArrayAttr.get([number for pair in operands for number in pair]),
     }
     dynamic = ir.ShapedType.get_dynamic_size()
-    arguments: list[WorkspaceArgument] = []
-    for s in plan.totals:
-        kept = [space.extents[d] or 0 for d in kept_dims(space, s)]
-        arguments.append((ir.MemRefType.get([dynamic, *kept], element_type(s)), scratch))
-    semaphores = ir.MemRefType.get([1], ir.IntegerType.get_signless(32))
-    return [*arguments, (semaphores, {WORKSPACE: ir.StringAttr.get(SEMAPHORES)})]
+    parts = [
+        ir.MemRefType.get([dynamic, *extents], element_type(s)) for s, extents in zip(plan.totals, kept, strict=True)
+    ]
+    return [*((type_, scratch) for type_ in parts), counter]
 
 
 def _tiles(space: IterationSpace, plan: GridReduction, tile: Shape) -> tuple[ir.AffineExpr, list[tuple[int, int]]]:
@@ -179,6 +187,12 @@ class _Walk:
         return self.schedule.walk.period
 
     @property
+    def _adds(self) -> bool:
+        """Whether blocks add their parts to one row, and do not store them in one of their own."""
+        assert self.schedule.walk is not None  # the pass looked
+        return self.schedule.walk.finish == "atomics"
+
+    @property
     def early_totals(self) -> bool:
         """Whether a total takes its elements as soon as they are known.
 
@@ -188,7 +202,7 @@ class _Walk:
         return self.schedule.order == "depth"
 
     def emit(self, block: ir.Value) -> ir.Value:
-        """Emits the walk at the current insertion point; returns the number of parts of all blocks."""
+        """Emits the walk at the current insertion point; returns how many rows of the workspace are to be added up."""
         start = [index(0)] * self.space.rank
         transfers = TileTransfers(self.space, self.tile, start, frozenset(), self.frame.buffers)
         column = TileEmitter(transfers, dict(self.frame.scalars))
@@ -215,7 +229,7 @@ class _Walk:
                 totals = [*self._start_anew(column, totals, partials, done, rounds, block), done]
             scf.YieldOp(totals)
         self._store_parts(column, list(loop.results)[: len(partials)], rounds, block)
-        return self._row(rounds, self.blocks)
+        return index(1) if self._adds else self._row(rounds, self.blocks)
 
     def _start_anew(
         self,
@@ -245,7 +259,7 @@ class _Walk:
         """Reduces the block's partial results over the rows of its tiles to its part of that number."""
         row = self._row(number, block)
         for s, partial, buffer in zip(self.plan.totals, partials, self.buffers, strict=True):
-            self._store_part(s, column.reduce(s, partial, neutral_scalar(s)), buffer, row)
+            self._leave_part(s, column.reduce(s, partial, neutral_scalar(s)), buffer, row)
 
     def _row(self, number: ir.Value, block: ir.Value) -> ir.Value:
         """The row of the workspace for a block's part of that number; for `blocks` the end of all such parts."""
@@ -296,19 +310,24 @@ class _Walk:
         dims = {d for d in self.space.loops[s.op] if d is not None}
         return tuple(n if d in dims else 1 for d, n in enumerate(self.tile))
 
-    def _store_part(self, s: OpStructure, total: ir.Value, buffer: ir.Value, row: ir.Value) -> None:
-        """Writes a part of a total to its row of the workspace."""
+    def _leave_part(self, s: OpStructure, total: ir.Value, buffer: ir.Value, row: ir.Value) -> None:
+        """Writes a part of a total to its row of the workspace, or adds it to the only one."""
         kept = kept_dims(self.space, s)
         vector_type = ir.VectorType(total.type)
         # The kept dimensions alone, so that the vector is not taken for a tile of the iteration space.
         shape = [vector_type.shape[d] for d in kept] or [1]
+        part = vector.ShapeCastOp(ir.VectorType.get(shape, vector_type.element_type), total).result
+        columns = [index(0)] * len(kept)
+        if self._adds:
+            accumulate(part, buffer, [index(0), *columns])
+            return
         axes = range(1, 1 + len(kept)) if kept else (0,)
         places = ir.AffineMap.get(1 + len(kept), 0, [ir.AffineExpr.get_dim(axis) for axis in axes])
         vector.TransferWriteOp(
             None,
-            vector.ShapeCastOp(ir.VectorType.get(shape, vector_type.element_type), total).result,
+            part,
             buffer,
-            [row, *([index(0)] * len(kept))],
+            [row, *columns],
             ir.AffineMapAttr.get(places),
             in_bounds=ir.ArrayAttr.get([ir.BoolAttr.get(True)] * len(shape)),
         )

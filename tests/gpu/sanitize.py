@@ -103,6 +103,11 @@ def cases() -> Iterator[tuple[str, Callable[..., Any], list[np.ndarray]]]:
     for columns in (257, 1600, 20480):
         for name, backward in BACKWARD.items():
             yield f"{name}, {columns} columns", mf.fuse(backward.fn), backward.inputs(300, columns, dtype)
+    for columns in (257, 1600, 20480):
+        for name in ("layer_norm_backward", "batch_norm_sums"):
+            backward = BACKWARD[name]
+            fused = mf.fuse(backward.fn, finish="atomics")
+            yield f"{name}, {columns} columns, atomics", fused, backward.inputs(300, columns, dtype)
     for case, m, n, split in (*SPLITS, *WGMMA):
         for reduction in REDUCTIONS if split > 1 else REDUCTIONS[:1]:
             if reduction == "cluster" and split > MOST_IN_CLUSTER:

@@ -183,6 +183,52 @@ def test_who_finishes(name: str, finish: Any) -> None:
     assert not stress.semaphores_at_rest()
 
 
+@pytest.mark.parametrize("name", [*NORMS, "batch_norm_sums", "bias_gelu_backward"])
+def test_atomic_additions(name: str) -> None:
+    """Right, whenever parts come, also from a graph, and the sums are zero again after every launch."""
+    backward = BACKWARD[name]
+    asked = mf.fuse(backward.fn, finish="atomics")
+    for rows, columns in ((1, 7), (3, 384), (4095, 1600), (300, 257), (1000, 20480)):
+        tensors = [to_torch(a) for a in backward.inputs(rows, columns, DTYPES["bfloat16"], seed=rows)]
+        outputs = guarded_outputs(asked(*tensors))
+        arrays = tuple(output.array for output in outputs)
+        asked(*tensors, out=arrays)
+        check(backward, arrays, tensors)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            asked(*tensors, out=arrays)
+        for _ in range(5):
+            for array in arrays:
+                array.fill_(float("nan"))
+            graph.replay()
+            check(backward, arrays, tensors)
+            assert not stress.semaphores_at_rest()
+        for output in outputs:
+            output.check()
+
+
+@pytest.fixture
+def make_exact_stress() -> stress.MakeStress:
+    """Sums of integers, which come out the same in whatever order they are added."""
+    backward = BACKWARD["batch_norm_sums"]
+    asked = mf.fuse(backward.fn, finish="atomics")
+
+    def exact(results: Sequence[Any], tensors: Sequence[Any]) -> None:
+        for result, wanted in zip(results, backward.reference(*(t.double() for t in tensors)), strict=True):
+            assert torch.equal(result.double(), wanted)
+
+    def make(sets: int) -> stress.Stress:
+        inputs = []
+        for seed in range(sets):
+            generator = torch.Generator("cuda").manual_seed(seed)
+            dy, x = (torch.randint(-9, 10, SMALL, device="cuda", generator=generator) for _ in range(2))
+            mean = torch.randint(-2, 3, SMALL[1:], device="cuda", generator=generator)
+            inputs.append([dy.bfloat16(), x.bfloat16(), mean.float(), torch.full_like(mean, 2.0, dtype=torch.float32)])
+        return stress.Stress(asked, inputs, exact)
+
+    return make
+
+
 @pytest.mark.parametrize("finish", ["slices", "last_block", "second_kernel"])
 def test_a_call_that_fails(finish: Any) -> None:
     """Its only kernel is refused, or the second of two; what is in the semaphores then is not trusted."""
@@ -244,3 +290,10 @@ STRESSES = (stress.back_to_back, stress.on_streams, stress.on_threads, stress.re
 @pytest.mark.parametrize("act", STRESSES)
 def test_stress(act: Callable[[stress.MakeStress], None], make_stress: stress.MakeStress) -> None:
     act(make_stress)
+
+
+@pytest.mark.parametrize("act", STRESSES)
+def test_stress_of_atomic_additions(
+    act: Callable[[stress.MakeStress], None], make_exact_stress: stress.MakeStress
+) -> None:
+    act(make_exact_stress)

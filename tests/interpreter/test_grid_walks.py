@@ -28,6 +28,12 @@ NAMES = ("rms_norm_backward", "layer_norm_backward", "batch_norm_sums")
 ORDERS: tuple[dict[str, Any], ...] = ({}, {"order": "reversed"}, {"order": "random", "seed": 7})
 
 
+def asked(finish: Any, backward: Backward, stage: str) -> ir.Module:
+    """The function as it is compiled for a caller who asks for that finish."""
+    fused = mf.fuse(backward.fn, target="sm_90a", finish=finish)
+    return fused.lower(*backward.specs(COLUMNS, F16)).compile().module_at(stage)
+
+
 def finished_by(finish: str, backward: Backward, stage: str, **changes: Any) -> ir.Module:
     """The function, with the schedule that the heuristics choose but for who finishes, and other fields of the walk."""
     specs = backward.specs(COLUMNS, F16)
@@ -66,6 +72,43 @@ def test_slices_are_finished_by_all_in_any_order(name: str, stage: str) -> None:
     for order in ORDERS:
         for sms in (1, SMS):  # on one, every block has rows, and a step of the finish lies behind the last block's part
             backward.check(interpreter.run(module, name, inputs, sms=sms, **order), inputs)
+
+
+@pytest.mark.parametrize("stage", ["tile", "gpu"])
+@pytest.mark.parametrize("name", NAMES)
+def test_parts_are_added_atomically_in_any_order_with_any_residency(name: str, stage: str) -> None:
+    """The sums are zero again when a kernel ends, which the interpreter checks."""
+    backward = BACKWARD[name]
+    module = asked("atomics", backward, stage)
+    assert "fuse.accumulate" in str(module)
+    assert "fuse.cooperative" not in str(module)
+    for rows in (1, ROWS):
+        inputs = backward.inputs(rows, COLUMNS, F16, seed=rows)
+        for resident in (1, None):
+            for order in ORDERS:
+                backward.check(interpreter.run(module, name, inputs, sms=SMS, resident=resident, **order), inputs)
+
+
+def everything(x):
+    """Two numbers, which every thread of a block holds."""
+    return mf.sum(x), mf.sum(x * x)
+
+
+def columns_of_three(x):
+    return mf.sum(x, axis=(0, 1))
+
+
+@pytest.mark.parametrize("stage", ["tile", "gpu"])
+@pytest.mark.parametrize(("function", "shape"), [(everything, (37, 11)), (columns_of_three, (9, 5, 6))])
+def test_sums_over_everything_and_over_two_dimensions(function: Any, shape: tuple[int, ...], stage: str) -> None:
+    x = np.random.default_rng(0).integers(-8, 9, shape).astype(np.float32)
+    spec = mf.TensorSpec(("rows", *shape[1:]), mf.float32)
+    module = mf.fuse(function, target="sm_90a", finish="atomics").lower(spec).compile().module_at(stage)
+    assert "fuse.accumulate" in str(module)
+    results = interpreter.run(module, function.__name__, [x], sms=SMS, order="random", seed=2)
+    wanted = [x.sum(), (x**2).sum()] if function is everything else [x.sum((0, 1))]
+    for result, exact in zip(results, wanted, strict=True):
+        np.testing.assert_array_equal(result, exact)
 
 
 @pytest.mark.parametrize("finish", ["slices", "last_block"])
@@ -124,9 +167,11 @@ def test_results_are_the_same_bits_in_every_order(name: str, finish: str) -> Non
 KINDS = ("drop-barrier", "drop-store", "relax-arrive", "raise-limit")
 
 
-def test_bugs_in_the_last_block_s_protocol_are_caught() -> None:
+@pytest.mark.parametrize("finish", ["last_block", "atomics"])
+def test_bugs_in_the_last_block_s_protocol_are_caught(finish: str) -> None:
+    """With atomics also an addition that is missing, and sums that nobody clears, or while others still read them."""
     backward = BACKWARD["rms_norm_backward"]
-    module = finished_by("last_block", backward, "gpu")
+    module = asked(finish, backward, "gpu")
     inputs = backward.inputs(ROWS, COLUMNS, F16)
 
     def notices(mutated: ir.Operation) -> bool:

@@ -152,7 +152,9 @@ def test_what_cannot_be_one_pass_is_split_and_says_so() -> None:
         mf.fuse(deviations, mix_order="never")
 
 
-@pytest.mark.parametrize(("finish", "launches"), [("slices", 1), ("last_block", 1), ("second_kernel", 2)])
+@pytest.mark.parametrize(
+    ("finish", "launches"), [("slices", 1), ("last_block", 1), ("second_kernel", 2), ("atomics", 1)]
+)
 @pytest.mark.parametrize("name", [*NORMS, "batch_norm_sums"])
 def test_who_finishes_can_be_asked_for(name: str, finish: Any, launches: int) -> None:
     backward = BACKWARD[name]
@@ -168,8 +170,22 @@ def test_a_finish_that_nothing_has_is_an_error() -> None:
     rows = mf.fuse(lambda x: mf.sum(x, axis=-1), finish="second_kernel")
     with pytest.raises(mf.MlirFuseError, match="finish='second_kernel' was asked for, but no kernel"):
         rows.lower(x).compile()
-    with pytest.raises(mf.MlirFuseError, match="finish is 'atomics'"):
-        mf.fuse(deviations, finish="atomics")
+    with pytest.raises(mf.MlirFuseError, match="finish is 'somebody'"):
+        mf.fuse(deviations, finish="somebody")
+
+
+@pytest.mark.parametrize(
+    ("function", "dtype", "why"),
+    [
+        (lambda x: (mf.max(x, axis=0), mf.sum(x, axis=1)), mf.float32, "combines f32 by arith.maximumf"),
+        (lambda x: (mf.sum(x, axis=0), mf.sum(x, axis=1)), mf.float64, "combines f64 by arith.addf"),
+        (lambda x: (mf.sum(x, axis=0), mf.sum(x, axis=1)), mf.int32, "combines i.. by arith.addi"),
+    ],
+)
+def test_only_sums_of_f32_are_added_atomically(function: Any, dtype: Any, why: str) -> None:
+    fused = mf.fuse(function, finish="atomics")
+    with pytest.raises(mf.MlirFuseError, match=why):
+        fused.lower(mf.TensorSpec((4096, 384), dtype)).compile()
 
 
 MEETINGS = ("drop-barrier", "drop-store", "relax-arrive", "raise-limit", "drop-wait", "early-wait", "late-wait")

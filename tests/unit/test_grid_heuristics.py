@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from mlirfuse.errors import ScheduleError
-from mlirfuse.schedule.finish_heuristics import PERIOD
+from mlirfuse.schedule.finish_heuristics import PERIOD, ROW_FRAGMENTS, finished_by
 from mlirfuse.schedule.grid_heuristics import grid_schedule
 from mlirfuse.schedule.problem import Problem, WalkProblem
 from mlirfuse.schedule.schedule import Schedule, check_schedule
@@ -73,6 +73,32 @@ def test_sizes(totals: int, itemsize: int, chip: str) -> None:
         check(grid_schedule(problem, target), problem, target)
 
 
+@pytest.mark.parametrize("chip", SIZES)
+@pytest.mark.parametrize("finish", ["last_block", "second_kernel", "atomics"])
+def test_who_finishes_can_be_asked_for(finish: str, chip: str) -> None:
+    target = target_of(chip)
+    for columns in SIZES[chip][::2]:
+        problem = norm_backward(columns, 2, totals=2)
+        check(finished_by(grid_schedule(problem, target), finish, target), problem, target)
+
+
+@pytest.mark.parametrize("columns", [7, 384, 4096, 20480])
+def test_a_row_of_sums_is_read_by_all_threads(columns: int) -> None:
+    walk = finished_by(grid_schedule(norm_backward(columns, 2), HOPPER), "atomics", HOPPER).walk
+    assert walk is not None
+    rows, width = walk.finish_tile
+    assert (rows, walk.finish_reads, walk.period) == (1, 1, 0)
+    assert width == min(columns, walk.finish_layout.extents[1])
+    assert walk.finish_layout.elements_per_thread <= 4 * ROW_FRAGMENTS
+
+
+@pytest.mark.parametrize("finish", ["second_kernel", "atomics"])
+def test_one_part_a_block(finish: str) -> None:
+    schedule = finished_by(grid_schedule(norm_backward(384, 2), HOPPER), finish, HOPPER)
+    assert schedule.walk is not None
+    assert "takes one part a block" in (replace(schedule.walk, period=8).check(schedule.layout) or "")
+
+
 @pytest.mark.parametrize("kept", [frozenset({2}), frozenset({1, 2}), frozenset({1}), frozenset()])
 def test_more_dimensions(kept: frozenset[int]) -> None:
     """Totals that vary along some, one or none of the dimensions that are not walked."""
@@ -83,6 +109,8 @@ def test_more_dimensions(kept: frozenset[int]) -> None:
     assert schedule.walk is not None
     for d, n in enumerate(schedule.walk.finish_tile):
         assert n == 1 or d == 0 or d in kept
+    asked = finished_by(schedule, "atomics", HOPPER)
+    assert check_schedule(asked, problem.extents, problem.reduced, HOPPER) is None
 
 
 @pytest.mark.parametrize("columns", [384, 1024, 2048, 4096])

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 from mlir import ir
 
 from mlirfuse.interpreter.access import Access
-from mlirfuse.interpreter.lanes import expand
+from mlirfuse.interpreter.lanes import element_indices, expand
 from mlirfuse.interpreter.machine import Frame
 from mlirfuse.interpreter.registry import suspending
 from mlirfuse.interpreter.scheduler import Coroutine, Wait
@@ -22,7 +22,7 @@ WORD = np.dtype(np.uint32)
 def _post(site: Site) -> Callable[[Frame], Coroutine]:
     """Words come one by one, at any time: what is posted is there when other blocks have run."""
     value, mail, *starts = site.operands
-    elements = _element_indices(vector_shape(site.op.operands[0].type))
+    elements = element_indices(vector_shape(site.op.operands[0].type))
 
     def step(frame: Frame) -> Coroutine:
         values = frame.values
@@ -44,7 +44,7 @@ def _collect(site: Site) -> Callable[[Frame], Coroutine]:
     mail, *indices = site.operands
     parts, rank = site.integer("parts") or 0, ir.MemRefType(site.op.operands[0].type).rank
     places = [indices[n : n + rank] for n in range(0, len(indices), rank)]
-    elements = _element_indices(vector_shape(site.op.results[0].type))
+    elements = element_indices(vector_shape(site.op.results[0].type))
 
     def step(frame: Frame) -> Coroutine:
         values = frame.values
@@ -66,19 +66,6 @@ def _collect(site: Site) -> Callable[[Frame], Coroutine]:
             memory[where[active]] = 0
 
     return step
-
-
-def _element_indices(shape: Sequence[int]) -> Callable[[Sequence[np.ndarray]], list[np.ndarray]]:
-    """From start indices to those of every element, which lie along the last dimensions of the mailbox."""
-    ndim = 1 + len(shape)
-    steps = [np.arange(n).reshape([1] * (1 + d) + [n] + [1] * (len(shape) - 1 - d)) for d, n in enumerate(shape)]
-
-    def indices(starts: Sequence[np.ndarray]) -> list[np.ndarray]:
-        spread = [expand(start, ndim) for start in starts]
-        lead = len(spread) - len(steps)
-        return [*spread[:lead], *(at + step for at, step in zip(spread[lead:], steps, strict=True))]
-
-    return indices
 
 
 def _active(access: Access, frame: Frame) -> tuple[np.ndarray, np.ndarray]:

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from mlir import ir
 
+from mlirfuse.interpreter.access import Access
 from mlirfuse.interpreter.affine import compile_map, plain_dims
 from mlirfuse.interpreter.machine import Frame
-from mlirfuse.interpreter.registry import direct, pure, rule, suspending
+from mlirfuse.interpreter.registry import pure, rule, suspending
 from mlirfuse.interpreter.rules.arith_float import BINARY as FLOAT
 from mlirfuse.interpreter.rules.arith_int import BINARY as INT
 from mlirfuse.interpreter.rules.vector_reduce import reduce_axes
@@ -33,9 +34,24 @@ def _transpose(site: Site) -> Callable[..., np.ndarray]:
     return lambda source, _init: source.transpose(order)
 
 
-@direct("linalg.fill")
-def _fill(value: np.ndarray, init: np.ndarray) -> np.ndarray:
-    return np.full(init.shape, value[0], init.dtype)
+@rule("linalg.fill")
+def _fill(site: Site) -> Callable[[Frame], None]:
+    """A new tensor; of memory, which a tile program fills, every element where it is."""
+    number, init = site.operands
+    if isinstance(site.op.operands[1].type, ir.MemRefType):
+        shape = ir.MemRefType(site.op.operands[1].type).shape
+        indices = [index[None] for index in np.indices(shape, sparse=True)]
+
+        def store(frame: Frame) -> None:
+            Access(site, frame, frame.values[init], indices).store(frame.values[number])
+
+        return store
+
+    def make(frame: Frame) -> None:
+        tensor = frame.values[init]
+        frame.values[site.results[0]] = np.full(tensor.shape, frame.values[number][0], tensor.dtype)
+
+    return make
 
 
 @rule("linalg.index")

@@ -192,6 +192,31 @@ func.func private @asked_0(%x: tensor<?x256xf32>) -> tensor<256xf32>
 // -----
 
 #id = affine_map<(d0, d1) -> (d0, d1)>
+#col = affine_map<(d0, d1) -> (d1)>
+// Atomic additions leave one row of sums, over which all threads of the block that reads it are spread.
+// CHECK-LABEL: func.func private @added_0(
+// CHECK-SAME: finish = "atomics", {{.*}}finish_reads = 1 : i64, finish_tile = array<i64: 1, 256>
+func.func @added(%x: tensor<?x256xf32>) -> tensor<256xf32> attributes {fuse.grid_finish = "atomics"} {
+  %0 = call @added_0(%x) : (tensor<?x256xf32>) -> tensor<256xf32>
+  return %0 : tensor<256xf32>
+}
+func.func private @added_0(%x: tensor<?x256xf32>) -> tensor<256xf32>
+    attributes {fuse.kernel, fuse.result_extents = array<i64>} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<256xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<256xf32>) -> tensor<256xf32>
+  %sum = linalg.generic {indexing_maps = [#id, #col], iterator_types = ["reduction", "parallel"]}
+       ins(%x : tensor<?x256xf32>) outs(%init : tensor<256xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<256xf32>
+  return %sum : tensor<256xf32>
+}
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
 // expected-error @below {{finish='last_block' was asked for, but no kernel whose schedule is not given reduces over the grid}}
 module {
   func.func @rows(%x: tensor<?x256xf32>) -> tensor<?x256xf32> attributes {fuse.grid_finish = "last_block"} {

@@ -343,3 +343,72 @@ func.func private @apart_0(%x: tensor<?x256xf32>) -> (tensor<256xf32>, tensor<?x
   } -> tensor<256xf32>
   return %root, %h : tensor<256xf32>, tensor<?x256xf32>
 }
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#col = affine_map<(d0, d1) -> (d1)>
+#layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 2>, repeats = array<i64: 2, 1>, blocks = array<i64: 1, 1>}
+#finish = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
+// Blocks add their parts to one row of sums, which is zero at rest; the last one there takes it and leaves it zero.
+// CHECK-LABEL: func.func private @added_0_kernel(
+// CHECK-SAME: %[[SUMS:[a-z0-9]+]]: memref<1x256xf32> {fuse.workspace = "semaphores"}, %[[SEM:[a-z0-9]+]]: memref<1xi32> {fuse.workspace = "semaphores"}
+// CHECK-NOT: fuse.cooperative
+// CHECK: scf.forall
+// CHECK: %[[PARTIAL:.*]] = scf.for
+// CHECK: %[[PART:.*]] = vector.multi_reduction <add>, %[[PARTIAL]]
+// CHECK: "fuse.accumulate"(%[[PART]], %[[SUMS]], %c0, %c0) : (vector<256xf32>, memref<1x256xf32>, index, index) -> ()
+// CHECK: %[[OLD:.*]] = "fuse.semaphore_arrive"(%[[SEM]], %c0, %[[LAST:.*]]) :
+// CHECK: %[[IS_LAST:.*]] = arith.cmpi eq, %[[OLD]], %[[LAST]]
+// CHECK: scf.if %[[IS_LAST]] {
+// CHECK: scf.for %[[SLICE:.*]] = %c0 to %c2 step %c1
+// CHECK: vector.transfer_read %[[SUMS]][%c0, %{{.*}}], %{{.*}} {in_bounds = [true, true]} : memref<1x256xf32>, vector<1x128xf32>
+// CHECK-NOT: scf.for
+// CHECK: math.sqrt
+// CHECK: vector.transfer_write
+// CHECK: } {fuse.finish}
+// CHECK: linalg.fill ins(%{{.*}} : f32) outs(%[[SUMS]] : memref<1x256xf32>)
+// CHECK: } {fuse.finish}
+func.func private @added_0(%x: tensor<?x256xf32>) -> tensor<256xf32>
+    attributes {fuse.kernel, fuse.result_extents = array<i64>,
+                fuse.schedule = {tile = array<i64: 2, 256>, layout = #layout, blocks_per_sm = 2 : i64,
+                  walk = {dims = array<i64: 0>, finish = "atomics", finish_tile = array<i64: 1, 128>, finish_layout = #finish}}} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<256xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<256xf32>) -> tensor<256xf32>
+  %sum = linalg.generic {indexing_maps = [#id, #col], iterator_types = ["reduction", "parallel"]}
+       ins(%x : tensor<?x256xf32>) outs(%init : tensor<256xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<256xf32>
+  %root = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]}
+       ins(%sum : tensor<256xf32>) outs(%e : tensor<256xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = math.sqrt %a : f32
+    linalg.yield %v : f32
+  } -> tensor<256xf32>
+  return %root : tensor<256xf32>
+}
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#col = affine_map<(d0, d1) -> (d1)>
+#layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 2>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
+func.func private @highest_0(%x: tensor<?x256xf32>) -> tensor<256xf32>
+    attributes {fuse.kernel, fuse.result_extents = array<i64>,
+                fuse.schedule = {tile = array<i64: 1, 256>, layout = #layout,
+                  walk = {dims = array<i64: 0>, finish = "atomics", finish_tile = array<i64: 1, 256>, finish_layout = #layout}}} {
+  %lowest = arith.constant 0xFF800000 : f32
+  %e = tensor.empty() : tensor<256xf32>
+  %init = linalg.fill ins(%lowest : f32) outs(%e : tensor<256xf32>) -> tensor<256xf32>
+  // expected-error @below {{a total that combines f32 by arith.maximumf cannot be finished by atomics, which are sums of f32}}
+  %0 = linalg.generic {indexing_maps = [#id, #col], iterator_types = ["reduction", "parallel"]}
+       ins(%x : tensor<?x256xf32>) outs(%init : tensor<256xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.maximumf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<256xf32>
+  return %0 : tensor<256xf32>
+}

@@ -1,0 +1,30 @@
+"""`fuse.accumulate`: additions that threads and blocks make one at a time, in an order that nothing promises."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from mlirfuse.dialect.accumulate import ALIGNMENT
+from mlirfuse.interpreter.access import Access
+from mlirfuse.interpreter.lanes import element_indices
+from mlirfuse.interpreter.machine import Frame
+from mlirfuse.interpreter.registry import suspending
+from mlirfuse.interpreter.scheduler import Coroutine
+from mlirfuse.interpreter.site import Site, gather
+from mlirfuse.interpreter.types import vector_shape
+
+
+@suspending("fuse.accumulate")
+def _accumulate(site: Site) -> Callable[[Frame], Coroutine]:
+    """Relaxed: it orders nothing."""
+    value, sums, *starts = site.operands
+    alignment = site.integer(ALIGNMENT)
+    elements = element_indices(vector_shape(site.op.operands[0].type))
+
+    def step(frame: Frame) -> Coroutine:
+        yield None  # other blocks may come first
+        access = Access(site, frame, frame.values[sums], elements(gather(frame.values, starts)))
+        access.require_aligned(alignment)
+        access.add(frame.values[value])
+
+    return step
