@@ -26,7 +26,7 @@ TILE = (
 
 GPU = (
     "fuse-store-factors,fuse-stage-operands,fuse-stage-walk,fuse-rematerialize,fuse-assign-layouts,fuse-distribute,"
-    "canonicalize,cse"
+    "canonicalize,cse,fuse-prefetch-fragments"
 )
 """Tile programs to one thread's code."""
 
