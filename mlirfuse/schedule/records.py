@@ -7,7 +7,6 @@ measures differently is not taken from an old one. The file is `schedules.json` 
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 from dataclasses import dataclass
@@ -41,6 +40,8 @@ def records_path() -> Path | None:
         return None
     if given:
         return Path(given)
+    # As platformdirs has it on Linux, where alone MLIR's packages run. GPU hosts that reach no registry have no
+    # platformdirs; filelock comes with PyTorch.
     return Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser() / "mlirfuse" / "schedules.json"
 
 
@@ -70,12 +71,13 @@ def lookup(problem: ContractionProblem, target: Target) -> Record | None:
 
 def store(problem: ContractionProblem, target: Target, record: Record) -> None:
     """Adds or replaces an entry; other processes may do so at the same time."""
+    from filelock import FileLock  # here, as it takes 15 ms, and only tuning stores anything
+
     path = records_path()
     if path is None:
         return
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.with_suffix(".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with FileLock(path.with_suffix(".lock")):
         entries = _read(path) if path.exists() else {}
         plain = {"schedule": to_plain(record.schedule), "microseconds": record.microseconds}
         entries[record_key(problem, target)] = plain
