@@ -11,6 +11,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -166,15 +167,34 @@ class Graph:
             assert not bad.any(), f"{where} differ: {name}, in {bad.sum()} of {bad.size} elements{self!r}"
 
 
+@dataclass(frozen=True)
+class Sizes:
+    """What extents graphs have: one of `columns` last, `rows` before it, and `elements` in any value at most.
+
+    `products` says whether they multiply along dimensions: thousands of roundings are more than `tolerances` measures.
+    """
+
+    rows: tuple[int, ...]
+    columns: tuple[int, ...]
+    elements: int
+    products: bool = True
+
+
+SMALL = Sizes((1, 2, 3, 4, 7, 8), (1, 2, 5, 8, 16, 31, 33, 64, 100, 257), 8192)
+WIDE = Sizes((1, 2, 3, 5), (1600, 4099, 5140, 12288, 20480, 33000), 100_000, products=False)
+"""Rows that take many warps, several fragments a thread, and clusters."""
+
+
 class _Builder:
-    def __init__(self, seed: int):
+    def __init__(self, seed: int, sizes: Sizes):
         self.random = random.Random(seed)
         self.graph = Graph(seed)
+        self.sizes = sizes
 
     def build(self) -> Graph:
         rank = self.random.choice((1, 2, 2, 2, 3))
-        shape = tuple(self.random.choice((1, 2, 3, 4, 7, 8)) for _ in range(rank - 1))
-        shape += (self.random.choice((1, 2, 5, 8, 16, 31, 33, 64, 100, 257)),)
+        shape = tuple(self.random.choice(self.sizes.rows) for _ in range(rank - 1))
+        shape += (self.random.choice(self.sizes.columns),)
         for i in range(self.random.randint(1, 4)):
             keep = shape if i == 0 else shape[self.random.randint(0, rank - 1) :]
             extents = tuple(1 if i and self.random.random() < 0.15 else n for n in keep)
@@ -209,7 +229,7 @@ class _Builder:
 
     def binary(self) -> None:
         a = self.pick()
-        partners = [b for b in self.graph.values if _broadcast(a.shape, b.shape)]
+        partners = [b for b in self.graph.values if self.broadcast(a.shape, b.shape)]
         if not partners:
             return
         b = self.random.choice(partners)
@@ -220,13 +240,21 @@ class _Builder:
         if not chosen and a.dtype != b.dtype and text in COMPOSITE:
             # Where one operand meets another operation first, that would round in the operand's own dtype.
             names = [f"{name}.astype(mf.float32)" for name in names]
-        shape = _broadcast(a.shape, b.shape)
+        shape = self.broadcast(a.shape, b.shape)
         assert shape is not None
 
-        def broadcast(env: dict[str, Array]) -> Array:
+        def spread(env: dict[str, Array]) -> Array:
             return np.broadcast_to(rule(env[a.name], env[b.name]), shape)
 
-        self.add(shape, dtype, text.format(*names), broadcast)
+        self.add(shape, dtype, text.format(*names), spread)
+
+    def broadcast(self, a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...] | None:
+        """The shape of an operation on two values; None where there is none, or one of too many elements."""
+        try:
+            shape = np.broadcast_shapes(a, b)
+        except ValueError:
+            return None
+        return shape if prod(shape) <= self.sizes.elements else None
 
     def reduce(self) -> None:
         a = self.pick()
@@ -236,7 +264,7 @@ class _Builder:
         axes = tuple(sorted(self.random.sample(range(len(a.shape)), count)))
         if self.random.random() < 0.5:
             axes = (len(a.shape) - 1,)
-        name = self.random.choice(list(REDUCTIONS))
+        name = self.random.choice([n for n in REDUCTIONS if n != "prod" or self.sizes.products])
         keep = self.random.random() < 0.6
         shape = tuple(1 if d in axes else n for d, n in enumerate(a.shape) if keep or d not in axes)
         scale = ""
@@ -299,19 +327,11 @@ def _round(x: Array, dtype: str) -> Array:
     return x if dtype == "float32" else x.astype(DTYPES[dtype]).astype(x.dtype)
 
 
-def _broadcast(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...] | None:
-    try:
-        shape = np.broadcast_shapes(a, b)
-    except ValueError:
-        return None
-    return shape if int(np.prod(shape)) <= 8192 else None
-
-
-def graph_from_seed(seed: int) -> Graph:
+def graph_from_seed(seed: int, sizes: Sizes = SMALL) -> Graph:
     """The graph of a seed; equal seeds give equal graphs."""
-    return _Builder(seed).build()
+    return _Builder(seed, sizes).build()
 
 
-def graphs() -> st.SearchStrategy[Graph]:
+def graphs(sizes: Sizes = SMALL) -> st.SearchStrategy[Graph]:
     """Random graphs; hypothesis shrinks nothing but the seed, which prints with the program."""
-    return st.integers(0, 2**32 - 1).map(graph_from_seed)
+    return st.integers(0, 2**32 - 1).map(lambda seed: graph_from_seed(seed, sizes))

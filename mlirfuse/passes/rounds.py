@@ -13,7 +13,7 @@ REDUCTIONS = JOINT_REDUCTIONS | {"vector.multi_reduction"}
 
 def is_tile(value: ir.Value) -> bool:
     """Whether a vector varies in its last dimension, so that a thread may hold many of its elements."""
-    return isinstance(value.type, ir.VectorType) and ir.VectorType(value.type).shape[-1] > 1
+    return isinstance(value.type, ir.VectorType) and max(ir.VectorType(value.type).shape[-1:], default=1) > 1
 
 
 def with_unit_dims(reduction: ir.Operation, like: ir.Value) -> ir.Value:

@@ -10,7 +10,7 @@ import os
 import numpy as np
 import pytest
 from compiling import module_at
-from graphs import graph_from_seed
+from graphs import WIDE, graph_from_seed
 
 import mlirfuse as mf
 from mlirfuse import interpreter
@@ -39,6 +39,17 @@ def test_levels_agree(seed: int) -> None:
 def test_calls_with_dynamic_rows(seed: int) -> None:
     """The signature that a call makes: leading extents dynamic, but for those that the graph needs as numbers."""
     graph = graph_from_seed(seed)
+    arrays = graph.arrays()
+    try:
+        results = mf.fuse(graph.function, target="interpret")(*arrays)
+    except mf.MlirFuseError as error:
+        pytest.fail(f"{error}{graph!r}")
+    graph.check([np.asarray(r) for r in results], arrays, "interpreted call")
+
+
+@pytest.mark.parametrize("seed", range(20_000, 20_000 + GRAPHS // 20))
+def test_calls_with_wide_rows(seed: int) -> None:
+    graph = graph_from_seed(seed, WIDE)
     arrays = graph.arrays()
     try:
         results = mf.fuse(graph.function, target="interpret")(*arrays)
