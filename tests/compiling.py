@@ -41,6 +41,7 @@ def row_schedule(
     chunk_repeats: int = 0,
     persistence: str = "registers",
     skewed: bool = False,
+    moved: bool = False,
 ) -> mf.Schedule:
     """A schedule of a kernel over (rows, columns) that reduces columns.
 
@@ -55,9 +56,10 @@ def row_schedule(
         chunk_repeats: vectors of a thread in one chunk of a row; 0 takes the row whole.
         persistence: where rows live between their reduction and their use.
         skewed: whether rows are shifted so that vectors are aligned.
+        moved: whether rows are moved between memory and the layout.
     """
     step = vector * lanes * warps * cluster
-    repeats = chunk_repeats or -(-(columns + (vector - 1 if skewed else 0)) // step)
+    repeats = chunk_repeats or -(-(columns + (vector - 1 if skewed or moved else 0)) // step)
     layout = mf.BlockedLayout(
         (1, vector),
         (WARP // lanes, lanes),
@@ -65,6 +67,7 @@ def row_schedule(
         (row_repeats, repeats),
         (1, cluster),
         skew=(0, 1) if skewed else (),
+        moved=(0, 1) if moved else (),
     )
     rows = WARP // lanes * row_warps * row_repeats
     return mf.Schedule((rows, min(columns, step * repeats)), layout, persistence)

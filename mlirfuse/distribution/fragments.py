@@ -129,7 +129,7 @@ class Fragments:
 
     def starts_early(self, key: Key, dim: int) -> bool:
         """Whether some thread's elements at this repeat may lie before the first of a shifted row."""
-        return self.varies(dim) and self.layout.slack(dim) > 0 and key[dim] == 0
+        return self.varies(dim) and self.layout.is_skewed and self.layout.slack(dim) > 0 and key[dim] == 0
 
 
 def fragment_type(width: int, element_type: ir.Type) -> ir.Type:

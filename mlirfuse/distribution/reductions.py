@@ -92,13 +92,14 @@ def mask_padding(d: Distributor, source: Fragments, dims: Sequence[int], identit
 
 
 def _inside(d: Distributor, source: Fragments, dim: int, repeat: int) -> ir.Value:
-    """Whether a fragment lies inside of the tile along `dim`; of a skewed row, which of its elements do."""
+    """Whether a fragment lies inside of the tile along `dim`; of a skewed or moved row, which of its elements do."""
     index, extent = d.threads.index(dim, repeat), source.extents[dim]
     if not source.layout.slack(dim):
         return less(index, constant(extent))
     i32 = ir.IntegerType.get_signless(32)
     vector_type = ir.VectorType.get([source.width], i32)
-    first = widen(arith.IndexCastOp(i32, arith.SubIOp(index, d.shift()).result).result, source.width)
+    column = arith.SubIOp(index, d.shift()).result if source.layout.is_skewed else index
+    first = widen(arith.IndexCastOp(i32, column).result, source.width)
     steps = ir.DenseElementsAttr.get([ir.IntegerAttr.get(i32, n) for n in range(source.width)], vector_type)
     each = arith.AddIOp(first, arith.ConstantOp(vector_type, steps).result).result
     bound = ir.DenseElementsAttr.get_splat(vector_type, ir.IntegerAttr.get(i32, extent))

@@ -1,9 +1,12 @@
-"""Accesses to rows that start anywhere, in layouts that shift each row so that its vectors are aligned.
+"""Accesses to rows that start anywhere, by aligned vectors, in layouts that shift each row or that are moved to.
 
-What holds whole rows, one behind the other, is accessed a vector at a time; the first and the last vector of a row
-reach into the rows before and behind it, which is harmless to a load and is left out of a store. What all rows share,
-such as a weight a column, lies at another phase: a thread loads the aligned windows that its fragment lies in, one more
-than the fragment has, and shifts them into place (`register_shifts.py`). These are in a cache.
+Where the layout shifts rows (`skew`), what holds whole rows, one behind the other, is accessed a vector at a time; the
+first and the last vector of a row reach into the rows before and behind it, which is harmless to a load and is left out
+of a store. What all rows share, such as a weight a column, lies at another phase: a thread loads the aligned windows
+that its fragment lies in, one more than the fragment has, and shifts them into place (`register_shifts.py`).
+
+Where rows are moved (`moved`), it is the other way round: what all rows share is accessed as it lies, and rows are
+loaded in windows; `moved_rows.py` stores them.
 """
 
 from __future__ import annotations
@@ -34,17 +37,17 @@ Finish = Callable[[], ir.Value]
 
 @dataclass(frozen=True)
 class Rows:
-    """A contiguous buffer whose rows run along its last axis, in a skewed layout.
+    """A contiguous buffer whose rows run along its last axis, in a layout of rows that start anywhere.
 
     Attributes:
         flat: the buffer as one run of elements.
         total: elements of it.
         start: where the thread's row starts in the run.
-        shift: by how much the layout shifts the row.
+        shift: by how much the layout shifts the row, 0 where it is moved.
         columns: elements of a row.
         width: elements of a fragment.
         window: elements of one access.
-        aligned: whether the shifted fragments are aligned.
+        aligned: whether fragments are aligned in memory.
         streaming: whether the data is touched once.
     """
 
@@ -88,7 +91,7 @@ def rows_of(d: Distributor, access: Access, tile: Fragments, indices: Sequence[i
     contiguous = axis == buffer_type.rank - 1 and not isinstance(buffer_type.layout, ir.StridedLayoutAttr)
     if axis is None or not contiguous or axis in access.clipped or base < window * dtype.bytes or dtype.kind == "bool":
         raise PassError(
-            f"{buffer_type} has no rows, whole and aligned, that a skewed layout could move",
+            f"{buffer_type} has no rows, whole and aligned, that a layout could shift or move",
             where=str(ir.Location.current),
         )
     extents = [access.extent(n) for n in range(buffer_type.rank)]
@@ -96,7 +99,7 @@ def rows_of(d: Distributor, access: Access, tile: Fragments, indices: Sequence[i
     start = _sum(terms)
     place = (tuple(access.dims), tuple(access.offsets[:axis]))
     whole = all(n in access.dims for n in range(d.layout.rank) if d.layout.extents[n] > 1)
-    if d.skew is None and whole:
+    if d.layout.is_skewed and d.skew is None and whole:
         d.skew, d.skewed_like = arith.AndIOp(start, constant(tile.width - 1)).result, place
     shape = list(buffer_type.shape)
     flat = access.buffer
@@ -107,11 +110,11 @@ def rows_of(d: Distributor, access: Access, tile: Fragments, indices: Sequence[i
         flat=flat,
         total=_product(extents),
         start=start,
-        shift=d.shift(),
+        shift=d.shift() if d.layout.is_skewed else constant(0),
         columns=shape[axis],
         width=tile.width,
         window=window,
-        aligned=d.skewed_like == place,
+        aligned=d.skewed_like == place if d.layout.is_skewed else not terms,
         streaming=access.streaming,
     )
 
@@ -124,14 +127,14 @@ def start_load(d: Distributor, rows: Rows, tile: Fragments, key: Key) -> Finish:
     last = add(rows.shift, constant(rows.columns - 1))
     if rows.aligned:
         if tile.padded(key, dim):
-            index = minimum(index, arith.SubIOp(last, _modulo(last, rows.width)).result)
+            index = minimum(index, arith.SubIOp(last, modulo(last, rows.width)).result)
         return _start_aligned(rows, add(before, index), near_end=tile.padded(key, dim))
     if tile.padded(key, dim):
         # One whose windows are whole: only what holds the end of the row goes the slow way.
         index = arith.SelectOp(less(last, index), constant(INNER * rows.width), index).result
     first = add(before, index)
     # What is added, a multiple of the window, keeps the number from being negative.
-    phase = _modulo(arith.SubIOp(add(rows.start, constant(rows.width)), rows.shift).result, rows.window)
+    phase = modulo(arith.SubIOp(add(rows.start, constant(rows.width)), rows.shift).result, rows.window)
     first = arith.SubIOp(first, phase).result
     loaded = []
     for begin in range(0, rows.width + rows.window, rows.window):
@@ -153,9 +156,9 @@ def _start_aligned(rows: Rows, first: ir.Value, *, near_end: bool) -> Finish:
 
 
 def _load(rows: Rows, start: ir.Value) -> ir.Value:
-    return vector.LoadOp(
-        rows.window_type, rows.flat, [start], nontemporal=rows.streaming or None, alignment=rows.bytes
-    ).result
+    # Of windows that overlap each other, what one access fetches is another one's from the cache.
+    once = rows.streaming and rows.aligned
+    return vector.LoadOp(rows.window_type, rows.flat, [start], nontemporal=once or None, alignment=rows.bytes).result
 
 
 def _load_guarded(rows: Rows, start: ir.Value) -> ir.Value:
@@ -191,15 +194,15 @@ def store_row(
         column = arith.SubIOp(d.threads.index(dim, key[dim]), rows.shift).result
         ragged = tile.padded(key, dim) or tile.starts_early(key, dim)
         if condition is None:
-            _store_fragment(rows, value, column, ragged)
+            store_fragment(rows, value, column, ragged)
             continue
         branch = scf.IfOp(condition)
         with ir.InsertionPoint(branch.then_block):
-            _store_fragment(rows, value, column, ragged)
+            store_fragment(rows, value, column, ragged)
             scf.YieldOp([])
 
 
-def _store_fragment(rows: Rows, value: ir.Value, column: ir.Value, ragged: bool) -> None:
+def store_fragment(rows: Rows, value: ir.Value, column: ir.Value, ragged: bool) -> None:
     """Stores what of a fragment lies inside its row: vectors, where it is all and aligned."""
     first = add(rows.start, column)
     if not rows.aligned:
@@ -237,7 +240,7 @@ def _store_elements(rows: Rows, value: ir.Value, first: ir.Value, column: ir.Val
             scf.YieldOp([])
 
 
-def _modulo(value: ir.Value, power: int) -> ir.Value:
+def modulo(value: ir.Value, power: int) -> ir.Value:
     """The remainder of a division by a power of two."""
     return arith.AndIOp(value, constant(power - 1)).result
 

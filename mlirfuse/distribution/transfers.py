@@ -17,6 +17,7 @@ from mlirfuse.analysis.shared_memory import writes_shared
 from mlirfuse.distribution.access import Access, access_of, load, store
 from mlirfuse.distribution.distributor import Distributor, rule
 from mlirfuse.distribution.fragments import Fragments, Key, Uniform, widen
+from mlirfuse.distribution.moved_rows import move_row
 from mlirfuse.distribution.paired_stores import exchange, store_exchanged, stores_pairs
 from mlirfuse.distribution.scalars import add, constant, less, minimum
 from mlirfuse.distribution.skewed_rows import Finish, rows_of, start_load, store_row
@@ -35,8 +36,8 @@ def transfer_read(d: Distributor, op: ir.Operation) -> None:
     buffer, *offsets, _ = op.operands
     access = access_of(d, op, buffer, offsets, list(range(d.layout.rank)), tile)
     bounds = Bounds(access)
-    if _is_skewed(tile, access):
-        _read_skewed(d, tile, access, bounds)
+    if _starts_anywhere(tile, access):
+        _read_rows(d, tile, access, bounds)
         d.tiles[op.results[0]] = tile
         return
     loaded: dict[tuple[int, ...], ir.Value] = {}
@@ -89,8 +90,8 @@ def transfer_write(d: Distributor, op: ir.Operation) -> None:
     access = access_of(d, op, buffer, offsets, layout_dims(tile, written), tile)
     bounds = Bounds(access)
     whole = d.threads.is_first(n for n in range(d.layout.rank) if not tile.varies(n))
-    if _is_skewed(tile, access):
-        _write_skewed(d, tile, access, bounds, whole)
+    if _starts_anywhere(tile, access):
+        _write_rows(d, tile, access, bounds, whole)
         return
     groups: dict[tuple[tuple[int, int], ...], list[Key]] = {}
     for key in tile.keys():
@@ -114,12 +115,13 @@ def transfer_write(d: Distributor, op: ir.Operation) -> None:
             scf.YieldOp([])
 
 
-def _is_skewed(tile: Fragments, access: Access) -> bool:
-    """Whether a transfer is of rows that the layout shifts."""
-    return tile.varies(tile.layout.vector_dim) and tile.layout.is_skewed and access.type.memory_space is None
+def _starts_anywhere(tile: Fragments, access: Access) -> bool:
+    """Whether a transfer is of rows that start anywhere, which the layout shifts or which are moved."""
+    anywhere = any(tile.layout.anywhere)
+    return tile.varies(tile.layout.vector_dim) and anywhere and access.type.memory_space is None
 
 
-def _read_skewed(d: Distributor, tile: Fragments, access: Access, bounds: Bounds) -> None:
+def _read_rows(d: Distributor, tile: Fragments, access: Access, bounds: Bounds) -> None:
     """All loads are emitted before anything that waits for one of them, where they are to be under way early."""
     none = (0,) * d.layout.rank
     row = [clamped_index(d, tile, none, access, axis, bounds) for axis in range(len(access.dims) - 1)]
@@ -150,7 +152,7 @@ def _read_skewed(d: Distributor, tile: Fragments, access: Access, bounds: Bounds
     tile.force()
 
 
-def _write_skewed(d: Distributor, tile: Fragments, access: Access, bounds: Bounds, whole: ir.Value | None) -> None:
+def _write_rows(d: Distributor, tile: Fragments, access: Access, bounds: Bounds, whole: ir.Value | None) -> None:
     inner, none = d.layout.vector_dim, (0,) * d.layout.rank
     row = [fragment_index(d, access, axis, 0) for axis in range(len(access.dims) - 1)]
 
@@ -161,7 +163,9 @@ def _write_skewed(d: Distributor, tile: Fragments, access: Access, bounds: Bound
         conditions = inside if whole is None else [whole, *inside]
         return reduce(lambda a, b: arith.AndIOp(a, b).result, conditions) if conditions else None
 
-    store_row(d, rows_of(d, access, tile, row), tile, list(tile.keys()), active)
+    rows = rows_of(d, access, tile, row)
+    write = move_row if d.layout.is_moved and not rows.aligned else store_row
+    write(d, rows, tile, list(tile.keys()), active)
 
 
 class Bounds:

@@ -10,6 +10,7 @@ The repeats inside a warp are what makes the accumulators of tensor cores a bloc
 
 The shift is 0 but where rows are skewed: rows of an odd number of elements start at addresses of any alignment, and
 each is shifted by as much as its first element lies past a multiple of the vector, so that all vectors are aligned.
+Or nothing is shifted, and rows are moved into place between memory and the layout; then what all rows share fits them.
 
 A layout may cover more than the tile's extent; the rest is padding that no thread reads or writes. Where a tile value
 has extent 1 in a dimension (a value that is the same along it), every thread along that dimension holds a copy.
@@ -23,7 +24,7 @@ from math import prod
 WARP = 32
 
 FEWEST_VECTORS = 4
-"""Vectors of a skewed row: its two ends are moved element by element, and there is a whole one between them."""
+"""Vectors of a skewed or moved row: its ends are stored element by element, and there is a whole one between them."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,7 @@ class BlockedLayout:
         blocks: blocks of the cluster along the dimension.
         inner: fragments a thread holds along the dimension between which no other warp's lie; empty for 1 everywhere.
         skew: 1 in the vector dimension where rows are shifted, 0 in the others; empty for 0 everywhere.
+        moved: 1 likewise where rows are moved between their place in memory and the layout.
     """
 
     vector: tuple[int, ...]
@@ -47,6 +49,7 @@ class BlockedLayout:
     blocks: tuple[int, ...]
     inner: tuple[int, ...] = ()
     skew: tuple[int, ...] = ()
+    moved: tuple[int, ...] = ()
 
     @property
     def rank(self) -> int:
@@ -82,9 +85,19 @@ class BlockedLayout:
         """Whether rows are shifted."""
         return any(self.skew)
 
+    @property
+    def is_moved(self) -> bool:
+        """Whether rows are moved between memory and the layout."""
+        return any(self.moved)
+
+    @property
+    def anywhere(self) -> tuple[int, ...]:
+        """1 in the dimension along which rows start at addresses of any alignment; empty where they may not."""
+        return self.skew or self.moved
+
     def slack(self, dim: int) -> int:
-        """Elements by which a row may be shifted in a dimension."""
-        return self.vector[dim] - 1 if self.skew and self.skew[dim] else 0
+        """Elements by which a row may lie off aligned vectors in a dimension."""
+        return self.vector[dim] - 1 if self.anywhere and self.anywhere[dim] else 0
 
     def within(self, dim: int) -> int:
         """Fragments of a thread that a warp's share of one repeat holds in a dimension."""
@@ -118,7 +131,9 @@ class BlockedLayout:
             return f"lanes {self.lanes} must be powers of two whose product is {WARP}"
         if sum(v > 1 for v in self.vector) > 1:
             return f"vector {self.vector} is contiguous in more than one dimension"
-        if self.skew and (problem := self._check_skew(tile)):
+        if self.skew and self.moved:
+            return "rows are shifted or moved, not both"
+        if self.anywhere and (problem := self._check_rows(tile)):
             return problem
         for d, (covered, extent) in enumerate(zip(self.extents, tile, strict=True)):
             if covered < extent + self.slack(d):
@@ -128,17 +143,18 @@ class BlockedLayout:
                 return f"vectors of {self.vector[d]} do not divide the tile's {extent} elements in dimension {d}"
         return None
 
-    def _check_skew(self, tile: tuple[int, ...]) -> str | None:
-        """What is wrong with the shifts of rows, or None."""
-        if len(self.skew) != len(tile) or set(self.skew) - {0, 1}:
-            return f"skew {self.skew} must be 0 or 1 in each of {len(tile)} dimensions"
-        for d, (skew, extent) in enumerate(zip(self.skew, tile, strict=True)):
-            if skew and self.vector[d] == 1:
-                return f"dimension {d} is skewed, but a thread holds single elements of it"
-            if skew and extent < FEWEST_VECTORS * self.vector[d]:
-                return (
-                    f"a skewed row of {extent} elements holds fewer than {FEWEST_VECTORS} vectors of {self.vector[d]}"
-                )
-            if not skew and self.repeats[d] > 1:
-                return f"a thread may hold one skewed row only, not {self.repeats[d]} in dimension {d}"
-        return "skewed rows have no repeats inside of a warp" if self.inner else None
+    def _check_rows(self, tile: tuple[int, ...]) -> str | None:
+        """What is wrong with rows that are shifted or moved, or None."""
+        name, how = ("skew", "skewed") if self.skew else ("moved", "moved")
+        if len(self.anywhere) != len(tile) or set(self.anywhere) - {0, 1}:
+            return f"{name} {self.anywhere} must be 0 or 1 in each of {len(tile)} dimensions"
+        for d, (here, extent) in enumerate(zip(self.anywhere, tile, strict=True)):
+            if here and self.vector[d] == 1:
+                return f"dimension {d} is {how}, but a thread holds single elements of it"
+            if here and extent < FEWEST_VECTORS * self.vector[d]:
+                return f"a {how} row of {extent} elements holds fewer than {FEWEST_VECTORS} vectors of {self.vector[d]}"
+            if not here and self.repeats[d] > 1:
+                return f"a thread may hold one {how} row only, not {self.repeats[d]} in dimension {d}"
+        if self.moved and self.cluster > 1:
+            return "rows are moved inside of a block, and may not be spread over a cluster"
+        return f"{how} rows have no repeats inside of a warp" if self.inner else None

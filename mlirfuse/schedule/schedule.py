@@ -86,7 +86,7 @@ def check_schedule(
         return f"order {schedule.order!r} is not one of {', '.join(ORDERS)}"
     if problem := schedule.layout.check(schedule.tile):
         return problem
-    if schedule.layout.is_skewed and (problem := _check_skew(schedule, reduced)):
+    if any(schedule.layout.anywhere) and (problem := _check_rows(schedule, reduced)):
         return problem
     fragments = prod(schedule.layout.repeats)
     if not 0 <= schedule.parked < fragments or (schedule.parked and schedule.persistence != "registers"):
@@ -113,13 +113,14 @@ def check_schedule(
     return None
 
 
-def _check_skew(schedule: Schedule, reduced: frozenset[int]) -> str | None:
-    """What makes a schedule that shifts rows illegal, or None."""
-    shifted = {d for d, skew in enumerate(schedule.layout.skew) if skew}
+def _check_rows(schedule: Schedule, reduced: frozenset[int]) -> str | None:
+    """What makes a schedule that shifts or moves rows illegal, or None."""
+    how = "skewed" if schedule.layout.is_skewed else "moved"
+    where = {d for d, here in enumerate(schedule.layout.anywhere) if here}
     if schedule.persistence != "registers" or schedule.walk is not None or schedule.contraction is not None:
-        return "only rows that stay in registers may be skewed"
-    if shifted != reduced:
-        return f"dimensions {sorted(shifted)} are skewed, which must be what is reduced, {sorted(reduced)}"
+        return f"only rows that stay in registers may be {how}"
+    if where != reduced:
+        return f"dimensions {sorted(where)} are {how}, which must be what is reduced, {sorted(reduced)}"
     return None
 
 

@@ -24,6 +24,7 @@ LAYOUTS: dict[str, dict[str, Any]] = {
     "several warps": {"warps": 3},
     "cluster": {"warps": 2, "cluster": 4},
 }
+WAYS = [(how, layout) for how in ("skewed", "moved") for layout in LAYOUTS if (how, layout) != ("moved", "cluster")]
 
 
 def run_guarded(fused: mf.Fused, inputs: list[np.ndarray]) -> np.ndarray:
@@ -42,19 +43,19 @@ def run_guarded(fused: mf.Fused, inputs: list[np.ndarray]) -> np.ndarray:
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", NAMES)
 def test_sizes(name: str, dtype: str, columns: int) -> None:
-    """The schedules that are chosen, which shift rows in most cases."""
+    """The schedules that are chosen, which shift or move rows in most cases."""
     family, fused = FAMILIES[name], mf.fuse(FAMILIES[name].fn)
     for rows in (1, 9, 300) if columns < 20000 else (9,):
         inputs = family.inputs(rows, columns, DTYPES[dtype], seed=rows)
         family.check(run_guarded(fused, inputs), inputs)
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize(("how", "layout"), WAYS)
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
 @pytest.mark.parametrize("name", NAMES)
-def test_layouts(name: str, dtype: str, layout: str) -> None:
+def test_layouts(name: str, dtype: str, how: str, layout: str) -> None:
     family, kind = FAMILIES[name], DTYPES[dtype]
     for columns in (65, 513, 1006, 3001):
-        schedule = row_schedule(columns, vector=16 // kind.itemsize, skewed=True, **LAYOUTS[layout])
+        schedule = row_schedule(columns, vector=16 // kind.itemsize, **{how: True}, **LAYOUTS[layout])
         inputs = family.inputs(77, columns, kind, seed=columns)
         family.check(run_guarded(mf.fuse(family.fn, schedule=schedule), inputs), inputs)

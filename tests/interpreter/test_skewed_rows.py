@@ -1,4 +1,4 @@
-"""Rows that start anywhere, in layouts that shift them to aligned vectors: phases, ends, and what all rows share."""
+"""Rows that start anywhere, shifted to aligned vectors or moved into place: phases, ends, and what all rows share."""
 
 from __future__ import annotations
 
@@ -21,17 +21,18 @@ LAYOUTS: dict[str, dict[str, Any]] = {
 }
 COLUMNS = (37, 130, 257, 1001, 1006)
 NAMES = ("layer_norm", "rms_norm", "softmax")
+WAYS = [(how, layout) for how in ("skewed", "moved") for layout in LAYOUTS if (how, layout) != ("moved", "cluster")]
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize(("how", "layout"), WAYS)
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
 @pytest.mark.parametrize("name", NAMES)
-def test_layouts(name: str, dtype: str, layout: str) -> None:
+def test_layouts(name: str, dtype: str, how: str, layout: str) -> None:
     """Nine rows have every phase, and the last one ends where the memory does: nothing looks beyond it."""
     family, kind = FAMILIES[name], DTYPES[dtype]
     vector = 16 // kind.itemsize
     for columns in COLUMNS:
-        schedule = row_schedule(columns, vector=vector, skewed=True, **LAYOUTS[layout])
+        schedule = row_schedule(columns, vector=vector, **{how: True}, **LAYOUTS[layout])
         module = module_at("gpu", family.fn, family.specs(None, columns, kind), schedule)
         for rows in (1, 9):
             inputs = family.inputs(rows, columns, kind, seed=columns)
@@ -40,9 +41,10 @@ def test_layouts(name: str, dtype: str, layout: str) -> None:
 
 
 @pytest.mark.parametrize("parked", [1, 2])
-def test_parked(parked: int) -> None:
+@pytest.mark.parametrize("how", ["skewed", "moved"])
+def test_parked(how: str, parked: int) -> None:
     family, kind = FAMILIES["softmax"], DTYPES["float16"]
-    layout = row_schedule(1001, vector=8, skewed=True).layout
+    layout = row_schedule(1001, vector=8, **{how: True}).layout
     schedule = mf.Schedule((1, 1001), layout, order="depth", parked=parked)
     module = module_at("gpu", family.fn, family.specs(None, 1001, kind), schedule)
     inputs = family.inputs(9, 1001, kind)
@@ -57,13 +59,14 @@ def mixed(x, r, b, w):
     return y, y.astype(mf.float16), w * 2
 
 
-def test_operands_that_lie_otherwise() -> None:
+@pytest.mark.parametrize("how", ["skew", "moved"])
+def test_operands_that_lie_otherwise(how: str) -> None:
     """What is the same over some rows has a phase of its own, and so has what all share, also where it is written."""
     columns, rng = 131, np.random.default_rng(0)
     shapes = ((2, 5, columns), (2, 5, columns), (2, 1, columns), (columns,))
     dtypes = ("float16", "float32", "float16", "float32")
     inputs = [rng.standard_normal(shape).astype(dtype) for shape, dtype in zip(shapes, dtypes, strict=True)]
-    layout = mf.BlockedLayout((1, 1, 8), (1, 1, 32), (1, 1, 1), (1, 1, 1), (1, 1, 1), skew=(0, 0, 1))
+    layout = mf.BlockedLayout((1, 1, 8), (1, 1, 32), (1, 1, 1), (1, 1, 1), (1, 1, 1), **{how: (0, 0, 1)})
     schedule = mf.Schedule((1, 1, columns), layout)
     specs = [mf.TensorSpec(shape, DTYPES[dtype]) for shape, dtype in zip(shapes, dtypes, strict=True)]
     module = module_at("gpu", mixed, specs, schedule)
@@ -74,12 +77,17 @@ def test_operands_that_lie_otherwise() -> None:
         np.testing.assert_allclose(result.astype(np.float64), exact, rtol=bound, atol=bound)
 
 
-@pytest.mark.parametrize(
-    ("columns", "message"),
-    [(24, "24 elements holds fewer than 4 vectors of 8"), (257, "covers 256 of the tile's 257 elements, shifted by 7")],
-)
-def test_illegal_schedules(columns: int, message: str) -> None:
-    layout = mf.BlockedLayout((1, 8), (1, 32), (1, 1), (1, 1), (1, 1), skew=(0, 1))
+ILLEGAL = [
+    ("skew", 24, 1, "a skewed row of 24 elements holds fewer than 4 vectors of 8"),
+    ("moved", 24, 1, "a moved row of 24 elements holds fewer than 4 vectors of 8"),
+    ("skew", 257, 1, "covers 256 of the tile's 257 elements, shifted by 7"),
+    ("moved", 201, 2, "moved inside of a block, and may not be spread over a cluster"),
+]
+
+
+@pytest.mark.parametrize(("how", "columns", "cluster", "message"), ILLEGAL)
+def test_illegal_schedules(how: str, columns: int, cluster: int, message: str) -> None:
+    layout = mf.BlockedLayout((1, 8), (1, 32), (1, 1), (1, 1), (1, cluster), **{how: (0, 1)})
     family = FAMILIES["softmax"]
     with pytest.raises(mf.MlirFuseError, match=message):
         module_at("gpu", family.fn, family.specs(None, columns, DTYPES["float16"]), mf.Schedule((1, columns), layout))

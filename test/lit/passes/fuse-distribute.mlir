@@ -472,6 +472,42 @@ func.func private @skewed(%x: memref<?x513xf16> {fuse.align = 16 : i64}, %w: mem
 
 // -----
 
+#layout = {vector = array<i64: 1, 8>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 3>, blocks = array<i64: 1, 1>, moved = array<i64: 0, 1>}
+// Or they are moved: two aligned windows of what holds whole rows become one fragment, and of the result, by way of shared
+// memory, one aligned vector. What all rows share is accessed as it lies.
+// CHECK-LABEL: gpu.func @moved
+// CHECK-SAME: %[[X:[a-z0-9]+]]: memref<?x513xf16>
+// CHECK-SAME: %[[W:[a-z0-9]+]]: memref<513xf16>
+// CHECK-SAME: workgroup(%[[STAGED:.*]] : memref<768xf16, #gpu.address_space<workgroup>>
+// CHECK: %[[START:.*]] = arith.muli %block_id_x, %c513
+// CHECK: %[[FLAT:.*]] = memref.collapse_shape %[[X]] {{.*}} : memref<?x513xf16> into memref<?xf16>
+// CHECK: %[[LOW:.*]] = vector.load %[[FLAT]][{{.*}}] {alignment = 16 : i64} : memref<?xf16>, vector<8xf16>
+// CHECK: %[[HIGH:.*]] = vector.load %[[FLAT]][{{.*}}] {alignment = 16 : i64} : memref<?xf16>, vector<8xf16>
+// CHECK: arith.select %{{.*}} : i32
+// CHECK: arith.shrui %{{.*}} : i64
+// CHECK: vector.load %[[W]][{{.*}}] {alignment = 16 : i64} : memref<513xf16>, vector<8xf16>
+// CHECK: vector.store %{{.*}}, %[[STAGED]][{{.*}}] {alignment = 16 : i64}
+// CHECK: gpu.barrier
+// CHECK: vector.load %[[STAGED]][{{.*}}] {alignment = 16 : i64}
+// CHECK: vector.load %[[STAGED]][{{.*}}] {alignment = 16 : i64}
+// CHECK: arith.shrui %{{.*}} : i64
+// CHECK: vector.store %{{.*}} {alignment = 16 : i64, nontemporal = true} : memref<?xf16>, vector<8xf16>
+func.func private @moved(%x: memref<?x513xf16> {fuse.align = 16 : i64}, %w: memref<513xf16> {fuse.align = 16 : i64}, %y: memref<?x513xf16>) attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 513>, layout = #layout}} {
+  %c0 = arith.constant 0 : index
+  %pad = arith.constant 0.0 : f16
+  %m = memref.dim %x, %c0 : memref<?x513xf16>
+  %blocks = affine.apply affine_map<()[s0] -> (s0)>()[%m]
+  scf.forall (%row) in (%blocks) {
+    %0 = vector.transfer_read %x[%row, %c0], %pad {fuse.layout = #layout, fuse.streaming, in_bounds = [true, true]} : memref<?x513xf16>, vector<1x513xf16>
+    %1 = vector.transfer_read %w[%c0], %pad {fuse.layout = #layout, in_bounds = [true, true], permutation_map = affine_map<(d0) -> (0, d0)>} : memref<513xf16>, vector<1x513xf16>
+    %2 = arith.mulf %0, %1 : vector<1x513xf16>
+    vector.transfer_write %2, %y[%row, %c0] {fuse.layout = #layout, fuse.streaming, in_bounds = [true, true]} : vector<1x513xf16>, memref<?x513xf16>
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+
+// -----
+
 #layout = {vector = array<i64: 1, 8>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 3>, blocks = array<i64: 1, 1>, skew = array<i64: 0, 1>}
 func.func private @unaligned(%x: memref<?x513xf16> {fuse.align = 2 : i64}, %y: memref<?xf16>) attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 513>, layout = #layout}} {
   %c0 = arith.constant 0 : index
@@ -480,7 +516,7 @@ func.func private @unaligned(%x: memref<?x513xf16> {fuse.align = 2 : i64}, %y: m
   %m = memref.dim %x, %c0 : memref<?x513xf16>
   %blocks = affine.apply affine_map<()[s0] -> (s0)>()[%m]
   scf.forall (%row) in (%blocks) {
-    // expected-error @below {{memref<?x513xf16> has no rows, whole and aligned, that a skewed layout could move}}
+    // expected-error @below {{memref<?x513xf16> has no rows, whole and aligned, that a layout could shift or move}}
     %0 = vector.transfer_read %x[%row, %c0], %pad {fuse.layout = #layout, in_bounds = [true, true]} : memref<?x513xf16>, vector<1x513xf16>
     %1 = vector.multi_reduction <maximumf>, %0, %lowest {fuse.layout = #layout} [1] : vector<1x513xf16> to vector<1xf16>
     vector.transfer_write %1, %y[%row] {fuse.layout = #layout, in_bounds = [true]} : vector<1xf16>, memref<?xf16>
