@@ -71,6 +71,10 @@ STEP = 0.15e-6
 LAST_ARRIVER_BYTES = 57e9
 """Bytes per second of parts that one block adds up."""
 
+UNALIGNED = 1.02
+"""Time of a stream of which blocks read every so many'th step, that number being no power of two: what they read at
+one time then begins anywhere in memory's pages. 128x128x262144 took 36.0 us in 32 parts, and 36.9 in 33."""
+
 COPIES_DELAY = 0.15
 """Share of the time of copies from the L2 by which they delay its own reads of device memory."""
 
@@ -94,7 +98,7 @@ def candidates(problem: ContractionProblem, target: Target) -> Iterator[Schedule
     for schedule in _tiles(problem, target):
         assert schedule.contraction is not None
         tiles = tile_count(schedule, problem)
-        yield _walking(schedule, tiles > target.sms)
+        yield _streaming(_walking(schedule, tiles > target.sms), problem, target)
         blocks = target.sms * _blocks_per_sm(problem)
         most = min(MOST_SPLIT, blocks // tiles, problem.k // schedule.contraction.k // MIN_STEPS)
         # Blocks that wait for each other must all be resident, which is known only where the grid's size is.
@@ -102,9 +106,26 @@ def candidates(problem: ContractionProblem, target: Target) -> Iterator[Schedule
         for split in {2, most, *(1 << bit for bit in range(1, 9))}:
             if 1 < split <= most:
                 parts = replace(schedule, contraction=replace(schedule.contraction, split=split))
-                yield parts
+                yield _streaming(parts, problem, target)
                 if meets and schedule.contraction.instruction == "wgmma":
-                    yield _meeting(parts, problem)
+                    yield _streaming(_meeting(parts, problem), problem, target)
+
+
+def _streaming(schedule: Schedule, problem: ContractionProblem, target: Target) -> Schedule:
+    """The schedule with factors that are the first to leave the L2, where nobody would find them in it again.
+
+    Blocks that run together read a part of a factor together. Factors of more than half of the L2, whose two sides both
+    keep what both have read, are gone when the next kernel starts. What gains then are partial tiles, which stay, and
+    the stream itself: eight products of that size in one round took 0.3 to 3 % less time (H200, bf16).
+    """
+    contraction = schedule.contraction
+    assert contraction is not None
+    *batch, rows, columns = _extents(schedule, problem)
+    factors = prod(batch) * (rows + columns) * problem.k * problem.element.bytes
+    rounds = tile_count(schedule, problem) * contraction.split / target.sms
+    if contraction.instruction != "wgmma" or 2 * factors <= target.l2_bytes or rounds > 1:
+        return schedule
+    return replace(schedule, contraction=replace(contraction, streamed=True))
 
 
 def _walking(schedule: Schedule, in_rounds: bool) -> Schedule:
@@ -193,7 +214,9 @@ def contraction_seconds(schedule: Schedule, problem: ContractionProblem, target:
     if contraction.instruction == "wgmma" and (m > extents[-2] or n > extents[-1]):
         copies *= OVERHANG
     rows, columns = extents[-2:]
-    traffic = prod(extents[:-2]) * ((rows * sizes[0] + columns * sizes[1]) * problem.k + rows * columns * size)
+    unaligned = UNALIGNED if contraction.split & (contraction.split - 1) else 1.0
+    traffic = unaligned * prod(extents[:-2])
+    traffic *= (rows * sizes[0] + columns * sizes[1]) * problem.k + rows * columns * size
     waves = ceil(rounds / _blocks_per_sm(problem))
     overheads = ROUND if contraction.persistent else waves * ROUND
     copying = rounds * steps * copies

@@ -176,6 +176,14 @@ def test_long_products_of_small_results_are_split() -> None:
     assert contraction.reduction == "mailboxes"
 
 
+def test_factors_that_the_l2_does_not_keep_are_streamed_through_it() -> None:
+    """Where blocks read a factor together, that is: rounds of tiles come back to it, and few bytes stay for others."""
+    for m, n, k in ((128, 128, 262144), (64, 128, 131072), (64, 4096, 14336), (2048, 2048, 8192)):
+        assert chosen(problem(m, n, k))[1].streamed, (m, n, k)
+    for m, n, k in ((256, 256, 4096), (128, 512, 16384), (8192, 8192, 8192)):
+        assert not chosen(problem(m, n, k))[1].streamed, (m, n, k)
+
+
 def test_products_that_fill_the_device_are_not_split() -> None:
     schedule, contraction = chosen(problem(4096, 4096, 4096))
     assert contraction.split == 1
