@@ -229,7 +229,7 @@ def fuse(
         finish: who adds up what the blocks of a grid have summed up, where a function reduces over leading dimensions.
             `slices`: all blocks together, once all have arrived, in the same launch, which the device must hold as a
             whole. `last_block`: the one that arrives last. `second_kernel`: another launch. All give the same bits on
-            every run. `atomics`: the one that arrives last, from one row of sums to which all have added as they came;
+            every run. `atomics`: the one that arrives last, from rows of sums to which all have added as they came;
             for sums of float32, whose last bits then differ from run to run. `auto` leaves the choice to the cost
             model, which never takes that; any other is an error where nothing is reduced so.
         dynamic_products: makes one kernel for all leading extents of matrix products too. By default a product is

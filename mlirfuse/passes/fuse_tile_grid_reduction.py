@@ -33,8 +33,8 @@ class FuseTileGridReduction(Pass):
     that an `scf.for` carries; everything else that varies along them runs once a tile, reductions inside of it
     included. Each block stores its partial results to a workspace argument. When all have, the blocks add them up, a
     slice of the columns each (`finish = "slices"`), or the one that arrives last does (`"last_block"`), and run what
-    depends on the totals. With `"atomics"` they add their partial results to one row of sums (`fuse.accumulate`), as
-    they come, and the block that arrives last takes this row and leaves it zero; totals must be sums of f32, and their
+    depends on the totals. With `"atomics"` they add their partial results to a few rows of sums (`fuse.accumulate`), as
+    they come, and the block that arrives last adds these up and leaves them zero; totals must be sums of f32, and their
     last bits differ from run to run. With `"second_kernel"` the parts are a result instead, of a row for each of the schedule's
     `blocks`, which another kernel takes; the host calls both. Rows past the end of the data are masked with the neutral
     element.

@@ -18,11 +18,15 @@ FINISHES = {
   launched so.
 - `last_block`: the block that arrives last, for which nobody waits.
 - `second_kernel`: another kernel, behind the walk in the stream; nobody waits, and there are no semaphores.
-- `atomics`: blocks add their parts to one row of sums as they come, and the block that arrives last reads it. Sums of
-  f32 only.
+- `atomics`: blocks add their parts to `SUM_ROWS` rows of sums as they come, and the block that arrives last adds these
+  up. Sums of f32 only.
 
 All but the last add in the order of blocks, so that results are the same bits on every run. With `atomics` they are
 not, which is why nobody gets it who does not ask."""
+
+SUM_ROWS = 8
+"""Rows of sums for atomic additions: block b adds to row b % SUM_ROWS, so that few blocks meet at an address, and a sum
+of all blocks' parts in some order loses less."""
 
 COLUMNS = ("registers", "shared")
 """Where a block keeps what all its tiles share, such as weights."""

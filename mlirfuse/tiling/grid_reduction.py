@@ -26,6 +26,7 @@ from mlirfuse.analysis.workspaces import (
 from mlirfuse.dialect.accumulate import accumulate
 from mlirfuse.dialect.resident_blocks import resident_blocks
 from mlirfuse.errors import PassError
+from mlirfuse.schedule.grid_walk import SUM_ROWS
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.tiling.emitter import TileEmitter
 from mlirfuse.tiling.grid_finish import GridFinish
@@ -42,21 +43,24 @@ from mlirfuse.tiling.program import (
     tile_offsets,
 )
 from mlirfuse.tiling.tiles import Shape, index
-from mlirfuse.tiling.totals import combine, element_type, mask_of, neutral_scalar, neutral_tile, subtract
+from mlirfuse.tiling.totals import apply, combine, element_type, mask_of, neutral_scalar, neutral_tile, subtract
 from mlirfuse.tiling.transfers import TileTransfers
 
 
 def workspace_of(space: IterationSpace, plan: GridReduction, schedule: Schedule) -> list[WorkspaceArgument]:
     """The arguments that hold partial results, a row for each part of a block, and the semaphore behind them.
 
-    What blocks add to atomically is one row a total, which is zero at rest.
+    What blocks add to atomically is a few rows a total, which are zero at rest.
     """
     assert schedule.walk is not None  # the pass looked
     kept = [[space.extents[d] or 0 for d in kept_dims(space, s)] for s in plan.totals]
     semaphores = {WORKSPACE: ir.StringAttr.get(SEMAPHORES)}
     counter = (ir.MemRefType.get([1], ir.IntegerType.get_signless(32)), semaphores)
     if schedule.walk.finish == "atomics":
-        sums = [ir.MemRefType.get([1, *extents], element_type(s)) for s, extents in zip(plan.totals, kept, strict=True)]
+        sums = [
+            ir.MemRefType.get([SUM_ROWS, *extents], element_type(s))
+            for s, extents in zip(plan.totals, kept, strict=True)
+        ]
         return [*((type_, semaphores) for type_ in sums), counter]
     resident = (RESIDENT, max(1, schedule.blocks_per_sm))
     expr, operands = ir.AffineExpr.get_symbol(0), [resident]
@@ -188,7 +192,7 @@ class _Walk:
 
     @property
     def _adds(self) -> bool:
-        """Whether blocks add their parts to one row, and do not store them in one of their own."""
+        """Whether blocks add their parts to rows that they share, and do not store them in rows of their own."""
         assert self.schedule.walk is not None  # the pass looked
         return self.schedule.walk.finish == "atomics"
 
@@ -229,7 +233,7 @@ class _Walk:
                 totals = [*self._start_anew(column, totals, partials, done, rounds, block), done]
             scf.YieldOp(totals)
         self._store_parts(column, list(loop.results)[: len(partials)], rounds, block)
-        return index(1) if self._adds else self._row(rounds, self.blocks)
+        return index(SUM_ROWS) if self._adds else self._row(rounds, self.blocks)
 
     def _start_anew(
         self,
@@ -263,6 +267,8 @@ class _Walk:
 
     def _row(self, number: ir.Value, block: ir.Value) -> ir.Value:
         """The row of the workspace for a block's part of that number; for `blocks` the end of all such parts."""
+        if self._adds:
+            return apply(ir.AffineExpr.get_dim(0) % SUM_ROWS, block)
         if not self.period:
             return block
         return arith.AddIOp(arith.MulIOp(number, self.blocks).result, block).result
@@ -311,7 +317,7 @@ class _Walk:
         return tuple(n if d in dims else 1 for d, n in enumerate(self.tile))
 
     def _leave_part(self, s: OpStructure, total: ir.Value, buffer: ir.Value, row: ir.Value) -> None:
-        """Writes a part of a total to its row of the workspace, or adds it to the only one."""
+        """Writes a part of a total to its row of the workspace, or adds it to what is there."""
         kept = kept_dims(self.space, s)
         vector_type = ir.VectorType(total.type)
         # The kept dimensions alone, so that the vector is not taken for a tile of the iteration space.
@@ -319,7 +325,7 @@ class _Walk:
         part = vector.ShapeCastOp(ir.VectorType.get(shape, vector_type.element_type), total).result
         columns = [index(0)] * len(kept)
         if self._adds:
-            accumulate(part, buffer, [index(0), *columns])
+            accumulate(part, buffer, [row, *columns])
             return
         axes = range(1, 1 + len(kept)) if kept else (0,)
         places = ir.AffineMap.get(1 + len(kept), 0, [ir.AffineExpr.get_dim(axis) for axis in axes])

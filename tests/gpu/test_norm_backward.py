@@ -122,7 +122,7 @@ def pairwise_sum(terms: Any) -> Any:
 
 @pytest.mark.parametrize("name", NORMS)
 def test_sums_over_many_rows(name: str, fused: dict[str, mf.Fused]) -> None:
-    """576000 rows, in float32: at most twice the error of a pairwise sum, of which a running sum has 14 to 90 times."""
+    """576000 rows, in float32: a pairwise sum's error, or little more; a running sum has 14 to 90 times as much."""
     centred = name == "layer_norm_backward"
     rows, columns = 576000, 384
     generator = torch.Generator("cuda").manual_seed(0)
@@ -138,7 +138,7 @@ def test_sums_over_many_rows(name: str, fused: dict[str, mf.Fused]) -> None:
         error = (result.double() - exact).abs()
         assert (error <= np.ceil(np.log2(rows)) * np.finfo(np.float32).eps * term.abs().sum(0)).all()
         pairwise = (pairwise_sum(term.float()).double() - exact).abs()
-        assert error.norm() <= 2 * pairwise.norm(), f"{error.norm():.2e}, a pairwise sum {pairwise.norm():.2e}"
+        assert error.norm() <= 1.4 * pairwise.norm(), f"{error.norm():.2e}, a pairwise sum {pairwise.norm():.2e}"
 
 
 @pytest.mark.parametrize("name", BACKWARD)
@@ -188,7 +188,7 @@ def test_atomic_additions(name: str) -> None:
     """Right, whenever parts come, also from a graph, and the sums are zero again after every launch."""
     backward = BACKWARD[name]
     asked = mf.fuse(backward.fn, finish="atomics")
-    for rows, columns in ((1, 7), (3, 384), (4095, 1600), (300, 257), (1000, 20480)):
+    for rows, columns in ((2, 7), (3, 384), (4095, 1600), (300, 257), (1000, 20480)):
         tensors = [to_torch(a) for a in backward.inputs(rows, columns, DTYPES["bfloat16"], seed=rows)]
         outputs = guarded_outputs(asked(*tensors))
         arrays = tuple(output.array for output in outputs)

@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from mlirfuse.errors import ScheduleError
-from mlirfuse.schedule.finish_heuristics import PERIOD, ROW_FRAGMENTS, finished_by
+from mlirfuse.schedule.finish_heuristics import PERIOD, finished_by
 from mlirfuse.schedule.grid_heuristics import grid_schedule
+from mlirfuse.schedule.grid_walk import SUM_ROWS
 from mlirfuse.schedule.problem import Problem, WalkProblem
 from mlirfuse.schedule.schedule import Schedule, check_schedule
 from mlirfuse.schedule.walk_memory import RESERVED, walk_bytes
@@ -83,13 +84,13 @@ def test_who_finishes_can_be_asked_for(finish: str, chip: str) -> None:
 
 
 @pytest.mark.parametrize("columns", [7, 384, 4096, 20480])
-def test_a_row_of_sums_is_read_by_all_threads(columns: int) -> None:
+def test_rows_of_sums_are_read_by_all_threads(columns: int) -> None:
     walk = finished_by(grid_schedule(norm_backward(columns, 2), HOPPER), "atomics", HOPPER).walk
     assert walk is not None
     rows, width = walk.finish_tile
-    assert (rows, walk.finish_reads, walk.period) == (1, 1, 0)
+    assert (rows, walk.finish_reads, walk.period) == (1, SUM_ROWS, 0)
     assert width == min(columns, walk.finish_layout.extents[1])
-    assert walk.finish_layout.elements_per_thread <= 4 * ROW_FRAGMENTS
+    assert walk.finish_layout.elements_per_thread <= 4
 
 
 @pytest.mark.parametrize("finish", ["second_kernel", "atomics"])

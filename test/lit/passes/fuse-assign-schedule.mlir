@@ -193,9 +193,9 @@ func.func private @asked_0(%x: tensor<?x256xf32>) -> tensor<256xf32>
 
 #id = affine_map<(d0, d1) -> (d0, d1)>
 #col = affine_map<(d0, d1) -> (d1)>
-// Atomic additions leave one row of sums, over which all threads of the block that reads it are spread.
+// Atomic additions leave a few rows of sums, over which all threads of the block that reads them are spread.
 // CHECK-LABEL: func.func private @added_0(
-// CHECK-SAME: finish = "atomics", {{.*}}finish_reads = 1 : i64, finish_tile = array<i64: 1, 256>
+// CHECK-SAME: finish = "atomics", {{.*}}finish_reads = 8 : i64, finish_tile = array<i64: 1, 256>
 func.func @added(%x: tensor<?x256xf32>) -> tensor<256xf32> attributes {fuse.grid_finish = "atomics"} {
   %0 = call @added_0(%x) : (tensor<?x256xf32>) -> tensor<256xf32>
   return %0 : tensor<256xf32>

@@ -350,29 +350,34 @@ func.func private @apart_0(%x: tensor<?x256xf32>) -> (tensor<256xf32>, tensor<?x
 #col = affine_map<(d0, d1) -> (d1)>
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 2>, repeats = array<i64: 2, 1>, blocks = array<i64: 1, 1>}
 #finish = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
-// Blocks add their parts to one row of sums, which is zero at rest; the last one there takes it and leaves it zero.
+// Blocks add their parts to some rows of sums, which are zero at rest; the last one there adds these up, and leaves them
+// zero.
+// CHECK: #[[MODULO:.*]] = affine_map<(d0) -> (d0 mod 8)>
 // CHECK-LABEL: func.func private @added_0_kernel(
-// CHECK-SAME: %[[SUMS:[a-z0-9]+]]: memref<1x256xf32> {fuse.workspace = "semaphores"}, %[[SEM:[a-z0-9]+]]: memref<1xi32> {fuse.workspace = "semaphores"}
+// CHECK-SAME: %[[SUMS:[a-z0-9]+]]: memref<8x256xf32> {fuse.workspace = "semaphores"}, %[[SEM:[a-z0-9]+]]: memref<1xi32> {fuse.workspace = "semaphores"}
 // CHECK-NOT: fuse.cooperative
-// CHECK: scf.forall
+// CHECK: scf.forall (%[[BLOCK:.*]]) in
 // CHECK: %[[PARTIAL:.*]] = scf.for
+// CHECK: %[[ROW:.*]] = affine.apply #[[MODULO]](%[[BLOCK]])
 // CHECK: %[[PART:.*]] = vector.multi_reduction <add>, %[[PARTIAL]]
-// CHECK: "fuse.accumulate"(%[[PART]], %[[SUMS]], %c0, %c0) : (vector<256xf32>, memref<1x256xf32>, index, index) -> ()
+// CHECK: "fuse.accumulate"(%[[PART]], %[[SUMS]], %[[ROW]], %c0) : (vector<256xf32>, memref<8x256xf32>, index, index) -> ()
 // CHECK: %[[OLD:.*]] = "fuse.semaphore_arrive"(%[[SEM]], %c0, %[[LAST:.*]]) :
 // CHECK: %[[IS_LAST:.*]] = arith.cmpi eq, %[[OLD]], %[[LAST]]
 // CHECK: scf.if %[[IS_LAST]] {
 // CHECK: scf.for %[[SLICE:.*]] = %c0 to %c2 step %c1
-// CHECK: vector.transfer_read %[[SUMS]][%c0, %{{.*}}], %{{.*}} {in_bounds = [true, true]} : memref<1x256xf32>, vector<1x128xf32>
+// CHECK-COUNT-8: vector.transfer_read %[[SUMS]][%c{{[0-7]}}, %{{.*}}], %{{.*}} : memref<8x256xf32>, vector<1x128xf32>
+// CHECK-NOT: vector.create_mask
 // CHECK-NOT: scf.for
 // CHECK: math.sqrt
 // CHECK: vector.transfer_write
 // CHECK: } {fuse.finish}
-// CHECK: linalg.fill ins(%{{.*}} : f32) outs(%[[SUMS]] : memref<1x256xf32>)
+// CHECK: linalg.fill ins(%{{.*}} : f32) outs(%[[SUMS]] : memref<8x256xf32>)
 // CHECK: } {fuse.finish}
 func.func private @added_0(%x: tensor<?x256xf32>) -> tensor<256xf32>
     attributes {fuse.kernel, fuse.result_extents = array<i64>,
                 fuse.schedule = {tile = array<i64: 2, 256>, layout = #layout, blocks_per_sm = 2 : i64,
-                  walk = {dims = array<i64: 0>, finish = "atomics", finish_tile = array<i64: 1, 128>, finish_layout = #finish}}} {
+                  walk = {dims = array<i64: 0>, finish = "atomics", finish_tile = array<i64: 1, 128>, finish_layout = #finish,
+                          finish_reads = 8 : i64}}} {
   %zero = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<256xf32>
   %init = linalg.fill ins(%zero : f32) outs(%e : tensor<256xf32>) -> tensor<256xf32>
