@@ -1,9 +1,9 @@
 """Reductions. float16 and bfloat16 accumulate in float32; the result has the input's dtype.
 
 Leading dimensions that are dynamic are reduced as they are, where those that are left are static, or none is: blocks
-share rows then, and a mean has its number of elements at run time. Over other dynamic dimensions, and in `max` and `min`, for
-which no elements are an error, reductions raise `NeedsStatic`. An axis that is out of range or named twice is a
-`ShapeError`. `axis` None reduces all dimensions; `keepdims` keeps them with extent 1.
+share rows then, and a mean has its number of elements at run time. Over other dynamic dimensions, and in `max` and
+`min`, for which no elements are an error, reductions raise `NeedsStatic`. An axis that is out of range or named twice
+is a `ShapeError`. `axis` None reduces all dimensions; `keepdims` keeps them with extent 1.
 """
 
 from __future__ import annotations

@@ -35,9 +35,9 @@ class FuseTileGridReduction(Pass):
     slice of the columns each (`finish = "slices"`), or the one that arrives last does (`"last_block"`), and run what
     depends on the totals. With `"atomics"` they add their partial results to a few rows of sums (`fuse.accumulate`), as
     they come, and the block that arrives last adds these up and leaves them zero; totals must be sums of f32, and their
-    last bits differ from run to run. With `"second_kernel"` the parts are a result instead, of a row for each of the schedule's
-    `blocks`, which another kernel takes; the host calls both. Rows past the end of the data are masked with the neutral
-    element.
+    last bits differ from run to run. With `"second_kernel"` the parts are a result instead, of a row for each of the
+    schedule's `blocks`, which another kernel takes; the host calls both. Rows past the end of the data are masked with
+    the neutral element.
 
     ```mlir
     func.func private @f_0(%x: tensor<?x4096xf32>) -> tensor<4096xf32>
