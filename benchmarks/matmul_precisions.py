@@ -152,7 +152,7 @@ def table_of(rows: list[Row]) -> Table:
 def main(arguments: list[str] | None = None) -> int:
     """Runs the command line; returns 1 where a target is missed or a contestant fails."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, default=RESULTS, help="folder for matmul-precisions.json")
+    parser.add_argument("--out", type=Path, default=RESULTS, help="folder for matmul_precisions.json")
     options = parser.parse_args(arguments)
     if problem := missing():
         console.print(problem)
@@ -169,7 +169,7 @@ def main(arguments: list[str] | None = None) -> int:
     console.print(table_of(timed), check_table(found))
     options.out.mkdir(parents=True, exist_ok=True)
     data = {"machine": machine(), "rows": [asdict(row) for row in rows], "checks": [asdict(check) for check in found]}
-    (options.out / "matmul-precisions.json").write_text(json.dumps(data, indent=1) + "\n")
+    (options.out / "matmul_precisions.json").write_text(json.dumps(data, indent=1) + "\n")
     return int(len(timed) < len(rows) or not all(check.passed for check in found))
 
 

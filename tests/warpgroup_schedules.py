@@ -20,6 +20,7 @@ def warpgroup_schedule(
     persistent: bool = False,
     cluster: int = 1,
     blocks_per_sm: int = 1,
+    promote: int = 0,
 ) -> Schedule:
     """A tile of m x n accumulators, in the layout of m64nNk16, by one or two warpgroups.
 
@@ -32,6 +33,7 @@ def warpgroup_schedule(
         persistent: whether the grid walks the tiles.
         cluster: blocks that share the left factor's tiles.
         blocks_per_sm: blocks of a multiprocessor; more than one have one warpgroup each.
+        promote: steps along k after which sums leave the tensor cores' accumulators.
     """
     warpgroups = 2 if m % 128 == 0 and blocks_per_sm == 1 else 1
     ones = (1,) * batch
@@ -47,7 +49,7 @@ def warpgroup_schedule(
         (*ones, m, n),
         layout,
         blocks_per_sm=blocks_per_sm if blocks_per_sm > 1 else 0,
-        contraction=ContractionSchedule(k, "wgmma", stages, persistent=persistent, cluster=cluster),
+        contraction=ContractionSchedule(k, "wgmma", stages, persistent=persistent, cluster=cluster, promote=promote),
     )
 
 

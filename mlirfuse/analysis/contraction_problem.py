@@ -37,8 +37,18 @@ def contraction_problem(kernel: ir.Operation, space: IterationSpace, contraction
         k_contiguous=(contiguous[0], contiguous[1]),
         precision=contraction.precision,
         totals=any(op != contraction.structure.op for op in space.reduced),
+        errors_show=_errors_show(kernel, factors[0].value.type, result.element_type),
         computed_from=tuple(size if f.ops else None for f, size in zip(factors, stored, strict=True)),
     )
+
+
+def _errors_show(kernel: ir.Operation, factor: ir.Type, sums: ir.Type) -> bool:
+    """Whether a kernel returns what is as precise as sums of shorter numbers' products."""
+    if ir.RankedTensorType(factor).element_type.width >= sums.width or not isinstance(sums, ir.FloatType):
+        return False
+    results = ir.FunctionType(ir.TypeAttr(kernel.attributes["function_type"]).value).results
+    elements = [ir.RankedTensorType(result).element_type for result in results]
+    return any(isinstance(element, ir.FloatType) and element.width >= sums.width for element in elements)
 
 
 def _unit_axis(kernel: ir.Operation, argument: ir.Value, axes: Axes) -> int:

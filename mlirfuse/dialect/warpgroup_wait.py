@@ -5,8 +5,9 @@
 ```
 
 At most `pending` of the multiplications that the warpgroup has issued are still under way afterwards: the others have
-read their stages and written their results. The operands are the accumulators, the results the same values; with
-`pending = 0` they may be used. Passing the values through the op is what keeps their uses behind it.
+read their stages and written their results. The operands are accumulators, of one or several multiplications, the
+results the same values; those of multiplications that are done may be used. Passing the values through the op is what
+keeps their uses behind it.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 from mlir import ir
 from mlir.dialects import arith, gpu, scf
 
@@ -67,11 +69,13 @@ def multiply(d: Distributor, op: ir.Operation) -> None:
 
 @rule("fuse.warpgroup_wait")
 def wait(d: Distributor, op: ir.Operation) -> None:
-    """The fragments pass through the wait in the same order."""
-    tile = d.fragments(op.operands[0])
-    keys = _register_order(tile, op)
-    values = warpgroup_wait([tile.at(key) for key in keys], ir.IntegerAttr(op.attributes["pending"]).value)
-    _bind(d, op.results[0], tile, keys, values)
+    """The fragments of all tiles pass through the wait in the same order."""
+    tiles = [d.fragments(operand) for operand in op.operands]
+    keys = [_register_order(tile, op) for tile in tiles]
+    parts = [tile.at(key) for tile, own in zip(tiles, keys, strict=True) for key in own]
+    values = iter(warpgroup_wait(parts, ir.IntegerAttr(op.attributes["pending"]).value))
+    for result, tile, own in zip(op.results, tiles, keys, strict=True):
+        _bind(d, result, tile, own, list(islice(values, len(own))))
 
 
 @rule("fuse.stage_tile")

@@ -93,8 +93,8 @@ class Rings:
         # By stage: the block's clock when threads last wrote it. And stages that stores read, in order.
         self._staged: dict[StageKey, int] = {}
         self._stores: list[StageKey] = []
-        # By identity of the array that stands for it: a result under way, and what it will be.
-        self._results: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+        # By identity of the array that stands for it: that array, what it will be, and by which product.
+        self._results: dict[int, tuple[np.ndarray, np.ndarray, Product]] = {}
 
     def initialise(self, buffer: Buffer, count: int, arrivals: int, clock: int) -> None:
         """Makes `count` fresh barriers."""
@@ -166,14 +166,21 @@ class Rings:
         del self._products[: max(0, len(self._products) - pending)]
 
     def put_off(self, value: np.ndarray) -> np.ndarray:
-        """Stands in for a result that is not there yet: not a number."""
+        """Stands in for a result of the latest product, which is not there yet: not a number."""
         stand_in = np.full_like(value, np.nan)
-        self._results[id(stand_in)] = (stand_in, value)
+        self._results[id(stand_in)] = (stand_in, value, self._products[-1])
         return stand_in
 
     def value(self, array: np.ndarray) -> np.ndarray:
         """What an array is or will be."""
-        return self._results.get(id(array), (array, array))[1]
+        known = self._results.get(id(array))
+        return array if known is None else known[1]
+
+    def waited_for(self, array: np.ndarray) -> np.ndarray:
+        """What an array is: the result that it stands for, if the product that makes it is done."""
+        known = self._results.get(id(array))
+        is_there = known is not None and not any(known[2] is product for product in self._products)
+        return self.value(array) if is_there else array
 
     def results_are_there(self) -> None:
         """Forgets the stand-ins: all products are done."""

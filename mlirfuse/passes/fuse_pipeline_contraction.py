@@ -8,13 +8,13 @@ from typing import ClassVar
 from mlir import ir
 
 from mlirfuse.analysis.kernels import CLUSTER, argument_attributes, is_tile_program, kernels
-from mlirfuse.dialect.shared_memory import PANEL_BYTES, WARPGROUP, element_bytes
+from mlirfuse.dialect.shared_memory import PANEL_BYTES, WARPGROUP
 from mlirfuse.distribution.memory import alignment
 from mlirfuse.dtypes import from_mlir
 from mlirfuse.errors import PassError
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.precision import ATTRIBUTE as PRECISION
-from mlirfuse.precision import FAST_ACCUM, IEEE, TF32
+from mlirfuse.precision import IEEE, TF32
 from mlirfuse.schedule.schedule import Schedule, schedule_of
 from mlirfuse.tiling.contraction_loops import TileOperand, contraction_loop, contraction_loops
 from mlirfuse.tiling.pipelined_tile import PipelinedTile, is_walkable
@@ -31,11 +31,11 @@ class FusePipelineContraction(Pass):
     `fuse.align = 16` and stride 1 along the tile's last dimension, whose tiles have whole 128-byte panels and a
     multiple of 8 and at most 256 rows. They are f16 or bf16, or float8 or f32 in tf32 with k contiguous, as wgmma takes
     those. Otherwise the kernel is declined. The consumers run the epilogue, which is moved as it is. One multiplication
-    stays under way while the next stage is awaited; the stage before is released then. Products of float8 are summed
-    stage by stage, and added up in f32 by other instructions, for Hopper's tensor cores keep some 14 bits of such sums;
-    the precision `fast_accum` leaves it at that. With `persistent` in the schedule both roles walk the block's tiles,
-    so that the ring does not run empty between them. With a `cluster`, neighbouring blocks, which must have the same
-    tiles of the first factor, copy a part of them each to all.
+    stays under way while the next stage is awaited; the stage before is released then. With `promote` in the schedule
+    so many steps are summed from zero, and their sums added up in f32 by other instructions: tensor cores cut off what
+    does not fit the accumulator. With `persistent` both roles walk the block's tiles, so that the ring does not run
+    empty between them. With a `cluster`, neighbouring blocks, which must have the same tiles of the first factor, copy
+    a part of them each to all.
 
     ```mlir
     %acc = scf.for %k = %c0 to %c4096 step %c64 iter_args(%sum = %zero) -> (vector<128x256xf32>) {
@@ -110,7 +110,6 @@ def _plan(kernel: ir.Operation, loop: ir.Operation, schedule: Schedule) -> Pipel
         if problem := _operand_problem(kernel, operand, precision):
             return problem
     given = schedule.contraction
-    promotes = element_bytes(ir.MemRefType(parts.a.source.type)) == 1 and precision != FAST_ACCUM
     consumers = layout.threads // WARPGROUP
     tile = PipelinedTile(
         parts,
@@ -118,7 +117,7 @@ def _plan(kernel: ir.Operation, loop: ir.Operation, schedule: Schedule) -> Pipel
         consumers,
         given.persistent,
         given.cluster,
-        promotes=promotes,
+        promote=given.promote,
         streamed=given.streamed,
         blocks_per_sm=max(1, schedule.blocks_per_sm),
     )

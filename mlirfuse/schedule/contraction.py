@@ -20,6 +20,14 @@ All are deterministic."""
 SLICED = ("slices", "cluster", "mailboxes")
 """Those in which every block adds up some rows, with a `finish_layout`."""
 
+LONGEST_SUM = 2048
+"""Elements of k that an accumulator of a tensor core sums up where errors show, if registers allow. What does not fit
+the accumulator is cut off at each instruction, which costs 1.1e-9 of the largest result an element (H200, bf16): 2.3e-6
+here. cuBLAS has 1.3e-6 to 4e-6 where it splits k, and 7.8e-5 for a sum of 65536 elements where it does not."""
+
+LONGEST_FLOAT8_SUM = 256
+"""The same of float8, of whose sums Hopper's tensor cores keep some 14 bits."""
+
 MOST_COLLECTED = 128
 """Words that a thread takes out of mailboxes at once: they wait for each other in registers."""
 
@@ -42,6 +50,8 @@ class ContractionSchedule:
         cluster: blocks of a cluster, whose tiles are neighbours along n: each copies a part of the factor that they
             have in common to all of them; with `wgmma` only.
         streamed: whether factors are the first to leave the L2, for what stays in it to stay; with `wgmma` only.
+        promote: steps along k after which sums leave the tensor cores' accumulators, which cut them off, and are added
+            up in registers of their own; 0 is never; with `wgmma` only.
         swapped: whether the result's tile is transposed: its rows are the second factor's, its columns the first's.
     """
 
@@ -55,6 +65,7 @@ class ContractionSchedule:
     raster: int = 1
     cluster: int = 1
     streamed: bool = False
+    promote: int = 0
     swapped: bool = False
 
     def slice_rows(self, rows: int) -> int:
@@ -78,6 +89,7 @@ class ContractionProblem:
         k_contiguous: for each factor whether k is the dimension in which its memory is contiguous.
         precision: how precisely factors are multiplied (`mlirfuse/precision.py`).
         totals: whether the kernel reduces its result too, over several tiles.
+        errors_show: whether a result is as precise as the sums, so that it shows what tensor cores cut off of them.
         computed_from: for each factor that the kernel computes, bytes of an element of what it reads; else None.
     """
 
@@ -91,6 +103,7 @@ class ContractionProblem:
     k_contiguous: tuple[bool, bool] = (True, True)
     precision: str = IEEE
     totals: bool = False
+    errors_show: bool = False
     computed_from: tuple[int | None, ...] = (None, None)
 
     @property
@@ -118,8 +131,11 @@ def check_contraction(
         return f"tile {tile} must have extent 1 in each of {len(problem.batch)} batch dimensions, then m and n"
     if min(schedule.k, schedule.split, schedule.raster, schedule.cluster) < 1 or schedule.stages < 2:
         return "k, split, raster and cluster must be at least 1, and stages at least 2"
-    if schedule.instruction != "wgmma" and (schedule.persistent or schedule.streamed or schedule.cluster > 1):
-        return f"{schedule.instruction} has no persistent grid, no clusters, and no hints to the L2"
+    if schedule.promote < 0:
+        return f"sums are promoted after {schedule.promote} steps"
+    only_wgmma = schedule.persistent or schedule.streamed or schedule.promote or schedule.cluster > 1
+    if schedule.instruction != "wgmma" and only_wgmma:
+        return f"{schedule.instruction} has no persistent grid, no clusters, no hints to the L2, and promotes no sums"
     if schedule.persistent and max(schedule.split, schedule.cluster) > 1:
         return "a persistent grid has neither splits nor clusters: its blocks are on different tiles"
     if schedule.split > -(-problem.k // schedule.k):
@@ -160,6 +176,9 @@ def _check_tensor_cores(
 ) -> str | None:
     if reason := tensor_core_misfit(schedule.instruction, problem):
         return reason
+    summed = schedule.k * schedule.promote
+    if schedule.instruction == "wgmma" and problem.promotes and not 0 < summed <= LONGEST_FLOAT8_SUM:
+        return f"sums of {problem.element.name} are promoted after {LONGEST_FLOAT8_SUM} elements of k at most"
     if schedule.k * problem.element.bytes % MMA_K_BYTES:
         return f"steps of {schedule.k} along k are not a multiple of {MMA_K_BYTES // problem.element.bytes}"
     m, n = layout.rank - 2, layout.rank - 1

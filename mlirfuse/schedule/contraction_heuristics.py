@@ -12,7 +12,7 @@ from dataclasses import replace
 from math import ceil, prod
 
 from mlirfuse.precision import TF32X3
-from mlirfuse.schedule.contraction import ContractionProblem, check_contraction, tensor_core_misfit
+from mlirfuse.schedule.contraction import LONGEST_SUM, ContractionProblem, check_contraction, tensor_core_misfit
 from mlirfuse.schedule.contraction_tiles import fma_schedule, mma_schedule, wgmma_schedule, with_slices
 from mlirfuse.schedule.layout import WARP
 from mlirfuse.schedule.schedule import Schedule
@@ -25,8 +25,11 @@ FMA_TILES = ((128, 128), (64, 64), (32, 32), (16, 32))
 MOST_ACCUMULATORS = 32768
 """Elements of a tile: 256 a thread of two warpgroups is more than they have registers for."""
 
-MOST_PROMOTED_COLUMNS = 128
-"""Columns of a tile whose sums are carried on outside of the tensor cores, so that a thread has them twice."""
+SHARED_REGISTERS, MOST_REGISTERS, OTHER_REGISTERS = 472, 240, 40
+"""Registers for a thread of each warpgroup of consumers, for one of them, and those that are no sums."""
+
+PROMOTED_STEP_SETS, PROMOTED_SETS = 3, 2
+"""Times that a thread has its sums: where every step's are promoted while the next step's are under way, and else."""
 
 RING_BYTES = 192 * 1024
 """Shared memory of the ring of stages; the rest is for results on their way out."""
@@ -95,6 +98,29 @@ def choose_contraction(problem: ContractionProblem, target: Target) -> Schedule:
 
 def candidates(problem: ContractionProblem, target: Target) -> Iterator[Schedule]:
     """Every schedule that is worth estimating."""
+    for schedule in _splits(problem, target):
+        yield _promoting(schedule, problem)
+
+
+def _promoting(schedule: Schedule, problem: ContractionProblem) -> Schedule:
+    """The schedule with long sums promoted whose errors would show, if registers allow."""
+    contraction = schedule.contraction
+    assert contraction is not None
+    steps = LONGEST_SUM // contraction.k
+    is_long = ceil(ceil(problem.k / contraction.k) / contraction.split) > steps
+    *_, m, n = schedule.tile
+    fits = contraction.instruction == "wgmma" and fits_promoted(m, n, PROMOTED_SETS)
+    promotes = problem.errors_show and not problem.element.is_float8 and is_long and fits
+    return replace(schedule, contraction=replace(contraction, promote=steps)) if promotes else schedule
+
+
+def fits_promoted(m: int, n: int, sets: int) -> bool:
+    """Whether threads have registers for so many sets of sums: a warpgroup has 64 rows, of which a thread has n / 2."""
+    return sets * n // 2 + OTHER_REGISTERS <= min(MOST_REGISTERS, SHARED_REGISTERS // (m // 64))
+
+
+def _splits(problem: ContractionProblem, target: Target) -> Iterator[Schedule]:
+    """Every tile, whole, and with its steps along k spread over blocks."""
     for schedule in _tiles(problem, target):
         assert schedule.contraction is not None
         tiles = tile_count(schedule, problem)
@@ -169,7 +195,7 @@ def _wgmma_tiles(problem: ContractionProblem, swapped: bool) -> Iterator[Schedul
     contiguous = problem.k_contiguous[::-1] if swapped else problem.k_contiguous
     for m in WGMMA_ROWS:
         for n in WGMMA_COLUMNS:
-            if problem.promotes and (n > MOST_PROMOTED_COLUMNS or 2 * m * n > MOST_ACCUMULATORS):
+            if problem.promotes and not fits_promoted(m, n, PROMOTED_STEP_SETS):
                 continue
             step = 128 // problem.element.bytes
             # A factor whose rows (or columns) are contiguous is swizzled in panels of 64 of them.

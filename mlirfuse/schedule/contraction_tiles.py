@@ -31,7 +31,7 @@ def wgmma_schedule(
 ) -> Schedule:
     """A tile for `wgmma`: a warpgroup has 64 rows, and where blocks share a multiprocessor 64 for each of these.
 
-    A step along k is so many panels of 128 bytes.
+    A step along k is so many panels of 128 bytes, after which sums are promoted if they must be.
     """
     batch = (1,) * len(problem.batch)
     layout = BlockedLayout(
@@ -43,7 +43,7 @@ def wgmma_schedule(
         inner=(*batch, 2, 1),
     )
     step = panels * PANEL_BYTES // problem.element.bytes
-    contraction = ContractionSchedule(step, "wgmma", stages, split, swapped=swapped)
+    contraction = ContractionSchedule(step, "wgmma", stages, split, promote=int(problem.promotes), swapped=swapped)
     resident = blocks_per_sm if blocks_per_sm > 1 else 0
     return Schedule((*batch, m, n), layout, blocks_per_sm=resident, contraction=contraction)
 

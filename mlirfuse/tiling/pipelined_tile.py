@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 
 from mlir import ir
 from mlir.dialects import affine, arith, scf, vector
@@ -13,11 +13,10 @@ from mlirfuse.dialect.cluster_barrier import cluster_barrier
 from mlirfuse.dialect.resident_blocks import resident_blocks
 from mlirfuse.dialect.shared_memory import WARPGROUP
 from mlirfuse.dialect.warp_roles import warp_roles
-from mlirfuse.dialect.warpgroup_mma import warpgroup_mma
-from mlirfuse.dialect.warpgroup_wait import warpgroup_wait
 from mlirfuse.passes.rewriting import clone, defining_op
 from mlirfuse.tiling.contraction_loops import ContractionLoop
 from mlirfuse.tiling.program import forall
+from mlirfuse.tiling.stage_products import StageProducts, for_each_stage, run_of
 from mlirfuse.tiling.stage_ring import StageRing, Turn, allocate_ring
 
 PRODUCERS = 1  # warpgroups of the producer: register budgets are a warpgroup's
@@ -39,7 +38,7 @@ class PipelinedTile:
         consumers: warpgroups that multiply.
         persistent: whether a grid of as many blocks as the device holds walks the tiles.
         peers: blocks of a cluster; 1 without.
-        promotes: whether a stage's products are summed by themselves, and added to the accumulators by the consumers.
+        promote: steps along k after which sums leave the tensor cores' accumulators; 0 is never.
         streamed: whether factors are the first to leave the L2.
         blocks_per_sm: blocks that share a multiprocessor, of which one multiplies while another runs its epilogue.
     """
@@ -49,7 +48,7 @@ class PipelinedTile:
     consumers: int
     persistent: bool
     peers: int
-    promotes: bool = False
+    promote: int = 0
     streamed: bool = False
     blocks_per_sm: int = 1
 
@@ -145,53 +144,34 @@ class PipelinedTile:
             ring.fill(turn, operands, [[own.get(i, i) for i in operand.indices] for operand in operands])
             return carried
 
-        _, turn = _for_each_stage(ring, turn, self._steps(mapping), [], fill)
+        _, turn = for_each_stage(ring, turn, self._steps(mapping), [], fill)
         return turn
 
     def _consume(self, ring: StageRing, mapping: Mapping, turn: Turn) -> Turn:
         """Multiplies the tile, waits for its last product, and runs the epilogue."""
-        loop = self.parts.loop
-        multiply = self._multiply_apart if self.promotes else self._multiply
+        loop, majors = self.parts.loop, (self.parts.a.major, self.parts.b.major)
+        run = run_of(self._known_steps())
+        products = StageProducts(ring, majors, self.promote, run, releases_last=self.persistent)
         initial = mapping.get(loop.operands[3], loop.operands[3])
-        sums, turn = _for_each_stage(ring, turn, self._steps(mapping), [initial], partial(multiply, ring))
-        if not self.promotes:
-            sums = warpgroup_wait(sums, 0)
-            if self.persistent:
-                ring.release(ring.previous_stage(turn))
-        mapping[loop.results[0]] = sums[0]
+        mapping[loop.results[0]], turn = products.total(initial, self._steps(mapping), turn)
         _clone(self.epilogue, mapping)
         return turn
-
-    def _multiply(self, ring: StageRing, number: ir.Value, turn: Turn, carried: list[ir.Value]) -> list[ir.Value]:
-        """Starts a stage's products, and releases the stage before."""
-        ring.await_full(turn)
-        sums = warpgroup_wait(self._products(ring, turn, carried), 1)
-        # All but this multiplication are done: the stage before may be filled again.
-        not_first = arith.cmpi(arith.CmpIPredicate.ne, number, arith.constant(ir.IndexType.get(), 0))
-        branch = scf.IfOp(not_first)
-        with ir.InsertionPoint(branch.then_block):
-            ring.release(ring.previous_stage(turn))
-            scf.YieldOp([])
-        return sums
-
-    def _multiply_apart(self, ring: StageRing, _: ir.Value, turn: Turn, carried: list[ir.Value]) -> list[ir.Value]:
-        """Sums a stage's products from zero, and adds the sum to what is carried. Warpgroups do so in turns."""
-        ring.await_full(turn)
-        (before,) = carried
-        nothing = arith.constant(before.type, ir.DenseElementsAttr.get_splat(before.type, ir.FloatAttr.get_f32(0)))
-        (products,) = warpgroup_wait(self._products(ring, turn, [nothing]), 0)
-        ring.release(turn.stage)
-        return [arith.addf(before, products)]
-
-    def _products(self, ring: StageRing, turn: Turn, sums: list[ir.Value]) -> list[ir.Value]:
-        """The stage's products, under way, added to sums."""
-        a, b = ring.buffers
-        return warpgroup_mma(a, b, turn.stage, sums, self.parts.a.major, self.parts.b.major)
 
     def _steps(self, mapping: Mapping) -> ir.Value:
         """Steps of the loop along k."""
         lower, upper, step, _ = (mapping.get(v, v) for v in self.parts.loop.operands)
         return arith.ceildivsi(arith.subi(upper, lower), step)
+
+    def _known_steps(self) -> int | None:
+        """Steps of the loop along k where its bounds are constants."""
+        bounds = []
+        for value in list(self.parts.loop.operands)[:3]:
+            maker = defining_op(value)
+            if maker is None or maker.name != "arith.constant":
+                return None
+            bounds.append(ir.IntegerAttr(maker.attributes["value"]).value)
+        lower, upper, step = bounds
+        return -(-(upper - lower) // step)
 
 
 def is_walkable(tile: PipelinedTile) -> str | None:
@@ -208,27 +188,6 @@ def is_walkable(tile: PipelinedTile) -> str | None:
 def _clone(ops: list[ir.Operation], mapping: Mapping) -> None:
     for op in ops:
         clone(op, mapping)
-
-
-def _for_each_stage(
-    ring: StageRing,
-    start: Turn,
-    steps: ir.Value,
-    initial: list[ir.Value],
-    body: Callable[[ir.Value, Turn, list[ir.Value]], list[ir.Value]],
-) -> tuple[list[ir.Value], Turn]:
-    """A loop over steps that takes turns at the ring's stages; returns what it carries besides, and the next turn."""
-    index = ir.IndexType.get()
-    zero, one = arith.constant(index, 0), arith.constant(index, 1)
-    loop = scf.ForOp(zero, steps, one, [*initial, start.stage, start.parity])
-    with ir.InsertionPoint(loop.body):
-        *carried, stage, parity = loop.inner_iter_args
-        turn = Turn(stage, parity)
-        results = body(loop.induction_variable, turn, carried)
-        following = ring.next_turn(turn)
-        scf.YieldOp([*results, following.stage, following.parity])
-    *totals, stage, parity = loop.results
-    return totals, Turn(stage, parity)
 
 
 def _registers(consumers: int, blocks_per_sm: int) -> tuple[int, int]:

@@ -69,6 +69,8 @@ WARPGROUP_SCHEDULES = {
     "128x64 multicast to 4": warpgroup_schedule(128, 64, stages=4, cluster=4),
     "128x64 cluster of 2 slices": cluster_schedule(128, 64, 2),
     "64x128 cluster of 3 slices": cluster_schedule(64, 128, 3),
+    "128x128 promoted at every step": warpgroup_schedule(128, 128, promote=1),
+    "64x64 promoted, persistent": warpgroup_schedule(64, 64, promote=2, persistent=True),
 }
 """Grids that walk, rasters, factors that clusters share, and sums that clusters share."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -137,6 +138,36 @@ def test_long_sums_in_single_precision(instruction: str, reduction: str) -> None
     result = fn(x, w)
     assert relative_error(result, exact) <= max(2 * theirs, TRUNCATION * product.k / split)
     assert all(torch.equal(fn(x, w), result) for _ in range(20))
+
+
+LONG = [(1024, 1024, 8192), (128, 128, 65536), (520, 512, 65536), (1000, 336, 50304), (256, 256, 131072)]
+LONG += [(128, 128, 262144), (128, 72, 262144), (16, 4096, 14336)]
+
+PROMOTED = [(p, s, r) for p in (1, 2, 7) for s, r in ((1, "last_arriver"), (3, "last_arriver"), (4, "mailboxes"))]
+"""Steps after which sums are promoted, splits and how they meet."""
+
+
+@pytest.mark.parametrize("contiguous", ["k", "rows"])
+@pytest.mark.parametrize("extents", LONG, ids=str)
+def test_single_precision_within_twice_cublas_error(extents: tuple[int, int, int], contiguous: str) -> None:
+    """As the heuristics choose, which promote long sums. Factors lie along k, or along rows and columns."""
+    m, n, k = extents
+    generator = torch.Generator("cuda").manual_seed(0)
+    x, w = (torch.randn(rows, k, device="cuda", generator=generator).bfloat16() for rows in (m, n))
+    exact = x.double() @ w.double().T
+    theirs = relative_error(torch.mm(x, w.T, out_dtype=torch.float32), exact)
+    left, right = (a if contiguous == "k" else a.T.contiguous().T for a in (x, w))
+    assert relative_error(mf.fuse(single)(left, right), exact) <= 2 * theirs + 1e-7
+
+
+@pytest.mark.parametrize(("promote", "split", "reduction"), PROMOTED, ids=str)
+def test_promoted_sums_of_integers_are_exact(promote: int, split: int, reduction: str) -> None:
+    product = Product(200, 200, 1096, "nt", "float16")
+    schedule = pinned_schedule(product, 128, 128, split, reduction, "wgmma")
+    assert schedule.contraction is not None
+    contraction = replace(schedule.contraction, promote=promote, persistent=split == 1)
+    fn = mf.fuse(product.fn, schedule=replace(schedule, contraction=contraction))
+    check_exact(product, fn, seed=promote, calls=3)
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

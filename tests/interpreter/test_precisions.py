@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from compiling import module_at
@@ -94,11 +96,15 @@ def test_3xtf32_is_about_as_accurate_as_float32() -> None:
     assert 1e-5 < abs(coarse - exact).max() / scale < 1e-3
 
 
-def test_synchronisation_bugs_of_promoted_sums_are_caught() -> None:
+@pytest.mark.parametrize("promote", [1, 2])
+def test_synchronisation_bugs_of_promoted_sums_are_caught(promote: int) -> None:
     """A stage is released only when its products are done, and they are added only when they have been waited for."""
     product = PreciseProduct(192, 32, 1152, "nt", "e4m3", "e5m2")
     problem = ContractionProblem((), 192, 32, 1152, mf.float8_e4m3fn, mf.float32, 16)
-    module = module_at("gpu", product.fn, product.specs, wgmma_schedule(problem, 64, 32))
+    schedule = wgmma_schedule(problem, 64, 32)
+    assert schedule.contraction is not None
+    schedule = replace(schedule, contraction=replace(schedule.contraction, promote=promote))
+    module = module_at("gpu", product.fn, product.specs, schedule)
     rng = np.random.default_rng(0)
     inputs = [rng.integers(1, 4, a.shape).astype(a.dtype) for a in product.integers()]
     expected = product.exact(inputs)

@@ -63,6 +63,19 @@ def test_a_persistent_grid_walks_the_tiles(stage: str, resident: int) -> None:
     np.testing.assert_array_equal(result, product.expected(product.inputs()))
 
 
+@pytest.mark.parametrize("persistent", [False, True])
+@pytest.mark.parametrize("promote", [1, 2, 5, 99])
+@pytest.mark.parametrize("stage", ["tile", "gpu"])
+def test_sums_are_promoted(stage: str, promote: int, persistent: bool) -> None:
+    """Steps that are a multiple of what is summed at once, and others, or fewer."""
+    for k in (64, 640, 712):
+        product = Product(136, 72, k, "nt")
+        schedule = warpgroup_schedule(128, 64, promote=promote, persistent=persistent)
+        module = module_at(stage, product.fn, product.specs, schedule)
+        (result,) = interpreter.run(module, product.form, product.inputs(), order="random", resident=2)
+        np.testing.assert_array_equal(result, product.expected(product.inputs()))
+
+
 SHARED = Product(136, 256, 640, "nt")
 
 SHARED_MUTANTS = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from builder_harness import traced
 from hypothesis import given
@@ -13,10 +14,14 @@ from mlir import ir
 import mlirfuse as mf
 from mlirfuse import builder
 from mlirfuse.analysis.contraction import contraction_in
+from mlirfuse.analysis.contraction_problem import contraction_problem
 from mlirfuse.analysis.epilogues import misfit
 from mlirfuse.analysis.iteration_space import IterationSpace, space_of_structures
+from mlirfuse.analysis.kernels import kernels
+from mlirfuse.analysis.spaces import kernel_space
 from mlirfuse.analysis.structure import OpStructure, structure_of
-from mlirfuse.schedule.contraction import ContractionProblem, ContractionSchedule, check_contraction
+from mlirfuse.passes.manager import run_pipeline
+from mlirfuse.schedule.contraction import LONGEST_SUM, ContractionProblem, ContractionSchedule, check_contraction
 from mlirfuse.schedule.contraction_heuristics import candidates, choose_contraction, contraction_seconds, tile_count
 from mlirfuse.schedule.contraction_tiles import fma_schedule, mma_schedule, wgmma_schedule, with_slices
 from mlirfuse.schedule.schedule import Schedule, check_schedule, schedule_of
@@ -233,8 +238,60 @@ def test_sums_that_are_promoted_fit_registers() -> None:
     """A thread has them twice: the tile's, and those of a stage."""
     given = problem(4096, 4096, 4096, mf.float8_e4m3fn)
     assert given.promotes
-    assert choose_contraction(given, H200).tile == (128, 128)
-    assert {s.contraction.k for s in candidates(given, H200) if s.contraction is not None} == {128}
+    chosen = choose_contraction(given, H200)
+    assert chosen.tile == (128, 128)
+    for each in (given, replace(given, errors_show=True)):
+        assert {(s.contraction.k, s.contraction.promote) for s in candidates(each, H200) if s.contraction} == {(128, 1)}
+    assert chosen.contraction is not None
+    for promote in (0, 3):
+        contraction = replace(chosen.contraction, promote=promote)
+        assert "promoted after 256 elements" in (
+            check_contraction(contraction, chosen.tile, chosen.layout, given) or ""
+        )
     fast = replace(given, precision="fast_accum")
     assert not fast.promotes
+    assert not any(s.contraction.promote for s in candidates(replace(fast, errors_show=True), H200) if s.contraction)
     assert choose_contraction(fast, H200).tile[0] * choose_contraction(fast, H200).tile[1] == 128 * 256
+
+
+@pytest.mark.parametrize(
+    ("m", "n", "k", "promote"),
+    [
+        (128, 128, 262144, LONGEST_SUM // 128),
+        (1024, 2048, 50304, LONGEST_SUM // 64),
+        (128, 128, 8192, 0),  # whose k is split into shorter sums
+        (8192, 8192, 8192, 0),  # whose tiles leave no registers
+    ],
+)
+def test_long_sums_are_promoted_where_errors_show(m: int, n: int, k: int, promote: int) -> None:
+    given = problem(m, n, k, mf.bfloat16)
+    assert not any(s.contraction.promote for s in candidates(given, H200) if s.contraction)
+    precise = replace(given, errors_show=True)
+    schedule = choose_contraction(precise, H200)
+    assert schedule.contraction is not None
+    assert schedule.contraction.promote == promote
+    assert check_contraction(schedule.contraction, schedule.tile, schedule.layout, precise) is None
+    by_mma = replace(schedule.contraction, instruction="mma", promote=1, persistent=False)
+    assert "promotes no sums" in (check_contraction(by_mma, schedule.tile, schedule.layout, precise) or "")
+
+
+@pytest.mark.parametrize(
+    ("out", "dtype", "shows"),
+    [
+        ("float32", np.float16, True),
+        ("float64", np.float16, True),
+        ("float16", np.float16, False),
+        ("float32", np.float32, False),  # whose factors are rounded as the sums are
+    ],
+)
+def test_errors_show_in_results_as_precise_as_the_sums(out: str, dtype: type, shows: bool) -> None:
+    lowered = mf.fuse(lambda x, w: mf.matmul(x, w, dtype=out) * 2, target="sm_90a").lower(
+        *(mf.TensorSpec((64, 64), np.dtype(dtype)) for _ in range(2))
+    )
+    with lowered.module.context:
+        run_pipeline(lowered.module, "builtin.module(fuse-views,fuse-fold-casts,fuse-segment)")
+        (kernel,) = kernels(lowered.module.operation)
+        space, structures = kernel_space(kernel)
+        contraction = contraction_in(space, structures)
+        assert contraction is not None
+        assert contraction_problem(kernel, space, contraction).errors_show == shows

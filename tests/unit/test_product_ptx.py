@@ -27,8 +27,11 @@ from mlirfuse.schedule.contraction_heuristics import (
     FMA_TILES,
     MMA_TILES,
     MOST_ACCUMULATORS,
+    PROMOTED_SETS,
+    PROMOTED_STEP_SETS,
     WGMMA_COLUMNS,
     WGMMA_ROWS,
+    fits_promoted,
 )
 from mlirfuse.schedule.contraction_tiles import mma_schedule
 
@@ -52,6 +55,10 @@ def _schedules() -> Iterator[tuple[str, Product, mf.Schedule]]:
         yield f"wgmma {m}x{n} persistent", LARGE, _changed(schedule, persistent=True, raster=8)
         if m * n == MOST_ACCUMULATORS:
             yield f"wgmma {m}x{n}", LARGE, schedule
+        for promote, sets in ((1, PROMOTED_STEP_SETS), (8, PROMOTED_SETS)):
+            if fits_promoted(m, n, sets):
+                promoted = _changed(schedule, persistent=True, promote=promote)
+                yield f"wgmma {m}x{n} promoted after {promote}", LARGE, promoted
     for form in ("nn", "tn", "tt"):
         product = replace(LARGE, form=form)
         for m, n in ((128, 256), (256, 128)):

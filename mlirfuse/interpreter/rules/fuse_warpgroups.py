@@ -46,7 +46,7 @@ def _warpgroup_mma(site: Site) -> Callable[[Frame], Coroutine]:
 
 @suspending("fuse.warpgroup_wait")
 def _warpgroup_wait(site: Site) -> Callable[[Frame], Coroutine]:
-    """With `pending = 0` the results are there; else they stay under way."""
+    """Results of products that are done are there; the others stay under way."""
     pending = site.integer("pending") or 0
 
     def step(frame: Frame) -> Coroutine:
@@ -54,7 +54,7 @@ def _warpgroup_wait(site: Site) -> Callable[[Frame], Coroutine]:
         rings.wait_products(pending)
         arrays = gather(frame.values, site.operands)
         for slot, array in zip(site.results, arrays, strict=True):
-            frame.values[slot] = array if pending else rings.value(array)
+            frame.values[slot] = rings.waited_for(array)
         if not pending:
             rings.results_are_there()
         yield None
