@@ -22,6 +22,7 @@ from mlirfuse.schedule.contraction import check_contraction
 from mlirfuse.schedule.contraction_heuristics import UNKNOWN_EXTENT, choose_contraction
 from mlirfuse.schedule.finish_heuristics import finished_by
 from mlirfuse.schedule.heuristics import choose_schedule
+from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.schedule.records import lookup
 from mlirfuse.schedule.schedule import ATTRIBUTE, Schedule, check_schedule, schedule_of
 from mlirfuse.target import DEFAULT, Target, target_of
@@ -88,14 +89,14 @@ class FuseAssignSchedule(Pass):
                     f"the schedule of {symbol(kernel)} is illegal: {reason}", where=str(kernel.location)
                 )
             layout = schedule.layout
-            plain = not given and schedule.contraction is None and not layout.is_skewed
+            plain = not given and schedule.contraction is None and not any(layout.anywhere)
             if plain and (reason := narrow_accesses(kernel, space)):
                 remarks.declined(self, reason, kernel)
             remarks.applied(
                 self,
                 f"{symbol(kernel)}: {'given' if given else origin} tile {schedule.tile}, {layout.threads} threads, "
                 f"{layout.elements_per_thread} elements a thread, cluster {layout.cluster}, {schedule.persistence}, "
-                f"{schedule.order} first{', rows shifted to aligned vectors' if layout.is_skewed else ''}",
+                f"{schedule.order} first{_rows(layout)}",
                 kernel,
             )
         _require_honoured(module, requests)
@@ -114,6 +115,13 @@ class FuseAssignSchedule(Pass):
         unknown = None in (*problem.batch, problem.m, problem.n)
         guess = f", where extents that only run time knows are taken to be {UNKNOWN_EXTENT}," if unknown else ""
         return choose_contraction(problem, target), f"chosen{guess}"
+
+
+def _rows(layout: BlockedLayout) -> str:
+    """What is done about rows that start anywhere."""
+    if layout.is_skewed:
+        return ", rows shifted to aligned vectors"
+    return ", rows moved between aligned vectors and what they share" if layout.is_moved else ""
 
 
 def _requests(module: ir.Operation) -> dict[str, str]:

@@ -39,6 +39,9 @@ CLUSTER = 5
 SKEWED, SKEWED_COLUMN = 5, 2
 """Registers for the places and the ends of a row that is shifted; and for each byte of what is shifted into place."""
 
+MOVED = 8
+"""Registers for the places of the windows that rows are moved from and to."""
+
 SINGLE_WARP = 7
 """Registers of a row that one warp holds: no barrier keeps what is loaded for later behind the reduction."""
 
@@ -50,6 +53,8 @@ def registers_per_thread(problem: Problem, layout: BlockedLayout, order: str, pa
     extra = CLUSTER if layout.cluster > 1 else 0
     if layout.is_skewed:
         extra += SKEWED + SKEWED_COLUMN * problem.column_bytes + (PARKED_SKEWED if parked else 0)
+    elif layout.is_moved:
+        extra += MOVED + round(RAGGED * width)
     elif any(layout.extents[d] != problem.extents[d] for d in problem.reduced):
         extra += round(RAGGED * width)
     if all(layout.warps[d] * layout.blocks[d] == 1 for d in problem.reduced):

@@ -13,6 +13,7 @@ from math import log2, prod
 from mlirfuse.schedule.estimate import registers_per_thread
 from mlirfuse.schedule.grid_heuristics import grid_schedule
 from mlirfuse.schedule.layout import WARP
+from mlirfuse.schedule.odd_rows import MOST_HELD, ROW_BYTES, access_of_rows, has_costly_ends, staged_bytes
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.schedule import Schedule, check_schedule
 from mlirfuse.schedule.spread import Spread
@@ -92,11 +93,6 @@ LONG_ROW, LONG_SKEWED_ROW = 12 * 1024, 8 * 1024
 Of skewed rows all loads are under way early in any case (softmax of 4097 columns: 0.90 of a copy against 0.86).
 """
 
-MOST_SHIFTED = 1
-"""Operands that all rows share, such as weights, up to which shifting rows pays. Each is moved into place in registers
-(H200, 4097 columns in half precision: softmax 0.90 of a copy against 0.83 element by element, with four operands 0.46
-against 0.64)."""
-
 
 def row_candidates(problem: Problem, target: Target) -> Iterator[Candidate]:
     """Persistent schedules with every split of a row over a cluster, warps and repeats that fits the registers."""
@@ -116,9 +112,8 @@ def row_candidates(problem: Problem, target: Target) -> Iterator[Candidate]:
 
 
 def _skewed_vector(problem: Problem) -> int:
-    """Elements of a vector where rows are shifted; 0 where they are not."""
-    widest = max(problem.read_bytes, problem.full_bytes - problem.read_bytes)
-    return problem.skewed_vector if problem.column_bytes <= MOST_SHIFTED * widest else 0
+    """Elements of a vector where rows are shifted or moved; 0 where they are not."""
+    return problem.skewed_vector if access_of_rows(problem) else 0
 
 
 def _fitted(schedule: Schedule, problem: Problem, target: Target) -> Iterator[Candidate]:
@@ -128,13 +123,14 @@ def _fitted(schedule: Schedule, problem: Problem, target: Target) -> Iterator[Ca
     parks = schedule.order == "depth" and width * problem.live_bytes >= NARROWEST_PARKED
     most = fragments - 1 if parks else 0
     slot = layout.threads * width * problem.live_bytes
+    most_held = MOST_HELD if has_costly_ends(layout) else MOST_ELEMENTS
     reached = 0
     for parked in range(most + 1 if fragments <= MOST_FRAGMENTS else 0):
-        shared = parked * slot + SHARED_RESERVE
+        shared = parked * slot + staged_bytes(problem, layout) + SHARED_RESERVE
         registers = _allocated(registers_per_thread(problem, layout, schedule.order, parked))
         blocks = min(resident_blocks(layout.threads, registers, target), target.shared_per_sm // shared)
         held = layout.elements_per_thread - parked * width
-        if shared > target.shared_per_block or held > MOST_ELEMENTS or blocks <= reached:
+        if shared > target.shared_per_block or held > most_held or blocks <= reached:
             continue
         if parked and registers <= FEW_REGISTERS:
             break
@@ -212,7 +208,7 @@ def row_cost(candidate: Candidate, problem: Problem, target: Target) -> float:
     padding = 0.5 + 0.5 / candidate.efficiency
     # Too little work a thread: the reductions' fixed cost shows. Too much: few threads hide each other's latency.
     is_long = problem.row_elements * problem.read_bytes > LONG_ROW
-    ideal = 56 if is_long else 32
+    ideal = ROW_BYTES if has_costly_ends(layout) else 56 if is_long else 32
     share = log2(rows * row_bytes / (layout.threads * layout.cluster) / ideal)
     work = 1.0 + (0.05 * share if share > 0 else -0.15 * share)
     resident = candidate.blocks * layout.threads / target.threads_per_sm
@@ -299,7 +295,8 @@ def _row_schedule(problem: Problem, warps: int, cluster: int, order: str, lanes:
         fill.warps[outer[-1]] *= _stacked_rows(warps, lanes, prod(fill.repeats) * prod(fill.vector))
     layout = fill.layout()
     if skewed:
-        layout = replace(layout, skew=tuple(int(d == problem.vector_dim) for d in range(problem.rank)))
+        along = tuple(int(d == problem.vector_dim) for d in range(problem.rank))
+        layout = replace(layout, **{access_of_rows(problem): along})
     tile = tuple(
         extent if d in problem.reduced and extent is not None else min(layout.extents[d], extent or layout.extents[d])
         for d, extent in enumerate(problem.extents)

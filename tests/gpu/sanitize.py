@@ -94,11 +94,12 @@ def cases() -> Iterator[tuple[str, Callable[..., Any], list[np.ndarray]]]:
         if options.get("persistence", "registers") != "registers":
             continue
         for name in ("layer_norm", "softmax"):  # rows of an odd number of elements, the last of which ends the memory
-            schedule, inputs = row_schedule(ODD, skewed=True, **options), FAMILIES[name].inputs(9, ODD, dtype)
-            yield f"{name}, {label}, skewed", mf.fuse(FAMILIES[name].fn, schedule=schedule), inputs
-            if prod(schedule.layout.repeats) > 1:
-                parked = replace(schedule, order="depth", parked=1)
-                yield f"{name}, {label}, skewed, parked", mf.fuse(FAMILIES[name].fn, schedule=parked), inputs
+            for how in ("skewed",) if "cluster" in options else ("skewed", "moved"):
+                schedule, inputs = row_schedule(ODD, **{how: True}, **options), FAMILIES[name].inputs(9, ODD, dtype)
+                yield f"{name}, {label}, {how}", mf.fuse(FAMILIES[name].fn, schedule=schedule), inputs
+                if prod(schedule.layout.repeats) > 1:
+                    parked = replace(schedule, order="depth", parked=1)
+                    yield f"{name}, {label}, {how}, parked", mf.fuse(FAMILIES[name].fn, schedule=parked), inputs
     for columns in (33, 5140):
         for name, family in FAMILIES.items():
             yield f"{name}, {columns} columns", mf.fuse(family.fn), family.inputs(9, columns, dtype)

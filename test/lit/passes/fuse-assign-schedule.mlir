@@ -121,6 +121,31 @@ func.func private @skewed(%x: tensor<?x8193xf16>) -> tensor<?xf16> attributes {f
 // -----
 
 #id = affine_map<(d0, d1) -> (d0, d1)>
+#col = affine_map<(d0, d1) -> (d1)>
+#row = affine_map<(d0, d1) -> (d0)>
+// Where weights meet them, they are moved instead.
+// CHECK-LABEL: func.func private @moved
+// CHECK-SAME: moved = array<i64: 0, 1>, {{.*}} vector = array<i64: 1, 8>
+// expected-remark @below {{depth first, rows moved between aligned vectors and what they share}}
+func.func private @moved(%x: tensor<?x8193xf16>, %w: tensor<8193xf16>) -> tensor<?xf16> attributes {fuse.kernel} {
+  %c0 = arith.constant 0 : index
+  %lowest = arith.constant 0xFC00 : f16
+  %m = tensor.dim %x, %c0 : tensor<?x8193xf16>
+  %e = tensor.empty(%m) : tensor<?xf16>
+  %init = linalg.fill ins(%lowest : f16) outs(%e : tensor<?xf16>) -> tensor<?xf16>
+  %0 = linalg.generic {indexing_maps = [#id, #col, #row], iterator_types = ["parallel", "reduction"]}
+       ins(%x, %w : tensor<?x8193xf16>, tensor<8193xf16>) outs(%init : tensor<?xf16>) {
+  ^bb0(%a: f16, %b: f16, %out: f16):
+    %p = arith.mulf %a, %b : f16
+    %v = arith.maximumf %out, %p : f16
+    linalg.yield %v : f16
+  } -> tensor<?xf16>
+  return %0 : tensor<?xf16>
+}
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
 #row = affine_map<(d0, d1) -> (d0)>
 // The first row of this argument is not aligned: shifting does not help.
 // CHECK-LABEL: func.func private @unaligned
