@@ -12,7 +12,7 @@ from math import log2, prod
 
 from mlirfuse.schedule.estimate import registers_per_thread
 from mlirfuse.schedule.grid_heuristics import grid_schedule
-from mlirfuse.schedule.layout import WARP
+from mlirfuse.schedule.layout import WARP, BlockedLayout
 from mlirfuse.schedule.odd_rows import MOST_HELD, ROW_BYTES, access_of_rows, has_costly_ends, staged_bytes
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.schedule import Schedule, check_schedule
@@ -77,12 +77,21 @@ class Candidate:
     efficiency: float
 
 
-HALF_WARPS, HALF_THREADS, HALF_VECTOR = range(3, 7), 192, 8
-"""Warps of which half the lanes may be on one row and half on another, threads of such a block, and elements a vector.
+FINER_VECTOR = 8
+"""Elements of a vector that may be halved, and whose rows may be over half a warp, where rows then fill their threads.
 
-They divide into rows what whole warps leave padding in (H200, LayerNorm of 1280 columns: 0.97 of a copy against 0.93,
-768: 0.95 against 0.93); larger blocks of them are slower (2560 columns: 0.89 against 0.96).
+These divide into rows what whole warps of whole vectors leave padding in (H200, LayerNorm with fused adds in half
+precision, half warps: 1280 columns 0.97 of a copy against 0.93; half vectors: 3200 columns 0.97 against 0.91; both:
+1600 columns 0.94 against 0.92).
 """
+
+HALF_WARPS, HALF_THREADS, FEW_ELEMENTS = range(1, 7), 128, 16
+"""Warps of which half the lanes may be on one row and half on another; about how many threads' rows are stacked then;
+and elements a thread up to which that is the least, not the most (H200, blocks of 96 threads against 192: 768 columns
+with 16 elements a thread 0.90 of a copy against 0.92, 960 columns with 20 elements 0.95 against 0.91)."""
+
+MOST_FINE = 40
+"""Elements a thread of such rows: 52 take 128 registers, and are no faster than padding (H200, 832 columns)."""
 
 MANY_ELEMENTS = 32
 """Elements a thread from which on rows of two warps come two to a block (H200, 1600 columns: 0.92 against 0.91)."""
@@ -96,19 +105,37 @@ Of skewed rows all loads are under way early in any case (softmax of 4097 column
 
 def row_candidates(problem: Problem, target: Target) -> Iterator[Candidate]:
     """Persistent schedules with every split of a row over a cluster, warps and repeats that fits the registers."""
-    long = LONG_SKEWED_ROW if _skewed_vector(problem) else LONG_ROW
+    skewed = _skewed_vector(problem)
+    long = LONG_SKEWED_ROW if skewed else LONG_ROW
     order = "depth" if problem.row_elements * problem.read_bytes > long else "breadth"
     cluster = 1
     while cluster <= target.max_cluster:
         for warps in range(1, target.max_threads_per_block // WARP + 1):
-            halved = warps in HALF_WARPS and cluster == 1 and problem.vector >= HALF_VECTOR
-            for lanes in (WARP, WARP // 2) if halved else (WARP,):
-                schedule = _row_schedule(problem, warps, cluster, order, lanes)
+            for vector, lanes in _grains(problem, warps, cluster):
+                schedule = _row_schedule(problem, warps, cluster, order, vector, lanes)
                 if schedule is None or check_schedule(schedule, problem.extents, problem.reduced, target):
                     continue
-                if lanes == WARP or schedule.layout.extents[problem.vector_dim] == problem.row_elements:
+                fine = lanes < WARP or vector < problem.vector
+                if not fine or _divides(schedule.layout, problem):
                     yield from _fitted(schedule, problem, target)
         cluster *= 2
+
+
+def _grains(problem: Problem, warps: int, cluster: int) -> Iterator[tuple[int, int]]:
+    """Elements of a vector, and lanes of a warp over a row, that are worth a try."""
+    skewed = _skewed_vector(problem)
+    yield skewed or problem.vector, WARP
+    if skewed or cluster > 1 or problem.vector < FINER_VECTOR:
+        return
+    yield problem.vector // 2, WARP
+    if warps in HALF_WARPS:
+        yield problem.vector, WARP // 2
+        yield problem.vector // 2, WARP // 2
+
+
+def _divides(layout: BlockedLayout, problem: Problem) -> bool:
+    """Whether a layout finer than whole vectors over whole warps leaves no padding, in few elements a thread."""
+    return layout.extents[problem.vector_dim] == problem.row_elements and layout.elements_per_thread <= MOST_FINE
 
 
 def _skewed_vector(problem: Problem) -> int:
@@ -210,22 +237,33 @@ def row_cost(candidate: Candidate, problem: Problem, target: Target) -> float:
     is_long = problem.row_elements * problem.read_bytes > LONG_ROW
     ideal = ROW_BYTES if has_costly_ends(layout) else 56 if is_long else 32
     share = log2(rows * row_bytes / (layout.threads * layout.cluster) / ideal)
-    work = 1.0 + (0.05 * share if share > 0 else -0.15 * share)
-    resident = candidate.blocks * layout.threads / target.threads_per_sm
-    occupancy = 1.0 if is_long else 1.0 + 0.4 * max(0.0, 0.45 - resident)
+    work = 1.0 + (0.05 * share if share > 0 else -0.18 * share)
+    # Too few rows on an SM do not cover the time that a row is there, which is longer where weights are read again.
+    columns = problem.column_bytes * problem.vector / 16  # operands, in vectors of 16 bytes
+    wanted = IN_FLIGHT * (1.0 + IN_FLIGHT_COLUMN * columns / max(problem.read_bytes, 1))
+    under_way = candidate.blocks * rows * row_bytes / layout.cluster
+    coverage = 1.0 + 0.2 * max(0.0, wanted / under_way - 1.0)
     # One block alone on an SM loads nothing while it reduces.
     overlap = 1.0 + 0.4 / candidate.blocks**3
     # Blocks of a cluster start together, and wait for each other at every round of reductions.
     cluster = 1.0 + (0.12 + 0.01 * layout.cluster) * problem.rounds if layout.cluster > 1 else 1.0
     # Few threads a block: more blocks to start (H200, 1024 columns: 0.97 of a copy for 128 threads, 0.95 for 64).
-    small = 1.02 if layout.threads < SMALL_THREADS else 1.0
-    halved = 1.01 if prod(layout.lanes[d] for d in problem.reduced) < WARP else 1.0
+    small = 1.025 if layout.threads < SMALL_THREADS else 1.0
+    halved = 1.015 if prod(layout.lanes[d] for d in problem.reduced) < WARP else 1.0
+    narrow = 1.03 if max(layout.vector) < max(problem.vector, problem.skewed_vector) else 1.0
     # Masks of a row that does not fill its threads take registers, which are short where part of it is parked.
     masked = 1.02 if candidate.schedule.parked and candidate.efficiency < 1.0 else 1.0
-    return padding * work * occupancy * overlap * cluster * small * halved * masked
+    return padding * work * coverage * overlap * cluster * small * halved * narrow * masked
 
 
 SMALL_THREADS = 96
+
+IN_FLIGHT, IN_FLIGHT_COLUMN = 28 * 1024, 0.4
+"""Bytes of rows that an SM must hold to keep memory busy, and what share more for a column operand at each byte.
+
+H200, LayerNorm with fused adds, shares of a copy by KB of rows on an SM: half precision 32 KB 0.85, 38 KB 0.90, 44 KB
+0.93, 50 KB and more 0.95; single precision 38 KB 0.99. RMSNorm in half precision: 34 KB 0.99.
+"""
 
 
 def resident_blocks(threads: int, registers: int, target: Target) -> int:
@@ -252,14 +290,15 @@ def _stacked_rows(warps: int, lanes: int, elements: int) -> int:
         elements: elements that a thread holds.
     """
     if lanes < WARP:
-        return max(1, HALF_THREADS // (WARP * warps))
+        less, more = HALF_THREADS // (WARP * warps), -(-HALF_THREADS // (WARP * warps))
+        return more if elements <= FEW_ELEMENTS else max(1, less)
     if warps == 2 and elements >= MANY_ELEMENTS:
         return 2
     return max(1, MIN_THREADS // (WARP * warps)) if warps == 1 else 1
 
 
-def _row_schedule(problem: Problem, warps: int, cluster: int, order: str, lanes: int) -> Schedule | None:
-    """A row over `lanes` lanes of `warps` warps of each of `cluster` blocks.
+def _row_schedule(problem: Problem, warps: int, cluster: int, order: str, vector: int, lanes: int) -> Schedule | None:
+    """A row in vectors of `vector` elements over `lanes` lanes of `warps` warps of each of `cluster` blocks.
 
     Small rows are stacked until the block is large enough; None where a row is not that large.
     """
@@ -267,7 +306,7 @@ def _row_schedule(problem: Problem, warps: int, cluster: int, order: str, lanes:
     skewed = _skewed_vector(problem)
     slack = max(0, skewed - 1)
     covered = [n if n is None or d != problem.vector_dim else n + slack for d, n in enumerate(problem.extents)]
-    fill = Spread(covered, problem.vector_dim, skewed or problem.vector)
+    fill = Spread(covered, problem.vector_dim, vector)
     inner = sorted(problem.reduced, reverse=True)
     if problem.vector_dim in outer:
         inner = [problem.vector_dim, *inner]

@@ -36,6 +36,7 @@ many fragments are parked: with more of them, or loads that wait for each other,
 KNOWN_SPILLS = {
     ("added_layer_norm", "bfloat16", 12345): 28,
     ("added_layer_norm", "float16", 12345): 28,
+    ("added_layer_norm", "bfloat16", 512): 12,
     ("added_layer_norm", "bfloat16", 24576): 4,
     ("layer_norm", "bfloat16", 5140): 4,
     ("layer_norm", "bfloat16", 77824): 84,

@@ -1,0 +1,41 @@
+"""The choice of schedules for rows: pure functions of a problem and a target."""
+
+from __future__ import annotations
+
+import pytest
+
+from mlirfuse.schedule.heuristics import Candidate, choose_schedule, row_candidates, row_cost
+from mlirfuse.schedule.problem import Problem
+from mlirfuse.target import target_of
+
+TARGET = target_of("sm_90a")
+
+
+def _layer_norm(columns: int) -> Problem:
+    """LayerNorm in half precision after two adds, with four operands that all rows share."""
+    return Problem((None, columns), frozenset({1}), 1, 8, 4, 2, live_bytes=2, column_bytes=8, rounds=1)
+
+
+@pytest.mark.parametrize(
+    ("columns", "vector", "lanes"),
+    [(1024, 8, 16), (1280, 8, 16), (1600, 4, 16), (2048, 8, 32), (3200, 4, 32)],
+)
+def test_short_rows_fill_their_threads(columns: int, vector: int, lanes: int) -> None:
+    schedule = choose_schedule(_layer_norm(columns), TARGET)
+    assert (schedule.layout.vector[1], schedule.layout.lanes[1]) == (vector, lanes)
+    assert schedule.layout.extents[1] == columns
+
+
+def test_finer_vectors_leave_no_padding() -> None:
+    problem = _layer_norm(3000)
+    for candidate in row_candidates(problem, TARGET):
+        layout = candidate.schedule.layout
+        assert layout.extents[1] == 3000 or (layout.vector[1], layout.lanes[1]) == (8, 32)
+
+
+def test_an_sm_should_hold_enough_rows() -> None:
+    problem = _layer_norm(5120)
+    schedule = choose_schedule(problem, TARGET)
+    costs = [row_cost(Candidate(schedule, blocks, 1.0), problem, TARGET) for blocks in (3, 4, 5)]
+    assert costs == sorted(costs, reverse=True)
+    assert len(set(costs)) == len(costs)
