@@ -11,6 +11,7 @@ import numpy as np
 
 import mlirfuse as mf
 from mlirfuse.schedule.contraction import REDUCTIONS, SLICED, ContractionProblem
+from mlirfuse.schedule.contraction_heuristics import MMA_STEPS
 from mlirfuse.schedule.contraction_tiles import fma_schedule, mma_schedule, wgmma_schedule, with_slices
 
 __all__ = [
@@ -127,14 +128,16 @@ def pinned_schedule(
     reduction: str = "last_arriver",
     instruction: str | None = None,
     swapped: bool = False,
+    wide: bool = False,
 ) -> mf.Schedule:
-    """A schedule of a product with that tile, whose partial tiles meet that way."""
+    """A schedule of a product with that tile, whose partial tiles meet that way; `wide` as in `mma_schedule`."""
     batch = np.broadcast_shapes(*product.batch)
     dtype = mf.dtypes.dtype_of(product.dtype)
     accumulator = mf.float32 if dtype.bits == 16 else dtype
     problem = ContractionProblem(batch, product.m, product.n, product.k, dtype, accumulator, 16)
     make = {"mma": mma_schedule, "fma": fma_schedule, "wgmma": wgmma_schedule}
-    schedule = make[instruction or ("mma" if dtype.bits == 16 else "fma")](problem, m, n, split=split)
+    options = {"split": split, **({"wide": True, "step_bytes": MMA_STEPS[0]} if wide else {})}
+    schedule = make[instruction or ("mma" if dtype.bits == 16 else "fma")](problem, m, n, **options)
     assert schedule.contraction is not None
     schedule = replace(schedule, contraction=replace(schedule.contraction, swapped=swapped))
     assert schedule.contraction is not None

@@ -25,7 +25,8 @@ class FusePrefetchFragments(Pass):
     `ldmatrix`, and multiply; a group is the products between loads. A step then ends by waiting for the next one's
     copies, and loads its first fragments before the last products of its own, so that the tensor cores have work while
     the block meets. The last step loads its own again, for nobody. Copies start behind the first products: the first
-    loads do not queue up behind them. Loops that read fragments in another way, or meet more often, stay as they are.
+    loads do not queue up behind them. Loops that read fragments in another way, meet more often, or copy through
+    registers, of which more blocks then fit a multiprocessor, stay as they are.
 
     ```mlir
     scf.for %k = %c0 to %c512 step %c32 iter_args(%sum = %zero) {
@@ -110,6 +111,8 @@ def _step(loop: ir.Operation) -> _Step | str:
         return "products do not wait for copies before they load what they multiply"
     before = ops[ops.index(barrier) : ops.index(groups[0].loads[0])]
     copies = [op for op in before if op.name in ("scf.if", COMMIT)]
+    if any(op.name.endswith("load") for copy in copies for op in nested(copy)):
+        return "copies go through registers, which fragments that wait would take from them"
     return _Step(loop, wait, barrier, copies, groups)
 
 

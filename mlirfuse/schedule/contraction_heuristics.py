@@ -19,6 +19,9 @@ from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import Target
 
 WGMMA_ROWS, WGMMA_COLUMNS = (64, 128, 256), (16, 32, 64, 128, 256)
+WIDE_MMA_TILES = ((128, 256), (256, 128))
+"""Those of which a warp has 64 x 64. No registers are left for splits, for factors that are computed, or for where
+tiles overrun a factor."""
 MMA_TILES = ((128, 128), (128, 64), (64, 128), (64, 64), (32, 64), (64, 32), (16, 64), (32, 32), (16, 32))
 FMA_TILES = ((128, 128), (64, 64), (32, 32), (16, 32))
 
@@ -38,15 +41,39 @@ MOST_STAGES = 16
 DEEP_STAGES = 6
 """Stages that a ring has at least where a step along k is more than one panel."""
 
+MMA_STAGES, FEWEST_MMA_STAGES = 4, 3
+"""Stages of a ring for `mma.sync`; with fewer a step's copies take longer than the step before."""
+
+MMA_STEPS = (128, 64)
+"""Bytes of a factor's row in one step: rows of whole 128 bytes are copied and read without bank conflicts."""
+
+MMA_ROW_PADDING = 16
+"""Bytes between rows of a stage, which put eight rows of a column into different banks."""
+
+SPARE_BYTES, TOTALS_BYTES = 1024, 8192
+"""Shared memory beside the ring: for the meeting of splits, and for warps of a tile that add up totals."""
+
 MOST_SPLIT = 256
 
 UNKNOWN_EXTENT = 4096
 """What a dynamic extent is taken to be."""
 
-FLOPS_PER_SM = {"wgmma": 5.9e12, "mma": 2.1e12, "fma": 0.3e12}
-"""Sustained over long products of 16-bit factors (`fma`: of 32-bit ones), per second."""
+FLOPS_PER_SM = {"wgmma": 5.9e12, "mma": 3.8e12, "fma": 0.3e12}
+"""Sustained over long products of 16-bit factors (`fma`: of 32-bit ones), per second; of `mma` without copies."""
+
+COMPUTING_FLOPS_PER_SM = 2.1e12
+"""The same of `mma` where steps have a second barrier, behind factors that are computed."""
+
+MMA_WARPS = 8
+"""Warps that `mma.sync` keeps an SM's tensor cores busy with: two for each of the four."""
 
 L2_BYTES_PER_SM = 145e9
+CP_ASYNC_BYTES_PER_SM = 42e9
+"""Of copies by tensor maps, and by threads, which read 5.5 TB/s from the L2 of an H200 whatever the tile."""
+
+ELEMENTS_BYTES_PER_SM, FEWEST_ASYNC_BYTES = 17e9, 4
+"""Of copies that go through registers, element by element, because rows are aligned to fewer bytes than these."""
+
 DRAM_BYTES = 4.1e12
 """Bytes per second."""
 
@@ -125,6 +152,8 @@ def _splits(problem: ContractionProblem, target: Target) -> Iterator[Schedule]:
         assert schedule.contraction is not None
         tiles = tile_count(schedule, problem)
         yield _streaming(_walking(schedule, tiles > target.sms), problem, target)
+        if schedule.contraction.instruction == "mma" and schedule.tile[-2:] in WIDE_MMA_TILES:
+            continue
         blocks = target.sms * _blocks_per_sm(problem)
         most = min(MOST_SPLIT, blocks // tiles, problem.k // schedule.contraction.k // MIN_STEPS)
         # Blocks that wait for each other must all be resident, which is known only where the grid's size is.
@@ -157,9 +186,10 @@ def _streaming(schedule: Schedule, problem: ContractionProblem, target: Target) 
 def _walking(schedule: Schedule, in_rounds: bool) -> Schedule:
     """The schedule of unsplit tiles: close ones run at the same time, and where there are many a grid walks them."""
     assert schedule.contraction is not None
-    if schedule.contraction.instruction != "wgmma":
+    if schedule.contraction.instruction == "fma":
         return schedule
-    return replace(schedule, contraction=replace(schedule.contraction, raster=RASTER, persistent=in_rounds))
+    persistent = in_rounds and schedule.contraction.instruction == "wgmma"
+    return replace(schedule, contraction=replace(schedule.contraction, raster=RASTER, persistent=persistent))
 
 
 def _meeting(schedule: Schedule, problem: ContractionProblem) -> Schedule:
@@ -187,8 +217,34 @@ def _tiles(problem: ContractionProblem, target: Target) -> Iterator[Schedule]:
                 found = True
                 yield schedule
     if not found:
-        deep = {} if problem.computed_from == (None, None) else {"step_bytes": COMPUTED_STEP_BYTES}
-        yield from (mma_schedule(problem, m, n, **deep) for m, n in MMA_TILES)
+        yield from _mma_tiles(problem, target)
+
+
+def _mma_tiles(problem: ContractionProblem, target: Target) -> Iterator[Schedule]:
+    if problem.computed_from != (None, None):
+        yield from (mma_schedule(problem, m, n, step_bytes=COMPUTED_STEP_BYTES) for m, n in MMA_TILES)
+        return
+    if problem.precision == TF32X3 or problem.row_bytes < FEWEST_ASYNC_BYTES:
+        yield from (mma_schedule(problem, m, n) for m, n in MMA_TILES)
+        return
+    spare = TOTALS_BYTES if problem.totals else SPARE_BYTES
+    short = problem.k * problem.element.bytes <= MMA_STEPS[-1]
+    for wide, (m, n) in [*((True, tile) for tile in WIDE_MMA_TILES), *((False, tile) for tile in MMA_TILES)]:
+        for step_bytes in MMA_STEPS[-1:] if short else MMA_STEPS:
+            if wide and not _fills(problem, m, n, step_bytes // problem.element.bytes):
+                continue
+            blocks = max(1, MMA_WARPS * WARP // mma_schedule(problem, m, n, wide=wide).layout.threads)
+            memory = min(target.shared_per_block, target.shared_per_sm // blocks) - spare
+            stages = min(MMA_STAGES, memory // ((m + n) * (step_bytes + MMA_ROW_PADDING)))
+            if stages >= FEWEST_MMA_STAGES:
+                yield mma_schedule(problem, m, n, stages=stages, step_bytes=step_bytes, wide=wide)
+                break
+
+
+def _fills(problem: ContractionProblem, m: int, n: int, k: int) -> bool:
+    """Whether tiles, and steps of `k`, overrun neither factor."""
+    ends = zip((problem.m, problem.n, problem.k), (m, n, k), strict=True)
+    return all(extent is not None and extent % size == 0 for extent, size in ends)
 
 
 def _wgmma_tiles(problem: ContractionProblem, swapped: bool) -> Iterator[Schedule]:
@@ -233,10 +289,12 @@ def contraction_seconds(schedule: Schedule, problem: ContractionProblem, target:
     steps = ceil(ceil(problem.k / contraction.k) / contraction.split)
     size = problem.element.bytes
     products = 2 * m * n * contraction.k / _rate(contraction.instruction, problem)
+    if contraction.instruction == "mma" and problem.computed_from == (None, None):
+        products /= min(1.0, rounds * schedule.layout.threads / (WARP * MMA_WARPS))
     sizes = [stored or size for stored in problem.computed_from]
     if contraction.swapped:
         sizes.reverse()
-    copies = (m * sizes[0] + n * sizes[1]) * contraction.k / L2_BYTES_PER_SM
+    copies = (m * sizes[0] + n * sizes[1]) * contraction.k / _copied_bytes(contraction.instruction, problem)
     if contraction.instruction == "wgmma" and (m > extents[-2] or n > extents[-1]):
         copies *= OVERHANG
     rows, columns = extents[-2:]
@@ -270,8 +328,17 @@ def _rate(instruction: str, problem: ContractionProblem) -> float:
     rate = FLOPS_PER_SM[instruction]
     if instruction == "fma":
         return rate
+    if instruction == "mma" and problem.computed_from != (None, None):
+        rate = COMPUTING_FLOPS_PER_SM
     rate *= 2 / problem.element.bytes
     return rate / 3 if problem.precision == TF32X3 else rate
+
+
+def _copied_bytes(instruction: str, problem: ContractionProblem) -> float:
+    """Bytes of factors per second that one SM copies to shared memory."""
+    if instruction != "mma" or problem.computed_from != (None, None):
+        return L2_BYTES_PER_SM
+    return CP_ASYNC_BYTES_PER_SM if problem.row_bytes >= FEWEST_ASYNC_BYTES else ELEMENTS_BYTES_PER_SM
 
 
 def _blocks_per_sm(problem: ContractionProblem) -> int:

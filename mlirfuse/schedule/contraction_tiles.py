@@ -56,10 +56,15 @@ def mma_schedule(
     stages: int = 3,
     split: int = 1,
     step_bytes: int = MMA_STEP_BYTES,
+    wide: bool = False,
 ) -> Schedule:
-    """A tile for `mma.sync`: warps of up to 64 x 32 accumulators, and that many bytes of a row of a factor a step."""
+    """A tile for `mma.sync`, and that many bytes of a row of a factor a step.
+
+    Warps have up to 64 x 32 accumulators. With 64 x 64, if `wide`, they read the least from shared memory, and have no
+    registers left for factors that are computed, or for where tiles overrun a factor.
+    """
     rows = min(m, 64)
-    warps = (m // rows, max(1, n // 32))
+    warps = (m // rows, max(1, n // (64 if wide else 32)))
     columns = n // warps[1]
     batch = (1,) * len(problem.batch)
     layout = BlockedLayout(

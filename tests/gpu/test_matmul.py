@@ -15,6 +15,7 @@ from gpu.torch_arrays import to_numpy, to_torch
 from products import FUNCTIONS, MOST_IN_CLUSTER, PRODUCTS, REDUCTIONS, SPLITS, WGMMA, Product, pinned_schedule
 
 import mlirfuse as mf
+from mlirfuse.schedule.contraction_heuristics import WIDE_MMA_TILES
 
 cupy = pytest.importorskip("cupy")
 torch = pytest.importorskip("torch")
@@ -54,6 +55,15 @@ def check_exact(product: Product, fn: mf.Fused, seed: int, calls: int = 1) -> No
 @pytest.mark.parametrize("product", [*PRODUCTS, *LARGE], ids=str)
 def test_integers_are_exact(product: Product, fused: dict[str, mf.Fused]) -> None:
     check_exact(product, fused[product.form], seed=product.m)
+
+
+@pytest.mark.parametrize("tile", WIDE_MMA_TILES, ids=str)
+@pytest.mark.parametrize("form", FUNCTIONS)
+def test_wide_warps_are_exact(form: str, tile: tuple[int, int]) -> None:
+    for dtype, k in (("float16", 64), ("bfloat16", 1088)):
+        product = Product(512, 768, k, form, dtype)
+        schedule = pinned_schedule(product, *tile, instruction="mma", wide=True)
+        check_exact(product, mf.fuse(product.fn, schedule=schedule), seed=k, calls=3)
 
 
 RESIDENT = 132  # multiprocessors of an H200

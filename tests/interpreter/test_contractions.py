@@ -55,6 +55,17 @@ def test_splits(product: Product, m: int, n: int, split: int, reduction: str) ->
             np.testing.assert_array_equal(result, expected, err_msg=f"{stage} {order}")
 
 
+@pytest.mark.parametrize("form", ["nt", "tn"])
+def test_wide_warps(form: str) -> None:
+    """Warps with 64 x 64 accumulators, in steps of whole 128 bytes of a row, fewer of them than stages."""
+    product = Product(128, 256, 128, form, "float16")
+    inputs = product.inputs()
+    schedule = pinned_schedule(product, 128, 256, instruction="mma", wide=True)
+    module = module_at("gpu", product.fn, product.specs, schedule)
+    (result,) = interpreter.run(module, product.form, inputs, order="random", seed=1)
+    np.testing.assert_array_equal(result, product.expected(inputs))
+
+
 @pytest.mark.parametrize("reduction", REDUCTIONS)
 @pytest.mark.parametrize(("product", "m", "n", "split"), WGMMA, ids=str)
 def test_wgmma(product: Product, m: int, n: int, split: int, reduction: str) -> None:

@@ -22,7 +22,13 @@ from mlirfuse.analysis.spaces import kernel_space
 from mlirfuse.analysis.structure import OpStructure, structure_of
 from mlirfuse.passes.manager import run_pipeline
 from mlirfuse.schedule.contraction import LONGEST_SUM, ContractionProblem, ContractionSchedule, check_contraction
-from mlirfuse.schedule.contraction_heuristics import candidates, choose_contraction, contraction_seconds, tile_count
+from mlirfuse.schedule.contraction_heuristics import (
+    WIDE_MMA_TILES,
+    candidates,
+    choose_contraction,
+    contraction_seconds,
+    tile_count,
+)
 from mlirfuse.schedule.contraction_tiles import fma_schedule, mma_schedule, wgmma_schedule, with_slices
 from mlirfuse.schedule.schedule import Schedule, check_schedule, schedule_of
 from mlirfuse.target import target_of
@@ -205,6 +211,20 @@ def test_what_tensor_maps_cannot_describe_goes_another_way() -> None:
     assert chosen(problem(512, 512, 1001, row_bytes=2))[1].instruction == "mma"
     assert chosen(problem(512, 512, 1024), "sm_80")[1].instruction == "mma"
     assert chosen(problem(512, 512, 1024, mf.float32))[1].instruction == "fma"
+
+
+@pytest.mark.parametrize("chip", ["sm_80", "sm_90a", "sm_120"])
+def test_warps_of_mma_are_wide_where_tiles_fill_the_factors(chip: str) -> None:
+    target = target_of(chip)
+    for n, wide in ((4096, True), (4000, False)):
+        schedule, contraction = chosen(problem(4096, n, 4096, row_bytes=8), chip)
+        assert (schedule.tile in WIDE_MMA_TILES) == wide
+        assert contraction.stages * sum(schedule.tile) * (2 * contraction.k + 16) < target.shared_per_block
+
+
+def test_rows_that_are_copied_through_registers_have_tiles_for_them() -> None:
+    schedule, contraction = chosen(problem(4096, 4096, 4097, row_bytes=2))
+    assert (schedule.tile, contraction.k, contraction.stages) == ((128, 128), 32, 3)
 
 
 def test_a_schedule_goes_through_its_attribute() -> None:

@@ -31,6 +31,7 @@ from mlirfuse.schedule.contraction_heuristics import (
     PROMOTED_STEP_SETS,
     WGMMA_COLUMNS,
     WGMMA_ROWS,
+    WIDE_MMA_TILES,
     fits_promoted,
 )
 from mlirfuse.schedule.contraction_tiles import mma_schedule
@@ -69,6 +70,10 @@ def _schedules() -> Iterator[tuple[str, Product, mf.Schedule]]:
         yield f"wgmma multicast to {cluster}", SHARED, warpgroup_schedule(128, 256, cluster=cluster)
     for m, n in MMA_TILES:
         yield f"mma {m}x{n}", LARGE, pinned_schedule(LARGE, m, n, instruction="mma")
+    for form in ("nn", "nt", "tn", "tt"):
+        product = Product(1024, 512, 4096, form)
+        for m, n in WIDE_MMA_TILES:
+            yield f"mma {m}x{n} {form}, wide", product, pinned_schedule(product, m, n, instruction="mma", wide=True)
     for m, n in FMA_TILES:
         yield f"fma {m}x{n}", FLOAT, pinned_schedule(FLOAT, m, n)
     for instruction, tiles in SPLIT_TILES.items():

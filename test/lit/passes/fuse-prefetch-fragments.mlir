@@ -196,3 +196,34 @@ gpu.module @kernels {
     gpu.return
   }
 }
+
+// -----
+
+// Rows that are not aligned are copied element by element.
+gpu.module @kernels {
+  gpu.func @copies_through_registers(%x: memref<16x33xf16>, %b: vector<4xf16>, %y: memref<4xf32>)
+      workgroup(%ring: memref<2x16x16xf16, #gpu.address_space<workgroup>>) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c2 = arith.constant 2 : index
+    %zero = arith.constant dense<0.0> : vector<4xf32>
+    // expected-remark @below {{copies go through registers, which fragments that wait would take from them}}
+    %sums = scf.for %k = %c0 to %c2 step %c1 iter_args(%sum = %zero) -> (vector<4xf32>) {
+      nvvm.cp.async.wait.group 0
+      gpu.barrier
+      %more = arith.cmpi ult, %k, %c1 : index
+      scf.if %more {
+        %copied = memref.load %x[%c0, %k] : memref<16x33xf16>
+        memref.store %copied, %ring[%c1, %c0, %c0] : memref<2x16x16xf16, #gpu.address_space<workgroup>>
+      }
+      nvvm.cp.async.commit.group
+      %a = nvgpu.ldmatrix %ring[%k, %c0, %c0] {numTiles = 4 : i32, transpose = false}
+          : memref<2x16x16xf16, #gpu.address_space<workgroup>> -> vector<4x2xf16>
+      %flat = vector.shape_cast %a : vector<4x2xf16> to vector<8xf16>
+      %next = "fuse.mma"(%flat, %b, %sum) : (vector<8xf16>, vector<4xf16>, vector<4xf32>) -> vector<4xf32>
+      scf.yield %next : vector<4xf32>
+    }
+    vector.store %sums, %y[%c0] : memref<4xf32>, vector<4xf32>
+    gpu.return
+  }
+}
