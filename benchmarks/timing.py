@@ -2,13 +2,15 @@
 
 GPU time is measured over a replayed CUDA graph of many calls, which takes turns over sets of inputs and outputs that do
 not fit the L2 cache together. Contestants are timed in turns, round by round: the first graphs of a new size can
-measure slow, and a clock that drifts then hits all alike. Nothing is checked between timings: work in double precision
-was seen to leave an H200 10 % slower for all that follows, plain copies included.
+measure slow, and a clock that drifts then hits all alike. Each round has an order of its own, as what ran before says how
+much power the next one is left. Nothing is checked between timings: work in double precision was seen to leave an H200
+10 % slower for all that follows, plain copies included.
 """
 
 from __future__ import annotations
 
 import gc
+import random
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -25,6 +27,7 @@ GRAPH_SECONDS = 600e-6
 
 _BYTES_PER_SECOND = 4e12  # of the copy that a call is guessed to cost, to choose the number of calls in a graph
 _WARM_UP_SECONDS = 0.05
+_SEED = 1  # of the contestants' order
 _HEAD_START_CYCLES = 2_000_000
 _HOST_BATCH, _HOST_REPEATS = 200, 25  # 200 launches fit the driver's queue, which holds 1024
 
@@ -72,13 +75,14 @@ def calls_in_graph(nbytes: int, sets: int) -> int:
     return sets * max(1, ceil(GRAPH_SECONDS / turn))
 
 
-def run_contest(contestants: Sequence[Contestant], sets: int, nbytes: int) -> Contest:
+def run_contest(contestants: Sequence[Contestant], sets: int, nbytes: int, rounds: int = ROUNDS) -> Contest:
     """Times contestants against each other on the GPU.
 
     Args:
         contestants: what to time. One that raises an exception becomes a failure and does not end the contest.
         sets: number of input sets.
         nbytes: bytes of the input of one call.
+        rounds: how often every contestant gets its turn.
     """
     calls = calls_in_graph(nbytes, sets)
     result = Contest()
@@ -91,13 +95,14 @@ def run_contest(contestants: Sequence[Contestant], sets: int, nbytes: int) -> Co
     if not replays:
         return result
     _warm_up(list(replays.values()))
-    rounds: dict[str, list[float]] = {name: [] for name in replays}
+    found: dict[str, list[float]] = {name: [] for name in replays}
     head_start = {c.name for c in contestants if not c.in_graph}
-    for _ in range(ROUNDS):
-        for name, replay in replays.items():
-            times = [_elapsed_us(replay, name in head_start) for _ in range(REPLAYS)]
-            rounds[name].append(statistics.median(times) / calls)
-    for name, values in rounds.items():
+    order = random.Random(_SEED)
+    for _ in range(rounds):
+        for name in order.sample(list(replays), len(replays)):
+            times = [_elapsed_us(replays[name], name in head_start) for _ in range(REPLAYS)]
+            found[name].append(statistics.median(times) / calls)
+    for name, values in found.items():
         result.timings[name] = Timing(statistics.median(values), tuple(values))
     return result
 
