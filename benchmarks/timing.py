@@ -2,9 +2,9 @@
 
 GPU time is measured over a replayed CUDA graph of many calls, which takes turns over sets of inputs and outputs that do
 not fit the L2 cache together. Contestants are timed in turns, round by round: the first graphs of a new size can
-measure slow, and a clock that drifts then hits all alike. Each round has an order of its own, as what ran before says how
-much power the next one is left. Nothing is checked between timings: work in double precision was seen to leave an H200
-10 % slower for all that follows, plain copies included.
+measure slow, and a clock that drifts then hits all alike. Each round has an order of its own, as what ran before says
+how much power the next one is left. Nothing is checked between timings: work in double precision was seen to leave an
+H200 10 % slower for all that follows, plain copies included.
 """
 
 from __future__ import annotations
