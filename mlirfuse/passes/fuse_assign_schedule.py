@@ -19,7 +19,8 @@ from mlirfuse.errors import PassError, ScheduleError
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.passes.host import callee, calls
 from mlirfuse.schedule.contraction import check_contraction
-from mlirfuse.schedule.contraction_heuristics import UNKNOWN_EXTENT, choose_contraction
+from mlirfuse.schedule.contraction_cost import UNKNOWN_EXTENT
+from mlirfuse.schedule.contraction_heuristics import choose_contraction
 from mlirfuse.schedule.finish_heuristics import finished_by
 from mlirfuse.schedule.heuristics import choose_schedule
 from mlirfuse.schedule.layout import BlockedLayout

@@ -20,7 +20,7 @@ from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.passes.host import callee, calls
 from mlirfuse.passes.kernel_pair import KernelPair
 from mlirfuse.schedule.contraction import ContractionProblem
-from mlirfuse.schedule.contraction_heuristics import UNKNOWN_EXTENT
+from mlirfuse.schedule.contraction_cost import UNKNOWN_EXTENT
 from mlirfuse.schedule.prologue_heuristics import seconds_apart, seconds_together
 from mlirfuse.schedule.schedule import ATTRIBUTE as SCHEDULE
 from mlirfuse.schedule.schedule import schedule_of

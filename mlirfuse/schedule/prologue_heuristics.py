@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from mlirfuse.schedule.contraction import ContractionProblem
-from mlirfuse.schedule.contraction_heuristics import DRAM_BYTES, LAUNCH, choose_contraction, contraction_seconds
+from mlirfuse.schedule.contraction_cost import DRAM_BYTES, LAUNCH, contraction_seconds
+from mlirfuse.schedule.contraction_heuristics import choose_contraction
 from mlirfuse.target import Target
 
 

@@ -24,7 +24,8 @@ from mlirfuse.errors import ArgumentError, MlirFuseError
 from mlirfuse.passes.manager import run_pipeline
 from mlirfuse.runtime import cuda, tuning
 from mlirfuse.schedule.contraction import ContractionProblem
-from mlirfuse.schedule.contraction_heuristics import candidates, choose_contraction, contraction_seconds
+from mlirfuse.schedule.contraction_cost import contraction_seconds
+from mlirfuse.schedule.contraction_heuristics import candidates, choose_contraction
 from mlirfuse.schedule.records import Record, records_path, store
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import Target, target_of

@@ -22,13 +22,8 @@ from mlirfuse.analysis.spaces import kernel_space
 from mlirfuse.analysis.structure import OpStructure, structure_of
 from mlirfuse.passes.manager import run_pipeline
 from mlirfuse.schedule.contraction import LONGEST_SUM, ContractionProblem, ContractionSchedule, check_contraction
-from mlirfuse.schedule.contraction_heuristics import (
-    WIDE_MMA_TILES,
-    candidates,
-    choose_contraction,
-    contraction_seconds,
-    tile_count,
-)
+from mlirfuse.schedule.contraction_cost import contraction_seconds, tile_count
+from mlirfuse.schedule.contraction_heuristics import WIDE_MMA_TILES, candidates, choose_contraction
 from mlirfuse.schedule.contraction_tiles import fma_schedule, mma_schedule, wgmma_schedule, with_slices
 from mlirfuse.schedule.schedule import Schedule, check_schedule, schedule_of
 from mlirfuse.target import target_of

@@ -6,7 +6,7 @@ import pytest
 
 import mlirfuse as mf
 from mlirfuse.schedule.contraction import ContractionProblem
-from mlirfuse.schedule.contraction_heuristics import contraction_seconds
+from mlirfuse.schedule.contraction_cost import contraction_seconds
 from mlirfuse.schedule.contraction_tiles import mma_schedule
 from mlirfuse.schedule.factor_layout import factor_layout
 from mlirfuse.schedule.prologue_heuristics import seconds_apart, seconds_together

@@ -1,0 +1,160 @@
+"""Estimates the time of a contraction's schedule: a pure function of (schedule, problem, target).
+
+The constants are fitted to sweeps on an H200 (benchmarks/matmul.py, bf16, 2026-11).
+"""
+
+from __future__ import annotations
+
+from math import ceil, prod
+
+from mlirfuse.precision import TF32X3
+from mlirfuse.schedule.contraction import ContractionProblem
+from mlirfuse.schedule.layout import WARP
+from mlirfuse.schedule.schedule import Schedule
+from mlirfuse.target import Target
+
+UNKNOWN_EXTENT = 4096
+"""What a dynamic extent is taken to be."""
+
+FLOPS_PER_SM = {"wgmma": 5.9e12, "mma": 3.8e12, "fma": 0.3e12}
+"""Sustained over long products of 16-bit factors (`fma`: of 32-bit ones), per second; of `mma` without copies."""
+
+COMPUTING_FLOPS_PER_SM = 2.1e12
+"""The same of `mma` where steps have a second barrier, behind factors that are computed."""
+
+MMA_WARPS = 8
+"""Warps that `mma.sync` keeps an SM's tensor cores busy with: two for each of the four."""
+
+L2_BYTES_PER_SM = 145e9
+CP_ASYNC_BYTES_PER_SM = 42e9
+"""Of copies by tensor maps, and by threads, which read 5.5 TB/s from the L2 of an H200 whatever the tile."""
+
+ELEMENTS_BYTES_PER_SM, FEWEST_ASYNC_BYTES = 17e9, 4
+"""Of copies that go through registers, element by element, because rows are aligned to fewer bytes than these."""
+
+DRAM_BYTES = 4.1e12
+"""Bytes per second."""
+
+COMPUTED_PER_SM = 30e9
+"""Elements of factors per second that one SM computes, between its products: bytes that are scaled, in f16."""
+
+COMPUTING_STEP = 0.35e-6
+"""Seconds of a step in which a block computes a factor, alone on its SM: it waits for itself at barriers."""
+
+COMPUTING_BLOCKS = 4
+"""Blocks of an SM that hide each other's waiting then."""
+
+LAUNCH, ROUND, MEETING = 3.0e-6, 2.0e-6, 3.5e-6
+"""Seconds: a launch, a block's prologue and epilogue, and blocks of a tile that wait for each other's parts."""
+
+MAIL = 2.5e-6
+"""Seconds: parts of a tile on their way to the blocks that add them up."""
+
+STEP = 0.15e-6
+"""Seconds that a step along k of `wgmma` takes at least, from a full stage to a free one."""
+
+LAST_ARRIVER_BYTES = 57e9
+"""Bytes per second of parts that one block adds up."""
+
+UNALIGNED = 1.02
+"""Time of a stream of which blocks read every so many'th step, that number being no power of two: what they read at
+one time then begins anywhere in memory's pages. 128x128x262144 took 36.0 us in 32 parts, and 36.9 in 33."""
+
+COPIES_DELAY = 0.15
+"""Share of the time of copies from the L2 by which they delay its own reads of device memory."""
+
+OVERLAP = 6
+"""Exponent by which products, copies and traffic of device memory add up: the longest hides most of the others."""
+
+OVERHANG = 2.0
+"""Time of a step whose copies reach past the end of a factor: filling with zeros was seen to cost more than copying."""
+
+
+def tile_count(schedule: Schedule, problem: ContractionProblem) -> int:
+    """Tiles of the result; dynamic extents are taken to be `UNKNOWN_EXTENT`."""
+    return prod(-(-extent // size) for extent, size in zip(extents_of(schedule, problem), schedule.tile, strict=True))
+
+
+def extents_of(schedule: Schedule, problem: ContractionProblem) -> list[int]:
+    """Of the result, in the order of the schedule's tile; dynamic ones are taken to be `UNKNOWN_EXTENT`."""
+    assert schedule.contraction is not None
+    outer = [problem.n, problem.m] if schedule.contraction.swapped else [problem.m, problem.n]
+    return [extent or UNKNOWN_EXTENT for extent in (*problem.batch, *outer)]
+
+
+def contraction_seconds(schedule: Schedule, problem: ContractionProblem, target: Target) -> float:
+    """Estimated time: rounds of blocks over the SMs, limited by products, the L2 or device memory."""
+    contraction = schedule.contraction
+    assert contraction is not None
+    *_, m, n = schedule.tile
+    extents = extents_of(schedule, problem)
+    tiles = tile_count(schedule, problem)
+    blocks = tiles * contraction.split
+    rounds = -(-blocks // target.sms)
+    steps = ceil(ceil(problem.k / contraction.k) / contraction.split)
+    size = problem.element.bytes
+    products = 2 * m * n * contraction.k / _rate(contraction.instruction, problem)
+    if contraction.instruction == "mma" and problem.computed_from == (None, None):
+        products /= min(1.0, rounds * schedule.layout.threads / (WARP * MMA_WARPS))
+    sizes = [stored or size for stored in problem.computed_from]
+    if contraction.swapped:
+        sizes.reverse()
+    copies = (m * sizes[0] + n * sizes[1]) * contraction.k / _copied_bytes(contraction.instruction, problem)
+    if contraction.instruction == "wgmma" and (m > extents[-2] or n > extents[-1]):
+        copies *= OVERHANG
+    rows, columns = extents[-2:]
+    unaligned = UNALIGNED if contraction.split & (contraction.split - 1) else 1.0
+    traffic = unaligned * prod(extents[:-2])
+    traffic *= (rows * sizes[0] + columns * sizes[1]) * problem.k + rows * columns * size
+    waves = ceil(rounds / blocks_per_sm(problem))
+    overheads = ROUND if contraction.persistent else waves * ROUND
+    copying = rounds * steps * copies
+    taking_turns = rounds * steps * STEP if contraction.instruction == "wgmma" else 0.0
+    works = (
+        rounds * steps * (products + _computing_seconds(schedule, problem)),
+        copying,
+        traffic / DRAM_BYTES + COPIES_DELAY * copying,
+        taking_turns,
+        waves * steps * COMPUTING_STEP if problem.computed_from != (None, None) else 0.0,
+    )
+    seconds = LAUNCH + overheads + sum(work**OVERLAP for work in works) ** (1 / OVERLAP)
+    if contraction.split == 1:
+        return seconds
+    part = m * n * problem.accumulator.bytes
+    if contraction.reduction == "mailboxes":
+        return seconds + MAIL + 2 * blocks * part / DRAM_BYTES
+    if contraction.reduction == "slices":
+        return seconds + MEETING + 2 * blocks * part / DRAM_BYTES
+    return seconds + MEETING + contraction.split * part / LAST_ARRIVER_BYTES
+
+
+def _rate(instruction: str, problem: ContractionProblem) -> float:
+    """Operations per second that one SM sustains."""
+    rate = FLOPS_PER_SM[instruction]
+    if instruction == "fma":
+        return rate
+    if instruction == "mma" and problem.computed_from != (None, None):
+        rate = COMPUTING_FLOPS_PER_SM
+    rate *= 2 / problem.element.bytes
+    return rate / 3 if problem.precision == TF32X3 else rate
+
+
+def _copied_bytes(instruction: str, problem: ContractionProblem) -> float:
+    """Bytes of factors per second that one SM copies to shared memory."""
+    if instruction != "mma" or problem.computed_from != (None, None):
+        return L2_BYTES_PER_SM
+    return CP_ASYNC_BYTES_PER_SM if problem.row_bytes >= FEWEST_ASYNC_BYTES else ELEMENTS_BYTES_PER_SM
+
+
+def blocks_per_sm(problem: ContractionProblem) -> int:
+    """Blocks that an SM is given at a time."""
+    return 1 if problem.computed_from == (None, None) else COMPUTING_BLOCKS
+
+
+def _computing_seconds(schedule: Schedule, problem: ContractionProblem) -> float:
+    """Time in which a block computes factors for one step along k; a single warp has nobody to fill its waits."""
+    assert schedule.contraction is not None
+    outer = schedule.tile[-1:-3:-1] if schedule.contraction.swapped else schedule.tile[-2:]
+    rows = sum(n for n, stored in zip(outer, problem.computed_from, strict=True) if stored is not None)
+    rate = COMPUTED_PER_SM if schedule.layout.threads > WARP else COMPUTED_PER_SM / 2
+    return rows * schedule.contraction.k / rate
