@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from mlir import ir
 
@@ -13,15 +14,39 @@ from mlirfuse.dtypes import from_mlir
 from mlirfuse.tiling.order import by_reduction_depth
 
 
-def live_bytes(space: IterationSpace, structures: Sequence[OpStructure], depths: dict[ir.Operation, int]) -> int:
-    """Bytes per element of the space that live across the worst reduction.
+@dataclass(frozen=True)
+class LiveBytes:
+    """What lives across reductions, in bytes per element of the space.
+
+    Attributes:
+        most: of all that lives across the worst reduction.
+        parked: of all that lives across any, each with a place of its own in shared memory (`fuse-park-live-values`).
+    """
+
+    most: int
+    parked: int
+
+
+def live_bytes(
+    space: IterationSpace,
+    structures: Sequence[OpStructure],
+    depths: dict[ir.Operation, int],
+    returned: Iterable[ir.Value] = (),
+) -> LiveBytes:
+    """Measures what a kernel on tensors keeps from a reduction to its use.
 
     Counts values that vary along the reduced dimensions, are known before a reduction finishes and are used after it,
-    be it by what does not wait for it. A value that is a widening cast counts as what it was cast from
-    (`fuse-pack-live-values` keeps it so).
+    be it by what does not wait for it. Results are written last. A value that is a widening cast counts as what it was
+    cast from (`fuse-pack-live-values` keeps it so).
+
+    Args:
+        space: the ops' iteration space.
+        structures: the ops.
+        depths: for each op, how many reductions it waits for.
+        returned: values that leave the kernel.
     """
     if not space.reduced_dims:
-        return 0
+        return LiveBytes(0, 0)
     whole = frozenset(d for d, extent in enumerate(space.extents) if extent != 1)
     order = by_reduction_depth(structures)
     positions = {s.op: position for position, s in enumerate(order)}
@@ -36,8 +61,14 @@ def live_bytes(space: IterationSpace, structures: Sequence[OpStructure], depths:
             # An argument is read where it is first used.
             made.setdefault(source, positions[source.owner.operation if _made_inside(source, depths) else s.op])
             last_use[source] = positions[s.op]
-    rounds = {depths[s.op]: positions[s.op] for s in order if s.reduction_loops}
-    return max((_bytes(v for v in made if made[v] <= end < last_use[v]) for end in rounds.values()), default=0)
+    for value in returned:
+        if whole <= set(space.value_axes[value]):
+            source = narrow_source(value)
+            made.setdefault(source, positions[value.owner.operation])
+            last_use[source] = len(order)
+    rounds = {depths[s.op]: positions[s.op] for s in order if s.reduction_loops}.values()
+    across = [{v for v in made if made[v] <= end < last_use[v]} for end in rounds]
+    return LiveBytes(max(map(_bytes, across), default=0), _bytes(set().union(*across)))
 
 
 def _bytes(values: Iterable[ir.Value]) -> int:

@@ -30,6 +30,7 @@ def problem_of(kernel: ir.Operation, space: IterationSpace, structures: Sequence
     full = [o for o in operands if whole <= set(o.axes)] or operands
     vector_dim = _vector_dim(space, full)
     depths = reduction_depths(structures)
+    live = live_bytes(space, structures, depths, body(kernel)[-1].operands)
     return Problem(
         extents=space.extents,
         reduced=space.reduced_dims,
@@ -37,7 +38,8 @@ def problem_of(kernel: ir.Operation, space: IterationSpace, structures: Sequence
         vector=_vector(space, full, vector_dim),
         full_bytes=sum(o.element_bytes for o in full),
         read_bytes=sum(o.element_bytes for o in full if not o.written),
-        live_bytes=live_bytes(space, structures, depths),
+        live_bytes=live.most,
+        parked_bytes=live.parked,
         column_bytes=sum(o.element_bytes for o in operands if o not in full and set(o.axes) & space.reduced_dims),
         rounds=len({depths[op] for op in space.reduced}),
         skewed_vector=_skewed_vector(space, operands, full, vector_dim),

@@ -149,7 +149,7 @@ def _fitted(schedule: Schedule, problem: Problem, target: Target) -> Iterator[Ca
     fragments, width = prod(layout.repeats), max(layout.vector)
     parks = schedule.order == "depth" and width * problem.live_bytes >= NARROWEST_PARKED
     most = fragments - 1 if parks else 0
-    slot = layout.threads * width * problem.live_bytes
+    slot = layout.threads * width * problem.parked_bytes
     most_held = MOST_HELD if has_costly_ends(layout) else MOST_ELEMENTS
     reached = 0
     for parked in range(most + 1 if fragments <= MOST_FRAGMENTS else 0):

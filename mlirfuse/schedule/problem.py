@@ -39,6 +39,7 @@ class Problem:
         full_bytes: bytes per element of the space that must move through device memory.
         read_bytes: bytes per element of the space that are read from device memory.
         live_bytes: bytes per element of the space that must be kept from a reduction to its use.
+        parked_bytes: bytes per element of the space that all together wait in shared memory if they are parked there.
         column_bytes: bytes per element of the reduced dimensions that every row reads again (weights, biases).
         rounds: how many reductions follow one another.
         skewed_vector: what `vector` is in a layout that shifts rows; 0 where none may, or need to.
@@ -52,6 +53,7 @@ class Problem:
     full_bytes: int
     read_bytes: int
     live_bytes: int = 0
+    parked_bytes: int = 0
     column_bytes: int = 0
     rounds: int = 0
     skewed_vector: int = 0

@@ -13,7 +13,7 @@ TARGET = target_of("sm_90a")
 
 def _layer_norm(columns: int) -> Problem:
     """LayerNorm in half precision after two adds, with four operands that all rows share."""
-    return Problem((None, columns), frozenset({1}), 1, 8, 4, 2, live_bytes=2, column_bytes=8, rounds=1)
+    return Problem((None, columns), frozenset({1}), 1, 8, 4, 2, live_bytes=2, parked_bytes=2, column_bytes=8, rounds=1)
 
 
 @pytest.mark.parametrize(
