@@ -114,7 +114,7 @@ def _splits(problem: ContractionProblem, target: Target) -> Iterator[Schedule]:
                 parts = replace(schedule, contraction=replace(schedule.contraction, split=split))
                 yield _streaming(parts, problem, target)
                 if meets and schedule.contraction.instruction == "wgmma":
-                    yield _streaming(_meeting(parts, problem), problem, target)
+                    yield from (_streaming(meeting, problem, target) for meeting in _meetings(parts, problem))
 
 
 def _streaming(schedule: Schedule, problem: ContractionProblem, target: Target) -> Schedule:
@@ -143,13 +143,13 @@ def _walking(schedule: Schedule, in_rounds: bool) -> Schedule:
     return replace(schedule, contraction=replace(schedule.contraction, raster=RASTER, persistent=persistent))
 
 
-def _meeting(schedule: Schedule, problem: ContractionProblem) -> Schedule:
-    """The schedule of a split whose parts meet through mailboxes, or by slices where these cannot take them."""
+def _meetings(schedule: Schedule, problem: ContractionProblem) -> Iterator[Schedule]:
+    """The schedules of a split whose parts meet by slices, and through mailboxes where these can take them."""
+    yield with_slices(schedule)
     by_mail = with_slices(schedule, "mailboxes")
     assert by_mail.contraction is not None
     if check_contraction(by_mail.contraction, by_mail.tile, by_mail.layout, problem) is None:
-        return by_mail
-    return with_slices(schedule)
+        yield by_mail
 
 
 MIN_STEPS = 4

@@ -182,6 +182,13 @@ def test_long_products_of_small_results_are_split() -> None:
     assert contraction.reduction == "mailboxes"
 
 
+def test_large_parts_meet_by_slices() -> None:
+    """Mailboxes take one pass more over them."""
+    for m, n, k in ((512, 512, 65536), (384, 512, 32768), (768, 768, 8192), (512, 1024, 16384)):
+        schedule, contraction = chosen(problem(m, n, k))
+        assert (schedule.tile, contraction.reduction) == ((128, 128), "slices"), (m, n, k)
+
+
 def test_factors_that_the_l2_does_not_keep_are_streamed_through_it() -> None:
     """Where blocks read a factor together, that is: rounds of tiles come back to it, and few bytes stay for others."""
     for m, n, k in ((128, 128, 262144), (64, 128, 131072), (64, 4096, 14336), (2048, 2048, 8192)):
