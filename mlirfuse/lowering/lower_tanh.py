@@ -24,18 +24,23 @@ class LowerTanh(Pass):
     It is what a GELU makes of a tangent. libdevice's `tanhf` takes some twenty instructions and is exact where x is
     small, which the sum forgets; far below zero the sum keeps no digit of it, and this form keeps all. Its relative
     error is below |x| 2^-22 + 2^-21: 2^-14 where the result is 2^-126, and less above. The sum may pass through
-    products and quotients on its way to the cast, which keep a relative error.
+    products and quotients on its way to the cast, which keep a relative error. A constant factor of x goes into the
+    scale, and where the sum is multiplied by half of something, half of the sum is multiplied by that: of products that
+    are limited by power, a GELU costs what its instructions take.
 
     ```mlir
+    %x = arith.mulf %v, %c : f32
     %t = math.tanh %x : f32
     %s = arith.addf %t, %one : f32
-    %h = arith.truncf %s : f32 to bf16
+    %w = arith.mulf %v, %half : f32
+    %g = arith.mulf %w, %s : f32
+    %h = arith.truncf %g : f32 to bf16
     // lower-tanh
-    %0 = arith.mulf %x, %scale : f32
+    %0 = arith.mulf %v, %scale_times_c : f32
     %1 = llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz"(%0) : (f32) -> f32
     %2 = arith.addf %1, %one : f32
     %3 = llvm.call_intrinsic "llvm.nvvm.rcp.approx.ftz.f"(%2) : (f32) -> f32
-    %s = arith.addf %3, %3 : f32
+    %g = arith.mulf %v, %3 : f32
     ```
     """
 
@@ -48,7 +53,10 @@ class LowerTanh(Pass):
             sums = {sum_: tangent for tangent in tangents for sum_ in _sums(tangent)}
             for sum_, tangent in sums.items():
                 with ir.InsertionPoint(sum_), sum_.location:
-                    sum_.results[0].replace_all_uses_with(_one_and_tanh(tangent.operands[0]))
+                    half = _half_of_sum(*_scaled(tangent.operands[0]))
+                    _multiply_by_half(sum_.results[0], half)
+                    if list(sum_.results[0].uses):
+                        sum_.results[0].replace_all_uses_with(arith.addf(half, half))
                 sum_.erase()
             if sums:
                 remarks.applied(self, f"{len(sums)} tangents are computed by the special unit", func)
@@ -64,28 +72,53 @@ def _sums(tangent: ir.Operation) -> list[ir.Operation]:
 
 
 def _adds_one(op: ir.Operation) -> bool:
-    for operand in op.operands:
-        maker = defining_op(operand)
-        if maker is not None and maker.name == "arith.constant":
-            value = maker.attributes["value"]
-            if isinstance(value, ir.DenseElementsAttr):
-                return value.is_splat and ir.FloatAttr(value.get_splat_value()).value == 1
-            return ir.FloatAttr(value).value == 1
-    return False
+    return any(_constant(operand) == 1 for operand in op.operands)
 
 
-def _one_and_tanh(x: ir.Value) -> ir.Value:
+def _constant(value: ir.Value) -> float | None:
+    """The one number that a value is, or None."""
+    maker = defining_op(value)
+    if maker is None or maker.name != "arith.constant":
+        return None
+    attribute = maker.attributes["value"]
+    if not isinstance(attribute, ir.DenseElementsAttr):
+        return ir.FloatAttr(attribute).value
+    return ir.FloatAttr(attribute.get_splat_value()).value if attribute.is_splat else None
+
+
+def _scaled(value: ir.Value) -> tuple[ir.Value, float]:
+    """What a value is a constant multiple of, and that constant; itself and 1 where that is not seen."""
+    maker = defining_op(value)
+    if maker is not None and maker.name == "arith.mulf":
+        for number, operand in enumerate(maker.operands):
+            factor = _constant(operand)
+            if factor is not None:
+                return maker.operands[1 - number], factor
+    return value, 1.0
+
+
+def _multiply_by_half(total: ir.Value, half: ir.Value) -> None:
+    """Products of `total` and half of something become those of `half` and all of it."""
+    for use in list(total.uses):
+        user, number = use.owner.operation, use.operand_number
+        if user.name == "arith.mulf":
+            whole, factor = _scaled(user.operands[1 - number])
+            if factor == 0.5:
+                user.operands[number], user.operands[1 - number] = half, whole
+
+
+def _half_of_sum(x: ir.Value, factor: float) -> ir.Value:
+    """`(1 + tanh(factor x)) / 2`."""
     if not isinstance(x.type, ir.VectorType):
-        return _number(x)
-    return vector.from_elements(x.type, [_number(element) for element in vector.ToElementsOp(x).results])
+        return _number(x, factor)
+    return vector.from_elements(x.type, [_number(element, factor) for element in vector.ToElementsOp(x).results])
 
 
-def _number(x: ir.Value) -> ir.Value:
+def _number(x: ir.Value, factor: float) -> ir.Value:
     f32 = ir.F32Type.get()
-    scale, one = (arith.constant(f32, ir.FloatAttr.get(f32, value)) for value in (SCALE, 1.0))
+    scale, one = (arith.constant(f32, ir.FloatAttr.get(f32, value)) for value in (SCALE * factor, 1.0))
     power = llvm.CallIntrinsicOp(f32, "llvm.nvvm.ex2.approx.ftz", [arith.mulf(x, scale)], [], []).results[0]
-    half = llvm.CallIntrinsicOp(f32, "llvm.nvvm.rcp.approx.ftz.f", [arith.addf(power, one)], [], []).results[0]
-    return arith.addf(half, half)
+    return llvm.CallIntrinsicOp(f32, "llvm.nvvm.rcp.approx.ftz.f", [arith.addf(power, one)], [], []).results[0]
 
 
 def _scalar(type_: ir.Type) -> ir.Type:

@@ -9,8 +9,8 @@ gpu.module @gelu {
   // CHECK: %[[E:.*]] = llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz"(%[[S]]) : (f32) -> f32
   // CHECK: %[[D:.*]] = arith.addf %[[E]], %{{.*}} : f32
   // CHECK: %[[R:.*]] = llvm.call_intrinsic "llvm.nvvm.rcp.approx.ftz.f"(%[[D]]) : (f32) -> f32
-  // CHECK: arith.addf %[[R]], %[[R]] : f32
-  // CHECK: vector.from_elements
+  // CHECK: %[[H:.*]] = vector.from_elements %[[R]]
+  // CHECK: arith.addf %[[H]], %[[H]] : vector<2xf32>
   // PTX-LABEL: .entry gelu(
   // PTX: ex2.approx.ftz.f32
   // PTX: rcp.approx.ftz.f32
@@ -23,6 +23,34 @@ gpu.module @gelu {
     %p = arith.mulf %s, %v : vector<2xf32>
     %h = arith.truncf %p : vector<2xf32> to vector<2xbf16>
     vector.store %h, %y[%t] : memref<?xbf16>, vector<2xbf16>
+    gpu.return
+  }
+}
+
+// -----
+
+gpu.module @halves {
+  // The factor of what the tangent is taken of goes into the scale, 1.5 of -2 log2(e), and half of the sum is used.
+  // CHECK-LABEL: gpu.func @halves
+  // CHECK: %[[SCALE:.*]] = arith.constant -4.32808
+  // CHECK: %[[S:.*]] = arith.mulf %[[V:.*]], %[[SCALE]] : f32
+  // CHECK: llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz"(%[[S]]) : (f32) -> f32
+  // CHECK: %[[R:.*]] = llvm.call_intrinsic "llvm.nvvm.rcp.approx.ftz.f"
+  // CHECK: %[[G:.*]] = arith.mulf %[[V]], %[[R]] : f32
+  // CHECK: arith.truncf %[[G]]
+  gpu.func @halves(%x: memref<?xf32>, %y: memref<?xbf16>) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
+    %t = gpu.thread_id x
+    %one = arith.constant 1.0 : f32
+    %c = arith.constant 1.5 : f32
+    %half = arith.constant 0.5 : f32
+    %v = memref.load %x[%t] : memref<?xf32>
+    %a = arith.mulf %v, %c : f32
+    %u = math.tanh %a : f32
+    %s = arith.addf %u, %one : f32
+    %w = arith.mulf %half, %v : f32
+    %p = arith.mulf %w, %s : f32
+    %h = arith.truncf %p : f32 to bf16
+    memref.store %h, %y[%t] : memref<?xbf16>
     gpu.return
   }
 }
