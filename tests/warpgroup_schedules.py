@@ -21,6 +21,7 @@ def warpgroup_schedule(
     cluster: int = 1,
     blocks_per_sm: int = 1,
     promote: int = 0,
+    teams: int = 1,
 ) -> Schedule:
     """A tile of m x n accumulators, in the layout of m64nNk16, by one or two warpgroups.
 
@@ -34,8 +35,9 @@ def warpgroup_schedule(
         cluster: blocks that share the left factor's tiles.
         blocks_per_sm: blocks of a multiprocessor; more than one have one warpgroup each.
         promote: steps along k after which sums leave the tensor cores' accumulators.
+        teams: of one warpgroup each, which take turns at the tiles of a persistent grid.
     """
-    warpgroups = 2 if m % 128 == 0 and blocks_per_sm == 1 else 1
+    warpgroups = 2 if m % 128 == 0 and blocks_per_sm == teams == 1 else 1
     ones = (1,) * batch
     layout = BlockedLayout(
         vector=(*ones, 1, 2),
@@ -49,7 +51,15 @@ def warpgroup_schedule(
         (*ones, m, n),
         layout,
         blocks_per_sm=blocks_per_sm if blocks_per_sm > 1 else 0,
-        contraction=ContractionSchedule(k, "wgmma", stages, persistent=persistent, cluster=cluster, promote=promote),
+        contraction=ContractionSchedule(
+            k,
+            "wgmma",
+            stages,
+            persistent=persistent or teams > 1,
+            cluster=cluster,
+            promote=promote,
+            teams=teams,
+        ),
     )
 
 

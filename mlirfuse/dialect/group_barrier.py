@@ -1,4 +1,4 @@
-"""`fuse.group_barrier`: a barrier among the first warpgroups of a block.
+"""`fuse.group_barrier`: a barrier among some warpgroups of a block that follow each other.
 
 ```mlir
 "fuse.group_barrier"() {warpgroups = 2 : i64} : () -> ()
@@ -6,6 +6,7 @@
 
 As `gpu.barrier`, for the block's first `warpgroups` warpgroups: shared and global memory that one of their threads
 wrote before is visible to all of them afterwards. The block's other threads do not take part. Reached in convergence.
+With `first = f` these are `warpgroups` warpgroups from the `f`-th on; those of different barriers do not overlap.
 """
 
 from __future__ import annotations
@@ -15,12 +16,28 @@ from mlir import ir
 from mlirfuse.dialect.base import OpDefinition
 from mlirfuse.dialect.shared_memory import count_problem
 
-DEFINITION = OpDefinition(
-    "group_barrier", attributes=("warpgroups",), verify=lambda op: count_problem(op, "warpgroups")
-)
+FIRST, WARPGROUPS = "first", 8
+"""The attribute, which is 0 where it is left out, and how many warpgroups a block has at most."""
 
 
-def group_barrier(warpgroups: int) -> None:
+def first_of(op: ir.Operation) -> int:
+    """The first warpgroup that takes part."""
+    return ir.IntegerAttr(op.attributes[FIRST]).value if FIRST in op.attributes else 0
+
+
+def _verify(op: ir.Operation) -> str | None:
+    if not 0 <= first_of(op) < WARPGROUPS:
+        return f"first {first_of(op)} is no warpgroup of a block"
+    return count_problem(op, "warpgroups")
+
+
+DEFINITION = OpDefinition("group_barrier", attributes=("warpgroups",), verify=_verify)
+
+
+def group_barrier(warpgroups: int, first: int = 0) -> None:
     """Builds the op at the current insertion point."""
-    count = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), warpgroups)
-    ir.Operation.create(DEFINITION.full_name, attributes={"warpgroups": count})
+    i64 = ir.IntegerType.get_signless(64)
+    attributes = {"warpgroups": ir.IntegerAttr.get(i64, warpgroups)}
+    if first:
+        attributes[FIRST] = ir.IntegerAttr.get(i64, first)
+    ir.Operation.create(DEFINITION.full_name, attributes=attributes)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 
 from mlir import ir
 from mlir.dialects import gpu
 
 from mlirfuse.dialect.group_barrier import group_barrier
 from mlirfuse.dialect.mbarrier_init import mbarrier_init
+from mlirfuse.dialect.shared_memory import WARPGROUP
 from mlirfuse.distribution.exchange import Exchange
 from mlirfuse.distribution.exchange_rounds import run_exchanges
 from mlirfuse.distribution.fragments import Fragments, Key, Uniform
@@ -45,6 +48,14 @@ def rule(*names: str) -> Callable[[Rule], Rule]:
     return register
 
 
+@dataclass(frozen=True)
+class Role:
+    """Who runs the code being emitted: so many warpgroups of the block, from the `first` on."""
+
+    warpgroups: int
+    first: int = 0
+
+
 class Distributor:
     """State of one kernel's distribution.
 
@@ -55,7 +66,7 @@ class Distributor:
         tiles: new values of its vectors.
         depth_first: whether each fragment goes through all ops before the next one does.
         in_loop: whether the code being emitted runs more than once.
-        role: how many warpgroups run the code being emitted, from the first on; None for the whole block.
+        role: which warpgroups run the code being emitted; None for the whole block.
         parked: how many of a thread's fragments wait in shared memory, not in registers.
         late_reads: tiles whose parked fragments are not being loaded yet.
         start: where the blocks of a cluster meet before anything else; None where a block is alone.
@@ -87,7 +98,7 @@ class Distributor:
         self.skew: ir.Value | None = None
         self.skewed_like: object = None
         self.phases: dict[str, ir.Value] = {}
-        self.role: int | None = None
+        self.role: Role | None = None
         self.threads = Threads(layout)
         self.argument_attributes: dict[ir.Value, dict[str, ir.Attribute]] = {}
 
@@ -143,7 +154,23 @@ class Distributor:
         if layouts and layouts[0] != self.layout:
             self.force_all()
             self.layout = layouts[0]
-            self.threads = Threads(self.layout)
+            self.threads = Threads(self.layout, self.first_thread)
+
+    @property
+    def first_thread(self) -> int:
+        """The first thread of those that run the code being emitted."""
+        return 0 if self.role is None else self.role.first * WARPGROUP
+
+    @contextmanager
+    def as_role(self, role: Role) -> Iterator[None]:
+        """What is emitted here is run by a role: it knows what was made before, and nothing of it is known behind."""
+        threads, tiles, scalars = self.threads, self.tiles, self.scalars
+        self.role, self.tiles, self.scalars = role, dict(tiles), dict(scalars)
+        if role.first:
+            self.threads = Threads(self.layout, self.first_thread)
+        yield
+        self.flush()
+        self.role, self.threads, self.tiles, self.scalars = None, threads, tiles, scalars
 
     def tile(self, value: ir.Value) -> Fragments | Uniform:
         """A tile value's fragments, after any communication that they still wait for."""
@@ -186,7 +213,7 @@ class Distributor:
         if self.role is None:
             gpu.BarrierOp()
         else:
-            group_barrier(self.role)
+            group_barrier(self.role.warpgroups, self.role.first)
 
     def mbarriers(self) -> ir.Value:
         """The two mbarriers of the loop, initialised before the blocks of the cluster first meet."""

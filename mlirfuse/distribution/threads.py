@@ -16,14 +16,17 @@ Among = Literal["warp", "block", "cluster"]
 
 
 class Threads:
-    """Coordinates of the current thread, emitted once at the kernel's top.
+    """Coordinates of the current thread, emitted once at the kernel's top, or where a team's code begins.
 
-    Coordinates that are always 0 are None.
+    Coordinates that are always 0 are None. The layout covers the block's threads from `first` on.
     """
 
-    def __init__(self, layout: BlockedLayout):
+    def __init__(self, layout: BlockedLayout, first: int = 0):
         self.layout = layout
         thread = gpu.ThreadIdOp(gpu.Dimension.x).result
+        if first:
+            thread = arith.SubIOp(thread, constant(first)).result
+        self.number = thread
         self.lane = _split(remainder(thread, WARP), layout.lanes)
         self.warp = _split(divide(thread, WARP), layout.warps)
         rank = gpu.ClusterBlockIdOp(gpu.Dimension.x).result if layout.cluster > 1 else None

@@ -12,11 +12,12 @@ from mlirfuse.dialect.elect_one import elect_one
 from mlirfuse.dialect.set_registers import set_registers
 from mlirfuse.dialect.shared_memory import WARPGROUP
 from mlirfuse.dialect.stage_tile import stage_tile
+from mlirfuse.dialect.warp_roles import teams_of
 from mlirfuse.dialect.warpgroup_mma import warpgroup_mma
 from mlirfuse.dialect.warpgroup_wait import warpgroup_wait
-from mlirfuse.distribution.distributor import Distributor, rule
+from mlirfuse.distribution.distributor import Distributor, Role, rule
 from mlirfuse.distribution.fragments import Fragments, Key, widen
-from mlirfuse.distribution.scalars import divide, equals_zero
+from mlirfuse.distribution.scalars import constant, divide, equals_zero
 from mlirfuse.errors import PassError
 from mlirfuse.passes.rewriting import clone
 from mlirfuse.schedule.layout import WARP
@@ -24,7 +25,10 @@ from mlirfuse.schedule.layout import WARP
 
 @rule("fuse.warp_roles")
 def warp_roles(d: Distributor, op: ir.Operation) -> None:
-    """The first warps take one branch; one thread of the next warp takes the other, and the rest of that role end."""
+    """The first warps take one branch, in which teams branch again; one thread of the next warp takes the other.
+
+    The rest of that role end.
+    """
     consumers, producers = ir.DenseI64ArrayAttr(op.attributes["warpgroups"])
     consumer_registers, producer_registers = ir.DenseI64ArrayAttr(op.attributes["registers"])
     if d.layout.threads != consumers * WARPGROUP:
@@ -33,20 +37,18 @@ def warp_roles(d: Distributor, op: ir.Operation) -> None:
             where=str(op.location),
         )
     d.force_all()
-    threads = (consumers + producers) * WARPGROUP
+    teams = teams_of(op)
+    threads = (teams * consumers + producers) * WARPGROUP
     d.function.operation.attributes["known_block_size"] = ir.DenseI32ArrayAttr.get([threads, 1, 1])
-    warp = _warp_number()
-    branch = scf.IfOp(_compare(arith.CmpIPredicate.ult, warp, consumers * WARPGROUP // WARP), has_else=True)
+    warp, first_producer = _warp_number(), teams * consumers * WARPGROUP // WARP
+    branch = scf.IfOp(_compare(arith.CmpIPredicate.ult, warp, first_producer), has_else=True)
     with ir.InsertionPoint(branch.then_block):
         set_registers(consumer_registers, "increase")
-        d.role = consumers
-        _distribute(d, op.regions[0])
-        d.flush()
-        d.role = None
+        _consume(d, op, warp, Role(consumers), range(teams))
         scf.YieldOp([])
     with ir.InsertionPoint(branch.else_block):
         set_registers(producer_registers, "decrease")
-        first = scf.IfOp(_compare(arith.CmpIPredicate.eq, warp, consumers * WARPGROUP // WARP))
+        first = scf.IfOp(_compare(arith.CmpIPredicate.eq, warp, first_producer))
         with ir.InsertionPoint(first.then_block):
             elected = scf.IfOp(elect_one())
             with ir.InsertionPoint(elected.then_block):
@@ -54,6 +56,21 @@ def warp_roles(d: Distributor, op: ir.Operation) -> None:
                 scf.YieldOp([])
             scf.YieldOp([])
         scf.YieldOp([])
+
+
+def _consume(d: Distributor, op: ir.Operation, warp: ir.Value, team: Role, numbers: range) -> None:
+    """The code of some teams, the first of which is given: each has a copy of its own, as its warps run it alone."""
+    if len(numbers) > 1:
+        behind = Role(team.warpgroups, team.first + team.warpgroups)
+        own = scf.IfOp(_compare(arith.CmpIPredicate.ult, warp, behind.first * WARPGROUP // WARP), has_else=True)
+        for block, first, some in ((own.then_block, team, numbers[:1]), (own.else_block, behind, numbers[1:])):
+            with ir.InsertionPoint(block):
+                _consume(d, op, warp, first, some)
+                scf.YieldOp([])
+        return
+    with d.as_role(team):
+        d.scalars.update((number, constant(numbers[0])) for number in op.regions[0].blocks[0].arguments)
+        _distribute(d, op.regions[0])
 
 
 @rule("fuse.warpgroup_mma")
@@ -91,8 +108,8 @@ def stage(d: Distributor, op: ir.Operation) -> None:
 
 @rule("fuse.async_store", "fuse.async_store_wait")
 def by_one_thread(d: Distributor, op: ir.Operation) -> None:
-    """The block's first thread issues its stores, and waits for them."""
-    branch = scf.IfOp(equals_zero(gpu.ThreadIdOp(gpu.Dimension.x).result))
+    """The role's first thread issues its stores, and waits for them."""
+    branch = scf.IfOp(equals_zero(d.threads.number))
     with ir.InsertionPoint(branch.then_block):
         clone(op, d.scalars)
         scf.YieldOp([])
@@ -102,7 +119,7 @@ def by_one_thread(d: Distributor, op: ir.Operation) -> None:
 def cluster_meeting(d: Distributor, op: ir.Operation) -> None:
     """Of the threads that run the code, in all blocks of the cluster."""
     d.force_all()
-    cluster_barrier(d.role)
+    cluster_barrier(None if d.role is None else d.role.warpgroups)
 
 
 @rule("gpu.barrier")

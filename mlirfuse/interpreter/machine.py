@@ -178,20 +178,28 @@ class Frame:
         block: the block that runs.
         mask: which threads are active, or None for all of them.
         iteration: inside a linalg body, the index arrays of the iteration space.
+        team: at the tile level, the number of the team of consumers that runs.
     """
 
-    __slots__ = ("block", "iteration", "mask", "values")
+    __slots__ = ("block", "iteration", "mask", "team", "values")
 
     def __init__(self, values: list[Any], block: ThreadBlock):
         self.values = values
         self.block = block
         self.mask: np.ndarray | None = None
         self.iteration: list[np.ndarray] = []
+        self.team = 0
 
     def masked(self, mask: np.ndarray | None) -> Frame:
         """Another view of the same activation, with a mask of its own: for what runs beside the rest."""
         frame = Frame(self.values, self.block)
-        frame.mask, frame.iteration = mask, self.iteration
+        frame.mask, frame.iteration, frame.team = mask, self.iteration, self.team
+        return frame
+
+    def for_team(self, team: int) -> Frame:
+        """A copy of the activation, for a team that runs the same code as others."""
+        frame = Frame(list(self.values), self.block)
+        frame.mask, frame.iteration, frame.team = self.mask, self.iteration, team
         return frame
 
 

@@ -72,14 +72,16 @@ class Mbarrier:
         return sum(load.nbytes for load in self.loads)
 
 
-@dataclass
+@dataclass(eq=False)
 class Product:
-    """A product under way, of some warpgroups.
+    """A product under way.
 
     Attributes:
+        team: whose it is: only its own wait covers it.
         stages: what it reads.
     """
 
+    team: int
     stages: tuple[StageKey, ...]
 
 
@@ -90,9 +92,9 @@ class Rings:
         self._barriers: dict[tuple[int, int], Mbarrier] = {}
         self._landing: dict[StageKey, list[AsyncLoad]] = {}
         self._products: list[Product] = []
-        # By stage: the block's clock when threads last wrote it. And stages that stores read, in order.
+        # By stage: the block's clock when threads last wrote it. And by team, stages that stores read, in order.
         self._staged: dict[StageKey, int] = {}
-        self._stores: list[StageKey] = []
+        self._stores: dict[int, list[StageKey]] = {}
         # By identity of the array that stands for it: that array, what it will be, and by which product.
         self._results: dict[int, tuple[np.ndarray, np.ndarray, Product]] = {}
 
@@ -134,36 +136,39 @@ class Rings:
         barrier.loads.append(load)
         return None
 
-    def start_product(self, stages: tuple[StageKey, ...]) -> str | None:
-        """Starts reading stages; returns what is wrong with that, or None."""
+    def start_product(self, team: int, stages: tuple[StageKey, ...]) -> str | None:
+        """Starts a team's product, which reads stages; returns what is wrong with that, or None."""
         if any(stage in self._landing for stage in stages):
             return "an asynchronous load into the stage is under way: no wait has covered it"
-        self._products.append(Product(stages))
+        self._products.append(Product(team, stages))
         return None
 
     def stage(self, stage: StageKey, clock: int) -> str | None:
         """Threads write a stage themselves; returns what is wrong with that, or None."""
-        if stage in self._stores:
+        if any(stage in stores for stores in self._stores.values()):
             return "a store that no wait has covered still reads the stage"
         if stage in self._landing or any(stage in product.stages for product in self._products):
             return "a load or a product under way uses the stage"
         self._staged[stage] = clock
         return None
 
-    def start_store(self, stage: StageKey, clock: int) -> str | None:
-        """Starts reading a stage to store it; returns what is wrong with that, or None."""
+    def start_store(self, team: int, stage: StageKey, clock: int) -> str | None:
+        """Starts reading a stage to store it, for a team; returns what is wrong with that, or None."""
         if self._staged.get(stage, clock) == clock:
             return "no barrier after the stage was written, if it was"
-        self._stores.append(stage)
+        self._stores.setdefault(team, []).append(stage)
         return None
 
-    def wait_stores(self, pending: int) -> None:
-        """Ends all stores but the last `pending`."""
-        del self._stores[: max(0, len(self._stores) - pending)]
+    def wait_stores(self, team: int, pending: int) -> None:
+        """Ends all of a team's stores but the last `pending`."""
+        stores = self._stores.get(team, [])
+        del stores[: max(0, len(stores) - pending)]
 
-    def wait_products(self, pending: int) -> None:
-        """Ends all products but the last `pending`."""
-        del self._products[: max(0, len(self._products) - pending)]
+    def wait_products(self, team: int, pending: int) -> None:
+        """Ends all of a team's products but the last `pending`."""
+        own = [product for product in self._products if product.team == team]
+        for product in own[: max(0, len(own) - pending)]:
+            self._products.remove(product)
 
     def put_off(self, value: np.ndarray) -> np.ndarray:
         """Stands in for a result of the latest product, which is not there yet: not a number."""
@@ -182,9 +187,9 @@ class Rings:
         is_there = known is not None and not any(known[2] is product for product in self._products)
         return self.value(array) if is_there else array
 
-    def results_are_there(self) -> None:
-        """Forgets the stand-ins: all products are done."""
-        self._results.clear()
+    def results_are_there(self, team: int) -> None:
+        """Forgets a team's stand-ins: all its products are done."""
+        self._results = {key: known for key, known in self._results.items() if known[2].team != team}
 
     @property
     def unfinished(self) -> str | None:
@@ -193,4 +198,5 @@ class Rings:
             return "an asynchronous load, for which nobody waited"
         if self._products:
             return "a product of a warpgroup, for which nobody waited"
-        return "an asynchronous store that may still read shared memory" if self._stores else None
+        stores = any(self._stores.values())
+        return "an asynchronous store that may still read shared memory" if stores else None

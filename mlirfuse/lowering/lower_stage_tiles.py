@@ -63,7 +63,7 @@ def _lower(op: ir.Operation) -> None:
     across = columns // 8  # fragments along a row
     tiles = len(values) // (2 * across)
     warpgroups = rows // (ROWS * tiles)
-    lane, row = _place(stage_address(ring, stage))
+    lane, row = _place(stage_address(ring, stage), alone=warpgroups == 1)
     for t in range(tiles):
         base = t * warpgroups * ROWS * PANEL_BYTES
         part = values[t * 2 * across : (t + 1) * 2 * across]
@@ -71,14 +71,18 @@ def _lower(op: ir.Operation) -> None:
     nvvm.fence_proxy(nvvm.ProxyKind.async_shared, space=nvvm.SharedSpace.shared_cta)
 
 
-def _place(stage: ir.Value) -> tuple[ir.Value, ir.Value]:
-    """The lane (i32), and the byte address (index) of the warp's first row in the first panel."""
+def _place(stage: ir.Value, *, alone: bool) -> tuple[ir.Value, ir.Value]:
+    """The lane (i32), and the byte address (index) of the warp's first row in the first panel.
+
+    A warpgroup that has a panel alone need not be the block's first one.
+    """
     index = ir.IndexType.get()
     thread = thread_number()
     warp = arith.shrui(thread, _i32(5))
-    in_group = arith.muli(arith.andi(warp, _i32(WARPGROUP // 32 - 1)), _i32(WARP_ROWS * PANEL_BYTES))
-    group = arith.muli(arith.shrui(warp, _i32(2)), _i32(ROWS * PANEL_BYTES))
-    return arith.andi(thread, _i32(31)), arith.addi(stage, arith.index_cast(index, arith.addi(in_group, group)))
+    offset = arith.muli(arith.andi(warp, _i32(WARPGROUP // 32 - 1)), _i32(WARP_ROWS * PANEL_BYTES))
+    if not alone:
+        offset = arith.addi(offset, arith.muli(arith.shrui(warp, _i32(2)), _i32(ROWS * PANEL_BYTES)))
+    return arith.andi(thread, _i32(31)), arith.addi(stage, arith.index_cast(index, offset))
 
 
 def _store_matrices(lane: ir.Value, row: ir.Value, base: int, values: Sequence[ir.Value]) -> None:

@@ -34,8 +34,9 @@ class FusePipelineContraction(Pass):
     stays under way while the next stage is awaited; the stage before is released then. With `promote` in the schedule
     so many steps are summed from zero, and their sums added up in f32 by other instructions: tensor cores cut off what
     does not fit the accumulator. With `persistent` both roles walk the block's tiles, so that the ring does not run
-    empty between them. With a `cluster`, neighbouring blocks, which must have the same tiles of the first factor, copy
-    a part of them each to all.
+    empty between them. With `teams` so many teams of consumers take turns at these: while one team's products run,
+    another one runs its tile's epilogue. With a `cluster`, neighbouring blocks, which must have the same tiles of the
+    first factor, copy a part of them each to all.
 
     ```mlir
     %acc = scf.for %k = %c0 to %c4096 step %c64 iter_args(%sum = %zero) -> (vector<128x256xf32>) {
@@ -87,7 +88,9 @@ class FusePipelineContraction(Pass):
                 if plan.peers > 1:
                     kernel.attributes[CLUSTER] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), plan.peers)
                 grid = ", persistent" if plan.persistent else ""
-                remarks.applied(self, f"{plan.stages} stages, {plan.consumers} warpgroups of consumers{grid}", kernel)
+                teams = f" in each of {plan.teams} teams" if plan.teams > 1 else ""
+                consumers = f"{plan.consumers} warpgroups of consumers{teams}"
+                remarks.applied(self, f"{plan.stages} stages, {consumers}{grid}", kernel)
 
 
 def _plan(kernel: ir.Operation, loop: ir.Operation, schedule: Schedule) -> PipelinedTile | str:
@@ -120,6 +123,7 @@ def _plan(kernel: ir.Operation, loop: ir.Operation, schedule: Schedule) -> Pipel
         promote=given.promote,
         streamed=given.streamed,
         blocks_per_sm=max(1, schedule.blocks_per_sm),
+        teams=given.teams,
     )
     problem = (is_walkable(tile) if given.persistent else None) or (_cluster_problem(tile) if tile.peers > 1 else None)
     if problem:

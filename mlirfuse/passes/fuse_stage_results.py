@@ -15,6 +15,7 @@ from mlirfuse.dialect.async_store import async_store
 from mlirfuse.dialect.async_store_wait import async_store_wait
 from mlirfuse.dialect.shared_memory import PANEL_BYTES, element_bytes
 from mlirfuse.dialect.stage_tile import stage_tile
+from mlirfuse.dialect.warp_roles import teams_of
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.passes.rewriting import nested
 from mlirfuse.schedule.schedule import schedule_of
@@ -76,7 +77,7 @@ class Plan:
         rows: of the tile.
         columns: of one panel.
         panels: of the tile.
-        stages: panels in shared memory.
+        stages: panels in shared memory, of each team of consumers.
         dims: the target's dimensions along which the tile's rows and columns run.
     """
 
@@ -114,7 +115,7 @@ def _plan(kernel: ir.Operation, role: ir.Operation, write: ir.Operation) -> Plan
     columns = PANEL_BYTES // size
     if size not in (2, 4) or extent % columns or rows > MAX_BOX or rows % 8:
         return f"a tile of {rows}x{extent} {type_.element_type} has no panels of {PANEL_BYTES} bytes"
-    stages = min(STAGES, extent // columns, _bytes_left(kernel, role) // (rows * PANEL_BYTES))
+    stages = min(STAGES, extent // columns, _bytes_left(kernel, role) // (teams_of(role) * rows * PANEL_BYTES))
     if stages < 1:
         return "there is no shared memory left for a panel"
     return Plan(rows, columns, extent // columns, stages, (row, column))
@@ -136,13 +137,17 @@ def _stage(role: ir.Operation, write: ir.Operation, plan: Plan) -> None:
     i64, index = ir.IntegerType.get_signless(64), ir.IndexType.get()
     element = ir.MemRefType(target.type).element_type
     space = ir.Attribute.parse("#gpu.address_space<workgroup>")
-    ring_type = ir.MemRefType.get([plan.stages, plan.rows, plan.columns], element, memory_space=space)
+    teams = teams_of(role)
+    ring_type = ir.MemRefType.get([teams * plan.stages, plan.rows, plan.columns], element, memory_space=space)
     with ir.InsertionPoint(role), write.location:
         ring = memref.AllocOp(ring_type, [], [], alignment=ir.IntegerAttr.get(i64, SWIZZLE_ALIGNMENT)).result
     in_loop = write.parent != role
     with ir.InsertionPoint(write), write.location:
         for panel in range(plan.panels):
             stage = arith.constant(index, panel % plan.stages)
+            if teams > 1:
+                (team,) = role.regions[0].blocks[0].arguments
+                stage = arith.addi(arith.muli(team, arith.constant(index, plan.stages)), stage)
             if panel >= plan.stages or in_loop:
                 async_store_wait(plan.stages - 1)
                 gpu.BarrierOp()

@@ -28,6 +28,9 @@ here. cuBLAS has 1.3e-6 to 4e-6 where it splits k, and 7.8e-5 for a sum of 65536
 LONGEST_FLOAT8_SUM = 256
 """The same of float8, of whose sums Hopper's tensor cores keep some 14 bits."""
 
+TEAM_THREADS, MOST_TEAMS = 128, 2
+"""Threads of a team, a warpgroup, and how many teams have registers for tiles that are worth it."""
+
 MOST_COLLECTED = 128
 """Words that a thread takes out of mailboxes at once: they wait for each other in registers."""
 
@@ -52,6 +55,8 @@ class ContractionSchedule:
         streamed: whether factors are the first to leave the L2, for what stays in it to stay; with `wgmma` only.
         promote: steps along k after which sums leave the tensor cores' accumulators, which cut them off, and are added
             up in registers of their own; 0 is never; with `wgmma` only.
+        teams: teams of consumers that take turns at a block's tiles, each of one warpgroup: while one's products run,
+            the other runs its epilogue; with a persistent grid only.
         swapped: whether the result's tile is transposed: its rows are the second factor's, its columns the first's.
     """
 
@@ -66,6 +71,7 @@ class ContractionSchedule:
     cluster: int = 1
     streamed: bool = False
     promote: int = 0
+    teams: int = 1
     swapped: bool = False
 
     def slice_rows(self, rows: int) -> int:
@@ -129,8 +135,8 @@ def check_contraction(
         return f"reduction {schedule.reduction!r} is not one of {', '.join(REDUCTIONS)}"
     if len(tile) != len(problem.batch) + 2 or any(n != 1 for n in tile[:-2]):
         return f"tile {tile} must have extent 1 in each of {len(problem.batch)} batch dimensions, then m and n"
-    if min(schedule.k, schedule.split, schedule.raster, schedule.cluster) < 1 or schedule.stages < 2:
-        return "k, split, raster and cluster must be at least 1, and stages at least 2"
+    if min(schedule.k, schedule.split, schedule.raster, schedule.cluster, schedule.teams) < 1 or schedule.stages < 2:
+        return "k, split, raster, cluster and teams must be at least 1, and stages at least 2"
     if schedule.promote < 0:
         return f"sums are promoted after {schedule.promote} steps"
     only_wgmma = schedule.persistent or schedule.streamed or schedule.promote or schedule.cluster > 1
@@ -138,6 +144,8 @@ def check_contraction(
         return f"{schedule.instruction} has no persistent grid, no clusters, no hints to the L2, and promotes no sums"
     if schedule.persistent and max(schedule.split, schedule.cluster) > 1:
         return "a persistent grid has neither splits nor clusters: its blocks are on different tiles"
+    if schedule.teams > 1 and (reason := _check_teams(schedule, layout, problem)):
+        return reason
     if schedule.split > -(-problem.k // schedule.k):
         return f"{schedule.split} splits of {-(-problem.k // schedule.k)} steps along k leave blocks without work"
     if layout.extents != tile:
@@ -151,6 +159,16 @@ def check_contraction(
         return f"mailboxes take float32, not {problem.accumulator.name}"
     if schedule.instruction != "fma":
         return _check_tensor_cores(schedule, layout, problem)
+    return None
+
+
+def _check_teams(schedule: ContractionSchedule, layout: BlockedLayout, problem: ContractionProblem) -> str | None:
+    if not schedule.persistent:
+        return "teams take turns at the tiles of a persistent grid"
+    if layout.threads != TEAM_THREADS or schedule.teams > MOST_TEAMS:
+        return f"{schedule.teams} teams of {layout.threads} threads: there are {MOST_TEAMS} at most, of {TEAM_THREADS}"
+    if problem.totals:
+        return "totals of tiles are added up by the block, which has no team for that"
     return None
 
 

@@ -28,22 +28,32 @@ def wgmma_schedule(
     swapped: bool = False,
     panels: int = 1,
     blocks_per_sm: int = 1,
+    teams: int = 1,
 ) -> Schedule:
-    """A tile for `wgmma`: a warpgroup has 64 rows, and where blocks share a multiprocessor 64 for each of these.
+    """A tile for `wgmma`: a warpgroup has 64 rows, and where blocks or teams share a multiprocessor 64 for each.
 
     A step along k is so many panels of 128 bytes, after which sums are promoted if they must be.
     """
-    batch = (1,) * len(problem.batch)
+    batch, sharing = (1,) * len(problem.batch), blocks_per_sm * teams
     layout = BlockedLayout(
         vector=(*batch, 1, 2),
         lanes=(*batch, 8, 4),
-        warps=(*batch, m // (16 * blocks_per_sm), 1),
-        repeats=(*batch, blocks_per_sm, n // 8),
+        warps=(*batch, m // (16 * sharing), 1),
+        repeats=(*batch, sharing, n // 8),
         blocks=(*batch, 1, 1),
         inner=(*batch, 2, 1),
     )
     step = panels * PANEL_BYTES // problem.element.bytes
-    contraction = ContractionSchedule(step, "wgmma", stages, split, promote=int(problem.promotes), swapped=swapped)
+    contraction = ContractionSchedule(
+        step,
+        "wgmma",
+        stages,
+        split,
+        persistent=teams > 1,
+        promote=int(problem.promotes),
+        teams=teams,
+        swapped=swapped,
+    )
     resident = blocks_per_sm if blocks_per_sm > 1 else 0
     return Schedule((*batch, m, n), layout, blocks_per_sm=resident, contraction=contraction)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 from mlir import ir
 from mlir.dialects import affine, arith, scf, vector
@@ -16,8 +16,9 @@ from mlirfuse.dialect.warp_roles import warp_roles
 from mlirfuse.passes.rewriting import clone, defining_op
 from mlirfuse.tiling.contraction_loops import ContractionLoop
 from mlirfuse.tiling.program import forall
-from mlirfuse.tiling.stage_products import StageProducts, for_each_stage, run_of
+from mlirfuse.tiling.stage_products import Emitter, StageProducts, for_each_stage, nothing, run_of
 from mlirfuse.tiling.stage_ring import StageRing, Turn, allocate_ring
+from mlirfuse.tiling.team_turns import TeamTurns, allocate_turns
 
 PRODUCERS = 1  # warpgroups of the producer: register budgets are a warpgroup's
 PRODUCER_REGISTERS = 40
@@ -41,6 +42,7 @@ class PipelinedTile:
         promote: steps along k after which sums leave the tensor cores' accumulators; 0 is never.
         streamed: whether factors are the first to leave the L2.
         blocks_per_sm: blocks that share a multiprocessor, of which one multiplies while another runs its epilogue.
+        teams: teams of so many consumers, which take turns at the block's tiles; a persistent grid's if several.
     """
 
     parts: ContractionLoop
@@ -51,6 +53,7 @@ class PipelinedTile:
     promote: int = 0
     streamed: bool = False
     blocks_per_sm: int = 1
+    teams: int = 1
 
     @property
     def blocks(self) -> ir.Operation:
@@ -84,15 +87,19 @@ class PipelinedTile:
             mapping: Mapping = {number: grid.body.arguments[0]}
             if not self.persistent:
                 _clone(self.prologue, mapping)
+            turns = allocate_turns(self.teams, self.consumers) if self.teams > 1 else None
             factors = (self.parts.a, self.parts.b)
             ring = allocate_ring(self.stages, factors, self.consumers, self.peers, streamed=self.streamed)
-            regions = warp_roles((self.consumers, PRODUCERS), _registers(self.consumers, self.blocks_per_sm))
+            registers = _registers(self.consumers * self.teams, self.blocks_per_sm)
+            regions = warp_roles((self.consumers, PRODUCERS), registers, self.teams)
             if self.peers > 1:
                 # A block may end only when no other one copies into its stages or arrives at its barriers any more.
                 cluster_barrier()
         for region, role in zip(regions, (self._consume, self._produce), strict=True):
             with ir.InsertionPoint(region), loop.location:
-                if self.persistent:
+                if turns is not None and role == self._consume:
+                    self._take_turns(ring, turns, mapping, tiles, bound, region.arguments[0])
+                elif self.persistent:
                     self._walk(ring, mapping, tiles, bound, role)
                 else:
                     role(ring, dict(mapping), ring.first_turn())
@@ -132,6 +139,27 @@ class PipelinedTile:
             turn = role(ring, own, Turn(*loop.inner_iter_args))
             scf.YieldOp([turn.stage, turn.parity])
 
+    def _take_turns(
+        self, ring: StageRing, turns: TeamTurns, mapping: Mapping, tiles: ir.Value, blocks: ir.Value, team: ir.Value
+    ) -> None:
+        """A team's loop over every `teams`-th of the block's tiles; the stages of those between are other teams'."""
+        ((old, first),) = mapping.items()
+        assert self.known_steps is not None  # is_walkable has looked
+        steps = arith.constant(ir.IndexType.get(), self.known_steps)
+        others = arith.constant(ir.IndexType.get(), self.known_steps * (self.teams - 1))
+        start = ring.skip(ring.first_turn(), arith.muli(team, steps))
+        own_first = arith.addi(first, arith.muli(team, blocks))
+        stride = arith.muli(blocks, arith.constant(ir.IndexType.get(), self.teams))
+        loop = scf.ForOp(own_first, tiles, stride, [start.stage, start.parity, turns.first_parity(team)])
+        with ir.InsertionPoint(loop.body):
+            stage, parity, awaited = loop.inner_iter_args
+            own: Mapping = {old: loop.induction_variable}
+            _clone(self.prologue, own)
+            following = turns.await_turn(team, awaited)
+            turn = self._consume(ring, own, Turn(stage, parity), partial(turns.pass_on, team))
+            turn = ring.skip(turn, others)
+            scf.YieldOp([turn.stage, turn.parity, following])
+
     def _produce(self, ring: StageRing, mapping: Mapping, turn: Turn) -> Turn:
         """Copies the tile's factors, stage by stage; what computes their indices is cloned into the loop."""
         parts = self.parts
@@ -147,13 +175,13 @@ class PipelinedTile:
         _, turn = for_each_stage(ring, turn, self._steps(mapping), [], fill)
         return turn
 
-    def _consume(self, ring: StageRing, mapping: Mapping, turn: Turn) -> Turn:
+    def _consume(self, ring: StageRing, mapping: Mapping, turn: Turn, started: Emitter = nothing) -> Turn:
         """Multiplies the tile, waits for its last product, and runs the epilogue."""
         loop, majors = self.parts.loop, (self.parts.a.major, self.parts.b.major)
-        run = run_of(self._known_steps())
+        run = run_of(self.known_steps)
         products = StageProducts(ring, majors, self.promote, run, releases_last=self.persistent)
         initial = mapping.get(loop.operands[3], loop.operands[3])
-        mapping[loop.results[0]], turn = products.total(initial, self._steps(mapping), turn)
+        mapping[loop.results[0]], turn = products.total(initial, self._steps(mapping), turn, started)
         _clone(self.epilogue, mapping)
         return turn
 
@@ -162,7 +190,8 @@ class PipelinedTile:
         lower, upper, step, _ = (mapping.get(v, v) for v in self.parts.loop.operands)
         return arith.ceildivsi(arith.subi(upper, lower), step)
 
-    def _known_steps(self) -> int | None:
+    @cached_property
+    def known_steps(self) -> int | None:
         """Steps of the loop along k where its bounds are constants."""
         bounds = []
         for value in list(self.parts.loop.operands)[:3]:
@@ -182,6 +211,8 @@ def is_walkable(tile: PipelinedTile) -> str | None:
         maker = defining_op(tile.blocks.operands[0])
         if maker is None or maker.name != "affine.apply":
             return "the number of tiles is no affine.apply of extents"
+    if tile.teams > 1 and tile.known_steps is None:
+        return "the steps along k, which teams skip where they are other teams', are not constant"
     return None
 
 

@@ -71,6 +71,13 @@ class StageRing:
         other = arith.xori(turn.parity, arith.constant(i32, 1))
         return Turn(arith.select(wraps, arith.constant(index, 0), following), arith.select(wraps, other, turn.parity))
 
+    def skip(self, turn: Turn, count: ir.Value) -> Turn:
+        """The turn so many stages (index) later."""
+        stages, i32 = arith.constant(ir.IndexType.get(), self.stages), ir.IntegerType.get_signless(32)
+        later = arith.addi(turn.stage, count)
+        rounds = arith.andi(arith.index_cast(i32, arith.divui(later, stages)), arith.constant(i32, 1))
+        return Turn(arith.remui(later, stages), arith.xori(turn.parity, rounds))
+
     def previous_stage(self, turn: Turn) -> ir.Value:
         """The stage before this one."""
         index = ir.IndexType.get()

@@ -63,6 +63,54 @@ def test_a_persistent_grid_walks_the_tiles(stage: str, resident: int) -> None:
     np.testing.assert_array_equal(result, product.expected(product.inputs()))
 
 
+@pytest.mark.parametrize("resident", [1, 2, 5])
+@pytest.mark.parametrize("stage", ["tile", "gpu"])
+def test_teams_take_turns_at_the_tiles(stage: str, resident: int) -> None:
+    """Tiles by the odd number, so that a team has one more than the other; fewer and more steps than stages."""
+    for m, k in ((520, 328), (640, 64), (904, 456), (64, 128)):
+        product = Product(m, 72, k, "nt")
+        module = module_at(stage, product.fn, product.specs, warpgroup_schedule(128, 64, teams=2))
+        (result,) = interpreter.run(module, product.form, product.inputs(), order="random", resident=resident)
+        np.testing.assert_array_equal(result, product.expected(product.inputs()))
+
+
+TEAM_MUTANTS = {
+    "a team does not wait for its turn": (
+        r'"fuse.mbarrier_wait"\([^\n]*\n(?=[^\n]*arith.xori[^\n]*\n[^\n]*scf.for )',
+        "",
+        "unwritten|under way|more arrivals|deadlock",
+    ),
+    "a team does not pass its turn on": (
+        r'"fuse.mbarrier_arrive"[^\n]*\n(?=[^\n]*"fuse.warpgroup_wait"[^\n]*pending = 0)',
+        "",
+        "deadlock",
+    ),
+    "both teams have the first turn": (
+        r"c0_i32\) -> \(index, i32, i32\)",
+        "c1_i32) -> (index, i32, i32)",
+        "unwritten|under way|more arrivals|deadlock",
+    ),
+    "a stage is released before its product is done": ("pending = 1", "pending = 2", "still reads the stage"),
+    "a tile's last product is not waited for": ("pending = 0", "pending = 1", "a product"),
+}
+
+
+@pytest.mark.parametrize("name", TEAM_MUTANTS)
+def test_mutants_of_teams_are_caught(name: str) -> None:
+    pattern, replacement, message = TEAM_MUTANTS[name]
+    product = Product(648, 72, 328, "nt")
+    module = module_at("gpu", product.fn, product.specs, warpgroup_schedule(128, 64, teams=2))
+    text, count = re.subn(pattern, replacement, str(module))
+    assert count, f"nothing to change for {name}"
+
+    def run_in_many_orders() -> None:
+        for seed in range(6):
+            interpreter.run(parse(text), product.form, product.inputs(), order="random", seed=seed, resident=2)
+
+    with pytest.raises(InterpreterError, match=message):
+        run_in_many_orders()
+
+
 @pytest.mark.parametrize("persistent", [False, True])
 @pytest.mark.parametrize("promote", [1, 2, 5, 99])
 @pytest.mark.parametrize("stage", ["tile", "gpu"])

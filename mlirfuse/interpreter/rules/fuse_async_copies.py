@@ -18,6 +18,7 @@ from mlirfuse.interpreter.rules.fuse_mbarriers import (
     one_thread,
     peer_blocks,
     peer_memref,
+    team_of,
 )
 from mlirfuse.interpreter.scheduler import Coroutine
 from mlirfuse.interpreter.site import Site
@@ -94,7 +95,7 @@ def _async_store(site: Site) -> Callable[[Frame], Coroutine]:
     def step(frame: Frame) -> Coroutine:
         one_thread(site, frame)
         source, number, block = frame.values[ring], agreed(site, frame, stage), frame.block
-        if problem := block.rings.start_store(stage_key(site, frame, source, number), block.clock):
+        if problem := block.rings.start_store(team_of(frame), stage_key(site, frame, source, number), block.clock):
             raise site.error(problem, frame)
         memref = frame.values[target]
         flat, inside = _tile_elements(memref, [agreed(site, frame, i) for i in indices], dims, source.shape[1:])
@@ -117,7 +118,7 @@ def _async_store_wait(site: Site) -> Callable[[Frame], Coroutine]:
 
     def step(frame: Frame) -> Coroutine:
         one_thread(site, frame)
-        frame.block.rings.wait_stores(pending)
+        frame.block.rings.wait_stores(team_of(frame), pending)
         yield None
 
     return step

@@ -35,6 +35,11 @@ def active_threads(frame: Frame) -> np.ndarray:
     return frame.block.lanes if frame.mask is None else np.flatnonzero(frame.mask)
 
 
+def team_of(frame: Frame) -> int:
+    """Whose products and stores are meant: at the tile level a team's number, else its first warpgroup's."""
+    return frame.team + int(active_threads(frame)[0]) // WARPGROUP
+
+
 def warpgroups(site: Site, frame: Frame, expected: int) -> int:
     """How many warpgroups reach an op, which must be `expected` whole ones; raises `InterpreterError`.
 

@@ -8,12 +8,13 @@ import numpy as np
 from mlir import ir
 
 from mlirfuse.dialect.shared_memory import WARPGROUP
+from mlirfuse.dialect.warp_roles import teams_of
 from mlirfuse.interpreter.machine import Frame
 from mlirfuse.interpreter.memory import MemRef
 from mlirfuse.interpreter.registry import rule, suspending
 from mlirfuse.interpreter.roles import beside
 from mlirfuse.interpreter.rules.fuse_async_copies import stage_elements, stage_key
-from mlirfuse.interpreter.rules.fuse_mbarriers import active_threads, agreed, warpgroups
+from mlirfuse.interpreter.rules.fuse_mbarriers import active_threads, agreed, team_of, warpgroups
 from mlirfuse.interpreter.rules.gpu_ids import WARP
 from mlirfuse.interpreter.scheduler import Coroutine
 from mlirfuse.interpreter.shadow import SEVERAL
@@ -31,7 +32,8 @@ def _warpgroup_mma(site: Site) -> Callable[[Frame], Coroutine]:
     def step(frame: Frame) -> Coroutine:
         rings, number = frame.block.rings, agreed(site, frame, stage)
         memrefs = [frame.values[a], frame.values[b]]
-        if problem := rings.start_product(tuple(stage_key(site, frame, ring, number) for ring in memrefs)):
+        stages = tuple(stage_key(site, frame, ring, number) for ring in memrefs)
+        if problem := rings.start_product(team_of(frame), stages):
             raise site.error(problem, frame)
         left, right = (_factor(site, frame, ring, number, major) for ring, major in zip(memrefs, majors, strict=True))
         product = left @ right.T
@@ -50,13 +52,13 @@ def _warpgroup_wait(site: Site) -> Callable[[Frame], Coroutine]:
     pending = site.integer("pending") or 0
 
     def step(frame: Frame) -> Coroutine:
-        rings = frame.block.rings
-        rings.wait_products(pending)
+        rings, team = frame.block.rings, team_of(frame)
+        rings.wait_products(team, pending)
         arrays = gather(frame.values, site.operands)
         for slot, array in zip(site.results, arrays, strict=True):
             frame.values[slot] = rings.waited_for(array)
         if not pending:
-            rings.results_are_there()
+            rings.results_are_there(team)
         yield None
 
     return step
@@ -97,7 +99,7 @@ def _places(site: Site, frame: Frame, count: int, rows: int, columns: int) -> It
     tiles = count * 4 // columns
     groups = warpgroups(site, frame, rows // (ROWS * tiles))
     threads = active_threads(frame)
-    group, warp, lane = threads // WARPGROUP, threads % WARPGROUP // WARP, threads % WARP
+    group, warp, lane = threads // WARPGROUP % groups, threads % WARPGROUP // WARP, threads % WARP
     for i in range(count):
         tile, rest = divmod(i, columns // 4)
         column, half = divmod(rest, 2)
@@ -133,11 +135,15 @@ def _stage_tile(site: Site) -> Callable[[Frame], Coroutine]:
 
 @suspending("fuse.warp_roles")
 def _warp_roles(site: Site) -> Callable[[Frame], Coroutine]:
-    """At the tile level: both regions beside each other, each as one logical thread."""
-    regions = [site.region(0), site.region(1)]
+    """At the tile level: both regions beside each other, each as one logical thread, the first one for each team."""
+    consumers, producer = site.region(0), site.region(1)
 
     def step(frame: Frame) -> Coroutine:
-        roles = [(program, frame.masked(None)) for program in regions]
+        teams = [frame.for_team(number) for number in range(teams_of(site.op))]
+        for team in teams:
+            for slot in consumers.arguments:
+                team.values[slot] = np.array([team.team])
+        roles = [*((consumers, team) for team in teams), (producer, frame.masked(None))]
         yield from beside(roles, frame.block.index)
 
     return step

@@ -88,3 +88,57 @@ func.func @staged(%A: memref<?x512xbf16> {fuse.align = 16 : i64}, %B: memref<64x
   } {mapping = [#gpu.block<x>]}
   return
 }
+// -----
+
+#layout = {vector = array<i64: 1, 2>, lanes = array<i64: 8, 4>, warps = array<i64: 4, 1>, repeats = array<i64: 2, 8>, blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
+#schedule = {tile = array<i64: 128, 64>, layout = #layout, contraction = {k = 64 : i64, instruction = "wgmma", stages = 3 : i64, persistent = true, teams = 2 : i64}}
+#a = affine_map<(m, n, k) -> (m, k)>
+#b = affine_map<(m, n, k) -> (n, k)>
+#c = affine_map<(m, n, k) -> (m, n)>
+
+// Teams have the same code, each with its own number, threads and barrier.
+// CHECK-LABEL: gpu.func @teams
+// CHECK-SAME: known_block_size = array<i32: 384, 1, 1>
+// CHECK: %[[THREAD:.*]] = gpu.thread_id x
+// CHECK: %[[WARP:.*]], %{{.*}} = gpu.shuffle idx
+// CHECK: %[[CONSUMES:.*]] = arith.cmpi ult, %[[WARP]], %c8_i32
+// CHECK: scf.if %[[CONSUMES]] {
+// CHECK: "fuse.set_registers"() {action = "increase", count = 232 : i64}
+// CHECK: %[[FIRST:.*]] = arith.cmpi ult, %[[WARP]], %c4_i32
+// CHECK: scf.if %[[FIRST]] {
+// CHECK: "fuse.mbarrier_wait"(%[[TURNS:.*]], %c0,
+// CHECK: "fuse.mbarrier_arrive"(%[[TURNS]], %c1)
+// CHECK: "fuse.stage_tile"(%{{.*}}, %c0,
+// CHECK: "fuse.group_barrier"() {warpgroups = 1 : i64}
+// CHECK: } else {
+// CHECK: %[[OWN:.*]] = arith.subi %{{.*}}, %c128
+// CHECK: "fuse.mbarrier_wait"(%[[TURNS]], %c1,
+// CHECK: "fuse.mbarrier_arrive"(%[[TURNS]], %c0)
+// CHECK: "fuse.stage_tile"(%{{.*}}, %c2,
+// CHECK: "fuse.group_barrier"() {first = 1 : i64, warpgroups = 1 : i64}
+// CHECK: %[[SENDS:.*]] = arith.cmpi eq, %[[OWN]], %c0
+// CHECK: scf.if %[[SENDS]] {
+// CHECK-NEXT: "fuse.async_store"
+// CHECK: "fuse.set_registers"() {action = "decrease", count = 40 : i64}
+func.func @teams(%A: memref<?x512xbf16> {fuse.align = 16 : i64}, %B: memref<64x512xbf16> {fuse.align = 16 : i64}, %C: memref<?x64xf32>)
+    attributes {fuse.kernel, fuse.schedule = #schedule} {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %c512 = arith.constant 512 : index
+  %pad = arith.constant 0.0 : bf16
+  %zero = arith.constant dense<0.0> : vector<128x64xf32>
+  %m = memref.dim %A, %c0 : memref<?x512xbf16>
+  %blocks = affine.apply affine_map<()[s0] -> (s0 ceildiv 128)>()[%m]
+  scf.forall (%block) in (%blocks) {
+    %row = affine.apply affine_map<(d0) -> (d0 * 128)>(%block)
+    %acc = scf.for %k = %c0 to %c512 step %c64 iter_args(%sum = %zero) -> (vector<128x64xf32>) {
+      %x = vector.transfer_read %A[%row, %k], %pad {in_bounds = [false, true]} : memref<?x512xbf16>, vector<128x64xbf16>
+      %w = vector.transfer_read %B[%c0, %k], %pad {in_bounds = [true, true]} : memref<64x512xbf16>, vector<64x64xbf16>
+      %next = vector.contract {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>}
+              %x, %w, %sum {fuse.instruction = "wgmma"} : vector<128x64xbf16>, vector<64x64xbf16> into vector<128x64xf32>
+      scf.yield %next : vector<128x64xf32>
+    }
+    vector.transfer_write %acc, %C[%row, %c0] {in_bounds = [false, true]} : vector<128x64xf32>, memref<?x64xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}

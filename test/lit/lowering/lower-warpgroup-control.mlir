@@ -18,6 +18,11 @@ gpu.module @roles [#nvvm.target<chip = "sm_90a">] {
     // CHECK: %[[THREADS:.*]] = arith.constant 256 : i32
     // CHECK: nvvm.barrier id = %[[ID]] number_of_threads = %[[THREADS]]
     "fuse.group_barrier"() {warpgroups = 2 : i64} : () -> ()
+    // Other warpgroups have another one.
+    // CHECK: %[[THIRD:.*]] = arith.constant 3 : i32
+    // CHECK: %[[ALONE:.*]] = arith.constant 128 : i32
+    // CHECK: nvvm.barrier id = %[[THIRD]] number_of_threads = %[[ALONE]]
+    "fuse.group_barrier"() {warpgroups = 1 : i64, first = 2 : i64} : () -> ()
     gpu.return
   }
 }

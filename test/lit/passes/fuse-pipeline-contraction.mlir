@@ -113,6 +113,104 @@ func.func @persistent(%A: memref<?x512xbf16> {fuse.align = 16 : i64}, %B: memref
 // -----
 
 #layout = {vector = array<i64: 1, 2>, lanes = array<i64: 8, 4>, warps = array<i64: 4, 1>, repeats = array<i64: 2, 1>, blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
+#schedule = {tile = array<i64: 128, 8>, layout = #layout, contraction = {k = 64 : i64, instruction = "wgmma", stages = 3 : i64, persistent = true, teams = 2 : i64}}
+#a = affine_map<(m, n, k) -> (m, k)>
+#b = affine_map<(m, n, k) -> (n, k)>
+#c = affine_map<(m, n, k) -> (m, n)>
+// Two teams of one warpgroup take every other tile of the block. A team waits for its turn, hands it on when its last
+// products have been started, and goes past the stages of the other team's tile: eight, of a ring of three.
+// CHECK-LABEL: func.func @teams
+// CHECK-DAG: %[[EIGHT:.*]] = arith.constant 8 : index
+// CHECK: scf.forall (%[[BLOCK:.*]]) in (%[[GRID:.*]])
+// CHECK: %[[TURNS:.*]] = memref.alloc() {alignment = 16 : i64} : memref<2xi64, #gpu.address_space<workgroup>>
+// CHECK: "fuse.mbarrier_init"(%[[TURNS]]) {arrivals = 1 : i64}
+// CHECK: "fuse.mbarrier_init"(%{{.*}}) {arrivals = 1 : i64}
+// CHECK: "fuse.mbarrier_init"(%[[EMPTY:.*]]) {arrivals = 1 : i64}
+// CHECK: "fuse.warp_roles"() ({
+// CHECK-NEXT: ^bb0(%[[TEAM:.*]]: index):
+// CHECK: %[[SKIPPED:.*]] = arith.muli %[[TEAM]], %[[EIGHT]]
+// CHECK: %[[STAGE:.*]] = arith.remui %[[SKIPPED]], %c3
+// CHECK: %[[LATER:.*]] = arith.muli %[[TEAM]], %[[GRID]]
+// CHECK: %[[TILE:.*]] = arith.addi %[[BLOCK]], %[[LATER]]
+// CHECK: %[[STEP:.*]] = arith.muli %[[GRID]], %c2
+// CHECK: %[[FIRST:.*]] = arith.cmpi eq, %[[TEAM]], %c0
+// CHECK: %[[PASSES:.*]] = arith.extui %[[FIRST]] : i1 to i32
+// CHECK: scf.for %{{.*}} = %[[TILE]] to %{{.*}} step %[[STEP]] iter_args(%[[S:.*]] = %[[STAGE]], %[[P:.*]] = %{{.*}}, %[[TURN:.*]] = %[[PASSES]])
+// CHECK: "fuse.mbarrier_wait"(%[[TURNS]], %[[TEAM]], %[[TURN]])
+// CHECK: %[[NEXT:.*]] = arith.xori %[[TURN]], %c1_i32
+// CHECK: %[[SUM:.*]]:3 = scf.for %{{.*}} iter_args(%{{.*}} = %{{.*}}, %{{.*}} = %[[S]], %{{.*}} = %[[P]])
+// CHECK: %[[ONE_ON:.*]] = arith.addi %[[TEAM]], %c1
+// CHECK: %[[OTHER:.*]] = arith.remui %[[ONE_ON]], %c2
+// CHECK: "fuse.mbarrier_arrive"(%[[TURNS]], %[[OTHER]]) {warpgroups = 1 : i64}
+// CHECK: "fuse.warpgroup_wait"(%[[SUM]]#0) {pending = 0 : i64}
+// CHECK: "fuse.mbarrier_arrive"(%[[EMPTY]]
+// CHECK: vector.transfer_write
+// CHECK: %[[PAST:.*]] = arith.addi %[[SUM]]#1, %[[EIGHT]]
+// CHECK: %[[THERE:.*]] = arith.remui %[[PAST]], %c3
+// CHECK: scf.yield %[[THERE]], %{{.*}}, %[[NEXT]]
+// The producer goes through all tiles.
+// CHECK: }, {
+// CHECK: scf.for %{{.*}} = %[[BLOCK]] to %{{.*}} step %[[GRID]]
+// CHECK: {registers = array<i64: 232, 40>, teams = 2 : i64, warpgroups = array<i64: 1, 1>}
+// expected-remark @below {{3 stages, 1 warpgroups of consumers in each of 2 teams, persistent}}
+func.func @teams(%A: memref<?x512xbf16> {fuse.align = 16 : i64}, %B: memref<8x512xbf16> {fuse.align = 16 : i64}, %C: memref<?x8xf32>)
+    attributes {fuse.kernel, fuse.schedule = #schedule} {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %c512 = arith.constant 512 : index
+  %pad = arith.constant 0.0 : bf16
+  %zero = arith.constant dense<0.0> : vector<128x8xf32>
+  %m = memref.dim %A, %c0 : memref<?x512xbf16>
+  %blocks = affine.apply affine_map<()[s0] -> (s0 ceildiv 128)>()[%m]
+  scf.forall (%block) in (%blocks) {
+    %row = affine.apply affine_map<(d0) -> (d0 * 128)>(%block)
+    %acc = scf.for %k = %c0 to %c512 step %c64 iter_args(%sum = %zero) -> (vector<128x8xf32>) {
+      %x = vector.transfer_read %A[%row, %k], %pad {in_bounds = [false, true]} : memref<?x512xbf16>, vector<128x64xbf16>
+      %w = vector.transfer_read %B[%c0, %k], %pad {in_bounds = [true, true]} : memref<8x512xbf16>, vector<8x64xbf16>
+      %next = vector.contract {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>}
+              %x, %w, %sum {fuse.instruction = "wgmma"} : vector<128x64xbf16>, vector<8x64xbf16> into vector<128x8xf32>
+      scf.yield %next : vector<128x8xf32>
+    }
+    vector.transfer_write %acc, %C[%row, %c0] {in_bounds = [false, true]} : vector<128x8xf32>, memref<?x8xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+
+// -----
+
+#layout = {vector = array<i64: 1, 2>, lanes = array<i64: 8, 4>, warps = array<i64: 4, 1>, repeats = array<i64: 2, 1>, blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
+#schedule = {tile = array<i64: 128, 8>, layout = #layout, contraction = {k = 64 : i64, instruction = "wgmma", stages = 3 : i64, persistent = true, teams = 2 : i64}}
+#a = affine_map<(m, n, k) -> (m, k)>
+#b = affine_map<(m, n, k) -> (n, k)>
+#c = affine_map<(m, n, k) -> (m, n)>
+// How many stages the other team takes must be known.
+func.func @unknown_steps(%A: memref<?x512xbf16> {fuse.align = 16 : i64}, %B: memref<8x512xbf16> {fuse.align = 16 : i64}, %C: memref<?x8xf32>, %end: index)
+    attributes {fuse.kernel, fuse.schedule = #schedule} {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %c512 = arith.constant 512 : index
+  %pad = arith.constant 0.0 : bf16
+  %zero = arith.constant dense<0.0> : vector<128x8xf32>
+  %m = memref.dim %A, %c0 : memref<?x512xbf16>
+  %blocks = affine.apply affine_map<()[s0] -> (s0 ceildiv 128)>()[%m]
+  scf.forall (%block) in (%blocks) {
+    %row = affine.apply affine_map<(d0) -> (d0 * 128)>(%block)
+    // expected-error @below {{the schedule cannot be followed: the steps along k, which teams skip where they are other teams', are not constant}}
+    %acc = scf.for %k = %c0 to %end step %c64 iter_args(%sum = %zero) -> (vector<128x8xf32>) {
+      %x = vector.transfer_read %A[%row, %k], %pad {in_bounds = [false, true]} : memref<?x512xbf16>, vector<128x64xbf16>
+      %w = vector.transfer_read %B[%c0, %k], %pad {in_bounds = [true, true]} : memref<8x512xbf16>, vector<8x64xbf16>
+      %next = vector.contract {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>}
+              %x, %w, %sum {fuse.instruction = "wgmma"} : vector<128x64xbf16>, vector<8x64xbf16> into vector<128x8xf32>
+      scf.yield %next : vector<128x8xf32>
+    }
+    vector.transfer_write %acc, %C[%row, %c0] {in_bounds = [false, true]} : vector<128x8xf32>, memref<?x8xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+
+// -----
+
+#layout = {vector = array<i64: 1, 2>, lanes = array<i64: 8, 4>, warps = array<i64: 4, 1>, repeats = array<i64: 2, 1>, blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
 #schedule = {tile = array<i64: 128, 8>, layout = #layout, blocks_per_sm = 2 : i64, contraction = {k = 64 : i64, instruction = "wgmma", stages = 3 : i64, persistent = true, streamed = true}}
 #a = affine_map<(m, n, k) -> (m, k)>
 #b = affine_map<(m, n, k) -> (n, k)>

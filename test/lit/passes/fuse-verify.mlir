@@ -59,6 +59,33 @@ func.func @hopper(%a: memref<?x512xbf16>, %ra: memref<4x128x64xbf16, #shared>, %
   }, {
     vector.yield
   }) {warpgroups = array<i64: 2, 1>, registers = array<i64: 232, 40>} : () -> ()
+  "fuse.group_barrier"() {warpgroups = 1 : i64, first = 1 : i64} : () -> ()
+  "fuse.warp_roles"() ({
+  ^bb0(%team: index):
+    vector.yield
+  }, {
+    vector.yield
+  }) {warpgroups = array<i64: 1, 1>, registers = array<i64: 232, 40>, teams = 2 : i64} : () -> ()
+  return
+}
+
+// -----
+
+func.func @nobodys_number() {
+  // expected-error @below {{2 teams, and arguments of types [] for a team's number}}
+  "fuse.warp_roles"() ({
+    vector.yield
+  }, {
+    vector.yield
+  }) {warpgroups = array<i64: 1, 1>, registers = array<i64: 232, 40>, teams = 2 : i64} : () -> ()
+  return
+}
+
+// -----
+
+func.func @ninth_warpgroup() {
+  // expected-error @below {{first 8 is no warpgroup of a block}}
+  "fuse.group_barrier"() {warpgroups = 1 : i64, first = 8 : i64} : () -> ()
   return
 }
 
