@@ -8,6 +8,7 @@ Atomically, at device scope and with acquire-release semantics, `old` is the cou
 `old + 1`, or 0 where `old >= limit`; both are unsigned.
 
 With the unit attribute `relaxed` it orders nothing, and costs less: enough for a ticket.
+Where nobody uses `old`, nothing is acquired, and the thread goes on before its step is done.
 
 In a tile program the block arrives, and everything that it wrote before is released. In a `gpu.func` exactly one thread
 of a block arrives, inside of an `scf.if`. What it releases is its own accesses, and those of the block's other threads

@@ -21,7 +21,8 @@ ARRIVE, WAIT = "fuse.semaphore_arrive", "fuse.semaphore_wait"
 class LowerSemaphores(Pass):
     """Lowers `fuse.semaphore_arrive` to an atomic wrapping increment, and `fuse.semaphore_wait` to a loop of loads.
 
-    The increment is `atom.acq_rel.gpu` (`atom.relaxed.gpu` where the op says so), the load `ld.acquire.gpu`. Causality
+    The increment is `atom.acq_rel.gpu` (`atom.relaxed.gpu` where the op says so), or a `red` that only releases where
+    nobody uses what it saw, and so nobody waits for it to come back; the load is `ld.acquire.gpu`. Causality
     order in the PTX memory model is transitive through barriers, so that the release of the one thread that arrives
     covers what the block's other threads wrote before the last `gpu.barrier`, and the next barrier passes on what it
     acquires. They are inline PTX because the NVPTX backend prints `llvm.atomicrmw` without its ordering. Loads of the
@@ -53,8 +54,7 @@ class LowerSemaphores(Pass):
             for op in ops:
                 with ir.InsertionPoint(op), op.location:
                     if op.name == ARRIVE:
-                        order = "relaxed" if RELAXED in op.attributes else "acq_rel"
-                        op.results[0].replace_all_uses_with(_arrive(*op.operands, order=order))
+                        _arrive(op)
                     else:
                         _wait(*op.operands)
                 op.erase()
@@ -62,9 +62,16 @@ class LowerSemaphores(Pass):
                 remarks.applied(self, f"{len(ops)} semaphore ops lowered", func)
 
 
-def _arrive(semaphores: ir.Value, slot: ir.Value, limit: ir.Value, *, order: str) -> ir.Value:
+def _arrive(op: ir.Operation) -> None:
+    semaphores, slot, limit = op.operands
+    pointer, is_relaxed = global_pointer(semaphores, [slot]), RELAXED in op.attributes
+    if not list(op.results[0].uses):  # who does not know what has happened before acquires nothing of it
+        order = "relaxed" if is_relaxed else "release"
+        nvvm.InlinePtxOp([], [pointer, limit], [], f"red.{order}.gpu.global.inc.u32 [$0], $1;")
+        return
+    order = "relaxed" if is_relaxed else "acq_rel"
     text = f"atom.{order}.gpu.global.inc.u32 $0, [$1], $2;"
-    return nvvm.InlinePtxOp([limit.type], [global_pointer(semaphores, [slot]), limit], [], text).results[0]
+    op.results[0].replace_all_uses_with(nvvm.InlinePtxOp([limit.type], [pointer, limit], [], text).results[0])
 
 
 def _wait(semaphores: ir.Value, slot: ir.Value, count: ir.Value) -> None:

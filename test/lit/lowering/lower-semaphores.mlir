@@ -81,6 +81,24 @@ gpu.module @ticket {
 
 // -----
 
+// Who does not ask what it saw does not wait for it either: it releases, or orders nothing.
+gpu.module @unasked {
+  // CHECK-LABEL: gpu.func @unasked(
+  // PTX-LABEL: .entry unasked(
+  gpu.func @unasked(%semaphores: memref<8xi32>, %slot: index, %limit: i32) kernel
+      attributes {known_block_size = array<i32: 1, 1, 1>} {
+    // CHECK: nvvm.inline_ptx "red.release.gpu.global.inc.u32 [$0], $1;" ro(%{{.*}}, %{{.*}} : !llvm.ptr<1>, i32)
+    // PTX: red.release.gpu.global.inc.u32 [%rd{{[0-9]+}}], %r{{[0-9]+}};
+    %0 = "fuse.semaphore_arrive"(%semaphores, %slot, %limit) : (memref<8xi32>, index, i32) -> i32
+    // CHECK: nvvm.inline_ptx "red.relaxed.gpu.global.inc.u32 [$0], $1;"
+    // PTX: red.relaxed.gpu.global.inc.u32
+    %1 = "fuse.semaphore_arrive"(%semaphores, %slot, %limit) {relaxed} : (memref<8xi32>, index, i32) -> i32
+    gpu.return
+  }
+}
+
+// -----
+
 gpu.module @none {
   // CHECK-LABEL: gpu.func @none
   // CHECK-NEXT: gpu.return
