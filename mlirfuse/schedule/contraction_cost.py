@@ -53,6 +53,9 @@ read, a third pass over the parts: with 8 MB of these 512x512x65536 took 60.2 us
 512x1024x16384 31.9 and 33.0 (not split 38.0), 384x512x32768 25.6 and 27.5, 768x768x8192 21.4 and 23.0 (by the last
 arriver 25.0)."""
 
+EPILOGUE = 2.2e-6 / (128 * 256)
+"""Seconds for each element of a tile, between the products of two tiles of one block; teams hide it."""
+
 STEP = 0.15e-6
 """Seconds that a step along k of `wgmma` takes at least, from a full stage to a free one."""
 
@@ -120,6 +123,8 @@ def contraction_seconds(schedule: Schedule, problem: ContractionProblem, target:
         taking_turns,
         waves * steps * COMPUTING_STEP if problem.computed_from != (None, None) else 0.0,
     )
+    if contraction.instruction == "wgmma" and contraction.persistent and contraction.teams == 1:
+        overheads += (rounds - 1) * m * n * EPILOGUE
     seconds = LAUNCH + overheads + sum(work**OVERLAP for work in works) ** (1 / OVERLAP)
     if contraction.split == 1:
         return seconds

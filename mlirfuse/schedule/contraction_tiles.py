@@ -55,7 +55,9 @@ def wgmma_schedule(
         swapped=swapped,
     )
     resident = blocks_per_sm if blocks_per_sm > 1 else 0
-    return Schedule((*batch, m, n), layout, blocks_per_sm=resident, contraction=contraction)
+    # A team's epilogue has time, and beside 128 accumulators few registers: fragments go through it one by one.
+    order = "depth" if teams > 1 else "breadth"
+    return Schedule((*batch, m, n), layout, order=order, blocks_per_sm=resident, contraction=contraction)
 
 
 def mma_schedule(

@@ -62,6 +62,8 @@ WARPGROUP_SCHEDULES = {
     "128x128": warpgroup_schedule(128, 128),
     "64x64 persistent": warpgroup_schedule(64, 64, persistent=True),
     "128x192 persistent": warpgroup_schedule(128, 192, persistent=True),
+    "128x64 in teams": warpgroup_schedule(128, 64, teams=2),
+    "64x128 in teams": warpgroup_schedule(64, 128, stages=5, teams=2),
     "64x64 raster": _contraction(warpgroup_schedule(64, 64), raster=3),
     "64x64 raster, persistent": _contraction(warpgroup_schedule(64, 64, persistent=True), raster=2),
     "64x128 transposed": _contraction(warpgroup_schedule(64, 128), swapped=True),
@@ -124,9 +126,10 @@ def cases() -> Iterator[tuple[str, Callable[..., Any], list[np.ndarray]]]:
     for (label, schedule), form in product(WARPGROUP_SCHEDULES.items(), ("nn", "nt", "tn")):
         case = Product(264, 256, 136, form, "float16")
         yield f"warpgroup product {label}, {form}", mf.fuse(case.fn, schedule=schedule), case.inputs()
-    for name, persistent in product(EPILOGUES, (False, True)):
-        fused = mf.fuse(EPILOGUES[name][0], schedule=warpgroup_schedule(128, 64, persistent=persistent))
-        yield f"warpgroup product with {name}, persistent {persistent}", fused, epilogue_inputs(name)
+    grids: dict[str, dict[str, Any]] = {"": {}, ", persistent": {"persistent": True}, ", in teams": {"teams": 2}}
+    for name, (label, grid) in product(EPILOGUES, grids.items()):
+        fused = mf.fuse(EPILOGUES[name][0], schedule=warpgroup_schedule(128, 64, **grid))
+        yield f"warpgroup product with {name}{label}", fused, epilogue_inputs(name)
     # CuPy has no float8.
     for other in (*(c for c in prologues.CASES if "float8_e4m3fn" not in c.dtypes), *totals.CASES):
         yield f"product with {other}", mf.fuse(other.fn), other.inputs()

@@ -77,12 +77,29 @@ def test_a_persistent_grid(form):
         assert torch.equal(out, expected), (m, n, k)
 
 
-@pytest.mark.parametrize("persistent", [False, True])
+@pytest.mark.parametrize("stages", [2, 6])
+@pytest.mark.parametrize("form", FORMS)
+def test_teams_take_turns(form, stages):
+    product = mf.fuse(FORMS[form], schedule=warpgroup_schedule(128, 128, stages=stages, teams=2))
+    for m, n, k in (*SIZES, (2056, 2048, 192), (8192, 1024, 64), (4104, 2056, 520)):
+        for dtype in (torch.bfloat16, torch.float16):
+            x, w, expected = arguments(form, m, n, k, dtype)
+            out = torch.full((m, n), float("nan"), device="cuda", dtype=dtype)
+            for _ in range(3):
+                product(x, w, out=out)
+                assert torch.equal(out, expected), (m, n, k)
+
+
+GRIDS = {"one tile a block": {}, "persistent": {"persistent": True}, "teams": {"teams": 2}}
+
+
+@pytest.mark.parametrize("grid", GRIDS)
 @pytest.mark.parametrize("name", CASES)
-def test_epilogues(name, persistent):
+def test_epilogues(name, grid):
     fn, _, reference = CASES[name]
     inputs = epilogue_inputs(name)
-    fused = mf.fuse(fn, schedule=warpgroup_schedule(128, 64, persistent=persistent))
+    order = "depth" if grid == "teams" else "breadth"
+    fused = mf.fuse(fn, schedule=replace(warpgroup_schedule(128, 64, **GRIDS[grid]), order=order))
     results = fused(*(torch.from_numpy(array).cuda() for array in inputs))
     expected = reference(*(array.astype("float64") for array in inputs))
     for result, want in zip(results if isinstance(results, tuple) else (results,), expected, strict=True):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from compiling import module_at
@@ -16,6 +18,8 @@ SCHEDULES = {
     "persistent": warpgroup_schedule(128, 64, persistent=True),
     "two blocks": warpgroup_schedule(128, 64, blocks_per_sm=2),
     "two blocks, persistent": warpgroup_schedule(128, 64, persistent=True, blocks_per_sm=2),
+    "teams": warpgroup_schedule(128, 64, teams=2),
+    "teams, fragment by fragment": replace(warpgroup_schedule(128, 64, teams=2), order="depth"),
 }
 
 

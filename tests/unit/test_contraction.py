@@ -123,6 +123,27 @@ def test_illegal_schedules_are_named(fields, reason) -> None:
     assert reason in (check_contraction(changed, schedule.tile, schedule.layout, given) or "")
 
 
+TEAM_CASES = [
+    ({"persistent": False}, {}, "teams take turns at the tiles of a persistent grid"),
+    ({"teams": 3}, {}, "3 teams of 128 threads: there are 2 at most, of 128"),
+    ({"teams": 0}, {}, "teams must be at least 1"),
+    ({}, {"totals": True}, "totals of tiles are added up by the block"),
+]
+
+
+@pytest.mark.parametrize(("fields", "given", "reason"), TEAM_CASES, ids=[reason for *_, reason in TEAM_CASES])
+def test_illegal_teams_are_named(fields, given, reason) -> None:
+    known = problem(4096, 4096, 1024, **given)
+    schedule = wgmma_schedule(known, 128, 128, teams=2)
+    assert schedule.contraction is not None
+    changed = replace(schedule.contraction, **fields)
+    assert reason in (check_contraction(changed, schedule.tile, schedule.layout, known) or "")
+    two = wgmma_schedule(known, 128, 128)
+    assert two.contraction is not None
+    wide = replace(two.contraction, persistent=True, teams=2)
+    assert "2 teams of 256 threads" in (check_contraction(wide, two.tile, two.layout, problem(4096, 4096, 1024)) or "")
+
+
 def test_an_instruction_takes_its_types_and_its_layout() -> None:
     given = problem(128, 128, 1024, mf.float32)
     scalar, tensor = fma_schedule(given, 64, 64), mma_schedule(given, 64, 64)
@@ -201,6 +222,15 @@ def test_products_that_fill_the_device_are_not_split() -> None:
     schedule, contraction = chosen(problem(4096, 4096, 4096))
     assert contraction.split == 1
     assert schedule.tile[0] * schedule.tile[1] >= 128 * 128
+
+
+def test_teams_take_turns_where_blocks_have_several_tiles() -> None:
+    for m, n, k in ((4096, 4096, 4096), (8192, 8192, 8192), (4096, 4096, 1024), (8192, 1024, 1024)):
+        schedule, contraction = chosen(problem(m, n, k))
+        assert (schedule.tile, contraction.teams, contraction.persistent) == ((128, 128), 2, True), (m, n, k)
+    for m, n, k in ((2048, 2048, 8192), (1024, 2048, 50304), (512, 512, 65536)):
+        assert chosen(problem(m, n, k))[1].teams == 1, (m, n, k)
+    assert chosen(problem(4096, 4096, 4096, totals=True))[1].teams == 1
 
 
 def test_few_rows_become_columns_of_a_transposed_tile() -> None:
