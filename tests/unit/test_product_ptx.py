@@ -29,6 +29,7 @@ from mlirfuse.schedule.contraction_heuristics import (
     MOST_ACCUMULATORS,
     PROMOTED_SETS,
     PROMOTED_STEP_SETS,
+    TEAM_TILE,
     WGMMA_COLUMNS,
     WGMMA_ROWS,
     WIDE_MMA_TILES,
@@ -41,6 +42,7 @@ pytestmark = pytest.mark.skipif(find_ptxas() is None, reason="ptxas was not foun
 LARGE = Product(1032, 520, 4160, "nt")
 SHARED = Product(1032, 1024, 4160, "nt")
 FLOAT = replace(LARGE, dtype="float32")
+TEAMS = replace(warpgroup_schedule(*TEAM_TILE, stages=6, teams=2), order="depth")
 TILES = [(m, n) for m in WGMMA_ROWS for n in WGMMA_COLUMNS if m * n <= MOST_ACCUMULATORS]
 SPLIT_TILES = {"wgmma": ((64, 128), (128, 128)), "mma": ((64, 64), (16, 64)), "fma": ((64, 64),)}
 
@@ -66,6 +68,9 @@ def _schedules() -> Iterator[tuple[str, Product, mf.Schedule]]:
             yield f"wgmma {m}x{n} {form}", product, pinned_schedule(product, m, n, instruction="wgmma")
             swapped = pinned_schedule(product, m, n, instruction="wgmma", swapped=True)
             yield f"wgmma {m}x{n} {form} transposed", product, _changed(swapped, persistent=True)
+    for form in ("nn", "nt", "tn", "tt"):
+        yield f"wgmma {form} in teams", replace(LARGE, form=form), TEAMS
+        yield f"wgmma {form} transposed in teams", replace(LARGE, form=form), _changed(TEAMS, swapped=True)
     for cluster in (2, 4):
         yield f"wgmma multicast to {cluster}", SHARED, warpgroup_schedule(128, 256, cluster=cluster)
     for m, n in MMA_TILES:
@@ -99,10 +104,16 @@ def test_schedules(name: str) -> None:
     check(mf.fuse(product.fn, target="sm_90a", schedule=schedule).lower(*product.specs).compile())
 
 
-@pytest.mark.parametrize("persistent", [False, True])
+EPILOGUE_SCHEDULES = {
+    "one tile a block": warpgroup_schedule(128, 256),
+    "persistent": warpgroup_schedule(128, 256, persistent=True),
+    "teams": TEAMS,
+}
+
+
+@pytest.mark.parametrize("schedule", EPILOGUE_SCHEDULES.values(), ids=list(EPILOGUE_SCHEDULES))
 @pytest.mark.parametrize("name", CASES)
-def test_epilogues(name: str, persistent: bool) -> None:
-    schedule = warpgroup_schedule(128, 256, persistent=persistent)
+def test_epilogues(name: str, schedule: mf.Schedule) -> None:
     specs = [mf.TensorSpec(array.shape, "float16") for array in epilogue_inputs(name)]
     check(mf.fuse(CASES[name][0], target="sm_90a", schedule=schedule).lower(*specs).compile())
 
