@@ -14,6 +14,7 @@ from mlirfuse.dialect.copy_fragments import copy_fragments
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.passes.rewriting import clone, defining_op, nested
 from mlirfuse.passes.rounds import is_tile
+from mlirfuse.schedule.grid_walk import GridWalk
 from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.schedule.schedule import schedule_of
 from mlirfuse.tiling.read_ring import ReadRing, read_indices
@@ -28,9 +29,10 @@ class FuseStageWalk(Pass):
     Requires tile programs whose schedule has a `walk` of more than one stage, with a loop that reads whole tiles marked
     `fuse.streaming`, of buffers that it does not write, at indices that follow from its variable. A ring has `stages`
     slots; a step starts the copy of the tile `stages - 1` steps ahead into the slot that the previous step has read,
-    and waits for its own. Every thread copies just what it reads back, so that no barrier is needed. Reads of what
-    varies along the walk only, such as a row's mean, are loaded one step ahead into registers. With `columns =
-    "shared"`, what all steps share is copied to shared memory too, once, and read from there in each step.
+    and waits for its own; where no block has more than `few_tiles`, it starts the next tile's only, in the slot behind.
+    Every thread copies just what it reads back, so that no barrier is needed. Reads of what varies along the walk only,
+    such as a row's mean, are loaded one step ahead into registers. With `columns = "shared"`, what all steps share is
+    copied to shared memory too, once, and read from there in each step.
 
     ```mlir
     scf.for %t = %block to %tiles step %blocks iter_args(%acc = %zero) {
@@ -66,7 +68,7 @@ class FuseStageWalk(Pass):
             for loop in loops:
                 with ir.InsertionPoint(loop.op), loop.op.location:
                     columns = _columns(loop) if schedule.walk.columns == "shared" else []
-                    _stage(loop, schedule.walk.stages, schedule.layout, columns)
+                    _stage(loop, schedule.walk, schedule.layout, columns)
                 remarks.applied(
                     self, f"{len(loop.reads)} read(s) in {schedule.walk.stages} stages, {len(columns)} kept", kernel
                 )
@@ -139,17 +141,19 @@ def _ring(read: ir.Operation, stages: int, layout: BlockedLayout) -> ReadRing:
     return ReadRing(read, stages, block, block[-1])
 
 
-def _stage(loop: _Loop, stages: int, layout: BlockedLayout, columns: Sequence[ir.Operation]) -> None:
+def _stage(loop: _Loop, walk: GridWalk, layout: BlockedLayout, columns: Sequence[ir.Operation]) -> None:
+    stages = walk.stages
     lower, upper, step, *initial = loop.op.operands
     rings = [_ring(read, stages, layout) for read in loop.reads]
     kept = [_ring(read, 1, layout) for read in columns]
     for read, ring in zip(columns, kept, strict=True):  # in the first group of copies, which the first step waits for
         copy_fragments(read, ring.slot(index(0)), read_indices(read))
+    has_few = _has_few_tiles(walk, upper, step)
     ahead = lower
     for number in range(stages - 1):
-        _copy(loop, rings, index(number), ahead, upper)
+        _copy(loop, rings, index(number), ahead, _either(has_few, index(0), upper) if number else upper)
         ahead = arith.AddIOp(ahead, step).result
-    distance = arith.SubIOp(ahead, lower).result
+    distance = _either(has_few, step, arith.SubIOp(ahead, lower).result)
     small = [_first_small(loop, read, lower, upper) for read in loop.small_reads]
     new = scf.ForOp(lower, upper, step, [*initial, *small, index(0)])
     old = loop.op.regions[0].blocks[0]
@@ -159,13 +163,16 @@ def _stage(loop: _Loop, stages: int, layout: BlockedLayout, columns: Sequence[ir
     with ir.InsertionPoint(new.body):
         last = index(stages - 1)
         is_first = arith.CmpIOp(arith.CmpIPredicate.eq, slot, index(0)).result
-        free = arith.SelectOp(is_first, last, arith.SubIOp(slot, index(1)).result).result
+        read_before = arith.SelectOp(is_first, last, arith.SubIOp(slot, index(1)).result).result
+        is_last = arith.CmpIOp(arith.CmpIPredicate.eq, slot, last).result
+        next_slot = arith.SelectOp(is_last, index(0), arith.AddIOp(slot, index(1)).result).result
+        free = _either(has_few, next_slot, read_before)
         _copy(loop, rings, free, arith.AddIOp(new.induction_variable, distance).result, upper)
         following = arith.AddIOp(new.induction_variable, step).result
         # Past the last step, the last tile's once more.
         next_position = arith.MinUIOp(following, arith.SubIOp(upper, index(1)).result).result
         next_small = [_small_read(loop, read, next_position) for read in loop.small_reads]
-        nvvm.CpAsyncWaitGroupOp(stages - 1)
+        _wait(has_few, stages)
         for read, ring in zip(loop.reads, rings, strict=True):
             mapping[read.results[0]] = ring.load(slot)
         mapping.update((read.results[0], ring.load(index(0))) for read, ring in zip(columns, kept, strict=True))
@@ -173,13 +180,36 @@ def _stage(loop: _Loop, stages: int, layout: BlockedLayout, columns: Sequence[ir
         for op in list(old.operations)[:-1]:
             if op.operation not in loop.reads and op.operation not in loop.small_reads:
                 clone(op.operation, mapping)
-        is_last = arith.CmpIOp(arith.CmpIPredicate.eq, slot, last).result
-        next_slot = arith.SelectOp(is_last, index(0), arith.AddIOp(slot, index(1)).result).result
         yielded = old.operations[len(old.operations) - 1].operation.operands
         scf.YieldOp([*(mapping.get(v, v) for v in yielded), *next_small, next_slot])
     for before, after in zip(loop.op.results, new.results, strict=False):
         before.replace_all_uses_with(after)
     loop.op.erase()
+
+
+def _has_few_tiles(walk: GridWalk, upper: ir.Value, step: ir.Value) -> ir.Value | None:
+    """Whether no block has more than `few_tiles`; None where that changes nothing."""
+    if not walk.few_tiles or walk.stages == 2:
+        return None
+    most = arith.MulIOp(step, index(walk.few_tiles)).result
+    return arith.CmpIOp(arith.CmpIPredicate.ule, upper, most).result
+
+
+def _either(has_few: ir.Value | None, few: ir.Value, many: ir.Value) -> ir.Value:
+    """What holds for a block with few tiles, or with many."""
+    return many if has_few is None else arith.SelectOp(has_few, few, many).result
+
+
+def _wait(has_few: ir.Value | None, stages: int) -> None:
+    """Waits for all groups but those that were started after the tile at hand."""
+    if has_few is None:
+        nvvm.CpAsyncWaitGroupOp(stages - 1)
+        return
+    branch = scf.IfOp(has_few, has_else=True)
+    for block, pending in ((branch.then_block, 1), (branch.else_block, stages - 1)):
+        with ir.InsertionPoint(block):
+            nvvm.CpAsyncWaitGroupOp(pending)
+            scf.YieldOp([])
 
 
 def _first_small(loop: _Loop, read: ir.Operation, lower: ir.Value, upper: ir.Value) -> ir.Value:

@@ -61,6 +61,13 @@ STAGES = 3
 """Tiles of a block under way: one in work, two loading."""
 
 
+FEW_TILES = 16
+"""Tiles of a block up to which one is loading, where a tile is a row of one block, whole in registers. Measured on an
+H200 with RMSNorm and LayerNorm backward of 4096 and 8192 columns, two stages against three: 0.4 to 1.4 us less at 4
+tiles a block, as less work is left when the last data arrive; 1 % more in RMSNorm at 124 tiles. Where several rows lie
+side by side it also helps where there are few, but asking costs 0.3 % of each step of 768 and 1024 columns."""
+
+
 def grid_schedule(problem: Problem, target: Target) -> Schedule:
     """The best schedule for a problem with a `walk`.
 
@@ -161,8 +168,12 @@ def _candidate(
     shared = min(target.shared_per_block, target.shared_per_sm // blocks - RESERVED)
     # Asynchronous copies move 4 bytes or more.
     period = PERIOD if walk.wide else 0
+    is_row = layout.cluster == prod(layout.extents[d] for d in walk.dims) == 1 and order == "breadth"
     for stages in range(STAGES if problem.vector > 1 else 1, 0, -1):
-        plan = GridWalk(walk.dims, "slices", finish_tile, finish_layout, stages, columns, finish_reads, period)
+        few = FEW_TILES if is_row and stages > 2 else 0
+        plan = GridWalk(
+            walk.dims, "slices", finish_tile, finish_layout, stages, columns, finish_reads, period, few_tiles=few
+        )
         schedule = Schedule(tile, layout, order=order, blocks_per_sm=blocks, walk=plan)
         if walk_bytes(problem, layout, plan) <= shared:
             legal = check_schedule(schedule, problem.extents, problem.reduced, target) is None

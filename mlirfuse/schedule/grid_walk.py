@@ -51,6 +51,8 @@ class GridWalk:
             many as are resident.
         period: tiles of a block after which it stores a part, and starts a new one; 0 for one part a block. Sums of few
             numbers, added up as parts, lose less than a long one. Not for `second_kernel` and `atomics`.
+        few_tiles: tiles of a block up to which only the next one is loaded while one is in work, whatever `stages` is:
+            what is asked for at once arrives at once, and leaves its work for the end. 0 for no such walk.
     """
 
     dims: tuple[int, ...]
@@ -62,6 +64,7 @@ class GridWalk:
     finish_reads: int = 1
     period: int = 0
     blocks: int = 0
+    few_tiles: int = 0
 
     def check(self, layout: BlockedLayout) -> str | None:
         """What makes this walk illegal for tiles of that layout, or None."""
@@ -73,6 +76,8 @@ class GridWalk:
             return "columns go to shared memory with more than one stage and one row a tile only"
         if self.stages < 1:
             return f"{self.stages} stages are too few"
+        if self.few_tiles < 0:
+            return f"{self.few_tiles} tiles are no limit"
         if (self.finish == "second_kernel") != (self.blocks > 0):
             return (
                 f"{self.blocks} blocks at most: a second kernel needs their number, other finishes take who is resident"

@@ -78,6 +78,16 @@ def test_wide_rows(name: str, columns: int, fused: dict[str, mf.Fused]) -> None:
         check(backward, fused[name](*tensors), tensors)
 
 
+@pytest.mark.parametrize("columns", [4096, 8192])
+@pytest.mark.parametrize("name", NORMS)
+def test_rows_of_a_block_each(name: str, columns: int, fused: dict[str, mf.Fused]) -> None:
+    """From one block with a tile to walks whose blocks load one tile ahead, and two."""
+    backward = BACKWARD[name]
+    for rows in (1, 3, 1024, 5000):
+        tensors = [to_torch(a) for a in backward.inputs(rows, columns, DTYPES["bfloat16"], seed=rows)]
+        check(backward, fused[name](*tensors), tensors)
+
+
 @pytest.mark.parametrize("name", BACKWARD)
 def test_one_signature_serves_all_row_counts(name: str) -> None:
     backward = BACKWARD[name]

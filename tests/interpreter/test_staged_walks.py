@@ -14,6 +14,7 @@ from numerics import DTYPES
 from mlirfuse import interpreter
 from mlirfuse.errors import InterpreterError
 from mlirfuse.passes.manager import run_pipeline
+from mlirfuse.schedule.grid_heuristics import FEW_TILES
 
 BF16 = DTYPES["bfloat16"]
 NAME = "rms_norm_backward"
@@ -38,10 +39,44 @@ def test_results(name: str, columns: int) -> None:
         backward.check(interpreter.run(module, name, inputs, order="random", sms=sms), inputs)
 
 
-def mutated(pattern: str, replacement: str) -> ir.Module:
-    text, count = re.subn(pattern, replacement, str(staged(NAME, 384)), count=1)
+def mutated(pattern: str, replacement: str, columns: int = 384) -> ir.Module:
+    text, count = re.subn(pattern, replacement, str(staged(NAME, columns)), count=1)
     assert count == 1, pattern
     return parse(text)
+
+
+ROW = 4096
+"""Columns of a tile of one row, of which two blocks share a multiprocessor."""
+FEW, MANY = 2 * FEW_TILES, 2 * FEW_TILES + 1
+"""Rows of two blocks that load one tile ahead, and of two that load two."""
+
+
+@pytest.mark.parametrize("name", ["rms_norm_backward", "layer_norm_backward"])
+def test_blocks_with_few_tiles_load_one_ahead(name: str) -> None:
+    backward, module = BACKWARD[name], staged(name, ROW)
+    assert "wait.group 1" in str(module)
+    for rows, sms in ((1, 4), (FEW, 1), (MANY, 1)):
+        inputs = backward.inputs(rows, ROW, BF16, seed=rows)
+        backward.check(interpreter.run(module, name, inputs, order="random", sms=sms), inputs)
+
+
+@pytest.mark.parametrize(("rows", "pending"), [(FEW, 1), (MANY, 2)])
+def test_either_wait_leaves_no_group_more(rows: int, pending: int) -> None:
+    inputs = BACKWARD[NAME].inputs(rows, ROW, BF16)
+    module = mutated(rf"nvvm.cp.async.wait.group {pending}", f"nvvm.cp.async.wait.group {pending + 1}", ROW)
+    with pytest.raises(InterpreterError, match="read of memory that was never written"):
+        interpreter.run(module, NAME, inputs, sms=1)
+
+
+@pytest.mark.parametrize("rows", [FEW, MANY])
+def test_a_copy_into_the_other_mode_s_slot_is_noticed(rows: int) -> None:
+    """With few tiles the slot behind the one in work is free, otherwise that before it; here it is reversed."""
+    backward = BACKWARD[NAME]
+    inputs = backward.inputs(rows, ROW, BF16)
+    (before,) = re.findall(r"(%\d+) = arith.select %\d+, %c2\w*, %\d+", str(staged(NAME, ROW)))
+    broken = mutated(rf"(arith.select %\w+), (%\w+), {before} :", rf"\1, {before}, \2 :", ROW)
+    with pytest.raises((AssertionError, InterpreterError)):
+        backward.check(interpreter.run(broken, NAME, inputs, sms=1), inputs)
 
 
 def test_a_wait_that_leaves_one_group_more_reads_what_was_never_written() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from mlirfuse.errors import ScheduleError
 from mlirfuse.schedule.finish_heuristics import PERIOD, finished_by
-from mlirfuse.schedule.grid_heuristics import grid_schedule
+from mlirfuse.schedule.grid_heuristics import FEW_TILES, grid_schedule
 from mlirfuse.schedule.grid_walk import SUM_ROWS
 from mlirfuse.schedule.problem import Problem, WalkProblem
 from mlirfuse.schedule.schedule import Schedule, check_schedule
@@ -122,6 +122,19 @@ def test_tiles_are_loaded_ahead(columns: int) -> None:
     assert schedule.walk.stages in (2, 3)
     in_work = schedule.layout.elements_per_thread * schedule.layout.threads * schedule.blocks_per_sm
     assert 4096 <= in_work <= 16384
+
+
+@pytest.mark.parametrize(("columns", "few"), [(1024, 0), (4096, FEW_TILES), (8192, FEW_TILES), (16384, 0)])
+def test_few_tiles_of_a_row_each_are_loaded_one_ahead(columns: int, few: int) -> None:
+    walk = grid_schedule(norm_backward(columns, 2), HOPPER).walk
+    assert walk is not None
+    assert (walk.stages, walk.few_tiles) == (3, few)
+
+
+def test_a_negative_number_of_tiles_is_no_limit() -> None:
+    schedule = grid_schedule(norm_backward(4096, 2), HOPPER)
+    assert schedule.walk is not None
+    assert "no limit" in (replace(schedule.walk, few_tiles=-1).check(schedule.layout) or "")
 
 
 @pytest.mark.parametrize("totals", [1, 2])

@@ -30,6 +30,7 @@
 // CHECK: %[[IS_FIRST:.*]] = arith.cmpi eq, %[[SLOT]], %c0
 // CHECK: %[[BEFORE:.*]] = arith.subi %[[SLOT]], %c1
 // CHECK: %[[FREE:.*]] = arith.select %[[IS_FIRST]], %c2{{.*}}, %[[BEFORE]]
+// CHECK: %[[FOLLOWING:.*]] = arith.select
 // CHECK: %[[AHEAD:.*]] = arith.addi %[[T]], %[[DISTANCE]]
 // CHECK: %[[MORE:.*]] = arith.cmpi ult, %[[AHEAD]], %[[TILES]]
 // CHECK: scf.if %[[MORE]]
@@ -46,7 +47,6 @@
 // CHECK-NOT: vector.transfer_read
 // CHECK: vector.broadcast %[[NOW]]
 // CHECK: arith.addf
-// CHECK: %[[FOLLOWING:.*]] = arith.select
 // CHECK: scf.yield %{{.*}}, %[[LATER]], %[[FOLLOWING]] : vector<2x250xf32>, vector<2x1xf32>, index
 func.func private @ring_0_kernel(%x: memref<?x250xbf16>, %r: memref<?xf32>, %y: memref<1x250xf32>)
     attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 2, 250>, layout = #layout, walk = #walk}} {
@@ -72,6 +72,57 @@ func.func private @ring_0_kernel(%x: memref<?x250xbf16>, %r: memref<?xf32>, %y: 
     %total = vector.multi_reduction <add>, %sum, %zeros [0] : vector<2x250xf32> to vector<250xf32>
     %one = vector.shape_cast %total : vector<250xf32> to vector<1x250xf32>
     vector.transfer_write %one, %y[%c0, %c0] {in_bounds = [true, true]} : vector<1x250xf32>, memref<1x250xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+
+// -----
+
+#layout = {vector = array<i64: 1, 8>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
+#walk = {dims = array<i64: 0>, finish = "slices", finish_tile = array<i64: 1, 256>, finish_layout = #layout, stages = 4 : i64, few_tiles = 6 : i64}
+// Blocks of six tiles and fewer load one ahead: the first before the loop, the next of each into the slot behind its own.
+// CHECK-LABEL: func.func private @few_0_kernel(
+// CHECK: scf.forall (%[[B:.*]]) in (%[[BLOCKS:.*]])
+// CHECK: %[[MOST:.*]] = arith.muli %[[BLOCKS]], %c6
+// CHECK: %[[FEW:.*]] = arith.cmpi ule, %[[TILES:.*]], %[[MOST]] : index
+// CHECK: arith.cmpi ult, %[[B]], %[[TILES]]
+// CHECK: nvvm.cp.async.commit.group
+// CHECK: %[[END:.*]] = arith.select %[[FEW]], %c0{{.*}}, %[[TILES]]
+// CHECK: arith.cmpi ult, %{{.*}}, %[[END]]
+// CHECK: nvvm.cp.async.commit.group
+// CHECK: %[[END:.*]] = arith.select %[[FEW]], %c0{{.*}}, %[[TILES]]
+// CHECK: arith.cmpi ult, %{{.*}}, %[[END]]
+// CHECK: nvvm.cp.async.commit.group
+// CHECK: %[[THREE:.*]] = arith.subi
+// CHECK: %[[DISTANCE:.*]] = arith.select %[[FEW]], %[[BLOCKS]], %[[THREE]]
+// CHECK: scf.for %[[T:.*]] = %[[B]] to %[[TILES]] step %[[BLOCKS]] iter_args(%{{.*}}, %[[SLOT:.*]] = %c0{{.*}})
+// CHECK: %[[BEFORE:.*]] = arith.select %{{.*}}, %c3
+// CHECK: %[[NEXT:.*]] = arith.select
+// CHECK: %[[FREE:.*]] = arith.select %[[FEW]], %[[NEXT]], %[[BEFORE]]
+// CHECK: arith.addi %[[T]], %[[DISTANCE]]
+// CHECK: memref.subview %{{.*}}[%[[FREE]], 0, 0]
+// CHECK: nvvm.cp.async.commit.group
+// CHECK: scf.if %[[FEW]] {
+// CHECK-NEXT: nvvm.cp.async.wait.group 1
+// CHECK-NEXT: } else {
+// CHECK-NEXT: nvvm.cp.async.wait.group 3
+// CHECK-NEXT: }
+// CHECK: memref.subview %{{.*}}[%[[SLOT]], 0, 0]
+// CHECK: scf.yield %{{.*}}, %[[NEXT]]
+func.func private @few_0_kernel(%x: memref<?x256xbf16>, %y: memref<1x256xbf16>)
+    attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 256>, layout = #layout, walk = #walk}} {
+  %c0 = arith.constant 0 : index
+  %pad = arith.constant 0.0 : bf16
+  %zero = arith.constant dense<0.0> : vector<1x256xbf16>
+  %m = memref.dim %x, %c0 : memref<?x256xbf16>
+  %blocks = affine.apply affine_map<()[s0] -> (s0 ceildiv 64)>()[%m]
+  scf.forall (%block) in (%blocks) {
+    %sum = scf.for %t = %block to %m step %blocks iter_args(%acc = %zero) -> (vector<1x256xbf16>) {
+      %a = vector.transfer_read %x[%t, %c0], %pad {fuse.streaming, in_bounds = [true, true]} : memref<?x256xbf16>, vector<1x256xbf16>
+      %next = arith.addf %acc, %a : vector<1x256xbf16>
+      scf.yield %next : vector<1x256xbf16>
+    }
+    vector.transfer_write %sum, %y[%c0, %c0] {in_bounds = [true, true]} : vector<1x256xbf16>, memref<1x256xbf16>
   } {mapping = [#gpu.block<x>]}
   return
 }
