@@ -9,7 +9,7 @@ from mlirfuse.dialect.shared_memory import WARPGROUP
 from mlirfuse.errors import TargetError
 from mlirfuse.lowering.kernel_func import kernels, target_of_kernel
 from mlirfuse.passes.base import location_text
-from mlirfuse.passes.rewriting import nested
+from mlirfuse.passes.rewriting import ops_named
 
 CHIP = "sm_90a"  # wgmma and setmaxnreg are in no other architecture; TMA and mbarriers came with sm_90
 
@@ -33,7 +33,7 @@ def hopper_kernels(
     """
     found = []
     for func in kernels(module):
-        ops = [op for op in nested(func.operation) if op.name in names]
+        ops = ops_named(func.operation, *names)
         if not ops:
             continue
         target = target_of_kernel(func)

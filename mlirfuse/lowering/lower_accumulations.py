@@ -13,7 +13,7 @@ from mlirfuse.dialect.accumulate import DEFINITION as ACCUMULATE
 from mlirfuse.lowering.addresses import global_pointer
 from mlirfuse.lowering.kernel_func import kernels, target_of_kernel
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.passes.rewriting import nested
+from mlirfuse.passes.rewriting import ops_named
 
 FIRST_VECTORS = 90  # `red` of several floats came with Hopper
 WIDEST, FLOAT = 16, 4
@@ -39,7 +39,7 @@ class LowerAccumulations(Pass):
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         """Rewrites the `builtin.module` in place."""
         for func in kernels(module):
-            ops = [op for op in nested(func.operation) if op.name == ACCUMULATE.full_name]
+            ops = ops_named(func.operation, ACCUMULATE.full_name)
             if not ops:
                 continue
             vectors = target_of_kernel(func).capability >= FIRST_VECTORS

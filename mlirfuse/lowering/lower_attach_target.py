@@ -8,7 +8,7 @@ from typing import ClassVar
 from mlir import ir
 
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.passes.rewriting import nested
+from mlirfuse.passes.rewriting import ops_named
 from mlirfuse.target import DEFAULT, Target, target_of
 
 
@@ -38,7 +38,7 @@ class LowerAttachTarget(Pass):
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         """Rewrites the `builtin.module` in place."""
         target = target_of(self.chip)
-        found = [op for op in nested(module) if op.name == "gpu.module"]
+        found = ops_named(module, "gpu.module")
         for gpu_module in found:
             gpu_module.attributes["targets"] = ir.ArrayAttr.get([nvvm_target(target)])
         if not found:

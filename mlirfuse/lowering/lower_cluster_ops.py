@@ -15,7 +15,7 @@ from mlirfuse.errors import PassError, TargetError
 from mlirfuse.lowering.kernel_func import kernels, target_of_kernel
 from mlirfuse.lowering.shared_address import element_address, shared_pointer
 from mlirfuse.passes.base import Pass, Remarks, location_text
-from mlirfuse.passes.rewriting import nested
+from mlirfuse.passes.rewriting import ops_named
 
 FIRST_CAPABILITY = 90  # thread-block clusters came with Hopper
 
@@ -49,7 +49,7 @@ class LowerClusterOps(Pass):
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         """Rewrites the `builtin.module` in place."""
         for func in kernels(module):
-            ops = [op for op in nested(func.operation) if op.name in _LOWERINGS]
+            ops = ops_named(func.operation, *_LOWERINGS)
             if not ops and "known_cluster_size" not in func.attributes:
                 continue
             target = target_of_kernel(func)

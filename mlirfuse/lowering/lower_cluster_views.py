@@ -14,7 +14,7 @@ from mlirfuse.errors import PassError
 from mlirfuse.lowering.kernel_func import kernels
 from mlirfuse.lowering.shared_address import shared_pointer
 from mlirfuse.passes.base import Pass, Remarks, location_text
-from mlirfuse.passes.rewriting import nested
+from mlirfuse.passes.rewriting import ops_named
 
 LOADS = ("vector.load", "memref.load")
 
@@ -42,7 +42,7 @@ class LowerClusterViews(Pass):
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         """Rewrites the `builtin.module` in place."""
         for func in kernels(module):
-            views = [op for op in nested(func.operation) if op.name == "fuse.cluster_view"]
+            views = ops_named(func.operation, "fuse.cluster_view")
             for view in views:
                 with ir.InsertionPoint(view), view.location:
                     base = _base(view)

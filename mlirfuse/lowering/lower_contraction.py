@@ -9,7 +9,7 @@ from mlir import ir
 
 from mlirfuse.lowering.kernel_func import kernels
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.passes.rewriting import nested
+from mlirfuse.passes.rewriting import ops_named
 
 OPS = frozenset({"arith.addf", "arith.subf", "arith.mulf"})
 
@@ -38,8 +38,8 @@ class LowerContraction(Pass):
         contract = ir.Attribute.parse("#arith.fastmath<contract>")
         for func in kernels(module):
             marked = 0
-            for op in nested(func.operation):
-                if op.name not in OPS or not _is_wide(op.results[0].type) or _is_rounded_product(op):
+            for op in ops_named(func.operation, *OPS):
+                if not _is_wide(op.results[0].type) or _is_rounded_product(op):
                     continue
                 if op.attributes["fastmath"] == none:
                     op.attributes["fastmath"] = contract

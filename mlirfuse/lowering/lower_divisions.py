@@ -12,7 +12,7 @@ from mlir.dialects import arith, math
 
 from mlirfuse.lowering.kernel_func import kernels
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.passes.rewriting import nested
+from mlirfuse.passes.rewriting import ops_named
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class LowerDivisions(Pass):
         """Rewrites the `builtin.module` in place."""
         for func in kernels(module):
             done = 0
-            for op in list(nested(func.operation)):
+            for op in ops_named(func.operation, "arith.divf"):
                 divisor = _divisor(op)
                 if divisor is None:
                     continue
@@ -54,7 +54,7 @@ class LowerDivisions(Pass):
 
 def _divisor(op: ir.Operation) -> float | None:
     """The constant that a single-precision division divides by, where the rewrite is exact."""
-    if op.name != "arith.divf" or not isinstance(op.results[0].type, ir.F32Type):
+    if not isinstance(op.results[0].type, ir.F32Type):
         return None
     maker = op.operands[1].owner
     if isinstance(maker, ir.Block) or maker.operation.name != "arith.constant":

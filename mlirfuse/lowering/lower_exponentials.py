@@ -11,7 +11,7 @@ from mlir.dialects import arith, llvm, vector
 
 from mlirfuse.lowering.kernel_func import kernels
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.passes.rewriting import nested
+from mlirfuse.passes.rewriting import ops_named
 
 FACTORS = frozenset({"arith.mulf", "arith.divf"})
 """Ops that keep the relative error of an operand."""
@@ -44,7 +44,7 @@ class LowerExponentials(Pass):
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         """Rewrites the `builtin.module` in place."""
         for func in kernels(module):
-            found = [op for op in nested(func.operation) if op.name == "math.exp" and _element(op.results[0]) == "f32"]
+            found = [op for op in ops_named(func.operation, "math.exp") if _element(op.results[0]) == "f32"]
             chosen = [op for op in found if "afn" in str(op.attributes["fastmath"]) or is_rounded(op.results[0])]
             for op in chosen:
                 with ir.InsertionPoint(op), op.location:

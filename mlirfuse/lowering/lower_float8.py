@@ -15,7 +15,7 @@ from mlirfuse.errors import PassError, TargetError
 from mlirfuse.lowering.addresses import SHARED, element_pointer
 from mlirfuse.lowering.kernel_func import kernels, target_of_kernel
 from mlirfuse.passes.base import Pass, Remarks, location_text
-from mlirfuse.passes.rewriting import nested
+from mlirfuse.passes.rewriting import ops_named
 
 CASTS = frozenset({"arith.extf", "arith.truncf", "arith.sitofp", "arith.uitofp"})
 """Casts that may have a float8 type; upstream's canonicalisation makes the last two of casts by way of f32."""
@@ -56,12 +56,12 @@ class LowerFloat8(Pass):
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         """Rewrites the `builtin.module` in place."""
         for func in kernels(module):
-            for op in list(nested(func.operation)):
-                if op.name == "nvgpu.ldmatrix" and _is_float8(_element(op.results[0].type)):
+            for op in ops_named(func.operation, "nvgpu.ldmatrix"):
+                if _is_float8(_element(op.results[0].type)):
                     with ir.InsertionPoint(op), op.location:
                         op.results[0].replace_all_uses_with(_load_matrices(op))
                     op.erase()
-            casts = [op for op in nested(func.operation) if op.name in CASTS and _is_float8(_narrow(op))]
+            casts = [op for op in ops_named(func.operation, *CASTS) if _is_float8(_narrow(op))]
             if not casts:
                 continue
             target = target_of_kernel(func)

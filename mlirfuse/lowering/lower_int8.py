@@ -10,7 +10,7 @@ from mlir.dialects import arith, nvvm, vector
 
 from mlirfuse.lowering.kernel_func import kernels
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.passes.rewriting import nested
+from mlirfuse.passes.rewriting import ops_named
 
 SIGNS = 0x80808080
 """Added to four signed bytes modulo 256 makes them unsigned ones, 128 larger."""
@@ -50,7 +50,7 @@ class LowerInt8(Pass):
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         """Rewrites the `builtin.module` in place."""
         for func in kernels(module):
-            casts = [op for op in nested(func.operation) if op.name == "arith.sitofp" and _is_byte(op.operands[0])]
+            casts = [op for op in ops_named(func.operation, "arith.sitofp") if _is_byte(op.operands[0])]
             lowered = [op for op in casts if _fills_words(op)]
             for op in lowered:
                 with ir.InsertionPoint(op), op.location:

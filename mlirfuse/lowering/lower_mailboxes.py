@@ -13,7 +13,7 @@ from mlir.dialects import arith, nvvm, scf, vector
 from mlirfuse.lowering.addresses import global_pointer
 from mlirfuse.lowering.kernel_func import kernels
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.passes.rewriting import nested
+from mlirfuse.passes.rewriting import ops_named
 
 POST, COLLECT = "fuse.post", "fuse.collect"
 
@@ -44,7 +44,7 @@ class LowerMailboxes(Pass):
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         """Rewrites the `builtin.module` in place."""
         for func in kernels(module):
-            ops = [op for op in nested(func.operation) if op.name in (POST, COLLECT)]
+            ops = ops_named(func.operation, POST, COLLECT)
             for op in ops:
                 with ir.InsertionPoint(op), op.location:
                     (_post if op.name == POST else _collect)(op)

@@ -10,7 +10,7 @@ from mlir.dialects import llvm
 
 from mlirfuse.lowering.kernel_func import kernels
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.passes.rewriting import nested
+from mlirfuse.passes.rewriting import ops_named
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class LowerMath(Pass):
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         """Rewrites the `builtin.module` in place."""
         for func in kernels(module):
-            roots = [op for op in nested(func.operation) if op.name == "math.sqrt"]
+            roots = ops_named(func.operation, "math.sqrt")
             for op in roots:
                 with ir.InsertionPoint(op), op.location:
                     # The same bits under another dialect's attribute: `fastmath<afn>` in both.

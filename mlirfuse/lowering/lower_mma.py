@@ -14,7 +14,7 @@ from mlirfuse.distribution.fragments import elements
 from mlirfuse.errors import PassError
 from mlirfuse.lowering.kernel_func import kernels
 from mlirfuse.passes.base import Pass, Remarks, location_text
-from mlirfuse.passes.rewriting import nested
+from mlirfuse.passes.rewriting import nested, ops_named
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,10 @@ class LowerMma(Pass):
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         """Rewrites the `builtin.module` in place."""
         for func in kernels(module):
-            ops = [op for op in nested(func.operation) if op.name == "fuse.mma" or _has_tf32(op)]
+            ops = ops_named(func.operation, "fuse.mma", "arith.truncf", "arith.extf")
+            # Only where there is tf32 does every op have to be looked at, for uses that have no lowering.
+            ops = nested(func.operation) if any(map(_has_tf32, ops)) else ops
+            ops = [op for op in ops if op.name == "fuse.mma" or _has_tf32(op)]
             bits: Registers = {}
             for op in ops:
                 with ir.InsertionPoint(op), op.location:

@@ -12,7 +12,7 @@ from mlir.dialects import arith, gpu, vector
 from mlirfuse.dtypes import from_mlir
 from mlirfuse.lowering.kernel_func import kernels
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.passes.rewriting import nested
+from mlirfuse.passes.rewriting import ops_named
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class LowerPins(Pass):
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         """Rewrites the `builtin.module` in place."""
         for func in kernels(module):
-            pins = [op for op in nested(func.operation) if op.name == "fuse.pin"]
+            pins = ops_named(func.operation, "fuse.pin")
             if not pins:
                 continue
             with ir.InsertionPoint.at_block_begin(func.operation.regions[0].blocks[0]), func.operation.location:

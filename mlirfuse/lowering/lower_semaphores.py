@@ -12,7 +12,7 @@ from mlirfuse.dialect.semaphore_arrive import RELAXED
 from mlirfuse.lowering.addresses import global_pointer
 from mlirfuse.lowering.kernel_func import kernels
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.passes.rewriting import nested
+from mlirfuse.passes.rewriting import ops_named
 
 ARRIVE, WAIT = "fuse.semaphore_arrive", "fuse.semaphore_wait"
 
@@ -50,7 +50,7 @@ class LowerSemaphores(Pass):
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         """Rewrites the `builtin.module` in place."""
         for func in kernels(module):
-            ops = [op for op in nested(func.operation) if op.name in (ARRIVE, WAIT)]
+            ops = ops_named(func.operation, ARRIVE, WAIT)
             for op in ops:
                 with ir.InsertionPoint(op), op.location:
                     if op.name == ARRIVE:

@@ -11,7 +11,7 @@ from mlir.dialects import arith, math, vector
 
 from mlirfuse.lowering.kernel_func import kernels
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.passes.rewriting import nested
+from mlirfuse.passes.rewriting import ops_named
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class LowerSharedDivisions(Pass):
         """Rewrites the `builtin.module` in place."""
         for func in kernels(module):
             groups: dict[ir.Value, list[ir.Operation]] = {}
-            for op in nested(func.operation):
+            for op in ops_named(func.operation, "arith.divf"):
                 divisor = _divisor(op)
                 if divisor is not None:
                     groups.setdefault(divisor, []).append(op)
@@ -59,7 +59,7 @@ class LowerSharedDivisions(Pass):
 
 def _divisor(op: ir.Operation) -> ir.Value | None:
     """The number that a single-precision division divides all its elements by; None if there is none, or a constant."""
-    if op.name != "arith.divf" or str(_element(op.results[0].type)) != "f32":
+    if str(_element(op.results[0].type)) != "f32":
         return None
     divisor = op.operands[1]
     owner = None if isinstance(divisor.owner, ir.Block) else divisor.owner.operation

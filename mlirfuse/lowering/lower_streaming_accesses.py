@@ -13,7 +13,7 @@ from mlirfuse.dtypes import from_mlir
 from mlirfuse.lowering.addresses import global_pointer
 from mlirfuse.lowering.kernel_func import kernels, parameters
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.passes.rewriting import nested
+from mlirfuse.passes.rewriting import ops_named
 
 WIDTHS = (4, 8, 16)  # bytes that one thread can access at once, in 32-bit registers
 VIEWS = (
@@ -67,8 +67,8 @@ class LowerStreamingAccesses(Pass):
         for func in kernels(module):
             read_only = _read_only_arguments(func)
             done = 0
-            for op in list(nested(func.operation)):
-                if op.name not in hints or hints[op.name] == "none" or not _is_nontemporal(op):
+            for op in ops_named(func.operation, *hints):
+                if hints[op.name] == "none" or not _is_nontemporal(op):
                     continue
                 reason = _why_not(op)
                 if reason:

@@ -12,7 +12,7 @@ from mlir.dialects import arith, llvm, vector
 from mlirfuse.lowering.kernel_func import kernels
 from mlirfuse.lowering.lower_exponentials import is_rounded
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.passes.rewriting import defining_op, nested
+from mlirfuse.passes.rewriting import defining_op, ops_named
 
 SCALE = -2 * log2(e)
 
@@ -49,7 +49,7 @@ class LowerTanh(Pass):
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         """Rewrites the `builtin.module` in place."""
         for func in kernels(module):
-            tangents = [op for op in nested(func.operation) if op.name == "math.tanh"]
+            tangents = ops_named(func.operation, "math.tanh")
             sums = {sum_: tangent for tangent in tangents for sum_ in _sums(tangent)}
             for sum_, tangent in sums.items():
                 with ir.InsertionPoint(sum_), sum_.location:

@@ -2,18 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from mlir import ir
+from mlir.rewrite import PatternRewriter, RewritePatternSet, walk_and_apply_patterns
 
 
-def nested(op: ir.Operation) -> Iterator[ir.Operation]:
+def nested(op: ir.Operation) -> list[ir.Operation]:
     """`op` and every operation inside its regions, outermost first."""
-    yield op
-    for region in op.regions:
-        for block in region.blocks:
-            for inner in block.operations:
-                yield from nested(inner.operation)
+    found: list[ir.Operation] = []
+
+    def visit(inner: ir.Operation) -> ir.WalkResult:
+        found.append(inner)
+        return ir.WalkResult.ADVANCE
+
+    op.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found
+
+
+def ops_named(root: ir.Operation, *names: str) -> list[ir.Operation]:
+    """The operations of those names inside of `root`; inner ones come before those around them.
+
+    MLIR's pattern driver compares the names, with patterns that never match: `nested` makes an object of Python for
+    every operation there is, which takes a hundred times as long where few are wanted.
+    """
+    found: list[ir.Operation] = []
+
+    def decline(op: ir.Operation | ir.OpView, _: PatternRewriter) -> bool:
+        found.append(op.operation)
+        return True
+
+    patterns = RewritePatternSet(root.context)
+    for name in names:
+        patterns.add(name, decline)
+    walk_and_apply_patterns(root, patterns.freeze())
+    return found
 
 
 def defining_op(value: ir.Value) -> ir.Operation | None:
