@@ -70,12 +70,16 @@ class _UnionFind:
 
     def find(self, node: Node) -> Node:
         root = node
-        while (above := self.parent.get(root, root)) != root:
+        while (above := self.parent.get(root)) is not None:
             root = above
+        if root is not node:
+            self.parent[node] = root  # the next search is one step
         return root
 
     def union(self, a: Node, b: Node) -> None:
-        self.parent[self.find(b)] = self.find(a)
+        above, below = self.find(a), self.find(b)
+        if above != below:
+            self.parent[below] = above
 
     def copy(self) -> _UnionFind:
         return _UnionFind(self.parent)

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from mlirfuse.errors import MlirFuseError, PipelineError
 from mlirfuse.passes.base import Pass
 from mlirfuse.passes.syntax import at, closing, closing_quote
+from mlirfuse.type_hints import type_hints
 
 _NONE = "none"
 _BARE = re.compile(r"[\w.+\-]+")  # strings that need no quotes
@@ -52,7 +53,7 @@ class Option:
 
 def options_of(cls: type[Pass]) -> tuple[Option, ...]:
     """The options of a pass class, in field order."""
-    hints = typing.get_type_hints(cls)
+    hints = type_hints(cls)
     options = []
     for field in dataclasses.fields(cls):
         hint, optional = hints[field.name], False

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import dataclasses
 from types import UnionType
-from typing import Any, TypeVar, get_args, get_type_hints
+from typing import Any, TypeVar, get_args
 
 from mlir import ir
 
 from mlirfuse.errors import ScheduleError
+from mlirfuse.type_hints import type_hints
 
 T = TypeVar("T")
 
@@ -42,7 +43,7 @@ def from_attribute(cls: type[T], attribute: ir.Attribute) -> T:
     """
     if not isinstance(attribute, ir.DictAttr):
         raise ScheduleError(f"{cls.__name__} must be a dictionary attribute, not {attribute}")
-    hints = get_type_hints(cls)
+    hints = type_hints(cls)
     names = {attribute[i].name for i in range(len(attribute))}
     fields = {f.name: f for f in dataclasses.fields(cls)}  # type: ignore[arg-type]
     if unknown := names - set(fields):

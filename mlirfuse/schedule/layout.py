@@ -19,6 +19,7 @@ has extent 1 in a dimension (a value that is the same along it), every thread al
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 
 WARP = 32
@@ -71,7 +72,7 @@ class BlockedLayout:
         wide = [d for d, v in enumerate(self.vector) if v > 1]
         return wide[0] if wide else self.rank - 1
 
-    @property
+    @cached_property
     def extents(self) -> tuple[int, ...]:
         """Elements that the layout covers in each dimension."""
         return tuple(self.repeat_stride(d) * self.repeats[d] * self.blocks[d] for d in range(self.rank))

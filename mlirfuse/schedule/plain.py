@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 from types import UnionType
-from typing import Any, TypeVar, get_args, get_type_hints
+from typing import Any, TypeVar, get_args
 
 from mlirfuse.errors import ScheduleError
+from mlirfuse.type_hints import type_hints
 
 T = TypeVar("T")
 
@@ -20,7 +21,7 @@ def to_plain(value: Any) -> Any:
 
 def from_plain(cls: type[T], plain: Any) -> T:
     """The dataclass that `to_plain` made the plain form of; raises `ScheduleError` for anything else."""
-    hints = get_type_hints(cls)
+    hints = type_hints(cls)
     if not isinstance(plain, dict) or set(plain) != set(hints):
         raise ScheduleError(f"{plain!r} is no {cls.__name__}", hint=f"fields: {', '.join(hints)}")
     return cls(**{name: _decode(hint, plain[name], f"{cls.__name__}.{name}") for name, hint in hints.items()})
