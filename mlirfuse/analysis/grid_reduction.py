@@ -43,7 +43,11 @@ def needs_grid(space: IterationSpace) -> bool:
 
 
 def grid_reduction(
-    space: IterationSpace, structures: Sequence[OpStructure], returned: Iterable[ir.Value] = ()
+    space: IterationSpace,
+    structures: Sequence[OpStructure],
+    returned: Iterable[ir.Value] = (),
+    *,
+    whole_rows: bool = True,
 ) -> GridReduction | Conflict:
     """Splits ops, given in program order, into what runs before and after the totals; or says why that is impossible.
 
@@ -51,11 +55,13 @@ def grid_reduction(
         space: the ops' iteration space.
         structures: the ops.
         returned: values that leave the kernel.
+        whole_rows: whether a tile holds the innermost dimension whole where it is reduced together with others; if not,
+            the grid walks it too.
     """
     last = structures[-1].op
     if not space.reduced_dims:
         return Conflict("it reduces nothing", last)
-    walked = _walked(space)
+    walked = _walked(space, whole_rows=whole_rows)
     if any(space.extents[d] is None for d in space.reduced_dims - set(walked)):
         return Conflict("a reduction inside of its tiles runs over an extent that is known at run time only", last)
     column: list[OpStructure] = []
@@ -105,11 +111,11 @@ def finish_dims(space: IterationSpace, plan: GridReduction) -> frozenset[int]:
     return frozenset(kept | {d for s in plan.finish for d in space.loops[s.op] if d is not None})
 
 
-def _walked(space: IterationSpace) -> tuple[int, ...]:
+def _walked(space: IterationSpace, *, whole_rows: bool) -> tuple[int, ...]:
     """The dimensions that all outer reductions share and no inner one has.
 
-    Inner reductions are those without the outermost reduced dimension. The innermost dimension of all is kept for the
-    tile, where accesses are contiguous along it, unless there is no other.
+    Inner reductions are those without the outermost reduced dimension. For whole rows the innermost dimension of all
+    is kept for the tile, where accesses are contiguous along it, unless there is no other.
     """
     sets = [dims for dims in space.reduced.values() if dims]
     outermost = min(min(dims) for dims in sets)
@@ -117,7 +123,7 @@ def _walked(space: IterationSpace) -> tuple[int, ...]:
     inside = frozenset().union(*(dims for dims in sets if outermost not in dims))
     walked = frozenset.intersection(*outer) - inside
     innermost = space.rank - 1
-    if len(walked) > 1 and space.extents[innermost] is not None:
+    if whole_rows and len(walked) > 1 and space.extents[innermost] is not None:
         walked -= {innermost}
     return tuple(sorted(walked))
 

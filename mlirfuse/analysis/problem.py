@@ -30,6 +30,7 @@ def problem_of(kernel: ir.Operation, space: IterationSpace, structures: Sequence
     full = [o for o in operands if whole <= set(o.axes)] or operands
     vector_dim = _vector_dim(space, full)
     depths = reduction_depths(structures)
+    walk, finer = _walks(kernel, space, structures, operands)
     live = live_bytes(space, structures, depths, body(kernel)[-1].operands)
     return Problem(
         extents=space.extents,
@@ -43,7 +44,8 @@ def problem_of(kernel: ir.Operation, space: IterationSpace, structures: Sequence
         column_bytes=sum(o.element_bytes for o in operands if o not in full and set(o.axes) & space.reduced_dims),
         rounds=len({depths[op] for op in space.reduced}),
         skewed_vector=_skewed_vector(space, operands, full, vector_dim),
-        walk=_walk(kernel, space, structures, operands),
+        walk=walk,
+        finer_walk=finer,
     )
 
 
@@ -62,15 +64,27 @@ def narrow_accesses(kernel: ir.Operation, space: IterationSpace) -> str | None:
     return f"threads move {width} bytes at once: an array is not aligned to {WIDEST}, or not contiguous along a row"
 
 
-def _walk(
+def _walks(
     kernel: ir.Operation, space: IterationSpace, structures: Sequence[OpStructure], operands: Sequence[_Operand]
-) -> WalkProblem | None:
-    """What a grid has to do for reductions that no block could do alone; None where there are none."""
+) -> tuple[WalkProblem | None, WalkProblem | None]:
+    """What a grid has to do for reductions that no block could do alone, in tiles of whole rows and in finer ones."""
     if not needs_grid(space):
-        return None
-    plan = grid_reduction(space, structures, body(kernel)[-1].operands)
+        return None, None
+    returned = list(body(kernel)[-1].operands)
+    plan = grid_reduction(space, structures, returned)
     if isinstance(plan, Conflict):
         raise ScheduleError(f"the kernel's reductions share no grid: {plan.reason}", where=str(plan.op.location))
+    walk = _walk(kernel, space, plan, operands)
+    finer = grid_reduction(space, structures, returned, whole_rows=False)
+    if isinstance(finer, Conflict) or finer.walked == plan.walked:
+        return walk, None
+    return walk, _walk(kernel, space, finer, operands)
+
+
+def _walk(
+    kernel: ir.Operation, space: IterationSpace, plan: GridReduction, operands: Sequence[_Operand]
+) -> WalkProblem:
+    """What a grid has to do that walks as planned."""
     return WalkProblem(
         dims=plan.walked,
         kept=finish_dims(space, plan),

@@ -19,7 +19,7 @@ from mlirfuse.errors import PassError, ScheduleError
 from mlirfuse.passes.base import Pass, Remarks, location_text
 from mlirfuse.passes.host import callee, calls
 from mlirfuse.passes.kernel_pair import KernelPair
-from mlirfuse.schedule.grid_heuristics import grid_schedule
+from mlirfuse.schedule.grid_heuristics import grid_schedule, too_wide
 from mlirfuse.schedule.schedule import ATTRIBUTE as SCHEDULE
 from mlirfuse.schedule.schedule import schedule_of
 from mlirfuse.target import DEFAULT, target_of
@@ -129,8 +129,9 @@ class _Pair(KernelPair):
             plan = grid_reduction(space, structures, body(trial)[-1].operands)
             if isinstance(plan, Conflict):
                 return plan.reason
-            if given is None:
-                grid_schedule(problem_of(trial, space, structures), target_of(target))
+            problem = problem_of(trial, space, structures)
+            if given is None and grid_schedule(problem, target_of(target)) is None:
+                return too_wide(problem, target_of(target))
             return None
         except ScheduleError as error:
             return str(error)

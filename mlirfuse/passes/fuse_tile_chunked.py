@@ -26,8 +26,10 @@ class FuseTileChunked(Pass):
 
     Requires `fuse.schedule` with `persistence = "shared"` or `"reread"`, whose tile is smaller than the extent in one
     reduced dimension at most. Each walk is an `scf.for` that carries a tile of partial results; a remainder that does
-    not fill a chunk is a smaller tile after the loop. With `"shared"`, what the first walk reads is kept in the block's
-    shared memory; with `"reread"`, later walks read it again. Only what a walk needs is computed in it.
+    not fill a chunk is a smaller tile after the loop. Where the extent is known at run time (`"reread"` only), the last
+    chunk is masked, and the results of every 32 chunks are combined on their own, for the sake of long sums. With
+    `"shared"`, what the first walk reads is kept in the block's shared memory; with `"reread"`, later walks read it
+    again. Only what a walk needs is computed in it.
 
     ```mlir
     func.func private @f_0(%x: tensor<?x65536xf32>) -> tensor<?xf32>

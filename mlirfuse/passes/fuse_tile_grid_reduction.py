@@ -37,7 +37,8 @@ class FuseTileGridReduction(Pass):
     they come, and the block that arrives last adds these up and leaves them zero; totals must be sums of f32, and their
     last bits differ from run to run. With `"second_kernel"` the parts are a result instead, of a row for each of the
     schedule's `blocks`, which another kernel takes; the host calls both. Rows past the end of the data are masked with
-    the neutral element.
+    the neutral element. Tiles hold rows whole, but for a schedule that walks the innermost dimension too, which what is
+    reduced along both allows.
 
     ```mlir
     func.func private @f_0(%x: tensor<?x4096xf32>) -> tensor<4096xf32>
@@ -69,7 +70,8 @@ class FuseTileGridReduction(Pass):
                 remarks.declined(self, "scheduled with one block a tile", kernel)
                 continue
             space, structures = kernel_space(kernel)
-            plan = grid_reduction(space, structures, body(kernel)[-1].operands)
+            whole_rows = space.rank - 1 not in schedule.walk.dims
+            plan = grid_reduction(space, structures, body(kernel)[-1].operands, whole_rows=whole_rows)
             if isinstance(plan, Conflict):
                 raise ScheduleError(f"the grid cannot walk this kernel: {plan.reason}", where=str(plan.op.location))
             if plan.walked != schedule.walk.dims:

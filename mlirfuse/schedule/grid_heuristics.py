@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import log2, prod
 
-from mlirfuse.errors import ScheduleError
 from mlirfuse.schedule.finish_heuristics import PERIOD, choose_finish
 from mlirfuse.schedule.grid_walk import GridWalk
 from mlirfuse.schedule.layout import WARP, BlockedLayout
@@ -68,23 +67,22 @@ tiles a block, as less work is left when the last data arrive; 1 % more in RMSNo
 side by side it also helps where there are few, but asking costs 0.3 % of each step of 768 and 1024 columns."""
 
 
-def grid_schedule(problem: Problem, target: Target) -> Schedule:
-    """The best schedule for a problem with a `walk`.
+def grid_schedule(problem: Problem, target: Target, squeeze: float = 1.0) -> Schedule | None:
+    """The best schedule for a problem with a `walk`; None where no cluster holds a row with its totals.
 
-    Raises:
-        ScheduleError: the kept columns of one row do not fit the registers of the largest cluster.
+    Args:
+        problem: the problem.
+        target: the architecture.
+        squeeze: the share of the registers that are estimated that ptxas may have to do with.
     """
     assert problem.walk is not None
-    candidates = list(_candidates(problem, problem.walk, target))
-    if not candidates and not problem.walk.inner:
-        # Totals alone have no other form, as those that are fused with reductions of rows do.
-        candidates = list(_candidates(problem, problem.walk, target, SQUEEZED))
-    if not candidates:
-        raise ScheduleError(
-            f"no cluster of {target.max_cluster} holds a row of {_row_elements(problem)} elements with its totals",
-            hint="reduce the rows in a function of its own",
-        )
-    return min(candidates, key=lambda c: c.cost).schedule
+    candidates = list(_candidates(problem, problem.walk, target, squeeze))
+    return min(candidates, key=lambda c: c.cost).schedule if candidates else None
+
+
+def too_wide(problem: Problem, target: Target) -> str:
+    """What `grid_schedule` finds no schedule for."""
+    return f"no cluster of {target.max_cluster} holds a row of {_row_elements(problem)} elements with its totals"
 
 
 @dataclass(frozen=True)
@@ -93,7 +91,7 @@ class _Candidate:
     cost: float
 
 
-def _candidates(problem: Problem, walk: WalkProblem, target: Target, squeeze: float = 1.0) -> Iterator[_Candidate]:
+def _candidates(problem: Problem, walk: WalkProblem, target: Target, squeeze: float) -> Iterator[_Candidate]:
     """Every split of a row over lanes, warps and blocks of a cluster, and every number of rows abreast, that fits."""
     most_warps = target.max_threads_per_block // WARP
     layouts = dict.fromkeys(

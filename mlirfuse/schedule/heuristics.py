@@ -10,13 +10,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import log2, prod
 
+from mlirfuse.errors import ScheduleError
 from mlirfuse.schedule.estimate import registers_per_thread
-from mlirfuse.schedule.grid_heuristics import grid_schedule
+from mlirfuse.schedule.grid_heuristics import SQUEEZED, grid_schedule, too_wide
 from mlirfuse.schedule.layout import WARP, BlockedLayout
 from mlirfuse.schedule.odd_rows import MOST_HELD, ROW_BYTES, access_of_rows, has_costly_ends, staged_bytes
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.schedule import Schedule, check_schedule
 from mlirfuse.schedule.spread import Spread
+from mlirfuse.schedule.wide_rows import column_schedule, fills, finer_schedule
 from mlirfuse.target import Target
 
 ELEMENTWISE_THREADS = 256
@@ -27,9 +29,13 @@ MIN_THREADS = 64
 
 
 def choose_schedule(problem: Problem, target: Target) -> Schedule:
-    """The schedule that the cost model likes best."""
+    """The schedule that the cost model likes best.
+
+    Raises:
+        ScheduleError: what a grid reduces fits no cluster in whole rows, and nothing narrower either.
+    """
     if problem.walk:
-        return grid_schedule(problem, target)
+        return _choose_walk(problem, target)
     if not problem.reduced:
         return elementwise_schedule(problem)
     candidates = list(row_candidates(problem, target))
@@ -47,6 +53,21 @@ def choose_schedule(problem: Problem, target: Target) -> Schedule:
         if choice:
             return min(choice, key=lambda c: row_cost(c, problem, target)).schedule
     return chunked_schedule(problem, "reread")
+
+
+def _choose_walk(problem: Problem, target: Target) -> Schedule:
+    """The schedule of reductions that no block could do alone where rows are many."""
+    assert problem.walk is not None
+    columns = column_schedule(problem)
+    if columns is not None and fills(columns, problem, target):
+        return columns
+    chosen = grid_schedule(problem, target) or finer_schedule(problem, target) or columns
+    if chosen is None and not problem.walk.inner:
+        # Totals alone have no other form, as those that are fused with reductions of rows do.
+        chosen = grid_schedule(problem, target, SQUEEZED)
+    if chosen is None:
+        raise ScheduleError(too_wide(problem, target), hint="reduce the rows in a function of its own")
+    return chosen
 
 
 def elementwise_schedule(problem: Problem) -> Schedule:

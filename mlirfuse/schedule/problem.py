@@ -44,6 +44,7 @@ class Problem:
         rounds: how many reductions follow one another.
         skewed_vector: what `vector` is in a layout that shifts rows; 0 where none may, or need to.
         walk: what a persistent grid is to do, where a reduction runs over more than a tile.
+        finer_walk: the same with tiles that hold no rows whole, where these are reduced together with the walk.
     """
 
     extents: tuple[int | None, ...]
@@ -58,6 +59,7 @@ class Problem:
     rounds: int = 0
     skewed_vector: int = 0
     walk: WalkProblem | None = None
+    finer_walk: WalkProblem | None = None
 
     @property
     def rank(self) -> int:

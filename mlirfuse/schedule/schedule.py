@@ -104,8 +104,8 @@ def check_schedule(
         if d in walked:
             continue
         if d in reduced:
-            if extent is None:
-                return f"reduced dimension {d} is dynamic"
+            if extent is None and schedule.persistence != "reread":
+                return f"reduced dimension {d} is dynamic, which only chunks that are read again can walk"
             if schedule.persistence == "registers" and tile != extent:
                 return f"persistence in registers needs all {extent} elements of dimension {d} in the tile, not {tile}"
         elif schedule.layout.blocks[d] > 1 and not schedule.walk:

@@ -11,15 +11,19 @@ from mlir.dialects import arith, memref, scf
 from mlirfuse.analysis.iteration_space import IterationSpace
 from mlirfuse.analysis.structure import OpStructure
 from mlirfuse.schedule.schedule import Schedule
-from mlirfuse.tiling.combining import combiner_of, neutral
 from mlirfuse.tiling.emitter import TileEmitter
 from mlirfuse.tiling.order import by_reduction_depth, reduction_depths
-from mlirfuse.tiling.program import TileProgram
+from mlirfuse.tiling.program import TileProgram, dynamic_extent, ragged_dims
 from mlirfuse.tiling.tiles import Shape, index
+from mlirfuse.tiling.totals import apply, combine, mask_of, neutral_tile, subtract
 from mlirfuse.tiling.transfers import Read, TileTransfers
 
 Accumulators = list[ir.Value]
 Step = Callable[[TileEmitter, Accumulators], Accumulators]
+
+GROUP = 32
+"""Chunks of an extent known at run time whose partial results are combined into those of all at once: a long sum of few
+numbers each loses less than one of many."""
 
 
 def emit_walks(
@@ -42,7 +46,7 @@ class _Walker:
     def __post_init__(self) -> None:
         self.depths = reduction_depths(self.structures)
         self.row_values.update(self.program.scalars)
-        self.extent = self.space.extents[self.walked] or 0
+        self.extent = self.space.extents[self.walked]
         self.chunk = self.schedule.tile[self.walked]
 
     def emit(self) -> None:
@@ -61,7 +65,7 @@ class _Walker:
                 emitter.write(value, buffer)
         varying = [(value, buffer) for value, buffer in results if value not in self.row_values]
         if varying:
-            self._walk(lambda _: [], lambda emitter, _: self._write(emitter, varying), staged=True)
+            self._walk([], lambda emitter, _: self._write(emitter, varying), staged=True)
 
     def _varies(self, structure: OpStructure) -> bool:
         return self.walked in self.space.loops[structure.op]
@@ -78,20 +82,18 @@ class _Walker:
     def _reduce(self, reductions: Sequence[OpStructure], *, first: bool) -> None:
         """One walk that accumulates all reductions of a level."""
 
-        def initial(tile: Shape) -> Accumulators:
-            return [self._neutral_tile(s, tile) for s in reductions]
-
         def step(emitter: TileEmitter, accumulators: Accumulators) -> Accumulators:
             self._emit_needed(emitter, [s.op for s in reductions])
+            mask = self._inside(emitter.transfers)
             combined = [
-                _combine(combiner_of(s).name, accumulator, emitter.combine_input(s))
+                combine(s, accumulator, emitter.combine_input(s), mask)
                 for s, accumulator in zip(reductions, accumulators, strict=True)
             ]
             if first:
                 emitter.transfers.fill_stages(self.stages)
             return combined
 
-        partials = self._walk(initial, step, staged=not first)
+        partials = self._walk(reductions, step, staged=not first)
         for s, parts in zip(reductions, zip(*partials, strict=True), strict=True):
             result = None
             for part, tile in zip(parts, self._tiles(), strict=True):
@@ -100,24 +102,64 @@ class _Walker:
             assert result is not None
             self.row_values[s.op.results[0]] = result
 
-    def _walk(self, initial: Callable[[Shape], Accumulators], step: Step, *, staged: bool) -> list[Accumulators]:
+    def _walk(self, reductions: Sequence[OpStructure], step: Step, *, staged: bool) -> list[Accumulators]:
         """Runs `step` for every chunk; returns the accumulators of the loop and of the remainder, where these exist."""
+        if self.extent is None:
+            return [self._walk_groups(reductions, step)]
         outcomes: list[Accumulators] = []
         whole = self.extent // self.chunk
         if whole:
-            lower, upper, stride = (index(n) for n in (0, whole * self.chunk, self.chunk))
-            loop = scf.ForOp(lower, upper, stride, initial(self.schedule.tile))
-            with ir.InsertionPoint(loop.body):
-                emitter = self._emitter(self.schedule.tile, loop.induction_variable, staged)
-                scf.YieldOp(step(emitter, list(loop.inner_iter_args)))
-            outcomes.append(list(loop.results))
+            start = self._initial(reductions, self.schedule.tile)
+            outcomes.append(self._loop(index(0), index(whole * self.chunk), start, step, staged=staged))
         if self.extent % self.chunk:
             tile = self._tiles()[-1]
-            outcomes.append(step(self._emitter(tile, index(whole * self.chunk), staged), initial(tile)))
+            start = self._initial(reductions, tile)
+            outcomes.append(step(self._emitter(tile, index(whole * self.chunk), staged), start))
         return outcomes
+
+    def _walk_groups(self, reductions: Sequence[OpStructure], step: Step) -> Accumulators:
+        """Runs `step` for every chunk of an extent known at run time; the last one may reach past the end."""
+        extent = dynamic_extent(self.space, self.walked, self.program.buffers)
+        start = self._initial(reductions, self.schedule.tile)
+        if not reductions:
+            return self._loop(index(0), extent, start, step)
+        length = GROUP * self.chunk
+        groups = scf.ForOp(index(0), extent, index(length), start)
+        with ir.InsertionPoint(groups.body):
+            behind = apply(ir.AffineExpr.get_dim(0) + length, groups.induction_variable)
+            end = arith.MinUIOp(behind, extent).result
+            sums = self._loop(groups.induction_variable, end, start, step)
+            carried = zip(reductions, groups.inner_iter_args, sums, strict=True)
+            scf.YieldOp([combine(s, total, part, None) for s, total, part in carried])
+        return list(groups.results)
+
+    def _loop(
+        self, first: ir.Value, end: ir.Value, start: Accumulators, step: Step, *, staged: bool = False
+    ) -> Accumulators:
+        """Runs `step` for chunks of the schedule's size."""
+        loop = scf.ForOp(first, end, index(self.chunk), start)
+        with ir.InsertionPoint(loop.body):
+            emitter = self._emitter(self.schedule.tile, loop.induction_variable, staged)
+            scf.YieldOp(step(emitter, list(loop.inner_iter_args)))
+        return list(loop.results)
+
+    def _initial(self, reductions: Sequence[OpStructure], tile: Shape) -> Accumulators:
+        """A tile of neutral elements for each reduction."""
+        varying = [{d for d in self.space.loops[s.op] if d is not None} for s in reductions]
+        shapes = [tuple(n if d in dims else 1 for d, n in enumerate(tile)) for dims in varying]
+        return [neutral_tile(s, shape) for s, shape in zip(reductions, shapes, strict=True)]
+
+    def _inside(self, transfers: TileTransfers) -> ir.Value | None:
+        """Which elements of a chunk are not past the end; None where all are."""
+        if self.walked not in transfers.ragged:
+            return None
+        extent = dynamic_extent(self.space, self.walked, self.program.buffers)
+        return mask_of(transfers.tile, {self.walked: subtract(extent, transfers.offsets[self.walked])})
 
     def _tiles(self) -> list[Shape]:
         """The tile of the loop over whole chunks, and that of the remainder, where there are such."""
+        if self.extent is None:
+            return [self.schedule.tile]
         tiles = []
         for size, present in (
             (self.chunk, self.extent >= self.chunk),
@@ -130,11 +172,12 @@ class _Walker:
     def _emitter(self, tile: Shape, position: ir.Value, staged: bool = False) -> TileEmitter:
         offsets = list(self.program.offsets)
         offsets[self.walked] = position
+        ends = ragged_dims(self.space, tile) if self.extent is None else frozenset()
         transfers = TileTransfers(
             self.space,
             tile,
             offsets,
-            self.program.ragged,
+            self.program.ragged | (ends & {self.walked}),
             self.program.buffers,
             stages=self.stages if staged else {},
             walked=self.walked,
@@ -177,21 +220,9 @@ class _Walker:
             if value not in self.program.buffers or not self._whole(axes) or (value, axes) in self.stages:
                 continue
             element = ir.MemRefType(self.program.buffers[value].type).element_type
-            shape = [self.extent if d == self.walked else n for d, n in enumerate(self.schedule.tile)]
+            shape = [self.extent or 0 if d == self.walked else n for d, n in enumerate(self.schedule.tile)]
             stage = memref.AllocOp(ir.MemRefType.get(shape, element, memory_space=space), [], []).result
             self.stages[(value, axes)] = stage
 
     def _whole(self, axes: tuple[int | None, ...]) -> bool:
         return {d for d, extent in enumerate(self.space.extents) if extent != 1} <= set(axes)
-
-    def _neutral_tile(self, structure: OpStructure, tile: Shape) -> ir.Value:
-        element = ir.RankedTensorType(structure.op.results[0].type).element_type
-        dims = {d for d in self.space.loops[structure.op] if d is not None}
-        extents = [n if d in dims else 1 for d, n in enumerate(tile)]
-        shape = ir.VectorType.get(extents, element)
-        splat = ir.DenseElementsAttr.get_splat(shape, neutral(combiner_of(structure).name, element))
-        return arith.ConstantOp(shape, splat).result
-
-
-def _combine(op_name: str, accumulator: ir.Value, element: ir.Value) -> ir.Value:
-    return ir.Operation.create(op_name, results=[accumulator.type], operands=[accumulator, element]).results[0]

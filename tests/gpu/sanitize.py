@@ -24,6 +24,7 @@ sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / 
 import prologues
 import protocols
 import totals
+import wide
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
 
@@ -125,6 +126,9 @@ def cases() -> Iterator[tuple[str, Callable[..., Any], list[np.ndarray]]]:
             yield label, mf.fuse(case.fn, schedule=schedule), case.inputs()
     x = FAMILIES["softmax"].inputs(9, 1001, dtype)[0]
     yield "elementwise", mf.fuse(elementwise), [x, x[::-1].copy()]
+    x, w = x[:, : wide.COLUMNS], x[0, : wide.COLUMNS].astype(np.float32)
+    yield "wide, columns alone", mf.fuse(wide.column_sums, schedule=wide.CHUNKS), [x.copy(), w]
+    yield "wide, parts of rows", mf.fuse(wide.sums_of_everything, schedule=wide.parts_of_rows(2)), [x.copy(), w]
     for (label, schedule), form in product(WARPGROUP_SCHEDULES.items(), ("nn", "nt", "tn")):
         case = Product(264, 256, 136, form, "float16")
         yield f"warpgroup product {label}, {form}", mf.fuse(case.fn, schedule=schedule), case.inputs()

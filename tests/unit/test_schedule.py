@@ -65,9 +65,14 @@ def test_legality(schedule: Schedule, problem: str | None) -> None:
     assert check_schedule(schedule, (None, 256), frozenset({1}), target_of("sm_90a")) == problem
 
 
-def test_a_reduced_dimension_is_static() -> None:
-    problem = check_schedule(SCHEDULE, (None, None), frozenset({1}), target_of("sm_90a"))
-    assert problem == "reduced dimension 1 is dynamic"
+def test_a_reduced_dimension_that_stays_on_chip_is_static() -> None:
+    def check(persistence: str) -> str | None:
+        schedule = replace(SCHEDULE, persistence=persistence)
+        return check_schedule(schedule, (None, None), frozenset({1}), target_of("sm_90a"))
+
+    problem = "reduced dimension 1 is dynamic, which only chunks that are read again can walk"
+    assert check("registers") == check("shared") == problem
+    assert check("reread") is None
 
 
 def test_clusters_need_a_target_that_has_them() -> None:

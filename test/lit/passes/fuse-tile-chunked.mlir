@@ -109,3 +109,37 @@ func.func private @f_0(%x: tensor<8x256xf32>) -> tensor<8x256xf32>
   } -> tensor<8x256xf32>
   return %0 : tensor<8x256xf32>
 }
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#col = affine_map<(d0, d1) -> (d1)>
+#layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 4, 1>, repeats = array<i64: 2, 1>, blocks = array<i64: 1, 1>}
+// An extent known at run time is walked in groups of 32 chunks, whose sums are added up; what lies past its end is not.
+// CHECK-LABEL: func.func private @f_0_kernel(
+// CHECK: scf.forall
+// CHECK: %[[M:.*]] = memref.dim %arg0
+// CHECK: %[[GROUP:.*]] = arith.constant 256 : index
+// CHECK: %[[TOTAL:.*]] = scf.for %[[G:.*]] = %{{.*}} to %[[M]] step %[[GROUP]] iter_args(%[[ALL:.*]] = %{{.*}}) -> (vector<8x128xf32>)
+// CHECK: %[[END:.*]] = arith.minui %{{.*}}, %[[M]]
+// CHECK: %[[SUM:.*]] = scf.for %[[R:.*]] = %[[G]] to %[[END]] step %{{.*}} iter_args
+// CHECK: vector.create_mask %{{.*}} : vector<8x1xi1>
+// CHECK: vector.transfer_read %arg0[%[[R]], %{{.*}}], %{{.*}} {in_bounds = [false, true]} : memref<?x1024xf32>, vector<8x128xf32>
+// CHECK: arith.select
+// CHECK: arith.addf
+// CHECK: arith.addf %[[ALL]], %[[SUM]]
+// CHECK: vector.multi_reduction <add>, %[[TOTAL]]
+// CHECK: vector.transfer_write
+func.func private @f_0(%x: tensor<?x1024xf32>) -> tensor<1024xf32>
+    attributes {fuse.kernel, fuse.result_extents = array<i64>, fuse.schedule = {tile = array<i64: 8, 128>, persistence = "reread", layout = #layout}} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<1024xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<1024xf32>) -> tensor<1024xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #col], iterator_types = ["reduction", "parallel"]}
+       ins(%x : tensor<?x1024xf32>) outs(%init : tensor<1024xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<1024xf32>
+  return %0 : tensor<1024xf32>
+}

@@ -417,3 +417,32 @@ func.func private @highest_0(%x: tensor<?x256xf32>) -> tensor<256xf32>
   } -> tensor<256xf32>
   return %0 : tensor<256xf32>
 }
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#one = affine_map<(d0, d1) -> ()>
+#layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 2>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
+#finish = {vector = array<i64: 1, 1>, lanes = array<i64: 32, 1>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
+// A schedule may walk both dimensions of what is reduced along both: tiles hold parts of rows, and their ends are masked.
+// CHECK-DAG: #[[TILES:.*]] = affine_map<()[s0] -> (s0 * 4)>
+// CHECK-LABEL: func.func private @all_0_kernel(
+// CHECK: %[[M:.*]] = memref.dim %arg0
+// CHECK: %[[COUNT:.*]] = affine.apply #[[TILES]]()[%[[M]]]
+// CHECK: scf.for %{{.*}} to %[[COUNT]] step %{{.*}} iter_args(%{{.*}}) -> (vector<1x256xf32>)
+// CHECK: vector.transfer_read %arg0{{.*}} {fuse.streaming, in_bounds = [true, false]} : memref<?x1000xf32>, vector<1x256xf32>
+// CHECK: vector.create_mask {{.*}} : vector<1x256xi1>
+// CHECK: vector.multi_reduction <add>, %{{.*}} [0, 1] : vector<1x256xf32> to f32
+func.func private @all_0(%x: tensor<?x1000xf32>) -> tensor<f32> attributes {fuse.kernel, fuse.result_extents = array<i64>,
+    fuse.schedule = {tile = array<i64: 1, 256>, layout = #layout, walk = {dims = array<i64: 0, 1>, finish = "slices", finish_tile = array<i64: 64, 1>, finish_layout = #finish}}} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<f32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<f32>) -> tensor<f32>
+  %0 = linalg.generic {indexing_maps = [#id, #one], iterator_types = ["reduction", "reduction"]}
+       ins(%x : tensor<?x1000xf32>) outs(%init : tensor<f32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<f32>
+  return %0 : tensor<f32>
+}

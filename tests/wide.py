@@ -1,0 +1,75 @@
+"""Totals over rows too wide for a cluster: what the tests on the CPU and on the GPU share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import mlirfuse as mf
+from mlirfuse.schedule.grid_walk import GridWalk
+from mlirfuse.schedule.layout import BlockedLayout
+
+WIDE = 200_000
+"""Columns of which no cluster holds a row with its totals."""
+
+COLUMNS = 70
+"""Columns for the schedules that are given here."""
+
+CHUNKS = mf.Schedule(
+    (8, 64),
+    BlockedLayout(vector=(1, 2), lanes=(1, 32), warps=(4, 1), repeats=(2, 1), blocks=(1, 1)),
+    persistence="reread",
+)
+"""Blocks that reduce 64 columns alone, in chunks of 8 rows."""
+
+
+def parts_of_rows(period: int, finish: str = "slices") -> mf.Schedule:
+    """A walk over tiles of 64 of the 70 columns, so that the second tile of each row is masked."""
+    layout = BlockedLayout(vector=(1, 2), lanes=(1, 32), warps=(1, 1), repeats=(1, 1), blocks=(1, 1))
+    parts = BlockedLayout(vector=(1, 1), lanes=(32, 1), warps=(1, 1), repeats=(1, 1), blocks=(1, 1))
+    walk = GridWalk((0, 1), finish, (32, 1), parts, finish_reads=2, period=period)
+    return mf.Schedule((1, 64), layout, blocks_per_sm=1, walk=walk)
+
+
+def column_sums(x: Any, w: Any) -> Any:
+    """Totals of columns, with what they feed and what all rows share; single precision shows every rounding."""
+    h = x.astype(mf.float32)
+    total = mf.sum(h * w.astype(mf.float32), axis=0)
+    return total, mf.sqrt(mf.abs(total) + 1) * w, mf.mean(h, axis=0).astype(x.dtype)
+
+
+def batch_norm(x: Any, w: Any) -> Any:
+    """Two rounds of column totals, which every row then needs."""
+    h = x.astype(mf.float32)
+    mean = mf.mean(h, axis=0)
+    variance = mf.mean((h - mean) ** 2, axis=0)
+    return ((h - mean) * mf.rsqrt(variance + 0.1) * w).astype(x.dtype), mean, variance
+
+
+def sums_of_everything(x: Any, w: Any) -> Any:
+    """Single numbers, of rows and of what all of them share."""
+    h = x.astype(mf.float32)
+    return mf.sum(h * w), mf.mean(h * h), mf.sqrt(mf.sum(mf.abs(h)))
+
+
+def expected(fn: Callable[..., Any], x: np.ndarray, w: np.ndarray) -> list[np.ndarray]:
+    """The results of one of these in float64."""
+    x, w = x.astype(np.float64), w.astype(np.float64)
+    with np.errstate(all="ignore"):
+        if fn is column_sums:
+            total = (x * w).sum(0)
+            return [total, np.sqrt(abs(total) + 1) * w, x.sum(0) / len(x)]
+        if fn is batch_norm:
+            return [(x - x.mean(0)) / np.sqrt(x.var(0) + 0.1) * w, x.mean(0), x.var(0)]
+        return [(x * w).sum(), (x * x).sum() / np.float64(x.size), np.sqrt(abs(x).sum())]
+
+
+def check(fn: Callable[..., Any], results: list[np.ndarray], x: np.ndarray, w: np.ndarray) -> None:
+    """Asserts that results are what float64 gives, within the rounding of their types."""
+    for result, wanted in zip(results, expected(fn, x, w), strict=True):
+        assert result.shape == wanted.shape
+        bound = 2e-5 if result.dtype == np.float32 else 1e-2
+        scale = 1 + np.sqrt(x.size) if wanted.ndim == 0 else 1.0  # of a sum, which is far less than what it is of
+        np.testing.assert_allclose(result.astype(np.float64), wanted, rtol=bound, atol=bound * scale)
