@@ -15,6 +15,8 @@ from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.passes.rewriting import defining_op, ops_named
 
 SCALE = -2 * log2(e)
+MOST_FACTOR = 2.0**64
+"""Magnitude of a constant that is moved into another one, which must stay a number; or of its reciprocal."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +94,7 @@ def _scaled(value: ir.Value) -> tuple[ir.Value, float]:
     if maker is not None and maker.name == "arith.mulf":
         for number, operand in enumerate(maker.operands):
             factor = _constant(operand)
-            if factor is not None:
+            if factor is not None and MOST_FACTOR**-1 <= abs(factor) <= MOST_FACTOR:
                 return maker.operands[1 - number], factor
     return value, 1.0
 
