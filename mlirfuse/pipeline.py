@@ -26,7 +26,7 @@ TILE = (
 
 GPU = (
     "fuse-store-factors,fuse-stage-operands,fuse-stage-walk,fuse-rematerialize,fuse-assign-layouts,fuse-distribute,"
-    "canonicalize,cse,fuse-prefetch-fragments"
+    "canonicalize,cse,fuse-prefetch-fragments,fuse-dependent-launch{{target={target}}}"
 )
 """Tile programs to one thread's code."""
 

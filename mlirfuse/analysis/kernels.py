@@ -14,6 +14,8 @@ CLUSTER = "fuse.cluster"
 """On a tile program: how many neighbouring blocks, with a tile of their own each, form a cluster."""
 PHASE = "fuse.phase"
 """On a shared-memory buffer that one phase of a kernel uses (i64): buffers of different phases share their memory."""
+DEPENDENT_LAUNCH = "fuse.dependent_launch"
+"""Unit attribute of a `gpu.func` that waits for its predecessor in the stream before it touches global memory."""
 RESULT_EXTENTS = "fuse.result_extents"
 """For each dynamic extent of a kernel's results, the (argument, dimension) pair that it equals."""
 

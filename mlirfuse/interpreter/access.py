@@ -19,6 +19,13 @@ def lanewise(value: Extent, ndim: int) -> Any:
     return value if isinstance(value, int) else value.reshape(value.shape[:1] + (1,) * (ndim - 1))
 
 
+def require_waited(site: Site, frame: Frame, memref: MemRef) -> None:
+    """Raises `InterpreterError` for global memory that what came before in the stream may still be writing."""
+    if not frame.block.has_waited and memref.buffer.space == "global":
+        name = memref.text or memref.buffer.name
+        raise site.error(f"access to {name} before the kernel has waited for its predecessor", frame)
+
+
 class Access:
     """One load or store of one op by the active threads: which elements of which buffer.
 
@@ -29,12 +36,13 @@ class Access:
         indices: per dimension of the memref an int array (threads or 1, *vector extents), broadcastable together.
         active: bool, broadcastable likewise; None for all. The frame's mask comes on top.
 
-    Raises `InterpreterError` for an index out of bounds.
+    Raises `InterpreterError` for an index out of bounds, and for global memory that has to be waited for.
     """
 
     def __init__(
         self, site: Site, frame: Frame, memref: MemRef, indices: Sequence[np.ndarray], active: np.ndarray | None = None
     ):
+        require_waited(site, frame, memref)
         self.site, self.frame, self.memref, self.indices = site, frame, memref, indices
         self.block: ThreadBlock = frame.block
         ndim = max((i.ndim for i in indices), default=1)

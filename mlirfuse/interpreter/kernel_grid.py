@@ -7,6 +7,7 @@ from typing import Any
 
 from mlir import ir
 
+from mlirfuse.analysis.kernels import DEPENDENT_LAUNCH
 from mlirfuse.analysis.workspaces import COOPERATIVE, operand_pairs
 from mlirfuse.errors import InterpreterError
 from mlirfuse.interpreter.affine import compile_map
@@ -75,6 +76,7 @@ def run_grid(
 def _run_block(function: Function, block: ThreadBlock, arguments: Sequence[Any], shared: Sequence[MemRef]) -> Coroutine:
     """One block from start to end."""
     frame = function.frame(block)
+    block.has_waited = DEPENDENT_LAUNCH not in function.op.attributes
     yield from function.program.call(frame, [*arguments, *shared])
     block.finished = True
     if under_way := block.rings.unfinished:

@@ -68,6 +68,7 @@ class ThreadBlock:
     Attributes:
         copies: what it copies in the background.
         rings: its mbarriers, and what fills and reads the stages of its rings.
+        has_waited: whether what came before the kernel in the stream has ended, so that it may touch global memory.
     """
 
     def __init__(
@@ -85,6 +86,7 @@ class ThreadBlock:
         self.known = Clocks(np.zeros(grid, np.int32))
         self._ahead: dict[int, Clocks] = {}
         self.finished = False
+        self.has_waited = True
         self.copies = Copies()
         self.rings = Rings()
         self._shared: dict[Any, MemRef] = {}

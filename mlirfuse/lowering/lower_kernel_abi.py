@@ -9,6 +9,7 @@ from typing import ClassVar
 from mlir import ir
 from mlir.dialects import arith, gpu, memref
 
+from mlirfuse.analysis.kernels import DEPENDENT_LAUNCH
 from mlirfuse.analysis.workspaces import WORKSPACE, Workspace, workspaces
 from mlirfuse.dialect.async_load import TF32
 from mlirfuse.errors import PassError
@@ -81,9 +82,9 @@ class LowerKernelAbi(Pass):
     a `memref<1xT>`, which the bare-pointer convention passes as it is, and a `memref.reinterpret_cast` restores the
     type at the top of the body. Strides of a contiguous memref follow from its sizes and are not passed. `fuse.abi`
     lists the new arguments. Arguments that the kernel never writes are marked `llvm.noalias` and `llvm.readonly`, so
-    that the backend may use the read-only path (those with `fuse.ordered` are not); a caller must not let an output
-    overlap an input. Buffers of `i1` hold a byte an element, 0 or 1. What the runtime must know of workspace arguments
-    is kept in `fuse.workspaces`.
+    that the backend may use the read-only path (those with `fuse.ordered` are not, nor those of a kernel with
+    `fuse.dependent_launch`); a caller must not let an output overlap an input. Buffers of `i1` hold a byte an element,
+    0 or 1. What the runtime must know of workspace arguments is kept in `fuse.workspaces`.
 
     ```mlir
     gpu.func @k(%x: memref<?x128xf16>, %s: f64) kernel { ... }
@@ -178,7 +179,8 @@ def _signature(
         )
     index = Argument(ir.IndexType.get(), plain)
     pointer = Argument(
-        ir.MemRefType.get([1], type_.element_type, memory_space=type_.memory_space), _marks(argument, value)
+        ir.MemRefType.get([1], type_.element_type, memory_space=type_.memory_space),
+        _marks(argument, value, is_dependent=DEPENDENT_LAUNCH in func.attributes),
     )
     return [
         (Parameter("pointer", position), pointer),
@@ -193,14 +195,15 @@ def _tensor_map(argument: Argument) -> Parameter:
     return Parameter("tensor_map", ir.IntegerAttr(entries["arg"]).value, dims=dims, box=box, tf32=TF32 in entries)
 
 
-def _marks(argument: Argument, value: ir.Value) -> ir.DictAttr:
+def _marks(argument: Argument, value: ir.Value, *, is_dependent: bool) -> ir.DictAttr:
     """Attributes of the pointer: its alignment, where the caller promises one, and whether it is only read."""
     marks: dict[str, ir.Attribute] = {}
     if "fuse.align" in argument.attributes:
         marks["llvm.align"] = argument.attributes["fuse.align"]
     # An argument marked `fuse.ordered` is read where the program says: the read-only path would let loads be moved.
     # Other blocks write workspaces while this one reads them.
-    ordered = "fuse.ordered" in argument.attributes or WORKSPACE in argument.attributes
+    # So would those of a kernel that waits for its inputs to be written, above the wait.
+    ordered = is_dependent or "fuse.ordered" in argument.attributes or WORKSPACE in argument.attributes
     if _is_only_read(value) and not ordered:
         marks |= {"llvm.noalias": ir.UnitAttr.get(), "llvm.readonly": ir.UnitAttr.get()}
     return dictionary(marks)

@@ -41,6 +41,7 @@ PASSES: dict[str, str] = {
     "fuse-assign-layouts": "mlirfuse.passes.fuse_assign_layouts:FuseAssignLayouts",
     "fuse-distribute": "mlirfuse.passes.fuse_distribute:FuseDistribute",
     "fuse-prefetch-fragments": "mlirfuse.passes.fuse_prefetch_fragments:FusePrefetchFragments",
+    "fuse-dependent-launch": "mlirfuse.passes.fuse_dependent_launch:FuseDependentLaunch",
     "lower-attach-target": "mlirfuse.lowering.lower_attach_target:LowerAttachTarget",
     "lower-cluster-ops": "mlirfuse.lowering.lower_cluster_ops:LowerClusterOps",
     "lower-mma": "mlirfuse.lowering.lower_mma:LowerMma",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -13,7 +13,14 @@ from mlirfuse.errors import RuntimeLaunchError
 
 _CAPTURING, _MODE_RELAXED = 1, 2  # CUstreamCaptureStatus, CUstreamCaptureMode
 _NO_DESTRUCTOR_SYNC, _MOVE_REFERENCE = 1, 1  # CUuserObject_flags, CUuserObjectRetain_flags
+_COOPERATIVE, _PROGRAMMATIC = 2, 6  # CUlaunchAttributeID: ... and PROGRAMMATIC_STREAM_SERIALIZATION
 _SEMAPHORE_BYTES = 64  # no sem_t is larger
+
+
+class _LaunchAttribute(ctypes.Structure):
+    """`CUlaunchAttribute` with a flag as its value, of which the driver may read 64 bytes."""
+
+    _fields_ = (("id", ctypes.c_int), ("_pad", ctypes.c_int), ("flag", ctypes.c_int), ("_rest", ctypes.c_int * 15))
 
 
 class _LaunchConfig(ctypes.Structure):
@@ -124,6 +131,46 @@ def relaxed_capture() -> Iterator[None]:
         yield
     finally:
         call("cuThreadExchangeStreamCaptureMode", ctypes.byref(mode))
+
+
+def dependent_launcher(
+    kernel: int,
+    blocks: int,
+    threads: int,
+    shared_bytes: int,
+    table: int,
+    *,
+    cooperative: bool,
+    failure: Callable[[int], Exception],
+) -> Callable[[int], None]:
+    """A function that launches a kernel on a stream, where it may start before its predecessor there has ended.
+
+    One thread at a time may call it. What does not change between calls is converted here, once.
+
+    Args:
+        kernel: a `CUfunction`, which executes `griddepcontrol.wait`.
+        blocks: its grid.
+        threads: a block's.
+        shared_bytes: dynamic shared memory.
+        table: the address of the parameters' addresses.
+        cooperative: whether it is to be launched whole or not at all.
+        failure: makes what the function raises where the driver refuses the launch, of its `CUresult`.
+    """
+    flags = [_PROGRAMMATIC, *([_COOPERATIVE] if cooperative else [])]
+    attributes = (_LaunchAttribute * len(flags))(*(_LaunchAttribute(id=flag, flag=1) for flag in flags))
+    config = _LaunchConfig(
+        (blocks, 1, 1), (threads, 1, 1), shared_bytes, None, ctypes.addressof(attributes), len(attributes)
+    )
+    launch_kernel, at = function("cuLaunchKernelEx"), ctypes.byref(config)
+    handle, parameters = ctypes.c_void_p(kernel), ctypes.c_void_p(table)
+
+    def launch(stream: int, _keep_alive: object = attributes) -> None:
+        config.stream = stream
+        status = launch_kernel(at, handle, parameters, None)
+        if status:
+            raise failure(status)
+
+    return launch
 
 
 def max_active_clusters(kernel: int, threads: int, cluster: int, shared_bytes: int) -> int:

@@ -9,6 +9,7 @@ from functools import reduce
 from mlir import ir
 from mlir.dialects import gpu
 
+from mlirfuse.analysis.kernels import DEPENDENT_LAUNCH
 from mlirfuse.analysis.workspaces import COOPERATIVE, RESIDENT, Pairs, operand_pairs
 from mlirfuse.dialect.async_load import TF32
 from mlirfuse.dtypes import from_mlir
@@ -84,6 +85,7 @@ class KernelInfo:
         dynamic_shared_bytes: shared memory that the launch must ask for, bytes.
         workspaces: the arguments that the launcher supplies by itself; they follow all others.
         cooperative: whether the grid must be launched as a whole: its blocks wait for each other.
+        dependent: whether it may start before its predecessor in the stream has ended, for which it waits itself.
     """
 
     name: str
@@ -95,6 +97,7 @@ class KernelInfo:
     dynamic_shared_bytes: int
     workspaces: tuple[WorkspaceInfo, ...] = ()
     cooperative: bool = False
+    dependent: bool = False
 
     def blocks(self, shapes: Sequence[Sequence[int]], resident: Resident | None = None) -> int:
         """Number of blocks for arguments of these shapes (`()` for a scalar), inputs first.
@@ -158,6 +161,7 @@ def kernel_info(func: gpu.GPUFuncOp) -> KernelInfo:
         else 0,
         workspaces=tuple(_workspaces(func)),
         cooperative=COOPERATIVE in func.attributes,
+        dependent=DEPENDENT_LAUNCH in func.attributes,
     )
 
 

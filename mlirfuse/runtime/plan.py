@@ -13,6 +13,7 @@ from typing import Any
 from mlirfuse.errors import ArgumentError, RuntimeLaunchError
 from mlirfuse.runtime import cuda
 from mlirfuse.runtime.arrays import ALIGNMENT, Argument, ArrayInfo, StaticInfo
+from mlirfuse.runtime.driver import dependent_launcher
 from mlirfuse.runtime.host_program import HostProgram
 from mlirfuse.runtime.layout import CallLayout, Result, lay_out
 from mlirfuse.runtime.module import LoadedKernel
@@ -193,6 +194,16 @@ def _submitter(layout: CallLayout, kernels: Mapping[str, LoadedKernel], device: 
 def _launcher(driver: Any, kernel: LoadedKernel, blocks: int, table: int) -> Launch:
     """Launches a kernel on a stream with the parameters of a table."""
     function, threads, shared = kernel.function, kernel.info.block, kernel.info.dynamic_shared_bytes
+    if kernel.info.dependent:
+        return dependent_launcher(
+            function,
+            blocks,
+            threads,
+            shared,
+            table,
+            cooperative=kernel.info.cooperative,
+            failure=driver.CUDADriverError,
+        )
     if kernel.info.cooperative:
         launch_whole = driver.launchCooperativeKernel
         return lambda stream: launch_whole(function, blocks, 1, 1, threads, 1, 1, shared, stream, table)

@@ -31,7 +31,15 @@ GPU_ROWS, INTERPRETER_ROWS = 8192, 8
 REPEATS = 50
 _TELLING = tuple(
     re.compile(pattern)
-    for pattern in (r"ld\.global\S*no_allocate", r"ld\.global\.nc\.(v|b)", r"shfl", r"bar\.sync", r"fma", r"st\.global")
+    for pattern in (
+        r"ld\.global\S*no_allocate",
+        r"ld\.global\.(v|b)",
+        r"griddep",
+        r"shfl",
+        r"bar\.sync",
+        r"fma",
+        r"st\.global",
+    )
 )
 
 

@@ -63,6 +63,7 @@ class Driver:
         self.codes: dict[int, str] = {}
         self.errors: list[str] = []
         self.whole = 0
+        self.dependent = 0
         self.fitting = 3
         self._functions = count(1)
 
@@ -75,6 +76,22 @@ class Driver:
     def launchCooperativeKernel(self, *arguments):  # noqa: N802
         self.whole += 1
         self.launchKernel(*arguments, 0)
+
+    def launchKernelEx(self, config, function, table, extra):  # noqa: N802
+        """Of the library itself, whose functions return a status."""
+        config = config._obj
+        flags = (ctypes.c_int * (config.attribute_count * 18)).from_address(config.attributes or 0)
+        attributes = {flags[i]: flags[i + 2] for i in range(0, len(flags), 18)}
+        assert attributes.pop(6) == 1
+        self.dependent += 1
+        self.whole += attributes.pop(2, 0)
+        assert (attributes, extra) == ({}, None)
+        stream, table = config.stream or 0, table.value
+        try:
+            self.launchKernel(function.value, *config.grid, *config.block, config.shared_bytes, stream, table, 0)
+        except DriverError:
+            return 1
+        return 0
 
     def require_context(self):
         if current_thread() not in self.threads:
@@ -192,6 +209,7 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Driver:
     monkeypatch.setattr(workspace.driver, "GraphEnd", lambda graph: SimpleNamespace(is_over=runtime.graph_is_over))
     monkeypatch.setattr(workspace.driver, "stream_id", lambda stream: runtime.identities.get(stream, stream))
     monkeypatch.setattr(workspace.driver, "relaxed_capture", nullcontext)
+    monkeypatch.setattr(workspace.driver, "function", {"cuLaunchKernelEx": driver.launchKernelEx}.__getitem__)
     driver.runtime = runtime
     return driver
 

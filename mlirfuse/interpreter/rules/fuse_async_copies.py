@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from mlirfuse.dialect.async_load import TF32, peers_of
+from mlirfuse.interpreter.access import require_waited
 from mlirfuse.interpreter.machine import Frame
 from mlirfuse.interpreter.memory import MemRef
 from mlirfuse.interpreter.registry import suspending
@@ -46,6 +47,7 @@ def _async_load(site: Site) -> Callable[[Frame], Coroutine]:
 
     def step(frame: Frame) -> Coroutine:
         one_thread(site, frame)
+        require_waited(site, frame, frame.values[source])
         own, number = frame.values[ring], agreed(site, frame, stage)
         blocks = peer_blocks(site, frame, peers)
         start = [agreed(site, frame, index) for index in indices]
@@ -98,6 +100,7 @@ def _async_store(site: Site) -> Callable[[Frame], Coroutine]:
         if problem := block.rings.start_store(team_of(frame), stage_key(site, frame, source, number), block.clock):
             raise site.error(problem, frame)
         memref = frame.values[target]
+        require_waited(site, frame, memref)
         flat, inside = _tile_elements(memref, [agreed(site, frame, i) for i in indices], dims, source.shape[1:])
         elements, size = flat[inside], memref.dtype.itemsize
         if memref.buffer.shadow is not None and elements.size:

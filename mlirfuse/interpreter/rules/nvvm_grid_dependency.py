@@ -1,0 +1,26 @@
+"""`nvvm.griddepcontrol`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from mlirfuse.interpreter.machine import Frame
+from mlirfuse.interpreter.registry import rule
+from mlirfuse.interpreter.rules.gpu_sync import require_converged
+from mlirfuse.interpreter.site import Site
+from mlirfuse.interpreter.types import keyword
+
+WAIT = "nvvm.griddepcontrol"
+
+
+@rule(WAIT)
+def _griddepcontrol(site: Site) -> Callable[[Frame], None]:
+    """The predecessor has always ended here; that nothing touches global memory before is checked."""
+    if (kind := keyword(site.op.attributes["kind"])) != "wait":
+        raise site.error(f"{kind} has no rule")
+
+    def step(frame: Frame) -> None:
+        require_converged(site, frame)
+        frame.block.has_waited = True
+
+    return step

@@ -1,0 +1,121 @@
+"""Kernels that wait for their predecessor: where ptxas leaves the wait, and how they are launched."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sysconfig
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from backward import BACKWARD
+from compiling import row_schedule, specs_of
+from fake_driver import dispatcher, ndarray
+from lowering_harness import SCALE, lower
+from numerics import FAMILIES
+from products import Product, pinned_schedule
+
+import mlirfuse as mf
+from mlirfuse.errors import RuntimeLaunchError
+from mlirfuse.lowering.resources import find_ptxas
+from mlirfuse.runtime.kernel_info import kernel_infos
+
+NVDISASM = next(
+    (
+        str(path)
+        for path in (
+            shutil.which("nvdisasm"),
+            Path(sysconfig.get_paths()["purelib"]) / "nvidia" / "cu13" / "bin" / "nvdisasm",
+        )
+        if path and Path(path).exists()
+    ),
+    None,
+)
+WAIT = "ACQBULK"
+GLOBAL = re.compile(r"(LDG|STG|LD|ST|ATOMG?|REDG?|LDGSTS|UTMA(LDG|STG|REDG)|UBLKCP)(\.|$)")
+"""Instructions of sm_90 that touch global memory."""
+
+F16 = np.dtype(np.float16)
+
+
+def _product(instruction: str, *split: object) -> tuple[Callable, list[np.ndarray], mf.Schedule]:
+    case = Product(256, 256, 1024)
+    return case.fn, case.inputs(), pinned_schedule(case, 128, 64, *split, instruction=instruction)
+
+
+CASES = {
+    "rows in registers": lambda: (FAMILIES["layer_norm"].fn, FAMILIES["layer_norm"].inputs(8, 4096, F16), None),
+    "odd rows": lambda: (FAMILIES["softmax"].fn, FAMILIES["softmax"].inputs(8, 1001, F16), None),
+    "rows in shared memory": lambda: (
+        FAMILIES["softmax"].fn,
+        FAMILIES["softmax"].inputs(8, 4096, F16),
+        row_schedule(4096, vector=8, warps=2, chunk_repeats=1, persistence="shared"),
+    ),
+    "walk": lambda: (
+        BACKWARD["layer_norm_backward"].fn,
+        BACKWARD["layer_norm_backward"].inputs(300, 1024, F16),
+        None,
+    ),
+    "wgmma": lambda: _product("wgmma"),
+    "wgmma, mailboxes": lambda: _product("wgmma", 4, "mailboxes"),
+    "mma": lambda: _product("mma"),
+}
+
+
+def instructions(ptx: str, folder: Path) -> list[str]:
+    """The opcodes of the only kernel of a PTX module, in order."""
+    (folder / "k.ptx").write_text(ptx)
+    ptxas = find_ptxas()
+    assert ptxas is not None
+    subprocess.run([ptxas, "-arch=sm_90a", folder / "k.ptx", "-o", folder / "k.cubin"], check=True)
+    listing = subprocess.run([NVDISASM, "-c", folder / "k.cubin"], check=True, capture_output=True, text=True).stdout
+    return re.findall(r"^\s+/\*[0-9a-f]+\*/\s+(?:@!?U?P\w+\s+)?([A-Z][\w.]*)", listing, re.MULTILINE)
+
+
+@pytest.mark.skipif(find_ptxas() is None or NVDISASM is None, reason="needs ptxas and nvdisasm")
+@pytest.mark.parametrize("name", CASES)
+def test_nothing_is_moved_above_the_wait(name: str, tmp_path: Path) -> None:
+    fn, inputs, schedule = CASES[name]()
+    compiled = mf.fuse(fn, target="sm_90a", schedule=schedule).lower(*specs_of(inputs)).compile()
+    for binary in compiled.binaries.values():
+        found = instructions(binary.ptx, tmp_path)
+        accesses = [at for at, opcode in enumerate(found) if GLOBAL.match(opcode)]
+        assert found.count(WAIT) == 1
+        assert accesses
+        assert found.index(WAIT) < accesses[0], found[accesses[0]]
+
+
+MARKED = SCALE.replace("kernel attributes {", "kernel attributes {fuse.dependent_launch, ")
+
+
+@pytest.mark.parametrize(("text", "dependent"), [(SCALE, False), (MARKED, True)])
+def test_what_the_launcher_is_told(text: str, dependent: bool) -> None:
+    module = lower(text)
+    assert kernel_infos(module.operation)["scale_kernel"].dependent == dependent
+    assert ("llvm.readonly" in str(module)) != dependent
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_launch(driver, whole: bool) -> None:
+    """With the attribute, the stream of each call, and the parameters of each call."""
+    text = MARKED.replace("fuse.dependent_launch,", "fuse.dependent_launch, fuse.cooperative,") if whole else MARKED
+    run = dispatcher(driver, text)
+    x, y = (ndarray((6, 512), pointer) for pointer in (1 << 24, 1 << 25))
+    out = ndarray((6, 512), 1 << 26)
+    for stream, factor in ((7, 0.5), (8, 2.0)):
+        run((x, y, factor), out=out, stream=stream)
+    assert (driver.dependent, driver.whole) == (2, 2 if whole else 0)
+    assert [launch[1:5] for launch in driver.launches] == [(6, 128, 0, 7), (6, 128, 0, 8)]
+    assert [launch[5] for launch in driver.launches] == [
+        [1 << 24, 6, 1 << 25, 6, factor, 1 << 26, 6] for factor in (0.5, 2.0)
+    ]
+
+
+def test_a_launch_that_is_refused(driver) -> None:
+    run = dispatcher(driver, MARKED)
+    driver.errors = ["CUDA_ERROR_INVALID_VALUE"]
+    with pytest.raises(RuntimeLaunchError, match="scale: the driver refuses the launch: 1"):
+        run((ndarray((6, 512), 1 << 24), ndarray((6, 512), 1 << 25), 1.0))
