@@ -152,6 +152,24 @@ gpu.module @wide {
 
 // -----
 
+// Inputs of a kernel that starts while they are written are not read-only: no load may move above the wait.
+gpu.module @dependent {
+  // CHECK-LABEL: gpu.func @dependent(
+  // CHECK-NOT: llvm.noalias
+  // CHECK-NOT: llvm.readonly
+  // CHECK: nvvm.griddepcontrol wait
+  // CHECK-NEXT: memref.load
+  gpu.func @dependent(%x: memref<4xf32>, %y: memref<4xf32>) kernel attributes {fuse.dependent_launch} {
+    %c0 = arith.constant 0 : index
+    nvvm.griddepcontrol wait
+    %v = memref.load %x[%c0] : memref<4xf32>
+    memref.store %v, %y[%c0] : memref<4xf32>
+    gpu.return
+  }
+}
+
+// -----
+
 gpu.module @strided {
   // expected-error @below {{is no contiguous memref in global memory}}
   gpu.func @strided(%s: memref<3x4xf32, strided<[8, 1]>> {fuse.workspace = "scratch"}) kernel {
