@@ -29,6 +29,7 @@ PASSES: dict[str, str] = {
     "fuse-split-k": "mlirfuse.passes.fuse_split_k:FuseSplitK",
     "fuse-tile-grid-reduction": "mlirfuse.passes.fuse_tile_grid_reduction:FuseTileGridReduction",
     "fuse-stage-walk": "mlirfuse.passes.fuse_stage_walk:FuseStageWalk",
+    "fuse-peel-walk": "mlirfuse.passes.fuse_peel_walk:FusePeelWalk",
     "fuse-tile-persistent": "mlirfuse.passes.fuse_tile_persistent:FuseTilePersistent",
     "fuse-tile-chunked": "mlirfuse.passes.fuse_tile_chunked:FuseTileChunked",
     "fuse-pipeline-contraction": "mlirfuse.passes.fuse_pipeline_contraction:FusePipelineContraction",

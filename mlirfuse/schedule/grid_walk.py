@@ -51,6 +51,8 @@ class GridWalk:
             many as are resident.
         period: tiles of a block after which it stores a part, and starts a new one; 0 for one part a block. Sums of few
             numbers, added up as parts, lose less than a long one. Not for `second_kernel` and `atomics`.
+        peeled: whether a block's last tile is worked on behind the loop, where its part leaves before the tile's rows
+            are reduced. Not with a period.
         few_tiles: tiles of a block up to which only the next one is loaded while one is in work, whatever `stages` is:
             what is asked for at once arrives at once, and leaves its work for the end. 0 for no such walk.
     """
@@ -64,6 +66,7 @@ class GridWalk:
     finish_reads: int = 1
     period: int = 0
     blocks: int = 0
+    peeled: bool = False
     few_tiles: int = 0
 
     def check(self, layout: BlockedLayout) -> str | None:
@@ -84,6 +87,8 @@ class GridWalk:
             )
         if self.finish in ("second_kernel", "atomics") and self.period:
             return f"finish {self.finish!r} takes one part a block, without a period"
+        if self.peeled and self.period:
+            return "a last tile behind the loop leaves one part a block, without a period"
         if self.period < 0:
             return f"a part after {self.period} tiles"
         if self.finish_reads < 1:

@@ -27,17 +27,18 @@ def walk_bytes(problem: Problem, layout: BlockedLayout, walk: GridWalk) -> int:
     elements = prod(layout.extents) // layout.cluster
     ring = walk.stages * elements * problem.read_bytes if walk.stages > 1 else 0
     columns = elements * problem.walk.column_bytes if walk.columns == "shared" else 0
-    exchanges = _row_exchange(problem.walk, layout) + _total_exchange(problem.walk, layout, walk)
+    exchanges = _row_exchange(problem.walk, layout, walk) + _total_exchange(problem.walk, layout, walk)
     return ring + columns + exchanges + _finish(problem.walk, walk) + BUFFERS * 16
 
 
-def _row_exchange(problem: WalkProblem, layout: BlockedLayout) -> int:
-    """What the reductions inside of rows exchange between warps and blocks, in a loop."""
+def _row_exchange(problem: WalkProblem, layout: BlockedLayout, walk: GridWalk) -> int:
+    """What the reductions inside of rows exchange between warps and blocks, in a loop, and behind it once more."""
     if not problem.inner:
         return 0
     rows = prod(layout.extents[d] for d in problem.dims)
     senders = prod(layout.warps) // prod(layout.warps[d] for d in problem.dims) * layout.cluster
-    return _copies(rows * senders * 4 * INNER_VALUES) if senders > 1 else 0
+    nbytes = rows * senders * 4 * INNER_VALUES
+    return _copies(nbytes) + (nbytes if walk.peeled else 0) if senders > 1 else 0
 
 
 def _total_exchange(problem: WalkProblem, layout: BlockedLayout, walk: GridWalk) -> int:

@@ -127,9 +127,25 @@ def test_tiles_are_loaded_ahead(columns: int) -> None:
 
 @pytest.mark.parametrize(("columns", "few"), [(1024, 0), (4096, FEW_TILES), (8192, FEW_TILES), (16384, 0)])
 def test_few_tiles_of_a_row_each_are_loaded_one_ahead(columns: int, few: int) -> None:
+    """And the last of them leaves its part before its row is reduced."""
     walk = grid_schedule(norm_backward(columns, 2), HOPPER).walk
     assert walk is not None
-    assert (walk.stages, walk.few_tiles) == (3, few)
+    assert (walk.stages, walk.few_tiles, walk.peeled) == (3, few, few > 0)
+
+
+def test_what_leaves_wide_or_has_no_reduction_inside_is_not_peeled() -> None:
+    problem = norm_backward(4096, 2)
+    assert problem.walk is not None
+    for changes in ({"wide": True}, {"inner": False}):
+        walk = grid_schedule(replace(problem, walk=replace(problem.walk, **changes)), HOPPER).walk
+        assert walk is not None
+        assert not walk.peeled
+
+
+def test_a_peeled_walk_has_one_part_a_block() -> None:
+    schedule = grid_schedule(norm_backward(4096, 2), HOPPER)
+    assert schedule.walk is not None
+    assert "without a period" in (replace(schedule.walk, period=8).check(schedule.layout) or "")
 
 
 def test_a_negative_number_of_tiles_is_no_limit() -> None:

@@ -23,6 +23,7 @@ SAMPLE = (
     ("layer_norm_backward", "float16", 1600),
     ("layer_norm_backward", "bfloat16", 3000),
     ("layer_norm_backward", "float32", 4096),
+    ("layer_norm_backward", "bfloat16", 4096),
     ("layer_norm_backward", "bfloat16", 8192),
     ("layer_norm_backward", "bfloat16", 16384),
     ("rms_norm_backward", "bfloat16", 20480),

@@ -1,0 +1,219 @@
+"""`fuse-peel-walk`: what a block adds up leaves before the rows of its last tile are reduced."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from mlir import ir
+from mlir.dialects import arith, nvvm, scf
+
+from mlirfuse.analysis.kernels import body, is_tile_program, kernels
+from mlirfuse.passes.base import Pass, Remarks
+from mlirfuse.passes.rewriting import clone, defining_op, nested
+from mlirfuse.passes.rounds import REDUCTIONS
+from mlirfuse.schedule.schedule import schedule_of
+
+ARRIVE = "fuse.semaphore_arrive"
+WAIT_GROUP = "nvvm.cp.async.wait.group"
+LOADS = ("fuse.copy_fragments", "nvvm.cp.async.commit.group", WAIT_GROUP)
+"""Ops of a step that load for it and for later ones."""
+WRITE = "vector.transfer_write"
+
+
+@dataclass(frozen=True)
+class FusePeelWalk(Pass):
+    """Takes the last step of a walk out of its loop, and stores the block's parts in the midst of it.
+
+    Requires tile programs whose schedule has a `walk` with `peeled`. The totals of a step need its data, not what its
+    rows reduce to. In the last step they are complete at once: so they are added up first, the parts are stored, and
+    the block arrives when its rows are reduced, before it writes the step's results. The parts, and the news of them,
+    are on their way while the rest of the step is done. A block without a tile stores the neutral parts that it
+    started with. What a step starts to load for later ones is left out of the last, which waits for all that was.
+
+    ```mlir
+    %sums = scf.for %t = %block to %tiles step %blocks iter_args(%acc = %zero) -> (vector<1x4096xf32>) {
+      %x = vector.transfer_read %a[%t, %c0] ...
+      %r = vector.multi_reduction <add>, %x, %none [1]
+      %next = arith.addf %acc, %x
+      vector.transfer_write %y, %out[%t, %c0]
+    }
+    vector.transfer_write %part, %parts[%block, %c0]
+    "fuse.semaphore_arrive"(%semaphores, %c0, %limit)
+    ```
+    becomes
+    ```mlir
+    %stop = arith.subi %tiles, %blocks
+    %sums, %last = scf.for %t = %block to %stop step %blocks iter_args(%acc = %zero, %at = %block) { ... }
+    scf.if %has_tile {
+      %x = vector.transfer_read %a[%last, %c0] ...
+      %sum = arith.addf %sums, %x
+      vector.transfer_write %part, %parts[%block, %c0]
+      %r = vector.multi_reduction <add>, %x, %none [1]
+      "fuse.semaphore_arrive"(%semaphores, %c0, %limit)
+      vector.transfer_write %y, %out[%last, %c0]
+    } else {
+      vector.transfer_write %neutral_part, %parts[%block, %c0]
+      "fuse.semaphore_arrive"(%semaphores, %c0, %limit)
+    }
+    ```
+    """
+
+    name: ClassVar[str] = "fuse-peel-walk"
+
+    def run(self, module: ir.Operation, remarks: Remarks) -> None:
+        for kernel in kernels(module):
+            schedule = schedule_of(kernel) if is_tile_program(kernel) else None
+            if schedule is None or schedule.walk is None:
+                continue
+            if not schedule.walk.peeled:
+                remarks.declined(self, "scheduled with all steps in the loop", kernel)
+                continue
+            found = _walk(kernel)
+            if isinstance(found, str):
+                remarks.declined(self, found, kernel)
+                continue
+            with ir.InsertionPoint(found.loop), found.loop.location:
+                _peel(found)
+            early, late = len(found.early), len(found.late)
+            remarks.applied(self, f"{early} of a step's ops before the parts, {late} after", kernel)
+
+
+@dataclass(frozen=True)
+class _Walk:
+    """A loop over the tiles of a block, and what its last step does when.
+
+    Attributes:
+        loop: the loop.
+        early: ops of a step that its totals need, in order.
+        late: the others, down to the writes of its results.
+        parts: ops behind the loop that store the parts, and the arrival that follows.
+        before: ops among these that do not depend on the loop.
+    """
+
+    loop: ir.Operation
+    early: Sequence[ir.Operation]
+    late: Sequence[ir.Operation]
+    parts: Sequence[ir.Operation]
+    before: Sequence[ir.Operation]
+
+
+def _walk(kernel: ir.Operation) -> _Walk | str:
+    """The kernel's walk, or why its last step cannot be taken apart."""
+    (forall,) = (op for op in body(kernel) if op.name == "scf.forall")
+    ops = [op.operation for op in forall.regions[0].blocks[0].operations]
+    loop = next((op for op in ops if op.name == "scf.for" and list(op.results)), None)
+    if loop is None:
+        return "no loop adds anything up"
+    behind = _until_arrival(ops[ops.index(loop) + 1 : -1])
+    parts = _dependent(behind, loop)
+    used = {operand for op in parts for operand in op.operands}
+    *steps, terminator = (op.operation for op in loop.regions[0].blocks[0].operations)
+    yielded = [value for value, total in zip(terminator.operands, loop.results, strict=True) if total in used]
+    if strange := next((op.name for op in steps if _acts(op) and op.name != WRITE), None):
+        return f"{strange} in a step does more than make a value"
+    early = _needed(yielded, steps)
+    writes = [op for op in steps if op.name == WRITE]
+    needed = _needed([operand for op in writes for operand in op.operands], steps) | set(writes)
+    late = [op for op in steps if op in needed and op not in early]
+    if any(op.name in REDUCTIONS for op in early):
+        return "totals need what rows reduce to"
+    if not any(op.name in REDUCTIONS for op in late):
+        return "a step waits for nothing when its totals are known"
+    return _Walk(loop, [op for op in steps if op in early], late, parts, [op for op in behind if op not in parts])
+
+
+def _until_arrival(ops: Sequence[ir.Operation]) -> list[ir.Operation]:
+    """The ops up to the block's arrival, which is with them where nobody asks what it saw."""
+    for number, op in enumerate(ops):
+        if op.name == ARRIVE:
+            return list(ops[: number + (not list(op.results[0].uses))])
+    return list(ops)
+
+
+def _dependent(ops: Sequence[ir.Operation], loop: ir.Operation) -> list[ir.Operation]:
+    """Those of some ops that use what the loop leaves, and those that do more than make a value."""
+    values = set(loop.results)
+    found = []
+    for op in ops:
+        if _acts(op) or any(operand in values for inner in nested(op) for operand in inner.operands):
+            values.update(op.results)
+            found.append(op)
+    return found
+
+
+def _acts(op: ir.Operation) -> bool:
+    """Whether an op does more than make a value or load one."""
+    if op.name == "scf.if" and not list(op.results):
+        return any(_acts(inner) for inner in nested(op) if inner != op)
+    makes = op.name.split(".")[0] in ("arith", "affine", "math", "vector", "memref") and op.name != WRITE
+    return not makes and op.name not in (*LOADS, "scf.yield", "scf.if", *REDUCTIONS)
+
+
+def _needed(values: Iterable[ir.Value], ops: Sequence[ir.Operation]) -> set[ir.Operation]:
+    """Those of some ops that make the values, and what they are made of."""
+    inside, found = set(ops), set()
+    open_ = [maker for value in values if (maker := defining_op(value)) is not None and maker in inside]
+    while open_:
+        op = open_.pop()
+        if op in found:
+            continue
+        found.add(op)
+        operands = (operand for inner in nested(op) for operand in inner.operands)
+        makers = (defining_op(operand) for operand in operands)
+        open_ += [maker for maker in makers if maker is not None and maker in inside]
+    return found
+
+
+def _peel(walk: _Walk) -> None:
+    lower, upper, step, *initial = walk.loop.operands
+    outer: dict[ir.Value, ir.Value] = {}
+    for op in walk.before:
+        clone(op, outer)
+    stop = arith.SubIOp(upper, step).result
+    loop = scf.ForOp(lower, stop, step, [*initial, lower])
+    old = walk.loop.regions[0].blocks[0]
+    *steps, terminator = (op.operation for op in old.operations)
+    with ir.InsertionPoint(loop.body):
+        mapping = dict(zip(old.arguments, [loop.induction_variable, *list(loop.inner_iter_args)[:-1]], strict=True))
+        for op in steps:
+            clone(op, mapping)
+        following = arith.AddIOp(loop.induction_variable, step).result
+        scf.YieldOp([*(mapping.get(v, v) for v in terminator.operands), following])
+    *carried, last = loop.results
+    has_tile = arith.CmpIOp(arith.CmpIPredicate.ult, lower, upper).result
+    branch = scf.IfOp(has_tile, has_else=True)
+    with ir.InsertionPoint(branch.then_block):
+        _last_step(walk, outer | dict(zip(old.arguments, [last, *carried], strict=True)), terminator.operands)
+        scf.YieldOp([])
+    with ir.InsertionPoint(branch.else_block):
+        mapping = outer | dict(zip(walk.loop.results, carried, strict=True))
+        for op in walk.parts:
+            clone(op, mapping)
+        scf.YieldOp([])
+    for op in walk.before:
+        for result in op.results:
+            result.replace_all_uses_with(outer[result])
+    for op in [*reversed(walk.parts), *reversed(walk.before), walk.loop]:
+        op.erase()
+
+
+def _last_step(walk: _Walk, mapping: dict[ir.Value, ir.Value], yielded: Sequence[ir.Value]) -> None:
+    """The step whose arguments are mapped: its totals and the block's parts, its rows' reductions, and its results."""
+    if any(op.name == WAIT_GROUP for op in nested(walk.loop)):
+        nvvm.CpAsyncWaitGroupOp(0)
+    for op in walk.early:
+        clone(op, mapping)
+    mapping.update((result, mapping.get(v, v)) for result, v in zip(walk.loop.results, yielded, strict=True))
+    arrivals = [op for op in walk.parts if op.name == ARRIVE]
+    for op in walk.parts:
+        if op not in arrivals:
+            clone(op, mapping)
+    last_reduction = max(number for number, op in enumerate(walk.late) if op.name in REDUCTIONS)
+    for number, op in enumerate(walk.late):
+        clone(op, mapping)
+        # Whoever waits for the rows' sums meets the block; who then arrives keeps nobody from the meeting.
+        if number == last_reduction:
+            for arrival in arrivals:
+                clone(arrival, mapping)

@@ -1,0 +1,193 @@
+// RUN: mlirfuse-opt --fuse-peel-walk --split-input-file --show-remarks %s 2>%t.remarks | FileCheck %s
+// RUN: FileCheck %s --check-prefix=REMARK --input-file=%t.remarks
+
+#layout = {vector = array<i64: 1, 8>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
+#walk = {dims = array<i64: 0>, finish = "slices", finish_tile = array<i64: 32, 8>, finish_layout = {vector = array<i64: 1, 4>, lanes = array<i64: 16, 2>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}, peeled = true}
+// The last step stores the part first, reduces its row, arrives, and writes its result.
+// REMARK: applied: 2 of a step's ops before the parts, 5 after
+// CHECK-LABEL: func.func private @early_0_kernel(
+// CHECK-SAME: %[[X:[a-z0-9]+]]: memref<?x256xf32>, %[[Y:[a-z0-9]+]]: memref<?x256xf32>, %[[S:[a-z0-9]+]]: memref<1xi32>
+// CHECK-SAME: %[[PARTS:[a-z0-9]+]]: memref<?x256xf32>
+// CHECK: scf.forall (%[[B:.*]]) in (%[[BLOCKS:.*]])
+// What does not depend on the walk is made before it, and used behind it.
+// CHECK: %[[LIMIT:.*]] = arith.index_cast
+// CHECK: %[[STOP:.*]] = arith.subi %[[TILES:.*]], %[[BLOCKS]]
+// CHECK: %[[SUM:.*]]:2 = scf.for %[[T:.*]] = %[[B]] to %[[STOP]] step %[[BLOCKS]] iter_args(%[[ACC:.*]] = %{{.*}}, %{{.*}} = %[[B]])
+// CHECK: vector.transfer_write %{{.*}}, %[[Y]][%[[T]], %c0]
+// CHECK: %[[NEXT:.*]] = arith.addi %[[T]], %[[BLOCKS]]
+// CHECK: scf.yield %{{.*}}, %[[NEXT]]
+// CHECK: %[[HAS:.*]] = arith.cmpi ult, %[[B]], %[[TILES]]
+// CHECK: scf.if %[[HAS]]
+// CHECK-NEXT: %[[A:.*]] = vector.transfer_read %[[X]][%[[SUM]]#1, %c0]
+// CHECK-NEXT: %[[TOTAL:.*]] = arith.addf %[[SUM]]#0, %[[A]]
+// CHECK-NEXT: %[[PART:.*]] = vector.shape_cast %[[TOTAL]]
+// CHECK-NEXT: vector.transfer_write %[[PART]], %[[PARTS]][%[[B]], %c0]
+// CHECK-NEXT: %[[R:.*]] = vector.multi_reduction <add>, %[[A]]
+// CHECK-NEXT: "fuse.semaphore_arrive"(%[[S]], %c0{{.*}}, %[[LIMIT]])
+// CHECK: vector.transfer_write %{{.*}}, %[[Y]][%[[SUM]]#1, %c0]
+// A block without a tile arrives with what it started with.
+// CHECK: } else {
+// CHECK-NEXT: %[[NONE:.*]] = vector.shape_cast %[[SUM]]#0
+// CHECK-NEXT: vector.transfer_write %[[NONE]], %[[PARTS]][%[[B]], %c0]
+// CHECK-NEXT: "fuse.semaphore_arrive"(%[[S]], %c0{{.*}}, %[[LIMIT]])
+// CHECK-NEXT: }
+// CHECK: "fuse.semaphore_wait"
+// CHECK: "fuse.semaphore_arrive"(%[[S]], %c0{{.*}}, %[[LIMIT]]) {relaxed}
+func.func private @early_0_kernel(%x: memref<?x256xf32>, %y: memref<?x256xf32>, %s: memref<1xi32>, %parts: memref<?x256xf32>)
+    attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 256>, layout = #layout, walk = #walk}} {
+  %c0 = arith.constant 0 : index
+  %pad = arith.constant 0.0 : f32
+  %none = arith.constant dense<0.0> : vector<1xf32>
+  %zero = arith.constant dense<0.0> : vector<1x256xf32>
+  %tiles = memref.dim %x, %c0 : memref<?x256xf32>
+  %blocks = affine.apply affine_map<()[s0] -> (s0 ceildiv 64)>()[%tiles]
+  scf.forall (%block) in (%blocks) {
+    %sum = scf.for %t = %block to %tiles step %blocks iter_args(%acc = %zero) -> (vector<1x256xf32>) {
+      %a = vector.transfer_read %x[%t, %c0], %pad {in_bounds = [true, true]} : memref<?x256xf32>, vector<1x256xf32>
+      %r = vector.multi_reduction <add>, %a, %none [1] : vector<1x256xf32> to vector<1xf32>
+      %c = vector.shape_cast %r : vector<1xf32> to vector<1x1xf32>
+      %w = vector.broadcast %c : vector<1x1xf32> to vector<1x256xf32>
+      %d = arith.subf %a, %w : vector<1x256xf32>
+      vector.transfer_write %d, %y[%t, %c0] {in_bounds = [true, true]} : vector<1x256xf32>, memref<?x256xf32>
+      %next = arith.addf %acc, %a : vector<1x256xf32>
+      scf.yield %next : vector<1x256xf32>
+    }
+    %part = vector.shape_cast %sum : vector<1x256xf32> to vector<256xf32>
+    vector.transfer_write %part, %parts[%block, %c0] {in_bounds = [true]} : vector<256xf32>, memref<?x256xf32>
+    %last = affine.apply affine_map<(d0) -> (d0 * 2 - 1)>(%blocks)
+    %limit = arith.index_cast %last : index to i32
+    %0 = "fuse.semaphore_arrive"(%s, %c0, %limit) : (memref<1xi32>, index, i32) -> i32
+    %all = arith.index_cast %blocks : index to i32
+    "fuse.semaphore_wait"(%s, %c0, %all) : (memref<1xi32>, index, i32) -> ()
+    %1 = "fuse.semaphore_arrive"(%s, %c0, %limit) {relaxed} : (memref<1xi32>, index, i32) -> i32
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+
+// -----
+
+#layout = {vector = array<i64: 1, 8>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
+#walk = {dims = array<i64: 0>, finish = "last_block", finish_tile = array<i64: 32, 8>, finish_layout = {vector = array<i64: 1, 4>, lanes = array<i64: 16, 2>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}, stages = 2 : i64, peeled = true}
+// What a step loads for later ones is left out of the last, which waits for everything. An arrival that somebody asks
+// about stays where it is.
+// CHECK-LABEL: func.func private @staged_0_kernel(
+// CHECK: scf.for
+// CHECK: nvvm.cp.async.wait.group 1
+// CHECK: scf.if
+// CHECK-NEXT: nvvm.cp.async.wait.group 0
+// CHECK-NOT: fuse.copy_fragments
+// CHECK-NOT: nvvm.cp.async.commit.group
+// CHECK-NOT: fuse.semaphore_arrive
+// CHECK: } else {
+// CHECK-NOT: fuse.semaphore_arrive
+// CHECK: {{^    }}}
+// CHECK: %[[OLD:.*]] = "fuse.semaphore_arrive"
+// CHECK: arith.cmpi eq, %[[OLD]]
+func.func private @staged_0_kernel(%x: memref<?x256xf32>, %y: memref<?x256xf32>, %s: memref<1xi32>, %parts: memref<?x256xf32>)
+    attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 256>, layout = #layout, walk = #walk}} {
+  %c0 = arith.constant 0 : index
+  %pad = arith.constant 0.0 : f32
+  %none = arith.constant dense<0.0> : vector<1xf32>
+  %zero = arith.constant dense<0.0> : vector<1x256xf32>
+  %tiles = memref.dim %x, %c0 : memref<?x256xf32>
+  %blocks = affine.apply affine_map<()[s0] -> (s0 ceildiv 64)>()[%tiles]
+  scf.forall (%block) in (%blocks) {
+    %own = memref.alloc() : memref<1x256xf32, #gpu.address_space<workgroup>>
+    %sum = scf.for %t = %block to %tiles step %blocks iter_args(%acc = %zero) -> (vector<1x256xf32>) {
+      %ahead = arith.addi %t, %blocks : index
+      %more = arith.cmpi ult, %ahead, %tiles : index
+      scf.if %more {
+        "fuse.copy_fragments"(%x, %own, %ahead, %c0) {tile = array<i64: 1, 256>, in_bounds = [true, true], permutation_map = affine_map<(d0, d1) -> (d0, d1)>} : (memref<?x256xf32>, memref<1x256xf32, #gpu.address_space<workgroup>>, index, index) -> ()
+      }
+      nvvm.cp.async.commit.group
+      nvvm.cp.async.wait.group 1
+      %a = vector.transfer_read %own[%c0, %c0], %pad {in_bounds = [true, true]} : memref<1x256xf32, #gpu.address_space<workgroup>>, vector<1x256xf32>
+      %r = vector.multi_reduction <add>, %a, %none [1] : vector<1x256xf32> to vector<1xf32>
+      %c = vector.shape_cast %r : vector<1xf32> to vector<1x1xf32>
+      %w = vector.broadcast %c : vector<1x1xf32> to vector<1x256xf32>
+      vector.transfer_write %w, %y[%t, %c0] {in_bounds = [true, true]} : vector<1x256xf32>, memref<?x256xf32>
+      %next = arith.addf %acc, %a : vector<1x256xf32>
+      scf.yield %next : vector<1x256xf32>
+    }
+    %part = vector.shape_cast %sum : vector<1x256xf32> to vector<256xf32>
+    vector.transfer_write %part, %parts[%block, %c0] {in_bounds = [true]} : vector<256xf32>, memref<?x256xf32>
+    %limit = arith.index_cast %blocks : index to i32
+    %old = "fuse.semaphore_arrive"(%s, %c0, %limit) : (memref<1xi32>, index, i32) -> i32
+    %is_last = arith.cmpi eq, %old, %limit : i32
+    scf.if %is_last {
+      vector.transfer_write %zero, %y[%c0, %c0] {in_bounds = [true, true]} : vector<1x256xf32>, memref<?x256xf32>
+    }
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+
+// -----
+
+#layout = {vector = array<i64: 1, 8>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
+#walk = {dims = array<i64: 0>, finish = "slices", finish_tile = array<i64: 32, 8>, finish_layout = {vector = array<i64: 1, 4>, lanes = array<i64: 16, 2>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}, peeled = true}
+// REMARK: totals need what rows reduce to
+// CHECK-LABEL: func.func private @needs_rows_0_kernel(
+// CHECK-NOT: scf.if
+func.func private @needs_rows_0_kernel(%x: memref<?x256xf32>, %parts: memref<?x256xf32>)
+    attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 256>, layout = #layout, walk = #walk}} {
+  %c0 = arith.constant 0 : index
+  %pad = arith.constant 0.0 : f32
+  %none = arith.constant dense<0.0> : vector<1xf32>
+  %zero = arith.constant dense<0.0> : vector<1x256xf32>
+  %tiles = memref.dim %x, %c0 : memref<?x256xf32>
+  %blocks = affine.apply affine_map<()[s0] -> (s0 ceildiv 64)>()[%tiles]
+  scf.forall (%block) in (%blocks) {
+    %sum = scf.for %t = %block to %tiles step %blocks iter_args(%acc = %zero) -> (vector<1x256xf32>) {
+      %a = vector.transfer_read %x[%t, %c0], %pad {in_bounds = [true, true]} : memref<?x256xf32>, vector<1x256xf32>
+      %r = vector.multi_reduction <add>, %a, %none [1] : vector<1x256xf32> to vector<1xf32>
+      %c = vector.shape_cast %r : vector<1xf32> to vector<1x1xf32>
+      %w = vector.broadcast %c : vector<1x1xf32> to vector<1x256xf32>
+      %next = arith.addf %acc, %w : vector<1x256xf32>
+      scf.yield %next : vector<1x256xf32>
+    }
+    %part = vector.shape_cast %sum : vector<1x256xf32> to vector<256xf32>
+    vector.transfer_write %part, %parts[%block, %c0] {in_bounds = [true]} : vector<256xf32>, memref<?x256xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+
+// -----
+
+#layout = {vector = array<i64: 1, 8>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
+#walk = {dims = array<i64: 0>, finish = "slices", finish_tile = array<i64: 32, 8>, finish_layout = {vector = array<i64: 1, 4>, lanes = array<i64: 16, 2>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}, peeled = true}
+// REMARK: a step waits for nothing when its totals are known
+// CHECK-LABEL: func.func private @totals_alone_0_kernel(
+// CHECK-NOT: scf.if
+func.func private @totals_alone_0_kernel(%x: memref<?x256xf32>, %parts: memref<?x256xf32>)
+    attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 256>, layout = #layout, walk = #walk}} {
+  %c0 = arith.constant 0 : index
+  %pad = arith.constant 0.0 : f32
+  %zero = arith.constant dense<0.0> : vector<1x256xf32>
+  %tiles = memref.dim %x, %c0 : memref<?x256xf32>
+  %blocks = affine.apply affine_map<()[s0] -> (s0 ceildiv 64)>()[%tiles]
+  scf.forall (%block) in (%blocks) {
+    %sum = scf.for %t = %block to %tiles step %blocks iter_args(%acc = %zero) -> (vector<1x256xf32>) {
+      %a = vector.transfer_read %x[%t, %c0], %pad {in_bounds = [true, true]} : memref<?x256xf32>, vector<1x256xf32>
+      %next = arith.addf %acc, %a : vector<1x256xf32>
+      scf.yield %next : vector<1x256xf32>
+    }
+    %part = vector.shape_cast %sum : vector<1x256xf32> to vector<256xf32>
+    vector.transfer_write %part, %parts[%block, %c0] {in_bounds = [true]} : vector<256xf32>, memref<?x256xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+
+// -----
+
+#layout = {vector = array<i64: 1, 8>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
+#walk = {dims = array<i64: 0>, finish = "slices", finish_tile = array<i64: 32, 8>, finish_layout = {vector = array<i64: 1, 4>, lanes = array<i64: 16, 2>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}}
+// REMARK: scheduled with all steps in the loop
+// CHECK-LABEL: func.func private @not_asked_0_kernel(
+func.func private @not_asked_0_kernel(%x: memref<?x256xf32>)
+    attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 256>, layout = #layout, walk = #walk}} {
+  %c0 = arith.constant 0 : index
+  %tiles = memref.dim %x, %c0 : memref<?x256xf32>
+  scf.forall (%block) in (%tiles) {
+  } {mapping = [#gpu.block<x>]}
+  return
+}
