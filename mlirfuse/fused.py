@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from threading import RLock
 from typing import Any, Literal, TypedDict, Unpack, get_args, overload
 
@@ -64,8 +64,14 @@ class Fused:
         finish: Finish = "auto",
         dynamic_products: bool = False,
     ):
+        try:
+            self._signature = inspect.signature(fn)
+        except (TypeError, ValueError):
+            raise ArgumentError(f"{fn!r} is no Python function", where="fuse", hint="fuse a function") from None
+        if not all(isinstance(s, Schedule) for s in _given(schedule)):
+            raise ArgumentError(f"schedule is {schedule!r}", where="fuse", hint="a Schedule, or a dictionary of them")
         functools.update_wrapper(self, fn)
-        self.__name__ = fn.__name__
+        self.__name__ = getattr(fn, "__name__", "fused")
         self._fn = fn
         self._interprets = target == INTERPRET
         self._target = None if target is None or target == INTERPRET else target_of(target)
@@ -82,9 +88,7 @@ class Fused:
         self._static: dict[tuple[ArgumentSpec, ...], frozenset[Source]] = {}
         self._compiled: dict[tuple[tuple[ArgumentSpec, ...], Target], Compiled] = {}
         self._loaded: dict[tuple[int, int], dict[str, LoadedKernel]] = {}
-        parameters = inspect.signature(fn).parameters.values()
-        self._names = tuple(p.name for p in parameters)
-        self._signature = inspect.signature(fn)
+        self._names = tuple(self._signature.parameters)
         self._dispatch = Dispatcher(self._prepare, self._names)
 
     def __call__(self, *args: Any, out: Any = None, stream: object = None, **kwargs: Any) -> Any:
@@ -187,6 +191,8 @@ class Fused:
             if [(np.shape(a), getattr(a, "dtype", None)) for a in given] != [(r.shape, r.dtype) for r in results]:
                 wanted = ", ".join(f"{r.dtype}{list(r.shape)}" for r in results)
                 raise ArgumentError("the arrays do not fit the results", where="out", hint=f"give {wanted}")
+            if not all(array.flags.writeable for array in given):
+                raise ArgumentError("an array is read-only", where="out")
             for array, result in zip(given, results, strict=True):
                 array[...] = result
             return out
@@ -236,12 +242,19 @@ def fuse(
             compiled anew for each number of rows, because the best tile and split depend on it.
 
     Raises:
-        ArgumentError: `mix_order` or `finish` is none of these.
+        ArgumentError: `fn` is no Python function, `schedule` no schedule, or `mix_order` or `finish` none of these.
         TargetError: the target is not known.
     """
     if fn is None:
         return lambda function: Fused(function, target, schedule, fast_math, mix_order, finish, dynamic_products)
     return Fused(fn, target, schedule, fast_math, mix_order, finish, dynamic_products)
+
+
+def _given(schedule: object) -> Iterable[object]:
+    """The schedules of a `schedule` argument; itself, where it is neither one nor a dictionary of them."""
+    if schedule is None:
+        return ()
+    return schedule.values() if isinstance(schedule, Mapping) else (schedule,)
 
 
 def _reasons(static: frozenset[Source], names: Sequence[str]) -> tuple[str, ...]:

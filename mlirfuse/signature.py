@@ -59,7 +59,9 @@ class Extents:
                 raise ArgumentError(
                     f"shape {tuple(shape)} has no elements along dimension {dim}",
                     where=where,
-                    hint="only leading dimensions may be empty",
+                    hint="the function needs its number, or reduces it to something that nothing has"
+                    if leads
+                    else "only leading dimensions may be empty",
                 )
             entries.append(self.names.setdefault(extent, f"n{len(self.names)}") if dynamic else extent)
         layout = None if _is_contiguous(shape, strides) else tuple(s if s in (0, 1) else None for s in strides)

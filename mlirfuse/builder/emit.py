@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from mlir import ir
-from mlir.dialects import linalg, tensor
+from mlir.dialects import arith, linalg, tensor
 
 from mlirfuse.builder.body import constant
-from mlirfuse.builder.extents import Shape, is_one, product
+from mlirfuse.builder.extents import Dim, Extent, Shape, is_one, needs_static, product
 from mlirfuse.builder.state import Access, TensorBase, TraceState, size_values, static
 from mlirfuse.dtypes import DType
 
@@ -24,7 +24,7 @@ def pointwise(
     """
     rank = len(shape)
     with state.emitting():
-        init = tensor.EmptyOp(size_values(shape), state.element_type(dtype)).result
+        init = tensor.EmptyOp(_sizes(shape, range(rank), inputs), state.element_type(dtype)).result
         accesses = [access for _, access in inputs]
         value = _generic(state, [t.value for t, _ in inputs], accesses, init, tuple(range(rank)), rank, body)
     return state.wrap(value, shape, dtype)
@@ -42,7 +42,8 @@ def reduction(
     kept = tuple(d for d in range(rank) if d not in axes)
     shape = tuple(source.shape[d] for d in kept)
     with state.emitting():
-        empty = tensor.EmptyOp(size_values(shape), state.element_type(dtype)).result
+        sizes = _sizes(shape, kept, [(source, tuple(range(rank)))])
+        empty = tensor.EmptyOp(sizes, state.element_type(dtype)).result
         init = linalg.fill(constant(state.element_type(dtype), start), outs=[empty])
         value = _generic(state, [source.value], [tuple(range(rank))], init, kept, rank, body, axes, accumulate=True)
     return state.wrap(value, shape, dtype)
@@ -59,7 +60,7 @@ def contraction(
     state = inputs[0][0].state
     out_access = tuple(range(len(shape)))
     with state.emitting():
-        empty = tensor.EmptyOp(size_values(shape), state.element_type(dtype)).result
+        empty = tensor.EmptyOp(_sizes(shape, out_access, inputs), state.element_type(dtype)).result
         init = linalg.fill(constant(state.element_type(dtype), 0), outs=[empty])
         values, accesses = [t.value for t, _ in inputs], [access for _, access in inputs]
         reduced = tuple(range(len(shape), rank))
@@ -99,7 +100,8 @@ def transpose(source: TensorBase, permutation: Sequence[int]) -> TensorBase:
     state = source.state
     shape = tuple(source.shape[d] for d in permutation)
     with state.emitting():
-        init = tensor.EmptyOp(size_values(shape), state.element_type(source.dtype)).result
+        sizes = _sizes(shape, permutation, [(source, tuple(range(source.ndim)))])
+        init = tensor.EmptyOp(sizes, state.element_type(source.dtype)).result
         value = linalg.transpose(source.value, outs=[init], permutation=list(permutation)).results[0]
     return state.wrap(value, shape, source.dtype)
 
@@ -110,6 +112,28 @@ def broadcast_access(source: Shape, target: Shape) -> Access:
     return tuple(
         None if is_one(extent) and not is_one(target[offset + d]) else offset + d for d, extent in enumerate(source)
     )
+
+
+def _sizes(shape: Shape, loops: Sequence[int], inputs: Sequence[tuple[TensorBase, Access]]) -> list[ir.Value | int]:
+    """One index value or number per dimension of `shape`, which run along these loops.
+
+    A product of extents is read from an input that has it: kernels take no index that the host computed.
+    """
+    sizes = size_values([1 if _is_product(extent) else extent for extent in shape])
+    for d, (extent, loop) in enumerate(zip(shape, loops, strict=True)):
+        if not isinstance(extent, Dim) or not _is_product(extent):
+            continue
+        found = [(t, access.index(loop)) for t, access in inputs if loop in access]
+        source, axis = next(((t, a) for t, a in found if isinstance(t.shape[a], Dim)), (None, 0))
+        if source is None:
+            needs_static(extent, f"a result with the extent {extent}, which no operand has,")
+        sizes[d] = tensor.DimOp(source.value, arith.ConstantOp(ir.IndexType.get(), axis).result).result
+    return sizes
+
+
+def _is_product(extent: Extent) -> bool:
+    """Whether an extent is none of the arguments', but computed from these."""
+    return isinstance(extent, Dim) and (extent.factor != 1 or len(extent.symbols) > 1)
 
 
 def _generic(

@@ -13,6 +13,10 @@ class UnsupportedError(TraceError):
     """An operation that the builder knows of and cannot trace."""
 
 
+class MissingAttributeError(UnsupportedError, AttributeError):
+    """A method or attribute that traced tensors do not have; `hasattr` is False for it, as for any object."""
+
+
 class NeedsStatic(TraceError):
     """An operation needs the number behind a dynamic extent; tracing again with that extent static may succeed.
 

@@ -164,16 +164,20 @@ def check_computes(dtype: DType, function: str) -> None:
         )
 
 
+MOST_DIGITS = 10**40
+"""Integers up to here are shown in messages."""
+
+
 def check_fits(operand: Resolved, dtype: DType, function: str) -> None:
-    """Raises `DTypeError` for a Python integer that the integer `dtype` cannot hold."""
-    if isinstance(operand, Constant) and dtype.kind == "int" and operand.kind == "int":
-        limits = np.iinfo(dtype.numpy)
-        if not limits.min <= operand.number <= limits.max:
-            raise at_user_line(
-                DTypeError(
-                    f"{function}: {operand.number} does not fit {dtype.name}", hint="cast the tensor to a wider type"
-                )
-            )
+    """Raises `DTypeError` for a Python integer that the integer `dtype` cannot hold, or no floating point."""
+    if not isinstance(operand, Constant) or operand.kind != "int" or dtype.kind not in ("int", "float"):
+        return
+    limit = np.iinfo(dtype.numpy).max if dtype.kind == "int" else int(np.finfo(np.float64).max)
+    if not -limit - 1 <= operand.number <= limit:
+        number = str(operand.number) if abs(operand.number) < MOST_DIGITS else "an integer of so many digits"
+        raise at_user_line(
+            DTypeError(f"{function}: {number} does not fit {dtype.name}", hint="cast the tensor to a wider type")
+        )
 
 
 def _rounded(number: Number, dtype: DType) -> Number:

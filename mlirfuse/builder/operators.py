@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from mlirfuse.builder import arithmetic, comparisons, contraction, powers
@@ -12,6 +13,15 @@ from mlirfuse.builder.source import at_user_line
 
 if TYPE_CHECKING:
     from mlirfuse.builder.tensor import Tensor
+
+
+def _refused(what: str) -> Callable[..., NoReturn]:
+    """A method for an operator that cannot be traced."""
+
+    def refuse(self: object, *_: object) -> NoReturn:
+        raise at_user_line(UnsupportedError(f"{what} of a traced value is not supported"))
+
+    return refuse
 
 
 class Operators:
@@ -116,6 +126,10 @@ class Operators:
 
     def __rmatmul__(self, other: Operand) -> Tensor:
         return contraction.matmul(other, self)  # type: ignore[arg-type]
+
+    __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = _refused("a shift")
+    __divmod__ = __rdivmod__ = _refused("divmod")
+    __round__ = __trunc__ = _refused("rounding")
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         """Redirects NumPy's ufuncs, which a NumPy scalar on the left of an operator calls, to the traced function."""

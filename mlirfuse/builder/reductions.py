@@ -28,7 +28,7 @@ from mlirfuse.builder.operands import Constant, check_computes, dtype_argument
 from mlirfuse.builder.source import at_user_line
 from mlirfuse.builder.state import ScalarBase, TensorBase, size_value
 from mlirfuse.dtypes import DType, bool_, float32, float64, int64
-from mlirfuse.errors import DTypeError, ShapeError
+from mlirfuse.errors import DTypeError, ShapeError, TraceError
 
 if TYPE_CHECKING:
     from mlirfuse.builder.tensor import Tensor
@@ -166,6 +166,8 @@ def _variance(
     last: Callable[[ir.Value], ir.Value] = lambda value: value,
 ) -> Tensor:
     source = tensor_argument(x, name)
+    if not isinstance(correction, int | float | np.number):
+        raise at_user_line(TraceError(f"{name}: correction {correction!r} is no number"))
     result = _float_result(source.dtype)
     wide = cast(source, _accumulator(result))
     centre = _mean(name, wide, axis, wide.dtype, True, 0.0)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Literal
 
 from mlirfuse.dtypes import DType, dtype_of
 from mlirfuse.errors import ArgumentError
+
+MOST_BYTES = 2**48
+"""Bytes of an array at most: what GPUs address."""
 
 
 @dataclass(frozen=True)
@@ -42,8 +46,10 @@ class TensorSpec:
         strides: Sequence[int | None] | None = None,
         name: str | None = None,
     ):
-        entries = (shape,) if isinstance(shape, int) else tuple(shape)
         where = name or "TensorSpec"
+        if not isinstance(shape, int) and (isinstance(shape, str) or not isinstance(shape, Iterable)):
+            raise ArgumentError(f"shape {shape!r}", where=where, hint="use a tuple of extents")
+        entries = (shape,) if isinstance(shape, int) else tuple(shape)
         for extent in entries:
             is_int = isinstance(extent, int) and not isinstance(extent, bool)
             if not (extent is None or (is_int and extent >= 0) or (isinstance(extent, str) and extent)):  # type: ignore[operator]
@@ -60,6 +66,9 @@ class TensorSpec:
                     where=where,
                     hint="per dimension 1, 0, or None for run time",
                 )
+        known = prod(extent for extent in entries if isinstance(extent, int))
+        if known * dtype_of(dtype).bytes > MOST_BYTES:
+            raise ArgumentError(f"shape {entries} has more bytes than can be addressed", where=where)
         object.__setattr__(self, "shape", entries)
         object.__setattr__(self, "dtype", dtype_of(dtype))
         object.__setattr__(self, "align", align)

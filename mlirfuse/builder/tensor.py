@@ -10,7 +10,7 @@ from typing import NoReturn
 
 from mlirfuse.builder import casting, manipulation, reductions
 from mlirfuse.builder.axes import Axes
-from mlirfuse.builder.errors import ControlFlowError, UnsupportedError
+from mlirfuse.builder.errors import ControlFlowError, MissingAttributeError, UnsupportedError
 from mlirfuse.builder.extents import Extent
 from mlirfuse.builder.operators import Operators
 from mlirfuse.builder.reductions import Axis
@@ -133,6 +133,23 @@ class Tensor(Operators, TensorBase):
                 new.append(position)
             position += self.ndim - slices if entry is Ellipsis else 1
         return manipulation.expand_dims(self, tuple(new)) if new else self
+
+    def __setitem__(self, key: object, value: object) -> NoReturn:
+        raise at_user_line(
+            UnsupportedError(
+                "elements of a traced tensor cannot be assigned", hint="use mf.where, which makes a new one"
+            )
+        )
+
+    def __delitem__(self, key: object) -> NoReturn:
+        raise at_user_line(UnsupportedError("elements of a traced tensor cannot be deleted"))
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__"):  # a protocol that Python or NumPy asks for
+            raise AttributeError(name)
+        raise at_user_line(
+            MissingAttributeError(f"a traced tensor has no {name!r}", hint="use mlirfuse's functions, such as mf.sum")
+        )
 
     def __len__(self) -> NoReturn:
         raise at_user_line(ControlFlowError("len() of a traced tensor", hint="use x.shape[0]"))

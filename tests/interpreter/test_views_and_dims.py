@@ -69,6 +69,21 @@ CASES: dict[str, Case] = {
         lambda x, w: w * x,
         STATIC,
     ),
+    "one run of what run time counts": (
+        lambda x, w: mf.exp(mf.reshape(x, (-1,))) - mf.sum(mf.reshape(x * 2.0, (-1,))),
+        lambda x, w: np.exp(x.reshape(-1)) - (x * 2).sum(),
+        ("b", 4, 8),
+    ),
+    "leading dimensions together": (
+        lambda x, w: mf.mean(mf.reshape(x, (-1, 8)), axis=0),
+        lambda x, w: x.reshape(-1, 8).mean(0),
+        ("b", 4, 8),
+    ),
+    "extents that no argument has": (
+        lambda x, w: mf.permute_dims(mf.reshape(x * 2.0, (-1, 2)) + 1.0, (1, 0)),
+        lambda x, w: (x * 2 + 1).reshape(-1, 2).T,
+        DYNAMIC,
+    ),
     "a transposed view that is reshaped": (
         lambda x, w: mf.reshape(mf.permute_dims(x, (0, 2, 1)), (3, 32)),
         lambda x, w: x.transpose(0, 2, 1).reshape(3, 32),

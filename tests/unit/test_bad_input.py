@@ -24,6 +24,26 @@ def call(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     return mf.fuse(fn, target="interpret")(*args, **kwargs)
 
 
+def call_into(fn: Callable[..., Any], x: np.ndarray, out: np.ndarray) -> Any:
+    return mf.fuse(fn, target="interpret")(x, out=out)
+
+
+def frozen() -> np.ndarray:
+    array = X.copy()
+    array.flags.writeable = False
+    return array
+
+
+def assign(x: Any) -> Any:
+    x[0] = 1
+    return x
+
+
+def delete(x: Any) -> Any:
+    del x[0]
+    return x
+
+
 def layout() -> mf.BlockedLayout:
     return mf.BlockedLayout((1, 1), (1, 32), (1, 1), (1, 1), (1, 1))
 
@@ -43,10 +63,26 @@ CALLS: dict[str, tuple[type[mf.MlirFuseError], str, Callable[[], Any]]] = {
     "control flow": (TraceError, "(?s)truth value.*mf.where", lambda: call(lambda x: x if x > 0 else -x, X)),
     "unsupported op": (TraceError, "np.norm cannot be traced", lambda: call(lambda x: np.linalg.norm(x), X)),
     "indexing": (TraceError, "index 0 is not supported", lambda: call(lambda x: x[0], X)),
+    "assignment": (TraceError, "(?s)elements .*cannot be assigned.*mf.where", lambda: call(assign, X)),
+    "deletion": (TraceError, "cannot be deleted", lambda: call(delete, X)),
+    "a shift": (TraceError, "a shift of a traced value", lambda: call(lambda x: 1 << x, X.astype(np.int32))),
+    "an attribute": (TraceError, "a traced tensor has no 'dot'", lambda: call(lambda x: x.dot(x), X)),
+    "correction": (
+        TraceError,
+        "var: correction 'a' is no number",
+        lambda: call(lambda x: mf.var(x, correction="a"), X),
+    ),
+    "a large integer": (DTypeError, "so many digits does not fit float32", lambda: call(lambda x: x + 10**400, X)),
+    "a maximum of nothing": (ArgumentError, "(?s)x: shape.*reduces", lambda: call(lambda x: mf.max(x, axis=0), X[:0])),
     "result": (TraceError, "returned 1", lambda: call(lambda x: 1, X)),
     "out's shape": (ArgumentError, r"out: .*(?s:.*)float32\[2, 3\]", lambda: call(lambda x: x + 1, X, out=Y)),
+    "out is read-only": (ArgumentError, "out: an array is read-only", lambda: call_into(lambda x: x + 1, X, frozen())),
     "out's dtype": (ArgumentError, "out: ", lambda: call(lambda x: x + 1, X, out=X.astype(np.float16))),
     "target": (TargetError, "unknown target 'sm_1'", lambda: mf.fuse(lambda x: x, target="sm_1")),
+    "no function": (ArgumentError, "fuse: 3 is no Python function", lambda: mf.fuse(3)),  # type: ignore[call-overload]
+    "no schedule": (ArgumentError, "fuse: schedule is 3", lambda: mf.fuse(abs, schedule=3)),  # type: ignore[call-overload]
+    "no shape": (ArgumentError, "TensorSpec: shape None", lambda: mf.TensorSpec(None, "float16")),  # type: ignore[arg-type]
+    "a large shape": (ArgumentError, "more bytes than", lambda: mf.TensorSpec((2**40, 2**40), "float16")),
     "spec": (DTypeError, "'float17'", lambda: mf.TensorSpec((4,), "float17")),
     "extent": (ArgumentError, "extent -4", lambda: mf.TensorSpec((-4,), "float16")),
 }
@@ -57,6 +93,10 @@ def test_calls(case: str) -> None:
     error, message, wrong = CALLS[case]
     with pytest.raises(error, match=message):
         wrong()
+
+
+def test_an_attribute_that_a_tensor_has_not_is_absent() -> None:
+    assert (call(lambda x: x * (3 if hasattr(x, "dot") else 2), X) == 2).all()
 
 
 def test_trace_errors_show_the_users_line() -> None:

@@ -154,3 +154,11 @@ def test_every_stage_has_a_text() -> None:
         assert mark in compiled.as_text(stage)
     with pytest.raises(ArgumentError, match="unknown stage 'sass'"):
         compiled.as_text("sass")
+
+
+def test_an_extent_that_is_computed_is_read_from_an_operand() -> None:
+    """Kernels take no index that the host computed; where no operand has the extent, its number is asked for."""
+    spec = mf.TensorSpec((None, 6), mf.float32)
+    assert "arith.muli" not in str(mf.fuse(lambda x: mf.exp(mf.reshape(x, (-1,)))).lower(spec).module)
+    with pytest.raises(mf.errors.TraceError, match=r"(?s)extent 6\*x.0, which no operand has.*'x.0' a number"):
+        mf.fuse(lambda x: mf.broadcast_to(mf.sum(x), (x.shape[0] * 6,)) * 2).lower(spec)
