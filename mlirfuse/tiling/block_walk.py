@@ -1,0 +1,205 @@
+"""The loop of one block over its tiles: it carries a tile of partial results for each total, and stores its part."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mlir import ir
+from mlir.dialects import arith, scf, vector
+
+from mlirfuse.analysis.grid_reduction import GridReduction, kept_dims
+from mlirfuse.analysis.iteration_space import IterationSpace
+from mlirfuse.analysis.structure import OpStructure
+from mlirfuse.dialect.accumulate import accumulate
+from mlirfuse.schedule.grid_walk import SUM_ROWS
+from mlirfuse.schedule.schedule import Schedule
+from mlirfuse.tiling.emitter import TileEmitter
+from mlirfuse.tiling.order import by_reduction_depth
+from mlirfuse.tiling.program import Count, KernelFrame, dynamic_extent, ragged_dims, tile_offsets
+from mlirfuse.tiling.tiles import Shape, index
+from mlirfuse.tiling.totals import apply, combine, mask_of, neutral_scalar, neutral_tile, subtract
+from mlirfuse.tiling.transfers import TileTransfers
+
+
+@dataclass
+class BlockWalk:
+    """What one block does before the totals are known: its tiles, and then its part of every total.
+
+    Attributes:
+        frame: the kernel.
+        space: its iteration space.
+        plan: its ops, by when they run.
+        schedule: its tiles and its walk.
+        counts: tiles of each dimension.
+        tiles: all tiles, an index.
+        blocks: blocks of the grid, an index.
+        buffers: where the parts of each total go, a row for each part.
+    """
+
+    frame: KernelFrame
+    space: IterationSpace
+    plan: GridReduction
+    schedule: Schedule
+    counts: Sequence[Count]
+    tiles: ir.Value
+    blocks: ir.Value
+    buffers: Sequence[ir.Value]
+
+    @property
+    def tile(self) -> Shape:
+        return self.schedule.tile
+
+    @property
+    def period(self) -> int:
+        """Tiles of a block after which it stores a part and starts anew; 0 for one part in the end."""
+        assert self.schedule.walk is not None  # the pass looked
+        return self.schedule.walk.period
+
+    @property
+    def _adds(self) -> bool:
+        """Whether blocks add their parts to rows that they share, and do not store them in rows of their own."""
+        assert self.schedule.walk is not None  # the pass looked
+        return self.schedule.walk.finish == "atomics"
+
+    @property
+    def early_totals(self) -> bool:
+        """Whether a total takes its elements as soon as they are known.
+
+        Where registers are short they would otherwise be kept across the reductions of a tile, or computed again; where
+        they are not, a tile's results are under way earlier without them (H200, LayerNorm backward: 1 %).
+        """
+        return self.schedule.order == "depth"
+
+    def emit(self, block: ir.Value) -> ir.Value:
+        """Emits the walk at the current insertion point; returns how many rows of the workspace are to be added up."""
+        start = [index(0)] * self.space.rank
+        transfers = TileTransfers(self.space, self.tile, start, frozenset(), self.frame.buffers)
+        column = TileEmitter(transfers, dict(self.frame.scalars))
+        self._read_columns(transfers)
+        for s in self.plan.column:
+            column.emit(s)
+        partials = [neutral_tile(s, self._extents(s)) for s in self.plan.totals]
+        # Every block has at least so many tiles, and stores as many parts as all others.
+        rounds = index(0)
+        if self.period:
+            least = arith.DivUIOp(self.tiles, self.blocks).result
+            rounds = arith.DivUIOp(least, index(self.period)).result
+        loop = scf.ForOp(block, self.tiles, self.blocks, [*partials, *([index(0)] if self.period else [])])
+        with ir.InsertionPoint(loop.body):
+            offsets = tile_offsets(loop.induction_variable, self.counts, self.tile)
+            ragged = ragged_dims(self.space, self.tile) & frozenset(self.plan.walked)
+            reads = dict(transfers.reads)
+            walked = frozenset(self.plan.walked)
+            own = TileTransfers(self.space, self.tile, offsets, ragged, self.frame.buffers, divided=walked, reads=reads)
+            carried = list(loop.inner_iter_args)
+            totals = self._emit_tile(TileEmitter(own, dict(column.values)), carried[: len(partials)])
+            if self.period:
+                done = arith.AddIOp(carried[-1], index(1)).result
+                totals = [*self._start_anew(column, totals, partials, done, rounds, block), done]
+            scf.YieldOp(totals)
+        self._store_parts(column, list(loop.results)[: len(partials)], rounds, block)
+        return index(SUM_ROWS) if self._adds else self._row(rounds, self.blocks)
+
+    def _start_anew(
+        self,
+        column: TileEmitter,
+        totals: Sequence[ir.Value],
+        neutral: Sequence[ir.Value],
+        done: ir.Value,
+        rounds: ir.Value,
+        block: ir.Value,
+    ) -> list[ir.Value]:
+        """Stores the block's part where a round of tiles is done; a sum of few numbers loses less than one of many."""
+        number = arith.DivUIOp(done, index(self.period)).result
+        rest = arith.RemUIOp(done, index(self.period)).result
+        is_whole = arith.CmpIOp(arith.CmpIPredicate.eq, rest, index(0)).result
+        is_counted = arith.CmpIOp(arith.CmpIPredicate.ule, number, rounds).result
+        due = scf.IfOp(arith.AndIOp(is_whole, is_counted).result, [v.type for v in totals], has_else=True)
+        with ir.InsertionPoint(due.then_block):
+            self._store_parts(column, totals, arith.SubIOp(number, index(1)).result, block)
+            scf.YieldOp(list(neutral))
+        with ir.InsertionPoint(due.else_block):
+            scf.YieldOp(list(totals))
+        return list(due.results)
+
+    def _store_parts(
+        self, column: TileEmitter, partials: Sequence[ir.Value], number: ir.Value, block: ir.Value
+    ) -> None:
+        """Reduces the block's partial results over the rows of its tiles to its part of that number."""
+        row = self._row(number, block)
+        for s, partial, buffer in zip(self.plan.totals, partials, self.buffers, strict=True):
+            self._leave_part(s, column.reduce(s, partial, neutral_scalar(s)), buffer, row)
+
+    def _row(self, number: ir.Value, block: ir.Value) -> ir.Value:
+        """The row of the workspace for a block's part of that number; for `blocks` the end of all such parts."""
+        if self._adds:
+            return apply(ir.AffineExpr.get_dim(0) % SUM_ROWS, block)
+        if not self.period:
+            return block
+        return arith.AddIOp(arith.MulIOp(number, self.blocks).result, block).result
+
+    def _read_columns(self, transfers: TileTransfers) -> None:
+        """Reads what all tiles share before the walk."""
+        for (op, number), axes in self.space.use_axes.items():
+            value = op.operands[number]
+            if value in self.frame.buffers and not set(axes) & set(self.plan.walked):
+                transfers.read(value, axes)
+
+    def _emit_tile(self, emitter: TileEmitter, partials: Sequence[ir.Value]) -> list[ir.Value]:
+        """One tile: everything that varies along the walk; returns the new partial results."""
+        for (op, number), axes in self.space.use_axes.items():
+            value = op.operands[number]
+            if value in self.frame.buffers and len({d for d in axes if d is not None}) == self.space.rank:
+                emitter.transfers.read(value, axes)
+        mask = self._inside(emitter.transfers)
+        made = {result for s in self.plan.tile for result in s.op.results}
+        carried = {s.op: partial for s, partial in zip(self.plan.totals, partials, strict=True)}
+        ordered = [*by_reduction_depth(self.plan.tile), *self.plan.totals]
+        if self.early_totals:
+            ordered = by_reduction_depth(ordered)
+        for s in ordered:
+            if s.op in carried:
+                carried[s.op] = combine(s, carried[s.op], emitter.combine_input(s), mask)
+            else:
+                emitter.emit(s)
+        for value, buffer in self.frame.results:
+            if value in made:
+                emitter.write(value, buffer)
+        return list(carried.values())
+
+    def _inside(self, transfers: TileTransfers) -> ir.Value | None:
+        """Which elements of a tile are not past the end of the walked dimensions; None where all are."""
+        bounds = {d: subtract(self._extent(d), transfers.offsets[d]) for d in sorted(transfers.ragged)}
+        return mask_of(transfers.tile, bounds) if bounds else None
+
+    def _extent(self, dim: int) -> ir.Value:
+        extent = self.space.extents[dim]
+        return dynamic_extent(self.space, dim, self.frame.buffers) if extent is None else index(extent)
+
+    def _extents(self, s: OpStructure) -> Shape:
+        """Extents of the tile that is carried for a total."""
+        dims = {d for d in self.space.loops[s.op] if d is not None}
+        return tuple(n if d in dims else 1 for d, n in enumerate(self.tile))
+
+    def _leave_part(self, s: OpStructure, total: ir.Value, buffer: ir.Value, row: ir.Value) -> None:
+        """Writes a part of a total to its row of the workspace, or adds it to what is there."""
+        kept = kept_dims(self.space, s)
+        vector_type = ir.VectorType(total.type)
+        # The kept dimensions alone, so that the vector is not taken for a tile of the iteration space.
+        shape = [vector_type.shape[d] for d in kept] or [1]
+        part = vector.ShapeCastOp(ir.VectorType.get(shape, vector_type.element_type), total).result
+        columns = [index(0)] * len(kept)
+        if self._adds:
+            accumulate(part, buffer, [row, *columns])
+            return
+        axes = range(1, 1 + len(kept)) if kept else (0,)
+        places = ir.AffineMap.get(1 + len(kept), 0, [ir.AffineExpr.get_dim(axis) for axis in axes])
+        vector.TransferWriteOp(
+            None,
+            part,
+            buffer,
+            [row, *columns],
+            ir.AffineMapAttr.get(places),
+            in_bounds=ir.ArrayAttr.get([ir.BoolAttr.get(True)] * len(shape)),
+        )
