@@ -144,7 +144,7 @@ def _describe(argument: object) -> Argument:
         return ScalarInfo("float")
     if argument is None or isinstance(argument, (str, tuple, DType)):
         return StaticInfo(argument)
-    kind = _framework(argument)
+    kind = framework_of(argument)
     if kind == "torch":
         return _describe_torch(argument)
     if kind == "cupy":
@@ -157,7 +157,7 @@ def _describe(argument: object) -> Argument:
     raise ArgumentError(f"{type(argument).__name__} is no array", hint=_GPU_HINT)
 
 
-def _framework(argument: object) -> str:
+def framework_of(argument: object) -> str:
     """`torch`, `cupy` or the empty string, from the class's origin; nothing is imported."""
     for base in type(argument).__mro__:
         module = base.__module__.partition(".")[0]
@@ -246,7 +246,7 @@ _READERS: dict[type, Reader | None] = {
 def _reader_of(argument: object) -> Reader | None:
     """The reader of a type that is met for the first time; raises `ArgumentError` for what is no argument."""
     reader: Reader | None
-    if kind := _framework(argument):
+    if kind := framework_of(argument):
         reader = None if kind == "torch" else _read_cupy
     else:
         reader = _read_numpy_number if isinstance(_describe(argument), ScalarInfo) else _read_foreign

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mlirfuse.errors import MlirFuseError
@@ -11,11 +12,31 @@ from mlirfuse.runtime.cuda import require_context, stream_pointer
 from mlirfuse.runtime.host_program import HostProgram
 from mlirfuse.runtime.module import LoadedKernel
 from mlirfuse.runtime.plan import LaunchPlan
+from mlirfuse.runtime.recognition import Recogniser, recogniser, unknown
 
 Prepare = Callable[[tuple[Argument, ...]], tuple[HostProgram, Mapping[str, LoadedKernel]]]
 
 MAX_PLANS = 4096
 """Launch plans kept; beyond it all are dropped, since a program with that many shapes has no warm calls anyway."""
+
+
+@dataclass(frozen=True)
+class _Last:
+    """The last call.
+
+    Attributes:
+        key: its key, to be compared before one is hashed.
+        count: how many outputs it was given; -1 for none.
+        plan: its plan.
+        recognise: recognises calls of its kind without a key.
+        is_new: whether it was the first of its kind in a row; to make a recogniser pays from the second on.
+    """
+
+    key: Key
+    count: int
+    plan: LaunchPlan
+    recognise: Recogniser = unknown
+    is_new: bool = True
 
 
 class Dispatcher:
@@ -31,8 +52,7 @@ class Dispatcher:
         self._prepare = prepare
         self._names = tuple(names)
         self._plans: dict[tuple[object, ...], LaunchPlan] = {}
-        # The key and the plan of the last call, to be compared before a key is hashed; replaced as one.
-        self._last: tuple[Key, LaunchPlan] | None = None
+        self._last: _Last | None = None
 
     def __call__(self, args: tuple[Any, ...], out: Any = None, stream: object = None) -> Any:
         """Launches the function's kernels and returns what it returns, or `out`.
@@ -48,23 +68,33 @@ class Dispatcher:
         """
         pointer = None if stream is None else stream_pointer(stream)
         results = () if out is None else out if type(out) is tuple else (out,)
+        arrays, count = args + results, -1 if out is None else len(results)
+        last = self._last
+        values = last.recognise(arrays) if last is not None and last.count == count else None
+        if last is None or values is None:
+            last, values = self._look_up(args, results, count)
+        require_context()
+        if out is None:
+            return last.plan.run(args, values, pointer)
+        last.plan.run_into(values, pointer)
+        return out
+
+    def _look_up(self, args: tuple[Any, ...], results: tuple[Any, ...], count: int) -> tuple[_Last, list[Any]]:
+        """The plan of a call that is not recognised, and the call's values."""
         try:
             key, values = signature(args + results)
         except (MlirFuseError, RuntimeError):
             self._explain(args, results)
             raise
-        key.append(-1 if out is None else len(results))
+        key.append(count)
         require_context()
         last = self._last
-        if last is not None and last[0] == key:
-            plan = last[1]
-        else:
-            plan = self._plan(key, args, None if out is None else results)
-            self._last = key, plan
-        if out is None:
-            return plan.run(args, values, pointer)
-        plan.run_into(values, pointer)
-        return out
+        if last is None or last.key != key:
+            last = _Last(key, count, self._plan(key, args, None if count < 0 else results))
+        elif last.is_new:
+            last = replace(last, recognise=recogniser(args + results), is_new=False)
+        self._last = last
+        return last, values
 
     def _explain(self, args: tuple[Any, ...], results: tuple[Any, ...]) -> None:
         """Raises the error of the argument that cannot be read."""
