@@ -11,7 +11,8 @@ where one block with the whole row reached 0.86 and 0.84, and 0.87 and 0.84 at 6
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import log2, prod
 
 from mlirfuse.schedule.finish_heuristics import PERIOD, choose_finish
@@ -67,6 +68,7 @@ tiles a block, as less work is left when the last data arrive; 1 % more in RMSNo
 side by side it also helps where there are few, but asking costs 0.3 % of each step of 768 and 1024 columns."""
 
 
+@lru_cache(maxsize=256)  # whether there is one is asked before it is taken
 def grid_schedule(problem: Problem, target: Target, squeeze: float = 1.0) -> Schedule | None:
     """The best schedule for a problem with a `walk`; None where no cluster holds a row with its totals.
 
@@ -76,8 +78,22 @@ def grid_schedule(problem: Problem, target: Target, squeeze: float = 1.0) -> Sch
         squeeze: the share of the registers that are estimated that ptxas may have to do with.
     """
     assert problem.walk is not None
-    candidates = list(_candidates(problem, problem.walk, target, squeeze))
-    return min(candidates, key=lambda c: c.cost).schedule if candidates else None
+    walk = problem.walk
+    drafts = list(_drafts(problem, walk, target, squeeze))
+    bounds = [_cost(problem, walk, draft, _most_stages(problem)) for draft in drafts]
+    best: tuple[float, int, Schedule] | None = None
+    # To choose a finish and to count shared memory takes longer than to say what a draft costs with all its stages. So
+    # drafts are completed from the cheapest on, until what is left cannot be cheaper; of equals the first is taken.
+    for bound, position in sorted(zip(bounds, range(len(drafts)), strict=True)):
+        if best is not None and bound > best[0]:
+            break
+        schedule = _complete(problem, walk, drafts[position], target)
+        if schedule is None or schedule.walk is None:
+            continue
+        cost = _cost(problem, walk, drafts[position], schedule.walk.stages)
+        if best is None or (cost, position) < best[:2]:
+            best = cost, position, schedule
+    return None if best is None else best[2]
 
 
 def too_wide(problem: Problem, target: Target) -> str:
@@ -86,30 +102,32 @@ def too_wide(problem: Problem, target: Target) -> str:
 
 
 @dataclass(frozen=True)
-class _Candidate:
-    schedule: Schedule
-    cost: float
+class _Draft:
+    """A schedule whose finish and stages are still open.
+
+    Attributes:
+        layout: how a tile is spread over threads.
+        order: in which order a thread works.
+        columns: where it keeps what all tiles share.
+        blocks: resident blocks of a multiprocessor.
+    """
+
+    layout: BlockedLayout
+    order: str
+    columns: str
+    blocks: int
 
 
-def _candidates(problem: Problem, walk: WalkProblem, target: Target, squeeze: float) -> Iterator[_Candidate]:
+def _drafts(problem: Problem, walk: WalkProblem, target: Target, squeeze: float) -> Iterator[_Draft]:
     """Every split of a row over lanes, warps and blocks of a cluster, and every number of rows abreast, that fits."""
-    most_warps = target.max_threads_per_block // WARP
-    layouts = dict.fromkeys(
-        layout
-        for blocks in range(target.max_cluster.bit_length())
-        for lanes in (32, 16, 8)
-        for warps in range(1, (most_warps if lanes == WARP else 1) + 1)
-        for rows in range(1, min(MOST_ROWS, most_warps // warps) + 1)
-        if (layout := _layout(problem, walk, lanes, warps, rows, 1 << blocks)) is not None
-    )
-    for layout in layouts:
+    for layout in dict.fromkeys(_layouts(problem, walk, target)):
         for order, columns in WAYS:
             if columns == "shared" and not walk.column_bytes:
                 continue
             registers = round(squeeze * _registers(problem, walk, layout, order, columns))
-            candidate = _candidate(problem, walk, layout, order, columns, registers, target)
-            if candidate is not None:
-                yield candidate
+            blocks = _resident_blocks(layout, registers, target)
+            if blocks:
+                yield _Draft(layout, order, columns, blocks)
 
 
 WAYS = (("breadth", "registers"), ("depth", "registers"), ("depth", "shared"))
@@ -119,15 +137,27 @@ MOST_ROWS = 16
 """Warps side by side in a tile, at most."""
 
 
-def _layout(
-    problem: Problem, walk: WalkProblem, lanes: int, warps: int, rows: int, cluster: int
-) -> BlockedLayout | None:
-    """Rows over so many lanes of `warps` warps of `cluster` blocks, others side by side; None if some would idle."""
+def _layouts(problem: Problem, walk: WalkProblem, target: Target) -> Iterator[BlockedLayout]:
+    """Every way to spread a row over lanes, warps and blocks of a cluster, with every number of others side by side."""
+    most_warps = target.max_threads_per_block // WARP
+    abreast = walk.dims[-1]
+    for doublings in range(target.max_cluster.bit_length()):
+        for lanes in (WARP, 16, 8) if doublings == 0 else (WARP,):
+            for warps in range(1, (most_warps if lanes == WARP else 1) + 1):
+                fill = _spread_row(problem, walk, lanes, warps, 1 << doublings)
+                if fill is None:
+                    continue
+                layout = fill.layout()
+                for rows in range(1, min(MOST_ROWS, most_warps // warps, fill.left(abreast)) + 1):
+                    counts = (rows * n if d == abreast else n for d, n in enumerate(layout.warps))
+                    yield replace(layout, warps=tuple(counts))
+
+
+def _spread_row(problem: Problem, walk: WalkProblem, lanes: int, warps: int, cluster: int) -> Spread | None:
+    """A row over so many lanes of `warps` warps of `cluster` blocks; None if some would idle."""
     fill = Spread(problem.extents, problem.vector_dim, problem.vector)
     inner = [d for d in range(problem.rank) if d not in walk.dims]
     inner.sort(key=lambda d: (d != problem.vector_dim, -d))
-    if lanes < WARP and warps * cluster > 1:
-        return None
     for dim in inner:
         fill.add_lanes(dim, lanes)
     fill.rest_of_lanes(walk.dims[-1])
@@ -139,42 +169,45 @@ def _layout(
         return None
     for dim in inner:
         fill.rest_in_repeats(dim)
-    fill.add_warps(walk.dims[-1], warps * rows)
-    return fill.layout() if prod(fill.warps) == warps * rows else None
+    return fill
 
 
-def _candidate(
-    problem: Problem, walk: WalkProblem, layout: BlockedLayout, order: str, columns: str, registers: int, target: Target
-) -> _Candidate | None:
-    """A layout as a schedule with as many blocks and stages as fit; None if not even one block does."""
+def _resident_blocks(layout: BlockedLayout, registers: int, target: Target) -> int:
+    """How many blocks of so many registers a thread are to share a multiprocessor; 0 if not even one fits."""
     held = layout.elements_per_thread
     threads = -(-layout.threads // (WARP * WARPS_ALLOCATED)) * WARP * WARPS_ALLOCATED
     if registers > target.max_registers_per_thread or held > MOST_ELEMENTS:
-        return None
-    blocks = min(
+        return 0
+    return min(
         target.registers_per_sm // (-(-registers // 8) * 8 * threads),
         target.threads_per_sm // layout.threads,
         max(1, TILE_ELEMENTS // (held * layout.threads)),
     )
-    if blocks < 1:
-        return None
+
+
+def _most_stages(problem: Problem) -> int:
+    return STAGES if problem.vector > 1 else 1  # asynchronous copies move 4 bytes or more
+
+
+def _complete(problem: Problem, walk: WalkProblem, draft: _Draft, target: Target) -> Schedule | None:
+    """A draft with a finish and as many stages as shared memory has room for; None if it is illegal."""
+    layout, blocks = draft.layout, draft.blocks
     tile = tuple(
         (extent if d not in walk.dims else layout.extents[d]) or layout.extents[d]
         for d, extent in enumerate(problem.extents)
     )
     finish_tile, finish_layout, finish_reads = choose_finish(problem, walk, layout, blocks, target)
     shared = min(target.shared_per_block, target.shared_per_sm // blocks - RESERVED)
-    # Asynchronous copies move 4 bytes or more.
     period = PERIOD if walk.wide else 0
-    is_row = layout.cluster == prod(layout.extents[d] for d in walk.dims) == 1 and order == "breadth"
-    for stages in range(STAGES if problem.vector > 1 else 1, 0, -1):
+    is_row = layout.cluster == prod(layout.extents[d] for d in walk.dims) == 1 and draft.order == "breadth"
+    for stages in range(_most_stages(problem), 0, -1):
         plan = GridWalk(
             walk.dims,
             "slices",
             finish_tile,
             finish_layout,
             stages,
-            columns,
+            draft.columns,
             finish_reads,
             period,
             # H200, RMSNorm and LayerNorm backward of 4096 and 8192 columns: 0.2 to 0.4 us less a call. Parts of several
@@ -182,21 +215,20 @@ def _candidate(
             peeled=is_row and walk.inner and not period,
             few_tiles=FEW_TILES if is_row and stages > 2 else 0,
         )
-        schedule = Schedule(tile, layout, order=order, blocks_per_sm=blocks, walk=plan)
+        schedule = Schedule(tile, layout, order=draft.order, blocks_per_sm=blocks, walk=plan)
         if walk_bytes(problem, layout, plan) <= shared:
             legal = check_schedule(schedule, problem.extents, problem.reduced, target) is None
-            return _Candidate(schedule, _cost(problem, walk, schedule)) if legal else None
+            return schedule if legal else None
     return None
 
 
-def _cost(problem: Problem, walk: WalkProblem, schedule: Schedule) -> float:
+def _cost(problem: Problem, walk: WalkProblem, draft: _Draft, stages: int) -> float:
     """What slows a walk down; the weights are fitted to the measurements that this module names."""
-    layout = schedule.layout
-    assert schedule.walk is not None
+    layout = draft.layout
     rows = prod(layout.extents[d] for d in walk.dims)
     abreast = prod(layout.warps[d] for d in walk.dims)
     padding = prod(layout.extents) / (rows * _row_elements(problem))
-    in_work = layout.elements_per_thread * layout.threads * schedule.blocks_per_sm
+    in_work = layout.elements_per_thread * layout.threads * draft.blocks
     fragments = layout.elements_per_thread / max(layout.vector)
     # Rows that share a block wait for each other where several warps hold one.
     waits = walk.inner and layout.threads > WARP * abreast
@@ -205,11 +237,11 @@ def _cost(problem: Problem, walk: WalkProblem, schedule: Schedule) -> float:
         + (0.03 if padding > 1 else 0.0)
         + 0.10 * abs(log2(in_work / TILE_ELEMENTS))
         + 0.10 * abs(log2(fragments / FRAGMENTS))
-        + 0.02 * abs(log2(schedule.blocks_per_sm) - 1)
+        + 0.02 * abs(log2(draft.blocks) - 1)
         + (0.03 * log2(abreast) if waits else 0.0)
-        + (0.08 if schedule.order == "depth" else 0.0)
-        + (0.10 if schedule.walk.stages == 1 else 0.0)
-        + (0.03 if schedule.walk.columns == "shared" else 0.0)
+        + (0.08 if draft.order == "depth" else 0.0)
+        + (0.10 if stages == 1 else 0.0)
+        + (0.03 if draft.columns == "shared" else 0.0)
         + CLUSTER_COST * log2(layout.cluster)
     )
 

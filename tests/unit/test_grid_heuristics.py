@@ -8,7 +8,7 @@ import pytest
 
 from mlirfuse.errors import ScheduleError
 from mlirfuse.schedule.finish_heuristics import PERIOD, finished_by
-from mlirfuse.schedule.grid_heuristics import FEW_TILES, grid_schedule
+from mlirfuse.schedule.grid_heuristics import FEW_TILES, _complete, _cost, _drafts, grid_schedule
 from mlirfuse.schedule.grid_walk import SUM_ROWS
 from mlirfuse.schedule.heuristics import choose_schedule
 from mlirfuse.schedule.problem import Problem, WalkProblem
@@ -236,3 +236,17 @@ def test_rows_that_fit_nowhere(columns: int, chip: str) -> None:
     assert grid_schedule(problem, target) is None
     with pytest.raises(ScheduleError, match=f"holds a row of {columns} elements with its totals"):
         choose_schedule(problem, target)
+
+
+@pytest.mark.parametrize("columns", [40, 1000, 1024, 5140, 32768])
+@pytest.mark.parametrize("totals", [1, 2])
+def test_the_search_finds_the_cheapest_of_all(columns: int, totals: int) -> None:
+    problem = norm_backward(columns, 2, totals=totals)
+    walk = problem.walk
+    assert walk is not None
+    costs = []
+    for draft in _drafts(problem, walk, HOPPER, 1.0):
+        schedule = _complete(problem, walk, draft, HOPPER)
+        if schedule is not None and schedule.walk is not None:
+            costs.append((_cost(problem, walk, draft, schedule.walk.stages), schedule))
+    assert grid_schedule(problem, HOPPER) == min(costs, key=lambda c: c[0])[1]
