@@ -6,6 +6,7 @@ import argparse
 
 from rich.console import Console
 
+from mlirfuse.errors import ArgumentError
 from mlirfuse.tools.reporting import STREAM, write_text
 from mlirfuse.tools.tables import resource_table
 from mlirfuse.tools.user_function import add_arguments, compile_function
@@ -22,6 +23,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Compiles; prints a stage's text on standard output, or the resource table (which needs ptxas)."""
+    if options.stage is None and options.output != STREAM:
+        raise ArgumentError("there is no text to write without --stage", where="--output", hint="the table is printed")
     compiled = compile_function(options)
     if options.stage is not None:
         write_text(options.output, compiled.as_text(options.stage).rstrip("\n") + "\n")

@@ -37,6 +37,8 @@ def run_tool(tool: str, body: Callable[[], int]) -> int:
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         message = f"{tool}: error: {where}{error.strerror or error}"
+    except MemoryError as error:
+        message = f"{tool}: error: there is not enough memory: {error}"
     except KeyboardInterrupt:
         message = f"{tool}: interrupted"
     except Exception as error:  # noqa: BLE001 (the outermost frame of a command)
@@ -75,7 +77,11 @@ def write_bytes(target: Path, data: bytes) -> None:
     if target.exists() and not target.is_file():  # /dev/null and pipes cannot be replaced
         target.write_bytes(data)
         return
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    try:
+        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    except OSError as error:
+        error.filename = str(target)  # not the temporary file's, of which nobody has heard
+        raise
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)

@@ -43,6 +43,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Interprets the function and prints a line for each result."""
+    for name, given, least in (("--sms", options.sms, 1), ("--seed", options.seed, 0)):
+        if given < least:
+            raise ArgumentError(f"{given} is less than {least}", where=name)
     context = make_context()
     if options.file == STREAM:
         module = parse_module(read_text(STREAM), context)

@@ -54,6 +54,8 @@ class Trial:
 
 def run(options: argparse.Namespace) -> int:
     """Tunes every contraction of a function; returns 1 where none of a kernel's schedules ran."""
+    if options.keep < 1:
+        raise ArgumentError(f"{options.keep} schedules are none to measure", where="--keep", hint="keep 1 or more")
     module, name, function = load_function(options.function)
     specs = specs_for(options, module, name)
     shapes = [static_shape(spec, f"argument {i} of {name}") for i, spec in enumerate(specs)]

@@ -13,12 +13,14 @@ from typing import Any
 
 import mlirfuse as mf
 from mlirfuse.builder.spec import ScalarSpec, TensorSpec
-from mlirfuse.errors import ArgumentError
+from mlirfuse.errors import ArgumentError, MlirFuseError
 from mlirfuse.target import DEFAULT, TARGETS, target_of
 from mlirfuse.tools.specs import parse_spec
 
 SPECS = "SPECS"
 """Name of a module-level dict from function names to lists of specs, which a file may have in place of `--arg`."""
+
+PACKAGE = Path(mf.__file__).resolve().parent
 
 Spec = TensorSpec | ScalarSpec
 
@@ -49,7 +51,15 @@ def compile_function(options: argparse.Namespace) -> Any:
         function = mf.fuse(function, target=target or DEFAULT)
     elif target is not None:
         function = mf.fuse(getattr(function, "__wrapped__", function), target=target)
-    return function.lower(*specs).compile()
+    try:
+        return function.lower(*specs).compile()
+    except MlirFuseError:
+        raise
+    except Exception as error:
+        line = _line_of(error, Path(options.function.rpartition(":")[0]), and_no_deeper=True)
+        if line is None:
+            raise
+        raise ArgumentError(f"{name} raises {type(error).__name__}: {error}", where=line) from error
 
 
 def specs_for(options: argparse.Namespace, module: ModuleType, name: str) -> Sequence[Spec]:
@@ -65,15 +75,19 @@ def load_function(text: str) -> tuple[ModuleType, str, Callable[..., Any]]:
         OSError: the file cannot be read.
     """
     file, colon, name = text.rpartition(":")
-    if not colon or not name.isidentifier():
+    if not colon or not file or not name.isidentifier():
         raise ArgumentError(f"{text!r} does not name a function", hint="write FILE.py:FUNCTION")
     module = _load_module(Path(file))
     function = getattr(module, name, None)
-    if not callable(function):
-        names = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
+    if not _is_function(function):
+        names = [key for key, value in vars(module).items() if _is_function(value) and not key.startswith("_")]
         hint = f"it has {', '.join(names)}" if names else "it defines no functions"
         raise ArgumentError(f"there is no function {name!r}", where=file, hint=hint)
     return module, name, function
+
+
+def _is_function(value: object) -> bool:
+    return callable(value) and not isinstance(value, type)
 
 
 def _load_module(path: Path) -> ModuleType:
@@ -87,14 +101,27 @@ def _load_module(path: Path) -> ModuleType:
     try:
         spec.loader.exec_module(module)
     except SyntaxError as error:
-        raise ArgumentError(f"SyntaxError: {error.msg}", where=f"{error.filename}:{error.lineno}") from error
-    except Exception as error:
-        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
-        where = f"{path}:{lines[-1]}" if lines else str(path)
+        where = str(path) if error.filename is None else f"{error.filename}:{error.lineno}"
+        raise ArgumentError(f"SyntaxError: {error.msg}", where=where) from error
+    except (Exception, SystemExit) as error:
+        where = _line_of(error, path) or str(path)
         raise ArgumentError(f"the file raises {type(error).__name__}: {error}", where=where) from error
     finally:
         sys.path.pop(0)
     return module
+
+
+def _line_of(error: BaseException, path: Path, *, and_no_deeper: bool = False) -> str | None:
+    """`FILE:LINE` of the file's innermost line that an error passed; None where there is none.
+
+    With `and_no_deeper` also None where that line called mlirfuse, and the error comes from there.
+    """
+    frames = traceback.extract_tb(error.__traceback__)
+    files = [Path(frame.filename).resolve() for frame in frames]
+    own = [number for number, file in enumerate(files) if file == path.resolve()]
+    if not own or (and_no_deeper and any(PACKAGE in file.parents for file in files[own[-1] + 1 :])):
+        return None
+    return f"{path}:{frames[own[-1]].lineno}"
 
 
 def _specs_of(module: ModuleType, name: str) -> Sequence[Spec]:

@@ -98,6 +98,14 @@ def test_a_decorated_function_keeps_its_target_unless_told(tmp_path: Path, compi
         ("def scale(x:\n", ":scale", "user_file.py:1: SyntaxError"),
         ("\nimport nosuchmodule\n", ":scale", "user_file.py:2: the file raises ModuleNotFoundError"),
         ("1 / 0\n", ":scale", "user_file.py:1: the file raises ZeroDivisionError"),
+        ("raise SystemExit(3)\n", ":scale", "user_file.py:1: the file raises SystemExit: 3"),
+        ("class scale:\n    pass\n", ":scale", "there is no function 'scale'\n  hint: it defines no functions"),
+        (
+            "SPECS = {'f': ['f32[4]']}\ndef f(x):\n    return x + y\n",
+            ":f",
+            "user_file.py:3: f raises NameError: name 'y'",
+        ),
+        ("\x00", ":scale", "user_file.py: SyntaxError"),
     ],
 )
 def test_bad_functions(
@@ -117,7 +125,12 @@ def test_bad_functions(
         (["compile"], "required: FILE.py:FUNCTION"),
         (["compile", "nofile.py:f"], "nofile.py: No such file or directory"),
         (["compile", "nofile.py:f", "--target", "sm_1"], "unknown target 'sm_1'"),
+        (["compile", "nofile.py:f", "-o", "x"], "--output: there is no text to write without --stage"),
+        (["compile", ":f"], "':f' does not name a function"),
+        (["tune", "nofile.py:f", "--keep", "0"], "--keep: 0 schedules are none to measure"),
         (["run", "nofile.mlir"], "nofile.mlir: No such file or directory"),
+        (["run", "nofile.mlir", "--sms", "0"], "--sms: 0 is less than 1"),
+        (["run", "nofile.mlir", "--seed", "-1"], "--seed: -1 is less than 0"),
     ],
 )
 def test_bad_commands(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
