@@ -109,7 +109,7 @@ class LaunchPlan:
                     raise ArgumentError(
                         "overlaps an argument or another output",
                         where=f"{self._layout.program.name}: out",
-                        hint="give memory of its own: kernels read inputs through a cache that does not see writes",
+                        hint="give memory of its own: a block may write what another has yet to read",
                     )
 
     def check_out(self, out: Sequence[Argument]) -> None:
