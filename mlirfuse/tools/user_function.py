@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeGuard
 
 import mlirfuse as mf
 from mlirfuse.builder.spec import ScalarSpec, TensorSpec
@@ -86,7 +86,7 @@ def load_function(text: str) -> tuple[ModuleType, str, Callable[..., Any]]:
     return module, name, function
 
 
-def _is_function(value: object) -> bool:
+def _is_function(value: object) -> TypeGuard[Callable[..., Any]]:
     return callable(value) and not isinstance(value, type)
 
 
