@@ -12,14 +12,16 @@ merges no two loops of one op.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from mlir import ir
 
 from mlirfuse.analysis.structure import OpStructure, structure_of
 
-Node = tuple[object, int]
+Node = int
+"""A loop of an op, or an axis of a value or of a use."""
+
 Use = tuple[ir.Operation, int]
 
 
@@ -65,21 +67,27 @@ class Conflict:
 
 
 class _UnionFind:
-    def __init__(self, parent: dict[Node, Node] | None = None):
-        self.parent: dict[Node, Node] = dict(parent or {})
+    """Nodes in sets of those that are one dimension."""
+
+    def __init__(self, parent: Sequence[Node] = ()):
+        self.parent = list(parent)
+
+    def new(self, count: int) -> list[Node]:
+        """So many nodes, each in a set of its own."""
+        first = len(self.parent)
+        nodes = list(range(first, first + count))
+        self.parent += nodes
+        return nodes
 
     def find(self, node: Node) -> Node:
         root = node
-        while (above := self.parent.get(root)) is not None:
+        while (above := self.parent[root]) != root:
             root = above
-        if root is not node:
-            self.parent[node] = root  # the next search is one step
+        self.parent[node] = root  # the next search is one step
         return root
 
     def union(self, a: Node, b: Node) -> None:
-        above, below = self.find(a), self.find(b)
-        if above != below:
-            self.parent[below] = above
+        self.parent[self.find(b)] = self.find(a)
 
     def copy(self) -> _UnionFind:
         return _UnionFind(self.parent)
@@ -95,57 +103,57 @@ def space_of_structures(structures: Sequence[OpStructure]) -> IterationSpace | C
     inside = {result for s in structures for result in s.op.results}
     sets = _UnionFind()
     extents: dict[Node, int | None] = {}
-    groups: list[tuple[ir.Operation, list[Node]]] = []
+    loop_nodes: dict[ir.Operation, list[Node]] = {}
+    value_nodes: dict[ir.Value, list[Node]] = {}
     uses: dict[ir.Value, list[list[Node]]] = {}
     use_nodes: dict[Use, list[Node]] = {}
 
     for s in structures:
-        loop_nodes: list[Node] = [(s.op, i) for i in range(s.loop_count)]
-        groups.append((s.op, loop_nodes))
+        loops = loop_nodes[s.op] = sets.new(s.loop_count)
         for number, (operand, axes) in enumerate(zip(s.operands, s.operand_axes, strict=True)):
             if axes is None:
                 continue
-            outside = operand not in inside
-            base: object = ("use", s.op, number) if outside else operand
-            nodes = _tie(sets, extents, base, operand, axes, loop_nodes)
-            if outside:
+            nodes = _tie(sets, extents, value_nodes.get(operand), operand, axes, loops)
+            if operand in inside:
+                value_nodes[operand] = nodes
+            else:
                 use_nodes[(s.op, number)] = nodes
                 uses.setdefault(operand, []).append(nodes)
         for result, axes in zip(s.op.results, s.result_axes, strict=True):
-            _tie(sets, extents, result, result, axes, loop_nodes)
+            value_nodes[result] = _tie(sets, extents, value_nodes.get(result), result, axes, loops)
 
-    for op, nodes in groups:
-        if not _distinct(sets, extents, nodes):
+    for op, nodes in loop_nodes.items():
+        if not _distinct(sets, nodes):
             return Conflict("two of its loops are one dimension of its producers", op)
     for readings in uses.values():
         for other in readings[1:]:
-            sets = _tie_reads(sets, extents, groups, readings[0], other)
-    return _number(structures, sets, extents, use_nodes)
+            sets = _tie_reads(sets, extents, loop_nodes.values(), readings[0], other)
+    return _number(structures, sets, extents, loop_nodes, value_nodes, use_nodes)
 
 
 def _tie(
     sets: _UnionFind,
     extents: dict[Node, int | None],
-    base: object,
+    known: list[Node] | None,
     value: ir.Value,
     axes: Sequence[int | None],
-    loop_nodes: list[Node],
+    loops: list[Node],
 ) -> list[Node]:
-    """Joins a value's axes with the loops they run along; returns the axes' nodes."""
+    """Joins a value's axes with the loops they run along; returns the axes' nodes, which are made if none are known."""
     shape = _shape(value)
-    nodes: list[Node] = [(base, axis) for axis in range(len(shape))]
+    nodes = sets.new(len(shape)) if known is None else known
     for node, extent, loop in zip(nodes, shape, axes, strict=True):
         extents[node] = extent
         if loop is None or extent == 1:
             continue
-        sets.union(loop_nodes[loop], node)
+        sets.union(loops[loop], node)
     return nodes
 
 
 def _tie_reads(
     sets: _UnionFind,
     extents: dict[Node, int | None],
-    groups: Iterable[tuple[ir.Operation, list[Node]]],
+    groups: Collection[list[Node]],
     first: list[Node],
     other: list[Node],
 ) -> _UnionFind:
@@ -154,10 +162,10 @@ def _tie_reads(
     for a, b in zip(first, other, strict=True):
         if extents[a] != 1:
             trial.union(a, b)
-    return trial if all(_distinct(trial, extents, nodes) for _, nodes in groups) else sets
+    return trial if all(_distinct(trial, nodes) for nodes in groups) else sets
 
 
-def _distinct(sets: _UnionFind, extents: dict[Node, int | None], nodes: list[Node]) -> bool:
+def _distinct(sets: _UnionFind, nodes: list[Node]) -> bool:
     roots = [sets.find(node) for node in nodes]
     return len(set(roots)) == len(roots)
 
@@ -166,6 +174,8 @@ def _number(
     structures: Sequence[OpStructure],
     sets: _UnionFind,
     extents: dict[Node, int | None],
+    loop_nodes: dict[ir.Operation, list[Node]],
+    value_nodes: dict[ir.Value, list[Node]],
     use_nodes: dict[Use, list[Node]],
 ) -> IterationSpace:
     """Gives the merged dimensions numbers, in the memory order of the largest read."""
@@ -186,8 +196,8 @@ def _number(
     order: list[Node] = []
     for use in sorted(use_nodes, key=by_size, reverse=True):
         order += [sets.find(n) for n in use_nodes[use]]
-    for s in structures:
-        order += [sets.find((s.op, i)) for i in range(s.loop_count)]
+    for nodes in loop_nodes.values():
+        order += [sets.find(n) for n in nodes]
     number: dict[Node, int] = {}
     for root in order:
         if root in class_extent and root not in number:
@@ -198,8 +208,8 @@ def _number(
     def axes(nodes: Iterable[Node]) -> tuple[int | None, ...]:
         return tuple(number.get(sets.find(n)) if extents.get(n) != 1 else None for n in nodes)
 
-    loops = {s.op: axes((s.op, i) for i in range(s.loop_count)) for s in structures}
-    values = {r: axes((r, i) for i in range(len(_shape(r)))) for s in structures for r in s.op.results}
+    loops = {op: axes(nodes) for op, nodes in loop_nodes.items()}
+    values = {value: axes(nodes) for value, nodes in value_nodes.items()}
     reduced = {
         s.op: frozenset(d for i in s.reduction_loops if (d := loops[s.op][i]) is not None)
         for s in structures
