@@ -108,7 +108,7 @@ def guards_hold() -> bool:
     """Whether PyTorch has these guards, and they tell apart what keys tell apart: they are no public function."""
     torch = cuda.torch()
     assert torch is not None  # the caller has tensors
-    empty = partial(torch.empty, device="cpu")
+    empty = partial(torch.empty, device="cpu", dtype=torch.float32)  # whatever the defaults are
     like = empty(2, 4)
     others = (
         empty(4, 2),
