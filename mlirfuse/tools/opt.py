@@ -24,6 +24,7 @@ from mlirfuse.diagnostics import Diagnostic, at_location, from_error, from_mlir,
 from mlirfuse.errors import IRError, MlirFuseError
 from mlirfuse.lowering import kernel_func, to_ptx
 from mlirfuse.lowering.lower_kernel_abi import ABI
+from mlirfuse.passes.attributes import verify_attributes
 from mlirfuse.passes.base import Remarks, location_text
 from mlirfuse.passes.manager import Instrumentation, Pipeline
 from mlirfuse.target import target_of
@@ -113,6 +114,7 @@ def _process(chunk: Chunk, pipeline: Pipeline, options: argparse.Namespace) -> O
     with context.attach_diagnostic_handler(handle):
         try:
             module = _parse(chunk, context, options.input)
+            verify_attributes(module.operation)
             pipeline.run(module, _instrumentation(options), remarks)
             output = _ptx(module, options.target) if options.emit == "ptx" else _text(module, options)
         except MlirFuseError as raised:

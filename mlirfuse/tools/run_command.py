@@ -15,6 +15,7 @@ from mlirfuse.context import make_context
 from mlirfuse.diagnostics import parse_file, parse_module
 from mlirfuse.errors import ArgumentError
 from mlirfuse.interpreter.interpreter import SMS
+from mlirfuse.passes.attributes import verify_attributes
 from mlirfuse.tools.reporting import STREAM, read_text, write_bytes
 from mlirfuse.tools.specs import parse_input, parse_spec, static_shape
 
@@ -52,6 +53,7 @@ def run(options: argparse.Namespace) -> int:
     else:
         Path(options.file).read_bytes()  # a missing file is an OSError with its name
         module = parse_file(options.file, context)
+    verify_attributes(module.operation)
     inputs = [parse_input(text, options.seed + index) for index, text in enumerate(options.input)]
     schedule = {
         "order": options.order,

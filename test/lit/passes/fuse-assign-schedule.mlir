@@ -262,3 +262,11 @@ module {
     return %0 : tensor<?x256xf32>
   }
 }
+
+// -----
+
+// expected-error @below {{the kernel has no schedule: result 0 is made by none of the ops that have loops}}
+func.func private @returns_its_argument(%x: tensor<4xf32>) -> tensor<4xf32>
+    attributes {fuse.kernel, fuse.result_extents = array<i64>} {
+  return %x : tensor<4xf32>
+}

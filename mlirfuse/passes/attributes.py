@@ -1,0 +1,71 @@
+"""What the `fuse` attributes of functions and their arguments may be, checked where IR comes from outside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from mlir import ir
+
+from mlirfuse.analysis.kernels import KERNEL, LAUNCH, RESULT_EXTENTS, RESULTS, functions, symbol
+from mlirfuse.errors import IRError
+from mlirfuse.passes.base import location_text
+from mlirfuse.passes.fuse_assign_schedule import GRID_FINISH
+from mlirfuse.passes.fuse_mix_order_reduction import MIX_ORDER
+from mlirfuse.passes.fuse_segment import SCHEDULES
+from mlirfuse.schedule.grid_walk import FINISHES
+from mlirfuse.schedule.schedule import ATTRIBUTE as SCHEDULE
+
+Rule = tuple[Callable[[ir.Attribute], bool], str]
+"""Whether an attribute is legal, and what it must be."""
+
+
+def _one_of(*words: str) -> Rule:
+    def legal(attribute: ir.Attribute) -> bool:
+        return isinstance(attribute, ir.StringAttr) and attribute.value in words
+
+    return legal, f"one of {', '.join(map(repr, words))}"
+
+
+FUNCTION: Mapping[str, Rule] = {
+    KERNEL: (lambda a: isinstance(a, ir.UnitAttr), "a unit attribute"),
+    LAUNCH: (lambda a: isinstance(a, ir.FlatSymbolRefAttr), "a symbol"),
+    RESULT_EXTENTS: (lambda a: isinstance(a, ir.DenseI64ArrayAttr) and len(a) % 2 == 0, "pairs in an array<i64>"),
+    RESULTS: _one_of("single", "tuple", "list"),
+    SCHEDULE: (lambda a: isinstance(a, ir.DictAttr), "a dictionary"),
+    SCHEDULES: (lambda a: isinstance(a, ir.DictAttr), "a dictionary"),
+    MIX_ORDER: (lambda a: isinstance(a, ir.StringAttr), "a string"),
+    GRID_FINISH: _one_of(*FINISHES),
+}
+
+ARGUMENT: Mapping[str, Rule] = {
+    "fuse.name": (lambda a: isinstance(a, ir.StringAttr), "a string"),
+    "fuse.align": (lambda a: isinstance(a, ir.IntegerAttr) and a.value in (1, 2, 4, 8, 16), "1, 2, 4, 8 or 16"),
+    "fuse.strides": (
+        lambda a: isinstance(a, ir.DenseI64ArrayAttr) and all(stride >= -1 for stride in a),
+        "an array<i64> of strides, -1 where run time knows them",
+    ),
+}
+
+
+def verify_attributes(module: ir.Operation) -> None:
+    """Raises `IRError` naming the first attribute of a function, or of an argument, that is not what it must be."""
+    for function in functions(module):
+        where = location_text(function)
+        for problem in _problems(function):
+            raise IRError(f"{symbol(function)}: {problem}", where=where)
+
+
+def _problems(function: ir.Operation) -> Iterator[str]:
+    for name, (legal, wanted) in FUNCTION.items():
+        if name in function.attributes and not legal(function.attributes[name]):
+            yield f"{name} is {function.attributes[name]}, and must be {wanted}"
+    if "arg_attrs" not in function.attributes:
+        return
+    types = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value).inputs
+    for number, attributes in enumerate(ir.ArrayAttr(function.attributes["arg_attrs"])):
+        for named in ir.DictAttr(attributes):
+            legal, wanted = ARGUMENT.get(named.name, (lambda _: True, ""))
+            if not legal(named.attr):
+                yield f"{named.name} of argument {number} is {named.attr}, and must be {wanted}"
+            if named.name == "fuse.strides" and len(named.attr) != getattr(types[number], "rank", 0):
+                yield f"fuse.strides of argument {number} has {len(named.attr)} entries for {types[number]}"

@@ -1,0 +1,36 @@
+// RUN: mlirfuse-opt --split-input-file --verify-diagnostics %s
+// What comes from outside is checked before any pass reads it.
+
+// expected-error @below {{f: fuse.kernel is 3 : i64, and must be a unit attribute}}
+func.func private @f(%x: tensor<4xf32>) -> tensor<4xf32> attributes {fuse.kernel = 3 : i64} {
+  return %x : tensor<4xf32>
+}
+
+// -----
+
+// expected-error @below {{f: fuse.grid_finish is "soon", and must be one of 'slices', 'last_block', 'second_kernel', 'atomics'}}
+func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> attributes {fuse.grid_finish = "soon"} {
+  return %x : tensor<4xf32>
+}
+
+// -----
+
+// expected-error @below {{f: fuse.align of argument 1 is 3 : i64, and must be 1, 2, 4, 8 or 16}}
+func.func @f(%x: tensor<4xf32> {fuse.align = 16 : i64}, %y: tensor<4xf32> {fuse.align = 3 : i64}) -> tensor<4xf32> {
+  return %x : tensor<4xf32>
+}
+
+// -----
+
+// expected-error @below {{f: fuse.strides of argument 0 has 1 entries for tensor<4x4xf32>}}
+func.func @f(%x: tensor<4x4xf32> {fuse.strides = array<i64: 1>}) -> tensor<4x4xf32> {
+  return %x : tensor<4x4xf32>
+}
+
+// -----
+
+// Attributes that are as they must be.
+func.func @f(%x: tensor<?x4xf32> {fuse.name = "x", fuse.align = 4 : i64, fuse.strides = array<i64: -1, 1>}) -> tensor<?x4xf32>
+    attributes {fuse.results = "single", fuse.mix_order = "split"} {
+  return %x : tensor<?x4xf32>
+}
