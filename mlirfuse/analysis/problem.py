@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import gcd, prod
 
 from mlir import ir
@@ -42,11 +42,22 @@ def problem_of(kernel: ir.Operation, space: IterationSpace, structures: Sequence
         live_bytes=live.most,
         parked_bytes=live.parked,
         column_bytes=sum(o.element_bytes for o in operands if o not in full and set(o.axes) & space.reduced_dims),
+        early_column_bytes=_early_column_bytes(space, depths, whole),
         rounds=len({depths[op] for op in space.reduced}),
         skewed_vector=_skewed_vector(space, operands, full, vector_dim),
         walk=walk,
         finer_walk=finer,
     )
+
+
+def _early_column_bytes(space: IterationSpace, depths: Mapping[ir.Operation, int], whole: frozenset[int]) -> int:
+    """Bytes per element of a row of the operands that all rows share, and that meet them before any reduction."""
+    early = {
+        op.operands[number]: axes
+        for (op, number), axes in space.use_axes.items()
+        if not depths[op] and set(axes) & space.reduced_dims and not whole <= set(axes)
+    }
+    return sum(_element_bytes(value) for value in early if isinstance(value.type, ir.RankedTensorType))
 
 
 def narrow_accesses(kernel: ir.Operation, space: IterationSpace) -> str | None:

@@ -12,6 +12,7 @@ from mlir.dialects import memref, scf, vector
 from mlirfuse.distribution.distributor import Distributor
 from mlirfuse.distribution.fragments import Fragments, elements, fragment_type
 from mlirfuse.distribution.memory import access_elements, permuted
+from mlirfuse.distribution.program_order import keep_in_order
 from mlirfuse.distribution.scalars import add, constant, less, minimum
 from mlirfuse.dtypes import from_mlir
 from mlirfuse.tiling.transfers import STREAMING
@@ -31,6 +32,7 @@ class Access:
         streaming: whether the data is touched once.
         straddles: whether a fragment may lie half inside the buffer; its single accesses never do.
         wide: elements of one access to a fragment that lies inside whole; at least `width`.
+        in_order: whether loads stay where the program has them.
     """
 
     buffer: ir.Value
@@ -42,6 +44,7 @@ class Access:
     streaming: bool
     straddles: bool
     wide: int
+    in_order: bool = False
 
     @property
     def whole(self) -> Access:
@@ -165,13 +168,14 @@ def _is_whole(access: Access, indices: list[ir.Value], width: int) -> ir.Value:
 def _load_part(access: Access, indices: list[ir.Value], element_type: ir.Type) -> ir.Value:
     if access.width == 1:
         return memref.LoadOp(access.buffer, indices, nontemporal=access.streaming or None).result
-    return vector.LoadOp(
+    loaded = vector.LoadOp(
         ir.VectorType.get([access.width], element_type),
         access.buffer,
         indices,
         nontemporal=access.streaming or None,
         alignment=access.bytes,
-    ).result
+    )
+    return keep_in_order(loaded).result if access.in_order else loaded.result
 
 
 def store(access: Access, value: ir.Value, indices: list[ir.Value], width: int) -> None:

@@ -65,9 +65,11 @@ class Distributor:
         scalars: new values of the tile program's scalars and memrefs.
         tiles: new values of its vectors.
         depth_first: whether each fragment goes through all ops before the next one does.
+        known: what the last exchanges found, outside of loops.
         in_loop: whether the code being emitted runs more than once.
         role: which warpgroups run the code being emitted; None for the whole block.
         parked: how many of a thread's fragments wait in shared memory, not in registers.
+        in_order: whether these are loaded and stored in program order.
         late_reads: tiles whose parked fragments are not being loaded yet.
         start: where the blocks of a cluster meet before anything else; None where a block is alone.
         loop_mbarriers: the two mbarriers of the outermost loop around the code being emitted, if it needed any.
@@ -83,15 +85,18 @@ class Distributor:
         *,
         depth_first: bool = False,
         parked: int = 0,
+        in_order: bool = False,
     ):
         self.layout = layout
         self.parked = parked
+        self.in_order = in_order
         self.late_reads: list[Fragments] = []
         self.depth_first = depth_first
         self.function = function
         self.scalars = scalars
         self.tiles: dict[ir.Value, Fragments | Uniform] = {}
         self.pending: list[Exchange] = []
+        self.known: ir.Value | None = None
         self.in_loop = False
         self.start: ir.Operation | None = None
         self.loop_mbarriers: ir.Value | None = None
@@ -206,7 +211,8 @@ class Distributor:
         """Runs every pending exchange between warps in one round."""
         pending, self.pending = self.pending, []
         if pending:
-            run_exchanges(self, pending)
+            known = run_exchanges(self, pending)
+            self.known = None if self.in_loop else known
 
     def barrier(self) -> None:
         """A meeting of the block's threads that run the code being emitted: all, or those of a role."""

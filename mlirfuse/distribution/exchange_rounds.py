@@ -37,8 +37,8 @@ ROUNDS = {"warps": 2, "blocks": 2, CLUSTER: 4}
 phases."""
 
 
-def run_exchanges(d: Site, exchanges: Sequence[Exchange]) -> None:
-    """Runs exchanges together, and delivers what they merge."""
+def run_exchanges(d: Site, exchanges: Sequence[Exchange]) -> ir.Value:
+    """Runs exchanges together, and delivers what they merge; returns one number of it, which is known when all are."""
     merged: list[Values] = [
         {key: tuple(p.at(key) for p in e.partials) for key in e.partials[0].keys()} for e in exchanges
     ]
@@ -53,6 +53,7 @@ def run_exchanges(d: Site, exchanges: Sequence[Exchange]) -> None:
     for exchange, values in zip(exchanges, merged, strict=True):
         for key, value in values.items():
             exchange.deliver(key, value)
+    return next(iter(merged[-1].values()))[-1]
 
 
 def _stored_round(d: Site, exchanges: Sequence[Exchange], values: list[Values], level: str) -> list[Values]:

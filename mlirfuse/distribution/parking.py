@@ -11,6 +11,7 @@ from mlirfuse.dialect.pin import pin
 from mlirfuse.distribution.distributor import Distributor, rule
 from mlirfuse.distribution.fragments import Key
 from mlirfuse.distribution.memory import WIDEST
+from mlirfuse.distribution.program_order import keep_in_order
 from mlirfuse.distribution.scalars import add, constant, multiply, pinned_index
 from mlirfuse.dtypes import from_mlir
 from mlirfuse.schedule.estimate import AHEAD
@@ -23,7 +24,9 @@ def park(d: Distributor, op: ir.Operation) -> None:
     What nobody wants earlier is not there: such a fragment is made when it is wanted, if it has not been.
     """
     source = d.fragments(op.operands[0])
-    parked = list(source.keys())[: ir.IntegerAttr(op.attributes["fragments"]).value]
+    every = list(source.keys())
+    parked = every[: ir.IntegerAttr(op.attributes["fragments"]).value]
+    awaited = every if d.in_order else parked
     number = {key: n for n, key in enumerate(parked)}
     threads, width = d.layout.threads, source.width
     alignment = min(WIDEST, width * from_mlir(source.element_type).bytes)
@@ -45,10 +48,12 @@ def park(d: Distributor, op: ir.Operation) -> None:
         value = source.at(key)
         if key in number:
             stored.add(key)
-            for ahead in parked[number[key] + 1 : number[key] + 1 + AHEAD]:
+            for ahead in awaited[number[key] + 1 : number[key] + 1 + AHEAD]:
                 d.start_reads(ahead)
             if isinstance(value.type, ir.VectorType):
-                vector.StoreOp(value, buffer(), [slot(own, key)], alignment=alignment)
+                store = vector.StoreOp(value, buffer(), [slot(own, key)], alignment=alignment)
+                if d.in_order:
+                    keep_in_order(store)
             else:
                 memref.StoreOp(value, buffer(), [slot(own, key)])
         return value

@@ -8,6 +8,7 @@ reads of shared memory: a thread reads back what it wrote itself, because nothin
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import reduce
 
 from mlir import ir
@@ -19,8 +20,9 @@ from mlirfuse.distribution.distributor import Distributor, rule
 from mlirfuse.distribution.fragments import Fragments, Key, Uniform, widen
 from mlirfuse.distribution.moved_rows import move_row
 from mlirfuse.distribution.paired_stores import exchange, store_exchanged, stores_pairs
-from mlirfuse.distribution.scalars import add, constant, less, minimum
+from mlirfuse.distribution.scalars import add, constant, less, minimum, pinned_index
 from mlirfuse.distribution.skewed_rows import Finish, rows_of, start_load, store_row
+from mlirfuse.distribution.threads import Threads
 from mlirfuse.schedule.estimate import AHEAD
 from mlirfuse.tiling.contractions import feeds_contraction
 from mlirfuse.tiling.tiles import zero
@@ -35,6 +37,7 @@ def transfer_read(d: Distributor, op: ir.Operation) -> None:
     tile = Fragments(d.layout, tuple(tile_type.shape), tile_type.element_type)
     buffer, *offsets, _ = op.operands
     access = access_of(d, op, buffer, offsets, list(range(d.layout.rank)), tile)
+    access = replace(access, in_order=d.in_order and access.streaming)
     bounds = Bounds(access)
     if _starts_anywhere(tile, access):
         _read_rows(d, tile, access, bounds)
@@ -74,9 +77,11 @@ def _following(op: ir.Operation) -> Iterator[ir.Operation]:
 
 
 def _read_parked_last(d: Distributor, tile: Fragments) -> None:
-    """Loads the first of the fragments that will be parked, and those that will not; there is no room for all."""
+    """Loads the first of the fragments that will be parked, and those that will not, unless loads stay in order; there
+    is no room for all.
+    """
     keys = list(tile.keys())
-    for key in [*keys[: min(d.parked, AHEAD)], *keys[d.parked :]]:
+    for key in [*keys[: min(d.parked, AHEAD)], *([] if d.in_order else keys[d.parked :])]:
         tile.at(key)
     d.late_reads.append(tile)
 
@@ -93,6 +98,11 @@ def transfer_write(d: Distributor, op: ir.Operation) -> None:
     if _starts_anywhere(tile, access):
         _write_rows(d, tile, access, bounds, whole)
         return
+    threads = d.threads
+    if d.in_order and d.known is not None:
+        # Registers are short: what addresses are made of is computed anew, not kept across the reduction.
+        threads = Threads(d.layout, d.first_thread, d.known)
+        access = replace(access, offsets=[pinned_index(offset, d.known) for offset in access.offsets])
     groups: dict[tuple[tuple[int, int], ...], list[Key]] = {}
     for key in tile.keys():
         checks = [(axis, 0 if n is None else key[n]) for axis, n in enumerate(access.dims) if axis in access.clipped]
@@ -101,17 +111,17 @@ def transfer_write(d: Distributor, op: ir.Operation) -> None:
     for needed, keys in groups.items():
         condition = whole
         for axis_or_dim, repeat in needed:
-            inside = _inside(d, tile, access, axis_or_dim, repeat, bounds)
+            inside = _inside(threads, tile, access, axis_or_dim, repeat, bounds)
             condition = inside if condition is None else arith.AndIOp(condition, inside).result
         paired = stores_pairs(d, tile, access, {access.dims[n] if n >= 0 else -1 - n for n, _ in needed})
         values = ((key, exchange(d, access, tile.at(key)) if paired else tile.at(key)) for key in keys)
         if condition is None:
-            _store_all(d, tile, access, values, paired=paired)
+            _store_all(d, threads, tile, access, values, paired=paired)
             continue
         made = list(values)  # lanes exchange before some of them stay away
         branch = scf.IfOp(condition)
         with ir.InsertionPoint(branch.then_block):
-            _store_all(d, tile, access, made, paired=paired)
+            _store_all(d, threads, tile, access, made, paired=paired)
             scf.YieldOp([])
 
 
@@ -154,12 +164,12 @@ def _read_rows(d: Distributor, tile: Fragments, access: Access, bounds: Bounds) 
 
 def _write_rows(d: Distributor, tile: Fragments, access: Access, bounds: Bounds, whole: ir.Value | None) -> None:
     inner, none = d.layout.vector_dim, (0,) * d.layout.rank
-    row = [fragment_index(d, access, axis, 0) for axis in range(len(access.dims) - 1)]
+    row = [fragment_index(d.threads, access, axis, 0) for axis in range(len(access.dims) - 1)]
 
     def active(key: Key) -> ir.Value | None:
         checks = [(axis, 0) for axis in access.clipped]
         checks += [(-1 - n, 0) for n in range(d.layout.rank) if n != inner and tile.padded(none, n)]
-        inside = [_inside(d, tile, access, axis_or_dim, 0, bounds) for axis_or_dim, _ in checks]
+        inside = [_inside(d.threads, tile, access, axis_or_dim, 0, bounds) for axis_or_dim, _ in checks]
         conditions = inside if whole is None else [whole, *inside]
         return reduce(lambda a, b: arith.AndIOp(a, b).result, conditions) if conditions else None
 
@@ -201,14 +211,14 @@ def layout_dims(tile: Fragments, written: ir.VectorType) -> list[int | None]:
     return [next(varying) if extent != 1 else None for extent in written.shape]
 
 
-def fragment_index(d: Distributor, access: Access, axis: int, repeat: int) -> ir.Value:
+def fragment_index(threads: Threads, access: Access, axis: int, repeat: int) -> ir.Value:
     """Index along an axis of the memref of the first element of a fragment."""
     dim = access.dims[axis]
     if dim is None:
         return access.offsets[axis]
     # Shared memory holds the block's part of a tile that a cluster shares.
     in_block = access.type.memory_space is not None
-    return add(access.offsets[axis], d.threads.index(dim, repeat, in_block=in_block))
+    return add(access.offsets[axis], threads.index(dim, repeat, in_block=in_block))
 
 
 def clamped_index(d: Distributor, tile: Fragments, key: Key, access: Access, axis: int, bounds: Bounds) -> ir.Value:
@@ -228,18 +238,24 @@ def clamped_index(d: Distributor, tile: Fragments, key: Key, access: Access, axi
     return index
 
 
-def _inside(d: Distributor, tile: Fragments, access: Access, axis_or_dim: int, repeat: int, bounds: Bounds) -> ir.Value:
+def _inside(
+    threads: Threads, tile: Fragments, access: Access, axis_or_dim: int, repeat: int, bounds: Bounds
+) -> ir.Value:
     """Whether a fragment lies inside the buffer (an axis), or inside the tile (-1 - dimension)."""
     if axis_or_dim >= 0:
-        return less(fragment_index(d, access, axis_or_dim, repeat), bounds[axis_or_dim])
+        return less(fragment_index(threads, access, axis_or_dim, repeat), bounds[axis_or_dim])
     dim = -1 - axis_or_dim
-    return less(d.threads.index(dim, repeat), constant(tile.extents[dim]))
+    return less(threads.index(dim, repeat), constant(tile.extents[dim]))
 
 
 def _load_own(d: Distributor, tile: Fragments, key: Key, access: Access, bounds: Bounds) -> ir.Value:
     """One fragment of shared memory, zero where it pads the tile."""
-    indices = [fragment_index(d, access, axis, key[n] if n is not None else 0) for axis, n in enumerate(access.dims)]
-    inside = [_inside(d, tile, access, -1 - n, key[n], bounds) for n in range(d.layout.rank) if tile.padded(key, n)]
+    indices = [
+        fragment_index(d.threads, access, axis, key[n] if n is not None else 0) for axis, n in enumerate(access.dims)
+    ]
+    inside = [
+        _inside(d.threads, tile, access, -1 - n, key[n], bounds) for n in range(d.layout.rank) if tile.padded(key, n)
+    ]
     if not inside:
         return load(access, indices, tile.width)
     element_type = access.type.element_type
@@ -252,12 +268,18 @@ def _load_own(d: Distributor, tile: Fragments, key: Key, access: Access, bounds:
 
 
 def _store_all(
-    d: Distributor, tile: Fragments, access: Access, values: Iterable[tuple[Key, ir.Value]], *, paired: bool
+    d: Distributor,
+    threads: Threads,
+    tile: Fragments,
+    access: Access,
+    values: Iterable[tuple[Key, ir.Value]],
+    *,
+    paired: bool,
 ) -> None:
     """Stores fragments, each as soon as it is made; those that are `paired` come from `exchange`."""
     for key, value in values:
         indices = [
-            fragment_index(d, access, axis, key[n] if n is not None else 0) for axis, n in enumerate(access.dims)
+            fragment_index(threads, access, axis, key[n] if n is not None else 0) for axis, n in enumerate(access.dims)
         ]
         if paired:
             store_exchanged(d, access, value, indices)

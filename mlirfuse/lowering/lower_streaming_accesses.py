@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import prod
 from typing import ClassVar, Literal
 
 from mlir import ir
-from mlir.dialects import nvvm, vector
 
-from mlirfuse.dtypes import from_mlir
-from mlirfuse.lowering.addresses import global_pointer
+from mlirfuse.lowering.addresses import GLOBAL
+from mlirfuse.lowering.inline_accesses import buffer_of, inline_load, inline_store, why_not_inline
 from mlirfuse.lowering.kernel_func import kernels, parameters
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.passes.rewriting import ops_named
 
-WIDTHS = (4, 8, 16)  # bytes that one thread can access at once, in 32-bit registers
 VIEWS = (
     "memref.cast",
     "memref.reinterpret_cast",
@@ -74,12 +71,13 @@ class LowerStreamingAccesses(Pass):
                 if reason:
                     remarks.declined(self, f"{op.name} stays plain: {reason}", op)
                     continue
+                cache, priority = _QUALIFIERS[hints[op.name]]
                 with ir.InsertionPoint(op), op.location:
                     if op.name == "vector.load":
-                        _lower_load(op, self.load_hint, _root(op.operands[0]) in read_only)
+                        path = ".nc" if _root(op.operands[0]) in read_only else ""
+                        inline_load(op, f"ld.global{cache}{path}{priority}", GLOBAL)
                     else:
-                        _lower_store(op, self.store_hint)
-                op.erase()
+                        inline_store(op, f"st.global{cache}{priority}", GLOBAL)
                 done += 1
             if done:
                 remarks.applied(self, f"{done} accesses carry cache hints", func)
@@ -91,27 +89,8 @@ def _is_nontemporal(op: ir.Operation) -> bool:
 
 def _why_not(op: ir.Operation) -> str | None:
     """Why an access cannot be lowered, or None."""
-    base = op.operands[0] if op.name == "vector.load" else op.operands[1]
-    space = ir.MemRefType(base.type).memory_space
-    if space is not None:
-        return f"memory space {space} is not global memory"
-    if _fragment(op).rank != 1:
-        return f"{_fragment(op)} is not one-dimensional"
-    width = _bytes(_fragment(op))
-    if width not in WIDTHS:
-        return f"{width} bytes is none of {', '.join(map(str, WIDTHS))}"
-    aligned = ir.IntegerAttr(op.attributes["alignment"]).value if "alignment" in op.attributes else 0
-    return None if aligned >= width else f"its alignment is not known to be {width} bytes"
-
-
-def _fragment(op: ir.Operation) -> ir.VectorType:
-    return ir.VectorType(op.results[0].type if op.name == "vector.load" else op.operands[0].type)
-
-
-def _bytes(fragment: ir.VectorType) -> int:
-    """Size of a fragment in memory; 0 for `i1`, which has no bytes until `lower-kernel-abi` gives it some."""
-    dtype = from_mlir(fragment.element_type)
-    return 0 if dtype.kind == "bool" else prod(fragment.shape) * dtype.bytes
+    space = ir.MemRefType(buffer_of(op).type).memory_space
+    return why_not_inline(op) if space is None else f"memory space {space} is not global memory"
 
 
 def _read_only_arguments(func: ir.OpView) -> set[ir.Value]:
@@ -125,39 +104,3 @@ def _root(value: ir.Value) -> ir.Value:
     while isinstance(value.owner, (ir.Operation, ir.OpView)) and value.owner.name in VIEWS:
         value = value.owner.operands[0]
     return value
-
-
-def _registers(count: int, first: int) -> str:
-    """`count` placeholders of inline PTX, from `$first` on: `$0`, `{$0, $1}`."""
-    names = ", ".join(f"${first + i}" for i in range(count))
-    return names if count == 1 else f"{{{names}}}"
-
-
-def _suffix(count: int) -> str:
-    return ".b32" if count == 1 else f".v{count}.b32"
-
-
-def _lower_load(op: ir.Operation, hint: str, read_only: bool) -> None:
-    fragment = _fragment(op)
-    count = _bytes(fragment) // 4
-    cache, priority = _QUALIFIERS[hint]
-    pointer = global_pointer(op.operands[0], list(op.operands)[1:])
-    path = ".nc" if read_only else ""
-    i32 = ir.IntegerType.get_signless(32)
-    text = f"ld.global{cache}{path}{priority}{_suffix(count)} {_registers(count, 0)}, [${count}];"
-    words = nvvm.InlinePtxOp([i32] * count, [pointer], [], text)
-    packed = vector.from_elements(ir.VectorType.get([count], i32), list(words.results))
-    value = vector.bitcast(fragment, packed) if fragment != packed.type else packed
-    op.results[0].replace_all_uses_with(value)
-
-
-def _lower_store(op: ir.Operation, hint: str) -> None:
-    fragment = _fragment(op)
-    count = _bytes(fragment) // 4
-    cache, priority = _QUALIFIERS[hint]
-    pointer = global_pointer(op.operands[1], list(op.operands)[2:])
-    words_type = ir.VectorType.get([count], ir.IntegerType.get_signless(32))
-    packed = vector.bitcast(words_type, op.operands[0]) if op.operands[0].type != words_type else op.operands[0]
-    words = list(vector.ToElementsOp(packed).results)
-    text = f"st.global{cache}{priority}{_suffix(count)} [$0], {_registers(count, 1)};"
-    nvvm.InlinePtxOp([], [pointer, *words], [], text)

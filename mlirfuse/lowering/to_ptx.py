@@ -38,6 +38,7 @@ BEFORE_NVVM = (
     "lower-warpgroup-control",
     "lower-kernel-abi",
     "lower-shared-memory",
+    "lower-ordered-accesses",
     "lower-streaming-accesses",
     "lower-pins",
     "lower-float8",

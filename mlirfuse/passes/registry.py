@@ -57,6 +57,7 @@ PASSES: dict[str, str] = {
     "lower-warpgroup-control": "mlirfuse.lowering.lower_warpgroup_control:LowerWarpgroupControl",
     "lower-kernel-abi": "mlirfuse.lowering.lower_kernel_abi:LowerKernelAbi",
     "lower-shared-memory": "mlirfuse.lowering.lower_shared_memory:LowerSharedMemory",
+    "lower-ordered-accesses": "mlirfuse.lowering.lower_ordered_accesses:LowerOrderedAccesses",
     "lower-streaming-accesses": "mlirfuse.lowering.lower_streaming_accesses:LowerStreamingAccesses",
     "lower-float8": "mlirfuse.lowering.lower_float8:LowerFloat8",
     "lower-pins": "mlirfuse.lowering.lower_pins:LowerPins",

@@ -41,6 +41,7 @@ class Problem:
         live_bytes: bytes per element of the space that must be kept from a reduction to its use.
         parked_bytes: bytes per element of the space that all together wait in shared memory if they are parked there.
         column_bytes: bytes per element of the reduced dimensions that every row reads again (weights, biases).
+        early_column_bytes: of these, what meets the elements before any reduction.
         rounds: how many reductions follow one another.
         skewed_vector: what `vector` is in a layout that shifts rows; 0 where none may, or need to.
         walk: what a persistent grid is to do, where a reduction runs over more than a tile.
@@ -56,6 +57,7 @@ class Problem:
     live_bytes: int = 0
     parked_bytes: int = 0
     column_bytes: int = 0
+    early_column_bytes: int = 0
     rounds: int = 0
     skewed_vector: int = 0
     walk: WalkProblem | None = None

@@ -39,6 +39,7 @@ class Schedule:
             in registers, so that more rows fit an SM.
         blocks_per_sm: resident blocks that the register allocator must leave room for; 0 leaves it alone.
         parked: fragments of a thread that wait in shared memory across a reduction, where registers are short.
+        in_order: whether parked fragments are loaded and stored in program order, a few ahead, whatever ptxas would do.
         contraction: for a kernel with a contraction, how its k-loop runs.
         walk: where a reduction runs over more than a tile, how a persistent grid walks the tiles; None for one block
             a tile.
@@ -50,6 +51,7 @@ class Schedule:
     order: str = "breadth"
     blocks_per_sm: int = 0
     parked: int = 0
+    in_order: bool = False
     contraction: ContractionSchedule | None = None
     walk: GridWalk | None = None
 

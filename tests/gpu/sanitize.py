@@ -93,6 +93,8 @@ def cases() -> Iterator[tuple[str, Callable[..., Any], list[np.ndarray]]]:
             if options.get("persistence", "registers") == "registers" and "row_warps" not in options:
                 parked = replace(row_schedule(COLUMNS, **{**options, "vector": 2}), order="depth", parked=1)
                 yield f"{name}, {label}, parked", mf.fuse(family.fn, schedule=parked), family.inputs(7, COLUMNS, dtype)
+                ordered = mf.fuse(family.fn, schedule=replace(parked, in_order=True))
+                yield f"{name}, {label}, parked in order", ordered, family.inputs(7, COLUMNS, dtype)
     for label, options in SCHEDULES.items():
         if options.get("persistence", "registers") != "registers":
             continue

@@ -177,6 +177,19 @@ def test_rows_of_which_a_part_is_parked(name: str, dtype: str, order: str, layou
         family.check(result, inputs)
 
 
+@pytest.mark.parametrize("layout", [{"vector": 8}, {"vector": 4, "warps": 2}, {"vector": 4, "cluster": 2}])
+@pytest.mark.parametrize("name", ["layer_norm", "softmax"])
+def test_parked_rows_in_program_order(name: str, layout: dict[str, int]) -> None:
+    """Fragments that are not parked are loaded after those that are, and results are stored at late coordinates."""
+    family, columns = FAMILIES[name], 1000
+    schedule = replace(row_schedule(columns, **layout), order="depth", parked=2, in_order=True)
+    module = module_at("gpu", family.fn, family.specs(None, columns, F16), schedule)
+    assert "fuse.in_order" in str(module)
+    inputs = family.inputs(3, columns, F16)
+    (result,) = interpreter.run(module, family.name, inputs, order="random")
+    family.check(result, inputs)
+
+
 @pytest.mark.parametrize("columns", [7, 32, 1000])
 @pytest.mark.parametrize("name", ["layer_norm", "softmax", "variance"])
 def test_strided_rows(name: str, columns: int) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from mlirfuse.schedule.heuristics import Candidate, choose_schedule, row_candidates, row_cost
@@ -31,6 +33,20 @@ def test_finer_vectors_leave_no_padding() -> None:
     for candidate in row_candidates(problem, TARGET):
         layout = candidate.schedule.layout
         assert layout.extents[1] == 3000 or (layout.vector[1], layout.lanes[1]) == (8, 32)
+
+
+def test_parked_fragments_keep_their_order_where_columns_meet_them_early() -> None:
+    problem = _layer_norm(65536)
+    late, early = (choose_schedule(replace(problem, early_column_bytes=n), TARGET) for n in (0, 4))
+    assert (late.parked, late.in_order) == (early.parked, False)
+    assert early.parked
+    assert early.in_order
+
+
+def test_rows_in_registers_have_no_order_to_keep() -> None:
+    schedule = choose_schedule(replace(_layer_norm(4096), early_column_bytes=4), TARGET)
+    assert not schedule.parked
+    assert not schedule.in_order
 
 
 def test_an_sm_should_hold_enough_rows() -> None:

@@ -29,19 +29,31 @@ ALL_SIZES = sorted(
 REGISTERS, SHARE = 16, 0.25
 """How far an estimate may be off: that many registers, or that share of what ptxas takes."""
 
-PARKED_SPILLS = 40
-"""Bytes that ptxas may spill where part of a row is parked. It loads ahead until registers are short by a few, however
-many fragments are parked: with more of them, or loads that wait for each other, as many spill."""
-
-KNOWN_SPILLS = {
-    ("added_layer_norm", "bfloat16", 12345): 28,
-    ("added_layer_norm", "float16", 12345): 28,
-    ("added_layer_norm", "bfloat16", 512): 12,
-    ("added_layer_norm", "bfloat16", 24576): 4,
-    ("layer_norm", "bfloat16", 5140): 4,
-    ("layer_norm", "bfloat16", 77824): 84,
+KNOWN_SPILLS: dict[tuple[str, str], dict[int, int]] = {
+    ("added_layer_norm", "bfloat16"): {512: 12, 24576: 4},
+    ("added_layer_norm", "float16"): {32768: 4, 102400: 4, 110592: 4},
+    ("added_layer_norm", "float32"): {102400: 4},
+    ("layer_norm", "bfloat16"): {
+        40960: 32,
+        65536: 20,
+        69632: 32,
+        73728: 40,
+        77824: 84,
+        118784: 32,
+        126976: 32,
+        131072: 20,
+    },
+    ("log_softmax", "bfloat16"): {3001: 4},
+    ("log_softmax", "float16"): {3001: 8},
+    ("softmax", "bfloat16"): {3001: 8, 81920: 8},
+    ("softmax", "float16"): {3001: 4, 53248: 8, 102400: 8, 106496: 8, 110592: 8},
+    ("softmax", "float32"): {36864: 4, 73728: 8},
 }
-"""Bytes that ptxas spills in the schedules chosen for these sizes: defects of the estimate that are still open."""
+"""Bytes that ptxas spills in the schedules chosen for these columns: what is still open.
+
+LayerNorm of bfloat16 spills where it loads parked fragments ahead until registers are short; kept in order it does not,
+but is not faster in float16 (H200: 0.87 of a copy against 0.88). The others spill one number or two.
+"""
 
 pytestmark = pytest.mark.skipif(find_ptxas() is None, reason="ptxas was not found")
 
@@ -78,7 +90,7 @@ def _disagreement(name: str, dtype: str, columns: int) -> str | None:
     (used,) = lowered.compile().resources
     problem, schedule = _chosen(lowered.module)
     where = f"{name} {dtype} {columns}: {schedule.layout.elements_per_thread} elements, {schedule.parked} parked"
-    allowed = KNOWN_SPILLS.get((name, dtype, columns), PARKED_SPILLS if schedule.parked else 0)
+    allowed = KNOWN_SPILLS.get((name, dtype), {}).get(columns, 0)
     if (used.spill_store_bytes or 0) > allowed:
         return f"{where}: {used.spill_store_bytes} bytes spilled at {used.registers} registers"
     if schedule.persistence != "registers":

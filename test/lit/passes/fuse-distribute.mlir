@@ -292,6 +292,40 @@ func.func private @parked_for_later(%x: memref<8x256xf32> {fuse.align = 16 : i64
 
 // -----
 
+#layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 2>, repeats = array<i64: 1, 5>, blocks = array<i64: 1, 1>}
+// In order: two fragments are loaded ahead of the one that is parked, and so are those that stay in registers; what
+// results are stored at is computed of coordinates that are not known before the reduction is done.
+// CHECK-LABEL: gpu.func @in_order
+// CHECK-COUNT-3: vector.load %arg0{{.*}} fuse.in_order
+// CHECK: vector.store {{.*}} fuse.in_order} : memref<512xf32, #gpu.address_space<workgroup>>
+// CHECK: vector.load %arg0{{.*}} fuse.in_order
+// CHECK: vector.store {{.*}} fuse.in_order} : memref<512xf32, #gpu.address_space<workgroup>>
+// CHECK: vector.load %arg0{{.*}} fuse.in_order
+// CHECK: gpu.barrier
+// CHECK: %[[NARROW:.*]] = arith.index_cast %{{.*}} : index to i32
+// CHECK-NEXT: %[[LATE:.*]] = "fuse.pin"(%[[NARROW]], %{{.*}}) : (i32, f32) -> i32
+// CHECK-NEXT: arith.index_cast %[[LATE]] : i32 to index
+// CHECK: vector.store {{.*}} %arg1
+// CHECK: gpu.return
+func.func private @in_order(%x: memref<8x1280xf32> {fuse.align = 16 : i64}, %y: memref<8x1280xf32>) attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 1280>, layout = #layout, order = "depth", parked = 2 : i64, in_order = true}} {
+  %c0 = arith.constant 0 : index
+  %pad = arith.constant 0.0 : f32
+  %zero = arith.constant dense<0.0> : vector<1xf32>
+  scf.forall (%row) in (8) {
+    %0 = vector.transfer_read %x[%row, %c0], %pad {fuse.layout = #layout, fuse.streaming, in_bounds = [true, true]} : memref<8x1280xf32>, vector<1x1280xf32>
+    %1 = "fuse.park"(%0) {fragments = 2 : i64} : (vector<1x1280xf32>) -> vector<1x1280xf32>
+    %2 = vector.multi_reduction <add>, %1, %zero {fuse.layout = #layout} [1] : vector<1x1280xf32> to vector<1xf32>
+    %3 = vector.shape_cast %2 : vector<1xf32> to vector<1x1xf32>
+    %4 = "fuse.pin"(%1, %3) : (vector<1x1280xf32>, vector<1x1xf32>) -> vector<1x1280xf32>
+    %5 = vector.broadcast %3 : vector<1x1xf32> to vector<1x1280xf32>
+    %6 = arith.addf %4, %5 : vector<1x1280xf32>
+    vector.transfer_write %6, %y[%row, %c0] {fuse.layout = #layout, in_bounds = [true, true]} : vector<1x1280xf32>, memref<8x1280xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+
+// -----
+
 // expected-remark @below {{not a tile program}}
 func.func private @tensors(%x: tensor<8xf32>) -> tensor<8xf32> attributes {fuse.kernel} {
   return %x : tensor<8xf32>

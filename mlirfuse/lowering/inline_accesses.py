@@ -1,0 +1,76 @@
+"""Vector loads and stores as inline PTX, for qualifiers that LLVM does not know."""
+
+from __future__ import annotations
+
+from math import prod
+
+from mlir import ir
+from mlir.dialects import nvvm, vector
+
+from mlirfuse.dtypes import from_mlir
+from mlirfuse.lowering.addresses import element_pointer
+
+WIDTHS = (4, 8, 16)  # bytes that one thread can access at once, in 32-bit registers
+
+
+def buffer_of(op: ir.Operation) -> ir.Value:
+    """The memref that a `vector.load` or `vector.store` accesses."""
+    return op.operands[0] if op.name == "vector.load" else op.operands[1]
+
+
+def why_not_inline(op: ir.Operation) -> str | None:
+    """Why a `vector.load` or `vector.store` cannot become one access of whole registers, or None."""
+    fragment = _fragment(op)
+    if fragment.rank != 1:
+        return f"{fragment} is not one-dimensional"
+    width = _bytes(fragment)
+    if width not in WIDTHS:
+        return f"{width} bytes is none of {', '.join(map(str, WIDTHS))}"
+    aligned = ir.IntegerAttr(op.attributes["alignment"]).value if "alignment" in op.attributes else 0
+    return None if aligned >= width else f"its alignment is not known to be {width} bytes"
+
+
+def inline_load(op: ir.Operation, instruction: str, space: int) -> None:
+    """Puts `instruction` in the place of a `vector.load` of an address space, and erases the op."""
+    fragment = _fragment(op)
+    count = _bytes(fragment) // 4
+    pointer = element_pointer(op.operands[0], list(op.operands)[1:], space)
+    i32 = ir.IntegerType.get_signless(32)
+    text = f"{instruction}{_suffix(count)} {_registers(count, 0)}, [${count}];"
+    words = nvvm.InlinePtxOp([i32] * count, [pointer], [], text)
+    packed = vector.from_elements(ir.VectorType.get([count], i32), list(words.results))
+    value = vector.bitcast(fragment, packed) if fragment != packed.type else packed
+    op.results[0].replace_all_uses_with(value)
+    op.erase()
+
+
+def inline_store(op: ir.Operation, instruction: str, space: int) -> None:
+    """Puts `instruction` in the place of a `vector.store` to an address space, and erases the op."""
+    count = _bytes(_fragment(op)) // 4
+    pointer = element_pointer(op.operands[1], list(op.operands)[2:], space)
+    words_type = ir.VectorType.get([count], ir.IntegerType.get_signless(32))
+    packed = vector.bitcast(words_type, op.operands[0]) if op.operands[0].type != words_type else op.operands[0]
+    words = list(vector.ToElementsOp(packed).results)
+    text = f"{instruction}{_suffix(count)} [$0], {_registers(count, 1)};"
+    nvvm.InlinePtxOp([], [pointer, *words], [], text)
+    op.erase()
+
+
+def _fragment(op: ir.Operation) -> ir.VectorType:
+    return ir.VectorType(op.results[0].type if op.name == "vector.load" else op.operands[0].type)
+
+
+def _bytes(fragment: ir.VectorType) -> int:
+    """Size of a fragment in memory; 0 for `i1`, which has no bytes until `lower-kernel-abi` gives it some."""
+    dtype = from_mlir(fragment.element_type)
+    return 0 if dtype.kind == "bool" else prod(fragment.shape) * dtype.bytes
+
+
+def _registers(count: int, first: int) -> str:
+    """`count` placeholders of inline PTX, from `$first` on: `$0`, `{$0, $1}`."""
+    names = ", ".join(f"${first + i}" for i in range(count))
+    return names if count == 1 else f"{{{names}}}"
+
+
+def _suffix(count: int) -> str:
+    return ".b32" if count == 1 else f".v{count}.b32"
