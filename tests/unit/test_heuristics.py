@@ -6,8 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from mlirfuse.schedule.heuristics import Candidate, choose_schedule, row_candidates, row_cost
+from mlirfuse.schedule.heuristics import choose_schedule
 from mlirfuse.schedule.problem import Problem
+from mlirfuse.schedule.row_candidates import Candidate, row_candidates
+from mlirfuse.schedule.row_cost import row_cost
 from mlirfuse.target import target_of
 
 TARGET = target_of("sm_90a")
@@ -52,6 +54,6 @@ def test_rows_in_registers_have_no_order_to_keep() -> None:
 def test_an_sm_should_hold_enough_rows() -> None:
     problem = _layer_norm(5120)
     schedule = choose_schedule(problem, TARGET)
-    costs = [row_cost(Candidate(schedule, blocks, 1.0), problem, TARGET) for blocks in (3, 4, 5)]
+    costs = [row_cost(Candidate(schedule, blocks, 1.0), problem) for blocks in (3, 4, 5)]
     assert costs == sorted(costs, reverse=True)
     assert len(set(costs)) == len(costs)

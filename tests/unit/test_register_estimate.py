@@ -17,8 +17,8 @@ from mlirfuse.analysis.spaces import kernel_space
 from mlirfuse.lowering.resources import find_ptxas
 from mlirfuse.passes.manager import run_pipeline
 from mlirfuse.schedule.estimate import registers_per_thread
-from mlirfuse.schedule.heuristics import resident_blocks
 from mlirfuse.schedule.problem import Problem
+from mlirfuse.schedule.residency import resident_blocks
 from mlirfuse.schedule.schedule import ATTRIBUTE, Schedule, schedule_of
 from mlirfuse.target import target_of
 

@@ -1,0 +1,130 @@
+"""The schedules that keep rows in registers, which `row_cost` chooses from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from math import prod
+
+from mlirfuse.schedule.estimate import registers_per_thread
+from mlirfuse.schedule.layout import WARP, BlockedLayout
+from mlirfuse.schedule.odd_rows import MOST_HELD, has_costly_ends, staged_bytes
+from mlirfuse.schedule.problem import Problem
+from mlirfuse.schedule.residency import SHARED_RESERVE, allocated, resident_blocks
+from mlirfuse.schedule.row_layouts import HALF_WARPS, row_schedule, skewed_vector
+from mlirfuse.schedule.schedule import Schedule, check_schedule
+from mlirfuse.target import Target
+
+FINER_VECTOR = 8
+"""Elements of a vector that may be halved, and whose rows may be over half a warp, where rows then fill their threads.
+
+These divide into rows what whole warps of whole vectors leave padding in (H200, LayerNorm with fused adds in half
+precision, half warps: 1280 columns 0.97 of a copy against 0.93; half vectors: 3200 columns 0.97 against 0.91; both:
+1600 columns 0.94 against 0.92).
+"""
+
+MOST_FINE = 40
+"""Elements a thread of such rows: 52 take 128 registers, and are no faster than padding (H200, 832 columns)."""
+
+LONG_ROW, LONG_SKEWED_ROW = 12 * 1024, 8 * 1024
+"""Bytes read of a row from which on registers are short (H200: rows of 10 KB gain from breadth, 24 KB from depth).
+
+Of skewed rows all loads are under way early in any case (softmax of 4097 columns: 0.90 of a copy against 0.86).
+"""
+
+NARROWEST_PARKED = 4
+"""Bytes of a fragment: what fills no register is not worth an access of shared memory."""
+
+MOST_ELEMENTS = 64
+"""Elements a thread may hold of a persistent row in registers: estimates were fitted up to there."""
+
+FEW_REGISTERS = 56
+"""Registers that a thread needs for what it is computing: parking more than what is beyond them saves none."""
+
+MOST_FRAGMENTS = 32
+"""Fragments a thread may hold of a persistent row: beyond it the unrolled code outgrows the instruction cache."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A schedule and what the cost model needs to know of it.
+
+    Attributes:
+        schedule: the schedule.
+        blocks: blocks that an SM will hold at once.
+        efficiency: share of the threads' fragments that are not padding.
+    """
+
+    schedule: Schedule
+    blocks: int
+    efficiency: float
+
+
+def row_candidates(problem: Problem, target: Target) -> Iterator[Candidate]:
+    """Persistent schedules with every split of a row over a cluster, warps and repeats that fits the registers."""
+    skewed = skewed_vector(problem)
+    long = LONG_SKEWED_ROW if skewed else LONG_ROW
+    order = "depth" if problem.row_elements * problem.read_bytes > long else "breadth"
+    cluster = 1
+    while cluster <= target.max_cluster:
+        for warps in range(1, target.max_threads_per_block // WARP + 1):
+            for vector, lanes in _grains(problem, warps, cluster):
+                schedule = row_schedule(problem, warps, cluster, order, vector, lanes)
+                if schedule is None or check_schedule(schedule, problem.extents, problem.reduced, target):
+                    continue
+                fine = lanes < WARP or vector < problem.vector
+                if not fine or _divides(schedule.layout, problem):
+                    yield from _fitted(schedule, problem, target)
+        cluster *= 2
+
+
+def _grains(problem: Problem, warps: int, cluster: int) -> Iterator[tuple[int, int]]:
+    """Elements of a vector, and lanes of a warp over a row, that are worth a try."""
+    skewed = skewed_vector(problem)
+    yield skewed or problem.vector, WARP
+    if skewed or cluster > 1 or problem.vector < FINER_VECTOR:
+        return
+    yield problem.vector // 2, WARP
+    if warps in HALF_WARPS:
+        yield problem.vector, WARP // 2
+        yield problem.vector // 2, WARP // 2
+
+
+def _divides(layout: BlockedLayout, problem: Problem) -> bool:
+    """Whether a layout finer than whole vectors over whole warps leaves no padding, in few elements a thread."""
+    return layout.extents[problem.vector_dim] == problem.row_elements and layout.elements_per_thread <= MOST_FINE
+
+
+def _fitted(schedule: Schedule, problem: Problem, target: Target) -> Iterator[Candidate]:
+    """The schedule with as few fragments parked in shared memory as each number of resident blocks needs."""
+    layout = schedule.layout
+    fragments, width = prod(layout.repeats), max(layout.vector)
+    parks = schedule.order == "depth" and width * problem.live_bytes >= NARROWEST_PARKED
+    most = fragments - 1 if parks else 0
+    slot = layout.threads * width * problem.parked_bytes
+    most_held = MOST_HELD if has_costly_ends(layout) else MOST_ELEMENTS
+    reached = 0
+    for parked in range(most + 1 if fragments <= MOST_FRAGMENTS else 0):
+        shared = parked * slot + staged_bytes(problem, layout) + SHARED_RESERVE
+        registers = allocated(registers_per_thread(problem, layout, schedule.order, parked))
+        blocks = min(resident_blocks(layout.threads, registers, target), target.shared_per_sm // shared)
+        held = layout.elements_per_thread - parked * width
+        if shared > target.shared_per_block or held > most_held or blocks <= reached:
+            continue
+        if parked and registers <= FEW_REGISTERS:
+            break
+        reached = blocks
+        # ptxas must know how many blocks are meant to be resident: alone, it saves registers where loads should
+        # overlap, and spends them where another block would fit.
+        fitted = replace(schedule, blocks_per_sm=blocks, parked=parked, in_order=_keeps_order(problem, layout, parked))
+        yield Candidate(fitted, blocks, prod(schedule.tile) / prod(layout.extents))
+
+
+def _keeps_order(problem: Problem, layout: BlockedLayout, parked: int) -> bool:
+    """Whether parked fragments are loaded and stored in program order.
+
+    It pays where they are computed from several loads, so that ptxas, left alone, is short of registers (H200, shares
+    of a copy, LayerNorm with fused adds of 131072 columns: 0.73 against 0.68). Else it costs what loads are ahead less
+    (softmax of 131072 columns: 0.87 against 0.90).
+    """
+    return bool(parked and problem.early_column_bytes) and not any(layout.anywhere)

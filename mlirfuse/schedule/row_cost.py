@@ -1,0 +1,52 @@
+"""What rows in registers cost, relative to streaming them."""
+
+from __future__ import annotations
+
+from math import log2, prod
+
+from mlirfuse.schedule.layout import WARP
+from mlirfuse.schedule.odd_rows import ROW_BYTES, has_costly_ends
+from mlirfuse.schedule.problem import Problem
+from mlirfuse.schedule.row_candidates import LONG_ROW, Candidate
+
+SMALL_THREADS = 96
+
+IN_FLIGHT, IN_FLIGHT_COLUMN = 28 * 1024, 0.4
+"""Bytes of rows that an SM must hold to keep memory busy, and what share more for a column operand at each byte.
+
+H200, LayerNorm with fused adds, shares of a copy by KB of rows on an SM: half precision 32 KB 0.85, 38 KB 0.90, 44 KB
+0.93, 50 KB and more 0.95; single precision 38 KB 0.99. RMSNorm in half precision: 34 KB 0.99.
+"""
+
+
+def row_cost(candidate: Candidate, problem: Problem) -> float:
+    """Time relative to streaming the rows, from what slows such kernels down; lower is better.
+
+    The weights are fitted to sweeps of a fused LayerNorm in half precision over twelve sizes and all splits on an H200.
+    """
+    layout = candidate.schedule.layout
+    rows = prod(n for d, n in enumerate(candidate.schedule.tile) if d not in problem.reduced)
+    row_bytes = problem.row_elements * max(problem.read_bytes, 1)
+    # Padding is loaded from the cache and computed, but moves no memory.
+    padding = 0.5 + 0.5 / candidate.efficiency
+    # Too little work a thread: the reductions' fixed cost shows. Too much: few threads hide each other's latency.
+    is_long = problem.row_elements * problem.read_bytes > LONG_ROW
+    ideal = ROW_BYTES if has_costly_ends(layout) else 56 if is_long else 32
+    share = log2(rows * row_bytes / (layout.threads * layout.cluster) / ideal)
+    work = 1.0 + (0.05 * share if share > 0 else -0.18 * share)
+    # Too few rows on an SM do not cover the time that a row is there, which is longer where weights are read again.
+    columns = problem.column_bytes * problem.vector / 16  # operands, in vectors of 16 bytes
+    wanted = IN_FLIGHT * (1.0 + IN_FLIGHT_COLUMN * columns / max(problem.read_bytes, 1))
+    under_way = candidate.blocks * rows * row_bytes / layout.cluster
+    coverage = 1.0 + 0.2 * max(0.0, wanted / under_way - 1.0)
+    # One block alone on an SM loads nothing while it reduces.
+    overlap = 1.0 + 0.4 / candidate.blocks**3
+    # Blocks of a cluster start together, and wait for each other at every round of reductions.
+    cluster = 1.0 + (0.12 + 0.01 * layout.cluster) * problem.rounds if layout.cluster > 1 else 1.0
+    # Few threads a block: more blocks to start (H200, 1024 columns: 0.97 of a copy for 128 threads, 0.95 for 64).
+    small = 1.025 if layout.threads < SMALL_THREADS else 1.0
+    halved = 1.015 if prod(layout.lanes[d] for d in problem.reduced) < WARP else 1.0
+    narrow = 1.03 if max(layout.vector) < max(problem.vector, problem.skewed_vector) else 1.0
+    # Masks of a row that does not fill its threads take registers, which are short where part of it is parked.
+    masked = 1.02 if candidate.schedule.parked and candidate.efficiency < 1.0 else 1.0
+    return padding * work * coverage * overlap * cluster * small * halved * narrow * masked

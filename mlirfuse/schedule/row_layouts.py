@@ -1,0 +1,90 @@
+"""How a row is spread over a cluster, warps, lanes and repeats, and small rows over the warps that are left."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import prod
+
+from mlirfuse.schedule.layout import WARP
+from mlirfuse.schedule.odd_rows import access_of_rows
+from mlirfuse.schedule.problem import Problem
+from mlirfuse.schedule.schedule import Schedule
+from mlirfuse.schedule.spread import Spread
+
+MIN_THREADS = 64
+"""Blocks smaller than this leave an SM short of threads, because it holds 32 blocks at most."""
+
+HALF_WARPS, HALF_THREADS, FEW_ELEMENTS = range(1, 7), 128, 16
+"""Warps of which half the lanes may be on one row and half on another; about how many threads' rows are stacked then;
+and elements a thread up to which that is the least, not the most (H200, blocks of 96 threads against 192: 768 columns
+with 16 elements a thread 0.90 of a copy against 0.92, 960 columns with 20 elements 0.95 against 0.91)."""
+
+MANY_ELEMENTS = 32
+"""Elements a thread from which on rows of two warps come two to a block (H200, 1600 columns: 0.92 against 0.91)."""
+
+
+def skewed_vector(problem: Problem) -> int:
+    """Elements of a vector where rows are shifted or moved; 0 where they are not."""
+    return problem.skewed_vector if access_of_rows(problem) else 0
+
+
+def row_schedule(problem: Problem, warps: int, cluster: int, order: str, vector: int, lanes: int) -> Schedule | None:
+    """A row in vectors of `vector` elements over `lanes` lanes of `warps` warps of each of `cluster` blocks.
+
+    Small rows are stacked until the block is large enough; None where a row is not that large.
+    """
+    outer = [d for d in range(problem.rank) if d not in problem.reduced]
+    skewed = skewed_vector(problem)
+    slack = max(0, skewed - 1)
+    covered = [n if n is None or d != problem.vector_dim else n + slack for d, n in enumerate(problem.extents)]
+    fill = Spread(covered, problem.vector_dim, vector)
+    inner = sorted(problem.reduced, reverse=True)
+    if problem.vector_dim in outer:
+        inner = [problem.vector_dim, *inner]
+    for dim in inner:
+        fill.add_lanes(dim, lanes)
+    if lanes < WARP and (len(inner) > 1 or not outer or fill.lanes_left * lanes != WARP):
+        return None
+    if fill.lanes_left > 1 and outer:
+        fill.rest_of_lanes(outer[-1])
+    else:
+        fill.rest_of_lanes(inner[0])
+    for dim in inner:
+        if dim in problem.reduced:
+            fill.add_blocks(dim, cluster)
+    if prod(fill.blocks) != cluster:
+        return None
+    for dim in inner:
+        if dim in problem.reduced:
+            fill.add_warps(dim, warps)
+    if prod(fill.warps) != warps:
+        return None
+    for dim in problem.reduced:
+        fill.rest_in_repeats(dim)
+    if outer:
+        fill.warps[outer[-1]] *= _stacked_rows(warps, lanes, prod(fill.repeats) * prod(fill.vector))
+    layout = fill.layout()
+    if skewed:
+        along = tuple(int(d == problem.vector_dim) for d in range(problem.rank))
+        layout = replace(layout, **{access_of_rows(problem): along})
+    tile = tuple(
+        extent if d in problem.reduced and extent is not None else min(layout.extents[d], extent or layout.extents[d])
+        for d, extent in enumerate(problem.extents)
+    )
+    return Schedule(tile, layout, order=order)
+
+
+def _stacked_rows(warps: int, lanes: int, elements: int) -> int:
+    """Warps that a block has over rows, each over as many as it has lanes for.
+
+    Args:
+        warps: warps over a row.
+        lanes: lanes of a warp over a row.
+        elements: elements that a thread holds.
+    """
+    if lanes < WARP:
+        less, more = HALF_THREADS // (WARP * warps), -(-HALF_THREADS // (WARP * warps))
+        return more if elements <= FEW_ELEMENTS else max(1, less)
+    if warps == 2 and elements >= MANY_ELEMENTS:
+        return 2
+    return max(1, MIN_THREADS // (WARP * warps)) if warps == 1 else 1
