@@ -26,7 +26,7 @@ from mlirfuse.target import Target
 STAGES = ("linalg", "tile", "gpu", "nvvm", "ptx")
 """The stages that have a text, in order."""
 
-# Verification after every pass takes a good part of the compile time; tests and mlirfuse-opt run the same passes with it.
+# Verification after every pass takes a good part of the compile time; tests and mlirfuse-opt have it on.
 _FAST = Instrumentation(verify_each=False)
 
 
