@@ -52,7 +52,8 @@ def test_parts_of_rows_are_walked(rows: int, finish: str, period: int, resident:
     ("fn", "columns", "dtype"),
     [(column_sums, WIDE, "float16"), (batch_norm, WIDE, "float32"), (sums_of_everything, WIDE + 1, "float32")],
 )
-def test_rows_that_fit_no_cluster(fn: Callable[..., Any], columns: int, dtype: str) -> None:
+@pytest.mark.parametrize("rows", [0, 5])
+def test_rows_that_fit_no_cluster(rows: int, fn: Callable[..., Any], columns: int, dtype: str) -> None:
     """What the heuristics choose."""
-    x, w = arrays(5, columns, dtype)
+    x, w = arrays(rows, columns, dtype)
     check(fn, list(mf.fuse(fn, target="interpret")(x, w)), x, w)
