@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -20,6 +20,7 @@ WAIT_GROUP = "nvvm.cp.async.wait.group"
 LOADS = ("fuse.copy_fragments", "nvvm.cp.async.commit.group", WAIT_GROUP)
 """Ops of a step that load for it and for later ones."""
 WRITE = "vector.transfer_write"
+ATOMICS = ("memref.atomic_rmw", "memref.generic_atomic_rmw")
 
 
 @dataclass(frozen=True)
@@ -106,8 +107,12 @@ def _walk(kernel: ir.Operation) -> _Walk | str:
     loop = next((op for op in ops if op.name == "scf.for" and list(op.results)), None)
     if loop is None:
         return "no loop adds anything up"
-    behind = _until_arrival(ops[ops.index(loop) + 1 : -1])
+    *following, _ = ops[ops.index(loop) + 1 :]
+    behind = _until_arrival(following)
     parts = _dependent(behind, loop)
+    left = {result for op in (loop, *parts) for result in op.results}
+    if any(_uses(op, left) for op in following if op not in parts):
+        return "what the loop leaves is used behind the block's arrival"
     used = {operand for op in parts for operand in op.operands}
     *steps, terminator = (op.operation for op in loop.regions[0].blocks[0].operations)
     yielded = [value for value, total in zip(terminator.operands, loop.results, strict=True) if total in used]
@@ -137,18 +142,23 @@ def _dependent(ops: Sequence[ir.Operation], loop: ir.Operation) -> list[ir.Opera
     values = set(loop.results)
     found = []
     for op in ops:
-        if _acts(op) or any(operand in values for inner in nested(op) for operand in inner.operands):
+        if _acts(op) or _uses(op, values):
             values.update(op.results)
             found.append(op)
     return found
 
 
+def _uses(op: ir.Operation, values: Collection[ir.Value]) -> bool:
+    """Whether an op, or one inside of it, has an operand among some values."""
+    return any(operand in values for inner in nested(op) for operand in inner.operands)
+
+
 def _acts(op: ir.Operation) -> bool:
-    """Whether an op does more than make a value or load one."""
-    if op.name == "scf.if" and not list(op.results):
+    """Whether an op does more than make a value or load one; stores of these dialects have no results."""
+    if op.name == "scf.if":
         return any(_acts(inner) for inner in nested(op) if inner != op)
-    makes = op.name.split(".")[0] in ("arith", "affine", "math", "vector", "memref") and op.name != WRITE
-    return not makes and op.name not in (*LOADS, "scf.yield", "scf.if", *REDUCTIONS)
+    makes = op.name.split(".")[0] in ("arith", "affine", "math", "vector", "memref") and op.name not in ATOMICS
+    return not (makes and list(op.results)) and op.name not in (*LOADS, "scf.yield", *REDUCTIONS)
 
 
 def _needed(values: Iterable[ir.Value], ops: Sequence[ir.Operation]) -> set[ir.Operation]:

@@ -191,3 +191,71 @@ func.func private @not_asked_0_kernel(%x: memref<?x256xf32>)
   } {mapping = [#gpu.block<x>]}
   return
 }
+
+// -----
+
+#layout = {vector = array<i64: 1, 8>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
+#walk = {dims = array<i64: 0>, finish = "slices", finish_tile = array<i64: 32, 8>, finish_layout = {vector = array<i64: 1, 4>, lanes = array<i64: 16, 2>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}, peeled = true}
+// REMARK: memref.store in a step does more than make a value
+// CHECK-LABEL: func.func private @stores_0_kernel(
+// CHECK-NOT: scf.if
+func.func private @stores_0_kernel(%x: memref<?x256xf32>, %y: memref<?x256xf32>, %s: memref<1xi32>, %parts: memref<?x256xf32>)
+    attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 256>, layout = #layout, walk = #walk}} {
+  %c0 = arith.constant 0 : index
+  %limit = arith.constant 1 : i32
+  %pad = arith.constant 0.0 : f32
+  %none = arith.constant dense<0.0> : vector<1xf32>
+  %zero = arith.constant dense<0.0> : vector<1x256xf32>
+  %tiles = memref.dim %x, %c0 : memref<?x256xf32>
+  %blocks = affine.apply affine_map<()[s0] -> (s0 ceildiv 64)>()[%tiles]
+  scf.forall (%block) in (%blocks) {
+    %sum = scf.for %t = %block to %tiles step %blocks iter_args(%acc = %zero) -> (vector<1x256xf32>) {
+      %a = vector.transfer_read %x[%t, %c0], %pad {in_bounds = [true, true]} : memref<?x256xf32>, vector<1x256xf32>
+      %r = vector.multi_reduction <add>, %a, %none [1] : vector<1x256xf32> to vector<1xf32>
+      %c = vector.shape_cast %r : vector<1xf32> to vector<1x1xf32>
+      %w = vector.broadcast %c : vector<1x1xf32> to vector<1x256xf32>
+      vector.transfer_write %w, %y[%t, %c0] {in_bounds = [true, true]} : vector<1x256xf32>, memref<?x256xf32>
+      memref.store %pad, %y[%t, %c0] : memref<?x256xf32>
+      %next = arith.addf %acc, %a : vector<1x256xf32>
+      scf.yield %next : vector<1x256xf32>
+    }
+    %part = vector.shape_cast %sum : vector<1x256xf32> to vector<256xf32>
+    vector.transfer_write %part, %parts[%block, %c0] {in_bounds = [true]} : vector<256xf32>, memref<?x256xf32>
+    %old = "fuse.semaphore_arrive"(%s, %c0, %limit) : (memref<1xi32>, index, i32) -> i32
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+
+// -----
+
+#layout = {vector = array<i64: 1, 8>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
+#walk = {dims = array<i64: 0>, finish = "slices", finish_tile = array<i64: 32, 8>, finish_layout = {vector = array<i64: 1, 4>, lanes = array<i64: 16, 2>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}, peeled = true}
+// REMARK: what the loop leaves is used behind the block's arrival
+// CHECK-LABEL: func.func private @used_later_0_kernel(
+// CHECK-NOT: scf.if
+func.func private @used_later_0_kernel(%x: memref<?x256xf32>, %y: memref<?x256xf32>, %s: memref<1xi32>, %parts: memref<?x256xf32>)
+    attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 256>, layout = #layout, walk = #walk}} {
+  %c0 = arith.constant 0 : index
+  %limit = arith.constant 1 : i32
+  %pad = arith.constant 0.0 : f32
+  %none = arith.constant dense<0.0> : vector<1xf32>
+  %zero = arith.constant dense<0.0> : vector<1x256xf32>
+  %tiles = memref.dim %x, %c0 : memref<?x256xf32>
+  %blocks = affine.apply affine_map<()[s0] -> (s0 ceildiv 64)>()[%tiles]
+  scf.forall (%block) in (%blocks) {
+    %sum = scf.for %t = %block to %tiles step %blocks iter_args(%acc = %zero) -> (vector<1x256xf32>) {
+      %a = vector.transfer_read %x[%t, %c0], %pad {in_bounds = [true, true]} : memref<?x256xf32>, vector<1x256xf32>
+      %r = vector.multi_reduction <add>, %a, %none [1] : vector<1x256xf32> to vector<1xf32>
+      %c = vector.shape_cast %r : vector<1xf32> to vector<1x1xf32>
+      %w = vector.broadcast %c : vector<1x1xf32> to vector<1x256xf32>
+      vector.transfer_write %w, %y[%t, %c0] {in_bounds = [true, true]} : vector<1x256xf32>, memref<?x256xf32>
+      %next = arith.addf %acc, %a : vector<1x256xf32>
+      scf.yield %next : vector<1x256xf32>
+    }
+    %part = vector.shape_cast %sum : vector<1x256xf32> to vector<256xf32>
+    vector.transfer_write %part, %parts[%block, %c0] {in_bounds = [true]} : vector<256xf32>, memref<?x256xf32>
+    %old = "fuse.semaphore_arrive"(%s, %c0, %limit) : (memref<1xi32>, index, i32) -> i32
+    vector.transfer_write %part, %y[%block, %c0] {in_bounds = [true]} : vector<256xf32>, memref<?x256xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}
