@@ -9,6 +9,7 @@ from mlir import ir
 from mlir.dialects import nvvm
 
 from mlirfuse.analysis.kernels import DEPENDENT_LAUNCH, symbol
+from mlirfuse.dialect.shared_memory import is_workgroup
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.passes.rewriting import nested
 from mlirfuse.target import DEFAULT, target_of
@@ -96,6 +97,6 @@ def _first_access(kernel: ir.Operation) -> ir.Operation | None:
 
 
 def _touches_global_memory(op: ir.Operation) -> bool:
-    return op.name not in _ADDRESSES and any(
-        isinstance(operand.type, ir.MemRefType) and operand.type.memory_space is None for operand in op.operands
-    )
+    """Whether an op may access memory that is not the block's, in whatever way the type says so."""
+    types = [operand.type for operand in op.operands]
+    return op.name not in _ADDRESSES and any(isinstance(t, ir.MemRefType) and not is_workgroup(t) for t in types)

@@ -102,3 +102,19 @@ gpu.module @quiet {
     gpu.return
   }
 }
+
+// -----
+
+// What is not the block's own may be anybody's, however its address space is written.
+// CHECK-LABEL: gpu.func @spaces
+gpu.module @spaces {
+  gpu.func @spaces(%x: memref<?xf32, 1>, %y: memref<?xf32, #gpu.address_space<global>>) kernel
+      attributes {known_block_size = array<i32: 1, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    // CHECK: nvvm.griddepcontrol wait
+    // CHECK-NEXT: memref.load
+    %v = memref.load %x[%c0] : memref<?xf32, 1>
+    memref.store %v, %y[%c0] : memref<?xf32, #gpu.address_space<global>>
+    gpu.return
+  }
+}
