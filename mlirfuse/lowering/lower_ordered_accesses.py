@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from mlir import ir
 
+from mlirfuse.dialect.shared_memory import is_workgroup
 from mlirfuse.distribution.program_order import IN_ORDER
 from mlirfuse.lowering.addresses import GLOBAL, SHARED
 from mlirfuse.lowering.inline_accesses import buffer_of, inline_load, inline_store, why_not_inline
@@ -20,7 +21,7 @@ INSTRUCTIONS = {
 }
 """What takes the place of an access of an address space. What is parked is loaded once: it need not stay in L1."""
 
-UNORDERED = "only loads of global and stores to shared memory keep their order"
+UNORDERED = "only vector loads of global and vector stores to shared memory keep their order"
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ class LowerOrderedAccesses(Pass):
             marked = [op for op in nested(func.operation) if IN_ORDER in op.attributes]
             done = 0
             for op in marked:
-                space = GLOBAL if ir.MemRefType(buffer_of(op).type).memory_space is None else SHARED
+                space = _space(op)
                 instruction = INSTRUCTIONS.get((op.name, space))
                 reason = why_not_inline(op) if instruction else UNORDERED
                 if instruction is None or reason:
@@ -61,3 +62,13 @@ class LowerOrderedAccesses(Pass):
                 done += 1
             if done:
                 remarks.applied(self, f"{done} accesses stay in order", func)
+
+
+def _space(op: ir.Operation) -> int:
+    """The address space of a vector access; 0 where it is neither of the two, or the op is no such access."""
+    if op.name not in ("vector.load", "vector.store"):
+        return 0
+    type_ = ir.MemRefType(buffer_of(op).type)
+    if is_workgroup(type_):
+        return SHARED
+    return GLOBAL if type_.memory_space is None else 0

@@ -30,14 +30,18 @@ gpu.module @parked {
 gpu.module @declined {
   // CHECK-LABEL: gpu.func @declined
   // CHECK-NOT: nvvm.inline_ptx
-  gpu.func @declined(%x: memref<?xf16>, %i: index) workgroup(%s: memref<512xf16, #gpu.address_space<workgroup>>) kernel {
+  gpu.func @declined(%x: memref<?xf16>, %z: memref<?xf16, 1>, %i: index) workgroup(%s: memref<512xf16, #gpu.address_space<workgroup>>) kernel {
     // expected-remark @below {{vector.load may be moved: 6 bytes is none of 4, 8, 16}}
     %odd = vector.load %x[%i] {alignment = 2 : i64, fuse.in_order} : memref<?xf16>, vector<3xf16>
     // expected-remark @below {{vector.load may be moved: its alignment is not known to be 16 bytes}}
     %v = vector.load %x[%i] {alignment = 8 : i64, fuse.in_order} : memref<?xf16>, vector<8xf16>
-    // expected-remark @below {{vector.store may be moved: only loads of global and stores to shared memory keep their order}}
+    // expected-remark @below {{vector.store may be moved: only vector loads of global and vector stores to shared memory keep their order}}
     vector.store %v, %x[%i] {alignment = 16 : i64, fuse.in_order} : memref<?xf16>, vector<8xf16>
-    // expected-remark @below {{vector.load may be moved: only loads of global and stores to shared memory keep their order}}
+    // expected-remark @below {{vector.store may be moved: only vector loads of global and vector stores to shared memory keep their order}}
+    vector.store %v, %z[%i] {alignment = 16 : i64, fuse.in_order} : memref<?xf16, 1>, vector<8xf16>
+    // expected-remark @below {{memref.load may be moved: only vector loads of global and vector stores to shared memory keep their order}}
+    %one = memref.load %x[%i] {fuse.in_order} : memref<?xf16>
+    // expected-remark @below {{vector.load may be moved: only vector loads of global and vector stores to shared memory keep their order}}
     %own = vector.load %s[%i] {alignment = 16 : i64, fuse.in_order} : memref<512xf16, #gpu.address_space<workgroup>>, vector<8xf16>
     gpu.return
   }
