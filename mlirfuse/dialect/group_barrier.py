@@ -26,9 +26,12 @@ def first_of(op: ir.Operation) -> int:
 
 
 def _verify(op: ir.Operation) -> str | None:
-    if not 0 <= first_of(op) < WARPGROUPS:
-        return f"first {first_of(op)} is no warpgroup of a block"
-    return count_problem(op, "warpgroups")
+    if problem := count_problem(op, "warpgroups"):
+        return problem
+    first, count = first_of(op), ir.IntegerAttr(op.attributes["warpgroups"]).value
+    if not 0 <= first <= WARPGROUPS - count:
+        return f"warpgroups {first} to {first + count - 1} are not all of a block, which has {WARPGROUPS} at most"
+    return None
 
 
 DEFINITION = OpDefinition("group_barrier", attributes=("warpgroups",), verify=_verify)

@@ -84,8 +84,8 @@ func.func @nobodys_number() {
 // -----
 
 func.func @ninth_warpgroup() {
-  // expected-error @below {{first 8 is no warpgroup of a block}}
-  "fuse.group_barrier"() {warpgroups = 1 : i64, first = 8 : i64} : () -> ()
+  // expected-error @below {{warpgroups 7 to 8 are not all of a block, which has 8 at most}}
+  "fuse.group_barrier"() {warpgroups = 2 : i64, first = 7 : i64} : () -> ()
   return
 }
 
