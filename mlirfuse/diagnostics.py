@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from mlir import ir
 
 from mlirfuse.errors import IRError, MlirFuseError
+from mlirfuse.places import place_of
 
-_FILE_LOCATION = re.compile(r'"([^"]*)":(\d+):(\d+)')
+_PLACE = re.compile(r"(.+):(\d+):(\d+)", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -42,9 +43,9 @@ class Diagnostic:
         return "\n".join([f"{self.place}: {self.severity}: {self.message}", *map(str, self.notes)])
 
 
-def at_location(severity: str, message: str, location: str, notes: tuple[Diagnostic, ...] = ()) -> Diagnostic:
-    """A diagnostic at the text of an MLIR location; the innermost file is what counts of a nested location."""
-    match = _FILE_LOCATION.search(location)
+def at_place(severity: str, message: str, where: str | None, notes: tuple[Diagnostic, ...] = ()) -> Diagnostic:
+    """A diagnostic at `file:line:column`; at an unknown location where the text is no such place, or None."""
+    match = _PLACE.fullmatch(where or "")
     if match is None:
         return Diagnostic(severity, message, notes=notes)
     return Diagnostic(severity, message, match[1], int(match[2]), int(match[3]), notes)
@@ -53,7 +54,7 @@ def at_location(severity: str, message: str, location: str, notes: tuple[Diagnos
 def from_mlir(info: ir.Diagnostic | ir.DiagnosticInfo) -> Diagnostic:
     """The plain form of MLIR's diagnostic, which may not outlive its handler's call."""
     notes = tuple(from_mlir(note) for note in info.notes)
-    return at_location(info.severity.name.lower(), info.message, str(info.location), notes)
+    return at_place(info.severity.name.lower(), info.message, place_of(info.location), notes)
 
 
 def from_error(error: MlirFuseError) -> tuple[Diagnostic, ...]:
@@ -61,7 +62,7 @@ def from_error(error: MlirFuseError) -> tuple[Diagnostic, ...]:
     cause = error.__cause__
     if isinstance(cause, ir.MLIRError) and cause.error_diagnostics:
         return tuple(from_mlir(info) for info in cause.error_diagnostics)
-    found = at_location("error", error.message, error.where or "")
+    found = at_place("error", error.message, error.where)
     if found.file is None and error.where:
         found = replace(found, message=f"{error.where}: {error.message}")
     return (found,)
@@ -72,7 +73,7 @@ def describe(error: ir.MLIRError) -> tuple[str, str | None]:
     if not error.error_diagnostics:
         return error.message, None
     first = from_mlir(error.error_diagnostics[0])
-    return first.message, first.place
+    return first.message, None if first.file is None else first.place
 
 
 def parse_module(text: str, context: ir.Context) -> ir.Module:

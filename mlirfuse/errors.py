@@ -5,19 +5,36 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from mlirfuse.places import place_of
+
+if TYPE_CHECKING:
+    from mlir import ir
+
 
 class MlirFuseError(Exception):
     """Base of all errors that mlirfuse raises on purpose.
 
     Args:
         message: what was asked and what is wrong with it, on one line.
-        where: the place it is about: an argument's name, a pipeline position, `file:line`.
+        where: what it is about: an op, a value or a location, named by its `file:line:column`, or the text of another
+            place, such as an argument's name, a pipeline position, `file:line`.
         hint: what the user can do about it.
     """
 
-    def __init__(self, message: str, *, where: str | None = None, hint: str | None = None):
+    def __init__(
+        self,
+        message: str,
+        *,
+        where: str | ir.Operation | ir.OpView | ir.Value | ir.Location | None = None,
+        hint: str | None = None,
+    ):
         self.message = message
-        self.where = where
+        # The text alone is kept: an error may outlive the IR.
+        self.where: str | None = (
+            where if where is None or isinstance(where, str) else place_of(getattr(where, "location", where))
+        )
         self.hint = hint
         super().__init__(self.__str__())
 

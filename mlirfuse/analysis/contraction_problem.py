@@ -21,7 +21,7 @@ def contraction_problem(kernel: ir.Operation, space: IterationSpace, contraction
     """The scheduling problem of a kernel with a contraction; raises `PassError` where k is dynamic."""
     k = space.extents[contraction.k]
     if k is None:
-        raise PassError("the contracted dimension is dynamic", where=str(contraction.structure.op.location))
+        raise PassError("the contracted dimension is dynamic", where=contraction.structure.op)
     factors = [factor_of(space, contraction, number) for number in (0, 1)]
     contiguous = [f.axes[_unit_axis(kernel, f.source, f.axes)] == contraction.k for f in factors]
     stored = [from_mlir(ir.RankedTensorType(f.source.type).element_type).bytes for f in factors]

@@ -51,7 +51,7 @@ def factor_of(space: IterationSpace, contraction: Contraction, number: int) -> F
     dims = {d for d in space.value_axes[value] if d is not None}
     whole = [(argument, axes) for argument, axes in _leaves(space, ops) if dims <= set(axes)]
     if not whole:
-        raise PassError("no argument has all dimensions of a factor", where=str(op.location))
+        raise PassError("no argument has all dimensions of a factor", where=op)
     source, axes = max(whole, key=lambda leaf: from_mlir(ir.RankedTensorType(leaf[0].type).element_type).bytes)
     return Factor(value, ops, source, axes)
 

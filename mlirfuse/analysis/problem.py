@@ -84,7 +84,7 @@ def _walks(
     returned = list(body(kernel)[-1].operands)
     plan = grid_reduction(space, structures, returned)
     if isinstance(plan, Conflict):
-        raise ScheduleError(f"the kernel's reductions share no grid: {plan.reason}", where=str(plan.op.location))
+        raise ScheduleError(f"the kernel's reductions share no grid: {plan.reason}", where=plan.op)
     walk = _walk(kernel, space, plan, operands)
     finer = grid_reduction(space, structures, returned, whole_rows=False)
     if isinstance(finer, Conflict) or finer.walked == plan.walked:

@@ -17,9 +17,9 @@ def kernel_space(kernel: ir.Operation) -> tuple[IterationSpace, Sequence[OpStruc
     structures = [s for op in body(kernel) if (s := structure_of(op)) is not None]
     space = space_of_structures(structures)
     if isinstance(space, Conflict):
-        raise ScheduleError(f"the kernel's ops share no iteration space: {space.reason}", where=str(space.op.location))
+        raise ScheduleError(f"the kernel's ops share no iteration space: {space.reason}", where=space.op)
     for number, value in enumerate(body(kernel)[-1].operands):
         if value not in space.value_axes:
             reason = f"result {number} is made by none of the ops that have loops"
-            raise ScheduleError(f"the kernel has no schedule: {reason}", where=str(kernel.location))
+            raise ScheduleError(f"the kernel has no schedule: {reason}", where=kernel)
     return space, structures

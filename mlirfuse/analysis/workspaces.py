@@ -109,5 +109,4 @@ def _is_plain(type_: ir.MemRefType) -> bool:
 
 
 def _error(kernel: ir.Operation, message: str) -> IRError:
-    where = str(kernel.location).removeprefix("loc(").removesuffix(")")
-    return IRError(f"kernel {symbol(kernel)}: {message}", where=where)
+    return IRError(f"kernel {symbol(kernel)}: {message}", where=kernel)

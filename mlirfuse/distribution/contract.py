@@ -35,7 +35,7 @@ def contract(d: Distributor, op: ir.Operation) -> None:
         d.tiles[op.results[0]] = multiply_by_fma(d, product)
     else:
         reason = f"instruction {instruction!r} does not multiply {left} with {right} as {precision}"
-        raise PassError(reason, where=str(op.location))
+        raise PassError(reason, where=op)
 
 
 def multiply_by_fma(d: Distributor, product: Product) -> Fragments:

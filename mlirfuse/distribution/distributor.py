@@ -120,7 +120,7 @@ class Distributor:
             else:
                 raise PassError(
                     f"no distribution rule for {op.name}",
-                    where=str(op.location),
+                    where=op,
                     hint="add one to mlirfuse/distribution",
                 )
             if not self.depth_first:
@@ -154,7 +154,7 @@ class Distributor:
         if len(layouts) > 1:
             raise PassError(
                 "tiles that meet have several layouts, and there is no conversion between them",
-                where=str(ir.Location.current),
+                where=ir.Location.current,
             )
         if layouts and layouts[0] != self.layout:
             self.force_all()
@@ -181,9 +181,7 @@ class Distributor:
         """A tile value's fragments, after any communication that they still wait for."""
         tile = self.tiles[value]
         if isinstance(tile, Fragments) and tile.layout != self.layout:
-            raise PassError(
-                "a tile is used in another layout than it was made in", where=str(value.owner.operation.location)
-            )
+            raise PassError("a tile is used in another layout than it was made in", where=value.owner.operation)
         if isinstance(tile, Fragments) and tile.waits:
             self.flush()
         return tile
@@ -192,7 +190,7 @@ class Distributor:
         """Like `tile`, for ops that cannot take a uniform value."""
         tile = self.tile(value)
         if not isinstance(tile, Fragments):
-            raise PassError("expected a tile that varies, found one number", where=str(value.owner.operation.location))
+            raise PassError("expected a tile that varies, found one number", where=value.owner.operation)
         return tile
 
     def start_reads(self, key: Key) -> None:
@@ -235,7 +233,7 @@ class Distributor:
         if self.skew is None:
             raise PassError(
                 "the layout is skewed, and nothing is read of which each row follows the one before",
-                where=str(ir.Location.current),
+                where=ir.Location.current,
             )
         return self.skew
 

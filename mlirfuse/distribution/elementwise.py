@@ -58,7 +58,7 @@ def constant(d: Distributor, op: ir.Operation) -> None:
         return
     dense = ir.DenseElementsAttr(value)
     if not dense.is_splat:
-        raise PassError("tile constants must be splats", where=str(op.location))
+        raise PassError("tile constants must be splats", where=op)
     d.tiles[op.results[0]] = Uniform(arith.ConstantOp(result_type.element_type, dense.get_splat_value()).result)
 
 
@@ -132,7 +132,7 @@ def shape_cast(d: Distributor, op: ir.Operation) -> None:
     """Adds or drops dimensions of extent 1; a thread's elements stay what they are."""
     source, result = ([n for n in ir.VectorType(v.type).shape if n != 1] for v in (op.operands[0], op.results[0]))
     if source != result:
-        raise PassError("a tile's shape_cast may only add or drop extents of 1", where=str(op.location))
+        raise PassError("a tile's shape_cast may only add or drop extents of 1", where=op)
     # Fragments that wait for an exchange stay pending: renaming reads nothing.
     d.tiles[op.results[0]] = d.tiles[op.operands[0]]
 
@@ -142,6 +142,6 @@ def extract(d: Distributor, op: ir.Operation) -> None:
     """The number of a tile that has only one: canonicalisation makes it of a reduction that combines nothing."""
     source = ir.VectorType(op.operands[0].type)
     if prod(source.shape) != 1 or isinstance(op.results[0].type, ir.VectorType):
-        raise PassError("an element of a tile of several cannot be taken out", where=str(op.location))
+        raise PassError("an element of a tile of several cannot be taken out", where=op)
     tile = d.tile(op.operands[0])
     d.scalars[op.results[0]] = tile.value if isinstance(tile, Uniform) else tile.at((0,) * d.layout.rank)

@@ -82,12 +82,10 @@ def product_of(d: Distributor, op: ir.Operation) -> Product:
     for number, outer in ((0, rank - 2), (1, rank - 1)):
         read = factor_maker(op.operands[number])
         if read is None or read.name != "vector.transfer_read" or not feeds_contraction(read):
-            raise PassError("a factor is not read from memory just for this", where=str(op.location))
+            raise PassError("a factor is not read from memory just for this", where=op)
         slot = d.scalars[read.operands[0]]
         if "workgroup" not in str(ir.MemRefType(slot.type).memory_space):
-            raise PassError(
-                "a factor is not in shared memory", where=str(op.location), hint="run fuse-stage-operands first"
-            )
+            raise PassError("a factor is not in shared memory", where=op, hint="run fuse-stage-operands first")
         starts = [d.scalars[v] for v in list(read.operands)[1 : 1 + ir.MemRefType(slot.type).rank]]
         element = ir.MemRefType(slot.type).element_type
         factors.append(Factor(slot, starts, loops[number].index(outer), loops[number].index(rank), element))

@@ -32,7 +32,7 @@ def _block_count(forall: ir.Operation) -> tuple[ir.AffineMap, list[ir.Value]]:
     """The bound of the loop over blocks: a map whose results' minimum it is, and what the map's symbols are."""
     static = list(ir.DenseI64ArrayAttr(forall.attributes["staticUpperBound"]))
     if len(static) != 1:
-        raise PassError("the loop over blocks must have one dimension", where=str(forall.location))
+        raise PassError("the loop over blocks must have one dimension", where=forall)
     if static[0] != ir.ShapedType.get_dynamic_size():
         return ir.AffineMap.get_constant(static[0]), []
     bound = forall.operands[0]
@@ -53,7 +53,7 @@ def _grid_operand(operand: ir.Value, arguments: list[ir.Value], forall: ir.Opera
     if maker is not None and maker.name == RESIDENT_BLOCKS:
         return RESIDENT, ir.IntegerAttr(maker.attributes["per_sm"]).value
     if maker is None or maker.name != "memref.dim" or maker.operands[0] not in arguments:
-        raise PassError("the number of blocks depends on more than arguments' extents", where=str(forall.location))
+        raise PassError("the number of blocks depends on more than arguments' extents", where=forall)
     return arguments.index(maker.operands[0]), ir.IntegerAttr(
         maker.operands[1].owner.operation.attributes["value"]
     ).value
@@ -71,7 +71,5 @@ def device_bound(kernel: ir.Operation, forall: ir.Operation) -> ir.Operation | N
     for limit in limits:
         users = [use.owner.operation for use in limit.results[0].uses]
         if maker is None or (limit != maker and any(user != maker for user in users)):
-            raise PassError(
-                f"{RESIDENT_BLOCKS} is used by more than the bound of the loop over blocks", where=str(limit.location)
-            )
+            raise PassError(f"{RESIDENT_BLOCKS} is used by more than the bound of the loop over blocks", where=limit)
     return maker

@@ -80,7 +80,7 @@ def alloc(d: Distributor, op: ir.Operation) -> None:
     """Shared memory of the block."""
     memref_type = ir.MemRefType(op.results[0].type)
     if "workgroup" not in str(memref_type.memory_space):
-        raise PassError(f"a tile program may allocate shared memory only, not {memref_type}", where=str(op.location))
+        raise PassError(f"a tile program may allocate shared memory only, not {memref_type}", where=op)
     alignment = ir.IntegerAttr(op.attributes["alignment"]).value if "alignment" in op.attributes else 16
     marks = {PHASE: op.attributes[PHASE]} if PHASE in op.attributes else {}
     d.scalars[op.results[0]] = d.add_workgroup_buffer(memref_type, alignment, marks)

@@ -92,7 +92,7 @@ def rows_of(d: Distributor, access: Access, tile: Fragments, indices: Sequence[i
     if axis is None or not contiguous or axis in access.clipped or base < window * dtype.bytes or dtype.kind == "bool":
         raise PassError(
             f"{buffer_type} has no rows, whole and aligned, that a layout could shift or move",
-            where=str(ir.Location.current),
+            where=ir.Location.current,
         )
     extents = [access.extent(n) for n in range(buffer_type.rank)]
     terms = [arith.MulIOp(index, _product(extents[n + 1 :])).result for n, index in enumerate(indices)]

@@ -34,7 +34,7 @@ def warp_roles(d: Distributor, op: ir.Operation) -> None:
     if d.layout.threads != consumers * WARPGROUP:
         raise PassError(
             f"the layout covers {d.layout.threads} threads, the consumers are {consumers} warpgroups",
-            where=str(op.location),
+            where=op,
         )
     d.force_all()
     teams = teams_of(op)
@@ -145,7 +145,7 @@ def _register_order(tile: Fragments, op: ir.Operation) -> list[Key]:
     layout, (m, n) = tile.layout, (tile.layout.rank - 2, tile.layout.rank - 1)
     held = [(layout.lanes[d], layout.within(d), layout.vector[d]) for d in (m, n)]
     if held != [(8, 2, 1), (4, 1, 2)] or layout.warps[n] != 1 or layout.warps[m] % 4:
-        raise PassError(f"{layout} is not a layout of wgmma's accumulators", where=str(op.location))
+        raise PassError(f"{layout} is not a layout of wgmma's accumulators", where=op)
     batch = (0,) * m
     return [
         (*batch, 2 * repeat + half, column)

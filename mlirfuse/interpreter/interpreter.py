@@ -29,7 +29,7 @@ from mlirfuse.interpreter.program import Function, FunctionCompiler, Program
 from mlirfuse.interpreter.progress import BlockProgress
 from mlirfuse.interpreter.scheduler import Coroutine, Schedule, run_blocks
 from mlirfuse.interpreter.site import Site
-from mlirfuse.interpreter.types import DYNAMIC, element_dtype, location_text
+from mlirfuse.interpreter.types import DYNAMIC, element_dtype
 
 SMS = 4
 """Multiprocessors of the device that is interpreted, where nothing is said: few, so that blocks take several turns."""
@@ -134,7 +134,7 @@ class Interpreter:
             name = ir.StringAttr(op.attributes["sym_name"]).value
             raise InterpreterError(
                 f"kernel @{name} takes {expected} arguments, got {len(inputs)} inputs and {len(outputs)} outputs",
-                where=location_text(op.location),
+                where=op,
             )
         bound = bind_inputs(op, inputs, checks=checks)
         memrefs = [bind_output(op, len(inputs) + k, array, checks=checks) for k, array in enumerate(outputs)]

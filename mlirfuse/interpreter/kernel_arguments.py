@@ -12,7 +12,7 @@ from mlirfuse.analysis.workspaces import RESIDENT, SEMAPHORES, Pairs, Workspace,
 from mlirfuse.errors import ArgumentError, InterpreterError
 from mlirfuse.interpreter.affine import compile_map
 from mlirfuse.interpreter.memory import MemRef, allocate, from_array
-from mlirfuse.interpreter.types import DYNAMIC, element_dtype, location_text
+from mlirfuse.interpreter.types import DYNAMIC, element_dtype
 
 # The runtime allocates results; every allocator gives at least the 16 bytes that the widest vector access needs.
 OUTPUT_ALIGNMENT = 16
@@ -109,7 +109,7 @@ def require_zero_semaphores(op: ir.Operation, memrefs: Sequence[MemRef]) -> None
             slot = int(np.flatnonzero(values)[0])
             raise InterpreterError(
                 f"kernel @{_name(op)} ends and leaves semaphore {slot} of {memref.text} at {values[slot]}",
-                where=location_text(op.location),
+                where=op,
                 hint="the last arrival must wrap: its limit is the number of arrivals less one",
             )
 

@@ -18,7 +18,6 @@ from mlirfuse.interpreter.program import Function
 from mlirfuse.interpreter.progress import BlockProgress
 from mlirfuse.interpreter.scheduler import Coroutine, Schedule, run_blocks
 from mlirfuse.interpreter.site import int_array
-from mlirfuse.interpreter.types import location_text
 from mlirfuse.interpreter.workgroup_memory import attributions, workgroup_memory
 
 
@@ -29,7 +28,7 @@ def grid_size(op: ir.Operation, arguments: Sequence[Any], sms: int) -> int:
     """
     name = ir.StringAttr(op.attributes["sym_name"]).value
     if "fuse.grid" not in op.attributes:
-        raise InterpreterError(f"kernel @{name} has no fuse.grid attribute", where=location_text(op.location))
+        raise InterpreterError(f"kernel @{name} has no fuse.grid attribute", where=op)
     symbols = extents(operand_pairs(op.attributes.get("fuse.grid_operands")), arguments, sms)
     return int(min(compile_map(ir.AffineMapAttr(op.attributes["fuse.grid"]).value)(symbols)))
 
@@ -44,15 +43,15 @@ def run_grid(
 ) -> None:
     """Runs all blocks of a kernel; raises `InterpreterError` for whatever a check finds."""
     op = function.op
-    name, where = ir.StringAttr(op.attributes["sym_name"]).value, location_text(op.location)
+    name = ir.StringAttr(op.attributes["sym_name"]).value
     grid, shape, together = grid_size(op, arguments, sms), _dimensions(op, "known_block_size"), cluster_size(op)
     if grid % together:
         raise InterpreterError(
-            f"@{name}: a grid of {grid} blocks is no multiple of its cluster of {together}", where=where
+            f"@{name}: a grid of {grid} blocks is no multiple of its cluster of {together}", where=op
         )
     if COOPERATIVE in op.attributes and schedule.resident is not None and schedule.resident < grid:
         raise InterpreterError(
-            f"@{name} is launched whole, and of its {grid} blocks only {schedule.resident} may be resident", where=where
+            f"@{name} is launched whole, and of its {grid} blocks only {schedule.resident} may be resident", where=op
         )
     declared = attributions(op, len(arguments))
 
@@ -80,20 +79,20 @@ def _run_block(function: Function, block: ThreadBlock, arguments: Sequence[Any],
     yield from function.program.call(frame, [*arguments, *shared])
     block.finished = True
     if under_way := block.rings.unfinished:
-        raise InterpreterError(f"block {block.index} ends with {under_way}", where=location_text(function.op.location))
+        raise InterpreterError(f"block {block.index} ends with {under_way}", where=function.op)
     for memref in block.shared_buffers():
         shadow = memref.buffer.shadow
         writer = None if shadow is None else shadow.unordered_remote_writer(block)
         if writer is not None:
             raise InterpreterError(
                 f"block {block.index} ends while block {writer} may still be writing its shared memory {memref.text}",
-                where=location_text(function.op.location),
+                where=function.op,
                 hint="put a fuse.cluster_barrier after the last fuse.cluster_store",
             )
 
 
 def _dimensions(op: ir.Operation, attribute: str) -> tuple[int, int, int]:
     if attribute not in op.attributes:
-        raise InterpreterError(f"{op.name} has no {attribute} attribute", where=location_text(op.location))
+        raise InterpreterError(f"{op.name} has no {attribute} attribute", where=op)
     x, y, z = int_array(op.attributes[attribute])
     return x, y, z

@@ -23,7 +23,7 @@ from mlir.dialects import arith
 
 from mlirfuse.dialect.semaphore_arrive import RELAXED
 from mlirfuse.errors import InterpreterError
-from mlirfuse.interpreter.types import location_text
+from mlirfuse.places import place_of
 
 STORES = (
     "memref.store",
@@ -193,7 +193,7 @@ def mutants(module: ir.Module | ir.Operation) -> Iterator[Mutant]:
     for position, op in enumerate(_kernel_ops(module.operation)):
         for kind, mutator in MUTATORS.items():
             if mutator.applies(op):
-                yield Mutant(kind, position, f"{op.name} at {location_text(op.location)}")
+                yield Mutant(kind, position, f"{op.name} at {place_of(op.location) or 'unknown location'}")
 
 
 def site(module: ir.Module | ir.Operation, mutant: Mutant) -> ir.Operation:

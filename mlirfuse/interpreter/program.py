@@ -13,7 +13,6 @@ from mlirfuse.interpreter.machine import Frame, ThreadBlock
 from mlirfuse.interpreter.registry import RULES, Step
 from mlirfuse.interpreter.scheduler import Coroutine
 from mlirfuse.interpreter.site import Site, gather
-from mlirfuse.interpreter.types import location_text
 
 if TYPE_CHECKING:
     from mlirfuse.interpreter.interpreter import Interpreter
@@ -117,7 +116,7 @@ class FunctionCompiler:
             if rule is None:
                 raise InterpreterError(
                     f"no rule for op {op.name}",
-                    where=location_text(op.location),
+                    where=op,
                     hint="add one to a module in mlirfuse/interpreter/rules",
                 )
             step = rule.build(Site(op, self))
@@ -129,13 +128,11 @@ class FunctionCompiler:
         """Compiles a function; raises `InterpreterError` if it has no body, or more than one block."""
         blocks = list(op.regions[0].blocks)
         if not blocks:
-            raise InterpreterError(
-                "the function is only declared, and fuse.launch names no kernel", where=location_text(op.location)
-            )
+            raise InterpreterError("the function is only declared, and fuse.launch names no kernel", where=op)
         if len(blocks) > 1:
             raise InterpreterError(
                 f"{op.name} has {len(blocks)} blocks; the interpreter runs structured control flow only",
-                where=location_text(op.location),
+                where=op,
             )
         program = self.program(blocks[0])
         return Function(op, program, tuple(self._values))

@@ -9,7 +9,7 @@ from mlir import ir
 
 from mlirfuse.errors import InterpreterError
 from mlirfuse.interpreter.machine import Frame
-from mlirfuse.interpreter.types import location_text
+from mlirfuse.places import place_of
 
 if TYPE_CHECKING:
     from mlirfuse.interpreter.program import FunctionCompiler, Program
@@ -21,7 +21,7 @@ class Site:
     Attributes:
         op: the operation.
         name: its full name.
-        location: `file:line:column` of the user's line.
+        location: `file:line:column` of the user's line, or `unknown location`.
         operands: slots of its operands, in order.
         results: slots of its results, in order.
     """
@@ -29,7 +29,7 @@ class Site:
     def __init__(self, op: ir.Operation, compiler: FunctionCompiler):
         self.op = op
         self.name: str = op.name
-        self.location = location_text(op.location)
+        self.location = place_of(op.location) or "unknown location"
         self.operands = [compiler.slot(value) for value in op.operands]
         self.results = [compiler.slot(value) for value in op.results]
         self.compiler = compiler
@@ -61,7 +61,7 @@ class Site:
         region = self.op.regions[index]
         blocks = list(region.blocks)
         if len(blocks) > 1:
-            raise InterpreterError(f"{self.name}: region {index} has {len(blocks)} blocks", where=self.location)
+            raise InterpreterError(f"{self.name}: region {index} has {len(blocks)} blocks", where=self.op)
         return self.compiler.program(blocks[0] if blocks else None)
 
     def error(self, message: str, frame: Frame | None = None, lane: int | None = None) -> InterpreterError:
@@ -69,7 +69,7 @@ class Site:
         who = ""
         if frame is not None:
             who = f"; block {frame.block.index}" + ("" if lane is None else f", thread {lane}")
-        return InterpreterError(f"{self.name}: {message}{who}", where=self.location)
+        return InterpreterError(f"{self.name}: {message}{who}", where=self.op)
 
 
 def int_array(attribute: ir.Attribute) -> list[int]:

@@ -1,4 +1,4 @@
-"""From MLIR types and attributes to NumPy: element dtypes, shapes, enum keywords, locations.
+"""From MLIR types and attributes to NumPy: element dtypes, shapes, enum keywords.
 
 `index` is 64 bits wide, `iN` is a signed NumPy integer (ops that mean unsigned reinterpret it), `i1` is bool.
 """
@@ -47,20 +47,6 @@ def keyword(attribute: ir.Attribute) -> str:
     if match is None:
         raise InterpreterError(f"{attribute} is not an enum attribute")
     return match.group(1)
-
-
-def location_text(location: ir.Location) -> str:
-    """`file:line:column` of the innermost file location, which the builder sets to the user's line."""
-    if location.is_a_file():
-        return f"{location.filename}:{location.start_line}:{location.start_col}"
-    if location.is_a_name():
-        return location_text(location.child_loc)
-    if location.is_a_callsite():
-        return location_text(location.callee)
-    if location.is_a_fused():
-        texts = [location_text(child) for child in location.locations]
-        return next((text for text in texts if text != "unknown location"), "unknown location")
-    return "unknown location"
 
 
 def constant_array(attribute: ir.Attribute) -> np.ndarray:

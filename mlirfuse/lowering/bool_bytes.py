@@ -10,7 +10,6 @@ from mlir.dialects import arith, gpu, memref, vector
 
 from mlirfuse.errors import PassError
 from mlirfuse.lowering.kernel_func import entry_block, parameters
-from mlirfuse.passes.base import location_text
 
 _LOADS, _STORES = ("vector.load", "memref.load"), ("vector.store", "memref.store")
 
@@ -56,7 +55,7 @@ def _rewrite(op: ir.Operation, func: gpu.GPUFuncOp) -> None:
     if op.name not in (*_LOADS, *_STORES):
         raise PassError(
             f"{op.name} of a boolean buffer in kernel {func.attributes['sym_name']} has no lowering",
-            where=location_text(op),
+            where=op,
             hint="cast it to i8 first",
         )
     with ir.InsertionPoint(op), op.location:

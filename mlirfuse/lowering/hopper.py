@@ -8,7 +8,6 @@ from mlir.dialects import arith, gpu, nvvm
 from mlirfuse.dialect.shared_memory import WARPGROUP
 from mlirfuse.errors import TargetError
 from mlirfuse.lowering.kernel_func import kernels, target_of_kernel
-from mlirfuse.passes.base import location_text
 from mlirfuse.passes.rewriting import ops_named
 
 CHIP = "sm_90a"  # wgmma and setmaxnreg are in no other architecture; TMA and mbarriers came with sm_90
@@ -40,7 +39,7 @@ def hopper_kernels(
         if target.chip != CHIP and (since is None or target.capability < since):
             raise TargetError(
                 f"kernel {func.attributes['sym_name']} uses {ops[0].name}, which {target.chip} does not have",
-                where=location_text(func),
+                where=func,
                 hint=f"compile for {CHIP}, or choose a schedule without it",
             )
         found.append((func, ops))

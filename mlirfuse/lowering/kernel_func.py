@@ -10,7 +10,6 @@ from mlir import ir
 from mlir.dialects import gpu
 
 from mlirfuse.errors import PassError
-from mlirfuse.passes.base import location_text
 from mlirfuse.target import Target, target_of
 
 _CHIP = re.compile(r'chip = "([^"]+)"')
@@ -41,7 +40,7 @@ def target_of_kernel(func: gpu.GPUFuncOp) -> Target:
             return target_of(match.group(1))
     raise PassError(
         f"kernel {func.attributes['sym_name']} has no NVVM target",
-        where=location_text(func),
+        where=func,
         hint="run lower-attach-target first",
     )
 
@@ -52,7 +51,7 @@ def entry_block(func: gpu.GPUFuncOp) -> ir.Block:
     if len(blocks) != 1:
         raise PassError(
             f"kernel {func.attributes['sym_name']} has {len(blocks)} blocks, expected structured control flow in one",
-            where=location_text(func),
+            where=func,
         )
     return blocks[0]
 
@@ -93,7 +92,7 @@ def rebuild(
         attributes["workgroup_attrib_attrs"] = ir.ArrayAttr.get([attribution.attributes for attribution in workgroup])
     old = entry_block(func)
     if len(old.arguments) != len(parameters(func)) + len(attributions(func)):
-        raise PassError(f"kernel {func.attributes['sym_name']} has private attributions", where=location_text(func))
+        raise PassError(f"kernel {func.attributes['sym_name']} has private attributions", where=func)
     new = ir.Operation.create(
         "gpu.func", attributes=attributes, regions=1, loc=func.location, ip=ir.InsertionPoint(func)
     )

@@ -23,7 +23,7 @@ from mlirfuse.lowering.kernel_func import (
     rebuild,
 )
 from mlirfuse.lowering.shared_address import element_address, shared_pointer, stage_address
-from mlirfuse.passes.base import Pass, Remarks, location_text
+from mlirfuse.passes.base import Pass, Remarks
 
 LOAD, STORE, STORE_WAIT = "fuse.async_load", "fuse.async_store", "fuse.async_store_wait"
 TENSOR_MAP = "fuse.tensor_map"
@@ -106,10 +106,10 @@ def _tensor_map(func: gpu.GPUFuncOp, op: ir.Operation) -> TensorMap:
     arguments = list(entry_block(func).arguments)[: len(parameters(func))]
     tensor, ring = op.operands[0], ir.MemRefType(op.operands[1].type)
     if tensor not in arguments:
-        raise PassError("the global side of an asynchronous copy must be a kernel argument", where=location_text(op))
+        raise PassError("the global side of an asynchronous copy must be a kernel argument", where=op)
     _, rows, _ = ring.shape
     if rows > MAX_BOX:
-        raise PassError(f"a stage of {rows} rows, TMA copies {MAX_BOX} at most", where=location_text(op))
+        raise PassError(f"a stage of {rows} rows, TMA copies {MAX_BOX} at most", where=op)
     row, column = ir.DenseI64ArrayAttr(op.attributes["dims"])
     outer = [d for d in reversed(range(ir.MemRefType(tensor.type).rank)) if d not in (row, column)]
     box = (PANEL_BYTES // element_bytes(ring), rows // peers_of(op), *(1 for _ in outer))

@@ -14,7 +14,7 @@ from mlirfuse.dtypes import from_mlir
 from mlirfuse.errors import PassError, TargetError
 from mlirfuse.lowering.kernel_func import kernels, target_of_kernel
 from mlirfuse.lowering.shared_address import element_address, shared_pointer
-from mlirfuse.passes.base import Pass, Remarks, location_text
+from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.passes.rewriting import ops_named
 
 FIRST_CAPABILITY = 90  # thread-block clusters came with Hopper
@@ -56,13 +56,13 @@ class LowerClusterOps(Pass):
             if target.capability < FIRST_CAPABILITY:
                 raise TargetError(
                     f"kernel {func.attributes['sym_name']} uses thread-block clusters, and {target.chip} has none",
-                    where=location_text(func),
+                    where=func,
                     hint="choose a schedule with cluster size 1, or sm_90 or later",
                 )
             if ops and "known_cluster_size" not in func.attributes:
                 raise PassError(
                     f"kernel {func.attributes['sym_name']} has cluster ops but no known_cluster_size",
-                    where=location_text(func),
+                    where=func,
                 )
             for op in ops:
                 with ir.InsertionPoint(op), op.location:
@@ -75,7 +75,7 @@ def _lower_store(op: ir.Operation) -> None:
     value, buffer, index, rank = op.operands
     dtype = from_mlir(value.type)
     if dtype.kind == "bool":
-        raise PassError("a cluster store of i1 has no lowering", where=location_text(op), hint="store an i8")
+        raise PassError("a cluster store of i1 has no lowering", where=op, hint="store an i8")
     i32, i64 = ir.IntegerType.get_signless(32), ir.IntegerType.get_signless(64)
     element = arith.muli(index, arith.constant(ir.IndexType.get(), dtype.bytes))
     address = arith.addi(memref.extract_aligned_pointer_as_index(buffer), element)

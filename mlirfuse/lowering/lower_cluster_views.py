@@ -13,7 +13,7 @@ from mlirfuse.dialect.shared_memory import element_bytes
 from mlirfuse.errors import PassError
 from mlirfuse.lowering.kernel_func import kernels
 from mlirfuse.lowering.shared_address import shared_pointer
-from mlirfuse.passes.base import Pass, Remarks, location_text
+from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.passes.rewriting import ops_named
 
 LOADS = ("vector.load", "memref.load")
@@ -48,7 +48,7 @@ class LowerClusterViews(Pass):
                     base = _base(view)
                 for load in [use.owner.operation for use in view.results[0].uses]:
                     if load.name not in LOADS:
-                        raise PassError(f"{load.name} cannot use another block's memory", where=location_text(load))
+                        raise PassError(f"{load.name} cannot use another block's memory", where=load)
                     with ir.InsertionPoint(load), load.location:
                         load.results[0].replace_all_uses_with(_load(load, base))
                     load.erase()

@@ -14,7 +14,7 @@ from mlirfuse.dtypes import from_mlir
 from mlirfuse.errors import PassError, TargetError
 from mlirfuse.lowering.addresses import SHARED, element_pointer
 from mlirfuse.lowering.kernel_func import kernels, target_of_kernel
-from mlirfuse.passes.base import Pass, Remarks, location_text
+from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.passes.rewriting import ops_named
 
 CASTS = frozenset({"arith.extf", "arith.truncf", "arith.sitofp", "arith.uitofp"})
@@ -68,7 +68,7 @@ class LowerFloat8(Pass):
             if target.capability < CAPABILITY:
                 raise TargetError(
                     f"{target.chip} cannot convert {from_mlir(_narrow(casts[0])).name}",
-                    where=location_text(casts[0]),
+                    where=casts[0],
                     hint="float8 needs sm_89 or later",
                 )
             for op in casts:
@@ -105,7 +105,7 @@ def _round(op: ir.Operation) -> ir.Value:
     source, target = op.operands[0], op.results[0].type
     width, element = _width(target), _element(target)
     if isinstance(_element(source.type), ir.F64Type):
-        raise PassError(f"f64 is not rounded to {element} at once", where=location_text(op), hint="cast to f32 first")
+        raise PassError(f"f64 is not rounded to {element} at once", where=op, hint="cast to f32 first")
     i16 = ir.IntegerType.get_signless(16)
     wide, f32 = _vector(source), ir.VectorType.get([width], ir.F32Type.get())
     if op.name != "arith.truncf":

@@ -25,7 +25,7 @@ from mlirfuse.lowering.kernel_func import (
     rebuild,
 )
 from mlirfuse.lowering.lower_async_copies import TENSOR_MAP
-from mlirfuse.passes.base import Pass, Remarks, location_text
+from mlirfuse.passes.base import Pass, Remarks
 
 ABI = "fuse.abi"
 WORKSPACES = "fuse.workspaces"
@@ -174,7 +174,7 @@ def _signature(
     if offset != 0:
         raise PassError(
             f"argument {position} of kernel {func.attributes['sym_name']} has type {type_}, whose offset is not 0",
-            where=location_text(func),
+            where=func,
             hint="the offset belongs in the pointer",
         )
     index = Argument(ir.IndexType.get(), plain)

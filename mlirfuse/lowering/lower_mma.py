@@ -13,7 +13,7 @@ from mlirfuse.dialect.mma import DEPTHS
 from mlirfuse.distribution.fragments import elements
 from mlirfuse.errors import PassError
 from mlirfuse.lowering.kernel_func import kernels
-from mlirfuse.passes.base import Pass, Remarks, location_text
+from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.passes.rewriting import nested, ops_named
 
 
@@ -85,7 +85,7 @@ def _lower(op: ir.Operation, bits: Registers) -> None:
         whole = vector.FromElementsOp(op.results[0].type, numbers).result if len(numbers) > 1 else numbers[0]
         op.results[0].replace_all_uses_with(whole)
     else:
-        raise PassError(f"{op.name} of tf32 has no lowering", where=location_text(op))
+        raise PassError(f"{op.name} of tf32 has no lowering", where=op)
 
 
 def _element(type_: ir.Type) -> ir.Type:

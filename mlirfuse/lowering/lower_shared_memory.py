@@ -24,7 +24,7 @@ from mlirfuse.lowering.kernel_func import (
     rebuild,
     target_of_kernel,
 )
-from mlirfuse.passes.base import Pass, Remarks, location_text
+from mlirfuse.passes.base import Pass, Remarks
 
 ALIGN = "llvm.align"
 STATIC_LIMIT = 48 * 1024  # bytes of `.shared` variables that ptxas accepts in one kernel
@@ -70,7 +70,7 @@ class LowerSharedMemory(Pass):
                 raise PassError(
                     f"kernel {func.attributes['sym_name']} needs {total} bytes of shared memory, "
                     f"{target_of_kernel(func).chip} has {limit} a block",
-                    where=location_text(func),
+                    where=func,
                     hint="choose smaller tiles, or fewer stages",
                 )
             # Static buffers are variables of their own.

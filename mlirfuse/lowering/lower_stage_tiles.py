@@ -13,7 +13,7 @@ from mlirfuse.dialect.shared_memory import PANEL_BYTES, WARPGROUP, element_bytes
 from mlirfuse.errors import PassError
 from mlirfuse.lowering.hopper import hopper_kernels, thread_number
 from mlirfuse.lowering.shared_address import shared_pointer, stage_address
-from mlirfuse.passes.base import Pass, Remarks, location_text
+from mlirfuse.passes.base import Pass, Remarks
 
 ROWS = 64  # rows of an accumulator that a warpgroup holds together
 WARP_ROWS = 16  # rows of them that a warp holds
@@ -59,7 +59,7 @@ def _lower(op: ir.Operation) -> None:
     size = element_bytes(type_)
     pair = ir.VectorType.get([2], type_.element_type)
     if columns * size != PANEL_BYTES or size not in (2, 4) or any(value.type != pair for value in values):
-        raise PassError(f"{len(values)} vectors do not fill a panel of {type_}", where=location_text(op))
+        raise PassError(f"{len(values)} vectors do not fill a panel of {type_}", where=op)
     across = columns // 8  # fragments along a row
     tiles = len(values) // (2 * across)
     warpgroups = rows // (ROWS * tiles)

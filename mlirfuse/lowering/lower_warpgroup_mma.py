@@ -14,7 +14,7 @@ from mlirfuse.dialect.warpgroup_mma import extents
 from mlirfuse.errors import PassError
 from mlirfuse.lowering.hopper import hopper_kernels, warpgroup_number
 from mlirfuse.lowering.shared_address import stage_address
-from mlirfuse.passes.base import Pass, Remarks, location_text
+from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.passes.rewriting import defining_op
 
 ROWS = 64  # rows of one wgmma
@@ -124,7 +124,7 @@ def _multiply(op: ir.Operation) -> list[ir.Value]:
         raise PassError(
             f"wgmma has no {rows}x{columns} product of {a.ring.element_type} with {len(accumulators)} accumulators of "
             f"{accumulators[0].type} a thread",
-            where=location_text(op),
+            where=op,
         )
     tiles = len(accumulators) // size
     warpgroups = rows // (ROWS * tiles)
@@ -154,7 +154,7 @@ def _wait(op: ir.Operation) -> list[ir.Value]:
     f32 = ir.F32Type.get()
     pending = ir.IntegerAttr(op.attributes["pending"]).value
     if not _are_pairs(op.operands):
-        raise PassError("accumulators must be a thread's vector<2xf32>s", where=location_text(op))
+        raise PassError("accumulators must be a thread's vector<2xf32>s", where=op)
     numbers = [number for pair in op.operands for number in vector.ToElementsOp(pair).results]
     result = _struct([f32] * len(numbers))
     constraints = ",".join(["=f"] * len(numbers) + [str(i) for i in range(len(numbers))])

@@ -8,7 +8,6 @@ from mlir import ir
 
 from mlirfuse.analysis.kernels import KERNEL, LAUNCH, RESULT_EXTENTS, RESULTS, functions, symbol
 from mlirfuse.errors import IRError
-from mlirfuse.passes.base import location_text
 from mlirfuse.passes.fuse_assign_schedule import GRID_FINISH
 from mlirfuse.passes.fuse_mix_order_reduction import MIX_ORDER
 from mlirfuse.passes.fuse_segment import SCHEDULES
@@ -50,9 +49,8 @@ ARGUMENT: Mapping[str, Rule] = {
 def verify_attributes(module: ir.Operation) -> None:
     """Raises `IRError` naming the first attribute of a function, or of an argument, that is not what it must be."""
     for function in functions(module):
-        where = location_text(function)
         for problem in _problems(function):
-            raise IRError(f"{symbol(function)}: {problem}", where=where)
+            raise IRError(f"{symbol(function)}: {problem}", where=function)
 
 
 def _problems(function: ir.Operation) -> Iterator[str]:

@@ -15,6 +15,8 @@ from typing import ClassVar
 
 from mlir import ir
 
+from mlirfuse.places import place_of
+
 
 @dataclass(frozen=True)
 class Remark:
@@ -24,16 +26,16 @@ class Remark:
         pass_name: the pass that speaks.
         kind: `applied` or `declined`.
         message: one sentence.
-        location: the text of the MLIR location it is about (a user's line, where the builder made it).
+        place: `file:line:column` of what it is about (a user's line, where the builder made it); None if not known.
     """
 
     pass_name: str
     kind: str
     message: str
-    location: str = ""
+    place: str | None = None
 
     def __str__(self) -> str:
-        where = f" ({self.location})" if self.location else ""
+        where = f" ({self.place})" if self.place else ""
         return f"{self.pass_name}: {self.kind}: {self.message}{where}"
 
 
@@ -45,11 +47,14 @@ class Remarks:
 
     def applied(self, pass_: Pass, message: str, op: ir.Operation | ir.OpView | None = None) -> None:
         """Records that the pass changed something."""
-        self.entries.append(Remark(pass_.name, "applied", message, location_text(op)))
+        self._add(pass_, "applied", message, op)
 
     def declined(self, pass_: Pass, message: str, op: ir.Operation | ir.OpView | None = None) -> None:
         """Records that the pass left something alone, and why."""
-        self.entries.append(Remark(pass_.name, "declined", message, location_text(op)))
+        self._add(pass_, "declined", message, op)
+
+    def _add(self, pass_: Pass, kind: str, message: str, op: ir.Operation | ir.OpView | None) -> None:
+        self.entries.append(Remark(pass_.name, kind, message, None if op is None else place_of(op.location)))
 
 
 @dataclass(frozen=True)
@@ -61,8 +66,3 @@ class Pass:
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         """Rewrites the `builtin.module` in place."""
         raise NotImplementedError
-
-
-def location_text(op: ir.Operation | ir.OpView | None) -> str:
-    """The op's location without the `loc(...)` around it; empty for None."""
-    return "" if op is None else str(op.location).removeprefix("loc(").removesuffix(")")

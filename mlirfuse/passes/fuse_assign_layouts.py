@@ -95,7 +95,7 @@ def _assign(layout: BlockedLayout, anchors: Sequence[ir.Operation]) -> None:
     for op in anchors:
         tile = _tile_extents(op)
         if len(tile) == layout.rank and (problem := layout.check(_held(tile, layout))):
-            raise ScheduleError(problem, where=str(op.location))
+            raise ScheduleError(problem, where=op)
         op.attributes[LAYOUT] = attribute
 
 

@@ -75,7 +75,7 @@ class FuseAssignSchedule(Pass):
             if 0 in space.extents:
                 raise PassError(
                     f"{symbol(kernel)} has no elements: dimension {space.extents.index(0)} of its iteration space is 0",
-                    where=str(kernel.location),
+                    where=kernel,
                     hint="only extents that are known at run time may be 0",
                 )
             given = ATTRIBUTE in kernel.attributes
@@ -86,9 +86,7 @@ class FuseAssignSchedule(Pass):
                 kernel.attributes[ATTRIBUTE] = chosen.attribute()
             schedule = schedule_of(kernel)
             if reason := _check(schedule, kernel, space, structures, target):
-                raise ScheduleError(
-                    f"the schedule of {symbol(kernel)} is illegal: {reason}", where=str(kernel.location)
-                )
+                raise ScheduleError(f"the schedule of {symbol(kernel)} is illegal: {reason}", where=kernel)
             layout = schedule.layout
             plain = not given and schedule.contraction is None and not any(layout.anywhere)
             if plain and (reason := narrow_accesses(kernel, space)):
@@ -142,7 +140,7 @@ def _require_honoured(module: ir.Operation, requests: Mapping[str, str]) -> None
     for finish in set(requests.values()) - done:
         raise PassError(
             f"finish={finish!r} was asked for, but no kernel whose schedule is not given reduces over the grid",
-            where=str(module.location),
+            where=module,
         )
 
 

@@ -58,10 +58,10 @@ class FuseDistribute(Pass):
                 continue
             layouts = layouts_of(kernel)
             if not layouts:
-                raise PassError("no op has a layout", where=str(kernel.location), hint="run fuse-assign-layouts first")
+                raise PassError("no op has a layout", where=kernel, hint="run fuse-assign-layouts first")
             layout = layouts[0]
             if any((other.threads, other.cluster) != (layout.threads, layout.cluster) for other in layouts):
-                raise PassError("the kernel's layouts are for blocks of several sizes", where=str(kernel.location))
+                raise PassError("the kernel's layouts are for blocks of several sizes", where=kernel)
             function = _distribute(module, kernel, layout)
             kernel.erase()
             remarks.applied(self, f"{layout.threads} threads a block, cluster of {layout.cluster}", function)

@@ -16,7 +16,7 @@ from mlirfuse.analysis.spaces import kernel_space
 from mlirfuse.analysis.structure import structure_of
 from mlirfuse.dtypes import from_mlir
 from mlirfuse.errors import PassError, ScheduleError
-from mlirfuse.passes.base import Pass, Remarks, location_text
+from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.passes.host import callee, calls
 from mlirfuse.passes.kernel_pair import KernelPair
 from mlirfuse.schedule.grid_heuristics import grid_schedule, too_wide
@@ -65,9 +65,7 @@ class FuseMixOrderReduction(Pass):
                 ir.StringAttr(function.attributes[MIX_ORDER]).value if MIX_ORDER in function.attributes else "auto"
             )
             if request not in ("auto", "fused", "split"):
-                raise PassError(
-                    f"{MIX_ORDER} is {request!r}", where=location_text(function), hint="fused, split, or leave it out"
-                )
+                raise PassError(f"{MIX_ORDER} is {request!r}", where=function, hint="fused, split, or leave it out")
             if request == "split":
                 remarks.declined(self, "the caller asked for kernels of one order each", function)
                 continue
@@ -93,7 +91,7 @@ class FuseMixOrderReduction(Pass):
             declined.append((second, f"{callee(second)} stays apart from {callee(first)}: {reason}"))
         for call, reason in declined:
             if required:
-                raise PassError(f"mix-order fusion was asked for, but {reason}", where=location_text(call))
+                raise PassError(f"mix-order fusion was asked for, but {reason}", where=call)
             remarks.declined(self, reason, call)
         return False
 

@@ -127,7 +127,7 @@ def _plan(kernel: ir.Operation, loop: ir.Operation, schedule: Schedule) -> Pipel
     )
     problem = (is_walkable(tile) if given.persistent else None) or (_cluster_problem(tile) if tile.peers > 1 else None)
     if problem:
-        raise PassError(f"the schedule cannot be followed: {problem}", where=str(loop.location))
+        raise PassError(f"the schedule cannot be followed: {problem}", where=loop)
     return tile
 
 

@@ -14,7 +14,7 @@ from mlirfuse.analysis.kernels import KERNEL, RESULT_EXTENTS, argument_attribute
 from mlirfuse.analysis.segments import CHEAP_OPS, RESHAPES, Segment, joint_space, segment_ops
 from mlirfuse.analysis.structure import structure_of
 from mlirfuse.errors import PassError
-from mlirfuse.passes.base import Pass, Remarks, location_text
+from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.passes.host import order_host_ops
 from mlirfuse.passes.kernel_signature import default_attributes, result_extents
 from mlirfuse.passes.rewriting import clone, defining_op, erase_dead, read_values
@@ -81,7 +81,7 @@ def _hand_out_schedules(module: ir.Operation, function: ir.Operation) -> None:
         if entry.name not in made:
             raise PassError(
                 f"a schedule is given for {entry.name}, which is no kernel",
-                where=str(function.location),
+                where=function,
                 hint=f"kernels: {', '.join(made)}",
             )
         made[entry.name].attributes[SCHEDULE] = entry.attr
@@ -151,7 +151,7 @@ def _input_attributes(value: ir.Value, attributes: dict[ir.Value, dict[str, ir.A
         if "fuse.strides" in source:
             raise PassError(
                 "a reshape of an argument that is not contiguous would need a copy",
-                where=location_text(owner),
+                where=owner,
                 hint="pass a contiguous array, or reshape it before the call",
             )
     if isinstance(value.type, ir.RankedTensorType) and "fuse.align" not in source:

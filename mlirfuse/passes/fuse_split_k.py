@@ -91,7 +91,7 @@ def _k_loop(blocks: ir.Operation) -> ir.Operation:
             inner.operation.name == "vector.contract" for inner in op.operation.regions[0].blocks[0].operations
         ):
             return op.operation
-    raise ScheduleError("the schedule splits k, and no loop runs along it", where=str(blocks.location))
+    raise ScheduleError("the schedule splits k, and no loop runs along it", where=blocks)
 
 
 def _split(kernel: ir.Operation, old: ir.Operation, loop: ir.Operation, schedule: ContractionSchedule) -> None:
@@ -155,7 +155,7 @@ def _tile_count(blocks: ir.Operation) -> tuple[ir.AffineExpr, Sequence[ir.Value]
         return ir.AffineExpr.get_constant(static[0]), []
     maker = defining_op(blocks.operands[0])
     if maker is None or maker.name != "affine.apply" or maker.attributes["map"].value.n_dims:
-        raise ScheduleError("the number of tiles is no affine.apply of extents", where=str(blocks.location))
+        raise ScheduleError("the number of tiles is no affine.apply of extents", where=blocks)
     return maker.attributes["map"].value.results[0], list(maker.operands)
 
 
@@ -172,5 +172,5 @@ def _slice_of(loop: ir.Operation, mapping: dict[ir.Value, ir.Value], part: ir.Va
 def _constant(value: ir.Value) -> int:
     maker = defining_op(value)
     if maker is None or maker.name != "arith.constant":
-        raise ScheduleError("the bounds of the loop along k are not constant", where=str(value.location))
+        raise ScheduleError("the bounds of the loop along k are not constant", where=value)
     return ir.IntegerAttr(maker.attributes["value"]).value

@@ -85,7 +85,7 @@ def _enter_layout(contract: ir.Operation, number: int, threads: int) -> ir.Attri
     loop = contract.parent.operation
     for read in _reads_behind(factor, contract):
         if LAYOUT in read.attributes:
-            raise PassError("a tile is read for two factors", where=str(read.location))
+            raise PassError("a tile is read for two factors", where=read)
         read.attributes[LAYOUT] = layout
         if loop.name == "scf.for" and not any(_varies(v, loop) for v in read.operands):
             _hoist(read, loop)
@@ -114,7 +114,7 @@ def _reads_behind(factor: ir.Value, user: ir.Operation) -> list[ir.Operation]:
     visit(factor)
     for op in [op for op, reads_memory in members.items() if reads_memory and op != user]:
         if any(use.owner.operation not in members for result in op.results for use in result.uses):
-            raise PassError("part of a factor's expression is used elsewhere as well", where=str(op.location))
+            raise PassError("part of a factor's expression is used elsewhere as well", where=op)
     return list(reads)
 
 

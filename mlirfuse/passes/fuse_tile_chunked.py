@@ -70,12 +70,13 @@ def _walked_dim(
     schedule: Schedule, space: IterationSpace, structures: Sequence[OpStructure], kernel: ir.Operation
 ) -> int:
     """The reduced dimension that is walked in chunks."""
-    where = str(kernel.location)
     if joint := next((s.op.name for s in structures if s.op.name in JOINT_REDUCTIONS), None):
-        raise ScheduleError(f"{joint} needs whole rows in a tile", where=where, hint="run the fuse-expand passes first")
+        raise ScheduleError(
+            f"{joint} needs whole rows in a tile", where=kernel, hint="run the fuse-expand passes first"
+        )
     if not space.reduced_dims:
-        raise ScheduleError("chunked persistence needs a reduction", where=where, hint="schedule it with 'registers'")
+        raise ScheduleError("chunked persistence needs a reduction", where=kernel, hint="schedule it with 'registers'")
     partial = [d for d in space.reduced_dims if schedule.tile[d] != space.extents[d]]
     if len(partial) > 1:
-        raise ScheduleError(f"tile {schedule.tile} is partial in dimensions {partial}; one may be walked", where=where)
+        raise ScheduleError(f"tile {schedule.tile} is partial in dimensions {partial}; one may be walked", where=kernel)
     return partial[0] if partial else max(space.reduced_dims)

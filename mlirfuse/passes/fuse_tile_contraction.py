@@ -70,12 +70,10 @@ class FuseTileContraction(Pass):
             space, structures = kernel_space(kernel)
             contraction = contraction_in(space, structures)
             if contraction is None:
-                raise ScheduleError(
-                    "the schedule is a contraction's, and the kernel has none", where=str(kernel.location)
-                )
+                raise ScheduleError("the schedule is a contraction's, and the kernel has none", where=kernel)
             problem = contraction_problem(kernel, space, contraction)
             if reason := check_contraction(schedule.contraction, schedule.tile, schedule.layout, problem):
-                raise ScheduleError(f"the schedule is illegal: {reason}", where=str(kernel.location))
+                raise ScheduleError(f"the schedule is illegal: {reason}", where=kernel)
             if schedule.contraction.swapped:
                 contraction = contraction.swapped()
             tiles = result_space(space, contraction)
@@ -101,7 +99,7 @@ def _emit_tile(
     computed = {s.op for number in (0, 1) for s in producers(product.op.operands[number])} | {product.op}
     epilogue = epilogue_of(space, contraction, [s for s in structures if s.op not in computed])
     if not isinstance(epilogue, Epilogue):
-        raise PassError(epilogue[1], where=str(epilogue[0].op.location))
+        raise PassError(epilogue[1], where=epilogue[0].op)
     several = frozenset(d for d, extent in enumerate(tiles.extents) if extent != schedule.tile[d])
     transfers = TileTransfers(tiles, schedule.tile, program.offsets, program.ragged, program.buffers, divided=several)
     emitter = TileEmitter(transfers, dict(program.scalars))

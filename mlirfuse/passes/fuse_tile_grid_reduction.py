@@ -73,11 +73,11 @@ class FuseTileGridReduction(Pass):
             whole_rows = space.rank - 1 not in schedule.walk.dims
             plan = grid_reduction(space, structures, body(kernel)[-1].operands, whole_rows=whole_rows)
             if isinstance(plan, Conflict):
-                raise ScheduleError(f"the grid cannot walk this kernel: {plan.reason}", where=str(plan.op.location))
+                raise ScheduleError(f"the grid cannot walk this kernel: {plan.reason}", where=plan.op)
             if plan.walked != schedule.walk.dims:
                 raise ScheduleError(
                     f"the schedule walks dimensions {schedule.walk.dims}, the totals are over {plan.walked}",
-                    where=str(kernel.location),
+                    where=kernel,
                 )
             if schedule.walk.finish == "atomics":
                 _require_float_sums(plan.totals)
@@ -102,6 +102,6 @@ def _require_float_sums(totals: Sequence[OpStructure]) -> None:
         if combiner != "arith.addf" or not isinstance(type_, ir.F32Type):
             raise ScheduleError(
                 f"a total that combines {type_} by {combiner} cannot be finished by atomics, which are sums of f32",
-                where=str(total.op.location),
+                where=total.op,
                 hint='choose another finish: "slices", "last_block" or "second_kernel"',
             )

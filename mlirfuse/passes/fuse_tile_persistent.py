@@ -68,16 +68,15 @@ class FuseTilePersistent(Pass):
 
 def check_tile(schedule: Schedule, space: IterationSpace, kernel: ir.Operation) -> None:
     """Raises `ScheduleError` where a persistent tile does not fit the space."""
-    where = str(kernel.location)
     if len(schedule.tile) != max(space.rank, 1):
         raise ScheduleError(
-            f"tile {schedule.tile} does not have the iteration space's {space.rank} dimensions", where=where
+            f"tile {schedule.tile} does not have the iteration space's {space.rank} dimensions", where=kernel
         )
     for d in space.reduced_dims:
         if schedule.tile[d] != space.extents[d]:
             raise ScheduleError(
                 f"tile {schedule.tile} does not hold the {space.extents[d]} elements of reduced dimension {d} whole",
-                where=where,
+                where=kernel,
                 hint="persistence in registers needs whole rows; use 'shared' or 'reread' for chunks",
             )
 

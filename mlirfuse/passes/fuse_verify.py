@@ -9,7 +9,7 @@ from mlir import ir
 
 from mlirfuse.dialect import OPS
 from mlirfuse.errors import IRError
-from mlirfuse.passes.base import Pass, Remarks, location_text
+from mlirfuse.passes.base import Pass, Remarks
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ def verify_fuse_ops(root: ir.Operation) -> None:
     def visit(op: ir.Operation) -> ir.WalkResult:
         problem = OPS[op.name].verify(op) if op.name in OPS else None
         if problem is not None:
-            failures.append(IRError(f"'{op.name}' op {problem}", where=location_text(op)))
+            failures.append(IRError(f"'{op.name}' op {problem}", where=op))
             return ir.WalkResult.INTERRUPT
         return ir.WalkResult.ADVANCE
 

@@ -90,7 +90,7 @@ def result_extents(
             if dim not in sources:
                 raise PassError(
                     f"the dynamic extent of axis {axis} of a result of type {value.type} is no input's",
-                    where=str(where.location),
+                    where=where,
                     hint="make the extent static",
                 )
             pairs += sources[dim]

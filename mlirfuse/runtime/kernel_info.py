@@ -17,7 +17,6 @@ from mlirfuse.errors import IRError
 from mlirfuse.lowering.kernel_func import kernels, parameters
 from mlirfuse.lowering.lower_kernel_abi import ABI, WORKSPACES
 from mlirfuse.lowering.lower_shared_memory import DYNAMIC_BYTES
-from mlirfuse.passes.base import location_text
 from mlirfuse.runtime.expressions import Binary, Constant, Expression, from_affine
 
 # How `struct` packs each scalar type; sizes and strides are `index`, which is 64 bits wide.
@@ -141,13 +140,13 @@ def kernel_info(func: gpu.GPUFuncOp) -> KernelInfo:
     name = ir.StringAttr(func.attributes["sym_name"]).value
     for required in (ABI, "fuse.grid", "fuse.grid_operands", "known_block_size"):
         if required not in func.attributes:
-            raise IRError(f"kernel {name} has no {required}", where=location_text(func))
+            raise IRError(f"kernel {name} has no {required}", where=func)
     grid_map = ir.AffineMapAttr(func.attributes["fuse.grid"]).value
     operands = operand_pairs(func.attributes["fuse.grid_operands"])
     if not grid_map.results or grid_map.n_dims or grid_map.n_symbols != len(operands):
         raise IRError(
             f"kernel {name}: fuse.grid {grid_map} does not go with fuse.grid_operands {operands}",
-            where=location_text(func),
+            where=func,
         )
     return KernelInfo(
         name=name,
@@ -187,7 +186,7 @@ def _workspaces(func: gpu.GPUFuncOp) -> list[WorkspaceInfo]:
 def _one_dimensional(func: gpu.GPUFuncOp, attribute: str) -> int:
     x, y, z = ir.DenseI32ArrayAttr(func.attributes[attribute])
     if (y, z) != (1, 1):
-        raise IRError(f"{attribute} ({x}, {y}, {z}) is not one-dimensional", where=location_text(func))
+        raise IRError(f"{attribute} ({x}, {y}, {z}) is not one-dimensional", where=func)
     return x
 
 
@@ -199,7 +198,7 @@ def _parameters(func: gpu.GPUFuncOp) -> list[AbiParameter]:
         type_name = str(argument.type)
         is_address = kind in ("pointer", "tensor_map")
         if not is_address and type_name not in _CODES:
-            raise IRError(f"a kernel parameter of type {type_name} cannot be passed", where=location_text(func))
+            raise IRError(f"a kernel parameter of type {type_name} cannot be passed", where=func)
         code = POINTER_CODE if is_address else _CODES[type_name]
         dims, box = ((), ()) if kind != "tensor_map" else (_ints(entry["dims"]), _ints(entry["box"]))
         arg, dim = ir.IntegerAttr(entry["arg"]).value, ir.IntegerAttr(entry["dim"]).value

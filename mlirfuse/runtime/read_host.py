@@ -18,7 +18,6 @@ from mlirfuse.analysis.kernels import (
 )
 from mlirfuse.dtypes import from_mlir
 from mlirfuse.errors import IRError
-from mlirfuse.passes.base import location_text
 from mlirfuse.runtime.expressions import Binary, Constant, Expression, Symbol
 from mlirfuse.runtime.host_program import Buffer, HostArgument, HostProgram, Launch, Shape, Value
 
@@ -52,7 +51,7 @@ def host_program(module: ir.Operation) -> HostProgram:
     declarations = {symbol(f): f for f in found if LAUNCH in f.attributes}
     hosts = [f for f in found if LAUNCH not in f.attributes and KERNEL not in f.attributes]
     if len(hosts) != 1:
-        raise IRError(f"expected one host function, found {len(hosts)}", where=location_text(module))
+        raise IRError(f"expected one host function, found {len(hosts)}", where=module)
     return _Reader(hosts[0], declarations).read()
 
 
@@ -91,7 +90,7 @@ class _Reader:
         for op in body(self.function):
             rule = self._index_op if op.name in _INDEX_OPS else self.rules.get(op.name)
             if rule is None:
-                raise IRError(f"{op.name} is not an op of the host function", where=location_text(op))
+                raise IRError(f"{op.name} is not an op of the host function", where=op)
             rule(op)
         return HostProgram(
             name=symbol(self.function),
@@ -113,7 +112,7 @@ class _Reader:
     def _dim(self, op: ir.Operation) -> None:
         dim = self._index(op.operands[1], op)
         if not isinstance(dim, Constant):
-            raise IRError("tensor.dim of a dimension that is not constant", where=location_text(op))
+            raise IRError("tensor.dim of a dimension that is not constant", where=op)
         self.indices[op.results[0]] = self._shape(op.operands[0])[dim.value]
 
     def _expand_shape(self, op: ir.Operation) -> None:
@@ -132,7 +131,7 @@ class _Reader:
     def _view(self, op: ir.Operation, shape: Shape) -> None:
         source = self.values[op.operands[0]]
         if source.axes is not None:
-            raise IRError("a reshape of a transposed array is no view of it", where=location_text(op))
+            raise IRError("a reshape of a transposed array is no view of it", where=op)
         self.values[op.results[0]] = Value(source.origin, source.position, shape)
 
     def _transpose(self, op: ir.Operation) -> None:
@@ -146,7 +145,7 @@ class _Reader:
     def _launch(self, op: ir.Operation) -> None:
         callee = ir.FlatSymbolRefAttr(op.attributes["callee"]).value
         if callee not in self.declarations:
-            raise IRError(f"the host calls {callee}, which has no {LAUNCH}", where=location_text(op))
+            raise IRError(f"the host calls {callee}, which has no {LAUNCH}", where=op)
         attributes = self.declarations[callee].attributes
         operands = list(op.operands)
         flat = list(ir.DenseI64ArrayAttr(attributes[RESULT_EXTENTS]))
@@ -160,9 +159,9 @@ class _Reader:
             outputs.append(len(self.buffers))
             self.buffers.append(Buffer(from_mlir(type_.element_type), shape))
         if any(operand not in self.values for operand in operands):
-            raise IRError(f"the host passes {callee} a value that it computed", where=location_text(op))
+            raise IRError(f"the host passes {callee} a value that it computed", where=op)
         if any(self.values[operand].axes is not None for operand in operands):
-            raise IRError(f"the host passes {callee} a transposed view", where=location_text(op))
+            raise IRError(f"the host passes {callee} a transposed view", where=op)
         kernel = ir.FlatSymbolRefAttr(attributes[LAUNCH]).value
         self.launches.append(Launch(kernel, tuple(self.values[v] for v in operands), tuple(outputs)))
 
@@ -171,7 +170,7 @@ class _Reader:
 
     def _index(self, value: ir.Value, op: ir.Operation) -> Expression:
         if value not in self.indices:
-            raise IRError(f"{op.name} uses an index that does not follow from extents", where=location_text(op))
+            raise IRError(f"{op.name} uses an index that does not follow from extents", where=op)
         return self.indices[value]
 
     def _shape(self, value: ir.Value) -> Shape:

@@ -63,9 +63,7 @@ class Schedule:
 def schedule_of(kernel: ir.Operation) -> Schedule:
     """The schedule attached to a kernel; raises `ScheduleError` if there is none or it is malformed."""
     if ATTRIBUTE not in kernel.attributes:
-        raise ScheduleError(
-            "kernel has no fuse.schedule", where=str(kernel.location), hint="run fuse-assign-schedule first"
-        )
+        raise ScheduleError("kernel has no fuse.schedule", where=kernel, hint="run fuse-assign-schedule first")
     return from_attribute(Schedule, kernel.attributes[ATTRIBUTE])
 
 

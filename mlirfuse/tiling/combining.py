@@ -58,7 +58,7 @@ def combiner_of(structure: OpStructure) -> Combiner:
             return Combiner(op, others[0])
     raise PassError(
         "the body of a reduction must combine its accumulator once with an element",
-        where=str(structure.op.location),
+        where=structure.op,
         hint=f"end the body in one of {', '.join(KINDS)}",
     )
 

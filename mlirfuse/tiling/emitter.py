@@ -161,7 +161,7 @@ class TileEmitter:
         if value not in self.values:
             raise PassError(
                 f"the body uses {value.get_name()}, which is neither a constant nor a scalar argument of the kernel",
-                where=str(structure.op.location),
+                where=structure.op,
             )
         return self.values[value]
 

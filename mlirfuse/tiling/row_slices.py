@@ -45,7 +45,7 @@ class RowSlices:
             elif op.name == "vector.broadcast" or op.name.split(".")[0] in ("arith", "math"):
                 self._create(op, [self._sliced(r.type, self.dim) for r in op.results])
             else:
-                raise PassError(f"{op.name} cannot work on a slice of a tile's rows", where=str(op.location))
+                raise PassError(f"{op.name} cannot work on a slice of a tile's rows", where=op)
 
     def _position(self, value: ir.Value) -> int | None:
         """The dimension of a vector that runs along rows; None if none does."""
@@ -61,7 +61,7 @@ class RowSlices:
 
     def _plain(self, op: ir.Operation) -> None:
         if op.regions and any(isinstance(v.type, ir.VectorType) for v in op.results):
-            raise PassError(f"{op.name} cannot work on a slice of a tile's rows", where=str(op.location))
+            raise PassError(f"{op.name} cannot work on a slice of a tile's rows", where=op)
         if not op.regions:
             clone(op, self.mapping)
             return

@@ -20,12 +20,12 @@ from mlir import ir
 
 from mlirfuse.analysis.kernels import symbol
 from mlirfuse.context import make_context
-from mlirfuse.diagnostics import Diagnostic, at_location, from_error, from_mlir, parse_file, parse_module
+from mlirfuse.diagnostics import Diagnostic, at_place, from_error, from_mlir, parse_file, parse_module
 from mlirfuse.errors import IRError, MlirFuseError
 from mlirfuse.lowering import kernel_func, to_ptx
 from mlirfuse.lowering.lower_kernel_abi import ABI
 from mlirfuse.passes.attributes import verify_attributes
-from mlirfuse.passes.base import Remarks, location_text
+from mlirfuse.passes.base import Remarks
 from mlirfuse.passes.manager import Instrumentation, Pipeline
 from mlirfuse.target import target_of
 from mlirfuse.tools.expected import expectations, unmet
@@ -119,7 +119,7 @@ def _process(chunk: Chunk, pipeline: Pipeline, options: argparse.Namespace) -> O
             output = _ptx(module, options.target) if options.emit == "ptx" else _text(module, options)
         except MlirFuseError as raised:
             error = raised
-    found += (at_location("remark", f"{r.pass_name}: {r.kind}: {r.message}", r.location) for r in remarks.entries)
+    found += (at_place("remark", f"{r.pass_name}: {r.kind}: {r.message}", r.place) for r in remarks.entries)
     found += from_error(error) if error is not None else ()
     return Outcome(output, tuple(_in_file(diagnostic, options.input) for diagnostic in found), error)
 
@@ -159,7 +159,7 @@ def _ptx(module: ir.Module, chip: str) -> str:
         if ABI not in kernel.attributes:
             raise IRError(
                 f"{symbol(kernel.operation)} is at the gpu stage, which has no PTX yet",
-                where=location_text(kernel),
+                where=kernel,
                 hint="run --fuse-lower-pipeline",
             )
     to_ptx.to_nvvm(module.operation)

@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 from mlir import ir
 
 from mlirfuse.errors import PassError
-from mlirfuse.passes.base import Pass, Remarks, location_text
+from mlirfuse.passes.base import Pass, Remarks
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class ToyReject(Pass):
         op = module.regions[0].blocks[0].operations[0]
         if self.bug:
             raise ZeroDivisionError("a bug")
-        raise PassError("functions are not allowed", where=location_text(op))
+        raise PassError("functions are not allowed", where=op)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,25 @@
+"""Places in the user's files, as people write them: `file:line:column`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mlir import ir
+
+
+def place_of(location: ir.Location) -> str | None:
+    """`file:line:column` of the innermost file location, which the builder sets to the user's line.
+
+    A location that has a name and no file is its name; of several that were fused, the first that is known counts.
+    None where nothing is known.
+    """
+    if location.is_a_file():
+        return f"{location.filename}:{location.start_line}:{location.start_col}"
+    if location.is_a_name():
+        return place_of(location.child_loc) or location.name_str
+    if location.is_a_callsite():
+        return place_of(location.callee)
+    if location.is_a_fused():
+        return next((known for known in map(place_of, location.locations) if known is not None), None)
+    return None
