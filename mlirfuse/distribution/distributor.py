@@ -169,13 +169,13 @@ class Distributor:
     @contextmanager
     def as_role(self, role: Role) -> Iterator[None]:
         """What is emitted here is run by a role: it knows what was made before, and nothing of it is known behind."""
-        threads, tiles, scalars = self.threads, self.tiles, self.scalars
+        threads, tiles, scalars, known = self.threads, self.tiles, self.scalars, self.known
         self.role, self.tiles, self.scalars = role, dict(tiles), dict(scalars)
         if role.first:
             self.threads = Threads(self.layout, self.first_thread)
         yield
         self.flush()
-        self.role, self.threads, self.tiles, self.scalars = None, threads, tiles, scalars
+        self.role, self.threads, self.tiles, self.scalars, self.known = None, threads, tiles, scalars, known
 
     def tile(self, value: ir.Value) -> Fragments | Uniform:
         """A tile value's fragments, after any communication that they still wait for."""

@@ -88,10 +88,10 @@ def alloc(d: Distributor, op: ir.Operation) -> None:
 
 @contextmanager
 def _scope(d: Distributor) -> Iterator[None]:
-    """Forgets the tiles of a region behind it, where `force_all` would emit what nothing in the region has used."""
-    outside = dict(d.tiles)
+    """Forgets behind a region what it found, and its tiles, of which `force_all` would emit what nothing has used."""
+    tiles, known = dict(d.tiles), d.known
     yield
-    d.tiles = outside
+    d.tiles, d.known = tiles, known
 
 
 def _last(values: Sequence[ir.Value], levels: Sequence[str]) -> dict[str, ir.Value]:

@@ -333,6 +333,36 @@ func.func private @tensors(%x: tensor<8xf32>) -> tensor<8xf32> attributes {fuse.
 
 // -----
 
+#layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 2>, repeats = array<i64: 1, 2>, blocks = array<i64: 1, 1>}
+// In order, with a reduction in a branch: behind it, where its result may not be known, nothing waits for it.
+// CHECK-LABEL: gpu.func @in_order_branch
+// CHECK: scf.if
+// CHECK: "fuse.pin"
+// CHECK: vector.store {{.*}} %arg1
+// CHECK-NOT: "fuse.pin"
+// CHECK: vector.store {{.*}} %arg2
+// CHECK: gpu.return
+func.func private @in_order_branch(%x: memref<8x512xf32> {fuse.align = 16 : i64}, %y: memref<8x512xf32>, %z: memref<8x512xf32>) attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 512>, layout = #layout, order = "depth", parked = 1 : i64, in_order = true}} {
+  %c0 = arith.constant 0 : index
+  %c5 = arith.constant 5 : index
+  %pad = arith.constant 0.0 : f32
+  %zero = arith.constant dense<0.0> : vector<1xf32>
+  scf.forall (%row) in (8) {
+    %0 = vector.transfer_read %x[%row, %c0], %pad {fuse.layout = #layout, fuse.streaming, in_bounds = [true, true]} : memref<8x512xf32>, vector<1x512xf32>
+    %few = arith.cmpi ult, %row, %c5 : index
+    scf.if %few {
+      %1 = vector.multi_reduction <add>, %0, %zero {fuse.layout = #layout} [1] : vector<1x512xf32> to vector<1xf32>
+      %2 = vector.shape_cast %1 : vector<1xf32> to vector<1x1xf32>
+      %3 = vector.broadcast %2 : vector<1x1xf32> to vector<1x512xf32>
+      vector.transfer_write %3, %y[%row, %c0] {fuse.layout = #layout, in_bounds = [true, true]} : vector<1x512xf32>, memref<8x512xf32>
+    }
+    vector.transfer_write %0, %z[%row, %c0] {fuse.layout = #layout, in_bounds = [true, true]} : vector<1x512xf32>, memref<8x512xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+
+// -----
+
 // expected-error @below {{no op has a layout}}
 func.func private @no_layout(%x: memref<8xf32>) attributes {fuse.kernel} {
   scf.forall (%block) in (8) {
