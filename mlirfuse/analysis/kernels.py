@@ -52,7 +52,8 @@ def body(function: ir.Operation) -> list[ir.Operation]:
 
 def argument_attributes(function: ir.Operation) -> list[dict[str, ir.Attribute]]:
     """For each argument its attributes by name; empty where it has none."""
-    count = len(function.regions[0].blocks[0].arguments)
     if "arg_attrs" not in function.attributes:
+        # The block has more arguments, where shared memory is among them.
+        count = len(ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value).inputs)
         return [{} for _ in range(count)]
     return [{a.name: a.attr for a in ir.DictAttr(d)} for d in ir.ArrayAttr(function.attributes["arg_attrs"])]

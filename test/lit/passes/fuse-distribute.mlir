@@ -363,6 +363,24 @@ func.func private @in_order_branch(%x: memref<8x512xf32> {fuse.align = 16 : i64}
 
 // -----
 
+#layout = {vector = array<i64: 1, 1>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 2>, repeats = array<i64: 1, 2>, blocks = array<i64: 1, 1>}
+// Depth first, with shared memory, and no attribute on any argument.
+// CHECK-LABEL: gpu.func @no_attributes
+// CHECK-SAME: (%{{.*}}: memref<8x128xf32>, %{{.*}}: memref<8xf32>) workgroup(
+func.func private @no_attributes(%x: memref<8x128xf32>, %y: memref<8xf32>) attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 128>, layout = #layout, order = "depth"}} {
+  %c0 = arith.constant 0 : index
+  %pad = arith.constant 0.0 : f32
+  %zero = arith.constant dense<0.0> : vector<1xf32>
+  scf.forall (%row) in (8) {
+    %0 = vector.transfer_read %x[%row, %c0], %pad {fuse.layout = #layout, fuse.streaming, in_bounds = [true, true]} : memref<8x128xf32>, vector<1x128xf32>
+    %1 = vector.multi_reduction <add>, %0, %zero {fuse.layout = #layout} [1] : vector<1x128xf32> to vector<1xf32>
+    vector.transfer_write %1, %y[%row] {fuse.layout = #layout, in_bounds = [true]} : vector<1xf32>, memref<8xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+
+// -----
+
 // expected-error @below {{no op has a layout}}
 func.func private @no_layout(%x: memref<8xf32>) attributes {fuse.kernel} {
   scf.forall (%block) in (8) {
