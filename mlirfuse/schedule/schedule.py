@@ -91,6 +91,8 @@ def check_schedule(
     fragments = prod(schedule.layout.repeats)
     if not 0 <= schedule.parked < fragments or (schedule.parked and schedule.persistence != "registers"):
         return f"{schedule.parked} fragments cannot be parked of the {fragments} that a thread holds in registers"
+    if schedule.in_order and not schedule.parked:
+        return "nothing is parked that could be loaded and stored in order"
     if schedule.layout.threads > target.max_threads_per_block:
         return f"{schedule.layout.threads} threads exceed the {target.max_threads_per_block} of a block"
     if schedule.layout.cluster > target.max_cluster:

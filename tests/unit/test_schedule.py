@@ -49,6 +49,7 @@ def test_malformed_attributes_are_errors(context: ir.Context, text: str, message
         (replace(SCHEDULE, persistence="disk"), "persistence 'disk' is not one of registers, shared, reread"),
         (replace(SCHEDULE, order="random"), "order 'random' is not one of breadth, depth"),
         (replace(SCHEDULE, parked=1), "1 fragments cannot be parked of the 1 that a thread holds in registers"),
+        (replace(SCHEDULE, in_order=True), "nothing is parked that could be loaded and stored in order"),
         (replace(SCHEDULE, tile=(2, 256)), "layout covers 1 of the tile's 2 elements in dimension 0"),
         (replace(SCHEDULE, layout=replace(LAYOUT, warps=(1, 64))), "2048 threads exceed the 1024 of a block"),
         (
