@@ -11,7 +11,7 @@ from mlir import ir
 from mlirfuse.errors import IRError, MlirFuseError
 from mlirfuse.places import place_of
 
-_PLACE = re.compile(r"(.+):(\d+):(\d+)", re.DOTALL)
+_PLACE = re.compile(r"(.+?):(\d+)(?::(\d+))?", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Diagnostic:
         message: what is said; more than one line where MLIR prints IR with it.
         file: name of the file, `-` for text that has none; None where the location is unknown.
         line: counted from 1; 0 where the location is unknown.
-        column: counted from 1; 0 where the location is unknown.
+        column: counted from 1; 0 where it is unknown.
         notes: the notes attached to it.
     """
 
@@ -36,19 +36,21 @@ class Diagnostic:
 
     @property
     def place(self) -> str:
-        """`file:line:column`, or `unknown location`."""
-        return "unknown location" if self.file is None else f"{self.file}:{self.line}:{self.column}"
+        """`file:line:column`, `file:line` where the column is not known, or `unknown location`."""
+        if self.file is None:
+            return "unknown location"
+        return f"{self.file}:{self.line}:{self.column}" if self.column else f"{self.file}:{self.line}"
 
     def __str__(self) -> str:
         return "\n".join([f"{self.place}: {self.severity}: {self.message}", *map(str, self.notes)])
 
 
 def at_place(severity: str, message: str, where: str | None, notes: tuple[Diagnostic, ...] = ()) -> Diagnostic:
-    """A diagnostic at `file:line:column`; at an unknown location where the text is no such place, or None."""
+    """A diagnostic at `file:line:column` or `file:line`; at an unknown location where the text is no place, or None."""
     match = _PLACE.fullmatch(where or "")
     if match is None:
         return Diagnostic(severity, message, notes=notes)
-    return Diagnostic(severity, message, match[1], int(match[2]), int(match[3]), notes)
+    return Diagnostic(severity, message, match[1], int(match[2]), int(match[3] or 0), notes)
 
 
 def from_mlir(info: ir.Diagnostic | ir.DiagnosticInfo) -> Diagnostic:

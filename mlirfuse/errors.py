@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from mlirfuse.places import place_of
@@ -41,6 +43,18 @@ class MlirFuseError(Exception):
     def __str__(self) -> str:
         text = f"{self.where}: {self.message}" if self.where else self.message
         return f"{text}\n  hint: {self.hint}" if self.hint else text
+
+
+@contextmanager
+def errors_at(op: ir.Operation) -> Iterator[None]:
+    """Errors inside that name no place, as of functions that know no IR, are about this op."""
+    try:
+        yield
+    except MlirFuseError as error:
+        if error.where is None:
+            error.where = place_of(op.location)
+            error.args = (str(error),)
+        raise
 
 
 class TraceError(MlirFuseError):

@@ -170,7 +170,9 @@ class Fused:
     def _prepare(self, arguments: tuple[Argument, ...]) -> tuple[HostProgram, dict[str, LoadedKernel]]:
         device = next((a.device for a in arguments if isinstance(a, ArrayInfo)), None)
         if device is None:
-            raise ArgumentError("a call needs at least one array", where=self.__name__)
+            raise ArgumentError(
+                "a call needs at least one array", where=self.__name__, hint="pass one: results are made on its device"
+            )
         found = cuda.device_target(device)
         target = found if self._target is None else self._target.with_sms(found.sms)
         compiled = self._compile(lambda extents: gpu_specs(arguments, extents, self._names), target)
@@ -192,7 +194,7 @@ class Fused:
                 wanted = ", ".join(f"{r.dtype}{list(r.shape)}" for r in results)
                 raise ArgumentError("the arrays do not fit the results", where="out", hint=f"give {wanted}")
             if not all(array.flags.writeable for array in given):
-                raise ArgumentError("an array is read-only", where="out")
+                raise ArgumentError("an array is read-only", where="out", hint="give one that may be written")
             for array, result in zip(given, results, strict=True):
                 array[...] = result
             return out

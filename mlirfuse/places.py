@@ -11,11 +11,12 @@ if TYPE_CHECKING:
 def place_of(location: ir.Location) -> str | None:
     """`file:line:column` of the innermost file location, which the builder sets to the user's line.
 
-    A location that has a name and no file is its name; of several that were fused, the first that is known counts.
-    None where nothing is known.
+    Column 0 is one that is not known, and left out. A location that has a name and no file is its name; of several
+    that were fused, the first that is known counts. None where nothing is known.
     """
     if location.is_a_file():
-        return f"{location.filename}:{location.start_line}:{location.start_col}"
+        column = f":{location.start_col}" if location.start_col else ""
+        return f"{location.filename}:{location.start_line}{column}"
     if location.is_a_name():
         return place_of(location.child_loc) or location.name_str
     if location.is_a_callsite():

@@ -13,7 +13,7 @@ from mlirfuse.builder.emit import broadcast_access, contraction
 from mlirfuse.builder.extents import Dim, Shape, needs_static, same, show
 from mlirfuse.builder.operands import broadcast, dtype_argument, promote
 from mlirfuse.builder.source import at_user_line
-from mlirfuse.builder.state import Access, TensorBase
+from mlirfuse.builder.state import LEAK_HINT, Access, TensorBase
 from mlirfuse.dtypes import DType, float32
 from mlirfuse.errors import ArgumentError, DTypeError, ShapeError, TraceError
 from mlirfuse.precision import ATTRIBUTE, IEEE, PRECISIONS
@@ -43,7 +43,7 @@ def matmul(x1: Tensor, x2: Tensor, /, *, dtype: object = None, precision: str | 
     """
     left, right = tensor_argument(x1, "matmul"), tensor_argument(x2, "matmul")
     if left.state is not right.state:
-        raise at_user_line(TraceError("matmul mixes tensors of different traces"))
+        raise at_user_line(TraceError("matmul mixes tensors of different traces", hint=LEAK_HINT))
     common = promote(left.dtype, right.dtype, "matmul")
     if common.kind == "bool":
         raise at_user_line(DTypeError("matmul does not take bool", hint="use .astype(...)"))

@@ -16,7 +16,7 @@ from mlirfuse.distribution.exchange import Exchange
 from mlirfuse.distribution.exchange_rounds import run_exchanges
 from mlirfuse.distribution.fragments import Fragments, Key, Uniform
 from mlirfuse.distribution.threads import Threads
-from mlirfuse.errors import PassError
+from mlirfuse.errors import PassError, errors_at
 from mlirfuse.passes.fuse_assign_layouts import LAYOUT
 from mlirfuse.passes.rewriting import clone, nested
 from mlirfuse.schedule.attributes import from_attribute
@@ -35,7 +35,8 @@ def layouts_of(op: ir.Operation) -> list[BlockedLayout]:
     """The layouts of the tiles inside of an op, in order of appearance; where it has one itself, that one alone."""
     inside = [op] if LAYOUT in op.attributes else nested(op)
     found = dict.fromkeys(inner.attributes[LAYOUT] for inner in inside if LAYOUT in inner.attributes)
-    return [from_attribute(BlockedLayout, attribute) for attribute in found]
+    with errors_at(op):
+        return [from_attribute(BlockedLayout, attribute) for attribute in found]
 
 
 def rule(*names: str) -> Callable[[Rule], Rule]:

@@ -105,7 +105,7 @@ def _carried(d: Distributor, value: ir.Value) -> Fragments | None:
         return None
     vector_type = ir.VectorType(value.type)
     if vector_type.rank != d.layout.rank:
-        raise PassError(f"a loop may carry tiles of rank {d.layout.rank}, not {vector_type}")
+        raise PassError(f"a loop may carry tiles of rank {d.layout.rank}, not {vector_type}", where=value)
     return Fragments(d.layout, tuple(vector_type.shape), vector_type.element_type)
 
 

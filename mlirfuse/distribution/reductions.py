@@ -60,7 +60,9 @@ def combining_op(kind: ir.Attribute, element_type: ir.Type) -> str:
         if known.name.lower() == name and (known.name not in ("ADD", "MUL") or op_name.endswith(suffix)):
             return op_name
     raise PassError(
-        f"no rule for a reduction of kind {name}", hint=f"kinds: {', '.join(k.name for k in KINDS.values())}"
+        f"no rule for a reduction of kind {name}",
+        where=ir.Location.current,
+        hint=f"kinds: {', '.join(k.name.lower() for k in KINDS.values())}",
     )
 
 

@@ -15,7 +15,7 @@ from mlirfuse.analysis.kernels import functions, is_tile_program, kernels, symbo
 from mlirfuse.analysis.problem import narrow_accesses, problem_of
 from mlirfuse.analysis.spaces import kernel_space
 from mlirfuse.analysis.structure import OpStructure
-from mlirfuse.errors import PassError, ScheduleError
+from mlirfuse.errors import PassError, ScheduleError, errors_at
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.passes.host import callee, calls
 from mlirfuse.schedule.contraction import check_contraction
@@ -80,7 +80,8 @@ class FuseAssignSchedule(Pass):
                 )
             given = ATTRIBUTE in kernel.attributes
             if not given:
-                chosen, origin = self._choose(kernel, space, structures, target)
+                with errors_at(kernel):
+                    chosen, origin = self._choose(kernel, space, structures, target)
                 if chosen.walk is not None and symbol(kernel) in requests:
                     chosen = finished_by(chosen, requests[symbol(kernel)], target)
                 kernel.attributes[ATTRIBUTE] = chosen.attribute()
@@ -141,6 +142,7 @@ def _require_honoured(module: ir.Operation, requests: Mapping[str, str]) -> None
         raise PassError(
             f"finish={finish!r} was asked for, but no kernel whose schedule is not given reduces over the grid",
             where=module,
+            hint="leave finish out, or give no schedule",
         )
 
 

@@ -91,7 +91,11 @@ class FuseMixOrderReduction(Pass):
             declined.append((second, f"{callee(second)} stays apart from {callee(first)}: {reason}"))
         for call, reason in declined:
             if required:
-                raise PassError(f"mix-order fusion was asked for, but {reason}", where=call)
+                raise PassError(
+                    f"mix-order fusion was asked for, but {reason}",
+                    where=call,
+                    hint="mix_order='auto' fuses what can be fused, and leaves the rest in kernels of their own",
+                )
             remarks.declined(self, reason, call)
         return False
 

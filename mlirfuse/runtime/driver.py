@@ -42,7 +42,10 @@ def library() -> ctypes.CDLL:
     try:
         return ctypes.CDLL("libcuda.so.1")
     except OSError as error:
-        raise RuntimeLaunchError(f"the CUDA driver is not there: {error}") from error
+        raise RuntimeLaunchError(
+            f"the CUDA driver is not there: {error}",
+            hint="run on a machine with a GPU and its driver, or use target='interpret'",
+        ) from error
 
 
 def function(name: str) -> Any:
@@ -81,7 +84,10 @@ def capture(stream: int) -> Capture:
         ctypes.c_void_p(stream), ctypes.byref(status), ctypes.byref(number), ctypes.byref(graph), None, None,
     )  # fmt: skip
     if status.value != _CAPTURING or graph.value is None:
-        raise RuntimeLaunchError("the capture of the stream has failed")
+        raise RuntimeLaunchError(
+            "the capture of the stream has failed",
+            hint="something before was not allowed in a capture: capture again without it",
+        )
     return Capture(number.value, graph.value)
 
 

@@ -71,7 +71,10 @@ def read_dlpack(array: Any) -> tuple[int, tuple[int, ...], tuple[int, ...], str,
     get.restype, get.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
     tensor = _DLTensor.from_address(get(capsule, b"dltensor"))
     if tensor.lanes != 1 or (tensor.code not in _KINDS and tensor.code not in _NAMES):
-        raise ArgumentError(f"DLPack type ({tensor.code}, {tensor.bits}, {tensor.lanes}) is not supported")
+        raise ArgumentError(
+            f"DLPack type ({tensor.code}, {tensor.bits}, {tensor.lanes}) of code, bits and lanes is not supported",
+            hint="convert to a dtype of mlirfuse: floats, integers, bool",
+        )
     kind = _KINDS.get(tensor.code)
     name = _NAMES[tensor.code] if kind is None else "bool" if kind == "bool" else f"{kind}{tensor.bits}"
     shape = tuple(tensor.shape[i] for i in range(tensor.ndim))

@@ -42,7 +42,9 @@ class LaunchPlan:
         layout = lay_out(program, [a for a in arguments if not isinstance(a, StaticInfo)])
         arrays = [argument for argument in arguments if isinstance(argument, ArrayInfo)]
         if not arrays:
-            raise ArgumentError("a call needs at least one array", where=program.name)
+            raise ArgumentError(
+                "a call needs at least one array", where=program.name, hint="pass one: results are made on its device"
+            )
         self._layout, self._device, self._framework = layout, arrays[0].device, arrays[0].framework
         self._pack = program.pack
         for kernel in kernels.values():
@@ -50,6 +52,7 @@ class LaunchPlan:
                 raise ArgumentError(
                     f"the arrays are on device {self._device}, {kernel.info.name} is loaded on {kernel.device}",
                     where=program.name,
+                    hint="load the kernels on the arrays' device",
                 )
         self._kernels = kernels  # keeps them loaded: all that launches have of a kernel is its handle
         self._submit = _submitter(layout, kernels, self._device)

@@ -215,7 +215,10 @@ def _allocate(nbytes: int, *, zeroed: bool) -> _Block:
         try:
             pointer = runtime.malloc(nbytes)
         except runtime.CUDARuntimeError as error:
-            raise RuntimeLaunchError(f"there are no {nbytes} bytes for a workspace: {error}") from error
+            raise RuntimeLaunchError(
+                f"there are no {nbytes} bytes for a workspace: {error}",
+                hint="free memory of the device, also what the pools of CuPy and PyTorch keep",
+            ) from error
         if zeroed:
             # On a stream of its own: the caller's may be capturing, and would zero in every replay.
             stream = runtime.streamCreateWithFlags(_NON_BLOCKING)

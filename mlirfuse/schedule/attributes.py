@@ -54,7 +54,7 @@ def from_attribute(cls: type[T], attribute: ir.Attribute) -> T:
     return cls(**{name: _decode(hints[name], attribute[name], f"{cls.__name__}.{name}") for name in sorted(names)})
 
 
-def _decode(hint: Any, attribute: ir.Attribute, where: str) -> Any:
+def _decode(hint: Any, attribute: ir.Attribute, field: str) -> Any:
     if isinstance(hint, UnionType):  # `Something | None`, where None has no attribute
         hint = next(kind for kind in get_args(hint) if kind is not type(None))
     if dataclasses.is_dataclass(hint):
@@ -67,4 +67,5 @@ def _decode(hint: Any, attribute: ir.Attribute, where: str) -> Any:
         return attribute.value
     if hint == tuple[int, ...] and isinstance(attribute, ir.DenseI64ArrayAttr):
         return tuple(attribute)
-    raise ScheduleError(f"{attribute} is not a {hint}", where=where)
+    kind = hint.__name__ if hint in (int, bool, str) else hint
+    raise ScheduleError(f"{field} is {attribute}, not a {kind}")

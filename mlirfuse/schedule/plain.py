@@ -27,7 +27,7 @@ def from_plain(cls: type[T], plain: Any) -> T:
     return cls(**{name: _decode(hint, plain[name], f"{cls.__name__}.{name}") for name, hint in hints.items()})
 
 
-def _decode(hint: Any, plain: Any, where: str) -> Any:
+def _decode(hint: Any, plain: Any, field: str) -> Any:
     if isinstance(hint, UnionType):  # `Something | None`
         if plain is None:
             return None
@@ -38,4 +38,5 @@ def _decode(hint: Any, plain: Any, where: str) -> Any:
         return tuple(plain)
     if hint in (int, bool, str) and type(plain) is hint:
         return plain
-    raise ScheduleError(f"{plain!r} is not a {hint}", where=where)
+    kind = hint.__name__ if hint in (int, bool, str) else hint
+    raise ScheduleError(f"{field} is {plain!r}, not a {kind}")

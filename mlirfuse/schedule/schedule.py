@@ -10,7 +10,7 @@ from math import prod
 
 from mlir import ir
 
-from mlirfuse.errors import ScheduleError
+from mlirfuse.errors import ScheduleError, errors_at
 from mlirfuse.schedule.attributes import from_attribute, to_attribute
 from mlirfuse.schedule.contraction import ContractionSchedule
 from mlirfuse.schedule.grid_walk import GridWalk
@@ -63,8 +63,9 @@ class Schedule:
 def schedule_of(kernel: ir.Operation) -> Schedule:
     """The schedule attached to a kernel; raises `ScheduleError` if there is none or it is malformed."""
     if ATTRIBUTE not in kernel.attributes:
-        raise ScheduleError("kernel has no fuse.schedule", where=kernel, hint="run fuse-assign-schedule first")
-    return from_attribute(Schedule, kernel.attributes[ATTRIBUTE])
+        raise ScheduleError("the kernel has no fuse.schedule", where=kernel, hint="run fuse-assign-schedule first")
+    with errors_at(kernel):
+        return from_attribute(Schedule, kernel.attributes[ATTRIBUTE])
 
 
 def check_schedule(

@@ -196,7 +196,11 @@ def dynamic_extent(space: IterationSpace, dim: int, buffers: dict[ir.Value, ir.V
         if dim in axes and op.operands[number] in buffers:
             index = arith.ConstantOp(ir.IndexType.get(), axes.index(dim)).result
             return memref.DimOp(buffers[op.operands[number]], index).result
-    raise PassError(f"no argument has the dynamic extent of dimension {dim}", hint="make the extent static")
+    raise PassError(
+        f"no argument has the dynamic extent of dimension {dim}",
+        where=ir.Location.current,
+        hint="make the extent static",
+    )
 
 
 def count_expr(counts: Sequence[Count]) -> tuple[ir.AffineExpr, list[ir.Value]]:

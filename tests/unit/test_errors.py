@@ -9,7 +9,7 @@ import pytest
 from mlir import ir
 
 import mlirfuse as mf
-from mlirfuse.errors import PassError, ScheduleError
+from mlirfuse.errors import PassError, ScheduleError, errors_at
 from mlirfuse.passes.base import Pass, Remark, Remarks
 from mlirfuse.places import place_of
 
@@ -30,6 +30,7 @@ def test_a_place_is_the_innermost_file_that_is_known(context: ir.Context) -> Non
         ir.Location.fused([unknown, file, caller], context=context),
     ):
         assert place_of(location) == "dir/model.py:3:9", str(location)
+    assert place_of(ir.Location.file("dir/model.py", 3, 0, context=context)) == "dir/model.py:3"
     assert place_of(ir.Location.name("norm", unknown, context)) == "norm"
     assert place_of(ir.Location.fused([unknown, unknown], context=context)) is None
     assert place_of(unknown) is None
@@ -57,7 +58,20 @@ def test_a_schedule_that_is_illegal_is_an_error_at_the_users_line() -> None:
             mf.TensorSpec((8, 128), mf.float32)
         ).compile()
     assert caught.value.where is not None
-    assert re.fullmatch(re.escape(__file__) + r":\d+:\d+", caught.value.where)
+    assert re.fullmatch(re.escape(__file__) + r":\d+", caught.value.where)  # a function's own line has no column
+
+
+def test_errors_of_functions_that_know_no_ir_are_about_the_op_at_hand(context: ir.Context) -> None:
+    with context, ir.Location.file("model.py", 3, 9):
+        op = ir.Operation.create("builtin.unrealized_conversion_cast")
+    with (
+        pytest.raises(ScheduleError, match="^model.py:3:9: too wide\n  hint: make it narrow$") as caught,
+        errors_at(op),
+    ):
+        raise ScheduleError("too wide", hint="make it narrow")
+    assert caught.value.where == "model.py:3:9"
+    with pytest.raises(ScheduleError, match="^records.json: broken$"), errors_at(op):
+        raise ScheduleError("broken", where="records.json")
 
 
 def test_remarks_name_places_in_the_same_way(context: ir.Context) -> None:

@@ -34,11 +34,13 @@ def test_defaults_may_be_left_out(context: ir.Context) -> None:
         ("{speed = 1 : i64}", "Schedule has no field 'speed'"),
         ("{tile = array<i64: 1>}", "Schedule lacks the field 'layout'"),
         ("{tile = 1 : i64, layout = {}}", "BlockedLayout lacks the field 'blocks'"),
+        ('{tile = "1", layout = LAYOUT}', r"Schedule.tile is \"1\", not a tuple\[int, ...\]"),
+        ("{order = 1.5, tile = array<i64: 1>, layout = LAYOUT}", "Schedule.order is 1.5.*, not a str"),
     ],
 )
 def test_malformed_attributes_are_errors(context: ir.Context, text: str, message: str) -> None:
     with pytest.raises(ScheduleError, match=message):
-        from_attribute(Schedule, ir.Attribute.parse(text))
+        from_attribute(Schedule, ir.Attribute.parse(text.replace("LAYOUT", str(to_attribute(LAYOUT)))))
 
 
 @pytest.mark.parametrize(

@@ -270,3 +270,48 @@ func.func private @returns_its_argument(%x: tensor<4xf32>) -> tensor<4xf32>
     attributes {fuse.kernel, fuse.result_extents = array<i64>} {
   return %x : tensor<4xf32>
 }
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 2>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
+// expected-error @below {{Schedule.order is 1.000000e+00 : f64, not a str}}
+func.func private @malformed(%x: tensor<8x256xf32>) -> tensor<8x256xf32>
+    attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 256>, layout = #layout, order = 1.0}} {
+  %e = tensor.empty() : tensor<8x256xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+       ins(%x : tensor<8x256xf32>) outs(%e : tensor<8x256xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %a, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<8x256xf32>
+  return %0 : tensor<8x256xf32>
+}
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d0)>
+#column = affine_map<(d0, d1) -> (d1)>
+// expected-error @below {{no cluster of 8 holds a row of 4000000 elements with its totals}}
+func.func private @too_wide(%x: tensor<4096x4000000xf32>) -> (tensor<4096xf32>, tensor<4000000xf32>)
+    attributes {fuse.kernel} {
+  %zero = arith.constant 0.0 : f32
+  %e0 = tensor.empty() : tensor<4096xf32>
+  %i0 = linalg.fill ins(%zero : f32) outs(%e0 : tensor<4096xf32>) -> tensor<4096xf32>
+  %e1 = tensor.empty() : tensor<4000000xf32>
+  %i1 = linalg.fill ins(%zero : f32) outs(%e1 : tensor<4000000xf32>) -> tensor<4000000xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+       ins(%x : tensor<4096x4000000xf32>) outs(%i0 : tensor<4096xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<4096xf32>
+  %1 = linalg.generic {indexing_maps = [#id, #column], iterator_types = ["reduction", "parallel"]}
+       ins(%x : tensor<4096x4000000xf32>) outs(%i1 : tensor<4000000xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<4000000xf32>
+  return %0, %1 : tensor<4096xf32>, tensor<4000000xf32>
+}
