@@ -27,6 +27,20 @@ def from_plain(cls: type[T], plain: Any) -> T:
     return cls(**{name: _decode(hint, plain[name], f"{cls.__name__}.{name}") for name, hint in hints.items()})
 
 
+def fields_of(cls: type) -> str:
+    """All fields that a plain form of the class has, in its parts too: what `from_plain` insists on, as text."""
+    fields = [
+        f"{name}:{fields_of(part) if (part := _dataclass(hint)) else hint}" for name, hint in type_hints(cls).items()
+    ]
+    return f"{cls.__name__}({', '.join(fields)})"
+
+
+def _dataclass(hint: Any) -> type | None:
+    """The dataclass that a hint, or one of its alternatives, is."""
+    kinds = get_args(hint) if isinstance(hint, UnionType) else (hint,)
+    return next((kind for kind in kinds if dataclasses.is_dataclass(kind) and isinstance(kind, type)), None)
+
+
 def _decode(hint: Any, plain: Any, field: str) -> Any:
     if isinstance(hint, UnionType):  # `Something | None`
         if plain is None:

@@ -1,21 +1,23 @@
 """Schedules that `mlirfuse tune` found to be the fastest, kept in a file on disk.
 
-One entry a problem, a target with its multiprocessors, and the versions of mlirfuse and MLIR: what a new version
-measures differently is not taken from an old one. The file is `schedules.json` in the user's cache directory, or what
-`MLIRFUSE_RECORDS` names; `off` is none.
+One entry a problem, a target with its multiprocessors, the versions of mlirfuse and MLIR, and the fields of a schedule:
+what a new version measures differently, or describes in another way, is not taken from an old one. The file is
+`schedules.json` in the user's cache directory, or what `MLIRFUSE_RECORDS` names; `off` is none.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import zlib
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from mlirfuse.errors import ScheduleError
 from mlirfuse.schedule.contraction import ContractionProblem
-from mlirfuse.schedule.plain import from_plain, to_plain
+from mlirfuse.schedule.plain import fields_of, from_plain, to_plain
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import Target
 
@@ -49,7 +51,13 @@ def record_key(problem: ContractionProblem, target: Target) -> str:
     """What an entry is for, as text."""
     fields = [f"{name}={value}" for name, value in vars(problem).items()]
     versions = [f"{name}={_version(package)}" for name, package in PACKAGES.items()]
-    return " ".join([*versions, target.chip, f"sms={target.sms}", *fields])
+    return " ".join([*versions, f"schedule={_format()}", target.chip, f"sms={target.sms}", *fields])
+
+
+@cache
+def _format() -> str:
+    """A checksum of a schedule's fields, which change from commit to commit while the version stays."""
+    return f"{zlib.crc32(fields_of(Schedule).encode()):08x}"
 
 
 def lookup(problem: ContractionProblem, target: Target) -> Record | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
@@ -12,8 +13,9 @@ from mlirfuse.errors import ScheduleError
 from mlirfuse.runtime import tuning
 from mlirfuse.schedule.contraction import ContractionProblem
 from mlirfuse.schedule.contraction_tiles import wgmma_schedule, with_slices
-from mlirfuse.schedule.plain import from_plain, to_plain
-from mlirfuse.schedule.records import PACKAGES, Record, lookup, record_key, records_path, store
+from mlirfuse.schedule.layout import BlockedLayout
+from mlirfuse.schedule.plain import fields_of, from_plain, to_plain
+from mlirfuse.schedule.records import PACKAGES, Record, _format, lookup, record_key, records_path, store
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import target_of
 from mlirfuse.tools.cli import main
@@ -60,10 +62,27 @@ def test_an_entry_is_for_one_problem_and_one_target(records: Path) -> None:
 def test_an_entry_is_for_one_version(records: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store(PROBLEM, SM_90A, Record(SCHEDULE, 12.5))
     key = record_key(PROBLEM, SM_90A)
-    assert f"mlir={version(PACKAGES['mlir'])} sm_90a sms=132" in key
+    assert f"mlir={version(PACKAGES['mlir'])} schedule=" in key
+    assert " sm_90a sms=132 " in key
     monkeypatch.setattr("mlirfuse.schedule.records.version", lambda package: "99")
     assert key != record_key(PROBLEM, SM_90A)
     assert lookup(PROBLEM, SM_90A) is None
+
+
+def test_an_entry_is_for_schedules_of_the_same_fields(records: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Checkouts of one version have different ones; those of parts count."""
+
+    @dataclass(frozen=True)
+    class Wider(BlockedLayout):
+        more: int = 0
+
+    store(PROBLEM, SM_90A, Record(SCHEDULE, 12.5))
+    assert fields_of(Wider) != fields_of(BlockedLayout)
+    assert fields_of(BlockedLayout) in fields_of(Schedule)
+    monkeypatch.setattr("mlirfuse.schedule.records.fields_of", lambda cls: fields_of(Wider))
+    _format.cache_clear()
+    assert lookup(PROBLEM, SM_90A) is None
+    _format.cache_clear()
 
 
 @pytest.mark.parametrize("text", ["{", "[]", "3"])
@@ -75,7 +94,7 @@ def test_a_broken_file_is_an_error_that_names_it(records: Path, text: str) -> No
 
 
 def test_an_entry_that_is_no_schedule_is_an_error_that_names_the_file(records: Path) -> None:
-    """Such as that of a checkout whose schedules had other fields."""
+    """Such as one that was edited."""
     store(PROBLEM, SM_90A, Record(SCHEDULE, 12.5))
     records.write_text(records.read_text().replace('"tile"', '"tiles"'))
     with pytest.raises(ScheduleError, match=r"is no Schedule(.|\n)*MLIRFUSE_RECORDS=off"):
