@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 from mlir import ir
 
+from mlirfuse.analysis.combining import combiner_of
 from mlirfuse.analysis.contraction import Contraction, contraction_in
 from mlirfuse.analysis.iteration_space import IterationSpace
 from mlirfuse.analysis.structure import RENAMING_OPS, OpStructure
 from mlirfuse.errors import PassError
-from mlirfuse.tiling.combining import combiner_of
 
 
 @dataclass(frozen=True)

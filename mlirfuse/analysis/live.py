@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from mlir import ir
 
 from mlirfuse.analysis.iteration_space import IterationSpace
+from mlirfuse.analysis.order import by_reduction_depth
 from mlirfuse.analysis.patterns import WIDENING, body_op, tensor_operand
 from mlirfuse.analysis.structure import OpStructure
 from mlirfuse.dtypes import from_mlir
-from mlirfuse.tiling.order import by_reduction_depth
 
 
 @dataclass(frozen=True)

@@ -7,17 +7,17 @@ from math import gcd, prod
 
 from mlir import ir
 
+from mlirfuse.analysis.combining import combiner_of
 from mlirfuse.analysis.grid_reduction import GridReduction, finish_dims, grid_reduction, needs_grid
 from mlirfuse.analysis.iteration_space import Conflict, IterationSpace
 from mlirfuse.analysis.kernels import argument_attributes, body
 from mlirfuse.analysis.live import live_bytes
+from mlirfuse.analysis.order import reduction_depths
 from mlirfuse.analysis.structure import OpStructure
 from mlirfuse.dtypes import from_mlir
 from mlirfuse.errors import ScheduleError
 from mlirfuse.schedule.layout import FEWEST_VECTORS
 from mlirfuse.schedule.problem import Problem, WalkProblem
-from mlirfuse.tiling.combining import combiner_of
-from mlirfuse.tiling.order import reduction_depths
 
 Axes = tuple[int | None, ...]
 WIDEST = 16

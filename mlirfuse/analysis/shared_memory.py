@@ -5,7 +5,7 @@ from __future__ import annotations
 from mlir import ir
 
 from mlirfuse.dialect.shared_memory import is_workgroup
-from mlirfuse.passes.rewriting import nested
+from mlirfuse.rewriting import nested
 
 WRITES = frozenset({"vector.transfer_write", "fuse.copy_fragments", "fuse.copy_tile"})
 """Ops that write a buffer among their operands."""

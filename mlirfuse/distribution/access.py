@@ -11,10 +11,10 @@ from mlir.dialects import memref, scf, vector
 
 from mlirfuse.distribution.distributor import Distributor
 from mlirfuse.distribution.fragments import Fragments, elements, fragment_type
-from mlirfuse.distribution.memory import access_elements, permuted
 from mlirfuse.distribution.program_order import keep_in_order
 from mlirfuse.distribution.scalars import add, constant, less, minimum
 from mlirfuse.dtypes import from_mlir
+from mlirfuse.tiling.memory import access_elements, permuted
 from mlirfuse.tiling.transfers import STREAMING
 
 

@@ -11,11 +11,11 @@ from mlirfuse.dialect.accumulate import accumulate
 from mlirfuse.distribution.distributor import Distributor, rule
 from mlirfuse.distribution.fragments import Key, elements, widen
 from mlirfuse.distribution.mailboxes import holds_alone
-from mlirfuse.distribution.memory import WIDEST, access_elements
 from mlirfuse.distribution.scalars import add, constant, multiply
 from mlirfuse.distribution.semaphores import meet
 from mlirfuse.distribution.transfers import layout_dims, written_tile
 from mlirfuse.dtypes import from_mlir
+from mlirfuse.tiling.memory import WIDEST, access_elements
 
 FLOAT_BYTES = 4
 

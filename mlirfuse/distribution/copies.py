@@ -10,9 +10,9 @@ from mlir.dialects import arith, gpu, memref, nvgpu, scf, vector
 
 from mlirfuse.distribution.distributor import Distributor, rule
 from mlirfuse.distribution.fragments import widen
-from mlirfuse.distribution.memory import WIDEST, access_elements, permuted, strides
 from mlirfuse.distribution.scalars import add, constant, divide, less, multiply, remainder
 from mlirfuse.dtypes import from_mlir
+from mlirfuse.tiling.memory import WIDEST, access_elements, permuted, strides
 from mlirfuse.tiling.tiles import zero
 
 ASYNC_BYTES = (4, 8, 16)

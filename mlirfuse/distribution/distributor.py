@@ -17,10 +17,9 @@ from mlirfuse.distribution.exchange_rounds import run_exchanges
 from mlirfuse.distribution.fragments import Fragments, Key, Uniform
 from mlirfuse.distribution.threads import Threads
 from mlirfuse.errors import PassError, errors_at
-from mlirfuse.passes.fuse_assign_layouts import LAYOUT
-from mlirfuse.passes.rewriting import clone, nested
+from mlirfuse.rewriting import clone, nested
 from mlirfuse.schedule.attributes import from_attribute
-from mlirfuse.schedule.layout import BlockedLayout
+from mlirfuse.schedule.layout import LAYOUT, BlockedLayout
 
 Rule = Callable[["Distributor", ir.Operation], None]
 RULES: dict[str, Rule] = {}

@@ -19,6 +19,7 @@ from mlir import ir
 from mlir.dialects import arith, math
 
 from mlirfuse.analysis.casts import HALF, element_type
+from mlirfuse.analysis.combining import neutral
 from mlirfuse.distribution.distributor import Distributor, rule
 from mlirfuse.distribution.elementwise import widened, widening_of
 from mlirfuse.distribution.exchange import Exchange
@@ -32,7 +33,6 @@ from mlirfuse.distribution.reductions import (
     reduce_packed,
     reduction_groups,
 )
-from mlirfuse.tiling.combining import neutral
 
 _add, _sub, _mul, _max = (combiner(f"arith.{name}") for name in ("addf", "subf", "mulf", "maximumf"))
 

@@ -9,10 +9,10 @@ from mlir import ir
 
 from mlirfuse.distribution.distributor import Distributor
 from mlirfuse.distribution.fragments import Fragments, widen
-from mlirfuse.distribution.memory import strides
 from mlirfuse.distribution.scalars import add, constant, multiply
 from mlirfuse.errors import PassError
 from mlirfuse.tiling.contractions import factor_maker, feeds_contraction
+from mlirfuse.tiling.memory import strides
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from mlirfuse.distribution.access import access_of, load
 from mlirfuse.distribution.copies import ASYNC_BYTES
 from mlirfuse.distribution.distributor import Distributor, rule
 from mlirfuse.distribution.fragments import Fragments
-from mlirfuse.distribution.memory import WIDEST, strides
 from mlirfuse.distribution.transfers import Bounds, clamped_index
 from mlirfuse.dtypes import from_mlir
+from mlirfuse.tiling.memory import WIDEST, strides
 
 
 @rule("fuse.copy_fragments")

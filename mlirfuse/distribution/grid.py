@@ -7,7 +7,7 @@ from mlir import ir
 from mlirfuse.analysis.kernels import body
 from mlirfuse.analysis.workspaces import RESIDENT
 from mlirfuse.errors import PassError
-from mlirfuse.passes.rewriting import defining_op
+from mlirfuse.rewriting import defining_op
 
 RESIDENT_BLOCKS = "fuse.resident_blocks"
 GRID = "fuse.grid"

@@ -15,7 +15,7 @@ from mlirfuse.distribution.exchange_rounds import ROUNDS
 from mlirfuse.distribution.fragments import Fragments, Uniform, fragment_type, widen
 from mlirfuse.distribution.scalars import constant
 from mlirfuse.errors import PassError
-from mlirfuse.passes.rewriting import nested
+from mlirfuse.rewriting import nested
 
 REDUCTIONS = JOINT_REDUCTIONS | {"vector.multi_reduction"}
 """Ops that may exchange partial results between warps."""

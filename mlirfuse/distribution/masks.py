@@ -10,7 +10,7 @@ from mlir.dialects import arith, vector
 from mlirfuse.distribution.distributor import Distributor, rule
 from mlirfuse.distribution.fragments import Fragments, Key, widen
 from mlirfuse.distribution.scalars import add, constant, less
-from mlirfuse.passes.rewriting import defining_op
+from mlirfuse.rewriting import defining_op
 
 
 @rule("vector.create_mask", "vector.constant_mask")

@@ -10,11 +10,11 @@ from mlir.dialects import gpu, memref, vector
 from mlirfuse.dialect.pin import pin
 from mlirfuse.distribution.distributor import Distributor, rule
 from mlirfuse.distribution.fragments import Key
-from mlirfuse.distribution.memory import WIDEST
 from mlirfuse.distribution.program_order import keep_in_order
 from mlirfuse.distribution.scalars import add, constant, multiply, pinned_index
 from mlirfuse.dtypes import from_mlir
 from mlirfuse.schedule.estimate import AHEAD
+from mlirfuse.tiling.memory import WIDEST
 
 
 @rule("fuse.park")

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from mlir import ir
 from mlir.dialects import arith
 
+from mlirfuse.analysis.combining import KINDS, neutral
 from mlirfuse.distribution.distributor import Distributor, rule
 from mlirfuse.distribution.exchange import Exchange
 from mlirfuse.distribution.fragments import Fragments, Key, Uniform, elements, widen
@@ -18,7 +19,6 @@ from mlirfuse.distribution.parts import Combine, Parts, tree
 from mlirfuse.distribution.scalars import constant, less
 from mlirfuse.distribution.shuffles import butterfly, lane_offsets
 from mlirfuse.errors import PassError
-from mlirfuse.tiling.combining import KINDS, neutral
 
 
 @rule("vector.multi_reduction")

@@ -22,11 +22,11 @@ from mlir.dialects import arith, memref, scf, vector
 from mlirfuse.distribution.access import Access
 from mlirfuse.distribution.distributor import Distributor
 from mlirfuse.distribution.fragments import Fragments, Key, elements
-from mlirfuse.distribution.memory import DEFAULT_ALIGNMENT, WIDEST
 from mlirfuse.distribution.register_shifts import shifted
 from mlirfuse.distribution.scalars import add, constant, less, minimum
 from mlirfuse.dtypes import from_mlir
 from mlirfuse.errors import PassError
+from mlirfuse.tiling.memory import DEFAULT_ALIGNMENT, WIDEST
 
 INNER = 2
 """The number of a fragment of a row whose windows lie inside, whatever the row's phase."""

@@ -19,7 +19,7 @@ from mlirfuse.distribution.distributor import Distributor, Role, rule
 from mlirfuse.distribution.fragments import Fragments, Key, widen
 from mlirfuse.distribution.scalars import constant, divide, equals_zero
 from mlirfuse.errors import PassError
-from mlirfuse.passes.rewriting import clone
+from mlirfuse.rewriting import clone
 from mlirfuse.schedule.layout import WARP
 
 

@@ -8,7 +8,7 @@ from mlir.dialects import arith, gpu, nvvm
 from mlirfuse.dialect.shared_memory import WARPGROUP
 from mlirfuse.errors import TargetError
 from mlirfuse.lowering.kernel_func import kernels, target_of_kernel
-from mlirfuse.passes.rewriting import ops_named
+from mlirfuse.rewriting import ops_named
 
 CHIP = "sm_90a"  # wgmma and setmaxnreg are in no other architecture; TMA and mbarriers came with sm_90
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from mlir import ir
 
 from mlirfuse.errors import CompileError
-from mlirfuse.passes.rewriting import nested
+from mlirfuse.rewriting import nested
 
 FILE = "libdevice.10.bc"
 PREFIX = "__nv_"  # of every function in libdevice

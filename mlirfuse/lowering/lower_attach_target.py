@@ -8,7 +8,7 @@ from typing import ClassVar
 from mlir import ir
 
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.passes.rewriting import ops_named
+from mlirfuse.rewriting import ops_named
 from mlirfuse.target import DEFAULT, Target, target_of
 
 

@@ -15,7 +15,7 @@ from mlirfuse.errors import PassError, TargetError
 from mlirfuse.lowering.kernel_func import kernels, target_of_kernel
 from mlirfuse.lowering.shared_address import element_address, shared_pointer
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.passes.rewriting import ops_named
+from mlirfuse.rewriting import ops_named
 
 FIRST_CAPABILITY = 90  # thread-block clusters came with Hopper
 

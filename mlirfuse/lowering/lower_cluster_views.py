@@ -14,7 +14,7 @@ from mlirfuse.errors import PassError
 from mlirfuse.lowering.kernel_func import kernels
 from mlirfuse.lowering.shared_address import shared_pointer
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.passes.rewriting import ops_named
+from mlirfuse.rewriting import ops_named
 
 LOADS = ("vector.load", "memref.load")
 

@@ -9,7 +9,7 @@ from mlir import ir
 
 from mlirfuse.lowering.kernel_func import kernels
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.passes.rewriting import ops_named
+from mlirfuse.rewriting import ops_named
 
 OPS = frozenset({"arith.addf", "arith.subf", "arith.mulf"})
 

@@ -15,7 +15,7 @@ from mlirfuse.errors import PassError, TargetError
 from mlirfuse.lowering.addresses import SHARED, element_pointer
 from mlirfuse.lowering.kernel_func import kernels, target_of_kernel
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.passes.rewriting import ops_named
+from mlirfuse.rewriting import ops_named
 
 CASTS = frozenset({"arith.extf", "arith.truncf", "arith.sitofp", "arith.uitofp"})
 """Casts that may have a float8 type; upstream's canonicalisation makes the last two of casts by way of f32."""

@@ -10,7 +10,7 @@ from mlir.dialects import arith, nvvm, vector
 
 from mlirfuse.lowering.kernel_func import kernels
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.passes.rewriting import ops_named
+from mlirfuse.rewriting import ops_named
 
 SIGNS = 0x80808080
 """Added to four signed bytes modulo 256 makes them unsigned ones, 128 larger."""

@@ -13,7 +13,7 @@ from mlir.dialects import arith, nvvm, scf, vector
 from mlirfuse.lowering.addresses import global_pointer
 from mlirfuse.lowering.kernel_func import kernels
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.passes.rewriting import ops_named
+from mlirfuse.rewriting import ops_named
 
 POST, COLLECT = "fuse.post", "fuse.collect"
 

@@ -14,7 +14,7 @@ from mlirfuse.distribution.fragments import elements
 from mlirfuse.errors import PassError
 from mlirfuse.lowering.kernel_func import kernels
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.passes.rewriting import nested, ops_named
+from mlirfuse.rewriting import nested, ops_named
 
 
 @dataclass(frozen=True)

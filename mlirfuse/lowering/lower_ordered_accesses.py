@@ -13,7 +13,7 @@ from mlirfuse.lowering.addresses import GLOBAL, SHARED
 from mlirfuse.lowering.inline_accesses import buffer_of, inline_load, inline_store, why_not_inline
 from mlirfuse.lowering.kernel_func import kernels
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.passes.rewriting import nested
+from mlirfuse.rewriting import nested
 
 INSTRUCTIONS = {
     ("vector.load", GLOBAL): "ld.relaxed.cta.global.L1::no_allocate",

@@ -12,7 +12,7 @@ from mlir.dialects import arith, gpu, vector
 from mlirfuse.dtypes import from_mlir
 from mlirfuse.lowering.kernel_func import kernels
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.passes.rewriting import ops_named
+from mlirfuse.rewriting import ops_named
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from mlirfuse.dialect.semaphore_arrive import RELAXED
 from mlirfuse.lowering.addresses import global_pointer
 from mlirfuse.lowering.kernel_func import kernels
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.passes.rewriting import ops_named
+from mlirfuse.rewriting import ops_named
 
 ARRIVE, WAIT = "fuse.semaphore_arrive", "fuse.semaphore_wait"
 

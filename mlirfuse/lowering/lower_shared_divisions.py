@@ -11,7 +11,7 @@ from mlir.dialects import arith, math, vector
 
 from mlirfuse.lowering.kernel_func import kernels
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.passes.rewriting import ops_named
+from mlirfuse.rewriting import ops_named
 
 
 @dataclass(frozen=True)

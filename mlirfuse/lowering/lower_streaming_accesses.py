@@ -11,7 +11,7 @@ from mlirfuse.lowering.addresses import GLOBAL
 from mlirfuse.lowering.inline_accesses import buffer_of, inline_load, inline_store, why_not_inline
 from mlirfuse.lowering.kernel_func import kernels, parameters
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.passes.rewriting import ops_named
+from mlirfuse.rewriting import ops_named
 
 VIEWS = (
     "memref.cast",

@@ -12,7 +12,7 @@ from mlir.dialects import arith, llvm, vector
 from mlirfuse.lowering.kernel_func import kernels
 from mlirfuse.lowering.lower_exponentials import is_rounded
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.passes.rewriting import defining_op, ops_named
+from mlirfuse.rewriting import defining_op, ops_named
 
 SCALE = -2 * log2(e)
 MOST_FACTOR = 2.0**64

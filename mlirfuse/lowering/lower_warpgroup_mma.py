@@ -15,7 +15,7 @@ from mlirfuse.errors import PassError
 from mlirfuse.lowering.hopper import hopper_kernels, warpgroup_number
 from mlirfuse.lowering.shared_address import stage_address
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.passes.rewriting import defining_op
+from mlirfuse.rewriting import defining_op
 
 ROWS = 64  # rows of one wgmma
 K_BYTES = 32  # bytes of one wgmma's operands along k

@@ -19,7 +19,7 @@ from mlirfuse.errors import CompileError
 from mlirfuse.lowering import libdevice
 from mlirfuse.lowering.lower_attach_target import nvvm_target
 from mlirfuse.lowering.lower_kernel_abi import ABI
-from mlirfuse.passes.rewriting import nested
+from mlirfuse.rewriting import nested
 from mlirfuse.target import Target
 
 # The passes that take a module from the `gpu` stage to where `to_nvvm` begins, in order.

@@ -12,7 +12,7 @@ from mlirfuse.analysis.collapsing import Axes, Pair, runs
 from mlirfuse.analysis.iteration_space import IterationSpace
 from mlirfuse.analysis.kernels import RESULT_EXTENTS, body
 from mlirfuse.analysis.maps import projected_axes, projection
-from mlirfuse.passes.rewriting import defining_op, erase_dead
+from mlirfuse.rewriting import defining_op, erase_dead
 
 DYNAMIC = ir.ShapedType.get_dynamic_size()
 

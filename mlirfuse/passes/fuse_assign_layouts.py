@@ -12,14 +12,12 @@ from mlirfuse.analysis.kernels import is_tile_program, kernels
 from mlirfuse.dialect.joint import JOINT_REDUCTIONS
 from mlirfuse.errors import ScheduleError
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.passes.rewriting import nested
+from mlirfuse.rewriting import nested
 from mlirfuse.schedule.attributes import to_attribute
-from mlirfuse.schedule.layout import BlockedLayout
+from mlirfuse.schedule.layout import LAYOUT, BlockedLayout
 from mlirfuse.schedule.schedule import Schedule, schedule_of
 from mlirfuse.tiling.contractions import feeds_contraction
 from mlirfuse.tiling.grid_finish import FINISH
-
-LAYOUT = "fuse.layout"
 
 ANCHORS = JOINT_REDUCTIONS | {
     "fuse.accumulate",

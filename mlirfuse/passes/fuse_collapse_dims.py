@@ -25,7 +25,7 @@ from mlirfuse.analysis.structure import is_unit_reshape
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.passes.collapse_kernel import DYNAMIC, KernelCollapser, collapsed_type
 from mlirfuse.passes.host import callee, calls
-from mlirfuse.passes.rewriting import defining_op, nested
+from mlirfuse.rewriting import defining_op, nested
 from mlirfuse.schedule.schedule import ATTRIBUTE as SCHEDULE
 
 Groups = list[list[int]]

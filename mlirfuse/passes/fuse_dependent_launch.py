@@ -11,7 +11,7 @@ from mlir.dialects import nvvm
 from mlirfuse.analysis.kernels import DEPENDENT_LAUNCH, symbol
 from mlirfuse.dialect.shared_memory import is_workgroup
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.passes.rewriting import nested
+from mlirfuse.rewriting import nested
 from mlirfuse.target import DEFAULT, target_of
 
 SINCE = 90

@@ -12,8 +12,8 @@ from mlirfuse.analysis.kernels import body, functions, is_tile_program
 from mlirfuse.analysis.patterns import body_op
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.passes.reading import read_source
-from mlirfuse.passes.rewriting import defining_op, erase_dead
 from mlirfuse.passes.rounding import peel_rounding
+from mlirfuse.rewriting import defining_op, erase_dead
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from mlirfuse.analysis.patterns import body_op, difference_source, tensor_operan
 from mlirfuse.analysis.structure import structure_of
 from mlirfuse.dialect.exp_sum import exp_sum
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.passes.rewriting import defining_op, erase_dead
+from mlirfuse.rewriting import defining_op, erase_dead
 from mlirfuse.tiling.plain_reduction import plain_reduction
 
 

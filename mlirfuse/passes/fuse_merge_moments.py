@@ -12,7 +12,7 @@ from mlirfuse.analysis.patterns import centred_square_source, is_scaled
 from mlirfuse.analysis.structure import OpStructure, structure_of
 from mlirfuse.dialect.moments import moments
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.passes.rewriting import erase_dead
+from mlirfuse.rewriting import erase_dead
 from mlirfuse.tiling.plain_reduction import plain_reduction
 
 

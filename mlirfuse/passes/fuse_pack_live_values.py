@@ -13,8 +13,8 @@ from mlirfuse.analysis.kernels import is_tile_program, kernels
 from mlirfuse.analysis.patterns import WIDENING
 from mlirfuse.dialect.pin import pin
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.passes.rewriting import clone, defining_op, nested
 from mlirfuse.passes.rounds import REDUCTIONS, is_tile, with_unit_dims
+from mlirfuse.rewriting import clone, defining_op, nested
 from mlirfuse.schedule.schedule import schedule_of
 
 

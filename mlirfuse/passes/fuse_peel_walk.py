@@ -11,8 +11,8 @@ from mlir.dialects import arith, nvvm, scf
 
 from mlirfuse.analysis.kernels import body, is_tile_program, kernels
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.passes.rewriting import clone, defining_op, nested
 from mlirfuse.passes.rounds import REDUCTIONS
+from mlirfuse.rewriting import clone, defining_op, nested
 from mlirfuse.schedule.schedule import schedule_of
 
 ARRIVE = "fuse.semaphore_arrive"

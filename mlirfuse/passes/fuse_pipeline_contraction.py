@@ -9,7 +9,6 @@ from mlir import ir
 
 from mlirfuse.analysis.kernels import CLUSTER, argument_attributes, is_tile_program, kernels
 from mlirfuse.dialect.shared_memory import PANEL_BYTES, WARPGROUP
-from mlirfuse.distribution.memory import alignment
 from mlirfuse.dtypes import from_mlir
 from mlirfuse.errors import PassError
 from mlirfuse.passes.base import Pass, Remarks
@@ -17,6 +16,7 @@ from mlirfuse.precision import ATTRIBUTE as PRECISION
 from mlirfuse.precision import IEEE, TF32
 from mlirfuse.schedule.schedule import Schedule, schedule_of
 from mlirfuse.tiling.contraction_loops import TileOperand, contraction_loop, contraction_loops
+from mlirfuse.tiling.memory import alignment
 from mlirfuse.tiling.pipelined_tile import PipelinedTile, is_walkable
 from mlirfuse.tiling.sharing import is_shared, tile_multiple
 from mlirfuse.tiling.stage_ring import MAX_BOX, MAX_RANK, TMA_ALIGNMENT

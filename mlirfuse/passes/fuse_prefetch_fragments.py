@@ -11,7 +11,7 @@ from mlir.dialects import arith, scf
 
 from mlirfuse.dialect.shared_memory import is_workgroup
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.passes.rewriting import clone, defining_op, nested
+from mlirfuse.rewriting import clone, defining_op, nested
 
 LOAD, PRODUCT = "nvgpu.ldmatrix", "fuse.mma"
 WAIT, BARRIER, COMMIT = "nvvm.cp.async.wait.group", "gpu.barrier", "nvvm.cp.async.commit.group"

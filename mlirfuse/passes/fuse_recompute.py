@@ -26,9 +26,9 @@ from mlirfuse.analysis.structure import structure_of
 from mlirfuse.dtypes import from_mlir
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.passes.host import callee, calls, order_host_ops
-from mlirfuse.passes.kernel_signature import change_signature, default_attributes
-from mlirfuse.passes.rewriting import clone, nested, read_values
+from mlirfuse.rewriting import clone, nested, read_values
 from mlirfuse.schedule.schedule import ATTRIBUTE as SCHEDULE
+from mlirfuse.tiling.kernel_signature import change_signature, default_attributes
 
 UNKNOWN_EXTENT = 1 << 16
 """What an extent is taken to be that is known at run time only: far more than a vector of weights, say."""

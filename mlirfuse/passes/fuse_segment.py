@@ -16,9 +16,9 @@ from mlirfuse.analysis.structure import structure_of
 from mlirfuse.errors import PassError
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.passes.host import order_host_ops
-from mlirfuse.passes.kernel_signature import default_attributes, result_extents
-from mlirfuse.passes.rewriting import clone, defining_op, erase_dead, read_values
+from mlirfuse.rewriting import clone, defining_op, erase_dead, read_values
 from mlirfuse.schedule.schedule import ATTRIBUTE as SCHEDULE
+from mlirfuse.tiling.kernel_signature import default_attributes, result_extents
 
 SCHEDULES = "fuse.schedules"
 """On a host function: a dictionary from kernel names to the schedules that the user asked for."""

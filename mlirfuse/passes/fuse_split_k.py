@@ -13,7 +13,7 @@ from mlirfuse.analysis.kernels import CLUSTER, body, is_tile_program, kernels
 from mlirfuse.analysis.workspaces import COOPERATIVE
 from mlirfuse.errors import ScheduleError
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.passes.rewriting import clone, defining_op
+from mlirfuse.rewriting import clone, defining_op
 from mlirfuse.schedule.contraction import ContractionSchedule
 from mlirfuse.schedule.schedule import schedule_of
 from mlirfuse.tiling.cluster_tiles import meet_in_cluster

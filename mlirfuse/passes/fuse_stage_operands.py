@@ -13,8 +13,8 @@ from mlirfuse.analysis.kernels import is_tile_program, kernels
 from mlirfuse.analysis.shared_memory import is_shared
 from mlirfuse.dialect.copy_tile import copy_tile
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.passes.fuse_assign_layouts import LAYOUT
-from mlirfuse.passes.rewriting import clone, defining_op, nested
+from mlirfuse.rewriting import clone, defining_op, nested
+from mlirfuse.schedule.layout import LAYOUT
 from mlirfuse.schedule.schedule import schedule_of
 from mlirfuse.tiling.contractions import feeds_contraction, widens_factor, without_warpgroups
 from mlirfuse.tiling.read_ring import ReadRing, padded_row, read_indices

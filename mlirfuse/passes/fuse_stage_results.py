@@ -17,7 +17,7 @@ from mlirfuse.dialect.shared_memory import PANEL_BYTES, element_bytes
 from mlirfuse.dialect.stage_tile import stage_tile
 from mlirfuse.dialect.warp_roles import teams_of
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.passes.rewriting import nested
+from mlirfuse.rewriting import nested
 from mlirfuse.schedule.schedule import schedule_of
 from mlirfuse.target import target_of
 from mlirfuse.tiling.grid_finish import FINISH

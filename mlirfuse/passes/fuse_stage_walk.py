@@ -12,8 +12,8 @@ from mlir.dialects import arith, nvvm, scf
 from mlirfuse.analysis.kernels import is_tile_program, kernels
 from mlirfuse.dialect.copy_fragments import copy_fragments
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.passes.rewriting import clone, defining_op, nested
 from mlirfuse.passes.rounds import is_tile
+from mlirfuse.rewriting import clone, defining_op, nested
 from mlirfuse.schedule.grid_walk import GridWalk
 from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.schedule.schedule import schedule_of

@@ -12,10 +12,10 @@ from mlirfuse.analysis.kernels import is_tile_program, kernels
 from mlirfuse.dtypes import from_mlir
 from mlirfuse.errors import PassError
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.passes.fuse_assign_layouts import LAYOUT
-from mlirfuse.passes.rewriting import defining_op, nested
+from mlirfuse.rewriting import defining_op, nested
 from mlirfuse.schedule.attributes import to_attribute
 from mlirfuse.schedule.factor_layout import factor_layout
+from mlirfuse.schedule.layout import LAYOUT
 from mlirfuse.schedule.schedule import schedule_of
 from mlirfuse.tiling.contractions import factor_maker, without_warpgroups
 from mlirfuse.tiling.read_ring import SlotRing, padded_row

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from mlir import ir
 
+from mlirfuse.analysis.combining import combiner_of
 from mlirfuse.analysis.grid_reduction import grid_reduction
 from mlirfuse.analysis.iteration_space import Conflict
 from mlirfuse.analysis.kernels import body, functions, is_tile_program, kernels, symbol
@@ -18,7 +19,6 @@ from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.passes.host import callee, calls
 from mlirfuse.schedule.grid_walk import FINISHES
 from mlirfuse.schedule.schedule import schedule_of
-from mlirfuse.tiling.combining import combiner_of
 from mlirfuse.tiling.grid_reduction import emit_grid_reduction, workspace_of
 from mlirfuse.tiling.program import open_kernel
 from mlirfuse.tiling.second_kernel import emit_two_kernels

@@ -10,13 +10,13 @@ from mlir import ir
 
 from mlirfuse.analysis.iteration_space import IterationSpace
 from mlirfuse.analysis.kernels import is_tile_program, kernels
+from mlirfuse.analysis.order import by_reduction_depth
 from mlirfuse.analysis.spaces import kernel_space
 from mlirfuse.analysis.structure import OpStructure
 from mlirfuse.errors import ScheduleError
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.schedule.schedule import Schedule, schedule_of
 from mlirfuse.tiling.emitter import TileEmitter
-from mlirfuse.tiling.order import by_reduction_depth
 from mlirfuse.tiling.program import TileProgram, open_tile_program
 from mlirfuse.tiling.transfers import TileTransfers
 

@@ -11,7 +11,7 @@ from mlirfuse.analysis.kernels import body, functions, is_tile_program
 from mlirfuse.analysis.structure import is_unit_reshape, structure_of
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.passes.reading import read_source
-from mlirfuse.passes.rewriting import defining_op, erase_dead
+from mlirfuse.rewriting import defining_op, erase_dead
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from mlir.dialects import func
 
 from mlirfuse.analysis.kernels import KERNEL, RESULT_EXTENTS, argument_attributes, body, symbol
 from mlirfuse.passes.host import depends_on, order_host_ops
-from mlirfuse.passes.rewriting import clone
+from mlirfuse.rewriting import clone
 from mlirfuse.schedule.schedule import ATTRIBUTE as SCHEDULE
 
 

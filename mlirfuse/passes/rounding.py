@@ -7,7 +7,7 @@ from mlir.dialects import arith, linalg
 
 from mlirfuse.analysis.casts import HALF
 from mlirfuse.analysis.structure import structure_of
-from mlirfuse.passes.rewriting import defining_op
+from mlirfuse.rewriting import defining_op
 
 
 def peel_rounding(op: ir.Operation) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from mlir import ir
 from mlir.dialects import arith, linalg, tensor
 
-from mlirfuse.tiling.combining import neutral
+from mlirfuse.analysis.combining import neutral
 
 Scalar = Callable[[Sequence[ir.Value]], ir.Value]
 
@@ -18,7 +18,7 @@ def reduce_rows(
     """A `linalg.generic` that combines `scalar` of the elements of a tensor over some dimensions.
 
     Args:
-        combining_op: the combining op, one of `tiling.combining.KINDS`.
+        combining_op: the combining op, one of `analysis.combining.KINDS`.
         source: a ranked tensor.
         rows: tensors of the result's shape, one element of which meets each row.
         dims: the dimensions that are reduced.

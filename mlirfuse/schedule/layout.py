@@ -24,6 +24,9 @@ from math import prod
 
 WARP = 32
 
+LAYOUT = "fuse.layout"
+"""The attribute of an op whose tile is laid out so."""
+
 FEWEST_VECTORS = 4
 """Vectors of a skewed or moved row: its ends are stored element by element, and there is a whole one between them."""
 

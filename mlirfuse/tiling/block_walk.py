@@ -10,12 +10,12 @@ from mlir.dialects import arith, scf, vector
 
 from mlirfuse.analysis.grid_reduction import GridReduction, kept_dims
 from mlirfuse.analysis.iteration_space import IterationSpace
+from mlirfuse.analysis.order import by_reduction_depth
 from mlirfuse.analysis.structure import OpStructure
 from mlirfuse.dialect.accumulate import accumulate
 from mlirfuse.schedule.grid_walk import SUM_ROWS
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.tiling.emitter import TileEmitter
-from mlirfuse.tiling.order import by_reduction_depth
 from mlirfuse.tiling.program import Count, KernelFrame, dynamic_extent, ragged_dims, tile_offsets
 from mlirfuse.tiling.tiles import Shape, index
 from mlirfuse.tiling.totals import apply, combine, mask_of, neutral_scalar, neutral_tile, subtract

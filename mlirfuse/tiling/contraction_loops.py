@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from mlir import ir
 
-from mlirfuse.passes.rewriting import defining_op, nested
+from mlirfuse.rewriting import defining_op, nested
 from mlirfuse.tiling.contractions import INSTRUCTION, factor_maker
 
 

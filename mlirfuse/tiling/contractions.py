@@ -11,11 +11,11 @@ from mlir.dialects import arith, scf, vector
 from mlirfuse.analysis.contraction import Contraction
 from mlirfuse.analysis.factors import Axes, Factor, factor_of
 from mlirfuse.analysis.iteration_space import IterationSpace
-from mlirfuse.distribution.memory import strides
-from mlirfuse.passes.rewriting import defining_op
 from mlirfuse.precision import ATTRIBUTE as PRECISION
 from mlirfuse.precision import IEEE
+from mlirfuse.rewriting import defining_op
 from mlirfuse.tiling.emitter import TileEmitter
+from mlirfuse.tiling.memory import strides
 from mlirfuse.tiling.tiles import broadcast, index, splat, zero
 from mlirfuse.tiling.transfers import TileTransfers
 

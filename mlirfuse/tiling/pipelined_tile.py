@@ -13,7 +13,7 @@ from mlirfuse.dialect.cluster_barrier import cluster_barrier
 from mlirfuse.dialect.resident_blocks import resident_blocks
 from mlirfuse.dialect.shared_memory import WARPGROUP
 from mlirfuse.dialect.warp_roles import warp_roles
-from mlirfuse.passes.rewriting import clone, defining_op
+from mlirfuse.rewriting import clone, defining_op
 from mlirfuse.tiling.contraction_loops import ContractionLoop
 from mlirfuse.tiling.program import forall
 from mlirfuse.tiling.stage_products import Emitter, StageProducts, for_each_stage, nothing, run_of

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from mlir import ir
 
+from mlirfuse.analysis.combining import KINDS, neutral
 from mlirfuse.analysis.structure import OpStructure
-from mlirfuse.tiling.combining import KINDS, neutral
 
 
 def plain_reduction(structure: OpStructure) -> str | None:

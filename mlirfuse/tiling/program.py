@@ -12,7 +12,7 @@ from mlir.dialects import affine, arith, func, memref, scf
 from mlirfuse.analysis.iteration_space import IterationSpace
 from mlirfuse.analysis.kernels import KERNEL, LAUNCH, RESULT_EXTENTS, argument_attributes, body, symbol
 from mlirfuse.errors import PassError
-from mlirfuse.passes.rewriting import clone
+from mlirfuse.rewriting import clone
 from mlirfuse.schedule.schedule import ATTRIBUTE as SCHEDULE
 
 

@@ -9,7 +9,7 @@ from mlir import ir
 from mlir.dialects import arith
 
 from mlirfuse.errors import PassError
-from mlirfuse.passes.rewriting import clone
+from mlirfuse.rewriting import clone
 
 
 @dataclass

@@ -10,9 +10,9 @@ from mlir.dialects import func
 from mlirfuse.analysis.grid_reduction import GridReduction, kept_dims
 from mlirfuse.analysis.iteration_space import IterationSpace
 from mlirfuse.analysis.kernels import RESULT_EXTENTS, body, symbol
-from mlirfuse.passes.kernel_signature import default_attributes
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.tiling.grid_reduction import emit_finish, emit_walk
+from mlirfuse.tiling.kernel_signature import default_attributes
 from mlirfuse.tiling.program import open_kernel
 from mlirfuse.tiling.totals import element_type
 

@@ -6,7 +6,7 @@ from math import gcd
 
 from mlir import ir
 
-from mlirfuse.passes.rewriting import defining_op
+from mlirfuse.rewriting import defining_op
 
 
 def is_shared(value: ir.Value, number: ir.Value, cluster: int) -> bool:

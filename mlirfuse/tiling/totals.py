@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from mlir import ir
 from mlir.dialects import affine, arith, vector
 
+from mlirfuse.analysis.combining import combiner_of, neutral
 from mlirfuse.analysis.structure import OpStructure
-from mlirfuse.tiling.combining import combiner_of, neutral
 from mlirfuse.tiling.tiles import Shape, broadcast, index, splat
 
 

@@ -9,10 +9,10 @@ from mlir import ir
 from mlir.dialects import arith, memref, scf
 
 from mlirfuse.analysis.iteration_space import IterationSpace
+from mlirfuse.analysis.order import by_reduction_depth, reduction_depths
 from mlirfuse.analysis.structure import OpStructure
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.tiling.emitter import TileEmitter
-from mlirfuse.tiling.order import by_reduction_depth, reduction_depths
 from mlirfuse.tiling.program import TileProgram, dynamic_extent, ragged_dims
 from mlirfuse.tiling.tiles import Shape, index
 from mlirfuse.tiling.totals import apply, combine, mask_of, neutral_tile, subtract

@@ -11,7 +11,7 @@ from products import Product, pinned_schedule
 from mlirfuse import interpreter
 from mlirfuse.errors import InterpreterError
 from mlirfuse.interpreter.mutation import MUTATORS, hunt
-from mlirfuse.passes.rewriting import nested
+from mlirfuse.rewriting import nested
 
 NOT_SYNCHRONISATION = {"change-shuffle", "shrink-compare", "shrink-mask", "shorten-loop", "drop-neutral"}
 KINDS = sorted(set(MUTATORS) - NOT_SYNCHRONISATION)

@@ -16,7 +16,7 @@ from products import Product, pinned_schedule
 from mlirfuse import interpreter
 from mlirfuse.errors import InterpreterError
 from mlirfuse.interpreter.rules.nvvm_grid_dependency import WAIT
-from mlirfuse.passes.rewriting import nested
+from mlirfuse.rewriting import nested
 
 ACCESSES = {
     "memref.load": "%v = memref.load %x[%t] : memref<32xf32>",

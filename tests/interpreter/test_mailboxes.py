@@ -12,7 +12,7 @@ from products import Product, pinned_schedule
 
 from mlirfuse import interpreter
 from mlirfuse.errors import InterpreterError
-from mlirfuse.passes.rewriting import nested
+from mlirfuse.rewriting import nested
 
 PRODUCT = Product(24, 32, 384, "nt", "float16")
 

@@ -18,7 +18,7 @@ from mlirfuse.analysis.kernels import kernels
 from mlirfuse.errors import InterpreterError
 from mlirfuse.interpreter.mutation import mutants, plant, site
 from mlirfuse.passes.manager import run_pipeline
-from mlirfuse.passes.rewriting import nested
+from mlirfuse.rewriting import nested
 from mlirfuse.schedule.schedule import schedule_of
 
 BF16 = DTYPES["bfloat16"]

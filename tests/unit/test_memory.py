@@ -6,7 +6,7 @@ import pytest
 from mlir import ir
 
 from mlirfuse.context import make_context
-from mlirfuse.distribution.memory import access_elements, alignment
+from mlirfuse.tiling.memory import access_elements, alignment
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mlirfuse.context import make_context
 from mlirfuse.diagnostics import parse_module
-from mlirfuse.passes.rewriting import nested, ops_named
+from mlirfuse.rewriting import nested, ops_named
 
 TEXT = """
 func.func @f(%n: index, %x: f32) -> f32 {

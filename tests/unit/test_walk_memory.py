@@ -16,7 +16,7 @@ from mlirfuse.analysis.problem import problem_of
 from mlirfuse.analysis.spaces import kernel_space
 from mlirfuse.dtypes import from_mlir
 from mlirfuse.passes.manager import run_pipeline
-from mlirfuse.passes.rewriting import nested
+from mlirfuse.rewriting import nested
 from mlirfuse.schedule.schedule import ATTRIBUTE, schedule_of
 from mlirfuse.schedule.walk_memory import walk_bytes
 from mlirfuse.target import target_of

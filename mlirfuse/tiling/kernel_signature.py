@@ -10,9 +10,9 @@ from mlir.dialects import func
 from mlirfuse.analysis.iteration_space import IterationSpace
 from mlirfuse.analysis.kernels import RESULT_EXTENTS, body, symbol
 from mlirfuse.analysis.spaces import kernel_space
-from mlirfuse.distribution.memory import DEFAULT_ALIGNMENT
 from mlirfuse.errors import PassError
-from mlirfuse.passes.rewriting import erase_dead
+from mlirfuse.rewriting import erase_dead
+from mlirfuse.tiling.memory import DEFAULT_ALIGNMENT
 
 
 def change_signature(
