@@ -32,9 +32,9 @@ REPEATS = 50
 _TELLING = tuple(
     re.compile(pattern)
     for pattern in (
+        r"griddep",
         r"ld\.global\S*no_allocate",
         r"ld\.global\.(v|b)",
-        r"griddep",
         r"shfl",
         r"bar\.sync",
         r"fma",
