@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from mlir import ir
+
+
+def shown(file: str) -> str:
+    """A file as messages name it: relative to the working directory where it lies below it."""
+    relative = os.path.relpath(file) if os.path.isabs(file) else file
+    return file if relative.startswith("..") else relative
 
 
 def place_of(location: ir.Location) -> str | None:
@@ -16,7 +23,7 @@ def place_of(location: ir.Location) -> str | None:
     """
     if location.is_a_file():
         column = f":{location.start_col}" if location.start_col else ""
-        return f"{location.filename}:{location.start_line}{column}"
+        return f"{shown(location.filename)}:{location.start_line}{column}"
     if location.is_a_name():
         return place_of(location.child_loc) or location.name_str
     if location.is_a_callsite():

@@ -15,6 +15,7 @@ from typing import TypeVar
 from mlir import ir
 
 from mlirfuse.errors import MlirFuseError
+from mlirfuse.places import shown
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _DEMOS = _PACKAGE + "tools" + os.sep  # functions that the command line traces are user code
@@ -40,9 +41,8 @@ class Position:
 
     @property
     def where(self) -> str:
-        """`file:line`, the file relative to the working directory where it lies below it."""
-        relative = os.path.relpath(self.file) if os.path.isabs(self.file) else self.file
-        return f"{self.file if relative.startswith('..') else relative}:{self.line}"
+        """`file:line`."""
+        return f"{shown(self.file)}:{self.line}"
 
     @property
     def excerpt(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from mlir import ir
 import mlirfuse as mf
 from mlirfuse.errors import PassError, ScheduleError, errors_at
 from mlirfuse.passes.base import Pass, Remark, Remarks
-from mlirfuse.places import place_of
+from mlirfuse.places import place_of, shown
 
 PACKAGE = Path(mf.__file__).parent
 
@@ -34,6 +35,8 @@ def test_a_place_is_the_innermost_file_that_is_known(context: ir.Context) -> Non
     assert place_of(ir.Location.name("norm", unknown, context)) == "norm"
     assert place_of(ir.Location.fused([unknown, unknown], context=context)) is None
     assert place_of(unknown) is None
+    inside, outside = os.path.abspath("dir/model.py"), "/elsewhere/model.py"
+    assert (shown(inside), shown(outside), shown("dir/model.py")) == ("dir/model.py", outside, "dir/model.py")
 
 
 def test_an_error_at_an_op_or_a_value_names_its_place(context: ir.Context) -> None:
@@ -58,7 +61,7 @@ def test_a_schedule_that_is_illegal_is_an_error_at_the_users_line() -> None:
             mf.TensorSpec((8, 128), mf.float32)
         ).compile()
     assert caught.value.where is not None
-    assert re.fullmatch(re.escape(__file__) + r":\d+", caught.value.where)  # a function's own line has no column
+    assert re.fullmatch(re.escape(shown(__file__)) + r":\d+", caught.value.where)  # a function's own line has no column
 
 
 def test_errors_of_functions_that_know_no_ir_are_about_the_op_at_hand(context: ir.Context) -> None:
