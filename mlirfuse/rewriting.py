@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 from mlir import ir
 from mlir.rewrite import PatternRewriter, RewritePatternSet, walk_and_apply_patterns
 
@@ -40,6 +42,21 @@ def ops_named(root: ir.Operation, *names: str) -> list[ir.Operation]:
 def defining_op(value: ir.Value) -> ir.Operation | None:
     """The op that makes a value; None for a block argument."""
     return None if isinstance(value.owner, ir.Block) else value.owner.operation
+
+
+def backward_slice(values: Iterable[ir.Value], ops: Sequence[ir.Operation]) -> set[ir.Operation]:
+    """Those of some ops that make the values, and what they are made of."""
+    inside, found = set(ops), set()
+    open_ = [maker for value in values if (maker := defining_op(value)) is not None and maker in inside]
+    while open_:
+        op = open_.pop()
+        if op in found:
+            continue
+        found.add(op)
+        operands = (operand for inner in nested(op) for operand in inner.operands)
+        makers = (defining_op(operand) for operand in operands)
+        open_ += [maker for maker in makers if maker is not None and maker in inside]
+    return found
 
 
 def read_values(op: ir.Operation) -> list[ir.Value]:

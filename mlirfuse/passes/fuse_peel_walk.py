@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -12,7 +12,7 @@ from mlir.dialects import arith, nvvm, scf
 from mlirfuse.analysis.kernels import body, is_tile_program, kernels
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.passes.rounds import REDUCTIONS
-from mlirfuse.rewriting import clone, defining_op, nested
+from mlirfuse.rewriting import backward_slice, clone, nested
 from mlirfuse.schedule.schedule import schedule_of
 
 ARRIVE = "fuse.semaphore_arrive"
@@ -118,9 +118,9 @@ def _walk(kernel: ir.Operation) -> _Walk | str:
     yielded = [value for value, total in zip(terminator.operands, loop.results, strict=True) if total in used]
     if strange := next((op.name for op in steps if _acts(op) and op.name != WRITE), None):
         return f"{strange} in a step does more than make a value"
-    early = _needed(yielded, steps)
+    early = backward_slice(yielded, steps)
     writes = [op for op in steps if op.name == WRITE]
-    needed = _needed([operand for op in writes for operand in op.operands], steps) | set(writes)
+    needed = backward_slice([operand for op in writes for operand in op.operands], steps) | set(writes)
     late = [op for op in steps if op in needed and op not in early]
     if any(op.name in REDUCTIONS for op in early):
         return "totals need what rows reduce to"
@@ -159,21 +159,6 @@ def _acts(op: ir.Operation) -> bool:
         return any(_acts(inner) for inner in nested(op) if inner != op)
     makes = op.name.split(".")[0] in ("arith", "affine", "math", "vector", "memref") and op.name not in ATOMICS
     return not (makes and list(op.results)) and op.name not in (*LOADS, "scf.yield", *REDUCTIONS)
-
-
-def _needed(values: Iterable[ir.Value], ops: Sequence[ir.Operation]) -> set[ir.Operation]:
-    """Those of some ops that make the values, and what they are made of."""
-    inside, found = set(ops), set()
-    open_ = [maker for value in values if (maker := defining_op(value)) is not None and maker in inside]
-    while open_:
-        op = open_.pop()
-        if op in found:
-            continue
-        found.add(op)
-        operands = (operand for inner in nested(op) for operand in inner.operands)
-        makers = (defining_op(operand) for operand in operands)
-        open_ += [maker for maker in makers if maker is not None and maker in inside]
-    return found
 
 
 def _peel(walk: _Walk) -> None:

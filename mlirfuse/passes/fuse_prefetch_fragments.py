@@ -11,7 +11,7 @@ from mlir.dialects import arith, scf
 
 from mlirfuse.dialect.shared_memory import is_workgroup
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.rewriting import clone, defining_op, nested
+from mlirfuse.rewriting import backward_slice, clone, defining_op, nested
 
 LOAD, PRODUCT = "nvgpu.ldmatrix", "fuse.mma"
 WAIT, BARRIER, COMMIT = "nvvm.cp.async.wait.group", "gpu.barrier", "nvvm.cp.async.commit.group"
@@ -174,11 +174,6 @@ def _ahead(step: _Step, k: ir.Value) -> list[ir.Value]:
 
 def _makers(ops: Sequence[ir.Operation], block: ir.Block) -> list[ir.Operation]:
     """`ops` and what they are computed from in the block, in order."""
-    found: set[ir.Operation] = set()
-    rest = list(ops)
-    while rest:
-        op = rest.pop()
-        if op not in found and op.block == block:
-            found.add(op)
-            rest += [maker for value in op.operands if (maker := defining_op(value)) is not None]
-    return [op.operation for op in block.operations if op.operation in found]
+    inside = [op.operation for op in block.operations]
+    found = backward_slice([operand for op in ops for operand in op.operands], inside) | set(ops)
+    return [op for op in inside if op in found]

@@ -73,7 +73,8 @@ class Dispatcher:
         values = last.recognise(arrays) if last is not None and last.count == count else None
         if last is None or values is None:
             last, values = self._look_up(args, results, count)
-        require_context()
+        else:
+            require_context()
         if out is None:
             return last.plan.run(args, values, pointer)
         last.plan.run_into(values, pointer)

@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from backward import BACKWARD, Backward
-from compiling import module_at
 from mlir import ir
-from mlir.dialects import arith
 from numerics import DTYPES
+from walk_cases import COLUMNS, ORDERS, SMS, arrivals, check_mutants, drop_arrival, walking
 
 import mlirfuse as mf
-from mlirfuse import interpreter, pipeline
-from mlirfuse.analysis.kernels import kernels
+from mlirfuse import interpreter
 from mlirfuse.errors import InterpreterError
-from mlirfuse.interpreter.mutation import mutants, plant, site
-from mlirfuse.passes.manager import run_pipeline
-from mlirfuse.rewriting import nested
-from mlirfuse.schedule.schedule import schedule_of
 
 F16 = DTYPES["float16"]
-ROWS, COLUMNS, SMS = 150, 64, 3
+ROWS = 150
 NAMES = ("rms_norm_backward", "layer_norm_backward", "batch_norm_sums")
-ORDERS: tuple[dict[str, Any], ...] = ({}, {"order": "reversed"}, {"order": "random", "seed": 7})
 
 
 def asked(finish: Any, backward: Backward, stage: str) -> ir.Module:
@@ -36,15 +28,7 @@ def asked(finish: Any, backward: Backward, stage: str) -> ir.Module:
 
 def finished_by(finish: str, backward: Backward, stage: str, **changes: Any) -> ir.Module:
     """The function, with the schedule that the heuristics choose but for who finishes, and other fields of the walk."""
-    specs = backward.specs(COLUMNS, F16)
-    module = mf.fuse(backward.fn, target="sm_90a").lower(*specs).module
-    with module.context:
-        run_pipeline(module, pipeline.named("fuse-graph-pipeline", "sm_90a"))
-    (kernel,) = kernels(module.operation)
-    schedule = schedule_of(kernel)
-    assert schedule.walk is not None
-    walk = replace(schedule.walk, finish=finish, **changes)
-    return module_at(stage, backward.fn, specs, replace(schedule, walk=walk))
+    return walking(backward, stage, F16, finish=finish, **changes)
 
 
 @pytest.mark.parametrize("stage", ["tile", "gpu"])
@@ -173,19 +157,7 @@ def test_bugs_in_the_last_block_s_protocol_are_caught(finish: str) -> None:
     backward = BACKWARD["rms_norm_backward"]
     module = asked(finish, backward, "gpu")
     inputs = backward.inputs(ROWS, COLUMNS, F16)
-
-    def notices(mutated: ir.Operation) -> bool:
-        try:
-            for order in ORDERS:
-                backward.check(interpreter.run(mutated, backward.name, inputs, sms=SMS, **order), inputs)
-        except (InterpreterError, AssertionError):
-            return True
-        return False
-
-    tried = [mutant for mutant in mutants(module) if mutant.kind in KINDS]
-    survivors = [f"{m}: {site(module, m)}" for m in tried if not notices(plant(module, m))]
-    assert {m.kind for m in tried} == set(KINDS)
-    assert not survivors
+    check_mutants(module, backward, [inputs], KINDS)
 
 
 @pytest.mark.parametrize(("finish", "number"), [("slices", 0), ("slices", 1), ("last_block", 0)])
@@ -194,11 +166,6 @@ def test_an_arrival_that_is_missing_is_caught(finish: str, number: int) -> None:
     backward = BACKWARD["rms_norm_backward"]
     module = finished_by(finish, backward, "tile")
     inputs = backward.inputs(ROWS, COLUMNS, F16)
-    with module.context:
-        arrival = [op for op in nested(module.operation) if op.name == "fuse.semaphore_arrive"][number]
-        with ir.InsertionPoint(arrival), arrival.location:
-            nothing = arith.ConstantOp(arrival.results[0].type, 0).result
-        arrival.results[0].replace_all_uses_with(nothing)
-        arrival.erase()
+    drop_arrival(arrivals(module)[number])
     with pytest.raises((InterpreterError, AssertionError)):
         backward.check(interpreter.run(module, backward.name, inputs, sms=SMS), inputs)

@@ -2,45 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from backward import BACKWARD, Backward
-from compiling import module_at
 from mlir import ir
-from mlir.dialects import arith
 from numerics import DTYPES
+from walk_cases import COLUMNS, ORDERS, SMS, arrivals, check_mutants, drop_arrival, walking
 
-import mlirfuse as mf
-from mlirfuse import interpreter, pipeline
-from mlirfuse.analysis.kernels import kernels
+from mlirfuse import interpreter
 from mlirfuse.errors import InterpreterError
-from mlirfuse.interpreter.mutation import mutants, plant, site
 from mlirfuse.passes.manager import run_pipeline
-from mlirfuse.rewriting import nested
-from mlirfuse.schedule.schedule import schedule_of
 
 BF16 = DTYPES["bfloat16"]
 NAMES = ("rms_norm_backward", "layer_norm_backward")
-ROWS, COLUMNS, SMS = 150, 64, 3
+ROWS = 150
 """Tiles of several rows, the last of which is ragged."""
 ROW = 4096
 """A tile of one row, as the heuristics have it where they peel."""
-ORDERS: tuple[dict[str, Any], ...] = ({}, {"order": "reversed"}, {"order": "random", "seed": 7})
 
 
 def peeled(backward: Backward, stage: str, columns: int = COLUMNS, **changes: Any) -> ir.Module:
     """The function with its schedule's walk peeled; the tile stage with its rings, and its last step apart."""
-    specs = backward.specs(columns, BF16)
-    module = mf.fuse(backward.fn, target="sm_90a").lower(*specs).module
-    with module.context:
-        run_pipeline(module, pipeline.named("fuse-graph-pipeline", "sm_90a"))
-    (kernel,) = kernels(module.operation)
-    schedule = schedule_of(kernel)
-    assert schedule.walk is not None
-    schedule = replace(schedule, walk=replace(schedule.walk, peeled=True, **changes))
-    module = module_at(stage, backward.fn, specs, schedule)
+    module = walking(backward, stage, BF16, columns, peeled=True, **changes)
     if stage == "tile":
         with module.context:
             run_pipeline(module, "builtin.module(fuse-stage-walk,fuse-peel-walk)")
@@ -85,20 +69,7 @@ def test_bugs_in_the_protocol_are_caught() -> None:
     backward = BACKWARD["rms_norm_backward"]
     module = peeled(backward, "gpu")
     cases = [backward.inputs(rows, COLUMNS, BF16) for rows in (1, 1100)]  # blocks without a tile, and with several
-
-    def notices(mutated: ir.Operation) -> bool:
-        try:
-            for inputs in cases:
-                for order in ORDERS:
-                    backward.check(interpreter.run(mutated, backward.name, inputs, sms=SMS, **order), inputs)
-        except (InterpreterError, AssertionError):
-            return True
-        return False
-
-    tried = [mutant for mutant in mutants(module) if mutant.kind in KINDS]
-    survivors = [f"{m}: {site(module, m)}" for m in tried if not notices(plant(module, m))]
-    assert {m.kind for m in tried} == set(KINDS)
-    assert not survivors
+    check_mutants(module, backward, cases, KINDS)
 
 
 @pytest.mark.parametrize("number", [0, 1, 2])
@@ -107,13 +78,8 @@ def test_an_arrival_that_is_missing_is_caught(number: int) -> None:
     backward = BACKWARD["rms_norm_backward"]
     module = peeled(backward, "tile")
     inputs = backward.inputs(1, COLUMNS, BF16)
-    with module.context:
-        arrivals = [op for op in nested(module.operation) if op.name == "fuse.semaphore_arrive"]
-        assert len(arrivals) == 3
-        arrival = arrivals[number]
-        with ir.InsertionPoint(arrival), arrival.location:
-            nothing = arith.ConstantOp(arrival.results[0].type, 0).result
-        arrival.results[0].replace_all_uses_with(nothing)
-        arrival.erase()
+    found = arrivals(module)
+    assert len(found) == 3
+    drop_arrival(found[number])
     with pytest.raises((InterpreterError, AssertionError)):
         backward.check(interpreter.run(module, backward.name, inputs, sms=SMS), inputs)

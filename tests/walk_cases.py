@@ -1,0 +1,67 @@
+"""What tests of walks over the grid share: schedules with changed walks, and bugs that the interpreter must notice."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from typing import Any
+
+from backward import Backward
+from compiling import module_at
+from mlir import ir
+from mlir.dialects import arith
+
+import mlirfuse as mf
+from mlirfuse import interpreter, pipeline
+from mlirfuse.analysis.kernels import kernels
+from mlirfuse.errors import InterpreterError
+from mlirfuse.interpreter.mutation import mutants, plant, site
+from mlirfuse.passes.manager import run_pipeline
+from mlirfuse.rewriting import nested
+from mlirfuse.schedule.schedule import schedule_of
+
+COLUMNS, SMS = 64, 3
+ORDERS: tuple[dict[str, Any], ...] = ({}, {"order": "reversed"}, {"order": "random", "seed": 7})
+
+
+def walking(backward: Backward, stage: str, dtype: Any, columns: int = COLUMNS, **changes: Any) -> ir.Module:
+    """The function, with the schedule that the heuristics choose but for some fields of its walk."""
+    specs = backward.specs(columns, dtype)
+    module = mf.fuse(backward.fn, target="sm_90a").lower(*specs).module
+    with module.context:
+        run_pipeline(module, pipeline.named("fuse-graph-pipeline", "sm_90a"))
+    (kernel,) = kernels(module.operation)
+    schedule = schedule_of(kernel)
+    assert schedule.walk is not None
+    return module_at(stage, backward.fn, specs, replace(schedule, walk=replace(schedule.walk, **changes)))
+
+
+def check_mutants(module: ir.Module, backward: Backward, cases: Sequence[Any], kinds: Collection[str]) -> None:
+    """Asserts that there are mutants of all kinds, each of which some inputs in some order of blocks show."""
+
+    def notices(mutated: ir.Operation) -> bool:
+        try:
+            for inputs in cases:
+                for order in ORDERS:
+                    backward.check(interpreter.run(mutated, backward.name, inputs, sms=SMS, **order), inputs)
+        except (InterpreterError, AssertionError):
+            return True
+        return False
+
+    tried = [mutant for mutant in mutants(module) if mutant.kind in kinds]
+    survivors = [f"{m}: {site(module, m)}" for m in tried if not notices(plant(module, m))]
+    assert {m.kind for m in tried} == set(kinds)
+    assert not survivors
+
+
+def arrivals(module: ir.Module) -> list[ir.Operation]:
+    """The arrivals at semaphores, in program order."""
+    return [op for op in nested(module.operation) if op.name == "fuse.semaphore_arrive"]
+
+
+def drop_arrival(arrival: ir.Operation) -> None:
+    """Takes an arrival out; who asks what it saw is told 0."""
+    with arrival.context, ir.InsertionPoint(arrival), arrival.location:
+        nothing = arith.ConstantOp(arrival.results[0].type, 0).result
+    arrival.results[0].replace_all_uses_with(nothing)
+    arrival.erase()
