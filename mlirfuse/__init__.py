@@ -5,6 +5,9 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
 from mlirfuse.builder import (
     TensorSpec,
     abs,
@@ -78,6 +81,8 @@ from mlirfuse.builder import (
     where,
     zeros_like,
 )
+from mlirfuse.builder.errors import MissingAttributeError
+from mlirfuse.builder.source import at_user_line
 from mlirfuse.dtypes import (
     DType,
     bfloat16,
@@ -191,3 +196,13 @@ __all__ = [
     "where",
     "zeros_like",
 ]
+
+if not TYPE_CHECKING:  # type checkers know what there is
+
+    def __getattr__(name: str) -> object:
+        """Functions that mlirfuse does not have are errors at the user's line, as are methods of traced tensors."""
+        if name.startswith("__"):  # a protocol of Python's
+            raise AttributeError(name)
+        close = get_close_matches(name, __all__, n=1)
+        hint = f"did you mean mf.{close[0]}?" if close else "dir(mlirfuse) lists what there is"
+        raise at_user_line(MissingAttributeError(f"mlirfuse has no {name!r}", hint=hint))

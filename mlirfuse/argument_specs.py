@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from mlirfuse.builder.spec import ArgumentSpec, ScalarSpec, StaticSpec, TensorSpec
-from mlirfuse.dtypes import dtype_of
+from mlirfuse.dtypes import DType, dtype_of
+from mlirfuse.errors import ArgumentError, DTypeError
 from mlirfuse.runtime.arrays import Argument, ArrayInfo, ScalarInfo, read_argument
 from mlirfuse.signature import Extents
 
@@ -19,8 +20,8 @@ def gpu_specs(arguments: Sequence[Argument], extents: Extents, names: Sequence[s
     specs: list[ArgumentSpec] = []
     for i, argument in enumerate(arguments):
         if isinstance(argument, ArrayInfo):
-            name = names[i] if i < len(names) else f"argument {i}"
-            specs.append(extents.spec(i, argument.shape, argument.strides, argument.dtype, argument.alignment, name))
+            layout = argument.shape, argument.strides, argument.dtype, argument.alignment
+            specs.append(extents.spec(i, *layout, name_of(names, i)))
         elif isinstance(argument, ScalarInfo):
             specs.append(ScalarSpec(argument.kind))  # type: ignore[arg-type]  # ScalarSpec checks it
         else:
@@ -33,25 +34,37 @@ def numpy_specs(arguments: Sequence[Any], extents: Extents, names: Sequence[str]
     extents.observe(argument.shape for argument in arguments if isinstance(argument, np.ndarray))
     specs: list[ArgumentSpec] = []
     for i, argument in enumerate(arguments):
+        name = name_of(names, i)
         if isinstance(argument, np.ndarray):
             strides = [s // argument.itemsize for s in argument.strides]
-            name = names[i] if i < len(names) else f"argument {i}"
-            specs.append(extents.spec(i, argument.shape, strides, dtype_of(argument.dtype), 16, name))
+            specs.append(extents.spec(i, argument.shape, strides, _dtype(argument, name), 16, name))
         else:
-            specs.append(spec_of(argument, i, extents))
+            specs.append(spec_of(argument, name, extents))
     return tuple(specs)
 
 
-def spec_of(argument: Any, position: int, extents: Extents) -> ArgumentSpec:
-    """The spec of what `lower` was given."""
+def lowered_specs(arguments: Sequence[Any], names: Sequence[str]) -> tuple[ArgumentSpec, ...]:
+    """The specs of what `lower` was given."""
+    extents = Extents()
+    return tuple(spec_of(argument, name_of(names, i), extents) for i, argument in enumerate(arguments))
+
+
+def spec_of(argument: Any, name: str, extents: Extents) -> ArgumentSpec:
+    """The spec of one argument, which may be a spec already."""
     if isinstance(argument, TensorSpec | ScalarSpec | StaticSpec):
         return argument
     if isinstance(argument, np.ndarray):
-        return numpy_specs([np.ascontiguousarray(argument)], extents, ())[0]
+        return numpy_specs([contiguous(argument, name)], extents, [name])[0]
     if isinstance(argument, bool | int | float):
         return ScalarSpec(type(argument).__name__)  # type: ignore[arg-type]  # one of the three
-    info = read_argument(argument, f"argument {position}")
-    return gpu_specs([info], extents, ())[0]
+    return gpu_specs([read_argument(argument, name)], extents, [name])[0]
+
+
+def contiguous(argument: Any, name: str) -> Any:
+    """A NumPy array in C order, and anything else as it is; raises `ArgumentError` for an array with a mask."""
+    if isinstance(argument, np.ma.MaskedArray):
+        raise ArgumentError("the array has a mask", where=name, hint="fill it: x.filled(0)")
+    return np.asarray(argument, order="C") if isinstance(argument, np.ndarray) else argument
 
 
 def spec_text(spec: ArgumentSpec) -> str:
@@ -60,3 +73,15 @@ def spec_text(spec: ArgumentSpec) -> str:
         strides = "" if spec.strides is None else f" strides {spec.strides}"
         return f"{spec.dtype.name}[{', '.join(map(str, spec.shape))}]{strides}"
     return spec.kind if isinstance(spec, ScalarSpec) else repr(spec.value)
+
+
+def name_of(names: Sequence[str], position: int) -> str:
+    """The parameter that takes the argument at a position, as messages name it."""
+    return names[position] if position < len(names) else f"argument {position}"
+
+
+def _dtype(array: np.ndarray, name: str) -> DType:
+    try:
+        return dtype_of(array.dtype)
+    except DTypeError as error:
+        raise DTypeError(error.message, where=name, hint=error.hint) from None

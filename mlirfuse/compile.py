@@ -49,8 +49,8 @@ class Lowered:
     tuned: bool = False
 
     def as_text(self, stage: str = "linalg") -> str:
-        """The IR; the only stage so far is `linalg`. Raises `ArgumentError` for another."""
-        return self.compile().as_text(stage)
+        """The text of a stage, see `Compiled.as_text`; all but `linalg` are compiled for it."""
+        return str(self.module) if stage == "linalg" else self.compile().as_text(stage)
 
     def pipeline(self, name: str) -> str:
         """The text of a named pipeline, as this function is compiled."""

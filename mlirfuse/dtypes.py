@@ -81,7 +81,7 @@ def dtype_of(obj: object) -> DType:
     name = obj if isinstance(obj, str) else getattr(obj, "name", None) or str(obj).removeprefix("torch.")
     if not isinstance(name, str) or name not in _BY_NAME:
         try:
-            name = np.dtype(obj).name  # type: ignore[call-overload]
+            name = "None" if obj is None else np.dtype(obj).name  # type: ignore[call-overload]  # NumPy's is float64
         except TypeError:
             name = str(name)
     if name not in _BY_NAME:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from threading import RLock
 from typing import Any, Literal, TypedDict, Unpack, get_args, overload
 
 import numpy as np
 
-from mlirfuse.argument_specs import gpu_specs, numpy_specs, spec_of, spec_text
+from mlirfuse.argument_specs import contiguous, gpu_specs, lowered_specs, name_of, numpy_specs, spec_text
 from mlirfuse.builder.errors import NeedsStatic
 from mlirfuse.builder.spec import ArgumentSpec
 from mlirfuse.builder.trace import symbol_of, trace
@@ -68,11 +68,20 @@ class Fused:
             self._signature = inspect.signature(fn)
         except (TypeError, ValueError):
             raise ArgumentError(f"{fn!r} is no Python function", where="fuse", hint="fuse a function") from None
-        if not all(isinstance(s, Schedule) for s in _given(schedule)):
-            raise ArgumentError(f"schedule is {schedule!r}", where="fuse", hint="a Schedule, or a dictionary of them")
+        if not _is_schedule(schedule):
+            hint = "a Schedule, or a dictionary of them by kernel name"
+            raise ArgumentError(f"schedule is {schedule!r}", where="fuse", hint=hint)
         functools.update_wrapper(self, fn)
         self.__name__ = getattr(fn, "__name__", "fused")
         self._fn = fn
+        self._options = Options(
+            target=target,
+            schedule=schedule,
+            fast_math=fast_math,
+            mix_order=mix_order,
+            finish=finish,
+            dynamic_products=dynamic_products,
+        )
         self._interprets = target == INTERPRET
         self._target = None if target is None or target == INTERPRET else target_of(target)
         self._schedules = {f"{symbol_of(fn)}_0": schedule} if isinstance(schedule, Schedule) else dict(schedule or {})
@@ -119,6 +128,10 @@ class Fused:
             return self._interpret(args, out)
         return self._dispatch(args, out, stream)
 
+    def with_options(self, **options: Unpack[Options]) -> Fused:
+        """The same function with these options; it keeps the others that it has. Raises what `fuse` raises."""
+        return Fused(self._fn, **(self._options | options))
+
     def lower(self, *specs: Any) -> Lowered:
         """Traces the function for arguments given as arrays, `TensorSpec`s, numbers or constants. Needs no GPU.
 
@@ -129,8 +142,7 @@ class Fused:
             TraceError: the function cannot be traced.
         """
         target = self._target or target_of(None)
-        extents = Extents()
-        return self._lower(tuple(spec_of(s, i, extents) for i, s in enumerate(specs)), target, dynamic_products=True)
+        return self._lower(lowered_specs(specs, self._names), target, dynamic_products=True)
 
     def _lower(
         self, specs: Sequence[ArgumentSpec], target: Target, notes: tuple[str, ...] = (), *, dynamic_products: bool
@@ -183,7 +195,7 @@ class Fused:
             return compiled.program, self._loaded[key]
 
     def _interpret(self, args: tuple[Any, ...], out: Any) -> Any:
-        arrays = [np.ascontiguousarray(a) if isinstance(a, np.ndarray) else a for a in args]
+        arrays = [contiguous(argument, name_of(self._names, i)) for i, argument in enumerate(args)]
         target = target_of(None)
         compiled = self._compile(lambda extents: numpy_specs(arrays, extents, self._names), target)
         inputs = [a for a in arrays if isinstance(a, np.ndarray | int | float | np.number | np.bool_)]
@@ -252,11 +264,11 @@ def fuse(
     return Fused(fn, target, schedule, fast_math, mix_order, finish, dynamic_products)
 
 
-def _given(schedule: object) -> Iterable[object]:
-    """The schedules of a `schedule` argument; itself, where it is neither one nor a dictionary of them."""
-    if schedule is None:
-        return ()
-    return schedule.values() if isinstance(schedule, Mapping) else (schedule,)
+def _is_schedule(schedule: object) -> bool:
+    """Whether it is what `fuse` takes for its `schedule`."""
+    if isinstance(schedule, Mapping):
+        return all(isinstance(name, str) and isinstance(entry, Schedule) for name, entry in schedule.items())
+    return schedule is None or isinstance(schedule, Schedule)
 
 
 def _reasons(static: frozenset[Source], names: Sequence[str]) -> tuple[str, ...]:

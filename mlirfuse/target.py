@@ -51,7 +51,9 @@ class Target:
         return int("".join(c for c in self.chip if c.isdigit()))
 
     def with_sms(self, sms: int) -> Target:
-        """The same architecture with another multiprocessor count."""
+        """The same architecture with another multiprocessor count; raises `TargetError` for less than one."""
+        if sms < 1:
+            raise TargetError(f"{sms} multiprocessors of {self.chip} run no block", hint="1 or more")
         return replace(self, sms=sms)
 
 
@@ -83,7 +85,7 @@ def target_of(target: str | Target | None) -> Target:
     """The target of that name (`DEFAULT` for None); raises `TargetError` for one that is not known."""
     if isinstance(target, Target):
         return target
-    name = target or DEFAULT
-    if name not in TARGETS:
+    name = DEFAULT if target is None else target
+    if not isinstance(name, str) or name not in TARGETS:
         raise TargetError(f"unknown target {name!r}", hint=f"known targets: {', '.join(TARGETS)}")
     return TARGETS[name]

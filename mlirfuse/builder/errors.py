@@ -14,7 +14,7 @@ class UnsupportedError(TraceError):
 
 
 class MissingAttributeError(UnsupportedError, AttributeError):
-    """A method or attribute that traced tensors do not have; `hasattr` is False for it, as for any object."""
+    """What traced tensors, or mlirfuse itself, do not have; `hasattr` is False for it, as for any object."""
 
 
 class NeedsStatic(TraceError):

@@ -143,6 +143,11 @@ class Operators:
         name = function.__name__
         raise at_user_line(UnsupportedError(f"np.{name} cannot be traced", hint="use mlirfuse's own functions"))
 
+    def __format__(self, specification: str) -> str:
+        if specification:
+            raise _needs_data(f"its value as {specification!r}", "print x.shape or x.dtype")
+        return str(self)
+
     def __bool__(self) -> bool:
         raise _needs_data("its truth value", "use mf.where for a choice per element; `and`, `or`, `not` are &, |, ~")
 

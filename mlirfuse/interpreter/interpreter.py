@@ -93,10 +93,16 @@ class Interpreter:
         return ir.IntegerAttr(op.attributes["alignment"]).value if "alignment" in op.attributes else None
 
     def call_host(self, name: str, arguments: Sequence[Any]) -> list[Any]:
-        """Calls a function on tensors with arrays (tensors) and one-element arrays (scalars)."""
+        """Calls a function on tensors with arrays (tensors) and one-element arrays (scalars).
+
+        Raises `InterpreterError` for functions that call each other without end.
+        """
         function = self.function(name)
         frame = function.frame(host_block(checks=self.options.checks))
-        finish(function.program.call(frame, arguments))
+        try:
+            finish(function.program.call(frame, arguments))
+        except RecursionError:
+            raise InterpreterError(f"@{name} calls functions that call each other too many times") from None
         return function.program.outcome(frame)
 
     def launch(

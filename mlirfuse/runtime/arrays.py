@@ -12,6 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from mlirfuse.builder.errors import UnsupportedError
+from mlirfuse.builder.source import at_user_line
+from mlirfuse.builder.state import ScalarBase, TensorBase
 from mlirfuse.dtypes import DType, dtype_of
 from mlirfuse.errors import ArgumentError, DTypeError
 from mlirfuse.runtime.foreign import read_dlpack, read_interface
@@ -128,6 +131,7 @@ def read_argument(argument: object, name: str = "argument") -> Argument:
 
     Raises:
         ArgumentError: an array that is not on a GPU, has a negative stride or an unsupported dtype, or no array at all.
+        UnsupportedError: a value that is being traced.
     """
     try:
         return _describe(argument)
@@ -154,6 +158,9 @@ def _describe(argument: object) -> Argument:
     if hasattr(argument, "__dlpack__") and hasattr(argument, "__dlpack_device__"):
         pointer, shape, strides, dtype, device, _ = read_dlpack(argument)
         return _checked(ArrayInfo(pointer, shape, strides, dtype_of(dtype), device, "cupy"))
+    if isinstance(argument, TensorBase | ScalarBase):
+        hint = "call the plain one, which becomes part of this: FUSED.__wrapped__(...)"
+        raise at_user_line(UnsupportedError("a fused function is called inside of another", hint=hint))
     raise ArgumentError(f"{type(argument).__name__} is no array", hint=_GPU_HINT)
 
 

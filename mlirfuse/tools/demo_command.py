@@ -22,7 +22,7 @@ from rich.table import Table
 
 import mlirfuse as mf
 from mlirfuse.compile import Compiled
-from mlirfuse.errors import RuntimeLaunchError
+from mlirfuse.errors import ArgumentError, RuntimeLaunchError
 from mlirfuse.lowering.resources import find_ptxas
 from mlirfuse.runtime import cuda
 from mlirfuse.tools.tables import resource_table
@@ -61,6 +61,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Shows the function, its kernel and its result; returns 1 where the result is wrong."""
+    for name, given, least in (("--columns", options.columns, 1), ("--rows", options.rows, 0)):
+        if given is not None and given < least:
+            raise ArgumentError(f"{given} is less than {least}", where=name)
     console = Console()
     console.print(Syntax(inspect.getsource(layer_norm), "python", background_color="default"))
     try:

@@ -80,7 +80,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _output(text: str) -> np.ndarray:
     spec = parse_spec(text)
-    shape = static_shape(spec, text)
+    shape = static_shape(spec, repr(text))
     return np.zeros(shape, spec.dtype.numpy)  # type: ignore[union-attr]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import ml_dtypes
@@ -11,12 +12,23 @@ import numpy as np
 from mlirfuse import dtypes
 from mlirfuse.builder.spec import ScalarSpec, TensorSpec
 from mlirfuse.dtypes import DType, dtype_of
-from mlirfuse.errors import ArgumentError, DTypeError
+from mlirfuse.errors import ArgumentError, DTypeError, MlirFuseError
 
 _SPEC = re.compile(r"\s*(?P<dtype>\w+)\s*(?:\[(?P<shape>[^\]]*)\])?\s*")
 _SCALARS = {"float": ScalarSpec("float"), "int": ScalarSpec("int"), "bool": ScalarSpec("bool")}
 _SHORT = {dtype.mlir_name: dtype for dtype in dtypes.ALL}
 _FILLS = ("random", "zeros", "ones", "arange")
+
+
+def parse_arguments(texts: Sequence[str]) -> list[TensorSpec | ScalarSpec]:
+    """The specs of `--arg`s; raises what `parse_spec` raises, at the one that is wrong."""
+    specs = []
+    for text in texts:
+        try:
+            specs.append(parse_spec(text))
+        except MlirFuseError as error:
+            raise type(error)(error.message, where=f"--arg {text}", hint=error.hint) from None
+    return specs
 
 
 def parse_spec(text: str) -> TensorSpec | ScalarSpec:
@@ -52,7 +64,7 @@ def parse_input(text: str, seed: int) -> np.ndarray | float | int:
     fill, colon, spec_text = text.partition(":")
     if colon and fill in _FILLS:
         spec = parse_spec(spec_text)
-        shape = static_shape(spec, text)
+        shape = static_shape(spec, repr(text))
         assert isinstance(spec, TensorSpec)
         return _filled(fill, shape, spec.dtype, seed)
     try:
@@ -69,10 +81,10 @@ def parse_input(text: str, seed: int) -> np.ndarray | float | int:
     return _load(Path(text))
 
 
-def static_shape(spec: TensorSpec | ScalarSpec, text: str) -> tuple[int, ...]:
-    """The shape of a spec that must have no run-time extents; raises `ArgumentError`."""
+def static_shape(spec: TensorSpec | ScalarSpec, what: str) -> tuple[int, ...]:
+    """The shape of a spec, which must have no run-time extents; raises `ArgumentError`, which says of what."""
     if not isinstance(spec, TensorSpec) or not all(isinstance(extent, int) for extent in spec.shape):
-        raise ArgumentError(f"{text!r} needs a static shape", hint="write f16[8,4096]")
+        raise ArgumentError(f"{what} needs a static shape", hint="write f16[8,4096]")
     return tuple(extent for extent in spec.shape if isinstance(extent, int))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from heapq import nsmallest
 from typing import Any
@@ -59,9 +59,10 @@ def run(options: argparse.Namespace) -> int:
     module, name, function = load_function(options.function)
     specs = specs_for(options, module, name)
     shapes = [static_shape(spec, f"argument {i} of {name}") for i, spec in enumerate(specs)]
-    plain = getattr(function, "__wrapped__", function)
     target = cuda.device_target(0) if options.target is None else target_of(options.target)
-    found = problems(mf.fuse(plain, target=target), specs, target)
+    fused = function if isinstance(function, mf.Fused) else mf.fuse(function)
+    fused = fused.with_options(target=target, dynamic_products=False)
+    found = problems(fused, specs, target)
     console = Console()
     if not found:
         console.print(f"{name} has no contraction; nothing else has schedules to tune yet")
@@ -70,7 +71,7 @@ def run(options: argparse.Namespace) -> int:
     failed = False
     for kernel, problem in found.items():
         survivors = survivors_of(problem, target, options.keep)
-        trials, failures = measure_all(plain, kernel, survivors, sets, target)
+        trials, failures = measure_all(fused, kernel, survivors, sets)
         report(console, kernel, problem, target, trials, failures)
         if trials:
             best = min(trials, key=lambda trial: trial.microseconds)
@@ -104,19 +105,15 @@ def survivors_of(problem: ContractionProblem, target: Target, keep: int) -> list
 
 
 def measure_all(
-    function: Callable[..., Any],
-    kernel: str,
-    schedules: Sequence[Schedule],
-    sets: Sequence[Sequence[np.ndarray]],
-    target: Target,
+    fused: mf.Fused, kernel: str, schedules: Sequence[Schedule], sets: Sequence[Sequence[np.ndarray]]
 ) -> tuple[list[Trial], list[str]]:
     """Measures the function with each schedule of one kernel; returns the trials, and why others have no time."""
     trials, failures = [], []
     with Progress(transient=True) as progress:
         for schedule in progress.track(schedules, description=kernel):
             try:
-                fused = mf.fuse(function, target=target, schedule={kernel: schedule})
-                trials.append(Trial(schedule, tuning.measure(fused, sets)))
+                pinned = fused.with_options(schedule={kernel: schedule})
+                trials.append(Trial(schedule, tuning.measure(pinned, sets)))
             except MlirFuseError as error:
                 failures.append(f"{schedule.tile}: {error}".partition("\n")[0])
     return trials, failures

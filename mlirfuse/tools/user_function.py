@@ -15,7 +15,7 @@ import mlirfuse as mf
 from mlirfuse.builder.spec import ScalarSpec, TensorSpec
 from mlirfuse.errors import ArgumentError, MlirFuseError
 from mlirfuse.target import DEFAULT, TARGETS, target_of
-from mlirfuse.tools.specs import parse_spec
+from mlirfuse.tools.specs import parse_arguments, parse_spec
 
 SPECS = "SPECS"
 """Name of a module-level dict from function names to lists of specs, which a file may have in place of `--arg`."""
@@ -44,15 +44,14 @@ def compile_function(options: argparse.Namespace) -> Any:
     Raises:
         MlirFuseError: no such function, no specs, or what compiling raises.
     """
-    target = target_of(options.target).chip if options.target else None
+    target = None if options.target is None else target_of(options.target).chip
     module, name, function = load_function(options.function)
     specs = specs_for(options, module, name)
-    if not hasattr(function, "lower"):
-        function = mf.fuse(function, target=target or DEFAULT)
-    elif target is not None:
-        function = mf.fuse(getattr(function, "__wrapped__", function), target=target)
+    fused: Any = function if hasattr(function, "lower") else mf.fuse(function, target=DEFAULT)
+    if target is not None:
+        fused = fused.with_options(target=target)
     try:
-        return function.lower(*specs).compile()
+        return fused.lower(*specs).compile()
     except MlirFuseError:
         raise
     except Exception as error:
@@ -64,7 +63,7 @@ def compile_function(options: argparse.Namespace) -> Any:
 
 def specs_for(options: argparse.Namespace, module: ModuleType, name: str) -> Sequence[Spec]:
     """The specs that the arguments give, or the file; raises `ArgumentError` where neither does."""
-    return [parse_spec(text) for text in options.arg] or _specs_of(module, name)
+    return parse_arguments(options.arg) or _specs_of(module, name)
 
 
 def load_function(text: str) -> tuple[ModuleType, str, Callable[..., Any]]:
@@ -126,7 +125,10 @@ def _line_of(error: BaseException, path: Path, *, and_no_deeper: bool = False) -
 
 def _specs_of(module: ModuleType, name: str) -> Sequence[Spec]:
     specs = getattr(module, SPECS, {})
-    if not isinstance(specs, dict) or name not in specs:
+    if not isinstance(specs, dict):
+        hint = f"{SPECS} = {{{name!r}: [mf.TensorSpec(...)]}}"
+        raise ArgumentError(f"{SPECS} is {specs!r}", where=str(module.__file__), hint=hint)
+    if name not in specs:
         raise ArgumentError(
             f"nothing says what {name!r} is to be compiled for",
             where=str(module.__file__),

@@ -13,6 +13,7 @@ import mlirfuse as mf
 from mlirfuse import interpreter
 from mlirfuse.errors import ArgumentError, DTypeError, PassError, PipelineError, ShapeError, TargetError, TraceError
 from mlirfuse.passes.manager import run_pipeline
+from mlirfuse.target import target_of
 from mlirfuse.tools.cli import main as mlirfuse
 from mlirfuse.tools.opt import main as mlirfuse_opt
 
@@ -44,13 +45,21 @@ def delete(x: Any) -> Any:
     return x
 
 
+def unknown_function(x: Any) -> Any:
+    return mf.argmax(x)  # type: ignore[attr-defined]
+
+
 def layout() -> mf.BlockedLayout:
     return mf.BlockedLayout((1, 1), (1, 32), (1, 1), (1, 1), (1, 1))
 
 
 CALLS: dict[str, tuple[type[mf.MlirFuseError], str, Callable[[], Any]]] = {
     "dtype": (DTypeError, "'complex64' is not supported", lambda: call(lambda x: x + 1, X.astype(np.complex64))),
-    "no array": (ArgumentError, "list is no array", lambda: call(lambda x: x + 1, [1, 2])),
+    "dtype of an array": (DTypeError, "x: dtype 'uint8'", lambda: call(lambda x: x + 1, X.astype(np.uint8))),
+    "no dtype": (DTypeError, "dtype 'None'", lambda: call(lambda x: x.astype(None), X)),
+    "no array": (ArgumentError, "x: list is no array", lambda: call(lambda x: x + 1, [1, 2])),
+    "no array to lower for": (ArgumentError, "x: list is no array", lambda: mf.fuse(lambda x: x + 1).lower([1, 2])),
+    "a mask": (ArgumentError, "x: the array has a mask", lambda: call(lambda x: x + 1, np.ma.masked_array(X, X > 0))),
     "on the CPU": (ArgumentError, "x: ndarray is not on a CUDA device", lambda: mf.fuse(lambda x: x + 1)(X)),
     "too many": (ArgumentError, "too many positional", lambda: call(lambda x: x + 1, X, X)),
     "too few": (ArgumentError, "missing a required argument: 'y'", lambda: call(lambda x, y: x + y, X)),
@@ -60,8 +69,15 @@ CALLS: dict[str, tuple[type[mf.MlirFuseError], str, Callable[[], Any]]] = {
     "axis": (ShapeError, "sum: axis -3 is out of range", lambda: call(lambda x: mf.sum(x, axis=-3), X)),
     "rank": (ShapeError, "axis 2 is out of range for 2", lambda: call(lambda x: mf.permute_dims(x, (0, 1, 2)), X)),
     "reshape": (ShapeError, "6 elements do not fit", lambda: call(lambda x: mf.reshape(x, (4, 2)), X)),
+    "formatting": (TraceError, "its value as '.2f'", lambda: call(lambda x: f"{x:.2f}", X)),
     "control flow": (TraceError, "(?s)truth value.*mf.where", lambda: call(lambda x: x if x > 0 else -x, X)),
     "unsupported op": (TraceError, "np.norm cannot be traced", lambda: call(lambda x: np.linalg.norm(x), X)),
+    "unknown function": (TraceError, r"(?s)mlirfuse has no 'argmax'.*mf\.max\?", lambda: call(unknown_function, X)),
+    "a call inside of another": (
+        TraceError,
+        r"(?s)test_bad_input\.py:\d+: a fused function is called inside of another.*__wrapped__",
+        lambda: call(lambda x: mf.fuse(abs)(x), X),
+    ),
     "indexing": (TraceError, "index 0 is not supported", lambda: call(lambda x: x[0], X)),
     "assignment": (TraceError, "(?s)elements .*cannot be assigned.*mf.where", lambda: call(assign, X)),
     "deletion": (TraceError, "cannot be deleted", lambda: call(delete, X)),
@@ -79,8 +95,16 @@ CALLS: dict[str, tuple[type[mf.MlirFuseError], str, Callable[[], Any]]] = {
     "out is read-only": (ArgumentError, "out: an array is read-only", lambda: call_into(lambda x: x + 1, X, frozen())),
     "out's dtype": (ArgumentError, "out: ", lambda: call(lambda x: x + 1, X, out=X.astype(np.float16))),
     "target": (TargetError, "unknown target 'sm_1'", lambda: mf.fuse(lambda x: x, target="sm_1")),
+    "empty target": (TargetError, "unknown target ''", lambda: mf.fuse(lambda x: x, target="")),
+    "no target": (TargetError, "unknown target \\['sm_80'\\]", lambda: mf.fuse(abs, target=["sm_80"])),  # type: ignore[call-overload]
+    "multiprocessors": (TargetError, "-1 multiprocessors of sm_80", lambda: target_of("sm_80").with_sms(-1)),
     "no function": (ArgumentError, "fuse: 3 is no Python function", lambda: mf.fuse(3)),  # type: ignore[call-overload]
     "no schedule": (ArgumentError, "fuse: schedule is 3", lambda: mf.fuse(abs, schedule=3)),  # type: ignore[call-overload]
+    "a schedule's name": (
+        ArgumentError,
+        "fuse: schedule is {3: ",
+        lambda: mf.fuse(abs, schedule={3: mf.Schedule((1, 4), layout())}),
+    ),  # type: ignore[dict-item]
     "no shape": (ArgumentError, "TensorSpec: shape None", lambda: mf.TensorSpec(None, "float16")),  # type: ignore[arg-type]
     "a large shape": (ArgumentError, "more bytes than", lambda: mf.TensorSpec((2**40, 2**40), "float16")),
     "spec": (DTypeError, "'float17'", lambda: mf.TensorSpec((4,), "float17")),
@@ -95,8 +119,9 @@ def test_calls(case: str) -> None:
         wrong()
 
 
-def test_an_attribute_that_a_tensor_has_not_is_absent() -> None:
+def test_what_a_tensor_or_mlirfuse_has_not_is_absent() -> None:
     assert (call(lambda x: x * (3 if hasattr(x, "dot") else 2), X) == 2).all()
+    assert not hasattr(mf, "argmax")
 
 
 def test_trace_errors_show_the_users_line() -> None:
@@ -120,6 +145,7 @@ def test_a_stage_and_schedules_that_do_not_exist() -> None:
     ):
         with pytest.raises(PassError, match=message):
             mf.fuse(shift, schedule={name: schedule}).lower(spec).compile()
+        assert "linalg.generic" in mf.fuse(shift, schedule={name: schedule}).lower(spec).as_text()
 
 
 @pytest.mark.parametrize(
@@ -156,6 +182,11 @@ def test_inputs_of_interpreted_ir(inputs: list[np.ndarray], message: str) -> Non
 
 
 FOREIGN = 'func.func @f(%x: tensor<4xf32>) {\n  "toy.op"(%x) : (tensor<4xf32>) -> ()\n  return\n}\n'
+ENDLESS = """func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = call @f(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+"""
 NO_RULE = """func.func @g(%x: tensor<4xf32>) -> tensor<4xf32> {
   %0 = tensor.empty() : tensor<4xf32>
   %1 = linalg.exp ins(%x : tensor<4xf32>) outs(%0 : tensor<4xf32>) -> tensor<4xf32>
@@ -197,12 +228,13 @@ def test_mlirfuse_opt(
         (FOREIGN, "in.mlir:2:11: "),
         ("this is no mlir", "in.mlir:1:1: "),
         (NO_RULE, "in.mlir:3:8: no rule for op linalg.exp"),
+        (ENDLESS, "@f calls functions that call each other too many times"),
     ],
 )
 def test_mlirfuse_run(tmp_path: Path, text: str, message: str, capfd: pytest.CaptureFixture[str]) -> None:
     source = tmp_path / "in.mlir"
     source.write_text(text)
-    assert mlirfuse(["run", str(source)]) == 1
+    assert mlirfuse(["run", str(source), "--input", "ones:f32[4]"]) == 1
     err = capfd.readouterr().err
     assert message in err
     assert "Traceback" not in err

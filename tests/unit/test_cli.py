@@ -29,6 +29,9 @@ class RecordingCompiler:
         self.function, self.target = function, target
         return self
 
+    def with_options(self, target: str) -> RecordingCompiler:
+        return self(self.function, target)
+
     def lower(self, *specs: Any) -> RecordingCompiler:
         self.calls.append((self.function.__name__, self.target, specs))
         return self
@@ -89,6 +92,20 @@ def test_a_decorated_function_keeps_its_target_unless_told(tmp_path: Path, compi
     assert compiler.calls[0][:2] == ("scale", "sm_120")
 
 
+def test_a_decorated_function_keeps_its_options_for_another_target(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    decorated = "@mf.fuse(finish='second_kernel')\ndef sums(x):\n    return mf.sum(x, axis=0)\n"
+    file = write(tmp_path, f"import mlirfuse as mf\n\n{decorated}")
+    assert main(["explain", f"{file}:sums", "--arg", "f32[?,64]", "--target", "sm_80"]) == 0
+    assert "second kernel" in capsys.readouterr().out
+
+
+def test_a_spec_that_is_wrong_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compile", f"{write(tmp_path, SOURCE)}:scale", "--arg", "f17[4]"]) == 1
+    assert "--arg f17[4]: dtype 'f17' is not supported" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("source", "function", "message"),
     [
@@ -106,6 +123,7 @@ def test_a_decorated_function_keeps_its_target_unless_told(tmp_path: Path, compi
             "user_file.py:3: f raises NameError: name 'y'",
         ),
         ("\x00", ":scale", "user_file.py: SyntaxError"),
+        (SOURCE + "SPECS = 3\n", ":scale", "user_file.py: SPECS is 3\n  hint: SPECS = {'scale': "),
     ],
 )
 def test_bad_functions(
@@ -127,6 +145,9 @@ def test_bad_functions(
         (["compile", "nofile.py:f", "--target", "sm_1"], "unknown target 'sm_1'"),
         (["compile", "nofile.py:f", "-o", "x"], "--output: there is no text to write without --stage"),
         (["compile", ":f"], "':f' does not name a function"),
+        (["demo", "--columns", "0"], "--columns: 0 is less than 1"),
+        (["demo", "--rows", "-1"], "--rows: -1 is less than 0"),
+        (["compile", "nofile.py:f", "--target", ""], "unknown target ''"),
         (["tune", "nofile.py:f", "--keep", "0"], "--keep: 0 schedules are none to measure"),
         (["run", "nofile.mlir"], "nofile.mlir: No such file or directory"),
         (["run", "nofile.mlir", "--sms", "0"], "--sms: 0 is less than 1"),

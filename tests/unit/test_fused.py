@@ -78,6 +78,11 @@ def test_an_extent_that_is_needed_as_a_number_is_traced_again_as_static() -> Non
     assert len(traces) == 3
 
 
+def test_an_array_without_dimensions_stays_one() -> None:
+    result = mf.fuse(lambda x: x + 1, target="interpret")(np.array(3, np.float32))
+    assert (result.shape, result) == ((), 4)
+
+
 def test_keywords_and_defaults() -> None:
     fused = mf.fuse(lambda x, scale=2.0: x * scale, target="interpret")
     np.testing.assert_array_equal(fused(rows(2), scale=3.0), rows(2) * 3)
