@@ -95,6 +95,16 @@ def test_splits(
     workspace_check()
 
 
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+def test_splits_whose_blocks_go_through_squares_of_tiles(reduction: str) -> None:
+    """Five rows of tiles: a group of four, and one of one."""
+    product = Product(264, 392, 1024)
+    schedule = pinned_schedule(product, 64, 64, 3, reduction, "wgmma")
+    assert schedule.contraction is not None
+    schedule = replace(schedule, contraction=replace(schedule.contraction, raster=4))
+    check_exact(product, mf.fuse(product.fn, schedule=schedule), seed=3, calls=3)
+
+
 @pytest.mark.parametrize("form", FUNCTIONS)
 @pytest.mark.parametrize(("instruction", "dtype"), [("wgmma", "bfloat16"), ("mma", "float16"), ("fma", "float32")])
 def test_every_split_to_64(instruction: str, dtype: str, form: str, workspace_check: Callable[[], None]) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from compiling import module_at
-from products import Product
+from products import REDUCTIONS, Product, pinned_schedule
 from warpgroup_schedules import warpgroup_schedule
 
 from mlirfuse import interpreter
@@ -32,4 +32,16 @@ def test_batches_keep_apart() -> None:
     contraction = replace(schedule.contraction, raster=3)
     module = module_at("tile", product.fn, product.specs, replace(schedule, contraction=contraction))
     (result,) = interpreter.run(module, product.form, product.inputs())
+    np.testing.assert_array_equal(result, product.expected(product.inputs()))
+
+
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+def test_tiles_of_a_split(reduction: str) -> None:
+    """Whose numbers the parts go by: five rows of tiles, in a group of four and one of one."""
+    product = Product(136, 200, 128)
+    schedule = pinned_schedule(product, 32, 32, 2, reduction, "mma")
+    assert schedule.contraction is not None
+    contraction = replace(schedule.contraction, raster=4)
+    module = module_at("gpu", product.fn, product.specs, replace(schedule, contraction=contraction))
+    (result,) = interpreter.run(module, product.form, product.inputs(), order="random", seed=1)
     np.testing.assert_array_equal(result, product.expected(product.inputs()))

@@ -23,7 +23,13 @@ from mlirfuse.analysis.structure import OpStructure, structure_of
 from mlirfuse.passes.manager import run_pipeline
 from mlirfuse.schedule.contraction import LONGEST_SUM, ContractionProblem, ContractionSchedule, check_contraction
 from mlirfuse.schedule.contraction_cost import contraction_seconds, tile_count
-from mlirfuse.schedule.contraction_heuristics import WIDE_MMA_TILES, candidates, choose_contraction
+from mlirfuse.schedule.contraction_heuristics import (
+    RASTER,
+    SQUARE,
+    WIDE_MMA_TILES,
+    candidates,
+    choose_contraction,
+)
 from mlirfuse.schedule.contraction_tiles import fma_schedule, mma_schedule, wgmma_schedule, with_slices
 from mlirfuse.schedule.schedule import Schedule, check_schedule, schedule_of
 from mlirfuse.target import target_of
@@ -231,6 +237,18 @@ def test_teams_take_turns_where_blocks_have_several_tiles() -> None:
     for m, n, k in ((2048, 2048, 8192), (1024, 2048, 50304), (512, 512, 65536)):
         assert chosen(problem(m, n, k))[1].teams == 1, (m, n, k)
     assert chosen(problem(4096, 4096, 4096, totals=True))[1].teams == 1
+
+
+def test_blocks_of_one_round_take_squares_of_tiles() -> None:
+    """Where rows of tiles are longer than a square, and never with tiles of a split that are counted at run time."""
+    for m, n, k in ((512, 512, 8192), (128, 512, 16384), (256, 1024, 8192), (512, 1024, 4096)):
+        assert chosen(problem(m, n, k))[1].raster == SQUARE, (m, n, k)
+    for m, n, k in ((1024, 256, 8192), (256, 256, 131072)):
+        assert chosen(problem(m, n, k))[1].raster == 1, (m, n, k)
+    assert chosen(problem(4096, 4096, 4096))[1].raster == RASTER
+    for m, rasters in ((4096, {1, SQUARE}), (None, {1})):
+        contractions = [s.contraction for s in candidates(problem(m, 64, 8192), H200)]
+        assert {c.raster for c in contractions if c is not None and c.split > 1} == rasters
 
 
 def test_few_rows_become_columns_of_a_transposed_tile() -> None:

@@ -223,3 +223,48 @@ func.func private @totals(%x: tensor<64x64xbf16>, %w: tensor<72x64xbf16>) -> ten
   } -> tensor<64xf32>
   return %2 : tensor<64xf32>
 }
+
+// -----
+
+#mk = affine_map<(m, n, k) -> (m, k)>
+#nk = affine_map<(m, n, k) -> (n, k)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+#layout = {vector = array<i64: 1, 2>, lanes = array<i64: 8, 4>, warps = array<i64: 1, 2>, repeats = array<i64: 2, 2>,
+           blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
+#schedule = {tile = array<i64: 32, 32>, layout = #layout, contraction = {k = 32, instruction = "mma", raster = 4}}
+
+// Blocks go through four rows of tiles together, column by column; the last group has the fifth row.
+// CHECK-DAG: #[[FIVE:.*]] = affine_map<() -> (5)>
+// CHECK-DAG: #[[EIGHT:.*]] = affine_map<() -> (8)>
+// CHECK-LABEL: func.func private @squares_0_kernel(
+// CHECK: scf.forall (%[[PLACE:.*]]) in
+// CHECK: %[[ROWS:.*]] = affine.apply #[[FIVE]]()
+// CHECK: %[[COLUMNS:.*]] = affine.apply #[[EIGHT]]()
+// CHECK: %[[C4:.*]] = arith.constant 4 : index
+// CHECK: %[[ALL:.*]] = arith.muli %[[ROWS]], %[[COLUMNS]]
+// CHECK: %[[GROUP:.*]] = arith.muli %[[C4]], %[[COLUMNS]]
+// CHECK: %[[IN_MATRIX:.*]] = arith.remui %[[PLACE]], %[[ALL]]
+// CHECK: %[[NUMBER:.*]] = arith.divui %[[IN_MATRIX]], %[[GROUP]]
+// CHECK: %[[FIRST:.*]] = arith.muli %[[NUMBER]], %[[C4]]
+// CHECK: %[[LEFT:.*]] = arith.subi %[[ROWS]], %[[FIRST]]
+// CHECK: %[[HEIGHT:.*]] = arith.minui %[[C4]], %[[LEFT]]
+// CHECK: %[[IN_GROUP:.*]] = arith.remui %[[IN_MATRIX]], %[[GROUP]]
+// CHECK: %[[ROW:.*]] = arith.remui %[[IN_GROUP]], %[[HEIGHT]]
+// CHECK: arith.addi %[[FIRST]], %[[ROW]]
+// CHECK: arith.divui %[[IN_GROUP]], %[[HEIGHT]]
+func.func private @squares_0(%x: tensor<160x64xbf16>, %w: tensor<256x64xbf16>) -> tensor<160x256xf32>
+    attributes {fuse.kernel, fuse.result_extents = array<i64>, fuse.schedule = #schedule} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<160x256xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<160x256xf32>) -> tensor<160x256xf32>
+  %0 = linalg.generic {indexing_maps = [#mk, #nk, #mn], iterator_types = ["parallel", "parallel", "reduction"]}
+       ins(%x, %w : tensor<160x64xbf16>, tensor<256x64xbf16>) outs(%init : tensor<160x256xf32>) {
+  ^bb0(%p: bf16, %q: bf16, %sum: f32):
+    %pe = arith.extf %p : bf16 to f32
+    %qe = arith.extf %q : bf16 to f32
+    %pq = arith.mulf %pe, %qe : f32
+    %s = arith.addf %sum, %pq : f32
+    linalg.yield %s : f32
+  } -> tensor<160x256xf32>
+  return %0 : tensor<160x256xf32>
+}
