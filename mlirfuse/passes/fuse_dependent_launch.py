@@ -42,7 +42,8 @@ class FuseDependentLaunch(Pass):
     (`griddepcontrol.wait`) comes before the first op of the body that has global memory in it, for every thread of
     every block. It ends when the predecessor is complete and its writes are visible, and a block that has not waited
     does not end; so a kernel that has waited for one has waited for all. `lower-kernel-abi` keeps the loads of a marked
-    kernel off the read-only path, on which they could be moved above the wait.
+    kernel off the read-only path, on which they could be moved above the wait. No kernel lets those behind it start
+    before its own blocks end: docs/architecture.md has what that would cost.
 
     ```mlir
     gpu.func @k(%x: memref<?xf32>, %y: memref<?xf32>) kernel {
