@@ -3,7 +3,7 @@
 A graph is a list of statements in Python source, so that a failure prints a program that can be pasted and run. The
 NumPy run rounds as the program's dtypes say after every statement (float16 and bfloat16 reductions accumulate wider).
 How far rounding in another order can take a result is measured: `tolerances` runs the program with every value moved by
-a unit or two in its last place.
+a unit or two in its last place, and products by as many as roundings of their factors add up to.
 """
 
 from __future__ import annotations
@@ -65,6 +65,7 @@ class Value:
     name: str
     shape: tuple[int, ...]
     dtype: str
+    factors: int = 1  # that each element is the product of; factors that are equal are rounded the same way
 
 
 @dataclass
@@ -114,10 +115,10 @@ class Graph:
         known = {}
         for value, array in zip(self.inputs, arrays, strict=True):
             exact = array.astype(np.float64)
-            known[value.name] = _jitter(exact, value.dtype, noise) if value.dtype == "float32" else exact
+            known[value.name] = _jitter(exact, value, noise) if value.dtype == "float32" else exact
         with np.errstate(all="ignore"):
             for value, _, rule in self.statements:
-                exact = _jitter(np.asarray(rule(known), np.float64), value.dtype, noise)
+                exact = _jitter(np.asarray(rule(known), np.float64), value, noise)
                 known[value.name] = _round(exact, value.dtype)
                 assert exact.shape == value.shape, f"{value} is {exact.shape}"
         return [known[name] for name in self.outputs]
@@ -217,8 +218,10 @@ class _Builder:
         values = self.graph.values
         return values[max(self.random.randrange(len(values)), self.random.randrange(len(values)))]
 
-    def add(self, shape: tuple[int, ...], dtype: str, text: str, rule: Callable[[dict[str, Array]], Array]) -> None:
-        value = Value(f"v{len(self.graph.statements)}", shape, dtype)
+    def add(
+        self, shape: tuple[int, ...], dtype: str, text: str, rule: Callable[[dict[str, Array]], Array], factors: int = 1
+    ) -> None:
+        value = Value(f"v{len(self.graph.statements)}", shape, dtype, factors)
         self.graph.statements.append((value, text, rule))
         self.graph.values.append(value)
 
@@ -281,7 +284,8 @@ class _Builder:
                     x = _round(1 + _round(step * x.dtype.type(0.01), a.dtype), a.dtype)
             return REDUCTIONS[name](x, axis=axes, keepdims=keep)
 
-        self.add(shape, a.dtype, f"mf.{name}({argument}, axis={axis}, keepdims={keep})", rule)
+        factors = prod(a.shape[d] for d in axes) if name == "prod" else 1
+        self.add(shape, a.dtype, f"mf.{name}({argument}, axis={axis}, keepdims={keep})", rule, factors)
 
     def cast(self) -> None:
         a = self.pick()
@@ -317,10 +321,12 @@ class _Builder:
         return (*shape[:d], shape[d] // factor, factor, *shape[d + 1 :])
 
 
-def _jitter(x: Array, dtype: str, noise: np.random.Generator | None) -> Array:
+def _jitter(x: Array, value: Value, noise: np.random.Generator | None) -> Array:
     if noise is None or not x.size:
         return x
-    return x + noise.uniform(-2, 2, x.shape) * np.where(x == 0, 0, ulp(np.nan_to_num(x), DTYPES[dtype]))
+    # Sums and products are kept in float32, so that only there their own roundings count.
+    most = 2 + (value.factors // 2 if value.dtype == "float32" else 0)
+    return x + noise.uniform(-most, most, x.shape) * np.where(x == 0, 0, ulp(np.nan_to_num(x), DTYPES[value.dtype]))
 
 
 def _round(x: Array, dtype: str) -> Array:
