@@ -18,7 +18,7 @@ from mlirfuse.analysis.structure import OpStructure
 from mlirfuse.errors import PassError, ScheduleError, errors_at
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.passes.host import callee, calls
-from mlirfuse.schedule.contraction import check_contraction
+from mlirfuse.schedule.contraction import check_contraction, check_ring
 from mlirfuse.schedule.contraction_cost import UNKNOWN_EXTENT
 from mlirfuse.schedule.contraction_heuristics import choose_contraction
 from mlirfuse.schedule.finish_heuristics import finished_by
@@ -160,6 +160,8 @@ def _check(
     oriented = contraction.swapped() if schedule.contraction.swapped else contraction
     extents = tuple(space.extents[d] for d in oriented.parallel)
     problem = contraction_problem(kernel, space, contraction)
-    return check_schedule(schedule, extents, frozenset(), target) or check_contraction(
-        schedule.contraction, schedule.tile, schedule.layout, problem
+    return (
+        check_schedule(schedule, extents, frozenset(), target)
+        or check_contraction(schedule.contraction, schedule.tile, schedule.layout, problem)
+        or check_ring(schedule.contraction, schedule.tile, problem, target)
     )

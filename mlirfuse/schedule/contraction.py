@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from mlirfuse.dtypes import DType
 from mlirfuse.precision import FAST_ACCUM, IEEE, TF32, TF32X3
 from mlirfuse.schedule.layout import BlockedLayout
+from mlirfuse.target import Target
 
 INSTRUCTIONS = ("fma", "mma", "wgmma")
 """What multiplies: scalar multiply-adds on any type, `mma.sync` (sm_80), or `wgmma` fed by tensor maps (sm_90a)."""
@@ -116,6 +117,23 @@ class ContractionProblem:
     def promotes(self) -> bool:
         """Whether sums on Hopper's tensor cores, which keep too few bits of them, are carried on outside."""
         return self.element.is_float8 and self.precision != FAST_ACCUM
+
+
+def check_ring(
+    schedule: ContractionSchedule, tile: tuple[int, ...], problem: ContractionProblem, target: Target
+) -> str | None:
+    """Why the factors' ring fits no block of the target, whatever else is in shared memory, or None.
+
+    Factors that the kernel computes have one slot in it, whatever `stages` is.
+    """
+    rows = reversed(tile[-2:]) if schedule.swapped else tile[-2:]
+    slots = [schedule.stages if source is None else 1 for source in problem.computed_from]
+    row_bytes = schedule.k * problem.element.bytes
+    total = row_bytes * sum(count * extent for count, extent in zip(slots, rows, strict=True))
+    if total <= target.shared_per_block:
+        return None
+    limit = f"{target.chip} has {target.shared_per_block} a block"
+    return f"its ring needs {total} bytes of shared memory, {limit}: choose smaller tiles or steps, or fewer stages"
 
 
 def check_contraction(

@@ -32,6 +32,10 @@ COLUMNS = ("registers", "shared")
 """Where a block keeps what all its tiles share, such as weights."""
 
 
+MOST_STAGES, MOST_READS = 16, 256
+"""Tiles of a block that may be under way at once, and of partial results: more than there is room for on chip."""
+
+
 @dataclass(frozen=True)
 class GridWalk:
     """A walk of resident blocks over the tiles of some dimensions.
@@ -77,8 +81,8 @@ class GridWalk:
             return f"columns {self.columns!r} is not one of {', '.join(COLUMNS)}"
         if self.columns == "shared" and (self.stages == 1 or any(layout.extents[d] > 1 for d in self.dims)):
             return "columns go to shared memory with more than one stage and one row a tile only"
-        if self.stages < 1:
-            return f"{self.stages} stages are too few"
+        if not 1 <= self.stages <= MOST_STAGES:
+            return f"{self.stages} stages are not 1 to {MOST_STAGES}"
         if self.few_tiles < 0:
             return f"{self.few_tiles} tiles are no limit"
         if (self.finish == "second_kernel") != (self.blocks > 0):
@@ -91,8 +95,8 @@ class GridWalk:
             return "a last tile behind the loop leaves one part a block, without a period"
         if self.period < 0:
             return f"a part after {self.period} tiles"
-        if self.finish_reads < 1:
-            return f"a finish that reads {self.finish_reads} tiles at once is too slow"
+        if not 1 <= self.finish_reads <= MOST_READS:
+            return f"a finish reads 1 to {MOST_READS} tiles at once, not {self.finish_reads}"
         if problem := self.finish_layout.check(self.finish_tile):
             return f"finish: {problem}"
         if self.finish_layout.threads != layout.threads or self.finish_layout.cluster != layout.cluster:

@@ -127,8 +127,10 @@ class BlockedLayout:
     def check(self, tile: tuple[int, ...]) -> str | None:
         """What makes this layout illegal for a tile of these extents, or None."""
         factors = (self.vector, self.lanes, self.warps, self.repeats, self.blocks, self.inner or self.vector)
-        if any(len(factor) != len(tile) for factor in factors):
-            return f"layout has rank {self.rank}, tile {tile} has rank {len(tile)}"
+        if wrong := [factor for factor in factors if len(factor) != len(tile)]:
+            return f"the layout's {wrong[0]} is not one factor for each dimension of the tile {tile}"
+        if min(tile, default=1) < 1:
+            return f"tile {tile} has no elements"
         if min(n for factor in factors for n in factor) < 1:
             return "every factor of a layout must be at least 1"
         if prod(self.lanes) != WARP or any(n & (n - 1) for n in self.lanes):

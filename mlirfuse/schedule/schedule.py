@@ -12,7 +12,7 @@ from mlir import ir
 
 from mlirfuse.errors import ScheduleError, errors_at
 from mlirfuse.schedule.attributes import from_attribute, to_attribute
-from mlirfuse.schedule.contraction import ContractionSchedule
+from mlirfuse.schedule.contraction import TEAM_THREADS, ContractionSchedule
 from mlirfuse.schedule.grid_walk import GridWalk
 from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.target import Target
@@ -24,6 +24,10 @@ PERSISTENCE = ("registers", "shared", "reread")
 
 ORDERS = ("breadth", "depth")
 """In which order a thread works on its fragments: op by op, or each fragment through all ops before the next one."""
+
+
+MOST_HELD = 4096
+"""Elements of a tile that a thread may hold: more than its registers and its share of shared memory have room for."""
 
 
 @dataclass(frozen=True)
@@ -96,8 +100,14 @@ def check_schedule(
         return "nothing is parked that could be loaded and stored in order"
     if schedule.layout.threads > target.max_threads_per_block:
         return f"{schedule.layout.threads} threads exceed the {target.max_threads_per_block} of a block"
+    if prod(schedule.tile) > MOST_HELD * schedule.layout.threads * schedule.layout.cluster:
+        return f"a thread would hold more than {MOST_HELD} elements of the tile {schedule.tile}"
+    if problem := _check_residency(schedule, target):
+        return problem
     if schedule.layout.cluster > target.max_cluster:
         return f"a cluster of {schedule.layout.cluster} exceeds the {target.max_cluster} of {target.chip}"
+    if schedule.contraction and schedule.persistence != "registers":
+        return f"the sums of a contraction stay in registers, not {schedule.persistence!r}"
     if schedule.contraction and (problem := _check_blocks(schedule.contraction, target)):
         return problem
     walked = schedule.walk.dims if schedule.walk else ()
@@ -113,6 +123,19 @@ def check_schedule(
                 return f"persistence in registers needs all {extent} elements of dimension {d} in the tile, not {tile}"
         elif schedule.layout.blocks[d] > 1 and not schedule.walk:
             return f"a cluster may split reduced dimensions only, not dimension {d}"
+    return None
+
+
+def _check_residency(schedule: Schedule, target: Target) -> str | None:
+    """What is wrong with the number of blocks that a multiprocessor is to hold, or None."""
+    if not 0 <= schedule.blocks_per_sm <= target.blocks_per_sm:
+        return f"{schedule.blocks_per_sm} blocks a multiprocessor are not 0 to {target.blocks_per_sm}"
+    threads = schedule.layout.threads
+    if schedule.contraction and schedule.contraction.instruction == "wgmma":
+        threads = threads * schedule.contraction.teams + TEAM_THREADS  # one warpgroup copies
+    if schedule.blocks_per_sm * threads > target.threads_per_sm:
+        resident = f"{schedule.blocks_per_sm} blocks of {threads} threads"
+        return f"{resident} exceed the {target.threads_per_sm} threads of a multiprocessor"
     return None
 
 

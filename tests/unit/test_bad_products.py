@@ -16,9 +16,10 @@ from mlirfuse.errors import DTypeError, PassError, ScheduleError, ShapeError
 def _product(target: str = "sm_90a", instruction: str = "wgmma", split: int = 1, **fields: Any) -> mf.Schedule:
     """Compiles x @ w.T of (256, 512) and (256, 512) with a schedule that has some fields changed; returns that."""
     reduction = fields.pop("reduction", "last_arriver")
+    general = {name: fields.pop(name) for name in ("blocks_per_sm", "persistence") if name in fields}
     schedule = pinned_schedule(Product(256, 256, 512, "nt", "float16"), 128, 128, split, reduction, instruction)
     assert schedule.contraction is not None
-    schedule = replace(schedule, contraction=replace(schedule.contraction, **fields))
+    schedule = replace(schedule, **general, contraction=replace(schedule.contraction, **fields))
     specs = [mf.TensorSpec((256, 512), mf.float16)] * 2
     mf.fuse(lambda x, w: x @ w.T, target=target, schedule=schedule).lower(*specs).compile()
     return schedule
@@ -40,15 +41,17 @@ WRONG: dict[str, tuple[type[Exception], str, Callable[[], Any]]] = {
     "no such type": (DTypeError, "'complex64'", lambda: _types("complex64", "complex64")),
     "splits": (ScheduleError, "lambda_0 is illegal: 9 splits of 8 steps along k leave", lambda: _product(split=9)),
     "shared memory": (
-        PassError,
-        r"(?s)needs \d+ bytes of shared memory, sm_90a has 232448 a block.*smaller tiles, or fewer stages",
+        ScheduleError,
+        "its ring needs 524288 bytes of shared memory, sm_90a has 232448 a block: choose smaller tiles",
         lambda: _product(stages=16),
     ),
     "shared memory of sm_80": (
-        PassError,
-        "needs 327680 bytes of shared memory, sm_80 has 166912 a block",
+        ScheduleError,
+        "needs 262144 bytes of shared memory, sm_80 has 166912 a block",
         lambda: _product("sm_80", "mma", stages=16),
     ),
+    "a long step": (ScheduleError, "its ring needs", lambda: _product(k=2**40)),
+    "many stages": (ScheduleError, "its ring needs", lambda: _product(stages=2**40)),
     "cluster": (ScheduleError, "a cluster of 16 exceeds the 8 of sm_90a", lambda: _product(cluster=16)),
     "rows in a cluster": (PassError, "3 blocks cannot share a tile of 128 rows", lambda: _product(cluster=3)),
     "columns in a cluster": (PassError, "4 neighbouring blocks do not have the same", lambda: _product(cluster=4)),
@@ -57,6 +60,8 @@ WRONG: dict[str, tuple[type[Exception], str, Callable[[], Any]]] = {
         "a cluster of 2 exceeds the 1 of sm_80",
         lambda: _product("sm_80", "mma", split=2, reduction="cluster"),
     ),
+    "blocks": (ScheduleError, "9 blocks of 384 threads exceed the 2048 threads", lambda: _product(blocks_per_sm=9)),
+    "persistence": (ScheduleError, "stay in registers, not 'reread'", lambda: _product(persistence="reread")),
     "instruction": (ScheduleError, "sm_80 has no wgmma", lambda: _product("sm_80")),
 }
 

@@ -41,7 +41,12 @@ def test_a_layout_may_cover_more_than_its_tile() -> None:
 @pytest.mark.parametrize(
     ("layout", "tile", "problem"),
     [
-        (LAYOUT, (4096,), "layout has rank 2, tile (4096,) has rank 1"),
+        (LAYOUT, (4096,), "the layout's (1, 8) is not one factor for each dimension of the tile (4096,)"),
+        (
+            replace(LAYOUT, blocks=()),
+            (6, 4096),
+            "the layout's () is not one factor for each dimension of the tile (6, 4096)",
+        ),
         (replace(LAYOUT, repeats=(0, 2)), (6, 4096), "every factor of a layout must be at least 1"),
         (replace(LAYOUT, lanes=(1, 16)), (6, 2048), "lanes (1, 16) must be powers of two whose product is 32"),
         (replace(LAYOUT, vector=(2, 8)), (6, 4096), "vector (2, 8) is contiguous in more than one dimension"),

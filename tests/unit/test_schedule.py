@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from mlir import ir
 
 from mlirfuse.errors import ScheduleError
 from mlirfuse.schedule.attributes import from_attribute, to_attribute
+from mlirfuse.schedule.grid_walk import GridWalk
 from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.schedule.schedule import Schedule, check_schedule
 from mlirfuse.target import target_of
@@ -52,6 +54,17 @@ def test_malformed_attributes_are_errors(context: ir.Context, text: str, message
         (replace(SCHEDULE, order="random"), "order 'random' is not one of breadth, depth"),
         (replace(SCHEDULE, parked=1), "1 fragments cannot be parked of the 1 that a thread holds in registers"),
         (replace(SCHEDULE, in_order=True), "nothing is parked that could be loaded and stored in order"),
+        (replace(SCHEDULE, tile=(0, 256)), "tile (0, 256) has no elements"),
+        (replace(SCHEDULE, blocks_per_sm=-1), "-1 blocks a multiprocessor are not 0 to 32"),
+        (replace(SCHEDULE, blocks_per_sm=33), "33 blocks a multiprocessor are not 0 to 32"),
+        (
+            replace(SCHEDULE, blocks_per_sm=32, layout=replace(LAYOUT, warps=(1, 8))),
+            "32 blocks of 256 threads exceed the 2048 threads of a multiprocessor",
+        ),
+        (
+            Schedule((2**30, 256), replace(LAYOUT, repeats=(2**30, 1))),
+            f"a thread would hold more than 4096 elements of the tile {(2**30, 256)}",
+        ),
         (replace(SCHEDULE, tile=(2, 256)), "layout covers 1 of the tile's 2 elements in dimension 0"),
         (replace(SCHEDULE, layout=replace(LAYOUT, warps=(1, 64))), "2048 threads exceed the 1024 of a block"),
         (
@@ -66,6 +79,24 @@ def test_malformed_attributes_are_errors(context: ir.Context, text: str, message
 )
 def test_legality(schedule: Schedule, problem: str | None) -> None:
     assert check_schedule(schedule, (None, 256), frozenset({1}), target_of("sm_90a")) == problem
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({}, None),
+        ({"finish": "nobody"}, "finish 'nobody' is not one of slices, last_block, second_kernel, atomics"),
+        ({"stages": 17}, "17 stages are not 1 to 16"),
+        ({"finish_reads": 0}, "a finish reads 1 to 256 tiles at once, not 0"),
+        ({"finish_reads": 2**40}, f"a finish reads 1 to 256 tiles at once, not {2**40}"),
+        ({"finish_tile": (64, 0)}, "finish: tile (64, 0) has no elements"),
+        ({"blocks": 8}, "8 blocks at most: a second kernel needs their number, other finishes take who is resident"),
+    ],
+)
+def test_legality_of_walks(changes: dict[str, Any], problem: str | None) -> None:
+    parts = BlockedLayout(vector=(1, 1), lanes=(32, 1), warps=(2, 1), repeats=(1, 1), blocks=(1, 1))
+    walk = replace(GridWalk((0,), "slices", (64, 1), parts), **changes)
+    assert check_schedule(replace(SCHEDULE, walk=walk), (None, 256), frozenset({1}), target_of("sm_90a")) == problem
 
 
 def test_a_reduced_dimension_that_stays_on_chip_is_static() -> None:
