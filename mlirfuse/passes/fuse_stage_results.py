@@ -26,6 +26,9 @@ from mlirfuse.tiling.stage_ring import MAX_BOX, MAX_RANK, SWIZZLE_ALIGNMENT, TMA
 RESERVED, SMALL = 1024, 1024
 """Bytes of shared memory that the driver keeps of each block, and that its barriers and exchanges fit in."""
 
+FRAGMENT = 8
+"""Columns of an accumulator that threads hold together."""
+
 STAGES = 2
 """Panels of a result that are on their way at once: one is written while the other is read."""
 
@@ -36,9 +39,10 @@ class FuseStageResults(Pass):
 
     Requires tile programs with `fuse.warp_roles`; a write in the consumers' role is replaced where a tensor map can
     describe its target: an argument with unit stride along the tile's columns, other strides of whole 16 bytes,
-    elements of 2 or 4 bytes, tiles of whole 128-byte panels with at most 256 rows; and where the panels fit the shared
-    memory that is left. A thread of the accumulators' layout has 4 or 8 neighbouring bytes, a copy of the tensor memory
-    accelerator has whole lines.
+    elements of 2 or 4 bytes, tiles of at least one 128-byte panel with at most 256 rows; and where the panels fit the
+    shared memory that is left. A thread of the accumulators' layout has 4 or 8 neighbouring bytes, a copy of the tensor
+    memory accelerator has whole lines. Where panels do not divide a tile, the last one begins inside of the one before:
+    what both have is written twice.
 
     ```mlir
     vector.transfer_write %y, %C[%m, %n] : vector<128x256xbf16>, memref<?x4096xbf16>
@@ -65,7 +69,7 @@ class FuseStageResults(Pass):
                         remarks.declined(self, plan, write)
                         continue
                     _stage(role, write, plan)
-                    remarks.applied(self, f"{plan.panels} panels through {plan.stages} stages", write)
+                    remarks.applied(self, f"{len(plan.places)} panels through {plan.stages} stages", write)
                     write.erase()
 
 
@@ -76,14 +80,14 @@ class Plan:
     Attributes:
         rows: of the tile.
         columns: of one panel.
-        panels: of the tile.
+        places: the tile's column with which each panel begins.
         stages: panels in shared memory, of each team of consumers.
         dims: the target's dimensions along which the tile's rows and columns run.
     """
 
     rows: int
     columns: int
-    panels: int
+    places: tuple[int, ...]
     stages: int
     dims: tuple[int, int]
 
@@ -113,12 +117,13 @@ def _plan(kernel: ir.Operation, role: ir.Operation, write: ir.Operation) -> Plan
         return f"a tensor map cannot describe strides {strides}"
     rows, extent = tile.shape[-2:]
     columns = PANEL_BYTES // size
-    if size not in (2, 4) or extent % columns or rows > MAX_BOX or rows % 8:
+    if size not in (2, 4) or extent < columns or extent % FRAGMENT or rows > MAX_BOX or rows % 8:
         return f"a tile of {rows}x{extent} {type_.element_type} has no panels of {PANEL_BYTES} bytes"
-    stages = min(STAGES, extent // columns, _bytes_left(kernel, role) // (teams_of(role) * rows * PANEL_BYTES))
+    places = tuple(min(place, extent - columns) for place in range(0, extent, columns))
+    stages = min(STAGES, len(places), _bytes_left(kernel, role) // (teams_of(role) * rows * PANEL_BYTES))
     if stages < 1:
         return "there is no shared memory left for a panel"
-    return Plan(rows, columns, extent // columns, stages, (row, column))
+    return Plan(rows, columns, places, stages, (row, column))
 
 
 def _bytes_left(kernel: ir.Operation, role: ir.Operation) -> int:
@@ -143,7 +148,7 @@ def _stage(role: ir.Operation, write: ir.Operation, plan: Plan) -> None:
         ring = memref.AllocOp(ring_type, [], [], alignment=ir.IntegerAttr.get(i64, SWIZZLE_ALIGNMENT)).result
     in_loop = write.parent != role
     with ir.InsertionPoint(write), write.location:
-        for panel in range(plan.panels):
+        for panel, offset in enumerate(plan.places):
             stage = arith.constant(index, panel % plan.stages)
             if teams > 1:
                 (team,) = role.regions[0].blocks[0].arguments
@@ -151,11 +156,11 @@ def _stage(role: ir.Operation, write: ir.Operation, plan: Plan) -> None:
             if panel >= plan.stages or in_loop:
                 async_store_wait(plan.stages - 1)
                 gpu.BarrierOp()
-            stage_tile(ring, stage, [value], panel * plan.columns)
+            stage_tile(ring, stage, [value], offset)
             gpu.BarrierOp()
             place = list(indices)
-            if panel:
-                place[plan.dims[1]] = arith.addi(place[plan.dims[1]], arith.constant(index, panel * plan.columns))
+            if offset:
+                place[plan.dims[1]] = arith.addi(place[plan.dims[1]], arith.constant(index, offset))
             async_store(target, ring, stage, place, plan.dims)
     with ir.InsertionPoint.at_block_terminator(role.regions[0].blocks[0]), write.location:
         async_store_wait(0)

@@ -60,6 +60,20 @@ def test_integers_are_exact(form, tile, dtype):
         assert torch.equal(out, expected), (m, n, k)
 
 
+@pytest.mark.parametrize("out", [torch.bfloat16, torch.float32], ids=str)
+@pytest.mark.parametrize("grid", [{}, {"persistent": True}, {"teams": 2}], ids=str)
+@pytest.mark.parametrize("tile", [(64, 48), (64, 96), (128, 80), (128, 112), (128, 144), (128, 240)], ids=str)
+def test_tiles_whose_last_panel_overlaps(tile, grid, out):
+    if grid.get("teams") and tile[1] > 128:
+        pytest.skip("a team has registers for 128 columns")
+    product = mf.fuse(lambda x, w: mf.matmul(x, w.mT, dtype=str(out)[6:]), schedule=warpgroup_schedule(*tile, **grid))
+    for m, n, k in (*SIZES, (2 * tile[0], 2 * tile[1], 136), (2056, 2048, 192)):
+        x, w, _ = arguments("nt", m, n, k, torch.bfloat16)
+        result = torch.full((m, n), float("nan"), device="cuda", dtype=out)
+        product(x, w, out=result)
+        assert torch.equal(result, (x.double() @ w.double().T).to(out)), (m, n, k)
+
+
 def test_other_arrays_get_other_tensor_maps():
     product = mf.fuse(nn, schedule=warpgroup_schedule(128, 128))
     for _ in range(3):

@@ -12,6 +12,7 @@ from interpreter.kernels import parse
 from products import Product
 from warpgroup_schedules import cluster_schedule, warpgroup_schedule
 
+import mlirfuse as mf
 from mlirfuse import interpreter
 from mlirfuse.errors import InterpreterError
 
@@ -61,6 +62,23 @@ def test_a_persistent_grid_walks_the_tiles(stage: str, resident: int) -> None:
     module = module_at(stage, product.fn, product.specs, warpgroup_schedule(128, 64, persistent=True))
     (result,) = interpreter.run(module, product.form, product.inputs(), order="random", resident=resident)
     np.testing.assert_array_equal(result, product.expected(product.inputs()))
+
+
+@pytest.mark.parametrize(("m", "n"), [(64, 48), (64, 96), (128, 80)])
+@pytest.mark.parametrize("out", ["bfloat16", "float32"])
+@pytest.mark.parametrize("stage", ["tile", "gpu"])
+def test_tiles_whose_last_panel_overlaps(stage: str, out: str, m: int, n: int) -> None:
+    """Or that are narrower than one; inside of the result, and past its end."""
+    for product in (Product(2 * m, 2 * n, 136, "nt"), Product(m + 8, n + 24, 72, "nt")):
+
+        def fn(x, w, out=out):
+            return mf.matmul(x, w.mT, dtype=out)
+
+        for schedule in (warpgroup_schedule(m, n), warpgroup_schedule(m, n, teams=2)):
+            module = module_at(stage, fn, product.specs, schedule)
+            assert ("fuse.async_store" in str(module)) == (out == "float32" or n > 64)
+            (result,) = interpreter.run(module, "fn", product.inputs(), order="random", resident=2)
+            np.testing.assert_array_equal(result, product.expected(product.inputs()).astype(result.dtype))
 
 
 @pytest.mark.parametrize("resident", [1, 2, 5])
