@@ -113,7 +113,7 @@ def with_slices(schedule: Schedule, reduction: str = "slices") -> Schedule:
     rows = schedule.contraction.slice_rows(m)
     threads = schedule.layout.threads
     width = next((w for w in (4, 2) if rows * n >= threads * w), 1)
-    lanes = min(WARP, n // width)
+    lanes = min(WARP, 1 << (n // width).bit_length() - 1)
     warps_n = min(threads // WARP, max(1, n // (width * lanes)))
     warps_m = threads // WARP // warps_n
     lanes_m = WARP // lanes
