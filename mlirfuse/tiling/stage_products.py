@@ -29,8 +29,14 @@ def nothing() -> None:
 
 
 def run_of(steps: int | None) -> int:
-    """Stages of a run: as many as divide the steps; 1 where these are not known. Another loop for the rest spills."""
-    return 1 if steps is None else next(run for run in range(LONGEST_RUN, 0, -1) if steps % run == 0)
+    """Stages of a run: as many as divide the steps; 1 where these are not known. Another loop for the rest spills.
+
+    So does a single run of the most stages, around which there is no loop: ptxas then makes its products wait, too.
+    """
+    if steps is None:
+        return 1
+    longest = LONGEST_RUN - 1 if steps == LONGEST_RUN else LONGEST_RUN
+    return next(run for run in range(longest, 0, -1) if steps % run == 0)
 
 
 @dataclass(frozen=True)
