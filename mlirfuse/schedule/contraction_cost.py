@@ -25,7 +25,7 @@ COMPUTING_FLOPS_PER_SM = 2.1e12
 MMA_WARPS = 8
 """Warps that `mma.sync` keeps an SM's tensor cores busy with: two for each of the four."""
 
-L2_BYTES_PER_SM = 145e9
+L2_BYTES_PER_SM = 138e9
 CP_ASYNC_BYTES_PER_SM = 42e9
 """Of copies by tensor maps, and by threads, which read 5.5 TB/s from the L2 of an H200 whatever the tile."""
 
@@ -47,14 +47,18 @@ COMPUTING_BLOCKS = 4
 LAUNCH, ROUND, MEETING = 3.0e-6, 2.0e-6, 3.5e-6
 """Seconds: a launch, a block's prologue and epilogue, and a tile's blocks of which the last adds up all parts."""
 
-SLICES, MAIL = 2.3e-6, 1.1e-6
-"""Seconds of a meeting by slices, and of parts on their way through mailboxes. These are emptied when they have been
-read, a third pass over the parts: with 8 MB of these 512x512x65536 took 60.2 us by slices and 61.4 by mail,
-512x1024x16384 31.9 and 33.0 (not split 38.0), 384x512x32768 25.6 and 27.5, 768x768x8192 21.4 and 23.0 (by the last
-arriver 25.0)."""
+SLICES, MAIL = 1.4e-6, 0.3e-6
+"""Seconds that a meeting by slices, and parts on their way through mailboxes, take more than results of whole tiles:
+256x1536x11008 took 19.9 us in 120 parts, and 22.0 in 128 tiles. Mailboxes are emptied when they have been read, a third
+pass over the parts: with 8 MB of these 512x512x65536 took 60.2 us by slices and 61.4 by mail, 512x1024x16384 31.9 and
+33.0 (not split 38.0), 384x512x32768 25.6 and 27.5, 768x768x8192 21.4 and 23.0 (by the last arriver 25.0)."""
 
 EPILOGUE = 2.2e-6 / (128 * 256)
 """Seconds for each element of a tile, between the products of two tiles of one block; teams hide it."""
+
+DIRECT = 1.5e-10
+"""Seconds for each element of a transposed tile: its results cannot be staged. Tiles of 128x96 in teams took 177 us for
+4096x3072x4096 where results were written directly, and 161 where they were not; in two rounds 42.3 and 39.8."""
 
 STEP = 0.15e-6
 """Seconds that a step along k of `wgmma` takes at least, from a full stage to a free one."""
@@ -65,9 +69,6 @@ LAST_ARRIVER_BYTES = 57e9
 UNALIGNED = 1.02
 """Time of a stream of which blocks read every so many'th step, that number being no power of two: what they read at
 one time then begins anywhere in memory's pages. 128x128x262144 took 36.0 us in 32 parts, and 36.9 in 33."""
-
-COPIES_DELAY = 0.15
-"""Share of the time of copies from the L2 by which they delay its own reads of device memory."""
 
 OVERLAP = 6
 """Exponent by which products, copies and traffic of device memory add up: the longest hides most of the others."""
@@ -119,12 +120,14 @@ def contraction_seconds(schedule: Schedule, problem: ContractionProblem, target:
     works = (
         rounds * steps * (products + _computing_seconds(schedule, problem)),
         copying,
-        traffic / DRAM_BYTES + COPIES_DELAY * copying,
+        traffic / DRAM_BYTES,
         taking_turns,
         waves * steps * COMPUTING_STEP if problem.computed_from != (None, None) else 0.0,
     )
     if contraction.instruction == "wgmma" and contraction.persistent and contraction.teams == 1:
         overheads += (rounds - 1) * m * n * EPILOGUE
+    if contraction.instruction == "wgmma" and contraction.swapped and contraction.split == 1:
+        overheads += rounds * m * n * DIRECT
     seconds = LAUNCH + overheads + sum(work**OVERLAP for work in works) ** (1 / OVERLAP)
     if contraction.split == 1:
         return seconds

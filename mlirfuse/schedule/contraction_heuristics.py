@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import product
 from math import ceil, prod
 
 from mlirfuse.precision import TF32X3
@@ -20,21 +21,28 @@ from mlirfuse.schedule.contraction_cost import (
     extents_of,
     tile_count,
 )
-from mlirfuse.schedule.contraction_tiles import fma_schedule, mma_schedule, wgmma_schedule, with_slices
+from mlirfuse.schedule.contraction_tiles import PANEL_BYTES, fma_schedule, mma_schedule, wgmma_schedule, with_slices
 from mlirfuse.schedule.layout import WARP
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import Target
 
 WGMMA_ROWS, WGMMA_COLUMNS = (64, 128, 256), (16, 32, 64, 128, 256)
+BETWEEN_ROWS, BETWEEN_COLUMNS = (64, 128), (48, 80, 96, 112, 144, 160, 176, 192, 208, 224, 240)
+"""Tiles in between, for results of which others leave multiprocessors without work. Each block has one of these: in two
+rounds 2048x1536x4096 took 42 to 46 us in tiles of 128x96, and 40 in one of 128x192. Where k is split they were seen to
+gain nothing (H200, bf16)."""
+
 WIDE_MMA_TILES = ((128, 256), (256, 128))
 """Those of which a warp has 64 x 64. No registers are left for splits, for factors that are computed, or for where
 tiles overrun a factor."""
 MMA_TILES = ((128, 128), (128, 64), (64, 128), (64, 64), (32, 64), (64, 32), (16, 64), (32, 32), (16, 32))
 FMA_TILES = ((128, 128), (64, 64), (32, 32), (16, 32))
 
-TEAM_TILE = (128, 128)
-"""The tile of a warpgroup that takes turns with another one: 128 accumulators a thread. Measured with factors of 16
-bits alone: 4096^3 takes 203 us where 128x256 takes 208, with a GELU 206 and 225; 4096x4096x1024 52.4 and 57.5."""
+TEAM_ROWS, TEAM_COLUMNS = 128, (96, 112, 128)
+"""Tiles of a warpgroup that takes turns with another one: up to 128 accumulators a thread. 4096^3 takes 203 us where
+128x256 takes 208, with a GELU 206 and 225; 4096x4096x1024 52.4 and 57.5; in tf32 400 and 408, in float8 104 and 110.
+With fewer columns than these factors do not come fast enough: 2048x5120x5120 takes 166, 177 and 186 us with 128, 96
+and 80, of which the last has the fewest products to do (H200)."""
 
 MOST_ACCUMULATORS = 32768
 """Elements of a tile: 256 a thread of two warpgroups is more than they have registers for."""
@@ -126,6 +134,7 @@ def fits_promoted(m: int, n: int, sets: int) -> bool:
 
 def _splits(problem: ContractionProblem, target: Target) -> Iterator[Schedule]:
     """Every tile, whole, and with its steps along k spread over blocks."""
+    known = None not in (*problem.batch, problem.m, problem.n)
     for schedule in _tiles(problem, target):
         assert schedule.contraction is not None
         tiles = tile_count(schedule, problem)
@@ -133,13 +142,16 @@ def _splits(problem: ContractionProblem, target: Target) -> Iterator[Schedule]:
             if tiles > target.sms:
                 yield _walking(schedule, in_rounds=True)
             continue
+        between = schedule.contraction.instruction == "wgmma" and schedule.tile[-1] in BETWEEN_COLUMNS
+        if between and (tiles > target.sms or not known):
+            continue
         yield _streaming(_walking(schedule, tiles > target.sms), problem, target)
-        if schedule.contraction.instruction == "mma" and schedule.tile[-2:] in WIDE_MMA_TILES:
+        if between or (schedule.contraction.instruction == "mma" and schedule.tile[-2:] in WIDE_MMA_TILES):
             continue
         blocks = target.sms * blocks_per_sm(problem)
         most = min(MOST_SPLIT, blocks // tiles, problem.k // schedule.contraction.k // MIN_STEPS)
         # Blocks that wait for each other must all be resident, which is known only where the grid's size is.
-        meets = None not in (*problem.batch, problem.m, problem.n) and not problem.totals
+        meets = known and not problem.totals
         for split in {2, most, *(1 << bit for bit in range(1, 9))}:
             if 1 < split <= most:
                 parts = replace(schedule, contraction=replace(schedule.contraction, split=split))
@@ -153,14 +165,18 @@ def _streaming(schedule: Schedule, problem: ContractionProblem, target: Target) 
 
     Blocks that run together read a part of a factor together. Factors of more than half of the L2, whose two sides both
     keep what both have read, are gone when the next kernel starts. What gains then are partial tiles, which stay, and
-    the stream itself: eight products of that size in one round took 0.3 to 3 % less time (H200, bf16).
+    the stream itself: eight products of that size in one round took 0.3 to 3 % less time (H200, bf16). Splits gain
+    where factors and partial tiles take a quarter of it, too: 128x512x16384 took 9.5 us and not 9.8, 512x512x8192 10.8
+    and not 11.3, 256x512x8192 8.1 and not 8.4, with factors from device memory.
     """
     contraction = schedule.contraction
     assert contraction is not None
     *batch, rows, columns = extents_of(schedule, problem)
     factors = prod(batch) * (rows + columns) * problem.k * problem.element.bytes
-    rounds = tile_count(schedule, problem) * contraction.split / target.sms
-    if contraction.instruction != "wgmma" or 2 * factors <= target.l2_bytes or rounds > 1:
+    blocks = tile_count(schedule, problem) * contraction.split
+    parts = blocks * prod(schedule.tile) * problem.accumulator.bytes
+    gone = 2 * factors > target.l2_bytes or (contraction.split > 1 and 4 * (factors + parts) > target.l2_bytes)
+    if contraction.instruction != "wgmma" or not gone or blocks > target.sms:
         return schedule
     return replace(schedule, contraction=replace(contraction, streamed=True))
 
@@ -232,21 +248,17 @@ def _fills(problem: ContractionProblem, m: int, n: int, k: int) -> bool:
 
 def _wgmma_tiles(problem: ContractionProblem, swapped: bool) -> Iterator[Schedule]:
     contiguous = problem.k_contiguous[::-1] if swapped else problem.k_contiguous
-    for m in WGMMA_ROWS:
-        for n in WGMMA_COLUMNS:
-            if problem.promotes and not fits_promoted(m, n, PROMOTED_STEP_SETS):
-                continue
-            step = 128 // problem.element.bytes
-            # A factor whose rows (or columns) are contiguous is swizzled in panels of 64 of them.
-            if m * n > MOST_ACCUMULATORS or any(
-                not k and size % step for k, size in zip(contiguous, (m, n), strict=True)
-            ):
-                continue
-            # Sums that are promoted at every step stay accurate where steps are short.
-            for panels in (1,) if problem.promotes else (1, 2):
-                stages = min(MOST_STAGES, RING_BYTES // ((m + n) * 128 * panels))
-                if panels == 1 or stages >= DEEP_STAGES:
-                    yield wgmma_schedule(problem, m, n, stages=stages, swapped=swapped, panels=panels)
-    if problem.element.bytes == 2 and not problem.totals:
-        m, n = TEAM_TILE
-        yield wgmma_schedule(problem, m, n, stages=RING_BYTES // ((m + n) * 128), swapped=swapped, teams=2)
+    step = PANEL_BYTES // problem.element.bytes
+    tiles = [*product(WGMMA_ROWS, WGMMA_COLUMNS), *product(BETWEEN_ROWS, BETWEEN_COLUMNS)]
+    teams = [] if problem.promotes or problem.totals else [(TEAM_ROWS, n) for n in TEAM_COLUMNS]
+    for count, (m, n) in [*((1, tile) for tile in tiles), *((2, tile) for tile in teams)]:
+        if m * n > MOST_ACCUMULATORS or (problem.promotes and not fits_promoted(m, n, PROMOTED_STEP_SETS)):
+            continue
+        # A factor whose rows (or columns) are contiguous is swizzled in panels of 64 of them.
+        if any(not k and size % step for k, size in zip(contiguous, (m, n), strict=True)):
+            continue
+        # Sums that are promoted at every step stay accurate where steps are short.
+        for panels in (1,) if problem.promotes or count > 1 else (1, 2):
+            stages = min(MOST_STAGES, RING_BYTES // ((m + n) * PANEL_BYTES * panels))
+            if panels == 1 or stages >= DEEP_STAGES:
+                yield wgmma_schedule(problem, m, n, stages=stages, swapped=swapped, panels=panels, teams=count)

@@ -65,6 +65,8 @@ WARPGROUP_SCHEDULES = {
     "128x192 persistent": warpgroup_schedule(128, 192, persistent=True),
     "128x64 in teams": warpgroup_schedule(128, 64, teams=2),
     "64x128 in teams": warpgroup_schedule(64, 128, stages=5, teams=2),
+    "128x80": warpgroup_schedule(128, 80),
+    "128x112 in teams": warpgroup_schedule(128, 112, stages=5, teams=2),
     "64x64 raster": _contraction(warpgroup_schedule(64, 64), raster=3),
     "64x64 raster, persistent": _contraction(warpgroup_schedule(64, 64, persistent=True), raster=2),
     "64x128 transposed": _contraction(warpgroup_schedule(64, 128), swapped=True),

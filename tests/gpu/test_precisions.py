@@ -23,8 +23,9 @@ FLOAT8 = (ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2)
 LARGE = [
     *(PreciseProduct(m, n, k, "nt", *kind) for m, n, k in ((256, 384, 1024), (128, 128, 16384)) for kind in KINDS),
     *(PreciseProduct(1000, 333, 500, form, *kind) for form in FORMS for kind in KINDS[:4]),
+    *(PreciseProduct(2056, 2064, 512, "nt", *kind) for kind in KINDS),
 ]
-"""Several tiles, splits, and ragged ones."""
+"""Several tiles, splits, ragged ones, and tiles in several rounds."""
 
 
 def call(product: PreciseProduct, inputs: list[np.ndarray]) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -24,6 +25,7 @@ from mlirfuse.passes.manager import run_pipeline
 from mlirfuse.schedule.contraction import LONGEST_SUM, ContractionProblem, ContractionSchedule, check_contraction
 from mlirfuse.schedule.contraction_cost import contraction_seconds, tile_count
 from mlirfuse.schedule.contraction_heuristics import (
+    BETWEEN_COLUMNS,
     RASTER,
     SQUARE,
     WIDE_MMA_TILES,
@@ -217,23 +219,28 @@ def test_large_parts_meet_by_slices() -> None:
 
 
 def test_factors_that_the_l2_does_not_keep_are_streamed_through_it() -> None:
-    """Where blocks read a factor together, that is: rounds of tiles come back to it, and few bytes stay for others."""
-    for m, n, k in ((128, 128, 262144), (64, 128, 131072), (64, 4096, 14336), (2048, 2048, 8192)):
+    """Where blocks read a factor together, that is: rounds of tiles come back to it, and few bytes stay for others.
+
+    Splits stream smaller factors, too.
+    """
+    for m, n, k in ((128, 128, 262144), (64, 128, 131072), (64, 4096, 14336), (2048, 2048, 8192), (256, 512, 8192)):
         assert chosen(problem(m, n, k))[1].streamed, (m, n, k)
-    for m, n, k in ((256, 256, 4096), (128, 512, 16384), (8192, 8192, 8192)):
+    for m, n, k in ((256, 256, 4096), (1024, 1536, 4096), (8192, 8192, 8192)):
         assert not chosen(problem(m, n, k))[1].streamed, (m, n, k)
 
 
 def test_products_that_fill_the_device_are_not_split() -> None:
     schedule, contraction = chosen(problem(4096, 4096, 4096))
     assert contraction.split == 1
-    assert schedule.tile[0] * schedule.tile[1] >= 128 * 128
+    assert schedule.tile[0] * schedule.tile[1] >= 128 * 112
 
 
 def test_teams_take_turns_where_blocks_have_several_tiles() -> None:
     for m, n, k in ((4096, 4096, 4096), (8192, 8192, 8192), (4096, 4096, 1024), (8192, 1024, 1024)):
-        schedule, contraction = chosen(problem(m, n, k))
-        assert (schedule.tile, contraction.teams, contraction.persistent) == ((128, 128), 2, True), (m, n, k)
+        for dtype, precision in ((mf.bfloat16, "ieee"), (mf.float8_e4m3fn, "fast_accum"), (mf.float32, "tf32")):
+            given = problem(m, n, k, dtype, precision=precision, accumulator=mf.float32)
+            schedule, contraction = chosen(given)
+            assert (schedule.tile[0], contraction.teams, contraction.persistent) == (128, 2, True), given
     for m, n, k in ((2048, 2048, 8192), (1024, 2048, 50304), (512, 512, 65536)):
         assert chosen(problem(m, n, k))[1].teams == 1, (m, n, k)
     assert chosen(problem(4096, 4096, 4096, totals=True))[1].teams == 1
@@ -249,6 +256,45 @@ def test_blocks_of_one_round_take_squares_of_tiles() -> None:
     for m, rasters in ((4096, {1, SQUARE}), (None, {1})):
         contractions = [s.contraction for s in candidates(problem(m, 64, 8192), H200)]
         assert {c.raster for c in contractions if c is not None and c.split > 1} == rasters
+
+
+@pytest.mark.parametrize(
+    ("m", "n", "k", "tile", "teams"),
+    [
+        (1536, 1536, 4096, (128, 144), 1),  # 132 tiles; of 128x128 there are 144
+        (256, 5120, 5120, (128, 80), 1),
+        (1024, 11008, 4096, (128, 112), 2),  # six rounds of 7 * 16 columns
+        (3072, 3072, 3072, (128, 96), 2),
+    ],
+)
+def test_tiles_leave_no_multiprocessor_without_work(m, n, k, tile, teams) -> None:
+    schedule, contraction = chosen(problem(m, n, k))
+    assert (schedule.tile, contraction.teams) == (tile, teams)
+    rounds = tile_count(schedule, problem(m, n, k)) / H200.sms
+    assert rounds / math.ceil(rounds) > 0.95
+
+
+def test_tiles_in_between_are_for_one_round_of_a_known_number() -> None:
+    given = problem(1536, 1536, 4096)
+    between = [s for s in candidates(given, H200) if s.tile[1] in BETWEEN_COLUMNS]
+    for schedule in between:
+        assert schedule.contraction is not None
+        assert schedule.contraction.split == 1
+        assert schedule.contraction.teams == 2 or tile_count(schedule, given) <= H200.sms
+    assert {s.tile for s in between if s.contraction and s.contraction.teams == 1} >= {(128, 144), (128, 160)}
+    assert not any(
+        s.tile[1] in BETWEEN_COLUMNS
+        for s in candidates(problem(None, 1536, 4096), H200)
+        if s.contraction and s.contraction.teams == 1
+    )
+
+
+def test_slices_of_any_width_have_a_layout() -> None:
+    given = problem(512, 512, 8192)
+    for n in (48, 96, 144, 240):
+        schedule = with_slices(wgmma_schedule(given, 128, n, split=4))
+        assert schedule.contraction is not None
+        assert check_contraction(schedule.contraction, schedule.tile, schedule.layout, given) is None
 
 
 def test_few_rows_become_columns_of_a_transposed_tile() -> None:
@@ -321,7 +367,8 @@ def test_sums_that_are_promoted_fit_registers() -> None:
     fast = replace(given, precision="fast_accum")
     assert not fast.promotes
     assert not any(s.contraction.promote for s in candidates(replace(fast, errors_show=True), H200) if s.contraction)
-    assert choose_contraction(fast, H200).tile[0] * choose_contraction(fast, H200).tile[1] == 128 * 256
+    assert chosen.contraction.teams == 1
+    assert any(s.contraction.teams > 1 for s in candidates(fast, H200) if s.contraction)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from precisions import PreciseProduct
 from products import MOST_IN_CLUSTER, REDUCTIONS, Product, pinned_schedule
 from prologues import CASES as PROLOGUES
 from prologues import Case as Prologue
@@ -23,27 +24,31 @@ import mlirfuse as mf
 from mlirfuse.lowering.resources import find_ptxas
 from mlirfuse.schedule.contraction import ContractionProblem
 from mlirfuse.schedule.contraction_heuristics import (
+    BETWEEN_COLUMNS,
+    BETWEEN_ROWS,
     COMPUTED_STEP_BYTES,
     FMA_TILES,
     MMA_TILES,
     MOST_ACCUMULATORS,
     PROMOTED_SETS,
     PROMOTED_STEP_SETS,
-    TEAM_TILE,
+    TEAM_COLUMNS,
+    TEAM_ROWS,
     WGMMA_COLUMNS,
     WGMMA_ROWS,
     WIDE_MMA_TILES,
     fits_promoted,
 )
-from mlirfuse.schedule.contraction_tiles import mma_schedule
+from mlirfuse.schedule.contraction_tiles import mma_schedule, wgmma_schedule
 
 pytestmark = pytest.mark.skipif(find_ptxas() is None, reason="ptxas was not found")
 
 LARGE = Product(1032, 520, 4160, "nt")
 SHARED = Product(1032, 1024, 4160, "nt")
 FLOAT = replace(LARGE, dtype="float32")
-TEAMS = replace(warpgroup_schedule(*TEAM_TILE, stages=6, teams=2), order="depth")
+TEAMS = replace(warpgroup_schedule(TEAM_ROWS, max(TEAM_COLUMNS), stages=6, teams=2), order="depth")
 TILES = [(m, n) for m in WGMMA_ROWS for n in WGMMA_COLUMNS if m * n <= MOST_ACCUMULATORS]
+BETWEEN = [(m, n) for m in BETWEEN_ROWS for n in BETWEEN_COLUMNS]
 SPLIT_TILES = {"wgmma": ((64, 128), (128, 128)), "mma": ((64, 64), (16, 64)), "fma": ((64, 64),)}
 
 
@@ -62,6 +67,15 @@ def _schedules() -> Iterator[tuple[str, Product, mf.Schedule]]:
             if fits_promoted(m, n, sets):
                 promoted = _changed(schedule, persistent=True, promote=promote)
                 yield f"wgmma {m}x{n} promoted after {promote}", LARGE, promoted
+    for m, n in BETWEEN:
+        schedule = pinned_schedule(LARGE, m, n, instruction="wgmma")
+        yield f"wgmma {m}x{n}", LARGE, schedule
+        for promote, sets in ((1, PROMOTED_STEP_SETS), (8, PROMOTED_SETS)):
+            if fits_promoted(m, n, sets):
+                yield f"wgmma {m}x{n} promoted after {promote}", LARGE, _changed(schedule, promote=promote)
+    for n in TEAM_COLUMNS:
+        schedule = replace(warpgroup_schedule(TEAM_ROWS, n, stages=6, teams=2), order="depth")
+        yield f"wgmma {TEAM_ROWS}x{n} in teams", LARGE, schedule
     for form in ("nn", "tn", "tt"):
         product = replace(LARGE, form=form)
         for m, n in ((128, 256), (256, 128)):
@@ -116,6 +130,16 @@ EPILOGUE_SCHEDULES = {
 def test_epilogues(name: str, schedule: mf.Schedule) -> None:
     specs = [mf.TensorSpec(array.shape, "float16") for array in epilogue_inputs(name)]
     check(mf.fuse(CASES[name][0], target="sm_90a", schedule=schedule).lower(*specs).compile())
+
+
+@pytest.mark.parametrize("steps", range(1, 6))
+@pytest.mark.parametrize("persistent", [False, True])
+def test_short_sums_of_float8(steps: int, persistent: bool) -> None:
+    """Each step's sums are promoted, in a single run of steps or several."""
+    product = PreciseProduct(1032, 520, 128 * steps, "nt", "e4m3", "e4m3")
+    given = ContractionProblem((), product.m, product.n, product.k, mf.float8_e4m3fn, mf.float32, 16)
+    schedule = _changed(wgmma_schedule(given, 128, 128), persistent=persistent)
+    check(mf.fuse(product.fn, target="sm_90a", schedule=schedule).lower(*product.specs).compile())
 
 
 @pytest.mark.parametrize("case", [*PROLOGUES, *TOTALS], ids=str)
