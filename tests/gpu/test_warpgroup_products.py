@@ -62,12 +62,12 @@ def test_integers_are_exact(form, tile, dtype):
 
 @pytest.mark.parametrize("out", [torch.bfloat16, torch.float32], ids=str)
 @pytest.mark.parametrize("grid", [{}, {"persistent": True}, {"teams": 2}], ids=str)
-@pytest.mark.parametrize("tile", [(64, 48), (64, 96), (128, 80), (128, 112), (128, 144), (128, 240)], ids=str)
+@pytest.mark.parametrize("tile", [(64, 48), (64, 96), (128, 112), (128, 240)], ids=str)
 def test_tiles_whose_last_panel_overlaps(tile, grid, out):
     if grid.get("teams") and tile[1] > 128:
         pytest.skip("a team has registers for 128 columns")
     product = mf.fuse(lambda x, w: mf.matmul(x, w.mT, dtype=str(out)[6:]), schedule=warpgroup_schedule(*tile, **grid))
-    for m, n, k in (*SIZES, (2 * tile[0], 2 * tile[1], 136), (2056, 2048, 192)):
+    for m, n, k in ((1000, 520, 264), (2 * tile[0], 2 * tile[1], 136), (2056, 2048, 192)):
         x, w, _ = arguments("nt", m, n, k, torch.bfloat16)
         result = torch.full((m, n), float("nan"), device="cuda", dtype=out)
         product(x, w, out=result)
