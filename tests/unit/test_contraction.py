@@ -232,11 +232,17 @@ def test_factors_that_the_l2_does_not_keep_are_streamed_through_it() -> None:
 def test_products_that_fill_the_device_are_not_split() -> None:
     schedule, contraction = chosen(problem(4096, 4096, 4096))
     assert contraction.split == 1
-    assert schedule.tile[0] * schedule.tile[1] >= 128 * 112
+    assert schedule.tile == (128, 128)
+
+
+def test_narrow_tiles_of_teams_have_to_gain_what_their_products_lose() -> None:
+    """8192^3 in tiles of 128x112 is 36 rounds of 7 * 16 columns, and in 128x128 32 rounds of 8 * 16: 1.6 % more."""
+    assert chosen(problem(8192, 8192, 8192))[0].tile == (128, 128)
+    assert chosen(problem(2048, 11008, 4096))[0].tile == (128, 112)
 
 
 def test_teams_take_turns_where_blocks_have_several_tiles() -> None:
-    for m, n, k in ((4096, 4096, 4096), (8192, 8192, 8192), (4096, 4096, 1024), (8192, 1024, 1024)):
+    for m, n, k in ((4096, 4096, 4096), (4096, 4096, 1024), (8192, 1024, 1024)):
         for dtype, precision in ((mf.bfloat16, "ieee"), (mf.float8_e4m3fn, "fast_accum"), (mf.float32, "tf32")):
             given = problem(m, n, k, dtype, precision=precision, accumulator=mf.float32)
             schedule, contraction = chosen(given)
