@@ -17,7 +17,7 @@ from mlir.dialects import arith, memref, scf, vector
 from mlirfuse.dialect.cluster_send import cluster_send
 from mlirfuse.dialect.cluster_store import cluster_store
 from mlirfuse.distribution.fragments import Fragments, Key, elements
-from mlirfuse.distribution.parts import LaneParts, ListedParts, LoopedParts, Part, Parts
+from mlirfuse.distribution.parts import Combine, LaneParts, ListedParts, LoopedParts, Part, Parts
 from mlirfuse.distribution.scalars import add, constant, less, minimum, multiply, remainder
 from mlirfuse.distribution.shuffles import lane_offsets
 from mlirfuse.distribution.threads import Threads
@@ -50,9 +50,37 @@ class Site(Protocol):
         """The two mbarriers of the loop at hand, for one arrival each, which the whole cluster may use."""
 
 
+@dataclass(frozen=True)
+class LaneReduction:
+    """An operation over lanes.
+
+    Attributes:
+        op_name: the `arith` op that combines two values, in either order.
+        combine: emits it.
+    """
+
+    op_name: str
+    combine: Combine
+
+
+@dataclass(frozen=True)
+class Room:
+    """A part of an array in shared memory that exchanges have together.
+
+    Attributes:
+        array: the array.
+        start: where the exchange's part begins.
+        size: elements of all parts, after which a second copy of them follows.
+    """
+
+    array: ir.Value
+    start: int
+    size: int
+
+
 @dataclass
 class Exchange:
-    """Partial results that are the same in all lanes along `dims`, and differ between warps and blocks.
+    """Partial results that differ between warps and blocks, and between lanes where there are `lanes` to combine.
 
     Attributes:
         partials: fragments to exchange; one for a reduction, more where they merge jointly.
@@ -60,12 +88,14 @@ class Exchange:
         finish: merges the parts of all warps of a block (`level` is "warps"), of all blocks ("blocks"), or of all warps
             of all blocks ("cluster", a block's warps together), given in order.
         deliver: takes the merged values of one fragment.
+        lanes: how the lanes along `dims` combine the one partial result first; None where they hold the same already.
     """
 
     partials: tuple[Fragments, ...]
     dims: tuple[int, ...]
     finish: Finish
     deliver: Deliver
+    lanes: LaneReduction | None = None
 
     @property
     def warps(self) -> int:
@@ -105,7 +135,7 @@ def slot_bytes(exchange: Exchange, senders: int) -> int:
 class Slots:
     """Shared memory for one exchange: a slot for each sender at each position of the kept dimensions."""
 
-    def __init__(self, d: Site, exchange: Exchange, senders: int, phase: ir.Value | None):
+    def __init__(self, d: Site, exchange: Exchange, senders: int, phase: ir.Value | None, room: Room | None = None):
         self.d = d
         self.phase = phase
         self.exchange = exchange
@@ -118,21 +148,28 @@ class Slots:
         self.positions = positions(self.model, exchange.dims)
         self.size = self.positions * senders
         copies = 1 if phase is None else 2
-        self.buffers = [d.scratch(self.size * copies, p.element_type) for p in exchange.partials]
+        self.room = room
+        self.buffers = (
+            [d.scratch(self.size * copies, p.element_type) for p in exchange.partials] if room is None else [room.array]
+        )
 
     def store_own(self, values: Values) -> None:
         """The first lane along the reduced dimensions of every warp writes its part."""
         threads = self.d.threads
-        sender = threads.linear(threads.warp, self.model.layout.warps, self.exchange.dims)
         first = threads.is_first(self.exchange.dims, "warp")
-        with _Guard(_both(first, threads.is_first(self.copies, "block"))):
+        with Guard(both(first, threads.is_first(self.copies, "block"))):
             for key, parts in values.items():
                 for part, buffer in zip(parts, self.buffers, strict=True):
-                    index = self._index(key, sender)
+                    index = self.own_index(key)
                     if isinstance(part.type, ir.VectorType):
                         vector.StoreOp(part, buffer, [index], alignment=_alignment(part.type))
                     else:
                         memref.StoreOp(part, buffer, [index])
+
+    def own_index(self, key: Key) -> ir.Value:
+        """Where the thread's warp writes its part for a position."""
+        threads = self.d.threads
+        return self.index(key, threads.linear(threads.warp, self.model.layout.warps, self.exchange.dims))
 
     def store_remote(self, values: Values) -> None:
         """Some threads that hold a position's value write it to every block of the cluster."""
@@ -149,14 +186,14 @@ class Slots:
             if other is not None:
                 zero = arith.CmpIOp(arith.CmpIPredicate.eq, other, constant(0)).result
                 condition = zero if condition is None else arith.AndIOp(condition, zero).result
-        condition = _both(condition, threads.is_first(self.copies))
+        condition = both(condition, threads.is_first(self.copies))
         receivers = [lane] if spread and lane is not None else [constant(n) for n in range(self.senders)]
-        with _Guard(condition):
+        with Guard(condition):
             for key, parts in values.items():
                 for part, buffer in zip(parts, self.buffers, strict=True):
                     for receiver in receivers:
                         for offset, element in enumerate(elements(part)):
-                            index = self._index(key, own)
+                            index = self.index(key, own)
                             cluster_store(element, buffer, add(index, constant(offset)) if offset else index, receiver)
 
     def sent_bytes(self, values: Values) -> int:
@@ -177,7 +214,7 @@ class Slots:
         sender = sender if warp is None else add(sender, warp)
         for key, parts in values.items():
             for part, buffer in zip(parts, self.buffers, strict=True):
-                cluster_send(part, buffer, self._index(key, sender), receiver, barriers, number, self.exchange.blocks)
+                cluster_send(part, buffer, self.index(key, sender), receiver, barriers, number, self.exchange.blocks)
 
     def load(self, key: Key) -> Parts:
         """The parts of every sender at a position."""
@@ -202,13 +239,13 @@ class Slots:
         """The part of sender `start + lane`, or, where there are not so many, of the last."""
         sender = add(lane, constant(start)) if start else lane
         slot = sender if start + lanes <= self.senders else minimum(sender, constant(self.senders - 1))
-        values = tuple(memref.LoadOp(buffer, [self._index(key, slot)]).result for buffer in self.buffers)
+        values = tuple(memref.LoadOp(buffer, [self.index(key, slot)]).result for buffer in self.buffers)
         return Part(values, sender_value=sender)
 
     def _load_part(self, key: Key, sender: ir.Value) -> Part:
         """The vectors of one sender."""
         types = [p.type for p in self.exchange.partials]
-        index = self._index(key, sender)
+        index = self.index(key, sender)
         loads = zip(types, self.buffers, strict=True)
         return Part(
             tuple(vector.LoadOp(t, buffer, [index], alignment=_alignment(t)).result for t, buffer in loads),
@@ -219,7 +256,7 @@ class Slots:
         if partial.width > 1:
             return [
                 vector.LoadOp(
-                    partial.type, buffer, [self._index(key, constant(n))], alignment=_alignment(partial.type)
+                    partial.type, buffer, [self.index(key, constant(n))], alignment=_alignment(partial.type)
                 ).result
                 for n in range(self.senders)
             ]
@@ -227,7 +264,7 @@ class Slots:
         group = 4 if self.senders % 4 == 0 and str(partial.element_type) in ("f32", "i32") else 1
         parts: list[ir.Value] = []
         for start in range(0, self.senders, group):
-            index = self._index(key, constant(start) if start else None)
+            index = self.index(key, constant(start) if start else None)
             if group == 1:
                 parts.append(memref.LoadOp(buffer, [index]).result)
             else:
@@ -235,7 +272,7 @@ class Slots:
                 parts += elements(loaded.result)
         return parts
 
-    def _index(self, key: Key, sender: ir.Value | None) -> ir.Value:
+    def index(self, key: Key, sender: ir.Value | None) -> ir.Value:
         """Where a sender's part for a position lies; vectors keep their elements together."""
         position = self._position(key)
         if self.model.width > 1:
@@ -243,8 +280,9 @@ class Slots:
         else:
             slot = sender
             position = None if position is None else multiply(position, self.senders)
-        copy = None if self.phase is None else multiply(self.phase, self.size)
-        terms = [t for t in (position, slot, copy) if t is not None]
+        copy = None if self.phase is None else multiply(self.phase, self.room.size if self.room else self.size)
+        start = constant(self.room.start) if self.room and self.room.start else None
+        terms = [t for t in (position, slot, start, copy) if t is not None]
         return reduce(add, terms) if terms else constant(0)
 
     def _position(self, key: Key) -> ir.Value | None:
@@ -258,12 +296,12 @@ class Slots:
         return total
 
 
-def _both(a: ir.Value | None, b: ir.Value | None) -> ir.Value | None:
+def both(a: ir.Value | None, b: ir.Value | None) -> ir.Value | None:
     """The conjunction of two conditions, either of which may be missing."""
     return arith.AndIOp(a, b).result if a is not None and b is not None else b if a is None else a
 
 
-class _Guard:
+class Guard:
     """Emits into an `scf.if`, or straight where there is no condition."""
 
     def __init__(self, condition: ir.Value | None):

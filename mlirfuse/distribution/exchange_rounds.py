@@ -25,6 +25,7 @@ from mlirfuse.dialect.cluster_send import SENDABLE_BYTES
 from mlirfuse.dialect.mbarrier_expect import mbarrier_expect
 from mlirfuse.dialect.mbarrier_wait import mbarrier_wait
 from mlirfuse.distribution.exchange import Exchange, Site, Slots, Values, slot_bytes
+from mlirfuse.distribution.joint_butterflies import Joint, combine_over_lanes, rooms
 from mlirfuse.distribution.scalars import add, constant, divide, equals_zero, remainder
 from mlirfuse.dtypes import from_mlir
 from mlirfuse.schedule.walk_memory import MOST_ALTERNATING
@@ -42,42 +43,56 @@ def run_exchanges(d: Site, exchanges: Sequence[Exchange]) -> ir.Value:
     merged: list[Values] = [
         {key: tuple(p.at(key) for p in e.partials) for key in e.partials[0].keys()} for e in exchanges
     ]
+    joints = combine_over_lanes(d, exchanges, merged)
     sent = [i for i, e in enumerate(exchanges) if _can_send(d, e)]
     for i, values in zip(sent, _sent_round(d, [exchanges[i] for i in sent], [merged[i] for i in sent]), strict=True):
         merged[i] = values
     others = [i for i in range(len(exchanges)) if i not in sent]
     for level in ("warps", "blocks"):
-        stored = _stored_round(d, [exchanges[i] for i in others], [merged[i] for i in others], level)
-        for i, values in zip(others, stored, strict=True):
-            merged[i] = values
+        _stored_round(d, exchanges, merged, others, level, joints if level == "warps" else [])
     for exchange, values in zip(exchanges, merged, strict=True):
         for key, value in values.items():
             exchange.deliver(key, value)
     return next(iter(merged[-1].values()))[-1]
 
 
-def _stored_round(d: Site, exchanges: Sequence[Exchange], values: list[Values], level: str) -> list[Values]:
-    """One round between the warps of a block (`level` is "warps") or the blocks of a cluster ("blocks")."""
-    senders = [e.warps if level == "warps" else e.blocks for e in exchanges]
-    active = [i for i, count in enumerate(senders) if count > 1]
+def _stored_round(
+    d: Site, exchanges: Sequence[Exchange], values: list[Values], taking: Sequence[int], level: str, joints: list[Joint]
+) -> None:
+    """One round between the warps of a block (`level` is "warps") or the blocks of a cluster ("blocks").
+
+    Args:
+        d: where code is emitted.
+        exchanges: all exchanges.
+        values: the fragments of each, which become what the round merges.
+        taking: the numbers of those that take part.
+        level: who exchanges.
+        joints: fragments that lanes hold one each of.
+    """
+    senders = {i: exchanges[i].warps if level == "warps" else exchanges[i].blocks for i in taking}
+    active = [i for i, count in senders.items() if count > 1]
     if not active:
-        return values
+        return
     barrier = d.barrier if level == "warps" else cluster_barrier
     phase = d.phases.get(level)
     if sum(slot_bytes(exchanges[i], senders[i]) for i in active) > MOST_ALTERNATING:
         phase = None
-    slots = {i: Slots(d, exchanges[i], senders[i], phase) for i in active}
+    shared = rooms(d, exchanges, joints, 1 if phase is None else 2)
+    slots = {i: Slots(d, exchanges[i], senders[i], phase, shared.get(i)) for i in active}
+    joint = {member for j in joints for member in j.members}
     for i in active:
-        (slots[i].store_own if level == "warps" else slots[i].store_remote)(values[i])
+        own = {key: value for key, value in values[i].items() if (i, key) not in joint}
+        if own:
+            (slots[i].store_own if level == "warps" else slots[i].store_remote)(own)
+    for j in joints:
+        j.store(d, slots)
     barrier()
-    result = list(values)
     for i in active:
-        result[i] = {key: exchanges[i].finish(slots[i].load(key), level) for key in values[i]}
+        values[i] = {key: exchanges[i].finish(slots[i].load(key), level) for key in values[i]}
     if phase is not None:
         d.phases[level] = arith.SubIOp(constant(1), phase).result
     elif d.in_loop:
         barrier()
-    return result
 
 
 def _can_send(d: Site, exchange: Exchange) -> bool:

@@ -13,7 +13,7 @@ from mlir.dialects import arith
 
 from mlirfuse.analysis.combining import KINDS, neutral
 from mlirfuse.distribution.distributor import Distributor, rule
-from mlirfuse.distribution.exchange import Exchange
+from mlirfuse.distribution.exchange import Exchange, LaneReduction
 from mlirfuse.distribution.fragments import Fragments, Key, Uniform, elements, widen
 from mlirfuse.distribution.parts import Combine, Parts, tree
 from mlirfuse.distribution.scalars import constant, less
@@ -33,7 +33,6 @@ def multi_reduction(d: Distributor, op: ir.Operation) -> None:
     identity = arith.ConstantOp(source.element_type, neutral(op_name, source.element_type)).result
 
     partial = reduce_in_thread(d, mask_padding(d, source, dims, identity), dims, combine)
-    partial = reduce_over_lanes(partial, dims, combine)
     result = partial.like(partial.extents, partial.element_type)
 
     def finish(parts: Parts, level: str) -> tuple[ir.Value, ...]:
@@ -47,7 +46,7 @@ def multi_reduction(d: Distributor, op: ir.Operation) -> None:
         result.values[key] = value
 
     d.tiles[op.results[0]] = result
-    d.pending.append(Exchange((partial,), dims, finish, deliver))
+    d.pending.append(Exchange((partial,), dims, finish, deliver, LaneReduction(op_name, combine)))
     if not d.pending[-1].needed:
         d.flush()
 
