@@ -113,6 +113,9 @@ class Exchange:
 MOST_LISTED = 2
 """Parts that a thread merges by itself; two values of each would otherwise take more registers than a row does."""
 
+MOST_LISTED_ALONE = 8
+"""Parts of one number each that a thread merges by itself: two loads of four, and no shuffles."""
+
 Values = dict[Key, tuple[ir.Value, ...]]
 
 
@@ -221,7 +224,8 @@ class Slots:
         layout = self.model.layout
         offsets = lane_offsets(layout, self.exchange.dims)
         bits = min((self.senders - 1).bit_length(), len(offsets))
-        if self.senders > MOST_LISTED and bits and self.model.width == 1:
+        most = MOST_LISTED_ALONE if len(self.buffers) == 1 else MOST_LISTED
+        if self.senders > most and bits and self.model.width == 1:
             lane = self.d.threads.linear(self.d.threads.lane, layout.lanes, self.exchange.dims)
             assert lane is not None  # there are lanes to hold the parts
             first = lane if len(offsets) == bits else remainder(lane, 1 << bits)

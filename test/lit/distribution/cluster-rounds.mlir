@@ -18,7 +18,7 @@
 // CHECK: "fuse.mbarrier_wait"(%[[BARRIERS]], %[[NUMBER]], %[[PARITY]]) {cluster}
 // CHECK: %[[MORE:.*]] = arith.addi %[[ROUNDS]], %c1
 // CHECK: %[[NEXT:.*]] = arith.remui %[[MORE]], %c4
-// CHECK: memref.load %[[PARTS]]
+// CHECK: vector.load %[[PARTS]]
 // CHECK-NOT: fuse.cluster_barrier
 // CHECK: scf.yield %[[NEXT]] : index
 func.func private @sends(%x: memref<8x512xf32> {fuse.align = 16 : i64}, %y: memref<8xf32>)

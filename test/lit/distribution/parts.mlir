@@ -53,3 +53,24 @@ func.func private @listed(%x: memref<2x128xf32> {fuse.align = 16 : i64}, %y: mem
   } {mapping = [#gpu.block<x>]}
   return
 }
+
+// -----
+
+#layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 8>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
+// Up to eight numbers every thread adds by itself, which it loads four at a time.
+// CHECK-LABEL: gpu.func @eight
+// CHECK: gpu.barrier
+// CHECK-COUNT-2: vector.load %{{.*}} : memref<8xf32, #gpu.address_space<workgroup>>, vector<4xf32>
+// CHECK-NOT: gpu.shuffle
+// CHECK: gpu.return
+func.func private @eight(%x: memref<1x1024xf32> {fuse.align = 16 : i64}, %y: memref<1xf32>) attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 1024>, layout = #layout}} {
+  %c0 = arith.constant 0 : index
+  %pad = arith.constant 0.0 : f32
+  %zero = arith.constant dense<0.0> : vector<1xf32>
+  scf.forall (%block) in (1) {
+    %0 = vector.transfer_read %x[%c0, %c0], %pad {in_bounds = [true, true]} : memref<1x1024xf32>, vector<1x1024xf32>
+    %1 = vector.multi_reduction <add>, %0, %zero [1] : vector<1x1024xf32> to vector<1xf32>
+    vector.transfer_write %1, %y[%c0] {in_bounds = [true]} : vector<1xf32>, memref<1xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}
