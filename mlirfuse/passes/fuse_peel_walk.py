@@ -12,6 +12,7 @@ from mlir.dialects import arith, nvvm, scf
 from mlirfuse.analysis.kernels import body, is_tile_program, kernels
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.passes.rounds import REDUCTIONS
+from mlirfuse.passes.whole_tiles import drop_masks
 from mlirfuse.rewriting import backward_slice, clone, nested
 from mlirfuse.schedule.schedule import schedule_of
 
@@ -31,7 +32,8 @@ class FusePeelWalk(Pass):
     rows reduce to. In the last step they are complete at once: so they are added up first, the parts are stored, and
     the block arrives when its rows are reduced, before it writes the step's results. The parts, and the news of them,
     are on their way while the rest of the step is done. A block without a tile stores the neutral parts that it
-    started with. What a step starts to load for later ones is left out of the last, which waits for all that was.
+    started with. What a step starts to load for later ones is left out of the last, which waits for all that was. Only
+    the last tile may reach past the end of the data: masks of the others are dropped.
 
     ```mlir
     %sums = scf.for %t = %block to %tiles step %blocks iter_args(%acc = %zero) -> (vector<1x4096xf32>) {
@@ -176,6 +178,7 @@ def _peel(walk: _Walk) -> None:
             clone(op, mapping)
         following = arith.AddIOp(loop.induction_variable, step).result
         scf.YieldOp([*(mapping.get(v, v) for v in terminator.operands), following])
+    drop_masks([op.operation for op in loop.body.operations], loop.induction_variable, upper)
     *carried, last = loop.results
     has_tile = arith.CmpIOp(arith.CmpIPredicate.ult, lower, upper).result
     branch = scf.IfOp(has_tile, has_else=True)
