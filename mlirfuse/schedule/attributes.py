@@ -20,7 +20,11 @@ T = TypeVar("T")
 
 
 def to_attribute(value: Any) -> ir.Attribute:
-    """The attribute form of a dataclass, int, bool, str or tuple of ints, in the current context."""
+    """The attribute form of a dataclass, int, bool, str or tuple of ints, in the current context.
+
+    Raises:
+        ScheduleError: a value is none of these, or has more than 64 bits.
+    """
     if dataclasses.is_dataclass(value):
         entries = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
         return ir.DictAttr.get(
@@ -28,11 +32,14 @@ def to_attribute(value: Any) -> ir.Attribute:
         )
     if isinstance(value, bool):
         return ir.BoolAttr.get(value)
-    if isinstance(value, int):
-        return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), value)
     if isinstance(value, str):
         return ir.StringAttr.get(value)
-    return ir.DenseI64ArrayAttr.get(list(value))
+    try:
+        if isinstance(value, int):
+            return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), value)
+        return ir.DenseI64ArrayAttr.get(list(value))
+    except TypeError:  # of the bindings, and of what is no sequence
+        raise ScheduleError(f"a schedule holds integers, texts and tuples of integers, not {value!r}") from None
 
 
 def from_attribute(cls: type[T], attribute: ir.Attribute) -> T:

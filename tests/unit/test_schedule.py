@@ -45,6 +45,12 @@ def test_malformed_attributes_are_errors(context: ir.Context, text: str, message
         from_attribute(Schedule, ir.Attribute.parse(text.replace("LAYOUT", str(to_attribute(LAYOUT)))))
 
 
+@pytest.mark.parametrize("value", [1.5, 2**70, (1, 2.5), (1, 2**70), (None,)])
+def test_values_that_no_attribute_holds_are_errors(context: ir.Context, value: object) -> None:
+    with pytest.raises(ScheduleError, match="not .*(5|None|1180591620717411303424)"):
+        to_attribute(value)
+
+
 @pytest.mark.parametrize(
     ("schedule", "problem"),
     [
