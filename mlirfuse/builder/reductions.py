@@ -1,4 +1,4 @@
-"""Reductions. float16 and bfloat16 accumulate in float32; the result has the input's dtype.
+"""Reductions. float16 and bfloat16 accumulate in float32; results have the input's dtype, but integers add up in int64.
 
 Leading dimensions that are dynamic are reduced as they are, where those that are left are static, or none is: blocks
 share rows then, and a mean has its number of elements at run time. Over other dynamic dimensions, and in `max` and
@@ -37,12 +37,12 @@ Axis = Axes | None
 
 
 def sum(x: Tensor, /, axis: Axis = None, *, dtype: object = None, keepdims: bool = False) -> Tensor:
-    """The sum. Integers add up in their own dtype, bools in int64; `dtype` casts the elements before."""
+    """The sum; of integers and bools in int64, as NumPy's. `dtype` casts the elements before."""
     return _accumulate("sum", x, axis, dtype, keepdims, 0, arith.AddFOp, arith.AddIOp)
 
 
 def prod(x: Tensor, /, axis: Axis = None, *, dtype: object = None, keepdims: bool = False) -> Tensor:
-    """The product. Integers multiply in their own dtype, bools in int64; `dtype` casts the elements before."""
+    """The product; of integers and bools in int64, as NumPy's. `dtype` casts the elements before."""
     return _accumulate("prod", x, axis, dtype, keepdims, 1, arith.MulFOp, arith.MulIOp)
 
 
@@ -87,7 +87,7 @@ def _accumulate(
     name: str, x: object, axis: Axis, dtype: object, keepdims: bool, start: int, float_op: type, int_op: type
 ) -> Tensor:
     source = tensor_argument(x, name)
-    result = int64 if source.dtype == bool_ else source.dtype
+    result = source.dtype if source.dtype.kind == "float" else int64
     if dtype is not None:
         result = dtype_argument(dtype)
     if result.kind == "bool":

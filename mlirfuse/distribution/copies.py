@@ -47,6 +47,14 @@ def copy_tile(d: Distributor, op: ir.Operation) -> None:
             _copy(source, slot, starts, axes, clipped, _coordinates(piece, shape, width), width)
 
 
+def goes_by_async_copy(type_: ir.MemRefType, width: int) -> bool:
+    """Whether `cp.async` copies so many elements of a memref, along its last axis."""
+    dtype = from_mlir(type_.element_type)
+    if dtype.kind == "bool":  # nvgpu's op counts bits of them
+        return False
+    return width * dtype.bytes in ASYNC_BYTES and strides(type_)[-1] == 1
+
+
 def _width(d: Distributor, source: ir.Value, slot: ir.Value, axes: list[int], clipped: set[int]) -> int:
     """Elements of one piece: none straddles the source's end."""
     memory, tile = ir.MemRefType(source.type), ir.MemRefType(slot.type)
@@ -103,11 +111,10 @@ def _copy(
             inside.append(less(indices[axis], _extent(source, axis)))
     condition = reduce(lambda a, b: arith.AndIOp(a, b).result, inside) if inside else None
     type_ = ir.MemRefType(source.type)
-    size = width * from_mlir(type_.element_type).bytes
-    if size in ASYNC_BYTES and strides(type_)[-1] == 1:
+    if goes_by_async_copy(type_, width):
         # What is not read is filled with zeros.
         read = None if condition is None else arith.SelectOp(condition, constant(width), constant(0)).result
-        past_l1 = True if size == WIDEST else None
+        past_l1 = True if width * from_mlir(type_.element_type).bytes == WIDEST else None
         nvgpu.DeviceAsyncCopyOp(slot, coordinates, source, indices, width, srcElements=read, bypassL1=past_l1)
         return
     _store(_load(source, indices, condition, width), slot, coordinates, width)

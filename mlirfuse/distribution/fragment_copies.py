@@ -6,17 +6,17 @@ from mlir import ir
 from mlir.dialects import memref, nvgpu, vector
 
 from mlirfuse.distribution.access import access_of, load
-from mlirfuse.distribution.copies import ASYNC_BYTES
+from mlirfuse.distribution.copies import goes_by_async_copy
 from mlirfuse.distribution.distributor import Distributor, rule
 from mlirfuse.distribution.fragments import Fragments
 from mlirfuse.distribution.transfers import Bounds, clamped_index
 from mlirfuse.dtypes import from_mlir
-from mlirfuse.tiling.memory import WIDEST, strides
+from mlirfuse.tiling.memory import WIDEST
 
 
 @rule("fuse.copy_fragments")
 def copy_fragments(d: Distributor, op: ir.Operation) -> None:
-    """By `cp.async` where a whole fragment is 4, 8 or 16 aligned, contiguous bytes; others go through registers."""
+    """By `cp.async` where a whole fragment is 4, 8 or 16 aligned, contiguous bytes; others, and bools, do without."""
     source, slot, *offsets = op.operands
     element_type = ir.MemRefType(source.type).element_type
     tile = Fragments(d.layout, tuple(ir.DenseI64ArrayAttr(op.attributes["tile"])), element_type)
@@ -26,7 +26,7 @@ def copy_fragments(d: Distributor, op: ir.Operation) -> None:
     for key in tile.keys():
         start = [clamped_index(d, tile, key, read, axis, bounds) for axis in range(len(read.dims))]
         place = [d.threads.index(dim, repeat, in_block=True) for dim, repeat in enumerate(key)]
-        if read.width == tile.width and read.bytes in ASYNC_BYTES and strides(read.type)[-1] == 1:
+        if read.width == tile.width and goes_by_async_copy(read.type, read.width):
             nvgpu.DeviceAsyncCopyOp(target, place, read.buffer, start, read.width, bypassL1=past_l1)
         else:
             _store(load(read, start, tile.width), target, place)

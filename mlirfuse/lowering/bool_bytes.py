@@ -12,23 +12,33 @@ from mlirfuse.errors import PassError
 from mlirfuse.lowering.kernel_func import entry_block, parameters
 
 _LOADS, _STORES = ("vector.load", "memref.load"), ("vector.store", "memref.store")
+_VIEWS = ("memref.cast", "memref.subview")
+_TYPELESS = ("memref.dim", "memref.extract_aligned_pointer_as_index")
 
 
 def store_as_bytes(func: gpu.GPUFuncOp) -> None:
-    """Retypes the `i1` memrefs among a kernel's arguments and workgroup buffers to `i8`, and their accesses.
+    """Retypes the `i1` memrefs among a kernel's arguments and workgroup buffers to `i8`, their views and accesses.
 
-    Raises `PassError` where such a memref is used by anything but a load, a store or `memref.dim`.
+    Raises `PassError` where such a memref is used by anything but views, loads, stores, and what asks for its extents
+    or its address.
     """
     values = list(entry_block(func).arguments)
     buffers = [value for value in values if _is_bool(value.type)]
     for buffer in buffers:
-        uses = [use.owner.operation for use in buffer.uses]
-        buffer.set_type(_byte_type(buffer.type))
-        for op in uses:
-            _rewrite(op, func)
+        _retype(buffer, func)
     if buffers:
         types = [argument.type for argument in values[: len(parameters(func))]]
         func.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, []))
+
+
+def _retype(buffer: ir.Value, func: gpu.GPUFuncOp) -> None:
+    uses = [use.owner.operation for use in buffer.uses]
+    buffer.set_type(_byte_type(buffer.type))
+    for op in uses:
+        if op.name in _VIEWS:
+            _retype(op.results[0], func)
+        else:
+            _rewrite(op, func)
 
 
 def _is_bool(type_: ir.Type) -> bool:
@@ -50,7 +60,7 @@ def _like(type_: ir.Type, bits: int) -> ir.Type:
 
 def _rewrite(op: ir.Operation, func: gpu.GPUFuncOp) -> None:
     """Gives one access of a buffer that has become bytes its type back."""
-    if op.name == "memref.dim":
+    if op.name in _TYPELESS:
         return
     if op.name not in (*_LOADS, *_STORES):
         raise PassError(

@@ -74,8 +74,8 @@ class LowerClusterOps(Pass):
 def _lower_store(op: ir.Operation) -> None:
     value, buffer, index, rank = op.operands
     dtype = from_mlir(value.type)
-    if dtype.kind == "bool":
-        raise PassError("a cluster store of i1 has no lowering", where=op, hint="store an i8")
+    if dtype.kind == "bool":  # a byte in memory, see bool_bytes.py
+        value = arith.extui(ir.IntegerType.get_signless(8), value)
     i32, i64 = ir.IntegerType.get_signless(32), ir.IntegerType.get_signless(64)
     element = arith.muli(index, arith.constant(ir.IndexType.get(), dtype.bytes))
     address = arith.addi(memref.extract_aligned_pointer_as_index(buffer), element)

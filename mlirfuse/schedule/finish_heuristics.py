@@ -108,7 +108,7 @@ def _reads(walk: WalkProblem, finish: BlockedLayout, steps: int, registers: int)
 
     Where blocks store several parts there are more steps, and what is read at once is added two by two: all that fit.
     """
-    at_once = max(1, registers // (finish.elements_per_thread * walk.total_bytes // 4))
+    at_once = max(1, registers * 4 // (finish.elements_per_thread * walk.total_bytes))
     if walk.wide:
         return at_once
     rounds = -(-steps // at_once)

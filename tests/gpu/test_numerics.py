@@ -131,6 +131,20 @@ def test_nan_and_infinity_spread_as_in_torch(name: str, special: float, fused: d
     assert np.array_equal(np.isinf(result), np.isinf(expected))
 
 
+@pytest.mark.parametrize("axis", [0, 1, None])
+@pytest.mark.parametrize("columns", [3, 257, 1024, 4096, 70000])
+@pytest.mark.parametrize("dtype", [torch.bool, torch.int8, torch.int64], ids=str)
+def test_bools_and_integers(dtype: Any, columns: int, axis: int | None) -> None:
+    """Sums in 64 bits, and whether something or everything is not zero: over rows, columns, and all."""
+    values = torch.tensor([0, 1, 1, 1, 1, 100, -100], device="cuda")
+    x = values[torch.randint(7, (70, columns), device="cuda")].to(dtype)
+    results = mf.fuse(lambda x: (mf.sum(x, axis=axis), mf.any(x, axis=axis), mf.all(x, axis=axis)))(x)
+    expected = (x.sum(axis), *((x.any(), x.all()) if axis is None else (x.any(axis), x.all(axis))))
+    for result, wanted in zip(results, expected, strict=True):
+        assert result.dtype == wanted.dtype
+        assert torch.equal(result, wanted)
+
+
 def test_numbers_are_arguments_of_one_kernel() -> None:
     @mf.fuse
     def scaled(x, factor, shift):

@@ -47,6 +47,21 @@ def test_totals(fn: Callable[..., Any], shape: tuple[int, ...]) -> None:
         np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-4)
 
 
+def of_whole_numbers(x: Any) -> Any:
+    """Sums in 64 bits, and whether something or everything is not zero, of columns and of all."""
+    return mf.sum(x, axis=0), mf.any(x, axis=0), mf.all(x, axis=0), mf.sum(x), mf.any(x), mf.all(x)
+
+
+@pytest.mark.parametrize("dtype", [np.bool_, np.int8, np.int64])
+@pytest.mark.parametrize("shape", [(3, 1), (70, 33), (300, 1024), (2, 70000)], ids=str)
+def test_totals_of_bools_and_integers(shape: tuple[int, int], dtype: type) -> None:
+    x = np.random.default_rng(shape[1]).choice([0, 1, 1, 1, 1, 100, -100], shape).astype(dtype)
+    expected = (x.sum(0), x.any(0), x.all(0), x.sum(), x.any(), x.all())
+    for result, wanted in zip(mf.fuse(of_whole_numbers, target="interpret")(x), expected, strict=True):
+        assert result.dtype == wanted.dtype
+        np.testing.assert_array_equal(result, wanted)
+
+
 def batch_norm(x: Any, w: Any) -> Any:
     """Statistics of the columns, which every row then needs."""
     mean, variance = mf.mean(x, axis=0), mf.var(x, axis=0)

@@ -35,6 +35,31 @@ func.func private @wide(%x: memref<?x256xbf16> {fuse.align = 16 : i64}, %y: memr
 
 // -----
 
+#layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
+#shared = #gpu.address_space<workgroup>
+// Bools are no bytes yet, and go through registers.
+// CHECK-LABEL: gpu.func @bools
+// CHECK-NOT: nvgpu.device_async_copy
+// CHECK: %[[PIECE:.*]] = vector.load %{{.*}} : memref<8x128xi1>, vector<4xi1>
+// CHECK: vector.store %[[PIECE]], %{{.*}} : memref<1x128xi1, #gpu.address_space<workgroup>>, vector<4xi1>
+func.func private @bools(%x: memref<8x128xi1> {fuse.align = 16 : i64}, %y: memref<1x128xi1> {fuse.align = 16 : i64}, %row: index)
+    attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 128>, layout = #layout}} {
+  %c0 = arith.constant 0 : index
+  %pad = arith.constant false
+  scf.forall (%block) in (1) {
+    %slot = memref.alloc() : memref<1x128xi1, #shared>
+    "fuse.copy_fragments"(%x, %slot, %row, %c0) {tile = array<i64: 1, 128>, permutation_map = affine_map<(d0, d1) -> (d0, d1)>, in_bounds = [true, true]}
+        : (memref<8x128xi1>, memref<1x128xi1, #shared>, index, index) -> ()
+    nvvm.cp.async.commit.group
+    nvvm.cp.async.wait.group 0
+    %0 = vector.transfer_read %slot[%c0, %c0], %pad {in_bounds = [true, true]} : memref<1x128xi1, #shared>, vector<1x128xi1>
+    vector.transfer_write %0, %y[%c0, %c0] {in_bounds = [true, true]} : vector<1x128xi1>, memref<1x128xi1>
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+
+// -----
+
 #layout = {vector = array<i64: 1, 2>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
 #shared = #gpu.address_space<workgroup>
 // Fragments of 4 bytes go by the L1, which only 16 may pass by.

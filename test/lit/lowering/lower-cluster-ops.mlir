@@ -53,6 +53,22 @@ gpu.module @sends [#nvvm.target<chip = "sm_90">] {
 
 // -----
 
+// Booleans are bytes in memory.
+#shared = #gpu.address_space<workgroup>
+gpu.module @bools [#nvvm.target<chip = "sm_90">] {
+  // CHECK-LABEL: gpu.func @bools(
+  // CHECK-SAME: %[[VALUE:[a-z0-9]+]]: i1
+  gpu.func @bools(%value: i1, %index: index, %rank: index) workgroup(%buffer : memref<64xi1, #shared>)
+      kernel attributes {known_block_size = array<i32: 128, 1, 1>, known_cluster_size = array<i32: 4, 1, 1>} {
+    // CHECK: %[[BYTE:.*]] = arith.extui %[[VALUE]] : i1 to i8
+    // CHECK: llvm.store %[[BYTE]], %{{.*}} {alignment = 1 : i64} : i8, !llvm.ptr<7>
+    "fuse.cluster_store"(%value, %buffer, %index, %rank) : (i1, memref<64xi1, #shared>, index, index) -> ()
+    gpu.return
+  }
+}
+
+// -----
+
 gpu.module @alone {
   // CHECK-LABEL: gpu.func @alone
   // CHECK-NEXT: gpu.return

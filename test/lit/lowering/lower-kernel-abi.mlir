@@ -102,9 +102,29 @@ gpu.module @offset {
 // -----
 
 gpu.module @bool_view {
-  gpu.func @bool_view(%x: memref<8xi1>) kernel {
-    // expected-error @below {{memref.subview of a boolean buffer in kernel "bool_view" has no lowering}}
-    %0 = memref.subview %x[0] [4] [1] : memref<8xi1> to memref<4xi1, strided<[1]>>
+  // A view of bytes is one too, and has an address.
+  // CHECK-LABEL: gpu.func @bool_view(
+  gpu.func @bool_view(%n: index)
+      workgroup(%s : memref<2x16xi1, #gpu.address_space<workgroup>>) kernel {
+    %c0 = arith.constant 0 : index
+    // CHECK: %[[VIEW:.*]] = memref.subview %{{.*}} : memref<2x16xi8, #gpu.address_space<workgroup>> to memref<16xi8, strided<[1], offset: ?>, #gpu.address_space<workgroup>>
+    %slot = memref.subview %s[%n, 0] [1, 16] [1, 1]
+        : memref<2x16xi1, #gpu.address_space<workgroup>> to memref<16xi1, strided<[1], offset: ?>, #gpu.address_space<workgroup>>
+    // CHECK: memref.extract_aligned_pointer_as_index %[[VIEW]]
+    %address = memref.extract_aligned_pointer_as_index %slot : memref<16xi1, strided<[1], offset: ?>, #gpu.address_space<workgroup>> -> index
+    // CHECK: vector.load %[[VIEW]]
+    %v = vector.load %slot[%c0] : memref<16xi1, strided<[1], offset: ?>, #gpu.address_space<workgroup>>, vector<4xi1>
+    gpu.return
+  }
+}
+
+// -----
+
+gpu.module @bool_use {
+  gpu.func @bool_use(%x: memref<8xi1>, %m: vector<4xi1>) kernel {
+    %c0 = arith.constant 0 : index
+    // expected-error @below {{vector.maskedload of a boolean buffer in kernel "bool_use" has no lowering}}
+    %0 = vector.maskedload %x[%c0], %m, %m : memref<8xi1>, vector<4xi1>, vector<4xi1> into vector<4xi1>
     gpu.return
   }
 }
