@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from mlir import ir
-from mlir.dialects import arith, math, vector
+from mlir.dialects import arith, llvm, math, vector
 
 from mlirfuse.lowering.kernel_func import kernels
 from mlirfuse.passes.base import Pass, Remarks
@@ -19,17 +19,25 @@ class LowerSharedDivisions(Pass):
     """Lowers `x / s` in `f32`, where a thread divides several elements by one s, through one reciprocal of s.
 
     `div.rn.f32` costs about a dozen instructions and a branch an element; a softmax divides every element by its row's
-    sum. With r = 1 / (s k) and q = (x k) r, where the power of two k brings s to where its reciprocal is a normal
+    sum. With r = 1 / (s k) and q = (x k) r, where k, a power of two, brings s to where its reciprocal is a normal
     number, q is within 1.5 units in the last place. Where all users round the quotient to half precision that is
     enough: the rounding is 2^13 times coarser. Elsewhere q is corrected by the remainder, as in `lower-divisions`.
     Infinities, zeros and NaN come out as IEEE division has them. Constant divisors are left to `lower-divisions`.
+
+    r is what `rcp.rn.f32` gives, by the steps that ptxas takes for normal numbers: the special unit's reciprocal, and
+    one step of Newton's. For all others ptxas has a function, and around its call it spilled what a softmax's thread
+    holds of a long row.
 
     ```mlir
     %b = vector.broadcast %s : f32 to vector<8xf32>
     %q = arith.divf %x, %b : vector<8xf32>
     %h = arith.truncf %q : vector<8xf32> to vector<8xf16>
     // lower-shared-divisions
-    %r = arith.divf %one, %scaled : f32          // once for all fragments
+    %r0 = llvm.call_intrinsic "llvm.nvvm.rcp.approx.ftz.f"(%scaled) : (f32) -> f32   // once for all fragments
+    %e = math.fma %scaled, %r0, %minus_one : f32
+    %n = arith.negf %e : f32
+    %r1 = math.fma %r0, %n, %r0 : f32
+    %r = arith.select %e_is_a_number, %r1, %r0 : f32
     %0 = arith.mulf %x, %k : vector<8xf32>
     %q = arith.mulf %0, %r : vector<8xf32>
     ```
@@ -77,13 +85,23 @@ def _one_block(ops: Sequence[ir.Operation]) -> bool:
 
 
 def _reciprocal(divisor: ir.Value) -> tuple[ir.Value, ir.Value]:
-    """(k, 1 / (s k))."""
+    """(k, 1 / (s k)), where k is a power of two, and negative where s is not.
+
+    So the reciprocal is negative: the correction of a quotient that is exact is its product with a remainder of 0, and
+    -0 added to the quotient leaves a zero its sign.
+    """
     size = math.absf(divisor)
     tiny = arith.cmpf(arith.CmpFPredicate.OLT, size, _constant(2.0**-100))
     huge = arith.cmpf(arith.CmpFPredicate.OGT, size, _constant(2.0**100))
     small_or_one = arith.select(tiny, _constant(2.0**64), _constant(1.0))
-    scale = arith.select(huge, _constant(2.0**-64), small_or_one)
-    return scale, arith.divf(_constant(1.0), arith.mulf(divisor, scale))
+    scale = math.copysign(arith.select(huge, _constant(2.0**-64), small_or_one), arith.negf(divisor))
+    scaled = arith.mulf(divisor, scale)
+    first = llvm.CallIntrinsicOp(scaled.type, "llvm.nvvm.rcp.approx.ftz.f", [scaled], [], []).results[0]
+    error = math.fma(scaled, first, _constant(-1.0))
+    better = math.fma(first, arith.negf(error), first)
+    # Of zero and of infinity the first is the reciprocal, and its error is no number.
+    is_number = arith.cmpf(arith.CmpFPredicate.ORD, error, error)
+    return scale, arith.select(is_number, better, first)
 
 
 def _quotient(op: ir.Operation, divisor: ir.Value, scale: ir.Value, reciprocal: ir.Value) -> ir.Value:

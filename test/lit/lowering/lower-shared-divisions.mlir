@@ -12,9 +12,16 @@ gpu.module @rounded {
     // CHECK: %[[TINY:.*]] = arith.cmpf olt
     // CHECK: %[[HUGE:.*]] = arith.cmpf ogt
     // CHECK: %[[UP:.*]] = arith.select %[[TINY]]
-    // CHECK: %[[K:.*]] = arith.select %[[HUGE]], %{{.*}}, %[[UP]]
+    // CHECK: %[[SIZE:.*]] = arith.select %[[HUGE]], %{{.*}}, %[[UP]]
+    // CHECK: %[[OPPOSITE:.*]] = arith.negf %[[S]]
+    // CHECK: %[[K:.*]] = math.copysign %[[SIZE]], %[[OPPOSITE]]
     // CHECK: %[[SK:.*]] = arith.mulf %[[S]], %[[K]]
-    // CHECK: %[[R:.*]] = arith.divf %{{.*}}, %[[SK]] : f32
+    // CHECK: %[[R0:.*]] = llvm.call_intrinsic "llvm.nvvm.rcp.approx.ftz.f"(%[[SK]]) : (f32) -> f32
+    // CHECK: %[[E:.*]] = math.fma %[[SK]], %[[R0]], %{{.*}} : f32
+    // CHECK: %[[N:.*]] = arith.negf %[[E]] : f32
+    // CHECK: %[[R1:.*]] = math.fma %[[R0]], %[[N]], %[[R0]] : f32
+    // CHECK: %[[NUMBER:.*]] = arith.cmpf ord, %[[E]], %[[E]]
+    // CHECK: arith.select %[[NUMBER]], %[[R1]], %[[R0]]
     // CHECK-NOT: arith.divf
     // CHECK-NOT: math.fma
     // CHECK: %[[XK:.*]] = arith.mulf %[[X]], %{{.*}} : vector<8xf32>
@@ -43,7 +50,8 @@ gpu.module @corrected {
   gpu.func @corrected(%x: vector<4xf32>, %s: f32, %out: memref<4xf32>) kernel {
     %c0 = arith.constant 0 : index
     %b = vector.broadcast %s : f32 to vector<4xf32>
-    // CHECK: arith.divf %{{.*}}, %{{.*}} : f32
+    // CHECK: llvm.call_intrinsic "llvm.nvvm.rcp.approx.ftz.f"
+    // CHECK-NOT: arith.divf
     // CHECK: %[[XK:.*]] = arith.mulf %[[X]], %{{.*}} : vector<4xf32>
     // CHECK: %[[Q:.*]] = arith.mulf %[[XK]], %[[R:.*]] : vector<4xf32>
     // CHECK: %[[MINUS:.*]] = arith.negf

@@ -1,0 +1,44 @@
+"""What short sequences of instructions stand for on the GPU, for every kind of number: IEEE's divisions."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+from gpu.torch_arrays import to_numpy, to_torch
+
+import mlirfuse as mf
+
+cupy = pytest.importorskip("cupy")
+pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not cupy.is_available(), reason="no GPU")]
+
+TINIEST = float(np.finfo(np.float32).smallest_subnormal)
+SPECIAL = (0.0, -0.0, np.inf, -np.inf, np.nan, TINIEST, -3 * TINIEST, 2.0**-126, 3.4e38)
+"""Divisors besides powers of two and their neighbours."""
+
+
+@pytest.mark.parametrize("target", ["float32", "float16", "bfloat16"])
+def test_rows_are_divided_by_any_number(target: str) -> None:
+    """Within a unit of the last place of the exact quotient, rounded; zeros, infinities and NaN as IEEE has them."""
+    powers = np.exp2(np.arange(-149, 128, dtype=np.float64))
+    divisors = [*SPECIAL, *powers, *(powers[24:] * (1 + 2.0**-23)), *(-powers[24:] * (2 - 2.0**-23))]
+    s = np.array(divisors, dtype=np.float32)[:, None]
+    rng = np.random.default_rng(0)
+    x = (rng.standard_normal((len(s), 64)) * np.exp2(rng.integers(-100, 100, (len(s), 64)))).astype(np.float32)
+    x[:, :5] = [0.0, -0.0, np.inf, np.nan, -1.0]
+    result = to_numpy(mf.fuse(lambda x, s: (x / s).astype(target))(to_torch(x), to_torch(s)))
+    dtype = np.dtype(getattr(ml_dtypes, target, target))
+    with np.errstate(all="ignore"):
+        exact = (x.astype(np.float64) / s).astype(np.float32)
+        expected, single = exact.astype(dtype).astype(np.float64), exact.astype(np.float64)
+    found = result.astype(np.float64)
+    np.testing.assert_array_equal(np.isnan(found), np.isnan(expected))
+    finite = np.isfinite(found) & np.isfinite(expected)
+    largest = float(ml_dtypes.finfo(dtype).max)
+    overflows = np.isfinite(single) & (np.abs(single) > largest * (1 - 2.0**-7))  # either side of the last number
+    np.testing.assert_array_equal(finite | overflows, np.isfinite(expected) | overflows)
+    unit = 2.0 * float(ml_dtypes.finfo(dtype).eps)
+    smallest = float(ml_dtypes.finfo(dtype).smallest_subnormal)
+    error = np.abs(found - expected)[finite]
+    assert (error <= unit * np.abs(expected[finite]) + 2 * smallest).all()
+    assert (np.signbit(found) == np.signbit(expected))[~np.isnan(expected)].all()
