@@ -49,6 +49,7 @@ BEFORE_NVVM = (
     "lower-divisions",
     "lower-shared-divisions",
     "lower-contraction",
+    "lower-bfloat16",
 )
 
 TO_NVVM = (

@@ -68,6 +68,7 @@ PASSES: dict[str, str] = {
     "lower-divisions": "mlirfuse.lowering.lower_divisions:LowerDivisions",
     "lower-shared-divisions": "mlirfuse.lowering.lower_shared_divisions:LowerSharedDivisions",
     "lower-contraction": "mlirfuse.lowering.lower_contraction:LowerContraction",
+    "lower-bfloat16": "mlirfuse.lowering.lower_bfloat16:LowerBfloat16",
     "fuse-verify": "mlirfuse.passes.fuse_verify:FuseVerify",
 }
 

@@ -1,4 +1,4 @@
-"""What short sequences of instructions stand for on the GPU, for every kind of number: IEEE's divisions."""
+"""What short sequences of instructions stand for on the GPU, for every kind of number: IEEE's casts and divisions."""
 
 from __future__ import annotations
 
@@ -15,6 +15,15 @@ pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not cupy.is_available(), reaso
 TINIEST = float(np.finfo(np.float32).smallest_subnormal)
 SPECIAL = (0.0, -0.0, np.inf, -np.inf, np.nan, TINIEST, -3 * TINIEST, 2.0**-126, 3.4e38)
 """Divisors besides powers of two and their neighbours."""
+
+
+def test_every_bfloat16_is_widened() -> None:
+    x = np.arange(1 << 16, dtype=np.uint16).reshape(32, 2048).view(ml_dtypes.bfloat16)
+    result = to_numpy(mf.fuse(lambda x: x.astype(mf.float32))(to_torch(x)))
+    expected = x.astype(np.float32)
+    number = ~np.isnan(expected)
+    np.testing.assert_array_equal(np.isnan(result), ~number)
+    np.testing.assert_array_equal(result.view(np.uint32)[number], expected.view(np.uint32)[number])
 
 
 @pytest.mark.parametrize("target", ["float32", "float16", "bfloat16"])
