@@ -30,29 +30,18 @@ REGISTERS, SHARE = 16, 0.25
 """How far an estimate may be off: that many registers, or that share of what ptxas takes."""
 
 KNOWN_SPILLS: dict[tuple[str, str], dict[int, int]] = {
-    ("added_layer_norm", "bfloat16"): {512: 12, 24576: 4},
+    ("added_layer_norm", "bfloat16"): {24576: 4},
     ("added_layer_norm", "float16"): {32768: 4, 102400: 4, 110592: 4},
     ("added_layer_norm", "float32"): {102400: 4},
-    ("layer_norm", "bfloat16"): {
-        40960: 32,
-        65536: 20,
-        69632: 32,
-        73728: 40,
-        77824: 84,
-        118784: 32,
-        126976: 32,
-        131072: 20,
-    },
-    ("log_softmax", "bfloat16"): {3001: 4},
+    ("log_softmax", "bfloat16"): {3001: 8},
     ("log_softmax", "float16"): {3001: 8},
-    ("softmax", "bfloat16"): {3001: 8, 81920: 8},
-    ("softmax", "float16"): {3001: 4, 53248: 8, 102400: 8, 106496: 8, 110592: 8},
-    ("softmax", "float32"): {36864: 4, 73728: 8},
+    ("softmax", "bfloat16"): {3001: 4, 102400: 8, 110592: 8},
+    ("softmax", "float16"): {3001: 4, 94208: 8},
 }
-"""Bytes that ptxas spills in the schedules chosen for these columns: what is still open.
+"""Bytes that ptxas spills in the schedules chosen for these columns, one number or two: what is still open.
 
-LayerNorm of bfloat16 spills where it loads parked fragments ahead until registers are short; kept in order it does not,
-but is not faster in float16 (H200: 0.87 of a copy against 0.88). The others spill one number or two.
+Of 1020 kernels these 12 come and go with any change of the code. A fragment more in shared memory cures most of them,
+and makes others spill.
 """
 
 pytestmark = pytest.mark.skipif(find_ptxas() is None, reason="ptxas was not found")
