@@ -16,6 +16,7 @@ from mlir import ir
 from mlirfuse.analysis.iteration_space import IterationSpace
 from mlirfuse.analysis.structure import OpStructure
 from mlirfuse.precision import ATTRIBUTE, IEEE
+from mlirfuse.rewriting import defining_op
 
 PRODUCTS = {"arith.addf": "arith.mulf", "arith.addi": "arith.muli"}
 """For each op that sums, the op that multiplies in the same type."""
@@ -55,11 +56,6 @@ class Contraction:
         return (*self.batch, self.m, self.n)
 
 
-def is_product_sum(structure: OpStructure) -> bool:
-    """Whether an op sums products of two operands, as far as its body and maps say; extents are not looked at."""
-    return _product_of(structure) is not None
-
-
 def _product_of(structure: OpStructure) -> ir.Operation | None:
     """The multiplication in the body of a sum of products; None for anything else."""
     op = structure.op
@@ -68,11 +64,11 @@ def _product_of(structure: OpStructure) -> ir.Operation | None:
     block = op.regions[0].blocks[0]
     left, right, total = block.arguments
     yielded = block.operations[len(block.operations) - 1].operation.operands[0]
-    added = _owner(yielded)
+    added = defining_op(yielded)
     if added is None or added.name not in PRODUCTS or total not in list(added.operands) or len(list(total.uses)) != 1:
         return None
     term = next((v for v in added.operands if v != total), None)
-    product = None if term is None else _owner(term)
+    product = None if term is None else defining_op(term)
     if product is None or product.name != PRODUCTS[added.name]:
         return None
     sources = [_uncast(v) for v in product.operands]
@@ -111,12 +107,8 @@ def contraction_of(space: IterationSpace, structure: OpStructure) -> Contraction
     return Contraction(structure, batch, m[-1], n[-1], k[0], precision=precision)
 
 
-def _owner(value: ir.Value) -> ir.Operation | None:
-    return None if isinstance(value.owner, ir.Block) else value.owner.operation
-
-
 def _uncast(value: ir.Value) -> ir.Value:
     """What a value was before exact widening casts."""
-    while (owner := _owner(value)) is not None and owner.name in CASTS:
+    while (owner := defining_op(value)) is not None and owner.name in CASTS:
         value = owner.operands[0]
     return value

@@ -5,6 +5,7 @@ from __future__ import annotations
 from mlir import ir
 
 from mlirfuse.analysis.structure import is_unit_reshape, structure_of
+from mlirfuse.rewriting import defining_op
 
 WIDENING = frozenset({"arith.extf", "arith.extsi", "arith.extui"})
 """Casts that cost next to nothing to repeat."""
@@ -12,7 +13,7 @@ WIDENING = frozenset({"arith.extf", "arith.extsi", "arith.extui"})
 
 def body_op(value: ir.Value) -> tuple[ir.Operation, ir.Operation] | None:
     """The (generic, scalar op) that compute a tensor value with one scalar op per element; None for anything else."""
-    owner = _owner(value)
+    owner = defining_op(value)
     if owner is None or owner.name != "linalg.generic" or len(owner.results) != 1:
         return None
     structure = structure_of(owner)
@@ -35,10 +36,10 @@ def tensor_operand(generic: ir.Operation, scalar: ir.Value) -> ir.Value | None:
 
 def through_unit_reshapes(value: ir.Value) -> ir.Value:
     """The value before reshapes that only add or drop extents of 1."""
-    owner = _owner(value)
+    owner = defining_op(value)
     while owner is not None and is_unit_reshape(owner):
         value = owner.operands[0]
-        owner = _owner(value)
+        owner = defining_op(value)
     return value
 
 
@@ -78,7 +79,7 @@ def is_scaled(value: ir.Value, count: int | None) -> ir.Operation | None:
     if total is None or factor is None:
         return None
     scaled = (op.name == "arith.divf" and factor == count) or (op.name == "arith.mulf" and factor * count == 1.0)
-    return _owner(through_unit_reshapes(total)) if scaled else None
+    return defining_op(through_unit_reshapes(total)) if scaled else None
 
 
 def _is_identity(generic: ir.Operation, scalar: ir.Value) -> bool:
@@ -89,11 +90,7 @@ def _is_identity(generic: ir.Operation, scalar: ir.Value) -> bool:
 
 
 def _constant(value: ir.Value) -> float | None:
-    owner = _owner(value)
+    owner = defining_op(value)
     if owner is None or owner.name != "arith.constant" or not isinstance(owner.attributes["value"], ir.FloatAttr):
         return None
     return ir.FloatAttr(owner.attributes["value"]).value
-
-
-def _owner(value: ir.Value) -> ir.Operation | None:
-    return None if isinstance(value.owner, ir.Block) else value.owner.operation
