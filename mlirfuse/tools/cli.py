@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
+import mlirfuse
 from mlirfuse.errors import ArgumentError
 from mlirfuse.tools.reporting import Parser, run_tool
 
@@ -28,6 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(arguments: Sequence[str]) -> int:
     parser = Parser("mlirfuse", description="A fusion compiler for NVIDIA GPUs, in MLIR.", allow_abbrev=False)
+    parser.add_argument("--version", action="version", version=f"mlirfuse {mlirfuse.__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", title="commands")
     # Only the command that is run is imported: `demo --help` needs no interpreter, `run` no compiler.
     asked = next((argument for argument in arguments if not argument.startswith("-")), None)

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from mlirfuse.errors import ArgumentError
 from mlirfuse.tools.reporting import STREAM, write_text
-from mlirfuse.tools.tables import resource_table
+from mlirfuse.tools.tables import print_resources, resource_table
 from mlirfuse.tools.user_function import add_arguments, compile_function
 
 STAGES = ("linalg", "tile", "gpu", "nvvm", "ptx")
@@ -22,12 +22,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Compiles; prints a stage's text on standard output, or the resource table (which needs ptxas)."""
+    """Compiles; prints a stage's text on standard output, or the resource table (which needs ptxas).
+
+    A text that goes into a file leaves room for the table, where there is a ptxas.
+    """
     if options.stage is None and options.output != STREAM:
         raise ArgumentError("there is no text to write without --stage", where="--output", hint="the table is printed")
     compiled = compile_function(options)
-    if options.stage is not None:
-        write_text(options.output, compiled.as_text(options.stage).rstrip("\n") + "\n")
-    if options.stage is None or options.output != STREAM:
+    if options.stage is None:
         Console().print(resource_table(compiled.resources))
+        return 0
+    write_text(options.output, compiled.as_text(options.stage).rstrip("\n") + "\n")
+    if options.output != STREAM:
+        print_resources(Console(), compiled)
     return 0

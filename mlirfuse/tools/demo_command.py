@@ -23,9 +23,8 @@ from rich.table import Table
 import mlirfuse as mf
 from mlirfuse.compile import Compiled
 from mlirfuse.errors import ArgumentError, RuntimeLaunchError
-from mlirfuse.lowering.resources import find_ptxas
 from mlirfuse.runtime import cuda
-from mlirfuse.tools.tables import resource_table
+from mlirfuse.tools.tables import print_resources
 
 GPU_ROWS, INTERPRETER_ROWS = 8192, 8
 REPEATS = 50
@@ -82,10 +81,7 @@ def run(options: argparse.Namespace) -> int:
     )
     for line in _excerpt(ptx):
         console.print(f"    {line}", markup=False, highlight=False, soft_wrap=True)
-    if find_ptxas() is None:
-        console.print("No ptxas: pip install nvidia-cuda-nvcc to see what the kernel takes of the machine.")
-    else:
-        console.print(resource_table(compiled.resources))
+    print_resources(console, compiled)
     if cupy is None:
         result = mf.fuse(layer_norm, target="interpret")(*arrays)
     else:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from mlir import ir
 from mlir.passmanager import PassManager
 
+import mlirfuse
 from mlirfuse import pipeline
 from mlirfuse.errors import ArgumentError
 from mlirfuse.passes import registry
@@ -32,6 +33,7 @@ def make_parser() -> Parser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
+    parser.add_argument("--version", action="version", version=f"mlirfuse-opt {mlirfuse.__version__}")
     parser.add_argument("input", nargs="?", default=STREAM, help="the file; - (the default) is standard input")
     parser.add_argument("-o", "--output", default=STREAM, metavar="FILE", help="where to write; not touched on errors")
     parser.add_argument(

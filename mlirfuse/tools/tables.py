@@ -5,18 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from rich import box
+from rich.console import Console
 from rich.table import Table
 
+from mlirfuse.compile import Compiled
+from mlirfuse.lowering import resources
 from mlirfuse.lowering.resources import KernelResources
 
 
-def resource_table(resources: Iterable[KernelResources]) -> Table:
+def print_resources(console: Console, compiled: Compiled) -> None:
+    """Prints the table of a function's kernels, or what is missing for it."""
+    if resources.find_ptxas() is None:
+        console.print("No ptxas: pip install nvidia-cuda-nvcc to see what the kernel takes of the machine.")
+        return
+    console.print(resource_table(compiled.resources))
+
+
+def resource_table(kernels: Iterable[KernelResources]) -> Table:
     """What ptxas says of each kernel; spills are marked, and losses told, since no schedule should have any."""
     table = Table(title="Kernels", title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 0, 0, 1), pad_edge=False)
     table.add_column("kernel", no_wrap=True)
     for column in ("threads", "cluster", "registers", "shared bytes", "stack bytes", "spill bytes"):
         table.add_column(column, justify="right", no_wrap=" " not in column)
-    for kernel in resources:
+    for kernel in kernels:
         spills = _spills(kernel)
         table.add_row(
             kernel.name,

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import mlirfuse
 from mlirfuse import dtypes
 from mlirfuse.builder.spec import TensorSpec
+from mlirfuse.lowering import resources
 from mlirfuse.lowering.resources import KernelResources
-from mlirfuse.tools import user_function
+from mlirfuse.tools import opt, user_function
 from mlirfuse.tools.cli import main
 
 KERNEL = KernelResources("scale_0", 32, 0, 0, 0, 64, 1, 256, 1)
@@ -78,6 +81,16 @@ def test_compile_prints_the_resource_table(
     assert main(["compile", f"{write(tmp_path, SOURCE)}:scale", "--arg", "f16[8]"]) == 0
     cells = [line.split() for line in capsys.readouterr().out.splitlines() if "scale_" in line]
     assert cells == [["scale_0", "256", "1", "32", "64", "0", "0"], ["scale_1", "512", "2", "255", "0", "24", "24"]]
+
+
+def test_a_stage_goes_into_a_file_without_ptxas_too(
+    tmp_path: Path, compiler: RecordingCompiler, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(resources, "find_ptxas", lambda: None)
+    arguments = ["compile", f"{write(tmp_path, SOURCE)}:scale", "--arg", "f16[8]", "--stage", "ptx"]
+    assert main([*arguments, "-o", str(tmp_path / "out.ptx")]) == 0
+    assert (tmp_path / "out.ptx").read_text() == "text of ptx\n"
+    assert "No ptxas: pip install" in capsys.readouterr().out
 
 
 def test_specs_come_from_the_file_where_no_arg_is_given(tmp_path: Path, compiler: RecordingCompiler) -> None:
@@ -157,3 +170,10 @@ def test_bad_functions(
 def test_bad_commands(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(arguments) == 1
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("tool", [main, opt.main])
+def test_version(tool: Callable[[list[str]], int], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        tool(["--version"])
+    assert mlirfuse.__version__ in capsys.readouterr().out
