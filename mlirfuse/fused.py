@@ -12,7 +12,7 @@ import numpy as np
 
 from mlirfuse.argument_specs import contiguous, gpu_specs, lowered_specs, name_of, numpy_specs, spec_text
 from mlirfuse.builder.errors import NeedsStatic
-from mlirfuse.builder.spec import ArgumentSpec
+from mlirfuse.builder.spec import LEFT_OUT, ArgumentSpec
 from mlirfuse.builder.trace import symbol_of, trace
 from mlirfuse.compile import Compiled, Lowered, set_finish, set_mix_order, set_schedules
 from mlirfuse.context import make_context
@@ -100,7 +100,7 @@ class Fused:
         self._names = tuple(self._signature.parameters)
         self._dispatch = Dispatcher(self._prepare, self._names)
 
-    def __call__(self, *args: Any, out: Any = None, stream: object = None, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, out: Any = None, stream: object = None, **kwargs: Any) -> Any:
         """Runs the function.
 
         Args:
@@ -117,16 +117,26 @@ class Fused:
             TraceError: the function does what cannot be traced.
         """
         if kwargs:
-            try:
-                bound = self._signature.bind(*args, **kwargs)
-            except TypeError as error:
-                raise ArgumentError(
-                    str(error), where=self.__name__, hint=f"parameters: {', '.join(self._names)}"
-                ) from None
-            args = tuple(bound.arguments[name] for name in self._names if name in bound.arguments)
+            args = self._in_order(args, kwargs)
         if self._interprets:
             return self._interpret(args, out)
         return self._dispatch(args, out, stream)
+
+    def _in_order(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
+        """The arguments in the order of the parameters, up to the last that is given."""
+        try:
+            bound = self._signature.bind(*args, **kwargs)
+        except TypeError as error:
+            hint = f"parameters: {', '.join(self._names)}"
+            raise ArgumentError(str(error), where=self.__name__, hint=hint) from None
+        given = [bound.arguments.get(name, LEFT_OUT) for name in self._names]
+        while given[-1] is LEFT_OUT:
+            given.pop()
+        kinds = {self._signature.parameters[name].kind for name in self._names[: len(given)]}
+        if kinds & {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}:
+            hint = "give the function a parameter for each, or all arguments in order"
+            raise ArgumentError("arguments by name beside *args or **kwargs", where=self.__name__, hint=hint)
+        return tuple(given)
 
     def with_options(self, **options: Unpack[Options]) -> Fused:
         """The same function with these options; it keeps the others that it has. Raises what `fuse` raises."""

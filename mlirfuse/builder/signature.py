@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mlirfuse.builder.source import position_of_function
-from mlirfuse.builder.spec import ArgumentSpec, ScalarSpec, StaticSpec, TensorSpec
+from mlirfuse.builder.spec import LEFT_OUT, ArgumentSpec, ScalarSpec, StaticSpec, TensorSpec
 from mlirfuse.errors import ArgumentError
 
 
@@ -53,9 +53,12 @@ def bind(fn: Callable[..., Any], specs: Sequence[ArgumentSpec] | Mapping[str, Ar
             ]
             bound = signature.bind(*first, **rest)
         else:
-            bound = signature.bind(*specs)
+            bound = _bind_in_order(signature, specs)
     except (TypeError, ValueError) as error:
         raise ArgumentError(f"{title}: {error}", where=where, hint="give one spec per parameter") from None
+    for name, spec in bound.arguments.items():
+        if isinstance(spec, StaticSpec) and spec.value is LEFT_OUT:
+            bound.arguments[name] = StaticSpec(signature.parameters[name].default)
     entries: list[tuple[str, object]] = []
     for name, value in bound.arguments.items():
         kind = signature.parameters[name].kind
@@ -73,6 +76,18 @@ def bind(fn: Callable[..., Any], specs: Sequence[ArgumentSpec] | Mapping[str, Ar
             hint = "use a TensorSpec, a ScalarSpec, or a StaticSpec for a constant"
             raise ArgumentError(f"{title}: parameter {name!r} got {spec!r}, which is no spec", where=where, hint=hint)
     return Signature(fn, bound, tuple(arguments))
+
+
+def _bind_in_order(signature: inspect.Signature, specs: Sequence[ArgumentSpec]) -> inspect.BoundArguments:
+    """Binds specs in the order of the parameters, of which those that are named only come last."""
+    kinds = [parameter.kind for parameter in signature.parameters.values()]
+    if inspect.Parameter.VAR_POSITIONAL in kinds:
+        return signature.bind(*specs)
+    named = [n for n, p in signature.parameters.items() if p.kind is inspect.Parameter.KEYWORD_ONLY]
+    count = len(kinds) - len(named) - kinds.count(inspect.Parameter.VAR_KEYWORD)
+    if len(specs) > count + len(named):
+        return signature.bind(*specs)  # raises
+    return signature.bind(*specs[:count], **dict(zip(named, specs[count:], strict=False)))
 
 
 def _substitute(spec: object, values: Iterator[object]) -> object:

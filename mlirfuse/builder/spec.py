@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from enum import Enum, auto
 from math import prod
 from typing import Literal
 
@@ -98,5 +99,17 @@ class StaticSpec:
 
     value: object
 
+
+class LeftOut(Enum):
+    """What stands in the place of an argument that is left out before one that is given by its name."""
+
+    LEFT_OUT = auto()
+
+    def __repr__(self) -> str:
+        return "left out"
+
+
+LEFT_OUT = LeftOut.LEFT_OUT
+"""As the value of a `StaticSpec`: the parameter's Python default."""
 
 ArgumentSpec = TensorSpec | ScalarSpec | StaticSpec

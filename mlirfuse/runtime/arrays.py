@@ -14,6 +14,7 @@ import numpy as np
 
 from mlirfuse.builder.errors import UnsupportedError
 from mlirfuse.builder.source import at_user_line
+from mlirfuse.builder.spec import LeftOut
 from mlirfuse.builder.state import ScalarBase, TensorBase
 from mlirfuse.dtypes import DType, dtype_of
 from mlirfuse.errors import ArgumentError, DTypeError
@@ -146,7 +147,9 @@ def _describe(argument: object) -> Argument:
         return ScalarInfo("int")
     if isinstance(argument, (float, np.floating)):
         return ScalarInfo("float")
-    if argument is None or isinstance(argument, (str, tuple, DType)):
+    if isinstance(argument, tuple) and (wrong := _no_constant(argument)):
+        raise ArgumentError(f"a tuple with a {wrong} is no constant", hint="give arrays as arguments of their own")
+    if argument is None or isinstance(argument, (str, tuple, DType, LeftOut)):
         return StaticInfo(argument)
     kind = framework_of(argument)
     if kind == "torch":
@@ -162,6 +165,17 @@ def _describe(argument: object) -> Argument:
         hint = "call the plain one, which becomes part of this: FUSED.__wrapped__(...)"
         raise at_user_line(UnsupportedError("a fused function is called inside of another", hint=hint))
     raise ArgumentError(f"{type(argument).__name__} is no array", hint=_GPU_HINT)
+
+
+def _no_constant(values: tuple[object, ...]) -> str | None:
+    """The type of what a tuple holds that no key can, such as an array; None where it is a constant."""
+    for value in values:
+        if isinstance(value, tuple):
+            if wrong := _no_constant(value):
+                return wrong
+        elif value is not None and not isinstance(value, (str, int, float, np.number, DType)):
+            return type(value).__name__
+    return None
 
 
 def framework_of(argument: object) -> str:
@@ -231,6 +245,11 @@ def _read_static(value: Any, key: Key, values: list[Any]) -> None:
     key.append((type(value), value))
 
 
+def _read_tuple(value: Any, key: Key, values: list[Any]) -> None:
+    _describe(value)
+    _read_static(value, key, values)
+
+
 def _read_foreign(array: Any, key: Key, values: list[Any]) -> None:
     info = _describe(array)
     assert isinstance(info, ArrayInfo)
@@ -244,7 +263,8 @@ _READERS: dict[type, Reader | None] = {
     bool: _read_number,
     type(None): _read_static,
     str: _read_static,
-    tuple: _read_static,
+    LeftOut: _read_static,
+    tuple: _read_tuple,
     DType: _read_static,
 }
 """How an argument of each type is read; None for tensors of torch, for which a call would be a tenth of the time."""
@@ -255,7 +275,10 @@ def _reader_of(argument: object) -> Reader | None:
     reader: Reader | None
     if kind := framework_of(argument):
         reader = None if kind == "torch" else _read_cupy
+    elif isinstance(argument, tuple):
+        reader = _read_tuple
     else:
-        reader = _read_numpy_number if isinstance(_describe(argument), ScalarInfo) else _read_foreign
+        readers = {ScalarInfo: _read_numpy_number, StaticInfo: _read_static, ArrayInfo: _read_foreign}
+        reader = readers[type(_describe(argument))]
     _READERS[type(argument)] = reader
     return reader

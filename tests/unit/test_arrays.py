@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from collections import namedtuple
 from dataclasses import dataclass
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from mlirfuse.builder.spec import LEFT_OUT
 from mlirfuse.dtypes import bfloat16, bool_, float16, float32, float64
 from mlirfuse.errors import ArgumentError
 from mlirfuse.runtime import arrays, cuda
@@ -218,6 +220,16 @@ def test_numbers_and_constants():
     ]
     assert read_argument((0, 1)) == StaticInfo((0, 1))
     assert read_argument(None) == StaticInfo(None)
+    assert read_argument(LEFT_OUT) == StaticInfo(LEFT_OUT)
+
+
+def test_tuples_hold_constants():
+    shape = namedtuple("Shape", "rows columns")(2, (3, None, "x"))
+    assert read_argument(shape) == StaticInfo(shape)
+    assert signature((shape,))[0] == [(type(shape), shape)]
+    for read in (read_argument, lambda value: signature((value,))):
+        with pytest.raises(ArgumentError, match="a tuple with a ndarray is no constant"):
+            read((1, np.ones(2)))
 
 
 def test_signature_separates_what_needs_another_plan():

@@ -83,6 +83,30 @@ def test_an_array_without_dimensions_stays_one() -> None:
     assert (result.shape, result) == ((), 4)
 
 
+def test_what_is_left_out_before_an_argument_by_name_keeps_its_default() -> None:
+    seen = []
+
+    def scaled(x, factor=2, shift=10, *, axis=(1,)):
+        seen.append(factor)
+        return mf.sum(x * factor + shift, axis=axis)
+
+    fused, x = mf.fuse(scaled, target="interpret"), rows(2)
+    np.testing.assert_allclose(fused(x, shift=5), (x * 2 + 5).sum(1), rtol=1e-6)
+    assert seen == [2], "a default is a constant"
+    np.testing.assert_allclose(fused(x, axis=(0,)), (x * 2 + 10).sum(0), rtol=1e-6)
+    np.testing.assert_allclose(fused(x, 3, axis=(0, 1)), (x * 3 + 10).sum(), rtol=1e-6)
+    np.testing.assert_allclose(fused(axis=(0,), shift=1, x=x), (x * 2 + 1).sum(0), rtol=1e-6)
+
+
+def test_arguments_by_name_and_in_any_number() -> None:
+    fused = mf.fuse(lambda x, *more, k=1: sum(more, x) * k, target="interpret")
+    np.testing.assert_array_equal(fused(rows(2), rows(2)), rows(2) * 2)
+    np.testing.assert_array_equal(fused(x=rows(2)), rows(2))
+    for wrong in ({"k": 2}, {"x": rows(2), "k": 2}):
+        with pytest.raises(ArgumentError, match="beside \\*args"):
+            fused(*([rows(2)] if "x" not in wrong else []), **wrong)
+
+
 def test_keywords_and_defaults() -> None:
     fused = mf.fuse(lambda x, scale=2.0: x * scale, target="interpret")
     np.testing.assert_array_equal(fused(rows(2), scale=3.0), rows(2) * 3)
