@@ -68,6 +68,11 @@ class Fused:
             self._signature = inspect.signature(fn)
         except (TypeError, ValueError):
             raise ArgumentError(f"{fn!r} is no Python function", where="fuse", hint="fuse a function") from None
+        for taken in ("out", "stream"):
+            parameter = self._signature.parameters.get(taken)
+            if parameter is not None and parameter.default is inspect.Parameter.empty:
+                what = f"the function has a parameter {taken!r}, which calls take for themselves"
+                raise ArgumentError(what, where=getattr(fn, "__name__", "fuse"), hint="give it another name")
         if not _is_schedule(schedule):
             hint = "a Schedule, or a dictionary of them by kernel name"
             raise ArgumentError(f"schedule is {schedule!r}", where="fuse", hint=hint)
@@ -266,7 +271,8 @@ def fuse(
             compiled anew for each number of rows, because the best tile and split depend on it.
 
     Raises:
-        ArgumentError: `fn` is no Python function, `schedule` no schedule, or `mix_order` or `finish` none of these.
+        ArgumentError: `fn` is no Python function, or must be given an `out` or a `stream` of its own; `schedule` is no
+            schedule, or `mix_order` or `finish` none of these.
         TargetError: the target is not known.
     """
     if fn is None:

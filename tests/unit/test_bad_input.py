@@ -99,6 +99,11 @@ CALLS: dict[str, tuple[type[mf.MlirFuseError], str, Callable[[], Any]]] = {
     "no target": (TargetError, "unknown target \\['sm_80'\\]", lambda: mf.fuse(abs, target=["sm_80"])),  # type: ignore[call-overload]
     "multiprocessors": (TargetError, "-1 multiprocessors of sm_80", lambda: target_of("sm_80").with_sms(-1)),
     "no function": (ArgumentError, "fuse: 3 is no Python function", lambda: mf.fuse(3)),  # type: ignore[call-overload]
+    "a parameter's name": (
+        ArgumentError,
+        "(?s)a parameter 'out'.*another name",
+        lambda: mf.fuse(lambda x, out: x + out),
+    ),
     "no schedule": (ArgumentError, "fuse: schedule is 3", lambda: mf.fuse(abs, schedule=3)),  # type: ignore[call-overload]
     "a schedule's name": (
         ArgumentError,
