@@ -82,10 +82,14 @@ DEFAULT = "sm_90a"
 
 
 def target_of(target: str | Target | None) -> Target:
-    """The target of that name (`DEFAULT` for None); raises `TargetError` for one that is not known."""
-    if isinstance(target, Target):
-        return target
-    name = DEFAULT if target is None else target
-    if not isinstance(name, str) or name not in TARGETS:
+    """The target of that name (`DEFAULT` for None), or the one that is given.
+
+    Raises `TargetError` for one that is not known. The number of its multiprocessors may differ from the known one's.
+    """
+    name = DEFAULT if target is None else target.chip if isinstance(target, Target) else target
+    known = TARGETS.get(name) if isinstance(name, str) else None
+    if known is None:
         raise TargetError(f"unknown target {name!r}", hint=f"known targets: {', '.join(TARGETS)}")
-    return TARGETS[name]
+    if isinstance(target, Target) and target.with_sms(known.sms) != known:
+        raise TargetError(f"{target} is not {known.chip} as mlirfuse knows it", hint="only with_sms changes a target")
+    return target if isinstance(target, Target) else known

@@ -30,6 +30,11 @@ def kernels(module: ir.Operation) -> list[gpu.GPUFuncOp]:
     return [op for op in inside if op.operation.name == "gpu.func" and "gpu.kernel" in op.operation.attributes]
 
 
+def has_target(func: gpu.GPUFuncOp) -> bool:
+    """Whether a target is attached to the kernel's `gpu.module`."""
+    return "targets" in func.operation.parent.attributes
+
+
 def target_of_kernel(func: gpu.GPUFuncOp) -> Target:
     """The target attached to the kernel's `gpu.module`; raises `PassError` where there is none."""
     gpu_module = func.operation.parent

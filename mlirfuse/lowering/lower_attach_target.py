@@ -7,7 +7,9 @@ from typing import ClassVar
 
 from mlir import ir
 
+from mlirfuse.lowering.hopper import hopper_kernels
 from mlirfuse.passes.base import Pass, Remarks
+from mlirfuse.passes.fuse_dependent_launch import SINCE
 from mlirfuse.rewriting import ops_named
 from mlirfuse.target import DEFAULT, Target, target_of
 
@@ -25,7 +27,8 @@ class LowerAttachTarget(Pass):
     gpu.module @k [#nvvm.target<O = 3, chip = "sm_90a", features = "+ptx81">] { ... }
     ```
 
-    Raises `TargetError` for a chip that mlirfuse does not know.
+    Raises `TargetError` for a chip that mlirfuse does not know, and for kernels that wait for their predecessor in the
+    stream where the chip has no such wait: LLVM would end the process.
     """
 
     name: ClassVar[str] = "lower-attach-target"
@@ -41,6 +44,7 @@ class LowerAttachTarget(Pass):
         found = ops_named(module, "gpu.module")
         for gpu_module in found:
             gpu_module.attributes["targets"] = ir.ArrayAttr.get([nvvm_target(target)])
+        hopper_kernels(module, frozenset({"nvvm.griddepcontrol"}), SINCE)
         if not found:
             remarks.declined(self, "there is no gpu.module to attach a target to", module)
 

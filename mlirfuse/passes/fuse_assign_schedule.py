@@ -125,12 +125,14 @@ def _rows(layout: BlockedLayout) -> str:
 
 
 def _requests(module: ir.Operation) -> dict[str, str]:
-    """By kernel, who is to finish its walk, where the caller asked for somebody."""
+    """By kernel that is not tiled yet, who is to finish its walk, where the caller asked for somebody."""
+    untiled = {symbol(kernel) for kernel in kernels(module) if not is_tile_program(kernel)}
     return {
         callee(call): ir.StringAttr(function.attributes[GRID_FINISH]).value
         for function in functions(module)
         if GRID_FINISH in function.attributes
         for call in calls(function)
+        if callee(call) in untiled
     }
 
 

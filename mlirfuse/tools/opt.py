@@ -153,8 +153,12 @@ def _text(module: ir.Module, options: argparse.Namespace) -> str:
     return text.rstrip("\n") + "\n"
 
 
-def _ptx(module: ir.Module, chip: str) -> str:
-    """The PTX of all kernels of a module that `fuse-lower-pipeline` has seen; raises `IRError` for other kernels."""
+def _ptx(module: ir.Module, asked: str | None) -> str:
+    """The PTX of all kernels of a module that `fuse-lower-pipeline` has seen.
+
+    Raises `IRError` for other kernels, and for kernels that are lowered for another target than the one asked for.
+    """
+    target = None if asked is None else target_of(asked)
     for kernel in kernel_func.kernels(module.operation):
         if ABI not in kernel.attributes:
             raise IRError(
@@ -162,8 +166,14 @@ def _ptx(module: ir.Module, chip: str) -> str:
                 where=kernel,
                 hint="run --fuse-lower-pipeline",
             )
+        if not kernel_func.has_target(kernel):
+            continue
+        own = kernel_func.target_of_kernel(kernel)
+        if target is not None and own != target:
+            raise IRError(f"{symbol(kernel.operation)} is lowered for {own.chip}, not for {target.chip}", where=kernel)
+        target = own
     to_ptx.to_nvvm(module.operation)
-    binaries = to_ptx.ptx(module.operation, target_of(chip))
+    binaries = to_ptx.ptx(module.operation, target or target_of(None))
     if not binaries:
         raise IRError("there is no kernel to emit PTX for", hint="run --fuse-lower-pipeline")
     return "\n".join(binary.ptx.rstrip("\n") + "\n" for binary in binaries.values())

@@ -40,7 +40,9 @@ def make_parser() -> Parser:
         "--emit", choices=("mlir", "ptx"), default="mlir", help="ptx: lower the gpu.modules and print PTX"
     )
     parser.add_argument(
-        "--target", default=DEFAULT, metavar="CHIP", help=f"one of {', '.join(TARGETS)}; {DEFAULT} by default"
+        "--target",
+        metavar="CHIP",
+        help=f"one of {', '.join(TARGETS)}; what the kernels are lowered for by default, else {DEFAULT}",
     )
     passes = parser.add_argument_group("passes")
     passes.add_argument("--pass-pipeline", metavar="TEXT", help="a textual pipeline")
@@ -91,7 +93,8 @@ def parse_arguments(arguments: Sequence[str] | None) -> tuple[argparse.Namespace
         )
     if options.pass_pipeline is not None:
         return options, options.pass_pipeline
-    return options, f"{ANCHOR}({','.join(_elements(flag, options.target, parser) for flag in flags)})"
+    target = DEFAULT if options.target is None else options.target
+    return options, f"{ANCHOR}({','.join(_elements(flag, target, parser) for flag in flags)})"
 
 
 def list_passes() -> str:

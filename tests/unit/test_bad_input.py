@@ -49,6 +49,10 @@ def unknown_function(x: Any) -> Any:
     return mf.argmax(x)  # type: ignore[attr-defined]
 
 
+def other_target(chip: str) -> mf.Target:
+    return mf.Target(chip, ptx=81, sms=84, shared_per_block=101376, shared_per_sm=102400)
+
+
 def layout() -> mf.BlockedLayout:
     return mf.BlockedLayout((1, 1), (1, 32), (1, 1), (1, 1), (1, 1))
 
@@ -97,6 +101,12 @@ CALLS: dict[str, tuple[type[mf.MlirFuseError], str, Callable[[], Any]]] = {
     "target": (TargetError, "unknown target 'sm_1'", lambda: mf.fuse(lambda x: x, target="sm_1")),
     "empty target": (TargetError, "unknown target ''", lambda: mf.fuse(lambda x: x, target="")),
     "no target": (TargetError, "unknown target \\['sm_80'\\]", lambda: mf.fuse(abs, target=["sm_80"])),  # type: ignore[call-overload]
+    "an unknown chip": (TargetError, "unknown target 'sm_86'", lambda: mf.fuse(abs, target=other_target("sm_86"))),
+    "another target": (
+        TargetError,
+        "not sm_80 as mlirfuse knows it",
+        lambda: mf.fuse(abs, target=other_target("sm_80")),
+    ),
     "multiprocessors": (TargetError, "-1 multiprocessors of sm_80", lambda: target_of("sm_80").with_sms(-1)),
     "no function": (ArgumentError, "fuse: 3 is no Python function", lambda: mf.fuse(3)),  # type: ignore[call-overload]
     "a parameter's name": (

@@ -17,15 +17,19 @@ def shifted(x: mf.TensorSpec) -> object:
 
 
 def cases() -> dict[str, mf.Lowered]:
-    """A kernel of one block a tile, and one that walks rows through shared memory and meets at a semaphore."""
+    """A kernel of one block a tile, one that walks rows through shared memory and meets at a semaphore, that with
+    requests of the caller's, and a product.
+    """
     walk = BACKWARD["rms_norm_backward"]
     return {
         "tiles": mf.fuse(shifted).lower(mf.TensorSpec((None, 512), mf.float32)),
         "walk": mf.fuse(walk.fn).lower(*walk.specs(384, DTYPES["bfloat16"])),
+        "requests": mf.fuse(walk.fn, mix_order="fused", finish="atomics").lower(*walk.specs(384, DTYPES["bfloat16"])),
+        "product": mf.fuse(lambda x, w: x @ w.T).lower(*[mf.TensorSpec((256, 512), mf.float16)] * 2),
     }
 
 
-@pytest.mark.parametrize("name", ["tiles", "walk"])
+@pytest.mark.parametrize("name", ["tiles", "walk", "requests", "product"])
 @pytest.mark.parametrize("stage", ["linalg", "tile", "gpu"])
 def test_any_stage_goes_on_to_the_same_ptx(
     stage: str, name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
