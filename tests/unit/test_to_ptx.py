@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from lowering_harness import compile_text, one_kernel
 
+import mlirfuse as mf
 from mlirfuse.errors import CompileError
 from mlirfuse.lowering.resources import assemble
 from mlirfuse.target import TARGETS
@@ -112,6 +113,21 @@ def test_every_operation_assembles_without_local_memory(chip):
     assert child.returncode == 0, f"{begun[-1:]} ended the process: {child.stderr[-2000:]}"
     assert done == set(cases())
     assert [line for line in lines if line.get("problem")] == []
+
+
+@pytest.mark.parametrize("chip", TARGETS)
+def test_whole_kernels_assemble(chip):
+    """Rows in registers and over a cluster or read again, a walk of the grid, and a product whose k is split."""
+    x, w = mf.TensorSpec((None, 4096), "float16"), mf.TensorSpec((None, 262144), "float32")
+    factors = [mf.TensorSpec((128, 16384), "bfloat16")] * 2
+    for fn, specs in (
+        (lambda x: x - mf.mean(x, axis=-1, keepdims=True), [x]),
+        (lambda x: x - mf.mean(x, axis=-1, keepdims=True), [w]),
+        (lambda x: (x - mf.mean(x, axis=-1, keepdims=True), mf.sum(x, axis=0)), [x]),
+        (lambda x, w: x @ w.T, factors),
+    ):
+        for kernel in mf.fuse(fn, target=chip).lower(*specs).compile().resources:
+            assert kernel.registers > 0
 
 
 def ptx_of(text: str, chip: str = "sm_90a") -> str:
