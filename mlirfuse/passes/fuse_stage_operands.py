@@ -58,13 +58,15 @@ class FuseStageOperands(Pass):
             schedule = schedule_of(kernel) if is_tile_program(kernel) else None
             if schedule is None or schedule.contraction is None:
                 continue
-            found = [step for op in nested(kernel) if op.name == "vector.contract" and (step := _step(op)) is not None]
+            contracts = [op for op in nested(kernel) if op.name == "vector.contract"]
+            found = [step for op in contracts if (step := _step(op)) is not None]
             if not found:
                 remarks.declined(self, "nothing contracts tiles that it reads from device memory", kernel)
-            for step in found:
+            by_mma = [step for step in found if without_warpgroups(step.contract)]
+            # Contractions of the same step share their reads: `canonicalize` adds to a product by multiplying once more.
+            for step in {step.contract.parent.operation: step for step in reversed(found)}.values():
                 stages = 1 if step.loop is None else schedule.contraction.stages
                 with ir.InsertionPoint(step.loop or step.contract), step.contract.location:
-                    by_mma = without_warpgroups(step.contract)
                     _stage_once(step) if step.loop is None else _stage(step, step.loop, stages)
                 remarks.applied(self, f"{len(step.reads)} factors in {stages} stage(s)", kernel)
                 if by_mma:

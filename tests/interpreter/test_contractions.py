@@ -110,3 +110,15 @@ def test_views(dtype: str, align: int) -> None:
         (result,) = interpreter.run(module_at("gpu", product.fn, specs), "nn", [left, right])
         np.testing.assert_array_equal(result, product.expected([left, right]), err_msg=str(strides))
         mf.fuse(product.fn, target="sm_90a").lower(*specs).compile()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int32])
+@pytest.mark.parametrize("extents", [(3, 4, 3), (40, 9, 70), (64, 16, 64)], ids=str)
+def test_a_product_and_sums_with_it(extents: tuple[int, int, int], dtype: type) -> None:
+    """Upstream's canonicalisation multiplies once more for each, where k is a single step."""
+    m, k, n = extents
+    rng = np.random.default_rng(k)
+    x, w = rng.integers(-3, 4, (m, k)).astype(dtype), rng.integers(-3, 4, (k, n)).astype(dtype)
+    fused = mf.fuse(lambda x, w: (mf.sum((x @ w + 1) ** 2, axis=1), x @ w, x @ w - 2), target="interpret")
+    for result, expected in zip(fused(x, w), (((x @ w + 1) ** 2).sum(1), x @ w, x @ w - 2), strict=True):
+        np.testing.assert_array_equal(result, expected)

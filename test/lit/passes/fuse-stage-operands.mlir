@@ -89,6 +89,41 @@ func.func private @once_0_kernel(%x: memref<32x16xf16, strided<[1, 32]>>, %w: me
 
 // -----
 
+#mk = affine_map<(m, n, k) -> (m, k)>
+#kn = affine_map<(m, n, k) -> (k, n)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+#layout = {vector = array<i64: 1, 2>, lanes = array<i64: 8, 4>, warps = array<i64: 1, 2>, repeats = array<i64: 2, 2>,
+           blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
+
+// Two contractions of the same factors, as `canonicalize` makes of a product and a sum with it, share the copies.
+// CHECK-LABEL: func.func private @shared_0_kernel(
+// CHECK-COUNT-2: "fuse.copy_tile"
+// CHECK-NOT: "fuse.copy_tile"
+// CHECK: %[[A:.*]] = vector.transfer_read %{{.*}} : memref<32x16xf16, {{.*}}>, vector<32x16xf16>
+// CHECK: %[[B:.*]] = vector.transfer_read %{{.*}} : memref<16x32xf16, {{.*}}>, vector<16x32xf16>
+// CHECK: vector.contract {{.*}} %[[A]], %[[B]], %cst
+// CHECK: vector.contract {{.*}} %[[A]], %[[B]], %cst
+func.func private @shared_0_kernel(%x: memref<32x16xf16>, %w: memref<16x32xf16>, %y: memref<32x32xf32>, %z: memref<32x32xf32>)
+    attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 32, 32>, layout = #layout, contraction = {k = 16, instruction = "mma"}}} {
+  scf.forall (%block) in (1) {
+    %c0 = arith.constant 0 : index
+    %pad = arith.constant 0.0 : f16
+    %zero = arith.constant dense<0.0> : vector<32x32xf32>
+    %one = arith.constant dense<1.0> : vector<32x32xf32>
+    %a = vector.transfer_read %x[%c0, %c0], %pad {in_bounds = [true, true]} : memref<32x16xf16>, vector<32x16xf16>
+    %b = vector.transfer_read %w[%c0, %c0], %pad {in_bounds = [true, true]} : memref<16x32xf16>, vector<16x32xf16>
+    %p = vector.contract {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"]}
+        %a, %b, %zero : vector<32x16xf16>, vector<16x32xf16> into vector<32x32xf32>
+    %q = vector.contract {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"]}
+        %a, %b, %one : vector<32x16xf16>, vector<16x32xf16> into vector<32x32xf32>
+    vector.transfer_write %p, %y[%c0, %c0] {in_bounds = [true, true]} : vector<32x32xf32>, memref<32x32xf32>
+    vector.transfer_write %q, %z[%c0, %c0] {in_bounds = [true, true]} : vector<32x32xf32>, memref<32x32xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+
+// -----
+
 #layout = {vector = array<i64: 1, 2>, lanes = array<i64: 8, 4>, warps = array<i64: 1, 2>, repeats = array<i64: 2, 2>,
            blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
 // expected-remark @below {{nothing contracts tiles that it reads from device memory}}
