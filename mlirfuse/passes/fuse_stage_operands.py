@@ -63,7 +63,7 @@ class FuseStageOperands(Pass):
             if not found:
                 remarks.declined(self, "nothing contracts tiles that it reads from device memory", kernel)
             by_mma = [step for step in found if without_warpgroups(step.contract)]
-            # Contractions of the same step share their reads: `canonicalize` adds to a product by multiplying once more.
+            # Contractions of a step share their reads: `canonicalize` adds to a product by multiplying once more.
             for step in {step.contract.parent.operation: step for step in reversed(found)}.values():
                 stages = 1 if step.loop is None else schedule.contraction.stages
                 with ir.InsertionPoint(step.loop or step.contract), step.contract.location:
