@@ -25,8 +25,9 @@ TILE = (
 """Kernels to tile programs."""
 
 GPU = (
-    "fuse-store-factors,fuse-stage-operands,fuse-stage-walk,fuse-peel-walk,fuse-rematerialize,fuse-assign-layouts,"
-    "fuse-distribute,canonicalize,cse,fuse-prefetch-fragments,fuse-dependent-launch{{target={target}}}"
+    "fuse-store-factors,fuse-stage-operands,fuse-stage-walk,fuse-peel-walk,"
+    "fuse-prefetch-tiles{{target={target} sms={sms}}},fuse-rematerialize,fuse-assign-layouts,fuse-distribute,"
+    "canonicalize,cse,fuse-prefetch-fragments,fuse-dependent-launch{{target={target}}}"
 )
 """Tile programs to one thread's code."""
 

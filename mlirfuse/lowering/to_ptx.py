@@ -26,6 +26,7 @@ from mlirfuse.target import Target
 BEFORE_NVVM = (
     "lower-attach-target",
     "lower-cluster-ops",
+    "lower-prefetches",
     "lower-mma",
     "lower-semaphores",
     "lower-mailboxes",

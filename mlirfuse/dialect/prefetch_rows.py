@@ -1,0 +1,47 @@
+"""`fuse.prefetch_rows`: asks that rows of a buffer in device memory be brought into the L2.
+
+```mlir
+"fuse.prefetch_rows"(%x, %row) {rows = 2 : i64} : (memref<?x4096xf16>, index) -> ()
+```
+
+Rows `row` to `row + rows - 1` along the first dimension of a buffer without gaps; nothing happens where one of them
+does not lie inside. A whole block executes the op; the blocks of a cluster share the rows out. It touches no data that
+anybody can see: a program computes the same without it.
+"""
+
+from __future__ import annotations
+
+from mlir import ir
+
+from mlirfuse.dialect.base import SINGLE, OpDefinition
+
+
+def _verify(op: ir.Operation) -> str | None:
+    buffer, row = (operand.type for operand in op.operands)
+    if not isinstance(buffer, ir.MemRefType) or not is_rows(ir.MemRefType(buffer)):
+        return f"buffer {buffer} must be a memref of device memory without gaps, static behind the first dimension"
+    if not isinstance(row, ir.IndexType):
+        return f"row {row} must be an index"
+    rows = op.attributes["rows"]
+    if not isinstance(rows, ir.IntegerAttr) or ir.IntegerAttr(rows).value < 1:
+        return f"rows {rows} must be a positive integer"
+    return None
+
+
+def is_rows(buffer: ir.MemRefType) -> bool:
+    """Whether a buffer lies in device memory, and its rows, of an extent known now, follow one another there."""
+    if buffer.rank == 0 or buffer.memory_space is not None:
+        return False
+    follow = buffer.affine_map == ir.AffineMap.get_identity(buffer.rank)
+    return follow and not any(buffer.is_dynamic_dim(d) for d in range(1, buffer.rank))
+
+
+DEFINITION = OpDefinition(
+    "prefetch_rows", operands=(("buffer", SINGLE), ("row", SINGLE)), attributes=("rows",), verify=_verify
+)
+
+
+def prefetch_rows(buffer: ir.Value, row: ir.Value, rows: int) -> None:
+    """Builds the op at the current insertion point."""
+    attributes = {"rows": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), rows)}
+    ir.Operation.create(DEFINITION.full_name, operands=[buffer, row], attributes=attributes)

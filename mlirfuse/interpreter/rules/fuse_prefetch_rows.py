@@ -1,0 +1,16 @@
+"""`fuse.prefetch_rows`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from mlirfuse.interpreter.machine import Frame
+from mlirfuse.interpreter.registry import rule
+from mlirfuse.interpreter.rules.gpu_sync import require_converged
+from mlirfuse.interpreter.site import Site
+
+
+@rule("fuse.prefetch_rows")
+def _prefetch_rows(site: Site) -> Callable[[Frame], None]:
+    """Nothing that a program could see; that the whole block is there is checked."""
+    return lambda frame: require_converged(site, frame)

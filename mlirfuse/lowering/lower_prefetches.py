@@ -1,0 +1,94 @@
+"""`lower-prefetches`: rows that the L2 is asked for become one bulk prefetch of a thread."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import ClassVar
+
+from mlir import ir
+from mlir.dialects import arith, gpu, llvm, memref, nvvm, scf
+
+from mlirfuse.dtypes import from_mlir
+from mlirfuse.errors import TargetError
+from mlirfuse.lowering.kernel_func import kernels, target_of_kernel
+from mlirfuse.passes.base import Pass, Remarks
+from mlirfuse.rewriting import ops_named
+
+SINCE, ALIGNMENT = 90, 16
+"""The compute capability that has `cp.async.bulk.prefetch`, and what its address and size are multiples of (PTX)."""
+
+
+@dataclass(frozen=True)
+class LowerPrefetches(Pass):
+    """Lowers `fuse.prefetch_rows` to `cp.async.bulk.prefetch.L2`, by the block's first thread, where all rows exist.
+
+    Addresses are rounded down to 16 bytes, and so are sizes. Each block of a cluster asks for a part.
+
+    ```mlir
+    "fuse.prefetch_rows"(%x, %row) {rows = 1 : i64} : (memref<?x4096xf16>, index) -> ()
+    // lower-prefetches
+    %first = arith.cmpi eq, %thread, %c0 : index
+    %exists = arith.cmpi ule, %end, %rows : index
+    %asks = arith.andi %first, %exists : i1
+    scf.if %asks {
+      %p = llvm.inttoptr %aligned : i64 to !llvm.ptr<1>
+      nvvm.cp.async.bulk.prefetch %p, %size : !llvm.ptr<1>
+    }
+    ```
+
+    Raises `TargetError` where a kernel prefetches and its target copies nothing in bulk.
+    """
+
+    name: ClassVar[str] = "lower-prefetches"
+
+    def run(self, module: ir.Operation, remarks: Remarks) -> None:
+        """Rewrites the `builtin.module` in place."""
+        for func in kernels(module):
+            ops = ops_named(func.operation, "fuse.prefetch_rows")
+            if not ops:
+                continue
+            target = target_of_kernel(func)
+            if target.capability < SINCE:
+                raise TargetError(
+                    f"kernel {func.attributes['sym_name']} prefetches in bulk, and {target.chip} cannot",
+                    where=ops[0],
+                    hint="choose sm_90 or later, or leave out fuse-prefetch-tiles",
+                )
+            cluster = 1
+            if "known_cluster_size" in func.attributes:
+                cluster = prod(ir.DenseI32ArrayAttr(func.attributes["known_cluster_size"]))
+            for op in ops:
+                with ir.InsertionPoint(op), op.location:
+                    _lower(op, cluster)
+                op.erase()
+            remarks.applied(self, f"{len(ops)} prefetches lowered", func)
+
+
+def _lower(op: ir.Operation, cluster: int) -> None:
+    buffer, row = op.operands
+    buffer_type = ir.MemRefType(buffer.type)
+    rows = ir.IntegerAttr(op.attributes["rows"]).value
+    row_bytes = prod(list(buffer_type.shape)[1:]) * from_mlir(buffer_type.element_type).bytes
+    part = rows * row_bytes // cluster
+    size = part // ALIGNMENT * ALIGNMENT
+    if not size:
+        return
+    first = arith.cmpi(arith.CmpIPredicate.eq, gpu.thread_id(gpu.Dimension.x), _index(0))
+    end = arith.addi(row, _index(rows))
+    exists = arith.cmpi(arith.CmpIPredicate.ule, end, memref.dim(buffer, _index(0)))
+    branch = scf.IfOp(arith.andi(first, exists))
+    with ir.InsertionPoint(branch.then_block):
+        start = arith.muli(row, _index(row_bytes))
+        if cluster > 1:
+            start = arith.addi(start, arith.muli(gpu.cluster_block_id(gpu.Dimension.x), _index(part)))
+        address = arith.addi(memref.extract_aligned_pointer_as_index(buffer), start)
+        i64 = ir.IntegerType.get_signless(64)
+        aligned = arith.andi(arith.index_cast(i64, address), arith.constant(i64, -ALIGNMENT))
+        pointer = llvm.inttoptr(ir.Type.parse("!llvm.ptr<1>"), aligned)
+        nvvm.cp_async_bulk_prefetch(pointer, arith.constant(ir.IntegerType.get_signless(32), size))
+        scf.YieldOp([])
+
+
+def _index(value: int) -> ir.Value:
+    return arith.constant(ir.IndexType.get(), value)
