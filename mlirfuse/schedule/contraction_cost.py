@@ -60,10 +60,15 @@ DIRECT = 1.5e-10
 """Seconds for each element of a transposed tile: its results cannot be staged. Tiles of 128x96 in teams took 177 us for
 4096x3072x4096 where results were written directly, and 161 where they were not; in two rounds 42.3 and 39.8."""
 
-NARROW = 0.2
+NARROW = 0.12
 """By which share of what a team's tile lacks of a square its products take longer: they read more of one factor each.
-Tiles of 128x112 have 1.6 % less to do than 128x128 at 8192^3, and took 1707 us there, not 1629; 4.5 % less
-at 2048x11008x4096, and took 1.8 % less time; at 4096x4096x14336 1.6 and 1.2 % (H200, bf16)."""
+Tiles of 128x112 have 1.6 % less to do than 128x128 at 8192^3, and took 7 % more time there (1730 us, 1613); 4.5 % less
+at 2048x11008x4096, and took 1.8 % less time; at 4096x4096x14336, 4096^3 and 4096x14336x4096 they took 1 % less (H200,
+bf16)."""
+
+TOGETHER = 1.01
+"""Time of products whose warpgroups share each stage and walk over tiles, to that of teams: 2 % at 4096x4096x14336 and
+8192^3, 1 % at 4096x14336x4096, besides the epilogues."""
 
 STEP = 0.15e-6
 """Seconds that a step along k of `wgmma` takes at least, from a full stage to a free one."""
@@ -110,6 +115,8 @@ def contraction_seconds(schedule: Schedule, problem: ContractionProblem, target:
         products /= min(1.0, rounds * schedule.layout.threads / (WARP * MMA_WARPS))
     if contraction.teams > 1:
         products *= 1 + NARROW * (1 - n / m)
+    elif contraction.persistent and contraction.instruction == "wgmma":
+        products *= TOGETHER
     sizes = [stored or size for stored in problem.computed_from]
     if contraction.swapped:
         sizes.reverse()

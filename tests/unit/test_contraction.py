@@ -242,7 +242,7 @@ def test_narrow_tiles_of_teams_have_to_gain_what_their_products_lose() -> None:
 
 
 def test_teams_take_turns_where_blocks_have_several_tiles() -> None:
-    for m, n, k in ((4096, 4096, 4096), (4096, 4096, 1024), (8192, 1024, 1024)):
+    for m, n, k in ((4096, 4096, 4096), (8192, 8192, 8192), (4096, 4096, 1024), (8192, 1024, 1024)):
         for dtype, precision in ((mf.bfloat16, "ieee"), (mf.float8_e4m3fn, "fast_accum"), (mf.float32, "tf32")):
             given = problem(m, n, k, dtype, precision=precision, accumulator=mf.float32)
             schedule, contraction = chosen(given)
