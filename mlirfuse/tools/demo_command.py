@@ -34,6 +34,7 @@ _TELLING = tuple(
         r"griddep",
         r"ld\.global\S*no_allocate",
         r"ld\.global\.(v|b)",
+        r"cp\.async\.bulk\.prefetch",
         r"shfl",
         r"bar\.sync",
         r"fma",
