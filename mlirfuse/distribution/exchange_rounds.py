@@ -24,7 +24,8 @@ from mlirfuse.dialect.cluster_barrier import cluster_barrier
 from mlirfuse.dialect.cluster_send import SENDABLE_BYTES
 from mlirfuse.dialect.mbarrier_expect import mbarrier_expect
 from mlirfuse.dialect.mbarrier_wait import mbarrier_wait
-from mlirfuse.distribution.exchange import Exchange, Site, Slots, Values, slot_bytes
+from mlirfuse.distribution.exchange import Exchange, Site, Values, slot_bytes
+from mlirfuse.distribution.exchange_slots import Slots
 from mlirfuse.distribution.joint_butterflies import Joint, combine_over_lanes, rooms
 from mlirfuse.distribution.scalars import add, constant, divide, equals_zero, remainder
 from mlirfuse.dtypes import from_mlir

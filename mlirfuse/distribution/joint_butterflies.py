@@ -15,8 +15,10 @@ from dataclasses import dataclass
 from mlir import ir
 from mlir.dialects import arith, memref
 
-from mlirfuse.distribution.exchange import Exchange, Guard, Room, Site, Slots, Values, both, positions
+from mlirfuse.distribution.exchange import Exchange, Site, Values, positions
+from mlirfuse.distribution.exchange_slots import Room, Slots
 from mlirfuse.distribution.fragments import Key
+from mlirfuse.distribution.guard import Guard, both
 from mlirfuse.distribution.parts import Combine
 from mlirfuse.distribution.scalars import constant, divide, equals_zero, less, remainder
 from mlirfuse.distribution.shuffles import butterfly, lane_offsets
