@@ -27,7 +27,7 @@ class LowerClusterOps(Pass):
     `barrier.cluster.arrive` has release and `barrier.cluster.wait` acquire semantics by default, at cluster scope,
     which is what the barrier op promises. The `aligned` forms are used: the op is reached by whole blocks. A send is
     `st.async`, behind a barrier of the warp, which makes it release what all of the warp's lanes did. The cluster's
-    shape (`known_cluster_size`) and `gpu.cluster_block_id` are lowered upstream.
+    shape (`known_cluster_size`) is lowered upstream.
 
     ```mlir
     "fuse.cluster_store"(%v, %buffer, %i, %rank)

@@ -37,6 +37,7 @@ BEFORE_NVVM = (
     "lower-stage-tiles",
     "lower-warpgroup-mma",
     "lower-warpgroup-control",
+    "lower-cluster-ranks",
     "lower-kernel-abi",
     "lower-shared-memory",
     "lower-ordered-accesses",

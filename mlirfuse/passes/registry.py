@@ -57,6 +57,7 @@ PASSES: dict[str, str] = {
     "lower-stage-tiles": "mlirfuse.lowering.lower_stage_tiles:LowerStageTiles",
     "lower-warpgroup-mma": "mlirfuse.lowering.lower_warpgroup_mma:LowerWarpgroupMma",
     "lower-warpgroup-control": "mlirfuse.lowering.lower_warpgroup_control:LowerWarpgroupControl",
+    "lower-cluster-ranks": "mlirfuse.lowering.lower_cluster_ranks:LowerClusterRanks",
     "lower-kernel-abi": "mlirfuse.lowering.lower_kernel_abi:LowerKernelAbi",
     "lower-shared-memory": "mlirfuse.lowering.lower_shared_memory:LowerSharedMemory",
     "lower-ordered-accesses": "mlirfuse.lowering.lower_ordered_accesses:LowerOrderedAccesses",
