@@ -70,6 +70,7 @@ class Distributor:
         role: which warpgroups run the code being emitted; None for the whole block.
         parked: how many of a thread's fragments wait in shared memory, not in registers.
         in_order: whether these are loaded and stored in program order.
+        late_addresses: whether addresses of results are computed behind the reductions.
         late_reads: tiles whose parked fragments are not being loaded yet.
         start: where the blocks of a cluster meet before anything else; None where a block is alone.
         loop_mbarriers: the two mbarriers of the outermost loop around the code being emitted, if it needed any.
@@ -86,10 +87,12 @@ class Distributor:
         depth_first: bool = False,
         parked: int = 0,
         in_order: bool = False,
+        late_addresses: bool = False,
     ):
         self.layout = layout
         self.parked = parked
         self.in_order = in_order
+        self.late_addresses = late_addresses
         self.late_reads: list[Fragments] = []
         self.depth_first = depth_first
         self.function = function

@@ -19,19 +19,25 @@ from mlirfuse.distribution.fragments import Fragments, Key
 from mlirfuse.distribution.register_shifts import shifted
 from mlirfuse.distribution.scalars import add, constant, minimum, multiply
 from mlirfuse.distribution.skewed_rows import Rows, modulo, store_fragment
+from mlirfuse.distribution.threads import Threads
 
 
 def move_row(
-    d: Distributor, rows: Rows, tile: Fragments, keys: Sequence[Key], active: Callable[[Key], ir.Value | None]
+    d: Distributor,
+    threads: Threads,
+    rows: Rows,
+    tile: Fragments,
+    keys: Sequence[Key],
+    active: Callable[[Key], ir.Value | None],
 ) -> None:
-    """Stores fragments; `active` says whether the thread's row is to be written, None where it always is."""
+    """Stores a thread's fragments; `active` says whether its row is to be written, None where it always is."""
     dim, width, layout = d.layout.vector_dim, rows.width, d.layout
     outer = [n for n in range(layout.rank) if n != dim]
     held = width * layout.lanes[dim] * layout.warps[dim] * tile.repeats(dim)
     staged = d.scratch(held * prod(layout.lanes[n] * layout.warps[n] for n in outer), tile.element_type)
-    row = d.threads.linear(d.threads.own, layout.extents, outer)
+    row = threads.linear(threads.own, layout.extents, outer)
     base = constant(0) if row is None else multiply(row, held)
-    own = {key: add(base, d.threads.index(dim, key[dim])) for key in keys}
+    own = {key: add(base, threads.index(dim, key[dim])) for key in keys}
     for key in keys:
         _store(rows, tile.at(key), staged, own[key])
     d.barrier()
@@ -41,7 +47,7 @@ def move_row(
     memory = replace(rows, shift=shift, aligned=True)
     for key in keys:
         ragged = tile.padded(key, dim) or key[dim] == 0
-        column = arith.SubIOp(d.threads.index(dim, key[dim]), shift).result
+        column = arith.SubIOp(threads.index(dim, key[dim]), shift).result
         first, condition = arith.SubIOp(own[key], back).result, active(key)
         windows = []
         for begin in range(0, width + rows.window, rows.window):

@@ -24,6 +24,7 @@ from mlirfuse.distribution.distributor import Distributor
 from mlirfuse.distribution.fragments import Fragments, Key, elements
 from mlirfuse.distribution.register_shifts import shifted
 from mlirfuse.distribution.scalars import add, constant, less, minimum
+from mlirfuse.distribution.threads import Threads
 from mlirfuse.dtypes import from_mlir
 from mlirfuse.errors import PassError
 from mlirfuse.tiling.memory import DEFAULT_ALIGNMENT, WIDEST
@@ -71,7 +72,9 @@ class Rows:
         return self.window * from_mlir(self.window_type.element_type).bytes
 
 
-def rows_of(d: Distributor, access: Access, tile: Fragments, indices: Sequence[ir.Value]) -> Rows:
+def rows_of(
+    d: Distributor, access: Access, tile: Fragments, indices: Sequence[ir.Value], *, late: bool = False
+) -> Rows:
     """The rows that a transfer accesses; the first whole ones of a kernel say how the layout shifts.
 
     Args:
@@ -79,6 +82,7 @@ def rows_of(d: Distributor, access: Access, tile: Fragments, indices: Sequence[i
         access: the transfer.
         tile: its fragments.
         indices: of the thread's row, along each axis of the buffer but the last.
+        late: whether what these indices say of the row is not to be known earlier than they are.
 
     Raises:
         PassError: they are not contiguous, or not aligned.
@@ -101,6 +105,10 @@ def rows_of(d: Distributor, access: Access, tile: Fragments, indices: Sequence[i
     whole = all(n in access.dims for n in range(d.layout.rank) if d.layout.extents[n] > 1)
     if d.layout.is_skewed and d.skew is None and whole:
         d.skew, d.skewed_like = arith.AndIOp(start, constant(tile.width - 1)).result, place
+    aligned = d.skewed_like == place if d.layout.is_skewed else not terms
+    shift = d.shift() if d.layout.is_skewed else constant(0)
+    if d.layout.is_skewed and aligned and late:
+        shift = modulo(start, tile.width)
     shape = list(buffer_type.shape)
     flat = access.buffer
     if buffer_type.rank > 1:
@@ -110,11 +118,11 @@ def rows_of(d: Distributor, access: Access, tile: Fragments, indices: Sequence[i
         flat=flat,
         total=_product(extents),
         start=start,
-        shift=d.shift() if d.layout.is_skewed else constant(0),
+        shift=shift,
         columns=shape[axis],
         width=tile.width,
         window=window,
-        aligned=d.skewed_like == place if d.layout.is_skewed else not terms,
+        aligned=aligned,
         streaming=access.streaming,
     )
 
@@ -185,13 +193,18 @@ def _last_places(rows: Rows, start: ir.Value) -> list[ir.Value]:
 
 
 def store_row(
-    d: Distributor, rows: Rows, tile: Fragments, keys: Sequence[Key], active: Callable[[Key], ir.Value | None]
+    d: Distributor,
+    threads: Threads,
+    rows: Rows,
+    tile: Fragments,
+    keys: Sequence[Key],
+    active: Callable[[Key], ir.Value | None],
 ) -> None:
-    """Stores fragments; `active` says whether the thread's row is to be written, None where it always is."""
+    """Stores a thread's fragments; `active` says whether its row is to be written, None where it always is."""
     dim = d.layout.vector_dim
     for key in keys:
         value, condition = tile.at(key), active(key)
-        column = arith.SubIOp(d.threads.index(dim, key[dim]), rows.shift).result
+        column = arith.SubIOp(threads.index(dim, key[dim]), rows.shift).result
         ragged = tile.padded(key, dim) or tile.starts_early(key, dim)
         if condition is None:
             store_fragment(rows, value, column, ragged)

@@ -18,9 +18,10 @@ from mlirfuse.analysis.shared_memory import writes_shared
 from mlirfuse.distribution.access import Access, access_of, load, store
 from mlirfuse.distribution.distributor import Distributor, rule
 from mlirfuse.distribution.fragments import Fragments, Key, Uniform, widen
+from mlirfuse.distribution.late_places import late_place
 from mlirfuse.distribution.moved_rows import move_row
 from mlirfuse.distribution.paired_stores import exchange, store_exchanged, stores_pairs
-from mlirfuse.distribution.scalars import add, constant, less, minimum, pinned_index
+from mlirfuse.distribution.scalars import add, constant, less, minimum
 from mlirfuse.distribution.skewed_rows import Finish, rows_of, start_load, store_row
 from mlirfuse.distribution.threads import Threads
 from mlirfuse.schedule.estimate import AHEAD
@@ -98,11 +99,7 @@ def transfer_write(d: Distributor, op: ir.Operation) -> None:
     if _starts_anywhere(tile, access):
         _write_rows(d, tile, access, bounds, whole)
         return
-    threads = d.threads
-    if d.in_order and d.known is not None:
-        # Registers are short: what addresses are made of is computed anew, not kept across the reduction.
-        threads = Threads(d.layout, d.first_thread, d.known)
-        access = replace(access, offsets=[pinned_index(offset, d.known) for offset in access.offsets])
+    threads, access = late_place(d, access)
     groups: dict[tuple[tuple[int, int], ...], list[Key]] = {}
     for key in tile.keys():
         checks = [(axis, 0 if n is None else key[n]) for axis, n in enumerate(access.dims) if axis in access.clipped]
@@ -164,18 +161,19 @@ def _read_rows(d: Distributor, tile: Fragments, access: Access, bounds: Bounds) 
 
 def _write_rows(d: Distributor, tile: Fragments, access: Access, bounds: Bounds, whole: ir.Value | None) -> None:
     inner, none = d.layout.vector_dim, (0,) * d.layout.rank
-    row = [fragment_index(d.threads, access, axis, 0) for axis in range(len(access.dims) - 1)]
+    threads, late = late_place(d, access)
+    row = [fragment_index(threads, late, axis, 0) for axis in range(len(access.dims) - 1)]
 
     def active(key: Key) -> ir.Value | None:
         checks = [(axis, 0) for axis in access.clipped]
         checks += [(-1 - n, 0) for n in range(d.layout.rank) if n != inner and tile.padded(none, n)]
-        inside = [_inside(d.threads, tile, access, axis_or_dim, 0, bounds) for axis_or_dim, _ in checks]
+        inside = [_inside(threads, tile, late, axis_or_dim, 0, bounds) for axis_or_dim, _ in checks]
         conditions = inside if whole is None else [whole, *inside]
         return reduce(lambda a, b: arith.AndIOp(a, b).result, conditions) if conditions else None
 
-    rows = rows_of(d, access, tile, row)
+    rows = rows_of(d, access, tile, row, late=late is not access)
     write = move_row if d.layout.is_moved and not rows.aligned else store_row
-    write(d, rows, tile, list(tile.keys()), active)
+    write(d, threads, rows, tile, list(tile.keys()), active)
 
 
 class Bounds:

@@ -105,6 +105,7 @@ def _distribute(module: ir.Operation, kernel: ir.Operation, layout: BlockedLayou
             depth_first=schedule_of(kernel).order == "depth",
             parked=schedule_of(kernel).parked,
             in_order=schedule_of(kernel).in_order,
+            late_addresses=schedule_of(kernel).late_addresses,
         )
         attributes = argument_attributes(kernel)
         d.argument_attributes = dict(zip(block.arguments, attributes, strict=False))

@@ -10,7 +10,7 @@ from mlirfuse.schedule.estimate import registers_per_thread
 from mlirfuse.schedule.layout import WARP, BlockedLayout
 from mlirfuse.schedule.odd_rows import MOST_HELD, has_costly_ends, staged_bytes
 from mlirfuse.schedule.problem import Problem
-from mlirfuse.schedule.residency import SHARED_RESERVE, allocated, resident_blocks
+from mlirfuse.schedule.residency import SHARED_RESERVE, allocated, registers_left, resident_blocks
 from mlirfuse.schedule.row_layouts import HALF_WARPS, row_schedule, skewed_vector
 from mlirfuse.schedule.schedule import Schedule, check_schedule
 from mlirfuse.target import Target
@@ -40,6 +40,9 @@ MOST_ELEMENTS = 64
 
 FEW_REGISTERS = 56
 """Registers that a thread needs for what it is computing: parking more than what is beyond them saves none."""
+
+FEW_SPARE = 3
+"""Registers that an estimate leaves, up to which those of addresses are given up across the reductions."""
 
 MOST_FRAGMENTS = 32
 """Fragments a thread may hold of a persistent row: beyond it the unrolled code outgrows the instruction cache."""
@@ -106,7 +109,8 @@ def _fitted(schedule: Schedule, problem: Problem, target: Target) -> Iterator[Ca
     reached = 0
     for parked in range(most + 1 if fragments <= MOST_FRAGMENTS else 0):
         shared = parked * slot + staged_bytes(problem, layout) + SHARED_RESERVE
-        registers = allocated(registers_per_thread(problem, layout, schedule.order, parked))
+        needed = registers_per_thread(problem, layout, schedule.order, parked)
+        registers = allocated(needed)
         blocks = min(resident_blocks(layout.threads, registers, target), target.shared_per_sm // shared)
         held = layout.elements_per_thread - parked * width
         if shared > target.shared_per_block or held > most_held or blocks <= reached:
@@ -116,8 +120,25 @@ def _fitted(schedule: Schedule, problem: Problem, target: Target) -> Iterator[Ca
         reached = blocks
         # ptxas must know how many blocks are meant to be resident: alone, it saves registers where loads should
         # overlap, and spends them where another block would fit.
-        fitted = replace(schedule, blocks_per_sm=blocks, parked=parked, in_order=_keeps_order(problem, layout, parked))
+        spare = registers_left(layout.threads, blocks, target) - needed
+        fitted = replace(
+            schedule,
+            blocks_per_sm=blocks,
+            parked=parked,
+            in_order=_keeps_order(problem, layout, parked),
+            late_addresses=_is_short(schedule, parked, spare),
+        )
         yield Candidate(fitted, blocks, prod(schedule.tile) / prod(layout.extents))
+
+
+def _is_short(schedule: Schedule, parked: int, spare: int) -> bool:
+    """Whether a kernel has no registers for addresses that wait for the reductions; `spare` are left by the estimate.
+
+    Where part of a row is parked, registers are full by choice. ptxas keeps what the first and the last addresses
+    share, and spills just that. Breadth first it has room, but for the places of skewed rows.
+    """
+    tight = schedule.order == "depth" or schedule.layout.is_skewed
+    return parked > 0 or (tight and spare <= FEW_SPARE)
 
 
 def _keeps_order(problem: Problem, layout: BlockedLayout, parked: int) -> bool:

@@ -44,6 +44,8 @@ class Schedule:
         blocks_per_sm: resident blocks that the register allocator must leave room for; 0 leaves it alone.
         parked: fragments of a thread that wait in shared memory across a reduction, where registers are short.
         in_order: whether parked fragments are loaded and stored in program order, a few ahead, whatever ptxas would do.
+        late_addresses: whether addresses of results are computed behind the reductions, where registers are too short
+            to keep across them what they share with the addresses of operands.
         contraction: for a kernel with a contraction, how its k-loop runs.
         walk: where a reduction runs over more than a tile, how a persistent grid walks the tiles; None for one block
             a tile.
@@ -56,6 +58,7 @@ class Schedule:
     blocks_per_sm: int = 0
     parked: int = 0
     in_order: bool = False
+    late_addresses: bool = False
     contraction: ContractionSchedule | None = None
     walk: GridWalk | None = None
 
@@ -98,6 +101,8 @@ def check_schedule(
         return f"{schedule.parked} fragments cannot be parked of the {fragments} that a thread holds in registers"
     if schedule.in_order and not schedule.parked:
         return "nothing is parked that could be loaded and stored in order"
+    if schedule.late_addresses and schedule.persistence != "registers":
+        return f"addresses are late only of rows that wait in registers, not {schedule.persistence!r}"
     if schedule.layout.threads > target.max_threads_per_block:
         return f"{schedule.layout.threads} threads exceed the {target.max_threads_per_block} of a block"
     if prod(schedule.tile) > MOST_HELD * schedule.layout.threads * schedule.layout.cluster:

@@ -95,7 +95,7 @@ def cases() -> Iterator[tuple[str, Callable[..., Any], list[np.ndarray]]]:
             if options.get("persistence", "registers") == "registers" and "row_warps" not in options:
                 parked = replace(row_schedule(COLUMNS, **{**options, "vector": 2}), order="depth", parked=1)
                 yield f"{name}, {label}, parked", mf.fuse(family.fn, schedule=parked), family.inputs(7, COLUMNS, dtype)
-                ordered = mf.fuse(family.fn, schedule=replace(parked, in_order=True))
+                ordered = mf.fuse(family.fn, schedule=replace(parked, in_order=True, late_addresses=True))
                 yield f"{name}, {label}, parked in order", ordered, family.inputs(7, COLUMNS, dtype)
     for label, options in SCHEDULES.items():
         if options.get("persistence", "registers") != "registers":
@@ -104,6 +104,8 @@ def cases() -> Iterator[tuple[str, Callable[..., Any], list[np.ndarray]]]:
             for how in ("skewed",) if "cluster" in options else ("skewed", "moved"):
                 schedule, inputs = row_schedule(ODD, **{how: True}, **options), FAMILIES[name].inputs(9, ODD, dtype)
                 yield f"{name}, {label}, {how}", mf.fuse(FAMILIES[name].fn, schedule=schedule), inputs
+                late = replace(schedule, late_addresses=True)
+                yield f"{name}, {label}, {how}, late", mf.fuse(FAMILIES[name].fn, schedule=late), inputs
                 if prod(schedule.layout.repeats) > 1:
                     parked = replace(schedule, order="depth", parked=1)
                     yield f"{name}, {label}, {how}, parked", mf.fuse(FAMILIES[name].fn, schedule=parked), inputs

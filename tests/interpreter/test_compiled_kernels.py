@@ -182,12 +182,27 @@ def test_rows_of_which_a_part_is_parked(name: str, dtype: str, order: str, layou
 def test_parked_rows_in_program_order(name: str, layout: dict[str, int]) -> None:
     """Fragments that are not parked are loaded after those that are, and results are stored at late coordinates."""
     family, columns = FAMILIES[name], 1000
-    schedule = replace(row_schedule(columns, **layout), order="depth", parked=2, in_order=True)
+    schedule = replace(row_schedule(columns, **layout), order="depth", parked=2, in_order=True, late_addresses=True)
     module = module_at("gpu", family.fn, family.specs(None, columns, F16), schedule)
     assert "fuse.in_order" in str(module)
     inputs = family.inputs(3, columns, F16)
     (result,) = interpreter.run(module, family.name, inputs, order="random")
     family.check(result, inputs)
+
+
+@pytest.mark.parametrize("order", ["breadth", "depth"])
+@pytest.mark.parametrize("layout", [{}, {"warps": 2}, {"warps": 2, "cluster": 2}, {"lanes": 8, "row_warps": 2}])
+@pytest.mark.parametrize("name", ["layer_norm", "softmax", "variance"])
+def test_late_addresses(name: str, layout: dict[str, int], order: str) -> None:
+    """Results go where they belong, in rows that end inside of a fragment's repeat, and not behind the last one."""
+    family = FAMILIES[name]
+    for columns in (512, 1000):
+        schedule = replace(row_schedule(columns, vector=4, **layout), order=order, late_addresses=True)
+        module = module_at("gpu", family.fn, family.specs(None, columns, F16), schedule)
+        assert "fuse.pin" in str(module)
+        inputs = family.inputs(3, columns, F16)
+        (result,) = interpreter.run(module, family.name, inputs, order="random")
+        family.check(result, inputs)
 
 
 @pytest.mark.parametrize("columns", [7, 32, 1000])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,7 @@ def test_layouts(name: str, dtype: str, how: str, layout: str) -> None:
     vector = 16 // kind.itemsize
     for columns in COLUMNS:
         schedule = row_schedule(columns, vector=vector, **{how: True}, **LAYOUTS[layout])
+        schedule = replace(schedule, late_addresses=columns % 2 == 0)
         module = module_at("gpu", family.fn, family.specs(None, columns, kind), schedule)
         for rows in (1, 9):
             inputs = family.inputs(rows, columns, kind, seed=columns)
@@ -59,15 +61,16 @@ def mixed(x, r, b, w):
     return y, y.astype(mf.float16), w * 2
 
 
+@pytest.mark.parametrize("late", [False, True])
 @pytest.mark.parametrize("how", ["skew", "moved"])
-def test_operands_that_lie_otherwise(how: str) -> None:
+def test_operands_that_lie_otherwise(how: str, late: bool) -> None:
     """What is the same over some rows has a phase of its own, and so has what all share, also where it is written."""
     columns, rng = 131, np.random.default_rng(0)
     shapes = ((2, 5, columns), (2, 5, columns), (2, 1, columns), (columns,))
     dtypes = ("float16", "float32", "float16", "float32")
     inputs = [rng.standard_normal(shape).astype(dtype) for shape, dtype in zip(shapes, dtypes, strict=True)]
     layout = mf.BlockedLayout((1, 1, 8), (1, 1, 32), (1, 1, 1), (1, 1, 1), (1, 1, 1), **{how: (0, 0, 1)})
-    schedule = mf.Schedule((1, 1, columns), layout)
+    schedule = mf.Schedule((1, 1, columns), layout, late_addresses=late)
     specs = [mf.TensorSpec(shape, DTYPES[dtype]) for shape, dtype in zip(shapes, dtypes, strict=True)]
     module = module_at("gpu", mixed, specs, schedule)
     results = interpreter.run(module, "mixed", inputs)

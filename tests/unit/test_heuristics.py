@@ -6,9 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from mlirfuse.schedule.estimate import registers_per_thread
 from mlirfuse.schedule.heuristics import choose_schedule
 from mlirfuse.schedule.problem import Problem
-from mlirfuse.schedule.row_candidates import Candidate, row_candidates
+from mlirfuse.schedule.residency import REGISTER_STEP, registers_left, resident_blocks
+from mlirfuse.schedule.row_candidates import FEW_SPARE, Candidate, row_candidates
 from mlirfuse.schedule.row_cost import row_cost
 from mlirfuse.target import target_of
 
@@ -49,6 +51,26 @@ def test_rows_in_registers_have_no_order_to_keep() -> None:
     schedule = choose_schedule(replace(_layer_norm(4096), early_column_bytes=4), TARGET)
     assert not schedule.parked
     assert not schedule.in_order
+
+
+def test_addresses_are_late_where_registers_are_short() -> None:
+    """Of parked rows, and of others that leave a few registers: depth first, or skewed."""
+    for columns in (3001, 8192, 20480, 65536):
+        for candidate in row_candidates(_layer_norm(columns), TARGET):
+            schedule, problem = candidate.schedule, _layer_norm(columns)
+            needed = registers_per_thread(problem, schedule.layout, schedule.order, schedule.parked)
+            spare = registers_left(schedule.layout.threads, candidate.blocks, TARGET) - needed
+            tight = spare <= FEW_SPARE and (schedule.order == "depth" or schedule.layout.is_skewed)
+            assert schedule.late_addresses == bool(schedule.parked or tight)
+
+
+@pytest.mark.parametrize("threads", [64, 96, 320, 512, 800, 1024])
+def test_registers_left_are_the_most_that_a_number_of_blocks_leaves(threads: int) -> None:
+    for blocks in range(1, TARGET.threads_per_sm // threads + 1):
+        registers = registers_left(threads, blocks, TARGET)
+        assert resident_blocks(threads, registers, TARGET) >= blocks
+        more = registers + REGISTER_STEP
+        assert more > TARGET.max_registers_per_thread or resident_blocks(threads, more, TARGET) < blocks
 
 
 def test_an_sm_should_hold_enough_rows() -> None:

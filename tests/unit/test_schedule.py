@@ -60,6 +60,11 @@ def test_values_that_no_attribute_holds_are_errors(context: ir.Context, value: o
         (replace(SCHEDULE, order="random"), "order 'random' is not one of breadth, depth"),
         (replace(SCHEDULE, parked=1), "1 fragments cannot be parked of the 1 that a thread holds in registers"),
         (replace(SCHEDULE, in_order=True), "nothing is parked that could be loaded and stored in order"),
+        (replace(SCHEDULE, late_addresses=True), None),
+        (
+            replace(SCHEDULE, late_addresses=True, persistence="shared"),
+            "addresses are late only of rows that wait in registers, not 'shared'",
+        ),
         (replace(SCHEDULE, tile=(0, 256)), "tile (0, 256) has no elements"),
         (replace(SCHEDULE, blocks_per_sm=-1), "-1 blocks a multiprocessor are not 0 to 32"),
         (replace(SCHEDULE, blocks_per_sm=33), "33 blocks a multiprocessor are not 0 to 32"),

@@ -307,7 +307,7 @@ func.func private @parked_for_later(%x: memref<8x256xf32> {fuse.align = 16 : i64
 // CHECK-NEXT: arith.index_cast %[[LATE]] : i32 to index
 // CHECK: vector.store {{.*}} %arg1
 // CHECK: gpu.return
-func.func private @in_order(%x: memref<8x1280xf32> {fuse.align = 16 : i64}, %y: memref<8x1280xf32>) attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 1280>, layout = #layout, order = "depth", parked = 2 : i64, in_order = true}} {
+func.func private @in_order(%x: memref<8x1280xf32> {fuse.align = 16 : i64}, %y: memref<8x1280xf32>) attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 1280>, layout = #layout, order = "depth", parked = 2 : i64, in_order = true, late_addresses = true}} {
   %c0 = arith.constant 0 : index
   %pad = arith.constant 0.0 : f32
   %zero = arith.constant dense<0.0> : vector<1xf32>
@@ -342,7 +342,7 @@ func.func private @tensors(%x: tensor<8xf32>) -> tensor<8xf32> attributes {fuse.
 // CHECK-NOT: "fuse.pin"
 // CHECK: vector.store {{.*}} %arg2
 // CHECK: gpu.return
-func.func private @in_order_branch(%x: memref<8x512xf32> {fuse.align = 16 : i64}, %y: memref<8x512xf32>, %z: memref<8x512xf32>) attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 512>, layout = #layout, order = "depth", parked = 1 : i64, in_order = true}} {
+func.func private @in_order_branch(%x: memref<8x512xf32> {fuse.align = 16 : i64}, %y: memref<8x512xf32>, %z: memref<8x512xf32>) attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 512>, layout = #layout, order = "depth", parked = 1 : i64, in_order = true, late_addresses = true}} {
   %c0 = arith.constant 0 : index
   %c5 = arith.constant 5 : index
   %pad = arith.constant 0.0 : f32
@@ -548,6 +548,39 @@ func.func private @skewed(%x: memref<?x513xf16> {fuse.align = 16 : i64}, %w: mem
     %5 = arith.subf %0, %3 : vector<1x513xf16>
     %6 = arith.mulf %5, %4 : vector<1x513xf16>
     vector.transfer_write %6, %y[%row, %c0] {fuse.layout = #layout, fuse.streaming, in_bounds = [true, true]} : vector<1x513xf16>, memref<?x513xf16>
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+
+// -----
+
+#layout = {vector = array<i64: 1, 8>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 3>, blocks = array<i64: 1, 1>, skew = array<i64: 0, 1>}
+// With late addresses, where the row starts and how it is shifted is computed anew, of a row and of a thread that are not
+// known before the reduction is done.
+// CHECK-LABEL: gpu.func @skewed_late
+// CHECK: %[[START:.*]] = arith.muli %block_id_x, %c513
+// CHECK: arith.andi %[[START]], %c7
+// CHECK: %[[THREAD:.*]] = arith.index_cast %thread_id_x{{.*}} : index to i32
+// CHECK: "fuse.pin"(%[[THREAD]], %{{.*}}) : (i32, f16) -> i32
+// CHECK: %[[ROW:.*]] = arith.index_cast %block_id_x : index to i32
+// CHECK: %[[PINNED:.*]] = "fuse.pin"(%[[ROW]], %{{.*}}) : (i32, f16) -> i32
+// CHECK: %[[LATE:.*]] = arith.index_cast %[[PINNED]] : i32 to index
+// CHECK: %[[AGAIN:.*]] = arith.muli %[[LATE]], %c513
+// CHECK: arith.andi %[[AGAIN]], %c7
+// CHECK: vector.store %{{.*}} {alignment = 16 : i64, nontemporal = true} : memref<?xf16>, vector<8xf16>
+func.func private @skewed_late(%x: memref<?x513xf16> {fuse.align = 16 : i64}, %y: memref<?x513xf16>) attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 513>, layout = #layout, late_addresses = true}} {
+  %c0 = arith.constant 0 : index
+  %pad = arith.constant 0.0 : f16
+  %lowest = arith.constant dense<0xFC00> : vector<1xf16>
+  %m = memref.dim %x, %c0 : memref<?x513xf16>
+  %blocks = affine.apply affine_map<()[s0] -> (s0)>()[%m]
+  scf.forall (%row) in (%blocks) {
+    %0 = vector.transfer_read %x[%row, %c0], %pad {fuse.layout = #layout, fuse.streaming, in_bounds = [true, true]} : memref<?x513xf16>, vector<1x513xf16>
+    %1 = vector.multi_reduction <maximumf>, %0, %lowest {fuse.layout = #layout} [1] : vector<1x513xf16> to vector<1xf16>
+    %2 = vector.shape_cast %1 : vector<1xf16> to vector<1x1xf16>
+    %3 = vector.broadcast %2 : vector<1x1xf16> to vector<1x513xf16>
+    %4 = arith.subf %0, %3 : vector<1x513xf16>
+    vector.transfer_write %4, %y[%row, %c0] {fuse.layout = #layout, fuse.streaming, in_bounds = [true, true]} : vector<1x513xf16>, memref<?x513xf16>
   } {mapping = [#gpu.block<x>]}
   return
 }
