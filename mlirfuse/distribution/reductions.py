@@ -107,8 +107,9 @@ def _inside(d: Distributor, source: Fragments, dim: int, repeat: int) -> ir.Valu
     return less(each, arith.ConstantOp(vector_type, bound).result)  # as unsigned numbers: those before 0 are large
 
 
-NARROW_ACCUMULATORS = 4
-"""Partial results of a thread that must save registers: still enough to hide an addition's latency."""
+NARROW_ACCUMULATORS, FEWEST_ACCUMULATORS = 4, 2
+"""Partial results of a thread that must save registers: still enough to hide an addition's latency. Where registers are
+so short that fragments are parked in order, there are enough warps for that."""
 
 
 def reduce_in_thread(d: Distributor, source: Fragments, dims: Sequence[int], combine: Combine) -> Fragments:
@@ -136,8 +137,8 @@ def reduce_fragments(
     fragments = (source.at(key) for key in keys)
     if source.width == 1 or source.layout.vector_dim not in dims:
         return _accumulate(fragments, combine)
-    accumulators = min(NARROW_ACCUMULATORS, source.width) if d.depth_first else source.width
-    return _accumulate_elements(fragments, combine, accumulators)
+    most = FEWEST_ACCUMULATORS if d.in_order else NARROW_ACCUMULATORS if d.depth_first else source.width
+    return _accumulate_elements(fragments, combine, min(most, source.width))
 
 
 def reduce_packed(source: Fragments, keys: Iterable[Key], dims: Sequence[int], combine: Combine) -> ir.Value:

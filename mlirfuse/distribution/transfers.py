@@ -18,6 +18,7 @@ from mlirfuse.analysis.shared_memory import writes_shared
 from mlirfuse.distribution.access import Access, access_of, load, store
 from mlirfuse.distribution.distributor import Distributor, rule
 from mlirfuse.distribution.fragments import Fragments, Key, Uniform, widen
+from mlirfuse.distribution.guard import Guard, both
 from mlirfuse.distribution.late_places import late_place
 from mlirfuse.distribution.moved_rows import move_row
 from mlirfuse.distribution.paired_stores import exchange, store_exchanged, stores_pairs
@@ -27,6 +28,9 @@ from mlirfuse.distribution.threads import Threads
 from mlirfuse.schedule.estimate import AHEAD
 from mlirfuse.tiling.contractions import feeds_contraction
 from mlirfuse.tiling.tiles import zero
+
+Check = tuple[int, int]
+"""What must hold of a fragment that is stored: an axis of the buffer, or -1 - a dimension of the tile, and a repeat."""
 
 
 @rule("vector.transfer_read")
@@ -100,26 +104,28 @@ def transfer_write(d: Distributor, op: ir.Operation) -> None:
         _write_rows(d, tile, access, bounds, whole)
         return
     threads, access = late_place(d, access)
-    groups: dict[tuple[tuple[int, int], ...], list[Key]] = {}
+    groups: dict[tuple[Check, ...], list[Key]] = {}
     for key in tile.keys():
         checks = [(axis, 0 if n is None else key[n]) for axis, n in enumerate(access.dims) if axis in access.clipped]
         checks += [(-1 - n, key[n]) for n in range(d.layout.rank) if tile.padded(key, n)]
         groups.setdefault(tuple(checks), []).append(key)
-    for needed, keys in groups.items():
-        condition = whole
-        for axis_or_dim, repeat in needed:
-            inside = _inside(threads, tile, access, axis_or_dim, repeat, bounds)
-            condition = inside if condition is None else arith.AndIOp(condition, inside).result
-        paired = stores_pairs(d, tile, access, {access.dims[n] if n >= 0 else -1 - n for n, _ in needed})
-        values = ((key, exchange(d, access, tile.at(key)) if paired else tile.at(key)) for key in keys)
-        if condition is None:
-            _store_all(d, threads, tile, access, values, paired=paired)
-            continue
-        made = list(values)  # lanes exchange before some of them stay away
-        branch = scf.IfOp(condition)
-        with ir.InsertionPoint(branch.then_block):
-            _store_all(d, threads, tile, access, made, paired=paired)
-            scf.YieldOp([])
+    paired = {n: stores_pairs(d, tile, access, {access.dims[m] if m >= 0 else -1 - m for m, _ in n}) for n in groups}
+
+    def inside(checks: Iterable[Check], condition: ir.Value | None) -> ir.Value | None:
+        return reduce(both, (_inside(threads, tile, access, *check, bounds) for check in checks), condition)
+
+    # What all fragments need is asked once, around all, where these are made already: what LLVM moves to the stores,
+    # such as loads of weights, then goes into one branch. Behind it, the last fragment's would wait in registers.
+    together = len(groups) > 1 and not d.depth_first and not any(paired.values())
+    common = [check for check in min(groups) if all(check in needed for needed in groups)] if together else []
+    with Guard(inside(common, whole) if common else None):
+        for needed, keys in groups.items():
+            condition = inside([c for c in needed if c not in common], None if common else whole)
+            values = ((key, exchange(d, access, tile.at(key)) if paired[needed] else tile.at(key)) for key in keys)
+            # Lanes exchange before some of them stay away.
+            made = values if condition is None else list(values)
+            with Guard(condition):
+                _store_all(d, threads, tile, access, made, paired=paired[needed])
 
 
 def _starts_anywhere(tile: Fragments, access: Access) -> bool:

@@ -293,14 +293,17 @@ func.func private @parked_for_later(%x: memref<8x256xf32> {fuse.align = 16 : i64
 // -----
 
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 2>, repeats = array<i64: 1, 5>, blocks = array<i64: 1, 1>}
-// In order: two fragments are loaded ahead of the one that is parked, and so are those that stay in registers; what
-// results are stored at is computed of coordinates that are not known before the reduction is done.
+// In order: two fragments are loaded ahead of the one that is parked, and so are those that stay in registers; a thread
+// keeps two sums. What results are stored at is computed of coordinates that are not known before the reduction is done.
 // CHECK-LABEL: gpu.func @in_order
 // CHECK-COUNT-3: vector.load %arg0{{.*}} fuse.in_order
 // CHECK: vector.store {{.*}} fuse.in_order} : memref<512xf32, #gpu.address_space<workgroup>>
 // CHECK: vector.load %arg0{{.*}} fuse.in_order
 // CHECK: vector.store {{.*}} fuse.in_order} : memref<512xf32, #gpu.address_space<workgroup>>
 // CHECK: vector.load %arg0{{.*}} fuse.in_order
+// CHECK: %[[LAST:.*]]:4 = vector.to_elements
+// CHECK: %[[EVEN:.*]] = arith.addf %{{.*}}, %[[LAST]]#0
+// CHECK: arith.addf %[[EVEN]], %[[LAST]]#2
 // CHECK: gpu.barrier
 // CHECK: %[[NARROW:.*]] = arith.index_cast %{{.*}} : index to i32
 // CHECK-NEXT: %[[LATE:.*]] = "fuse.pin"(%[[NARROW]], %{{.*}}) : (i32, f32) -> i32
@@ -507,6 +510,34 @@ func.func private @run(%x: memref<?xf32>, %y: memref<?xf32>) attributes {fuse.ke
     %i = affine.apply affine_map<(d0) -> (d0 * 128)>(%block)
     %0 = vector.transfer_read %x[%i], %pad {fuse.layout = #layout, in_bounds = [false]} : memref<?xf32>, vector<128xf32>
     vector.transfer_write %0, %y[%i] {fuse.layout = #layout, in_bounds = [false]} : vector<128xf32>, memref<?xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+
+// -----
+
+#layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 2>, blocks = array<i64: 1, 1>}
+// Whether there is a row is asked once for all of its fragments, and inside of that whether the last one lies in it.
+// CHECK-LABEL: gpu.func @ragged_rows
+// CHECK: arith.addf
+// CHECK: arith.addf
+// CHECK: %[[ROW:.*]] = arith.cmpi ult, %{{.*}}, %dim
+// CHECK-NEXT: scf.if %[[ROW]] {
+// CHECK: vector.store
+// CHECK: %[[INSIDE:.*]] = arith.cmpi ult, %{{.*}}, %c200
+// CHECK-NEXT: scf.if %[[INSIDE]] {
+// CHECK: vector.store
+// CHECK: gpu.return
+func.func private @ragged_rows(%x: memref<?x200xf32> {fuse.align = 16 : i64}, %y: memref<?x200xf32>) attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 2, 200>, layout = #layout}} {
+  %c0 = arith.constant 0 : index
+  %pad = arith.constant 0.0 : f32
+  %m = memref.dim %x, %c0 : memref<?x200xf32>
+  %blocks = affine.apply affine_map<()[s0] -> (s0 ceildiv 2)>()[%m]
+  scf.forall (%block) in (%blocks) {
+    %row = affine.apply affine_map<(d0) -> (d0 * 2)>(%block)
+    %0 = vector.transfer_read %x[%row, %c0], %pad {fuse.layout = #layout, fuse.streaming, in_bounds = [false, true]} : memref<?x200xf32>, vector<2x200xf32>
+    %1 = arith.addf %0, %0 : vector<2x200xf32>
+    vector.transfer_write %1, %y[%row, %c0] {fuse.layout = #layout, in_bounds = [false, true]} : vector<2x200xf32>, memref<?x200xf32>
   } {mapping = [#gpu.block<x>]}
   return
 }
