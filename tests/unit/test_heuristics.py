@@ -54,14 +54,22 @@ def test_rows_in_registers_have_no_order_to_keep() -> None:
 
 
 def test_addresses_are_late_where_registers_are_short() -> None:
-    """Of parked rows, and of others that leave a few registers: depth first, or skewed."""
+    """Of aligned rows: parked ones, and others that are worked on depth first and leave a few registers."""
     for columns in (3001, 8192, 20480, 65536):
         for candidate in row_candidates(_layer_norm(columns), TARGET):
             schedule, problem = candidate.schedule, _layer_norm(columns)
             needed = registers_per_thread(problem, schedule.layout, schedule.order, schedule.parked)
             spare = registers_left(schedule.layout.threads, candidate.blocks, TARGET) - needed
-            tight = spare <= FEW_SPARE and (schedule.order == "depth" or schedule.layout.is_skewed)
+            tight = spare <= FEW_SPARE and schedule.order == "depth"
             assert schedule.late_addresses == bool(schedule.parked or tight)
+
+
+def test_addresses_of_skewed_rows_are_late_breadth_first() -> None:
+    softmax = Problem((None, 3001), frozenset({1}), 1, 1, 2, 2, live_bytes=2, parked_bytes=2, rounds=1, skewed_vector=8)
+    for columns, late in ((3001, True), (94209, False)):
+        schedule = choose_schedule(replace(softmax, extents=(None, columns)), TARGET)
+        assert schedule.layout.is_skewed
+        assert schedule.late_addresses == late
 
 
 @pytest.mark.parametrize("threads", [64, 96, 320, 512, 800, 1024])
