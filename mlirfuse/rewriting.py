@@ -44,6 +44,14 @@ def defining_op(value: ir.Value) -> ir.Operation | None:
     return None if isinstance(value.owner, ir.Block) else value.owner.operation
 
 
+def integer_of(value: ir.Value) -> int | None:
+    """The integer that a value is, where it is a constant's; None for anything else."""
+    maker = defining_op(value)
+    if maker is None or maker.name != "arith.constant" or not isinstance(maker.attributes["value"], ir.IntegerAttr):
+        return None
+    return ir.IntegerAttr(maker.attributes["value"]).value
+
+
 def backward_slice(values: Iterable[ir.Value], ops: Sequence[ir.Operation]) -> set[ir.Operation]:
     """Those of some ops that make the values, and what they are made of."""
     inside, found = set(ops), set()

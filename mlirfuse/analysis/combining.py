@@ -9,6 +9,7 @@ from mlir.dialects import vector
 
 from mlirfuse.analysis.structure import OpStructure
 from mlirfuse.errors import PassError
+from mlirfuse.rewriting import defining_op
 
 KINDS: dict[str, vector.CombiningKind] = {
     "arith.addf": vector.CombiningKind.ADD,
@@ -51,7 +52,7 @@ def combiner_of(structure: OpStructure) -> Combiner:
     block = structure.op.regions[0].blocks[0]
     accumulator = block.arguments[len(block.arguments) - 1]
     yielded = block.operations[len(block.operations) - 1].operation.operands[0]
-    op = None if isinstance(yielded.owner, ir.Block) else yielded.owner.operation
+    op = defining_op(yielded)
     if op is not None and op.name in KINDS and len(structure.op.results) == 1:
         others = [operand for operand in op.operands if operand != accumulator]
         if len(others) == 1 and len(list(accumulator.uses)) == 1:

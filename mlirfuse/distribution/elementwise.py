@@ -12,6 +12,7 @@ from mlirfuse.analysis.patterns import WIDENING
 from mlirfuse.distribution.distributor import Distributor, rule
 from mlirfuse.distribution.fragments import Fragments, Key, Uniform, fragment_type, widen
 from mlirfuse.errors import PassError
+from mlirfuse.rewriting import defining_op
 from mlirfuse.tiling.contractions import widens_factor
 
 
@@ -90,7 +91,7 @@ def recast(d: Distributor, value: ir.Value, after: Fragments) -> Fragments:
 
 def widening_of(d: Distributor, value: ir.Value) -> ir.Operation | None:
     """The widening cast that made a tile from a narrower one; None if none did."""
-    owner = None if isinstance(value.owner, ir.Block) else value.owner.operation
+    owner = defining_op(value)
     if owner is None or owner.name not in WIDENING or owner.operands[0] not in d.tiles:
         return None
     return owner

@@ -10,7 +10,7 @@ from mlir.dialects import arith, vector
 from mlirfuse.distribution.distributor import Distributor, rule
 from mlirfuse.distribution.fragments import Fragments, Key, widen
 from mlirfuse.distribution.scalars import add, constant, less
-from mlirfuse.rewriting import defining_op
+from mlirfuse.rewriting import integer_of
 
 
 @rule("vector.create_mask", "vector.constant_mask")
@@ -45,20 +45,12 @@ def _bounds(d: Distributor, op: ir.Operation) -> dict[int, ir.Value]:
     if op.name == "vector.constant_mask":  # what create_mask is folded to where its bounds are known
         sizes = ir.DenseI64ArrayAttr(op.attributes["mask_dim_sizes"])
         return {dim: constant(size) for dim, size in enumerate(sizes) if size < shape[dim]}
-    known = [_constant(bound) for bound in op.operands]
+    known = [integer_of(bound) for bound in op.operands]
     return {
         dim: d.scalars[bound]
         for dim, (bound, size) in enumerate(zip(op.operands, known, strict=True))
         if size is None or size < shape[dim]
     }
-
-
-def _constant(value: ir.Value) -> int | None:
-    """The number that a value is, where the program says it."""
-    maker = defining_op(value)
-    if maker is None or maker.name != "arith.constant":
-        return None
-    return ir.IntegerAttr(maker.attributes["value"]).value
 
 
 def _true(width: int) -> ir.Value:

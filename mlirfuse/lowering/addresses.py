@@ -8,6 +8,7 @@ from mlir import ir
 from mlir.dialects import arith, llvm, memref
 
 from mlirfuse.dtypes import from_mlir
+from mlirfuse.rewriting import defining_op, integer_of
 
 GLOBAL, SHARED = 1, 3
 """LLVM's address spaces."""
@@ -49,11 +50,9 @@ def element_pointer(base: ir.Value, indices: Sequence[ir.Value], space: int) -> 
 
 def _split_constant(position: ir.Value) -> tuple[ir.Value, int]:
     """An index as (rest, constant): `x + c` is (x, c)."""
-    owner = position.owner
-    if isinstance(owner, ir.Block) or owner.operation.name != "arith.addi":
+    owner = defining_op(position)
+    if owner is None or owner.name != "arith.addi":
         return position, 0
-    rest, term = owner.operation.operands
-    maker = term.owner
-    if isinstance(maker, ir.Block) or maker.operation.name != "arith.constant":
-        return position, 0
-    return rest, ir.IntegerAttr(maker.operation.attributes["value"]).value
+    rest, term = owner.operands
+    number = integer_of(term)
+    return (position, 0) if number is None else (rest, number)

@@ -8,6 +8,7 @@ from typing import ClassVar
 from mlir import ir
 from mlir.dialects import arith, vector
 
+from mlirfuse.analysis.casts import element_type
 from mlirfuse.lowering.kernel_func import kernels
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.rewriting import defining_op, ops_named
@@ -67,7 +68,7 @@ def _is_narrow(op: ir.Operation) -> bool:
     if op.name not in NARROWED or not all(_is_widened(operand) for operand in op.operands):
         return False
     users = [use.owner.operation for use in op.results[0].uses]
-    return all(u.name == "arith.truncf" and isinstance(_element(u.results[0].type), ir.BF16Type) for u in users)
+    return all(u.name == "arith.truncf" and isinstance(element_type(u.results[0].type), ir.BF16Type) for u in users)
 
 
 def _is_widened(value: ir.Value) -> bool:
@@ -76,7 +77,7 @@ def _is_widened(value: ir.Value) -> bool:
 
 
 def _widens(op: ir.Operation) -> bool:
-    source, target = (_element(value.type) for value in (op.operands[0], op.results[0]))
+    source, target = (element_type(value.type) for value in (op.operands[0], op.results[0]))
     return isinstance(source, ir.BF16Type) and isinstance(target, ir.F32Type)
 
 
@@ -92,7 +93,3 @@ def _widened(value: ir.Value, target: ir.VectorType) -> ir.Value:
     # The first of two elements is the low half: words are little-endian.
     wide = [half for word in words for half in (arith.shli(word, shift), arith.andi(word, mask))]
     return vector.BitCastOp(target, vector.FromElementsOp(ir.VectorType.get([width], i32), wide).result).result
-
-
-def _element(type_: ir.Type) -> ir.Type:
-    return type_.element_type if isinstance(type_, ir.VectorType) else type_

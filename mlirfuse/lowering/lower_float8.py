@@ -10,6 +10,7 @@ from typing import ClassVar
 from mlir import ir
 from mlir.dialects import arith, llvm, nvvm, vector
 
+from mlirfuse.analysis.casts import element_type
 from mlirfuse.dtypes import from_mlir
 from mlirfuse.errors import PassError, TargetError
 from mlirfuse.lowering.addresses import SHARED, element_pointer
@@ -57,7 +58,7 @@ class LowerFloat8(Pass):
         """Rewrites the `builtin.module` in place."""
         for func in kernels(module):
             for op in ops_named(func.operation, "nvgpu.ldmatrix"):
-                if _is_float8(_element(op.results[0].type)):
+                if _is_float8(element_type(op.results[0].type)):
                     with ir.InsertionPoint(op), op.location:
                         op.results[0].replace_all_uses_with(_load_matrices(op))
                     op.erase()
@@ -80,7 +81,7 @@ class LowerFloat8(Pass):
 
 def _widen(op: ir.Operation) -> ir.Value:
     source, target = op.operands[0], op.results[0].type
-    width, element = _width(source.type), _element(source.type)
+    width, element = _width(source.type), element_type(source.type)
     f16, i8 = ir.F16Type.get(), ir.IntegerType.get_signless(8)
     values = []
     for pair in _pairs(_vector(source)):
@@ -88,9 +89,9 @@ def _widen(op: ir.Operation) -> ir.Value:
         halves = nvvm.convert_f8x2_to_f16x2(ir.VectorType.get([2], f16), raw, element)
         values += list(vector.ToElementsOp(halves).results)
     wide = vector.FromElementsOp(ir.VectorType.get([width], f16), values[:width]).result
-    for element_type in _by_way_of(_element(target)):
-        cast = arith.ExtFOp if element_type.width > _element(wide.type).width else arith.TruncFOp
-        wide = cast(ir.VectorType.get([width], element_type), wide).result
+    for step in _by_way_of(element_type(target)):
+        cast = arith.ExtFOp if step.width > element_type(wide.type).width else arith.TruncFOp
+        wide = cast(ir.VectorType.get([width], step), wide).result
     return wide if isinstance(target, ir.VectorType) else vector.ExtractOp(wide, [], [0]).result
 
 
@@ -103,18 +104,18 @@ def _by_way_of(target: ir.Type) -> list[ir.Type]:
 
 def _round(op: ir.Operation) -> ir.Value:
     source, target = op.operands[0], op.results[0].type
-    width, element = _width(target), _element(target)
-    if isinstance(_element(source.type), ir.F64Type):
+    width, element = _width(target), element_type(target)
+    if isinstance(element_type(source.type), ir.F64Type):
         raise PassError(f"f64 is not rounded to {element} at once", where=op, hint="cast to f32 first")
     i16 = ir.IntegerType.get_signless(16)
     wide, f32 = _vector(source), ir.VectorType.get([width], ir.F32Type.get())
     if op.name != "arith.truncf":
         wide = (arith.SIToFPOp if op.name == "arith.sitofp" else arith.UIToFPOp)(f32, wide).result
-    if isinstance(_element(wide.type), ir.BF16Type):
+    if isinstance(element_type(wide.type), ir.BF16Type):
         wide = arith.ExtFOp(f32, wide).result
     words = []
     for pair in _pairs(wide):
-        if isinstance(_element(wide.type), ir.F16Type):
+        if isinstance(element_type(wide.type), ir.F16Type):
             words.append(nvvm.convert_f16x2_to_f8x2(i16, pair, element))
         else:
             low, high = vector.ToElementsOp(pair).results
@@ -132,7 +133,7 @@ def _round(op: ir.Operation) -> ir.Value:
 
 def _pairs(value: ir.Value) -> Sequence[ir.Value]:
     """Neighbouring elements of a vector, two by two; the last one twice where their number is odd."""
-    width, element = _width(value.type), _element(value.type)
+    width, element = _width(value.type), element_type(value.type)
     pair = ir.VectorType.get([2], element)
     if width % 2 == 0:
         return [vector.ExtractStridedSliceOp(pair, value, [i], [2], [1]).result for i in range(0, width, 2)]
@@ -152,13 +153,9 @@ def _width(type_: ir.Type) -> int:
     return ir.VectorType(type_).shape[0] if isinstance(type_, ir.VectorType) else 1
 
 
-def _element(type_: ir.Type) -> ir.Type:
-    return ir.VectorType(type_).element_type if isinstance(type_, ir.VectorType) else type_
-
-
 def _narrow(op: ir.Operation) -> ir.Type:
     """The type of a cast that may be float8: the one that it widens, or the one that it makes."""
-    return _element((op.operands[0] if op.name == "arith.extf" else op.results[0]).type)
+    return element_type((op.operands[0] if op.name == "arith.extf" else op.results[0]).type)
 
 
 def _is_float8(type_: ir.Type) -> bool:

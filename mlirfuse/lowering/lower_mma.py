@@ -8,7 +8,7 @@ from typing import ClassVar
 from mlir import ir
 from mlir.dialects import llvm, nvvm, vector
 
-from mlirfuse.analysis.casts import rounds_ties_away
+from mlirfuse.analysis.casts import element_type, rounds_ties_away
 from mlirfuse.dialect.mma import DEPTHS
 from mlirfuse.distribution.fragments import elements
 from mlirfuse.errors import PassError
@@ -68,7 +68,7 @@ Registers = dict[ir.Value, list[ir.Value]]
 
 
 def _has_tf32(op: ir.Operation) -> bool:
-    return any(isinstance(_element(value.type), ir.FloatTF32Type) for value in (*op.operands, *op.results))
+    return any(isinstance(element_type(value.type), ir.FloatTF32Type) for value in (*op.operands, *op.results))
 
 
 def _lower(op: ir.Operation, bits: Registers) -> None:
@@ -88,12 +88,8 @@ def _lower(op: ir.Operation, bits: Registers) -> None:
         raise PassError(f"{op.name} of tf32 has no lowering", where=op)
 
 
-def _element(type_: ir.Type) -> ir.Type:
-    return ir.VectorType(type_).element_type if isinstance(type_, ir.VectorType) else type_
-
-
 def _product(a: ir.Value, b: ir.Value, c: ir.Value, bits: Registers) -> ir.Value:
-    element = _element(a.type)
+    element = element_type(a.type)
     kind = ir.Attribute.parse(f"#nvvm.mma_type<{element}>")
     f32 = ir.F32Type.get()
     totals = [vector.ExtractOp(c, [], [i]).result for i in range(4)]

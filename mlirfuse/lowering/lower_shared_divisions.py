@@ -9,9 +9,10 @@ from typing import ClassVar
 from mlir import ir
 from mlir.dialects import arith, llvm, math, vector
 
+from mlirfuse.analysis.casts import element_type
 from mlirfuse.lowering.kernel_func import kernels
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.rewriting import ops_named
+from mlirfuse.rewriting import defining_op, ops_named
 
 
 @dataclass(frozen=True)
@@ -67,15 +68,15 @@ class LowerSharedDivisions(Pass):
 
 def _divisor(op: ir.Operation) -> ir.Value | None:
     """The number that a single-precision division divides all its elements by; None if there is none, or a constant."""
-    if str(_element(op.results[0].type)) != "f32":
+    if str(element_type(op.results[0].type)) != "f32":
         return None
     divisor = op.operands[1]
-    owner = None if isinstance(divisor.owner, ir.Block) else divisor.owner.operation
+    owner = defining_op(divisor)
     if isinstance(divisor.type, ir.VectorType):
         if owner is None or owner.name != "vector.broadcast" or isinstance(owner.operands[0].type, ir.VectorType):
             return None
         divisor = owner.operands[0]
-        owner = None if isinstance(divisor.owner, ir.Block) else divisor.owner.operation
+        owner = defining_op(divisor)
     return None if owner is not None and owner.name == "arith.constant" else divisor
 
 
@@ -120,15 +121,11 @@ def _quotient(op: ir.Operation, divisor: ir.Value, scale: ir.Value, reciprocal: 
 
 def _rounded_to_half(op: ir.Operation) -> bool:
     users = [use.owner.operation for use in op.results[0].uses]
-    return all(u.name == "arith.truncf" and str(_element(u.results[0].type)) in ("f16", "bf16") for u in users)
+    return all(u.name == "arith.truncf" and str(element_type(u.results[0].type)) in ("f16", "bf16") for u in users)
 
 
 def _like(value: ir.Value, target: ir.Type) -> ir.Value:
     return vector.broadcast(target, value) if isinstance(target, ir.VectorType) else value
-
-
-def _element(value_type: ir.Type) -> ir.Type:
-    return value_type.element_type if isinstance(value_type, ir.VectorType) else value_type
 
 
 def _width(op: ir.Operation) -> int:

@@ -15,7 +15,7 @@ from mlirfuse.dialect.prefetch_rows import is_rows, prefetch_rows
 from mlirfuse.dtypes import from_mlir
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.passes.rounds import REDUCTIONS
-from mlirfuse.rewriting import backward_slice, clone, defining_op, ops_named
+from mlirfuse.rewriting import backward_slice, clone, integer_of, ops_named
 from mlirfuse.schedule.schedule import schedule_of
 from mlirfuse.target import DEFAULT, Target, target_of
 from mlirfuse.tiling.transfers import STREAMING
@@ -107,15 +107,10 @@ def _reads_of_rows(loop: ir.Operation) -> Iterator[ir.Operation]:
         buffer, tile = ir.MemRefType(op.operands[0].type), ir.VectorType(op.results[0].type)
         if buffer.rank != tile.rank or not is_rows(buffer) or list(buffer.shape)[1:] != list(tile.shape)[1:]:
             continue
-        whole = all(_is_zero(index) for index in list(op.operands)[2 : 1 + buffer.rank])
+        whole = all(integer_of(index) == 0 for index in list(op.operands)[2 : 1 + buffer.rank])
         identity = ir.AffineMap.get_identity(buffer.rank)
         if whole and ir.AffineMapAttr(op.attributes["permutation_map"]).value == identity:
             yield op
-
-
-def _is_zero(index: ir.Value) -> bool:
-    maker = defining_op(index)
-    return maker is not None and maker.name == "arith.constant" and ir.IntegerAttr(maker.attributes["value"]).value == 0
 
 
 def _why_not(

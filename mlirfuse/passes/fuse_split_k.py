@@ -13,7 +13,7 @@ from mlirfuse.analysis.kernels import CLUSTER, body, is_tile_program, kernels
 from mlirfuse.analysis.workspaces import COOPERATIVE
 from mlirfuse.errors import ScheduleError
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.rewriting import clone, defining_op
+from mlirfuse.rewriting import clone, defining_op, integer_of
 from mlirfuse.schedule.contraction import ContractionSchedule
 from mlirfuse.schedule.schedule import schedule_of
 from mlirfuse.tiling.cluster_tiles import meet_in_cluster
@@ -170,7 +170,7 @@ def _slice_of(loop: ir.Operation, mapping: dict[ir.Value, ir.Value], part: ir.Va
 
 
 def _constant(value: ir.Value) -> int:
-    maker = defining_op(value)
-    if maker is None or maker.name != "arith.constant":
+    number = integer_of(value)
+    if number is None:
         raise ScheduleError("the bounds of the loop along k are not constant", where=value)
-    return ir.IntegerAttr(maker.attributes["value"]).value
+    return number

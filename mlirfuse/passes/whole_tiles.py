@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from mlir import ir
 
-from mlirfuse.rewriting import defining_op
+from mlirfuse.rewriting import defining_op, integer_of
 
 MASK, APPLY = "vector.create_mask", "affine.apply"
 
@@ -31,14 +31,9 @@ def _is_whole(mask: ir.Operation, variable: ir.Value, tiles: ir.Value) -> bool:
     """Whether a mask's bounds are 1 along extents of 1, and the rows that are left from the tile at hand on."""
     shape = ir.VectorType(mask.results[0].type).shape
     return all(
-        _is_one(bound) if extent == 1 else _is_left(bound, extent, variable, tiles)
+        integer_of(bound) == 1 if extent == 1 else _is_left(bound, extent, variable, tiles)
         for bound, extent in zip(mask.operands, shape, strict=True)
     )
-
-
-def _is_one(bound: ir.Value) -> bool:
-    maker = defining_op(bound)
-    return maker is not None and maker.name == "arith.constant" and ir.IntegerAttr(maker.attributes["value"]).value == 1
 
 
 def _is_left(bound: ir.Value, rows: int, variable: ir.Value, tiles: ir.Value) -> bool:

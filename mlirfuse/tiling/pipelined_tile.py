@@ -13,7 +13,7 @@ from mlirfuse.dialect.cluster_barrier import cluster_barrier
 from mlirfuse.dialect.resident_blocks import resident_blocks
 from mlirfuse.dialect.shared_memory import WARPGROUP
 from mlirfuse.dialect.warp_roles import warp_roles
-from mlirfuse.rewriting import clone, defining_op
+from mlirfuse.rewriting import clone, defining_op, integer_of
 from mlirfuse.tiling.contraction_loops import ContractionLoop
 from mlirfuse.tiling.program import forall
 from mlirfuse.tiling.stage_products import Emitter, StageProducts, for_each_stage, nothing, run_of
@@ -193,13 +193,9 @@ class PipelinedTile:
     @cached_property
     def known_steps(self) -> int | None:
         """Steps of the loop along k where its bounds are constants."""
-        bounds = []
-        for value in list(self.parts.loop.operands)[:3]:
-            maker = defining_op(value)
-            if maker is None or maker.name != "arith.constant":
-                return None
-            bounds.append(ir.IntegerAttr(maker.attributes["value"]).value)
-        lower, upper, step = bounds
+        lower, upper, step = map(integer_of, list(self.parts.loop.operands)[:3])
+        if lower is None or upper is None or step is None:
+            return None
         return -(-(upper - lower) // step)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mlirfuse.context import make_context
 from mlirfuse.diagnostics import parse_module
-from mlirfuse.rewriting import nested, ops_named
+from mlirfuse.rewriting import integer_of, nested, ops_named
 
 TEXT = """
 func.func @f(%n: index, %x: f32) -> f32 {
@@ -47,3 +47,11 @@ def test_named_ops_can_be_erased_while_they_are_gone_through() -> None:
         op.erase()
     assert not ops_named(module.operation, "fuse.pin")
     assert module.operation.verify()
+
+
+def test_integers_are_those_of_constants() -> None:
+    text = "func.func @g(%n: index) { %c = arith.constant 7 : index\n %f = arith.constant 1.0 : f32\n return }"
+    module = parse_module(text, make_context())
+    function, seven, one = nested(module.operation)[1:4]
+    values = [function.regions[0].blocks[0].arguments[0], seven.results[0], one.results[0]]
+    assert [integer_of(value) for value in values] == [None, 7, None]
