@@ -1,0 +1,214 @@
+"""Which schedules are chosen for contractions."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+from contraction_problems import H200, problem
+
+import mlirfuse as mf
+from mlirfuse.schedule.contraction import LONGEST_SUM, ContractionProblem, ContractionSchedule, check_contraction
+from mlirfuse.schedule.contraction_cost import tile_count
+from mlirfuse.schedule.contraction_heuristics import (
+    BETWEEN_COLUMNS,
+    RASTER,
+    SQUARE,
+    WIDE_MMA_TILES,
+    candidates,
+    choose_contraction,
+)
+from mlirfuse.schedule.contraction_tiles import wgmma_schedule, with_slices
+from mlirfuse.schedule.schedule import Schedule
+from mlirfuse.target import target_of
+
+
+def chosen(given: ContractionProblem, chip: str = "sm_90a") -> tuple[Schedule, ContractionSchedule]:
+    schedule = choose_contraction(given, target_of(chip))
+    assert schedule.contraction is not None
+    return schedule, schedule.contraction
+
+
+def test_long_products_of_small_results_are_split() -> None:
+    _, contraction = chosen(problem(128, 128, 262144))
+    assert contraction.split >= 16
+    assert contraction.reduction == "mailboxes"
+
+
+def test_large_parts_meet_by_slices() -> None:
+    """Mailboxes take one pass more over them."""
+    for m, n, k in ((512, 512, 65536), (384, 512, 32768), (768, 768, 8192), (512, 1024, 16384)):
+        schedule, contraction = chosen(problem(m, n, k))
+        assert (schedule.tile, contraction.reduction) == ((128, 128), "slices"), (m, n, k)
+
+
+def test_factors_that_the_l2_does_not_keep_are_streamed_through_it() -> None:
+    """Where blocks read a factor together, that is: rounds of tiles come back to it, and few bytes stay for others.
+
+    Splits stream smaller factors, too.
+    """
+    for m, n, k in ((128, 128, 262144), (64, 128, 131072), (64, 4096, 14336), (2048, 2048, 8192), (256, 512, 8192)):
+        assert chosen(problem(m, n, k))[1].streamed, (m, n, k)
+    for m, n, k in ((256, 256, 4096), (1024, 1536, 4096), (8192, 8192, 8192)):
+        assert not chosen(problem(m, n, k))[1].streamed, (m, n, k)
+
+
+def test_products_that_fill_the_device_are_not_split() -> None:
+    schedule, contraction = chosen(problem(4096, 4096, 4096))
+    assert contraction.split == 1
+    assert schedule.tile == (128, 128)
+
+
+def test_narrow_tiles_of_teams_have_to_gain_what_their_products_lose() -> None:
+    """8192^3 in tiles of 128x112 is 36 rounds of 7 * 16 columns, and in 128x128 32 rounds of 8 * 16: 1.6 % more."""
+    assert chosen(problem(8192, 8192, 8192))[0].tile == (128, 128)
+    assert chosen(problem(2048, 11008, 4096))[0].tile == (128, 112)
+
+
+def test_teams_take_turns_where_blocks_have_several_tiles() -> None:
+    for m, n, k in ((4096, 4096, 4096), (8192, 8192, 8192), (4096, 4096, 1024), (8192, 1024, 1024)):
+        for dtype, precision in ((mf.bfloat16, "ieee"), (mf.float8_e4m3fn, "fast_accum"), (mf.float32, "tf32")):
+            given = problem(m, n, k, dtype, precision=precision, accumulator=mf.float32)
+            schedule, contraction = chosen(given)
+            assert (schedule.tile[0], contraction.teams, contraction.persistent) == (128, 2, True), given
+    for m, n, k in ((2048, 2048, 8192), (1024, 2048, 50304), (512, 512, 65536)):
+        assert chosen(problem(m, n, k))[1].teams == 1, (m, n, k)
+    assert chosen(problem(4096, 4096, 4096, totals=True))[1].teams == 1
+
+
+def test_blocks_of_one_round_take_squares_of_tiles() -> None:
+    """Where rows of tiles are longer than a square, and never with tiles of a split that are counted at run time."""
+    for m, n, k in ((512, 512, 8192), (128, 512, 16384), (256, 1024, 8192), (512, 1024, 4096)):
+        assert chosen(problem(m, n, k))[1].raster == SQUARE, (m, n, k)
+    for m, n, k in ((1024, 256, 8192), (256, 256, 131072)):
+        assert chosen(problem(m, n, k))[1].raster == 1, (m, n, k)
+    assert chosen(problem(4096, 4096, 4096))[1].raster == RASTER
+    for m, rasters in ((4096, {1, SQUARE}), (None, {1})):
+        contractions = [s.contraction for s in candidates(problem(m, 64, 8192), H200)]
+        assert {c.raster for c in contractions if c is not None and c.split > 1} == rasters
+
+
+@pytest.mark.parametrize(
+    ("m", "n", "k", "tile", "teams"),
+    [
+        (1536, 1536, 4096, (128, 144), 1),  # 132 tiles; of 128x128 there are 144
+        (256, 5120, 5120, (128, 80), 1),
+        (1024, 11008, 4096, (128, 112), 2),  # six rounds of 7 * 16 columns
+        (3072, 3072, 3072, (128, 96), 2),
+    ],
+)
+def test_tiles_leave_no_multiprocessor_without_work(m, n, k, tile, teams) -> None:
+    schedule, contraction = chosen(problem(m, n, k))
+    assert (schedule.tile, contraction.teams) == (tile, teams)
+    rounds = tile_count(schedule, problem(m, n, k)) / H200.sms
+    assert rounds / math.ceil(rounds) > 0.95
+
+
+def test_tiles_in_between_are_for_one_round_of_a_known_number() -> None:
+    given = problem(1536, 1536, 4096)
+    between = [s for s in candidates(given, H200) if s.tile[1] in BETWEEN_COLUMNS]
+    for schedule in between:
+        assert schedule.contraction is not None
+        assert schedule.contraction.split == 1
+        assert schedule.contraction.teams == 2 or tile_count(schedule, given) <= H200.sms
+    assert {s.tile for s in between if s.contraction and s.contraction.teams == 1} >= {(128, 144), (128, 160)}
+    assert not any(
+        s.tile[1] in BETWEEN_COLUMNS
+        for s in candidates(problem(None, 1536, 4096), H200)
+        if s.contraction and s.contraction.teams == 1
+    )
+
+
+def test_slices_of_any_width_have_a_layout() -> None:
+    given = problem(512, 512, 8192)
+    for n in (48, 96, 144, 240):
+        schedule = with_slices(wgmma_schedule(given, 128, n, split=4))
+        assert schedule.contraction is not None
+        assert check_contraction(schedule.contraction, schedule.tile, schedule.layout, given) is None
+
+
+def test_few_rows_become_columns_of_a_transposed_tile() -> None:
+    schedule, contraction = chosen(problem(16, 4096, 14336))
+    assert contraction.swapped
+    assert schedule.tile[1] == 16
+
+
+def test_what_tensor_maps_cannot_describe_goes_another_way() -> None:
+    assert chosen(problem(512, 512, 1001, row_bytes=2))[1].instruction == "mma"
+    assert chosen(problem(512, 512, 1024), "sm_80")[1].instruction == "mma"
+    assert chosen(problem(512, 512, 1024, mf.float32))[1].instruction == "fma"
+
+
+@pytest.mark.parametrize("chip", ["sm_80", "sm_90a", "sm_120"])
+def test_warps_of_mma_are_wide_where_tiles_fill_the_factors(chip: str) -> None:
+    target = target_of(chip)
+    for n, wide in ((4096, True), (4000, False)):
+        schedule, contraction = chosen(problem(4096, n, 4096, row_bytes=8), chip)
+        assert (schedule.tile in WIDE_MMA_TILES) == wide
+        assert contraction.stages * sum(schedule.tile) * (2 * contraction.k + 16) < target.shared_per_block
+
+
+def test_rows_that_are_copied_through_registers_have_tiles_for_them() -> None:
+    schedule, contraction = chosen(problem(4096, 4096, 4097, row_bytes=2))
+    assert (schedule.tile, contraction.k, contraction.stages) == ((128, 128), 32, 3)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "precision", "contiguous", "instruction"),
+    [
+        (mf.float32, "ieee", (True, True), "fma"),
+        (mf.float32, "tf32", (True, True), "wgmma"),
+        (mf.float32, "tf32", (True, False), "mma"),
+        (mf.float32, "3xtf32", (True, True), "mma"),
+        (mf.float8_e4m3fn, "ieee", (True, True), "wgmma"),
+        (mf.float8_e5m2, "fast_accum", (False, True), "mma"),
+    ],
+)
+def test_instructions_by_precision(dtype, precision, contiguous, instruction) -> None:
+    given = replace(problem(512, 512, 1024, dtype, k_contiguous=contiguous), precision=precision)
+    chosen = choose_contraction(given, H200).contraction
+    assert chosen is not None
+    assert chosen.instruction == instruction
+
+
+def test_sums_that_are_promoted_fit_registers() -> None:
+    """A thread has them twice: the tile's, and those of a stage."""
+    given = problem(4096, 4096, 4096, mf.float8_e4m3fn)
+    assert given.promotes
+    chosen = choose_contraction(given, H200)
+    assert chosen.tile == (128, 128)
+    for each in (given, replace(given, errors_show=True)):
+        assert {(s.contraction.k, s.contraction.promote) for s in candidates(each, H200) if s.contraction} == {(128, 1)}
+    assert chosen.contraction is not None
+    for promote in (0, 3):
+        contraction = replace(chosen.contraction, promote=promote)
+        assert "promoted after 256 elements" in (
+            check_contraction(contraction, chosen.tile, chosen.layout, given) or ""
+        )
+    fast = replace(given, precision="fast_accum")
+    assert not fast.promotes
+    assert not any(s.contraction.promote for s in candidates(replace(fast, errors_show=True), H200) if s.contraction)
+    assert chosen.contraction.teams == 1
+    assert any(s.contraction.teams > 1 for s in candidates(fast, H200) if s.contraction)
+
+
+@pytest.mark.parametrize(
+    ("m", "n", "k", "promote"),
+    [
+        (128, 128, 262144, LONGEST_SUM // 128),
+        (1024, 2048, 50304, LONGEST_SUM // 64),
+        (128, 128, 8192, 0),  # whose k is split into shorter sums
+        (8192, 8192, 8192, 0),  # whose tiles leave no registers
+    ],
+)
+def test_long_sums_are_promoted_where_errors_show(m: int, n: int, k: int, promote: int) -> None:
+    given = problem(m, n, k, mf.bfloat16)
+    assert not any(s.contraction.promote for s in candidates(given, H200) if s.contraction)
+    precise = replace(given, errors_show=True)
+    schedule = choose_contraction(precise, H200)
+    assert schedule.contraction is not None
+    assert schedule.contraction.promote == promote
+    assert check_contraction(schedule.contraction, schedule.tile, schedule.layout, precise) is None
+    by_mma = replace(schedule.contraction, instruction="mma", promote=1, persistent=False)
+    assert "promotes no sums" in (check_contraction(by_mma, schedule.tile, schedule.layout, precise) or "")
