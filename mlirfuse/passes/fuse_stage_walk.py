@@ -11,6 +11,7 @@ from mlir.dialects import arith, nvvm, scf
 
 from mlirfuse.analysis.kernels import is_tile_program, kernels
 from mlirfuse.dialect.copy_fragments import copy_fragments
+from mlirfuse.dialect.pin import pin
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.passes.rounds import is_tile
 from mlirfuse.rewriting import clone, defining_op, nested
@@ -31,7 +32,8 @@ class FuseStageWalk(Pass):
     slots; a step starts the copy of the tile `stages - 1` steps ahead into the slot that the previous step has read,
     and waits for its own; where no block has more than `few_tiles`, it starts the next tile's only, in the slot behind.
     Every thread copies just what it reads back, so that no barrier is needed. Reads of what varies along the walk only,
-    such as a row's mean, are loaded one step ahead into registers. With `columns = "shared"`, what all steps share is
+    such as a row's mean, are loaded one step ahead into registers; the first step's, and what all steps share, have
+    arrived before the loop begins (`fuse.pin`). With `columns = "shared"`, what all steps share is
     copied to shared memory too, once, and read from there in each step.
 
     ```mlir
@@ -67,10 +69,9 @@ class FuseStageWalk(Pass):
                 remarks.declined(self, reason, kernel)
             for loop in loops:
                 with ir.InsertionPoint(loop.op), loop.op.location:
-                    columns = _columns(loop) if schedule.walk.columns == "shared" else []
-                    _stage(loop, schedule.walk, schedule.layout, columns)
+                    kept = _stage(loop, schedule.walk, schedule.layout)
                 remarks.applied(
-                    self, f"{len(loop.reads)} read(s) in {schedule.walk.stages} stages, {len(columns)} kept", kernel
+                    self, f"{len(loop.reads)} read(s) in {schedule.walk.stages} stages, {kept} kept", kernel
                 )
 
 
@@ -141,8 +142,10 @@ def _ring(read: ir.Operation, stages: int, layout: BlockedLayout) -> ReadRing:
     return ReadRing(read, stages, block, block[-1])
 
 
-def _stage(loop: _Loop, walk: GridWalk, layout: BlockedLayout, columns: Sequence[ir.Operation]) -> None:
-    stages = walk.stages
+def _stage(loop: _Loop, walk: GridWalk, layout: BlockedLayout) -> int:
+    """Replaces a walk by one over rings; how many reads that all steps share are kept in shared memory."""
+    stages, outside = walk.stages, _columns(loop)
+    columns = outside if walk.columns == "shared" else []
     lower, upper, step, *initial = loop.op.operands
     rings = [_ring(read, stages, layout) for read in loop.reads]
     kept = [_ring(read, 1, layout) for read in columns]
@@ -155,11 +158,13 @@ def _stage(loop: _Loop, walk: GridWalk, layout: BlockedLayout, columns: Sequence
         ahead = arith.AddIOp(ahead, step).result
     distance = _either(has_few, step, arith.SubIOp(ahead, lower).result)
     small = [_first_small(loop, read, lower, upper) for read in loop.small_reads]
+    in_registers = [read.results[0] for read in outside if read not in columns] if small else []
+    arrived = {value: _arrived(value) for value in in_registers}
     new = scf.ForOp(lower, upper, step, [*initial, *small, index(0)])
     old = loop.op.regions[0].blocks[0]
     arguments = list(new.inner_iter_args)
     carried, small, slot = arguments[: len(initial)], arguments[len(initial) : -1], arguments[-1]
-    mapping = dict(zip(old.arguments, [new.induction_variable, *carried], strict=True))
+    mapping = arrived | dict(zip(old.arguments, [new.induction_variable, *carried], strict=True))
     with ir.InsertionPoint(new.body):
         last = index(stages - 1)
         is_first = arith.CmpIOp(arith.CmpIPredicate.eq, slot, index(0)).result
@@ -185,6 +190,7 @@ def _stage(loop: _Loop, walk: GridWalk, layout: BlockedLayout, columns: Sequence
     for before, after in zip(loop.op.results, new.results, strict=False):
         before.replace_all_uses_with(after)
     loop.op.erase()
+    return len(columns)
 
 
 def _has_few_tiles(walk: GridWalk, upper: ir.Value, step: ir.Value) -> ir.Value | None:
@@ -217,11 +223,21 @@ def _first_small(loop: _Loop, read: ir.Operation, lower: ir.Value, upper: ir.Val
     tile = ir.VectorType(read.results[0].type)
     branch = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.ult, lower, upper).result, [tile], has_else=True)
     with ir.InsertionPoint(branch.then_block):
-        scf.YieldOp([_small_read(loop, read, lower)])
+        scf.YieldOp([_arrived(_small_read(loop, read, lower))])
     with ir.InsertionPoint(branch.else_block):
         splat = ir.DenseElementsAttr.get_splat(tile, zero(tile.element_type))
         scf.YieldOp([arith.ConstantOp(tile, splat).result])
     return branch.results[0]
+
+
+def _arrived(value: ir.Value) -> ir.Value:
+    """A loaded value that nothing waits for any more.
+
+    A register that a load may still be on its way to when the loop begins is waited for where a step first uses it, and
+    that at one of the few counters that a warp has for all its loads: every step would wait there for the small reads of
+    the step after it. (RMSNorm's backward pass on an H200, 65536 rows of 5140 columns in bfloat16: 754 us and not 510.)
+    """
+    return pin(value, value)
 
 
 def _small_read(loop: _Loop, read: ir.Operation, position: ir.Value) -> ir.Value:

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
-import sysconfig
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,23 +14,12 @@ from fake_driver import dispatcher, ndarray
 from lowering_harness import SCALE, lower
 from numerics import FAMILIES
 from products import Product, pinned_schedule
+from sass import needs_sass, sass_of
 
 import mlirfuse as mf
 from mlirfuse.errors import RuntimeLaunchError
-from mlirfuse.lowering.resources import find_ptxas
 from mlirfuse.runtime.kernel_info import kernel_infos
 
-NVDISASM = next(
-    (
-        str(path)
-        for path in (
-            shutil.which("nvdisasm"),
-            Path(sysconfig.get_paths()["purelib"]) / "nvidia" / "cu13" / "bin" / "nvdisasm",
-        )
-        if path and Path(path).exists()
-    ),
-    None,
-)
 WAIT = "ACQBULK"
 GLOBAL = re.compile(r"(LDG|STG|LD|ST|ATOMG?|REDG?|LDGSTS|UTMA(LDG|STG|REDG)|UBLKCP)(\.|$)")
 """Instructions of sm_90 that touch global memory."""
@@ -65,23 +51,13 @@ CASES = {
 }
 
 
-def instructions(ptx: str, folder: Path) -> list[str]:
-    """The opcodes of the only kernel of a PTX module, in order."""
-    (folder / "k.ptx").write_text(ptx)
-    ptxas = find_ptxas()
-    assert ptxas is not None
-    subprocess.run([ptxas, "-arch=sm_90a", folder / "k.ptx", "-o", folder / "k.cubin"], check=True)
-    listing = subprocess.run([NVDISASM, "-c", folder / "k.cubin"], check=True, capture_output=True, text=True).stdout
-    return re.findall(r"^\s+/\*[0-9a-f]+\*/\s+(?:@!?U?P\w+\s+)?([A-Z][\w.]*)", listing, re.MULTILINE)
-
-
-@pytest.mark.skipif(find_ptxas() is None or NVDISASM is None, reason="needs ptxas and nvdisasm")
+@needs_sass
 @pytest.mark.parametrize("name", CASES)
 def test_nothing_is_moved_above_the_wait(name: str, tmp_path: Path) -> None:
     fn, inputs, schedule = CASES[name]()
     compiled = mf.fuse(fn, target="sm_90a", schedule=schedule).lower(*specs_of(inputs)).compile()
     for binary in compiled.binaries.values():
-        found = instructions(binary.ptx, tmp_path)
+        found = [instruction.opcode for instruction in sass_of(binary.ptx, tmp_path)]
         accesses = [at for at, opcode in enumerate(found) if GLOBAL.match(opcode)]
         assert found.count(WAIT) == 1
         assert accesses

@@ -1,12 +1,14 @@
-"""Backward kernels down to PTX and ptxas: what loads them, and that no register is spilled."""
+"""Backward kernels down to PTX and ptxas: what loads them, what waits for it, and that no register is spilled."""
 
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 from backward import BACKWARD
 from numerics import DTYPES
+from sass import loops, needs_sass, sass_of
 
 import mlirfuse as mf
 
@@ -55,3 +57,19 @@ def test_loads() -> None:
     assert re.findall(r"cp\.async\.wait_group\s+(\d)", ptx) == [str(stages - 1)]
     assert "ld.global" in ptx
     assert "ld.global.nc" not in ptx
+
+
+@needs_sass
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
+@pytest.mark.parametrize("columns", [1024, 1600, 5140])
+@pytest.mark.parametrize("name", ["rms_norm_backward", "layer_norm_backward"])
+def test_steps_wait_for_what_the_step_before_has_loaded(name: str, columns: int, dtype: str, tmp_path: Path) -> None:
+    """The next step's means are under way until sums have gone round: nothing else waits at the same counter."""
+    ptx = compiled(name, dtype, columns).as_text("ptx")
+    (walk,) = [loop for loop in loops(sass_of(ptx, tmp_path)) if any(i.opcode.startswith("LDGSTS") for i in loop)]
+    loads = [at for at, i in enumerate(walk) if i.opcode.startswith("LDG.")]
+    assert loads
+    first_sum = next(at for at, i in enumerate(walk) if i.opcode.startswith("SHFL"))
+    for load in loads:
+        early = [i for i in walk[load + 1 : first_sum] if walk[load].counts in i.waits]
+        assert not early, f"{early[0].opcode} {early[0].operands}"

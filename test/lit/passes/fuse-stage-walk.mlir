@@ -4,7 +4,8 @@
 #walk = {dims = array<i64: 0>, finish = "slices", finish_tile = array<i64: 1, 256>, finish_layout = #layout, stages = 3 : i64}
 // Three stages: two tiles are under way before the loop, a group each; a step starts the one two steps ahead.
 // CHECK-LABEL: func.func private @ring_0_kernel(
-// CHECK-SAME: %[[X:[a-z0-9]+]]: memref<?x250xbf16>, %[[R:[a-z0-9]+]]: memref<?xf32>
+// CHECK-SAME: %[[X:[a-z0-9]+]]: memref<?x250xbf16>, %[[R:[a-z0-9]+]]: memref<?xf32>, %[[W:[a-z0-9]+]]: memref<250xf32>
+// CHECK: %[[LOADED:.*]] = vector.transfer_read %[[W]]
 // CHECK: scf.forall (%[[B:.*]]) in (%[[BLOCKS:.*]])
 // The ring is as large as the layout: padding has a place too.
 // CHECK: %[[RING:.*]] = memref.alloc() : memref<3x2x256xbf16, #gpu.address_space<workgroup>>
@@ -20,11 +21,15 @@
 // CHECK: nvvm.cp.async.commit.group
 // CHECK: %[[THIRD:.*]] = arith.addi %[[SECOND]], %[[BLOCKS]]
 // CHECK: %[[DISTANCE:.*]] = arith.subi %[[THIRD]], %[[B]]
-// What varies by rows only is in registers one step ahead, and not read where there is no tile.
+// What varies by rows only is in registers one step ahead, and not read where there is no tile. It has arrived before the
+// loop begins, and so has what all steps share.
 // CHECK: %[[SMALL:.*]] = scf.if
-// CHECK: vector.transfer_read %[[R]]
+// CHECK: %[[FIRST_SMALL:.*]] = vector.transfer_read %[[R]]
+// CHECK: %[[PINNED:.*]] = "fuse.pin"(%[[FIRST_SMALL]], %[[FIRST_SMALL]])
+// CHECK: scf.yield %[[PINNED]]
 // CHECK: } else {
 // CHECK-NOT: transfer_read
+// CHECK: %[[WEIGHTS:.*]] = "fuse.pin"(%[[LOADED]], %[[LOADED]])
 // CHECK: scf.for %[[T:.*]] = %[[B]] to %[[TILES]] step %[[BLOCKS]] iter_args(%{{.*}} = %{{.*}}, %[[NOW:.*]] = %[[SMALL]], %[[SLOT:.*]] = %c0{{.*}})
 // The slot that the step before has read is free.
 // CHECK: %[[IS_FIRST:.*]] = arith.cmpi eq, %[[SLOT]], %c0
@@ -46,9 +51,10 @@
 // CHECK: vector.transfer_read %[[OWN]]{{.*}} : memref<2x256xbf16, strided<[256, 1], offset: ?>, #gpu.address_space<workgroup>>, vector<2x250xbf16>
 // CHECK-NOT: vector.transfer_read
 // CHECK: vector.broadcast %[[NOW]]
+// CHECK: vector.broadcast %[[WEIGHTS]]
 // CHECK: arith.addf
 // CHECK: scf.yield %{{.*}}, %[[LATER]], %[[FOLLOWING]] : vector<2x250xf32>, vector<2x1xf32>, index
-func.func private @ring_0_kernel(%x: memref<?x250xbf16>, %r: memref<?xf32>, %y: memref<1x250xf32>)
+func.func private @ring_0_kernel(%x: memref<?x250xbf16>, %r: memref<?xf32>, %w: memref<250xf32>, %y: memref<1x250xf32>)
     attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 2, 250>, layout = #layout, walk = #walk}} {
   %c0 = arith.constant 0 : index
   %pad = arith.constant 0.0 : bf16
@@ -58,15 +64,18 @@ func.func private @ring_0_kernel(%x: memref<?x250xbf16>, %r: memref<?xf32>, %y: 
   %m = memref.dim %x, %c0 : memref<?x250xbf16>
   %tiles = affine.apply affine_map<()[s0] -> (s0 ceildiv 2)>()[%m]
   %blocks = affine.apply affine_map<()[s0] -> (s0 ceildiv 64)>()[%m]
+  %weights = vector.transfer_read %w[%c0], %none {in_bounds = [true]} : memref<250xf32>, vector<250xf32>
   scf.forall (%block) in (%blocks) {
     %sum = scf.for %t = %block to %tiles step %blocks iter_args(%acc = %zero) -> (vector<2x250xf32>) {
       %row = affine.apply affine_map<(d0) -> (d0 * 2)>(%t)
       %a = vector.transfer_read %x[%row, %c0], %pad {fuse.streaming, in_bounds = [false, true]} : memref<?x250xbf16>, vector<2x250xbf16>
-      %w = arith.extf %a : vector<2x250xbf16> to vector<2x250xf32>
+      %wide = arith.extf %a : vector<2x250xbf16> to vector<2x250xf32>
       %s = vector.transfer_read %r[%row], %none {in_bounds = [false, true], permutation_map = affine_map<(d0) -> (d0, 0)>} : memref<?xf32>, vector<2x1xf32>
       %sb = vector.broadcast %s : vector<2x1xf32> to vector<2x250xf32>
-      %p = arith.mulf %w, %sb : vector<2x250xf32>
-      %next = arith.addf %acc, %p : vector<2x250xf32>
+      %p = arith.mulf %wide, %sb : vector<2x250xf32>
+      %wb = vector.broadcast %weights : vector<250xf32> to vector<2x250xf32>
+      %pw = arith.mulf %p, %wb : vector<2x250xf32>
+      %next = arith.addf %acc, %pw : vector<2x250xf32>
       scf.yield %next : vector<2x250xf32>
     }
     %total = vector.multi_reduction <add>, %sum, %zeros [0] : vector<2x250xf32> to vector<250xf32>
