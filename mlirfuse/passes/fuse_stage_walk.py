@@ -234,7 +234,7 @@ def _arrived(value: ir.Value) -> ir.Value:
     """A loaded value that nothing waits for any more.
 
     A register that a load may still be on its way to when the loop begins is waited for where a step first uses it, and
-    that at one of the few counters that a warp has for all its loads: every step would wait there for the small reads of
+    that at one of the few counters that a warp has for its loads: every step would wait there for the small reads of
     the step after it. (RMSNorm's backward pass on an H200, 65536 rows of 5140 columns in bfloat16: 754 us and not 510.)
     """
     return pin(value, value)
