@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
 
 from mlirfuse.errors import RuntimeLaunchError
 from mlirfuse.lowering.resources import KernelResources
@@ -14,6 +16,9 @@ from mlirfuse.runtime.kernel_info import KernelInfo
 # CUfunction_attribute, of the CUDA driver API
 _SHARED_BYTES, _LOCAL_BYTES, _REGISTERS, _MAX_DYNAMIC_SHARED_BYTES = 1, 3, 4, 8
 
+_MODULES: dict[tuple[int, bytes], Any] = {}
+"""Every module that was loaded, by device and digest of its PTX."""
+
 
 @dataclass(frozen=True)
 class LoadedKernel:
@@ -23,7 +28,7 @@ class LoadedKernel:
         info: how to launch it.
         function: its `CUfunction`, as an integer.
         device: the CUDA device it is loaded on.
-        owner: keeps the module loaded.
+        owner: its `cupy.cuda.function.Module`.
     """
 
     info: KernelInfo
@@ -58,7 +63,9 @@ class LoadedKernel:
 def load(binary: KernelBinary, info: KernelInfo, device: int) -> LoadedKernel:
     """Loads a kernel on a device; the driver assembles its PTX, and keeps the result in its own cache on disk.
 
-    A kernel that needs dynamic shared memory opts in here. Cluster kernels need nothing: their shape is in the PTX.
+    It stays loaded until the process ends: a graph may launch it when the function that it was captured from is gone,
+    and to ask in every call whether its stream is being captured would take the host longer. A kernel that needs
+    dynamic shared memory opts in here. Cluster kernels need nothing: their shape is in the PTX.
 
     Raises:
         RuntimeLaunchError: there is no GPU, or the driver refuses the PTX or the shared memory.
@@ -66,8 +73,7 @@ def load(binary: KernelBinary, info: KernelInfo, device: int) -> LoadedKernel:
     cuda = cupy().cuda
     try:
         with on_device(device):
-            module = cuda.function.Module()
-            module.load(binary.ptx.encode())
+            module = _module(binary.ptx.encode(), device)
             function = module.get_function(binary.name)
             if info.dynamic_shared_bytes:
                 cuda.driver.funcSetAttribute(function.ptr, _MAX_DYNAMIC_SHARED_BYTES, info.dynamic_shared_bytes)
@@ -78,6 +84,16 @@ def load(binary: KernelBinary, info: KernelInfo, device: int) -> LoadedKernel:
             hint="compile for this device's architecture, and check that the driver is as new as the PTX",
         ) from error
     return LoadedKernel(info, function.ptr, device, module)
+
+
+def _module(code: bytes, device: int) -> Any:
+    """The module of a PTX text on a device, which must be current; one of those loaded before, where there is one."""
+    key = (device, sha256(code).digest())
+    if key not in _MODULES:
+        module = cupy().cuda.function.Module()
+        module.load(code)
+        return _MODULES.setdefault(key, module)  # another thread may have been faster
+    return _MODULES[key]
 
 
 def driver_resources(kernel: LoadedKernel) -> KernelResources:

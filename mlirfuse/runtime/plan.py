@@ -54,7 +54,6 @@ class LaunchPlan:
                     where=program.name,
                     hint="load the kernels on the arrays' device",
                 )
-        self._kernels = kernels  # keeps them loaded: all that launches have of a kernel is its handle
         self._submit = _submitter(layout, kernels, self._device)
         self._current_stream = cuda.current_stream(self._framework, self._device)
         self._allocate = [self._allocator(position) for position in layout.outputs]

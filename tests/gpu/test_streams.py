@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import Any
 
 import pytest
@@ -73,3 +74,19 @@ def test_capture_and_replay(fused: mf.Fused) -> None:
         graph.replay()
         torch.testing.assert_close(out, torch.softmax(x, -1))
         torch.testing.assert_close(doubled, torch.softmax(out, -1))
+
+
+def test_a_graph_is_replayed_when_its_function_is_gone() -> None:
+    x = torch.randn(512, 999, device="cuda")
+    out = torch.empty_like(x)
+    fused = mf.fuse(lambda x: softmax(x) * 3)
+    fused(x, out=out)
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        fused(x, out=out)
+    del fused
+    gc.collect()
+    out.fill_(float("nan"))
+    graph.replay()
+    torch.testing.assert_close(out, torch.softmax(x, -1) * 3)

@@ -65,13 +65,18 @@ class Driver:
         self.whole = 0
         self.dependent = 0
         self.fitting = 3
+        self.unloaded: list[int] = []
         self._functions = count(1)
 
     def load(self, info: KernelInfo, device: int = 0) -> LoadedKernel:
-        """Loads a kernel, until the last reference to it is gone."""
+        """A kernel that can be launched."""
         function = next(self._functions)
         self.codes[function] = "".join(parameter.code for parameter in info.parameters)
-        return LoadedKernel(info, function, device, Module(self, function))
+        return LoadedKernel(info, function, device, None)
+
+    def module(self) -> Module:
+        """CuPy's constructor of a module."""
+        return Module(self, next(self._functions))
 
     def launchCooperativeKernel(self, *arguments):  # noqa: N802
         self.whole += 1
@@ -116,13 +121,18 @@ class Driver:
 
 
 class Module:
-    """What keeps a function loaded."""
+    """A module with one function, which is unloaded with the last reference to it."""
 
     def __init__(self, driver: Driver, function: int):
-        self._codes, self._function = driver.codes, function
+        self._unloaded, self._function = driver.unloaded, function
+
+    def load(self, code: bytes): ...
+
+    def get_function(self, name: str) -> SimpleNamespace:
+        return SimpleNamespace(ptr=self._function)
 
     def __del__(self):
-        del self._codes[self._function]
+        self._unloaded.append(self._function)
 
 
 class Runtime:
@@ -195,6 +205,7 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Driver:
             driver=driver,
             runtime=runtime,
             Device=Device,
+            function=SimpleNamespace(Module=driver.module),
             get_current_stream=lambda: SimpleNamespace(ptr=5),
         ),
     )
@@ -203,6 +214,7 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Driver:
     monkeypatch.setattr(cuda, "device_count", lambda: 1)
     monkeypatch.setattr(workspace, "cupy", lambda: fake)
     monkeypatch.setattr(module, "cupy", lambda: fake)
+    monkeypatch.setattr(module, "_MODULES", {})
     monkeypatch.setattr(workspace, "_ARENAS", {})
     monkeypatch.setattr(workspace, "_CAPTURES", {})
     monkeypatch.setattr(workspace.driver, "capture", lambda stream: workspace.driver.Capture(runtime.capture, 0))

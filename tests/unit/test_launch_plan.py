@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
@@ -12,11 +13,13 @@ from fake_driver import dispatcher, ndarray
 from lowering_harness import SCALE, lower
 
 from mlirfuse.errors import ArgumentError, IRError, RuntimeLaunchError
+from mlirfuse.lowering.to_ptx import KernelBinary
 from mlirfuse.runtime import cuda
 from mlirfuse.runtime.dispatch import Dispatcher
 from mlirfuse.runtime.kernel_info import kernel_infos
-from mlirfuse.runtime.module import LoadedKernel
+from mlirfuse.runtime.module import LoadedKernel, load
 from mlirfuse.runtime.read_host import host_program
+from mlirfuse.target import target_of
 
 TWO_KERNELS = SCALE.replace(
     "  return %0 : tensor<?x512xf32>",
@@ -233,14 +236,15 @@ def test_a_new_thread_asks_how_many_blocks_are_resident(driver):
         assert pool.submit(kernel.resident_blocks, 2).result() == 2 * 132
 
 
-def test_a_plan_keeps_its_kernels_loaded(driver):
-    """Whoever loaded them for it may have dropped them: a launch of an unloaded kernel is an invalid handle."""
-    operation = lower(SCALE).operation
-    program, infos = host_program(operation), kernel_infos(operation)
-    run = Dispatcher(lambda _: (program, {name: driver.load(info) for name, info in infos.items()}), "xyz")
-    for _ in range(2):
-        run((*x_and_y(), 1.0))
-    assert [function for function, *_ in driver.launches] == [1, 1]
+def test_a_kernel_stays_loaded_when_nothing_refers_to_it(driver):
+    """A graph may still launch it. What is loaded again is what was loaded."""
+    info = next(iter(kernel_infos(lower(SCALE).operation).values()))
+    binaries = [KernelBinary(info.name, target_of("sm_90a"), ptx) for ptx in ("// 1", "// 2", "// 1")]
+    loaded = [load(binary, info, 0).function for binary in binaries]
+    assert loaded == [1, 2, 1]
+    assert load(binaries[0], info, 1).function == 3, "another device"
+    gc.collect()
+    assert driver.unloaded == []
 
 
 def test_a_kernel_that_is_not_there(driver):
