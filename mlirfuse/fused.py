@@ -6,7 +6,8 @@ import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from threading import RLock
-from typing import Any, Literal, TypedDict, Unpack, get_args, overload
+from types import FunctionType, MethodType
+from typing import Any, Unpack, overload
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from mlirfuse.compile import Compiled, Lowered, set_finish, set_mix_order, set_s
 from mlirfuse.context import make_context
 from mlirfuse.errors import ArgumentError
 from mlirfuse.interpreter import run as interpret
+from mlirfuse.options import Finish, MixOrder, Options, check_options
 from mlirfuse.runtime import cuda
 from mlirfuse.runtime.arrays import Argument, ArrayInfo
 from mlirfuse.runtime.dispatch import Dispatcher
@@ -28,23 +30,6 @@ from mlirfuse.signature import Extents, Source
 from mlirfuse.target import Target, target_of
 
 INTERPRET = "interpret"
-
-MixOrder = Literal["auto", "fused", "split"]
-"""What to do with reductions over different dimensions of the same data; see `fuse`."""
-
-Finish = Literal["auto", "slices", "last_block", "second_kernel", "atomics"]
-"""Who adds up what the blocks of a grid have summed up; see `fuse`."""
-
-
-class Options(TypedDict, total=False):
-    """The keyword arguments of `fuse`, which documents them."""
-
-    target: str | Target | None
-    schedule: Schedule | Mapping[str, Schedule] | None
-    fast_math: bool
-    mix_order: MixOrder
-    finish: Finish
-    dynamic_products: bool
 
 
 class Fused:
@@ -73,9 +58,6 @@ class Fused:
             if parameter is not None and parameter.default is inspect.Parameter.empty:
                 what = f"the function has a parameter {taken!r}, which calls take for themselves"
                 raise ArgumentError(what, where=getattr(fn, "__name__", "fuse"), hint="give it another name")
-        if not _is_schedule(schedule):
-            hint = "a Schedule, or a dictionary of them by kernel name"
-            raise ArgumentError(f"schedule is {schedule!r}", where="fuse", hint=hint)
         functools.update_wrapper(self, fn)
         self.__name__ = getattr(fn, "__name__", "fused")
         self._fn = fn
@@ -87,16 +69,12 @@ class Fused:
             finish=finish,
             dynamic_products=dynamic_products,
         )
+        check_options(self._options)
         self._interprets = target == INTERPRET
         self._target = None if target is None or target == INTERPRET else target_of(target)
         self._schedules = {f"{symbol_of(fn)}_0": schedule} if isinstance(schedule, Schedule) else dict(schedule or {})
         self._dynamic_products = dynamic_products
         self._fast_math = fast_math
-        for name, given, kind in (("mix_order", mix_order, MixOrder), ("finish", finish, Finish)):
-            if given not in get_args(kind):
-                raise ArgumentError(
-                    f"{name} is {given!r}", where=self.__name__, hint=f"one of {', '.join(get_args(kind))}"
-                )
         self._mix_order, self._finish = mix_order, finish
         self._lock = RLock()
         self._static: dict[tuple[ArgumentSpec, ...], frozenset[Source]] = {}
@@ -104,6 +82,37 @@ class Fused:
         self._loaded: dict[tuple[int, int], dict[str, LoadedKernel]] = {}
         self._names = tuple(self._signature.parameters)
         self._dispatch = Dispatcher(self._prepare, self._names)
+        self._key = f"_fused_{self.__name__}"
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._key = f"_fused_{owner.__qualname__}_{name}"
+
+    def __get__(self, instance: object, owner: type | None = None) -> Fused:
+        """The function as a method, which the object keeps; attributes of `self` are constants of the compilation.
+
+        Raises:
+            ArgumentError: the object has no dictionary to keep it in.
+        """
+        if instance is None or not isinstance(self._fn, FunctionType):
+            return self
+        method = MethodType(self._fn, instance)
+        kept = getattr(instance, "__dict__", None)
+        if not isinstance(kept, dict):
+            what = f"a method of {instance!r}, which cannot keep what is compiled for it"
+            raise ArgumentError(what, where=self.__name__, hint="fuse a function of arrays, and call it in the method")
+        bound = kept.get(self._key)
+        if bound is None or bound._fn != method:  # a copy of an object has what the object had
+            bound = kept[self._key] = Fused(method, **self._options)
+        return bound
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        """A function is copied and pickled as plain ones are: by its name; a method by its object and its name."""
+        if isinstance(self._fn, MethodType):
+            return getattr, (self._fn.__self__, self.__name__)
+        return getattr(self, "__qualname__", self.__name__)
+
+    def __repr__(self) -> str:
+        return f"<fused {getattr(self, '__qualname__', self.__name__)}>"
 
     def __call__(self, /, *args: Any, out: Any = None, stream: object = None, **kwargs: Any) -> Any:
         """Runs the function.
@@ -250,8 +259,9 @@ def fuse(
     """Makes a function over arrays run as fused GPU kernels; a decorator, with or without arguments.
 
     Args:
-        fn: takes arrays and numbers and returns one array, or a tuple or list of them. It is called once a signature,
-            on traced values; what it does to them must come from `mlirfuse` or be an operator.
+        fn: takes arrays and numbers and returns one array, or a tuple or list of them; a method too. It is called once
+            a signature, on traced values; what it does to them must come from `mlirfuse` or be an operator. What else
+            it reads, such as globals and attributes of `self`, is read then, and constant from there on.
         target: `sm_80`, `sm_90`, `sm_90a`, `sm_100a`, `sm_120`, or `interpret` to run NumPy arrays on the CPU; None is
             the architecture of the arrays' device.
         schedule: overrides the heuristics: the schedule of the only kernel, or one by kernel name.
@@ -278,13 +288,6 @@ def fuse(
     if fn is None:
         return lambda function: Fused(function, target, schedule, fast_math, mix_order, finish, dynamic_products)
     return Fused(fn, target, schedule, fast_math, mix_order, finish, dynamic_products)
-
-
-def _is_schedule(schedule: object) -> bool:
-    """Whether it is what `fuse` takes for its `schedule`."""
-    if isinstance(schedule, Mapping):
-        return all(isinstance(name, str) and isinstance(entry, Schedule) for name, entry in schedule.items())
-    return schedule is None or isinstance(schedule, Schedule)
 
 
 def _reasons(static: frozenset[Source], names: Sequence[str]) -> tuple[str, ...]:

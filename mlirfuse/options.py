@@ -1,0 +1,47 @@
+"""What `mf.fuse` can be told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, TypedDict, get_args
+
+from mlirfuse.errors import ArgumentError
+from mlirfuse.schedule.schedule import Schedule
+from mlirfuse.target import Target
+
+MixOrder = Literal["auto", "fused", "split"]
+"""What to do with reductions over different dimensions of the same data; see `fuse`."""
+
+Finish = Literal["auto", "slices", "last_block", "second_kernel", "atomics"]
+"""Who adds up what the blocks of a grid have summed up; see `fuse`."""
+
+
+class Options(TypedDict, total=False):
+    """The keyword arguments of `fuse`, which documents them."""
+
+    target: str | Target | None
+    schedule: Schedule | Mapping[str, Schedule] | None
+    fast_math: bool
+    mix_order: MixOrder
+    finish: Finish
+    dynamic_products: bool
+
+
+def check_options(options: Options) -> None:
+    """Raises `ArgumentError` where one of all options is not what `fuse` takes; `target_of` checks the target."""
+    schedule = options["schedule"]
+    if not _is_schedule(schedule):
+        hint = "a Schedule, or a dictionary of them by kernel name"
+        raise ArgumentError(f"schedule is {schedule!r}", where="fuse", hint=hint)
+    choices = {"mix_order": get_args(MixOrder), "finish": get_args(Finish)}
+    choices |= dict.fromkeys(("fast_math", "dynamic_products"), (False, True))
+    for name, allowed in choices.items():
+        given = options[name]  # type: ignore[literal-required]  # they are its keys
+        if given not in allowed:
+            raise ArgumentError(f"{name} is {given!r}", where="fuse", hint=f"one of {', '.join(map(str, allowed))}")
+
+
+def _is_schedule(schedule: object) -> bool:
+    if isinstance(schedule, Mapping):
+        return all(isinstance(name, str) and isinstance(entry, Schedule) for name, entry in schedule.items())
+    return schedule is None or isinstance(schedule, Schedule)
