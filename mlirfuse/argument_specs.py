@@ -30,7 +30,10 @@ def gpu_specs(arguments: Sequence[Argument], extents: Extents, names: Sequence[s
 
 
 def numpy_specs(arguments: Sequence[Any], extents: Extents, names: Sequence[str]) -> tuple[ArgumentSpec, ...]:
-    """Specs of C-contiguous NumPy arrays and numbers, for the interpreter."""
+    """Specs of C-contiguous NumPy arrays, numbers and constants, for the interpreter.
+
+    Raises `ArgumentError` for an array of another kind, or what is no argument at all.
+    """
     extents.observe(argument.shape for argument in arguments if isinstance(argument, np.ndarray))
     specs: list[ArgumentSpec] = []
     for i, argument in enumerate(arguments):
@@ -38,6 +41,9 @@ def numpy_specs(arguments: Sequence[Any], extents: Extents, names: Sequence[str]
         if isinstance(argument, np.ndarray):
             strides = [s // argument.itemsize for s in argument.strides]
             specs.append(extents.spec(i, argument.shape, strides, _dtype(argument, name), 16, name))
+        elif hasattr(argument, "__dlpack__") or hasattr(argument, "__cuda_array_interface__"):
+            what = f"target='interpret' takes NumPy arrays, got {type(argument).__module__}.{type(argument).__name__}"
+            raise ArgumentError(what, where=name, hint="convert it, for example with x.numpy()")
         else:
             specs.append(spec_of(argument, name, extents))
     return tuple(specs)
@@ -55,8 +61,6 @@ def spec_of(argument: Any, name: str, extents: Extents) -> ArgumentSpec:
         return argument
     if isinstance(argument, np.ndarray):
         return numpy_specs([contiguous(argument, name)], extents, [name])[0]
-    if isinstance(argument, bool | int | float):
-        return ScalarSpec(type(argument).__name__)  # type: ignore[arg-type]  # one of the three
     return gpu_specs([read_argument(argument, name)], extents, [name])[0]
 
 

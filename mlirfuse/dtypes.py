@@ -89,6 +89,14 @@ def dtype_of(obj: object) -> DType:
     return _BY_NAME[name]
 
 
+def is_dtype(obj: object) -> bool:
+    """Whether it is a dtype of mlirfuse, NumPy or PyTorch, or a scalar type of NumPy; not whether it is supported."""
+    if isinstance(obj, type):
+        return issubclass(obj, np.generic)
+    kind = type(obj)
+    return isinstance(obj, DType | np.dtype) or (kind.__module__, kind.__name__) == ("torch", "dtype")
+
+
 def from_mlir(element_type: ir.Type) -> DType:
     """The dtype of an MLIR element type; raises `DTypeError`."""
     text = str(element_type)

@@ -38,6 +38,10 @@ def argument_name(op: ir.Operation, position: int) -> str:
     return ir.StringAttr(attribute).value if attribute is not None else f"argument {position}"
 
 
+def _fits(number: int, dtype: np.dtype) -> bool:
+    return bool(np.iinfo(dtype).min <= number <= np.iinfo(dtype).max)
+
+
 def bind_value(name: str, type_: ir.Type, value: Any) -> np.ndarray:
     """An argument as an array for a tensor or memref type, and as a one-element array for a scalar type.
 
@@ -48,6 +52,8 @@ def bind_value(name: str, type_: ir.Type, value: Any) -> np.ndarray:
         array = np.asarray(value)
         if array.size != 1 or array.ndim > 1:
             raise ArgumentError(f"expected a number for {type_}, got shape {array.shape}", where=name)
+        if isinstance(value, int | np.integer) and dtype.kind == "i" and not _fits(int(value), dtype):
+            raise ArgumentError(f"{value} does not fit {type_}", where=name, hint="give a float")
         if array.dtype != dtype and not np.can_cast(array.dtype, dtype, "same_kind"):
             raise ArgumentError(f"expected a number for {type_}, got {array.dtype}", where=name)
         return array.reshape(1).astype(dtype)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from mlirfuse.builder.errors import UnsupportedError
 from mlirfuse.builder.source import at_user_line
 from mlirfuse.builder.spec import LeftOut
 from mlirfuse.builder.state import ScalarBase, TensorBase
-from mlirfuse.dtypes import DType, dtype_of
+from mlirfuse.dtypes import DType, dtype_of, is_dtype
 from mlirfuse.errors import ArgumentError, DTypeError
 from mlirfuse.runtime.foreign import read_dlpack, read_interface
 
@@ -26,6 +27,12 @@ ALIGNMENT = 16
 _LOW_BITS = ALIGNMENT - 1
 
 _GPU_HINT = "give arrays on the GPU, or compile with target='interpret'"
+_KINDS_HINT = (
+    "arrays are CuPy's, PyTorch's or of other frameworks; constants None, strings, dtypes, and tuples of these"
+)
+
+_PLAIN = {"bool": bool, "int": int, "float": float}
+"""The Python type of each kind of number."""
 
 
 @dataclass(frozen=True)
@@ -149,7 +156,7 @@ def _describe(argument: object) -> Argument:
         return ScalarInfo("float")
     if isinstance(argument, tuple) and (wrong := _no_constant(argument)):
         raise ArgumentError(f"a tuple with a {wrong} is no constant", hint="give arrays as arguments of their own")
-    if argument is None or isinstance(argument, (str, tuple, DType, LeftOut)):
+    if argument is None or isinstance(argument, (str, tuple, LeftOut)) or is_dtype(argument):
         return StaticInfo(argument)
     kind = framework_of(argument)
     if kind == "torch":
@@ -164,7 +171,7 @@ def _describe(argument: object) -> Argument:
     if isinstance(argument, TensorBase | ScalarBase):
         hint = "call the plain one, which becomes part of this: FUSED.__wrapped__(...)"
         raise at_user_line(UnsupportedError("a fused function is called inside of another", hint=hint))
-    raise ArgumentError(f"{type(argument).__name__} is no array", hint=_GPU_HINT)
+    raise ArgumentError(f"{type(argument).__name__} is no array, number or constant", hint=_KINDS_HINT)
 
 
 def _no_constant(values: tuple[object, ...]) -> str | None:
@@ -173,7 +180,7 @@ def _no_constant(values: tuple[object, ...]) -> str | None:
         if isinstance(value, tuple):
             if wrong := _no_constant(value):
                 return wrong
-        elif value is not None and not isinstance(value, (str, int, float, np.number, DType)):
+        elif not (value is None or isinstance(value, (str, int, float, np.number)) or is_dtype(value)):
             return type(value).__name__
     return None
 
@@ -237,8 +244,9 @@ def _read_number(number: Any, key: Key, values: list[Any]) -> None:
     values.append(number)
 
 
-def _read_numpy_number(number: Any, key: Key, values: list[Any]) -> None:
-    _read_number(number.item(), key, values)
+def _read_as(plain: Callable[[Any], Any], number: Any, key: Key, values: list[Any]) -> None:
+    """A number of NumPy, or of a class made from a Python number's."""
+    _read_number(plain(number), key, values)
 
 
 def _read_static(value: Any, key: Key, values: list[Any]) -> None:
@@ -278,7 +286,8 @@ def _reader_of(argument: object) -> Reader | None:
     elif isinstance(argument, tuple):
         reader = _read_tuple
     else:
-        readers = {ScalarInfo: _read_numpy_number, StaticInfo: _read_static, ArrayInfo: _read_foreign}
-        reader = readers[type(_describe(argument))]
+        info = _describe(argument)
+        readers: dict[type, Reader] = {StaticInfo: _read_static, ArrayInfo: _read_foreign}
+        reader = partial(_read_as, _PLAIN[info.kind]) if isinstance(info, ScalarInfo) else readers[type(info)]
     _READERS[type(argument)] = reader
     return reader

@@ -145,14 +145,14 @@ def current_stream(framework: str, device: int) -> Callable[[], int]:
 
 def stream_pointer(stream: object) -> int:
     """The pointer of a CuPy stream, a torch stream or an int; raises `ArgumentError` for anything else."""
-    if isinstance(stream, int) and not isinstance(stream, bool):
+    if isinstance(stream, int) and not isinstance(stream, bool) and 0 <= stream < 1 << 64:
         return stream
     for attribute in ("ptr", "cuda_stream"):
         pointer = getattr(stream, attribute, None)
         if isinstance(pointer, int):
             return pointer
     raise ArgumentError(
-        f"{type(stream).__name__} is no stream",
+        f"{stream!r} is no stream",
         where="stream",
         hint="give a cupy.cuda.Stream, a torch.cuda.Stream or a pointer",
     )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mlirfuse.errors import MlirFuseError
+from mlirfuse.errors import ArgumentError, MlirFuseError
 from mlirfuse.runtime.arrays import Argument, Key, read_argument, signature
 from mlirfuse.runtime.cuda import require_context, stream_pointer
 from mlirfuse.runtime.host_program import HostProgram
@@ -101,6 +101,8 @@ class Dispatcher:
         """Raises the error of the argument that cannot be read."""
         self._read(args)
         for array in results:
+            if isinstance(array, list):
+                raise ArgumentError("a list is no array", where="out", hint="give a tuple of arrays")
             read_argument(array, "out")
 
     def _read(self, args: tuple[Any, ...]) -> tuple[Argument, ...]:

@@ -5,6 +5,7 @@ What is left for a call is to write pointers and numbers where the driver reads 
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from threading import Lock
@@ -182,7 +183,10 @@ def _submitter(layout: CallLayout, kernels: Mapping[str, LoadedKernel], device: 
     def submit(words: Sequence[Any], stream: int) -> None:
         # The driver copies the parameters before it returns, so one block serves all calls, one at a time.
         with lock:
-            block.write(*words)  # the closure must hold the block itself: the launches read its tables
+            try:
+                block.write(*words)  # the closure must hold the block itself: the launches read its tables
+            except struct.error:
+                raise _too_large(layout, words) from None
             for launch in launches:
                 try:
                     launch(stream)
@@ -191,6 +195,16 @@ def _submitter(layout: CallLayout, kernels: Mapping[str, LoadedKernel], device: 
 
     complete = with_workspace(submit, parameters.memory, device) if parameters.memory.places else submit
     return cuda.guarded(complete, device)
+
+
+def _too_large(layout: CallLayout, words: Sequence[Any]) -> ArgumentError:
+    """The error of the number among a call's words that its parameter does not hold."""
+    number, argument = next(
+        (word, argument.name)
+        for word, argument in zip(words, layout.program.arguments, strict=False)
+        if isinstance(word, int) and not -(1 << 63) <= word < 1 << 63
+    )
+    return ArgumentError(f"{number} does not fit i64", where=argument, hint="give a float")
 
 
 def _launcher(driver: Any, kernel: LoadedKernel, blocks: int, table: int) -> Launch:

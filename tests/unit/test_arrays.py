@@ -6,8 +6,10 @@ import ctypes
 import sys
 from collections import namedtuple
 from dataclasses import dataclass
+from enum import IntEnum
 from types import SimpleNamespace
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -190,6 +192,7 @@ def test_dlpack_complex():
         ([1.0, 2.0], "x: list is no array"),
         (np.zeros(4), "x: ndarray is not on a CUDA device"),
         (object(), "x: object is no array"),
+        (dict, "x: type is no array, number or constant"),
         (Tensor((4,), device="cpu"), "x: the tensor is on"),
         (Tensor((4,), layout="torch.sparse_coo"), "x: the tensor's layout is torch.sparse_coo"),
         (Tensor((4,), "complex64"), "x: dtype 'complex64' is not supported"),
@@ -218,9 +221,25 @@ def test_numbers_and_constants():
     assert [read_argument(value) for value in (1, 2.5, True, np.float32(1), np.int64(2), np.bool_(True))] == [
         ScalarInfo(kind) for kind in ("int", "float", "bool", "float", "int", "bool")
     ]
-    assert read_argument((0, 1)) == StaticInfo((0, 1))
+    for value in ((0, 1), np.dtype("float16"), np.float16, float16, ml_dtypes.bfloat16, (np.float16, "x")):
+        assert read_argument(value) == StaticInfo(value)
     assert read_argument(None) == StaticInfo(None)
     assert read_argument(LEFT_OUT) == StaticInfo(LEFT_OUT)
+
+
+def test_numbers_of_other_classes_become_plain_ones():
+    class Metres(float): ...
+
+    for value, plain in (
+        (IntEnum("Side", "LEFT").LEFT, 1),
+        (Metres(2.5), 2.5),
+        (np.int8(3), 3),
+        (np.float16(0.5), 0.5),
+    ):
+        for _ in range(2):  # the second is read by what was learnt of its class
+            (kind,), (number,) = signature((value,))
+            assert (number, type(number), kind) == (plain, type(plain), type(plain))
+            assert read_argument(value) == ScalarInfo(type(plain).__name__)
 
 
 def test_tuples_hold_constants():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,10 @@ from mlirfuse.tools.opt import main as mlirfuse_opt
 
 X = np.ones((2, 3), np.float32)
 Y = np.ones((2, 4), np.float32)
+
+
+OTHERS = SimpleNamespace(__dlpack__=None)
+"""Looks like an array of a framework that the interpreter does not know."""
 
 
 def call(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -63,6 +68,12 @@ CALLS: dict[str, tuple[type[mf.MlirFuseError], str, Callable[[], Any]]] = {
     "no dtype": (DTypeError, "dtype 'None'", lambda: call(lambda x: x.astype(None), X)),
     "no array": (ArgumentError, "x: list is no array", lambda: call(lambda x: x + 1, [1, 2])),
     "no array to lower for": (ArgumentError, "x: list is no array", lambda: mf.fuse(lambda x: x + 1).lower([1, 2])),
+    "an array of others": (ArgumentError, "x: target='interpret' takes NumPy arrays, got ", lambda: call(abs, OTHERS)),
+    "a number too large": (
+        ArgumentError,
+        f"y: {1 << 63} does not fit i64",
+        lambda: call(lambda x, y: x * y, X, 1 << 63),
+    ),
     "a mask": (ArgumentError, "x: the array has a mask", lambda: call(lambda x: x + 1, np.ma.masked_array(X, X > 0))),
     "on the CPU": (ArgumentError, "x: ndarray is not on a CUDA device", lambda: mf.fuse(lambda x: x + 1)(X)),
     "too many": (ArgumentError, "too many positional", lambda: call(lambda x: x + 1, X, X)),
@@ -114,6 +125,7 @@ CALLS: dict[str, tuple[type[mf.MlirFuseError], str, Callable[[], Any]]] = {
         "(?s)a parameter 'out'.*another name",
         lambda: mf.fuse(lambda x, out: x + out),
     ),
+    "no flag": (ArgumentError, "fuse: fast_math is 'no'", lambda: mf.fuse(abs, fast_math="no")),  # type: ignore[call-overload]
     "no schedule": (ArgumentError, "fuse: schedule is 3", lambda: mf.fuse(abs, schedule=3)),  # type: ignore[call-overload]
     "a schedule's name": (
         ArgumentError,

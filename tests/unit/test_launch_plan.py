@@ -175,7 +175,7 @@ def test_out_with_a_view_result(driver):
         (ndarray((6, 512), 1 << 26, device=1), "is on device 1"),
         ((ndarray((6, 512), 1 << 26), ndarray((6, 512), 1 << 27)), "expected 1 arrays, got 2"),
         (3.0, "expected an array"),
-        ([1], "list is no array"),
+        ([ndarray((6, 512), 1 << 26)], "a list is no array\n  hint: give a tuple"),
     ],
 )
 def test_out_that_does_not_fit(driver, out, message):
@@ -205,7 +205,7 @@ def test_an_argument_that_is_no_array_is_named(driver, argument):
 
 
 def test_stream_that_is_none(driver):
-    with pytest.raises(ArgumentError, match="stream: str is no stream"):
+    with pytest.raises(ArgumentError, match="stream: 'default' is no stream"):
         dispatcher(driver)((*x_and_y(), 1.0), stream="default")
 
 
@@ -256,6 +256,15 @@ def test_a_kernel_that_is_not_there(driver):
 def test_a_number_of_the_wrong_kind(driver):
     with pytest.raises(IRError, match=r"argument 2 of scale_kernel is passed as 'd', the call gives 'q'"):
         dispatcher(driver)((*x_and_y(), 1))
+
+
+@pytest.mark.parametrize("number", [1 << 63, -(1 << 63) - 1])
+def test_a_number_that_no_parameter_holds(driver, number):
+    run = dispatcher(driver, SCALE.replace("f64", "i64").replace("arith.truncf %factor", "arith.sitofp %factor"))
+    run((*x_and_y(), 2))
+    with pytest.raises(ArgumentError, match=f"arg2: {number} does not fit i64\n  hint: give a float"):
+        run((*x_and_y(), number))
+    assert len(driver.launches) == 1
 
 
 def test_no_cupy(monkeypatch):
