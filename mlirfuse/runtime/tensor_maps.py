@@ -26,7 +26,14 @@ KEPT = 256
 _DATA_TYPES = {"float16": 6, "float32": 7, "bfloat16": 9}
 _DATA_TYPES |= {"float8_e4m3fn": 0, "float8_e5m2": 0}  # unsigned bytes
 _TF32 = 11
-_NO_INTERLEAVE, _SWIZZLE_128, _PROMOTE_256, _FILL_ZERO = 0, 3, 3, 0
+_NO_INTERLEAVE, _SWIZZLE_128, _FILL_ZERO = 0, 3, 0
+
+_PROMOTE_128 = 2
+"""Misses of the L2 bring the 128 bytes that a row of a box has. With 256 the other half came for a later copy, and was
+gone by then or had pushed out what others shared (H200, us): in bf16 128x128x262144 took 38.5 and takes 32.9,
+256x256x131072 with rows contiguous 41.2 and 34.7, 16x4096x14336 30.6 and 28.7, 64x11008x4096 24.3 and 23.4; in float8
+64x4096x14336 19.9 and 18.2. What stays in the L2 from one call to the next takes up to 1 % more time so (256x256x4096,
+4.41 and 4.47), all others the same."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +119,7 @@ def encode(shape: TensorMapShape, pointer: int) -> bytes:
     data_type = _TF32 if shape.tf32 else _DATA_TYPES[shape.dtype.name]
     status = driver.function("cuTensorMapEncodeTiled")(
         ctypes.c_void_p(buffer.address), data_type, rank, ctypes.c_void_p(pointer),
-        extents, strides, box, unit, _NO_INTERLEAVE, _SWIZZLE_128, _PROMOTE_256, _FILL_ZERO,
+        extents, strides, box, unit, _NO_INTERLEAVE, _SWIZZLE_128, _PROMOTE_128, _FILL_ZERO,
     )  # fmt: skip
     if status:
         raise RuntimeLaunchError(
