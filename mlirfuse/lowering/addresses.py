@@ -13,6 +13,9 @@ from mlirfuse.rewriting import defining_op, integer_of
 GLOBAL, SHARED = 1, 3
 """LLVM's address spaces."""
 
+_DYNAMIC = -(1 << 31)
+"""Stands among the constant indices of `llvm.getelementptr` where one is a value."""
+
 
 def global_pointer(base: ir.Value, indices: Sequence[ir.Value]) -> ir.Value:
     """The global-memory pointer to `base[indices]`."""
@@ -40,12 +43,15 @@ def element_pointer(base: ir.Value, indices: Sequence[ir.Value], space: int) -> 
         linear = arith.addi(linear, arith.muli(position, step))
     start = memref.extract_aligned_pointer_as_index(base)
     address = arith.addi(start, arith.muli(linear, arith.constant(index, size)))
-    pointer_type = ir.Type.parse(f"!llvm.ptr<{space}>")
-    pointer = llvm.inttoptr(pointer_type, arith.index_cast(i64, address))
-    if not constant_bytes:
-        return pointer
-    byte = ir.IntegerType.get_signless(8)
-    return llvm.getelementptr(pointer_type, pointer, [], [constant_bytes], byte, llvm.GEPNoWrapFlags.none)
+    pointer = llvm.inttoptr(ir.Type.parse(f"!llvm.ptr<{space}>"), arith.index_cast(i64, address))
+    return byte_offset(pointer, constant_bytes) if constant_bytes else pointer
+
+
+def byte_offset(pointer: ir.Value, offset: ir.Value | int) -> ir.Value:
+    """The pointer so many bytes further on: a number, or an i64."""
+    byte, is_known = ir.IntegerType.get_signless(8), isinstance(offset, int)
+    dynamic, constants = ([], [offset]) if is_known else ([offset], [_DYNAMIC])
+    return llvm.getelementptr(pointer.type, pointer, dynamic, constants, byte, llvm.GEPNoWrapFlags.none)
 
 
 def _split_constant(position: ir.Value) -> tuple[ir.Value, int]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from mlir import ir
-from mlir.dialects import arith, llvm, memref, nvvm, scf
+from mlir.dialects import arith, llvm, nvvm, scf
 
 from mlirfuse.dialect.async_load import peers_of
 from mlirfuse.dtypes import from_mlir
@@ -41,7 +41,8 @@ class LowerClusterOps(Pass):
     nvvm.cluster.wait {aligned}
     ```
 
-    Raises `TargetError` where a kernel uses clusters and its target has none.
+    Raises `TargetError` where a kernel uses clusters and its target has none, `PassError` for an op in a kernel whose cluster
+    has no size.
     """
 
     name: ClassVar[str] = "lower-cluster-ops"
@@ -76,12 +77,13 @@ def _lower_store(op: ir.Operation) -> None:
     dtype = from_mlir(value.type)
     if dtype.kind == "bool":  # a byte in memory, see bool_bytes.py
         value = arith.extui(ir.IntegerType.get_signless(8), value)
-    i32, i64 = ir.IntegerType.get_signless(32), ir.IntegerType.get_signless(64)
-    element = arith.muli(index, arith.constant(ir.IndexType.get(), dtype.bytes))
-    address = arith.addi(memref.extract_aligned_pointer_as_index(buffer), element)
-    own = llvm.inttoptr(ir.Type.parse("!llvm.ptr<3>"), arith.index_cast(i64, address))
-    remote = nvvm.mapa(ir.Type.parse("!llvm.ptr<7>"), own, arith.index_cast(i32, rank))
-    llvm.StoreOp(value, remote, alignment=dtype.bytes)
+    block = arith.index_cast(ir.IntegerType.get_signless(32), rank)
+    llvm.StoreOp(value, _remote(buffer, index, block), alignment=dtype.bytes)
+
+
+def _remote(buffer: ir.Value, index: ir.Value, block: ir.Value) -> ir.Value:
+    """The pointer to an element of this buffer in another block of the cluster."""
+    return nvvm.mapa(ir.Type.parse("!llvm.ptr<7>"), shared_pointer(element_address(buffer, index)), block)
 
 
 def _lower_barrier(_: ir.Operation) -> None:
@@ -98,10 +100,7 @@ def _lower_send(op: ir.Operation) -> None:
     branch = scf.IfOp(arith.cmpi(arith.CmpIPredicate.ult, rank, peers))
     with ir.InsertionPoint(branch.then_block):
         block = arith.index_cast(i32, rank)
-        place, barrier = (
-            nvvm.mapa(ir.Type.parse("!llvm.ptr<7>"), shared_pointer(element_address(memory, at)), block)
-            for memory, at in ((buffer, index), (barriers, number))
-        )
+        place, barrier = _remote(buffer, index, block), _remote(barriers, number, block)
         word = arith.bitcast(ir.IntegerType.get_signless(bits), value)
         text = f"st.async.shared::cluster.mbarrier::complete_tx::bytes.b{bits} [$0], $1, [$2];"
         nvvm.InlinePtxOp([], [place, word, barrier], [], text)

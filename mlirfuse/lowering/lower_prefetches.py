@@ -11,6 +11,7 @@ from mlir.dialects import arith, gpu, llvm, memref, nvvm, scf
 
 from mlirfuse.dtypes import from_mlir
 from mlirfuse.errors import TargetError
+from mlirfuse.lowering.addresses import byte_offset, global_pointer
 from mlirfuse.lowering.kernel_func import kernels, target_of_kernel
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.rewriting import ops_named
@@ -32,7 +33,7 @@ class LowerPrefetches(Pass):
     %exists = arith.cmpi ule, %end, %rows : index
     %asks = arith.andi %first, %exists : i1
     scf.if %asks {
-      %p = llvm.inttoptr %aligned : i64 to !llvm.ptr<1>
+      %p = llvm.intr.ptrmask %start, %minus_16 : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>
       nvvm.cp.async.bulk.prefetch %p, %size : !llvm.ptr<1>
     }
     ```
@@ -79,13 +80,12 @@ def _lower(op: ir.Operation, cluster: int) -> None:
     exists = arith.cmpi(arith.CmpIPredicate.ule, end, memref.dim(buffer, _index(0)))
     branch = scf.IfOp(arith.andi(first, exists))
     with ir.InsertionPoint(branch.then_block):
-        start = arith.muli(row, _index(row_bytes))
-        if cluster > 1:
-            start = arith.addi(start, arith.muli(gpu.cluster_block_id(gpu.Dimension.x), _index(part)))
-        address = arith.addi(memref.extract_aligned_pointer_as_index(buffer), start)
+        start = global_pointer(buffer, [row, *[_index(0)] * (buffer_type.rank - 1)])
         i64 = ir.IntegerType.get_signless(64)
-        aligned = arith.andi(arith.index_cast(i64, address), arith.constant(i64, -ALIGNMENT))
-        pointer = llvm.inttoptr(ir.Type.parse("!llvm.ptr<1>"), aligned)
+        if cluster > 1:
+            offset = arith.muli(gpu.cluster_block_id(gpu.Dimension.x), _index(part))
+            start = byte_offset(start, arith.index_cast(i64, offset))
+        pointer = llvm.intr_ptrmask(start, arith.constant(i64, -ALIGNMENT))
         nvvm.cp_async_bulk_prefetch(pointer, arith.constant(ir.IntegerType.get_signless(32), size))
         scf.YieldOp([])
 

@@ -8,12 +8,12 @@ gpu.module @exchange [#nvvm.target<chip = "sm_90a">] {
       kernel attributes {known_block_size = array<i32: 128, 1, 1>, known_cluster_size = array<i32: 4, 1, 1>} {
     %rank = gpu.cluster_block_id x
     // CHECK: %[[RANK:.*]] = gpu.cluster_block_id x
-    // CHECK: %[[OFFSET:.*]] = arith.muli %[[INDEX]], %{{.*}} : index
+    // CHECK: %[[RANK32:.*]] = arith.index_cast %[[RANK]] : index to i32
     // CHECK: %[[BASE:.*]] = memref.extract_aligned_pointer_as_index %[[BUFFER]]
+    // CHECK: %[[OFFSET:.*]] = arith.muli %[[INDEX]], %{{.*}} : index
     // CHECK: %[[ADDRESS:.*]] = arith.addi %[[BASE]], %[[OFFSET]] : index
     // CHECK: %[[INTEGER:.*]] = arith.index_cast %[[ADDRESS]] : index to i64
     // CHECK: %[[OWN:.*]] = llvm.inttoptr %[[INTEGER]] : i64 to !llvm.ptr<3>
-    // CHECK: %[[RANK32:.*]] = arith.index_cast %[[RANK]] : index to i32
     // CHECK: %[[REMOTE:.*]] = nvvm.mapa %[[OWN]], %[[RANK32]] : !llvm.ptr<3> -> !llvm.ptr<7>
     // CHECK: llvm.store %[[VALUE]], %[[REMOTE]] {alignment = 4 : i64} : f32, !llvm.ptr<7>
     "fuse.cluster_store"(%value, %buffer, %index, %rank) : (f32, memref<64xf32, #shared>, index, index) -> ()

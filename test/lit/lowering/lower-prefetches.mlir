@@ -12,9 +12,9 @@ gpu.module @rows [#nvvm.target<chip = "sm_90a">] {
     // CHECK: %[[EXIST:.*]] = arith.cmpi ule, %[[END]], %[[ROWS]] : index
     // CHECK: %[[ASKS:.*]] = arith.andi %[[FIRST]], %[[EXIST]] : i1
     // CHECK: scf.if %[[ASKS]] {
-    // CHECK: %[[START:.*]] = arith.muli %[[ROW]], %c10280{{.*}} : index
-    // CHECK: %[[ALIGNED:.*]] = arith.andi %{{.*}}, %c-16_i64
-    // CHECK: %[[P:.*]] = llvm.inttoptr %[[ALIGNED]] : i64 to !llvm.ptr<1>
+    // CHECK: arith.muli %[[ROW]], %c5140{{.*}} : index
+    // CHECK: %[[START:.*]] = llvm.inttoptr %{{.*}} : i64 to !llvm.ptr<1>
+    // CHECK: %[[P:.*]] = llvm.intr.ptrmask %[[START]], %c-16_i64
     // CHECK: %[[SIZE:.*]] = arith.constant 20560 : i32
     // CHECK: nvvm.cp.async.bulk.prefetch %[[P]], %[[SIZE]] : <1>
     // CHECK-NOT: fuse.prefetch_rows
@@ -31,7 +31,10 @@ gpu.module @shared [#nvvm.target<chip = "sm_90">] {
   gpu.func @shared(%x: memref<?x4096xf32>, %row: index)
       kernel attributes {known_block_size = array<i32: 128, 1, 1>, known_cluster_size = array<i32: 4, 1, 1>} {
     // CHECK: %[[RANK:.*]] = gpu.cluster_block_id x
-    // CHECK: arith.muli %[[RANK]], %c4096{{.*}} : index
+    // CHECK: %[[SHARE:.*]] = arith.muli %[[RANK]], %c4096{{.*}} : index
+    // CHECK: %[[BYTES:.*]] = arith.index_cast %[[SHARE]] : index to i64
+    // CHECK: %[[START:.*]] = llvm.getelementptr %{{.*}}[%[[BYTES]]] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, i8
+    // CHECK: llvm.intr.ptrmask %[[START]], %c-16_i64
     // CHECK: arith.constant 4096 : i32
     // CHECK-NEXT: nvvm.cp.async.bulk.prefetch
     "fuse.prefetch_rows"(%x, %row) {rows = 1 : i64} : (memref<?x4096xf32>, index) -> ()
