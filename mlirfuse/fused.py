@@ -134,7 +134,7 @@ class Fused:
             args = self._in_order(args, kwargs)
         if self._interprets:
             return self._interpret(args, out)
-        return self._dispatch(args, out, stream)
+        return self._dispatch.__call__(args, out, stream)  # to call the object itself takes 50 ns more
 
     def _in_order(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
         """The arguments in the order of the parameters, up to the last that is given."""

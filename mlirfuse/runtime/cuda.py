@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from threading import local
 from types import ModuleType
 from typing import Any, ParamSpec, TypeVar
@@ -137,10 +137,10 @@ def current_stream(framework: str, device: int) -> Callable[[], int]:
         assert pytorch is not None
         raw = getattr(pytorch._C, "_cuda_getCurrentRawStream", None)  # a tenth of the public function's time
         if raw is not None:
-            return lambda: raw(device)
+            return partial(raw, device)
         return lambda: pytorch.cuda.current_stream(device).cuda_stream
     get = cupy().cuda.get_current_stream
-    return lambda: get().ptr
+    return lambda: get(device).ptr  # of the arrays' device, which need not be current; that takes longer to find
 
 
 def stream_pointer(stream: object) -> int:

@@ -26,14 +26,12 @@ class _Last:
 
     Attributes:
         key: its key, to be compared before one is hashed.
-        count: how many outputs it was given; -1 for none.
         plan: its plan.
         recognise: recognises calls of its kind without a key.
         is_new: whether it was the first of its kind in a row; to make a recogniser pays from the second on.
     """
 
     key: Key
-    count: int
     plan: LaunchPlan
     recognise: Recogniser = unknown
     is_new: bool = True
@@ -67,12 +65,10 @@ class Dispatcher:
             RuntimeLaunchError: there is no GPU, or the driver refuses the launch.
         """
         pointer = None if stream is None else stream_pointer(stream)
-        results = () if out is None else out if type(out) is tuple else (out,)
-        arrays, count = args + results, -1 if out is None else len(results)
         last = self._last
-        values = last.recognise(arrays) if last is not None and last.count == count else None
+        values = None if last is None else last.recognise(args, out)
         if last is None or values is None:
-            last, values = self._look_up(args, results, count)
+            last, values = self._look_up(args, out)
         else:
             require_context()
         if out is None:
@@ -80,20 +76,21 @@ class Dispatcher:
         last.plan.run_into(values, pointer)
         return out
 
-    def _look_up(self, args: tuple[Any, ...], results: tuple[Any, ...], count: int) -> tuple[_Last, list[Any]]:
+    def _look_up(self, args: tuple[Any, ...], out: Any) -> tuple[_Last, list[Any]]:
         """The plan of a call that is not recognised, and the call's values."""
+        results = () if out is None else out if type(out) is tuple else (out,)
         try:
             key, values = signature(args + results)
         except (MlirFuseError, RuntimeError):
             self._explain(args, results)
             raise
-        key.append(count)
+        key += (type(out) is tuple, len(results))
         require_context()
         last = self._last
         if last is None or last.key != key:
-            last = _Last(key, count, self._plan(key, args, None if count < 0 else results))
+            last = _Last(key, self._plan(key, args, None if out is None else results))
         elif last.is_new:
-            last = replace(last, recognise=recogniser(args + results), is_new=False)
+            last = replace(last, recognise=recogniser(args, out), is_new=False)
         self._last = last
         return last, values
 
@@ -119,7 +116,7 @@ class Dispatcher:
             program, kernels = self._prepare(infos)
             plan = LaunchPlan(program, kernels, infos)
         else:
-            plan = self._plan([*signature(args)[0], -1], args, None)
+            plan = self._plan([*signature(args)[0], False, 0], args, None)
             plan.check_out([read_argument(array, "out") for array in results])
         if len(self._plans) >= MAX_PLANS:
             self._plans.clear()

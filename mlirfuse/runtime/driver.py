@@ -6,7 +6,7 @@ import ctypes
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from mlirfuse.errors import RuntimeLaunchError
@@ -167,12 +167,13 @@ def dependent_launcher(
     config = _LaunchConfig(
         (blocks, 1, 1), (threads, 1, 1), shared_bytes, None, ctypes.addressof(attributes), len(attributes)
     )
-    launch_kernel, at = function("cuLaunchKernelEx"), ctypes.byref(config)
-    handle, parameters = ctypes.c_void_p(kernel), ctypes.c_void_p(table)
+    # Arguments as `ctypes` passes them on: it converts them again where they are objects of its own.
+    handle, parameters = ctypes.c_void_p.from_param(kernel), ctypes.c_void_p.from_param(table)
+    launch_kernel = partial(function("cuLaunchKernelEx"), ctypes.byref(config), handle, parameters, None)
 
     def launch(stream: int, _keep_alive: object = attributes) -> None:
         config.stream = stream
-        status = launch_kernel(at, handle, parameters, None)
+        status = launch_kernel()
         if status:
             raise failure(status)
 

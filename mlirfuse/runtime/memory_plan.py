@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 
 from mlirfuse.analysis.workspaces import SCRATCH, SEMAPHORES
@@ -38,9 +39,13 @@ class MemoryPlan:
 
     places: tuple[Place, ...]
 
-    def nbytes(self, kind: str) -> int:
-        """How much memory of a kind the call needs."""
-        return max((place.offset + place.nbytes for place in self.places if place.kind == kind), default=0)
+    @cached_property
+    def nbytes(self) -> Mapping[str, int]:
+        """How much memory of each kind the call needs."""
+        ends: dict[str, int] = {}
+        for place in self.places:
+            ends[place.kind] = max(ends.get(place.kind, 0), place.offset + place.nbytes)
+        return ends
 
 
 class MemoryPlanner:

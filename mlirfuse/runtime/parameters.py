@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import prod
+from typing import Any
 
 from mlirfuse.analysis.workspaces import SEMAPHORES
 from mlirfuse.errors import IRError
@@ -189,7 +190,6 @@ class ParameterBlock:
 
     Attributes:
         addresses: of the table of each launch, which `cuLaunchKernel` takes as `kernelParams`.
-        write: writes the varying words; takes as many values as the plan's format has codes.
     """
 
     def __init__(self, plan: ParameterPlan):
@@ -203,7 +203,8 @@ class ParameterBlock:
         self._tensor_maps = self._place_tensor_maps(plan)
         self.addresses = tuple(ctypes.addressof(table) for table in self._tables)
         self._pack = partial(struct.Struct(plan.varying).pack_into, self._words, 0)
-        self.write = self._write_with_tensor_maps if self._tensor_maps else self._pack
+        self._has_floats = _SCALAR_CODES["float"] in plan.varying
+        self._written: Sequence[Any] | None = None
 
     def _place_tensor_maps(self, plan: ParameterPlan) -> list[TensorMapParameter]:
         """Gives each tensor map of each launch a place, which its parameter points to."""
@@ -221,7 +222,16 @@ class ParameterBlock:
         """What the last call wrote into a word."""
         return self._words[word]
 
-    def _write_with_tensor_maps(self, *words: int) -> None:
+    def write(self, words: Sequence[Any]) -> None:
+        """Writes the varying words, as many as the plan's format has codes, unless they are those of the call before.
+
+        They are kept, and must not be changed. Floats are always written: 0.0 and -0.0 are equal.
+        """
+        if words == self._written:
+            return
+        self._written = None  # a tensor map may fail, and leave some of them written
         self._pack(*words)
         for tensor_map in self._tensor_maps:
             tensor_map.update(words)
+        if not self._has_floats:
+            self._written = words

@@ -8,88 +8,109 @@ is recognised whose key would differ; the other way round it may be: a call that
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache, partial, reduce
-from operator import or_
+from functools import cache, partial
 from typing import Any
 
 from mlirfuse.runtime import cuda
 from mlirfuse.runtime.arrays import ALIGNMENT, framework_of
 
 Arrays = tuple[Any, ...]
-Recogniser = Callable[[Arrays], list[int] | None]
-"""Takes the arrays of a call, outputs included; returns their pointers if it knows the call, and None if not."""
+Recogniser = Callable[[Arrays, Any], list[int] | None]
+"""Takes the arguments of a call and its `out`; returns all pointers, outputs last, if it knows the call, else None."""
 
 _LOW_BITS = ALIGNMENT - 1
 
 
-def unknown(arrays: Arrays) -> list[int] | None:
+def unknown(args: Arrays, out: Any) -> list[int] | None:
     """Recognises no call."""
     return None
 
 
-def recogniser(arrays: Arrays) -> Recogniser:
+def recogniser(args: Arrays, out: Any = None) -> Recogniser:
     """Recognises calls with arrays like these.
 
     It knows none where one is a number or of a framework that is read in another way, where a pointer is not aligned
     to `ALIGNMENT` bytes, or an array of CuPy is not C-contiguous.
+
+    Args:
+        args: the arguments.
+        out: None, an array, or a tuple of them; one array alone and in a tuple are not alike.
     """
+    arrays = _all(args, out)
     frameworks = {framework_of(array) for array in arrays}
-    if frameworks == {"cupy"}:
-        return _of_cupy(arrays)
-    if frameworks == {"torch"}:
-        return _of_torch(arrays)
+    if frameworks == {"cupy"} and all(array._c_contiguous for array in arrays):
+        return _made(args, out, *_of_cupy(arrays))
+    torch = cuda.torch()
+    if frameworks == {"torch"} and torch is not None and guards_hold():
+        return _made(args, out, *_of_torch(torch, arrays))
     return unknown
 
 
-def _of_cupy(arrays: Arrays) -> Recogniser:
-    """One expression over all arrays, made for their number: a loop over what is expected takes half as long again."""
-    if _unaligned([array.data.ptr for array in arrays]) or not all(array._c_contiguous for array in arrays):
-        return unknown
-    known: dict[str, object] = {}
-    tests = []
-    for i, array in enumerate(arrays):
-        known |= {f"class{i}": type(array), f"dtype{i}": array.dtype, f"shape{i}": array.shape}
-        known[f"device{i}"] = array.data.device_id
-        tests.append(
-            f"type(a{i}) is class{i} and a{i}.dtype is dtype{i} and a{i}.shape == shape{i} "
-            f"and a{i}._c_contiguous and a{i}.data.device_id == device{i}"
-        )
-    numbers = range(len(arrays))
+def _all(args: Arrays, out: Any) -> Arrays:
+    return args + (() if out is None else out if type(out) is tuple else (out,))
+
+
+def _made(args: Arrays, out: Any, known: dict[str, object], test: str, pointer: str) -> Recogniser:
+    """A function without loops over what is expected, with which it would take half as long again.
+
+    Args:
+        args: what it is to recognise.
+        out: likewise.
+        known: its constants, by name.
+        test: whether arrays `a0`, `a1`, ... are like those expected.
+        pointer: that of an array, whose number stands where this has braces.
+    """
+    numbers = range(len(_all(args, out)))
+    names = [f"a{i}" for i in numbers]
+    given, results = ", ".join(names[: len(args)]), ", ".join(names[len(args) :])
+    if out is None:
+        take_out = "if out is not None: return None"
+    elif type(out) is tuple:
+        take_out = f"if type(out) is not tuple: return None\n        [{results}] = out"
+    else:
+        take_out = f"{results} = out"
     source = f"""
-def recognise(arrays):
-    if len(arrays) != {len(arrays)}:
+def recognise(args, out):
+    try:
+        [{given}] = args
+        {take_out}
+    except ValueError:
         return None
-    {", ".join(f"a{i}" for i in numbers)}, = arrays
-    if not ({" and ".join(tests)}):
+    if not ({test}):
         return None
-    {"; ".join(f"p{i} = a{i}.data.ptr" for i in numbers)}
+    {"; ".join(f"p{i} = {pointer.format(i)}" for i in numbers)}
     return None if ({" | ".join(f"p{i}" for i in numbers)}) & {_LOW_BITS} else [{", ".join(f"p{i}" for i in numbers)}]
 """
     exec(source, known)  # nothing in it comes from outside
-    made: Recogniser = known["recognise"]  # type: ignore[assignment]
-    return made
+    recognise: Recogniser = known["recognise"]  # type: ignore[assignment]
+    return recognise if recognise(args, out) is not None else unknown
 
 
-def _of_torch(arrays: Arrays) -> Recogniser:
-    torch = cuda.torch()
-    if torch is None or not guards_hold():
-        return unknown
-    data_ptr = torch.Tensor.data_ptr
-    if _unaligned(list(map(data_ptr, arrays))):
-        return unknown
-    matches, count = _guard(torch, arrays), len(arrays)
-
-    def recognise(arrays: Arrays) -> list[int] | None:
-        if len(arrays) != count or not matches(*arrays):
-            return None
-        pointers = list(map(data_ptr, arrays))
-        return None if _unaligned(pointers) else pointers
-
-    return recognise
+def _of_cupy(arrays: Arrays) -> tuple[dict[str, object], str, str]:
+    known: dict[str, object] = {}
+    tests = []
+    for i, array in enumerate(arrays):
+        known |= {f"class{i}": type(array), f"dtype{i}": array.dtype, f"device{i}": array.data.device_id}
+        tests.append(
+            f"type(a{i}) is class{i} and a{i}.dtype is dtype{i} and {_has_shape(f'a{i}', array.shape)} "
+            f"and a{i}._c_contiguous and (d{i} := a{i}.data).device_id == device{i}"
+        )
+    return known, " and ".join(tests), "d{0}.ptr"
 
 
-def _unaligned(pointers: Sequence[int]) -> bool:
-    return reduce(or_, pointers) & _LOW_BITS != 0
+def _has_shape(array: str, shape: tuple[int, ...]) -> str:
+    """Tests an array of CuPy for a shape; one or two extents are read in half the time that a tuple of them takes."""
+    match shape:
+        case (n,):
+            return f"{array}.ndim == 1 and len({array}) == {n}"
+        case (m, n) if m:
+            return f"{array}.ndim == 2 and len({array}) == {m} and {array}.size == {m * n}"
+    return f"{array}.shape == {shape}"
+
+
+def _of_torch(torch: Any, arrays: Arrays) -> tuple[dict[str, object], str, str]:
+    known = {"matches": _guard(torch, arrays), "data_ptr": torch.Tensor.data_ptr}
+    return known, f"matches({', '.join(f'a{i}' for i in range(len(arrays)))})", "data_ptr(a{0})"
 
 
 def _guard(torch: Any, tensors: Sequence[Any]) -> Callable[..., bool]:

@@ -34,6 +34,7 @@ _SMALLEST = {SEMAPHORES: 4096, SCRATCH: 1 << 16}
 _HEADROOM = 8
 """An arena is larger than what is asked for by this fraction, so that slowly growing shapes seldom make it grow."""
 
+_LASTING_STREAMS = (0, 1)  # the legacy default stream and cudaStreamLegacy, which are never destroyed
 _PER_THREAD_STREAM = 2  # cudaStreamPerThread, which is another stream in every thread
 _NON_BLOCKING = 1  # cudaStreamNonBlocking
 _DEVICE_TO_HOST = 2  # cudaMemcpyDeviceToHost
@@ -77,8 +78,7 @@ class Arena:
         """
         if self._dirty:
             self._clean()
-        for kind in (SEMAPHORES, SCRATCH):
-            needed = plan.nbytes(kind)
+        for kind, needed in plan.nbytes.items():
             if needed > self._blocks[kind].nbytes:
                 self._retire(kind)
                 size = max(needed + needed // _HEADROOM, _SMALLEST[kind])
@@ -132,7 +132,7 @@ def arena(device: int, stream: int) -> Arena:
     runtime = cupy().cuda.runtime
     if runtime.streamIsCapturing(stream):
         return _arena_of_capture(device, stream)
-    identity = driver.stream_id(stream)
+    identity = stream if stream in _LASTING_STREAMS else driver.stream_id(stream)
     key = (device, stream, identity if stream == _PER_THREAD_STREAM else None)
     found = _ARENAS.get(key) or _ARENAS.setdefault(key, Arena(stream, stream_id=identity))
     return found if found.stream_id == identity else _replace(key, found, Arena(stream, stream_id=identity))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import struct
 from contextlib import nullcontext
 from dataclasses import replace
@@ -20,6 +21,9 @@ from mlirfuse.runtime.kernel_info import KernelInfo, kernel_infos
 from mlirfuse.runtime.module import LoadedKernel
 from mlirfuse.runtime.read_host import host_program
 
+_pointer = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(lambda pointer: pointer)
+"""The number of what `ctypes` passes to a function as a pointer."""
+
 
 class ndarray:  # noqa: N801  CuPy's name
     """Has what is read of a `cupy.ndarray`."""
@@ -30,7 +34,11 @@ class ndarray:  # noqa: N801  CuPy's name
         self.shape, self.dtype = tuple(shape), np.dtype(dtype)
         self.strides = np.empty(self.shape, self.dtype).strides if strides is None else strides
         self.data = SimpleNamespace(ptr=pointer, device_id=device)
+        self.ndim, self.size = len(self.shape), math.prod(self.shape)
         self._c_contiguous = self.strides == np.empty(shape, self.dtype).strides
+
+    def __len__(self):
+        return self.shape[0]
 
     def reshape(self, shape):
         return ndarray(shape, self.data.ptr, self.dtype)
@@ -91,9 +99,9 @@ class Driver:
         self.dependent += 1
         self.whole += attributes.pop(2, 0)
         assert (attributes, extra) == ({}, None)
-        stream, table = config.stream or 0, table.value
+        stream, function, table = config.stream or 0, _pointer(function), _pointer(table)
         try:
-            self.launchKernel(function.value, *config.grid, *config.block, config.shared_bytes, stream, table, 0)
+            self.launchKernel(function, *config.grid, *config.block, config.shared_bytes, stream, table, 0)
         except DriverError:
             return 1
         return 0
@@ -206,7 +214,7 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Driver:
             runtime=runtime,
             Device=Device,
             function=SimpleNamespace(Module=driver.module),
-            get_current_stream=lambda: SimpleNamespace(ptr=5),
+            get_current_stream=lambda device: SimpleNamespace(ptr=5 + device),
         ),
     )
     monkeypatch.setattr(cuda, "cupy", lambda: fake)

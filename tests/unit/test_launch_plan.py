@@ -67,6 +67,38 @@ def test_out_and_stream(driver):
     assert [(launch[4], launch[5][5]) for launch in driver.launches] == [(17, 1 << 26)] * 3
 
 
+def test_the_current_stream_is_that_of_the_arrays_device(driver):
+    x, y = (ndarray((6, 512), pointer, device=1) for pointer in (1 << 24, 1 << 25))
+    dispatcher(driver, device=1)((x, y, 1.0))
+    assert driver.launches[0][4] == 6
+
+
+def test_a_number_that_only_equals_the_last_one_is_written(driver):
+    run = dispatcher(driver)
+    for number in (0.0, -0.0):
+        run((*x_and_y(), number), out=ndarray((6, 512), 1 << 26))
+    assert [np.signbit(launch[5][4]) for launch in driver.launches] == [False, True]
+
+
+def test_a_call_during_another_one_has_parameters_of_its_own(driver):
+    """As another thread's may be, while the driver copies them."""
+    run, launch = dispatcher(driver), driver.launchKernel
+    x, y = x_and_y()
+    out, other = ndarray((6, 512), 1 << 26), ndarray((6, 512), 1 << 27)
+    meanwhile = [lambda: run((y, x, 2.0), out=other)]
+
+    def interrupted(*arguments):
+        if meanwhile:
+            meanwhile.pop()()
+        launch(*arguments)
+
+    driver.launchKernel = interrupted
+    run((x, y, 1.0), out=out)
+    second, first = [launch[5] for launch in driver.launches]
+    assert first == [x.data.ptr, 6, y.data.ptr, 6, 1.0, out.data.ptr, 6]
+    assert second == [y.data.ptr, 6, x.data.ptr, 6, 2.0, other.data.ptr, 6]
+
+
 def test_each_plan_keeps_the_structure_of_its_results(driver):
     run = dispatcher(driver, structure=lambda infos: "single" if infos[0].shape[0] == 6 else "list")
     for _ in range(2):

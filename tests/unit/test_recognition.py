@@ -44,8 +44,8 @@ class Derived(ndarray):
 
 def test_pointers_of_arrays_like_the_first():
     recognise = recogniser(pair())
-    assert recognise(pair()) == [ALIGNED, ALIGNED + 256]
-    assert recognise(pair(pointer=ALIGNED + 512)) == [ALIGNED, ALIGNED + 512]
+    assert recognise(pair(), None) == [ALIGNED, ALIGNED + 256]
+    assert recognise(pair(pointer=ALIGNED + 512), None) == [ALIGNED, ALIGNED + 512]
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,16 @@ def test_pointers_of_arrays_like_the_first():
 )
 def test_what_has_another_key_is_not_recognised(change):
     assert signature(pair())[0] != signature(pair(**change))[0]
-    assert recogniser(pair())(pair(**change)) is None
+    assert recogniser(pair())(pair(**change), None) is None
+
+
+SHAPES = [(), (1,), (8,), (2, 4), (4, 2), (1, 8), (0, 8), (0, 4), (4, 0), (0,), (2, 4, 1), (2, 2, 2), (0, 2, 4)]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_shapes_are_told_apart(shape):
+    recognise = recogniser((ndarray(shape, ALIGNED),))
+    assert [s for s in SHAPES if recognise((ndarray(s, ALIGNED),), None)] == [shape]
 
 
 def test_fewer_arrays_more_arrays_and_other_arguments_are_not_recognised():
@@ -76,18 +85,30 @@ def test_fewer_arrays_more_arrays_and_other_arguments_are_not_recognised():
         (first, 1.0),
         (None, first),
     ):
-        assert recognise(arrays) is None
+        assert recognise(arrays, None) is None
+
+
+def test_outputs_are_recognised_apart_from_arguments():
+    """An array alone is another way to give outputs than a tuple, and may itself be unpacked."""
+    x, y = pair()
+    ways = [((x, y), None), ((x,), y), ((x,), (y,)), ((), (x, y))]
+    for args, out in ways:
+        recognise = recogniser(args, out)
+        assert [recognise(*way) for way in ways] == [
+            [ALIGNED, ALIGNED + 256] if way == (args, out) else None for way in ways
+        ]
+    assert recogniser((x,), (y, y))((x,), ndarray((2, 2, 4), ALIGNED)) is None
 
 
 def test_subclasses_are_recognised_after_their_like():
     derived = (Derived((2, 4), ALIGNED),)
-    assert recogniser(derived)(derived) == [ALIGNED]
+    assert recogniser(derived)(derived, None) == [ALIGNED]
 
 
 @pytest.mark.parametrize("other", [1.0, None, pair(strides=(4, 8))[1], pair(pointer=ALIGNED + 8)[1]])
 def test_nothing_is_learnt_of_numbers_of_strides_and_of_unaligned_pointers(other):
     assert recogniser((pair()[0], other)) is unknown
-    assert unknown(pair()) is None
+    assert unknown(pair(), None) is None
 
 
 def test_a_key_is_made_until_a_call_is_known(driver, monkeypatch):

@@ -7,6 +7,7 @@ import ctypes
 import pytest
 from fake_driver import dispatcher, ndarray
 
+from mlirfuse.errors import RuntimeLaunchError
 from mlirfuse.runtime import tensor_maps
 from mlirfuse.runtime.tensor_maps import TENSOR_MAP_BYTES, TensorMapShape
 
@@ -70,6 +71,23 @@ def test_maps_follow_the_pointers(driver, encoded):
     for pointer in (1 << 24, 1 << 24, 1 << 25, 1 << 24):
         run((ndarray((100, 512), pointer),), out=out)
     assert [pointer for _, pointer in encoded] == [1 << 24, 1 << 26, 1 << 25]
+
+
+def test_a_call_after_one_whose_map_failed(driver, encoded, monkeypatch):
+    """Has its own pointers, though some of the other's were written since it was made last."""
+    run, encode = dispatcher(driver, COPY), tensor_maps.encode
+    x, out = ndarray((100, 512), 1 << 24), ndarray((100, 512), 1 << 26)
+    run((x,), out=out)
+
+    def refuse(shape, pointer):
+        raise RuntimeLaunchError("no map")
+
+    monkeypatch.setattr(tensor_maps, "encode", refuse)
+    with pytest.raises(RuntimeLaunchError, match="no map"):
+        run((ndarray((100, 512), 1 << 25),), out=out)
+    monkeypatch.setattr(tensor_maps, "encode", encode)
+    run((x,), out=out)
+    assert driver.launches[0] == driver.launches[1]
 
 
 def test_another_number_of_rows_has_maps_of_its_own(driver, encoded):

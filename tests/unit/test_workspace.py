@@ -63,7 +63,7 @@ def test_intermediates_last_and_the_scratch_of_launches_does_not():
         Place(SEMAPHORES, 0, 28),
     ]
     plan = MemoryPlan(tuple(planner.places))
-    assert (plan.nbytes(SCRATCH), plan.nbytes(SEMAPHORES)) == (1680, 28)
+    assert plan.nbytes == {SCRATCH: 1680, SEMAPHORES: 28}
 
 
 def test_a_launch_gets_its_workspaces(driver: Driver):
@@ -86,6 +86,15 @@ def test_one_arena_serves_every_function_on_a_stream(driver: Driver):
     assert len(driver.runtime.zeroed) == 1
     last((x(),), stream=6)
     assert len(driver.runtime.zeroed) == 2
+
+
+@pytest.mark.parametrize("stream", [0, 1])
+def test_a_stream_that_lasts_is_not_asked_which_it_is(driver: Driver, monkeypatch: pytest.MonkeyPatch, stream: int):
+    monkeypatch.setattr(workspace.driver, "stream_id", lambda stream: pytest.fail("asked"))
+    run = dispatcher(driver, protocols.text("last_arriver"))
+    for _ in range(2):
+        run((x(),), stream=stream)
+    assert len({launch[5][3] for launch in driver.launches}) == len(driver.runtime.zeroed) == 1
 
 
 def test_an_arena_grows(driver: Driver):
