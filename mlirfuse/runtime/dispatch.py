@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from mlirfuse.errors import ArgumentError, MlirFuseError
@@ -20,21 +20,21 @@ MAX_PLANS = 4096
 """Launch plans kept; beyond it all are dropped, since a program with that many shapes has no warm calls anyway."""
 
 
-@dataclass(frozen=True)
-class _Last:
-    """The last call.
+@dataclass
+class _Kind:
+    """Calls of one signature.
 
     Attributes:
-        key: its key, to be compared before one is hashed.
-        plan: its plan.
-        recognise: recognises calls of its kind without a key.
-        is_new: whether it was the first of its kind in a row; to make a recogniser pays from the second on.
+        key: their key, to be compared with that of the next call before it is hashed.
+        plan: their launch plan.
+        recognise: recognises them without a key, where the last call was one of them.
+        unrecognised: how many were not.
     """
 
     key: Key
     plan: LaunchPlan
     recognise: Recogniser = unknown
-    is_new: bool = True
+    unrecognised: int = 0
 
 
 class Dispatcher:
@@ -49,8 +49,8 @@ class Dispatcher:
     def __init__(self, prepare: Prepare, names: Sequence[str]):
         self._prepare = prepare
         self._names = tuple(names)
-        self._plans: dict[tuple[object, ...], LaunchPlan] = {}
-        self._last: _Last | None = None
+        self._kinds: dict[tuple[object, ...], _Kind] = {}
+        self._last: _Kind | None = None
 
     def __call__(self, args: tuple[Any, ...], out: Any = None, stream: object = None) -> Any:
         """Launches the function's kernels and returns what it returns, or `out`.
@@ -76,8 +76,8 @@ class Dispatcher:
         last.plan.run_into(values, pointer)
         return out
 
-    def _look_up(self, args: tuple[Any, ...], out: Any) -> tuple[_Last, list[Any]]:
-        """The plan of a call that is not recognised, and the call's values."""
+    def _look_up(self, args: tuple[Any, ...], out: Any) -> tuple[_Kind, list[Any]]:
+        """What a call is that is not recognised, and its values."""
         results = () if out is None else out if type(out) is tuple else (out,)
         try:
             key, values = signature(args + results)
@@ -86,13 +86,18 @@ class Dispatcher:
             raise
         key += (type(out) is tuple, len(results))
         require_context()
-        last = self._last
-        if last is None or last.key != key:
-            last = _Last(key, self._plan(key, args, None if out is None else results))
-        elif last.is_new:
-            last = replace(last, recognise=recogniser(args, out), is_new=False)
-        self._last = last
-        return last, values
+        kind = self._last
+        if kind is None or kind.key != key:
+            kind = self._kinds.get(tuple(key))
+        if kind is None:
+            kind = self._add(key, args, None if out is None else results)
+        kind.unrecognised += 1
+        # To make a recogniser takes as long as 100 calls. It pays from the second call on, and again where the arrays
+        # are others than then in what no key has, such as their class: after 4, 8, 16, ...
+        if kind.unrecognised > 1 and kind.unrecognised.bit_count() == 1:
+            kind.recognise = recogniser(args, out)
+        self._last = kind
+        return kind, values
 
     def _explain(self, args: tuple[Any, ...], results: tuple[Any, ...]) -> None:
         """Raises the error of the argument that cannot be read."""
@@ -106,19 +111,17 @@ class Dispatcher:
         names = [*self._names, *(f"argument {i}" for i in range(len(self._names), len(args)))]
         return tuple(read_argument(argument, name) for argument, name in zip(args, names, strict=False))
 
-    def _plan(self, key: Key, args: tuple[Any, ...], results: tuple[Any, ...] | None) -> LaunchPlan:
-        """The plan of a key, which is made where there is none; a call into `results` shares that of one without."""
-        known = self._plans.get(tuple(key))
-        if known is not None:
-            return known
+    def _add(self, key: Key, args: tuple[Any, ...], results: tuple[Any, ...] | None) -> _Kind:
+        """Adds the calls of a key; those into `results` share the plan of those without."""
         if results is None:
             infos = self._read(args)
             program, kernels = self._prepare(infos)
             plan = LaunchPlan(program, kernels, infos)
         else:
-            plan = self._plan([*signature(args)[0], False, 0], args, None)
+            without = [*signature(args)[0], False, 0]
+            plan = (self._kinds.get(tuple(without)) or self._add(without, args, None)).plan
             plan.check_out([read_argument(array, "out") for array in results])
-        if len(self._plans) >= MAX_PLANS:
-            self._plans.clear()
-        self._plans[tuple(key)] = plan
-        return plan
+        if len(self._kinds) >= MAX_PLANS:
+            self._kinds.clear()
+        kind = self._kinds[tuple(key)] = _Kind(key, plan)
+        return kind

@@ -136,6 +136,30 @@ def test_a_key_is_made_until_a_call_is_known(driver, monkeypatch):
     assert driver.launches[-1][5] == [1 << 24, 6, 1 << 25, 6]
 
 
+def test_kinds_of_calls_in_turns_are_learnt_of_ever_less(driver, monkeypatch):
+    run, learnt = dispatcher(driver, COPY), []
+
+    def counted(args, out):
+        learnt.append(args[0].shape[0])
+        return recogniser(args, out)
+
+    monkeypatch.setattr(dispatch, "recogniser", counted)
+    for _ in range(30):
+        for rows in (6, 7):
+            run((ndarray((rows, 128), 1 << 24),))
+    assert learnt == [6, 7] * 4  # at the 2nd, 4th, 8th and 16th
+
+
+def test_arrays_of_another_class_are_learnt_of_again(driver, monkeypatch):
+    run, keys = dispatcher(driver, COPY), []
+    for _ in range(2):
+        run((ndarray((6, 128), 1 << 24),))
+    monkeypatch.setattr(dispatch, "signature", lambda arguments: keys.append(arguments) or signature(arguments))
+    for _ in range(5):
+        run((Derived((6, 128), 1 << 24),))
+    assert len(keys) == 2
+
+
 def test_another_number_of_rows_is_no_call_that_is_known(driver):
     run = dispatcher(driver, COPY)
     for rows in (6, 6, 6, 7, 7, 7, 6):
