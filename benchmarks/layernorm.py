@@ -163,7 +163,6 @@ def measure_host() -> dict[str, float]:
     out = cupy.empty_like(arrays[0])
     tensors = [torch.as_tensor(array, device="cuda") for array in arrays]
     tensor_out = torch.empty_like(tensors[0])
-    synchronize = cupy.cuda.runtime.deviceSynchronize
     calls = {
         "bare CuPy launch": _bare_launch(fused, arrays, out),
         "mlirfuse, out=, CuPy": lambda: fused(*arrays, out=out),
@@ -172,7 +171,7 @@ def measure_host() -> dict[str, float]:
         "mlirfuse, new output, torch": lambda: fused(*tensors),
         "torch.add, out=": lambda: torch.add(tensors[0], tensors[1], out=tensor_out),
     }
-    return {name: host_us(call, synchronize) for name, call in calls.items()}
+    return host_us(calls, cupy.cuda.runtime.deviceSynchronize)
 
 
 def _bare_launch(fused: mf.Fused, arrays: list[Any], out: Any) -> Callable[[], None]:

@@ -17,7 +17,7 @@ import gc
 import random
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil
 from typing import Any
@@ -34,7 +34,7 @@ _BYTES_PER_SECOND = 4e12  # of the copy that a call is guessed to cost, to choos
 _WARM_UP_SECONDS = 0.05
 _SEED = 1  # of the contestants' order
 _HEAD_START_CYCLES = 2_000_000
-_HOST_BATCH, _HOST_REPEATS = 200, 25  # 200 launches fit the driver's queue, which holds 1024
+_HOST_BATCH, _HOST_REPEATS = 200, 51  # 200 launches fit the driver's queue, which holds 1024
 
 
 @dataclass(frozen=True)
@@ -123,24 +123,28 @@ def release_memory() -> None:
     torch.cuda.empty_cache()
 
 
-def host_us(call: Callable[[], object], synchronize: Callable[[], object]) -> float:
-    """Median host time of one warm call in microseconds, over batches that fit the driver's queue.
+def host_us(calls: Mapping[str, Callable[[], object]], synchronize: Callable[[], object]) -> dict[str, float]:
+    """Medians of the time that the host takes for each call, in microseconds, over batches that fit the driver's queue.
+
+    The calls take turns, a batch each: the processor of a shared host is at times 10 to 40 % slower for a second.
 
     Args:
-        call: launches; its GPU work must take less than its host work.
+        calls: what launches, by name; its GPU work must take less than its host work.
         synchronize: waits for the GPU, outside of what is timed.
     """
-    for _ in range(_HOST_BATCH):
-        call()
-    times = []
-    for _ in range(_HOST_REPEATS):
-        synchronize()
-        start = time.perf_counter_ns()
+    for call in calls.values():
         for _ in range(_HOST_BATCH):
             call()
-        times.append((time.perf_counter_ns() - start) / _HOST_BATCH / 1e3)
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(_HOST_REPEATS):
+        for name, call in calls.items():
+            synchronize()
+            start = time.perf_counter_ns()
+            for _ in range(_HOST_BATCH):
+                call()
+            times[name].append((time.perf_counter_ns() - start) / _HOST_BATCH / 1e3)
     synchronize()
-    return statistics.median(times)
+    return {name: statistics.median(values) for name, values in times.items()}
 
 
 def _prepare(contestant: Contestant, calls: int, sets: int) -> Callable[[], None]:

@@ -184,10 +184,20 @@ def test_graphs_are_long_enough_and_turn_over_whole_sets(timing: ModuleType) -> 
     assert timing.input_sets(2**28) == 4
 
 
-def test_host_time_is_per_call(timing: ModuleType) -> None:
+def test_host_time_is_per_call_and_measured_in_turns(timing: ModuleType) -> None:
     import time
 
-    assert 100 < timing.host_us(lambda: time.sleep(1e-4), lambda: None) < 5000
+    order: list[str] = []
+
+    def note(name: str, seconds: float) -> None:
+        if order[-1:] != [name]:
+            order.append(name)
+        time.sleep(seconds)
+
+    calls = {"short": lambda: note("short", 1e-5), "long": lambda: note("long", 1e-4)}
+    times = timing.host_us(calls, lambda: None)
+    assert 10 < times["short"] < times["long"] < 5000
+    assert order == ["short", "long"] * (len(order) // 2)
 
 
 def test_functions_agree_with_numpy(layernorm: ModuleType) -> None:
