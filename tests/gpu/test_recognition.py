@@ -110,6 +110,16 @@ def test_arrays_of_cupy() -> None:
     cupy.testing.assert_allclose(fused(x, w), x * 2 + w, rtol=1e-6)
 
 
+def test_buffers_in_turns() -> None:
+    """Parameters are written where they differ from those of the call before."""
+    xs, w = [torch.randn(8, 64, device="cuda") for _ in range(3)], torch.randn(64, device="cuda")
+    out, fused = torch.empty_like(xs[0]), mf.fuse(scaled)
+    for i in (0, 0, 0, 1, 1, 0, 2, 0):
+        out.fill_(torch.nan)
+        fused(xs[i], w, out=out)
+        torch.testing.assert_close(out, xs[i] * 2 + w)
+
+
 def test_numbers_beside_arrays() -> None:
     x = torch.randn(8, 64, device="cuda")
     fused = mf.fuse(lambda x, a: x * a)
