@@ -41,8 +41,8 @@ class LowerClusterOps(Pass):
     nvvm.cluster.wait {aligned}
     ```
 
-    Raises `TargetError` where a kernel uses clusters and its target has none, `PassError` for an op in a kernel whose cluster
-    has no size.
+    Raises `TargetError` where a kernel uses clusters and its target has none, and `PassError` for an op in a kernel
+    without a cluster.
     """
 
     name: ClassVar[str] = "lower-cluster-ops"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -13,6 +12,7 @@ from mlirfuse.analysis.kernels import is_tile_program, kernels
 from mlirfuse.analysis.patterns import WIDENING
 from mlirfuse.dialect.pin import pin
 from mlirfuse.passes.base import Pass, Remarks
+from mlirfuse.passes.live_ranges import blocks
 from mlirfuse.passes.rounds import REDUCTIONS, is_tile, with_unit_dims
 from mlirfuse.rewriting import clone, defining_op, nested
 from mlirfuse.schedule.schedule import schedule_of
@@ -54,19 +54,11 @@ class FusePackLiveValues(Pass):
                 remarks.declined(self, "the schedule spends registers on order = 'breadth'", kernel)
                 continue
             loops = [op for op in nested(kernel) if op.name == "scf.for"]
-            packed = sum(_sink(loop) for loop in loops) + sum(_pack(block) for block in _blocks(kernel))
+            packed = sum(_sink(loop) for loop in loops) + sum(_pack(block) for block in blocks(kernel))
             if packed:
                 remarks.applied(self, f"{packed} cast(s) repeated in a loop or after a reduction", kernel)
             else:
                 remarks.declined(self, "no widened tile lives across a reduction or around a loop", kernel)
-
-
-def _blocks(op: ir.Operation) -> Iterator[ir.Block]:
-    for region in op.regions:
-        for block in region.blocks:
-            yield block
-            for inner in block.operations:
-                yield from _blocks(inner.operation)
 
 
 def _sink(loop: ir.Operation) -> int:
