@@ -106,3 +106,8 @@ def slot_bytes(exchange: Exchange, senders: int) -> int:
         * senders
         * sum(from_mlir(p.element_type).bytes for p in exchange.partials)
     )
+
+
+def vector_elements(exchange: Exchange) -> int:
+    """Elements of vectors that a thread has of one sender's partial results."""
+    return sum(p.width * len(list(p.keys())) for p in exchange.partials if p.width > 1)

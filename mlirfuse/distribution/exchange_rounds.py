@@ -24,8 +24,8 @@ from mlirfuse.dialect.cluster_barrier import cluster_barrier
 from mlirfuse.dialect.cluster_send import SENDABLE_BYTES
 from mlirfuse.dialect.mbarrier_expect import mbarrier_expect
 from mlirfuse.dialect.mbarrier_wait import mbarrier_wait
-from mlirfuse.distribution.exchange import Exchange, Site, Values, slot_bytes
-from mlirfuse.distribution.exchange_slots import Slots
+from mlirfuse.distribution.exchange import Exchange, Site, Values, slot_bytes, vector_elements
+from mlirfuse.distribution.exchange_slots import MOST_LISTED_ELEMENTS, Slots
 from mlirfuse.distribution.joint_butterflies import Joint, combine_over_lanes, rooms
 from mlirfuse.distribution.scalars import add, constant, divide, equals_zero, remainder
 from mlirfuse.dtypes import from_mlir
@@ -79,7 +79,8 @@ def _stored_round(
     if sum(slot_bytes(exchanges[i], senders[i]) for i in active) > MOST_ALTERNATING:
         phase = None
     shared = rooms(d, exchanges, joints, 1 if phase is None else 2)
-    slots = {i: Slots(d, exchanges[i], senders[i], phase, shared.get(i)) for i in active}
+    looped = sum(senders[i] * vector_elements(exchanges[i]) for i in active) > MOST_LISTED_ELEMENTS
+    slots = {i: Slots(d, exchanges[i], senders[i], phase, shared.get(i), looped) for i in active}
     joint = {member for j in joints for member in j.members}
     for i in active:
         own = {key: value for key, value in values[i].items() if (i, key) not in joint}

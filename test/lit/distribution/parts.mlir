@@ -1,14 +1,14 @@
 // RUN: mlirfuse-opt --fuse-assign-layouts --fuse-distribute --canonicalize --cse --split-input-file %s | FileCheck %s
 
-#layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 8, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
-// Rows side by side in eight warps: parts are vectors, which the lanes hold different ones of. They are merged four at a
-// time, as a tree, in a loop whose length no compiler knows.
+#layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 32, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
+// Rows side by side in 32 warps: parts are vectors, which the lanes hold different ones of. They are merged four at a time,
+// as a tree, in a loop whose length no compiler knows.
 // CHECK-LABEL: gpu.func @looped
-// CHECK-SAME: workgroup(%[[PARTS:[a-z0-9]+]] : memref<1024xf32, #gpu.address_space<workgroup>>
+// CHECK-SAME: workgroup(%[[PARTS:[a-z0-9]+]] : memref<4096xf32, #gpu.address_space<workgroup>>
 // CHECK: vector.store %{{.*}}, %[[PARTS]]
 // CHECK: gpu.barrier
 // CHECK: %[[NONE:.*]] = gpu.block_id y
-// CHECK: %[[END:.*]] = arith.addi %[[NONE]], %c8
+// CHECK: %[[END:.*]] = arith.addi %[[NONE]], %c32
 // CHECK-COUNT-4: vector.load %[[PARTS]]
 // CHECK: %[[FIRST:.*]] = arith.addf
 // CHECK: scf.for %{{.*}} = %c4{{.*}} to %[[END]] step %c4{{.*}} iter_args(%[[TOTAL:.*]] = %{{.*}}) -> (vector<4xf32>)
@@ -16,14 +16,14 @@
 // CHECK-COUNT-3: arith.addf
 // CHECK: %[[MORE:.*]] = arith.addf %[[TOTAL]], %
 // CHECK: scf.yield %[[MORE]]
-func.func private @looped(%x: memref<8x128xf32> {fuse.align = 16 : i64}, %y: memref<1x128xf32> {fuse.align = 16 : i64})
-    attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 8, 128>, layout = #layout}} {
+func.func private @looped(%x: memref<32x128xf32> {fuse.align = 16 : i64}, %y: memref<1x128xf32> {fuse.align = 16 : i64})
+    attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 32, 128>, layout = #layout}} {
   %c0 = arith.constant 0 : index
   %pad = arith.constant 0.0 : f32
   %zero = arith.constant dense<0.0> : vector<128xf32>
   scf.forall (%block) in (1) {
-    %0 = vector.transfer_read %x[%c0, %c0], %pad {in_bounds = [true, true]} : memref<8x128xf32>, vector<8x128xf32>
-    %1 = vector.multi_reduction <add>, %0, %zero [0] : vector<8x128xf32> to vector<128xf32>
+    %0 = vector.transfer_read %x[%c0, %c0], %pad {in_bounds = [true, true]} : memref<32x128xf32>, vector<32x128xf32>
+    %1 = vector.multi_reduction <add>, %0, %zero [0] : vector<32x128xf32> to vector<128xf32>
     %2 = vector.shape_cast %1 : vector<128xf32> to vector<1x128xf32>
     vector.transfer_write %2, %y[%c0, %c0] {in_bounds = [true, true]} : vector<1x128xf32>, memref<1x128xf32>
   } {mapping = [#gpu.block<x>]}
@@ -32,22 +32,22 @@ func.func private @looped(%x: memref<8x128xf32> {fuse.align = 16 : i64}, %y: mem
 
 // -----
 
-#layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
-// Two parts every thread adds by itself.
+#layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 8, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
+// Vectors of up to 64 elements in all every thread adds by itself, as a tree.
 // CHECK-LABEL: gpu.func @listed
 // CHECK: gpu.barrier
 // CHECK-NOT: scf.for
-// CHECK-COUNT-2: vector.load %{{.*}} : memref<256xf32, #gpu.address_space<workgroup>>, vector<4xf32>
-// CHECK: arith.addf
+// CHECK-COUNT-8: vector.load %{{.*}} : memref<1024xf32, #gpu.address_space<workgroup>>, vector<4xf32>
+// CHECK-COUNT-7: arith.addf
 // CHECK-NOT: arith.addf
-func.func private @listed(%x: memref<2x128xf32> {fuse.align = 16 : i64}, %y: memref<1x128xf32> {fuse.align = 16 : i64})
-    attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 2, 128>, layout = #layout}} {
+func.func private @listed(%x: memref<8x128xf32> {fuse.align = 16 : i64}, %y: memref<1x128xf32> {fuse.align = 16 : i64})
+    attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 8, 128>, layout = #layout}} {
   %c0 = arith.constant 0 : index
   %pad = arith.constant 0.0 : f32
   %zero = arith.constant dense<0.0> : vector<128xf32>
   scf.forall (%block) in (1) {
-    %0 = vector.transfer_read %x[%c0, %c0], %pad {in_bounds = [true, true]} : memref<2x128xf32>, vector<2x128xf32>
-    %1 = vector.multi_reduction <add>, %0, %zero [0] : vector<2x128xf32> to vector<128xf32>
+    %0 = vector.transfer_read %x[%c0, %c0], %pad {in_bounds = [true, true]} : memref<8x128xf32>, vector<8x128xf32>
+    %1 = vector.multi_reduction <add>, %0, %zero [0] : vector<8x128xf32> to vector<128xf32>
     %2 = vector.shape_cast %1 : vector<128xf32> to vector<1x128xf32>
     vector.transfer_write %2, %y[%c0, %c0] {in_bounds = [true, true]} : vector<1x128xf32>, memref<1x128xf32>
   } {mapping = [#gpu.block<x>]}
