@@ -30,7 +30,7 @@ class FusePeelWalk(Pass):
 
     Requires tile programs whose schedule has a `walk` with `peeled`. The totals of a step need its data, not what its
     rows reduce to. In the last step they are complete at once: so they are added up first, the parts are stored, and
-    the block arrives when its rows are reduced, before it writes the step's results. The parts, and the news of them,
+    the block arrives, before its rows are reduced and the step's results are written. The parts, and the news of them,
     are on their way while the rest of the step is done. A block without a tile stores the neutral parts that it
     started with. What a step starts to load for later ones is left out of the last, which waits for all that was. Only
     the last tile may reach past the end of the data: masks of the others are dropped.
@@ -53,8 +53,8 @@ class FusePeelWalk(Pass):
       %x = vector.transfer_read %a[%last, %c0] ...
       %sum = arith.addf %sums, %x
       vector.transfer_write %part, %parts[%block, %c0]
-      %r = vector.multi_reduction <add>, %x, %none [1]
       "fuse.semaphore_arrive"(%semaphores, %c0, %limit)
+      %r = vector.multi_reduction <add>, %x, %none [1]
       vector.transfer_write %y, %out[%last, %c0]
     } else {
       vector.transfer_write %neutral_part, %parts[%block, %c0]
@@ -198,20 +198,12 @@ def _peel(walk: _Walk) -> None:
 
 
 def _last_step(walk: _Walk, mapping: dict[ir.Value, ir.Value], yielded: Sequence[ir.Value]) -> None:
-    """The step whose arguments are mapped: its totals and the block's parts, its rows' reductions, and its results."""
+    """The step whose arguments are mapped: its totals, the block's parts and arrival, and what else it computes."""
     if any(op.name == WAIT_GROUP for op in nested(walk.loop)):
         nvvm.CpAsyncWaitGroupOp(0)
     for op in walk.early:
         clone(op, mapping)
     mapping.update((result, mapping.get(v, v)) for result, v in zip(walk.loop.results, yielded, strict=True))
-    arrivals = [op for op in walk.parts if op.name == ARRIVE]
-    for op in walk.parts:
-        if op not in arrivals:
-            clone(op, mapping)
-    last_reduction = max(number for number, op in enumerate(walk.late) if op.name in REDUCTIONS)
-    for number, op in enumerate(walk.late):
+    # The arrival waits until the parts are in the L2. Nothing does that is done meanwhile, and all blocks wait for it.
+    for op in (*walk.parts, *walk.late):
         clone(op, mapping)
-        # Whoever waits for the rows' sums meets the block; who then arrives keeps nobody from the meeting.
-        if number == last_reduction:
-            for arrival in arrivals:
-                clone(arrival, mapping)

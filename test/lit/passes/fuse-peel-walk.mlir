@@ -3,7 +3,7 @@
 
 #layout = {vector = array<i64: 1, 8>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
 #walk = {dims = array<i64: 0>, finish = "slices", finish_tile = array<i64: 32, 8>, finish_layout = {vector = array<i64: 1, 4>, lanes = array<i64: 16, 2>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}, peeled = true}
-// The last step stores the part first, reduces its row, arrives, and writes its result.
+// The last step stores the part and arrives first; then it reduces its row, and writes its result.
 // REMARK: applied: 2 of a step's ops before the parts, 5 after
 // CHECK-LABEL: func.func private @early_0_kernel(
 // CHECK-SAME: %[[X:[a-z0-9]+]]: memref<?x256xf32>, %[[Y:[a-z0-9]+]]: memref<?x256xf32>, %[[S:[a-z0-9]+]]: memref<1xi32>
@@ -22,8 +22,8 @@
 // CHECK-NEXT: %[[TOTAL:.*]] = arith.addf %[[SUM]]#0, %[[A]]
 // CHECK-NEXT: %[[PART:.*]] = vector.shape_cast %[[TOTAL]]
 // CHECK-NEXT: vector.transfer_write %[[PART]], %[[PARTS]][%[[B]], %c0]
-// CHECK-NEXT: %[[R:.*]] = vector.multi_reduction <add>, %[[A]]
 // CHECK-NEXT: "fuse.semaphore_arrive"(%[[S]], %c0{{.*}}, %[[LIMIT]])
+// CHECK-NEXT: %[[R:.*]] = vector.multi_reduction <add>, %[[A]]
 // CHECK: vector.transfer_write %{{.*}}, %[[Y]][%[[SUM]]#1, %c0]
 // A block without a tile arrives with what it started with.
 // CHECK: } else {
