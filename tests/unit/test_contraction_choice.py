@@ -54,6 +54,17 @@ def test_factors_that_the_l2_does_not_keep_are_streamed_through_it() -> None:
         assert not chosen(problem(m, n, k))[1].streamed, (m, n, k)
 
 
+def test_rings_of_splits_have_the_memory_that_results_do_not_need() -> None:
+    """A stage more would not fit; blocks that stage their results leave room for these."""
+    for m, n, k in ((256, 256, 131072), (128, 128, 262144), (512, 512, 8192), (512, 512, 65536)):
+        schedule, contraction = chosen(problem(m, n, k))
+        stage = 2 * contraction.k * sum(schedule.tile)
+        assert contraction.split > 1
+        assert contraction.stages * stage < H200.shared_per_block - 1024 < (contraction.stages + 1) * stage
+    schedule, contraction = chosen(problem(2048, 2048, 8192))
+    assert contraction.stages * 2 * contraction.k * sum(schedule.tile) <= 192 * 1024
+
+
 def test_products_that_fill_the_device_are_not_split() -> None:
     schedule, contraction = chosen(problem(4096, 4096, 4096))
     assert contraction.split == 1
