@@ -10,7 +10,7 @@ import numpy as np
 from mlirfuse.errors import InterpreterError
 from mlirfuse.interpreter.machine import Frame, ThreadBlock
 from mlirfuse.interpreter.memory import Extent, MemRef
-from mlirfuse.interpreter.shadow import SEVERAL, Violation
+from mlirfuse.interpreter.shadow import SEVERAL, Shadow, Violation
 from mlirfuse.interpreter.site import Site
 
 
@@ -98,49 +98,31 @@ class Access:
 
     def store(self, value: np.ndarray) -> None:
         """Writes (threads or 1, *vector extents) elements; raises `InterpreterError` for a store to an input."""
-        buffer = self.memref.buffer
         shape = (
             np.broadcast_shapes((self.block.threads,), self.flat.shape[:1])
             + np.broadcast_shapes(self.flat.shape, value.shape, () if self.active is None else self.active.shape)[1:]
         )
-        active = np.broadcast_to(True if self.active is None else self.active, shape)
-        if buffer.readonly and active.any():
-            self._require(np.zeros_like(active), "store to an input of the kernel")
-        chosen = np.broadcast_to(self.flat, shape)[active]
-        if buffer.shadow is not None and chosen.size:
-            self._raise(buffer.shadow.write(chosen, self._itemsize, self._threads(active), self.block), active)
-        buffer.elements(self.memref.dtype)[chosen] = np.broadcast_to(value, shape)[active]
+        active, chosen = self._changed(shape, Shadow.write)
+        self.memref.buffer.elements(self.memref.dtype)[chosen] = np.broadcast_to(value, shape)[active]
 
     def add(self, value: np.ndarray) -> None:
         """Adds (threads or 1, *vector extents) numbers, each to its element, atomically and one after the other.
 
         Raises `InterpreterError` for an input, and for memory that was never written.
         """
-        buffer = self.memref.buffer
         shape = (self.block.threads, *np.broadcast_shapes(self.flat.shape, value.shape)[1:])
-        active = np.broadcast_to(True if self.active is None else self.active, shape)
-        if buffer.readonly and active.any():
-            self._require(np.zeros_like(active), "store to an input of the kernel")
-        chosen = np.broadcast_to(self.flat, shape)[active]
-        if buffer.shadow is not None and chosen.size:
-            self._raise(buffer.shadow.update(chosen, self._itemsize, self._threads(active), self.block), active)
-        np.add.at(buffer.elements(self.memref.dtype), chosen, np.broadcast_to(value, shape)[active])
+        active, chosen = self._changed(shape, Shadow.update)
+        np.add.at(self.memref.buffer.elements(self.memref.dtype), chosen, np.broadcast_to(value, shape)[active])
 
     def update(self, combine: Callable[[np.ndarray, np.ndarray], np.ndarray], value: np.ndarray) -> np.ndarray:
         """Replaces each thread's element atomically by `combine(old, value)`; returns what was there, a thread.
 
         Threads come in order. Raises `InterpreterError` for an input, and for memory that was never written.
         """
-        buffer = self.memref.buffer
         shape = (self.block.threads,)
-        active = np.broadcast_to(True if self.active is None else self.active, shape)
-        if buffer.readonly and active.any():
-            self._require(np.zeros_like(active), "store to an input of the kernel")
-        chosen = np.broadcast_to(self.flat, shape)[active]
-        if buffer.shadow is not None and chosen.size:
-            self._raise(buffer.shadow.update(chosen, self._itemsize, self._threads(active), self.block), active)
+        active, _ = self._changed(shape, Shadow.update)
         data, values, old = (
-            buffer.elements(self.memref.dtype),
+            self.memref.buffer.elements(self.memref.dtype),
             np.broadcast_to(value, shape),
             np.zeros(shape, value.dtype),
         )
@@ -149,6 +131,22 @@ class Access:
             old[thread] = data[element]
             data[element] = combine(old[thread : thread + 1], values[thread : thread + 1])[0]
         return old
+
+    def _changed(
+        self, shape: tuple[int, ...], record: Callable[..., Violation | None]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Which of (threads or 1, *vector extents) change their elements, and these elements, once each is recorded.
+
+        Raises `InterpreterError` for an input, and for what the shadow finds wrong.
+        """
+        active = np.broadcast_to(True if self.active is None else self.active, shape)
+        buffer = self.memref.buffer
+        if buffer.readonly and active.any():
+            self._require(np.zeros_like(active), "store to an input of the kernel")
+        chosen = np.broadcast_to(self.flat, shape)[active]
+        if buffer.shadow is not None and chosen.size:
+            self._raise(record(buffer.shadow, chosen, self._itemsize, self._threads(active), self.block), active)
+        return active, chosen
 
     @property
     def _itemsize(self) -> int:

@@ -114,17 +114,24 @@ class Shadow:
             return elements, 1
         return (elements[:, None] * per_element + np.arange(per_element)).ravel(), per_element
 
+    def _places(
+        self, elements: np.ndarray, itemsize: int, threads: np.ndarray | int
+    ) -> tuple[np.ndarray, np.ndarray | int, int]:
+        """Granule numbers of elements, the thread of each (or of all), and how many granules an element has."""
+        where, per_element = self._granules(elements, itemsize)
+        return where, np.repeat(threads, per_element) if isinstance(threads, np.ndarray) else threads, per_element
+
+    def _unwritten(self, where: np.ndarray, per_element: int) -> Violation | None:
+        ok = self.written[where]
+        return None if ok.all() else Violation(int(np.argmin(ok)) // per_element, "unwritten")
+
     def read(
         self, elements: np.ndarray, itemsize: int, threads: np.ndarray | int, block: ThreadBlock
     ) -> Violation | None:
         """Records reads of elements, `threads` giving each one's thread; returns what is wrong with them."""
-        where, per_element = self._granules(elements, itemsize)
-        threads = np.repeat(threads, per_element) if isinstance(threads, np.ndarray) else threads
-        ok = self.written[where]
-        if not ok.all():
-            return Violation(int(np.argmin(ok)) // per_element, "unwritten")
-        if not self._races:
-            return None
+        where, threads, per_element = self._places(elements, itemsize, threads)
+        if (violation := self._unwritten(where, per_element)) is not None or not self._races:
+            return violation
         for log, kind in ((self._writes, "write"), *((log, "atomic update") for log in self._updates.values())):
             if (violation := self._race(log, kind, where, threads, block, per_element)) is not None:
                 return violation
@@ -135,8 +142,7 @@ class Shadow:
         self, elements: np.ndarray, itemsize: int, threads: np.ndarray | int, block: ThreadBlock
     ) -> Violation | None:
         """Records writes of elements, `threads` giving each one's thread; returns what is wrong with them."""
-        where, per_element = self._granules(elements, itemsize)
-        threads = np.repeat(threads, per_element) if isinstance(threads, np.ndarray) else threads
+        where, threads, per_element = self._places(elements, itemsize, threads)
         self.written[where] = True
         if not self._races:
             return None
@@ -157,13 +163,9 @@ class Shadow:
         self, elements: np.ndarray, itemsize: int, threads: np.ndarray | int, block: ThreadBlock
     ) -> Violation | None:
         """Records atomic updates of elements, `threads` giving each one's thread; returns what is wrong with them."""
-        where, per_element = self._granules(elements, itemsize)
-        threads = np.repeat(threads, per_element) if isinstance(threads, np.ndarray) else threads
-        ok = self.written[where]
-        if not ok.all():
-            return Violation(int(np.argmin(ok)) // per_element, "unwritten")
-        if not self._races:
-            return None
+        where, threads, per_element = self._places(elements, itemsize, threads)
+        if (violation := self._unwritten(where, per_element)) is not None or not self._races:
+            return violation
         if (violation := self._changes_race(where, threads, block, per_element)) is not None:
             return violation
         log = self._updates.setdefault(block.index, _Log(len(self.written)))
