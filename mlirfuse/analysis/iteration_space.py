@@ -80,11 +80,11 @@ class _UnionFind:
         return nodes
 
     def find(self, node: Node) -> Node:
-        root = node
-        while (above := self.parent[root]) != root:
-            root = above
-        self.parent[node] = root  # the next search is one step
-        return root
+        parent = self.parent
+        while (above := parent[node]) != node:
+            parent[node] = parent[above]  # halves the way for the next search
+            node = parent[node]
+        return node
 
     def union(self, a: Node, b: Node) -> None:
         self.parent[self.find(b)] = self.find(a)
