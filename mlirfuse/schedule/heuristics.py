@@ -22,6 +22,10 @@ from mlirfuse.target import Target
 ELEMENTWISE_THREADS = 256
 """Threads of an elementwise block: with 16 bytes a thread it matches cudaMemcpyAsync on an H200 (peers-h200.md)."""
 
+MOST_READ_BYTES = 800
+"""Bytes that a thread of an elementwise kernel reads at most, by narrower accesses where arrays are many: ptxas has all
+loads under way at once, and spilled of 64 arrays at 16 bytes each."""
+
 
 def choose_schedule(problem: Problem, target: Target) -> Schedule:
     """The schedule that the cost model likes best.
@@ -67,7 +71,10 @@ def _choose_walk(problem: Problem, target: Target) -> Schedule:
 
 def elementwise_schedule(problem: Problem) -> Schedule:
     """One vector a thread, threads along the contiguous dimension first and then outwards."""
-    fill = Spread(problem.extents, problem.vector_dim, problem.vector)
+    vector = problem.vector
+    while vector > 1 and vector * problem.read_bytes > MOST_READ_BYTES:
+        vector //= 2
+    fill = Spread(problem.extents, problem.vector_dim, vector)
     order = [problem.vector_dim, *(d for d in reversed(range(problem.rank)) if d != problem.vector_dim)]
     for dim in order:
         fill.add_lanes(dim)

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+import mlirfuse as mf
 from mlirfuse.schedule.estimate import registers_per_thread
 from mlirfuse.schedule.heuristics import choose_schedule
 from mlirfuse.schedule.problem import Problem
@@ -87,3 +88,16 @@ def test_an_sm_should_hold_enough_rows() -> None:
     costs = [row_cost(Candidate(schedule, blocks, 1.0), problem) for blocks in (3, 4, 5)]
     assert costs == sorted(costs, reverse=True)
     assert len(set(costs)) == len(costs)
+
+
+@pytest.mark.parametrize(("arrays", "vector"), [(1, 4), (50, 4), (51, 2), (100, 2), (101, 1), (500, 1)])
+def test_threads_of_elementwise_kernels_read_less_of_many_arrays(arrays: int, vector: int) -> None:
+    problem = Problem((None,), frozenset(), 0, 4, 4 * arrays + 4, 4 * arrays)
+    assert choose_schedule(problem, TARGET).layout.vector == (vector,)
+
+
+@pytest.mark.parametrize("arrays", [48, 64])
+def test_sums_of_many_arrays_do_not_spill(arrays: int) -> None:
+    fused = mf.fuse(lambda *xs: sum(xs[1:], xs[0]))
+    (resources,) = fused.lower(*[mf.TensorSpec((None, 64), mf.float16)] * arrays).compile().resources
+    assert resources.spill_store_bytes == 0
