@@ -205,3 +205,19 @@ func.func @residual(%x: tensor<?x64xf16>, %r: tensor<?x64xf16>) -> tensor<?xf32>
   } -> tensor<?xf32>
   return %3 : tensor<?xf32>
 }
+
+// -----
+
+#id = affine_map<(d0) -> (d0)>
+func.func @strided(%x: tensor<4x8xf32> {fuse.strides = array<i64: -1, 1>}) -> tensor<32xf32> {
+  // expected-error @below {{a reshape of an argument that is not contiguous would need a copy}}
+  %0 = tensor.collapse_shape %x [[0, 1]] : tensor<4x8xf32> into tensor<32xf32>
+  %e = tensor.empty() : tensor<32xf32>
+  %1 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+       ins(%0 : tensor<32xf32>) outs(%e : tensor<32xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = math.exp %a : f32
+    linalg.yield %v : f32
+  } -> tensor<32xf32>
+  return %1 : tensor<32xf32>
+}

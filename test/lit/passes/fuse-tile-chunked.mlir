@@ -143,3 +143,34 @@ func.func private @f_0(%x: tensor<?x1024xf32>) -> tensor<1024xf32>
   } -> tensor<1024xf32>
   return %0 : tensor<1024xf32>
 }
+
+// -----
+
+#layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 2>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
+#id = affine_map<(d0, d1) -> (d0, d1)>
+// expected-error @below {{fuse.moments needs whole rows in a tile}}
+func.func private @joint_0(%x: tensor<8x1024xf32>) -> (tensor<8xf32>, tensor<8xf32>)
+    attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 256>, persistence = "reread", layout = #layout}} {
+  %0:2 = "fuse.moments"(%x) {dims = array<i64: 1>} : (tensor<8x1024xf32>) -> (tensor<8xf32>, tensor<8xf32>)
+  return %0#0, %0#1 : tensor<8xf32>, tensor<8xf32>
+}
+
+// -----
+
+#layout = {vector = array<i64: 1, 1, 4>, lanes = array<i64: 1, 1, 32>, warps = array<i64: 1, 1, 2>, repeats = array<i64: 1, 1, 1>, blocks = array<i64: 1, 1, 1>}
+#id = affine_map<(d0, d1, d2) -> (d0, d1, d2)>
+#row = affine_map<(d0, d1, d2) -> (d0)>
+// expected-error @below {{tile (1, 2, 256) is partial in dimensions [1, 2]; one may be walked}}
+func.func private @two_walks_0(%x: tensor<8x4x1024xf32>) -> tensor<8xf32>
+    attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 2, 256>, persistence = "reread", layout = #layout}} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<8xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<8xf32>) -> tensor<8xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction", "reduction"]}
+       ins(%x : tensor<8x4x1024xf32>) outs(%init : tensor<8xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}

@@ -268,3 +268,22 @@ func.func private @squares_0(%x: tensor<160x64xbf16>, %w: tensor<256x64xbf16>) -
   } -> tensor<160x256xf32>
   return %0 : tensor<160x256xf32>
 }
+
+// -----
+
+#layout = {vector = array<i64: 1, 2>, lanes = array<i64: 8, 4>, warps = array<i64: 1, 2>, repeats = array<i64: 2, 2>,
+           blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
+#id = affine_map<(d0, d1) -> (d0, d1)>
+// expected-error @below {{the schedule is a contraction's, and the kernel has none}}
+func.func private @no_product_0(%x: tensor<64x64xf16>) -> tensor<64x64xf16>
+    attributes {fuse.kernel, fuse.result_extents = array<i64>, fuse.schedule = {tile = array<i64: 32, 32>, layout = #layout,
+                contraction = {k = 32, instruction = "mma"}}} {
+  %e = tensor.empty() : tensor<64x64xf16>
+  %0 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+       ins(%x : tensor<64x64xf16>) outs(%e : tensor<64x64xf16>) {
+  ^bb0(%a: f16, %out: f16):
+    %v = math.exp %a : f16
+    linalg.yield %v : f16
+  } -> tensor<64x64xf16>
+  return %0 : tensor<64x64xf16>
+}

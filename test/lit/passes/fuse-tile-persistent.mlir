@@ -93,3 +93,20 @@ func.func private @f_0(%x: tensor<?x256xf32>) -> tensor<?xf32> attributes {fuse.
   } -> tensor<?xf32>
   return %0 : tensor<?xf32>
 }
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#layout = {vector = array<i64: 4>, lanes = array<i64: 32>, warps = array<i64: 1>, repeats = array<i64: 1>, blocks = array<i64: 1>}
+// expected-error @below {{tile (128,) does not have the iteration space's 2 dimensions}}
+func.func private @flat_0(%x: tensor<8x128xf32>) -> tensor<8x128xf32>
+    attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 128>, layout = #layout}} {
+  %e = tensor.empty() : tensor<8x128xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+       ins(%x : tensor<8x128xf32>) outs(%e : tensor<8x128xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = math.exp %a : f32
+    linalg.yield %v : f32
+  } -> tensor<8x128xf32>
+  return %0 : tensor<8x128xf32>
+}
