@@ -41,6 +41,7 @@ def row_schedule(
     chunk_repeats: int = 0,
     persistence: str = "registers",
     skewed: bool = False,
+    skew: int = 0,
     moved: bool = False,
 ) -> mf.Schedule:
     """A schedule of a kernel over (rows, columns) that reduces columns.
@@ -56,17 +57,19 @@ def row_schedule(
         chunk_repeats: vectors of a thread in one chunk of a row; 0 takes the row whole.
         persistence: where rows live between their reduction and their use.
         skewed: whether rows are shifted so that vectors are aligned.
+        skew: to multiples of how many elements they are; 0 for a vector's.
         moved: whether rows are moved between memory and the layout.
     """
     step = vector * lanes * warps * cluster
-    repeats = chunk_repeats or -(-(columns + (vector - 1 if skewed or moved else 0)) // step)
+    slack = (skew or vector) - 1 if skewed else vector - 1 if moved else 0
+    repeats = chunk_repeats or -(-(columns + slack) // step)
     layout = mf.BlockedLayout(
         (1, vector),
         (WARP // lanes, lanes),
         (row_warps, warps),
         (row_repeats, repeats),
         (1, cluster),
-        skew=(0, 1) if skewed else (),
+        skew=(0, skew or vector) if skewed else (),
         moved=(0, 1) if moved else (),
     )
     rows = WARP // lanes * row_warps * row_repeats

@@ -45,6 +45,7 @@ def problem_of(kernel: ir.Operation, space: IterationSpace, structures: Sequence
         early_column_bytes=_early_column_bytes(space, depths, whole),
         rounds=len({depths[op] for op in space.reduced}),
         skewed_vector=_skewed_vector(space, operands, full, vector_dim),
+        line=_line(space, operands, full, vector_dim),
         walk=walk,
         finer_walk=finer,
     )
@@ -207,18 +208,36 @@ WIDE_ENOUGH = 8
 """Bytes that a thread moves at once from which on there is nothing to gain from shifted rows."""
 
 
+SECTOR, LINE = 32, 128
+"""Bytes that memory moves at least, and of a cache line (CUDA C++ Programming Guide, device memory accesses)."""
+
+
 def _skewed_vector(
     space: IterationSpace, operands: Sequence[_Operand], full: Sequence[_Operand], vector_dim: int
 ) -> int:
-    """Elements that a thread moves at once where rows are shifted, which start anywhere; 0 where they may not be.
-
-    All that varies along a row must lie in rows, and rows be all that is reduced: a row as a whole is shifted.
-    """
-    extent = space.extents[vector_dim]
+    """Elements that a thread moves at once where rows are shifted, which start anywhere; 0 where they may not be."""
     narrowest = min((o.element_bytes for o in full), default=WIDEST)
     vector = WIDEST // narrowest
+    if _vector(space, full, vector_dim) * narrowest >= WIDE_ENOUGH:
+        return 0
+    return vector if _may_be_shifted(space, operands, full, vector_dim, vector) else 0
+
+
+def _line(space: IterationSpace, operands: Sequence[_Operand], full: Sequence[_Operand], vector_dim: int) -> int:
+    """Elements of a cache line, where rows begin inside of its sectors and may be shifted to lines; else 0."""
+    narrowest = min((o.element_bytes for o in full), default=WIDEST)
+    vector = _vector(space, full, vector_dim)
+    if vector * narrowest < WIDE_ENOUGH or (space.extents[vector_dim] or 0) * narrowest % SECTOR == 0:
+        return 0
+    return LINE // narrowest if _may_be_shifted(space, operands, full, vector_dim, vector) else 0
+
+
+def _may_be_shifted(
+    space: IterationSpace, operands: Sequence[_Operand], full: Sequence[_Operand], vector_dim: int, vector: int
+) -> bool:
+    """Whether a row may be shifted, as a whole: what varies along it must lie in rows, and these be what is reduced."""
+    extent = space.extents[vector_dim]
     if extent is None or space.reduced_dims != {vector_dim} or extent < FEWEST_VECTORS * vector:
-        return 0
-    if _vector(space, full, vector_dim) * narrowest >= WIDE_ENOUGH or all(o.written for o in full):
-        return 0
-    return vector if all(o.row_dim == vector_dim for o in operands if vector_dim in o.axes) else 0
+        return False
+    in_rows = all(o.row_dim == vector_dim for o in operands if vector_dim in o.axes)
+    return in_rows and not all(o.written for o in full)

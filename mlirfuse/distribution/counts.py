@@ -1,20 +1,22 @@
 """How many elements of a tile each warp and block holds, padding left out.
 
 The counts are known at compile time for every (block, warp) pair; a thread picks its own by comparing its number. Where
-a layout shifts rows, they depend on the shift, and are computed.
+a layout shifts rows, those of the warps with a row's first and last elements depend on the shift, and are computed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from itertools import groupby
 from math import prod
+from typing import TypeAlias
 
 from mlir import ir
 from mlir.dialects import arith
 
 from mlirfuse.distribution.fragments import Fragments
-from mlirfuse.distribution.scalars import add, constant, divide, equals_zero, less, multiply, remainder
+from mlirfuse.distribution.scalars import add, constant, less, multiply
 from mlirfuse.distribution.threads import Threads
 
 
@@ -48,6 +50,10 @@ def _along(source: Fragments, dim: int, block: int, warp: int) -> int:
     return sum(max(0, min(span, source.extents[dim] - first)) for first in starts)
 
 
+Count: TypeAlias = float | ir.Value
+"""Elements, or one over them: known, or computed from how far a row is shifted."""
+
+
 class Held:
     """How many elements the senders of an exchange hold, and one over that; 1 of a warp or block that holds none.
 
@@ -68,13 +74,11 @@ class Held:
 
     def own_inverse(self) -> ir.Value:
         """One over what the current thread's warp holds."""
-        if self._shift is not None:
-            return self._inverse(self._computed(self._block, self._warp))
         number = self._warp
         if self._block is not None:
             first = multiply(self._block, self._warps)
             number = first if number is None else add(first, number)
-        return select_from(number, _inverses(self._of_warps()), self._type)
+        return select_from(number, self._inverses(self._table("cluster")), self._type)
 
     def sent(self, sender: ir.Value | int, level: str) -> tuple[ir.Value, ir.Value]:
         """What a sender of a round holds, and one over that.
@@ -83,87 +87,82 @@ class Held:
             sender: its number.
             level: who sends: `warps` of the block, `blocks` of the cluster, or all warps of the `cluster`.
         """
-        if self._shift is not None:
-            block, warp = self._block_and_warp(sender, level)
-            count = self._computed(block, warp, whole_block=level == "blocks")
-            return count, self._inverse(count)
-        table = self._of_warps() if level != "blocks" else self._of_blocks()
         if level == "warps" and self._block is not None:
             sender = add(multiply(self._block, self._warps), _index(sender))
-        if isinstance(sender, int):
-            table, number = [table[sender]], None
-        else:
-            number = sender
-        return select_from(number, table, self._type), select_from(number, _inverses(table), self._type)
+        number = None if isinstance(sender, int) else sender
+        table = [self._of(sender, level)] if isinstance(sender, int) else self._table(level)
+        return select_from(number, table, self._type), select_from(number, self._inverses(table), self._type)
 
     def total_inverse(self, level: str) -> ir.Value:
         """One over what all senders of a round hold together."""
         if level != "warps" or self._blocks == 1:
-            return select_from(None, _inverses([sum(self._of_blocks())]), self._type)
-        if self._shift is not None:
-            return self._inverse(self._computed(self._block, None, whole_block=True))
-        return select_from(self._block, _inverses(self._of_blocks()), self._type)
+            total = sum(held_elements(self._source, self._dims, block) for block in range(self._blocks))
+            return select_from(None, self._inverses([float(total)]), self._type)
+        return select_from(self._block, self._inverses(self._table("blocks")), self._type)
 
-    def _of_blocks(self) -> list[float]:
-        return [float(held_elements(self._source, self._dims, block)) for block in range(self._blocks)]
+    def _table(self, level: str) -> list[Count]:
+        """What each block of the cluster holds, or each warp of it."""
+        return [self._of(n, level) for n in range(self._blocks * (self._warps if level != "blocks" else 1))]
 
-    def _of_warps(self) -> list[float]:
-        return [
-            float(held_elements(self._source, self._dims, block, warp))
-            for block in range(self._blocks)
-            for warp in range(self._warps)
-        ]
+    def _of(self, sender: int, level: str) -> Count:
+        block, warp = (sender, None) if level == "blocks" else divmod(sender, self._warps)
+        if self._shift is None:
+            return float(held_elements(self._source, self._dims, block, warp))
+        return self._of_shifted(self._shift, block, warp)
 
-    def _block_and_warp(self, sender: ir.Value | int, level: str) -> tuple[ir.Value | None, ir.Value | None]:
-        number = _index(sender)
-        if level == "warps":
-            return self._block, number
-        if level == "blocks":
-            return number, None
-        return divide(number, self._warps), remainder(number, self._warps)
-
-    def _computed(self, block: ir.Value | None, warp: ir.Value | None, *, whole_block: bool = False) -> ir.Value:
-        """What a warp, or a whole block, holds of a shifted row, of which the first of all lacks the shift."""
-        assert self._shift is not None
+    def _of_shifted(self, shift: ir.Value, block: int, warp: int | None) -> Count:
+        """The same of a shifted row: where its end may lie more or less, and its first warp lacks the shift."""
         (dim,) = self._dims
-        layout = self._source.layout
+        layout, extent = self._source.layout, self._source.extents[dim]
         size = layout.repeats[dim] * layout.repeat_stride(dim)
-        first = constant(0) if block is None else multiply(block, size)
-        left, span, starts = first, size, [0]
-        if not whole_block:
-            span, starts = layout.span(dim), [layout.offset(dim, n) for n in range(layout.repeats[dim])]
-            left = first if warp is None else add(first, multiply(warp, span))
-        end = add(self._shift, constant(self._source.extents[dim]))
-        total = None
+        span, starts = size, [block * size]
+        if warp is not None:
+            span = layout.span(dim)
+            starts = [block * size + warp * span + layout.offset(dim, n) for n in range(layout.repeats[dim])]
+        known, computed = 0, []
         for start in starts:
-            held = arith.SubIOp(end, add(left, constant(start))).result
-            held = arith.MaxSIOp(arith.MinSIOp(held, constant(span)).result, constant(0)).result
-            total = held if total is None else add(total, held)
-        assert total is not None
-        lacks = arith.SelectOp(equals_zero(left), self._shift, constant(0)).result
-        number = arith.IndexCastOp(ir.IntegerType.get_signless(32), arith.SubIOp(total, lacks).result).result
-        return arith.SIToFPOp(self._type, number).result
+            fewest, most = (max(0, min(span, extent + n - start)) for n in (0, layout.slack(dim)))
+            if fewest == most:
+                known += most
+                continue
+            held = arith.MinSIOp(add(shift, constant(extent - start)), constant(span)).result
+            computed.append(arith.MaxSIOp(held, constant(0)).result)
+        is_first = starts[0] == 0
+        if not computed and not is_first:
+            return float(known)
+        count = reduce(add, computed, constant(known))
+        if is_first:
+            count = arith.SubIOp(count, shift).result
+        return arith.SIToFPOp(self._type, arith.IndexCastOp(ir.IntegerType.get_signless(32), count).result).result
 
-    def _inverse(self, count: ir.Value) -> ir.Value:
+    def _inverses(self, table: Sequence[Count]) -> list[Count]:
+        return [self._inverse(count) for count in table]
+
+    def _inverse(self, count: Count) -> Count:
+        if isinstance(count, float):
+            return 1.0 / max(1.0, count)
         one = arith.ConstantOp(self._type, ir.FloatAttr.get(self._type, 1.0)).result
         return arith.DivFOp(one, arith.MaximumFOp(count, one).result).result
-
-
-def _inverses(table: Sequence[float]) -> list[float]:
-    return [1.0 / max(1.0, count) for count in table]
 
 
 def _index(number: ir.Value | int) -> ir.Value:
     return constant(number) if isinstance(number, int) else number
 
 
-def select_from(number: ir.Value | None, table: Sequence[float], element_type: ir.Type) -> ir.Value:
+def _same(count: Count) -> object:
+    """Equal for counts that are known and equal, and for a computed one and itself."""
+    return count if isinstance(count, float) else id(count)
+
+
+def select_from(number: ir.Value | None, table: Sequence[Count], element_type: ir.Type) -> ir.Value:
     """`table[number]` by comparisons, one for each run of equal entries."""
-    runs = [(value, len(list(group))) for value, group in groupby(table)]
+    runs = [(next(run), 1 + sum(1 for _ in run)) for _, run in groupby(table, key=_same)]
     end = len(table)
     result = None
     for value, length in reversed(runs):
-        entry = arith.ConstantOp(element_type, ir.FloatAttr.get(element_type, value)).result
+        entry = value
+        if isinstance(value, float):
+            entry = arith.ConstantOp(element_type, ir.FloatAttr.get(element_type, value)).result
         if result is None:
             result = entry
         else:

@@ -100,6 +100,8 @@ def _inside(d: Distributor, source: Fragments, dim: int, repeat: int) -> ir.Valu
     i32 = ir.IntegerType.get_signless(32)
     vector_type = ir.VectorType.get([source.width], i32)
     column = arith.SubIOp(index, d.shift()).result if source.layout.is_skewed else index
+    if source.layout.is_shifted_to_lines:
+        return less(column, constant(extent))
     first = widen(arith.IndexCastOp(i32, column).result, source.width)
     steps = ir.DenseElementsAttr.get([ir.IntegerAttr.get(i32, n) for n in range(source.width)], vector_type)
     each = arith.AddIOp(first, arith.ConstantOp(vector_type, steps).result).result

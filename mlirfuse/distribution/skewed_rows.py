@@ -1,9 +1,11 @@
-"""Accesses to rows that start anywhere, by aligned vectors, in layouts that shift each row or that are moved to.
+"""Accesses to rows by aligned vectors, in layouts that shift each row or that are moved to.
 
 Where the layout shifts rows (`skew`), what holds whole rows, one behind the other, is accessed a vector at a time; the
 first and the last vector of a row reach into the rows before and behind it, which is harmless to a load and is left out
 of a store. What all rows share, such as a weight a column, lies at another phase: a thread loads the aligned windows
 that its fragment lies in, one more than the fragment has, and shifts them into place (`register_shifts.py`).
+
+Rows of whole vectors may be shifted to lines of memory. All is aligned then, and a fragment is in its row or not.
 
 Where rows are moved (`moved`), it is the other way round: what all rows share is accessed as it lies, and rows are
 loaded in windows; `moved_rows.py` stores them.
@@ -22,6 +24,8 @@ from mlir.dialects import arith, memref, scf, vector
 from mlirfuse.distribution.access import Access
 from mlirfuse.distribution.distributor import Distributor
 from mlirfuse.distribution.fragments import Fragments, Key, elements
+from mlirfuse.distribution.guard import Guard
+from mlirfuse.distribution.program_order import keep_in_order
 from mlirfuse.distribution.register_shifts import shifted
 from mlirfuse.distribution.scalars import add, constant, less, minimum
 from mlirfuse.distribution.threads import Threads
@@ -45,22 +49,31 @@ class Rows:
         total: elements of it.
         start: where the thread's row starts in the run.
         shift: by how much the layout shifts the row, 0 where it is moved.
+        unit: elements to multiples of which the layout shifts rows; those of a fragment where it moves them.
         columns: elements of a row.
         width: elements of a fragment.
         window: elements of one access.
         aligned: whether fragments are aligned in memory.
         streaming: whether the data is touched once.
+        in_order: whether loads stay where the program has them.
     """
 
     flat: ir.Value
     total: ir.Value
     start: ir.Value
     shift: ir.Value
+    unit: int
     columns: int
     width: int
     window: int
     aligned: bool
     streaming: bool
+    in_order: bool
+
+    @property
+    def even(self) -> bool:
+        """Whether rows are whole fragments, each of which is inside of its row or outside, and aligned in memory."""
+        return self.unit > self.width
 
     @property
     def window_type(self) -> ir.VectorType:
@@ -103,12 +116,13 @@ def rows_of(
     start = _sum(terms)
     place = (tuple(access.dims), tuple(access.offsets[:axis]))
     whole = all(n in access.dims for n in range(d.layout.rank) if d.layout.extents[n] > 1)
+    unit = max(d.layout.skew, default=tile.width)
     if d.layout.is_skewed and d.skew is None and whole:
-        d.skew, d.skewed_like = arith.AndIOp(start, constant(tile.width - 1)).result, place
+        d.skew, d.skewed_like = modulo(start, unit), place
     aligned = d.skewed_like == place if d.layout.is_skewed else not terms
     shift = d.shift() if d.layout.is_skewed else constant(0)
     if d.layout.is_skewed and aligned and late:
-        shift = modulo(start, tile.width)
+        shift = modulo(start, unit)
     shape = list(buffer_type.shape)
     flat = access.buffer
     if buffer_type.rank > 1:
@@ -119,11 +133,13 @@ def rows_of(
         total=_product(extents),
         start=start,
         shift=shift,
+        unit=unit,
         columns=shape[axis],
         width=tile.width,
         window=window,
         aligned=aligned,
         streaming=access.streaming,
+        in_order=access.in_order,
     )
 
 
@@ -131,6 +147,12 @@ def start_load(d: Distributor, rows: Rows, tile: Fragments, key: Key) -> Finish:
     """Emits the loads of a fragment; padding reads another fragment of the row."""
     dim = d.layout.vector_dim
     index = d.threads.index(dim, key[dim])
+    if rows.even:
+        column = arith.SubIOp(index, rows.shift).result
+        if tile.padded(key, dim) or tile.starts_early(key, dim):
+            # A column before the first is a large number.
+            column = minimum(column, constant(rows.columns - rows.width))
+        return _start_aligned(rows, add(rows.start, column), near_end=False)
     before = arith.SubIOp(rows.start, rows.shift).result
     last = add(rows.shift, constant(rows.columns - 1))
     if rows.aligned:
@@ -165,8 +187,9 @@ def _start_aligned(rows: Rows, first: ir.Value, *, near_end: bool) -> Finish:
 
 def _load(rows: Rows, start: ir.Value) -> ir.Value:
     # Of windows that overlap each other, what one access fetches is another one's from the cache.
-    once = rows.streaming and rows.aligned
-    return vector.LoadOp(rows.window_type, rows.flat, [start], nontemporal=once or None, alignment=rows.bytes).result
+    once = rows.streaming and (rows.aligned or rows.even)
+    loaded = vector.LoadOp(rows.window_type, rows.flat, [start], nontemporal=once or None, alignment=rows.bytes)
+    return keep_in_order(loaded).result if rows.in_order else loaded.result
 
 
 def _load_guarded(rows: Rows, start: ir.Value) -> ir.Value:
@@ -218,6 +241,9 @@ def store_row(
 def store_fragment(rows: Rows, value: ir.Value, column: ir.Value, ragged: bool) -> None:
     """Stores what of a fragment lies inside its row: vectors, where it is all and aligned."""
     first = add(rows.start, column)
+    if rows.even:
+        _store_even(rows, value, first, column, ragged)
+        return
     if not rows.aligned:
         _store_elements(rows, value, first, column)
         return
@@ -233,6 +259,11 @@ def store_fragment(rows: Rows, value: ir.Value, column: ir.Value, ragged: bool) 
     with ir.InsertionPoint(branch.else_block):
         _store_elements(rows, value, first, column)
         scf.YieldOp([])
+
+
+def _store_even(rows: Rows, value: ir.Value, first: ir.Value, column: ir.Value, ragged: bool) -> None:
+    with Guard(less(column, constant(rows.columns)) if ragged else None):
+        _store_whole(rows, value, first)
 
 
 def _store_whole(rows: Rows, value: ir.Value, first: ir.Value) -> None:

@@ -118,7 +118,9 @@ class FuseAssignSchedule(Pass):
 
 
 def _rows(layout: BlockedLayout) -> str:
-    """What is done about rows that start anywhere."""
+    """What is done about rows that do not start where accesses are best."""
+    if layout.is_shifted_to_lines:
+        return ", rows shifted to cache lines"
     if layout.is_skewed:
         return ", rows shifted to aligned vectors"
     return ", rows moved between aligned vectors and what they share" if layout.is_moved else ""

@@ -39,6 +39,9 @@ CLUSTER = 5
 SKEWED, SKEWED_COLUMN = 5, 2
 """Registers for the places and the ends of a row that is shifted; and for each byte of what is shifted into place."""
 
+LINES = 4
+"""Registers for the places and the masks of a row of whole vectors that is shifted."""
+
 MOVED = 8
 """Registers for the places of the windows that rows are moved from and to."""
 
@@ -51,7 +54,9 @@ def registers_per_thread(problem: Problem, layout: BlockedLayout, order: str, pa
     width = max(layout.vector)
     held = layout.elements_per_thread - parked * width
     extra = CLUSTER if layout.cluster > 1 else 0
-    if layout.is_skewed:
+    if layout.is_shifted_to_lines:
+        extra += LINES
+    elif layout.is_skewed:
         extra += SKEWED + SKEWED_COLUMN * problem.column_bytes + (PARKED_SKEWED if parked else 0)
     elif layout.is_moved:
         extra += MOVED + round(RAGGED * width)

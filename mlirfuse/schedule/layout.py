@@ -10,7 +10,8 @@ The repeats inside a warp are what makes the accumulators of tensor cores a bloc
 
 The shift is 0 but where rows are skewed: rows of an odd number of elements start at addresses of any alignment, and
 each is shifted by as much as its first element lies past a multiple of the vector, so that all vectors are aligned.
-Or nothing is shifted, and rows are moved into place between memory and the layout; then what all rows share fits them.
+Rows of whole vectors may be shifted to multiples of more, so that warps access whole sectors of memory. Or nothing is
+shifted, and rows are moved into place between memory and the layout; then what all rows share fits them.
 
 A layout may cover more than the tile's extent; the rest is padding that no thread reads or writes. Where a tile value
 has extent 1 in a dimension (a value that is the same along it), every thread along that dimension holds a copy.
@@ -42,8 +43,9 @@ class BlockedLayout:
         repeats: fragments a thread holds along the dimension.
         blocks: blocks of the cluster along the dimension.
         inner: fragments a thread holds along the dimension between which no other warp's lie; empty for 1 everywhere.
-        skew: 1 in the vector dimension where rows are shifted, 0 in the others; empty for 0 everywhere.
-        moved: 1 likewise where rows are moved between their place in memory and the layout.
+        skew: in the vector dimension, where rows are shifted, the elements to multiples of which they are, a vector or
+            several; 0 in the others; empty for 0 everywhere.
+        moved: 1 where rows are moved between their place in memory and the layout, 0 in the other dimensions.
     """
 
     vector: tuple[int, ...]
@@ -90,18 +92,25 @@ class BlockedLayout:
         return any(self.skew)
 
     @property
+    def is_shifted_to_lines(self) -> bool:
+        """Whether rows of whole vectors are shifted, which then lie in the layout as they do in memory."""
+        return max(self.skew, default=0) > max(self.vector)
+
+    @property
     def is_moved(self) -> bool:
         """Whether rows are moved between memory and the layout."""
         return any(self.moved)
 
     @property
     def anywhere(self) -> tuple[int, ...]:
-        """1 in the dimension along which rows start at addresses of any alignment; empty where they may not."""
+        """Not 0 in the dimension along which rows are shifted or moved; empty where they are not."""
         return self.skew or self.moved
 
     def slack(self, dim: int) -> int:
-        """Elements by which a row may lie off aligned vectors in a dimension."""
-        return self.vector[dim] - 1 if self.anywhere and self.anywhere[dim] else 0
+        """Elements by which a row may lie off where the layout has it in a dimension."""
+        if self.skew:
+            return max(0, self.skew[dim] - 1)
+        return self.vector[dim] - 1 if self.moved and self.moved[dim] else 0
 
     def within(self, dim: int) -> int:
         """Fragments of a thread that a warp's share of one repeat holds in a dimension."""
@@ -152,15 +161,28 @@ class BlockedLayout:
     def _check_rows(self, tile: tuple[int, ...]) -> str | None:
         """What is wrong with rows that are shifted or moved, or None."""
         name, how = ("skew", "skewed") if self.skew else ("moved", "moved")
-        if len(self.anywhere) != len(tile) or set(self.anywhere) - {0, 1}:
-            return f"{name} {self.anywhere} must be 0 or 1 in each of {len(tile)} dimensions"
+        if len(self.anywhere) != len(tile) or set(self.moved) - {0, 1}:
+            numbers = "0, or a number of elements," if self.skew else "0 or 1"
+            return f"{name} {self.anywhere} must be {numbers} in each of {len(tile)} dimensions"
         for d, (here, extent) in enumerate(zip(self.anywhere, tile, strict=True)):
             if here and self.vector[d] == 1:
                 return f"dimension {d} is {how}, but a thread holds single elements of it"
             if here and extent < FEWEST_VECTORS * self.vector[d]:
                 return f"a {how} row of {extent} elements holds fewer than {FEWEST_VECTORS} vectors of {self.vector[d]}"
+            if self.skew and here and (problem := self._check_shift(d, here, extent)):
+                return problem
             if not here and self.repeats[d] > 1:
                 return f"a thread may hold one {how} row only, not {self.repeats[d]} in dimension {d}"
         if self.moved and self.cluster > 1:
             return "rows are moved inside of a block, and may not be spread over a cluster"
         return f"{how} rows have no repeats inside of a warp" if self.inner else None
+
+    def _check_shift(self, dim: int, unit: int, extent: int) -> str | None:
+        """What is wrong with the elements to multiples of which rows are shifted, or None."""
+        if unit & (unit - 1) or unit < self.vector[dim]:
+            return f"rows are shifted to multiples of {unit}, no power of two from the vector's {self.vector[dim]} on"
+        if unit > self.span(dim):
+            return f"rows are shifted to multiples of {unit}, more than a warp's {self.span(dim)} in dimension {dim}"
+        if unit > self.vector[dim] and extent % self.vector[dim]:
+            return f"rows of {extent} are no whole vectors of {self.vector[dim]}, and are shifted to multiples of these"
+        return None

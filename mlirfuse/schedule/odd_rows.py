@@ -48,7 +48,7 @@ def access_of_rows(problem: Problem) -> str:
 
 def has_costly_ends(layout: BlockedLayout) -> bool:
     """Whether the ends of rows are what a thread's share of a row is chosen by."""
-    return any(layout.anywhere) and max(layout.vector) >= MOVED_VECTOR
+    return any(layout.anywhere) and not layout.is_shifted_to_lines and max(layout.vector) >= MOVED_VECTOR
 
 
 def staged_bytes(problem: Problem, layout: BlockedLayout) -> int:

@@ -44,6 +44,8 @@ class Problem:
         early_column_bytes: of these, what meets the elements before any reduction.
         rounds: how many reductions follow one another.
         skewed_vector: what `vector` is in a layout that shifts rows; 0 where none may, or need to.
+        line: elements to multiples of which rows of whole vectors may be shifted that begin inside of sectors; 0 where
+            none do, or may be.
         walk: what a persistent grid is to do, where a reduction runs over more than a tile.
         finer_walk: the same with tiles that hold no rows whole, where these are reduced together with the walk.
     """
@@ -60,6 +62,7 @@ class Problem:
     early_column_bytes: int = 0
     rounds: int = 0
     skewed_vector: int = 0
+    line: int = 0
     walk: WalkProblem | None = None
     finer_walk: WalkProblem | None = None
 

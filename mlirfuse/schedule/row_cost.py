@@ -19,6 +19,14 @@ H200, LayerNorm with fused adds, shares of a copy by KB of rows on an SM: half p
 """
 
 
+STRADDLING, SECTORS_OF_LINE = 0.36, 4
+"""What one sector more costs of those that a warp accesses at once, where rows begin inside of sectors.
+
+H200, half precision, shares of a copy with rows as they lie and with rows shifted to lines: 5140 columns, LayerNorm
+with fused adds 0.91 and 0.94, RMSNorm 0.91 and 0.97; 5136 columns, whose rows are whole sectors, 0.96 and 0.96.
+"""
+
+
 def row_cost(candidate: Candidate, problem: Problem) -> float:
     """Time relative to streaming the rows, from what slows such kernels down; lower is better.
 
@@ -47,6 +55,10 @@ def row_cost(candidate: Candidate, problem: Problem) -> float:
     small = 1.025 if layout.threads < SMALL_THREADS else 1.0
     halved = 1.015 if prod(layout.lanes[d] for d in problem.reduced) < WARP else 1.0
     narrow = 1.03 if max(layout.vector) < max(problem.vector, problem.skewed_vector) else 1.0
+    # Rows that begin inside of sectors: each access of a warp has one more than it needs, which another one has too.
+    elements = max(layout.vector) * prod(layout.lanes[d] for d in problem.reduced)
+    sectors = elements / problem.line * SECTORS_OF_LINE if problem.line else 0.0
+    straddling = 1.0 if not problem.line or layout.is_skewed else 1.0 + STRADDLING / sectors
     # Masks of a row that does not fill its threads take registers, which are short where part of it is parked.
     masked = 1.02 if candidate.schedule.parked and candidate.efficiency < 1.0 else 1.0
-    return padding * work * coverage * overlap * cluster * small * halved * narrow * masked
+    return padding * work * coverage * overlap * cluster * small * halved * narrow * straddling * masked

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 
 from mlirfuse.schedule.layout import WARP
@@ -23,21 +23,40 @@ MANY_ELEMENTS = 32
 """Elements a thread from which on rows of two warps come two to a block (H200, 1600 columns: 0.92 against 0.91)."""
 
 
+@dataclass(frozen=True)
+class Split:
+    """How a row is split up.
+
+    Attributes:
+        warps: warps of each block.
+        cluster: blocks.
+        vector: elements that a thread moves at once.
+        lanes: lanes of each warp.
+        line: elements to multiples of which rows of whole vectors are shifted; 0 where they are not.
+    """
+
+    warps: int
+    cluster: int
+    vector: int
+    lanes: int = WARP
+    line: int = 0
+
+
 def skewed_vector(problem: Problem) -> int:
     """Elements of a vector where rows are shifted or moved; 0 where they are not."""
     return problem.skewed_vector if access_of_rows(problem) else 0
 
 
-def row_schedule(problem: Problem, warps: int, cluster: int, order: str, vector: int, lanes: int) -> Schedule | None:
-    """A row in vectors of `vector` elements over `lanes` lanes of `warps` warps of each of `cluster` blocks.
+def row_schedule(problem: Problem, split: Split, order: str) -> Schedule | None:
+    """A row that is split up so; small ones are stacked until the block is large enough.
 
-    Small rows are stacked until the block is large enough; None where a row is not that large.
+    None where a row is not that large.
     """
+    warps, cluster, lanes = split.warps, split.cluster, split.lanes
     outer = [d for d in range(problem.rank) if d not in problem.reduced]
-    skewed = skewed_vector(problem)
-    slack = max(0, skewed - 1)
+    slack = max(0, (split.line or skewed_vector(problem)) - 1)
     covered = [n if n is None or d != problem.vector_dim else n + slack for d, n in enumerate(problem.extents)]
-    fill = Spread(covered, problem.vector_dim, vector)
+    fill = Spread(covered, problem.vector_dim, split.vector)
     inner = sorted(problem.reduced, reverse=True)
     if problem.vector_dim in outer:
         inner = [problem.vector_dim, *inner]
@@ -64,9 +83,9 @@ def row_schedule(problem: Problem, warps: int, cluster: int, order: str, vector:
     if outer:
         fill.warps[outer[-1]] *= _stacked_rows(warps, lanes, prod(fill.repeats) * prod(fill.vector))
     layout = fill.layout()
-    if skewed:
-        along = tuple(int(d == problem.vector_dim) for d in range(problem.rank))
-        layout = replace(layout, **{access_of_rows(problem): along})
+    if how := "skew" if split.line else access_of_rows(problem):
+        unit = 1 if how == "moved" else split.line or split.vector
+        layout = replace(layout, **{how: tuple(unit if d == problem.vector_dim else 0 for d in range(problem.rank))})
     tile = tuple(
         extent if d in problem.reduced and extent is not None else min(layout.extents[d], extent or layout.extents[d])
         for d, extent in enumerate(problem.extents)

@@ -1,4 +1,4 @@
-"""Rows that start anywhere, on a GPU: numbers against float64, and what lies before and behind the result."""
+"""Rows that start anywhere, or inside of sectors, on a GPU: numbers against float64, and what is around the result."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ LAYOUTS: dict[str, dict[str, Any]] = {
 WAYS = [(how, layout) for how in ("skewed", "moved") for layout in LAYOUTS if (how, layout) != ("moved", "cluster")]
 
 
-def run_guarded(fused: mf.Fused, inputs: list[np.ndarray]) -> np.ndarray:
+def run_guarded(fused: mf.Fused, inputs: list[np.ndarray], guard: int = GUARD) -> np.ndarray:
     """The result, written between elements that must stay what they are."""
     tensors = [to_torch(a) for a in inputs]
     rows, columns = inputs[0].shape
-    memory = torch.full((GUARD + rows * columns + GUARD,), MARK, dtype=tensors[0].dtype, device="cuda")
-    out = memory[GUARD : GUARD + rows * columns].view(rows, columns)
+    memory = torch.full((guard + rows * columns + guard,), MARK, dtype=tensors[0].dtype, device="cuda")
+    out = memory[guard : guard + rows * columns].view(rows, columns)
     fused(*tensors, out=out)
-    assert bool((memory[:GUARD] == MARK).all())
-    assert bool((memory[GUARD + rows * columns :] == MARK).all())
+    assert bool((memory[:guard] == MARK).all())
+    assert bool((memory[guard + rows * columns :] == MARK).all())
     return to_numpy(out)
 
 
@@ -49,6 +49,27 @@ def test_sizes(name: str, dtype: str, columns: int) -> None:
     for rows in (1, 9, 300) if columns < 20000 else (9,):
         inputs = family.inputs(rows, columns, DTYPES[dtype], seed=rows)
         family.check(run_guarded(fused, inputs), inputs)
+
+
+@pytest.mark.parametrize("columns", [260, 1004, 3500, 5140, 10004, 40004, 131060])
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", NAMES)
+def test_lines(name: str, dtype: str, columns: int) -> None:
+    """The schedules that are chosen for rows of whole vectors, most of which are shifted to lines."""
+    family, fused = FAMILIES[name], mf.fuse(FAMILIES[name].fn)
+    for rows in (1, 9, 300) if columns < 20000 else (9,):
+        inputs = family.inputs(rows, columns, DTYPES[dtype], seed=rows)
+        family.check(run_guarded(fused, inputs), inputs)
+
+
+@pytest.mark.parametrize("guard", [8, 24])
+@pytest.mark.parametrize("layout", [name for name in LAYOUTS if name != "rows over lanes"])
+def test_results_inside_of_lines(layout: str, guard: int) -> None:
+    """Shifted rows whose array begins anywhere in a line, behind `guard` elements of 2 bytes."""
+    family, kind = FAMILIES["layer_norm"], DTYPES["float16"]
+    schedule = row_schedule(5140, vector=4, skewed=True, skew=64, **LAYOUTS[layout])
+    inputs = family.inputs(77, 5140, kind)
+    family.check(run_guarded(mf.fuse(family.fn, schedule=schedule), inputs, guard), inputs)
 
 
 @pytest.mark.parametrize(("how", "layout"), WAYS)

@@ -1,4 +1,4 @@
-"""Rows that start anywhere, shifted to aligned vectors or moved into place: phases, ends, and what all rows share."""
+"""Rows that start anywhere, shifted to aligned vectors or to lines, or moved: phases, ends, what all rows share."""
 
 from __future__ import annotations
 
@@ -42,6 +42,35 @@ def test_layouts(name: str, dtype: str, how: str, layout: str) -> None:
             family.check(result, inputs)
 
 
+@pytest.mark.parametrize("layout", [name for name in LAYOUTS if name != "rows over lanes"])
+@pytest.mark.parametrize(("dtype", "vector"), [("float16", 4), ("float16", 8), ("bfloat16", 2), ("float32", 2)])
+@pytest.mark.parametrize("name", NAMES)
+def test_lines(name: str, dtype: str, vector: int, layout: str) -> None:
+    """Rows of whole vectors, each of which begins elsewhere in a line of 128 bytes."""
+    family, kind = FAMILIES[name], DTYPES[dtype]
+    unit = min(128 // kind.itemsize, 32 * vector)
+    for columns in (200, 520, 1032):
+        columns += vector
+        schedule = row_schedule(columns, vector=vector, skewed=True, skew=unit, **LAYOUTS[layout])
+        schedule = replace(schedule, late_addresses=columns > 1000, order="depth" if columns < 520 else "breadth")
+        module = module_at("gpu", family.fn, family.specs(None, columns, kind), schedule)
+        for rows in (1, 9):
+            inputs = family.inputs(rows, columns, kind, seed=columns)
+            (result,) = interpreter.run(module, name, inputs, order="random", seed=rows)
+            family.check(result, inputs)
+
+
+@pytest.mark.parametrize("in_order", [False, True])
+def test_parked_lines(in_order: bool) -> None:
+    family, kind = FAMILIES["layer_norm"], DTYPES["float16"]
+    layout = row_schedule(1004, vector=4, skewed=True, skew=64).layout
+    schedule = mf.Schedule((1, 1004), layout, order="depth", parked=3, in_order=in_order)
+    module = module_at("gpu", family.fn, family.specs(None, 1004, kind), schedule)
+    inputs = family.inputs(9, 1004, kind)
+    (result,) = interpreter.run(module, "layer_norm", inputs)
+    family.check(result, inputs)
+
+
 @pytest.mark.parametrize("parked", [1, 2])
 @pytest.mark.parametrize("how", ["skewed", "moved"])
 def test_parked(how: str, parked: int) -> None:
@@ -69,7 +98,8 @@ def test_operands_that_lie_otherwise(how: str, late: bool) -> None:
     shapes = ((2, 5, columns), (2, 5, columns), (2, 1, columns), (columns,))
     dtypes = ("float16", "float32", "float16", "float32")
     inputs = [rng.standard_normal(shape).astype(dtype) for shape, dtype in zip(shapes, dtypes, strict=True)]
-    layout = mf.BlockedLayout((1, 1, 8), (1, 1, 32), (1, 1, 1), (1, 1, 1), (1, 1, 1), **{how: (0, 0, 1)})
+    along = (0, 0, 8 if how == "skew" else 1)
+    layout = mf.BlockedLayout((1, 1, 8), (1, 1, 32), (1, 1, 1), (1, 1, 1), (1, 1, 1), **{how: along})
     schedule = mf.Schedule((1, 1, columns), layout, late_addresses=late)
     specs = [mf.TensorSpec(shape, DTYPES[dtype]) for shape, dtype in zip(shapes, dtypes, strict=True)]
     module = module_at("gpu", mixed, specs, schedule)
@@ -81,16 +111,22 @@ def test_operands_that_lie_otherwise(how: str, late: bool) -> None:
 
 
 ILLEGAL = [
-    ("skew", 24, 1, "a skewed row of 24 elements holds fewer than 4 vectors of 8"),
-    ("moved", 24, 1, "a moved row of 24 elements holds fewer than 4 vectors of 8"),
-    ("skew", 257, 1, "covers 256 of the tile's 257 elements, shifted by 7"),
-    ("moved", 201, 2, "moved inside of a block, and may not be spread over a cluster"),
+    ("skew", 8, 24, 1, "a skewed row of 24 elements holds fewer than 4 vectors of 8"),
+    ("moved", 1, 24, 1, "a moved row of 24 elements holds fewer than 4 vectors of 8"),
+    ("skew", 8, 257, 1, "covers 256 of the tile's 257 elements, shifted by 7"),
+    ("skew", 64, 200, 1, "covers 256 of the tile's 200 elements, shifted by 63"),
+    ("skew", 1, 200, 1, "shifted to multiples of 1, no power of two from the vector's 8 on"),
+    ("skew", 48, 200, 1, "shifted to multiples of 48, no power of two from the vector's 8 on"),
+    ("skew", 512, 200, 1, "shifted to multiples of 512, more than a warp's 256 in dimension 1"),
+    ("skew", 64, 101, 1, "rows of 101 are no whole vectors of 8, and are shifted to multiples of these"),
+    ("moved", 8, 201, 1, r"moved \(0, 8\) must be 0 or 1 in each of 2 dimensions"),
+    ("moved", 1, 201, 2, "moved inside of a block, and may not be spread over a cluster"),
 ]
 
 
-@pytest.mark.parametrize(("how", "columns", "cluster", "message"), ILLEGAL)
-def test_illegal_schedules(how: str, columns: int, cluster: int, message: str) -> None:
-    layout = mf.BlockedLayout((1, 8), (1, 32), (1, 1), (1, 1), (1, cluster), **{how: (0, 1)})
+@pytest.mark.parametrize(("how", "along", "columns", "cluster", "message"), ILLEGAL)
+def test_illegal_schedules(how: str, along: int, columns: int, cluster: int, message: str) -> None:
+    layout = mf.BlockedLayout((1, 8), (1, 32), (1, 1), (1, 1), (1, cluster), **{how: (0, along)})
     family = FAMILIES["softmax"]
     with pytest.raises(mf.MlirFuseError, match=message):
         module_at("gpu", family.fn, family.specs(None, columns, DTYPES["float16"]), mf.Schedule((1, columns), layout))

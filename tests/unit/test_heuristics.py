@@ -65,6 +65,14 @@ def test_addresses_are_late_where_registers_are_short() -> None:
             assert schedule.late_addresses == bool(schedule.parked or tight)
 
 
+def test_rows_that_begin_inside_of_sectors_are_shifted_to_lines() -> None:
+    """Long rows; of short ones the shift takes too large a share."""
+    softmax = Problem((None, 5140), frozenset({1}), 1, 4, 2, 2, live_bytes=2, parked_bytes=2, rounds=1, line=64)
+    for columns, skew in ((260, ()), (5140, (0, 64)), (20004, (0, 64))):
+        assert choose_schedule(replace(softmax, extents=(None, columns)), TARGET).layout.skew == skew
+    assert choose_schedule(replace(softmax, line=0), TARGET).layout.skew == ()
+
+
 def test_addresses_of_skewed_rows_are_late_breadth_first() -> None:
     softmax = Problem((None, 3001), frozenset({1}), 1, 1, 2, 2, live_bytes=2, parked_bytes=2, rounds=1, skewed_vector=8)
     for columns, late in ((3001, True), (94209, False)):

@@ -544,7 +544,7 @@ func.func private @ragged_rows(%x: memref<?x200xf32> {fuse.align = 16 : i64}, %y
 
 // -----
 
-#layout = {vector = array<i64: 1, 8>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 3>, blocks = array<i64: 1, 1>, skew = array<i64: 0, 1>}
+#layout = {vector = array<i64: 1, 8>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 3>, blocks = array<i64: 1, 1>, skew = array<i64: 0, 8>}
 // Rows of an odd number of elements are shifted: what holds whole rows is accessed by aligned vectors, of which the first
 // and the last one are masked; what all rows share is shifted into place. One element a thread is nowhere loaded but at
 // the end of the memory.
@@ -585,7 +585,57 @@ func.func private @skewed(%x: memref<?x513xf16> {fuse.align = 16 : i64}, %w: mem
 
 // -----
 
-#layout = {vector = array<i64: 1, 8>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 3>, blocks = array<i64: 1, 1>, skew = array<i64: 0, 1>}
+#layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 5>, blocks = array<i64: 1, 1>, skew = array<i64: 0, 64>}
+// Rows of whole vectors are shifted to lines of 64 elements. Of a fragment that may lie outside of its row the row's last
+// vector is read, and nothing is written; all that lies between is asked nothing. What all rows share lies as the rows do.
+// CHECK-LABEL: gpu.func @lines
+// CHECK-SAME: %[[X:[a-z0-9]+]]: memref<?x516xf16>
+// CHECK-SAME: %[[W:[a-z0-9]+]]: memref<516xf16>
+// CHECK: %[[START:.*]] = arith.muli %block_id_x, %c516
+// CHECK: %[[SHIFT:.*]] = arith.andi %[[START]], %c63
+// CHECK: %[[FLAT:.*]] = memref.collapse_shape %[[X]] {{.*}} : memref<?x516xf16> into memref<?xf16>
+// CHECK: %[[FIRST:.*]] = arith.subi %{{.*}}, %[[SHIFT]]
+// CHECK: %[[COLUMN:.*]] = arith.minui %[[FIRST]], %c512
+// CHECK: %[[PLACE:.*]] = arith.addi %[[START]], %[[COLUMN]]
+// CHECK: vector.load %[[FLAT]][%[[PLACE]]] {alignment = 8 : i64, nontemporal = true} : memref<?xf16>, vector<4xf16>
+// CHECK-NOT: arith.minui
+// CHECK-COUNT-3: vector.load %[[FLAT]]
+// CHECK: arith.minui %{{.*}}, %c512
+// CHECK: vector.load %[[FLAT]]
+// CHECK-NOT: scf.if
+// CHECK: %[[INSIDE:.*]] = arith.cmpi ult, %[[FIRST]], %c516
+// CHECK: arith.select %[[INSIDE]], %{{.*}} : vector<4xf16>
+// CHECK: vector.load %[[W]][%[[COLUMN]]] {alignment = 8 : i64} : memref<516xf16>, vector<4xf16>
+// CHECK-NOT: arith.shrui
+// CHECK: scf.if %{{.*}} {
+// CHECK: vector.store %{{.*}}, %{{.*}}[{{.*}}] {alignment = 8 : i64, nontemporal = true} : memref<?xf16>, vector<4xf16>
+// CHECK-NEXT: }
+// CHECK-COUNT-3: vector.store
+// CHECK: scf.if
+// CHECK-NEXT: vector.store
+// CHECK-NOT: memref.store
+func.func private @lines(%x: memref<?x516xf16> {fuse.align = 16 : i64}, %w: memref<516xf16> {fuse.align = 16 : i64}, %y: memref<?x516xf16>) attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 516>, layout = #layout}} {
+  %c0 = arith.constant 0 : index
+  %pad = arith.constant 0.0 : f16
+  %lowest = arith.constant dense<0xFC00> : vector<1xf16>
+  %m = memref.dim %x, %c0 : memref<?x516xf16>
+  %blocks = affine.apply affine_map<()[s0] -> (s0)>()[%m]
+  scf.forall (%row) in (%blocks) {
+    %0 = vector.transfer_read %x[%row, %c0], %pad {fuse.layout = #layout, fuse.streaming, in_bounds = [true, true]} : memref<?x516xf16>, vector<1x516xf16>
+    %1 = vector.multi_reduction <maximumf>, %0, %lowest {fuse.layout = #layout} [1] : vector<1x516xf16> to vector<1xf16>
+    %2 = vector.shape_cast %1 : vector<1xf16> to vector<1x1xf16>
+    %3 = vector.broadcast %2 : vector<1x1xf16> to vector<1x516xf16>
+    %4 = vector.transfer_read %w[%c0], %pad {fuse.layout = #layout, in_bounds = [true, true], permutation_map = affine_map<(d0) -> (0, d0)>} : memref<516xf16>, vector<1x516xf16>
+    %5 = arith.subf %0, %3 : vector<1x516xf16>
+    %6 = arith.mulf %5, %4 : vector<1x516xf16>
+    vector.transfer_write %6, %y[%row, %c0] {fuse.layout = #layout, fuse.streaming, in_bounds = [true, true]} : vector<1x516xf16>, memref<?x516xf16>
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+
+// -----
+
+#layout = {vector = array<i64: 1, 8>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 3>, blocks = array<i64: 1, 1>, skew = array<i64: 0, 8>}
 // With late addresses, where the row starts and how it is shifted is computed anew, of a row and of a thread that are not
 // known before the reduction is done.
 // CHECK-LABEL: gpu.func @skewed_late
@@ -654,7 +704,7 @@ func.func private @moved(%x: memref<?x513xf16> {fuse.align = 16 : i64}, %w: memr
 
 // -----
 
-#layout = {vector = array<i64: 1, 8>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 3>, blocks = array<i64: 1, 1>, skew = array<i64: 0, 1>}
+#layout = {vector = array<i64: 1, 8>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 3>, blocks = array<i64: 1, 1>, skew = array<i64: 0, 8>}
 func.func private @unaligned(%x: memref<?x513xf16> {fuse.align = 2 : i64}, %y: memref<?xf16>) attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 513>, layout = #layout}} {
   %c0 = arith.constant 0 : index
   %pad = arith.constant 0.0 : f16
