@@ -90,3 +90,19 @@ func.func private @carried_kernel(%x: memref<8x128xf32>, %y: memref<8x128xf32>)
   } {mapping = [#gpu.block<x>]}
   return
 }
+
+// -----
+
+#layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
+#wider = {vector = array<i64: 1, 2>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 2>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
+// expected-error @below {{the kernel's layouts are for blocks of several sizes}}
+func.func private @sizes_kernel(%x: memref<8x128xf32>, %y: memref<8x128xf32>)
+    attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 128>, layout = #layout}} {
+  %c0 = arith.constant 0 : index
+  %pad = arith.constant 0.0 : f32
+  scf.forall (%row) in (8) {
+    %0 = vector.transfer_read %x[%row, %c0], %pad {fuse.layout = #wider, in_bounds = [true, true]} : memref<8x128xf32>, vector<1x128xf32>
+    vector.transfer_write %0, %y[%row, %c0] {fuse.layout = #layout, in_bounds = [true, true]} : vector<1x128xf32>, memref<8x128xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}

@@ -190,3 +190,33 @@ func.func private @nothing_0_kernel(%y: memref<32x32xf32>)
   } {mapping = [#gpu.block<x>]}
   return
 }
+
+// -----
+
+#mk = affine_map<(m, n, k) -> (m, k)>
+#nk = affine_map<(m, n, k) -> (n, k)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+#layout = {vector = array<i64: 1, 2>, lanes = array<i64: 8, 4>, warps = array<i64: 1, 2>, repeats = array<i64: 2, 2>,
+           blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
+func.func private @dynamic_0_kernel(%x: memref<32x?xf16>, %w: memref<32x?xf16>, %y: memref<32x32xf32>)
+    attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 32, 32>, layout = #layout,
+                contraction = {k = 32, instruction = "mma", split = 2}}} {
+  scf.forall (%block) in (1) {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c32 = arith.constant 32 : index
+    %pad = arith.constant 0.0 : f16
+    %zero = arith.constant dense<0.0> : vector<32x32xf32>
+    // expected-error @below {{the bounds of the loop along k are not constant}}
+    %k = memref.dim %x, %c1 : memref<32x?xf16>
+    %acc = scf.for %i = %c0 to %k step %c32 iter_args(%sum = %zero) -> (vector<32x32xf32>) {
+      %a = vector.transfer_read %x[%c0, %i], %pad {in_bounds = [true, true]} : memref<32x?xf16>, vector<32x32xf16>
+      %b = vector.transfer_read %w[%c0, %i], %pad {in_bounds = [true, true]} : memref<32x?xf16>, vector<32x32xf16>
+      %next = vector.contract {indexing_maps = [#mk, #nk, #mn], iterator_types = ["parallel", "parallel", "reduction"]} %a, %b, %sum
+          : vector<32x32xf16>, vector<32x32xf16> into vector<32x32xf32>
+      scf.yield %next : vector<32x32xf32>
+    }
+    vector.transfer_write %acc, %y[%c0, %c0] {in_bounds = [true, true]} : vector<32x32xf32>, memref<32x32xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}
