@@ -156,7 +156,7 @@ class Fused:
         """The same function with these options; it keeps the others that it has. Raises what `fuse` raises."""
         return Fused(self._fn, **(self._options | options))
 
-    def lower(self, *specs: Any) -> Lowered:
+    def lower(self, /, *specs: Any, **named: Any) -> Lowered:
         """Traces the function for arguments given as arrays, `TensorSpec`s, numbers or constants. Needs no GPU.
 
         Extents that a spec says are dynamic stay so, those of rows and columns of matrix products too.
@@ -165,6 +165,7 @@ class Fused:
             ArgumentError: the specs do not fit the parameters.
             TraceError: the function cannot be traced.
         """
+        specs = self._in_order(specs, named) if named else specs
         target = self._target or target_of(None)
         return self._lower(lowered_specs(specs, self._names), target, dynamic_products=True)
 

@@ -149,7 +149,8 @@ class Operators:
         return str(self)
 
     def __bool__(self) -> bool:
-        raise _needs_data("its truth value", "use mf.where for a choice per element; `and`, `or`, `not` are &, |, ~")
+        hint = "use mf.where for a choice per element; `and`, `or`, `not` are &, |, ~; bind a flag by functools.partial"
+        raise _needs_data("its truth value", hint)
 
     def __float__(self) -> float:
         raise _needs_data("its value as a float", "keep it a tensor")
@@ -158,7 +159,7 @@ class Operators:
         raise _needs_data("its value as an int", "keep it a tensor")
 
     def __index__(self) -> int:
-        raise _needs_data("its value as an index", "make it a compile-time constant: a parameter with a default")
+        raise _needs_data("its value as an index", "bind it by functools.partial; axes may be in a tuple")
 
     def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
         raise _needs_data("its data as a NumPy array", "use mlirfuse's own functions")

@@ -113,6 +113,17 @@ def test_keywords_and_defaults() -> None:
     np.testing.assert_array_equal(fused(x=rows(2)), rows(2) * 2)
 
 
+def test_lowering_takes_arguments_by_name() -> None:
+    fused, spec = (
+        mf.fuse(lambda x, scale=2.0, *, axis=(1,): mf.sum(x * scale, axis=axis)),
+        mf.TensorSpec((8, 64), "float32"),
+    )
+    assert fused.lower(x=spec).as_text() == fused.lower(spec).as_text()
+    assert "-> tensor<64xf32>" in fused.lower(spec, axis=(0,)).as_text()
+    with pytest.raises(ArgumentError, match="unexpected keyword argument 'y'"):
+        fused.lower(spec, y=spec)
+
+
 def test_results_keep_their_structure() -> None:
     assert isinstance(mf.fuse(lambda x: (x + 1.0, x * 2.0), target="interpret")(rows(2)), tuple)
     assert isinstance(mf.fuse(lambda x: [x + 1.0, x * 2.0], target="interpret")(rows(2)), list)
