@@ -12,7 +12,7 @@ from mlirfuse.errors import PassError
 from mlirfuse.lowering.kernel_func import entry_block, parameters
 
 _LOADS, _STORES = ("vector.load", "memref.load"), ("vector.store", "memref.store")
-_VIEWS = ("memref.cast", "memref.subview")
+_VIEWS = ("memref.cast", "memref.subview", "memref.extract_strided_metadata")
 _TYPELESS = ("memref.dim", "memref.extract_aligned_pointer_as_index")
 
 

@@ -77,6 +77,9 @@ gpu.module @bools {
     %b = memref.load %s[%c0] : memref<4xi1, #gpu.address_space<workgroup>>
     // CHECK: arith.extui %{{.*}} : i1 to i8
     memref.store %b, %y[%n] : memref<?xi1>
+    // CHECK: memref.extract_strided_metadata %{{.*}} : memref<?xi8> -> memref<i8>, index, index, index
+    %base, %offset, %size, %stride = memref.extract_strided_metadata %y : memref<?xi1> -> memref<i1>, index, index, index
+    memref.store %b, %y[%offset] : memref<?xi1>
     gpu.return
   }
 }
