@@ -9,6 +9,7 @@ from typing import ClassVar
 from mlir import ir
 from mlir.dialects import arith, gpu, memref
 
+from mlirfuse.analysis.buffers import is_only_read
 from mlirfuse.analysis.kernels import DEPENDENT_LAUNCH
 from mlirfuse.analysis.workspaces import WORKSPACE, Workspace, workspaces
 from mlirfuse.dialect.async_load import TF32
@@ -30,15 +31,6 @@ from mlirfuse.passes.base import Pass, Remarks
 ABI = "fuse.abi"
 WORKSPACES = "fuse.workspaces"
 """On a lowered kernel: what its workspace arguments were, one dictionary each."""
-READS = ("vector.load", "memref.load", "vector.maskedload", "memref.dim")
-VIEWS = (
-    "memref.cast",
-    "memref.subview",
-    "memref.reinterpret_cast",
-    "memref.collapse_shape",
-    "memref.expand_shape",
-    "memref.transpose",
-)
 
 
 @dataclass(frozen=True)
@@ -204,20 +196,9 @@ def _marks(argument: Argument, value: ir.Value, *, is_dependent: bool) -> ir.Dic
     # Other blocks write workspaces while this one reads them.
     # So would those of a kernel that waits for its inputs to be written, above the wait.
     ordered = is_dependent or "fuse.ordered" in argument.attributes or WORKSPACE in argument.attributes
-    if _is_only_read(value) and not ordered:
+    if is_only_read(value) and not ordered:
         marks |= {"llvm.noalias": ir.UnitAttr.get(), "llvm.readonly": ir.UnitAttr.get()}
     return dictionary(marks)
-
-
-def _is_only_read(value: ir.Value) -> bool:
-    for use in value.uses:
-        user = use.owner.operation
-        if user.name in VIEWS:
-            if not _is_only_read(user.results[0]):
-                return False
-        elif user.name not in READS:
-            return False
-    return True
 
 
 def _dynamic_sizes(type_: ir.MemRefType) -> list[int]:

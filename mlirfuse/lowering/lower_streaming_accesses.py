@@ -7,20 +7,12 @@ from typing import ClassVar, Literal
 
 from mlir import ir
 
+from mlirfuse.analysis.buffers import root
 from mlirfuse.lowering.addresses import GLOBAL
 from mlirfuse.lowering.inline_accesses import buffer_of, inline_load, inline_store, why_not_inline
 from mlirfuse.lowering.kernel_func import kernels, parameters
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.rewriting import ops_named
-
-VIEWS = (
-    "memref.cast",
-    "memref.reinterpret_cast",
-    "memref.subview",
-    "memref.collapse_shape",
-    "memref.expand_shape",
-    "memref.transpose",
-)
 
 # The PTX qualifiers of each hint: the cache operator, which precedes `.nc`, and the eviction priority after it.
 _QUALIFIERS = {
@@ -62,10 +54,10 @@ class LowerStreamingAccesses(Pass):
         """Rewrites the `builtin.module` in place."""
         hints = {"vector.load": self.load_hint, "vector.store": self.store_hint}
         for func in kernels(module):
-            read_only = _read_only_arguments(func)
+            read_only = read_only_arguments(func)
             done = 0
             for op in ops_named(func.operation, *hints):
-                if hints[op.name] == "none" or not _is_nontemporal(op):
+                if hints[op.name] == "none" or not is_nontemporal(op):
                     continue
                 reason = _why_not(op)
                 if reason:
@@ -74,7 +66,7 @@ class LowerStreamingAccesses(Pass):
                 cache, priority = _QUALIFIERS[hints[op.name]]
                 with ir.InsertionPoint(op), op.location:
                     if op.name == "vector.load":
-                        path = ".nc" if _root(op.operands[0]) in read_only else ""
+                        path = ".nc" if root(op.operands[0]) in read_only else ""
                         inline_load(op, f"ld.global{cache}{path}{priority}", GLOBAL)
                     else:
                         inline_store(op, f"st.global{cache}{priority}", GLOBAL)
@@ -83,7 +75,8 @@ class LowerStreamingAccesses(Pass):
                 remarks.applied(self, f"{done} accesses carry cache hints", func)
 
 
-def _is_nontemporal(op: ir.Operation) -> bool:
+def is_nontemporal(op: ir.Operation) -> bool:
+    """Whether an access is marked so."""
     return "nontemporal" in op.attributes and ir.BoolAttr(op.attributes["nontemporal"]).value
 
 
@@ -93,14 +86,8 @@ def _why_not(op: ir.Operation) -> str | None:
     return why_not_inline(op) if space is None else f"memory space {space} is not global memory"
 
 
-def _read_only_arguments(func: ir.OpView) -> set[ir.Value]:
+def read_only_arguments(func: ir.OpView) -> set[ir.Value]:
+    """The arguments of a lowered kernel that may be read through the read-only path."""
     values = list(func.regions[0].blocks[0].arguments)
     marks = ("llvm.noalias", "llvm.readonly")
     return {v for v, p in zip(values, parameters(func), strict=False) if all(mark in p.attributes for mark in marks)}
-
-
-def _root(value: ir.Value) -> ir.Value:
-    """The buffer that a chain of views starts from."""
-    while isinstance(value.owner, (ir.Operation, ir.OpView)) and value.owner.name in VIEWS:
-        value = value.owner.operands[0]
-    return value

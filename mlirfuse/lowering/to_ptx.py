@@ -41,6 +41,7 @@ BEFORE_NVVM = (
     "lower-kernel-abi",
     "lower-shared-memory",
     "lower-ordered-accesses",
+    "lower-l2-policies",
     "lower-streaming-accesses",
     "lower-pins",
     "lower-float8",

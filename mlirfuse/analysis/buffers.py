@@ -1,0 +1,38 @@
+"""Where memrefs come from, and what is done with them."""
+
+from __future__ import annotations
+
+from mlir import ir
+
+from mlirfuse.rewriting import defining_op
+
+VIEWS = (
+    "memref.cast",
+    "memref.subview",
+    "memref.reinterpret_cast",
+    "memref.collapse_shape",
+    "memref.expand_shape",
+    "memref.transpose",
+)
+"""Ops whose result is (part of) the memory of their first operand."""
+
+READS = ("vector.load", "memref.load", "vector.maskedload", "memref.dim")
+
+
+def root(buffer: ir.Value) -> ir.Value:
+    """The buffer that a chain of views starts from."""
+    while (view := defining_op(buffer)) is not None and view.name in VIEWS:
+        buffer = view.operands[0]
+    return buffer
+
+
+def is_only_read(buffer: ir.Value) -> bool:
+    """Whether nothing but loads uses a buffer and the views of it."""
+    for use in buffer.uses:
+        user = use.owner.operation
+        if user.name in VIEWS:
+            if not is_only_read(user.results[0]):
+                return False
+        elif user.name not in READS:
+            return False
+    return True

@@ -1,0 +1,130 @@
+// RUN: mlirfuse-opt --fuse-assign-l2-policies --split-input-file --show-remarks %s 2>%t.remarks | FileCheck %s
+// RUN: FileCheck %s --check-prefix=REMARK --input-file=%t.remarks
+// RUN: mlirfuse-opt --fuse-assign-l2-policies --fuse-assign-l2-policies --split-input-file %s | FileCheck %s
+// RUN: mlirfuse-opt '--fuse-assign-l2-policies=target=sm_80' --split-input-file %s | FileCheck %s --check-prefix=SM80
+// RUN: mlirfuse-opt '--fuse-assign-l2-policies=sms=8' --split-input-file --show-remarks %s 2>&1 | FileCheck %s --check-prefix=SMALL
+
+#shared = #gpu.address_space<workgroup>
+
+// What all blocks read is evicted last; not what is written, is a workspace, has any number of elements, or stays where
+// it is in the program.
+// REMARK: applied: row evicts 1 loads last, and 1 first up to 25 MB
+// CHECK-LABEL: gpu.func @row(
+// CHECK-SAME: fuse.evict_first_up_to = 26214400 : i64
+// SM80: fuse.evict_first_up_to = 20971520 : i64
+// CHECK: vector.load %arg0[%{{.*}}] {alignment = 4 : i64, nontemporal = true} :
+// CHECK: vector.load %arg1[%{{.*}}] {alignment = 4 : i64, fuse.evict_last} :
+// CHECK: vector.load %arg2[%{{.*}}] {alignment = 4 : i64} :
+// CHECK: vector.load %arg3[%{{.*}}] {alignment = 4 : i64} :
+// CHECK: vector.load %arg1[%{{.*}}] {alignment = 4 : i64, fuse.in_order} :
+// CHECK: vector.load %arg4[%{{.*}}] {alignment = 4 : i64} :
+// CHECK: vector.load %{{.*}}[%{{.*}}] {alignment = 4 : i64} : memref<128xf32, #gpu.address_space<workgroup>>
+gpu.module @row {
+  gpu.func @row(%x: memref<?x128xf32>, %w: memref<128xf32>, %n: memref<?xf32>, %y: memref<128xf32>,
+      %parts: memref<128xf32> {fuse.workspace = "scratch"}) workgroup(%s : memref<128xf32, #shared>)
+      kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
+    %b = gpu.block_id x
+    %t = gpu.thread_id x
+    %x0 = vector.load %x[%b, %t] {alignment = 4 : i64, nontemporal = true} : memref<?x128xf32>, vector<1xf32>
+    %w0 = vector.load %w[%t] {alignment = 4 : i64} : memref<128xf32>, vector<1xf32>
+    %n0 = vector.load %n[%t] {alignment = 4 : i64} : memref<?xf32>, vector<1xf32>
+    %y0 = vector.load %y[%t] {alignment = 4 : i64} : memref<128xf32>, vector<1xf32>
+    %w1 = vector.load %w[%t] {alignment = 4 : i64, fuse.in_order} : memref<128xf32>, vector<1xf32>
+    %p0 = vector.load %parts[%t] {alignment = 4 : i64} : memref<128xf32>, vector<1xf32>
+    gpu.barrier
+    %s0 = vector.load %s[%t] {alignment = 4 : i64} : memref<128xf32, #shared>, vector<1xf32>
+    vector.store %s0, %y[%t] {alignment = 4 : i64} : memref<128xf32>, vector<1xf32>
+    gpu.return
+  }
+}
+
+// -----
+
+// The walk's tiles come by copies that run ahead.
+// REMARK: declined: blocks of walk walk
+// CHECK-LABEL: gpu.func @walk(
+// CHECK-NOT: fuse.evict
+gpu.module @walk {
+  gpu.func @walk(%x: memref<?x128xf32>, %w: memref<128xf32>, %rows: index)
+      kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %t = gpu.thread_id x
+    scf.for %i = %c0 to %rows step %c1 {
+      %x0 = vector.load %x[%i, %t] {alignment = 4 : i64, nontemporal = true} : memref<?x128xf32>, vector<1xf32>
+      gpu.barrier
+    }
+    gpu.return
+  }
+}
+
+// -----
+
+// REMARK: declined: no block of all loads what no other block does
+// CHECK-LABEL: gpu.func @all(
+// CHECK-NOT: fuse.evict
+gpu.module @all {
+  gpu.func @all(%w: memref<128xf32>) kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
+    %t = gpu.thread_id x
+    %w0 = vector.load %w[%t] {alignment = 4 : i64} : memref<128xf32>, vector<1xf32>
+    gpu.barrier
+    gpu.return
+  }
+}
+
+// -----
+
+// REMARK: declined: no block of map waits for what its threads reduce
+// CHECK-LABEL: gpu.func @map(
+// CHECK-NOT: fuse.evict
+gpu.module @map {
+  gpu.func @map(%x: memref<?xf32>) kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
+    %t = gpu.thread_id x
+    %x0 = vector.load %x[%t] {alignment = 4 : i64, nontemporal = true} : memref<?xf32>, vector<1xf32>
+    gpu.return
+  }
+}
+
+// -----
+
+// 8 loads of 16 bytes of 512 threads, two blocks a multiprocessor: a third of the L2, but little of it on 8 of them.
+// REMARK: declined: a round reads 16 MB at once, too much for the L2 of 50 MB
+// SMALL: applied: wide evicts 0 loads last, and 8 first up to 25 MB
+// CHECK-LABEL: gpu.func @wide(
+// CHECK-NOT: fuse.evict
+gpu.module @wide {
+  gpu.func @wide(%x: memref<?x32768xf16>)
+      kernel attributes {known_block_size = array<i32: 512, 1, 1>, nvvm.minctasm = 2 : i32} {
+    %b = gpu.block_id x
+    %t = gpu.thread_id x
+    %0 = vector.load %x[%b, %t] {alignment = 16 : i64, nontemporal = true} : memref<?x32768xf16>, vector<8xf16>
+    %1 = vector.load %x[%b, %t] {alignment = 16 : i64, nontemporal = true} : memref<?x32768xf16>, vector<8xf16>
+    %2 = vector.load %x[%b, %t] {alignment = 16 : i64, nontemporal = true} : memref<?x32768xf16>, vector<8xf16>
+    %3 = vector.load %x[%b, %t] {alignment = 16 : i64, nontemporal = true} : memref<?x32768xf16>, vector<8xf16>
+    %4 = vector.load %x[%b, %t] {alignment = 16 : i64, nontemporal = true} : memref<?x32768xf16>, vector<8xf16>
+    %5 = vector.load %x[%b, %t] {alignment = 16 : i64, nontemporal = true} : memref<?x32768xf16>, vector<8xf16>
+    %6 = vector.load %x[%b, %t] {alignment = 16 : i64, nontemporal = true} : memref<?x32768xf16>, vector<8xf16>
+    %7 = vector.load %x[%b, %t] {alignment = 16 : i64, nontemporal = true} : memref<?x32768xf16>, vector<8xf16>
+    gpu.barrier
+    gpu.return
+  }
+}
+
+// -----
+
+// Two arrays of 1 MB: lines that are evicted last would fill too much of the L2.
+// REMARK: declined: all blocks read 2 MB, too much for the L2 of 50 MB
+// CHECK-LABEL: gpu.func @tables(
+// CHECK-NOT: fuse.evict
+gpu.module @tables {
+  gpu.func @tables(%x: memref<?x262144xf32>, %v: memref<262144xf32>, %w: memref<262144xf32>)
+      kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
+    %b = gpu.block_id x
+    %t = gpu.thread_id x
+    %x0 = vector.load %x[%b, %t] {alignment = 4 : i64, nontemporal = true} : memref<?x262144xf32>, vector<1xf32>
+    %v0 = vector.load %v[%t] {alignment = 4 : i64} : memref<262144xf32>, vector<1xf32>
+    %w0 = vector.load %w[%t] {alignment = 4 : i64} : memref<262144xf32>, vector<1xf32>
+    gpu.barrier
+    gpu.return
+  }
+}
