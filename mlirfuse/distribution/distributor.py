@@ -16,6 +16,7 @@ from mlirfuse.distribution.exchange import Exchange
 from mlirfuse.distribution.exchange_rounds import run_exchanges
 from mlirfuse.distribution.fragments import Fragments, Key, Uniform
 from mlirfuse.distribution.threads import Threads
+from mlirfuse.distribution.warp_barriers import warp_barrier
 from mlirfuse.errors import PassError, errors_at
 from mlirfuse.rewriting import clone, nested
 from mlirfuse.schedule.attributes import from_attribute
@@ -215,12 +216,17 @@ class Distributor:
             known = run_exchanges(self, pending)
             self.known = None if self.in_loop else known
 
-    def barrier(self) -> None:
-        """A meeting of the block's threads that run the code being emitted: all, or those of a role."""
-        if self.role is None:
-            gpu.BarrierOp()
-        else:
+    def barrier(self, warps: int | None = None) -> None:
+        """A meeting of the block's threads that run the code being emitted: all, or those of a role.
+
+        With `warps`, each so many that follow each other may meet apart.
+        """
+        if self.role is not None:
             group_barrier(self.role.warpgroups, self.role.first)
+        elif warps is not None:
+            warp_barrier(self.threads.number, warps)
+        else:
+            gpu.BarrierOp()
 
     def mbarriers(self) -> ir.Value:
         """The two mbarriers of the loop, initialised before the blocks of the cluster first meet."""

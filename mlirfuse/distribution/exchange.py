@@ -37,8 +37,8 @@ class Site(Protocol):
     def scratch(self, size: int, element_type: ir.Type) -> ir.Value:
         """A new array in the block's shared memory."""
 
-    def barrier(self) -> None:
-        """A meeting of the block's threads that run the code being emitted."""
+    def barrier(self, warps: int | None = None) -> None:
+        """A meeting of the block's threads that run the code being emitted, or at least of each `warps` warps."""
 
     def mbarriers(self) -> ir.Value:
         """The two mbarriers of the loop at hand, for one arrival each, which the whole cluster may use."""

@@ -3,7 +3,8 @@
 Exchanges wait until a value is needed, so that independent reductions share one barrier. Each has shared memory of its
 own: no barrier is needed before the next one writes. In a loop, where the same exchange comes again, small ones have it
 twice, and alternate: when the first is written again, the round in between has ordered that after its reads. The levels
-alternate apart, as a barrier of a block orders nothing between blocks.
+alternate apart, as a barrier of a block orders nothing between blocks. There, rows that lie side by side need not meet:
+each has slots and, where it has whole warps of its own, a barrier of its own.
 
 In a loop a cluster needs no barrier either, which would wait for all that its threads have written to global memory (on
 Hopper: LayerNorm backward of 32768 columns at 0.6 of a copy's speed, 0.9 without). Every warp sends its parts to every
@@ -15,6 +16,7 @@ have again.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from math import prod
 
 from mlir import ir
@@ -28,6 +30,7 @@ from mlirfuse.distribution.exchange import Exchange, Site, Values, slot_bytes, v
 from mlirfuse.distribution.exchange_slots import MOST_LISTED_ELEMENTS, Slots
 from mlirfuse.distribution.joint_butterflies import Joint, combine_over_lanes, rooms
 from mlirfuse.distribution.scalars import add, constant, divide, equals_zero, remainder
+from mlirfuse.distribution.warp_barriers import warps_that_meet
 from mlirfuse.dtypes import from_mlir
 from mlirfuse.schedule.walk_memory import MOST_ALTERNATING
 
@@ -74,7 +77,8 @@ def _stored_round(
     active = [i for i, count in senders.items() if count > 1]
     if not active:
         return
-    barrier = d.barrier if level == "warps" else cluster_barrier
+    meeting = warps_that_meet(exchanges[i] for i in active) if d.in_loop else None
+    barrier = partial(d.barrier, meeting) if level == "warps" else cluster_barrier
     phase = d.phases.get(level)
     if sum(slot_bytes(exchanges[i], senders[i]) for i in active) > MOST_ALTERNATING:
         phase = None

@@ -148,6 +148,7 @@ def _dropped(name: str) -> _Mutator:
 
 MUTATORS: dict[str, _Mutator] = {
     "drop-barrier": _dropped("gpu.barrier"),
+    "drop-numbered-barrier": _dropped("nvvm.barrier"),
     "drop-cluster-barrier": _dropped("fuse.cluster_barrier"),
     "drop-group-barrier": _dropped("fuse.group_barrier"),
     "drop-mbarrier-wait": _dropped("fuse.mbarrier_wait"),

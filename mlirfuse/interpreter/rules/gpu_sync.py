@@ -1,4 +1,4 @@
-"""`gpu.barrier`, `gpu.shuffle`, dynamic shared memory."""
+"""`gpu.barrier`, `nvvm.barrier`, `gpu.shuffle`, dynamic shared memory."""
 
 from __future__ import annotations
 
@@ -37,6 +37,25 @@ def _barrier(site: Site) -> Callable[[Frame], Coroutine]:
 
     def step(frame: Frame) -> Coroutine:
         require_converged(site, frame)
+        frame.block.advance()
+        yield None
+
+    return step
+
+
+@suspending("nvvm.barrier")
+def _numbered_barrier(site: Site) -> Callable[[Frame], Coroutine]:
+    """Orders the accesses of the whole block: threads of different numbers may not share memory with it."""
+    number, count = site.operands
+
+    def step(frame: Frame) -> Coroutine:
+        require_converged(site, frame)
+        threads = frame.block.threads
+        barriers = spread(frame.values[number], threads)
+        _, meeting = np.unique(barriers, return_counts=True)
+        expected = int(spread(frame.values[count], threads)[0])
+        if (meeting != expected).any() or expected % WARP:
+            raise site.error(f"{meeting.tolist()} threads meet, and not {expected}, of whole warps", frame)
         frame.block.advance()
         yield None
 

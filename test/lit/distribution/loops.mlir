@@ -136,3 +136,63 @@ func.func private @device_memory() attributes {fuse.kernel, fuse.schedule = {til
   } {mapping = [#gpu.block<x>]}
   return
 }
+
+// -----
+
+#layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 2, 2>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
+// Two rows side by side, of two warps each, do not wait for each other in a loop: threads 0 to 63 meet at barrier 1, the
+// others at barrier 2.
+// CHECK-LABEL: gpu.func @apart
+// CHECK: scf.for
+// CHECK: %[[ROW:.*]] = arith.divui %{{.*}}, %c64
+// CHECK: %[[NUMBER:.*]] = arith.addi %[[ROW]], %c1
+// CHECK: %[[ID:.*]] = arith.index_cast %[[NUMBER]] : index to i32
+// CHECK: nvvm.barrier id = %[[ID]] number_of_threads = %c64_i32
+// CHECK-NOT: gpu.barrier
+// CHECK: scf.yield
+// CHECK: gpu.return
+func.func private @apart(%x: memref<8x256xf32> {fuse.align = 16 : i64}, %y: memref<8xf32>)
+    attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 2, 256>, layout = #layout}} {
+  %c0 = arith.constant 0 : index
+  %c2 = arith.constant 2 : index
+  %c8 = arith.constant 8 : index
+  %pad = arith.constant 0.0 : f32
+  %zero = arith.constant dense<0.0> : vector<2xf32>
+  scf.forall (%block) in (1) {
+    scf.for %row = %c0 to %c8 step %c2 {
+      %0 = vector.transfer_read %x[%row, %c0], %pad {in_bounds = [true, true]} : memref<8x256xf32>, vector<2x256xf32>
+      %1 = vector.multi_reduction <add>, %0, %zero [1] : vector<2x256xf32> to vector<2xf32>
+      vector.transfer_write %1, %y[%row] {in_bounds = [true]} : vector<2xf32>, memref<8xf32>
+    }
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+
+// -----
+
+#layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 2, 2>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
+// What is added up over the rows, warps 0 and 2, or 1 and 3, exchange: they do not follow each other.
+// CHECK-LABEL: gpu.func @across
+// CHECK: scf.for
+// CHECK: gpu.barrier
+// CHECK-NOT: nvvm.barrier
+// CHECK: gpu.return
+func.func private @across(%x: memref<8x256xf32> {fuse.align = 16 : i64}, %y: memref<4x256xf32> {fuse.align = 16 : i64})
+    attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 2, 256>, layout = #layout}} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c4 = arith.constant 4 : index
+  %pad = arith.constant 0.0 : f32
+  %zero = arith.constant dense<0.0> : vector<256xf32>
+  scf.forall (%block) in (1) {
+    scf.for %part = %c0 to %c4 step %c1 {
+      %row = arith.muli %part, %c2 : index
+      %0 = vector.transfer_read %x[%row, %c0], %pad {in_bounds = [true, true]} : memref<8x256xf32>, vector<2x256xf32>
+      %1 = vector.multi_reduction <add>, %0, %zero [0] : vector<2x256xf32> to vector<256xf32>
+      %2 = vector.shape_cast %1 : vector<256xf32> to vector<1x256xf32>
+      vector.transfer_write %2, %y[%part, %c0] {in_bounds = [true, true]} : vector<1x256xf32>, memref<4x256xf32>
+    }
+  } {mapping = [#gpu.block<x>]}
+  return
+}
