@@ -61,7 +61,7 @@ def row_schedule(
         moved: whether rows are moved between memory and the layout.
     """
     step = vector * lanes * warps * cluster
-    slack = (skew or vector) - 1 if skewed else vector - 1 if moved else 0
+    slack = skew - vector if skew > vector else vector - 1 if skewed or moved else 0
     repeats = chunk_repeats or -(-(columns + slack) // step)
     layout = mf.BlockedLayout(
         (1, vector),

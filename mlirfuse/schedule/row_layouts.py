@@ -54,7 +54,7 @@ def row_schedule(problem: Problem, split: Split, order: str) -> Schedule | None:
     """
     warps, cluster, lanes = split.warps, split.cluster, split.lanes
     outer = [d for d in range(problem.rank) if d not in problem.reduced]
-    slack = max(0, (split.line or skewed_vector(problem)) - 1)
+    slack = split.line - split.vector if split.line else max(0, skewed_vector(problem) - 1)
     covered = [n if n is None or d != problem.vector_dim else n + slack for d, n in enumerate(problem.extents)]
     fill = Spread(covered, problem.vector_dim, split.vector)
     inner = sorted(problem.reduced, reverse=True)

@@ -114,7 +114,7 @@ ILLEGAL = [
     ("skew", 8, 24, 1, "a skewed row of 24 elements holds fewer than 4 vectors of 8"),
     ("moved", 1, 24, 1, "a moved row of 24 elements holds fewer than 4 vectors of 8"),
     ("skew", 8, 257, 1, "covers 256 of the tile's 257 elements, shifted by 7"),
-    ("skew", 64, 200, 1, "covers 256 of the tile's 200 elements, shifted by 63"),
+    ("skew", 64, 208, 1, "covers 256 of the tile's 208 elements, shifted by 56"),
     ("skew", 1, 200, 1, "shifted to multiples of 1, no power of two from the vector's 8 on"),
     ("skew", 48, 200, 1, "shifted to multiples of 48, no power of two from the vector's 8 on"),
     ("skew", 512, 200, 1, "shifted to multiples of 512, more than a warp's 256 in dimension 1"),
