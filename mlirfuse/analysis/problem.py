@@ -224,7 +224,12 @@ def _skewed_vector(
 
 
 def _line(space: IterationSpace, operands: Sequence[_Operand], full: Sequence[_Operand], vector_dim: int) -> int:
-    """Elements of a cache line, where rows begin inside of its sectors and may be shifted to lines; else 0."""
+    """Elements of a cache line, where rows begin inside of its sectors and may be shifted to lines; else 0.
+
+    The first row begins where its array does, which is no reason to shift a single one.
+    """
+    if all(extent == 1 for d, extent in enumerate(space.extents) if d != vector_dim):
+        return 0
     narrowest = min((o.element_bytes for o in full), default=WIDEST)
     vector = _vector(space, full, vector_dim)
     if vector * narrowest < WIDE_ENOUGH or (space.extents[vector_dim] or 0) * narrowest % SECTOR == 0:

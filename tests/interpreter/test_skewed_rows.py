@@ -130,3 +130,24 @@ def test_illegal_schedules(how: str, along: int, columns: int, cluster: int, mes
     family = FAMILIES["softmax"]
     with pytest.raises(mf.MlirFuseError, match=message):
         module_at("gpu", family.fn, family.specs(None, columns, DTYPES["float16"]), mf.Schedule((1, columns), layout))
+
+
+def scaled(x, r):
+    """A number a row is read beside the row."""
+    return x - mf.mean(x * r, axis=-1, keepdims=True)
+
+
+def test_lines_beside_a_number_a_row() -> None:
+    rng = np.random.default_rng(0)
+    x, r = rng.standard_normal((9, 5140)).astype(np.float32), rng.standard_normal((9, 1)).astype(np.float32)
+    specs = [mf.TensorSpec(("n", 5140), x.dtype), mf.TensorSpec(("n", 1), r.dtype)]
+    assert "skew = array<i64: 0, 32>" in mf.fuse(scaled, target="sm_90a").lower(*specs).as_text("tile")
+    (result,) = interpreter.run(module_at("gpu", scaled, specs), "scaled", [x, r])
+    np.testing.assert_allclose(result, x - (x * r).mean(-1, keepdims=True), rtol=1e-5, atol=1e-5)
+
+
+def test_a_single_row_begins_at_a_line() -> None:
+    lowered = mf.fuse(scaled, target="sm_90a").lower(
+        mf.TensorSpec((1, 5140), "float32"), mf.TensorSpec((1, 1), "float32")
+    )
+    assert "skew = array<i64: " not in lowered.as_text("tile")
