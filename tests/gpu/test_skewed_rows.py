@@ -18,6 +18,9 @@ torch = pytest.importorskip("torch")
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not cupy.is_available(), reason="no GPU")]
 
 NAMES = ("layer_norm", "rms_norm", "softmax")
+ANYWHERE = (33, 257, 1001, 1002, 4097, 5139, 32769, 131071)
+IN_SECTORS = (260, 1004, 3500, 5140, 10004, 40004, 131060)
+"""Rows that start anywhere, and rows of whole vectors that start inside of sectors."""
 GUARD, MARK = 64, 7.0
 LAYOUTS: dict[str, dict[str, Any]] = {
     "one warp": {},
@@ -40,22 +43,11 @@ def run_guarded(fused: mf.Fused, inputs: list[np.ndarray], guard: int = GUARD) -
     return to_numpy(out)
 
 
-@pytest.mark.parametrize("columns", [33, 257, 1001, 1002, 4097, 5139, 32769, 131071])
+@pytest.mark.parametrize("columns", [*ANYWHERE, *IN_SECTORS])
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", NAMES)
 def test_sizes(name: str, dtype: str, columns: int) -> None:
-    """The schedules that are chosen, which shift or move rows in most cases."""
-    family, fused = FAMILIES[name], mf.fuse(FAMILIES[name].fn)
-    for rows in (1, 9, 300) if columns < 20000 else (9,):
-        inputs = family.inputs(rows, columns, DTYPES[dtype], seed=rows)
-        family.check(run_guarded(fused, inputs), inputs)
-
-
-@pytest.mark.parametrize("columns", [260, 1004, 3500, 5140, 10004, 40004, 131060])
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("name", NAMES)
-def test_lines(name: str, dtype: str, columns: int) -> None:
-    """The schedules that are chosen for rows of whole vectors, most of which are shifted to lines."""
+    """The schedules that are chosen, which shift or move rows in most cases, those of whole vectors to lines."""
     family, fused = FAMILIES[name], mf.fuse(FAMILIES[name].fn)
     for rows in (1, 9, 300) if columns < 20000 else (9,):
         inputs = family.inputs(rows, columns, DTYPES[dtype], seed=rows)
