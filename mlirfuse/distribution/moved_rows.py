@@ -17,8 +17,9 @@ from mlir.dialects import arith, scf, vector
 from mlirfuse.distribution.distributor import Distributor
 from mlirfuse.distribution.fragments import Fragments, Key
 from mlirfuse.distribution.register_shifts import shifted
+from mlirfuse.distribution.rows import Rows, modulo
 from mlirfuse.distribution.scalars import add, constant, minimum, multiply
-from mlirfuse.distribution.skewed_rows import Rows, modulo, store_fragment
+from mlirfuse.distribution.skewed_rows import store_fragment
 from mlirfuse.distribution.threads import Threads
 
 

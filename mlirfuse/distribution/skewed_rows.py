@@ -14,24 +14,20 @@ loaded in windows; `moved_rows.py` stores them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
-from math import gcd, prod
+from math import gcd
 
 from mlir import ir
 from mlir.dialects import arith, memref, scf, vector
 
-from mlirfuse.distribution.access import Access
 from mlirfuse.distribution.distributor import Distributor
 from mlirfuse.distribution.fragments import Fragments, Key, elements
 from mlirfuse.distribution.guard import Guard
 from mlirfuse.distribution.program_order import keep_in_order
 from mlirfuse.distribution.register_shifts import shifted
+from mlirfuse.distribution.rows import Rows, modulo
 from mlirfuse.distribution.scalars import add, constant, less, minimum
 from mlirfuse.distribution.threads import Threads
-from mlirfuse.dtypes import from_mlir
-from mlirfuse.errors import PassError
-from mlirfuse.tiling.memory import DEFAULT_ALIGNMENT, WIDEST
 
 INNER = 2
 """The number of a fragment of a row whose windows lie inside, whatever the row's phase."""
@@ -40,114 +36,11 @@ Finish = Callable[[], ir.Value]
 """Makes a fragment of what has been loaded."""
 
 
-@dataclass(frozen=True)
-class Rows:
-    """A contiguous buffer whose rows run along its last axis, in a layout of rows that start anywhere.
-
-    Attributes:
-        flat: the buffer as one run of elements.
-        total: elements of it.
-        start: where the thread's row starts in the run.
-        shift: by how much the layout shifts the row, 0 where it is moved.
-        unit: elements to multiples of which the layout shifts rows; those of a fragment where it moves them.
-        columns: elements of a row.
-        width: elements of a fragment.
-        window: elements of one access.
-        aligned: whether fragments are aligned in memory.
-        streaming: whether the data is touched once.
-        in_order: whether loads stay where the program has them.
-    """
-
-    flat: ir.Value
-    total: ir.Value
-    start: ir.Value
-    shift: ir.Value
-    unit: int
-    columns: int
-    width: int
-    window: int
-    aligned: bool
-    streaming: bool
-    in_order: bool
-
-    @property
-    def even(self) -> bool:
-        """Whether rows are whole fragments, each of which is inside of its row or outside, and aligned in memory."""
-        return self.unit > self.width
-
-    @property
-    def window_type(self) -> ir.VectorType:
-        return ir.VectorType.get([self.window], ir.MemRefType(self.flat.type).element_type)
-
-    @property
-    def bytes(self) -> int:
-        """Size of one access."""
-        return self.window * from_mlir(self.window_type.element_type).bytes
-
-
-def rows_of(
-    d: Distributor, access: Access, tile: Fragments, indices: Sequence[ir.Value], *, late: bool = False
-) -> Rows:
-    """The rows that a transfer accesses; the first whole ones of a kernel say how the layout shifts.
-
-    Args:
-        d: the kernel.
-        access: the transfer.
-        tile: its fragments.
-        indices: of the thread's row, along each axis of the buffer but the last.
-        late: whether what these indices say of the row is not to be known earlier than they are.
-
-    Raises:
-        PassError: they are not contiguous, or not aligned.
-    """
-    buffer_type, axis = access.type, access.vector_axis
-    dtype, dynamic = from_mlir(buffer_type.element_type), ir.ShapedType.get_dynamic_size()
-    window = min(tile.width, WIDEST // dtype.bytes)
-    align = d.argument_attributes.get(access.buffer, {}).get("fuse.align")
-    base = DEFAULT_ALIGNMENT if align is None else ir.IntegerAttr(align).value
-    contiguous = axis == buffer_type.rank - 1 and not isinstance(buffer_type.layout, ir.StridedLayoutAttr)
-    if axis is None or not contiguous or axis in access.clipped or base < window * dtype.bytes or dtype.kind == "bool":
-        raise PassError(
-            f"{buffer_type} has no rows, whole and aligned, that a layout could shift or move",
-            where=ir.Location.current,
-        )
-    extents = [access.extent(n) for n in range(buffer_type.rank)]
-    terms = [arith.MulIOp(index, _product(extents[n + 1 :])).result for n, index in enumerate(indices)]
-    start = _sum(terms)
-    place = (tuple(access.dims), tuple(access.offsets[:axis]))
-    whole = all(n in access.dims for n in range(d.layout.rank) if d.layout.extents[n] > 1)
-    unit = max(d.layout.skew, default=tile.width)
-    if d.layout.is_skewed and d.skew is None and whole:
-        d.skew, d.skewed_like = modulo(start, unit), place
-    aligned = d.skewed_like == place if d.layout.is_skewed else not terms
-    shift = d.shift() if d.layout.is_skewed else constant(0)
-    if d.layout.is_skewed and aligned and late:
-        shift = modulo(start, unit)
-    shape = list(buffer_type.shape)
-    flat = access.buffer
-    if buffer_type.rank > 1:
-        flat_type = ir.MemRefType.get([dynamic if dynamic in shape else prod(shape)], buffer_type.element_type)
-        flat = memref.CollapseShapeOp(flat_type, access.buffer, [list(range(buffer_type.rank))]).result
-    return Rows(
-        flat=flat,
-        total=_product(extents),
-        start=start,
-        shift=shift,
-        unit=unit,
-        columns=shape[axis],
-        width=tile.width,
-        window=window,
-        aligned=aligned,
-        streaming=access.streaming,
-        in_order=access.in_order,
-    )
-
-
 def start_load(d: Distributor, rows: Rows, tile: Fragments, key: Key) -> Finish:
     """Emits the loads of a fragment; padding reads another fragment of the row."""
     dim = d.layout.vector_dim
     index = d.threads.index(dim, key[dim])
-    if rows.even:
+    if rows.in_whole_vectors:
         column = arith.SubIOp(index, rows.shift).result
         if tile.padded(key, dim) or tile.starts_early(key, dim):
             # A column before the first is a large number.
@@ -187,7 +80,7 @@ def _start_aligned(rows: Rows, first: ir.Value, *, near_end: bool) -> Finish:
 
 def _load(rows: Rows, start: ir.Value) -> ir.Value:
     # Of windows that overlap each other, what one access fetches is another one's from the cache.
-    once = rows.streaming and (rows.aligned or rows.even)
+    once = rows.streaming and (rows.aligned or rows.in_whole_vectors)
     loaded = vector.LoadOp(rows.window_type, rows.flat, [start], nontemporal=once or None, alignment=rows.bytes)
     return keep_in_order(loaded).result if rows.in_order else loaded.result
 
@@ -241,8 +134,8 @@ def store_row(
 def store_fragment(rows: Rows, value: ir.Value, column: ir.Value, ragged: bool) -> None:
     """Stores what of a fragment lies inside its row: vectors, where it is all and aligned."""
     first = add(rows.start, column)
-    if rows.even:
-        _store_even(rows, value, first, column, ragged)
+    if rows.in_whole_vectors:
+        _store_vectors(rows, value, first, column, ragged)
         return
     if not rows.aligned:
         _store_elements(rows, value, first, column)
@@ -261,7 +154,7 @@ def store_fragment(rows: Rows, value: ir.Value, column: ir.Value, ragged: bool) 
         scf.YieldOp([])
 
 
-def _store_even(rows: Rows, value: ir.Value, first: ir.Value, column: ir.Value, ragged: bool) -> None:
+def _store_vectors(rows: Rows, value: ir.Value, first: ir.Value, column: ir.Value, ragged: bool) -> None:
     with Guard(less(column, constant(rows.columns)) if ragged else None):
         _store_whole(rows, value, first)
 
@@ -282,24 +175,3 @@ def _store_elements(rows: Rows, value: ir.Value, first: ir.Value, column: ir.Val
         with ir.InsertionPoint(branch.then_block):
             memref.StoreOp(element, rows.flat, [add(first, constant(i))])
             scf.YieldOp([])
-
-
-def modulo(value: ir.Value, power: int) -> ir.Value:
-    """The remainder of a division by a power of two."""
-    return arith.AndIOp(value, constant(power - 1)).result
-
-
-def _product(factors: Sequence[ir.Value]) -> ir.Value:
-    result = factors[0]
-    for factor in factors[1:]:
-        result = arith.MulIOp(result, factor).result
-    return result
-
-
-def _sum(terms: Sequence[ir.Value]) -> ir.Value:
-    if not terms:
-        return constant(0)
-    total = terms[0]
-    for term in terms[1:]:
-        total = add(total, term)
-    return total

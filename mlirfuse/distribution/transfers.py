@@ -22,8 +22,9 @@ from mlirfuse.distribution.guard import Guard, both
 from mlirfuse.distribution.late_places import late_place
 from mlirfuse.distribution.moved_rows import move_row
 from mlirfuse.distribution.paired_stores import exchange, store_exchanged, stores_pairs
+from mlirfuse.distribution.rows import rows_of
 from mlirfuse.distribution.scalars import add, constant, less, minimum
-from mlirfuse.distribution.skewed_rows import Finish, rows_of, start_load, store_row
+from mlirfuse.distribution.skewed_rows import Finish, start_load, store_row
 from mlirfuse.distribution.threads import Threads
 from mlirfuse.schedule.estimate import AHEAD
 from mlirfuse.tiling.contractions import feeds_contraction
