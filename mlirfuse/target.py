@@ -81,10 +81,15 @@ TARGETS = {
 DEFAULT = "sm_90a"
 
 
-def target_of(target: str | Target | None) -> Target:
+def target_of(target: str | Target | None, sms: int = 0) -> Target:
     """The target of that name (`DEFAULT` for None), or the one that is given.
 
-    Raises `TargetError` for one that is not known. The number of its multiprocessors may differ from the known one's.
+    Args:
+        target: the name, or a target, the number of whose multiprocessors may differ from the known one's.
+        sms: how many multiprocessors it is to have; 0 for as many as it has.
+
+    Raises:
+        TargetError: it is not known, or has no multiprocessor.
     """
     name = DEFAULT if target is None else target.chip if isinstance(target, Target) else target
     known = TARGETS.get(name) if isinstance(name, str) else None
@@ -92,4 +97,5 @@ def target_of(target: str | Target | None) -> Target:
         raise TargetError(f"unknown target {name!r}", hint=f"known targets: {', '.join(TARGETS)}")
     if isinstance(target, Target) and target.with_sms(known.sms) != known:
         raise TargetError(f"{target} is not {known.chip} as mlirfuse knows it", hint="only with_sms changes a target")
-    return target if isinstance(target, Target) else known
+    found = target if isinstance(target, Target) else known
+    return found.with_sms(sms) if sms else found

@@ -73,8 +73,7 @@ class FuseAssignL2Policies(Pass):
 
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         """Rewrites the `builtin.module` in place."""
-        target = target_of(self.target)
-        target = target.with_sms(self.sms or target.sms)
+        target = target_of(self.target, self.sms)
         for kernel in [op for op in nested(module) if op.name == "gpu.func" and "gpu.kernel" in op.attributes]:
             if EVICT_FIRST_UP_TO in kernel.attributes:
                 continue

@@ -64,8 +64,7 @@ class FuseAssignSchedule(Pass):
     tuned: bool = False
 
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
-        target = target_of(self.target)
-        target = target.with_sms(self.sms or target.sms)
+        target = target_of(self.target, self.sms)
         requests = _requests(module)
         for kernel in kernels(module):
             if is_tile_program(kernel):

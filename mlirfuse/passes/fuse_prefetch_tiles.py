@@ -72,8 +72,7 @@ class FusePrefetchTiles(Pass):
 
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         """Rewrites the `builtin.module` in place."""
-        target = target_of(self.target)
-        target = target.with_sms(self.sms or target.sms)
+        target = target_of(self.target, self.sms)
         for kernel in kernels(module):
             if not is_tile_program(kernel):
                 continue

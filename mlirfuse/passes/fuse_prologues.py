@@ -57,8 +57,7 @@ class FusePrologues(Pass):
     sms: int = 0
 
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
-        target = target_of(self.target)
-        target = target.with_sms(self.sms or target.sms)
+        target = target_of(self.target, self.sms)
         for function in [f for f in functions(module) if KERNEL not in f.attributes and calls(f)]:
             declined: set[tuple[str, str]] = set()
             while (pair := next(_pairs(module, function, declined), None)) is not None:
