@@ -108,10 +108,9 @@ class BlockedLayout:
 
     def slack(self, dim: int) -> int:
         """Elements by which a row may lie off where the layout has it in a dimension."""
-        if self.is_shifted_to_lines:
-            return max(0, self.skew[dim] - self.vector[dim])
         if self.skew:
-            return max(0, self.skew[dim] - 1)
+            step = self.vector[dim] if self.is_shifted_to_lines else 1
+            return max(0, self.skew[dim] - step)
         return self.vector[dim] - 1 if self.moved and self.moved[dim] else 0
 
     def within(self, dim: int) -> int:
