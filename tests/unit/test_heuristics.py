@@ -73,6 +73,14 @@ def test_rows_that_begin_inside_of_sectors_are_shifted_to_lines() -> None:
     assert choose_schedule(replace(softmax, line=0), TARGET).layout.skew == ()
 
 
+def test_rows_that_are_parked_in_order_are_not_shifted() -> None:
+    for early, skew in ((0, (0, 64)), (4, ())):
+        problem = replace(_layer_norm(50004), vector=4, line=64, early_column_bytes=early)
+        schedule = choose_schedule(problem, TARGET)
+        assert schedule.parked
+        assert (schedule.layout.skew, schedule.in_order) == (skew, early > 0)
+
+
 def test_addresses_of_skewed_rows_are_late_breadth_first() -> None:
     softmax = Problem((None, 3001), frozenset({1}), 1, 1, 2, 2, live_bytes=2, parked_bytes=2, rounds=1, skewed_vector=8)
     for columns, late in ((3001, True), (94209, False)):
