@@ -36,3 +36,8 @@ def is_only_read(buffer: ir.Value) -> bool:
         elif user.name not in READS:
             return False
     return True
+
+
+def is_nontemporal(access: ir.Operation) -> bool:
+    """Whether a load or store is marked as the only one of its data."""
+    return "nontemporal" in access.attributes and ir.BoolAttr(access.attributes["nontemporal"]).value

@@ -35,6 +35,13 @@ def kernels(module: ir.Operation) -> Iterator[ir.Operation]:
     return (f for f in functions(module) if KERNEL in f.attributes)
 
 
+def gpu_kernels(module: ir.Operation) -> list[ir.Operation]:
+    """Every `gpu.func` kernel of the module's `gpu.module`s, in order."""
+    gpu_modules = [op for op in module.regions[0].blocks[0].operations if op.operation.name == "gpu.module"]
+    inside = [op.operation for gpu_module in gpu_modules for op in gpu_module.regions[0].blocks[0].operations]
+    return [op for op in inside if op.name == "gpu.func" and "gpu.kernel" in op.attributes]
+
+
 def is_tile_program(kernel: ir.Operation) -> bool:
     """Whether a kernel has been tiled: its body holds an `scf.forall` over blocks."""
     return any(op.operation.name == "scf.forall" for op in kernel.regions[0].blocks[0].operations)

@@ -12,10 +12,11 @@ from dataclasses import replace
 from math import gcd, prod
 
 from mlir import ir
-from mlir.dialects import arith, scf, vector
+from mlir.dialects import arith, vector
 
 from mlirfuse.distribution.distributor import Distributor
 from mlirfuse.distribution.fragments import Fragments, Key
+from mlirfuse.distribution.guard import Guard
 from mlirfuse.distribution.register_shifts import shifted
 from mlirfuse.distribution.rows import Rows, modulo
 from mlirfuse.distribution.scalars import add, constant, minimum, multiply
@@ -60,13 +61,8 @@ def move_row(
                 place = minimum(place, add(base, constant(held - rows.window)))
             windows.append(vector.LoadOp(rows.window_type, staged, [place], alignment=rows.bytes).result)
         value = shifted(windows, phase, width, gcd(rows.window, rows.columns))
-        if condition is None:
+        with Guard(condition):
             store_fragment(memory, value, column, ragged)
-            continue
-        branch = scf.IfOp(condition)
-        with ir.InsertionPoint(branch.then_block):
-            store_fragment(memory, value, column, ragged)
-            scf.YieldOp([])
 
 
 def _store(rows: Rows, value: ir.Value, staged: ir.Value, place: ir.Value) -> None:

@@ -27,7 +27,8 @@ class Rows:
         total: elements of it.
         start: where the thread's row starts in the run.
         shift: by how much the layout shifts the row, 0 where it is moved.
-        unit: elements to multiples of which the layout shifts rows; those of a fragment where it moves them.
+        in_whole_vectors: whether the layout shifts rows of whole fragments, which are then aligned in memory, and each
+            inside of its row or outside.
         columns: elements of a row.
         width: elements of a fragment.
         window: elements of one access.
@@ -40,18 +41,13 @@ class Rows:
     total: ir.Value
     start: ir.Value
     shift: ir.Value
-    unit: int
+    in_whole_vectors: bool
     columns: int
     width: int
     window: int
     aligned: bool
     streaming: bool
     in_order: bool
-
-    @property
-    def in_whole_vectors(self) -> bool:
-        """Whether rows are whole fragments, each of which is inside of its row or outside, and aligned in memory."""
-        return self.unit > self.width
 
     @property
     def window_type(self) -> ir.VectorType:
@@ -111,7 +107,7 @@ def rows_of(
         total=_product(extents),
         start=start,
         shift=shift,
-        unit=unit,
+        in_whole_vectors=d.layout.is_shifted_to_lines,
         columns=shape[axis],
         width=tile.width,
         window=window,

@@ -122,20 +122,16 @@ def store_row(
         value, condition = tile.at(key), active(key)
         column = arith.SubIOp(threads.index(dim, key[dim]), rows.shift).result
         ragged = tile.padded(key, dim) or tile.starts_early(key, dim)
-        if condition is None:
+        with Guard(condition):
             store_fragment(rows, value, column, ragged)
-            continue
-        branch = scf.IfOp(condition)
-        with ir.InsertionPoint(branch.then_block):
-            store_fragment(rows, value, column, ragged)
-            scf.YieldOp([])
 
 
 def store_fragment(rows: Rows, value: ir.Value, column: ir.Value, ragged: bool) -> None:
     """Stores what of a fragment lies inside its row: vectors, where it is all and aligned."""
     first = add(rows.start, column)
     if rows.in_whole_vectors:
-        _store_vectors(rows, value, first, column, ragged)
+        with Guard(less(column, constant(rows.columns)) if ragged else None):
+            _store_whole(rows, value, first)
         return
     if not rows.aligned:
         _store_elements(rows, value, first, column)
@@ -154,11 +150,6 @@ def store_fragment(rows: Rows, value: ir.Value, column: ir.Value, ragged: bool) 
         scf.YieldOp([])
 
 
-def _store_vectors(rows: Rows, value: ir.Value, first: ir.Value, column: ir.Value, ragged: bool) -> None:
-    with Guard(less(column, constant(rows.columns)) if ragged else None):
-        _store_whole(rows, value, first)
-
-
 def _store_whole(rows: Rows, value: ir.Value, first: ir.Value) -> None:
     scalars = elements(value) if rows.window < rows.width else []
     for begin in range(0, rows.width, rows.window):
@@ -171,7 +162,5 @@ def _store_whole(rows: Rows, value: ir.Value, first: ir.Value) -> None:
 
 def _store_elements(rows: Rows, value: ir.Value, first: ir.Value, column: ir.Value) -> None:
     for i, element in enumerate(elements(value)):
-        branch = scf.IfOp(less(add(column, constant(i)), constant(rows.columns)))
-        with ir.InsertionPoint(branch.then_block):
+        with Guard(less(add(column, constant(i)), constant(rows.columns))):
             memref.StoreOp(element, rows.flat, [add(first, constant(i))])
-            scf.YieldOp([])

@@ -174,9 +174,7 @@ def _write_rows(d: Distributor, tile: Fragments, access: Access, bounds: Bounds,
     def active(key: Key) -> ir.Value | None:
         checks = [(axis, 0) for axis in access.clipped]
         checks += [(-1 - n, 0) for n in range(d.layout.rank) if n != inner and tile.padded(none, n)]
-        inside = [_inside(threads, tile, late, axis_or_dim, 0, bounds) for axis_or_dim, _ in checks]
-        conditions = inside if whole is None else [whole, *inside]
-        return reduce(lambda a, b: arith.AndIOp(a, b).result, conditions) if conditions else None
+        return reduce(both, (_inside(threads, tile, late, axis_or_dim, 0, bounds) for axis_or_dim, _ in checks), whole)
 
     rows = rows_of(d, access, tile, row, late=late is not access)
     write = move_row if d.layout.is_moved and not rows.aligned else store_row

@@ -62,7 +62,7 @@ def movable_load(op: ir.Operation, instruction: str, space: int, policy: ir.Valu
     if count == 1:
         _replace(op, [llvm.inline_asm(_i32(), [pointer, policy], text, constraints)])
         return
-    struct = ir.Type.parse(f"!llvm.struct<({', '.join(['i32'] * count)})>")
+    struct = llvm.StructType.get_literal([_i32()] * count)
     words = llvm.inline_asm(struct, [pointer, policy], text, constraints)
     _replace(op, [llvm.extractvalue(_i32(), words, ir.DenseI64ArrayAttr.get([i])) for i in range(count)])
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from mlir import ir
 from mlir.dialects import gpu
 
+from mlirfuse.analysis.kernels import gpu_kernels
 from mlirfuse.errors import PassError
 from mlirfuse.target import Target, target_of
 
@@ -25,9 +26,7 @@ class Argument:
 
 def kernels(module: ir.Operation) -> list[gpu.GPUFuncOp]:
     """The `gpu.func` kernels of a module, in order."""
-    gpu_modules = [op for op in module.regions[0].blocks[0] if op.operation.name == "gpu.module"]
-    inside = [op for gpu_module in gpu_modules for op in gpu_module.regions[0].blocks[0]]
-    return [op for op in inside if op.operation.name == "gpu.func" and "gpu.kernel" in op.operation.attributes]
+    return [kernel.opview for kernel in gpu_kernels(module)]
 
 
 def has_target(func: gpu.GPUFuncOp) -> bool:

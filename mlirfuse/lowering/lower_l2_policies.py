@@ -9,12 +9,12 @@ from typing import ClassVar
 from mlir import ir
 from mlir.dialects import arith, memref, nvvm
 
-from mlirfuse.analysis.buffers import root
+from mlirfuse.analysis.buffers import is_nontemporal, root
 from mlirfuse.dtypes import from_mlir
 from mlirfuse.lowering.addresses import GLOBAL
 from mlirfuse.lowering.inline_accesses import inline_load, movable_load, why_not_inline
 from mlirfuse.lowering.kernel_func import entry_block, kernels
-from mlirfuse.lowering.lower_streaming_accesses import is_nontemporal, read_only_arguments
+from mlirfuse.lowering.lower_streaming_accesses import read_only_arguments
 from mlirfuse.lowering.sinking import sink
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.passes.fuse_assign_l2_policies import EVICT_FIRST_UP_TO, EVICT_LAST

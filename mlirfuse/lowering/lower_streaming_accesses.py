@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 from mlir import ir
 
-from mlirfuse.analysis.buffers import root
+from mlirfuse.analysis.buffers import is_nontemporal, root
 from mlirfuse.lowering.addresses import GLOBAL
 from mlirfuse.lowering.inline_accesses import buffer_of, inline_load, inline_store, why_not_inline
 from mlirfuse.lowering.kernel_func import kernels, parameters
@@ -73,11 +73,6 @@ class LowerStreamingAccesses(Pass):
                 done += 1
             if done:
                 remarks.applied(self, f"{done} accesses carry cache hints", func)
-
-
-def is_nontemporal(op: ir.Operation) -> bool:
-    """Whether an access is marked so."""
-    return "nontemporal" in op.attributes and ir.BoolAttr(op.attributes["nontemporal"]).value
 
 
 def _why_not(op: ir.Operation) -> str | None:

@@ -9,14 +9,14 @@ from typing import ClassVar
 
 from mlir import ir
 
-from mlirfuse.analysis.buffers import is_only_read, root
-from mlirfuse.analysis.kernels import argument_attributes, symbol
+from mlirfuse.analysis.buffers import is_nontemporal, is_only_read, root
+from mlirfuse.analysis.kernels import argument_attributes, gpu_kernels, symbol
 from mlirfuse.analysis.workspaces import WORKSPACE
 from mlirfuse.dialect.shared_memory import is_workgroup
 from mlirfuse.distribution.program_order import IN_ORDER
 from mlirfuse.dtypes import from_mlir
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.rewriting import nested, ops_named
+from mlirfuse.rewriting import ops_named
 from mlirfuse.target import DEFAULT, Target, target_of
 
 EVICT_LAST = "fuse.evict_last"
@@ -74,11 +74,11 @@ class FuseAssignL2Policies(Pass):
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         """Rewrites the `builtin.module` in place."""
         target = target_of(self.target, self.sms)
-        for kernel in [op for op in nested(module) if op.name == "gpu.func" and "gpu.kernel" in op.attributes]:
+        for kernel in gpu_kernels(module):
             if EVICT_FIRST_UP_TO in kernel.attributes:
                 continue
             loads = [op for op in ops_named(kernel, "vector.load") if not is_workgroup(op.operands[0].type)]
-            streamed = [load for load in loads if _is_streamed(load)]
+            streamed = [load for load in loads if is_nontemporal(load)]
             shared = _shared_loads(kernel, loads)
             if reason := _why_not(kernel, streamed, shared, target):
                 remarks.declined(self, reason, kernel)
@@ -89,10 +89,6 @@ class FuseAssignL2Policies(Pass):
             kernel.attributes[EVICT_FIRST_UP_TO] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), limit)
             what = f"{symbol(kernel)} evicts {len(shared)} loads last, and {len(streamed)} first up to {limit >> 20} MB"
             remarks.applied(self, what, kernel)
-
-
-def _is_streamed(load: ir.Operation) -> bool:
-    return "nontemporal" in load.attributes and ir.BoolAttr(load.attributes["nontemporal"]).value
 
 
 def _shared_loads(kernel: ir.Operation, loads: Iterable[ir.Operation]) -> list[ir.Operation]:
@@ -109,7 +105,7 @@ def _shared_loads(kernel: ir.Operation, loads: Iterable[ir.Operation]) -> list[i
     return [
         load
         for load in loads
-        if not _is_streamed(load) and IN_ORDER not in load.attributes and root(load.operands[0]) in operands
+        if not is_nontemporal(load) and IN_ORDER not in load.attributes and root(load.operands[0]) in operands
     ]
 
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 from mlir import ir
 from mlir.dialects import nvvm
 
-from mlirfuse.analysis.kernels import DEPENDENT_LAUNCH, symbol
+from mlirfuse.analysis.kernels import DEPENDENT_LAUNCH, gpu_kernels, symbol
 from mlirfuse.dialect.shared_memory import is_workgroup
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.rewriting import nested
@@ -73,7 +73,7 @@ class FuseDependentLaunch(Pass):
 
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         """Rewrites the `builtin.module` in place."""
-        for kernel in [op for op in nested(module) if op.name == "gpu.func" and "gpu.kernel" in op.attributes]:
+        for kernel in gpu_kernels(module):
             if DEPENDENT_LAUNCH in kernel.attributes:
                 continue
             if target_of(self.target).capability < SINCE:
