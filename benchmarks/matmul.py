@@ -98,6 +98,7 @@ class Row:
         m, n, k: its extents.
         dtype: of operands and result.
         microseconds: GPU time of a call, by contestant.
+        speed: relative to cuBLAS, by round; None where one of them has no time.
         failures: why a contestant has no time.
         first_call_seconds: compiling, loading and launching.
         error: largest error relative to the largest result, against float64, by contestant; on some rows.
@@ -108,6 +109,7 @@ class Row:
     k: int
     dtype: str
     microseconds: dict[str, float]
+    speed: float | None
     failures: dict[str, str]
     first_call_seconds: float
     error: dict[str, float]
@@ -116,13 +118,6 @@ class Row:
     def nbytes(self) -> int:
         """Bytes of the operands and the result."""
         return 2 * (self.m * self.k + self.n * self.k + self.m * self.n)
-
-    @property
-    def speed(self) -> float | None:
-        """Relative to cuBLAS."""
-        if not {CUBLAS, MLIRFUSE} <= set(self.microseconds):
-            return None
-        return self.microseconds[CUBLAS] / self.microseconds[MLIRFUSE]
 
     def teraflops(self, name: str) -> float:
         return 2 * self.m * self.n * self.k / self.microseconds[name] / 1e6
@@ -171,7 +166,8 @@ def measure(m: int, n: int, k: int, dtype: str) -> Row:
     ]
     contest = run_contest(contestants, sets, nbytes, ROUNDS)
     times = {name: timing.microseconds for name, timing in contest.timings.items()}
-    return Row(m, n, k, dtype, times, contest.failures, first, _errors(fused, xs[0], ws[0]))
+    speed = contest.speed(MLIRFUSE, CUBLAS)
+    return Row(m, n, k, dtype, times, speed, contest.failures, first, _errors(fused, xs[0], ws[0]))
 
 
 def _errors(fused: mf.Fused, x: Any, w: Any) -> dict[str, float]:

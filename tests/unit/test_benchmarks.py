@@ -184,6 +184,15 @@ def test_graphs_are_long_enough_and_turn_over_whole_sets(timing: ModuleType) -> 
     assert timing.input_sets(2**28) == 4
 
 
+def test_speed_is_compared_within_rounds(timing: ModuleType) -> None:
+    """The clock drops in the middle of the contest, for one contestant a round earlier than for the other."""
+    reference, own = (50.0,) * 8 + (60.0,) * 7, (48.0,) * 7 + (57.6,) * 8
+    timings = {"ours": timing.Timing(57.6, own), "theirs": timing.Timing(50.0, reference)}
+    contest = timing.Contest(timings)
+    assert contest.speed("ours", "theirs") == pytest.approx(60 / 57.6)
+    assert contest.speed("ours", "absent") is None
+
+
 def test_host_time_is_per_call_and_measured_in_turns(timing: ModuleType) -> None:
     import time
 
