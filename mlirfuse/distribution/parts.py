@@ -18,6 +18,12 @@ from mlirfuse.distribution.shuffles import butterfly
 
 Combine = Callable[[ir.Value, ir.Value], ir.Value]
 
+LOOPED_GROUP = 4
+"""Parts that a step of a loop over parts loads before it merges them."""
+
+LOOP_ANNOTATION = "llvm.loop_annotation"
+"""What an `scf.for` tells LLVM and ptxas of itself."""
+
 
 @dataclass(frozen=True)
 class Part:
@@ -98,18 +104,26 @@ class LoopedParts:
         """Some parts in a pairwise tree, then the next ones.
 
         In straight code, and in a loop of known length that LLVM makes straight, ptxas puts all loads before the first
-        addition, and spills. So the length is unknown: the block's number in y is 0, but no compiler can tell.
+        addition, and spills. So the length is unknown: the block's number in y is 0, but no compiler can tell. Not
+        knowing it, both would unroll the loop for the many steps that it never takes, and ptxas would take as long for
+        that as for the rest of a kernel.
         """
-        group = next(n for n in (4, 3, 2, 1) if self.senders % n == 0)
 
-        def group_at(start: ir.Value) -> ir.Value:
-            senders = [add(start, constant(n)) if n else start for n in range(group)]
+        def group_at(start: ir.Value, size: int) -> ir.Value:
+            senders = [add(start, constant(n)) if n else start for n in range(size)]
             return tree([of(self.load(sender)) for sender in senders], combine)
 
+        first = self.senders % LOOPED_GROUP or LOOPED_GROUP
+        total = group_at(constant(0), first)
+        if first == self.senders:
+            return total
         end = add(constant(self.senders), gpu.BlockIdOp(gpu.Dimension.y).result)
-        loop = scf.ForOp(constant(group), end, constant(group), [group_at(constant(0))])
+        loop = scf.ForOp(constant(first), end, constant(LOOPED_GROUP), [total])
+        # The bindings have no builder for it.
+        stay = ir.Attribute.parse("#llvm.loop_annotation<unroll = <disable = true>>")
+        loop.operation.attributes[LOOP_ANNOTATION] = stay
         with ir.InsertionPoint(loop.body):
-            total = combine(loop.inner_iter_args[0], group_at(loop.induction_variable))
+            total = combine(loop.inner_iter_args[0], group_at(loop.induction_variable, LOOPED_GROUP))
             scf.YieldOp([total])
         return loop.results[0]
 

@@ -15,11 +15,12 @@ from mlir.dialects import gpu
 from mlir.passmanager import PassManager
 
 from mlirfuse.diagnostics import describe
+from mlirfuse.distribution.parts import LOOP_ANNOTATION
 from mlirfuse.errors import CompileError
 from mlirfuse.lowering import libdevice
 from mlirfuse.lowering.lower_attach_target import nvvm_target
 from mlirfuse.lowering.lower_kernel_abi import ABI
-from mlirfuse.rewriting import nested
+from mlirfuse.rewriting import ops_named
 from mlirfuse.target import Target
 
 # The passes that take a module from the `gpu` stage to where `to_nvvm` begins, in order.
@@ -87,9 +88,13 @@ def to_nvvm(module: ir.Operation) -> None:
     """
     _run(TO_NVVM, module, "the kernels could not be lowered to NVVM")
     with module.context:
-        for op in nested(module):
-            if op.name == "llvm.func" and ABI in op.attributes:
+        for op in ops_named(module, "llvm.func"):
+            if ABI in op.attributes:
                 _pass_tensor_maps_by_value(op)
+        for op in ops_named(module, "llvm.br", "llvm.cond_br"):
+            if LOOP_ANNOTATION in op.attributes:
+                op.attributes["loop_annotation"] = op.attributes[LOOP_ANNOTATION]
+                del op.attributes[LOOP_ANNOTATION]
 
 
 def _pass_tensor_maps_by_value(kernel: ir.Operation) -> None:
@@ -139,8 +144,8 @@ def _entries(module: ir.Operation) -> dict[str, str]:
     """Kernel name to the name of the `gpu.module` it is in."""
     return {
         _text(op.attributes["sym_name"]): _text(op.parent.attributes["sym_name"])
-        for op in nested(module)
-        if op.name == "llvm.func" and "nvvm.kernel" in op.attributes
+        for op in ops_named(module, "llvm.func")
+        if "nvvm.kernel" in op.attributes
     }
 
 

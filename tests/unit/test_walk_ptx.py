@@ -60,6 +60,15 @@ def test_loads() -> None:
 
 
 @needs_sass
+def test_loops_over_parts_of_warps_are_not_unrolled(tmp_path: Path) -> None:
+    """11 warps have a loop for each of three fragments: three parts come before it, and four in a step."""
+    ptx = compiled("rms_norm_backward", "bfloat16", 384).as_text("ptx")
+    assert ptx.count('.pragma "nounroll";') == 3
+    loads = [[i.opcode for i in loop if i.opcode.startswith("LD")] for loop in loops(sass_of(ptx, tmp_path))]
+    assert loads.count(["LDS.128"] * 8) == 3
+
+
+@needs_sass
 @pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
 @pytest.mark.parametrize("columns", [1024, 1600, 5140])
 @pytest.mark.parametrize("name", ["rms_norm_backward", "layer_norm_backward"])

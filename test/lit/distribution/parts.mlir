@@ -2,20 +2,23 @@
 
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 32, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
 // Rows side by side in 32 warps: parts are vectors, which the lanes hold different ones of. They are merged four at a time,
-// as a tree, in a loop whose length no compiler knows.
+// as a tree, in a loop whose length no compiler knows, and that none unrolls.
+// CHECK: #[[ROLLED:.*]] = #llvm.loop_unroll<disable = true>
+// CHECK: #[[STAY:.*]] = #llvm.loop_annotation<unroll = #[[ROLLED]]>
 // CHECK-LABEL: gpu.func @looped
 // CHECK-SAME: workgroup(%[[PARTS:[a-z0-9]+]] : memref<4096xf32, #gpu.address_space<workgroup>>
 // CHECK: vector.store %{{.*}}, %[[PARTS]]
 // CHECK: gpu.barrier
-// CHECK: %[[NONE:.*]] = gpu.block_id y
-// CHECK: %[[END:.*]] = arith.addi %[[NONE]], %c32
 // CHECK-COUNT-4: vector.load %[[PARTS]]
 // CHECK: %[[FIRST:.*]] = arith.addf
+// CHECK: %[[NONE:.*]] = gpu.block_id y
+// CHECK: %[[END:.*]] = arith.addi %[[NONE]], %c32
 // CHECK: scf.for %{{.*}} = %c4{{.*}} to %[[END]] step %c4{{.*}} iter_args(%[[TOTAL:.*]] = %{{.*}}) -> (vector<4xf32>)
 // CHECK-COUNT-4: vector.load %[[PARTS]]
 // CHECK-COUNT-3: arith.addf
 // CHECK: %[[MORE:.*]] = arith.addf %[[TOTAL]], %
 // CHECK: scf.yield %[[MORE]]
+// CHECK-NEXT: {llvm.loop_annotation = #[[STAY]]}
 func.func private @looped(%x: memref<32x128xf32> {fuse.align = 16 : i64}, %y: memref<1x128xf32> {fuse.align = 16 : i64})
     attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 32, 128>, layout = #layout}} {
   %c0 = arith.constant 0 : index
@@ -26,6 +29,56 @@ func.func private @looped(%x: memref<32x128xf32> {fuse.align = 16 : i64}, %y: me
     %1 = vector.multi_reduction <add>, %0, %zero [0] : vector<32x128xf32> to vector<128xf32>
     %2 = vector.shape_cast %1 : vector<128xf32> to vector<1x128xf32>
     vector.transfer_write %2, %y[%c0, %c0] {in_bounds = [true, true]} : vector<1x128xf32>, memref<1x128xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+
+// -----
+
+#layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 22, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
+// Of 22 warps the first two come before the loop.
+// CHECK-LABEL: gpu.func @remainder
+// CHECK: gpu.barrier
+// CHECK-COUNT-2: vector.load %{{.*}} : memref<2816xf32, #gpu.address_space<workgroup>>, vector<4xf32>
+// CHECK: %[[FIRST:.*]] = arith.addf
+// CHECK-NOT: arith.addf
+// CHECK: scf.for %{{.*}} = %c2{{.*}} to %{{.*}} step %c4{{.*}} iter_args(%{{.*}} = %[[FIRST]])
+// CHECK-COUNT-4: vector.load
+// CHECK: gpu.return
+func.func private @remainder(%x: memref<22x128xf32> {fuse.align = 16 : i64}, %y: memref<1x128xf32> {fuse.align = 16 : i64})
+    attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 22, 128>, layout = #layout}} {
+  %c0 = arith.constant 0 : index
+  %pad = arith.constant 0.0 : f32
+  %zero = arith.constant dense<0.0> : vector<128xf32>
+  scf.forall (%block) in (1) {
+    %0 = vector.transfer_read %x[%c0, %c0], %pad {in_bounds = [true, true]} : memref<22x128xf32>, vector<22x128xf32>
+    %1 = vector.multi_reduction <add>, %0, %zero [0] : vector<22x128xf32> to vector<128xf32>
+    %2 = vector.shape_cast %1 : vector<128xf32> to vector<1x128xf32>
+    vector.transfer_write %2, %y[%c0, %c0] {in_bounds = [true, true]} : vector<1x128xf32>, memref<1x128xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+
+// -----
+
+#layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 4, 1>, repeats = array<i64: 1, 8>, blocks = array<i64: 1, 1>}
+// A loop over four parts would have no second step: there is none, of however many vectors.
+// CHECK-LABEL: gpu.func @few
+// CHECK: gpu.barrier
+// CHECK-NOT: scf.for
+// CHECK-COUNT-32: vector.load %{{.*}} : memref<4096xf32, #gpu.address_space<workgroup>>, vector<4xf32>
+// CHECK-NOT: vector.load
+// CHECK: gpu.return
+func.func private @few(%x: memref<4x1024xf32> {fuse.align = 16 : i64}, %y: memref<1x1024xf32> {fuse.align = 16 : i64})
+    attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 4, 1024>, layout = #layout}} {
+  %c0 = arith.constant 0 : index
+  %pad = arith.constant 0.0 : f32
+  %zero = arith.constant dense<0.0> : vector<1024xf32>
+  scf.forall (%block) in (1) {
+    %0 = vector.transfer_read %x[%c0, %c0], %pad {in_bounds = [true, true]} : memref<4x1024xf32>, vector<4x1024xf32>
+    %1 = vector.multi_reduction <add>, %0, %zero [0] : vector<4x1024xf32> to vector<1024xf32>
+    %2 = vector.shape_cast %1 : vector<1024xf32> to vector<1x1024xf32>
+    vector.transfer_write %2, %y[%c0, %c0] {in_bounds = [true, true]} : vector<1x1024xf32>, memref<1x1024xf32>
   } {mapping = [#gpu.block<x>]}
   return
 }
