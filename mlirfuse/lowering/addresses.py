@@ -37,7 +37,7 @@ def element_pointer(base: ir.Value, indices: Sequence[ir.Value], space: int) -> 
     constant_bytes, size = 0, from_mlir(type_.element_type).bytes
     for i, (position, stride) in enumerate(zip(indices, strides, strict=True)):
         if stride != dynamic:
-            position, known = _split_constant(position)
+            position, known = split_constant(position)
             constant_bytes += known * stride * size
         step = described.strides[i] if stride == dynamic else arith.constant(index, stride)
         linear = arith.addi(linear, arith.muli(position, step))
@@ -54,7 +54,7 @@ def byte_offset(pointer: ir.Value, offset: ir.Value | int) -> ir.Value:
     return llvm.getelementptr(pointer.type, pointer, dynamic, constants, byte, llvm.GEPNoWrapFlags.none)
 
 
-def _split_constant(position: ir.Value) -> tuple[ir.Value, int]:
+def split_constant(position: ir.Value) -> tuple[ir.Value, int]:
     """An index as (rest, constant): `x + c` is (x, c)."""
     owner = defining_op(position)
     if owner is None or owner.name != "arith.addi":

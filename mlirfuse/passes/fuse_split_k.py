@@ -161,11 +161,16 @@ def _tile_count(blocks: ir.Operation) -> tuple[ir.AffineExpr, Sequence[ir.Value]
 
 def _slice_of(loop: ir.Operation, mapping: dict[ir.Value, ir.Value], part: ir.Value, split: int) -> ir.Value:
     """The loop over the steps of one slice; returns the partial accumulators."""
-    lower, _, step = (_constant(v) for v in list(loop.operands)[:3])
+    lower, upper, step = (_constant(v) for v in list(loop.operands)[:3])
     first = affine.AffineApplyOp(ir.AffineMap.get(1, 0, [ir.AffineExpr.get_dim(0) * step + lower]), [part]).result
     stride = arith.ConstantOp(ir.IndexType.get(), step * split).result
+    bounds = {0: first, 2: stride}
+    if (upper - lower) % (step * split) == 0:
+        # All slices have the same steps, and say so by where they end: nothing then is left to be computed of them.
+        bounds[1] = arith.AddIOp(first, arith.ConstantOp(ir.IndexType.get(), upper - lower).result).result
     copy = clone(loop, mapping)
-    copy.operands[0], copy.operands[2] = first, stride
+    for number, bound in bounds.items():
+        copy.operands[number] = bound
     return copy.results[0]
 
 

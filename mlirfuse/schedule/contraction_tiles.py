@@ -17,6 +17,9 @@ PANEL_BYTES = 128
 FMA_STEP = 32
 """Elements of k in one step of scalar products: near the root of common extents, which keeps sums of sums accurate."""
 
+MAIL_ROWS = 4
+"""Rows that a warp takes out of a mailbox at once, if it can: 8 of their columns are a line of 128 bytes there."""
+
 
 def wgmma_schedule(
     problem: ContractionProblem,
@@ -107,13 +110,15 @@ def fma_schedule(problem: ContractionProblem, m: int, n: int, *, stages: int = 2
 
 
 def with_slices(schedule: Schedule, reduction: str = "slices") -> Schedule:
-    """The schedule with its splits meeting by slices of rows; neighbouring threads take neighbouring columns."""
+    """The schedule with its splits meeting by slices of rows; neighbouring threads take neighbouring words."""
     assert schedule.contraction is not None
     *batch, m, n = schedule.tile
     rows = schedule.contraction.slice_rows(m)
     threads = schedule.layout.threads
     width = next((w for w in (4, 2) if rows * n >= threads * w), 1)
-    lanes = min(WARP, 1 << (n // width).bit_length() - 1)
+    # In a mailbox so many rows of 8 columns lie in a line.
+    stacked = min(MAIL_ROWS, 1 << rows.bit_length() - 1) if reduction == "mailboxes" else 1
+    lanes = min(WARP // stacked, 1 << (n // width).bit_length() - 1)
     warps_n = min(threads // WARP, max(1, n // (width * lanes)))
     warps_m = threads // WARP // warps_n
     lanes_m = WARP // lanes

@@ -12,8 +12,8 @@ gpu.module @post {
     // CHECK: %[[BITS:.*]] = arith.bitcast %[[X]]#0 : f32 to i32
     // CHECK: %[[WORD:.*]] = arith.xori %[[BITS]], %{{.*}} : i32
     // CHECK: arith.maxui %[[WORD]], %{{.*}} : i32
-    // CHECK: nvvm.inline_ptx "{ .reg .b64 h; mov.b64 h, 0x14F0000000000000; st.relaxed.gpu.global.L2::cache_hint.v2.b32 [$0], {$1, $2}, h; }"
-    // PTX: st.relaxed.gpu.global.L2::cache_hint.v2.b32
+    // CHECK: nvvm.inline_ptx "st.relaxed.gpu.global.v2.b32 [$0], {$1, $2};"
+    // PTX: st.relaxed.gpu.global.v2.b32
     "fuse.post"(%value, %mail, %i, %j) : (vector<2xf32>, memref<?x64xf32>, index, index) -> ()
     gpu.return
   }
@@ -28,21 +28,70 @@ gpu.module @collect {
   gpu.func @collect(%y: memref<?xf32>, %i: index, %j: index, %k: index, %mail: memref<2x64xf32> {fuse.workspace = "semaphores"}) kernel
       attributes {known_block_size = array<i32: 128, 1, 1>} {
     // CHECK: %[[WORDS:.*]]:4 = scf.while
-    // CHECK-COUNT-4: @p ld.relaxed.gpu.global.L2::cache_hint.b32 $0, [$1], h;
+    // CHECK-COUNT-4: @p ld.relaxed.gpu.global.b32 $0, [$1];
     // CHECK-COUNT-2: arith.minui
     // CHECK: %[[LEAST:.*]] = arith.minui
     // CHECK: %[[MISSING:.*]] = arith.cmpi eq, %[[LEAST]]
     // CHECK: scf.condition(%[[MISSING]])
-    // CHECK-COUNT-4: st.relaxed.gpu.global.L2::cache_hint.b32 [$0], $1, h;
+    // CHECK-COUNT-4: st.relaxed.gpu.global.b32 [$0], $1;
     // CHECK: arith.xori %[[WORDS]]#0
     // PTX: [[AGAIN:\$L.*]]:
-    // PTX-COUNT-4: @p ld.relaxed.gpu.global.L2::cache_hint.b32
+    // PTX-COUNT-4: @p ld.relaxed.gpu.global.b32
     // PTX: @%p{{[0-9]+}} bra [[AGAIN]];
     %0:4 = "fuse.collect"(%mail, %i, %j, %i, %k) {parts = 2 : i64} : (memref<2x64xf32>, index, index, index, index) -> (f32, f32, f32, f32)
     %1 = arith.addf %0#0, %0#1 : f32
     %2 = arith.addf %0#2, %0#3 : f32
     memref.store %1, %y[%j] : memref<?xf32>
     memref.store %2, %y[%k] : memref<?xf32>
+    gpu.return
+  }
+}
+
+// -----
+
+// Columns come in panels of eight: row 3, column 10 is word 16 * 8 + 3 * 8 + 2 of a tile of 256, for who posts and who takes.
+gpu.module @panels {
+  // PTX-LABEL: .entry panels(
+  gpu.func @panels(%value: vector<2xf32>, %y: memref<?xf32>, %mail: memref<2x16x16xf32> {fuse.workspace = "semaphores"}) kernel
+      attributes {known_block_size = array<i32: 128, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c3 = arith.constant 3 : index
+    %c10 = arith.constant 10 : index
+    // PTX: add.s64 [[THERE:%rd[0-9]+]], [[MAIL:%rd[0-9]+]], 1640;
+    // PTX: st.relaxed.gpu.global.v2.b32 {{\[}}[[THERE]]],
+    "fuse.post"(%value, %mail, %c1, %c3, %c10) : (vector<2xf32>, memref<2x16x16xf32>, index, index, index) -> ()
+    // PTX: add.s64 [[HERE:%rd[0-9]+]], [[MAIL]], 616;
+    // PTX: @p ld.relaxed.gpu.global.v2.b32 {{.*}}, {{\[}}[[HERE]]];
+    // PTX: @p ld.relaxed.gpu.global.v2.b32 {{.*}}, {{\[}}[[THERE]]];
+    %0:2 = "fuse.collect"(%mail, %c0, %c3, %c10) {parts = 2 : i64} : (memref<2x16x16xf32>, index, index, index) -> (vector<2xf32>, vector<2xf32>)
+    %1 = arith.addf %0#0, %0#1 : vector<2xf32>
+    vector.store %1, %y[%c0] : memref<?xf32>, vector<2xf32>
+    gpu.return
+  }
+}
+
+// -----
+
+// A column's panel is its number by eight; rows of a tile of 16 are eight words apart. Ten columns are no panels, and what has
+// no dimension but rows' besides them is no mailbox of tiles.
+gpu.module @places {
+  // CHECK-LABEL: gpu.func @places(
+  gpu.func @places(%value: f32, %i: index, %j: index, %panels: memref<2x16x24xf32>, %plain: memref<2x16x10xf32>, %rows: memref<2x24xf32>) kernel
+      attributes {known_block_size = array<i32: 128, 1, 1>} {
+    // CHECK-DAG: %[[C8:.*]] = arith.constant 8 : index
+    // CHECK-DAG: %[[PANEL:.*]] = arith.divui %{{.*}}, %{{.*}} : index
+    // CHECK-DAG: %[[INSIDE:.*]] = arith.remui %{{.*}}, %{{.*}} : index
+    // CHECK-DAG: %[[C128:.*]] = arith.constant 128 : index
+    // CHECK: arith.muli %[[PANEL]], %[[C128]]
+    // CHECK: st.relaxed
+    "fuse.post"(%value, %panels, %i, %i, %j) : (f32, memref<2x16x24xf32>, index, index, index) -> ()
+    // CHECK-NOT: arith.divui
+    // CHECK: st.relaxed
+    "fuse.post"(%value, %plain, %i, %i, %j) : (f32, memref<2x16x10xf32>, index, index, index) -> ()
+    // CHECK-NOT: arith.divui
+    // CHECK: st.relaxed
+    "fuse.post"(%value, %rows, %i, %j) : (f32, memref<2x24xf32>, index, index) -> ()
     gpu.return
   }
 }

@@ -131,7 +131,12 @@ func.func private @slices_0_kernel(%x: memref<30x128xf16>, %w: memref<32x128xf16
 // CHECK-LABEL: func.func private @mailboxes_0_kernel(
 // CHECK-SAME: %[[MAIL:[a-z0-9]+]]: memref<4x32x32xf32> {fuse.workspace = "semaphores"})
 // CHECK-SAME: fuse.cooperative
-// CHECK: %[[PART:.*]] = scf.for
+// Slices of equally many steps end equally far from where they begin.
+// CHECK: %[[LOWER:.*]] = affine.apply #{{[a-z0-9]+}}(%{{[0-9]+}})
+// CHECK: %[[STRIDE:.*]] = arith.constant 128 : index
+// CHECK: %[[LENGTH:.*]] = arith.constant 128 : index
+// CHECK: %[[UPPER:.*]] = arith.addi %[[LOWER]], %[[LENGTH]] : index
+// CHECK: %[[PART:.*]] = scf.for %{{.*}} = %[[LOWER]] to %[[UPPER]] step %[[STRIDE]]
 // CHECK-NOT: vector.transfer_write
 // CHECK: "fuse.post"(%[[PART]], %[[MAIL]], %{{.*}}) : (vector<32x32xf32>, memref<4x32x32xf32>, index, index, index) -> ()
 // CHECK-NOT: semaphore
