@@ -1,4 +1,4 @@
-"""MLIR contexts with the fuse dialect loaded."""
+"""MLIR contexts with the fuse dialect, and the dialects that mlirfuse builds IR of, loaded."""
 
 from __future__ import annotations
 
@@ -6,13 +6,20 @@ from mlir import ir
 
 from mlirfuse.dialect import load
 
+BUILT = (
+    *("affine", "arith", "func", "gpu", "irdl", "linalg", "llvm", "math", "memref", "nvgpu", "nvvm", "scf", "tensor"),
+    "vector",
+)
+"""Upstream dialects that are loaded from the start; to load all takes three times as long."""
+
 
 def make_context() -> ir.Context:
     """A new MLIR context that knows every upstream dialect and the `fuse` dialect.
 
+    Dialects that are not in `BUILT` are loaded when they are met, by the parser and by passes that need them.
     Contexts are not shared between compilations: an MLIR context is not freed piecemeal, and two threads may
     compile at once.
     """
-    context = ir.Context()
+    context = ir.Context(load_on_create_dialects=BUILT)
     load(context)
     return context

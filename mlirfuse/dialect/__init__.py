@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mlir import ir
 from mlir.dialects import irdl
+from mlir.dialects._ods_common import _cext
 
 from mlirfuse.dialect import (
     accumulate,
@@ -40,6 +41,8 @@ from mlirfuse.dialect import (
     warpgroup_wait,
 )
 from mlirfuse.dialect.base import OpDefinition
+
+_cext.globals.append_dialect_search_prefix(__name__)  # where `fuse.py` is
 
 OPS: dict[str, OpDefinition] = {
     module.DEFINITION.full_name: module.DEFINITION
