@@ -10,6 +10,8 @@ from mlir.rewrite import PatternRewriter, RewritePatternSet, walk_and_apply_patt
 
 def nested(op: ir.Operation) -> list[ir.Operation]:
     """`op` and every operation inside its regions, outermost first."""
+    if not op.regions:
+        return [op.operation]
     found: list[ir.Operation] = []
 
     def visit(inner: ir.Operation) -> ir.WalkResult:

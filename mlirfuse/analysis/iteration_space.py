@@ -113,14 +113,14 @@ def space_of_structures(structures: Sequence[OpStructure]) -> IterationSpace | C
         for number, (operand, axes) in enumerate(zip(s.operands, s.operand_axes, strict=True)):
             if axes is None:
                 continue
-            nodes = _tie(sets, extents, value_nodes.get(operand), operand, axes, loops)
+            nodes = _tie(sets, extents, value_nodes.get(operand), s.operand_extents[number], axes, loops)
             if operand in inside:
                 value_nodes[operand] = nodes
             else:
                 use_nodes[(s.op, number)] = nodes
                 uses.setdefault(operand, []).append(nodes)
-        for result, axes in zip(s.op.results, s.result_axes, strict=True):
-            value_nodes[result] = _tie(sets, extents, value_nodes.get(result), result, axes, loops)
+        for result, shape, axes in zip(s.op.results, s.result_extents, s.result_axes, strict=True):
+            value_nodes[result] = _tie(sets, extents, value_nodes.get(result), shape, axes, loops)
 
     for op, nodes in loop_nodes.items():
         if not _distinct(sets, nodes):
@@ -135,12 +135,11 @@ def _tie(
     sets: _UnionFind,
     extents: dict[Node, int | None],
     known: list[Node] | None,
-    value: ir.Value,
+    shape: Sequence[int | None],
     axes: Sequence[int | None],
     loops: list[Node],
 ) -> list[Node]:
     """Joins a value's axes with the loops they run along; returns the axes' nodes, which are made if none are known."""
-    shape = _shape(value)
     nodes = sets.new(len(shape)) if known is None else known
     for node, extent, loop in zip(nodes, shape, axes, strict=True):
         extents[node] = extent
@@ -216,11 +215,3 @@ def _number(
         if s.reduction_loops
     }
     return IterationSpace(tuple(sizes), loops, values, {u: axes(n) for u, n in use_nodes.items()}, reduced)
-
-
-def _shape(value: ir.Value) -> list[int | None]:
-    """Extents of a tensor value, None where dynamic; a scalar has none."""
-    if not isinstance(value.type, ir.RankedTensorType):
-        return []
-    tensor = ir.RankedTensorType(value.type)
-    return [None if tensor.is_dynamic_dim(i) else tensor.get_dim_size(i) for i in range(tensor.rank)]

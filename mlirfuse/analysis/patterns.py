@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mlir import ir
 
-from mlirfuse.analysis.structure import is_unit_reshape, structure_of
+from mlirfuse.analysis.structure import is_unit_reshape, reduces, structure_of
 from mlirfuse.rewriting import defining_op
 
 WIDENING = frozenset({"arith.extf", "arith.extsi", "arith.extui"})
@@ -14,10 +14,7 @@ WIDENING = frozenset({"arith.extf", "arith.extsi", "arith.extui"})
 def body_op(value: ir.Value) -> tuple[ir.Operation, ir.Operation] | None:
     """The (generic, scalar op) that compute a tensor value with one scalar op per element; None for anything else."""
     owner = defining_op(value)
-    if owner is None or owner.name != "linalg.generic" or len(owner.results) != 1:
-        return None
-    structure = structure_of(owner)
-    if structure is None or structure.reduction_loops:
+    if owner is None or owner.name != "linalg.generic" or len(owner.results) != 1 or reduces(owner):
         return None
     ops = [o.operation for o in owner.regions[0].blocks[0].operations]
     inner = [o for o in ops[:-1] if o.name != "arith.constant"]

@@ -18,8 +18,13 @@ def kernel_space(kernel: ir.Operation) -> tuple[IterationSpace, Sequence[OpStruc
     space = space_of_structures(structures)
     if isinstance(space, Conflict):
         raise ScheduleError(f"the kernel's ops share no iteration space: {space.reason}", where=space.op)
+    check_results(kernel, space)
+    return space, structures
+
+
+def check_results(kernel: ir.Operation, space: IterationSpace) -> None:
+    """Raises `ScheduleError` where a kernel returns what is not computed in its iteration space."""
     for number, value in enumerate(body(kernel)[-1].operands):
         if value not in space.value_axes:
             reason = f"result {number} is made by none of the ops that have loops"
             raise ScheduleError(f"the kernel has no schedule: {reason}", where=kernel)
-    return space, structures

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from mlir import ir
 
 from mlirfuse.analysis.maps import projected_axes
 from mlirfuse.dialect.joint import JOINT_REDUCTIONS
+
+_DYNAMIC = ir.ShapedType.get_dynamic_size()
 
 RENAMING_OPS = frozenset({"linalg.transpose", "tensor.expand_shape", "tensor.collapse_shape"})
 """Ops that give a value's elements other coordinates and compute nothing."""
@@ -40,11 +43,26 @@ class OpStructure:
     operand_axes: tuple[tuple[int | None, ...] | None, ...]
     result_axes: tuple[tuple[int | None, ...], ...]
 
+    @cached_property
+    def operand_extents(self) -> tuple[tuple[int | None, ...], ...]:
+        """The extents of each operand, None where dynamic; a scalar has none."""
+        return tuple(_extents_or_none(operand) for operand in self.operands)
+
+    @cached_property
+    def result_extents(self) -> tuple[tuple[int | None, ...], ...]:
+        """The extents of each result, None where dynamic."""
+        return tuple(_extents_or_none(result) for result in self.op.results)
+
 
 def structure_of(op: ir.Operation) -> OpStructure | None:
     """The loops of `op`, or None for an op that has none."""
     builder = _BUILDERS.get(op.name)
     return builder(op) if builder else None
+
+
+def reduces(generic: ir.Operation) -> bool:
+    """Whether a `linalg.generic` has a loop that reduces."""
+    return any("reduction" in str(kind) for kind in ir.ArrayAttr(generic.attributes["iterator_types"]))
 
 
 def is_constant(value: ir.Value) -> bool:
@@ -67,7 +85,7 @@ def _generic(op: ir.Operation) -> OpStructure:
     body = op.regions[0].blocks[0]
     # An operand that is a constant, or an init that the body ignores, gives no data that varies along a loop.
     operand_axes = [
-        None if is_constant(operand) or not list(argument.uses) else axis
+        None if is_constant(operand) or next(iter(argument.uses), None) is None else axis
         for operand, argument, axis in zip(op.operands, body.arguments, axes, strict=True)
     ]
     return OpStructure(
@@ -119,6 +137,13 @@ def _reshape(op: ir.Operation) -> OpStructure | None:
 
 def _extents(value: ir.Value) -> Sequence[int]:
     return list(ir.ShapedType(value.type).shape)
+
+
+def _extents_or_none(value: ir.Value) -> tuple[int | None, ...]:
+    type_ = value.type
+    if not isinstance(type_, ir.RankedTensorType):
+        return ()
+    return tuple(None if extent == _DYNAMIC else extent for extent in type_.shape)
 
 
 _BUILDERS = {

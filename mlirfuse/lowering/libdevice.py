@@ -12,7 +12,7 @@ from pathlib import Path
 from mlir import ir
 
 from mlirfuse.errors import CompileError
-from mlirfuse.rewriting import nested
+from mlirfuse.rewriting import ops_named
 
 FILE = "libdevice.10.bc"
 PREFIX = "__nv_"  # of every function in libdevice
@@ -20,7 +20,7 @@ PREFIX = "__nv_"  # of every function in libdevice
 
 def functions_used(module: ir.Operation) -> tuple[str, ...]:
     """The libdevice functions that the `llvm.func` kernels of a module declare, sorted."""
-    names = (str(op.attributes["sym_name"]).strip('"') for op in nested(module) if op.name == "llvm.func")
+    names = (str(op.attributes["sym_name"]).strip('"') for op in ops_named(module, "llvm.func"))
     return tuple(sorted({name for name in names if name.startswith(PREFIX)}))
 
 

@@ -12,7 +12,7 @@ from mlirfuse.analysis.grid_reduction import grid_reduction, needs_grid
 from mlirfuse.analysis.iteration_space import Conflict, space_of_structures
 from mlirfuse.analysis.kernels import KERNEL, body, functions, is_tile_program, kernels, symbol
 from mlirfuse.analysis.problem import problem_of
-from mlirfuse.analysis.spaces import kernel_space
+from mlirfuse.analysis.spaces import check_results
 from mlirfuse.analysis.structure import structure_of
 from mlirfuse.dtypes import from_mlir
 from mlirfuse.errors import PassError, ScheduleError
@@ -120,14 +120,15 @@ class _Pair(KernelPair):
             return "the host works on what one gives to the other"
         trial = self.build()
         try:
-            space = space_of_structures([s for op in body(trial) if (s := structure_of(op)) is not None])
+            structures = [s for op in body(trial) if (s := structure_of(op)) is not None]
+            space = space_of_structures(structures)
             if isinstance(space, Conflict):
                 return space.reason
             if not needs_grid(space):
                 return "no reduction runs over the grid"
             if not space.spanned():
                 return "no op's loops span both iteration spaces"
-            _, structures = kernel_space(trial)
+            check_results(trial, space)
             plan = grid_reduction(space, structures, body(trial)[-1].operands)
             if isinstance(plan, Conflict):
                 return plan.reason

@@ -11,7 +11,7 @@ from mlir.dialects import arith, scf
 
 from mlirfuse.dialect.shared_memory import is_workgroup
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.rewriting import backward_slice, clone, defining_op, nested
+from mlirfuse.rewriting import backward_slice, clone, defining_op, nested, ops_named
 
 LOAD, PRODUCT = "nvgpu.ldmatrix", "fuse.mma"
 WAIT, BARRIER, COMMIT = "nvvm.cp.async.wait.group", "gpu.barrier", "nvvm.cp.async.commit.group"
@@ -60,7 +60,8 @@ class FusePrefetchFragments(Pass):
 
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         """Rewrites the `builtin.module` in place."""
-        for loop in [op for op in nested(module) if op.name == "scf.for" and _has_products(op)]:
+        parents = dict.fromkeys(product.parent.operation for product in ops_named(module, PRODUCT))
+        for loop in [op for op in parents if op.name == "scf.for"]:
             step = _step(loop)
             if isinstance(step, str):
                 remarks.declined(self, step, loop)
@@ -68,10 +69,6 @@ class FusePrefetchFragments(Pass):
             remarks.applied(self, f"{len(step.groups)} groups of products in a step", loop)
             with loop.location:
                 _prefetch(step)
-
-
-def _has_products(loop: ir.Operation) -> bool:
-    return any(op.operation.name == PRODUCT for op in loop.regions[0].blocks[0].operations)
 
 
 @dataclass(frozen=True)

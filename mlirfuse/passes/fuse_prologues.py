@@ -79,12 +79,13 @@ def _pairs(module: ir.Operation, function: ir.Operation, declined: set[tuple[str
     launches = [call for call in calls(function) if callee(call) in known]
     for second in launches:
         kernel = known[callee(second)]
-        if contraction_in(*kernel_space(kernel)) is None:
-            continue
-        for first in launches:
-            names = (callee(first), callee(second))
-            if names not in declined and set(first.results) & set(second.operands):
-                yield _Pair(first, second, known[callee(first)], kernel)
+        makers = [
+            first
+            for first in launches
+            if (callee(first), callee(second)) not in declined and set(first.results) & set(second.operands)
+        ]
+        if makers and contraction_in(*kernel_space(kernel)) is not None:
+            yield from (_Pair(first, second, known[callee(first)], kernel) for first in makers)
 
 
 class _Pair(KernelPair):

@@ -8,6 +8,7 @@ schedule can be read and edited in the IR's text.
 from __future__ import annotations
 
 import dataclasses
+from functools import cache
 from types import UnionType
 from typing import Any, TypeVar, get_args
 
@@ -50,15 +51,20 @@ def from_attribute(cls: type[T], attribute: ir.Attribute) -> T:
     """
     if not isinstance(attribute, ir.DictAttr):
         raise ScheduleError(f"{cls.__name__} must be a dictionary attribute, not {attribute}")
-    hints = type_hints(cls)
+    hints, (fields, required) = type_hints(cls), _fields(cls)  # type: ignore[arg-type]
     names = {attribute[i].name for i in range(len(attribute))}
-    fields = {f.name: f for f in dataclasses.fields(cls)}  # type: ignore[arg-type]
-    if unknown := names - set(fields):
+    if unknown := names.difference(fields):
         raise ScheduleError(f"{cls.__name__} has no field {min(unknown)!r}", hint=f"fields: {', '.join(fields)}")
-    required = {n for n, f in fields.items() if f.default is dataclasses.MISSING}
     if missing := required - names:
         raise ScheduleError(f"{cls.__name__} lacks the field {min(missing)!r}")
     return cls(**{name: _decode(hints[name], attribute[name], f"{cls.__name__}.{name}") for name in sorted(names)})
+
+
+@cache
+def _fields(cls: type) -> tuple[tuple[str, ...], frozenset[str]]:
+    """Names of a dataclass's fields, in order, and of those that have no default."""
+    fields = dataclasses.fields(cls)
+    return tuple(f.name for f in fields), frozenset(f.name for f in fields if f.default is dataclasses.MISSING)
 
 
 def _decode(hint: Any, attribute: ir.Attribute, field: str) -> Any:
