@@ -11,7 +11,7 @@ Reads what a `vector.transfer_read` of a `tile` with the same map and bounds wou
 which holds the block's part of the tile and its padding. Each thread copies the fragments that it holds of the tile
 in the op's layout. It may read them back in that layout once it has passed an `nvvm.cp.async.wait.group` for the
 group that the copy is in: no barrier is needed. The copy may happen at any time up to there. Elements past the
-source's end have any value.
+source's end have any value. `fuse.streaming` marks copies of data that the grid touches once.
 """
 
 from __future__ import annotations
@@ -45,11 +45,12 @@ DEFINITION = OpDefinition(
 )
 
 
-def copy_fragments(read: ir.Operation, slot: ir.Value, offsets: Sequence[ir.Value]) -> None:
+def copy_fragments(read: ir.Operation, slot: ir.Value, offsets: Sequence[ir.Value]) -> ir.Operation:
     """Builds the copy of what a `vector.transfer_read` reads, from other offsets, at the current insertion point."""
     attributes = {
         "tile": ir.DenseI64ArrayAttr.get(list(ir.VectorType(read.results[0].type).shape)),
         "permutation_map": read.attributes["permutation_map"],
         "in_bounds": read.attributes["in_bounds"],
     }
-    ir.Operation.create(DEFINITION.full_name, operands=[read.operands[0], slot, *offsets], attributes=attributes)
+    operands = [read.operands[0], slot, *offsets]
+    return ir.Operation.create(DEFINITION.full_name, operands=operands, attributes=attributes)

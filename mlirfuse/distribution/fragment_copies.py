@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from mlir import ir
 from mlir.dialects import memref, nvgpu, vector
 
@@ -27,9 +29,12 @@ def copy_fragments(d: Distributor, op: ir.Operation) -> None:
         start = [clamped_index(d, tile, key, read, axis, bounds) for axis in range(len(read.dims))]
         place = [d.threads.index(dim, repeat, in_block=True) for dim, repeat in enumerate(key)]
         if read.width == tile.width and goes_by_async_copy(read.type, read.width):
-            nvgpu.DeviceAsyncCopyOp(target, place, read.buffer, start, read.width, bypassL1=past_l1)
+            copy = nvgpu.DeviceAsyncCopyOp(target, place, read.buffer, start, read.width, bypassL1=past_l1)
+            if read.streaming:
+                copy.attributes["nontemporal"] = ir.BoolAttr.get(True)
         else:
-            _store(load(read, start, tile.width), target, place)
+            # The pieces of a fragment share lines: these stay in the L1 until the last is loaded.
+            _store(load(replace(read, streaming=False), start, tile.width), target, place)
 
 
 def _store(fragment: ir.Value, slot: ir.Value, place: list[ir.Value]) -> None:

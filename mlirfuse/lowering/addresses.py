@@ -28,8 +28,16 @@ def element_pointer(base: ir.Value, indices: Sequence[ir.Value], space: int) -> 
     What is constant of the indices is added last, to the pointer: it then is the immediate offset of the access, and
     all accesses of a thread share one pair of registers.
     """
+    address, constant_bytes = element_address(base, indices)
+    i64 = ir.IntegerType.get_signless(64)
+    pointer = llvm.inttoptr(ir.Type.parse(f"!llvm.ptr<{space}>"), arith.index_cast(i64, address))
+    return byte_offset(pointer, constant_bytes) if constant_bytes else pointer
+
+
+def element_address(base: ir.Value, indices: Sequence[ir.Value]) -> tuple[ir.Value, int]:
+    """The byte address (index) of `base[indices]` less what is constant of the indices, and that, in bytes."""
     type_ = ir.MemRefType(base.type)
-    index, i64 = ir.IndexType.get(), ir.IntegerType.get_signless(64)
+    index = ir.IndexType.get()
     strides, offset = type_.get_strides_and_offset()
     dynamic = ir.ShapedType.get_dynamic_stride_or_offset()
     described = memref.ExtractStridedMetadataOp(base)  # of which only what the type leaves open is used
@@ -42,9 +50,7 @@ def element_pointer(base: ir.Value, indices: Sequence[ir.Value], space: int) -> 
         step = described.strides[i] if stride == dynamic else arith.constant(index, stride)
         linear = arith.addi(linear, arith.muli(position, step))
     start = memref.extract_aligned_pointer_as_index(base)
-    address = arith.addi(start, arith.muli(linear, arith.constant(index, size)))
-    pointer = llvm.inttoptr(ir.Type.parse(f"!llvm.ptr<{space}>"), arith.index_cast(i64, address))
-    return byte_offset(pointer, constant_bytes) if constant_bytes else pointer
+    return arith.addi(start, arith.muli(linear, arith.constant(index, size))), constant_bytes
 
 
 def byte_offset(pointer: ir.Value, offset: ir.Value | int) -> ir.Value:

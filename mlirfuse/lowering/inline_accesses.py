@@ -67,15 +67,23 @@ def movable_load(op: ir.Operation, instruction: str, space: int, policy: ir.Valu
     _replace(op, [llvm.extractvalue(_i32(), words, ir.DenseI64ArrayAttr.get([i])) for i in range(count)])
 
 
-def inline_store(op: ir.Operation, instruction: str, space: int) -> None:
-    """Puts `instruction` in the place of a `vector.store` to an address space, and erases the op."""
+def inline_store(op: ir.Operation, instruction: str, space: int, policy: ir.Value | None = None) -> None:
+    """Puts `instruction` in the place of a `vector.store` to an address space, and erases the op.
+
+    Args:
+        op: the store.
+        instruction: opcode and qualifiers, up to the cache hint.
+        space: LLVM's number of the address space.
+        policy: of the L2, an i64 that `createpolicy` made; None for a store without a hint.
+    """
     count = _bytes(_fragment(op)) // 4
     pointer = element_pointer(op.operands[1], list(op.operands)[2:], space)
     words_type = ir.VectorType.get([count], _i32())
     packed = vector.bitcast(words_type, op.operands[0]) if op.operands[0].type != words_type else op.operands[0]
     words = list(vector.ToElementsOp(packed).results)
-    text = f"{instruction}{_suffix(count)} [$0], {_registers(count, 1)};"
-    nvvm.InlinePtxOp([], [pointer, *words], [], text)
+    hint, last, policies = ("", "", []) if policy is None else (HINT, f", ${count + 1}", [policy])
+    text = f"{instruction}{hint}{_suffix(count)} [$0], {_registers(count, 1)}{last};"
+    nvvm.InlinePtxOp([], [pointer, *words, *policies], [], text)
     op.erase()
 
 

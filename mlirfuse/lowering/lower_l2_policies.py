@@ -1,4 +1,4 @@
-"""`lower-l2-policies`: loads carry the eviction policies that a kernel has been assigned."""
+"""`lower-l2-policies`: accesses carry the eviction policies that a kernel has been assigned."""
 
 from __future__ import annotations
 
@@ -12,24 +12,26 @@ from mlir.dialects import arith, memref, nvvm
 from mlirfuse.analysis.buffers import is_nontemporal, root
 from mlirfuse.dtypes import from_mlir
 from mlirfuse.lowering.addresses import GLOBAL
-from mlirfuse.lowering.inline_accesses import inline_load, movable_load, why_not_inline
+from mlirfuse.lowering.inline_accesses import inline_load, inline_store, movable_load, why_not_inline
+from mlirfuse.lowering.inline_copies import inline_copies, why_not_inline_copy
 from mlirfuse.lowering.kernel_func import entry_block, kernels
 from mlirfuse.lowering.lower_streaming_accesses import read_only_arguments
 from mlirfuse.lowering.sinking import sink
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.passes.fuse_assign_l2_policies import EVICT_FIRST_UP_TO, EVICT_LAST
+from mlirfuse.passes.fuse_assign_l2_policies import COPY, EVICT_FIRST, EVICT_FIRST_UP_TO, EVICT_LAST
 from mlirfuse.rewriting import defining_op, nested, ops_named
 
 
 @dataclass(frozen=True)
 class LowerL2Policies(Pass):
-    """Lowers vector loads of kernels with `fuse.evict_first_up_to` to inline PTX with eviction policies.
+    """Lowers accesses of kernels with `fuse.evict_first_up_to` to inline PTX with eviction policies.
 
-    Those marked `fuse.evict_last` are evicted last. Those marked `nontemporal` are evicted first where the arrays that
-    they read have no more bytes together than the kernel's attribute says, and like other lines where they have more: a
-    block chooses between the two once, from the extents that it is passed. They do not allocate in L1 either way. A
-    load is lowered where it is 4, 8 or 16 bytes wide and its `alignment` says so; any other stays as it is, with a
-    remark.
+    Vector loads and stores marked `fuse.evict_last` are evicted last, loads marked `fuse.evict_first` first. Loads and
+    asynchronous copies marked `nontemporal` are evicted first where the arrays that they read have no more bytes
+    together than the kernel's attribute says, and like other lines where they have more: a block chooses between the
+    two once, from the extents that it is passed. Loads do not allocate in L1 either way. A load or store is lowered
+    where it is 4, 8 or 16 bytes wide and its `alignment` says so, a copy where it writes only what it reads and nothing
+    waits for its token; any other stays as it is, with a remark.
 
     ```mlir
     %a = vector.load %x[%row, %i] {alignment = 4 : i64, nontemporal = true} : memref<?x4096xf16>, vector<2xf16>
@@ -37,13 +39,26 @@ class LowerL2Policies(Pass):
     // lower-l2-policies
     %bytes = arith.muli %n, %c8192 : index
     %many = arith.cmpi ugt, %bytes, %c26214400 : index
-    %first = nvvm.inline_ptx "createpolicy.fractional.L2::evict_first.b64 $0, 1.0;" -> i64
     %normal = nvvm.inline_ptx "createpolicy.fractional.L2::evict_normal.b64 $0, 1.0;" -> i64
+    %first = nvvm.inline_ptx "createpolicy.fractional.L2::evict_first.b64 $0, 1.0;" -> i64
     %streamed = arith.select %many, %normal, %first : i64
     %last = nvvm.inline_ptx "createpolicy.fractional.L2::evict_last.b64 $0, 1.0;" -> i64
     ...
     %r = nvvm.inline_ptx "ld.global.L1::no_allocate.L2::cache_hint.b32 $0, [$1], $2;" ro(%p, %streamed : ...) -> i32
     %s = nvvm.inline_ptx "ld.global.L2::cache_hint.b32 $0, [$1], $2;" ro(%q, %last : ...) -> i32
+    ```
+
+    Copies branch instead, and have the one policy or none (`inline_copies.py` says why).
+
+    ```mlir
+    %t = nvgpu.device_async_copy %x[%row, %i], %slot[%c0, %i], 8 {bypassL1, nontemporal = true} : ...
+    // lower-l2-policies
+    %place = "fuse.pin"(%address, %thread) : (i32, i32) -> i32
+    scf.if %many {
+      nvvm.inline_ptx "cp.async.cg.shared.global [$0+0], [$1+0], 16;" ro(%place, %p : i32, i64)
+    } else {
+      nvvm.inline_ptx "cp.async.cg.shared.global.L2::cache_hint [$0+0], [$1+0], 16, $2;" ro(%place, %p, %first : ...)
+    }
     ```
     """
 
@@ -54,34 +69,70 @@ class LowerL2Policies(Pass):
         for func in kernels(module):
             if EVICT_FIRST_UP_TO not in func.attributes:
                 continue
-            limit = ir.IntegerAttr(func.attributes[EVICT_FIRST_UP_TO]).value
-            loads = []
-            for op in ops_named(func.operation, "vector.load"):
-                if not is_nontemporal(op) and EVICT_LAST not in op.attributes:
+            ops = []
+            for op in ops_named(func.operation, "vector.load", "vector.store", COPY):
+                if not (_is_streamed(op) or EVICT_LAST in op.attributes or EVICT_FIRST in op.attributes):
                     continue
-                if reason := why_not_inline(op):
-                    remarks.declined(self, f"vector.load gets no policy: {reason}", op)
+                if reason := why_not_inline_copy(op.opview) if op.name == COPY else why_not_inline(op):
+                    remarks.declined(self, f"{op.name} gets no policy: {reason}", op)
                     continue
-                loads.append(op)
-            streamed = [op for op in loads if is_nontemporal(op)]
-            shared = [op for op in loads if not is_nontemporal(op)]
-            read_only = read_only_arguments(func)
-            if streamed:
-                arrays = list(dict.fromkeys(_array(op.operands[0]) for op in streamed))
-                with _behind(arrays, func), func.location:
-                    policy = _streaming_policy(arrays, limit)
-                for op in streamed:
-                    with ir.InsertionPoint(op), op.location:
-                        inline_load(op, f"{_opcode(op, read_only)}.L1::no_allocate", GLOBAL, policy)
-            if shared:
-                sink(entry_block(func), shared)
-                with _before(shared, func), func.location:
-                    policy = _policy("evict_last")
-                for op in shared:
-                    with ir.InsertionPoint(op), op.location:
-                        movable_load(op, _opcode(op, read_only), GLOBAL, policy)
-            if loads:
-                remarks.applied(self, f"{len(loads)} loads carry policies", func)
+                ops.append(op)
+            streams = [op for op in ops if _is_streamed(op)]
+            shared = [op for op in ops if op.name == "vector.load" and EVICT_LAST in op.attributes]
+            left = [op for op in ops if op.name == "vector.store" or EVICT_FIRST in op.attributes]
+            for lower, some in ((_lower_streams, streams), (_lower_shared, shared), (_lower_left, left)):
+                if some:
+                    lower(func, some)
+            if ops:
+                remarks.applied(self, f"{len(ops)} accesses carry policies", func)
+
+
+def _is_streamed(op: ir.Operation) -> bool:
+    return op.name in ("vector.load", COPY) and is_nontemporal(op)
+
+
+def _lower_streams(func: ir.OpView, ops: list[ir.Operation]) -> None:
+    """Loads and copies of what is read once: evicted first where there is not too much of it."""
+    arrays = list(dict.fromkeys(_array(op.opview.src if op.name == COPY else op.operands[0]) for op in ops))
+    limit, read_only = ir.IntegerAttr(func.attributes[EVICT_FIRST_UP_TO]).value, read_only_arguments(func)
+    copies = [op for op in ops if op.name == COPY]
+    loads = [op for op in ops if op.name != COPY]
+    with _behind(arrays, func), func.location:
+        many = arith.cmpi(arith.CmpIPredicate.ugt, _bytes(arrays), arith.constant(ir.IndexType.get(), limit))
+        normal = _policy("evict_normal") if loads else None
+        first = _policy("evict_first")
+        streaming = arith.select(many, normal, first) if loads else None
+    for op in loads:
+        with ir.InsertionPoint(op), op.location:
+            inline_load(op, f"{_opcode(op, read_only)}.L1::no_allocate", GLOBAL, streaming)
+    inline_copies(copies, first, many)
+
+
+def _lower_shared(func: ir.OpView, loads: list[ir.Operation]) -> None:
+    """Loads of what every block reads: evicted last."""
+    read_only = read_only_arguments(func)
+    sink(entry_block(func), loads)
+    with _before(loads, func), func.location:
+        policy = _policy("evict_last")
+    for op in loads:
+        with ir.InsertionPoint(op), op.location:
+            movable_load(op, _opcode(op, read_only), GLOBAL, policy)
+
+
+def _lower_left(func: ir.OpView, ops: list[ir.Operation]) -> None:
+    """Stores of what another block will load, evicted last, and loads of it, evicted first."""
+    stores = [op for op in ops if op.name == "vector.store"]
+    for some, priority in ((stores, "evict_last"), ([op for op in ops if op not in stores], "evict_first")):
+        if not some:
+            continue
+        with _before(some, func), func.location:
+            policy = _policy(priority)
+        for op in some:
+            with ir.InsertionPoint(op), op.location:
+                if op.name == "vector.store":
+                    inline_store(op, "st.global", GLOBAL, policy)
+                else:
+                    inline_load(op, "ld.global", GLOBAL, policy)
 
 
 def _opcode(load: ir.Operation, read_only: set[ir.Value]) -> str:
@@ -113,8 +164,8 @@ def _before(loads: list[ir.Operation], func: ir.OpView) -> ir.InsertionPoint:
     return ir.InsertionPoint(next(op for op in inside if any(each in loads for each in nested(op))))
 
 
-def _streaming_policy(arrays: list[ir.Value], limit: int) -> ir.Value:
-    """The policy of loads of arrays, from their extents."""
+def _bytes(arrays: list[ir.Value]) -> ir.Value:
+    """Bytes of arrays together, from their extents."""
     index = ir.IndexType.get()
     total = arith.constant(index, 0)
     for array in arrays:
@@ -125,8 +176,7 @@ def _streaming_policy(arrays: list[ir.Value], limit: int) -> ir.Value:
             if type_.is_dynamic_dim(d):
                 size = arith.muli(size, memref.dim(array, arith.constant(index, d)))
         total = arith.addi(total, size)
-    many = arith.cmpi(arith.CmpIPredicate.ugt, total, arith.constant(index, limit))
-    return arith.select(many, _policy("evict_normal"), _policy("evict_first"))
+    return total
 
 
 def _policy(priority: str) -> ir.Value:

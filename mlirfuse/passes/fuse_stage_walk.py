@@ -46,7 +46,7 @@ class FuseStageWalk(Pass):
     %ring = memref.alloc() : memref<3x2x4096xbf16, #gpu.address_space<workgroup>>
     ... copies of the first two tiles, a group each ...
     scf.for %t = %block to %tiles step %blocks iter_args(%acc = %zero, %slot = %c0) {
-      scf.if %more { "fuse.copy_fragments"(%a, %ahead, %row_ahead, %c0) ... }
+      scf.if %more { "fuse.copy_fragments"(%a, %ahead, %row_ahead, %c0) {fuse.streaming} ... }
       nvvm.cp.async.commit.group
       nvvm.cp.async.wait.group 2
       %x = vector.transfer_read %own[%c0, %c0], %pad : memref<2x4096xbf16, ...>, vector<2x4096xbf16>
@@ -256,6 +256,7 @@ def _copy(loop: _Loop, rings: Sequence[ReadRing], slot: ir.Value, position: ir.V
         for op in loop.index_ops:
             clone(op, mapping)
         for read, ring in zip(loop.reads, rings, strict=True):
-            copy_fragments(read, ring.slot(slot), [mapping.get(v, v) for v in read_indices(read)])
+            copy = copy_fragments(read, ring.slot(slot), [mapping.get(v, v) for v in read_indices(read)])
+            copy.attributes[STREAMING] = ir.UnitAttr.get()
         scf.YieldOp([])
     nvvm.CpAsyncCommitGroupOp()

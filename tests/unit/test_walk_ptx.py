@@ -36,6 +36,9 @@ SAMPLE = (
 )
 """Rows of one vector and of a cluster, whole and ragged, in the orders that the heuristics choose for them."""
 
+UNIFORM = (("layer_norm_backward", "bfloat16", 1024), ("layer_norm_backward", "bfloat16", 2048))
+"""Where ptxas 13.0 keeps the uniform part of addresses in shared memory apart if nothing is pinned."""
+
 
 def compiled(name: str, dtype: str, columns: int) -> mf.Compiled:
     backward = BACKWARD[name]
@@ -82,3 +85,28 @@ def test_steps_wait_for_what_the_step_before_has_loaded(name: str, columns: int,
     for load in loads:
         early = [i for i in walk[load + 1 : first_sum] if walk[load].counts in i.waits]
         assert not early, f"{early[0].opcode} {early[0].operands}"
+
+
+@needs_sass
+@pytest.mark.parametrize(("name", "dtype", "columns"), [*SAMPLE, *UNIFORM], ids=str)
+def test_copies_with_policies_are_legal(name: str, dtype: str, columns: int, tmp_path: Path) -> None:
+    """No address in shared memory has a uniform part, in place of half of the policy (`lowering/inline_copies.py`)."""
+    code = sass_of(compiled(name, dtype, columns).as_text("ptx"), tmp_path)
+    for copy in (i.operands for i in code if i.opcode.startswith("LDGSTS")):
+        place, descriptor = copy.split("desc")
+        assert "UR" not in place, copy
+        assert int(re.findall(r"UR(\d+)", descriptor)[0]) % 2 == 0, copy
+
+
+def test_walks_choose_how_they_stream() -> None:
+    """Tiles by copies with a policy, or without where there is much to read; parts stay until they have been read."""
+    ptx = compiled("layer_norm_backward", "bfloat16", 4096).as_text("ptx")
+    policies = {register: kind for kind, register in re.findall(r"createpolicy\S+L2::(\w+)\.b64\s+(%rd\d+)", ptx)}
+    hinted = re.findall(r"cp\.async\S+cache_hint \[.*\], 16, (%rd\d+);", ptx)
+    plain = re.findall(r"cp\.async\.cg\.shared\.global \[.*\], 16;", ptx)
+    assert len(hinted) == len(plain) > 0
+    assert {policies[register] for register in hinted} == {"evict_first"}
+    stored = re.findall(r"st\.global\.L2::cache_hint\S+\s+\[.*\], \{.*\}, (%rd\d+);", ptx)
+    loaded = re.findall(r"ld\.global\.L2::cache_hint\S+\s+\{.*\}, \[.*\], (%rd\d+);", ptx)
+    assert {policies[register] for register in stored} == {"evict_last"}
+    assert {policies[register] for register in loaded} == {"evict_first"}

@@ -107,3 +107,34 @@ func.func private @unaligned(%x: memref<8x256xbf16> {fuse.align = 2 : i64}, %y: 
   } {mapping = [#gpu.block<x>]}
   return
 }
+
+// -----
+
+#layout = {vector = array<i64: 1, 8>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
+#shared = #gpu.address_space<workgroup>
+// Copies of what the grid touches once say so; loads of parts of a fragment that take their place do not, and find their
+// lines in the L1.
+// CHECK-LABEL: gpu.func @streaming
+// CHECK: nvgpu.device_async_copy %{{.*}}, 8 {bypassL1, nontemporal = true} : memref<8x256xbf16>
+// CHECK-COUNT-2: vector.load %{{.*}} {alignment = 8 : i64} : memref<8x256xbf16>
+func.func private @streaming(%x: memref<8x256xbf16> {fuse.align = 16 : i64}, %z: memref<8x256xbf16> {fuse.align = 8 : i64},
+    %y: memref<1x256xbf16> {fuse.align = 16 : i64}, %row: index)
+    attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 256>, layout = #layout}} {
+  %c0 = arith.constant 0 : index
+  %pad = arith.constant 0.0 : bf16
+  scf.forall (%block) in (1) {
+    %slot = memref.alloc() : memref<1x256xbf16, #shared>
+    %other = memref.alloc() : memref<1x256xbf16, #shared>
+    "fuse.copy_fragments"(%x, %slot, %row, %c0) {fuse.streaming, tile = array<i64: 1, 256>, permutation_map = affine_map<(d0, d1) -> (d0, d1)>, in_bounds = [true, true]}
+        : (memref<8x256xbf16>, memref<1x256xbf16, #shared>, index, index) -> ()
+    "fuse.copy_fragments"(%z, %other, %row, %c0) {fuse.streaming, tile = array<i64: 1, 256>, permutation_map = affine_map<(d0, d1) -> (d0, d1)>, in_bounds = [true, true]}
+        : (memref<8x256xbf16>, memref<1x256xbf16, #shared>, index, index) -> ()
+    nvvm.cp.async.commit.group
+    nvvm.cp.async.wait.group 0
+    %0 = vector.transfer_read %slot[%c0, %c0], %pad {in_bounds = [true, true]} : memref<1x256xbf16, #shared>, vector<1x256xbf16>
+    vector.transfer_write %0, %y[%c0, %c0] {in_bounds = [true, true]} : vector<1x256xbf16>, memref<1x256xbf16>
+    %1 = vector.transfer_read %other[%c0, %c0], %pad {in_bounds = [true, true]} : memref<1x256xbf16, #shared>, vector<1x256xbf16>
+    vector.transfer_write %1, %y[%c0, %c0] {in_bounds = [true, true]} : vector<1x256xbf16>, memref<1x256xbf16>
+  } {mapping = [#gpu.block<x>]}
+  return
+}

@@ -88,3 +88,73 @@ gpu.module @plain {
     gpu.return
   }
 }
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+// Copies branch to those with a policy or without; what is between them are addresses, and those in shared memory are
+// pinned, each once: constants of them are offsets of the instruction.
+gpu.module @walk {
+  // CHECK-LABEL: gpu.func @walk(
+  // CHECK: %[[MANY:.*]] = arith.cmpi ugt, %{{.*}}, %c1000{{.*}} : index
+  // CHECK-NOT: evict_normal
+  // CHECK: %[[FIRST:.*]] = nvvm.inline_ptx "createpolicy.fractional.L2::evict_first.b64 $0, 1.0;" -> i64
+  // CHECK: nvvm.griddepcontrol wait
+  // CHECK: scf.if %arg
+  // CHECK: %[[TO:.*]] = "fuse.pin"(%{{.*}}, %{{.*}}) : (i32, i32) -> i32
+  // CHECK: %[[FROM:.*]] = arith.index_cast %{{.*}} : index to i64
+  // CHECK: %[[TO2:.*]] = "fuse.pin"
+  // CHECK: %[[FROM2:.*]] = arith.index_cast %{{.*}} : index to i64
+  // CHECK: scf.if %[[MANY]]
+  // CHECK-NEXT: nvvm.inline_ptx "cp.async.cg.shared.global [$0+0], [$1+0], 16;" ro(%[[TO]], %[[FROM]] : i32, i64)
+  // CHECK-NEXT: nvvm.inline_ptx "cp.async.ca.shared.global [$0+64], [$1+64], 8;" ro(%[[TO2]], %[[FROM2]] : i32, i64)
+  // CHECK-NEXT: } else {
+  // CHECK-NEXT: nvvm.inline_ptx "cp.async.cg.shared.global.L2::cache_hint [$0+0], [$1+0], 16, $2;" ro(%[[TO]], %[[FROM]], %[[FIRST]] : i32, i64, i64)
+  // CHECK-NEXT: nvvm.inline_ptx "cp.async.ca.shared.global.L2::cache_hint [$0+64], [$1+64], 8, $2;" ro(%[[TO2]], %[[FROM2]], %[[FIRST]] : i32, i64, i64)
+  // CHECK-NEXT: }
+  // A group that is closed is one that copies do not move past.
+  // CHECK-NEXT: nvvm.cp.async.commit.group
+  // CHECK: scf.if %[[MANY]]
+  // CHECK: [$0+0], [$1+0], 16, $2;"
+  // CHECK: nvgpu.device_async_copy %arg1
+  // CHECK: nvvm.cp.async.commit.group
+  // What blocks leave for each other.
+  // CHECK: %[[LAST:.*]] = nvvm.inline_ptx "createpolicy.fractional.L2::evict_last.b64 $0, 1.0;" -> i64
+  // CHECK: nvvm.inline_ptx "st.global.L2::cache_hint.v2.b32 [$0], {$1, $2}, $3;" ro(%{{.*}}, %{{.*}}, %{{.*}}, %[[LAST]] : !llvm.ptr<1>, i32, i32, i64)
+  // CHECK: %[[TAKEN:.*]] = nvvm.inline_ptx "createpolicy.fractional.L2::evict_first.b64 $0, 1.0;" -> i64
+  // CHECK: nvvm.inline_ptx "ld.global.L2::cache_hint.v2.b32 {$0, $1}, [$2], $3;" ro(%{{.*}}, %[[TAKEN]] : !llvm.ptr<1>, i64)
+  gpu.func @walk(%x: memref<?x64xf16>, %w: memref<64xf16>, %parts: memref<?x64xf32>, %c: i1, %a: index, %i: index, %v: vector<2xf32>)
+      workgroup(%s : memref<2x64xf16, #shared>) kernel attributes {fuse.evict_first_up_to = 1000 : i64} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c32 = arith.constant 32 : index
+    nvvm.griddepcontrol wait
+    scf.if %c {
+      %0 = nvgpu.device_async_copy %x[%a, %i], %s[%c0, %i], 8 {bypassL1, nontemporal = true} : memref<?x64xf16> to memref<2x64xf16, #shared>
+      %j = arith.addi %i, %c32 : index
+      %1 = nvgpu.device_async_copy %x[%a, %j], %s[%c0, %j], 4 {nontemporal = true} : memref<?x64xf16> to memref<2x64xf16, #shared>
+      nvvm.cp.async.commit.group
+      %2 = nvgpu.device_async_copy %x[%a, %i], %s[%a, %i], 8 {bypassL1, nontemporal = true} : memref<?x64xf16> to memref<2x64xf16, #shared>
+      %3 = nvgpu.device_async_copy %w[%i], %s[%c1, %i], 8 {bypassL1} : memref<64xf16> to memref<2x64xf16, #shared>
+      nvvm.cp.async.commit.group
+    }
+    vector.store %v, %parts[%a, %i] {alignment = 8 : i64, fuse.evict_last} : memref<?x64xf32>, vector<2xf32>
+    gpu.barrier
+    %p = vector.load %parts[%i, %a] {alignment = 8 : i64, fuse.evict_first} : memref<?x64xf32>, vector<2xf32>
+    vector.store %p, %parts[%a, %i] {alignment = 8 : i64} : memref<?x64xf32>, vector<2xf32>
+    gpu.return
+  }
+  // CHECK-LABEL: gpu.func @kept(
+  // CHECK-NOT: inline_ptx
+  gpu.func @kept(%x: memref<?x64xf16>, %parts: memref<?x64xf32>, %a: index, %i: index, %n: index, %v: vector<2xf32>)
+      workgroup(%s : memref<2x64xf16, #shared>) kernel attributes {fuse.evict_first_up_to = 1000 : i64} {
+    // expected-remark @below {{nvgpu.device_async_copy gets no policy: it fills up what it does not read}}
+    %0 = nvgpu.device_async_copy %x[%a, %i], %s[%a, %i], 8, %n {bypassL1, nontemporal = true} : memref<?x64xf16> to memref<2x64xf16, #shared>
+    // expected-remark @below {{nvgpu.device_async_copy gets no policy: its token is used}}
+    %1 = nvgpu.device_async_copy %x[%a, %i], %s[%a, %i], 8 {bypassL1, nontemporal = true} : memref<?x64xf16> to memref<2x64xf16, #shared>
+    %2 = nvgpu.device_async_create_group %1
+    // expected-remark @below {{vector.store gets no policy: its alignment is not known to be 8 bytes}}
+    vector.store %v, %parts[%a, %i] {alignment = 4 : i64, fuse.evict_last} : memref<?x64xf32>, vector<2xf32>
+    gpu.return
+  }
+}

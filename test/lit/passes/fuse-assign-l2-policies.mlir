@@ -40,8 +40,47 @@ gpu.module @row {
 
 // -----
 
-// The walk's tiles come by copies that run ahead.
-// REMARK: declined: blocks of walk walk
+// A walk's tiles come by copies that run ahead: these are streams, up to fewer bytes, and what blocks leave for each other
+// in scratch memory stays until it is loaded. Weights and results are neither.
+// REMARK: applied: copies evicts 1 stores last, 1 loads first, and 1 copies up to 20 MB
+// CHECK-LABEL: gpu.func @copies(
+// CHECK-SAME: fuse.evict_first_up_to = 20971520 : i64
+// SM80: fuse.evict_first_up_to = 16777216 : i64
+// CHECK: vector.load %arg1[%{{.*}}] {alignment = 4 : i64} :
+// CHECK: nvgpu.device_async_copy %arg0{{.*}} {nontemporal = true} :
+// CHECK: nvgpu.device_async_copy %arg1{{.*}}, 1 :
+// CHECK: vector.store %{{.*}}, %arg2[%{{.*}}] {alignment = 4 : i64, nontemporal = true} :
+// CHECK: vector.store %{{.*}}, %arg3[%{{.*}}] {alignment = 4 : i64, fuse.evict_last} :
+// CHECK: vector.load %{{.*}}[%{{.*}}] {alignment = 4 : i64, fuse.evict_first} : memref<?x128xf32, strided
+// CHECK: vector.load %arg4[%{{.*}}] {alignment = 4 : i64} :
+#shared = #gpu.address_space<workgroup>
+gpu.module @copies {
+  gpu.func @copies(%x: memref<?x128xf32>, %w: memref<128xf32>, %y: memref<?x128xf32>,
+      %parts: memref<?x128xf32> {fuse.workspace = "scratch"}, %sums: memref<128xf32> {fuse.workspace = "semaphores"}, %rows: index)
+      workgroup(%s : memref<128xf32, #shared>, %v : memref<128xf32, #shared>)
+      kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %b = gpu.block_id x
+    %t = gpu.thread_id x
+    %w0 = vector.load %w[%t] {alignment = 4 : i64} : memref<128xf32>, vector<1xf32>
+    scf.for %i = %c0 to %rows step %c1 {
+      %0 = nvgpu.device_async_copy %x[%i, %t], %s[%t], 1 {nontemporal = true} : memref<?x128xf32> to memref<128xf32, #shared>
+      %1 = nvgpu.device_async_copy %w[%t], %v[%t], 1 : memref<128xf32> to memref<128xf32, #shared>
+      vector.store %w0, %y[%i, %t] {alignment = 4 : i64, nontemporal = true} : memref<?x128xf32>, vector<1xf32>
+    }
+    vector.store %w0, %parts[%b, %t] {alignment = 4 : i64} : memref<?x128xf32>, vector<1xf32>
+    gpu.barrier
+    %all = memref.subview %parts[0, 0] [%rows, 128] [1, 1] : memref<?x128xf32> to memref<?x128xf32, strided<[128, 1]>>
+    %p0 = vector.load %all[%b, %t] {alignment = 4 : i64} : memref<?x128xf32, strided<[128, 1]>>, vector<1xf32>
+    %a0 = vector.load %sums[%t] {alignment = 4 : i64} : memref<128xf32>, vector<1xf32>
+    gpu.return
+  }
+}
+
+// -----
+
+// REMARK: declined: blocks of walk walk, and copy nothing ahead
 // CHECK-LABEL: gpu.func @walk(
 // CHECK-NOT: fuse.evict
 gpu.module @walk {

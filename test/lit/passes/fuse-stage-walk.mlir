@@ -13,7 +13,7 @@
 // CHECK: scf.if %[[FIRST]]
 // CHECK: %[[ROW:.*]] = affine.apply #{{.*}}(%[[B]])
 // CHECK: %[[SLOT0:.*]] = memref.subview %[[RING]][%c0{{.*}}, 0, 0] [1, 2, 256] [1, 1, 1]
-// CHECK: "fuse.copy_fragments"(%[[X]], %[[SLOT0]], %[[ROW]], %c0{{.*}}) {in_bounds = [false, true], permutation_map = #{{.*}}, tile = array<i64: 2, 250>}
+// CHECK: "fuse.copy_fragments"(%[[X]], %[[SLOT0]], %[[ROW]], %c0{{.*}}) {fuse.streaming, in_bounds = [false, true], permutation_map = #{{.*}}, tile = array<i64: 2, 250>}
 // CHECK: nvvm.cp.async.commit.group
 // CHECK: %[[SECOND:.*]] = arith.addi %[[B]], %[[BLOCKS]]
 // CHECK: arith.cmpi ult, %[[SECOND]], %[[TILES]]
@@ -146,8 +146,9 @@ func.func private @few_0_kernel(%x: memref<?x256xbf16>, %y: memref<1x256xbf16>)
 // CHECK-DAG: %[[KEPT:.*]] = memref.alloc() : memref<1x1x256xbf16, #gpu.address_space<workgroup>>
 // CHECK-DAG: %[[RING:.*]] = memref.alloc() : memref<2x1x256xbf16, #gpu.address_space<workgroup>>
 // CHECK: %[[PLACE:.*]] = memref.subview %[[KEPT]][%c0
-// CHECK: "fuse.copy_fragments"(%[[W]], %[[PLACE]], %{{.*}}) {{.*}}tile = array<i64: 1, 256>
-// CHECK: "fuse.copy_fragments"(%[[X]],
+// All blocks read them: they are not marked as streaming.
+// CHECK: "fuse.copy_fragments"(%[[W]], %[[PLACE]], %{{.*}}) {in_bounds = [true, true], {{.*}}tile = array<i64: 1, 256>
+// CHECK: "fuse.copy_fragments"(%[[X]], {{.*}}) {fuse.streaming,
 // CHECK: nvvm.cp.async.commit.group
 // CHECK: scf.for
 // CHECK: nvvm.cp.async.wait.group 1
