@@ -69,8 +69,8 @@ class FuseAssignL2Policies(Pass):
     loaded to be evicted first (`fuse.evict_first`), as it is of no use from then on: rows drive it out otherwise.
     (H200, bfloat16, PTX with these policies, RMSNorm's and LayerNorm's backward passes of rows of 4096 columns: 1024
     rows 10.4 us -> 10.1 and 12.1 -> 11.8, by the copies' policy; 4096 rows 28.3 -> 27.5 and 30.4 -> 29.0, 8192 rows
-    51.0 -> 50.4 and 54.4 -> 52.8, by what is stored. An addition, or passes over 12 or 24 MB that the L2 had kept, took
-    no longer behind them.)
+    51.0 -> 50.4 and 54.4 -> 52.8, by what is stored. With an addition behind each, or a pass over 12 or 24 MB that the
+    L2 could keep, both together took less time too.)
 
     ```mlir
     %t = nvgpu.device_async_copy %x[%row, %i], %slot[%c0, %i], 8 {bypassL1, nontemporal = true} : ...

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from backward import BACKWARD
 from gpu.torch_arrays import to_numpy, to_torch
 from numerics import DTYPES, FAMILIES
 
@@ -12,7 +13,7 @@ cupy = pytest.importorskip("cupy")
 torch = pytest.importorskip("torch")
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not cupy.is_available(), reason="no GPU")]
 
-HALF_OF_L2 = 25 << 20
+HALF_OF_L2, TWO_FIFTHS = 25 << 20, 20 << 20
 
 
 @pytest.mark.parametrize("columns", [768, 1600, 4096])
@@ -26,4 +27,17 @@ def test_few_and_many_bytes(name: str, columns: int) -> None:
     many = fused(*tensors)
     family.check(to_numpy(many), inputs)
     few = fused(tensors[0][:most], *tensors[1:])
+    assert torch.equal(few, many[:most])
+
+
+@pytest.mark.parametrize("columns", [1024, 4096, 5140])
+@pytest.mark.parametrize("name", ["rms_norm_backward", "layer_norm_backward"])
+def test_walks_of_few_and_many_bytes(name: str, columns: int) -> None:
+    """Rows do not depend on each other; sums over them are checked on either side by `test_norm_backward.py`."""
+    backward = BACKWARD[name]
+    fused = mf.fuse(backward.fn)
+    most = TWO_FIFTHS // (2 * 2 * columns)
+    tensors = [to_torch(a) for a in backward.inputs(most + 1, columns, DTYPES["bfloat16"])]
+    many, *_ = fused(*tensors)
+    few, *_ = fused(*(t[:most] if len(t) == most + 1 else t for t in tensors))
     assert torch.equal(few, many[:most])
