@@ -18,7 +18,6 @@ from mlirfuse.builder.trace import symbol_of, trace
 from mlirfuse.compile import Compiled, Lowered, set_finish, set_mix_order, set_schedules
 from mlirfuse.context import make_context
 from mlirfuse.errors import ArgumentError
-from mlirfuse.interpreter import run as interpret
 from mlirfuse.options import Finish, MixOrder, Options, check_options
 from mlirfuse.runtime import cuda
 from mlirfuse.runtime.arrays import Argument, ArrayInfo
@@ -220,11 +219,13 @@ class Fused:
             return compiled.program, self._loaded[key]
 
     def _interpret(self, args: tuple[Any, ...], out: Any) -> Any:
+        from mlirfuse.interpreter import run  # here, as it takes 0.1 s, and kernels that a GPU runs do not need it
+
         arrays = [contiguous(argument, name_of(self._names, i)) for i, argument in enumerate(args)]
         target = target_of(None)
         compiled = self._compile(lambda extents: numpy_specs(arrays, extents, self._names), target)
         inputs = [a for a in arrays if isinstance(a, np.ndarray | int | float | np.number | np.bool_)]
-        results = interpret(compiled.module_at("gpu"), compiled.program.name, inputs, progress=True)
+        results = run(compiled.module_at("gpu"), compiled.program.name, inputs, progress=True)
         if out is not None:
             given = out if isinstance(out, tuple) else (out,)
             if [(np.shape(a), getattr(a, "dtype", None)) for a in given] != [(r.shape, r.dtype) for r in results]:
