@@ -106,6 +106,11 @@ def _walk(
             for o in operands
             if not o.written and set(o.axes) - {None} and not set(o.axes) & set(plan.walked)
         ),
+        row_bytes=sum(
+            o.element_bytes
+            for o in operands
+            if not o.written and (axes := set(o.axes) - {None}) and axes <= set(plan.walked)
+        ),
         inner=any(space.reduced.get(s.op) for s in plan.tile),
         wide=any(combiner_of(s).name == "arith.addf" for s in plan.totals) and _leaves_wide(kernel, plan),
     )

@@ -8,10 +8,12 @@
 ```
 
 Reads what a `vector.transfer_read` of a `tile` with the same map and bounds would read, and writes it to the slot,
-which holds the block's part of the tile and its padding. Each thread copies the fragments that it holds of the tile
-in the op's layout. It may read them back in that layout once it has passed an `nvvm.cp.async.wait.group` for the
-group that the copy is in: no barrier is needed. The copy may happen at any time up to there. Elements past the
-source's end have any value. `fuse.streaming` marks copies of data that the grid touches once.
+which holds the block's part of the tile and its padding. Each thread copies the fragments that it holds of the tile in
+the op's layout. It may read them back in that layout once it has passed an `nvvm.cp.async.wait.group` for the group
+that the copy is in: no barrier is needed. Along a dimension in which the tile has extent 1, the slot has an element
+for each thread of the block, which copies it for itself; a read of it that is marked `fuse.own` takes that one. The
+copy may happen at any time up to there. Elements past the source's end have any value. `fuse.streaming` marks copies
+of data that the grid touches once.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ def copy_fragments(d: Distributor, op: ir.Operation) -> None:
     past_l1 = True if read.bytes == WIDEST else None
     for key in tile.keys():
         start = [clamped_index(d, tile, key, read, axis, bounds) for axis in range(len(read.dims))]
-        place = [d.threads.index(dim, repeat, in_block=True) for dim, repeat in enumerate(key)]
+        place = [d.threads.place(dim, repeat, varies=tile.varies(dim)) for dim, repeat in enumerate(key)]
         if read.width == tile.width and goes_by_async_copy(read.type, read.width):
             copy = nvgpu.DeviceAsyncCopyOp(target, place, read.buffer, start, read.width, bypassL1=past_l1)
             if read.streaming:

@@ -59,6 +59,15 @@ class Threads:
             return constant(offset)
         return add(base, constant(offset)) if offset else base
 
+    def place(self, dim: int, fragment: int, *, varies: bool) -> ir.Value:
+        """Where along `dim` the thread's fragment lies in the block's part of a tile, or, of a tile that does not vary
+        along it, among the copies of the block's threads.
+        """
+        if varies:
+            return self.index(dim, fragment, in_block=True)
+        number = _sum((self.warp[dim], self.layout.lanes[dim]), (self.lane[dim], 1))
+        return constant(0) if number is None else number
+
     def is_first(self, dims: Iterable[int], among: Among = "cluster") -> ir.Value | None:
         """Whether the thread's coordinates along `dims`, among those of its warp, block or cluster, are all 0; None
         if they always are.

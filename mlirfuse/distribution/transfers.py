@@ -29,6 +29,7 @@ from mlirfuse.distribution.threads import Threads
 from mlirfuse.schedule.estimate import AHEAD
 from mlirfuse.tiling.contractions import feeds_contraction
 from mlirfuse.tiling.tiles import zero
+from mlirfuse.tiling.transfers import OWN
 
 Check = tuple[int, int]
 """What must hold of a fragment that is stored: an axis of the buffer, or -1 - a dimension of the tile, and a repeat."""
@@ -44,6 +45,8 @@ def transfer_read(d: Distributor, op: ir.Operation) -> None:
     buffer, *offsets, _ = op.operands
     access = access_of(d, op, buffer, offsets, list(range(d.layout.rank)), tile)
     access = replace(access, in_order=d.in_order and access.streaming)
+    if OWN in op.attributes:
+        access = replace(access, offsets=_own_copies(d, access))
     bounds = Bounds(access)
     if _starts_anywhere(tile, access):
         _read_rows(d, tile, access, bounds)
@@ -71,6 +74,14 @@ def transfer_read(d: Distributor, op: ir.Operation) -> None:
         _read_parked_last(d, tile)
     elif access.streaming or shared or d.in_loop:
         tile.force()
+
+
+def _own_copies(d: Distributor, access: Access) -> list[ir.Value]:
+    """Where the thread's copy lies in a slot, whose axes are the layout's dimensions."""
+    return [
+        d.threads.place(axis, 0, varies=False) if dim is None else offset
+        for axis, (offset, dim) in enumerate(zip(access.offsets, access.dims, strict=True))
+    ]
 
 
 def _following(op: ir.Operation) -> Iterator[ir.Operation]:

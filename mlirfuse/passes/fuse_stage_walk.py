@@ -12,13 +12,14 @@ from mlir.dialects import arith, nvvm, scf
 from mlirfuse.analysis.kernels import is_tile_program, kernels
 from mlirfuse.dialect.copy_fragments import copy_fragments
 from mlirfuse.dialect.pin import pin
+from mlirfuse.distribution.copies import goes_by_async_copy
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.passes.rounds import is_tile
 from mlirfuse.rewriting import clone, defining_op, nested
 from mlirfuse.schedule.grid_walk import GridWalk
 from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.schedule.schedule import schedule_of
-from mlirfuse.tiling.read_ring import ReadRing, read_indices
+from mlirfuse.tiling.read_ring import OwnRing, ReadRing, read_indices
 from mlirfuse.tiling.tiles import index, zero
 from mlirfuse.tiling.transfers import STREAMING
 
@@ -33,8 +34,9 @@ class FuseStageWalk(Pass):
     and waits for its own; where no block has more than `few_tiles`, it starts the next tile's only, in the slot behind.
     Every thread copies just what it reads back, so that no barrier is needed. Reads of what varies along the walk only,
     such as a row's mean, are loaded one step ahead into registers; the first step's, and what all steps share, have
-    arrived before the loop begins (`fuse.pin`). With `columns = "shared"`, what all steps share is
-    copied to shared memory too, once, and read from there in each step.
+    arrived before the loop begins (`fuse.pin`). With `row_values = "shared"` they are copied with their tile instead,
+    those of 4 and 8 bytes, which `cp.async` moves: each thread has a copy of its own (`fuse.own`). With `columns =
+    "shared"`, what all steps share is copied to shared memory too, once, and read from there in each step.
 
     ```mlir
     scf.for %t = %block to %tiles step %blocks iter_args(%acc = %zero) {
@@ -142,12 +144,22 @@ def _ring(read: ir.Operation, stages: int, layout: BlockedLayout) -> ReadRing:
     return ReadRing(read, stages, block, block[-1])
 
 
+def _goes_by_async_copy(read: ir.Operation, layout: BlockedLayout) -> bool:
+    """Whether threads can copy single elements of what a small read reads in the background."""
+    varies = ir.VectorType(read.results[0].type).shape[layout.vector_dim] > 1
+    return not varies and goes_by_async_copy(ir.MemRefType(read.operands[0].type), 1)
+
+
 def _stage(loop: _Loop, walk: GridWalk, layout: BlockedLayout) -> int:
     """Replaces a walk by one over rings; how many reads that all steps share are kept in shared memory."""
     stages, outside = walk.stages, _columns(loop)
     columns = outside if walk.columns == "shared" else []
     lower, upper, step, *initial = loop.op.operands
-    rings = [_ring(read, stages, layout) for read in loop.reads]
+    copied = [r for r in loop.small_reads if walk.row_values == "shared" and _goes_by_async_copy(r, layout)]
+    own = [OwnRing(read, stages, layout) for read in copied]
+    rings = [*(_ring(read, stages, layout) for read in loop.reads), *own]
+    in_slots = {ring.read for ring in rings}
+    small_reads = [read for read in loop.small_reads if read not in in_slots]
     kept = [_ring(read, 1, layout) for read in columns]
     for read, ring in zip(columns, kept, strict=True):  # in the first group of copies, which the first step waits for
         copy_fragments(read, ring.slot(index(0)), read_indices(read))
@@ -157,8 +169,8 @@ def _stage(loop: _Loop, walk: GridWalk, layout: BlockedLayout) -> int:
         _copy(loop, rings, index(number), ahead, _either(has_few, index(0), upper) if number else upper)
         ahead = arith.AddIOp(ahead, step).result
     distance = _either(has_few, step, arith.SubIOp(ahead, lower).result)
-    small = [_first_small(loop, read, lower, upper) for read in loop.small_reads]
-    in_registers = [read.results[0] for read in outside if read not in columns] if small else []
+    small = [_first_small(loop, read, lower, upper) for read in small_reads]
+    in_registers = [read.results[0] for read in outside if read not in columns] if loop.small_reads else []
     arrived = {value: _arrived(value) for value in in_registers}
     new = scf.ForOp(lower, upper, step, [*initial, *small, index(0)])
     old = loop.op.regions[0].blocks[0]
@@ -176,12 +188,11 @@ def _stage(loop: _Loop, walk: GridWalk, layout: BlockedLayout) -> int:
         following = arith.AddIOp(new.induction_variable, step).result
         # Past the last step, the last tile's once more.
         next_position = arith.MinUIOp(following, arith.SubIOp(upper, index(1)).result).result
-        next_small = [_small_read(loop, read, next_position) for read in loop.small_reads]
+        next_small = [_small_read(loop, read, next_position) for read in small_reads]
         _wait(has_few, stages)
-        for read, ring in zip(loop.reads, rings, strict=True):
-            mapping[read.results[0]] = ring.load(slot)
+        mapping.update((ring.read.results[0], ring.load(slot)) for ring in rings)
         mapping.update((read.results[0], ring.load(index(0))) for read, ring in zip(columns, kept, strict=True))
-        mapping.update(zip((read.results[0] for read in loop.small_reads), small, strict=True))
+        mapping.update(zip((read.results[0] for read in small_reads), small, strict=True))
         for op in list(old.operations)[:-1]:
             if op.operation not in loop.reads and op.operation not in loop.small_reads:
                 clone(op.operation, mapping)
@@ -255,8 +266,10 @@ def _copy(loop: _Loop, rings: Sequence[ReadRing], slot: ir.Value, position: ir.V
         mapping = {loop.variable: position}
         for op in loop.index_ops:
             clone(op, mapping)
-        for read, ring in zip(loop.reads, rings, strict=True):
+        for ring in rings:
+            read = ring.read
             copy = copy_fragments(read, ring.slot(slot), [mapping.get(v, v) for v in read_indices(read)])
-            copy.attributes[STREAMING] = ir.UnitAttr.get()
+            if STREAMING in read.attributes:
+                copy.attributes[STREAMING] = ir.UnitAttr.get()
         scf.YieldOp([])
     nvvm.CpAsyncCommitGroupOp()

@@ -31,6 +31,9 @@ of all blocks' parts in some order loses less."""
 COLUMNS = ("registers", "shared")
 """Where a block keeps what all its tiles share, such as weights."""
 
+ROW_VALUES = ("registers", "shared")
+"""Where a block keeps what varies along the walk only, such as a row's mean, until its tile's turn."""
+
 
 MOST_STAGES, MOST_READS = 16, 256
 """Tiles of a block that may be under way at once, and of partial results: more than there is room for on chip."""
@@ -59,6 +62,8 @@ class GridWalk:
             are reduced. Not with a period.
         few_tiles: tiles of a block up to which only the next one is loaded while one is in work, whatever `stages` is:
             what is asked for at once arrives at once, and leaves its work for the end. 0 for no such walk.
+        row_values: one of `ROW_VALUES`: in registers, where they are loaded one step ahead, or in shared memory, where
+            they are copied with their tile.
     """
 
     dims: tuple[int, ...]
@@ -72,6 +77,7 @@ class GridWalk:
     blocks: int = 0
     peeled: bool = False
     few_tiles: int = 0
+    row_values: str = "registers"
 
     def check(self, layout: BlockedLayout) -> str | None:
         """What makes this walk illegal for tiles of that layout, or None."""
@@ -81,6 +87,10 @@ class GridWalk:
             return f"columns {self.columns!r} is not one of {', '.join(COLUMNS)}"
         if self.columns == "shared" and (self.stages == 1 or any(layout.extents[d] > 1 for d in self.dims)):
             return "columns go to shared memory with more than one stage and one row a tile only"
+        if self.row_values not in ROW_VALUES:
+            return f"row_values {self.row_values!r} is not one of {', '.join(ROW_VALUES)}"
+        if self.row_values == "shared" and self.stages == 1:
+            return "row values go to shared memory with more than one stage only"
         if not 1 <= self.stages <= MOST_STAGES:
             return f"{self.stages} stages are not 1 to {MOST_STAGES}"
         if self.few_tiles < 0:

@@ -16,6 +16,7 @@ class WalkProblem:
         total_bytes: bytes per element of a tile of the partial results that a block carries.
         column_bytes: bytes per element of a row of what all tiles share (weights, biases).
         inner: whether there are reductions inside of a tile.
+        row_bytes: bytes per row of what varies along the walk only (a row's mean).
         wide: whether sums leave the kernel in the type that they are added up in, so that every rounding shows.
     """
 
@@ -24,6 +25,7 @@ class WalkProblem:
     total_bytes: int
     column_bytes: int
     inner: bool
+    row_bytes: int = 0
     wide: bool = False
 
 

@@ -25,7 +25,11 @@ def walk_bytes(problem: Problem, layout: BlockedLayout, walk: GridWalk) -> int:
     """An upper bound of the bytes that a block needs, of which little is left unused."""
     assert problem.walk is not None
     elements = prod(layout.extents) // layout.cluster
-    ring = walk.stages * elements * problem.read_bytes if walk.stages > 1 else 0
+    tile = elements * problem.read_bytes
+    if walk.row_values == "shared":  # each thread that holds some of a row has a copy
+        holders = (layout.lanes[d] * layout.warps[d] for d in range(problem.rank) if d not in problem.walk.dims)
+        tile += prod(layout.extents[d] for d in problem.walk.dims) * prod(holders) * problem.walk.row_bytes
+    ring = walk.stages * tile if walk.stages > 1 else 0
     columns = elements * problem.walk.column_bytes if walk.columns == "shared" else 0
     exchanges = _row_exchange(problem.walk, layout, walk) + _total_exchange(problem.walk, layout, walk)
     return ring + columns + exchanges + _finish(problem.walk, walk) + BUFFERS * 16

@@ -8,7 +8,9 @@ from mlir import ir
 from mlir.dialects import memref, vector
 
 from mlirfuse.dtypes import from_mlir
+from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.tiling.tiles import index
+from mlirfuse.tiling.transfers import OWN
 
 ROW_BYTES = 16
 """Rows of a slot are an odd number of times this apart, so that eight of them in a column touch all 32 banks once."""
@@ -76,6 +78,29 @@ class ReadRing(SlotRing):
         """The tile in a slot, in the place of the read."""
         padding = self.read.operands[1 + ir.MemRefType(self.read.operands[0].type).rank]
         return self.tile(number, self.read.results[0].type, padding)
+
+
+class OwnRing(ReadRing):
+    """The slots of a read that does not vary along some dimensions, where each thread has a copy of its own.
+
+    Args:
+        read: the read whose tiles go through the ring.
+        stages: number of slots.
+        layout: how the tile is spread over threads.
+    """
+
+    def __init__(self, read: ir.Operation, stages: int, layout: BlockedLayout):
+        shape = [
+            layout.extents[d] // layout.blocks[d] if extent > 1 else layout.lanes[d] * layout.warps[d]
+            for d, extent in enumerate(ir.VectorType(read.results[0].type).shape)
+        ]
+        super().__init__(read, stages, shape, shape[-1])
+
+    def load(self, number: ir.Value) -> ir.Value:
+        """The thread's copies in a slot, in the place of the read."""
+        tile = super().load(number)
+        tile.owner.attributes[OWN] = ir.UnitAttr.get()
+        return tile
 
 
 def padded_row(tile: ir.VectorType) -> int:

@@ -18,6 +18,9 @@ Read = tuple[ir.Value, tuple[int | None, ...]]
 STREAMING = "fuse.streaming"
 """Unit attribute of reads and writes whose data the grid touches once; they need not stay in the caches."""
 
+OWN = "fuse.own"
+"""Unit attribute of reads of a slot with an element for each thread that holds the same: each reads its own copy."""
+
 
 @dataclass
 class TileTransfers:

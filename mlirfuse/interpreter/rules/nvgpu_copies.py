@@ -59,6 +59,8 @@ def _copy_fragments(site: Site) -> Step:
             raise site.error(
                 f"a slot of {target.shape} holds one block's part of {tuple(tile)}: run the gpu stage", frame
             )
+        # Where the tile does not vary, every thread's copy is the same.
+        to = _places([n if n > 1 else room for n, room in zip(tile, target.shape, strict=True)])
         indices = [expand(start, 1 + len(tile)) for start in gather(frame.values, starts)]
         active = np.ones((1,) * (1 + len(tile)), bool)
         for place, dim, clip in zip(places, dims, clipped, strict=True):
@@ -68,7 +70,7 @@ def _copy_fragments(site: Site) -> Step:
             if clip:
                 active = active & (indices[dim] < lanewise(memref.shape[dim], 1 + len(tile)))
         data = Access(site, frame, memref, indices, active).load(_anything(memref.dtype))
-        write = Access(site, frame, target, places)
+        write = Access(site, frame, target, to)
         frame.block.copies.open.append(lambda: write.store(data))
 
     return step

@@ -138,3 +138,41 @@ func.func private @streaming(%x: memref<8x256xbf16> {fuse.align = 16 : i64}, %z:
   } {mapping = [#gpu.block<x>]}
   return
 }
+
+// -----
+
+#layout = {vector = array<i64: 1, 8>, lanes = array<i64: 2, 16>, warps = array<i64: 1, 2>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
+#shared = #gpu.address_space<workgroup>
+// What is one number a row is copied by every thread that holds some of the row, to a place of its own: the second of
+// two warps, of which half hold a row, has the places behind the first warp's.
+// CHECK-LABEL: gpu.func @row_values
+// CHECK-SAME: %[[R:[a-z0-9]+]]: memref<?xf32>
+// CHECK-SAME: workgroup(%[[SLOT:[a-z0-9]+]] : memref<2x32xf32, #gpu.address_space<workgroup>>
+// CHECK: %[[T:.*]] = gpu.thread_id x
+// CHECK-DAG: %[[IN_WARP:.*]] = arith.remui %[[T]], %c32
+// CHECK-DAG: %[[ROW:.*]] = arith.divui %[[IN_WARP]], %c16
+// CHECK-DAG: %[[LANE:.*]] = arith.remui %[[IN_WARP]], %c16
+// CHECK-DAG: %[[WARP:.*]] = arith.divui %[[T]], %c32
+// CHECK: %[[FROM:.*]] = arith.minui
+// CHECK: %[[FIRST:.*]] = arith.muli %[[WARP]], %c16
+// CHECK: %[[OWN:.*]] = arith.addi %[[FIRST]], %[[LANE]]
+// CHECK: nvgpu.device_async_copy %[[R]][%[[FROM]]], %[[SLOT]][%[[ROW]], %[[OWN]]], 1 : memref<?xf32> to memref<2x32xf32,
+// CHECK: nvvm.cp.async.wait.group 0
+// CHECK-NOT: gpu.barrier
+// CHECK: memref.load %[[SLOT]][%[[ROW]], %[[OWN]]]
+func.func private @row_values(%r: memref<?xf32>, %y: memref<2x256xf32>, %row: index)
+    attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 2, 256>, layout = #layout}} {
+  %c0 = arith.constant 0 : index
+  %pad = arith.constant 0.0 : f32
+  scf.forall (%block) in (1) {
+    %slot = memref.alloc() : memref<2x32xf32, #shared>
+    "fuse.copy_fragments"(%r, %slot, %row) {tile = array<i64: 2, 1>, permutation_map = affine_map<(d0) -> (d0, 0)>, in_bounds = [false, true]}
+        : (memref<?xf32>, memref<2x32xf32, #shared>, index) -> ()
+    nvvm.cp.async.commit.group
+    nvvm.cp.async.wait.group 0
+    %0 = vector.transfer_read %slot[%c0, %c0], %pad {fuse.own, in_bounds = [true, true]} : memref<2x32xf32, #shared>, vector<2x1xf32>
+    %1 = vector.broadcast %0 : vector<2x1xf32> to vector<2x256xf32>
+    vector.transfer_write %1, %y[%c0, %c0] {in_bounds = [true, true]} : vector<2x256xf32>, memref<2x256xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}

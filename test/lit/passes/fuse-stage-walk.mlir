@@ -179,6 +179,66 @@ func.func private @columns_0_kernel(%x: memref<?x256xbf16>, %w: memref<256xbf16>
 
 // -----
 
+#layout = {vector = array<i64: 1, 8>, lanes = array<i64: 2, 16>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 2>, blocks = array<i64: 1, 1>}
+#walk = {dims = array<i64: 0>, finish = "slices", finish_tile = array<i64: 1, 256>, finish_layout = #layout, stages = 2 : i64, row_values = "shared"}
+// Row values are copied with their tile, each by the 16 threads that hold some of the row; those of two bytes, which no
+// asynchronous copy moves, stay in registers.
+// CHECK-LABEL: func.func private @row_values_0_kernel(
+// CHECK-SAME: %[[X:[a-z0-9]+]]: memref<?x256xbf16>, %[[R:[a-z0-9]+]]: memref<?xf32>, %[[H:[a-z0-9]+]]: memref<?xbf16>
+// CHECK-DAG: memref.alloc() : memref<2x2x256xbf16, #gpu.address_space<workgroup>>
+// CHECK-DAG: %[[OWN:.*]] = memref.alloc() : memref<2x2x16xf32, #gpu.address_space<workgroup>>
+// CHECK: scf.if
+// CHECK: "fuse.copy_fragments"(%[[X]],
+// CHECK: %[[SLOT:.*]] = memref.subview %[[OWN]][%c0{{.*}}, 0, 0] [1, 2, 16]
+// CHECK: "fuse.copy_fragments"(%[[R]], %[[SLOT]], %{{.*}}) {in_bounds = [false, true], permutation_map = #{{.*}}, tile = array<i64: 2, 1>}
+// CHECK: nvvm.cp.async.commit.group
+// CHECK: %[[SMALL:.*]] = scf.if
+// CHECK: vector.transfer_read %[[H]]
+// CHECK: scf.for {{.*}} iter_args(%{{.*}} = %{{.*}}, %[[NOW:.*]] = %[[SMALL]], %[[TURN:.*]] = %c0{{.*}})
+// CHECK: "fuse.copy_fragments"(%[[X]],
+// CHECK: "fuse.copy_fragments"(%[[R]],
+// CHECK: nvvm.cp.async.commit.group
+// CHECK: %[[LATER:.*]] = vector.transfer_read %[[H]]
+// CHECK: nvvm.cp.async.wait.group 1
+// CHECK: %[[MINE:.*]] = memref.subview %[[OWN]][%[[TURN]], 0, 0] [1, 2, 16]
+// CHECK: %[[VALUE:.*]] = vector.transfer_read %[[MINE]]{{.*}} {fuse.own, in_bounds = [true, true]} : {{.*}}, vector<2x1xf32>
+// CHECK: vector.broadcast %[[VALUE]]
+// CHECK: arith.extf %[[NOW]]
+// CHECK: scf.yield %{{.*}}, %[[LATER]], %{{.*}} : vector<2x256xf32>, vector<2x1xbf16>, index
+func.func private @row_values_0_kernel(%x: memref<?x256xbf16>, %r: memref<?xf32>, %h: memref<?xbf16>, %y: memref<1x256xf32>)
+    attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 2, 256>, layout = #layout, walk = #walk}} {
+  %c0 = arith.constant 0 : index
+  %pad = arith.constant 0.0 : bf16
+  %none = arith.constant 0.0 : f32
+  %zero = arith.constant dense<0.0> : vector<2x256xf32>
+  %zeros = arith.constant dense<0.0> : vector<256xf32>
+  %m = memref.dim %x, %c0 : memref<?x256xbf16>
+  %tiles = affine.apply affine_map<()[s0] -> (s0 ceildiv 2)>()[%m]
+  %blocks = affine.apply affine_map<()[s0] -> (s0 ceildiv 64)>()[%m]
+  scf.forall (%block) in (%blocks) {
+    %sum = scf.for %t = %block to %tiles step %blocks iter_args(%acc = %zero) -> (vector<2x256xf32>) {
+      %row = affine.apply affine_map<(d0) -> (d0 * 2)>(%t)
+      %a = vector.transfer_read %x[%row, %c0], %pad {fuse.streaming, in_bounds = [false, true]} : memref<?x256xbf16>, vector<2x256xbf16>
+      %wide = arith.extf %a : vector<2x256xbf16> to vector<2x256xf32>
+      %s = vector.transfer_read %r[%row], %none {in_bounds = [false, true], permutation_map = affine_map<(d0) -> (d0, 0)>} : memref<?xf32>, vector<2x1xf32>
+      %sb = vector.broadcast %s : vector<2x1xf32> to vector<2x256xf32>
+      %p = arith.mulf %wide, %sb : vector<2x256xf32>
+      %u = vector.transfer_read %h[%row], %pad {in_bounds = [false, true], permutation_map = affine_map<(d0) -> (d0, 0)>} : memref<?xbf16>, vector<2x1xbf16>
+      %uw = arith.extf %u : vector<2x1xbf16> to vector<2x1xf32>
+      %ub = vector.broadcast %uw : vector<2x1xf32> to vector<2x256xf32>
+      %pu = arith.mulf %p, %ub : vector<2x256xf32>
+      %next = arith.addf %acc, %pu : vector<2x256xf32>
+      scf.yield %next : vector<2x256xf32>
+    }
+    %total = vector.multi_reduction <add>, %sum, %zeros [0] : vector<2x256xf32> to vector<256xf32>
+    %one = vector.shape_cast %total : vector<256xf32> to vector<1x256xf32>
+    vector.transfer_write %one, %y[%c0, %c0] {in_bounds = [true, true]} : vector<1x256xf32>, memref<1x256xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+
+// -----
+
 #layout = {vector = array<i64: 1, 8>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
 #walk = {dims = array<i64: 0>, finish = "slices", finish_tile = array<i64: 1, 256>, finish_layout = #layout, stages = 2 : i64}
 // A step may read what the one before has written.
