@@ -45,6 +45,8 @@ def mutated(pattern: str, replacement: str, columns: int = 384) -> ir.Module:
     return parse(text)
 
 
+SHARED_ROW = 1600
+"""Columns of rows of several warps each, three tiles of which are under way."""
 ROW = 4096
 """Columns of a tile of one row, of which two blocks share a multiprocessor."""
 FEW, MANY = 2 * FEW_TILES, 2 * FEW_TILES + 1
@@ -80,8 +82,8 @@ def test_a_copy_into_the_other_mode_s_slot_is_noticed(rows: int) -> None:
 
 
 def test_a_wait_that_leaves_one_group_more_reads_what_was_never_written() -> None:
-    inputs = BACKWARD[NAME].inputs(333, 384, BF16)
-    module = mutated(r"nvvm.cp.async.wait.group 2", "nvvm.cp.async.wait.group 3")
+    inputs = BACKWARD[NAME].inputs(333, SHARED_ROW, BF16)
+    module = mutated(r"nvvm.cp.async.wait.group 2", "nvvm.cp.async.wait.group 3", SHARED_ROW)
     with pytest.raises(InterpreterError, match="read of memory that was never written"):
         interpreter.run(module, NAME, inputs, sms=1)
 
@@ -89,8 +91,8 @@ def test_a_wait_that_leaves_one_group_more_reads_what_was_never_written() -> Non
 def test_a_copy_into_the_slot_in_work_is_noticed() -> None:
     """The slot after the one in work holds the next tile: its copy is lost."""
     backward = BACKWARD[NAME]
-    inputs = backward.inputs(333, 384, BF16)
-    text = str(staged(NAME, 384))
+    inputs = backward.inputs(333, SHARED_ROW, BF16)
+    text = str(staged(NAME, SHARED_ROW))
     (free,) = re.findall(r"(%\d+) = arith.select %\d+, %c2\w*, %\d+", text)
     (slot,) = re.findall(r"arith.cmpi eq, (%\w+), %c2\w* : index", text)
     loop = text.index("cp.async.wait.group 2")
@@ -98,6 +100,16 @@ def test_a_copy_into_the_slot_in_work_is_noticed() -> None:
     assert broken != text
     with pytest.raises((AssertionError, InterpreterError)):
         backward.check(interpreter.run(parse(broken), NAME, inputs, sms=1), inputs)
+
+
+def test_row_values_that_come_with_another_tile_are_noticed() -> None:
+    """Where no warp waits for another they are copied with their tile; here each step takes those of the first slot."""
+    backward = BACKWARD[NAME]
+    inputs = backward.inputs(333, 384, BF16)
+    copies = re.findall(r"memref.subview (%\w+)\[(%\w+), 0, 0\] \[1, 8, 16\]", str(staged(NAME, 384)))
+    broken = mutated(rf"(memref.subview {copies[-1][0]})\[{copies[-1][1]}, 0, 0\]", r"\1[%c0, 0, 0]")
+    with pytest.raises((AssertionError, InterpreterError)):
+        backward.check(interpreter.run(broken, NAME, inputs, sms=1), inputs)
 
 
 def test_rows_over_clusters_are_for_the_gpu_stage() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from mlirfuse.errors import ScheduleError
 from mlirfuse.schedule.finish_heuristics import PERIOD, finished_by
-from mlirfuse.schedule.grid_heuristics import FEW_TILES, _complete, _cost, _drafts, grid_schedule
+from mlirfuse.schedule.grid_heuristics import FEW_TILES, IN_FLIGHT, _complete, _cost, _drafts, grid_schedule
 from mlirfuse.schedule.grid_walk import SUM_ROWS
 from mlirfuse.schedule.heuristics import choose_schedule
 from mlirfuse.schedule.problem import Problem, WalkProblem
@@ -33,7 +33,8 @@ HOPPER = target_of("sm_90a")
 def norm_backward(columns: int, itemsize: int, *, totals: int = 1, rows: int | None = None) -> Problem:
     """dx and `totals` sums over rows of two inputs, with a reduction inside of each row."""
     vector = next(n for n in (16 // itemsize, 4, 2, 1) if columns % n == 0)
-    walk = WalkProblem((0,), frozenset({1}), total_bytes=4 * totals, column_bytes=itemsize, inner=True)
+    sums = 4 * totals
+    walk = WalkProblem((0,), frozenset({1}), total_bytes=sums, column_bytes=itemsize, inner=True, row_bytes=sums)
     return Problem(
         extents=(rows, columns),
         reduced=frozenset({0, 1}),
@@ -123,6 +124,27 @@ def test_tiles_are_loaded_ahead(columns: int) -> None:
     assert schedule.walk.stages in (2, 3)
     in_work = schedule.layout.elements_per_thread * schedule.layout.threads * schedule.blocks_per_sm
     assert 4096 <= in_work <= 16384
+
+
+@pytest.mark.parametrize("totals", [1, 2])
+@pytest.mark.parametrize(("columns", "rows", "blocks", "stages"), [(384, 8, 2, 2), (768, 4, 2, 2), (1024, 4, 1, 3)])
+def test_warps_that_never_meet_have_asked_for_48_kib(
+    columns: int, rows: int, blocks: int, stages: int, totals: int
+) -> None:
+    """And the rows' own numbers come with them: what was measured to be the fastest."""
+    schedule = grid_schedule(norm_backward(columns, 2, totals=totals), HOPPER)
+    walk = schedule.walk
+    assert walk is not None
+    assert (schedule.tile, schedule.blocks_per_sm, walk.stages) == ((rows, columns), blocks, stages)
+    assert walk.row_values == "shared"
+    assert 4 * rows * columns * blocks * stages == IN_FLIGHT
+
+
+@pytest.mark.parametrize("columns", [1600, 2048, 4096])
+def test_warps_that_meet_load_rows_own_numbers_one_step_ahead(columns: int) -> None:
+    walk = grid_schedule(norm_backward(columns, 2), HOPPER).walk
+    assert walk is not None
+    assert (walk.stages, walk.row_values) == (3, "registers")
 
 
 @pytest.mark.parametrize(("columns", "few"), [(1024, 0), (4096, FEW_TILES), (8192, FEW_TILES), (16384, 0)])
