@@ -13,7 +13,7 @@ the op's layout. It may read them back in that layout once it has passed an `nvv
 that the copy is in: no barrier is needed. Along a dimension in which the tile has extent 1, the slot has an element
 for each thread of the block, which copies it for itself; a read of it that is marked `fuse.own` takes that one. The
 copy may happen at any time up to there. Elements past the source's end have any value. `fuse.streaming` marks copies
-of data that the grid touches once.
+of data that the grid touches once, and `fuse.evict_first` those that may leave the L2 first.
 """
 
 from __future__ import annotations

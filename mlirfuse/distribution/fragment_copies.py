@@ -7,6 +7,7 @@ from dataclasses import replace
 from mlir import ir
 from mlir.dialects import memref, nvgpu, vector
 
+from mlirfuse.analysis.buffers import EVICT_FIRST
 from mlirfuse.distribution.access import access_of, load
 from mlirfuse.distribution.copies import goes_by_async_copy
 from mlirfuse.distribution.distributor import Distributor, rule
@@ -32,6 +33,8 @@ def copy_fragments(d: Distributor, op: ir.Operation) -> None:
             copy = nvgpu.DeviceAsyncCopyOp(target, place, read.buffer, start, read.width, bypassL1=past_l1)
             if read.streaming:
                 copy.attributes["nontemporal"] = ir.BoolAttr.get(True)
+            if EVICT_FIRST in op.attributes:
+                copy.attributes[EVICT_FIRST] = ir.UnitAttr.get()
         else:
             # The pieces of a fragment share lines: these stay in the L1 until the last is loaded.
             _store(load(replace(read, streaming=False), start, tile.width), target, place)

@@ -9,7 +9,7 @@ from typing import ClassVar
 from mlir import ir
 from mlir.dialects import arith, memref, nvvm
 
-from mlirfuse.analysis.buffers import is_nontemporal, root
+from mlirfuse.analysis.buffers import EVICT_FIRST, is_nontemporal, root
 from mlirfuse.dtypes import from_mlir
 from mlirfuse.lowering.addresses import GLOBAL
 from mlirfuse.lowering.inline_accesses import inline_load, inline_store, movable_load, why_not_inline
@@ -18,18 +18,19 @@ from mlirfuse.lowering.kernel_func import entry_block, kernels
 from mlirfuse.lowering.lower_streaming_accesses import read_only_arguments
 from mlirfuse.lowering.sinking import sink
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.passes.fuse_assign_l2_policies import COPY, EVICT_FIRST, EVICT_FIRST_UP_TO, EVICT_LAST
+from mlirfuse.passes.fuse_assign_l2_policies import COPY, EVICT_FIRST_UP_TO, EVICT_LAST
 from mlirfuse.rewriting import defining_op, nested, ops_named
 
 
 @dataclass(frozen=True)
 class LowerL2Policies(Pass):
-    """Lowers accesses of kernels with `fuse.evict_first_up_to` to inline PTX with eviction policies.
+    """Lowers accesses that are marked with a place in the order of eviction to inline PTX with eviction policies.
 
-    Vector loads and stores marked `fuse.evict_last` are evicted last, loads marked `fuse.evict_first` first. Loads and
-    asynchronous copies marked `nontemporal` are evicted first where the arrays that they read have no more bytes
-    together than the kernel's attribute says, and like other lines where they have more: a block chooses between the
-    two once, from the extents that it is passed. Loads do not allocate in L1 either way. A load or store is lowered
+    Vector loads and stores marked `fuse.evict_last` are evicted last, loads marked `fuse.evict_first` first. In kernels
+    with `fuse.evict_first_up_to`, loads marked `nontemporal`, and asynchronous copies marked `fuse.evict_first`, are
+    evicted first where the arrays that they read have no more bytes together than that, and like other lines where they
+    have more: a block chooses between the two once, from the extents that it is passed. Loads that are `nontemporal` do
+    not allocate in L1 either way. A load or store is lowered
     where it is 4, 8 or 16 bytes wide and its `alignment` says so, a copy where it writes only what it reads and nothing
     waits for its token; any other stays as it is, with a remark.
 
@@ -51,7 +52,7 @@ class LowerL2Policies(Pass):
     Copies branch instead, and have the one policy or none (`inline_copies.py` says why).
 
     ```mlir
-    %t = nvgpu.device_async_copy %x[%row, %i], %slot[%c0, %i], 8 {bypassL1, nontemporal = true} : ...
+    %t = nvgpu.device_async_copy %x[%row, %i], %slot[%c0, %i], 8 {bypassL1, fuse.evict_first, ...} : ...
     // lower-l2-policies
     %place = "fuse.pin"(%address, %thread) : (i32, i32) -> i32
     scf.if %many {
@@ -67,19 +68,17 @@ class LowerL2Policies(Pass):
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         """Rewrites the `builtin.module` in place."""
         for func in kernels(module):
-            if EVICT_FIRST_UP_TO not in func.attributes:
-                continue
             ops = []
             for op in ops_named(func.operation, "vector.load", "vector.store", COPY):
-                if not (_is_streamed(op) or EVICT_LAST in op.attributes or EVICT_FIRST in op.attributes):
+                if not (_is_streamed(op, func) or _is_kept(op)):
                     continue
                 if reason := why_not_inline_copy(op.opview) if op.name == COPY else why_not_inline(op):
                     remarks.declined(self, f"{op.name} gets no policy: {reason}", op)
                     continue
                 ops.append(op)
-            streams = [op for op in ops if _is_streamed(op)]
+            streams = [op for op in ops if _is_streamed(op, func)]
             shared = [op for op in ops if op.name == "vector.load" and EVICT_LAST in op.attributes]
-            left = [op for op in ops if op.name == "vector.store" or EVICT_FIRST in op.attributes]
+            left = [op for op in ops if op not in streams and op not in shared]
             for lower, some in ((_lower_streams, streams), (_lower_shared, shared), (_lower_left, left)):
                 if some:
                     lower(func, some)
@@ -87,8 +86,16 @@ class LowerL2Policies(Pass):
                 remarks.applied(self, f"{len(ops)} accesses carry policies", func)
 
 
-def _is_streamed(op: ir.Operation) -> bool:
-    return op.name in ("vector.load", COPY) and is_nontemporal(op)
+def _is_streamed(op: ir.Operation, func: ir.OpView) -> bool:
+    """Whether an op reads what may leave the L2 first, in a kernel that says up to how many bytes."""
+    if EVICT_FIRST_UP_TO not in func.attributes:
+        return False
+    return (op.name == "vector.load" and is_nontemporal(op)) or (op.name == COPY and EVICT_FIRST in op.attributes)
+
+
+def _is_kept(op: ir.Operation) -> bool:
+    """Whether an op loads or stores what is to stay in the L2, or what has stayed there up to now."""
+    return op.name != COPY and (EVICT_LAST in op.attributes or EVICT_FIRST in op.attributes)
 
 
 def _lower_streams(func: ir.OpView, ops: list[ir.Operation]) -> None:

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from mlir import ir
 
-from mlirfuse.analysis.buffers import is_nontemporal, is_only_read, root
+from mlirfuse.analysis.buffers import EVICT_FIRST, is_nontemporal, is_only_read, root
 from mlirfuse.analysis.kernels import argument_attributes, gpu_kernels, symbol
 from mlirfuse.analysis.workspaces import SCRATCH, WORKSPACE
 from mlirfuse.dialect.shared_memory import is_workgroup
@@ -21,11 +21,9 @@ from mlirfuse.target import DEFAULT, Target, target_of
 
 EVICT_LAST = "fuse.evict_last"
 """Unit attribute of a `vector.load` of what every block reads, and of a `vector.store` of what another block will."""
-EVICT_FIRST = "fuse.evict_first"
-"""Unit attribute of a `vector.load` of what nobody reads after it."""
 EVICT_FIRST_UP_TO = "fuse.evict_first_up_to"
-"""On a `gpu.func`: up to how many bytes its `nontemporal` loads and copies are evicted first (i64), of all arrays
-together."""
+"""On a `gpu.func`: up to how many bytes its `nontemporal` loads, and copies marked `fuse.evict_first`, are evicted
+first (i64), of all arrays together."""
 
 ROUND, SHARED, STREAMED = 0.22, 1 / 32, 1 / 2
 """Shares of the L2: what the blocks of a round read at once, what all blocks read, and what is small enough to leave
@@ -64,7 +62,8 @@ class FuseAssignL2Policies(Pass):
     ```
 
     That is for kernels whose blocks load a tile, reduce it and are done, where what the blocks of a round load is a
-    small part of the L2. In walks (`fuse-stage-walk`), streams are copies, and are evicted first up to fewer bytes.
+    small part of the L2. In walks (`fuse-stage-walk`), streams are copies; those that the schedule wants it of are
+    evicted first up to fewer bytes (`fuse.evict_first`).
     What their blocks leave for each other in scratch memory is stored to be evicted last (`fuse.evict_last`), and
     loaded to be evicted first (`fuse.evict_first`), as it is of no use from then on: rows drive it out otherwise.
     (H200, bfloat16, PTX with these policies, RMSNorm's and LayerNorm's backward passes of rows of 4096 columns: 1024
@@ -73,7 +72,7 @@ class FuseAssignL2Policies(Pass):
     L2 could keep, both together took less time too.)
 
     ```mlir
-    %t = nvgpu.device_async_copy %x[%row, %i], %slot[%c0, %i], 8 {bypassL1, nontemporal = true} : ...
+    %t = nvgpu.device_async_copy %x[%row, %i], %slot[%c0, %i], 8 {bypassL1, fuse.evict_first, nontemporal = true} : ...
     vector.store %sums, %parts[%block, %i] {alignment = 16 : i64, fuse.evict_last} : memref<?x4096xf32>, vector<4xf32>
     %s = vector.load %parts[%b, %j] {alignment = 16 : i64, fuse.evict_first} : memref<?x4096xf32>, vector<4xf32>
     ```
@@ -99,9 +98,11 @@ class FuseAssignL2Policies(Pass):
                 continue
             if copies := [op for op in ops_named(kernel, COPY) if is_nontemporal(op)]:
                 left, taken = _mark_scratch(kernel)
-                limit = _set_limit(kernel, WALKED, target)
-                what = f"{symbol(kernel)} evicts {left} stores last, {taken} loads first, and {len(copies)} copies"
-                remarks.applied(self, f"{what} up to {limit >> 20} MB", kernel)
+                what = f"{symbol(kernel)} evicts {left} stores last, and {taken} loads first"
+                if first := [op for op in copies if EVICT_FIRST in op.attributes]:
+                    limit = _set_limit(kernel, WALKED, target)
+                    what = f"{what}; and {len(first)} copies up to {limit >> 20} MB"
+                remarks.applied(self, what, kernel)
                 continue
             loads = [op for op in ops_named(kernel, "vector.load") if not is_workgroup(op.operands[0].type)]
             streamed = [load for load in loads if is_nontemporal(load)]

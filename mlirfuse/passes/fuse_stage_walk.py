@@ -9,6 +9,7 @@ from typing import ClassVar
 from mlir import ir
 from mlir.dialects import arith, nvvm, scf
 
+from mlirfuse.analysis.buffers import EVICT_FIRST
 from mlirfuse.analysis.kernels import is_tile_program, kernels
 from mlirfuse.dialect.copy_fragments import copy_fragments
 from mlirfuse.dialect.pin import pin
@@ -36,7 +37,8 @@ class FuseStageWalk(Pass):
     such as a row's mean, are loaded one step ahead into registers; the first step's, and what all steps share, have
     arrived before the loop begins (`fuse.pin`). With `row_values = "shared"` they are copied with their tile instead,
     those of 4 and 8 bytes, which `cp.async` moves: each thread has a copy of its own (`fuse.own`). With `columns =
-    "shared"`, what all steps share is copied to shared memory too, once, and read from there in each step.
+    "shared"`, what all steps share is copied to shared memory too, once, and read from there in each step. With
+    `streamed`, the tiles' copies may leave the L2 first (`fuse.evict_first`, see `fuse-assign-l2-policies`).
 
     ```mlir
     scf.for %t = %block to %tiles step %blocks iter_args(%acc = %zero) {
@@ -154,6 +156,9 @@ def _stage(loop: _Loop, walk: GridWalk, layout: BlockedLayout) -> int:
     """Replaces a walk by one over rings; how many reads that all steps share are kept in shared memory."""
     stages, outside = walk.stages, _columns(loop)
     columns = outside if walk.columns == "shared" else []
+    if walk.streamed:
+        for read in loop.reads:
+            read.attributes[EVICT_FIRST] = ir.UnitAttr.get()
     lower, upper, step, *initial = loop.op.operands
     copied = [r for r in loop.small_reads if walk.row_values == "shared" and _goes_by_async_copy(r, layout)]
     own = [OwnRing(read, stages, layout) for read in copied]
@@ -269,7 +274,8 @@ def _copy(loop: _Loop, rings: Sequence[ReadRing], slot: ir.Value, position: ir.V
         for ring in rings:
             read = ring.read
             copy = copy_fragments(read, ring.slot(slot), [mapping.get(v, v) for v in read_indices(read)])
-            if STREAMING in read.attributes:
-                copy.attributes[STREAMING] = ir.UnitAttr.get()
+            for name in (STREAMING, EVICT_FIRST):
+                if name in read.attributes:
+                    copy.attributes[name] = ir.UnitAttr.get()
         scf.YieldOp([])
     nvvm.CpAsyncCommitGroupOp()

@@ -64,6 +64,7 @@ class GridWalk:
             what is asked for at once arrives at once, and leaves its work for the end. 0 for no such walk.
         row_values: one of `ROW_VALUES`: in registers, where they are loaded one step ahead, or in shared memory, where
             they are copied with their tile.
+        streamed: whether a step asks if the walk reads little enough for its tiles to leave the L2 first.
     """
 
     dims: tuple[int, ...]
@@ -78,6 +79,7 @@ class GridWalk:
     peeled: bool = False
     few_tiles: int = 0
     row_values: str = "registers"
+    streamed: bool = False
 
     def check(self, layout: BlockedLayout) -> str | None:
         """What makes this walk illegal for tiles of that layout, or None."""
@@ -91,6 +93,8 @@ class GridWalk:
             return f"row_values {self.row_values!r} is not one of {', '.join(ROW_VALUES)}"
         if self.row_values == "shared" and self.stages == 1:
             return "row values go to shared memory with more than one stage only"
+        if self.streamed and self.stages == 1:
+            return "only tiles that are copied, with more than one stage, can leave the L2 first"
         if not 1 <= self.stages <= MOST_STAGES:
             return f"{self.stages} stages are not 1 to {MOST_STAGES}"
         if self.few_tiles < 0:

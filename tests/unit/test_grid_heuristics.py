@@ -147,6 +147,16 @@ def test_warps_that_meet_load_rows_own_numbers_one_step_ahead(columns: int) -> N
     assert (walk.stages, walk.row_values) == (3, "registers")
 
 
+@pytest.mark.parametrize(
+    ("columns", "streamed"), [(384, True), (1024, True), (1600, False), (2048, False), (4096, True), (16384, True)]
+)
+def test_rows_that_fill_their_threads_ask_how_to_be_copied(columns: int, streamed: bool) -> None:
+    """Those of several warps side by side do not, nor those with padding: to ask took as long as it gained."""
+    walk = grid_schedule(norm_backward(columns, 2), HOPPER).walk
+    assert walk is not None
+    assert walk.streamed == streamed
+
+
 @pytest.mark.parametrize(("columns", "few"), [(1024, 0), (4096, FEW_TILES), (8192, FEW_TILES), (16384, 0)])
 def test_few_tiles_of_a_row_each_are_loaded_one_ahead(columns: int, few: int) -> None:
     """And the last of them leaves its part before its row is reduced."""

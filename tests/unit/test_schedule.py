@@ -100,6 +100,8 @@ def test_legality(schedule: Schedule, problem: str | None) -> None:
         ({"stages": 17}, "17 stages are not 1 to 16"),
         ({"row_values": "shared", "stages": 2}, None),
         ({"row_values": "shared"}, "row values go to shared memory with more than one stage only"),
+        ({"streamed": True, "stages": 2}, None),
+        ({"streamed": True}, "only tiles that are copied, with more than one stage, can leave the L2 first"),
         ({"row_values": "memory"}, "row_values 'memory' is not one of registers, shared"),
         ({"finish_reads": 0}, "a finish reads 1 to 256 tiles at once, not 0"),
         ({"finish_reads": 2**40}, f"a finish reads 1 to 256 tiles at once, not {2**40}"),

@@ -115,7 +115,7 @@ func.func private @unaligned(%x: memref<8x256xbf16> {fuse.align = 2 : i64}, %y: 
 // Copies of what the grid touches once say so; loads of parts of a fragment that take their place do not, and find their
 // lines in the L1.
 // CHECK-LABEL: gpu.func @streaming
-// CHECK: nvgpu.device_async_copy %{{.*}}, 8 {bypassL1, nontemporal = true} : memref<8x256xbf16>
+// CHECK: nvgpu.device_async_copy %{{.*}}, 8 {bypassL1, fuse.evict_first, nontemporal = true} : memref<8x256xbf16>
 // CHECK-COUNT-2: vector.load %{{.*}} {alignment = 8 : i64} : memref<8x256xbf16>
 func.func private @streaming(%x: memref<8x256xbf16> {fuse.align = 16 : i64}, %z: memref<8x256xbf16> {fuse.align = 8 : i64},
     %y: memref<1x256xbf16> {fuse.align = 16 : i64}, %row: index)
@@ -125,7 +125,7 @@ func.func private @streaming(%x: memref<8x256xbf16> {fuse.align = 16 : i64}, %z:
   scf.forall (%block) in (1) {
     %slot = memref.alloc() : memref<1x256xbf16, #shared>
     %other = memref.alloc() : memref<1x256xbf16, #shared>
-    "fuse.copy_fragments"(%x, %slot, %row, %c0) {fuse.streaming, tile = array<i64: 1, 256>, permutation_map = affine_map<(d0, d1) -> (d0, d1)>, in_bounds = [true, true]}
+    "fuse.copy_fragments"(%x, %slot, %row, %c0) {fuse.streaming, fuse.evict_first, tile = array<i64: 1, 256>, permutation_map = affine_map<(d0, d1) -> (d0, d1)>, in_bounds = [true, true]}
         : (memref<8x256xbf16>, memref<1x256xbf16, #shared>, index, index) -> ()
     "fuse.copy_fragments"(%z, %other, %row, %c0) {fuse.streaming, tile = array<i64: 1, 256>, permutation_map = affine_map<(d0, d1) -> (d0, d1)>, in_bounds = [true, true]}
         : (memref<8x256xbf16>, memref<1x256xbf16, #shared>, index, index) -> ()

@@ -130,11 +130,11 @@ gpu.module @walk {
     %c32 = arith.constant 32 : index
     nvvm.griddepcontrol wait
     scf.if %c {
-      %0 = nvgpu.device_async_copy %x[%a, %i], %s[%c0, %i], 8 {bypassL1, nontemporal = true} : memref<?x64xf16> to memref<2x64xf16, #shared>
+      %0 = nvgpu.device_async_copy %x[%a, %i], %s[%c0, %i], 8 {bypassL1, fuse.evict_first, nontemporal = true} : memref<?x64xf16> to memref<2x64xf16, #shared>
       %j = arith.addi %i, %c32 : index
-      %1 = nvgpu.device_async_copy %x[%a, %j], %s[%c0, %j], 4 {nontemporal = true} : memref<?x64xf16> to memref<2x64xf16, #shared>
+      %1 = nvgpu.device_async_copy %x[%a, %j], %s[%c0, %j], 4 {fuse.evict_first, nontemporal = true} : memref<?x64xf16> to memref<2x64xf16, #shared>
       nvvm.cp.async.commit.group
-      %2 = nvgpu.device_async_copy %x[%a, %i], %s[%a, %i], 8 {bypassL1, nontemporal = true} : memref<?x64xf16> to memref<2x64xf16, #shared>
+      %2 = nvgpu.device_async_copy %x[%a, %i], %s[%a, %i], 8 {bypassL1, fuse.evict_first, nontemporal = true} : memref<?x64xf16> to memref<2x64xf16, #shared>
       %3 = nvgpu.device_async_copy %w[%i], %s[%c1, %i], 8 {bypassL1} : memref<64xf16> to memref<2x64xf16, #shared>
       nvvm.cp.async.commit.group
     }
@@ -149,9 +149,9 @@ gpu.module @walk {
   gpu.func @kept(%x: memref<?x64xf16>, %parts: memref<?x64xf32>, %a: index, %i: index, %n: index, %v: vector<2xf32>)
       workgroup(%s : memref<2x64xf16, #shared>) kernel attributes {fuse.evict_first_up_to = 1000 : i64} {
     // expected-remark @below {{nvgpu.device_async_copy gets no policy: it fills up what it does not read}}
-    %0 = nvgpu.device_async_copy %x[%a, %i], %s[%a, %i], 8, %n {bypassL1, nontemporal = true} : memref<?x64xf16> to memref<2x64xf16, #shared>
+    %0 = nvgpu.device_async_copy %x[%a, %i], %s[%a, %i], 8, %n {bypassL1, fuse.evict_first, nontemporal = true} : memref<?x64xf16> to memref<2x64xf16, #shared>
     // expected-remark @below {{nvgpu.device_async_copy gets no policy: its token is used}}
-    %1 = nvgpu.device_async_copy %x[%a, %i], %s[%a, %i], 8 {bypassL1, nontemporal = true} : memref<?x64xf16> to memref<2x64xf16, #shared>
+    %1 = nvgpu.device_async_copy %x[%a, %i], %s[%a, %i], 8 {bypassL1, fuse.evict_first, nontemporal = true} : memref<?x64xf16> to memref<2x64xf16, #shared>
     %2 = nvgpu.device_async_create_group %1
     // expected-remark @below {{vector.store gets no policy: its alignment is not known to be 8 bytes}}
     vector.store %v, %parts[%a, %i] {alignment = 4 : i64, fuse.evict_last} : memref<?x64xf32>, vector<2xf32>

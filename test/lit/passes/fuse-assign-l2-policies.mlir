@@ -42,12 +42,12 @@ gpu.module @row {
 
 // A walk's tiles come by copies that run ahead: these are streams, up to fewer bytes, and what blocks leave for each other
 // in scratch memory stays until it is loaded. Weights and results are neither.
-// REMARK: applied: copies evicts 1 stores last, 1 loads first, and 1 copies up to 20 MB
+// REMARK: applied: copies evicts 1 stores last, and 1 loads first; and 1 copies up to 20 MB
 // CHECK-LABEL: gpu.func @copies(
 // CHECK-SAME: fuse.evict_first_up_to = 20971520 : i64
 // SM80: fuse.evict_first_up_to = 16777216 : i64
 // CHECK: vector.load %arg1[%{{.*}}] {alignment = 4 : i64} :
-// CHECK: nvgpu.device_async_copy %arg0{{.*}} {nontemporal = true} :
+// CHECK: nvgpu.device_async_copy %arg0{{.*}} {fuse.evict_first, nontemporal = true} :
 // CHECK: nvgpu.device_async_copy %arg1{{.*}}, 1 :
 // CHECK: vector.store %{{.*}}, %arg2[%{{.*}}] {alignment = 4 : i64, nontemporal = true} :
 // CHECK: vector.store %{{.*}}, %arg3[%{{.*}}] {alignment = 4 : i64, fuse.evict_last} :
@@ -65,7 +65,7 @@ gpu.module @copies {
     %t = gpu.thread_id x
     %w0 = vector.load %w[%t] {alignment = 4 : i64} : memref<128xf32>, vector<1xf32>
     scf.for %i = %c0 to %rows step %c1 {
-      %0 = nvgpu.device_async_copy %x[%i, %t], %s[%t], 1 {nontemporal = true} : memref<?x128xf32> to memref<128xf32, #shared>
+      %0 = nvgpu.device_async_copy %x[%i, %t], %s[%t], 1 {fuse.evict_first, nontemporal = true} : memref<?x128xf32> to memref<128xf32, #shared>
       %1 = nvgpu.device_async_copy %w[%t], %v[%t], 1 : memref<128xf32> to memref<128xf32, #shared>
       vector.store %w0, %y[%i, %t] {alignment = 4 : i64, nontemporal = true} : memref<?x128xf32>, vector<1xf32>
     }
@@ -74,6 +74,30 @@ gpu.module @copies {
     %all = memref.subview %parts[0, 0] [%rows, 128] [1, 1] : memref<?x128xf32> to memref<?x128xf32, strided<[128, 1]>>
     %p0 = vector.load %all[%b, %t] {alignment = 4 : i64} : memref<?x128xf32, strided<[128, 1]>>, vector<1xf32>
     %a0 = vector.load %sums[%t] {alignment = 4 : i64} : memref<128xf32>, vector<1xf32>
+    gpu.return
+  }
+}
+
+// -----
+
+// Copies that the schedule wants to stay leave it to what blocks leave for each other.
+// REMARK: applied: stay evicts 1 stores last, and 0 loads first
+// CHECK-LABEL: gpu.func @stay(
+// CHECK-NOT: fuse.evict_first
+// CHECK: vector.store %{{.*}}, %arg1[%{{.*}}] {alignment = 4 : i64, fuse.evict_last} :
+#shared = #gpu.address_space<workgroup>
+gpu.module @stay {
+  gpu.func @stay(%x: memref<?x128xf32>, %parts: memref<?x128xf32> {fuse.workspace = "scratch"}, %rows: index)
+      workgroup(%s : memref<128xf32, #shared>) kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %b = gpu.block_id x
+    %t = gpu.thread_id x
+    scf.for %i = %c0 to %rows step %c1 {
+      %0 = nvgpu.device_async_copy %x[%i, %t], %s[%t], 1 {nontemporal = true} : memref<?x128xf32> to memref<128xf32, #shared>
+    }
+    %s0 = vector.load %s[%t] {alignment = 4 : i64} : memref<128xf32, #shared>, vector<1xf32>
+    vector.store %s0, %parts[%b, %t] {alignment = 4 : i64} : memref<?x128xf32>, vector<1xf32>
     gpu.return
   }
 }

@@ -180,15 +180,15 @@ func.func private @columns_0_kernel(%x: memref<?x256xbf16>, %w: memref<256xbf16>
 // -----
 
 #layout = {vector = array<i64: 1, 8>, lanes = array<i64: 2, 16>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 2>, blocks = array<i64: 1, 1>}
-#walk = {dims = array<i64: 0>, finish = "slices", finish_tile = array<i64: 1, 256>, finish_layout = #layout, stages = 2 : i64, row_values = "shared"}
+#walk = {dims = array<i64: 0>, finish = "slices", finish_tile = array<i64: 1, 256>, finish_layout = #layout, stages = 2 : i64, row_values = "shared", streamed = true}
 // Row values are copied with their tile, each by the 16 threads that hold some of the row; those of two bytes, which no
-// asynchronous copy moves, stay in registers.
+// asynchronous copy moves, stay in registers. The tile may leave the L2 first.
 // CHECK-LABEL: func.func private @row_values_0_kernel(
 // CHECK-SAME: %[[X:[a-z0-9]+]]: memref<?x256xbf16>, %[[R:[a-z0-9]+]]: memref<?xf32>, %[[H:[a-z0-9]+]]: memref<?xbf16>
 // CHECK-DAG: memref.alloc() : memref<2x2x256xbf16, #gpu.address_space<workgroup>>
 // CHECK-DAG: %[[OWN:.*]] = memref.alloc() : memref<2x2x16xf32, #gpu.address_space<workgroup>>
 // CHECK: scf.if
-// CHECK: "fuse.copy_fragments"(%[[X]],
+// CHECK: "fuse.copy_fragments"(%[[X]],{{.*}} {fuse.evict_first, fuse.streaming,
 // CHECK: %[[SLOT:.*]] = memref.subview %[[OWN]][%c0{{.*}}, 0, 0] [1, 2, 16]
 // CHECK: "fuse.copy_fragments"(%[[R]], %[[SLOT]], %{{.*}}) {in_bounds = [false, true], permutation_map = #{{.*}}, tile = array<i64: 2, 1>}
 // CHECK: nvvm.cp.async.commit.group
