@@ -10,7 +10,8 @@ the chip. Ops join greedily in program order; a segment takes an op when
 - a reduction over a dynamic extent, which takes the whole grid, feeds nothing that would need a second pass.
 
 Segments run in order, so an op may join only a segment that does not run before one of its producers. Segments that
-an op reads from become one where they and the op fit together, and nothing in between needs the earlier one.
+an op reads from become one where they and the op fit together, and nothing in between needs the earlier one. In the end
+so do elementwise segments that read the same data of the whole space, which one kernel reads once.
 """
 
 from __future__ import annotations
@@ -113,6 +114,7 @@ class _Planner:
                 self.structures[op] = structure
                 self._join_producers(structure)
                 self._place(structure)
+        self._join_readers()
         return Segmentation(self.segments, self.declined)
 
     def _is_host_view(self, op: ir.Operation) -> bool:
@@ -138,6 +140,38 @@ class _Planner:
             joint = joint_space([*(self.structures[o] for o in ops), structure])
             if isinstance(joint, IterationSpace) and self._may_wait(first, last):
                 self._merge(first, last)
+
+    def _join_readers(self) -> None:
+        """Makes one segment of elementwise ones that read the same data of the whole space.
+
+        `a * 2 + x` and `b * 3 + x` start from arguments of their own, and only their second ops share one. Where
+        something is reduced, what one kernel would hold on chip for both may cost more than the read.
+        """
+        last = 1
+        while last < len(self.segments):
+            first = next((n for n in range(last) if self._share(n, last) and self._may_wait(n, last)), None)
+            if first is None:
+                last += 1
+            else:
+                self._merge(first, last)
+                last -= 1
+
+    def _share(self, first: int, last: int) -> bool:
+        """Whether two segments are elementwise, read something of the whole space alike, and make what lies alike."""
+        structures = [[self.structures[op] for op in self.segments[number].ops] for number in (first, last)]
+        together = [s for segment in structures for s in segment]
+        shared = set.intersection(*({o for s in segment for o in s.operands} for segment in structures))
+        if not shared or any(s.reduction_loops for s in together):
+            return False
+        space = joint_space(together)
+        if isinstance(space, Conflict):
+            return False
+        whole = set(range(space.rank))
+        made = {axes for axes in space.value_axes.values() if set(axes) == whole}
+        read = {
+            s.operands[n] for s in together for n in range(len(s.operands)) if space.use_axes.get((s.op, n)) in made
+        }
+        return len(made) == 1 and bool(shared & read)
 
     def _may_wait(self, first: int, last: int) -> bool:
         """Whether a segment may run as late as another: nothing else reads its results so far, not even as a view."""

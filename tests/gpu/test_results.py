@@ -1,9 +1,11 @@
-"""Equal inputs give equal bits, run after run."""
+"""Equal inputs give equal bits, run after run, and several results of one kernel NumPy's."""
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from numerics import FAMILIES
+from shared_reads import SHARED_READS
 
 import mlirfuse as mf
 
@@ -20,3 +22,12 @@ def test_results_are_reproducible(name: str, columns: int) -> None:
     first = fused(*arrays)
     for _ in range(100):
         assert bool((fused(*arrays).view(cupy.uint32) == first.view(cupy.uint32)).all())
+
+
+@pytest.mark.parametrize("name", SHARED_READS)
+def test_results_that_share_reads(name: str) -> None:
+    case = SHARED_READS[name]
+    inputs = case.inputs(67, 1001)
+    results = mf.fuse(case.fn)(*map(cupy.asarray, inputs))
+    for result, expected in zip(results, case.fn(*inputs), strict=True):
+        np.testing.assert_array_equal(cupy.asnumpy(result), expected)

@@ -208,6 +208,126 @@ func.func @residual(%x: tensor<?x64xf16>, %r: tensor<?x64xf16>) -> tensor<?xf32>
 
 // -----
 
+// Either result starts from an argument of its own; in the end both read all of %x, which one kernel reads once.
+// CHECK-LABEL: func.func @shared(
+// CHECK: %[[BOTH:.*]]:2 = call @shared_0(
+// CHECK-NOT: call
+// CHECK: return %[[BOTH]]#0, %[[BOTH]]#1
+#id = affine_map<(d0, d1) -> (d0, d1)>
+func.func @shared(%a: tensor<32x64xf32>, %b: tensor<32x64xf32>, %x: tensor<32x64xf32>) -> (tensor<32x64xf32>, tensor<32x64xf32>) {
+  %e = tensor.empty() : tensor<32x64xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+       ins(%a : tensor<32x64xf32>) outs(%e : tensor<32x64xf32>) {
+  ^bb0(%v0: f32, %out: f32):
+    %s = math.exp %v0 : f32
+    linalg.yield %s : f32
+  } -> tensor<32x64xf32>
+  %1 = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel", "parallel"]}
+       ins(%0, %x : tensor<32x64xf32>, tensor<32x64xf32>) outs(%e : tensor<32x64xf32>) {
+  ^bb0(%v0: f32, %v1: f32, %out: f32):
+    %s = arith.addf %v0, %v1 : f32
+    linalg.yield %s : f32
+  } -> tensor<32x64xf32>
+  %2 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+       ins(%b : tensor<32x64xf32>) outs(%e : tensor<32x64xf32>) {
+  ^bb0(%v0: f32, %out: f32):
+    %s = math.exp %v0 : f32
+    linalg.yield %s : f32
+  } -> tensor<32x64xf32>
+  %3 = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel", "parallel"]}
+       ins(%2, %x : tensor<32x64xf32>, tensor<32x64xf32>) outs(%e : tensor<32x64xf32>) {
+  ^bb0(%v0: f32, %v1: f32, %out: f32):
+    %s = arith.addf %v0, %v1 : f32
+    linalg.yield %s : f32
+  } -> tensor<32x64xf32>
+  return %1, %3 : tensor<32x64xf32>, tensor<32x64xf32>
+}
+
+// -----
+
+// A vector that both read is no reason: to read it once more costs nothing.
+// CHECK-LABEL: func.func @vector(
+// CHECK: call @vector_0(
+// CHECK: call @vector_1(
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#col = affine_map<(d0, d1) -> (d1)>
+func.func @vector(%a: tensor<32x64xf32>, %b: tensor<32x64xf32>, %w: tensor<64xf32>) -> (tensor<32x64xf32>, tensor<32x64xf32>) {
+  %e = tensor.empty() : tensor<32x64xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+       ins(%a : tensor<32x64xf32>) outs(%e : tensor<32x64xf32>) {
+  ^bb0(%v0: f32, %out: f32):
+    %s = math.exp %v0 : f32
+    linalg.yield %s : f32
+  } -> tensor<32x64xf32>
+  %1 = linalg.generic {indexing_maps = [#id, #col, #id], iterator_types = ["parallel", "parallel"]}
+       ins(%0, %w : tensor<32x64xf32>, tensor<64xf32>) outs(%e : tensor<32x64xf32>) {
+  ^bb0(%v0: f32, %v1: f32, %out: f32):
+    %s = arith.addf %v0, %v1 : f32
+    linalg.yield %s : f32
+  } -> tensor<32x64xf32>
+  %2 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+       ins(%b : tensor<32x64xf32>) outs(%e : tensor<32x64xf32>) {
+  ^bb0(%v0: f32, %out: f32):
+    %s = math.exp %v0 : f32
+    linalg.yield %s : f32
+  } -> tensor<32x64xf32>
+  %3 = linalg.generic {indexing_maps = [#id, #col, #id], iterator_types = ["parallel", "parallel"]}
+       ins(%2, %w : tensor<32x64xf32>, tensor<64xf32>) outs(%e : tensor<32x64xf32>) {
+  ^bb0(%v0: f32, %v1: f32, %out: f32):
+    %s = arith.addf %v0, %v1 : f32
+    linalg.yield %s : f32
+  } -> tensor<32x64xf32>
+  return %1, %3 : tensor<32x64xf32>, tensor<32x64xf32>
+}
+
+// -----
+
+// Where one of them reduces, they stay apart.
+// CHECK-LABEL: func.func @reduced(
+// CHECK: call @reduced_0(
+// CHECK: call @reduced_1(
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d0)>
+func.func @reduced(%a: tensor<32x64xf32>, %b: tensor<32x64xf32>, %x: tensor<32x64xf32>) -> (tensor<32x64xf32>, tensor<32xf32>) {
+  %e = tensor.empty() : tensor<32x64xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+       ins(%a : tensor<32x64xf32>) outs(%e : tensor<32x64xf32>) {
+  ^bb0(%v0: f32, %out: f32):
+    %s = math.exp %v0 : f32
+    linalg.yield %s : f32
+  } -> tensor<32x64xf32>
+  %1 = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel", "parallel"]}
+       ins(%0, %x : tensor<32x64xf32>, tensor<32x64xf32>) outs(%e : tensor<32x64xf32>) {
+  ^bb0(%v0: f32, %v1: f32, %out: f32):
+    %s = arith.addf %v0, %v1 : f32
+    linalg.yield %s : f32
+  } -> tensor<32x64xf32>
+  %2 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+       ins(%b : tensor<32x64xf32>) outs(%e : tensor<32x64xf32>) {
+  ^bb0(%v0: f32, %out: f32):
+    %s = math.exp %v0 : f32
+    linalg.yield %s : f32
+  } -> tensor<32x64xf32>
+  %3 = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel", "parallel"]}
+       ins(%2, %x : tensor<32x64xf32>, tensor<32x64xf32>) outs(%e : tensor<32x64xf32>) {
+  ^bb0(%v0: f32, %v1: f32, %out: f32):
+    %s = arith.addf %v0, %v1 : f32
+    linalg.yield %s : f32
+  } -> tensor<32x64xf32>
+  %zero = arith.constant 0.0 : f32
+  %t = tensor.empty() : tensor<32xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%t : tensor<32xf32>) -> tensor<32xf32>
+  %4 = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+       ins(%3 : tensor<32x64xf32>) outs(%z : tensor<32xf32>) {
+  ^bb0(%v0: f32, %out: f32):
+    %s = arith.addf %out, %v0 : f32
+    linalg.yield %s : f32
+  } -> tensor<32xf32>
+  return %1, %4 : tensor<32x64xf32>, tensor<32xf32>
+}
+
+// -----
+
 #id = affine_map<(d0) -> (d0)>
 func.func @strided(%x: tensor<4x8xf32> {fuse.strides = array<i64: -1, 1>}) -> tensor<32xf32> {
   // expected-error @below {{a reshape of an argument that is not contiguous would need a copy}}
