@@ -157,10 +157,12 @@ def _tie_reads(
     other: list[Node],
 ) -> _UnionFind:
     """Joins two readings of one outside value, unless that would merge two loops of one op."""
+    apart = [(a, b) for a, b in zip(first, other, strict=True) if extents[a] != 1 and sets.find(a) != sets.find(b)]
+    if not apart:  # as most are, of what many ops of a chain read
+        return sets
     trial = sets.copy()
-    for a, b in zip(first, other, strict=True):
-        if extents[a] != 1:
-            trial.union(a, b)
+    for a, b in apart:
+        trial.union(a, b)
     return trial if all(_distinct(trial, nodes) for nodes in groups) else sets
 
 
