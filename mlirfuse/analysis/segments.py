@@ -160,18 +160,20 @@ class _Planner:
         """Whether two segments are elementwise, read something of the whole space alike, and make what lies alike."""
         structures = [[self.structures[op] for op in self.segments[number].ops] for number in (first, last)]
         together = [s for segment in structures for s in segment]
-        shared = set.intersection(*({o for s in segment for o in s.operands} for segment in structures))
-        if not shared or any(s.reduction_loops for s in together):
+        if any(s.reduction_loops for s in together):
+            return False
+        if not set.intersection(*({o for s in segment for o in s.operands} for segment in structures)):
             return False
         space = joint_space(together)
         if isinstance(space, Conflict):
             return False
         whole = set(range(space.rank))
         made = {axes for axes in space.value_axes.values() if set(axes) == whole}
-        read = {
-            s.operands[n] for s in together for n in range(len(s.operands)) if space.use_axes.get((s.op, n)) in made
-        }
-        return len(made) == 1 and bool(shared & read)
+        read = [
+            {o for s in segment for n, o in enumerate(s.operands) if space.use_axes.get((s.op, n)) in made}
+            for segment in structures
+        ]
+        return len(made) == 1 and bool(set.intersection(*read))
 
     def _may_wait(self, first: int, last: int) -> bool:
         """Whether a segment may run as late as another: nothing else reads its results so far, not even as a view."""

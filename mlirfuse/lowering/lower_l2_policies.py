@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
 from typing import ClassVar
@@ -30,9 +31,9 @@ class LowerL2Policies(Pass):
     with `fuse.evict_first_up_to`, loads marked `nontemporal`, and asynchronous copies marked `fuse.evict_first`, are
     evicted first where the arrays that they read have no more bytes together than that, and like other lines where they
     have more: a block chooses between the two once, from the extents that it is passed. Loads that are `nontemporal` do
-    not allocate in L1 either way. A load or store is lowered
-    where it is 4, 8 or 16 bytes wide and its `alignment` says so, a copy where it writes only what it reads and nothing
-    waits for its token; any other stays as it is, with a remark.
+    not allocate in L1 either way. A load or store is lowered where it is 4, 8 or 16 bytes wide and its `alignment` says
+    so, a copy where it writes only what it reads and nothing waits for its token; any other stays as it is, with a
+    remark.
 
     ```mlir
     %a = vector.load %x[%row, %i] {alignment = 4 : i64, nontemporal = true} : memref<?x4096xf16>, vector<2xf16>
@@ -76,14 +77,25 @@ class LowerL2Policies(Pass):
                     remarks.declined(self, f"{op.name} gets no policy: {reason}", op)
                     continue
                 ops.append(op)
-            streams = [op for op in ops if _is_streamed(op, func)]
-            shared = [op for op in ops if op.name == "vector.load" and EVICT_LAST in op.attributes]
-            left = [op for op in ops if op not in streams and op not in shared]
-            for lower, some in ((_lower_streams, streams), (_lower_shared, shared), (_lower_left, left)):
-                if some:
-                    lower(func, some)
             if ops:
+                _lower(func, ops)
                 remarks.applied(self, f"{len(ops)} accesses carry policies", func)
+
+
+def _lower(func: ir.OpView, ops: list[ir.Operation]) -> None:
+    read_only = read_only_arguments(func)
+    streams = [op for op in ops if _is_streamed(op, func)]
+    kept = [op for op in ops if op not in streams]
+    stored = [op for op in kept if op.name == "vector.store"]
+    shared = [op for op in kept if op.name == "vector.load" and EVICT_LAST in op.attributes]
+    taken = [op for op in kept if op.name == "vector.load" and EVICT_LAST not in op.attributes]
+    if streams:
+        _lower_streams(func, streams, read_only)
+    if shared:
+        sink(entry_block(func), shared)
+    _lower_kept(func, shared, "evict_last", lambda op, policy: movable_load(op, _opcode(op, read_only), GLOBAL, policy))
+    _lower_kept(func, stored, "evict_last", lambda op, policy: inline_store(op, "st.global", GLOBAL, policy))
+    _lower_kept(func, taken, "evict_first", lambda op, policy: inline_load(op, "ld.global", GLOBAL, policy))
 
 
 def _is_streamed(op: ir.Operation, func: ir.OpView) -> bool:
@@ -98,10 +110,10 @@ def _is_kept(op: ir.Operation) -> bool:
     return op.name != COPY and (EVICT_LAST in op.attributes or EVICT_FIRST in op.attributes)
 
 
-def _lower_streams(func: ir.OpView, ops: list[ir.Operation]) -> None:
+def _lower_streams(func: ir.OpView, ops: list[ir.Operation], read_only: set[ir.Value]) -> None:
     """Loads and copies of what is read once: evicted first where there is not too much of it."""
     arrays = list(dict.fromkeys(_array(op.opview.src if op.name == COPY else op.operands[0]) for op in ops))
-    limit, read_only = ir.IntegerAttr(func.attributes[EVICT_FIRST_UP_TO]).value, read_only_arguments(func)
+    limit = ir.IntegerAttr(func.attributes[EVICT_FIRST_UP_TO]).value
     copies = [op for op in ops if op.name == COPY]
     loads = [op for op in ops if op.name != COPY]
     with _behind(arrays, func), func.location:
@@ -115,31 +127,17 @@ def _lower_streams(func: ir.OpView, ops: list[ir.Operation]) -> None:
     inline_copies(copies, first, many)
 
 
-def _lower_shared(func: ir.OpView, loads: list[ir.Operation]) -> None:
-    """Loads of what every block reads: evicted last."""
-    read_only = read_only_arguments(func)
-    sink(entry_block(func), loads)
-    with _before(loads, func), func.location:
-        policy = _policy("evict_last")
-    for op in loads:
+def _lower_kept(
+    func: ir.OpView, ops: list[ir.Operation], priority: str, lower: Callable[[ir.Operation, ir.Value], None]
+) -> None:
+    """Accesses of what is to stay in the L2, or has stayed there up to now: by one policy, made before the first."""
+    if not ops:
+        return
+    with _before(ops, func), func.location:
+        policy = _policy(priority)
+    for op in ops:
         with ir.InsertionPoint(op), op.location:
-            movable_load(op, _opcode(op, read_only), GLOBAL, policy)
-
-
-def _lower_left(func: ir.OpView, ops: list[ir.Operation]) -> None:
-    """Stores of what another block will load, evicted last, and loads of it, evicted first."""
-    stores = [op for op in ops if op.name == "vector.store"]
-    for some, priority in ((stores, "evict_last"), ([op for op in ops if op not in stores], "evict_first")):
-        if not some:
-            continue
-        with _before(some, func), func.location:
-            policy = _policy(priority)
-        for op in some:
-            with ir.InsertionPoint(op), op.location:
-                if op.name == "vector.store":
-                    inline_store(op, "st.global", GLOBAL, policy)
-                else:
-                    inline_load(op, "ld.global", GLOBAL, policy)
+            lower(op, policy)
 
 
 def _opcode(load: ir.Operation, read_only: set[ir.Value]) -> str:

@@ -14,6 +14,7 @@ from mlirfuse.lowering.addresses import global_pointer, split_constant
 from mlirfuse.lowering.kernel_func import kernels
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.rewriting import ops_named
+from mlirfuse.tiling.tiles import index
 
 POST, COLLECT = "fuse.post", "fuse.collect"
 
@@ -71,9 +72,7 @@ def _collect(op: ir.Operation) -> None:
     width = ir.VectorType(type_).shape[0] if isinstance(type_, ir.VectorType) else 1
     places = [indices[n : n + rank] for n in range(0, len(indices), rank)]
     pointers = [
-        _word_pointer(mail, [arith.addi(first, _index(part)), *rest])
-        for first, *rest in places
-        for part in range(parts)
+        _word_pointer(mail, [arith.addi(first, index(part)), *rest]) for first, *rest in places for part in range(parts)
     ]
     loop = scf.WhileOp([_i32()] * (width * len(pointers)), [_constant(0)] * (width * len(pointers)))
     before = loop.before.blocks.append(*[_i32()] * (width * len(pointers)), arg_locs=None)
@@ -107,11 +106,11 @@ def _word_pointer(mail: ir.Value, indices: Sequence[ir.Value]) -> ir.Value:
     if known % PANEL:
         rest, known = column, 0
     height = type_.shape[-2] * PANEL
-    panel, inside = arith.divui(rest, _index(PANEL)), arith.remui(rest, _index(PANEL))
+    panel, inside = arith.divui(rest, index(PANEL)), arith.remui(rest, index(PANEL))
     below, rows = split_constant(row)
-    place = arith.addi(arith.muli(panel, _index(height)), arith.addi(arith.muli(below, _index(PANEL)), inside))
-    place = arith.addi(place, _index(known // PANEL * height + rows * PANEL))
-    return global_pointer(mail, [*lead, _index(0), place])
+    place = arith.addi(arith.muli(panel, index(height)), arith.addi(arith.muli(below, index(PANEL)), inside))
+    place = arith.addi(place, index(known // PANEL * height + rows * PANEL))
+    return global_pointer(mail, [*lead, index(0), place])
 
 
 def _load_missing(pointer: ir.Value, words: Sequence[ir.Value]) -> list[ir.Value]:
@@ -144,7 +143,3 @@ def _i32() -> ir.Type:
 
 def _constant(value: int) -> ir.Value:
     return arith.constant(_i32(), value)
-
-
-def _index(value: int) -> ir.Value:
-    return arith.constant(ir.IndexType.get(), value)

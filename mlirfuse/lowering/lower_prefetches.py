@@ -15,6 +15,7 @@ from mlirfuse.lowering.addresses import byte_offset, global_pointer
 from mlirfuse.lowering.kernel_func import kernels, target_of_kernel
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.rewriting import ops_named
+from mlirfuse.tiling.tiles import index
 
 SINCE, ALIGNMENT = 90, 16
 """The compute capability that has `cp.async.bulk.prefetch`, and what its address and size are multiples of (PTX)."""
@@ -75,20 +76,16 @@ def _lower(op: ir.Operation, cluster: int) -> None:
     size = part // ALIGNMENT * ALIGNMENT
     if not size:
         return
-    first = arith.cmpi(arith.CmpIPredicate.eq, gpu.thread_id(gpu.Dimension.x), _index(0))
-    end = arith.addi(row, _index(rows))
-    exists = arith.cmpi(arith.CmpIPredicate.ule, end, memref.dim(buffer, _index(0)))
+    first = arith.cmpi(arith.CmpIPredicate.eq, gpu.thread_id(gpu.Dimension.x), index(0))
+    end = arith.addi(row, index(rows))
+    exists = arith.cmpi(arith.CmpIPredicate.ule, end, memref.dim(buffer, index(0)))
     branch = scf.IfOp(arith.andi(first, exists))
     with ir.InsertionPoint(branch.then_block):
-        start = global_pointer(buffer, [row, *[_index(0)] * (buffer_type.rank - 1)])
+        start = global_pointer(buffer, [row, *[index(0)] * (buffer_type.rank - 1)])
         i64 = ir.IntegerType.get_signless(64)
         if cluster > 1:
-            offset = arith.muli(gpu.cluster_block_id(gpu.Dimension.x), _index(part))
+            offset = arith.muli(gpu.cluster_block_id(gpu.Dimension.x), index(part))
             start = byte_offset(start, arith.index_cast(i64, offset))
         pointer = llvm.intr_ptrmask(start, arith.constant(i64, -ALIGNMENT))
         nvvm.cp_async_bulk_prefetch(pointer, arith.constant(ir.IntegerType.get_signless(32), size))
         scf.YieldOp([])
-
-
-def _index(value: int) -> ir.Value:
-    return arith.constant(ir.IndexType.get(), value)

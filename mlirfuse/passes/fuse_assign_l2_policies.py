@@ -63,9 +63,9 @@ class FuseAssignL2Policies(Pass):
 
     That is for kernels whose blocks load a tile, reduce it and are done, where what the blocks of a round load is a
     small part of the L2. In walks (`fuse-stage-walk`), streams are copies; those that the schedule wants it of are
-    evicted first up to fewer bytes (`fuse.evict_first`).
-    What their blocks leave for each other in scratch memory is stored to be evicted last (`fuse.evict_last`), and
-    loaded to be evicted first (`fuse.evict_first`), as it is of no use from then on: rows drive it out otherwise.
+    evicted first up to fewer bytes (`fuse.evict_first`). What their blocks leave for each other in scratch memory is
+    stored to be evicted last (`fuse.evict_last`), and loaded to be evicted first (`fuse.evict_first`), as it is of no
+    use from then on: rows drive it out otherwise.
     (H200, bfloat16, PTX with these policies, RMSNorm's and LayerNorm's backward passes of rows of 4096 columns: 1024
     rows 10.4 us -> 10.1 and 12.1 -> 11.8, by the copies' policy; 4096 rows 28.3 -> 27.5 and 30.4 -> 29.0, 8192 rows
     51.0 -> 50.4 and 54.4 -> 52.8, by what is stored. With an addition behind each, or a pass over 12 or 24 MB that the

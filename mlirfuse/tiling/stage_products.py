@@ -15,6 +15,7 @@ from mlir.dialects import arith, scf
 from mlirfuse.dialect.warpgroup_mma import warpgroup_mma
 from mlirfuse.dialect.warpgroup_wait import warpgroup_wait
 from mlirfuse.tiling.stage_ring import StageRing, Turn
+from mlirfuse.tiling.tiles import index
 
 LONGEST_RUN = 4
 """Stages whose products follow each other without a gap where each stage's sum is promoted. On an H200 float8 takes,
@@ -79,7 +80,7 @@ class StageProducts:
         def multiply(number: ir.Value, turn: Turn, carried: list[ir.Value]) -> list[ir.Value]:
             (total,) = warpgroup_wait([self._products(turn, carried[0])], 1)
             # All but this multiplication are done: the stage before may be filled again.
-            not_first = arith.cmpi(arith.CmpIPredicate.ne, number, _index(0))
+            not_first = arith.cmpi(arith.CmpIPredicate.ne, number, index(0))
             branch = scf.IfOp(not_first)
             with ir.InsertionPoint(branch.then_block):
                 self.ring.release(self.ring.previous_stage(turn))
@@ -95,8 +96,8 @@ class StageProducts:
 
     def _sum_in_chunks(self, initial: ir.Value, steps: ir.Value, start: Turn) -> tuple[ir.Value, Turn]:
         """Accumulates `promote` steps from zero, and adds their sum to what is carried."""
-        length = _index(self.promote)
-        chunks = scf.ForOp(_index(0), steps, length, [initial, start.stage, start.parity])
+        length = index(self.promote)
+        chunks = scf.ForOp(index(0), steps, length, [initial, start.stage, start.parity])
         with ir.InsertionPoint(chunks.body):
             carried, stage, parity = chunks.inner_iter_args
             rest = arith.subi(steps, chunks.induction_variable)
@@ -114,7 +115,7 @@ class StageProducts:
         others are under way around it (C7514), and makes all products wait for each other.
         """
         zeros = _zeros(initial)
-        runs = scf.ForOp(_index(0), steps, _index(self.run), [initial, start.stage, start.parity])
+        runs = scf.ForOp(index(0), steps, index(self.run), [initial, start.stage, start.parity])
         with ir.InsertionPoint(runs.body):
             carried, stage, parity = runs.inner_iter_args
             turn = Turn(stage, parity)
@@ -146,7 +147,7 @@ def for_each_stage(
     body: Callable[[ir.Value, Turn, list[ir.Value]], list[ir.Value]],
 ) -> tuple[list[ir.Value], Turn]:
     """A loop over steps that takes turns at the ring's stages; returns what it carries besides, and the next turn."""
-    loop = scf.ForOp(_index(0), steps, _index(1), [*initial, start.stage, start.parity])
+    loop = scf.ForOp(index(0), steps, index(1), [*initial, start.stage, start.parity])
     with ir.InsertionPoint(loop.body):
         *carried, stage, parity = loop.inner_iter_args
         turn = Turn(stage, parity)
@@ -155,10 +156,6 @@ def for_each_stage(
         scf.YieldOp([*results, following.stage, following.parity])
     *totals, stage, parity = loop.results
     return totals, Turn(stage, parity)
-
-
-def _index(value: int) -> ir.Value:
-    return arith.constant(ir.IndexType.get(), value)
 
 
 def _zeros(like: ir.Value) -> ir.Value:
