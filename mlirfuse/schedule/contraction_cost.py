@@ -86,6 +86,14 @@ OVERLAP = 6
 OVERHANG = 2.0
 """Time of a step whose copies reach past the end of a factor: filling with zeros was seen to cost more than copying."""
 
+CROWDED = 0.8
+"""By which share rows that all blocks copy at one time take longer than others, where factors come from device memory;
+in between it grows with the square of the share of blocks. Copies of the same lines seem to stand in line at the few
+parts of the L2 that have them. Of 64x4096x14336 in tiles of 64x32 all blocks copy the 64 rows of the first factor;
+transposed, half of them copy 32 rows and two each the 64 of the second: 31.7 us and 30.2. 64x4096x8192 takes 20.8 and
+19.5, 64x3072x8192 17.1 and 15.3, 8192x128x8192 in 64x128 and 128x64 39.5 and 36.8. Factors that the L2 keeps from call
+to call show it less: 64x3072x4096 takes 9.6 and 9.4, 64x1536x4096 in two splits 6.2 and 6.5 (H200, bf16)."""
+
 
 def tile_count(schedule: Schedule, problem: ContractionProblem) -> int:
     """Tiles of the result; dynamic extents are taken to be `UNKNOWN_EXTENT`."""
@@ -121,9 +129,9 @@ def contraction_seconds(schedule: Schedule, problem: ContractionProblem, target:
     if contraction.swapped:
         sizes.reverse()
     copies = (m * sizes[0] + n * sizes[1]) * contraction.k / _copied_bytes(contraction.instruction, problem)
-    if contraction.instruction == "wgmma" and (m > extents[-2] or n > extents[-1]):
-        copies *= OVERHANG
     rows, columns = extents[-2:]
+    overhang = OVERHANG if contraction.instruction == "wgmma" and (m > rows or n > columns) else 1.0
+    copies *= overhang + (CROWDED * _crowding(schedule, extents) ** 2 if contraction.streamed else 0.0)
     unaligned = UNALIGNED if contraction.split & (contraction.split - 1) else 1.0
     traffic = unaligned * prod(extents[:-2])
     traffic *= (rows * sizes[0] + columns * sizes[1]) * problem.k + rows * columns * size
@@ -151,6 +159,16 @@ def contraction_seconds(schedule: Schedule, problem: ContractionProblem, target:
     if contraction.reduction == "slices":
         return seconds + SLICES + 2 * blocks * part / DRAM_BYTES
     return seconds + MEETING + contraction.split * part / LAST_ARRIVER_BYTES
+
+
+def _crowding(schedule: Schedule, extents: list[int]) -> float:
+    """The share of blocks, which all run at once, that copy the same row; the mean of the rows of a block."""
+    assert schedule.contraction is not None
+    ends = list(zip(extents[-2:], schedule.tile[-2:], strict=True))
+    copied = [min(extent, tile) for extent, tile in ends]
+    shared = sum(rows / ceil(extent / tile) for rows, (extent, tile) in zip(copied, ends, strict=True))
+    # Blocks of different batches and slices of k have no rows in common.
+    return shared / sum(copied) / (prod(extents[:-2]) * schedule.contraction.split)
 
 
 def _rate(instruction: str, problem: ContractionProblem) -> float:

@@ -145,6 +145,16 @@ def test_few_rows_become_columns_of_a_transposed_tile() -> None:
     assert schedule.tile[1] == 16
 
 
+def test_blocks_do_not_all_copy_the_same_rows() -> None:
+    """Where factors come from device memory: in tiles of 64 x 32 all blocks would copy the 64 rows of the first one."""
+    for n, k, split in ((4096, 4096, 1), (4096, 14336, 1), (2048, 14336, 2), (1024, 14336, 4)):
+        schedule, contraction = chosen(problem(64, n, k))
+        assert (schedule.tile, contraction.split, contraction.swapped) == ((64, 32), split, True), (n, k)
+    assert chosen(problem(8192, 128, 8192))[0].tile == (128, 64)
+    schedule, contraction = chosen(problem(64, 3072, 4096))
+    assert (schedule.tile, contraction.streamed, contraction.swapped) == ((64, 32), False, False)
+
+
 def test_what_tensor_maps_cannot_describe_goes_another_way() -> None:
     assert chosen(problem(512, 512, 1001, row_bytes=2))[1].instruction == "mma"
     assert chosen(problem(512, 512, 1024), "sm_80")[1].instruction == "mma"
