@@ -17,13 +17,14 @@ so do elementwise segments that read the same data of the whole space, which one
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from mlir import ir
 
 from mlirfuse.analysis.contraction import contraction_in
 from mlirfuse.analysis.epilogues import misfit
 from mlirfuse.analysis.grid_reduction import grid_reduction
+from mlirfuse.analysis.growing_space import GrowingSpace
 from mlirfuse.analysis.iteration_space import Conflict, IterationSpace, space_of_structures
 from mlirfuse.analysis.structure import RENAMING_OPS, OpStructure, is_constant, is_unit_reshape, structure_of
 
@@ -39,9 +40,11 @@ class Segment:
 
     Attributes:
         ops: the member ops, in program order, without cheap ops.
+        space: what they run over, for ops that may join them.
     """
 
-    ops: list[ir.Operation] = field(default_factory=list)
+    ops: list[ir.Operation]
+    space: GrowingSpace
 
 
 @dataclass(frozen=True)
@@ -192,8 +195,8 @@ class _Planner:
         order = {op: n for n, op in enumerate(self.ops)}
         merged = self.segments.pop(first)
         target = self.segments[last - 1]
-        target.ops = sorted([*merged.ops, *target.ops], key=order.__getitem__)
-        for op in target.ops:
+        self.segments[last - 1] = self._segment(sorted([*merged.ops, *target.ops], key=order.__getitem__))
+        for op in self.segments[last - 1].ops:
             for result in op.results:
                 self.home[result] = last
                 self.in_memory_from[result] = last + 1
@@ -212,23 +215,41 @@ class _Planner:
         for index in range(earliest, len(self.segments)):
             if not self._related(structure, index):
                 continue
-            space = joint_space([*(self.structures[o] for o in self.segments[index].ops), structure])
-            if isinstance(space, IterationSpace):
-                self._add(op, index)
+            reason_here = self._take(self.segments[index], structure)
+            if reason_here is None:
+                self._settle(op, index)
                 return
-            reason = reason or space.reason
+            reason = reason or reason_here
         if reason:
             self.declined.append((op, reason))
-        self.segments.append(Segment())
-        self._add(op, len(self.segments) - 1)
+        self.segments.append(self._segment([op]))
+        self._settle(op, len(self.segments) - 1)
 
     def _related(self, structure: OpStructure, index: int) -> bool:
         """Whether the op shares a value with the segment: one that it makes, or one that both read."""
-        reads = {o for s in self.segments[index].ops for o in self.structures[s].operands}
+        reads = self.segments[index].space.reads
         return any(self.home.get(o) == index or o in reads for o in structure.operands if not is_constant(o))
 
-    def _add(self, op: ir.Operation, index: int) -> None:
-        self.segments[index].ops.append(op)
+    def _take(self, segment: Segment, structure: OpStructure) -> str | None:
+        """Adds an op to a segment, or says why it cannot join."""
+        if not segment.space.take(structure):
+            structures = [*(self.structures[o] for o in segment.ops), structure]
+            space = joint_space(structures)
+            if isinstance(space, Conflict):
+                return space.reason
+            segment.space = GrowingSpace.of(space, structures)
+        segment.ops.append(structure.op)
+        return None
+
+    def _settle(self, op: ir.Operation, index: int) -> None:
+        """Notes where an op's results are made, and from when on they are in memory."""
         for result in op.results:
             self.home[result] = index
             self.in_memory_from[result] = index + 1
+
+    def _segment(self, ops: list[ir.Operation]) -> Segment:
+        """A segment of ops; those of several fit together."""
+        structures = [self.structures[op] for op in ops]
+        space = space_of_structures(structures)
+        assert isinstance(space, IterationSpace)
+        return Segment(ops, GrowingSpace.of(space, structures))
