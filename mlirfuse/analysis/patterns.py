@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from mlir import ir
 
 from mlirfuse.analysis.structure import is_unit_reshape, reduces, structure_of
@@ -9,6 +11,21 @@ from mlirfuse.rewriting import defining_op
 
 WIDENING = frozenset({"arith.extf", "arith.extsi", "arith.extui"})
 """Casts that cost next to nothing to repeat."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A tensor that is x - m, element by element; m may broadcast.
+
+    Attributes:
+        source: x, in its own shape.
+        subtracted: m, before reshapes that only add or drop extents of 1.
+        read: the op that subtracts, and which of its operands x is.
+    """
+
+    source: ir.Value
+    subtracted: ir.Value
+    read: tuple[ir.Operation, int]
 
 
 def body_op(value: ir.Value) -> tuple[ir.Operation, ir.Operation] | None:
@@ -40,8 +57,8 @@ def through_unit_reshapes(value: ir.Value) -> ir.Value:
     return value
 
 
-def centred_square_source(value: ir.Value) -> tuple[ir.Value, ir.Value] | None:
-    """(x, m) if `value` is the elementwise square of x - m, with x accessed in its own shape; m may broadcast."""
+def squared_difference(value: ir.Value) -> Difference | None:
+    """x - m if `value` is the elementwise square of it."""
     square = body_op(value)
     if square is None or square[1].name != "arith.mulf" or square[1].operands[0] != square[1].operands[1]:
         # The square of one tensor read twice has two block arguments for it.
@@ -54,15 +71,17 @@ def centred_square_source(value: ir.Value) -> tuple[ir.Value, ir.Value] | None:
     return None if difference is None else difference_source(difference)
 
 
-def difference_source(difference: ir.Value) -> tuple[ir.Value, ir.Value] | None:
-    """(x, m) if a tensor is x - m, with x accessed in its own shape; m may broadcast."""
+def difference_source(difference: ir.Value) -> Difference | None:
+    """x and m if a tensor is x - m; None for anything else."""
     centred = body_op(difference)
     if centred is None or centred[1].name != "arith.subf":
         return None
-    x, m = (tensor_operand(centred[0], o) for o in centred[1].operands)
-    if x is None or m is None or x.type != difference.type or not _is_identity(centred[0], centred[1].operands[0]):
+    generic, subtraction = centred
+    x, m = (tensor_operand(generic, o) for o in subtraction.operands)
+    if x is None or m is None or x.type != difference.type or not _is_identity(generic, subtraction.operands[0]):
         return None
-    return x, through_unit_reshapes(m)
+    number = ir.BlockArgument(subtraction.operands[0]).arg_number
+    return Difference(x, through_unit_reshapes(m), (generic, number))
 
 
 def is_scaled(value: ir.Value, count: int | None) -> ir.Operation | None:

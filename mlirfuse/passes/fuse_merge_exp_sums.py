@@ -7,12 +7,12 @@ from typing import ClassVar
 
 from mlir import ir
 
-from mlirfuse.analysis.kernels import body, is_tile_program, kernels
 from mlirfuse.analysis.patterns import body_op, difference_source, tensor_operand
-from mlirfuse.analysis.structure import structure_of
+from mlirfuse.analysis.structure import OpStructure, structure_of
 from mlirfuse.dialect.exp_sum import exp_sum
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.rewriting import defining_op, erase_dead
+from mlirfuse.passes.merge_reductions import DependentReductions, merge_reductions
+from mlirfuse.rewriting import defining_op
 from mlirfuse.tiling.plain_reduction import plain_reduction
 
 
@@ -41,52 +41,24 @@ class FuseMergeExpSums(Pass):
 
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         """Rewrites the `builtin.module` in place."""
-        for kernel in kernels(module):
-            if is_tile_program(kernel):
-                continue
-            found = [m for op in body(kernel) if (m := _match(op)) is not None]
-            for match in found:
-                _rewrite(match)
+        for kernel, count in merge_reductions(module, _match, exp_sum):
+            for _ in range(count):
                 remarks.applied(self, "maximum and sum of exponentials share one reduction", kernel)
-            if not found:
+            if not count:
                 remarks.declined(self, "no sum of exponentials about a maximum", kernel)
-            erase_dead([op for op in body(kernel) if op.results])
 
 
-@dataclass(frozen=True)
-class _Match:
-    source: ir.Value
-    dims: tuple[int, ...]
-    max_op: ir.Operation
-    sum_op: ir.Operation
-
-
-def _match(op: ir.Operation) -> _Match | None:
-    """The maximum and the sum of exponentials that end in `op`."""
-    total = structure_of(op)
-    if total is None or plain_reduction(total) != "arith.addf":
-        return None
-    exponential = body_op(total.operands[0])
+def _match(total: OpStructure) -> DependentReductions | None:
+    """The maximum and the sum of exponentials that end in `total`."""
+    exponential = body_op(total.operands[0]) if plain_reduction(total) == "arith.addf" else None
     if exponential is None or exponential[1].name != "math.exp":
         return None
-    difference = tensor_operand(exponential[0], exponential[1].operands[0])
-    found = None if difference is None else difference_source(difference)
-    if found is None:
+    centred = tensor_operand(exponential[0], exponential[1].operands[0])
+    difference = None if centred is None else difference_source(centred)
+    if difference is None or not isinstance(difference.source.type.element_type, (ir.F32Type, ir.F64Type)):
         return None
-    source, maximum = found
-    if not isinstance(source.type.element_type, (ir.F32Type, ir.F64Type)):
-        return None
-    maker = defining_op(maximum)
+    maker = defining_op(difference.subtracted)
     first = structure_of(maker) if maker is not None else None
-    if first is None or plain_reduction(first) != "arith.maximumf" or first.operands[0] != source:
+    if first is None or plain_reduction(first) != "arith.maximumf" or first.operands[0] != difference.source:
         return None
-    if first.reduction_loops != total.reduction_loops:
-        return None
-    return _Match(source, total.reduction_loops, first.op, op)
-
-
-def _rewrite(match: _Match) -> None:
-    with ir.InsertionPoint(match.max_op), match.max_op.location:
-        maximum, total = exp_sum(match.source, match.dims, match.max_op.results[0].type)
-    match.max_op.results[0].replace_all_uses_with(maximum)
-    match.sum_op.results[0].replace_all_uses_with(total)
+    return DependentReductions(first, total, difference)

@@ -7,12 +7,11 @@ from typing import ClassVar
 
 from mlir import ir
 
-from mlirfuse.analysis.kernels import body, is_tile_program, kernels
-from mlirfuse.analysis.patterns import centred_square_source, is_scaled
+from mlirfuse.analysis.patterns import is_scaled, squared_difference
 from mlirfuse.analysis.structure import OpStructure, structure_of
 from mlirfuse.dialect.moments import moments
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.rewriting import erase_dead
+from mlirfuse.passes.merge_reductions import DependentReductions, merge_reductions
 from mlirfuse.tiling.plain_reduction import plain_reduction
 
 
@@ -21,7 +20,8 @@ class FuseMergeMoments(Pass):
     """Replaces `Σ x` and `Σ (x - Σx/n)²` by one `fuse.moments`, so that one round of communication is enough.
 
     Requires kernels on tensors. Matches a sum of the square of `x - m`, where m is the sum of the same x over the same
-    dimensions divided by the number of elements, through broadcasts and reshapes that only add extents of 1. Where the
+    dimensions divided by the number of elements, through broadcasts and reshapes that only add extents of 1. What the
+    dimensions are is asked of the kernel's iteration space: a square of transposed differences has others. Where the
     schedule turns out to walk rows in chunks, `fuse-expand-moments` takes the merge back.
 
     ```mlir
@@ -42,44 +42,22 @@ class FuseMergeMoments(Pass):
     name: ClassVar[str] = "fuse-merge-moments"
 
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
-        for kernel in kernels(module):
-            if is_tile_program(kernel):
-                continue
-            found = [m for op in body(kernel) if (m := _match(op)) is not None]
-            for match in found:
-                _rewrite(match)
+        """Rewrites the `builtin.module` in place."""
+        for kernel, count in merge_reductions(module, _match, moments):
+            for _ in range(count):
                 remarks.applied(self, "sum and centred sum of squares share one reduction", kernel)
-            if not found:
+            if not count:
                 remarks.declined(self, "no sum of squared deviations from a mean", kernel)
-            erase_dead([op for op in body(kernel) if op.results])
 
 
-@dataclass(frozen=True)
-class _Match:
-    source: ir.Value
-    dims: tuple[int, ...]
-    sum_op: ir.Operation
-    m2_op: ir.Operation
-
-
-def _match(op: ir.Operation) -> _Match | None:
-    """The sum and the centred sum of squares that end in `op`."""
-    m2 = structure_of(op)
-    if m2 is None or plain_reduction(m2) != "arith.addf":
+def _match(m2: OpStructure) -> DependentReductions | None:
+    """The sum and the centred sum of squares that end in `m2`."""
+    difference = squared_difference(m2.operands[0]) if plain_reduction(m2) == "arith.addf" else None
+    total = is_scaled(difference.subtracted, _count(m2)) if difference is not None else None
+    first = structure_of(total) if total is not None else None
+    if difference is None or first is None or plain_reduction(first) != "arith.addf":
         return None
-    found = centred_square_source(m2.operands[0])
-    if found is None:
-        return None
-    source, mean = found
-    total = is_scaled(mean, _count(m2))
-    if total is None:
-        return None
-    first = structure_of(total)
-    if first is None or plain_reduction(first) != "arith.addf" or first.operands[0] != source:
-        return None
-    if first.reduction_loops != m2.reduction_loops:
-        return None
-    return _Match(source, m2.reduction_loops, total, op)
+    return DependentReductions(first, m2, difference) if first.operands[0] == difference.source else None
 
 
 def _count(structure: OpStructure) -> int | None:
@@ -93,10 +71,3 @@ def _count(structure: OpStructure) -> int | None:
                 return None
             count *= source.get_dim_size(axis)
     return count
-
-
-def _rewrite(match: _Match) -> None:
-    with ir.InsertionPoint(match.sum_op), match.sum_op.location:
-        total, m2 = moments(match.source, match.dims, match.sum_op.results[0].type)
-    match.sum_op.results[0].replace_all_uses_with(total)
-    match.m2_op.results[0].replace_all_uses_with(m2)

@@ -135,3 +135,53 @@ func.func private @no_square(%x: tensor<8x64xf32>, %s: f32) -> (tensor<8xf32>, t
   } -> tensor<8xf32>
   return %0, %1 : tensor<8xf32>, tensor<8xf32>
 }
+
+// -----
+
+// The square is of the transposed difference, so that the second sum runs over the other dimension.
+// CHECK-LABEL: func.func private @other_rows
+// CHECK-NOT: fuse.moments
+// CHECK-COUNT-5: linalg.generic
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#across = affine_map<(d0, d1) -> (d1, d0)>
+#row = affine_map<(d0, d1) -> (d0)>
+#one = affine_map<(d0) -> (d0)>
+// expected-remark @below {{no sum of squared deviations from a mean}}
+func.func private @other_rows(%x: tensor<64x64xf32>) -> (tensor<64xf32>, tensor<64xf32>) attributes {fuse.kernel} {
+  %zero = arith.constant 0.0 : f32
+  %n = arith.constant 64.0 : f32
+  %e1 = tensor.empty() : tensor<64xf32>
+  %e2 = tensor.empty() : tensor<64x64xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e1 : tensor<64xf32>) -> tensor<64xf32>
+  %sum = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+         ins(%x : tensor<64x64xf32>) outs(%init : tensor<64xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<64xf32>
+  %mean = linalg.generic {indexing_maps = [#one, #one], iterator_types = ["parallel"]}
+          ins(%sum : tensor<64xf32>) outs(%e1 : tensor<64xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.divf %a, %n : f32
+    linalg.yield %v : f32
+  } -> tensor<64xf32>
+  %d = linalg.generic {indexing_maps = [#id, #row, #id], iterator_types = ["parallel", "parallel"]}
+       ins(%x, %mean : tensor<64x64xf32>, tensor<64xf32>) outs(%e2 : tensor<64x64xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %v = arith.subf %a, %b : f32
+    linalg.yield %v : f32
+  } -> tensor<64x64xf32>
+  %sq = linalg.generic {indexing_maps = [#across, #id], iterator_types = ["parallel", "parallel"]}
+        ins(%d : tensor<64x64xf32>) outs(%e2 : tensor<64x64xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.mulf %a, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<64x64xf32>
+  %m2 = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+        ins(%sq : tensor<64x64xf32>) outs(%init : tensor<64xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<64xf32>
+  return %sum, %m2 : tensor<64xf32>, tensor<64xf32>
+}

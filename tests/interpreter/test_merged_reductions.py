@@ -1,0 +1,55 @@
+"""Reductions that need another one's result are merged with it only where both are of the same rows.
+
+On square tensors, shapes do not tell which dimensions are meant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mlirfuse as mf
+
+X = np.random.default_rng(0).normal(size=(48, 48)).astype(np.float32)
+
+
+def mean(x: Any) -> Any:
+    return mf.mean(x, axis=1, keepdims=True)
+
+
+def transposed(x: Any) -> Any:
+    return mf.permute_dims(x, (1, 0))
+
+
+CASES: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
+    "squares of transposed differences": (
+        lambda x: mf.sum(transposed(x - mean(x)) ** 2, axis=1),
+        lambda x: ((x - x.mean(1, keepdims=True)) ** 2).sum(0),
+    ),
+    "exponentials of transposed differences": (
+        lambda x: mf.sum(mf.exp(transposed(x - mf.max(x, axis=1, keepdims=True))), axis=1),
+        lambda x: np.exp(x - x.max(1, keepdims=True)).sum(0),
+    ),
+    "differences from the means of other rows": (
+        lambda x: mf.mean((x - mf.mean(x, axis=1)) ** 2, axis=1),
+        lambda x: ((x - x.mean(1)) ** 2).mean(1),
+    ),
+    "differences of a transposed argument": (
+        lambda x: mf.mean((transposed(x) - mean(x)) ** 2, axis=1),
+        lambda x: ((x.T - x.mean(1, keepdims=True)) ** 2).mean(1),
+    ),
+    "products of differences and transposed ones": (
+        lambda x: mf.sum((x - mean(x)) * transposed(x - mean(x)), axis=1),
+        lambda x: ((d := x - x.mean(1, keepdims=True)) * d.T).sum(1),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+def test_reductions_of_other_rows_stay_apart(case: tuple[Callable[..., Any], Callable[..., Any]]) -> None:
+    fn, reference = case
+    expected = reference(X.astype(np.float64))
+    np.testing.assert_allclose(mf.fuse(fn, target="interpret")(X), expected, rtol=1e-5, atol=1e-4)
