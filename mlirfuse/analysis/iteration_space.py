@@ -110,6 +110,7 @@ def space_of_structures(structures: Sequence[OpStructure]) -> IterationSpace | C
 
     for s in structures:
         loops = loop_nodes[s.op] = sets.new(s.loop_count)
+        extents |= {loops[loop]: extent for loop, extent in s.idle_extents}
         for number, (operand, axes) in enumerate(zip(s.operands, s.operand_axes, strict=True)):
             if axes is None:
                 continue

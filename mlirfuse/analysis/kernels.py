@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 from mlir import ir
 
+from mlirfuse.errors import IRError
+
 KERNEL = "fuse.kernel"
 """Unit attribute of a kernel function that has a body."""
 LAUNCH = "fuse.launch"
@@ -55,6 +57,26 @@ def symbol(function: ir.Operation) -> str:
 def body(function: ir.Operation) -> list[ir.Operation]:
     """The operations of a function's entry block, in order; a declaration has none."""
     return [op.operation for block in list(function.regions[0].blocks)[:1] for op in block.operations]
+
+
+def result_sources(function: ir.Operation) -> list[tuple[int, int]]:
+    """The (argument, dimension) pair of each dynamic extent of the results of a kernel on tensors, or its declaration.
+
+    Raises:
+        IRError: there are not as many pairs as dynamic extents; none may go without saying only where there are none.
+    """
+    flat = (
+        list(ir.DenseI64ArrayAttr(function.attributes[RESULT_EXTENTS])) if RESULT_EXTENTS in function.attributes else []
+    )
+    results = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value).results
+    dynamic = sum(type_.is_dynamic_dim(axis) for type_ in results for axis in range(type_.rank))
+    if len(flat) != 2 * dynamic:
+        raise IRError(
+            f"{symbol(function)} has {dynamic} dynamic extents of results, and {len(flat) / 2:g} pairs",
+            where=function,
+            hint=f"{RESULT_EXTENTS} gives an argument and its dimension for each",
+        )
+    return list(zip(flat[::2], flat[1::2], strict=True))
 
 
 def argument_attributes(function: ir.Operation) -> list[dict[str, ir.Attribute]]:

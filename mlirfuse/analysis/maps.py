@@ -13,20 +13,26 @@ def projected_axes(attribute: ir.AffineMapAttr) -> tuple[int | None, ...]:
     """For each result of a map, the loop it selects; None for the constant 0.
 
     Raises:
-        IRError: a result is neither a loop nor 0; such an access is not a projection.
+        IRError: a result is neither a loop nor 0, or two are the same loop; such an access is not a projection.
     """
     axes: list[int | None] = []
     for expr in attribute.value.results:
         if isinstance(expr, ir.AffineDimExpr):
             axes.append(expr.position)
+            if axes.count(expr.position) > 1:
+                raise _no_projection(attribute)
         elif isinstance(expr, ir.AffineConstantExpr) and expr.value == 0:
             axes.append(None)
         else:
-            raise IRError(
-                f"indexing map {attribute} is not a projection of its loops",
-                hint="use maps whose results are single loops or 0",
-            )
+            raise _no_projection(attribute)
     return tuple(axes)
+
+
+def _no_projection(attribute: ir.AffineMapAttr) -> IRError:
+    return IRError(
+        f"indexing map {attribute} is not a projection of its loops",
+        hint="use maps whose results are different single loops, or 0",
+    )
 
 
 def through(

@@ -15,6 +15,7 @@ from mlir import ir
 
 from mlirfuse.analysis.maps import projected_axes
 from mlirfuse.dialect.joint import JOINT_REDUCTIONS
+from mlirfuse.errors import IRError, errors_at
 
 _DYNAMIC = ir.ShapedType.get_dynamic_size()
 
@@ -34,6 +35,7 @@ class OpStructure:
         operand_axes: for each operand, the loop that each of its axes runs along (None: extent 1, or broadcast);
             None in place of the tuple for an operand whose elements are not read.
         result_axes: the same for each result.
+        idle_extents: (loop, extent) pairs that operands tell whose elements are not read; None where dynamic.
     """
 
     op: ir.Operation
@@ -42,6 +44,7 @@ class OpStructure:
     operands: tuple[ir.Value, ...]
     operand_axes: tuple[tuple[int | None, ...] | None, ...]
     result_axes: tuple[tuple[int | None, ...], ...]
+    idle_extents: tuple[tuple[int, int | None], ...] = ()
 
     @cached_property
     def operand_extents(self) -> tuple[tuple[int | None, ...], ...]:
@@ -77,8 +80,8 @@ def is_unit_reshape(op: ir.Operation) -> bool:
 
 
 def _generic(op: ir.Operation) -> OpStructure:
-    maps = list(ir.ArrayAttr(op.attributes["indexing_maps"]))
-    axes = [projected_axes(m) for m in maps]
+    with errors_at(op):
+        axes = [projected_axes(m) for m in ir.ArrayAttr(op.attributes["indexing_maps"])]
     kinds = [str(k) for k in ir.ArrayAttr(op.attributes["iterator_types"])]
     inits = len(op.results)
     result_axes = axes[len(axes) - inits :]
@@ -95,7 +98,26 @@ def _generic(op: ir.Operation) -> OpStructure:
         tuple(op.operands),
         tuple(operand_axes),
         tuple(result_axes),
+        _idle_extents(op, axes, operand_axes),
     )
+
+
+def _idle_extents(
+    op: ir.Operation, axes: Sequence[Sequence[int | None]], read: Sequence[Sequence[int | None] | None]
+) -> tuple[tuple[int, int | None], ...]:
+    """What operands that are not read tell about loops; raises `IRError` where a map cuts elements off an operand."""
+    idle: dict[int, int | None] = {}
+    for operand, loops, read_loops in zip(op.operands, axes, read, strict=True):
+        for axis, (loop, extent) in enumerate(zip(loops, _extents_or_none(operand), strict=True)):
+            if loop is None and extent != 1:
+                raise IRError(
+                    f"only the first element along axis {axis} of {operand.type} is read",
+                    where=op,
+                    hint="only extents of 1 are broadcast",
+                )
+            if read_loops is None and loop is not None and extent != 1:
+                idle[loop] = idle.get(loop) or extent
+    return tuple(idle.items())
 
 
 def _transpose(op: ir.Operation) -> OpStructure:

@@ -14,7 +14,7 @@ from mlirfuse.dialect.mbarrier_init import mbarrier_init
 from mlirfuse.dialect.shared_memory import WARPGROUP
 from mlirfuse.distribution.exchange import Exchange
 from mlirfuse.distribution.exchange_rounds import run_exchanges
-from mlirfuse.distribution.fragments import Fragments, Key, Uniform
+from mlirfuse.distribution.fragments import Fragments, Key, Uniform, widen
 from mlirfuse.distribution.threads import Threads
 from mlirfuse.distribution.warp_barriers import warp_barrier
 from mlirfuse.errors import PassError, errors_at
@@ -191,11 +191,16 @@ class Distributor:
         return tile
 
     def fragments(self, value: ir.Value) -> Fragments:
-        """Like `tile`, for ops that cannot take a uniform value."""
+        """Like `tile`, for ops that cannot take a uniform value: each fragment of one is that number."""
         tile = self.tile(value)
-        if not isinstance(tile, Fragments):
-            raise PassError("expected a tile that varies, found one number", where=value.owner.operation)
-        return tile
+        if isinstance(tile, Fragments):
+            return tile
+        extents = tuple(ir.VectorType(value.type).shape)
+        if len(extents) != self.layout.rank:
+            raise PassError(f"one number stands for a tile of {len(extents)} dimensions", where=value.owner.operation)
+        spread = Fragments(self.layout, extents, tile.element_type)
+        spread.make = lambda _: widen(tile.value, spread.width)
+        return spread
 
     def start_reads(self, key: Key) -> None:
         """Emits the loads of a parked fragment, which wait until registers are free."""

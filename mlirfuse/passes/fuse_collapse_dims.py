@@ -11,12 +11,12 @@ from mlir.dialects import arith, func, tensor
 from mlirfuse.analysis.collapsing import mergeable_pairs
 from mlirfuse.analysis.kernels import (
     KERNEL,
-    RESULT_EXTENTS,
     argument_attributes,
     body,
     functions,
     is_tile_program,
     kernels,
+    result_sources,
     symbol,
 )
 from mlirfuse.analysis.segments import CHEAP_OPS
@@ -70,10 +70,10 @@ class FuseCollapseDims(Pass):
             if not pairs:
                 remarks.declined(self, "no two dimensions belong together", kernel)
                 continue
-            old_extents = list(ir.DenseI64ArrayAttr(kernel.attributes[RESULT_EXTENTS]))
+            old_sources = result_sources(kernel)
             groups, returned = KernelCollapser(kernel, space, pairs).collapse()
             for call in [c for host in hosts for c in calls(host) if callee(c) == symbol(kernel)]:
-                _pass_views(call, kernel, groups, returned, old_extents)
+                _pass_views(call, kernel, groups, returned, old_sources)
             remarks.applied(self, f"{space.rank} dimensions became {space.rank - len(pairs)}", kernel)
 
 
@@ -92,14 +92,18 @@ def _obstacle(kernel: ir.Operation) -> str | None:
 
 
 def _pass_views(
-    call: ir.Operation, kernel: ir.Operation, groups: dict[int, Groups], returned: list[Groups], extents: list[int]
+    call: ir.Operation,
+    kernel: ir.Operation,
+    groups: dict[int, Groups],
+    returned: list[Groups],
+    extent_sources: list[tuple[int, int]],
 ) -> None:
     """Calls the rewritten kernel on views, and gives its results their shapes back."""
     kernel_type = ir.FunctionType(ir.TypeAttr(kernel.attributes["function_type"]).value)
     with ir.InsertionPoint(call), call.location:
         operands = [_collapsed(v, groups[i]) if i in groups else v for i, v in enumerate(call.operands)]
         new = func.CallOp(kernel_type.results, callee(call), operands)
-        pairs = iter(zip(extents[::2], extents[1::2], strict=True))
+        pairs = iter(extent_sources)
         for old, result, merged in zip(call.results, new.results, returned, strict=True):
             shape = ir.RankedTensorType(old.type).shape
             sources = [next(pairs) for extent in shape if extent == DYNAMIC]

@@ -9,7 +9,7 @@ from typing import ClassVar
 from mlir import ir
 from mlir.dialects import func
 
-from mlirfuse.analysis.iteration_space import IterationSpace
+from mlirfuse.analysis.iteration_space import Conflict, IterationSpace
 from mlirfuse.analysis.kernels import KERNEL, RESULT_EXTENTS, argument_attributes, body, functions, kernels, symbol
 from mlirfuse.analysis.segments import CHEAP_OPS, RESHAPES, Segment, joint_space, segment_ops
 from mlirfuse.analysis.structure import structure_of
@@ -134,9 +134,10 @@ def _outline(
 
 
 def _space_of(segment: Segment) -> IterationSpace:
-    """The segment's iteration space; it was formed because it has one."""
+    """The segment's iteration space; raises `PassError` for a single op that no kernel can be made of."""
     space = joint_space([s for op in segment.ops if (s := structure_of(op)) is not None])
-    assert isinstance(space, IterationSpace)
+    if isinstance(space, Conflict):
+        raise PassError(f"no kernel can be made of {space.op.name}: {space.reason}", where=space.op)
     return space
 
 

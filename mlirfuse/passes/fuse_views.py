@@ -68,7 +68,7 @@ def _is_view(op: ir.Operation) -> bool:
 
 def _is_copy(op: ir.Operation) -> bool:
     """Whether an op is an elementwise `linalg.generic` that yields its one input: a broadcast, mostly."""
-    if op.name != "linalg.generic" or len(op.operands) != 2:
+    if op.name != "linalg.generic" or len(op.operands) != 2 or len(op.results) != 1:
         return False
     structure = structure_of(op)
     block = op.regions[0].blocks[0]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from mlir import ir
 from mlir.dialects import func
 
-from mlirfuse.analysis.kernels import KERNEL, RESULT_EXTENTS, argument_attributes, body, symbol
+from mlirfuse.analysis.kernels import KERNEL, RESULT_EXTENTS, argument_attributes, body, result_sources, symbol
 from mlirfuse.passes.host import depends_on, order_host_ops
 from mlirfuse.rewriting import clone
 from mlirfuse.schedule.schedule import ATTRIBUTE as SCHEDULE
@@ -104,8 +104,7 @@ class KernelPair:
 
 def _extent_sources(call: ir.Operation, kernel: ir.Operation) -> dict[ir.Value, list[tuple[ir.Value, int]]]:
     """For each result of a call, where each of its dynamic extents comes from: an operand of the call and its axis."""
-    flat = list(ir.DenseI64ArrayAttr(kernel.attributes[RESULT_EXTENTS]))
-    pairs = iter([(call.operands[argument], axis) for argument, axis in zip(flat[::2], flat[1::2], strict=True)])
+    pairs = iter([(call.operands[argument], axis) for argument, axis in result_sources(kernel)])
     return {result: [next(pairs) for _ in _dynamic_axes(result)] for result in call.results}
 
 

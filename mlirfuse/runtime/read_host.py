@@ -9,11 +9,11 @@ from mlir import ir
 from mlirfuse.analysis.kernels import (
     KERNEL,
     LAUNCH,
-    RESULT_EXTENTS,
     RESULTS,
     argument_attributes,
     body,
     functions,
+    result_sources,
     symbol,
 )
 from mlirfuse.dtypes import from_mlir
@@ -146,10 +146,9 @@ class _Reader:
         callee = ir.FlatSymbolRefAttr(op.attributes["callee"]).value
         if callee not in self.declarations:
             raise IRError(f"the host calls {callee}, which has no {LAUNCH}", where=op)
-        attributes = self.declarations[callee].attributes
+        declaration = self.declarations[callee]
         operands = list(op.operands)
-        flat = list(ir.DenseI64ArrayAttr(attributes[RESULT_EXTENTS]))
-        sizes = iter([self._shape(operands[arg])[dim] for arg, dim in zip(flat[::2], flat[1::2], strict=True)])
+        sizes = iter([self._shape(operands[arg])[dim] for arg, dim in result_sources(declaration)])
         outputs = []
         for result in op.results:
             type_ = ir.RankedTensorType(result.type)
@@ -162,7 +161,7 @@ class _Reader:
             raise IRError(f"the host passes {callee} a value that it computed", where=op)
         if any(self.values[operand].axes is not None for operand in operands):
             raise IRError(f"the host passes {callee} a transposed view", where=op)
-        kernel = ir.FlatSymbolRefAttr(attributes[LAUNCH]).value
+        kernel = ir.FlatSymbolRefAttr(declaration.attributes[LAUNCH]).value
         self.launches.append(Launch(kernel, tuple(self.values[v] for v in operands), tuple(outputs)))
 
     def _return(self, op: ir.Operation) -> None:

@@ -166,7 +166,15 @@ class TileEmitter:
         return self.values[value]
 
     def _emit_scalar_op(self, op: ir.Operation, operands: list[ir.Value]) -> Sequence[ir.Value]:
-        """The vector form of a body op: the same op on the smallest tile that all its operands broadcast to."""
+        """The vector form of a body op: the same op on the smallest tile that all its operands broadcast to.
+
+        Raises:
+            PassError: the op is none of `arith` and `math`, which work on vectors element by element.
+        """
+        if op.name.partition(".")[0] not in ("arith", "math"):
+            raise PassError(
+                f"{op.name} has no form for tiles", where=op, hint="use ops of the dialects arith and math in bodies"
+            )
         shapes = [tuple(o.type.shape) for o in operands if isinstance(o.type, ir.VectorType)]
         if not shapes:
             return clone(op, dict(zip(op.operands, operands, strict=True))).results

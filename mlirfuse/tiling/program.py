@@ -10,7 +10,7 @@ from mlir import ir
 from mlir.dialects import affine, arith, func, memref, scf
 
 from mlirfuse.analysis.iteration_space import IterationSpace
-from mlirfuse.analysis.kernels import KERNEL, LAUNCH, RESULT_EXTENTS, argument_attributes, body, symbol
+from mlirfuse.analysis.kernels import KERNEL, LAUNCH, RESULT_EXTENTS, argument_attributes, body, result_sources, symbol
 from mlirfuse.errors import PassError
 from mlirfuse.rewriting import clone
 from mlirfuse.schedule.schedule import ATTRIBUTE as SCHEDULE
@@ -47,7 +47,8 @@ class KernelFrame:
     def close(self) -> None:
         """Replaces the tensor kernel by a declaration that names the tile program."""
         kernel_type = ir.TypeAttr(self.kernel.attributes["function_type"]).value
-        self.declare(symbol(self.kernel), kernel_type, self.kernel.attributes[RESULT_EXTENTS])
+        sources = [number for pair in result_sources(self.kernel) for number in pair]
+        self.declare(symbol(self.kernel), kernel_type, ir.DenseI64ArrayAttr.get(sources))
         self.kernel.erase()
 
     def declare(self, name: str, kernel_type: ir.Type, extents: ir.Attribute) -> None:

@@ -9,7 +9,7 @@ from mlir.dialects import func
 
 from mlirfuse.analysis.grid_reduction import GridReduction, kept_dims
 from mlirfuse.analysis.iteration_space import IterationSpace
-from mlirfuse.analysis.kernels import RESULT_EXTENTS, body, symbol
+from mlirfuse.analysis.kernels import body, result_sources, symbol
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.tiling.grid_reduction import emit_finish, emit_walk
 from mlirfuse.tiling.kernel_signature import default_attributes
@@ -76,10 +76,10 @@ def _kept(space: IterationSpace, plan: GridReduction, number: int) -> list[int]:
 
 def _extents(kernel: ir.Operation, returned: Sequence[ir.Value]) -> list[list[int]]:
     """The (argument, dimension) pairs of each result's dynamic extents, one behind the other."""
-    flat = iter(list(ir.DenseI64ArrayAttr(kernel.attributes[RESULT_EXTENTS])))
+    sources = iter(result_sources(kernel))
     found = []
     for value in returned:
         tensor = ir.RankedTensorType(value.type)
         dynamic = sum(tensor.is_dynamic_dim(axis) for axis in range(tensor.rank))
-        found.append([next(flat) for _ in range(2 * dynamic)])
+        found.append([number for _ in range(dynamic) for number in next(sources)])
     return found

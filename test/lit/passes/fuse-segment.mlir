@@ -341,3 +341,45 @@ func.func @strided(%x: tensor<4x8xf32> {fuse.strides = array<i64: -1, 1>}) -> te
   } -> tensor<32xf32>
   return %1 : tensor<32xf32>
 }
+
+// -----
+
+// Maps that select no different loops, or cut elements off, are accesses that no tile has.
+#diagonal = affine_map<(d0) -> (d0, d0)>
+#one = affine_map<(d0) -> (d0)>
+func.func @diagonal(%x: tensor<32x32xf32>) -> tensor<32xf32> {
+  %e = tensor.empty() : tensor<32xf32>
+  // expected-error @below {{indexing map affine_map<(d0) -> (d0, d0)> is not a projection of its loops}}
+  %0 = linalg.generic {indexing_maps = [#diagonal, #one], iterator_types = ["parallel"]}
+       ins(%x : tensor<32x32xf32>) outs(%e : tensor<32xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = math.exp %a : f32
+    linalg.yield %v : f32
+  } -> tensor<32xf32>
+  return %0 : tensor<32xf32>
+}
+
+// -----
+
+#first = affine_map<(d0) -> (d0, 0)>
+#one = affine_map<(d0) -> (d0)>
+func.func @first_column(%x: tensor<8x64xf32>) -> tensor<8xf32> {
+  %e = tensor.empty() : tensor<8xf32>
+  // expected-error @below {{only the first element along axis 1 of tensor<8x64xf32> is read}}
+  %0 = linalg.generic {indexing_maps = [#first, #one], iterator_types = ["parallel"]}
+       ins(%x : tensor<8x64xf32>) outs(%e : tensor<8xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = math.exp %a : f32
+    linalg.yield %v : f32
+  } -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+
+// -----
+
+// An op that no kernel can be made of, alone as it is, is an error.
+func.func @moments_of_run_time_length(%x: tensor<8x?xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+  // expected-error @below {{no kernel can be made of fuse.moments}}
+  %0:2 = "fuse.moments"(%x) {dims = array<i64: 1>} : (tensor<8x?xf32>) -> (tensor<8xf32>, tensor<8xf32>)
+  return %0#0, %0#1 : tensor<8xf32>, tensor<8xf32>
+}

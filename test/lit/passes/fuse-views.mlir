@@ -112,3 +112,28 @@ func.func @alone(%s: tensor<4xf32>, %init: tensor<4xf32>) -> tensor<4xf32> {
   } -> tensor<4xf32>
   return %y : tensor<4xf32>
 }
+
+// -----
+
+// What yields its first operand is no copy where it has other results: the second one's reader is left alone.
+#id = affine_map<(d0) -> (d0)>
+// CHECK-LABEL: func.func @two_results
+// CHECK: %[[R:.*]]:2 = linalg.generic
+// CHECK: linalg.generic {{.*}} ins(%[[R]]#1 :
+// expected-remark @below {{no op reads a view}}
+func.func @two_results(%x: tensor<64xf32>, %y: tensor<64xf32>) -> (tensor<64xf32>, tensor<64xf32>) {
+  %0:2 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+         outs(%x, %y : tensor<64xf32>, tensor<64xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    %v = arith.addf %a, %b : f32
+    linalg.yield %a, %v : f32, f32
+  } -> (tensor<64xf32>, tensor<64xf32>)
+  %e = tensor.empty() : tensor<64xf32>
+  %1 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+       ins(%0#1 : tensor<64xf32>) outs(%e : tensor<64xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = math.exp %a : f32
+    linalg.yield %v : f32
+  } -> tensor<64xf32>
+  return %0#0, %1 : tensor<64xf32>, tensor<64xf32>
+}
