@@ -63,7 +63,7 @@ def result_sources(function: ir.Operation) -> list[tuple[int, int]]:
     """The (argument, dimension) pair of each dynamic extent of the results of a kernel on tensors, or its declaration.
 
     Raises:
-        IRError: there are not as many pairs as dynamic extents; none may go without saying only where there are none.
+        IRError: there are not as many pairs as dynamic extents; without the attribute there are none.
     """
     flat = (
         list(ir.DenseI64ArrayAttr(function.attributes[RESULT_EXTENTS])) if RESULT_EXTENTS in function.attributes else []

@@ -16,6 +16,9 @@ SINGLE, OPTIONAL, VARIADIC = irdl.Variadicity.single, irdl.Variadicity.optional,
 
 Field = tuple[str, irdl.Variadicity]
 
+INDICES = frozenset({"index", "stage", "rank", "row", "number", "offsets", "indices"})
+"""Names of operands that count something, and have type `index`."""
+
 
 @dataclass(frozen=True)
 class OpDefinition:
@@ -40,6 +43,18 @@ class OpDefinition:
     @property
     def full_name(self) -> str:
         return f"fuse.{self.name}"
+
+    def problem(self, op: ir.Operation) -> str | None:
+        """What is wrong with an op that IRDL has checked, or None."""
+        names = [name for name, _ in self.operands]
+        names += names[-1:] * (len(op.operands) - len(names))  # one operand is variadic at most, and that is the last
+        for name, operand in zip(names, op.operands, strict=False):
+            if name in INDICES and not isinstance(operand.type, ir.IndexType):
+                return f"{name} must be an index, not {operand.type}"
+        try:
+            return self.verify(op)
+        except ValueError as error:  # what the bindings raise for a type or an attribute of another kind
+            return f"needs another kind of operand or attribute: {error}"
 
     def declare(self) -> None:
         """Emits the `irdl.operation` at the current insertion point."""

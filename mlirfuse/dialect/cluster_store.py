@@ -15,14 +15,15 @@ from __future__ import annotations
 from mlir import ir
 
 from mlirfuse.dialect.base import SINGLE, OpDefinition
+from mlirfuse.dialect.shared_memory import is_workgroup
 
 
 def _verify(op: ir.Operation) -> str | None:
-    buffer = op.operands[1].type
-    if not isinstance(buffer, ir.MemRefType) or "workgroup" not in str(ir.MemRefType(buffer).memory_space):
-        return f"buffer {buffer} must be a memref in workgroup memory"
-    if ir.MemRefType(buffer).rank != 1:
-        return f"buffer {buffer} must have rank 1"
+    value, buffer = (operand.type for operand in list(op.operands)[:2])
+    if not is_workgroup(buffer) or ir.MemRefType(buffer).rank != 1:
+        return f"buffer {buffer} must be a memref of rank 1 in workgroup memory"
+    if ir.MemRefType(buffer).element_type != value:
+        return f"a value of {value} for elements of {buffer}"
     return None
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 from mlir import ir
 
 from mlirfuse.dialect.base import SINGLE, OpDefinition
+from mlirfuse.dialect.shared_memory import is_workgroup
 
 CLUSTER_SPACE = 7
 """NVPTX's address space of a cluster's shared memory."""
@@ -28,7 +29,7 @@ def view_type(buffer: ir.MemRefType) -> ir.MemRefType:
 
 def _verify(op: ir.Operation) -> str | None:
     buffer, result = op.operands[0].type, op.results[0].type
-    if not isinstance(buffer, ir.MemRefType) or "workgroup" not in str(ir.MemRefType(buffer).memory_space):
+    if not is_workgroup(buffer):
         return f"buffer {buffer} must be a memref in workgroup memory"
     if not ir.MemRefType(buffer).has_static_shape:
         return f"buffer {buffer} must have a static shape"

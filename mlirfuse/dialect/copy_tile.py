@@ -20,13 +20,14 @@ from collections.abc import Sequence
 from mlir import ir
 
 from mlirfuse.dialect.base import SINGLE, VARIADIC, OpDefinition
+from mlirfuse.dialect.shared_memory import is_workgroup
 
 
 def _verify(op: ir.Operation) -> str | None:
     source, slot = (ir.MemRefType(v.type) for v in list(op.operands)[:2])
     if source.element_type != slot.element_type:
         return f"the slot's element type {slot.element_type} must be the source's, {source.element_type}"
-    if "workgroup" not in str(slot.memory_space) or not slot.has_static_shape:
+    if not is_workgroup(slot) or not slot.has_static_shape:
         return f"slot {slot} must be in workgroup memory, with a static shape"
     if len(op.operands) != 2 + source.rank:
         return f"source {source} needs {source.rank} offsets, not {len(op.operands) - 2}"

@@ -17,11 +17,9 @@ from mlirfuse.dialect.base import SINGLE, OpDefinition
 
 
 def _verify(op: ir.Operation) -> str | None:
-    buffer, row = (operand.type for operand in op.operands)
+    buffer = op.operands[0].type
     if not isinstance(buffer, ir.MemRefType) or not is_rows(ir.MemRefType(buffer)):
         return f"buffer {buffer} must be a memref of device memory without gaps, static behind the first dimension"
-    if not isinstance(row, ir.IndexType):
-        return f"row {row} must be an index"
     rows = op.attributes["rows"]
     if not isinstance(rows, ir.IntegerAttr) or ir.IntegerAttr(rows).value < 1:
         return f"rows {rows} must be a positive integer"

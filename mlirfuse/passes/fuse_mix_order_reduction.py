@@ -10,14 +10,14 @@ from mlir import ir
 
 from mlirfuse.analysis.grid_reduction import grid_reduction, needs_grid
 from mlirfuse.analysis.iteration_space import Conflict, space_of_structures
-from mlirfuse.analysis.kernels import KERNEL, body, functions, is_tile_program, kernels, symbol
+from mlirfuse.analysis.kernels import KERNEL, body, functions, symbol
 from mlirfuse.analysis.problem import problem_of
 from mlirfuse.analysis.spaces import check_results
 from mlirfuse.analysis.structure import structure_of
 from mlirfuse.dtypes import from_mlir
 from mlirfuse.errors import PassError, ScheduleError
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.passes.host import callee, calls
+from mlirfuse.passes.host import callee, calls, launches
 from mlirfuse.passes.kernel_pair import KernelPair
 from mlirfuse.schedule.grid_heuristics import grid_schedule, too_wide
 from mlirfuse.schedule.schedule import ATTRIBUTE as SCHEDULE
@@ -74,11 +74,9 @@ class FuseMixOrderReduction(Pass):
 
     def _merge_one(self, module: ir.Operation, function: ir.Operation, remarks: Remarks, *, required: bool) -> bool:
         """Merges the first pair that can be; remarks why the others cannot once there is none."""
-        known = {symbol(kernel): kernel for kernel in kernels(module) if not is_tile_program(kernel)}
-        launches = [call for call in calls(function) if callee(call) in known]
         declined: list[tuple[ir.Operation, str]] = []
-        for first, second in combinations(launches, 2):
-            pair = _Pair(first, second, known[callee(first)], known[callee(second)])
+        for (first, first_kernel), (second, second_kernel) in combinations(launches(module, function).items(), 2):
+            pair = _Pair(first, second, first_kernel, second_kernel)
             shared = pair.shared_bytes()
             if not shared:
                 continue

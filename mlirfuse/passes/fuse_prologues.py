@@ -12,12 +12,12 @@ from mlir import ir
 from mlirfuse.analysis.contraction import contraction_in
 from mlirfuse.analysis.contraction_problem import contraction_problem
 from mlirfuse.analysis.factors import unfit_producers
-from mlirfuse.analysis.kernels import KERNEL, functions, is_tile_program, kernels, symbol
+from mlirfuse.analysis.kernels import KERNEL, functions, symbol
 from mlirfuse.analysis.spaces import kernel_space
 from mlirfuse.dtypes import from_mlir
 from mlirfuse.errors import PassError, ScheduleError
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.passes.host import callee, calls
+from mlirfuse.passes.host import callee, calls, launches
 from mlirfuse.passes.kernel_pair import KernelPair
 from mlirfuse.schedule.contraction import ContractionProblem
 from mlirfuse.schedule.contraction_cost import UNKNOWN_EXTENT
@@ -75,17 +75,15 @@ class FusePrologues(Pass):
 
 def _pairs(module: ir.Operation, function: ir.Operation, declined: set[tuple[str, str]]) -> Iterator[_Pair]:
     """Launches of a contraction, each with one that makes an operand for it, that were not looked at yet."""
-    known = {symbol(kernel): kernel for kernel in kernels(module) if not is_tile_program(kernel)}
-    launches = [call for call in calls(function) if callee(call) in known]
-    for second in launches:
-        kernel = known[callee(second)]
+    known = launches(module, function)
+    for second, kernel in known.items():
         makers = [
             first
-            for first in launches
+            for first in known
             if (callee(first), callee(second)) not in declined and set(first.results) & set(second.operands)
         ]
         if makers and contraction_in(*kernel_space(kernel)) is not None:
-            yield from (_Pair(first, second, known[callee(first)], kernel) for first in makers)
+            yield from (_Pair(first, second, known[first], kernel) for first in makers)
 
 
 class _Pair(KernelPair):

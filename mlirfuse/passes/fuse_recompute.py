@@ -18,14 +18,12 @@ from mlirfuse.analysis.kernels import (
     argument_attributes,
     body,
     functions,
-    is_tile_program,
-    kernels,
     symbol,
 )
 from mlirfuse.analysis.structure import structure_of
 from mlirfuse.dtypes import from_mlir
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.passes.host import callee, calls, order_host_ops
+from mlirfuse.passes.host import callee, calls, launches, order_host_ops
 from mlirfuse.rewriting import clone, nested, read_values
 from mlirfuse.schedule.schedule import ATTRIBUTE as SCHEDULE
 from mlirfuse.tiling.kernel_signature import change_signature, default_attributes
@@ -82,11 +80,10 @@ class FuseRecompute(Pass):
 
 def _exchange(module: ir.Operation, function: ir.Operation, maker: str, reader: str) -> _Exchange | None:
     """What two kernels exchange that could be recomputed; None where they are no tensor kernels or exchange nothing."""
-    known = {symbol(kernel): kernel for kernel in kernels(module) if not is_tile_program(kernel)}
-    launches = {callee(call): call for call in calls(function)}
-    if not {maker, reader} <= known.keys() & launches.keys():
+    known = {callee(call): (call, kernel) for call, kernel in launches(module, function).items()}
+    if not {maker, reader} <= known.keys():
         return None
-    exchange = _Exchange(launches[maker], known[maker], launches[reader], known[reader])
+    exchange = _Exchange(*known[maker], *known[reader])
     return exchange if exchange.values else None
 
 

@@ -39,7 +39,7 @@ def verify_fuse_ops(root: ir.Operation) -> None:
     """Checks every fuse op under `root`; raises `IRError` naming the first that is wrong and its location."""
 
     def visit(op: ir.Operation) -> ir.WalkResult:
-        problem = OPS[op.name].verify(op) if op.name in OPS else None
+        problem = OPS[op.name].problem(op) if op.name in OPS else None
         if problem is not None:
             failures.append(IRError(f"'{op.name}' op {problem}", where=op))
             return ir.WalkResult.INTERRUPT

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from mlir import ir
 
-from mlirfuse.analysis.kernels import body
+from mlirfuse.analysis.kernels import body, functions, is_tile_program, kernels, symbol
 from mlirfuse.rewriting import defining_op
 
 
@@ -18,10 +20,30 @@ def callee(call: ir.Operation) -> str:
     return ir.FlatSymbolRefAttr(call.attributes["callee"]).value
 
 
+def launches(module: ir.Operation, function: ir.Operation) -> dict[ir.Operation, ir.Operation]:
+    """The calls of a host function, in order, with the kernels on tensors that they alone launch.
+
+    A kernel that is launched elsewhere as well cannot be changed for one of its calls.
+    """
+    callers = Counter(callee(call) for host in functions(module) for call in calls(host))
+    known = {symbol(kernel): kernel for kernel in kernels(module) if not is_tile_program(kernel)}
+    return {
+        call: known[callee(call)] for call in calls(function) if callee(call) in known and callers[callee(call)] == 1
+    }
+
+
 def depends_on(value: ir.Value, op: ir.Operation) -> bool:
     """Whether a value of a host function is computed from results of `op`."""
-    owner = defining_op(value)
-    return owner is not None and (owner == op or any(depends_on(operand, op) for operand in owner.operands))
+    open_, seen = [value], set[ir.Operation]()
+    while open_:
+        owner = defining_op(open_.pop())
+        if owner is None or owner in seen:
+            continue
+        if owner == op:
+            return True
+        seen.add(owner)
+        open_ += owner.operands
+    return False
 
 
 def order_host_ops(function: ir.Operation) -> None:

@@ -32,7 +32,7 @@ func.func @unknown(%x: memref<4x?xf16>, %i: index) {
 // -----
 
 func.func @row(%x: memref<4x8xf16>, %i: i64) {
-  // expected-error @below {{'fuse.prefetch_rows' op row i64 must be an index}}
+  // expected-error @below {{'fuse.prefetch_rows' op row must be an index, not i64}}
   "fuse.prefetch_rows"(%x, %i) {rows = 2 : i64} : (memref<4x8xf16>, i64) -> ()
   return
 }

@@ -485,3 +485,44 @@ func.func private @f_1(%x: tensor<64x256xf32>) -> tensor<256xf32>
   } -> tensor<256xf32>
   return %0 : tensor<256xf32>
 }
+
+// -----
+
+// A kernel that is launched twice is nobody's to change, though its second launch reads what the first made.
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#column = affine_map<(d0, d1) -> (d1)>
+// CHECK-LABEL: func.func @launched_twice
+// CHECK: call @twice_0
+// CHECK: call @twice_1
+// CHECK: call @twice_0
+func.func @launched_twice(%x: tensor<?x64xf32>) -> (tensor<?x64xf32>, tensor<64xf32>) {
+  %0 = call @twice_0(%x) : (tensor<?x64xf32>) -> tensor<?x64xf32>
+  %1 = call @twice_1(%0) : (tensor<?x64xf32>) -> tensor<64xf32>
+  %2 = call @twice_0(%0) : (tensor<?x64xf32>) -> tensor<?x64xf32>
+  return %2, %1 : tensor<?x64xf32>, tensor<64xf32>
+}
+func.func private @twice_0(%x: tensor<?x64xf32>) -> tensor<?x64xf32>
+    attributes {fuse.kernel, fuse.result_extents = array<i64: 0, 0>} {
+  %c0 = arith.constant 0 : index
+  %m = tensor.dim %x, %c0 : tensor<?x64xf32>
+  %e = tensor.empty(%m) : tensor<?x64xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+       ins(%x : tensor<?x64xf32>) outs(%e : tensor<?x64xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %a, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<?x64xf32>
+  return %0 : tensor<?x64xf32>
+}
+func.func private @twice_1(%x: tensor<?x64xf32>) -> tensor<64xf32> attributes {fuse.kernel} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<64xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<64xf32>) -> tensor<64xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #column], iterator_types = ["reduction", "parallel"]}
+       ins(%x : tensor<?x64xf32>) outs(%init : tensor<64xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<64xf32>
+  return %0 : tensor<64xf32>
+}

@@ -153,21 +153,11 @@ func.func private @returned_1(%n: tensor<512x64xf32>) -> tensor<64xf32> attribut
 // CHECK-LABEL: func.func @more(
 // CHECK: %[[A:.*]] = call @more_0(
 // CHECK: call @more_1(%[[A]])
-// A kernel whose schedule is given is left as the schedule found it.
-// CHECK-LABEL: func.func @given(
-// CHECK: %[[A:.*]] = call @more_0(
-// CHECK: call @given_1(%[[A]])
 func.func @more(%x: tensor<512x64xf32>, %y: tensor<512x64xf32>) -> (tensor<512x64xf32>, tensor<64xf32>) {
   %0 = call @more_0(%x, %y) : (tensor<512x64xf32>, tensor<512x64xf32>) -> tensor<512x64xf32>
   // expected-remark @below {{more_1 reads what more_0 computes element by element: computing it again would not move fewer bytes}}
   %1 = call @more_1(%0) : (tensor<512x64xf32>) -> tensor<64xf32>
   return %0, %1 : tensor<512x64xf32>, tensor<64xf32>
-}
-func.func @given(%x: tensor<512x64xf32>, %y: tensor<512x64xf32>) -> tensor<64xf32> {
-  %0 = call @more_0(%x, %y) : (tensor<512x64xf32>, tensor<512x64xf32>) -> tensor<512x64xf32>
-  // expected-remark @below {{given_1 reads what more_0 computes element by element: a schedule is given}}
-  %1 = call @given_1(%0) : (tensor<512x64xf32>) -> tensor<64xf32>
-  return %1 : tensor<64xf32>
 }
 func.func private @more_0(%x: tensor<512x64xf32>, %y: tensor<512x64xf32>) -> tensor<512x64xf32> attributes {fuse.kernel, fuse.result_extents = array<i64>} {
   %e = tensor.empty() : tensor<512x64xf32>
@@ -191,8 +181,71 @@ func.func private @more_1(%n: tensor<512x64xf32>) -> tensor<64xf32> attributes {
   } -> tensor<64xf32>
   return %0 : tensor<64xf32>
 }
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#col = affine_map<(d0, d1) -> (d1)>
+// A kernel whose schedule is given is left as the schedule found it.
+// CHECK-LABEL: func.func @given(
+// CHECK: %[[A:.*]] = call @given_0(
+// CHECK: call @given_1(%[[A]])
+func.func @given(%x: tensor<512x64xf32>, %y: tensor<512x64xf32>) -> tensor<64xf32> {
+  %0 = call @given_0(%x, %y) : (tensor<512x64xf32>, tensor<512x64xf32>) -> tensor<512x64xf32>
+  // expected-remark @below {{given_1 reads what given_0 computes element by element: a schedule is given}}
+  %1 = call @given_1(%0) : (tensor<512x64xf32>) -> tensor<64xf32>
+  return %1 : tensor<64xf32>
+}
+func.func private @given_0(%x: tensor<512x64xf32>, %y: tensor<512x64xf32>) -> tensor<512x64xf32> attributes {fuse.kernel, fuse.result_extents = array<i64>} {
+  %e = tensor.empty() : tensor<512x64xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel", "parallel"]}
+       ins(%x, %y : tensor<512x64xf32>, tensor<512x64xf32>) outs(%e : tensor<512x64xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %w = arith.addf %a, %b : f32
+    linalg.yield %w : f32
+  } -> tensor<512x64xf32>
+  return %0 : tensor<512x64xf32>
+}
 func.func private @given_1(%n: tensor<512x64xf32>) -> tensor<64xf32>
     attributes {fuse.kernel, fuse.schedule = {}, fuse.result_extents = array<i64>} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<64xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<64xf32>) -> tensor<64xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #col], iterator_types = ["reduction", "parallel"]}
+       ins(%n : tensor<512x64xf32>) outs(%init : tensor<64xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<64xf32>
+  return %0 : tensor<64xf32>
+}
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#col = affine_map<(d0, d1) -> (d1)>
+// A kernel that is launched twice is not changed for one of its calls.
+// CHECK-LABEL: func.func @twice(
+// CHECK: %[[A:.*]] = call @twice_0(
+// CHECK: call @twice_1(%[[A]])
+// CHECK: call @twice_0(%[[A]], %[[A]])
+func.func @twice(%x: tensor<512x64xf32>) -> (tensor<512x64xf32>, tensor<64xf32>) {
+  %0 = call @twice_0(%x, %x) : (tensor<512x64xf32>, tensor<512x64xf32>) -> tensor<512x64xf32>
+  %1 = call @twice_1(%0) : (tensor<512x64xf32>) -> tensor<64xf32>
+  %2 = call @twice_0(%0, %0) : (tensor<512x64xf32>, tensor<512x64xf32>) -> tensor<512x64xf32>
+  return %2, %1 : tensor<512x64xf32>, tensor<64xf32>
+}
+func.func private @twice_0(%x: tensor<512x64xf32>, %y: tensor<512x64xf32>) -> tensor<512x64xf32> attributes {fuse.kernel, fuse.result_extents = array<i64>} {
+  %e = tensor.empty() : tensor<512x64xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel", "parallel"]}
+       ins(%x, %y : tensor<512x64xf32>, tensor<512x64xf32>) outs(%e : tensor<512x64xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %w = arith.addf %a, %b : f32
+    linalg.yield %w : f32
+  } -> tensor<512x64xf32>
+  return %0 : tensor<512x64xf32>
+}
+func.func private @twice_1(%n: tensor<512x64xf32>) -> tensor<64xf32> attributes {fuse.kernel, fuse.result_extents = array<i64>} {
   %zero = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<64xf32>
   %init = linalg.fill ins(%zero : f32) outs(%e : tensor<64xf32>) -> tensor<64xf32>

@@ -1,4 +1,5 @@
-// RUN: mlirfuse-opt --fuse-verify --split-input-file --verify-diagnostics %s
+// Without --verify-each nothing but the pass itself looks at the ops.
+// RUN: mlirfuse-opt --fuse-verify --verify-each=false --split-input-file --verify-diagnostics %s
 
 func.func @moments(%x: tensor<4x8xf32>) -> tensor<4xf32> {
   %sum, %m2 = "fuse.moments"(%x) {dims = array<i64: 1>} : (tensor<4x8xf32>) -> (tensor<4xf32>, tensor<4xf32>)
@@ -308,5 +309,55 @@ func.func @view_of_another_shape(%buffer: memref<8xf32, #shared>, %rank: index) 
   %0 = "fuse.cluster_view"(%buffer, %rank) : (memref<8xf32, #shared>, index) -> memref<8xf32, 7>
   // expected-error @below {{result memref<4xf32, 7> must be memref<8xf32, 7>}}
   %1 = "fuse.cluster_view"(%buffer, %rank) : (memref<8xf32, #shared>, index) -> memref<4xf32, 7>
+  return
+}
+
+// -----
+
+func.func @elements_that_are_no_floats(%x: tensor<4x8xi32>) {
+  // expected-error @below {{'fuse.moments' op elements must be floats, not i32}}
+  %sum, %m2 = "fuse.moments"(%x) {dims = array<i64: 1>} : (tensor<4x8xi32>) -> (tensor<4xi32>, tensor<4xi32>)
+  return
+}
+
+// -----
+
+func.func @results_of_another_type(%x: tensor<4x8xf32>) {
+  // expected-error @below {{elements of result tensor<4xf16> must be the source's, f32}}
+  %sum, %m2 = "fuse.moments"(%x) {dims = array<i64: 1>} : (tensor<4x8xf32>) -> (tensor<4xf16>, tensor<4xf16>)
+  return
+}
+
+// -----
+
+func.func @no_tensor(%x: f32) {
+  // expected-error @below {{'fuse.moments' op needs another kind of operand or attribute: Cannot cast type to ShapedType (from Type(f32))}}
+  %sum, %m2 = "fuse.moments"(%x) {dims = array<i64: 1>} : (f32) -> (tensor<4xf32>, tensor<4xf32>)
+  return
+}
+
+// -----
+
+func.func @no_array(%x: tensor<4x8xf32>) {
+  // expected-error @below {{'fuse.moments' op needs another kind of operand or attribute: Cannot cast attribute to DenseI64ArrayAttr}}
+  %sum, %m2 = "fuse.moments"(%x) {dims = [1]} : (tensor<4x8xf32>) -> (tensor<4xf32>, tensor<4xf32>)
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+func.func @value_of_another_type(%value: f16, %buffer: memref<64xf32, #shared>, %i: index) {
+  // expected-error @below {{'fuse.cluster_store' op a value of f16 for elements of memref<64xf32, #gpu.address_space<workgroup>>}}
+  "fuse.cluster_store"(%value, %buffer, %i, %i) : (f16, memref<64xf32, #shared>, index, index) -> ()
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+func.func @rank_that_is_no_index(%value: f32, %buffer: memref<64xf32, #shared>, %i: index, %rank: i32) {
+  // expected-error @below {{'fuse.cluster_store' op rank must be an index, not i32}}
+  "fuse.cluster_store"(%value, %buffer, %i, %rank) : (f32, memref<64xf32, #shared>, index, i32) -> ()
   return
 }
