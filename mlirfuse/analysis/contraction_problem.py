@@ -26,6 +26,8 @@ def contraction_problem(kernel: ir.Operation, space: IterationSpace, contraction
     contiguous = [f.axes[_unit_axis(kernel, f.source, f.axes)] == contraction.k for f in factors]
     stored = [from_mlir(ir.RankedTensorType(f.source.type).element_type).bytes for f in factors]
     result = ir.RankedTensorType(contraction.structure.op.results[0].type)
+    totals = [op for op in space.reduced if op != contraction.structure.op]
+    over = {d for total in totals for d in space.reduced[total]}
     return ContractionProblem(
         batch=tuple(space.extents[d] for d in contraction.batch),
         m=space.extents[contraction.m],
@@ -36,7 +38,8 @@ def contraction_problem(kernel: ir.Operation, space: IterationSpace, contraction
         row_bytes=gcd(*(_row_bytes(kernel, factor.source) for factor in factors)),
         k_contiguous=(contiguous[0], contiguous[1]),
         precision=contraction.precision,
-        totals=any(op != contraction.structure.op for op in space.reduced),
+        total_bytes=sum(from_mlir(ir.RankedTensorType(op.results[0].type).element_type).bytes for op in totals),
+        total_over=(contraction.m in over, contraction.n in over),
         errors_show=_errors_show(kernel, factors[0].value.type, result.element_type),
         computed_from=tuple(size if f.ops else None for f, size in zip(factors, stored, strict=True)),
     )

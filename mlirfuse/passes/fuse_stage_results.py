@@ -16,6 +16,7 @@ from mlirfuse.dialect.async_store_wait import async_store_wait
 from mlirfuse.dialect.shared_memory import PANEL_BYTES, element_bytes
 from mlirfuse.dialect.stage_tile import stage_tile
 from mlirfuse.dialect.warp_roles import teams_of
+from mlirfuse.dtypes import from_mlir
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.rewriting import nested
 from mlirfuse.schedule.schedule import schedule_of
@@ -24,7 +25,7 @@ from mlirfuse.tiling.grid_finish import FINISH
 from mlirfuse.tiling.stage_ring import MAX_BOX, MAX_RANK, SWIZZLE_ALIGNMENT, TMA_ALIGNMENT
 
 RESERVED, SMALL = 1024, 1024
-"""Bytes of shared memory that the driver keeps of each block, and that its barriers and exchanges fit in."""
+"""Bytes of shared memory that the driver keeps of each block, and that its barriers and small exchanges fit in."""
 
 FRAGMENT = 8
 """Columns of an accumulator that threads hold together."""
@@ -40,9 +41,9 @@ class FuseStageResults(Pass):
     Requires tile programs with `fuse.warp_roles`; a write in the consumers' role is replaced where a tensor map can
     describe its target: an argument with unit stride along the tile's columns, other strides of whole 16 bytes,
     elements of 2 or 4 bytes, tiles of at least one 128-byte panel with at most 256 rows; and where the panels fit the
-    shared memory that is left. A thread of the accumulators' layout has 4 or 8 neighbouring bytes, a copy of the tensor
-    memory accelerator has whole lines. Where panels do not divide a tile, the last one begins inside of the one before:
-    what both have is written twice.
+    shared memory that the ring and reductions of the tile leave. A thread of the accumulators' layout has 4 or 8
+    neighbouring bytes, a copy of the tensor memory accelerator has whole lines. Where panels do not divide a tile, the
+    last one begins inside of the one before: what both have is written twice.
 
     ```mlir
     vector.transfer_write %y, %C[%m, %n] : vector<128x256xbf16>, memref<?x4096xbf16>
@@ -134,7 +135,22 @@ def _bytes_left(kernel: ir.Operation, role: ir.Operation) -> int:
     blocks = max(1, schedule_of(kernel).blocks_per_sm)
     room = min(target.shared_per_block, target.shared_per_sm // blocks - RESERVED)
     # Stages and panels lie one behind the other, and what is small behind them.
-    return room - SMALL - sum(prod(t.shape) * element_bytes(t) for t in types if t.rank > 1)
+    ring = sum(prod(t.shape) * element_bytes(t) for t in types if t.rank > 1)
+    return room - SMALL - ring - _exchanged_bytes(kernel, role)
+
+
+def _exchanged_bytes(kernel: ir.Operation, role: ir.Operation) -> int:
+    """Shared memory through which warps meet that reduce tiles, bytes."""
+    schedule = schedule_of(kernel)
+    total = 0
+    for op in nested(role):
+        if op.name != "vector.multi_reduction":
+            continue
+        tile = ir.VectorType(op.operands[0].type)
+        if tuple(tile.shape) == schedule.tile:  # what is left of slices and rows of parts fits in with what is small
+            dims = list(ir.DenseI64ArrayAttr(op.attributes["reduction_dims"]))
+            total += schedule.layout.exchanged(dims) * from_mlir(tile.element_type).bytes
+    return total
 
 
 def _stage(role: ir.Operation, write: ir.Operation, plan: Plan) -> None:

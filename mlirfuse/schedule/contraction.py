@@ -95,7 +95,8 @@ class ContractionProblem:
         row_bytes: bytes to which every row of both factors is aligned, 16 at most.
         k_contiguous: for each factor whether k is the dimension in which its memory is contiguous.
         precision: how precisely factors are multiplied (`mlirfuse/precision.py`).
-        totals: whether the kernel reduces its result too, over several tiles.
+        total_bytes: of an element of all totals together, which the kernel reduces its result to, over several tiles.
+        total_over: whether these are over rows, and over columns.
         errors_show: whether a result is as precise as the sums, so that it shows what tensor cores cut off of them.
         computed_from: for each factor that the kernel computes, bytes of an element of what it reads; else None.
     """
@@ -109,7 +110,8 @@ class ContractionProblem:
     row_bytes: int
     k_contiguous: tuple[bool, bool] = (True, True)
     precision: str = IEEE
-    totals: bool = False
+    total_bytes: int = 0
+    total_over: tuple[bool, bool] = (False, False)
     errors_show: bool = False
     computed_from: tuple[int | None, ...] = (None, None)
 
@@ -169,7 +171,7 @@ def check_contraction(
     if layout.extents != tile:
         return f"the accumulators' layout covers {layout.extents}, not the tile {tile}"
     slices = schedule.split > 1 and schedule.reduction in SLICED
-    if slices and problem.totals:
+    if slices and problem.total_bytes:
         return f"totals of a tile need a block that has it whole, and with {schedule.reduction!r} blocks have slices"
     if slices and (reason := _check_slices(schedule, tile, layout)):
         return reason
@@ -185,7 +187,7 @@ def _check_teams(schedule: ContractionSchedule, layout: BlockedLayout, problem: 
         return "teams take turns at the tiles of a persistent grid"
     if layout.threads != TEAM_THREADS or schedule.teams > MOST_TEAMS:
         return f"{schedule.teams} teams of {layout.threads} threads: there are {MOST_TEAMS} at most, of {TEAM_THREADS}"
-    if problem.totals:
+    if problem.total_bytes:
         return "totals of tiles are added up by the block, which has no team for that"
     return None
 

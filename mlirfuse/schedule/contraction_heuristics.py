@@ -70,7 +70,7 @@ MMA_ROW_PADDING = 16
 """Bytes between rows of a stage, which put eight rows of a column into different banks."""
 
 SPARE_BYTES, TOTALS_BYTES = 1024, 8192
-"""Shared memory beside the ring: for the meeting of splits, and for warps of a tile that add up totals."""
+"""Shared memory beside the ring: for the meeting of splits, and the least for warps of a tile that add up totals."""
 
 MOST_SPLIT = 256
 
@@ -137,6 +137,8 @@ def _splits(problem: ContractionProblem, target: Target) -> Iterator[Schedule]:
     known = None not in (*problem.batch, problem.m, problem.n)
     for schedule in _tiles(problem, target):
         assert schedule.contraction is not None
+        if not _fits_totals(schedule, problem, target):
+            continue
         tiles = tile_count(schedule, problem)
         if schedule.contraction.teams > 1:
             if tiles > target.sms:
@@ -151,13 +153,31 @@ def _splits(problem: ContractionProblem, target: Target) -> Iterator[Schedule]:
         blocks = target.sms * blocks_per_sm(problem)
         most = min(MOST_SPLIT, blocks // tiles, problem.k // schedule.contraction.k // MIN_STEPS)
         # Blocks that wait for each other must all be resident, which is known only where the grid's size is.
-        meets = known and not problem.totals
+        meets = known and not problem.total_bytes
         for split in {2, most, *(1 << bit for bit in range(1, 9))}:
             if 1 < split <= most:
                 parts = replace(schedule, contraction=replace(schedule.contraction, split=split))
                 yield _streaming(parts, problem, target)
                 if meets and schedule.contraction.instruction == "wgmma":
                     yield from (_streaming(meeting, problem, target) for meeting in _meetings(parts, problem, target))
+
+
+def _fits_totals(schedule: Schedule, problem: ContractionProblem, target: Target) -> bool:
+    """Whether a block has shared memory for its ring, and for its warps to add up totals of its tile."""
+    exchanged = _exchanged_bytes(schedule, problem)
+    contraction = schedule.contraction
+    assert contraction is not None
+    padding = 0 if contraction.instruction == "wgmma" else MMA_ROW_PADDING
+    ring = contraction.stages * sum(schedule.tile[-2:]) * (contraction.k * problem.element.bytes + padding)
+    return not exchanged or ring + exchanged + SPARE_BYTES <= target.shared_per_block
+
+
+def _exchanged_bytes(schedule: Schedule, problem: ContractionProblem) -> int:
+    """Shared memory through which the warps of a block add up totals of its tile."""
+    assert schedule.contraction is not None
+    over = problem.total_over[::-1] if schedule.contraction.swapped else problem.total_over
+    dims = [d for d, reduced in enumerate(over, len(problem.batch)) if reduced]
+    return problem.total_bytes * schedule.layout.exchanged(dims)
 
 
 def _streaming(schedule: Schedule, problem: ContractionProblem, target: Target) -> Schedule:
@@ -236,13 +256,14 @@ def _mma_tiles(problem: ContractionProblem, target: Target) -> Iterator[Schedule
     if problem.precision == TF32X3 or problem.row_bytes < FEWEST_ASYNC_BYTES:
         yield from (mma_schedule(problem, m, n) for m, n in MMA_TILES)
         return
-    spare = TOTALS_BYTES if problem.totals else SPARE_BYTES
     short = problem.k * problem.element.bytes <= MMA_STEPS[-1]
     for wide, (m, n) in [*((True, tile) for tile in WIDE_MMA_TILES), *((False, tile) for tile in MMA_TILES)]:
         for step_bytes in MMA_STEPS[-1:] if short else MMA_STEPS:
             if wide and not _fills(problem, m, n, step_bytes // problem.element.bytes):
                 continue
-            blocks = max(1, MMA_WARPS * WARP // mma_schedule(problem, m, n, wide=wide).layout.threads)
+            smallest = mma_schedule(problem, m, n, wide=wide)
+            blocks = max(1, MMA_WARPS * WARP // smallest.layout.threads)
+            spare = max(TOTALS_BYTES, _exchanged_bytes(smallest, problem)) if problem.total_bytes else SPARE_BYTES
             memory = min(target.shared_per_block, target.shared_per_sm // blocks) - spare
             stages = min(MMA_STAGES, memory // ((m + n) * (step_bytes + MMA_ROW_PADDING)))
             if stages >= FEWEST_MMA_STAGES:
@@ -260,7 +281,7 @@ def _wgmma_tiles(problem: ContractionProblem, swapped: bool) -> Iterator[Schedul
     contiguous = problem.k_contiguous[::-1] if swapped else problem.k_contiguous
     step = PANEL_BYTES // problem.element.bytes
     tiles = [*product(WGMMA_ROWS, WGMMA_COLUMNS), *product(BETWEEN_ROWS, BETWEEN_COLUMNS)]
-    teams = [] if problem.promotes or problem.totals else [(TEAM_ROWS, n) for n in TEAM_COLUMNS]
+    teams = [] if problem.promotes or problem.total_bytes else [(TEAM_ROWS, n) for n in TEAM_COLUMNS]
     for count, (m, n) in [*((1, tile) for tile in tiles), *((2, tile) for tile in teams)]:
         if m * n > MOST_ACCUMULATORS or (problem.promotes and not fits_promoted(m, n, PROMOTED_STEP_SETS)):
             continue

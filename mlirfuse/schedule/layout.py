@@ -19,6 +19,7 @@ has extent 1 in a dimension (a value that is the same along it), every thread al
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -133,6 +134,12 @@ class BlockedLayout:
         """Distance from a thread's first element in a dimension to that of a fragment, in elements."""
         repeat, inside = divmod(fragment, self.within(dim))
         return repeat * self.repeat_stride(dim) + inside * self.span(dim)
+
+    def exchanged(self, dims: Collection[int]) -> int:
+        """Elements in shared memory through which the warps of a block meet that reduce a tile along dimensions."""
+        senders = prod(self.warps[d] for d in dims)
+        kept = prod(self.extents[d] // self.blocks[d] for d in range(self.rank) if d not in dims)
+        return senders * kept if senders > 1 else 0
 
     def check(self, tile: tuple[int, ...]) -> str | None:
         """What makes this layout illegal for a tile of these extents, or None."""

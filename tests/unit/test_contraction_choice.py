@@ -85,7 +85,30 @@ def test_teams_take_turns_where_blocks_have_several_tiles() -> None:
             assert (schedule.tile[0], contraction.teams, contraction.persistent) == (128, 2, True), given
     for m, n, k in ((2048, 2048, 8192), (1024, 2048, 50304), (512, 512, 65536)):
         assert chosen(problem(m, n, k))[1].teams == 1, (m, n, k)
-    assert chosen(problem(4096, 4096, 4096, totals=True))[1].teams == 1
+    assert chosen(problem(4096, 4096, 4096, total_bytes=4, total_over=(True, False)))[1].teams == 1
+
+
+@pytest.mark.parametrize("chip", ["sm_80", "sm_90a", "sm_120"])
+@pytest.mark.parametrize("over", [(True, False), (False, True)])
+def test_tiles_leave_shared_memory_for_their_totals(chip: str, over: tuple[bool, bool]) -> None:
+    """Columns of 128 x 256 are added up through 8 KB for each total; with a dozen of them a smaller tile is taken."""
+    target = target_of(chip)
+    for count in (1, 3, 6, 12):
+        schedule, contraction = chosen(problem(8192, 8192, 512, total_bytes=4 * count, total_over=over), chip)
+        ring = contraction.stages * sum(schedule.tile) * contraction.k * 2
+        dim = over.index(True) ^ contraction.swapped
+        assert ring + 4 * count * schedule.layout.exchanged((dim,)) < target.shared_per_block, count
+
+
+def test_results_on_their_way_out_leave_shared_memory_for_totals() -> None:
+    """The bias' gradient beside that of its activation: with 192 KB of stages two panels would take what it needs."""
+
+    def gradients(dy, w):
+        dx = dy @ w
+        return dx, mf.sum(dx.astype(mf.float32), axis=0)
+
+    specs = [mf.TensorSpec(shape, "bfloat16") for shape in ((4096, 1024), (1024, 2048))]
+    assert len(mf.fuse(gradients, target="sm_90a").lower(*specs).compile().binaries) == 1
 
 
 def test_blocks_of_one_round_take_squares_of_tiles() -> None:

@@ -20,6 +20,7 @@ def test_sizes_follow_from_the_factors() -> None:
     assert LAYOUT.elements_per_thread == 48
     assert LAYOUT.extents == (6, 4096)
     assert LAYOUT.repeat_stride(1) == 1024
+    assert [LAYOUT.exchanged(dims) for dims in ((0,), (1,), (0, 1), ())] == [2 * 2048, 4 * 6, 8, 0]
 
 
 def test_the_accumulators_of_a_wgmma_are_a_blocked_layout() -> None:
