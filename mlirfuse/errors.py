@@ -93,6 +93,16 @@ class ScheduleError(PassError):
     """A schedule that was asked for is not legal for the kernel or the target."""
 
 
+class UnreadExtentError(PassError):
+    """Nothing that a kernel reads has one of its dynamic extents; with that extent static it may compile.
+
+    Attributes:
+        sources: (argument, dimension) pairs of the function's arguments that have the extent.
+    """
+
+    sources: tuple[tuple[int, int], ...]
+
+
 class CompileError(MlirFuseError):
     """PTX could not be produced or was refused by ptxas."""
 

@@ -17,7 +17,7 @@ from mlirfuse.builder.spec import LEFT_OUT, ArgumentSpec
 from mlirfuse.builder.trace import symbol_of, trace
 from mlirfuse.compile import Compiled, Lowered, set_finish, set_mix_order, set_schedules
 from mlirfuse.context import make_context
-from mlirfuse.errors import ArgumentError
+from mlirfuse.errors import ArgumentError, UnreadExtentError
 from mlirfuse.options import Finish, MixOrder, Options, check_options
 from mlirfuse.runtime import cuda
 from mlirfuse.runtime.arrays import Argument, ArrayInfo
@@ -195,7 +195,7 @@ class Fused:
                     notes = (note, *_reasons(static, self._names))
                     lowered = self._lower(specs, target, notes, dynamic_products=self._dynamic_products)
                     compiled = lowered.compile()
-                except NeedsStatic as need:
+                except (NeedsStatic, UnreadExtentError) as need:
                     if static.issuperset(need.sources):
                         raise
                     self._static[dynamic] = static.union(need.sources)

@@ -13,7 +13,7 @@ from mlirfuse.distribution.fragments import Key, elements, widen
 from mlirfuse.distribution.mailboxes import holds_alone
 from mlirfuse.distribution.scalars import add, constant, multiply
 from mlirfuse.distribution.semaphores import meet
-from mlirfuse.distribution.transfers import layout_dims, written_tile
+from mlirfuse.distribution.transfers import layout_dims
 from mlirfuse.dtypes import from_mlir
 from mlirfuse.tiling.memory import WIDEST, access_elements
 
@@ -24,7 +24,7 @@ FLOAT_BYTES = 4
 def accumulate_tile(d: Distributor, op: ir.Operation) -> None:
     """Every element of the tile is added once."""
     value, sums, *indices = op.operands
-    tile = written_tile(d, value)
+    tile = d.fragments(value)
     dims = [n if n is not None and tile.varies(n) else None for n in layout_dims(tile, ir.VectorType(value.type))]
     starts = [d.scalars[index] for index in indices]
     lead = len(starts) - len(dims)

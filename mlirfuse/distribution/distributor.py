@@ -191,14 +191,12 @@ class Distributor:
         return tile
 
     def fragments(self, value: ir.Value) -> Fragments:
-        """Like `tile`, for ops that cannot take a uniform value: each fragment of one is that number."""
+        """Like `tile`, for ops that need fragments: of a uniform value, each is the same number."""
         tile = self.tile(value)
         if isinstance(tile, Fragments):
             return tile
-        extents = tuple(ir.VectorType(value.type).shape)
-        if len(extents) != self.layout.rank:
-            raise PassError(f"one number stands for a tile of {len(extents)} dimensions", where=value.owner.operation)
-        spread = Fragments(self.layout, extents, tile.element_type)
+        type_, rank = ir.VectorType(value.type), self.layout.rank
+        spread = Fragments(self.layout, tuple(type_.shape) if type_.rank == rank else (1,) * rank, tile.element_type)
         spread.make = lambda _: widen(tile.value, spread.width)
         return spread
 

@@ -17,7 +17,7 @@ from mlir.dialects import arith, scf
 from mlirfuse.analysis.shared_memory import writes_shared
 from mlirfuse.distribution.access import Access, access_of, load, store
 from mlirfuse.distribution.distributor import Distributor, rule
-from mlirfuse.distribution.fragments import Fragments, Key, Uniform, widen
+from mlirfuse.distribution.fragments import Fragments, Key, widen
 from mlirfuse.distribution.guard import Guard, both
 from mlirfuse.distribution.late_places import late_place
 from mlirfuse.distribution.moved_rows import move_row
@@ -107,7 +107,7 @@ def _read_parked_last(d: Distributor, tile: Fragments) -> None:
 def transfer_write(d: Distributor, op: ir.Operation) -> None:
     """Stores every fragment that lies inside the tile and the buffer, once."""
     value, buffer, *offsets = op.operands
-    tile = written_tile(d, value)
+    tile = d.fragments(value)
     written = ir.VectorType(value.type)
     access = access_of(d, op, buffer, offsets, layout_dims(tile, written), tile)
     bounds = Bounds(access)
@@ -203,18 +203,6 @@ class Bounds:
         if axis not in self.extents:
             self.extents[axis] = self.access.extent(axis)
         return self.extents[axis]
-
-
-def written_tile(d: Distributor, value: ir.Value) -> Fragments:
-    """The fragments of a tile that leaves the threads, also where it is one number."""
-    tile = d.tile(value)
-    if not isinstance(tile, Uniform):
-        return tile
-    type_, number = ir.VectorType(value.type), tile.value
-    extents = tuple(type_.shape) if type_.rank == d.layout.rank else (1,) * d.layout.rank
-    found = Fragments(d.layout, extents, tile.element_type)
-    found.make = lambda key: widen(number, found.width)
-    return found
 
 
 def layout_dims(tile: Fragments, written: ir.VectorType) -> list[int | None]:

@@ -13,7 +13,7 @@ from mlirfuse.analysis.iteration_space import Conflict, IterationSpace
 from mlirfuse.analysis.kernels import KERNEL, RESULT_EXTENTS, argument_attributes, body, functions, kernels, symbol
 from mlirfuse.analysis.segments import CHEAP_OPS, RESHAPES, Segment, joint_space, segment_ops
 from mlirfuse.analysis.structure import structure_of
-from mlirfuse.errors import PassError
+from mlirfuse.errors import PassError, UnreadExtentError
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.passes.host import order_host_ops
 from mlirfuse.rewriting import clone, defining_op, erase_dead, read_values
@@ -30,7 +30,8 @@ class FuseSegment(Pass):
 
     Requires functions of linalg and tensor ops on tensors; functions that are kernels already, or that hold no such
     op, are left alone. `mlirfuse/analysis/segments.py` states when ops share a kernel. What keeps an op from joining
-    its producer is a remark.
+    its producer is a remark. Raises `UnreadExtentError` where a kernel has a dynamic extent that nothing has of what it
+    reads, as one that only writes zeros: at run time it would not know how many.
 
     ```mlir
     func.func @f(%x: tensor<?x64xf32>) -> tensor<?x64xf32> {
@@ -104,6 +105,8 @@ def _outline(
     ]
     if not outputs:
         return
+    space = _space_of(segment)
+    _check_extents(function, segment, space)
     kernel = func.FuncOp(
         name,
         ir.FunctionType.get([v.type for v in inputs], [v.type for v in outputs]),
@@ -113,7 +116,7 @@ def _outline(
     )
     kernel.attributes[KERNEL] = ir.UnitAttr.get()
     kernel.attributes[RESULT_EXTENTS] = ir.DenseI64ArrayAttr.get(
-        result_extents(_space_of(segment), inputs, outputs, segment.ops[-1])
+        result_extents(space, inputs, outputs, segment.ops[-1])
     )
     kernel.attributes["arg_attrs"] = ir.ArrayAttr.get(
         [ir.DictAttr.get(_input_attributes(v, attributes)) for v in inputs]
@@ -131,6 +134,44 @@ def _outline(
         call = func.CallOp([v.type for v in outputs], name, inputs)
     for old, new in zip(outputs, call.results, strict=True):
         old.replace_all_uses_with(new)
+
+
+def _check_extents(function: ir.Operation, segment: Segment, space: IterationSpace) -> None:
+    """Raises `UnreadExtentError` for a dynamic dimension along which the segment reads nothing."""
+    read = {dim for axes in space.use_axes.values() for dim in axes}
+    for value, axes in space.value_axes.items():
+        for axis, dim in enumerate(axes):
+            if dim is None or dim in read or space.extents[dim] is not None:
+                continue
+            source = _source_of_extent(value, axis)
+            if source is None:
+                continue
+            argument, number = source
+            name = argument_attributes(function)[argument].get("fuse.name")
+            which = f"dimension {number} of {(name and ir.StringAttr(name).value) or f'argument {argument}'}"
+            error = UnreadExtentError(
+                f"a result has the extent of {which}, which is dynamic, and reads nothing that has it",
+                where=defining_op(value),
+                hint="make the extent static",
+            )
+            error.sources = (source,)
+            raise error
+
+
+def _source_of_extent(value: ir.Value, axis: int) -> tuple[int, int] | None:
+    """The host function's argument, and the dimension of it, whose extent a value was made with; None if none was."""
+    made = defining_op(value)
+    while made is not None and made.name in ("linalg.generic", "linalg.fill"):
+        made = defining_op(made.operands[len(made.operands) - 1])
+    if made is None or made.name != "tensor.empty":
+        return None
+    shape = ir.RankedTensorType(made.results[0].type)
+    size = defining_op(made.operands[sum(shape.is_dynamic_dim(a) for a in range(axis))])
+    if size is None or size.name != "tensor.dim" or not isinstance(size.operands[0].owner, ir.Block):
+        return None
+    number = defining_op(size.operands[1])
+    assert number is not None
+    return ir.BlockArgument(size.operands[0]).arg_number, ir.IntegerAttr(number.attributes["value"]).value
 
 
 def _space_of(segment: Segment) -> IterationSpace:

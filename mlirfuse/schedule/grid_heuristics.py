@@ -209,7 +209,7 @@ def _most_stages(problem: Problem, walk: WalkProblem, draft: _Draft) -> int:
         return 1
     if not _are_apart(walk, draft.layout, draft.order):
         return STAGES
-    return min(STAGES, max(2, round(IN_FLIGHT / _in_work(draft) / problem.read_bytes)))
+    return min(STAGES, max(2, round(IN_FLIGHT / _in_work(draft) / max(problem.read_bytes, 1))))
 
 
 def _are_apart(walk: WalkProblem, layout: BlockedLayout, order: str) -> bool:
@@ -308,7 +308,7 @@ def _flight_cost(problem: Problem, draft: _Draft, stages: int) -> float:
     """
     # The number of a warp in its block says which scheduler issues it.
     uneven = draft.layout.threads % (WARP * SCHEDULERS) > 0
-    in_flight = _in_work(draft) * problem.read_bytes * stages
+    in_flight = _in_work(draft) * max(problem.read_bytes, 1) * stages
     return 0.03 * abs(log2(in_flight / IN_FLIGHT)) + 0.03 * uneven + 0.05 * _work_cost(draft)
 
 

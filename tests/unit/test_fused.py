@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from threading import Barrier, Event
@@ -202,3 +203,26 @@ def test_an_extent_that_is_computed_is_read_from_an_operand() -> None:
     assert "arith.muli" not in str(mf.fuse(lambda x: mf.exp(mf.reshape(x, (-1,)))).lower(spec).module)
     with pytest.raises(mf.errors.TraceError, match=r"(?s)extent 6\*x.0, which no operand has.*'x.0' a number"):
         mf.fuse(lambda x: mf.broadcast_to(mf.sum(x), (x.shape[0] * 6,)) * 2).lower(spec)
+
+
+FILLED: dict[str, tuple[Callable[..., Any], Callable[[np.ndarray], Any]]] = {
+    "nothing is read": (mf.zeros_like, np.zeros_like),
+    "a gradient of a sum": (lambda x: mf.broadcast_to(mf.sum(x, 0), x.shape), lambda x: x.sum(0) + 0 * x),
+    "beside what is read": (lambda x: (mf.max(x, -1), mf.full_like(x, 2)), lambda x: (x.max(-1), np.full_like(x, 2))),
+    "sums": (
+        lambda x: (mf.sum(one := mf.ones_like(x), 0), mf.sum(one, 1), mf.mean(one)),
+        lambda x: (np.full(64, len(x)), np.full(len(x), 64), 1),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FILLED)
+def test_results_of_an_extent_that_their_kernel_does_not_read(name: str) -> None:
+    """They are compiled for each extent, and reductions of one number are as any others."""
+    fn, reference = FILLED[name]
+    for count in (3, 5):
+        results, expected = mf.fuse(fn, target="interpret")(rows(count)), reference(rows(count))
+        if not isinstance(results, tuple):
+            results, expected = (results,), (expected,)
+        for result, array in zip(results, expected, strict=True):
+            np.testing.assert_allclose(result, array, rtol=1e-6)

@@ -383,3 +383,19 @@ func.func @moments_of_run_time_length(%x: tensor<8x?xf32>) -> (tensor<8xf32>, te
   %0:2 = "fuse.moments"(%x) {dims = array<i64: 1>} : (tensor<8x?xf32>) -> (tensor<8xf32>, tensor<8xf32>)
   return %0#0, %0#1 : tensor<8xf32>, tensor<8xf32>
 }
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+func.func @unread(%x: tensor<?x8xf32> {fuse.name = "x"}) -> tensor<?x8xf32> {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  %n = tensor.dim %x, %c0 : tensor<?x8xf32>
+  %e = tensor.empty(%n) : tensor<?x8xf32>
+  // expected-error @below {{a result has the extent of dimension 0 of x, which is dynamic, and reads nothing that has it}}
+  %0 = linalg.generic {indexing_maps = [#id], iterator_types = ["parallel", "parallel"]} outs(%e : tensor<?x8xf32>) {
+  ^bb0(%out: f32):
+    linalg.yield %zero : f32
+  } -> tensor<?x8xf32>
+  return %0 : tensor<?x8xf32>
+}
