@@ -12,8 +12,8 @@ from mlirfuse.analysis.kernels import is_tile_program, kernels
 from mlirfuse.analysis.patterns import WIDENING
 from mlirfuse.dialect.pin import pin
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.passes.live_ranges import blocks
-from mlirfuse.passes.rounds import REDUCTIONS, is_tile, with_unit_dims
+from mlirfuse.passes.live_ranges import blocks, late_uses
+from mlirfuse.passes.rounds import is_tile, with_unit_dims
 from mlirfuse.rewriting import clone, defining_op, nested
 from mlirfuse.schedule.schedule import schedule_of
 
@@ -86,27 +86,15 @@ def _sink(loop: ir.Operation) -> int:
 
 def _pack(block: ir.Block) -> int:
     """Packs what lives across reductions of one block; returns how many casts were repeated."""
-    ops = [op.operation for op in block.operations]
-    position = {op: i for i, op in enumerate(ops)}
-    reductions = [i for i, op in enumerate(ops) if op.name in REDUCTIONS]
     repeated = 0
-    for index, op in enumerate(ops):
-        if op.name not in WIDENING or not is_tile(op.results[0]):
+    for op in [op.operation for op in block.operations if op.operation.name in WIDENING]:
+        if not is_tile(op.results[0]):
             continue
-        groups: dict[int, list[tuple[int, ir.OpOperand]]] = {}
-        for use in op.results[0].uses:
-            user = position.get(use.owner.operation)
-            if user is None:
-                continue
-            passed = [r for r in reductions if index < r < user]
-            if passed:
-                groups.setdefault(passed[-1], []).append((user, use))
-        for reduction, uses in groups.items():
-            first = min(user for user, _ in uses)
-            with ir.InsertionPoint(ops[first]), op.location:
-                after = with_unit_dims(ops[reduction], op.operands[0])
+        for late in late_uses(block, op.results[0]):
+            with ir.InsertionPoint(late.first), op.location:
+                after = with_unit_dims(late.reduction, op.operands[0])
                 again = clone(op, {op.operands[0]: pin(op.operands[0], after)})
-            for user, use in uses:
-                ops[user].operands[use.operand_number] = again.results[0]
+            for user, number in late.uses:
+                user.operands[number] = again.results[0]
             repeated += 1
     return repeated

@@ -117,13 +117,16 @@ class _Step:
         return all(self._is_cheap(op) for op in self._makers(value))
 
     def _makers(self, value: ir.Value) -> Iterator[ir.Operation]:
-        """The ops of this step that a tile is computed by, back to where it is no tile."""
-        maker = defining_op(value)
-        if maker is None or maker not in self.position or not _takes_registers(value):
-            return
-        yield maker
-        for operand in maker.operands:
-            yield from self._makers(operand)
+        """The ops of this step that a tile is computed by, back to where it is no tile; each of them once."""
+        open_, seen = [value], set[ir.Operation]()
+        while open_:
+            tile = open_.pop()
+            maker = defining_op(tile)
+            if maker is None or maker in seen or maker not in self.position or not _takes_registers(tile):
+                continue
+            seen.add(maker)
+            yield maker
+            open_ += maker.operands
 
     def _is_cheap(self, op: ir.Operation) -> bool:
         if op.name != "vector.transfer_read":
