@@ -16,10 +16,10 @@ PASSES: dict[str, str] = {
     "fuse-views": "mlirfuse.passes.fuse_views:FuseViews",
     "fuse-fold-casts": "mlirfuse.passes.fuse_fold_casts:FuseFoldCasts",
     "fuse-segment": "mlirfuse.passes.fuse_segment:FuseSegment",
-    "fuse-collapse-dims": "mlirfuse.passes.fuse_collapse_dims:FuseCollapseDims",
     "fuse-mix-order-reduction": "mlirfuse.passes.fuse_mix_order_reduction:FuseMixOrderReduction",
     "fuse-recompute": "mlirfuse.passes.fuse_recompute:FuseRecompute",
     "fuse-prologues": "mlirfuse.passes.fuse_prologues:FusePrologues",
+    "fuse-collapse-dims": "mlirfuse.passes.fuse_collapse_dims:FuseCollapseDims",
     "fuse-merge-moments": "mlirfuse.passes.fuse_merge_moments:FuseMergeMoments",
     "fuse-merge-exp-sums": "mlirfuse.passes.fuse_merge_exp_sums:FuseMergeExpSums",
     "fuse-assign-schedule": "mlirfuse.passes.fuse_assign_schedule:FuseAssignSchedule",
@@ -27,18 +27,18 @@ PASSES: dict[str, str] = {
     "fuse-expand-exp-sums": "mlirfuse.passes.fuse_expand_exp_sums:FuseExpandExpSums",
     "fuse-tile-contraction": "mlirfuse.passes.fuse_tile_contraction:FuseTileContraction",
     "fuse-split-k": "mlirfuse.passes.fuse_split_k:FuseSplitK",
+    "fuse-pipeline-contraction": "mlirfuse.passes.fuse_pipeline_contraction:FusePipelineContraction",
+    "fuse-stage-results": "mlirfuse.passes.fuse_stage_results:FuseStageResults",
     "fuse-tile-grid-reduction": "mlirfuse.passes.fuse_tile_grid_reduction:FuseTileGridReduction",
+    "fuse-tile-persistent": "mlirfuse.passes.fuse_tile_persistent:FuseTilePersistent",
+    "fuse-tile-chunked": "mlirfuse.passes.fuse_tile_chunked:FuseTileChunked",
+    "fuse-pack-live-values": "mlirfuse.passes.fuse_pack_live_values:FusePackLiveValues",
+    "fuse-park-live-values": "mlirfuse.passes.fuse_park_live_values:FuseParkLiveValues",
+    "fuse-store-factors": "mlirfuse.passes.fuse_store_factors:FuseStoreFactors",
+    "fuse-stage-operands": "mlirfuse.passes.fuse_stage_operands:FuseStageOperands",
     "fuse-stage-walk": "mlirfuse.passes.fuse_stage_walk:FuseStageWalk",
     "fuse-peel-walk": "mlirfuse.passes.fuse_peel_walk:FusePeelWalk",
     "fuse-prefetch-tiles": "mlirfuse.passes.fuse_prefetch_tiles:FusePrefetchTiles",
-    "fuse-tile-persistent": "mlirfuse.passes.fuse_tile_persistent:FuseTilePersistent",
-    "fuse-tile-chunked": "mlirfuse.passes.fuse_tile_chunked:FuseTileChunked",
-    "fuse-pipeline-contraction": "mlirfuse.passes.fuse_pipeline_contraction:FusePipelineContraction",
-    "fuse-stage-results": "mlirfuse.passes.fuse_stage_results:FuseStageResults",
-    "fuse-store-factors": "mlirfuse.passes.fuse_store_factors:FuseStoreFactors",
-    "fuse-stage-operands": "mlirfuse.passes.fuse_stage_operands:FuseStageOperands",
-    "fuse-pack-live-values": "mlirfuse.passes.fuse_pack_live_values:FusePackLiveValues",
-    "fuse-park-live-values": "mlirfuse.passes.fuse_park_live_values:FuseParkLiveValues",
     "fuse-rematerialize": "mlirfuse.passes.fuse_rematerialize:FuseRematerialize",
     "fuse-assign-layouts": "mlirfuse.passes.fuse_assign_layouts:FuseAssignLayouts",
     "fuse-distribute": "mlirfuse.passes.fuse_distribute:FuseDistribute",
@@ -64,8 +64,8 @@ PASSES: dict[str, str] = {
     "lower-ordered-accesses": "mlirfuse.lowering.lower_ordered_accesses:LowerOrderedAccesses",
     "lower-l2-policies": "mlirfuse.lowering.lower_l2_policies:LowerL2Policies",
     "lower-streaming-accesses": "mlirfuse.lowering.lower_streaming_accesses:LowerStreamingAccesses",
-    "lower-float8": "mlirfuse.lowering.lower_float8:LowerFloat8",
     "lower-pins": "mlirfuse.lowering.lower_pins:LowerPins",
+    "lower-float8": "mlirfuse.lowering.lower_float8:LowerFloat8",
     "lower-int8": "mlirfuse.lowering.lower_int8:LowerInt8",
     "lower-math": "mlirfuse.lowering.lower_math:LowerMath",
     "lower-tanh": "mlirfuse.lowering.lower_tanh:LowerTanh",
@@ -79,7 +79,7 @@ PASSES: dict[str, str] = {
 
 
 def names() -> tuple[str, ...]:
-    """The names of all passes, in the order of the pipeline."""
+    """The names of all passes, in the order of the pipeline; what is in none comes last."""
     return tuple(PASSES)
 
 

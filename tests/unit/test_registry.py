@@ -10,6 +10,8 @@ from mlirfuse.errors import PipelineError
 from mlirfuse.passes import registry
 from mlirfuse.passes.base import Pass
 from mlirfuse.passes.spec import options_of, parse_options, print_options
+from mlirfuse.passes.syntax import parse_pipeline
+from mlirfuse.pipeline import named
 
 LIT = Path(__file__).parents[2] / "test" / "lit"
 
@@ -25,6 +27,12 @@ def test_name_file_and_lit_test_agree(pass_class: type[Pass]) -> None:
     assert file == pass_class.name.replace("-", "_")
     assert pass_class.__name__ == "".join(word.capitalize() for word in pass_class.name.split("-"))
     assert (LIT / directory / f"{pass_class.name}.mlir").is_file()
+
+
+def test_order_is_the_pipelines() -> None:
+    pipeline = parse_pipeline(named("fuse-lower-pipeline", "sm_90a"))
+    ours = [element.name for element in pipeline if element.name in registry.PASSES]
+    assert registry.names() == (*ours, "fuse-verify")
 
 
 def test_docstring_shows_ir(pass_class: type[Pass]) -> None:
