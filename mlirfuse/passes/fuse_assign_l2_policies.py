@@ -33,6 +33,7 @@ WALKED = 2 / 5
 """The share of the L2 that a walk may read and evict first. Measured on an H200 by backward passes of normalisations
 that read 17 MB (1 to 5 % gained), 25 and 33 MB (2 % lost to 3 % gained), 50 MB (1 to 2 % lost), 67 MB (0 to 6 %),
 134 MB (8 to 13 %) and 540 MB (14 to 16 %)."""
+BLOCK_SIZE = "known_block_size"
 COPY = "nvgpu.device_async_copy"
 
 
@@ -166,6 +167,8 @@ def _why_not(
         return f"no block of {symbol(kernel)} waits for what its threads reduce"
     if ops_named(kernel, "scf.for", "scf.while"):
         return f"blocks of {symbol(kernel)} walk, and copy nothing ahead"
+    if BLOCK_SIZE not in kernel.attributes:
+        return f"{symbol(kernel)} does not say how many threads its blocks have"
     in_round = sum(_bytes(load.results[0].type) for load in streamed) * _threads_of_a_round(kernel, target)
     if in_round > ROUND * target.l2_bytes:
         return f"a round reads {in_round >> 20} MB at once, too much for the L2 of {target.l2_bytes >> 20} MB"
@@ -182,7 +185,7 @@ def _bytes(type_: ir.Type) -> int:
 
 def _threads_of_a_round(kernel: ir.Operation, target: Target) -> int:
     """Threads that the device runs at a time."""
-    threads = prod(ir.DenseI32ArrayAttr(kernel.attributes["known_block_size"]))
+    threads = prod(ir.DenseI32ArrayAttr(kernel.attributes[BLOCK_SIZE]))
     blocks = min(target.blocks_per_sm, target.threads_per_sm // threads)
     if "nvvm.minctasm" in kernel.attributes:
         blocks = ir.IntegerAttr(kernel.attributes["nvvm.minctasm"]).value

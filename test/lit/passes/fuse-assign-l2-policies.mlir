@@ -191,3 +191,20 @@ gpu.module @tables {
     gpu.return
   }
 }
+
+// -----
+
+// Without the number of threads, what a round reads is not known.
+// REMARK: declined: unsized does not say how many threads its blocks have
+// CHECK-LABEL: gpu.func @unsized(
+// CHECK-NOT: fuse.evict
+gpu.module @unsized {
+  gpu.func @unsized(%x: memref<?x128xf32>, %w: memref<128xf32>) kernel {
+    %b = gpu.block_id x
+    %t = gpu.thread_id x
+    %x0 = vector.load %x[%b, %t] {alignment = 4 : i64, nontemporal = true} : memref<?x128xf32>, vector<1xf32>
+    %w0 = vector.load %w[%t] {alignment = 4 : i64} : memref<128xf32>, vector<1xf32>
+    gpu.barrier
+    gpu.return
+  }
+}
