@@ -17,10 +17,10 @@ started at once. Blocks of a cluster start together. When nobody can go on, the 
 device has `sms` multiprocessors, on which the grid of a persistent kernel depends. Workspaces are supplied: semaphores
 that are zero, scratch memory that is uninitialised.
 
-**Memory.** A buffer is bytes with a base address that is exactly as aligned as was promised (`fuse.align` for inputs
-and outputs, `llvm.align` or `alignment` for shared memory, the element's size where nothing is said; 16 for outputs).
-Fresh memory reads as NaN or -1. Inputs are read-only. Shared memory is one allocation a block and op; private memory is
-a thread's own. Global memory, shared memory and registers are not bounded in size.
+**Memory.** A buffer is bytes with a base address that is exactly as aligned as was promised: `fuse.align` for inputs
+and outputs, or 16, which kernels assume without it; `llvm.align` or `alignment` for shared memory, or the size of an
+element. Fresh memory reads as NaN or -1. Inputs are read-only. Shared memory is one allocation a block and op; private
+memory is a thread's own. Global memory, shared memory and registers are not bounded in size.
 
 **Checks**, each an `InterpreterError` with the op, the user's line, the block, the thread and the index: access out of
 bounds; misaligned access; read of memory never written; an output element never written (`run` only); store to an

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,9 +13,7 @@ from mlirfuse.errors import ArgumentError, InterpreterError
 from mlirfuse.interpreter.affine import compile_map
 from mlirfuse.interpreter.memory import MemRef, allocate, from_array
 from mlirfuse.interpreter.types import DYNAMIC, element_dtype
-
-# The runtime allocates results; every allocator gives at least the 16 bytes that the widest vector access needs.
-OUTPUT_ALIGNMENT = 16
+from mlirfuse.tiling.memory import DEFAULT_ALIGNMENT
 
 
 def argument_types(op: ir.Operation) -> list[ir.Type]:
@@ -81,8 +79,7 @@ def bind_inputs(op: ir.Operation, inputs: Sequence[Any], *, checks: bool) -> lis
         if not isinstance(type_, ir.MemRefType):
             bound.append(array)
             continue
-        alignment = attributes[position].get("fuse.align")
-        promised = None if alignment is None else ir.IntegerAttr(alignment).value
+        promised = _promised(attributes[position])
         strides = _strides(name, ir.MemRefType(type_), array)
         bound.append(from_array(name, array, strides, promised, readonly=True, checks=checks))
     return bound
@@ -92,9 +89,13 @@ def bind_output(op: ir.Operation, position: int, array: np.ndarray, *, checks: b
     """A fresh uninitialised memref for an output argument, shaped as the array that gets the result."""
     name, type_ = argument_name(op, position), argument_types(op)[position]
     bind_value(name, type_, array)
-    attribute = argument_attributes(op)[position].get("fuse.align")
-    alignment = OUTPUT_ALIGNMENT if attribute is None else ir.IntegerAttr(attribute).value
+    alignment = _promised(argument_attributes(op)[position])
     return allocate(name, "global", array.shape, array.dtype, alignment, checks=checks)
+
+
+def _promised(attributes: Mapping[str, ir.Attribute]) -> int:
+    """Bytes that an argument's base address is a multiple of."""
+    return ir.IntegerAttr(attributes["fuse.align"]).value if "fuse.align" in attributes else DEFAULT_ALIGNMENT
 
 
 def bind_workspaces(op: ir.Operation, arguments: Sequence[Any], sms: int, *, checks: bool) -> list[MemRef]:
@@ -127,8 +128,8 @@ def _allocate_workspace(
     dynamic = iter(compile_map(workspace.extents)(extents(workspace.operands, arguments, sms)))
     shape = tuple(int(next(dynamic)) if extent == DYNAMIC else extent for extent in workspace.type.shape)
     if workspace.kind == SEMAPHORES:
-        return from_array(name, np.zeros(shape, dtype), None, OUTPUT_ALIGNMENT, readonly=False, checks=checks)
-    return allocate(name, "global", shape, dtype, OUTPUT_ALIGNMENT, checks=checks)
+        return from_array(name, np.zeros(shape, dtype), None, DEFAULT_ALIGNMENT, readonly=False, checks=checks)
+    return allocate(name, "global", shape, dtype, DEFAULT_ALIGNMENT, checks=checks)
 
 
 def _name(op: ir.Operation) -> str:

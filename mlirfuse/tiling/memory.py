@@ -13,7 +13,7 @@ WIDEST = 16
 """Bytes of the widest load or store of one thread."""
 
 DEFAULT_ALIGNMENT = 16
-"""Bytes to which kernels may assume buffers aligned that carry no `fuse.align`: results and shared memory."""
+"""Bytes to which kernels may assume buffers aligned that carry no `fuse.align`, as results and shared memory."""
 
 
 def strides(buffer_type: ir.MemRefType) -> list[int | None]:
