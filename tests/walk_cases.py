@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
@@ -25,7 +26,10 @@ ORDERS: tuple[dict[str, Any], ...] = ({}, {"order": "reversed"}, {"order": "rand
 
 
 def walking(backward: Backward, stage: str, dtype: Any, columns: int = COLUMNS, **changes: Any) -> ir.Module:
-    """The function, with the schedule that the heuristics choose but for some fields of its walk."""
+    """The function, with the schedule that the heuristics choose but for some fields of its walk.
+
+    Blocks share no end unless `changes` say so: few rows have none, so that nothing is seen of bugs in it.
+    """
     specs = backward.specs(columns, dtype)
     module = mf.fuse(backward.fn, target="sm_90a").lower(*specs).module
     with module.context:
@@ -33,11 +37,18 @@ def walking(backward: Backward, stage: str, dtype: Any, columns: int = COLUMNS, 
     (kernel,) = kernels(module.operation)
     schedule = schedule_of(kernel)
     assert schedule.walk is not None
-    return module_at(stage, backward.fn, specs, replace(schedule, walk=replace(schedule.walk, **changes)))
+    return module_at(
+        stage, backward.fn, specs, replace(schedule, walk=replace(schedule.walk, **{"chunk": 0} | changes))
+    )
 
 
-def check_mutants(module: ir.Module, backward: Backward, cases: Sequence[Any], kinds: Collection[str]) -> None:
-    """Asserts that there are mutants of all kinds, each of which some inputs in some order of blocks show."""
+def check_mutants(
+    module: ir.Module, backward: Backward, cases: Sequence[Any], kinds: Collection[str], harmless: Sequence[str] = ()
+) -> None:
+    """Asserts that there are mutants of all kinds, each of which some inputs in some order of blocks show.
+
+    `harmless` are the kinds of those that may survive.
+    """
 
     def notices(mutated: ir.Operation) -> bool:
         try:
@@ -49,9 +60,9 @@ def check_mutants(module: ir.Module, backward: Backward, cases: Sequence[Any], k
         return False
 
     tried = [mutant for mutant in mutants(module) if mutant.kind in kinds]
-    survivors = [f"{m}: {site(module, m)}" for m in tried if not notices(plant(module, m))]
+    survivors = [m for m in tried if not notices(plant(module, m))]
     assert {m.kind for m in tried} == set(kinds)
-    assert not survivors
+    assert Counter(m.kind for m in survivors) <= Counter(harmless), [f"{m}: {site(module, m)}" for m in survivors]
 
 
 def arrivals(module: ir.Module) -> list[ir.Operation]:

@@ -50,6 +50,40 @@ def for_loop(d: Distributor, op: ir.Operation) -> None:
     _bind(d, shapes, list(op.results), list(loop.results))
 
 
+@rule("scf.while")
+def while_loop(d: Distributor, op: ir.Operation) -> None:
+    """A loop that carries scalars only, and that all threads of a block leave alike."""
+    if any(isinstance(value.type, ir.VectorType) for value in (*op.operands, *op.results)):
+        raise PassError("a loop with a condition carries no tiles", where=op)
+    d.force_all()
+    levels = tuple(ROUNDS) if any(inner.name in REDUCTIONS for inner in nested(op)) else ()
+    phases = [d.phases[level] if level in d.phases else constant(0) for level in levels]
+    types = [*(result.type for result in op.results), *(phase.type for phase in phases)]
+    loop = scf.WhileOp(types, [*(d.scalars[value] for value in op.operands), *phases])
+    outer, d.in_loop = d.in_loop, True
+    if not outer:
+        d.loop_mbarriers = None  # rounds are counted anew
+    before, layout, threads = d.phases, d.layout, d.threads
+    for old, new in zip(op.regions, (loop.before, loop.after), strict=True):
+        *inner, terminator = (each.operation for each in old.blocks[0].operations)
+        arguments = list(old.blocks[0].arguments)
+        block = new.blocks.append(*(argument.type for argument in arguments), *(phase.type for phase in phases))
+        d.phases = _last(list(block.arguments), levels)
+        with ir.InsertionPoint(block), _scope(d):
+            d.scalars.update(zip(arguments, list(block.arguments)[: len(arguments)], strict=True))
+            d.distribute_all(inner)
+            d.enter([layout])
+            values = [d.scalars[value] for value in terminator.operands]
+            values += [d.phases[level] for level in levels]
+            if terminator.name == "scf.condition":
+                scf.ConditionOp(values[0], values[1:])
+            else:
+                scf.YieldOp(values)
+    d.in_loop, d.threads = outer, threads
+    d.phases = before | _last(list(loop.results), levels) if outer else before
+    d.scalars.update(zip(op.results, list(loop.results)[: len(op.results)], strict=True))
+
+
 @rule("scf.if")
 def branch(d: Distributor, op: ir.Operation) -> None:
     """A branch that all threads of a block take alike: what it uses of tiles around it is known before it."""

@@ -36,9 +36,10 @@ class FuseTileGridReduction(Pass):
     depends on the totals. With `"atomics"` they add their partial results to a few rows of sums (`fuse.accumulate`), as
     they come, and the block that arrives last adds these up and leaves them zero; totals must be sums of f32, and their
     last bits differ from run to run. With `"second_kernel"` the parts are a result instead, of a row for each of the
-    schedule's `blocks`, which another kernel takes; the host calls both. Rows past the end of the data are masked with
-    the neutral element. Tiles hold rows whole, but for a schedule that walks the innermost dimension too, which what is
-    reduced along both allows.
+    schedule's `blocks`, which another kernel takes; the host calls both. With a `chunk`, the end of the walk is shared:
+    a block that is done with its tiles takes chunks of so many, at first of twice as many, as long as there are any,
+    and stores a part for each. Rows past the end of the data are masked with the neutral element. Tiles hold rows
+    whole, but for a schedule that walks the innermost dimension too, which what is reduced along both allows.
 
     ```mlir
     func.func private @f_0(%x: tensor<?x4096xf32>) -> tensor<4096xf32>

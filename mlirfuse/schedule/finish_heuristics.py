@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import replace
 from math import gcd
 
-from mlirfuse.schedule.grid_walk import SUM_ROWS
+from mlirfuse.schedule.grid_walk import SHARING, SUM_ROWS
 from mlirfuse.schedule.layout import WARP, BlockedLayout
 from mlirfuse.schedule.problem import Problem, WalkProblem
 from mlirfuse.schedule.schedule import Schedule
@@ -73,7 +73,7 @@ def finished_by(schedule: Schedule, finish: str, target: Target) -> Schedule:
     atomic additions, which leave a few rows of sums: a thread reads all of them in its columns at once.
     """
     assert schedule.walk is not None  # the caller looked
-    walk = replace(schedule.walk, finish=finish)
+    walk = replace(schedule.walk, finish=finish, chunk=schedule.walk.chunk if finish in SHARING else 0)
     if finish == "second_kernel":
         clusters = target.sms * schedule.blocks_per_sm // schedule.layout.cluster
         walk = replace(walk, blocks=max(1, clusters), period=0)

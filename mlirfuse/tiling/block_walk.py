@@ -17,6 +17,7 @@ from mlirfuse.schedule.grid_walk import SUM_ROWS
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.tiling.emitter import TileEmitter
 from mlirfuse.tiling.program import Count, KernelFrame, dynamic_extent, ragged_dims, tile_offsets
+from mlirfuse.tiling.shared_end import SharedEnd
 from mlirfuse.tiling.tiles import Shape, index
 from mlirfuse.tiling.totals import apply, combine, mask_of, neutral_scalar, neutral_tile, subtract
 from mlirfuse.tiling.transfers import TileTransfers
@@ -35,6 +36,7 @@ class BlockWalk:
         tiles: all tiles, an index.
         blocks: blocks of the grid, an index.
         buffers: where the parts of each total go, a row for each part.
+        semaphores: where taken chunks of a shared end are counted; None where there is no such end.
     """
 
     frame: KernelFrame
@@ -45,6 +47,7 @@ class BlockWalk:
     tiles: ir.Value
     blocks: ir.Value
     buffers: Sequence[ir.Value]
+    semaphores: ir.Value | None = None
 
     @property
     def tile(self) -> Shape:
@@ -55,6 +58,12 @@ class BlockWalk:
         """Tiles of a block after which it stores a part and starts anew; 0 for one part in the end."""
         assert self.schedule.walk is not None  # the pass looked
         return self.schedule.walk.period
+
+    @property
+    def chunk(self) -> int:
+        """Tiles of a chunk of the end that blocks share; 0 where they share none."""
+        assert self.schedule.walk is not None  # the pass looked
+        return self.schedule.walk.chunk
 
     @property
     def _adds(self) -> bool:
@@ -85,11 +94,39 @@ class BlockWalk:
         if self.period:
             least = arith.DivUIOp(self.tiles, self.blocks).result
             rounds = arith.DivUIOp(least, index(self.period)).result
-        loop = scf.ForOp(block, self.tiles, self.blocks, [*partials, *([index(0)] if self.period else [])])
+        if self.semaphores is not None and self.chunk:
+            return self._emit_sharing(block, column, partials, self.semaphores)
+        totals = self._emit_loop(column, partials, (block, self.tiles, self.blocks), rounds, block)
+        self._store_parts(column, totals, rounds, block)
+        return index(SUM_ROWS) if self._adds else self._row(rounds, self.blocks)
+
+    def _emit_sharing(
+        self, block: ir.Value, column: TileEmitter, partials: Sequence[ir.Value], semaphores: ir.Value
+    ) -> ir.Value:
+        """What `emit` does, of a block that takes chunks of the end when it is done with its own tiles."""
+        end = SharedEnd.of(self.chunk, semaphores, self.tiles, self.blocks)
+        loop = end.loop(block)
+        with ir.InsertionPoint(loop.after.blocks[0]):
+            (number,) = loop.after.blocks[0].arguments
+            totals = self._emit_loop(column, partials, end.range(number), index(0), number)
+            self._store_parts(column, totals, index(0), number)
+            scf.YieldOp([end.next()])
+        return end.walks
+
+    def _emit_loop(
+        self,
+        column: TileEmitter,
+        partials: Sequence[ir.Value],
+        bounds: tuple[ir.Value, ir.Value, ir.Value],
+        rounds: ir.Value,
+        block: ir.Value,
+    ) -> list[ir.Value]:
+        """The loop over tiles; returns the partial results that no part has yet."""
+        loop = scf.ForOp(*bounds, [*partials, *([index(0)] if self.period else [])])
         with ir.InsertionPoint(loop.body):
             offsets = tile_offsets(loop.induction_variable, self.counts, self.tile)
             ragged = ragged_dims(self.space, self.tile) & frozenset(self.plan.walked)
-            reads = dict(transfers.reads)
+            reads = dict(column.transfers.reads)
             walked = frozenset(self.plan.walked)
             own = TileTransfers(self.space, self.tile, offsets, ragged, self.frame.buffers, divided=walked, reads=reads)
             carried = list(loop.inner_iter_args)
@@ -98,8 +135,7 @@ class BlockWalk:
                 done = arith.AddIOp(carried[-1], index(1)).result
                 totals = [*self._start_anew(column, totals, partials, done, rounds, block), done]
             scf.YieldOp(totals)
-        self._store_parts(column, list(loop.results)[: len(partials)], rounds, block)
-        return index(SUM_ROWS) if self._adds else self._row(rounds, self.blocks)
+        return list(loop.results)[: len(partials)]
 
     def _start_anew(
         self,

@@ -27,19 +27,21 @@ from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.tiling.block_walk import BlockWalk
 from mlirfuse.tiling.grid_finish import GridFinish
 from mlirfuse.tiling.program import Count, KernelFrame, WorkspaceArgument, count_expr, forall, tile_counts
+from mlirfuse.tiling.shared_end import TICKETS, most_chunks
 from mlirfuse.tiling.tiles import Shape, index
 from mlirfuse.tiling.totals import element_type
 
 
 def workspace_of(space: IterationSpace, plan: GridReduction, schedule: Schedule) -> list[WorkspaceArgument]:
-    """The arguments that hold partial results, a row for each part of a block, and the semaphore behind them.
+    """The arguments that hold partial results, a row for each part, and the semaphores behind them.
 
     What blocks add to atomically is a few rows a total, which are zero at rest.
     """
     assert schedule.walk is not None  # the pass looked
     kept = [[space.extents[d] or 0 for d in kept_dims(space, s)] for s in plan.totals]
     semaphores = {WORKSPACE: ir.StringAttr.get(SEMAPHORES)}
-    counter = (ir.MemRefType.get([1], ir.IntegerType.get_signless(32)), semaphores)
+    count = TICKETS + 1 if schedule.walk.chunk else 1
+    counter = (ir.MemRefType.get([count], ir.IntegerType.get_signless(32)), semaphores)
     if schedule.walk.finish == "atomics":
         sums = [
             ir.MemRefType.get([SUM_ROWS, *extents], element_type(s))
@@ -52,6 +54,10 @@ def workspace_of(space: IterationSpace, plan: GridReduction, schedule: Schedule)
         tiles, extents = _tiles(space, plan, schedule.tile)
         expr = ir.AffineExpr.get_floor_div(tiles, schedule.walk.period) + ir.AffineExpr.get_symbol(len(extents))
         operands = [*extents, resident]
+    if schedule.walk.chunk:
+        tiles, extents = _tiles(space, plan, schedule.tile)
+        blocks = ir.AffineExpr.get_symbol(len(extents))
+        expr, operands = blocks + most_chunks(tiles, blocks, schedule.walk.chunk), [*extents, resident]
     scratch = {
         WORKSPACE: ir.StringAttr.get(SCRATCH),
         WORKSPACE_EXTENTS: ir.AffineMapAttr.get(ir.AffineMap.get(0, len(operands), [expr])),
@@ -91,14 +97,15 @@ def _argument_axis(space: IterationSpace, dim: int) -> tuple[int, int]:
 def emit_grid_reduction(frame: KernelFrame, space: IterationSpace, plan: GridReduction, schedule: Schedule) -> None:
     """Emits the loop and the finish into a kernel that was opened with `workspace_of` the plan."""
     assert schedule.walk is not None  # the pass looked
-    *buffers, semaphore = frame.workspace
+    *buffers, semaphores = frame.workspace
     with frame.body():
         counts, tiles, blocks = _blocks(frame, space, plan, schedule)
         grid = forall(blocks)
         with ir.InsertionPoint.at_block_terminator(grid.body):
             block = grid.body.arguments[0]
-            parts = BlockWalk(frame, space, plan, schedule, counts, tiles, blocks, buffers).emit(block)
-            GridFinish(frame, space, plan, schedule.walk, blocks, parts, buffers).emit(block, semaphore)
+            walk = BlockWalk(frame, space, plan, schedule, counts, tiles, blocks, buffers, semaphores)
+            parts = walk.emit(block)
+            GridFinish(frame, space, plan, schedule.walk, blocks, parts, buffers).emit(block, semaphores)
 
 
 def emit_walk(

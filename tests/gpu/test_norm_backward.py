@@ -18,6 +18,7 @@ from numerics import DTYPES, EPSILON, assert_close
 import mlirfuse as mf
 from mlirfuse.errors import RuntimeLaunchError
 from mlirfuse.runtime import workspace
+from mlirfuse.tiling import shared_end
 
 cupy = pytest.importorskip("cupy")
 torch = pytest.importorskip("torch")
@@ -165,6 +166,28 @@ def test_results_are_reproducible(name: str, fused: dict[str, mf.Fused]) -> None
                 again = fused[name](*tensors)
             torch.cuda.synchronize()
             assert same(again, first)
+
+
+@pytest.mark.parametrize("finish", ["slices", "last_block"])
+def test_an_end_that_blocks_share(finish: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half of the tiles: right, the same bits whoever takes a chunk, and nothing left in semaphores."""
+    monkeypatch.setattr(shared_end, "SHARED", 2)
+    monkeypatch.setattr(shared_end, "LEAST_CHUNKS", 1)
+    backward = BACKWARD["rms_norm_backward"]
+    asked = mf.fuse(backward.fn, finish=finish)
+    for rows in (0, 1, 4095, 100003):  # the last has chunks
+        tensors = [to_torch(a) for a in backward.inputs(rows, 384, DTYPES["bfloat16"], seed=rows)]
+        outputs = guarded_outputs(asked(*tensors))
+        arrays = tuple(output.array for output in outputs)
+        asked(*tensors, out=arrays)
+        check(backward, arrays, tensors)
+        first = [array.clone() for array in arrays]
+        for _ in range(50):
+            asked(*tensors, out=arrays)
+            assert same(arrays, first)
+        for output in outputs:
+            output.check()
+    assert not stress.semaphores_at_rest()
 
 
 @pytest.mark.parametrize("finish", ["slices", "last_block", "second_kernel"])

@@ -11,6 +11,7 @@ from backward import BACKWARD, Backward
 from compiling import module_at
 from mlir import ir
 from numerics import DTYPES
+from walk_cases import walking
 
 import mlirfuse as mf
 from mlirfuse import interpreter
@@ -198,7 +199,7 @@ departure, after which the launch reads nothing."""
 def test_planted_bugs_in_meetings_are_found() -> None:
     backward = BACKWARD["rms_norm_backward"]
     inputs = backward.inputs(150, 64, F16)
-    module = module_of(backward, 64, F16)
+    module = walking(backward, "gpu", F16)
     right = interpreter.run(module, backward.name, inputs, sms=2)
     backward.check(right, inputs)
 

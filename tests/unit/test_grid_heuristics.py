@@ -282,3 +282,19 @@ def test_the_search_finds_the_cheapest_of_all(columns: int, totals: int) -> None
         if schedule is not None and schedule.walk is not None:
             costs.append((_cost(problem, walk, draft, schedule.walk.stages), schedule))
     assert grid_schedule(problem, HOPPER) == min(costs, key=lambda c: c[0])[1]
+
+
+@pytest.mark.parametrize(("columns", "totals", "shared"), [(384, 1, True), (384, 2, False), (1024, 1, False)])
+def test_narrow_rows_with_one_total_share_the_end(columns: int, totals: int, shared: bool) -> None:
+    walk = grid_schedule(norm_backward(columns, 2, totals=totals), HOPPER).walk
+    assert walk is not None
+    assert (walk.chunk > 0) is shared
+
+
+def test_an_end_is_shared_where_warps_never_meet_and_leave_one_part() -> None:
+    problem = norm_backward(384, 2)
+    assert problem.walk is not None
+    for changes in ({"wide": True}, {"inner": False}):
+        walk = grid_schedule(replace(problem, walk=replace(problem.walk, **changes)), HOPPER).walk
+        assert walk is not None
+        assert not walk.chunk

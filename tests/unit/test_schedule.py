@@ -102,6 +102,12 @@ def test_legality(schedule: Schedule, problem: str | None) -> None:
         ({"row_values": "shared"}, "row values go to shared memory with more than one stage only"),
         ({"streamed": True, "stages": 2}, None),
         ({"streamed": True}, "only tiles that are copied, with more than one stage, can leave the L2 first"),
+        ({"chunk": 4}, None),
+        ({"chunk": -1}, "chunks of -1 tiles"),
+        (
+            {"chunk": 4, "period": 8},
+            "a shared end takes finish slices or last_block, no period, and no last tile behind the loop",
+        ),
         ({"row_values": "memory"}, "row_values 'memory' is not one of registers, shared"),
         ({"finish_reads": 0}, "a finish reads 1 to 256 tiles at once, not 0"),
         ({"finish_reads": 2**40}, f"a finish reads 1 to 256 tiles at once, not {2**40}"),

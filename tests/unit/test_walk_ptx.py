@@ -119,5 +119,6 @@ def test_walks_choose_how_they_stream() -> None:
 def test_steps_of_warps_that_never_meet_wait_for_no_load(name: str, columns: int, tmp_path: Path) -> None:
     """Their means come with the tile: a step waits for its copies only."""
     ptx = compiled(name, "bfloat16", columns).as_text("ptx")
-    (walk,) = [loop for loop in loops(sass_of(ptx, tmp_path)) if any(i.opcode.startswith("LDGSTS") for i in loop)]
+    walks = [loop for loop in loops(sass_of(ptx, tmp_path)) if any(i.opcode.startswith("LDGSTS") for i in loop)]
+    walk = min(walks, key=len)  # a loop over chunks may be around it
     assert not [i for i in walk if i.opcode.startswith("LDG.")]

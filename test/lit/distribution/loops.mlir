@@ -196,3 +196,40 @@ func.func private @across(%x: memref<8x256xf32> {fuse.align = 16 : i64}, %y: mem
   } {mapping = [#gpu.block<x>]}
   return
 }
+
+// -----
+
+#layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 2>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
+// A loop with a condition carries numbers, and behind them whose turn it is in exchanges.
+// CHECK-LABEL: gpu.func @condition
+// CHECK: scf.while (%[[ROW:[a-z0-9]+]] = %c0{{[a-z0-9_]*}}, %[[PHASE:[a-z0-9]+]] = %c0{{[a-z0-9_]*}}) : (index, index) -> (index, index)
+// CHECK: %[[MORE:.*]] = arith.cmpi ult, %[[ROW]]
+// CHECK: scf.condition(%[[MORE]]) %[[ROW]], %[[PHASE]]
+// CHECK: ^bb0(%[[AT:.*]]: index, %[[TURN:.*]]: index):
+// CHECK: arith.muli %[[TURN]], %c2
+// CHECK: gpu.barrier
+// CHECK: %[[OTHER:.*]] = arith.subi %c1{{.*}}, %[[TURN]]
+// CHECK-NOT: gpu.barrier
+// CHECK: scf.yield %{{.*}}, %[[OTHER]] : index, index
+func.func private @condition(%x: memref<8x256xf32> {fuse.align = 16 : i64}, %y: memref<8xf32>)
+    attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 256>, layout = #layout}} {
+  %c0 = arith.constant 0 : index
+  %c3 = arith.constant 3 : index
+  %c8 = arith.constant 8 : index
+  %pad = arith.constant 0.0 : f32
+  %zero = arith.constant dense<0.0> : vector<1xf32>
+  scf.forall (%block) in (1) {
+    %last = scf.while (%row = %c0) : (index) -> index {
+      %more = arith.cmpi ult, %row, %c8 : index
+      scf.condition(%more) %row : index
+    } do {
+    ^bb0(%row: index):
+      %0 = vector.transfer_read %x[%row, %c0], %pad {in_bounds = [true, true]} : memref<8x256xf32>, vector<1x256xf32>
+      %1 = vector.multi_reduction <add>, %0, %zero [1] : vector<1x256xf32> to vector<1xf32>
+      vector.transfer_write %1, %y[%row] {in_bounds = [true]} : vector<1xf32>, memref<8xf32>
+      %next = arith.addi %row, %c3 : index
+      scf.yield %next : index
+    }
+  } {mapping = [#gpu.block<x>]}
+  return
+}

@@ -106,3 +106,25 @@ func.func private @sizes_kernel(%x: memref<8x128xf32>, %y: memref<8x128xf32>)
   } {mapping = [#gpu.block<x>]}
   return
 }
+
+// -----
+
+#layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
+func.func private @condition_kernel(%x: memref<8x128xf32>, %y: memref<8x128xf32>, %more: i1)
+    attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 128>, layout = #layout}} {
+  %c0 = arith.constant 0 : index
+  %pad = arith.constant 0.0 : f32
+  scf.forall (%row) in (8) {
+    %0 = vector.transfer_read %x[%row, %c0], %pad {fuse.layout = #layout, in_bounds = [true, true]} : memref<8x128xf32>, vector<1x128xf32>
+    // expected-error @below {{a loop with a condition carries no tiles}}
+    %1 = scf.while (%v = %0) : (vector<1x128xf32>) -> vector<1x128xf32> {
+      scf.condition(%more) %v : vector<1x128xf32>
+    } do {
+    ^bb0(%v: vector<1x128xf32>):
+      %2 = arith.addf %v, %v : vector<1x128xf32>
+      scf.yield %2 : vector<1x128xf32>
+    }
+    vector.transfer_write %1, %y[%row, %c0] {fuse.layout = #layout, in_bounds = [true, true]} : vector<1x128xf32>, memref<8x128xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}

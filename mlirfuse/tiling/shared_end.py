@@ -1,0 +1,103 @@
+"""The end of a walk that blocks share: chunks of tiles, which a block takes when it is done with what it has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mlir import ir
+from mlir.dialects import arith, scf
+
+from mlirfuse.dialect.semaphore_arrive import semaphore_arrive
+from mlirfuse.schedule.grid_walk import LEAST_CHUNKS, SHARED
+from mlirfuse.tiling.tiles import index
+
+TICKETS = 1
+"""The semaphore that counts the chunks which blocks have taken; the first is the finish's."""
+
+
+def most_chunks(tiles: ir.AffineExpr, blocks: ir.AffineExpr, chunk: int) -> ir.AffineExpr:
+    """A bound of the number of chunks: the end is its share of the tiles, and what that lacks of a round of blocks."""
+    return ir.AffineExpr.get_floor_div(tiles, SHARED * chunk) + blocks + 2
+
+
+@dataclass
+class SharedEnd:
+    """Which tiles the walks of one block have. All fields but the first two are indices.
+
+    Walk `number` of the grid is one over the tiles that block `number` has to itself, or, from `blocks` on, one over a
+    chunk. Who walks a chunk is whoever comes first, but its tiles and the row of its part follow from its number.
+
+    Attributes:
+        chunk: tiles of a small chunk; the first half of the end goes in chunks of twice as many.
+        semaphores: where taken chunks are counted.
+        tiles: all tiles.
+        blocks: blocks of the grid.
+        own: tiles before the end.
+        doubled: large chunks.
+        walks: blocks and chunks together.
+    """
+
+    chunk: int
+    semaphores: ir.Value
+    tiles: ir.Value
+    blocks: ir.Value
+    own: ir.Value
+    doubled: ir.Value
+    walks: ir.Value
+
+    @classmethod
+    def of(cls, chunk: int, semaphores: ir.Value, tiles: ir.Value, blocks: ir.Value) -> SharedEnd:
+        """The end of a walk over so many tiles; empty where it would be too few chunks to even anything out."""
+        all_rounds = arith.MulIOp(blocks, index(SHARED)).result
+        rounds = arith.DivUIOp(arith.MulIOp(tiles, index(SHARED - 1)).result, all_rounds).result
+        least = arith.MulIOp(all_rounds, index(LEAST_CHUNKS * chunk)).result
+        own = arith.SelectOp(_is_less(tiles, least), tiles, arith.MulIOp(rounds, blocks).result).result
+        shared = arith.SubIOp(tiles, own).result
+        doubled = arith.DivUIOp(shared, index(4 * chunk)).result
+        chunks = arith.SubIOp(arith.CeilDivUIOp(shared, index(chunk)).result, doubled).result
+        return cls(chunk, semaphores, tiles, blocks, own, doubled, arith.AddIOp(blocks, chunks).result)
+
+    def loop(self, block: ir.Value) -> scf.WhileOp:
+        """The loop of a block over its walks, in `after`, whose argument is a walk's number; see `next`."""
+        loop = scf.WhileOp([block.type], [block])
+        with ir.InsertionPoint(loop.before.blocks.append(block.type)):
+            (number,) = loop.before.blocks[0].arguments
+            scf.ConditionOp(_is_less(number, self.walks), [number])
+        loop.after.blocks.append(block.type)
+        return loop
+
+    def range(self, number: ir.Value) -> tuple[ir.Value, ir.Value, ir.Value]:
+        """First tile, end and step of a walk."""
+        is_own = _is_less(number, self.blocks)
+        chunk = arith.SubIOp(number, self.blocks).result
+        behind = arith.MinUIOp(self._start(arith.AddIOp(chunk, index(1)).result), self.tiles).result
+        return (
+            arith.SelectOp(is_own, number, self._start(chunk)).result,
+            arith.SelectOp(is_own, self.own, behind).result,
+            arith.SelectOp(is_own, self.blocks, index(1)).result,
+        )
+
+    def _start(self, chunk: ir.Value) -> ir.Value:
+        """The first tile of a chunk, where the one before it ends."""
+        sizes = arith.AddIOp(chunk, arith.MinUIOp(chunk, self.doubled).result).result
+        return arith.AddIOp(self.own, arith.MulIOp(sizes, index(self.chunk)).result).result
+
+    def next(self) -> ir.Value:
+        """The number of the walk that the block does next; `walks` or more where nothing is left.
+
+        Each block once finds nothing left, and with the last of these the count is zero again. Without chunks nobody
+        asks.
+        """
+        branch = scf.IfOp(_is_less(self.blocks, self.walks), [self.walks.type], has_else=True)
+        with ir.InsertionPoint(branch.then_block):
+            limit = arith.SubIOp(self.walks, index(1)).result
+            limit = arith.IndexCastOp(ir.IntegerType.get_signless(32), limit).result
+            taken = semaphore_arrive(self.semaphores, index(TICKETS), limit, relaxed=True)
+            scf.YieldOp([arith.AddIOp(self.blocks, arith.IndexCastUIOp(self.walks.type, taken).result).result])
+        with ir.InsertionPoint(branch.else_block):
+            scf.YieldOp([self.walks])
+        return branch.results[0]
+
+
+def _is_less(a: ir.Value, b: ir.Value) -> ir.Value:
+    return arith.CmpIOp(arith.CmpIPredicate.ult, a, b).result
