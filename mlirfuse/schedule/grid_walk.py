@@ -41,10 +41,10 @@ ROW_VALUES = ("registers", "shared")
 SHARED, LEAST_CHUNKS = 20, 3
 """One in so many tiles is in the end that blocks share, if that makes so many small chunks a block.
 
-Multiprocessors reach memory in groups, by as much a group, and groups differ in size. Measured on an H200, RMSNorm
-backward of 576000 x 384 in bfloat16: blocks that have equally many tiles end between 190 and 325 us after they began,
-with all tiles taken one by one between 300 and 304. A twentieth of them, in chunks of 64 and 32 rows, takes 314 us and
-not 324."""
+Measured on an H200, RMSNorm backward of 576000 x 384 in bfloat16: blocks that have equally many tiles end between 190
+and 325 us after they began, those of a group of multiprocessors together, as if groups of different size had an equal
+share of memory; with all tiles taken one by one they end between 300 and 304. A twentieth of them, in chunks, takes 314
+us and not 324."""
 
 MOST_STAGES, MOST_READS = 16, 256
 """Tiles of a block that may be under way at once, and of partial results: more than there is room for on chip."""
