@@ -42,6 +42,10 @@ def contraction_problem(kernel: ir.Operation, space: IterationSpace, contraction
         total_over=(contraction.m in over, contraction.n in over),
         errors_show=_errors_show(kernel, factors[0].value.type, result.element_type),
         computed_from=tuple(size if f.ops else None for f, size in zip(factors, stored, strict=True)),
+        sources=tuple(
+            tuple(from_mlir(ir.RankedTensorType(argument.type).element_type).bytes for argument in f.whole)
+            for f in factors
+        ),
     )
 
 

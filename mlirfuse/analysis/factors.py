@@ -31,12 +31,14 @@ class Factor:
         source: the argument that the factor is, or the widest of those that have all of its dimensions: the order of
             its memory is the factor's.
         axes: of the source.
+        whole: of what computes it, the arguments that have all of its dimensions; the source is one of them.
     """
 
     value: ir.Value
     ops: tuple[OpStructure, ...]
     source: ir.Value
     axes: Axes
+    whole: tuple[ir.Value, ...] = ()
 
 
 def factor_of(space: IterationSpace, contraction: Contraction, number: int) -> Factor:
@@ -53,7 +55,7 @@ def factor_of(space: IterationSpace, contraction: Contraction, number: int) -> F
     if not whole:
         raise PassError("no argument has all dimensions of a factor", where=op)
     source, axes = max(whole, key=lambda leaf: from_mlir(ir.RankedTensorType(leaf[0].type).element_type).bytes)
-    return Factor(value, ops, source, axes)
+    return Factor(value, ops, source, axes, tuple(argument for argument, _ in dict.fromkeys(whole)))
 
 
 def producers(value: ir.Value) -> tuple[OpStructure, ...]:

@@ -99,6 +99,8 @@ class ContractionProblem:
         total_over: whether these are over rows, and over columns.
         errors_show: whether a result is as precise as the sums, so that it shows what tensor cores cut off of them.
         computed_from: for each factor that the kernel computes, bytes of an element of what it reads; else None.
+        sources: for each factor that the kernel computes, bytes of an element of each argument that has all of its
+            dimensions.
     """
 
     batch: tuple[int | None, ...]
@@ -114,6 +116,7 @@ class ContractionProblem:
     total_over: tuple[bool, bool] = (False, False)
     errors_show: bool = False
     computed_from: tuple[int | None, ...] = (None, None)
+    sources: tuple[tuple[int, ...], ...] = ((), ())
 
     @property
     def promotes(self) -> bool:

@@ -77,6 +77,12 @@ MOST_SPLIT = 256
 COMPUTED_STEP_BYTES = 128
 """Bytes of a row of a factor in one step, where steps have one barrier more."""
 
+COMPUTED_STEPS = (COMPUTED_STEP_BYTES, 64)
+"""The same, and what there is shared memory for where the kernel computes factors from wider types than theirs."""
+
+COMPUTED_SLOTS = 2
+"""Steps of a factor that the kernel computes which shared memory holds, beside the ring of what it is computed from."""
+
 RASTER = 8
 """Rows of tiles that blocks go through together where there are several rounds of them."""
 
@@ -137,7 +143,7 @@ def _splits(problem: ContractionProblem, target: Target) -> Iterator[Schedule]:
     known = None not in (*problem.batch, problem.m, problem.n)
     for schedule in _tiles(problem, target):
         assert schedule.contraction is not None
-        if not _fits_totals(schedule, problem, target):
+        if not _fits(schedule, problem, target):
             continue
         tiles = tile_count(schedule, problem)
         if schedule.contraction.teams > 1:
@@ -162,14 +168,18 @@ def _splits(problem: ContractionProblem, target: Target) -> Iterator[Schedule]:
                     yield from (_streaming(meeting, problem, target) for meeting in _meetings(parts, problem, target))
 
 
-def _fits_totals(schedule: Schedule, problem: ContractionProblem, target: Target) -> bool:
-    """Whether a block has shared memory for its ring, and for its warps to add up totals of its tile."""
-    exchanged = _exchanged_bytes(schedule, problem)
+def _fits(schedule: Schedule, problem: ContractionProblem, target: Target) -> bool:
+    """Whether a block has shared memory for its ring, for factors that it computes, and for totals of its tile."""
     contraction = schedule.contraction
     assert contraction is not None
     padding = 0 if contraction.instruction == "wgmma" else MMA_ROW_PADDING
-    ring = contraction.stages * sum(schedule.tile[-2:]) * (contraction.k * problem.element.bytes + padding)
-    return not exchanged or ring + exchanged + SPARE_BYTES <= target.shared_per_block
+    own = contraction.k * problem.element.bytes + padding
+    ring = 0
+    extents = reversed(schedule.tile[-2:]) if contraction.swapped else schedule.tile[-2:]
+    for rows, sources in zip(extents, problem.sources, strict=True):
+        staged = sum(contraction.k * size + padding for size in sources)
+        ring += rows * (contraction.stages * staged + COMPUTED_SLOTS * own if sources else contraction.stages * own)
+    return ring + _exchanged_bytes(schedule, problem) + SPARE_BYTES <= target.shared_per_block
 
 
 def _exchanged_bytes(schedule: Schedule, problem: ContractionProblem) -> int:
@@ -251,7 +261,9 @@ def _tiles(problem: ContractionProblem, target: Target) -> Iterator[Schedule]:
 
 def _mma_tiles(problem: ContractionProblem, target: Target) -> Iterator[Schedule]:
     if problem.computed_from != (None, None):
-        yield from (mma_schedule(problem, m, n, step_bytes=COMPUTED_STEP_BYTES) for m, n in MMA_TILES)
+        for m, n in MMA_TILES:
+            steps = [mma_schedule(problem, m, n, step_bytes=size) for size in COMPUTED_STEPS]
+            yield next((schedule for schedule in steps if _fits(schedule, problem, target)), steps[-1])
         return
     if problem.precision == TF32X3 or problem.row_bytes < FEWEST_ASYNC_BYTES:
         yield from (mma_schedule(problem, m, n) for m, n in MMA_TILES)

@@ -100,6 +100,25 @@ def test_tiles_leave_shared_memory_for_their_totals(chip: str, over: tuple[bool,
         assert ring + 4 * count * schedule.layout.exchanged((dim,)) < target.shared_per_block, count
 
 
+@pytest.mark.parametrize("chip", ["sm_80", "sm_90a", "sm_120"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_wide_types_that_factors_are_computed_from_fit_shared_memory(chip: str, dtype: str) -> None:
+    """Copies of three steps of both, and two of what they become: 277 KB of 128 x 128 with 64 elements of k."""
+
+    def cast(x, w):
+        return x.astype(mf.bfloat16) @ w.astype(mf.bfloat16)
+
+    specs = [mf.TensorSpec(shape, dtype) for shape in ((4, 512, 512), (512, 512))]
+    mf.fuse(cast, target=chip).lower(*specs).compile()
+
+
+def test_steps_are_shorter_where_wide_types_leave_no_room() -> None:
+    for size, k in ((1, 64), (2, 64), (4, 32)):
+        given = problem(4096, 4096, 4096, computed_from=(size, size), sources=((size,), (size,)))
+        found = [s.contraction for s in candidates(given, H200) if s.tile == (128, 128) and s.contraction is not None]
+        assert {c.k for c in found} == {k}, size
+
+
 def test_results_on_their_way_out_leave_shared_memory_for_totals() -> None:
     """The bias' gradient beside that of its activation: with 192 KB of stages two panels would take what it needs."""
 

@@ -211,7 +211,7 @@ FILLED: dict[str, tuple[Callable[..., Any], Callable[[np.ndarray], Any]]] = {
     "beside what is read": (lambda x: (mf.max(x, -1), mf.full_like(x, 2)), lambda x: (x.max(-1), np.full_like(x, 2))),
     "sums": (
         lambda x: (mf.sum(one := mf.ones_like(x), 0), mf.sum(one, 1), mf.mean(one)),
-        lambda x: (np.full(64, len(x)), np.full(len(x), 64), 1),
+        lambda x: (np.full(128, len(x)), np.full(len(x), 128), 1),
     ),
 }
 
