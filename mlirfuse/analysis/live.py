@@ -20,7 +20,8 @@ class LiveBytes:
 
     Attributes:
         most: of all that lives across the worst reduction.
-        parked: of all that lives across any, each with a place of its own in shared memory (`fuse-park-live-values`).
+        parked: of all that lives across any, each with a place of its own in shared memory (`fuse-park-live-values`);
+            of two reductions that could be done at once, too, one comes first.
     """
 
     most: int
@@ -66,9 +67,10 @@ def live_bytes(
             source = narrow_source(value)
             made.setdefault(source, positions[value.owner.operation])
             last_use[source] = len(order)
+    ends = [positions[s.op] for s in order if s.reduction_loops]
     rounds = {depths[s.op]: positions[s.op] for s in order if s.reduction_loops}.values()
-    across = [{v for v in made if made[v] <= end < last_use[v]} for end in rounds]
-    return LiveBytes(max(map(_bytes, across), default=0), _bytes(set().union(*across)))
+    across = {end: {v for v in made if made[v] <= end < last_use[v]} for end in ends}
+    return LiveBytes(max((_bytes(across[end]) for end in rounds), default=0), _bytes(set().union(*across.values())))
 
 
 def _bytes(values: Iterable[ir.Value]) -> int:

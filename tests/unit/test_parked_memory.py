@@ -36,12 +36,20 @@ def other_values_each_round(x: Any) -> Any:
     return b - mf.min(b, axis=-1, keepdims=True)
 
 
+def reductions_side_by_side(x: Any) -> Any:
+    """A tile that two reductions read of which neither needs the other: one comes first."""
+    h = x.astype(mf.float32)
+    m = mf.max(h, axis=-1, keepdims=True)
+    logs = h - m - mf.log(mf.sum(mf.exp(h - m), axis=-1, keepdims=True))
+    return mf.sum(logs * h, axis=-1), mf.mean(logs, axis=-1)
+
+
 def softmax(x: Any) -> Any:
     e = mf.exp(x - mf.max(x, axis=-1, keepdims=True))
     return e / mf.sum(e, axis=-1, keepdims=True)
 
 
-@pytest.mark.parametrize("fn", [early_results, other_values_each_round, softmax])
+@pytest.mark.parametrize("fn", [early_results, other_values_each_round, reductions_side_by_side, softmax])
 @pytest.mark.parametrize("columns", [20480, 33000, 65536, 98304])
 def test_no_more_is_allocated_than_was_estimated(fn: Callable[..., Any], columns: int) -> None:
     spec, target = mf.TensorSpec((None, columns), mf.bfloat16), target_of("sm_90a")
