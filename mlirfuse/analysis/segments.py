@@ -33,6 +33,11 @@ CHEAP_OPS = frozenset({"arith.constant", "tensor.empty", "tensor.dim", "linalg.f
 
 RESHAPES = frozenset({"tensor.expand_shape", "tensor.collapse_shape"})
 
+RESHAPED = (
+    "it reads its producer's result in a shape with other dimensions, which that has in memory only: "
+    "work in the producer's shape, and reshape last"
+)
+
 
 @dataclass
 class Segment:
@@ -220,10 +225,19 @@ class _Planner:
                 self._settle(op, index)
                 return
             reason = reason or reason_here
+        if reason is None and any(self._is_reshaped_result(operand) for operand in structure.operands):
+            reason = RESHAPED
         if reason:
             self.declined.append((op, reason))
         self.segments.append(self._segment([op]))
         self._settle(op, len(self.segments) - 1)
+
+    def _is_reshaped_result(self, value: ir.Value) -> bool:
+        """Whether a value is a view on the host of what a segment makes."""
+        source = value
+        while source not in self.home and source in self.in_memory_from:
+            source = source.owner.operation.operands[0]
+        return source != value and source in self.home
 
     def _related(self, structure: OpStructure, index: int) -> bool:
         """Whether the op shares a value with the segment: one that it makes, or one that both read."""
