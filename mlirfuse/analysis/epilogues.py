@@ -2,7 +2,8 @@
 
 A total is a reduction of what the tile holds, over dimensions of the result: rows' sums of squares, a column's maximum.
 A block has its tile's part of it; the whole is known when all blocks along those dimensions are done, so what a tile
-needs of a total would take a second kernel.
+needs of a total would take a second kernel. So does a total over an extent that is known at run time: it may be 0, and
+then there is no block at all.
 """
 
 from __future__ import annotations
@@ -78,6 +79,8 @@ def _problem(
         return "every tile would need a total of all tiles" if late and reduced & set(space.loops[s.op]) else None
     if late:
         return "it reduces what a total of all tiles is needed for"
+    if any(space.extents[d] is None for d in space.reduced.get(s.op, frozenset())):
+        return "it reduces a dynamic extent: where that is 0 there are no tiles, and no block to write the total"
     if totals and space.reduced.get(s.op, frozenset()) != reduced:
         return "it reduces other dimensions than the totals of its kernel"
     try:

@@ -18,7 +18,7 @@ from mlirfuse.analysis.workspaces import SCRATCH, SEMAPHORES
 from mlirfuse.dialect.semaphore_arrive import semaphore_arrive
 from mlirfuse.tiling.emitter import TileEmitter
 from mlirfuse.tiling.partial_tiles import PartialTiles, workspace_argument
-from mlirfuse.tiling.program import Count, TileProgram, count_expr, dynamic_extent, tile_counts
+from mlirfuse.tiling.program import Count, TileProgram, count_expr, tile_counts
 from mlirfuse.tiling.tiles import broadcast, index, splat
 from mlirfuse.tiling.totals import combine, element_type, mask_of, neutral_scalar
 from mlirfuse.tiling.transfers import TileTransfers
@@ -65,9 +65,9 @@ class TileTotals:
         shape = tuple(ir.VectorType(elements.type).shape)
         bounds = {}
         for d in set(self.reduced) & transfers.ragged:
-            static = space.extents[d]
-            extent = dynamic_extent(space, d, self.program.buffers) if static is None else index(static)
-            bounds[d] = arith.SubIOp(extent, transfers.offsets[d]).result
+            extent = space.extents[d]
+            assert extent is not None  # `epilogue_of` has looked
+            bounds[d] = arith.SubIOp(index(extent), transfers.offsets[d]).result
         if bounds:
             outside = splat(neutral_scalar(total), shape)
             elements = arith.SelectOp(broadcast(mask_of(shape, bounds), shape), elements, outside).result
