@@ -17,6 +17,10 @@ Source = tuple[int, int]
 """(argument, dimension)"""
 
 
+class EmptyError(ArgumentError):
+    """An extent that has to be static is 0."""
+
+
 class Extents:
     """Names the dynamic extents of one signature: equal numbers get equal names, in order of appearance.
 
@@ -49,14 +53,14 @@ class Extents:
             where: its name, for messages.
 
         Raises:
-            ArgumentError: a static extent is 0.
+            EmptyError: a static extent is 0.
         """
         entries: list[int | str] = []
         for dim, extent in enumerate(shape):
             leads = dim < len(shape) - 1 or (len(shape) == 1 and extent in self.rows)
             dynamic = leads and extent != 1 and (position, dim) not in self.static
             if not dynamic and extent == 0:
-                raise ArgumentError(
+                raise EmptyError(
                     f"shape {tuple(shape)} has no elements along dimension {dim}",
                     where=where,
                     hint="the function needs its number, or reduces it to something that nothing has"

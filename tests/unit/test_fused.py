@@ -226,3 +226,19 @@ def test_results_of_an_extent_that_their_kernel_does_not_read(name: str) -> None
             results, expected = (results,), (expected,)
         for result, array in zip(results, expected, strict=True):
             np.testing.assert_allclose(result, array, rtol=1e-6)
+
+
+def test_products_of_no_rows() -> None:
+    """As of an expert that got no tokens; a product of rows has a kernel of its own before and after."""
+
+    def linear(x, w):
+        y = x @ w
+        return mf.maximum(y, 0), mf.sum(y, axis=0), mf.sum(y, axis=1)
+
+    fused, w = mf.fuse(linear, target="interpret"), rows(128)[:, :32]
+    for count in (0, 3, 0):
+        x = rows(count)
+        for result, expected in zip(fused(x, w), (x @ w, (x @ w).sum(0), (x @ w).sum(1)), strict=True):
+            np.testing.assert_allclose(result, expected, rtol=1e-6)
+    with pytest.raises(ArgumentError, match=r"w: shape \(128, 0\)"):
+        fused(rows(0), w[:, :0])
