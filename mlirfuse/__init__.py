@@ -203,6 +203,6 @@ if not TYPE_CHECKING:  # type checkers know what there is
         """Functions that mlirfuse does not have are errors at the user's line, as are methods of traced tensors."""
         if name.startswith("__"):  # a protocol of Python's
             raise AttributeError(name)
-        close = get_close_matches(name, __all__, n=1)
+        close = get_close_matches(name, __all__, n=1, cutoff=0.65)  # softmax is not meant to be max
         hint = f"did you mean mf.{close[0]}?" if close else "dir(mlirfuse) lists what there is"
         raise at_user_line(MissingAttributeError(f"mlirfuse has no {name!r}", hint=hint))

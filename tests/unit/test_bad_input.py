@@ -54,6 +54,10 @@ def unknown_function(x: Any) -> Any:
     return mf.argmax(x)  # type: ignore[attr-defined]
 
 
+def softmax(x: Any) -> Any:
+    return mf.softmax(x)  # type: ignore[attr-defined]
+
+
 def other_target(chip: str) -> mf.Target:
     return mf.Target(chip, ptx=81, sms=84, shared_per_block=101376, shared_per_sm=102400)
 
@@ -88,6 +92,7 @@ CALLS: dict[str, tuple[type[mf.MlirFuseError], str, Callable[[], Any]]] = {
     "control flow": (TraceError, "(?s)truth value.*mf.where", lambda: call(lambda x: x if x > 0 else -x, X)),
     "unsupported op": (TraceError, "np.norm cannot be traced", lambda: call(lambda x: np.linalg.norm(x), X)),
     "unknown function": (TraceError, r"(?s)mlirfuse has no 'argmax'.*mf\.max\?", lambda: call(unknown_function, X)),
+    "a function like no other": (TraceError, r"(?s)no 'softmax'.*dir\(mlirfuse\)", lambda: call(softmax, X)),
     "a call inside of another": (
         TraceError,
         r"(?s)test_bad_input\.py:\d+: a fused function is called inside of another.*__wrapped__",
