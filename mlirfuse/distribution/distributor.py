@@ -14,7 +14,7 @@ from mlirfuse.dialect.mbarrier_init import mbarrier_init
 from mlirfuse.dialect.shared_memory import WARPGROUP
 from mlirfuse.distribution.exchange import Exchange
 from mlirfuse.distribution.exchange_rounds import run_exchanges
-from mlirfuse.distribution.fragments import Fragments, Key, Uniform, widen
+from mlirfuse.distribution.fragments import Fragments, Key, Uniform, spread
 from mlirfuse.distribution.threads import Threads
 from mlirfuse.distribution.warp_barriers import warp_barrier
 from mlirfuse.errors import PassError, errors_at
@@ -196,9 +196,7 @@ class Distributor:
         if isinstance(tile, Fragments):
             return tile
         type_, rank = ir.VectorType(value.type), self.layout.rank
-        spread = Fragments(self.layout, tuple(type_.shape) if type_.rank == rank else (1,) * rank, tile.element_type)
-        spread.make = lambda _: widen(tile.value, spread.width)
-        return spread
+        return spread(self.layout, type_.shape if type_.rank == rank else [1] * rank, tile.value)
 
     def start_reads(self, key: Key) -> None:
         """Emits the loads of a parked fragment, which wait until registers are free."""

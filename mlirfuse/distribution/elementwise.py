@@ -10,7 +10,7 @@ from mlir.dialects import arith
 
 from mlirfuse.analysis.patterns import WIDENING
 from mlirfuse.distribution.distributor import Distributor, rule
-from mlirfuse.distribution.fragments import Fragments, Key, Uniform, fragment_type, widen
+from mlirfuse.distribution.fragments import Fragments, Key, Uniform, fragment_type, spread, widen
 from mlirfuse.errors import PassError
 from mlirfuse.rewriting import defining_op
 from mlirfuse.tiling.contractions import widens_factor
@@ -134,8 +134,12 @@ def shape_cast(d: Distributor, op: ir.Operation) -> None:
     source, result = ([n for n in ir.VectorType(v.type).shape if n != 1] for v in (op.operands[0], op.results[0]))
     if source != result:
         raise PassError("a tile's shape_cast may only add or drop extents of 1", where=op)
+    tile = d.tiles[op.operands[0]]
+    shape, rank = ir.VectorType(op.operands[0].type).shape, d.layout.rank
+    if isinstance(tile, Uniform) and len(shape) == rank > ir.VectorType(op.results[0].type).rank:
+        tile = spread(d.layout, shape, tile.value)  # the result does not say which dimensions it has left
     # Fragments that wait for an exchange stay pending: renaming reads nothing.
-    d.tiles[op.results[0]] = d.tiles[op.operands[0]]
+    d.tiles[op.results[0]] = tile
 
 
 @rule("vector.extract")

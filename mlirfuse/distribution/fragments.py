@@ -6,7 +6,7 @@ ops, rather than op by op: few fragments are live at once, which is what ptxas's
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 
@@ -142,6 +142,13 @@ def widen(value: ir.Value, width: int) -> ir.Value:
     if width == 1 or isinstance(value.type, ir.VectorType):
         return value
     return vector.BroadcastOp(ir.VectorType.get([width], value.type), value).result
+
+
+def spread(layout: BlockedLayout, extents: Sequence[int], number: ir.Value) -> Fragments:
+    """A tile of those extents whose elements are all one number."""
+    tile = Fragments(layout, tuple(extents), number.type)
+    tile.make = lambda key: widen(number, tile.width)
+    return tile
 
 
 def elements(value: ir.Value) -> list[ir.Value]:

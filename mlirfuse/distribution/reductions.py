@@ -14,7 +14,7 @@ from mlir.dialects import arith
 from mlirfuse.analysis.combining import KINDS, neutral
 from mlirfuse.distribution.distributor import Distributor, rule
 from mlirfuse.distribution.exchange import Exchange, LaneReduction
-from mlirfuse.distribution.fragments import Fragments, Key, Uniform, elements, widen
+from mlirfuse.distribution.fragments import Fragments, Key, Uniform, elements, spread, widen
 from mlirfuse.distribution.parts import Combine, Parts, tree
 from mlirfuse.distribution.scalars import constant, less
 from mlirfuse.distribution.shuffles import butterfly, lane_offsets
@@ -23,9 +23,17 @@ from mlirfuse.errors import PassError
 
 @rule("vector.multi_reduction")
 def multi_reduction(d: Distributor, op: ir.Operation) -> None:
-    """Reduces a tile along some dimensions; the result is the same in all threads along them."""
-    source = d.fragments(op.operands[0])
+    """Reduces a tile along some dimensions; the result is the same in all threads along them.
+
+    Neutral elements alone combine to what they are: no thread asks another one.
+    """
     start = d.tile(op.operands[1]) if op.operands[1] in d.tiles else Uniform(d.scalars[op.operands[1]])
+    if (number := _neutral_in_all(d, op, start)) is not None:
+        reduced = ir.DenseI64ArrayAttr(op.attributes["reduction_dims"])
+        shape = ir.VectorType(op.operands[0].type).shape
+        d.tiles[op.results[0]] = spread(d.layout, [1 if n in reduced else e for n, e in enumerate(shape)], number)
+        return
+    source = d.fragments(op.operands[0])
     # Along a dimension of extent 1 all threads hold copies: there is nothing to combine.
     dims = tuple(dim for dim in ir.DenseI64ArrayAttr(op.attributes["reduction_dims"]) if source.varies(dim))
     op_name = combining_op(op.attributes["kind"], source.element_type)
@@ -180,6 +188,15 @@ def reduce_over_lanes(source: Fragments, dims: Sequence[int], combine: Combine) 
             value = combine(value, butterfly(value, offset))
         result.values[key] = value
     return result
+
+
+def _neutral_in_all(d: Distributor, op: ir.Operation, start: Fragments | Uniform) -> ir.Value | None:
+    """The neutral element of a reduction that combines nothing else."""
+    tile = d.tile(op.operands[0])
+    if not isinstance(tile, Uniform) or not isinstance(start, Uniform):
+        return None
+    op_name = combining_op(op.attributes["kind"], tile.element_type)
+    return tile.value if _is_neutral(tile.value, op_name) and _is_neutral(start.value, op_name) else None
 
 
 def _is_neutral(value: ir.Value, op_name: str) -> bool:

@@ -32,8 +32,9 @@ class FusePeelWalk(Pass):
     rows reduce to. In the last step they are complete at once: so they are added up first, the parts are stored, and
     the block arrives, before its rows are reduced and the step's results are written. The parts, and the news of them,
     are on their way while the rest of the step is done. A block without a tile stores the neutral parts that it
-    started with. What a step starts to load for later ones is left out of the last, which waits for all that was. Only
-    the last tile may reach past the end of the data: masks of the others are dropped.
+    started with, about which its threads have nothing to tell each other. What a step starts to load for later ones is
+    left out of the last, which waits for all that was. Only the last tile may reach past the end of the data: masks of
+    the others are dropped.
 
     ```mlir
     %sums = scf.for %t = %block to %tiles step %blocks iter_args(%acc = %zero) -> (vector<1x4096xf32>) {
@@ -186,7 +187,7 @@ def _peel(walk: _Walk) -> None:
         _last_step(walk, outer | dict(zip(old.arguments, [last, *carried], strict=True)), terminator.operands)
         scf.YieldOp([])
     with ir.InsertionPoint(branch.else_block):
-        mapping = outer | dict(zip(walk.loop.results, carried, strict=True))
+        mapping = outer | dict(zip(walk.loop.results, initial, strict=True))
         for op in walk.parts:
             clone(op, mapping)
         scf.YieldOp([])

@@ -279,9 +279,8 @@ def _complete(problem: Problem, walk: WalkProblem, draft: _Draft, target: Target
             draft.columns,
             finish_reads,
             period,
-            # H200, RMSNorm and LayerNorm backward of 4096 and 8192 columns: 0.2 to 0.4 us less a call. Parts of several
-            # rows would be exchanged between warps twice, in a block with a tile and in one without.
-            peeled=is_row and walk.inner and not period,
+            # With order `depth` this has not been measured.
+            peeled=draft.order == "breadth" and walk.inner and not period,
             few_tiles=FEW_TILES if is_row and stages > 2 else 0,
             row_values="shared" if _are_apart(walk, layout, draft.order) and stages > 1 else "registers",
             streamed=stages > 1 and _is_streamed(problem, walk, draft),

@@ -19,7 +19,9 @@ NAMES = ("rms_norm_backward", "layer_norm_backward")
 ROWS = 150
 """Tiles of several rows, the last of which is ragged."""
 ROW = 4096
-"""A tile of one row, as the heuristics have it where they peel."""
+"""A tile of one row."""
+SIDE_BY_SIDE, CLUSTER = 2048, 16384
+"""A tile of two rows, of two warps each; and one of a row that two blocks share."""
 
 
 def peeled(backward: Backward, stage: str, columns: int = COLUMNS, **changes: Any) -> ir.Module:
@@ -52,6 +54,16 @@ def test_tiles_of_a_row(name: str, stage: str) -> None:
     for rows, sms in ((1, 1), (2, 1), (5, 1), (35, 1)):
         inputs = backward.inputs(rows, ROW, BF16, seed=rows)
         backward.check(interpreter.run(module, name, inputs, sms=sms, order="random", seed=rows), inputs)
+
+
+@pytest.mark.parametrize(("columns", "stage"), [(SIDE_BY_SIDE, "tile"), (SIDE_BY_SIDE, "gpu"), (CLUSTER, "gpu")])
+def test_tiles_that_several_warps_or_blocks_share(columns: int, stage: str) -> None:
+    """Warps exchange totals where a block has a tile, and not where it has none; the last tile may lack a row."""
+    backward = BACKWARD["rms_norm_backward"]
+    module = peeled(backward, stage, columns)
+    for rows in (1, 3, 6, 13):
+        inputs = backward.inputs(rows, columns, BF16, seed=rows)
+        backward.check(interpreter.run(module, backward.name, inputs, sms=2, order="random", seed=rows), inputs)
 
 
 def test_no_rows() -> None:

@@ -159,10 +159,17 @@ def test_rows_that_fill_their_threads_ask_how_to_be_copied(columns: int, streame
 
 @pytest.mark.parametrize(("columns", "few"), [(1024, 0), (4096, FEW_TILES), (8192, FEW_TILES), (16384, 0)])
 def test_few_tiles_of_a_row_each_are_loaded_one_ahead(columns: int, few: int) -> None:
-    """And the last of them leaves its part before its row is reduced."""
     walk = grid_schedule(norm_backward(columns, 2), HOPPER).walk
     assert walk is not None
-    assert (walk.stages, walk.few_tiles, walk.peeled) == (3, few, few > 0)
+    assert (walk.stages, walk.few_tiles) == (3, few)
+
+
+@pytest.mark.parametrize("columns", [384, 1024, 2048, 4096, 16384, 65536])
+def test_the_last_tile_leaves_its_part_before_its_rows_are_reduced(columns: int) -> None:
+    """Whether it is a row or several side by side, of a block or of a cluster."""
+    schedule = grid_schedule(norm_backward(columns, 2), HOPPER)
+    assert schedule.walk is not None
+    assert (schedule.order, schedule.walk.peeled) == ("breadth", True)
 
 
 def test_what_leaves_wide_or_has_no_reduction_inside_is_not_peeled() -> None:

@@ -12,7 +12,7 @@
 // What does not depend on the walk is made before it, and used behind it.
 // CHECK: %[[LIMIT:.*]] = arith.index_cast
 // CHECK: %[[STOP:.*]] = arith.subi %[[TILES:.*]], %[[BLOCKS]]
-// CHECK: %[[SUM:.*]]:2 = scf.for %[[T:.*]] = %[[B]] to %[[STOP]] step %[[BLOCKS]] iter_args(%[[ACC:.*]] = %{{.*}}, %{{.*}} = %[[B]])
+// CHECK: %[[SUM:.*]]:2 = scf.for %[[T:.*]] = %[[B]] to %[[STOP]] step %[[BLOCKS]] iter_args(%[[ACC:.*]] = %[[ZERO:.*]], %{{.*}} = %[[B]])
 // CHECK: vector.transfer_write %{{.*}}, %[[Y]][%[[T]], %c0]
 // CHECK: %[[NEXT:.*]] = arith.addi %[[T]], %[[BLOCKS]]
 // CHECK: scf.yield %{{.*}}, %[[NEXT]]
@@ -27,7 +27,7 @@
 // CHECK: vector.transfer_write %{{.*}}, %[[Y]][%[[SUM]]#1, %c0]
 // A block without a tile arrives with what it started with.
 // CHECK: } else {
-// CHECK-NEXT: %[[NONE:.*]] = vector.shape_cast %[[SUM]]#0
+// CHECK-NEXT: %[[NONE:.*]] = vector.shape_cast %[[ZERO]]
 // CHECK-NEXT: vector.transfer_write %[[NONE]], %[[PARTS]][%[[B]], %c0]
 // CHECK-NEXT: "fuse.semaphore_arrive"(%[[S]], %c0{{.*}}, %[[LIMIT]])
 // CHECK-NEXT: }
