@@ -268,6 +268,7 @@ def _complete(problem: Problem, walk: WalkProblem, draft: _Draft, target: Target
     finish_tile, finish_layout, finish_reads = choose_finish(problem, walk, layout, blocks, target)
     shared = min(target.shared_per_block, target.shared_per_sm // blocks - RESERVED)
     period = PERIOD if walk.wide else 0
+    chunk = _chunk(problem, walk, draft)
     is_row = layout.cluster == prod(layout.extents[d] for d in walk.dims) == 1 and draft.order == "breadth"
     for stages in range(_most_stages(problem, walk, draft), 0, -1):
         plan = GridWalk(
@@ -279,12 +280,12 @@ def _complete(problem: Problem, walk: WalkProblem, draft: _Draft, target: Target
             draft.columns,
             finish_reads,
             period,
-            # With order `depth` this has not been measured.
-            peeled=draft.order == "breadth" and walk.inner and not period,
+            # With order `depth` this has not been measured. A block that takes chunks does not know its last tile.
+            peeled=draft.order == "breadth" and walk.inner and not period and not chunk,
             few_tiles=FEW_TILES if is_row and stages > 2 else 0,
             row_values="shared" if _are_apart(walk, layout, draft.order) and stages > 1 else "registers",
             streamed=stages > 1 and _is_streamed(problem, walk, draft),
-            chunk=_chunk(problem, walk, draft),
+            chunk=chunk,
         )
         schedule = Schedule(tile, layout, order=draft.order, blocks_per_sm=blocks, walk=plan)
         if walk_bytes(problem, layout, plan) <= shared:

@@ -166,10 +166,11 @@ def test_few_tiles_of_a_row_each_are_loaded_one_ahead(columns: int, few: int) ->
 
 @pytest.mark.parametrize("columns", [384, 1024, 2048, 4096, 16384, 65536])
 def test_the_last_tile_leaves_its_part_before_its_rows_are_reduced(columns: int) -> None:
-    """Whether it is a row or several side by side, of a block or of a cluster."""
-    schedule = grid_schedule(norm_backward(columns, 2), HOPPER)
-    assert schedule.walk is not None
-    assert (schedule.order, schedule.walk.peeled) == ("breadth", True)
+    """Whether it is a row or several side by side, of a block or of a cluster; not where chunks are shared."""
+    for totals in (1, 2):
+        schedule = grid_schedule(norm_backward(columns, 2, totals=totals), HOPPER)
+        assert schedule.walk is not None
+        assert (schedule.order, schedule.walk.peeled) == ("breadth", not schedule.walk.chunk)
 
 
 def test_what_leaves_wide_or_has_no_reduction_inside_is_not_peeled() -> None:
