@@ -22,6 +22,7 @@ def warpgroup_schedule(
     blocks_per_sm: int = 1,
     promote: int = 0,
     teams: int = 1,
+    split: int = 1,
 ) -> Schedule:
     """A tile of m x n accumulators, in the layout of m64nNk16, by one or two warpgroups.
 
@@ -36,6 +37,7 @@ def warpgroup_schedule(
         blocks_per_sm: blocks of a multiprocessor; more than one have one warpgroup each.
         promote: steps along k after which sums leave the tensor cores' accumulators.
         teams: of one warpgroup each, which take turns at the tiles of a persistent grid.
+        split: blocks that share k, of which the last adds up all parts.
     """
     warpgroups = 2 if m % 128 == 0 and blocks_per_sm == teams == 1 else 1
     ones = (1,) * batch
@@ -55,6 +57,7 @@ def warpgroup_schedule(
             k,
             "wgmma",
             stages,
+            split,
             persistent=persistent or teams > 1,
             cluster=cluster,
             promote=promote,

@@ -18,6 +18,9 @@ count towards the phase of that block's barrier: all of them together bring the 
 
 With the attribute `streamed`, what is copied is the first to leave the L2: the grid will hardly ask for it again.
 
+With the attribute `rows = 24 : i64` only so many rows are copied, and count. What is in the other rows of the stage
+afterwards is not defined. Not with `peers`.
+
 With the attribute `tf32`, elements of f32 are rounded to tf32 on the way, to nearest even: `fuse.warpgroup_mma` would
 cut their last bits off.
 """
@@ -29,11 +32,14 @@ from collections.abc import Sequence
 from mlir import ir
 
 from mlirfuse.dialect.base import SINGLE, VARIADIC, OpDefinition
-from mlirfuse.dialect.shared_memory import barriers_problem, ring_problem
+from mlirfuse.dialect.shared_memory import barriers_problem, count_problem, ring_problem
 
 PEERS = "peers"
 """Attribute of loads and arrivals that concern all blocks of a cluster: how many these are."""
 
+
+ROWS = "rows"
+"""Attribute: how many rows of the stage are copied, where not all are."""
 
 STREAMED = "streamed"
 """Unit attribute: what is copied need not stay in the L2."""
@@ -60,7 +66,8 @@ def tile_problem(tensor: ir.Value, ring: ir.Value, dims: Sequence[int], indices:
 
 def _verify(op: ir.Operation) -> str | None:
     source, ring, _, barriers, *indices = op.operands
-    problem = ring_problem(ring) or barriers_problem(barriers) or _peers_problem(op, ir.MemRefType(ring.type))
+    problem = ring_problem(ring) or barriers_problem(barriers)
+    problem = problem or _peers_problem(op, ir.MemRefType(ring.type)) or _rows_problem(op, ir.MemRefType(ring.type))
     if TF32 in op.attributes and not isinstance(ir.MemRefType(ring.type).element_type, ir.F32Type):
         return f"elements of {ring.type} are not rounded to tf32"
     return problem or tile_problem(source, ring, list(ir.DenseI64ArrayAttr(op.attributes["dims"])), len(indices))
@@ -73,9 +80,29 @@ def _peers_problem(op: ir.Operation, ring: ir.MemRefType) -> str | None:
     return None if peers > 1 and rows % (8 * peers) == 0 else f"{peers} peers cannot share {rows} rows"
 
 
+def _rows_problem(op: ir.Operation, ring: ir.MemRefType) -> str | None:
+    if ROWS not in op.attributes:
+        return None
+    if PEERS in op.attributes:
+        return "blocks that share a load copy all rows"
+    if problem := count_problem(op, ROWS):
+        return problem
+    rows = ir.IntegerAttr(op.attributes[ROWS]).value
+    return None if rows <= ring.shape[1] else f"{rows} rows of a stage of {ring.shape[1]}"
+
+
 def peers_of(op: ir.Operation) -> int:
     """Blocks that share a load, or that an arrival is for; 1 without the attribute."""
     return ir.IntegerAttr(op.attributes[PEERS]).value if PEERS in op.attributes else 1
+
+
+def rows_of(op: ir.Operation) -> int:
+    """Rows of the stage that a load copies."""
+    return ir.IntegerAttr(op.attributes[ROWS]).value if ROWS in op.attributes else _stage_rows(op.operands[1])
+
+
+def _stage_rows(ring: ir.Value) -> int:
+    return int(ir.MemRefType(ring.type).shape[1])
 
 
 DEFINITION = OpDefinition(
@@ -95,13 +122,16 @@ def async_load(
     dims: Sequence[int],
     peers: int = 1,
     *,
+    rows: int | None = None,
     tf32: bool = False,
     streamed: bool = False,
 ) -> None:
-    """Builds the op at the current insertion point."""
+    """Builds the op at the current insertion point; `rows` are those of the stage where nothing else is said."""
     attributes: dict[str, ir.Attribute] = {"dims": ir.DenseI64ArrayAttr.get(list(dims))}
     if peers > 1:
         attributes[PEERS] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), peers)
+    if rows is not None and rows != _stage_rows(ring):
+        attributes[ROWS] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), rows)
     if tf32:
         attributes[TF32] = ir.UnitAttr.get()
     if streamed:

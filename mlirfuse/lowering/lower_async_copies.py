@@ -9,7 +9,7 @@ from typing import ClassVar
 from mlir import ir
 from mlir.dialects import arith, gpu, llvm, nvvm, scf
 
-from mlirfuse.dialect.async_load import STREAMED, TF32, peers_of
+from mlirfuse.dialect.async_load import STREAMED, TF32, peers_of, rows_of
 from mlirfuse.dialect.shared_memory import PANEL_BYTES, element_bytes
 from mlirfuse.errors import PassError
 from mlirfuse.lowering.hopper import hopper_kernels, thread_number
@@ -112,7 +112,8 @@ def _tensor_map(func: gpu.GPUFuncOp, op: ir.Operation) -> TensorMap:
         raise PassError(f"a stage of {rows} rows, TMA copies {MAX_BOX} at most", where=op)
     row, column = ir.DenseI64ArrayAttr(op.attributes["dims"])
     outer = [d for d in reversed(range(ir.MemRefType(tensor.type).rank)) if d not in (row, column)]
-    box = (PANEL_BYTES // element_bytes(ring), rows // peers_of(op), *(1 for _ in outer))
+    copied = rows if op.name == STORE else rows_of(op) // peers_of(op)
+    box = (PANEL_BYTES // element_bytes(ring), copied, *(1 for _ in outer))
     return TensorMap(arguments.index(tensor), (column, row, *outer), box, TF32 in op.attributes)
 
 

@@ -36,7 +36,8 @@ class FusePipelineContraction(Pass):
     does not fit the accumulator. With `persistent` both roles walk the block's tiles, so that the ring does not run
     empty between them. With `teams` so many teams of consumers take turns at these: while one team's products run,
     another one runs its tile's epilogue. With a `cluster`, neighbouring blocks, which must have the same tiles of the
-    first factor, copy a part of them each to all.
+    first factor, copy a part of them each to all. Of a tile that has all rows of a factor, only these are copied, if k
+    is contiguous and nobody depends on others (`fuse.undefined` on its read).
 
     ```mlir
     %acc = scf.for %k = %c0 to %c4096 step %c64 iter_args(%sum = %zero) -> (vector<128x256xf32>) {

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from mlir import ir
 
+from mlirfuse.analysis.kernels import UNDEFINED
 from mlirfuse.rewriting import defining_op, nested
 from mlirfuse.tiling.contractions import INSTRUCTION, factor_maker
 
@@ -39,6 +40,16 @@ class TileOperand:
     @property
     def source(self) -> ir.Value:
         return self.read.operands[0]
+
+    @property
+    def defined_rows(self) -> int:
+        """The most rows of a tile that lie inside of the source, where nobody depends on the others; else all."""
+        extent = ir.MemRefType(self.source.type).shape[self.dims[0]]
+        undefined = self.read.attributes.get(UNDEFINED)
+        position = ir.VectorType(self.read.results[0].type).rank - 2
+        if undefined is None or position not in ir.DenseI64ArrayAttr(undefined) or extent < 0:
+            return self.rows
+        return min(self.rows, extent)
 
     @property
     def indices(self) -> list[ir.Value]:

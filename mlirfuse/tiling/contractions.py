@@ -11,6 +11,7 @@ from mlir.dialects import arith, scf, vector
 from mlirfuse.analysis.contraction import Contraction
 from mlirfuse.analysis.factors import Axes, Factor, factor_of
 from mlirfuse.analysis.iteration_space import IterationSpace
+from mlirfuse.analysis.kernels import UNDEFINED
 from mlirfuse.precision import ATTRIBUTE as PRECISION
 from mlirfuse.precision import IEEE
 from mlirfuse.rewriting import defining_op
@@ -105,14 +106,19 @@ class KLoop:
         indices = [start if dim is None else places[self._loop(dim)] for dim in factor.axes]
         padding = arith.ConstantOp(memory.element_type, zero(memory.element_type)).result
         axes = [ir.AffineExpr.get_dim(axis) for axis in varying]
-        return vector.TransferReadOp(
+        read = vector.TransferReadOp(
             ir.VectorType.get([sizes[loop] for loop in loops], memory.element_type),
             buffer,
             indices,
             ir.AffineMapAttr.get(ir.AffineMap.get(len(factor.axes), 0, axes)),
             padding,
             in_bounds=ir.ArrayAttr.get([ir.BoolAttr.get(not self._overruns(loop)) for loop in loops]),
-        ).result
+        )
+        # Sums past the end of m or n meet no others: totals leave them out, and writes are clipped.
+        apart = [d for d, loop in enumerate(loops) if loop < len(self.tile) and self._overruns(loop)]
+        if apart:
+            read.operation.attributes[UNDEFINED] = ir.DenseI64ArrayAttr.get(apart)
+        return read.result
 
     def _compute(self, factor: Factor, loops: Sequence[int], k: ir.Value) -> ir.Value:
         """The tile of a factor that the kernel computes, in the space of its loops alone."""

@@ -90,9 +90,12 @@ class StageRing:
         # The first round finds fresh barriers, for which a wait with parity 1 returns at once.
         one = arith.constant(ir.IntegerType.get_signless(32), 1)
         mbarrier_wait(self.empty, turn.stage, arith.xori(turn.parity, one))
-        mbarrier_expect(self.full, turn.stage, sum(stage_bytes(ir.MemRefType(b.type)) for b in self.buffers))
         shares = (self.peers, 1)
-        for buffer, operand, places, peers in zip(self.buffers, operands, indices, shares, strict=True):
+        rows = [o.rows if peers > 1 else o.defined_rows for o, peers in zip(operands, shares, strict=True)]
+        stages = [ir.MemRefType(buffer.type) for buffer in self.buffers]
+        nbytes = sum(stage_bytes(s) // o.rows * n for s, o, n in zip(stages, operands, rows, strict=True))
+        mbarrier_expect(self.full, turn.stage, nbytes)
+        for buffer, operand, places, peers, copied in zip(self.buffers, operands, indices, shares, rows, strict=True):
             # f32 comes here to be multiplied by wgmma, which takes tf32.
             tf32 = isinstance(ir.MemRefType(buffer.type).element_type, ir.F32Type)
             async_load(
@@ -103,6 +106,7 @@ class StageRing:
                 places,
                 operand.dims,
                 peers,
+                rows=copied,
                 tf32=tf32,
                 streamed=self.streamed,
             )

@@ -10,6 +10,7 @@ from warpgroup_epilogues import CASES, epilogue_inputs
 from warpgroup_schedules import cluster_schedule, warpgroup_schedule
 
 import mlirfuse as mf
+from mlirfuse.schedule.contraction_tiles import with_slices
 
 pytestmark = [
     pytest.mark.gpu,
@@ -58,6 +59,24 @@ def test_integers_are_exact(form, tile, dtype):
         out = torch.full((m, n), float("nan"), device="cuda", dtype=dtype)
         product(x, w, out=out)
         assert torch.equal(out, expected), (m, n, k)
+
+
+@pytest.mark.parametrize("reduction", ["none", "mailboxes", "slices", "last_arriver"])
+@pytest.mark.parametrize("m", [8, 24, 33, 72, 100])
+def test_only_rows_of_a_factor_are_copied(m, reduction):
+    """Tiles of more rows than there are, behind a product that leaves NaN in shared memory."""
+    torch.manual_seed(0)
+    schedule = warpgroup_schedule(128, 64, split=1 if reduction == "none" else 4)
+    if reduction in ("mailboxes", "slices"):
+        schedule = with_slices(schedule, reduction)
+    product = mf.fuse(nt, schedule=schedule)
+    nan = torch.full((256, 2048), float("nan"), device="cuda", dtype=torch.bfloat16)
+    for _ in range(3):
+        mf.fuse(nt)(nan, nan)
+        x, w, expected = arguments("nt", m, 520, 2048, torch.bfloat16)
+        out = torch.full((m, 520), float("nan"), device="cuda", dtype=torch.bfloat16)
+        product(x, w, out=out)
+        assert torch.equal(out, expected)
 
 
 @pytest.mark.parametrize("out", [torch.bfloat16, torch.float32], ids=str)

@@ -38,6 +38,26 @@ def test_products(product: Product, m: int, n: int, stage: str) -> None:
     np.testing.assert_array_equal(result, product.expected(inputs))
 
 
+@pytest.mark.parametrize(
+    ("product", "m", "n", "rows"),
+    [
+        (Product(40, 136, 200, "nt"), 64, 64, "rows = 40"),
+        (Product(136, 9, 72, "nt"), 128, 16, "rows = 9"),
+        (Product(40, 72, 72, "nn"), 64, 64, "rows = 40"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("split", [1, 2])
+@pytest.mark.parametrize("stage", ["tile", "gpu"])
+def test_only_rows_of_a_factor_are_copied(product: Product, m: int, n: int, rows: str, split: int, stage: str) -> None:
+    """Where one tile has all of them; the stage's other rows are NaN."""
+    inputs = product.inputs()
+    module = module_at(stage, product.fn, product.specs, warpgroup_schedule(m, n, split=split))
+    assert str(module).count(rows) == 1
+    (result,) = interpreter.run(module, product.form, inputs, order="random")
+    np.testing.assert_array_equal(result, product.expected(inputs))
+
+
 CLUSTERS = (
     (Product(136, 256, 328, "nt"), 128, 64, 2),
     (Product(72, 256, 200, "tn"), 64, 64, 4),

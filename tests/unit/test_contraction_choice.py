@@ -182,9 +182,20 @@ def test_slices_of_any_width_have_a_layout() -> None:
 
 
 def test_few_rows_become_columns_of_a_transposed_tile() -> None:
-    schedule, contraction = chosen(problem(16, 4096, 14336))
+    schedule, contraction = chosen(problem(16, 2048, 4096))
     assert contraction.swapped
     assert schedule.tile[1] == 16
+
+
+@pytest.mark.parametrize(
+    ("m", "n", "k"),
+    [(24, 11008, 4096), (72, 2048, 4096), (100, 4096, 14336), (136, 2048, 4096), (300, 4096, 4096)],
+)
+def test_tiles_do_not_reach_far_past_the_end(m, n, k) -> None:
+    """Unless one has all rows, of which only those are copied that there are."""
+    schedule, contraction = chosen(problem(m, n, k))
+    for extent, tile in zip((n, m) if contraction.swapped else (m, n), schedule.tile, strict=True):
+        assert extent <= tile or -extent % tile <= tile // 2
 
 
 def test_blocks_do_not_all_copy_the_same_rows() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from mlirfuse.dialect.async_load import TF32, peers_of
+from mlirfuse.dialect.async_load import TF32, peers_of, rows_of
 from mlirfuse.interpreter.access import require_waited
 from mlirfuse.interpreter.machine import Frame
 from mlirfuse.interpreter.memory import MemRef
@@ -43,7 +43,7 @@ def stage_elements(ring: MemRef, stage: int) -> np.ndarray:
 @suspending("fuse.async_load")
 def _async_load(site: Site) -> Callable[[Frame], Coroutine]:
     source, ring, stage, barriers, *indices = site.operands
-    dims, peers = site.ints("dims"), peers_of(site.op)
+    dims, peers, copied = site.ints("dims"), peers_of(site.op), rows_of(site.op)
 
     def step(frame: Frame) -> Coroutine:
         one_thread(site, frame)
@@ -59,9 +59,11 @@ def _async_load(site: Site) -> Callable[[Frame], Coroutine]:
         tile = _read(frame.values[source], flat[part], inside[part])
         if TF32 in site.op.attributes:
             tile = to_tf32(tile, ties="even")
+        tile[copied:] = np.nan  # rows that are not defined
         for block in blocks:
             target = peer_memref(site, frame, own, block)
-            load = _land_in(target, stage_key(site, frame, target, number), stage_elements(target, number)[part], tile)
+            key, elements = stage_key(site, frame, target, number), stage_elements(target, number)[part]
+            load = _land_in(target, key, elements, tile, copied)
             barrier = barrier_of(site, frame, barriers, stage, block)
             if problem := block.rings.load(barrier, load, shared=len(blocks) > 1):
                 raise site.error(problem, frame)
@@ -77,15 +79,15 @@ def _read(source: MemRef, flat: np.ndarray, inside: np.ndarray) -> np.ndarray:
     return tile
 
 
-def _land_in(target: MemRef, key: StageKey, elements: np.ndarray, tile: np.ndarray) -> AsyncLoad:
-    """The load of a tile into elements of a ring."""
+def _land_in(target: MemRef, key: StageKey, elements: np.ndarray, tile: np.ndarray, copied: int) -> AsyncLoad:
+    """The load of a tile, of which so many rows count, into elements of a ring."""
 
     def land() -> None:
         target.buffer.elements(target.dtype)[elements] = tile
         if target.buffer.shadow is not None:
             target.buffer.shadow.mark_written(elements.ravel(), target.dtype.itemsize)
 
-    return AsyncLoad(key, tile.size * target.dtype.itemsize, land)
+    return AsyncLoad(key, tile[:copied].size * target.dtype.itemsize, land)
 
 
 @suspending("fuse.async_store")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from mlir import ir
 
+from mlirfuse.analysis.kernels import UNDEFINED
 from mlirfuse.interpreter.access import Access, lanewise
 from mlirfuse.interpreter.affine import plain_dims
 from mlirfuse.interpreter.lanes import expand
@@ -104,6 +105,14 @@ class _Transfer:
                     active = inside if active is None else active & inside
         return indices, active
 
+    def spoil(self, value: np.ndarray, indices: Sequence[np.ndarray], memref: MemRef, axis: int) -> np.ndarray:
+        """What was read, and what must not matter past the memref's end along an axis of the vector."""
+        dimension = self.dimensions[axis]
+        assert dimension is not None  # nothing ends along a broadcast
+        outside = indices[dimension] >= lanewise(memref.shape[dimension], value.ndim)
+        anything = np.iinfo(value.dtype).max if value.dtype.kind in "iu" else np.nan
+        return np.where(outside, np.array(anything, value.dtype), value)
+
     def _mask_on_vector(self, mask: np.ndarray) -> np.ndarray:
         """A transfer's mask is shaped like the memory side: bring its axes to where the map puts them."""
         accessed = sorted(d for d in self.dimensions if d is not None)
@@ -115,9 +124,10 @@ class _Transfer:
 
 @rule("vector.transfer_read")
 def _transfer_read(site: Site) -> Step:
-    """Elements out of bounds, where the op allows them, and masked ones read as the padding."""
+    """Elements out of bounds, where the op allows them, and masked ones read as the padding, or anything."""
     (source,), starts, (padding,), mask = site.segments()
     transfer, out = _Transfer(site, site.op.results[0].type), site.results[0]
+    undefined = site.ints(UNDEFINED) if UNDEFINED in site.op.attributes else []
 
     def step(frame: Frame) -> None:
         values = frame.values
@@ -125,6 +135,8 @@ def _transfer_read(site: Site) -> Step:
         indices, active = transfer.locate(memref, gather(values, starts), values[mask[0]] if mask else None)
         result = Access(site, frame, memref, indices, active).load(expand(values[padding], 1 + len(transfer.shape)))
         values[out] = np.broadcast_to(result, (result.shape[0], *transfer.shape))
+        for axis in undefined:
+            values[out] = transfer.spoil(values[out], indices, memref, axis)
 
     return step
 

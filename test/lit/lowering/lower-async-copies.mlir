@@ -68,6 +68,22 @@ gpu.module @alone [#nvvm.target<chip = "sm_90a">] {
 // -----
 
 #shared = #gpu.address_space<workgroup>
+gpu.module @some_rows [#nvvm.target<chip = "sm_90a">] {
+  // The box has the rows that are copied; the second panel begins behind all rows of the stage.
+  // CHECK-LABEL: gpu.func @some_rows(
+  // CHECK-SAME: box = array<i64: 64, 24>
+  // CHECK: %[[PANEL:.*]] = arith.constant 8192 : index
+  gpu.func @some_rows(%x: memref<24x512xbf16>, %i: index)
+      workgroup(%ring : memref<2x64x128xbf16, #shared>, %full : memref<2xi64, #shared>) kernel {
+    "fuse.async_load"(%x, %ring, %i, %full, %i, %i) {dims = array<i64: 0, 1>, rows = 24 : i64}
+        : (memref<24x512xbf16>, memref<2x64x128xbf16, #shared>, index, memref<2xi64, #shared>, index, index) -> ()
+    gpu.return
+  }
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
 gpu.module @too_many_rows [#nvvm.target<chip = "sm_90a">] {
   gpu.func @too_many_rows(%x: memref<?x512xbf16>, %i: index)
       workgroup(%ring : memref<2x264x64xbf16, #shared>, %full : memref<2xi64, #shared>) kernel {

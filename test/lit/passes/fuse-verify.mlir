@@ -112,6 +112,26 @@ func.func @narrow_panel(%a: memref<?x512xbf16>, %ring: memref<4x128x32xbf16, #sh
 // -----
 
 #shared = #gpu.address_space<workgroup>
+func.func @more_rows_than_a_stage_has(%a: memref<24x512xbf16>, %ring: memref<4x16x64xbf16, #shared>, %full: memref<4xi64, #shared>, %s: index) {
+  // expected-error @below {{24 rows of a stage of 16}}
+  "fuse.async_load"(%a, %ring, %s, %full, %s, %s) {dims = array<i64: 0, 1>, rows = 24 : i64}
+      : (memref<24x512xbf16>, memref<4x16x64xbf16, #shared>, index, memref<4xi64, #shared>, index, index) -> ()
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+func.func @some_rows_in_a_cluster(%a: memref<24x512xbf16>, %ring: memref<4x32x64xbf16, #shared>, %full: memref<4xi64, #shared>, %s: index) {
+  // expected-error @below {{blocks that share a load copy all rows}}
+  "fuse.async_load"(%a, %ring, %s, %full, %s, %s) {dims = array<i64: 0, 1>, peers = 2 : i64, rows = 24 : i64}
+      : (memref<24x512xbf16>, memref<4x32x64xbf16, #shared>, index, memref<4xi64, #shared>, index, index) -> ()
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
 func.func @column_without_unit_stride(%a: memref<?x512xbf16>, %ring: memref<4x128x64xbf16, #shared>, %full: memref<4xi64, #shared>, %s: index) {
   // expected-error @below {{the stride of dimension 0 of memref<?x512xbf16> must be 1}}
   "fuse.async_load"(%a, %ring, %s, %full, %s, %s) {dims = array<i64: 1, 0>}
