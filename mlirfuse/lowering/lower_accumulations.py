@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from mlir import ir
-from mlir.dialects import arith, nvvm, vector
+from mlir.dialects import arith, llvm, vector
 
 from mlirfuse.dialect.accumulate import ALIGNMENT
 from mlirfuse.dialect.accumulate import DEFINITION as ACCUMULATE
@@ -24,13 +24,14 @@ WIDEST, FLOAT = 16, 4
 class LowerAccumulations(Pass):
     """Lowers `fuse.accumulate` to `red.add`, of two or four numbers at once where the target can and they are aligned.
 
-    They are relaxed and of device scope. `red` returns nothing, so that no thread waits for it. It is inline PTX
-    because the NVPTX backend makes a loop of compare-and-swap of a vector's `llvm.atomicrmw`.
+    They are relaxed and of device scope. `red` returns nothing, so that no thread waits for it. It is inline assembly
+    because the NVPTX backend makes a loop of compare-and-swap of a vector's `llvm.atomicrmw`, and not
+    `nvvm.inline_ptx`, which has constants as immediates that must be integers.
 
     ```mlir
     "fuse.accumulate"(%v, %sums, %i, %j) {alignment = 16 : i64} : (vector<4xf32>, memref<1x64xf32>, index, index) -> ()
     // lower-accumulations
-    nvvm.inline_ptx "red.relaxed.gpu.global.add.v4.f32 [$0], {$1, $2, $3, $4};" ro(%p, %x, ...)
+    llvm.inline_asm has_side_effects "red.relaxed.gpu.global.add.v4.f32 [$0], {$1, $2, $3, $4};", "l,f,f,f,f" %p, %x, ...
     ```
     """
 
@@ -62,4 +63,5 @@ def _accumulate(op: ir.Operation, *, vectors: bool) -> None:
         names = ", ".join(f"${1 + n}" for n in range(len(some)))
         shape, operand = ("", names) if len(some) == 1 else (f".v{len(some)}", f"{{{names}}}")
         text = f"red.relaxed.gpu.global.add{shape}.f32 [$0], {operand};"
-        nvvm.InlinePtxOp([], [global_pointer(sums, [*outer, at]), *some], [], text)
+        constraints = ",".join(["l"] + ["f"] * len(some))
+        llvm.inline_asm(None, [global_pointer(sums, [*outer, at]), *some], text, constraints, has_side_effects=True)

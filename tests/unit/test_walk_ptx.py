@@ -122,3 +122,11 @@ def test_steps_of_warps_that_never_meet_wait_for_no_load(name: str, columns: int
     walks = [loop for loop in loops(sass_of(ptx, tmp_path)) if any(i.opcode.startswith("LDGSTS") for i in loop)]
     walk = min(walks, key=len)  # a loop over chunks may be around it
     assert not [i for i in walk if i.opcode.startswith("LDG.")]
+
+
+def test_neutral_parts_are_added_too() -> None:
+    """What a block without a tile adds are constants, in registers: `red` takes no immediates."""
+    backward = BACKWARD["layer_norm_backward"]
+    specs = backward.specs(257, DTYPES["float16"])
+    text = mf.fuse(backward.fn, finish="atomics", target="sm_90a").lower(*specs).compile().as_text("ptx")
+    assert re.search(r"mov\.\w32\s+(%\w+), 0[^;]*;(.|\n)*red\.relaxed\.gpu\.global\.add\.f32 \[%rd\d+\], \1;", text)

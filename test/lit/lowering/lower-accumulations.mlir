@@ -10,8 +10,8 @@ gpu.module @vectors {
   gpu.func @vectors(%value: vector<8xf32>, %sums: memref<1x64xf32>, %i: index, %j: index) kernel
       attributes {known_block_size = array<i32: 128, 1, 1>} {
     // CHECK: %[[X:.*]]:8 = vector.to_elements
-    // CHECK: nvvm.inline_ptx "red.relaxed.gpu.global.add.v4.f32 [$0], {$1, $2, $3, $4};" ro(%{{.*}}, %[[X]]#0, %[[X]]#1, %[[X]]#2, %[[X]]#3
-    // CHECK: nvvm.inline_ptx "red.relaxed.gpu.global.add.v4.f32 [$0], {$1, $2, $3, $4};" ro(%{{.*}}, %[[X]]#4, %[[X]]#5, %[[X]]#6, %[[X]]#7
+    // CHECK: llvm.inline_asm has_side_effects{{.*}}"red.relaxed.gpu.global.add.v4.f32 [$0], {$1, $2, $3, $4};", "l,f,f,f,f" %{{.*}}, %[[X]]#0, %[[X]]#1, %[[X]]#2, %[[X]]#3
+    // CHECK: llvm.inline_asm has_side_effects{{.*}}"red.relaxed.gpu.global.add.v4.f32 [$0], {$1, $2, $3, $4};", "l,f,f,f,f" %{{.*}}, %[[X]]#4, %[[X]]#5, %[[X]]#6, %[[X]]#7
     // CHECK-NOT: fuse.accumulate
     // PTX-COUNT-2: red.relaxed.gpu.global.add.v4.f32
     // OLD-COUNT-8: red.relaxed.gpu.global.add.f32
@@ -28,8 +28,8 @@ gpu.module @narrow {
   // PTX-LABEL: .entry narrow(
   gpu.func @narrow(%value: vector<2xf32>, %x: f32, %sums: memref<62xf32>, %i: index) kernel
       attributes {known_block_size = array<i32: 128, 1, 1>} {
-    // CHECK: nvvm.inline_ptx "red.relaxed.gpu.global.add.v2.f32 [$0], {$1, $2};"
-    // CHECK-COUNT-3: nvvm.inline_ptx "red.relaxed.gpu.global.add.f32 [$0], $1;"
+    // CHECK: llvm.inline_asm has_side_effects{{.*}}"red.relaxed.gpu.global.add.v2.f32 [$0], {$1, $2};"
+    // CHECK-COUNT-3: llvm.inline_asm has_side_effects{{.*}}"red.relaxed.gpu.global.add.f32 [$0], $1;"
     // PTX: red.relaxed.gpu.global.add.v2.f32
     // PTX-COUNT-3: red.relaxed.gpu.global.add.f32
     "fuse.accumulate"(%value, %sums, %i) {alignment = 8 : i64} : (vector<2xf32>, memref<62xf32>, index) -> ()
