@@ -31,7 +31,7 @@ class LowerAccumulations(Pass):
     ```mlir
     "fuse.accumulate"(%v, %sums, %i, %j) {alignment = 16 : i64} : (vector<4xf32>, memref<1x64xf32>, index, index) -> ()
     // lower-accumulations
-    llvm.inline_asm has_side_effects "red.relaxed.gpu.global.add.v4.f32 [$0], {$1, $2, $3, $4};", "l,f,f,f,f" %p, %x, ...
+    llvm.inline_asm has_side_effects "red.relaxed.gpu.global.add.v4.f32 [$0], {$1, $2, ...};", "l,f,f,f,f" %p, %x, ...
     ```
     """
 

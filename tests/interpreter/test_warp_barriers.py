@@ -30,7 +30,8 @@ def test_results(name: str) -> None:
 def test_a_missing_barrier_is_noticed() -> None:
     backward = BACKWARD["rms_norm_backward"]
     module = walking(backward, "gpu", DTYPES["bfloat16"], COLUMNS)
-    cases = [backward.inputs(9, COLUMNS, DTYPES["bfloat16"], seed=9)]
+    rows = (9, 41)  # blocks with one tile, and with more
+    cases = [backward.inputs(n, COLUMNS, DTYPES["bfloat16"], seed=9) for n in rows]
     check_mutants(module, backward, cases, ["drop-numbered-barrier"])
 
 
