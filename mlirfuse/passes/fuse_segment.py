@@ -20,6 +20,8 @@ from mlirfuse.rewriting import clone, defining_op, erase_dead, read_values
 from mlirfuse.schedule.schedule import ATTRIBUTE as SCHEDULE
 from mlirfuse.tiling.kernel_signature import default_attributes, result_extents
 
+GENERALIZE = "run linalg-generalize-named-ops before"
+
 SCHEDULES = "fuse.schedules"
 """On a host function: a dictionary from kernel names to the schedules that the user asked for."""
 
@@ -30,8 +32,8 @@ class FuseSegment(Pass):
 
     Requires functions of linalg and tensor ops on tensors; functions that are kernels already, or that hold no such
     op, are left alone. `mlirfuse/analysis/segments.py` states when ops share a kernel. What keeps an op from joining
-    its producer is a remark. Raises `UnreadExtentError` where a kernel has a dynamic extent that nothing has of what it
-    reads, as one that only writes zeros: at run time it would not know how many.
+    its producer is a remark, and so is a named op, which stays. Raises `UnreadExtentError` where a kernel has a dynamic
+    extent that nothing has of what it reads, as one that only writes zeros: at run time it would not know how many.
 
     ```mlir
     func.func @f(%x: tensor<?x64xf32>) -> tensor<?x64xf32> {
@@ -59,6 +61,9 @@ class FuseSegment(Pass):
                 continue
             ops = body(function)
             plan = segment_ops(ops)
+            for op in ops:
+                if op.name.startswith("linalg.") and op.name not in CHEAP_OPS and structure_of(op) is None:
+                    remarks.declined(self, f"{op.name} says its loops by its name only: {GENERALIZE}", op)
             if not plan.segments:
                 remarks.declined(self, "no op to put into a kernel", function)
                 continue
