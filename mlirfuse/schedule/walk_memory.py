@@ -46,14 +46,8 @@ def _row_exchange(problem: WalkProblem, layout: BlockedLayout, walk: GridWalk) -
 
 
 def _total_exchange(problem: WalkProblem, layout: BlockedLayout, walk: GridWalk) -> int:
-    """What warps whose rows lie side by side exchange: a row of totals each, behind the walk or in a
-    loop over its chunks, and once a period.
-    """
-    warps = prod(layout.warps[d] for d in problem.dims)
-    columns = prod(
-        n // b for d, (n, b) in enumerate(zip(layout.extents, layout.blocks, strict=True)) if d not in problem.dims
-    )
-    nbytes = warps * columns * problem.total_bytes if warps > 1 else 0
+    """What warps with rows side by side exchange: a row of totals each, behind a walk or a chunk, and once a period."""
+    nbytes = layout.exchanged(problem.dims) * problem.total_bytes
     if walk.chunk:
         return _copies(nbytes)
     return 2 * nbytes if walk.period else nbytes

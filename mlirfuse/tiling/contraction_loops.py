@@ -44,12 +44,12 @@ class TileOperand:
     @property
     def defined_rows(self) -> int:
         """The most rows of a tile that lie inside of the source, where nobody depends on the others; else all."""
-        extent = ir.MemRefType(self.source.type).shape[self.dims[0]]
+        source = ir.MemRefType(self.source.type)
         undefined = self.read.attributes.get(UNDEFINED)
         position = ir.VectorType(self.read.results[0].type).rank - 2
-        if undefined is None or position not in ir.DenseI64ArrayAttr(undefined) or extent < 0:
+        if undefined is None or position not in ir.DenseI64ArrayAttr(undefined) or source.is_dynamic_dim(self.dims[0]):
             return self.rows
-        return min(self.rows, extent)
+        return min(self.rows, source.shape[self.dims[0]])
 
     @property
     def indices(self) -> list[ir.Value]:
