@@ -154,6 +154,17 @@ def test_an_instruction_takes_its_types_and_its_layout() -> None:
     assert "an accumulator's fragment has lanes (8, 4)" in reason
 
 
+def test_threads_of_scalar_products_load_columns_from_different_banks() -> None:
+    """Of 32 steps of k, which are contiguous, 8 threads read 16 bytes of a row of 36 words each."""
+    banks = {}
+    for k_contiguous in (True, False):
+        layout = fma_schedule(problem(128, 128, 1024, mf.float32, k_contiguous=(True, k_contiguous)), 64, 64).layout
+        columns = [layout.vector[1] * lane for lane in range(layout.lanes[1])]
+        words = [36 * column if k_contiguous else column for column in columns]
+        banks[k_contiguous] = {word % 32 for word in words}
+    assert len(banks[True]) == len(banks[False]) == 8
+
+
 @given(
     st.integers(2, 5000),
     st.integers(2, 5000),

@@ -62,7 +62,7 @@ func.func private @tensor_cores_kernel(%x: memref<30x16xf16> {fuse.align = 16 : 
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 4, 8>, warps = array<i64: 1, 1>, repeats = array<i64: 2, 1>, blocks = array<i64: 1, 1>}
 
 // Rows of 7 f16 elements: no copy in the background is that small, so each goes through a register, and reads nothing
-// where there is none. Products are summed for themselves in the loop, and then added to the accumulators.
+// where there is none. Products are summed for themselves, eight steps at a time, and then added to the accumulators.
 // CHECK-LABEL: gpu.func @scalars_kernel(
 // CHECK-SAME: %[[X:[a-z0-9]+]]: memref<5x7xf16>
 // CHECK: %[[INSIDE:.*]] = arith.andi
@@ -70,28 +70,28 @@ func.func private @tensor_cores_kernel(%x: memref<30x16xf16> {fuse.align = 16 : 
 // CHECK: %[[J:.*]] = arith.select %[[INSIDE]]
 // CHECK: %[[E:.*]] = memref.load %[[X]][%[[I]], %[[J]]]
 // CHECK: arith.select %[[INSIDE]], %[[E]], %{{.*}} : f16
-// CHECK: %[[SUMS:.*]]:2 = scf.for {{.*}} iter_args({{.*}}) -> (vector<4xf32>, vector<4xf32>)
+// CHECK: %[[SUMS:.*]]:2 = scf.for {{.*}} step %c8 iter_args({{.*}}) -> (vector<4xf32>, vector<4xf32>)
 // CHECK: arith.extf %{{.*}} : f16 to f32
-// CHECK: math.fma %{{.*}} : vector<4xf32>
+// CHECK-COUNT-16: math.fma %{{.*}} : vector<4xf32>
 // CHECK: arith.addf %{{.*}}, %[[SUMS]]#0 : vector<4xf32>
-func.func private @scalars_kernel(%x: memref<5x7xf16> {fuse.align = 2 : i64}, %w: memref<32x8xf16>, %init: memref<8x32xf32>, %y: memref<8x32xf32>)
-    attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 8, 32>, layout = #layout, contraction = {k = 8, instruction = "fma"}}} {
+func.func private @scalars_kernel(%x: memref<5x7xf16> {fuse.align = 2 : i64}, %w: memref<32x24xf16>, %init: memref<8x32xf32>, %y: memref<8x32xf32>)
+    attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 8, 32>, layout = #layout, contraction = {k = 24, instruction = "fma"}}} {
   scf.forall (%block) in (1) {
     %c0 = arith.constant 0 : index
     %pad = arith.constant 0.0 : f16
     %none = arith.constant 0.0 : f32
     %before = vector.transfer_read %init[%c0, %c0], %none {in_bounds = [true, true]} : memref<8x32xf32>, vector<8x32xf32>
-    %a = memref.alloc() : memref<8x8xf16, #shared>
-    %b = memref.alloc() : memref<32x8xf16, #shared>
+    %a = memref.alloc() : memref<8x24xf16, #shared>
+    %b = memref.alloc() : memref<32x24xf16, #shared>
     "fuse.copy_tile"(%x, %a, %c0, %c0) {axes = array<i64: 0, 1>, clipped = array<i64: 0, 1>}
-        : (memref<5x7xf16>, memref<8x8xf16, #shared>, index, index) -> ()
+        : (memref<5x7xf16>, memref<8x24xf16, #shared>, index, index) -> ()
     "fuse.copy_tile"(%w, %b, %c0, %c0) {axes = array<i64: 0, 1>, clipped = array<i64>}
-        : (memref<32x8xf16>, memref<32x8xf16, #shared>, index, index) -> ()
+        : (memref<32x24xf16>, memref<32x24xf16, #shared>, index, index) -> ()
     gpu.barrier
-    %ta = vector.transfer_read %a[%c0, %c0], %pad {in_bounds = [true, true]} : memref<8x8xf16, #shared>, vector<8x8xf16>
-    %tb = vector.transfer_read %b[%c0, %c0], %pad {in_bounds = [true, true]} : memref<32x8xf16, #shared>, vector<32x8xf16>
+    %ta = vector.transfer_read %a[%c0, %c0], %pad {in_bounds = [true, true]} : memref<8x24xf16, #shared>, vector<8x24xf16>
+    %tb = vector.transfer_read %b[%c0, %c0], %pad {in_bounds = [true, true]} : memref<32x24xf16, #shared>, vector<32x24xf16>
     %acc = vector.contract {indexing_maps = [#mk, #nk, #mn], iterator_types = ["parallel", "parallel", "reduction"]} %ta, %tb, %before {fuse.instruction = "fma"}
-        : vector<8x8xf16>, vector<32x8xf16> into vector<8x32xf32>
+        : vector<8x24xf16>, vector<32x24xf16> into vector<8x32xf32>
     vector.transfer_write %acc, %y[%c0, %c0] {in_bounds = [true, true]} : vector<8x32xf32>, memref<8x32xf32>
   } {mapping = [#gpu.block<x>]}
   return
