@@ -30,7 +30,7 @@ def problem_of(kernel: ir.Operation, space: IterationSpace, structures: Sequence
     full = [o for o in operands if whole <= set(o.axes)] or operands
     vector_dim = _vector_dim(space, full)
     depths = reduction_depths(structures)
-    walk, finer = _walks(kernel, space, structures, operands)
+    walk, finer = _walks(kernel, space, structures, operands, vector_dim)
     live = live_bytes(space, structures, depths, body(kernel)[-1].operands)
     return Problem(
         extents=space.extents,
@@ -48,6 +48,7 @@ def problem_of(kernel: ir.Operation, space: IterationSpace, structures: Sequence
         line=_line(space, operands, full, vector_dim),
         walk=walk,
         finer_walk=finer,
+        walk_is_optional=walk is not None and not needs_grid(space),
     )
 
 
@@ -77,16 +78,24 @@ def narrow_accesses(kernel: ir.Operation, space: IterationSpace) -> str | None:
 
 
 def _walks(
-    kernel: ir.Operation, space: IterationSpace, structures: Sequence[OpStructure], operands: Sequence[_Operand]
+    kernel: ir.Operation,
+    space: IterationSpace,
+    structures: Sequence[OpStructure],
+    operands: Sequence[_Operand],
+    vector_dim: int,
 ) -> tuple[WalkProblem | None, WalkProblem | None]:
-    """What a grid has to do for reductions that no block could do alone, in tiles of whole rows and in finer ones."""
-    if not needs_grid(space):
+    """What a grid has to do, or can do where blocks could reduce alone, in tiles of whole rows and in finer ones."""
+    if not space.reduced_dims:
         return None, None
     returned = list(body(kernel)[-1].operands)
     plan = grid_reduction(space, structures, returned)
     if isinstance(plan, Conflict):
-        raise ScheduleError(f"the kernel's reductions share no grid: {plan.reason}", where=plan.op)
+        if needs_grid(space):
+            raise ScheduleError(f"the kernel's reductions share no grid: {plan.reason}", where=plan.op)
+        return None, None
     walk = _walk(kernel, space, plan, operands)
+    if vector_dim in plan.walked:
+        return walk, walk
     finer = grid_reduction(space, structures, returned, whole_rows=False)
     if isinstance(finer, Conflict) or finer.walked == plan.walked:
         return walk, None

@@ -1,13 +1,14 @@
 """Choosing a schedule: pure functions of (problem, target), tested without a GPU.
 
-Two families. An elementwise kernel streams: every thread moves one vector, in many small blocks. A kernel with
-reductions keeps rows on chip: the row is spread over as many threads as make the best use of the register file.
+Three families. An elementwise kernel streams: every thread moves one vector, in many small blocks. A kernel with
+reductions keeps rows on chip: the row is spread over as many threads as make the best use of the register file. What no
+block or cluster holds, the whole grid walks together.
 """
 
 from __future__ import annotations
 
 from mlirfuse.errors import ScheduleError
-from mlirfuse.schedule.chunked_heuristics import chunked_schedule, shared_schedule
+from mlirfuse.schedule.chunked_heuristics import reread_schedule, shared_schedule
 from mlirfuse.schedule.grid_heuristics import SQUEEZED, grid_schedule, too_wide
 from mlirfuse.schedule.layout import WARP
 from mlirfuse.schedule.problem import Problem
@@ -33,12 +34,14 @@ def choose_schedule(problem: Problem, target: Target) -> Schedule:
     Raises:
         ScheduleError: what a grid reduces fits no cluster in whole rows, and nothing narrower either.
     """
-    if problem.walk:
+    if problem.walk and not problem.walk_is_optional:
         return _choose_walk(problem, target)
     if not problem.reduced:
         return elementwise_schedule(problem)
     candidates = list(row_candidates(problem, target))
     alone = [c for c in candidates if c.schedule.layout.cluster == 1]
+    if problem.walk and not alone and (walked := _optional_walk(problem, target, over_clusters=bool(candidates))):
+        return walked
     shared = shared_schedule(problem, target)
     pairs = [c for c in alone if c.blocks > 1]
     # H200, 256 MB of rows, as shares of a copy: two rows on an SM in registers 0.96, one row 0.92 to 0.95 (0.83 to 0.89
@@ -51,7 +54,7 @@ def choose_schedule(problem: Problem, target: Target) -> Schedule:
             return choice
         if choice:
             return min(choice, key=lambda c: row_cost(c, problem)).schedule
-    return chunked_schedule(problem, "reread")
+    return reread_schedule(problem, target)
 
 
 def _choose_walk(problem: Problem, target: Target) -> Schedule:
@@ -67,6 +70,32 @@ def _choose_walk(problem: Problem, target: Target) -> Schedule:
     if chosen is None:
         raise ScheduleError(too_wide(problem, target), hint="reduce the rows in a function of its own")
     return chosen
+
+
+def _optional_walk(problem: Problem, target: Target, *, over_clusters: bool) -> Schedule | None:
+    """A walk of the whole grid, or of columns, where blocks could reduce alone, but none holds what it reduces.
+
+    H200, us, by blocks alone and so: the sum of 2^26, 2^22, 2^19 float32 numbers 3744, 236, 12 and 64, 8.7, 4.1 (of
+    2^18, which a cluster holds, 2.8 and 3.8); the largest of each column of 65536 x 512 bfloat16 856 and 20; one row
+    times a matrix of 4096 x 14336 108 and 32 (14336 x 4096 352 and 32); sums over the second dimension of 128 x 256 x
+    2048 344 and 47, of 64 x 512 x 1024 108 and 21, and where blocks hold what they reduce the other way round: 8192 x 4
+    x 1024 27 and 57, 512 x 16 x 4096 48 and 147.
+
+    Args:
+        problem: the problem.
+        target: the architecture.
+        over_clusters: whether clusters hold what they reduce.
+
+    Returns:
+        The schedule; None where blocks or clusters alone are faster, or no walk fits.
+    """
+    if problem.vector_dim in problem.reduced:
+        return None if over_clusters else finer_schedule(problem, target)
+    columns = column_schedule(problem)
+    if columns is not None and fills(columns, problem, target):
+        return columns
+    walked = grid_schedule(problem, target) or finer_schedule(problem, target)
+    return walked or (columns if over_clusters else None)
 
 
 def elementwise_schedule(problem: Problem) -> Schedule:

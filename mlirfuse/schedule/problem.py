@@ -48,8 +48,9 @@ class Problem:
         skewed_vector: what `vector` is in a layout that shifts rows; 0 where none may, or need to.
         line: elements to multiples of which rows of whole vectors may be shifted that begin inside of sectors; 0 where
             none do, or may be.
-        walk: what a persistent grid is to do, where a reduction runs over more than a tile.
+        walk: what a persistent grid is to do, where one can do all reductions.
         finer_walk: the same with tiles that hold no rows whole, where these are reduced together with the walk.
+        walk_is_optional: whether blocks could do all reductions alone, too.
     """
 
     extents: tuple[int | None, ...]
@@ -67,6 +68,7 @@ class Problem:
     line: int = 0
     walk: WalkProblem | None = None
     finer_walk: WalkProblem | None = None
+    walk_is_optional: bool = False
 
     @property
     def rank(self) -> int:

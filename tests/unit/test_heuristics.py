@@ -9,7 +9,7 @@ import pytest
 import mlirfuse as mf
 from mlirfuse.schedule.estimate import registers_per_thread
 from mlirfuse.schedule.heuristics import choose_schedule
-from mlirfuse.schedule.problem import Problem
+from mlirfuse.schedule.problem import Problem, WalkProblem
 from mlirfuse.schedule.residency import REGISTER_STEP, registers_left, resident_blocks
 from mlirfuse.schedule.row_candidates import FEW_SPARE, Candidate, row_candidates
 from mlirfuse.schedule.row_cost import row_cost
@@ -117,3 +117,49 @@ def test_sums_of_many_arrays_do_not_spill(arrays: int) -> None:
     fused = mf.fuse(lambda *xs: sum(xs[1:], xs[0]))
     (resources,) = fused.lower(*[mf.TensorSpec((None, 64), mf.float16)] * arrays).compile().resources
     assert resources.spill_store_bytes == 0
+
+
+def shareable(extents: tuple[int | None, ...], reduced: int, nbytes: int) -> Problem:
+    """Sums over one dimension, which a grid can do too."""
+    kept = frozenset(range(len(extents))) - {reduced}
+    walk = WalkProblem((reduced,), kept, 4, 0, inner=False)
+    last = len(extents) - 1
+    finer = walk if reduced == last else None
+    return Problem(
+        extents, frozenset({reduced}), last, 16 // nbytes, nbytes, nbytes, rounds=1, walk=walk, finer_walk=finer,
+        walk_is_optional=True,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("extents", "reduced", "nbytes", "walks"),
+    [
+        ((1 << 26,), 0, 4, True),
+        ((1 << 19,), 0, 4, True),
+        ((1 << 18,), 0, 4, False),  # a cluster holds it
+        ((4, 1 << 20), 1, 4, True),
+        ((300, 1 << 19), 1, 4, False),  # so many rows no block keeps the totals of
+        ((None, 1 << 20), 1, 4, False),
+        ((8192, 8192), 0, 2, True),
+        ((1000000, 16), 0, 2, True),
+        ((16, 1 << 20), 0, 2, False),  # a block holds 16 rows of some columns
+        ((None, 4, 1024), 1, 2, False),
+    ],
+)
+def test_all_blocks_share_what_none_holds(
+    extents: tuple[int | None, ...], reduced: int, nbytes: int, walks: bool
+) -> None:
+    schedule = choose_schedule(shareable(extents, reduced, nbytes), target_of("sm_90a"))
+    assert (schedule.walk is not None) == walks
+
+
+def test_columns_that_only_a_cluster_holds_are_walked_by_blocks() -> None:
+    schedule = choose_schedule(shareable((None, 512, 1024), 1, 2), target_of("sm_90a"))
+    assert (schedule.persistence, schedule.layout.cluster) == ("reread", 1)
+
+
+@pytest.mark.parametrize(("chip", "cluster"), [("sm_90a", 4), ("sm_80", 1)])
+def test_clusters_share_rows_that_are_read_again(chip: str, cluster: int) -> None:
+    for extents, reduced in (((None, 1 << 20), 1), ((None, 16384, 512), 1)):
+        schedule = choose_schedule(shareable(extents, reduced, 4), target_of(chip))
+        assert (schedule.persistence, schedule.layout.cluster) == ("reread", cluster)

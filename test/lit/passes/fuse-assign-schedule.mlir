@@ -21,6 +21,26 @@ func.func private @chosen(%x: tensor<?x4096xf32>) -> tensor<?xf32> attributes {f
 
 // -----
 
+#id = affine_map<(d0) -> (d0)>
+#one = affine_map<(d0) -> ()>
+// A row that no cluster holds is walked by the whole grid.
+// CHECK-LABEL: func.func private @walked
+// CHECK-SAME: fuse.schedule = {{{.*}}tile = array<i64: 4096>, walk = {{{.*}}dims = array<i64: 0>{{.*}}finish = "slices"
+func.func private @walked(%x: tensor<1048577xf32>) -> tensor<f32> attributes {fuse.kernel} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<f32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<f32>) -> tensor<f32>
+  %0 = linalg.generic {indexing_maps = [#id, #one], iterator_types = ["reduction"]}
+       ins(%x : tensor<1048577xf32>) outs(%init : tensor<f32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<f32>
+  return %0 : tensor<f32>
+}
+
+// -----
+
 #id = affine_map<(d0, d1) -> (d0, d1)>
 #row = affine_map<(d0, d1) -> (d0)>
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 2>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
