@@ -56,9 +56,11 @@ pass over the parts: with 8 MB of these 512x512x65536 took 60.2 us by slices and
 EPILOGUE = 2.2e-6 / (128 * 256)
 """Seconds for each element of a tile, between the products of two tiles of one block; teams hide it."""
 
-DIRECT = 1.5e-10
-"""Seconds for each element of a transposed tile: its results cannot be staged. Tiles of 128x96 in teams took 177 us for
-4096x3072x4096 where results were written directly, and 161 where they were not; in two rounds 42.3 and 39.8."""
+DIRECT, LAST_DIRECT = 1.5e-10, 0.1e-10
+"""Seconds for each element of a transposed tile, before another one and at the end: its results cannot be staged. Tiles
+of 128x96 in teams took 177 us for 4096x3072x4096 where results were written directly, and 161 where they were not; in
+two rounds 42.3 and 39.8. In one round 1000x1024x4096 took 17.9 and 17.7 in 128x64, 300x4096x14336 59.8 and 59.8 in
+64x160, 136x2048x4096 9.5 and 9.7 in 64x48, 777x3072x3072 29.0 and 27.2 in 128x176 (H200, bf16)."""
 
 NARROW = 0.12
 """By which share of what a team's tile lacks of a square its products take longer: they read more of one factor each.
@@ -84,9 +86,14 @@ OVERLAP = 6
 """Exponent by which products, copies and traffic of device memory add up: the longest hides most of the others."""
 
 ZEROS = 2.8
-"""Time of a row past the end of a factor, which copies by tensor maps fill with zeros, to that of one that they copy.
-Fitted to 57 products of 8 to 777 rows: 72x2048x4096 took 15.7 us in tiles of 64x32, the second of which has 8 rows, and
-9.0 in tiles of 128x32, of which 72 are copied (H200, bf16)."""
+"""Time of a row past the end of a factor that copies by tensor maps fill with zeros, to that of one that they copy.
+Fitted to 57 products of 8 to 777 rows: 72x2048x4096 took 15.7 us in tiles of 64x32, where the second one's 56 zeros
+were copied, and 9.0 in tiles of 128x32, of which 72 are (H200, bf16)."""
+
+CLIPPED = 0.12
+"""The same of a row past the end that is not copied, of the last of several tiles. Tiles that fit did better with the
+same copies: 192x2048x4096 took 9.6 us in transposed tiles of 64x48, and 10.1 in 64x48, which overrun the 2048 columns;
+384x2048x4096 12.4 and 12.9 in 64x96, 400x1024x8192 15.7 in 64x128 and 17.1 in 64x64 (H200, bf16)."""
 
 CROWDED = 0.8
 """By which share rows that all blocks copy at one time take longer than others, where factors come from device memory;
@@ -151,7 +158,7 @@ def contraction_seconds(schedule: Schedule, problem: ContractionProblem, target:
     if contraction.instruction == "wgmma" and contraction.persistent and contraction.teams == 1:
         overheads += (rounds - 1) * m * n * EPILOGUE
     if contraction.instruction == "wgmma" and contraction.swapped and contraction.split == 1:
-        overheads += rounds * m * n * DIRECT
+        overheads += m * n * ((rounds - 1) * DIRECT + LAST_DIRECT)
     seconds = LAUNCH + overheads + sum(work**OVERLAP for work in works) ** (1 / OVERLAP)
     if contraction.split == 1:
         return seconds
@@ -164,22 +171,29 @@ def contraction_seconds(schedule: Schedule, problem: ContractionProblem, target:
 
 
 def _copied_rows(schedule: Schedule, problem: ContractionProblem, extents: list[int]) -> list[float]:
-    """Rows of each factor that copies take as long as: in walks those of the mean block, else halfway to the slowest.
+    """Rows of each factor that copies take as long as: in walks those of the mean block, else of slow ones.
 
-    A tile that has a whole factor copies no rows past its end, if k is contiguous (`TileOperand.defined_rows`).
+    No rows past the end are copied where k is contiguous and the extent is known (`TileOperand.last_rows`).
     """
     contraction = schedule.contraction
     assert contraction is not None
     if contraction.instruction != "wgmma":
         return list(schedule.tile[-2:])
-    k_contiguous = problem.k_contiguous[::-1] if contraction.swapped else problem.k_contiguous
-    copied: list[float] = []
-    for extent, tile, clips in zip(extents[-2:], schedule.tile[-2:], k_contiguous, strict=True):
-        count, over = ceil(extent / tile), -extent % tile
-        last = tile - over if clips and count == 1 else tile + (ZEROS - 1) * over
-        mean = (tile * (count - 1) + last) / count
-        copied.append(mean if count == 1 or contraction.persistent else (mean + max(last, tile)) / 2)
-    return copied
+    clips = [k and extent is not None for k, extent in zip(problem.k_contiguous, (problem.m, problem.n), strict=True)]
+    if contraction.swapped:
+        clips.reverse()
+    ends = zip(extents[-2:], schedule.tile[-2:], clips, strict=True)
+    return [_rows_of_a_block(*end, is_mean=contraction.persistent) for end in ends]
+
+
+def _rows_of_a_block(extent: int, tile: int, clips: bool, *, is_mean: bool) -> float:
+    """The same of one factor by its extent, of the mean block or of slow ones; `clips` where zeros are not copied."""
+    count, over = ceil(extent / tile), -extent % tile
+    if clips:
+        return extent / count if is_mean or count == 1 else tile + CLIPPED * over
+    last = tile + (ZEROS - 1) * over
+    mean = (tile * (count - 1) + last) / count
+    return mean if is_mean else (mean + last) / 2
 
 
 def _crowding(schedule: Schedule, extents: list[int]) -> float:

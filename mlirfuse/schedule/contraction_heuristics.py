@@ -117,7 +117,9 @@ def _in_squares(schedule: Schedule, problem: ContractionProblem) -> Schedule:
     counted = contraction.split > 1 and None in (problem.m, problem.n)
     if contraction.instruction == "fma" or contraction.raster > 1 or is_short or counted:
         return schedule
-    return replace(schedule, contraction=replace(contraction, raster=SQUARE))
+    rows = ceil(extents_of(schedule, problem)[-2] / schedule.tile[-2])
+    # A last row of tiles by itself is no square.
+    return replace(schedule, contraction=replace(contraction, raster=SQUARE + (rows > SQUARE and rows % SQUARE == 1)))
 
 
 def _promoting(schedule: Schedule, problem: ContractionProblem) -> Schedule:

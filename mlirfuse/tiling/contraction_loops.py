@@ -42,14 +42,19 @@ class TileOperand:
         return self.read.operands[0]
 
     @property
-    def defined_rows(self) -> int:
-        """The most rows of a tile that lie inside of the source, where nobody depends on the others; else all."""
+    def last_rows(self) -> int:
+        """Rows of the last tile that lie inside of the source, where nobody depends on the others; else all."""
         source = ir.MemRefType(self.source.type)
         undefined = self.read.attributes.get(UNDEFINED)
         position = ir.VectorType(self.read.results[0].type).rank - 2
         if undefined is None or position not in ir.DenseI64ArrayAttr(undefined) or source.is_dynamic_dim(self.dims[0]):
             return self.rows
-        return min(self.rows, source.shape[self.dims[0]])
+        return source.shape[self.dims[0]] % self.rows or self.rows
+
+    @property
+    def last_start(self) -> int:
+        """From which index along `dims[0]` on no tile has more than `last_rows` rows."""
+        return ir.MemRefType(self.source.type).shape[self.dims[0]] - self.last_rows
 
     @property
     def indices(self) -> list[ir.Value]:

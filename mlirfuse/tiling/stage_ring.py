@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mlir import ir
-from mlir.dialects import arith, gpu, memref
+from mlir.dialects import arith, gpu, memref, scf
 
 from mlirfuse.analysis.kernels import PHASE
 from mlirfuse.dialect.async_load import async_load
@@ -90,11 +90,40 @@ class StageRing:
         # The first round finds fresh barriers, for which a wait with parity 1 returns at once.
         one = arith.constant(ir.IntegerType.get_signless(32), 1)
         mbarrier_wait(self.empty, turn.stage, arith.xori(turn.parity, one))
-        shares = (self.peers, 1)
-        rows = [o.rows if peers > 1 else o.defined_rows for o, peers in zip(operands, shares, strict=True)]
+        self._copy(turn, operands, indices, [])
+
+    def _copy(
+        self, turn: Turn, operands: Sequence[TileOperand], indices: Sequence[Sequence[ir.Value]], rows: list[int]
+    ) -> None:
+        """Announces and starts the copies of a stage, so many rows of each of the first factors.
+
+        The next one branches if its last tile has fewer rows than others: a copy is as large as its tensor map says.
+        """
+        number = len(rows)
+        if number == len(operands):
+            self._copy_rows(turn, operands, indices, rows)
+            return
+        operand, is_shared = operands[number], number == 0 and self.peers > 1
+        last = operand.rows if is_shared else operand.last_rows
+        if last == operand.rows or operand.last_start == 0:
+            self._copy(turn, operands, indices, [*rows, last])
+            return
+        start = indices[number][operand.dims[0]]
+        is_last = arith.cmpi(arith.CmpIPredicate.sge, start, arith.constant(ir.IndexType.get(), operand.last_start))
+        branch = scf.IfOp(is_last, has_else=True)
+        for block, copied in ((branch.then_block, last), (branch.else_block, operand.rows)):
+            with ir.InsertionPoint(block):
+                self._copy(turn, operands, indices, [*rows, copied])
+                scf.YieldOp([])
+
+    def _copy_rows(
+        self, turn: Turn, operands: Sequence[TileOperand], indices: Sequence[Sequence[ir.Value]], rows: Sequence[int]
+    ) -> None:
+        """Announces and starts the copies of so many rows of each factor."""
         stages = [ir.MemRefType(buffer.type) for buffer in self.buffers]
         nbytes = sum(stage_bytes(s) // o.rows * n for s, o, n in zip(stages, operands, rows, strict=True))
         mbarrier_expect(self.full, turn.stage, nbytes)
+        shares = (self.peers, 1)
         for buffer, operand, places, peers, copied in zip(self.buffers, operands, indices, shares, rows, strict=True):
             # f32 comes here to be multiplied by wgmma, which takes tf32.
             tf32 = isinstance(ir.MemRefType(buffer.type).element_type, ir.F32Type)

@@ -79,6 +79,37 @@ def test_only_rows_of_a_factor_are_copied(m, reduction):
         assert torch.equal(out, expected)
 
 
+LAST_ROWS = {
+    "both factors": (100, 136, 2048, warpgroup_schedule(64, 64)),
+    "walks": (264, 1032, 520, warpgroup_schedule(128, 64, persistent=True)),
+    "teams": (1000, 520, 264, warpgroup_schedule(128, 112, teams=2)),
+    "cluster": (136, 1000, 1032, warpgroup_schedule(128, 64, cluster=2)),
+    "last arriver": (136, 100, 2048, warpgroup_schedule(64, 64, split=4)),
+    "mailboxes": (136, 104, 2048, with_slices(warpgroup_schedule(64, 64, split=4), "mailboxes")),
+    "one row": (65, 129, 1032, warpgroup_schedule(64, 64, k=128)),
+}
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+@pytest.mark.parametrize("name", LAST_ROWS)
+def test_last_tiles_copy_the_rows_that_there_are(name, swapped):
+    """Of several tiles, behind a product that leaves NaN in shared memory; nothing is written past the end."""
+    m, n, k, schedule = LAST_ROWS[name]
+    schedule = replace(schedule, contraction=replace(schedule.contraction, swapped=swapped))
+    if swapped:
+        m, n = n, m
+    product = mf.fuse(nt, schedule=schedule)
+    nan = torch.full((256, 2048), float("nan"), device="cuda", dtype=torch.bfloat16)
+    torch.manual_seed(0)
+    for _ in range(3):
+        mf.fuse(nt)(nan, nan)
+        x, w, expected = arguments("nt", m, n, k, torch.bfloat16)
+        buffer = torch.full((m + 2, n), float("nan"), device="cuda", dtype=torch.bfloat16)
+        product(x, w, out=buffer[:m])
+        assert torch.equal(buffer[:m], expected)
+        assert buffer[m:].isnan().all()
+
+
 @pytest.mark.parametrize("out", [torch.bfloat16, torch.float32], ids=str)
 @pytest.mark.parametrize("grid", [{}, {"persistent": True}, {"teams": 2}], ids=str)
 @pytest.mark.parametrize("tile", [(64, 48), (64, 96), (128, 112), (128, 240)], ids=str)

@@ -41,8 +41,8 @@ def test_products(product: Product, m: int, n: int, stage: str) -> None:
 @pytest.mark.parametrize(
     ("product", "m", "n", "rows"),
     [
-        (Product(40, 136, 200, "nt"), 64, 64, "rows = 40"),
-        (Product(136, 9, 72, "nt"), 128, 16, "rows = 9"),
+        (Product(40, 128, 200, "nt"), 64, 64, "rows = 40"),
+        (Product(128, 9, 72, "nt"), 128, 16, "rows = 9"),
         (Product(40, 72, 72, "nn"), 64, 64, "rows = 40"),
     ],
     ids=str,
@@ -56,6 +56,71 @@ def test_only_rows_of_a_factor_are_copied(product: Product, m: int, n: int, rows
     assert str(module).count(rows) == 1
     (result,) = interpreter.run(module, product.form, inputs, order="random")
     np.testing.assert_array_equal(result, product.expected(inputs))
+
+
+LAST_ROWS = {
+    "both factors": (Product(136, 144, 200, "nt"), warpgroup_schedule(64, 64), 4),
+    "splits": (Product(136, 144, 200, "nt"), warpgroup_schedule(64, 64, split=2), 4),
+    "batches": (Product(72, 25, 136, "nt", "bfloat16", ((3,), (3,))), warpgroup_schedule(64, 16, batch=1), 4),
+    "left factor": (Product(145, 72, 136, "nn"), warpgroup_schedule(128, 64), 1),
+    "right factor": (Product(72, 33, 136, "tt"), warpgroup_schedule(64, 16), 1),
+    "walks": (Product(520, 136, 328, "nt"), warpgroup_schedule(128, 64, persistent=True), 4),
+    "teams": (Product(520, 136, 328, "nt"), warpgroup_schedule(128, 64, teams=2), 4),
+    "cluster": (Product(136, 200, 328, "nt"), warpgroup_schedule(128, 64, cluster=2), 1),
+}
+"""Products, and how many copies of fewer rows than a tile's there are for last tiles, in branches for each case."""
+
+
+@pytest.mark.parametrize("name", LAST_ROWS)
+@pytest.mark.parametrize("stage", ["tile", "gpu"])
+def test_last_tiles_copy_the_rows_that_there_are(name: str, stage: str) -> None:
+    """The other rows of a stage are NaN; blocks that share copies of a factor copy all of its tile."""
+    product, schedule, copies = LAST_ROWS[name]
+    module = module_at(stage, product.fn, product.specs, schedule)
+    assert str(module).count(", rows = ") == copies
+    (result,) = interpreter.run(module, product.form, product.inputs(), order="random", resident=2)
+    np.testing.assert_array_equal(result, product.expected(product.inputs()))
+
+
+def test_transposed_tiles_copy_the_rows_that_there_are() -> None:
+    product = Product(40, 136, 200, "nt")
+    schedule = warpgroup_schedule(64, 16)
+    assert schedule.contraction is not None
+    schedule = replace(schedule, contraction=replace(schedule.contraction, swapped=True))
+    module = module_at("gpu", product.fn, product.specs, schedule)
+    assert len(re.findall(r"rows = 8 : i64", str(module))) == 4
+    (result,) = interpreter.run(module, product.form, product.inputs(), order="random")
+    np.testing.assert_array_equal(result, product.expected(product.inputs()))
+
+
+LAST_ROWS_MUTANTS = {
+    "a tile before the last one has too few rows": (r"(sge, %\w+, %c)128\b", r"\g<1>64", None),
+    "the last tile awaits the rows of a whole one": ("bytes = 9216", "bytes = 16384", "deadlock"),
+    "whole tiles await the rows of the last one": ("bytes = 16384", "bytes = 9216", "deadlock"),
+    "the last tile lacks a row": ("rows = 8 : i64", "rows = 7 : i64", "deadlock"),
+    "the last tile lacks a row, as announced": (
+        r"bytes = 9216 : i64([\s\S]*?)rows = 8 : i64",
+        r"bytes = 9088 : i64\g<1>rows = 7 : i64",
+        None,
+    ),
+    "the wrong tiles have fewer rows": ("arith.cmpi sge", "arith.cmpi slt", None),
+}
+"""What is changed, and what is reported; None where the numbers are wrong."""
+
+
+@pytest.mark.parametrize("name", LAST_ROWS_MUTANTS)
+def test_mutants_of_last_tiles_are_caught(name: str) -> None:
+    pattern, replacement, message = LAST_ROWS_MUTANTS[name]
+    product = Product(136, 64, 328, "nt")
+    module = module_at("gpu", product.fn, product.specs, warpgroup_schedule(64, 64))
+    text, count = re.subn(pattern, replacement, str(module))
+    assert count, f"nothing to change for {name}"
+    if message is not None:
+        with pytest.raises(InterpreterError, match=message):
+            interpreter.run(parse(text), product.form, product.inputs())
+        return
+    (result,) = interpreter.run(parse(text), product.form, product.inputs())
+    assert not np.array_equal(result, product.expected(product.inputs()))
 
 
 CLUSTERS = (
@@ -226,7 +291,7 @@ def test_mutants_of_meetings_are_caught(name: str) -> None:
         run_in_many_orders()
 
 
-RING = Product(320, 192, 640, "nt")
+RING = Product(384, 192, 640, "nt")
 
 MUTANTS = {
     "the producer does not wait for empty stages": (

@@ -187,15 +187,20 @@ def test_few_rows_become_columns_of_a_transposed_tile() -> None:
     assert schedule.tile[1] == 16
 
 
-@pytest.mark.parametrize(
-    ("m", "n", "k"),
-    [(24, 11008, 4096), (72, 2048, 4096), (100, 4096, 14336), (136, 2048, 4096), (300, 4096, 4096)],
-)
-def test_tiles_do_not_reach_far_past_the_end(m, n, k) -> None:
-    """Unless one has all rows, of which only those are copied that there are."""
-    schedule, contraction = chosen(problem(m, n, k))
-    for extent, tile in zip((n, m) if contraction.swapped else (m, n), schedule.tile, strict=True):
-        assert extent <= tile or -extent % tile <= tile // 2
+def test_the_last_of_several_tiles_may_have_few_rows() -> None:
+    for m, n, k, tile in ((72, 4096, 4096, (64, 48)), (200, 2048, 4096, (64, 64)), (260, 264, 16384, (64, 64))):
+        assert chosen(problem(m, n, k))[0].tile == tile, (m, n, k)
+
+
+def test_no_row_of_tiles_is_worked_on_by_itself() -> None:
+    """Where blocks go through squares of tiles."""
+    for m, n, raster in ((320, 2080, SQUARE + 1), (260, 264, SQUARE + 1), (384, 2048, SQUARE), (256, 2048, SQUARE)):
+        for schedule in candidates(problem(m, n, 4096), H200):
+            assert schedule.contraction is not None
+            rows = -(-m // schedule.tile[0])
+            is_square = schedule.contraction.raster in (SQUARE, SQUARE + 1) and not schedule.contraction.swapped
+            if is_square and schedule.tile[0] == 64:
+                assert schedule.contraction.raster == raster, rows
 
 
 def test_blocks_do_not_all_copy_the_same_rows() -> None:
