@@ -22,6 +22,9 @@ FLOPS_PER_SM = {"wgmma": 5.9e12, "mma": 3.8e12, "fma": 0.3e12}
 COMPUTING_FLOPS_PER_SM = 2.1e12
 """The same of `mma` where steps have a second barrier, behind factors that are computed."""
 
+WARPGROUP_ROWS = 64
+"""Rows of the tile of a warpgroup that multiplies by itself."""
+
 MMA_WARPS = 8
 """Warps that `mma.sync` keeps an SM's tensor cores busy with: two for each of the four."""
 
@@ -56,11 +59,12 @@ pass over the parts: with 8 MB of these 512x512x65536 took 60.2 us by slices and
 EPILOGUE = 2.2e-6 / (128 * 256)
 """Seconds for each element of a tile, between the products of two tiles of one block; teams hide it."""
 
-DIRECT, LAST_DIRECT = 1.5e-10, 0.1e-10
-"""Seconds for each element of a transposed tile, before another one and at the end: its results cannot be staged. Tiles
-of 128x96 in teams took 177 us for 4096x3072x4096 where results were written directly, and 161 where they were not; in
-two rounds 42.3 and 39.8. In one round 1000x1024x4096 took 17.9 and 17.7 in 128x64, 300x4096x14336 59.8 and 59.8 in
-64x160, 136x2048x4096 9.5 and 9.7 in 64x48, 777x3072x3072 29.0 and 27.2 in 128x176 (H200, bf16)."""
+DIRECT, LAST_DIRECT, SHORT_DIRECT = 1.5e-10, 0.5e-10, 0.1e-10
+"""Seconds for each element of a transposed tile, whose results cannot be staged: before another tile, at the end, and
+at the end of one with the 64 rows of one warpgroup. Tiles of 128x96 in teams took 177 us for 4096x3072x4096 where
+results were written directly, and 161 where they were not; in two rounds 42.3 and 39.8. In one round 777x3072x3072 took
+29.0 and 27.2 in 128x176, 384x4096x4096 22.7 and 22.0 in 128x96, 300x4096x14336 59.8 and 59.8 in 64x160, 136x2048x4096
+9.5 and 9.7 in 64x48 (H200, bf16)."""
 
 NARROW = 0.12
 """By which share of what a team's tile lacks of a square its products take longer: they read more of one factor each.
@@ -158,7 +162,7 @@ def contraction_seconds(schedule: Schedule, problem: ContractionProblem, target:
     if contraction.instruction == "wgmma" and contraction.persistent and contraction.teams == 1:
         overheads += (rounds - 1) * m * n * EPILOGUE
     if contraction.instruction == "wgmma" and contraction.swapped and contraction.split == 1:
-        overheads += m * n * ((rounds - 1) * DIRECT + LAST_DIRECT)
+        overheads += m * n * ((rounds - 1) * DIRECT + (LAST_DIRECT if m > WARPGROUP_ROWS else SHORT_DIRECT))
     seconds = LAUNCH + overheads + sum(work**OVERLAP for work in works) ** (1 / OVERLAP)
     if contraction.split == 1:
         return seconds
