@@ -32,6 +32,17 @@ L2_BYTES_PER_SM = 138e9
 CP_ASYNC_BYTES_PER_SM = 42e9
 """Of copies by tensor maps, and by threads, which read 5.5 TB/s from the L2 of an H200 whatever the tile."""
 
+LINE, SECTOR = 128, 32
+SECTORS_BYTES_PER_SM, PIECES_BYTES_PER_SM = 76e9, 55e9
+"""Bytes of a line of the L2, and of its parts; and bytes per second that tensor maps copy where rows are no multiple of
+the first, and of either: what each row of a box has is then in two lines. 3072x3072x3000 takes 150 us in teams, 121 in
+128x256, and 97 in 128x128 by clusters of four that share one factor's copies, 4096x4096x4104 331, 244 and, in 256x128
+by clusters of two, 217; 3072x3072x3024 takes 101 us, and 3072x3072x3072 89 (H200, bf16; cuBLAS 78, 200, 81, 91)."""
+
+SHARED_COPY = {1: 1.0, 2: 0.6, 4: 0.5}
+"""Time of a row that the blocks of a cluster copy for each other, by their number, to that of one that each copies for
+itself: it arrives at all of them. Fitted to the same products in tiles of 128 and 256 columns."""
+
 ELEMENTS_BYTES_PER_SM, FEWEST_ASYNC_BYTES = 17e9, 4
 """Of copies that go through registers, element by element, because rows are aligned to fewer bytes than these."""
 
@@ -142,8 +153,8 @@ def contraction_seconds(schedule: Schedule, problem: ContractionProblem, target:
     if contraction.swapped:
         sizes.reverse()
     rows, columns = extents[-2:]
-    copied = sum(n * size for n, size in zip(_copied_rows(schedule, problem, extents), sizes, strict=True))
-    copies = copied * contraction.k / _copied_bytes(contraction.instruction, problem)
+    copied = zip(_copied_rows(schedule, problem, extents), sizes, _copied_bytes(schedule, problem), strict=True)
+    copies = sum(n * size * contraction.k / rate for n, size, rate in copied)
     copies *= 1 + (CROWDED * _crowding(schedule, extents) ** 2 if contraction.streamed else 0.0)
     unaligned = UNALIGNED if contraction.split & (contraction.split - 1) else 1.0
     traffic = unaligned * prod(extents[:-2])
@@ -187,7 +198,8 @@ def _copied_rows(schedule: Schedule, problem: ContractionProblem, extents: list[
     if contraction.swapped:
         clips.reverse()
     ends = zip(extents[-2:], schedule.tile[-2:], clips, strict=True)
-    return [_rows_of_a_block(*end, is_mean=contraction.persistent) for end in ends]
+    first, second = (_rows_of_a_block(*end, is_mean=contraction.persistent) for end in ends)
+    return [first * SHARED_COPY[contraction.cluster], second]
 
 
 def _rows_of_a_block(extent: int, tile: int, clips: bool, *, is_mean: bool) -> float:
@@ -221,11 +233,29 @@ def _rate(instruction: str, problem: ContractionProblem) -> float:
     return rate / 3 if problem.precision == TF32X3 else rate
 
 
-def _copied_bytes(instruction: str, problem: ContractionProblem) -> float:
-    """Bytes of factors per second that one SM copies to shared memory."""
-    if instruction != "mma" or problem.computed_from != (None, None):
+def _copied_bytes(schedule: Schedule, problem: ContractionProblem) -> list[float]:
+    """Bytes of each factor per second that one SM copies to shared memory."""
+    assert schedule.contraction is not None
+    if schedule.contraction.instruction == "wgmma":
+        rates = [_mapped_bytes(n) for n in contiguous_bytes(problem)]
+        return rates[::-1] if schedule.contraction.swapped else rates
+    if schedule.contraction.instruction != "mma" or problem.computed_from != (None, None):
+        return [L2_BYTES_PER_SM] * 2
+    return [CP_ASYNC_BYTES_PER_SM if problem.row_bytes >= FEWEST_ASYNC_BYTES else ELEMENTS_BYTES_PER_SM] * 2
+
+
+def contiguous_bytes(problem: ContractionProblem) -> list[int]:
+    """Bytes of a row of each factor, along which its memory is contiguous; of whole lines where that is not known."""
+    outer = (problem.m, problem.n)
+    extents = [problem.k if k else extent for k, extent in zip(problem.k_contiguous, outer, strict=True)]
+    return [(extent or LINE) * problem.element.bytes for extent in extents]
+
+
+def _mapped_bytes(row_bytes: int) -> float:
+    """The same of copies by tensor maps of rows of so many bytes."""
+    if row_bytes % LINE == 0:
         return L2_BYTES_PER_SM
-    return CP_ASYNC_BYTES_PER_SM if problem.row_bytes >= FEWEST_ASYNC_BYTES else ELEMENTS_BYTES_PER_SM
+    return PIECES_BYTES_PER_SM if row_bytes % SECTOR else SECTORS_BYTES_PER_SM
 
 
 def blocks_per_sm(problem: ContractionProblem) -> int:

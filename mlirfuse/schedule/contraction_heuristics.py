@@ -15,8 +15,10 @@ from mlirfuse.precision import TF32X3
 from mlirfuse.schedule.contraction import LONGEST_SUM, ContractionProblem, check_contraction, tensor_core_misfit
 from mlirfuse.schedule.contraction_cost import (
     FEWEST_ASYNC_BYTES,
+    LINE,
     MMA_WARPS,
     blocks_per_sm,
+    contiguous_bytes,
     contraction_seconds,
     extents_of,
     tile_count,
@@ -31,6 +33,10 @@ BETWEEN_ROWS, BETWEEN_COLUMNS = (64, 128), (48, 80, 96, 112, 144, 160, 176, 192,
 """Tiles in between, for results of which others leave multiprocessors without work. Each block has one of these: in two
 rounds 2048x1536x4096 took 42 to 46 us in tiles of 128x96, and 40 in one of 128x192. Where k is split they were seen to
 gain nothing (H200, bf16)."""
+
+CLUSTERS, CLUSTER_COLUMNS = (2, 4), 128
+"""Blocks whose tiles are neighbours, and that copy the factor that they share for each other; and columns of such
+tiles, at least: 3072x3072x3000 took 132 us in 256x64 by clusters of four, and 97 in 128x128 (H200, bf16)."""
 
 WIDE_MMA_TILES = ((128, 256), (256, 128))
 """Those of which a warp has 64 x 64. No registers are left for splits, for factors that are computed, or for where
@@ -116,7 +122,7 @@ def _in_squares(schedule: Schedule, problem: ContractionProblem) -> Schedule:
     assert contraction is not None
     is_short = extents_of(schedule, problem)[-1] <= SQUARE * schedule.tile[-1]
     counted = contraction.split > 1 and None in (problem.m, problem.n)
-    if contraction.instruction == "fma" or contraction.raster > 1 or is_short or counted:
+    if contraction.instruction == "fma" or max(contraction.raster, contraction.cluster) > 1 or is_short or counted:
         return schedule
     rows = ceil(extents_of(schedule, problem)[-2] / schedule.tile[-2])
     return replace(schedule, contraction=replace(contraction, raster=SQUARE + (rows > SQUARE and rows % SQUARE == 1)))
@@ -156,6 +162,8 @@ def _splits(problem: ContractionProblem, target: Target) -> Iterator[Schedule]:
         if between and (tiles > target.sms or not known):
             continue
         yield _streaming(_walking(schedule, tiles > target.sms), problem, target)
+        if known and tiles > target.sms:
+            yield from _in_clusters(schedule, problem, target)
         if between or (schedule.contraction.instruction == "mma" and schedule.tile[-2:] in WIDE_MMA_TILES):
             continue
         blocks = target.sms * blocks_per_sm(problem)
@@ -211,6 +219,23 @@ def _streaming(schedule: Schedule, problem: ContractionProblem, target: Target) 
     if contraction.instruction != "wgmma" or not gone or blocks > target.sms:
         return schedule
     return replace(schedule, contraction=replace(contraction, streamed=True))
+
+
+def _in_clusters(schedule: Schedule, problem: ContractionProblem, target: Target) -> Iterator[Schedule]:
+    """The schedules of unsplit tiles whose blocks copy the first factor for their neighbours in a cluster, too.
+
+    Only where copies take long because rows are no multiple of a line: else walks and teams are faster, which clusters
+    cannot be, whose blocks are on different tiles.
+    """
+    contraction = schedule.contraction
+    assert contraction is not None
+    is_slow = contraction.instruction == "wgmma" and any(n % LINE for n in contiguous_bytes(problem))
+    if not is_slow or contraction.swapped or problem.total_bytes or schedule.tile[-1] < CLUSTER_COLUMNS:
+        return
+    columns = ceil(extents_of(schedule, problem)[-1] / schedule.tile[-1])
+    for cluster in CLUSTERS:
+        if columns % cluster == 0 and cluster <= target.max_cluster:
+            yield replace(schedule, contraction=replace(contraction, cluster=cluster))
 
 
 def _walking(schedule: Schedule, in_rounds: bool) -> Schedule:

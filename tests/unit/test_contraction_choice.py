@@ -13,6 +13,8 @@ from mlirfuse.schedule.contraction import LONGEST_SUM, ContractionProblem, Contr
 from mlirfuse.schedule.contraction_cost import tile_count
 from mlirfuse.schedule.contraction_heuristics import (
     BETWEEN_COLUMNS,
+    CLUSTER_COLUMNS,
+    CLUSTERS,
     RASTER,
     SQUARE,
     WIDE_MMA_TILES,
@@ -291,3 +293,27 @@ def test_long_sums_are_promoted_where_errors_show(m: int, n: int, k: int, promot
     assert check_contraction(schedule.contraction, schedule.tile, schedule.layout, precise) is None
     by_mma = replace(schedule.contraction, instruction="mma", promote=1, persistent=False)
     assert "promotes no sums" in (check_contraction(by_mma, schedule.tile, schedule.layout, precise) or "")
+
+
+def test_clusters_copy_for_each_other_where_rows_are_in_pieces_of_lines() -> None:
+    """Rows of 6000 bytes, each 128 of which are in two lines; not of 6144, nor where one round or splits are faster."""
+    schedule, contraction = chosen(problem(3072, 3072, 3000))
+    assert contraction.cluster in CLUSTERS
+    assert schedule.tile[-1] >= CLUSTER_COLUMNS
+    assert math.ceil(3072 / schedule.tile[-1]) % contraction.cluster == 0
+    for m, n, k in ((3072, 3072, 3072), (64, 4096, 14344), (512, 512, 4104)):
+        assert chosen(problem(m, n, k))[1].cluster == 1, (m, n, k)
+    turned = problem(3072, 3000, 3072, k_contiguous=(True, False))
+    assert any(s.contraction is not None and s.contraction.cluster > 1 for s in candidates(turned, target_of("sm_90a")))
+
+
+def test_totals_and_transposed_tiles_have_no_clusters() -> None:
+    with_totals = problem(3072, 3072, 3000, total_bytes=4, total_over=(True, False))
+    for given in (with_totals, problem(3072, 3072, 3000)):
+        for schedule in candidates(given, target_of("sm_90a")):
+            contraction = schedule.contraction
+            assert contraction is not None
+            if contraction.cluster > 1:
+                assert not given.total_bytes
+                assert not contraction.swapped
+                assert check_contraction(contraction, schedule.tile, schedule.layout, given) is None
