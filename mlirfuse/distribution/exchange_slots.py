@@ -68,7 +68,10 @@ class Slots:
         self.looped = looped
         self.model = exchange.partials[0]
         layout = self.model.layout
-        self.kept = [n for n in range(layout.rank) if n not in exchange.dims and self.model.varies(n)]
+        # The elements of a vector are neighbours: the dimension that it lies along comes last.
+        inner = layout.vector_dim
+        kept = [n for n in range(layout.rank) if n not in exchange.dims and self.model.varies(n)]
+        self.kept = sorted(kept, key=lambda n: n == inner)
         # Dimensions along which all threads hold the same partial result: one of them writes it.
         self.copies = [n for n in range(layout.rank) if n not in exchange.dims and not self.model.varies(n)]
         self.positions = positions(self.model, exchange.dims)

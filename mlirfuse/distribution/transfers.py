@@ -17,7 +17,7 @@ from mlir.dialects import arith, scf
 from mlirfuse.analysis.shared_memory import writes_shared
 from mlirfuse.distribution.access import Access, access_of, load, store
 from mlirfuse.distribution.distributor import Distributor, rule
-from mlirfuse.distribution.fragments import Fragments, Key, widen
+from mlirfuse.distribution.fragments import Fragments, Key, Uniform, spread, widen
 from mlirfuse.distribution.guard import Guard, both
 from mlirfuse.distribution.late_places import late_place
 from mlirfuse.distribution.moved_rows import move_row
@@ -29,7 +29,7 @@ from mlirfuse.distribution.threads import Threads
 from mlirfuse.schedule.estimate import AHEAD
 from mlirfuse.tiling.contractions import feeds_contraction
 from mlirfuse.tiling.tiles import zero
-from mlirfuse.tiling.transfers import OWN
+from mlirfuse.tiling.transfers import DIMS, OWN
 
 Check = tuple[int, int]
 """What must hold of a fragment that is stored: an axis of the buffer, or -1 - a dimension of the tile, and a repeat."""
@@ -106,10 +106,9 @@ def _read_parked_last(d: Distributor, tile: Fragments) -> None:
 @rule("vector.transfer_write")
 def transfer_write(d: Distributor, op: ir.Operation) -> None:
     """Stores every fragment that lies inside the tile and the buffer, once."""
-    value, buffer, *offsets = op.operands
-    tile = d.fragments(value)
-    written = ir.VectorType(value.type)
-    access = access_of(d, op, buffer, offsets, layout_dims(tile, written), tile)
+    _, buffer, *offsets = op.operands
+    tile, dims = _written(d, op)
+    access = access_of(d, op, buffer, offsets, dims, tile)
     bounds = Bounds(access)
     whole = d.threads.is_first(n for n in range(d.layout.rank) if not tile.varies(n))
     if _starts_anywhere(tile, access):
@@ -203,6 +202,21 @@ class Bounds:
         if axis not in self.extents:
             self.extents[axis] = self.access.extent(axis)
         return self.extents[axis]
+
+
+def _written(d: Distributor, op: ir.Operation) -> tuple[Fragments, list[int | None]]:
+    """The tile that a write stores, and the layout dimension of each of its vector's."""
+    value = op.operands[0]
+    written = ir.VectorType(value.type)
+    if DIMS not in op.attributes:
+        tile = d.fragments(value)
+        return tile, layout_dims(tile, written)
+    kept = list(ir.DenseI64ArrayAttr(op.attributes[DIMS]))
+    known = d.tile(value)
+    if isinstance(known, Uniform):
+        extents = dict(zip(kept, written.shape, strict=True))
+        known = spread(d.layout, [extents.get(n, 1) for n in range(d.layout.rank)], known.value)
+    return known, [*kept]
 
 
 def layout_dims(tile: Fragments, written: ir.VectorType) -> list[int | None]:

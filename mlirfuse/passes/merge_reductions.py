@@ -35,14 +35,16 @@ class DependentReductions:
         """Whether both reduce the same dimensions, along which the difference has the source as the first reads it.
 
         What is made in the kernel has one dimension along each axis wherever it is read, but arguments may be read in
-        several ways, and a square of a transposed difference reduces others.
+        several ways, and a square of a transposed difference reduces others, or leaves its dimensions in another order.
         """
         source = self.difference.source
         axes = {
             space.value_axes.get(source) or space.use_axes[use] for use in ((self.first.op, 0), self.difference.read)
         }
         reduced = {space.reduced.get(s.op, frozenset()) for s in (self.first, self.second)}
-        return len(axes) == len(reduced) == 1 and self.first.reduction_loops == self.second.reduction_loops
+        left = {space.value_axes[s.op.results[0]] for s in (self.first, self.second)}
+        same = len(axes) == len(reduced) == len(left) == 1
+        return same and self.first.reduction_loops == self.second.reduction_loops
 
 
 def merge_reductions(

@@ -18,6 +18,10 @@ Read = tuple[ir.Value, tuple[int | None, ...]]
 STREAMING = "fuse.streaming"
 """Unit attribute of reads and writes whose data the grid touches once; they need not stay in the caches."""
 
+DIMS = "fuse.dims"
+"""Array attribute of writes of vectors that have lost dimensions of the iteration space: those that they still have. A
+vector of one number does not tell: `canonicalize` folds the cast by which it lost them."""
+
 OWN = "fuse.own"
 """Unit attribute of reads of a slot with an element for each thread that holds the same: each reads its own copy."""
 
@@ -77,6 +81,8 @@ class TileTransfers:
                 ir.AffineMapAttr.get(ir.AffineMap.get(len(axes), 0, exprs)),
                 in_bounds=ir.ArrayAttr.get([ir.BoolAttr.get(d not in self.ragged) for d in kept]),
             )
+        if len(kept) != self.space.rank:
+            op.attributes[DIMS] = ir.DenseI64ArrayAttr.get(kept)
         self._mark_streaming(op, axes)
 
     def fill_stages(self, stages: dict[Read, ir.Value]) -> None:

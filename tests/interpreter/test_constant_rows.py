@@ -21,6 +21,10 @@ CASES: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "a count": (lambda x, y: mf.sum(mf.where(x > 0, 1.0, 1.0), axis=1), lambda x, y: np.full(8, 64.0)),
     "a mean": (lambda x, y: mf.mean(mf.ones_like(x), axis=1, keepdims=True) * x, lambda x, y: x),
     "a variance": (lambda x, y: mf.var(mf.full_like(x, 3.0), axis=1, keepdims=True) * x, lambda x, y: 0 * x),
+    "what becomes a constant": (
+        lambda x, y: mf.not_equal(n := mf.sum(x, axis=1).astype(mf.int32), n),
+        lambda x, y: np.zeros(8, bool),
+    ),
     "a number a row": (lambda x, y: mf.sum(mf.full_like(x, 2.0) * y[:, None], axis=1), lambda x, y: 128 * y),
 }
 

@@ -104,3 +104,17 @@ def test_one_signature_divides_by_all_row_counts(fn: Callable[..., Any]) -> None
     assert len(traced) == 1
     specs = mf.TensorSpec(("rows", 96), mf.float32), mf.TensorSpec(96, mf.float32)
     assert len(mf.fuse(fn).lower(*specs).compile().program.launches) == launches
+
+
+def test_rows_of_a_cube_whose_vectors_lie_across() -> None:
+    """Threads hold vectors of the first dimension, and stages and exchanges between warps have the last one inside."""
+
+    def across(x: Any) -> Any:
+        y = mf.permute_dims(x, (3, 1, 2, 0)) * 2
+        return mf.sum(x), mf.min(y, axis=(1, 2)), mf.exp(y - mf.max(y, axis=2, keepdims=True))
+
+    x = np.random.default_rng(0).standard_normal((8, 8, 8, 8)).astype(np.float32)
+    y = x.astype(np.float64).transpose(3, 1, 2, 0) * 2
+    expected = (y.sum() / 2, y.min((1, 2)), np.exp(y - y.max(2, keepdims=True)))
+    for result, wanted in zip(mf.fuse(across, target="interpret")(x), expected, strict=True):
+        np.testing.assert_allclose(result, wanted, rtol=1e-4, atol=1e-4)

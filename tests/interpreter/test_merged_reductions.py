@@ -48,6 +48,29 @@ CASES: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
 }
 
 
+def across(x: Any) -> Any:
+    return mf.permute_dims(x, (2, 1, 0))
+
+
+@pytest.mark.parametrize(
+    ("fn", "reference"),
+    [
+        (
+            lambda x: mf.sum(across(x - mean(x)) ** 2, axis=1),
+            lambda x: ((x - x.mean(1, keepdims=True)) ** 2).sum(1).T,
+        ),
+        (
+            lambda x: mf.sum(mf.exp(across(x - mf.max(x, axis=1, keepdims=True))), axis=1),
+            lambda x: np.exp(x - x.max(1, keepdims=True)).sum(1).T,
+        ),
+    ],
+    ids=["squares", "exponentials"],
+)
+def test_results_in_another_order_stay_apart(fn: Callable[..., Any], reference: Callable[..., Any]) -> None:
+    x = np.random.default_rng(1).normal(size=(6, 8, 6)).astype(np.float32)
+    np.testing.assert_allclose(mf.fuse(fn, target="interpret")(x), reference(x.astype(np.float64)), rtol=1e-5)
+
+
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_reductions_of_other_rows_stay_apart(case: tuple[Callable[..., Any], Callable[..., Any]]) -> None:
     fn, reference = case

@@ -176,3 +176,31 @@ func.func private @row_values(%r: memref<?xf32>, %y: memref<2x256xf32>, %row: in
   } {mapping = [#gpu.block<x>]}
   return
 }
+
+// -----
+
+#layout = {vector = array<i64: 4, 1>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
+#shared = #gpu.address_space<workgroup>
+// Vectors that lie along another dimension than the slot's last are not contiguous there.
+// CHECK-LABEL: gpu.func @across
+// CHECK-NOT: nvgpu.device_async_copy
+// CHECK: %[[PIECE:.*]] = vector.load %{{.*}} : memref<{{.*}}>, vector<4xf32>
+// CHECK: %[[E:.*]]:4 = vector.to_elements %[[PIECE]]
+// CHECK: memref.store %[[E]]#0, %[[SLOT:[a-z0-9]+]][%c0, %[[T:.*]]] : memref<4x32xf32,
+// CHECK: memref.store %[[E]]#1, %[[SLOT]][%c1, %[[T]]]
+// CHECK: memref.store %[[E]]#3, %[[SLOT]][%c3, %[[T]]]
+func.func private @across(%x: memref<32x4xf32> {fuse.align = 16 : i64}, %y: memref<4x32xf32> {fuse.align = 16 : i64})
+    attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 4, 32>, layout = #layout}} {
+  %c0 = arith.constant 0 : index
+  %pad = arith.constant 0.0 : f32
+  scf.forall (%block) in (1) {
+    %slot = memref.alloc() : memref<4x32xf32, #shared>
+    "fuse.copy_fragments"(%x, %slot, %c0, %c0) {tile = array<i64: 4, 32>, permutation_map = affine_map<(d0, d1) -> (d1, d0)>, in_bounds = [true, true]}
+        : (memref<32x4xf32>, memref<4x32xf32, #shared>, index, index) -> ()
+    nvvm.cp.async.commit.group
+    nvvm.cp.async.wait.group 0
+    %0 = vector.transfer_read %slot[%c0, %c0], %pad {in_bounds = [true, true]} : memref<4x32xf32, #shared>, vector<4x32xf32>
+    vector.transfer_write %0, %y[%c0, %c0] {in_bounds = [true, true]} : vector<4x32xf32>, memref<4x32xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}

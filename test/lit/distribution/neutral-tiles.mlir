@@ -56,3 +56,21 @@ func.func private @renamed(%y: memref<8x128xf32> {fuse.align = 16 : i64})
   } {mapping = [#gpu.block<x>]}
   return
 }
+
+// -----
+
+#layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 2, 1>, blocks = array<i64: 1, 1>}
+// Of a number whose tile lost a dimension before it was a constant, the write says which one it still has.
+// CHECK-LABEL: gpu.func @column
+// CHECK: scf.if
+// CHECK-NEXT: memref.store %{{.*}}, %{{.*}}[%c0]
+// CHECK-NEXT: memref.store %{{.*}}, %{{.*}}[%c1]
+func.func private @column(%y: memref<2xf32> {fuse.align = 16 : i64})
+    attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 2, 128>, layout = #layout}} {
+  %c0 = arith.constant 0 : index
+  %two = arith.constant dense<2.0> : vector<2xf32>
+  scf.forall (%block) in (1) {
+    vector.transfer_write %two, %y[%c0] {fuse.dims = array<i64: 0>, in_bounds = [true]} : vector<2xf32>, memref<2xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}

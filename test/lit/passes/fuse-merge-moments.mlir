@@ -185,3 +185,54 @@ func.func private @other_rows(%x: tensor<64x64xf32>) -> (tensor<64xf32>, tensor<
   } -> tensor<64xf32>
   return %sum, %m2 : tensor<64xf32>, tensor<64xf32>
 }
+
+// -----
+
+// The square is of differences whose outer dimensions have changed places: the second sum's rows are the same, and its
+// result is the transpose of what one op would give.
+// CHECK-LABEL: func.func private @other_order
+// CHECK-NOT: fuse.moments
+// CHECK-COUNT-5: linalg.generic
+#id = affine_map<(d0, d1, d2) -> (d0, d1, d2)>
+#across = affine_map<(d0, d1, d2) -> (d2, d1, d0)>
+#row = affine_map<(d0, d1, d2) -> (d0, d2)>
+#two = affine_map<(d0, d1) -> (d0, d1)>
+// expected-remark @below {{no sum of squared deviations from a mean}}
+func.func private @other_order(%x: tensor<4x64x4xf32>) -> (tensor<4x4xf32>, tensor<4x4xf32>) attributes {fuse.kernel} {
+  %zero = arith.constant 0.0 : f32
+  %n = arith.constant 64.0 : f32
+  %e1 = tensor.empty() : tensor<4x4xf32>
+  %e2 = tensor.empty() : tensor<4x64x4xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e1 : tensor<4x4xf32>) -> tensor<4x4xf32>
+  %sum = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction", "parallel"]}
+         ins(%x : tensor<4x64x4xf32>) outs(%init : tensor<4x4xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<4x4xf32>
+  %mean = linalg.generic {indexing_maps = [#two, #two], iterator_types = ["parallel", "parallel"]}
+          ins(%sum : tensor<4x4xf32>) outs(%e1 : tensor<4x4xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.divf %a, %n : f32
+    linalg.yield %v : f32
+  } -> tensor<4x4xf32>
+  %d = linalg.generic {indexing_maps = [#id, #row, #id], iterator_types = ["parallel", "parallel", "parallel"]}
+       ins(%x, %mean : tensor<4x64x4xf32>, tensor<4x4xf32>) outs(%e2 : tensor<4x64x4xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %v = arith.subf %a, %b : f32
+    linalg.yield %v : f32
+  } -> tensor<4x64x4xf32>
+  %sq = linalg.generic {indexing_maps = [#across, #id], iterator_types = ["parallel", "parallel", "parallel"]}
+        ins(%d : tensor<4x64x4xf32>) outs(%e2 : tensor<4x64x4xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.mulf %a, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<4x64x4xf32>
+  %m2 = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction", "parallel"]}
+        ins(%sq : tensor<4x64x4xf32>) outs(%init : tensor<4x4xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<4x4xf32>
+  return %sum, %m2 : tensor<4x4xf32>, tensor<4x4xf32>
+}
