@@ -17,9 +17,14 @@ GRAPH = (
 )
 """Tensors to kernels with schedules."""
 
+ADDITIONS_STAY = ",".join(f"CanonicalizeContractAdd<mlir::arith::{op}>" for op in ("AddFOp", "AddIOp"))
+"""Upstream's patterns that start the sums of a contraction without a loop with what is added to them. They leave the
+contraction where it is for all else that uses it, which is then computed twice, from factors that are shared."""
+
 TILE = (
     "fuse-expand-moments,fuse-expand-exp-sums,fuse-tile-contraction,fuse-split-k,fuse-pipeline-contraction,"
-    "fuse-stage-results,fuse-tile-grid-reduction,fuse-tile-persistent,fuse-tile-chunked,canonicalize,cse,"
+    "fuse-stage-results,fuse-tile-grid-reduction,fuse-tile-persistent,fuse-tile-chunked,"
+    f"canonicalize{{{{disable-patterns={ADDITIONS_STAY}}}}},cse,"
     "fuse-pack-live-values,fuse-park-live-values"
 )
 """Kernels to tile programs."""

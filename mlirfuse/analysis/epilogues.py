@@ -15,6 +15,7 @@ from mlir import ir
 
 from mlirfuse.analysis.combining import combiner_of
 from mlirfuse.analysis.contraction import Contraction, contraction_in
+from mlirfuse.analysis.factors import producers
 from mlirfuse.analysis.iteration_space import IterationSpace
 from mlirfuse.analysis.structure import RENAMING_OPS, OpStructure
 from mlirfuse.errors import PassError
@@ -62,7 +63,8 @@ def misfit(space: IterationSpace, structures: Sequence[OpStructure]) -> str | No
     if found is None:
         return None
     place = [s.op for s in structures].index(found.structure.op)
-    if any(s.op.name not in RENAMING_OPS for s in structures[:place]):
+    renaming = {s.op for number in (0, 1) for s in producers(found.structure.op.operands[number])}
+    if any(s.op.name not in RENAMING_OPS or s.op not in renaming for s in structures[:place]):
         return "a contraction starts a kernel of its own"
     epilogue = epilogue_of(space, found, structures[place + 1 :])
     return None if isinstance(epilogue, Epilogue) else epilogue[1]

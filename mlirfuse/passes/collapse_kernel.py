@@ -34,11 +34,12 @@ class KernelCollapser:
     def __post_init__(self) -> None:
         self.heads = {b: a for a, b in self.pairs}
         self.arguments = list(self.kernel.regions[0].blocks[0].arguments)
-        self.argument_axes = {
-            op.operands[number]: axes
-            for (op, number), axes in self.space.use_axes.items()
-            if op.operands[number] in self.arguments
-        }
+        # Of each argument, the dimensions that its axes run along wherever it is read: a matrix that is multiplied by
+        # itself has two rows. `mergeable_pairs` groups its axes alike in all of them.
+        self.readings: dict[ir.Value, list[Axes]] = {}
+        for (op, number), axes in self.space.use_axes.items():
+            if op.operands[number] in self.arguments:
+                self.readings.setdefault(op.operands[number], []).append(axes)
 
     def collapse(self) -> tuple[dict[int, list[list[int]]], list[list[list[int]]]]:
         """Rewrites the kernel; returns which axes were merged of each tensor argument, and of each result."""
@@ -46,9 +47,7 @@ class KernelCollapser:
         # An op's hash depends on its types, so nothing is looked up by op once these change.
         known = [(op, self.space.loops.get(op, ()), self._source_axes(op)) for op in ops[:-1]]
         returned = [self.space.value_axes[v] for v in ops[-1].operands]
-        groups = {
-            i: runs(self.argument_axes[a], self.pairs) for i, a in enumerate(self.arguments) if a in self.argument_axes
-        }
+        groups = {i: runs(self.readings[a][0], self.pairs) for i, a in enumerate(self.arguments) if a in self.readings}
         for i, merged in groups.items():
             self.arguments[i].set_type(collapsed_type(self.arguments[i].type, merged))
         for op, loops, source_axes in known:
@@ -136,10 +135,11 @@ class KernelCollapser:
 
     def _source(self, dim: int | None) -> tuple[int, int]:
         """An (argument, axis) pair that has the extent of a merged dimension, which `dim` begins."""
-        for argument, axes in self.argument_axes.items():
-            for axis, group in enumerate(runs(axes, self.pairs)):
-                if axes[group[0]] == dim:
-                    return self.arguments.index(argument), axis
+        for argument, readings in self.readings.items():
+            for axes in readings:
+                for axis, group in enumerate(runs(axes, self.pairs)):
+                    if axes[group[0]] == dim:
+                        return self.arguments.index(argument), axis
         raise AssertionError(f"no argument runs along dimension {dim}, whose extent is dynamic")
 
     def _size(self, dim: int | None) -> ir.Value:

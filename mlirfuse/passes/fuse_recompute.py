@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import prod
@@ -11,6 +11,7 @@ from typing import ClassVar
 from mlir import ir
 
 from mlirfuse.analysis.contraction import contraction_in
+from mlirfuse.analysis.epilogues import misfit
 from mlirfuse.analysis.grid_reduction import grid_reduction, needs_grid
 from mlirfuse.analysis.iteration_space import Conflict, space_of_structures
 from mlirfuse.analysis.kernels import (
@@ -111,9 +112,19 @@ class _Exchange:
             return "computing it again would not move fewer bytes"
         trial = self._trial()
         try:
-            return _misfit(trial)
+            *ops, end = body(trial)
+            return _misfit(ops, end.operands, contracts=False) or self._left_over()
         finally:
             trial.erase()
+
+    def _left_over(self) -> str | None:
+        """Why what the first kernel still does for others is no kernel, or None."""
+        readers = {on_host: {use.owner.operation for use in on_host.uses} for on_host in self.returned}
+        unread = {on_host for on_host in self.values if readers[on_host] == {self.reader_call}}
+        kept = [v for on_host, v in self.returned.items() if on_host not in unread]
+        kept += [v for v in self.leaves if not _is_argument(v)]
+        reason = _misfit(_needed(kept), kept, contracts=True) if kept else None
+        return reason and f"what is left of {symbol(self.maker)} is no kernel: {reason}"
 
     def _saved_bytes(self) -> float:
         """Bytes that move less if the reader computes the values; a store counts in equal shares for all readers."""
@@ -212,17 +223,32 @@ def _slice(values: Iterable[ir.Value]) -> tuple[list[ir.Operation], list[ir.Valu
     return list(ops), list(leaves)
 
 
-def _misfit(kernel: ir.Operation) -> str | None:
-    """What keeps ops from sharing a kernel, or None."""
-    structures = [s for op in body(kernel) if (s := structure_of(op)) is not None]
+def _needed(values: Iterable[ir.Value]) -> list[ir.Operation]:
+    """The ops of a kernel that values depend on, in program order."""
+    wanted: set[ir.Operation] = set()
+
+    def visit(value: ir.Value) -> None:
+        if not _is_argument(value) and value.owner.operation not in wanted:
+            wanted.add(value.owner.operation)
+            for operand in read_values(value.owner.operation):
+                visit(operand)
+
+    for value in values:
+        visit(value)
+    return [op for op in body(next(iter(wanted)).parent.operation) if op in wanted] if wanted else []
+
+
+def _misfit(ops: Sequence[ir.Operation], returned: Iterable[ir.Value], *, contracts: bool) -> str | None:
+    """What keeps ops from sharing a kernel, or None; `contracts` says whether a contraction may be one of them."""
+    structures = [s for op in ops if (s := structure_of(op)) is not None]
     space = space_of_structures(structures)
     if isinstance(space, Conflict):
         return space.reason
     if not space.spanned():
         return "no op's loops span both iteration spaces"
     if contraction_in(space, structures) is not None:
-        return "a contraction would compute it for every tile that it meets"
-    if needs_grid(space) and isinstance(plan := grid_reduction(space, structures, body(kernel)[-1].operands), Conflict):
+        return misfit(space, structures) if contracts else "a contraction would compute it for every tile that it meets"
+    if needs_grid(space) and isinstance(plan := grid_reduction(space, structures, returned), Conflict):
         return plan.reason
     return None
 

@@ -30,10 +30,11 @@ SCHEDULES = "fuse.schedules"
 class FuseSegment(Pass):
     """Moves each group of fusable ops into a kernel function, and calls it from where they were.
 
-    Requires functions of linalg and tensor ops on tensors; functions that are kernels already, or that hold no such
-    op, are left alone. `mlirfuse/analysis/segments.py` states when ops share a kernel. What keeps an op from joining
-    its producer is a remark, and so is a named op, which stays. Raises `UnreadExtentError` where a kernel has a dynamic
-    extent that nothing has of what it reads, as one that only writes zeros: at run time it would not know how many.
+    Requires functions of linalg and tensor ops on tensors; functions that are kernels already, or that hold no such op,
+    are left alone. Ops whose results nobody uses are erased. `mlirfuse/analysis/segments.py` states when ops share a
+    kernel. What keeps an op from joining its producer is a remark, and so is a named op, which stays. Raises
+    `UnreadExtentError` where a kernel has a dynamic extent that nothing has of what it reads, as one that only writes
+    zeros: at run time it would not know how many.
 
     ```mlir
     func.func @f(%x: tensor<?x64xf32>) -> tensor<?x64xf32> {
@@ -59,6 +60,7 @@ class FuseSegment(Pass):
         for function in list(functions(module)):
             if KERNEL in function.attributes:
                 continue
+            erase_dead([op for op in body(function) if op.results])
             ops = body(function)
             plan = segment_ops(ops)
             for op in ops:

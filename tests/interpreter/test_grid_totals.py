@@ -111,10 +111,11 @@ def test_rows_of_a_cube_whose_vectors_lie_across() -> None:
 
     def across(x: Any) -> Any:
         y = mf.permute_dims(x, (3, 1, 2, 0)) * 2
-        return mf.sum(x), mf.min(y, axis=(1, 2)), mf.exp(y - mf.max(y, axis=2, keepdims=True))
+        z = y + 1
+        return mf.sum(x), y, mf.min(y, axis=(2, 1)), mf.exp(z - mf.max(z, axis=2, keepdims=True))
 
     x = np.random.default_rng(0).standard_normal((8, 8, 8, 8)).astype(np.float32)
     y = x.astype(np.float64).transpose(3, 1, 2, 0) * 2
-    expected = (y.sum() / 2, y.min((1, 2)), np.exp(y - y.max(2, keepdims=True)))
+    expected = (y.sum() / 2, y, y.min((1, 2)), np.exp(y - y.max(2, keepdims=True)))
     for result, wanted in zip(mf.fuse(across, target="interpret")(x), expected, strict=True):
         np.testing.assert_allclose(result, wanted, rtol=1e-4, atol=1e-4)

@@ -163,6 +163,11 @@ func.func @f(%x: tensor<?x?x64xf32>) -> (tensor<64xf32>, tensor<?x64xf32>) {
         (INNER, [], "a reduction inside of its tiles runs over an extent that is known at run time only"),
         (lambda x: mf.sum(mf.sum(x, axis=0) ** 2), [(None, 64)], "it reduces what a sum over the grid feeds"),
         (lambda x: x - mf.sum(x, axis=0), [(None, 64)], "it needs a sum over the grid in every tile"),
+        (
+            lambda x, y: (mf.sum(y, axis=0), x + y),
+            [(None, None, 64), (None, 64)],
+            "its tiles would hold all of an extent that is known at run time only",
+        ),
         (MOMENTS, [], "fuse.moments has no form that blocks carry from tile to tile"),
         (
             lambda x, w: mf.sum(x * w, axis=0) * mf.sum(w),

@@ -297,3 +297,65 @@ func.func private @product_1(%x: tensor<64x64xf32>, %y: tensor<64x64xf32>) -> te
   } -> tensor<64x64xf32>
   return %0 : tensor<64x64xf32>
 }
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#col = affine_map<(d0, d1) -> (d1)>
+#row = affine_map<(d0, d1) -> (d0)>
+#none = affine_map<(d0, d1) -> ()>
+#one = affine_map<(d0) -> (d0)>
+#all = affine_map<(d0) -> ()>
+// The sum of a vector shares the columns of a matrix only through the op that reads both. What would be left without it
+// are reductions of unrelated data.
+// CHECK-LABEL: func.func @left(
+// CHECK: %[[A:.*]]:2 = call @left_0(
+// CHECK: call @left_1(%[[A]]#0)
+func.func @left(%x: tensor<512x64xf32>, %y: tensor<64xf32>) -> (tensor<64xf32>, tensor<512xf32>) {
+  %0:2 = call @left_0(%x, %y) : (tensor<512x64xf32>, tensor<64xf32>) -> (tensor<512x64xf32>, tensor<512xf32>)
+  // expected-remark @below {{what is left of left_0 is no kernel: no op's loops span both iteration spaces}}
+  %1 = call @left_1(%0#0) : (tensor<512x64xf32>) -> tensor<64xf32>
+  return %1, %0#1 : tensor<64xf32>, tensor<512xf32>
+}
+func.func private @left_0(%x: tensor<512x64xf32>, %y: tensor<64xf32>) -> (tensor<512x64xf32>, tensor<512xf32>)
+    attributes {fuse.kernel, fuse.result_extents = array<i64>} {
+  %zero = arith.constant 0.0 : f32
+  %e0 = tensor.empty() : tensor<f32>
+  %i0 = linalg.fill ins(%zero : f32) outs(%e0 : tensor<f32>) -> tensor<f32>
+  %s = linalg.generic {indexing_maps = [#one, #all], iterator_types = ["reduction"]}
+       ins(%y : tensor<64xf32>) outs(%i0 : tensor<f32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<f32>
+  %e1 = tensor.empty() : tensor<512xf32>
+  %i1 = linalg.fill ins(%zero : f32) outs(%e1 : tensor<512xf32>) -> tensor<512xf32>
+  %r = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+       ins(%x : tensor<512x64xf32>) outs(%i1 : tensor<512xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<512xf32>
+  %e2 = tensor.empty() : tensor<512x64xf32>
+  %n = linalg.generic {indexing_maps = [#id, #col, #none, #row, #id], iterator_types = ["parallel", "parallel"]}
+       ins(%x, %y, %s, %r : tensor<512x64xf32>, tensor<64xf32>, tensor<f32>, tensor<512xf32>) outs(%e2 : tensor<512x64xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32, %d: f32, %out: f32):
+    %v = arith.mulf %a, %b : f32
+    %w = arith.mulf %v, %c : f32
+    %z = arith.mulf %w, %d : f32
+    linalg.yield %z : f32
+  } -> tensor<512x64xf32>
+  return %n, %r : tensor<512x64xf32>, tensor<512xf32>
+}
+func.func private @left_1(%n: tensor<512x64xf32>) -> tensor<64xf32> attributes {fuse.kernel, fuse.result_extents = array<i64>} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<64xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<64xf32>) -> tensor<64xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #col], iterator_types = ["reduction", "parallel"]}
+       ins(%n : tensor<512x64xf32>) outs(%init : tensor<64xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<64xf32>
+  return %0 : tensor<64xf32>
+}

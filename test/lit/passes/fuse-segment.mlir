@@ -413,3 +413,39 @@ func.func @unread(%x: tensor<?x8xf32> {fuse.name = "x"}) -> tensor<?x8xf32> {
   } -> tensor<?x8xf32>
   return %0 : tensor<?x8xf32>
 }
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#a = affine_map<(d0, d1, d2) -> (d0, d2)>
+#b = affine_map<(d0, d1, d2) -> (d2, d1)>
+#c = affine_map<(d0, d1, d2) -> (d0, d1)>
+// Only what renames a factor comes before a contraction. The transpose is another kernel's, and what nobody reads no kernel's.
+// CHECK-LABEL: func.func @beside
+// CHECK-COUNT-2: call @beside_
+// CHECK-NOT: call
+// CHECK-LABEL: func.func private @beside_0
+// CHECK-NOT: math.exp
+// CHECK-LABEL: func.func private @beside_1
+// CHECK-NOT: math.exp
+func.func @beside(%x: tensor<64x64xf32>) -> (tensor<64x64xf32>, tensor<64x64xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<64x64xf32>
+  %t = linalg.transpose ins(%x : tensor<64x64xf32>) outs(%e : tensor<64x64xf32>) permutation = [1, 0]
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<64x64xf32>) -> tensor<64x64xf32>
+  %p = linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]}
+       ins(%x, %x : tensor<64x64xf32>, tensor<64x64xf32>) outs(%init : tensor<64x64xf32>) {
+  ^bb0(%v: f32, %w: f32, %out: f32):
+    %m = arith.mulf %v, %w : f32
+    %s = arith.addf %out, %m : f32
+    linalg.yield %s : f32
+  } -> tensor<64x64xf32>
+  %u = linalg.transpose ins(%t : tensor<64x64xf32>) outs(%e : tensor<64x64xf32>) permutation = [1, 0]
+  %dead = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+          ins(%p : tensor<64x64xf32>) outs(%e : tensor<64x64xf32>) {
+  ^bb0(%v: f32, %out: f32):
+    %w = math.exp %v : f32
+    linalg.yield %w : f32
+  } -> tensor<64x64xf32>
+  return %p, %u : tensor<64x64xf32>, tensor<64x64xf32>
+}

@@ -226,22 +226,20 @@ func.func private @no_walk_0(%x: tensor<?x256xf32>) -> tensor<?xf32>
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 2>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
 // A walk of rows in a kernel whose reduction runs inside of them.
 // expected-error @below {{the schedule walks dimensions (0,), the totals are over (1,)}}
-func.func private @other_walk_0(%x: tensor<?x256xf32>) -> tensor<?xf32>
-    attributes {fuse.kernel, fuse.result_extents = array<i64: 0, 0>,
+func.func private @other_walk_0(%x: tensor<8x256xf32>) -> tensor<8xf32>
+    attributes {fuse.kernel, fuse.result_extents = array<i64>,
                 fuse.schedule = {tile = array<i64: 1, 256>, layout = #layout,
                   walk = {dims = array<i64: 0>, finish = "slices", finish_tile = array<i64: 1, 256>, finish_layout = #layout}}} {
-  %c0 = arith.constant 0 : index
   %zero = arith.constant 0.0 : f32
-  %m = tensor.dim %x, %c0 : tensor<?x256xf32>
-  %e = tensor.empty(%m) : tensor<?xf32>
-  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<?xf32>) -> tensor<?xf32>
+  %e = tensor.empty() : tensor<8xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<8xf32>) -> tensor<8xf32>
   %0 = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
-       ins(%x : tensor<?x256xf32>) outs(%init : tensor<?xf32>) {
+       ins(%x : tensor<8x256xf32>) outs(%init : tensor<8xf32>) {
   ^bb0(%a: f32, %out: f32):
     %v = arith.addf %out, %a : f32
     linalg.yield %v : f32
-  } -> tensor<?xf32>
-  return %0 : tensor<?xf32>
+  } -> tensor<8xf32>
+  return %0 : tensor<8xf32>
 }
 
 // -----
