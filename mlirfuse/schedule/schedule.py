@@ -103,6 +103,8 @@ def check_schedule(
         return "nothing is parked that could be loaded and stored in order"
     if schedule.late_addresses and schedule.persistence != "registers":
         return f"addresses are late only of rows that wait in registers, not {schedule.persistence!r}"
+    if schedule.persistence == "shared" and (problem := _check_shared(schedule, reduced)):
+        return problem
     if schedule.layout.threads > target.max_threads_per_block:
         return f"{schedule.layout.threads} threads exceed the {target.max_threads_per_block} of a block"
     if prod(schedule.tile) > MOST_HELD * schedule.layout.threads * schedule.layout.cluster:
@@ -141,6 +143,17 @@ def _check_residency(schedule: Schedule, target: Target) -> str | None:
     if schedule.blocks_per_sm * threads > target.threads_per_sm:
         resident = f"{schedule.blocks_per_sm} blocks of {threads} threads"
         return f"{resident} exceed the {target.threads_per_sm} threads of a multiprocessor"
+    return None
+
+
+def _check_shared(schedule: Schedule, reduced: frozenset[int]) -> str | None:
+    """What makes a schedule illegal whose threads read back from shared memory what they stored there, or None."""
+    layout = schedule.layout
+    if all(schedule.tile[d] == 1 for d in reduced):  # chunks of one element are read again
+        return None
+    copied = [d for d, extent in enumerate(schedule.tile) if extent == 1 and layout.lanes[d] * layout.warps[d] > 1]
+    if copied:
+        return f"elements in shared memory have one thread each, not copies along dimension {copied[0]}"
     return None
 
 

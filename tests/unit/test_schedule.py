@@ -57,6 +57,12 @@ def test_values_that_no_attribute_holds_are_errors(context: ir.Context, value: o
         (SCHEDULE, None),
         (replace(SCHEDULE, tile=(256,)), "tile (256,) has 1 dimensions, the iteration space 2"),
         (replace(SCHEDULE, persistence="disk"), "persistence 'disk' is not one of registers, shared, reread"),
+        (
+            replace(
+                SCHEDULE, tile=(1, 256), layout=replace(LAYOUT, warps=(2, *LAYOUT.warps[1:])), persistence="shared"
+            ),
+            "elements in shared memory have one thread each, not copies along dimension 0",
+        ),
         (replace(SCHEDULE, order="random"), "order 'random' is not one of breadth, depth"),
         (replace(SCHEDULE, parked=1), "1 fragments cannot be parked of the 1 that a thread holds in registers"),
         (replace(SCHEDULE, in_order=True), "nothing is parked that could be loaded and stored in order"),
