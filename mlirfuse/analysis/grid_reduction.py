@@ -73,6 +73,7 @@ def grid_reduction(
     totals: list[OpStructure] = []
     finish: list[OpStructure] = []
     late: set[ir.Value] = set()
+    made = {result for s in structures for result in s.op.results}
     for s in structures:
         over = space.reduced.get(s.op, frozenset())
         along = any(d in walked for d in space.loops[s.op])
@@ -86,6 +87,8 @@ def grid_reduction(
         elif over & set(walked):
             if s.op.name != "linalg.generic":
                 return Conflict(f"{s.op.name} has no form that blocks carry from tile to tile", s.op)
+            if s.operands[-1] in made:
+                return Conflict("it starts from what its kernel computes, which the finish of a walk has no more", s.op)
             totals.append(s)
             late.update(s.op.results)
         else:

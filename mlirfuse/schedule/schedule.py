@@ -103,7 +103,7 @@ def check_schedule(
         return "nothing is parked that could be loaded and stored in order"
     if schedule.late_addresses and schedule.persistence != "registers":
         return f"addresses are late only of rows that wait in registers, not {schedule.persistence!r}"
-    if schedule.persistence == "shared" and (problem := _check_shared(schedule, reduced)):
+    if problem := _check_shared(schedule, reduced):
         return problem
     if schedule.layout.threads > target.max_threads_per_block:
         return f"{schedule.layout.threads} threads exceed the {target.max_threads_per_block} of a block"
@@ -148,8 +148,9 @@ def _check_residency(schedule: Schedule, target: Target) -> str | None:
 
 def _check_shared(schedule: Schedule, reduced: frozenset[int]) -> str | None:
     """What makes a schedule illegal whose threads read back from shared memory what they stored there, or None."""
-    layout = schedule.layout
-    if all(schedule.tile[d] == 1 for d in reduced):  # chunks of one element are read again
+    layout, staged = schedule.layout, schedule.walk is not None and schedule.walk.stages > 1
+    is_reread = all(schedule.tile[d] == 1 for d in reduced)  # as chunks of one element are
+    if not staged and (schedule.persistence != "shared" or is_reread):
         return None
     copied = [d for d, extent in enumerate(schedule.tile) if extent == 1 and layout.lanes[d] * layout.warps[d] > 1]
     if copied:

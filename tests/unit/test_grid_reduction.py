@@ -129,6 +129,25 @@ func.func @f(%x: tensor<?x64xf32>) -> (tensor<64xf32>, tensor<64xf32>) {
   return %sum, %m2 : tensor<64xf32>, tensor<64xf32>
 }"""
 
+START = """
+func.func @f(%x: tensor<?x64xf32>, %w: tensor<64xf32>) -> tensor<64xf32> {
+  %e = tensor.empty() : tensor<64xf32>
+  %v = linalg.generic {indexing_maps = [affine_map<(a) -> (a)>, affine_map<(a) -> (a)>], iterator_types = ["parallel"]}
+       ins(%w : tensor<64xf32>) outs(%e : tensor<64xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %s = arith.addf %a, %a : f32
+    linalg.yield %s : f32
+  } -> tensor<64xf32>
+  %0 = linalg.generic {indexing_maps = [affine_map<(a, b) -> (a, b)>, affine_map<(a, b) -> (b)>],
+                        iterator_types = ["reduction", "parallel"]}
+       ins(%x : tensor<?x64xf32>) outs(%v : tensor<64xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %s = arith.addf %out, %a : f32
+    linalg.yield %s : f32
+  } -> tensor<64xf32>
+  return %0 : tensor<64xf32>
+}"""
+
 INNER = """
 func.func @f(%x: tensor<?x?x64xf32>) -> (tensor<64xf32>, tensor<?x64xf32>) {
   %zero = arith.constant 0.0 : f32
@@ -168,6 +187,7 @@ func.func @f(%x: tensor<?x?x64xf32>) -> (tensor<64xf32>, tensor<?x64xf32>) {
             [(None, None, 64), (None, 64)],
             "its tiles would hold all of an extent that is known at run time only",
         ),
+        (START, [], "it starts from what its kernel computes"),
         (MOMENTS, [], "fuse.moments has no form that blocks carry from tile to tile"),
         (
             lambda x, w: mf.sum(x * w, axis=0) * mf.sum(w),
