@@ -127,6 +127,19 @@ def test_legality_of_walks(changes: dict[str, Any], problem: str | None) -> None
     assert check_schedule(replace(SCHEDULE, walk=walk), (None, 256), frozenset({1}), target_of("sm_90a")) == problem
 
 
+def test_threads_copy_tiles_of_a_walk_that_they_alone_read_back() -> None:
+    parts = BlockedLayout(vector=(1, 1), lanes=(32, 1), warps=(2, 1), repeats=(1, 1), blocks=(1, 1))
+    copies = replace(LAYOUT, lanes=(4, 8), repeats=(1, 4))
+
+    def check(stages: int) -> str | None:
+        walk = GridWalk((0,), "slices", (64, 1), parts, stages)
+        schedule = replace(SCHEDULE, layout=copies, walk=walk)
+        return check_schedule(schedule, (None, 256), frozenset({0}), target_of("sm_90a"))
+
+    assert check(stages=1) is None
+    assert check(stages=2) == "elements in shared memory have one thread each, not copies along dimension 0"
+
+
 def test_a_reduced_dimension_that_stays_on_chip_is_static() -> None:
     def check(persistence: str) -> str | None:
         schedule = replace(SCHEDULE, persistence=persistence)
