@@ -64,7 +64,7 @@ def grid_reduction(
     walked = _walked(space, whole_rows=whole_rows)
     if any(space.extents[d] is None for d in space.reduced_dims - set(walked)):
         return Conflict("a reduction inside of its tiles runs over an extent that is known at run time only", last)
-    if any(extent is None for d, extent in enumerate(space.extents) if d not in walked):
+    if needs_grid(space) and any(extent is None for d, extent in enumerate(space.extents) if d not in walked):
         return Conflict("its tiles would hold all of an extent that is known at run time only", last)
     column: list[OpStructure] = []
     tile: list[OpStructure] = []

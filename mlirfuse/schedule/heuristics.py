@@ -90,12 +90,16 @@ def _optional_walk(problem: Problem, target: Target, *, over_clusters: bool) -> 
         The schedule; None where blocks or clusters alone are faster, or no walk fits.
     """
     if problem.vector_dim in problem.reduced:
-        return None if over_clusters else finer_schedule(problem, target)
+        is_known = None not in problem.extents
+        return finer_schedule(problem, target) if is_known and not over_clusters else None
     columns = column_schedule(problem)
     if columns is not None and fills(columns, problem, target):
         return columns
-    walked = grid_schedule(problem, target) or finer_schedule(problem, target)
-    return walked or (columns if over_clusters else None)
+    # A walk's tiles hold all that is kept.
+    kept = (extent for d, extent in enumerate(problem.extents) if d not in problem.reduced)
+    if None not in kept and (walked := grid_schedule(problem, target) or finer_schedule(problem, target)):
+        return walked
+    return columns if over_clusters else None
 
 
 def elementwise_schedule(problem: Problem) -> Schedule:

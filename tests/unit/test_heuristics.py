@@ -163,3 +163,10 @@ def test_clusters_share_rows_that_are_read_again(chip: str, cluster: int) -> Non
     for extents, reduced in (((None, 1 << 20), 1), ((None, 16384, 512), 1)):
         schedule = choose_schedule(shareable(extents, reduced, 4), target_of(chip))
         assert (schedule.persistence, schedule.layout.cluster) == ("reread", cluster)
+
+
+def test_columns_of_an_unknown_number_of_matrices_have_blocks_of_their_own() -> None:
+    """A walk's tiles would hold all matrices, and a cluster the columns of one."""
+    total = mf.fuse(lambda x: mf.sum(x.astype(mf.float32), axis=1), target="sm_90a")
+    explained = total.lower(mf.TensorSpec((None, 512, 1024), mf.bfloat16)).compile().explain()
+    assert "cluster 1, reread" in explained
