@@ -49,14 +49,19 @@ def multiply_by_fma(d: Distributor, product: Product) -> Fragments:
     keys = list(before.keys())
     unrolled = _unrolled(product.steps, len(keys) * before.width)
     nothing = widen(arith.ConstantOp(before.element_type, zero(before.element_type)).result, before.width)
-    loop = scf.ForOp(constant(0), constant(product.steps), constant(unrolled), [nothing] * len(keys))
-    with ir.InsertionPoint(loop.body):
-        sums = dict(zip(keys, loop.inner_iter_args, strict=True))
-        for ahead in range(unrolled):
-            _step(d, product, sums, add(loop.induction_variable, constant(ahead)))
-        scf.YieldOp([sums[key] for key in keys])
+    sums = dict.fromkeys(keys, nothing)
+    places = _places(d, product)
+    if unrolled < product.steps:
+        loop = scf.ForOp(constant(0), constant(product.steps), constant(unrolled), [nothing] * len(keys))
+        with ir.InsertionPoint(loop.body):
+            sums = dict(zip(keys, loop.inner_iter_args, strict=True))
+            _steps(product, sums, places, loop.induction_variable, unrolled)
+            scf.YieldOp([sums[key] for key in keys])
+        sums = dict(zip(keys, loop.results, strict=True))
+    else:
+        _steps(product, sums, places, None, unrolled)
     after = before.like(before.extents, before.element_type)
-    after.values = {key: _add(before.at(key), total) for key, total in zip(keys, loop.results, strict=True)}
+    after.values = {key: _add(before.at(key), total) for key, total in sums.items()}
     return after
 
 
@@ -73,18 +78,35 @@ def _add(a: ir.Value, b: ir.Value) -> ir.Value:
     return op(a, b).result
 
 
-def _step(d: Distributor, product: Product, sums: dict[Key, ir.Value], k: ir.Value) -> None:
+Places = dict[tuple[int, int], ir.Value]
+"""Where a thread's fragments stand in the tile: an index, by dimension of the accumulators and repeat."""
+
+
+def _places(d: Distributor, product: Product) -> Places:
+    """The places of all fragments, which are the same in every step."""
+    dims = (product.rows, product.columns)
+    fragments = {(dim, key[dim]) for key in product.accumulators.keys() for dim in dims}
+    return {(dim, fragment): d.threads.index(dim, fragment) for dim, fragment in sorted(fragments)}
+
+
+def _steps(product: Product, sums: dict[Key, ir.Value], places: Places, first: ir.Value | None, count: int) -> None:
+    """Adds the products of so many steps along k, from `first` or the tile's first on."""
+    for ahead in range(count):
+        k = constant(ahead)
+        _step(product, sums, places, k if first is None else add(first, k))
+
+
+def _step(product: Product, sums: dict[Key, ir.Value], places: Places, k: ir.Value) -> None:
     """Adds the products of one step along k."""
-    target = product.accumulators.element_type
+    target, width = product.accumulators.element_type, product.accumulators.width
+    vector_sizes = product.accumulators.layout.vector
     loaded: dict[tuple[int, int], ir.Value] = {}
 
     def load(factor: Factor, dim: int, fragment: int) -> ir.Value:
         if (dim, fragment) not in loaded:
-            width = d.layout.vector[dim]
-            loaded[dim, fragment] = _extended(_load(factor, d.threads.index(dim, fragment), k, width), target)
+            loaded[dim, fragment] = _extended(_load(factor, places[dim, fragment], k, vector_sizes[dim]), target)
         return loaded[dim, fragment]
 
-    width = product.accumulators.width
     for key, total in sums.items():
         left = widen(load(product.left, product.rows, key[product.rows]), width)
         right = widen(load(product.right, product.columns, key[product.columns]), width)
