@@ -28,7 +28,7 @@ def problem_of(kernel: ir.Operation, space: IterationSpace, structures: Sequence
     operands = list(_operands(kernel, space))
     whole = frozenset(d for d, extent in enumerate(space.extents) if extent != 1)
     full = [o for o in operands if whole <= set(o.axes)] or operands
-    vector_dim = _vector_dim(space, full)
+    vector_dim, crossed_dim = _contiguous_dims(space, full)
     depths = reduction_depths(structures)
     walk, finer = _walks(kernel, space, structures, operands, vector_dim)
     live = live_bytes(space, structures, depths, body(kernel)[-1].operands)
@@ -36,6 +36,7 @@ def problem_of(kernel: ir.Operation, space: IterationSpace, structures: Sequence
         extents=space.extents,
         reduced=space.reduced_dims,
         vector_dim=vector_dim,
+        crossed_dim=crossed_dim,
         vector=_vector(space, full, vector_dim),
         full_bytes=sum(o.element_bytes for o in full),
         read_bytes=sum(o.element_bytes for o in full if not o.written),
@@ -67,7 +68,7 @@ def narrow_accesses(kernel: ir.Operation, space: IterationSpace) -> str | None:
     operands = list(_operands(kernel, space))
     whole = frozenset(d for d, extent in enumerate(space.extents) if extent != 1)
     full = [o for o in operands if whole <= set(o.axes)] or operands
-    dim = _vector_dim(space, full)
+    dim, _ = _contiguous_dims(space, full)
     narrowest = min((o.element_bytes for o in full), default=WIDEST)
     width, extent = _vector(space, full, dim) * narrowest, space.extents[dim]
     if width >= min(WIDEST, (extent or WIDEST) * narrowest):
@@ -190,15 +191,16 @@ def _operands(kernel: ir.Operation, space: IterationSpace) -> Iterator[_Operand]
         yield _Operand(value.type, space.value_axes[value], written=True)
 
 
-def _vector_dim(space: IterationSpace, full: Sequence[_Operand]) -> int:
-    """The dimension along which most bytes are contiguous."""
+def _contiguous_dims(space: IterationSpace, full: Sequence[_Operand]) -> tuple[int, int | None]:
+    """The dimension along which most bytes are contiguous, and the next one, if any are along another."""
     weight = [0] * space.rank
     for operand in full:
         if operand.unit_axis is not None:
             dim = operand.axes[operand.unit_axis]
             if dim is not None:
                 weight[dim] += operand.element_bytes
-    return max(range(space.rank), key=lambda d: (weight[d], d))
+    first, *others = sorted(range(space.rank), key=lambda d: (weight[d], d), reverse=True)
+    return first, others[0] if others and weight[others[0]] else None
 
 
 def _vector(space: IterationSpace, full: Sequence[_Operand], vector_dim: int) -> int:

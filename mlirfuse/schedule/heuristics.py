@@ -23,6 +23,10 @@ from mlirfuse.target import Target
 ELEMENTWISE_THREADS = 256
 """Threads of an elementwise block: with 16 bytes a thread it matches cudaMemcpyAsync on an H200 (peers-h200.md)."""
 
+CROSSED_ELEMENTS = 32
+"""Elements of a row that a thread accesses side by side where its neighbours are in other rows: two sectors of 16-bit
+ones, or more."""
+
 MOST_READ_BYTES = 800
 """Bytes that a thread of an elementwise kernel reads at most, by narrower accesses where arrays are many: ptxas has all
 loads under way at once, and spilled of 64 arrays at 16 bytes each."""
@@ -103,12 +107,22 @@ def _optional_walk(problem: Problem, target: Target, *, over_clusters: bool) -> 
 
 
 def elementwise_schedule(problem: Problem) -> Schedule:
-    """One vector a thread, threads along the contiguous dimension first and then outwards."""
+    """One vector a thread, threads along the contiguous dimension first and then outwards.
+
+    Where arrays are contiguous along different dimensions, as one and its transpose, lanes lie along one of these and
+    vectors along the other: a warp then accesses whole sectors of both.
+    """
     vector = problem.vector
     while vector > 1 and vector * problem.read_bytes > MOST_READ_BYTES:
         vector //= 2
     fill = Spread(problem.extents, problem.vector_dim, vector)
-    order = [problem.vector_dim, *(d for d in reversed(range(problem.rank)) if d != problem.vector_dim)]
+    outwards = [d for d in reversed(range(problem.rank)) if d not in (problem.vector_dim, problem.crossed_dim)]
+    if problem.crossed_dim is None:
+        order = [problem.vector_dim, *outwards]
+    else:
+        order = [problem.crossed_dim, problem.vector_dim, *outwards]
+        most = min(CROSSED_ELEMENTS, MOST_READ_BYTES // max(1, problem.read_bytes)) // vector
+        fill.repeats[problem.vector_dim] = max(1, min(most, fill.left(problem.vector_dim)))
     for dim in order:
         fill.add_lanes(dim)
     for dim in order:

@@ -37,6 +37,7 @@ class Problem:
         extents: extent of each dimension of the iteration space; None where dynamic.
         reduced: the dimensions that are reduced; empty for an elementwise kernel.
         vector_dim: the dimension along which most of the traffic is contiguous.
+        crossed_dim: another one, along which some of it is: of an array that is transposed; None if there is none.
         vector: most elements along it that one thread can move at once.
         full_bytes: bytes per element of the space that must move through device memory.
         read_bytes: bytes per element of the space that are read from device memory.
@@ -69,6 +70,7 @@ class Problem:
     walk: WalkProblem | None = None
     finer_walk: WalkProblem | None = None
     walk_is_optional: bool = False
+    crossed_dim: int | None = None
 
     @property
     def rank(self) -> int:

@@ -170,3 +170,13 @@ def test_columns_of_an_unknown_number_of_matrices_have_blocks_of_their_own() -> 
     total = mf.fuse(lambda x: mf.sum(x.astype(mf.float32), axis=1), target="sm_90a")
     explained = total.lower(mf.TensorSpec((None, 512, 1024), mf.bfloat16)).compile().explain()
     assert "cluster 1, reread" in explained
+
+
+def test_lanes_and_vectors_of_transposed_arrays_lie_across_each_other() -> None:
+    """Each access of a warp has whole sectors: of 32 rows 64 bytes, or of 32 columns 64."""
+    layout = choose_schedule(Problem((8192, 8192), frozenset(), 1, 8, 4, 2, crossed_dim=0), TARGET).layout
+    assert (layout.lanes, layout.vector, layout.repeats, layout.warps) == ((32, 1), (1, 8), (1, 4), (8, 1))
+    odd = choose_schedule(Problem((None, 777), frozenset(), 1, 1, 8, 4, crossed_dim=0), TARGET).layout
+    assert (odd.lanes, odd.vector, odd.repeats) == ((32, 1), (1, 1), (1, 32))
+    narrow = choose_schedule(Problem((5, 1030), frozenset(), 1, 2, 4, 2, crossed_dim=0), TARGET).layout
+    assert (narrow.lanes, narrow.repeats) == ((8, 4), (1, 16))

@@ -21,6 +21,24 @@ func.func private @chosen(%x: tensor<?x4096xf32>) -> tensor<?xf32> attributes {f
 
 // -----
 
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#turned = affine_map<(d0, d1) -> (d1, d0)>
+// A warp reads 32 rows of one array and writes 32 columns of the other.
+// CHECK-LABEL: func.func private @crossed
+// CHECK-SAME: lanes = array<i64: 32, 1>, repeats = array<i64: 1, 8>, vector = array<i64: 1, 4>
+func.func private @crossed(%x: tensor<512x1024xf32>) -> tensor<1024x512xf32> attributes {fuse.kernel} {
+  %e = tensor.empty() : tensor<1024x512xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #turned], iterator_types = ["parallel", "parallel"]}
+       ins(%x : tensor<512x1024xf32>) outs(%e : tensor<1024x512xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %a, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<1024x512xf32>
+  return %0 : tensor<1024x512xf32>
+}
+
+// -----
+
 #id = affine_map<(d0) -> (d0)>
 #one = affine_map<(d0) -> ()>
 // A row that no cluster holds is walked by the whole grid.

@@ -1,0 +1,46 @@
+"""Elementwise functions of arrays and of transposed ones: what the tests on the CPU and on the GPU share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numerics import DTYPES
+
+import mlirfuse as mf
+
+
+@dataclass(frozen=True)
+class Case:
+    """A function of small integers, which are exact, and the shapes and the dtype of its arguments."""
+
+    fn: Callable[..., Any]
+    shapes: tuple[tuple[int, ...], ...]
+    dtype: str
+    exact: Callable[..., np.ndarray]
+
+    def arrays(self) -> list[np.ndarray]:
+        rng = np.random.default_rng(1)
+        return [rng.integers(-9, 10, shape).astype(DTYPES[self.dtype]) for shape in self.shapes]
+
+    def check(self, result: np.ndarray, arrays: list[np.ndarray]) -> None:
+        np.testing.assert_array_equal(result.astype(np.float64), self.exact(*(a.astype(np.float64) for a in arrays)))
+
+
+CASES = {
+    "whole tiles": Case(lambda x: x.T + 1, ((256, 320),), "bfloat16", lambda x: x.T + 1),
+    "ragged tiles": Case(lambda x: x.T * 2, ((300, 259),), "float32", lambda x: x.T * 2),
+    "few columns": Case(lambda x: x.T + 1, ((1000, 3),), "float16", lambda x: x.T + 1),
+    "few rows": Case(lambda x: x.T + 1, ((5, 1030),), "float16", lambda x: x.T + 1),
+    "both": Case(lambda x, y: x + y.T, ((264, 136), (136, 264)), "bfloat16", lambda x, y: x + y.T),
+    "itself": Case(lambda x: x - x.T, ((72, 72),), "float32", lambda x: x - x.T),
+    "batches": Case(lambda x: x.mT + 1, ((3, 70, 40),), "bfloat16", lambda x: x.transpose(0, 2, 1) + 1),
+    "reversed": Case(
+        lambda x: mf.permute_dims(x, (2, 1, 0)) + 1, ((33, 6, 65),), "float32", lambda x: x.transpose(2, 1, 0) + 1
+    ),
+    "rows and columns": Case(
+        lambda x, r, c: x.T * r + c, ((96, 64), (96,), (64, 1)), "float32", lambda x, r, c: x.T * r + c
+    ),
+}
