@@ -13,6 +13,10 @@ from mlirfuse.errors import TargetError
 
 KIB = 1024
 
+SECTOR, LINE = 32, 128
+"""Bytes that memory moves at least, and of a cache line, which are the same on all that are known here (CUDA C++
+Programming Guide, device memory accesses)."""
+
 
 @dataclass(frozen=True)
 class Target:

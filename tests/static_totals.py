@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from array_cases import ArrayCase
 from numerics import DTYPES
 
 import mlirfuse as mf
 
 
-@dataclass(frozen=True)
-class Case:
-    """A function, the shapes and the dtype of its arguments, and what it computes, in double precision."""
-
-    fn: Callable[..., Any]
-    shapes: tuple[tuple[int, ...], ...]
-    dtype: str
-    exact: Callable[..., np.ndarray]
+class Case(ArrayCase):
+    """One of random numbers of both signs."""
 
     def arrays(self, seed: int) -> list[np.ndarray]:
         rng = np.random.default_rng(seed)
         return [rng.standard_normal(shape).astype(DTYPES[self.dtype]) for shape in self.shapes]
 
     def check(self, result: np.ndarray, arrays: list[np.ndarray]) -> None:
-        expected = self.exact(*(a.astype(np.float64) for a in arrays))
+        expected = self.expected(arrays)
         # Sums of random numbers of both signs: an error is that of the sum of their sizes.
         tolerance = {"float32": 3e-6, "float16": 1e-3, "bfloat16": 8e-3}[self.dtype]
         np.testing.assert_allclose(result.astype(np.float64), expected, atol=tolerance * np.abs(expected).max() + 1e-3)

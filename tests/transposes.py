@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
+from array_cases import ArrayCase
 from numerics import DTYPES
 
 import mlirfuse as mf
 
 
-@dataclass(frozen=True)
-class Case:
-    """A function of small integers, which are exact, and the shapes and the dtype of its arguments."""
-
-    fn: Callable[..., Any]
-    shapes: tuple[tuple[int, ...], ...]
-    dtype: str
-    exact: Callable[..., np.ndarray]
+class Case(ArrayCase):
+    """One of small integers, which are exact."""
 
     def arrays(self) -> list[np.ndarray]:
         rng = np.random.default_rng(1)
         return [rng.integers(-9, 10, shape).astype(DTYPES[self.dtype]) for shape in self.shapes]
 
     def check(self, result: np.ndarray, arrays: list[np.ndarray]) -> None:
-        np.testing.assert_array_equal(result.astype(np.float64), self.exact(*(a.astype(np.float64) for a in arrays)))
+        np.testing.assert_array_equal(result.astype(np.float64), self.expected(arrays))
 
 
 CASES = {

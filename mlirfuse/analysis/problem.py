@@ -18,6 +18,7 @@ from mlirfuse.dtypes import from_mlir
 from mlirfuse.errors import ScheduleError
 from mlirfuse.schedule.layout import FEWEST_VECTORS
 from mlirfuse.schedule.problem import Problem, WalkProblem
+from mlirfuse.target import LINE, SECTOR
 
 Axes = tuple[int | None, ...]
 WIDEST = 16
@@ -222,10 +223,6 @@ def _vector(space: IterationSpace, full: Sequence[_Operand], vector_dim: int) ->
 
 WIDE_ENOUGH = 8
 """Bytes that a thread moves at once from which on there is nothing to gain from shifted rows."""
-
-
-SECTOR, LINE = 32, 128
-"""Bytes that memory moves at least, and of a cache line (CUDA C++ Programming Guide, device memory accesses)."""
 
 
 def _skewed_vector(

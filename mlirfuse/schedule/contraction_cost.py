@@ -11,7 +11,7 @@ from mlirfuse.precision import TF32X3
 from mlirfuse.schedule.contraction import ContractionProblem
 from mlirfuse.schedule.layout import WARP
 from mlirfuse.schedule.schedule import Schedule
-from mlirfuse.target import Target
+from mlirfuse.target import LINE, SECTOR, Target
 
 UNKNOWN_EXTENT = 4096
 """What a dynamic extent is taken to be."""
@@ -32,12 +32,11 @@ L2_BYTES_PER_SM = 138e9
 CP_ASYNC_BYTES_PER_SM = 42e9
 """Of copies by tensor maps, and by threads, which read 5.5 TB/s from the L2 of an H200 whatever the tile."""
 
-LINE, SECTOR = 128, 32
 SECTORS_BYTES_PER_SM, PIECES_BYTES_PER_SM = 76e9, 55e9
-"""Bytes of a line of the L2, and of its parts; and bytes per second that tensor maps copy where rows are no multiple of
-the first, and of either: what each row of a box has is then in two lines. 3072x3072x3000 takes 150 us in teams, 121 in
-128x256, and 97 in 128x128 by clusters of four that share one factor's copies, 4096x4096x4104 331, 244 and, in 256x128
-by clusters of two, 217; 3072x3072x3024 takes 101 us, and 3072x3072x3072 89 (H200, bf16; cuBLAS 78, 200, 81, 91)."""
+"""Bytes per second that tensor maps copy where rows are no multiple of a line, and not of a sector either: what each
+row of a box has is then in two lines. 3072x3072x3000 takes 150 us in teams, 121 in 128x256, and 97 in 128x128 by
+clusters of four that share one factor's copies, 4096x4096x4104 331, 244 and, in 256x128 by clusters of two, 217;
+3072x3072x3024 takes 101 us, and 3072x3072x3072 89 (H200, bf16; cuBLAS 78, 200, 81, 91)."""
 
 SHARED_COPY = {1: 1.0, 2: 0.6, 4: 0.5}
 """Time of a row that the blocks of a cluster copy for each other, by their number, to that of one that each copies for

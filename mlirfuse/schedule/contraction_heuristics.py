@@ -15,8 +15,8 @@ from mlirfuse.precision import TF32X3
 from mlirfuse.schedule.contraction import LONGEST_SUM, ContractionProblem, check_contraction, tensor_core_misfit
 from mlirfuse.schedule.contraction_cost import (
     FEWEST_ASYNC_BYTES,
-    LINE,
     MMA_WARPS,
+    SHARED_COPY,
     blocks_per_sm,
     contiguous_bytes,
     contraction_seconds,
@@ -26,7 +26,7 @@ from mlirfuse.schedule.contraction_cost import (
 from mlirfuse.schedule.contraction_tiles import PANEL_BYTES, fma_schedule, mma_schedule, wgmma_schedule, with_slices
 from mlirfuse.schedule.layout import WARP
 from mlirfuse.schedule.schedule import Schedule
-from mlirfuse.target import Target
+from mlirfuse.target import LINE, Target
 
 WGMMA_ROWS, WGMMA_COLUMNS = (64, 128, 256), (16, 32, 64, 128, 256)
 BETWEEN_ROWS, BETWEEN_COLUMNS = (64, 128), (48, 80, 96, 112, 144, 160, 176, 192, 208, 224, 240)
@@ -34,7 +34,7 @@ BETWEEN_ROWS, BETWEEN_COLUMNS = (64, 128), (48, 80, 96, 112, 144, 160, 176, 192,
 rounds 2048x1536x4096 took 42 to 46 us in tiles of 128x96, and 40 in one of 128x192. Where k is split they were seen to
 gain nothing (H200, bf16)."""
 
-CLUSTERS, CLUSTER_COLUMNS = (2, 4), 128
+CLUSTERS, CLUSTER_COLUMNS = tuple(blocks for blocks in SHARED_COPY if blocks > 1), 128
 """Blocks whose tiles are neighbours, and that copy the factor that they share for each other; and columns of such
 tiles, at least: 3072x3072x3000 took 132 us in 256x64 by clusters of four, and 97 in 128x128 (H200, bf16)."""
 

@@ -65,9 +65,7 @@ def _choose_walk(problem: Problem, target: Target) -> Schedule:
     """The schedule of reductions that no block could do alone where rows are many."""
     assert problem.walk is not None
     columns = column_schedule(problem)
-    if columns is not None and fills(columns, problem, target):
-        return columns
-    chosen = grid_schedule(problem, target) or finer_schedule(problem, target) or columns
+    chosen = _walk(problem, columns, target) or columns
     if chosen is None and not problem.walk.inner:
         # Totals alone have no other form, as those that are fused with reductions of rows do.
         chosen = grid_schedule(problem, target, SQUEEZED)
@@ -97,13 +95,17 @@ def _optional_walk(problem: Problem, target: Target, *, over_clusters: bool) -> 
         is_known = None not in problem.extents
         return finer_schedule(problem, target) if is_known and not over_clusters else None
     columns = column_schedule(problem)
+    return _walk(problem, columns, target) or (columns if over_clusters else None)
+
+
+def _walk(problem: Problem, columns: Schedule | None, target: Target) -> Schedule | None:
+    """Columns that blocks reduce alone, if they fill the device, or a walk over rows or parts of them, if one fits."""
+    assert problem.walk is not None
     if columns is not None and fills(columns, problem, target):
         return columns
-    # A walk's tiles hold all that is kept.
-    kept = (extent for d, extent in enumerate(problem.extents) if d not in problem.reduced)
-    if None not in kept and (walked := grid_schedule(problem, target) or finer_schedule(problem, target)):
-        return walked
-    return columns if over_clusters else None
+    if any(extent is None for d, extent in enumerate(problem.extents) if d not in problem.walk.dims):
+        return None  # a walk's tiles hold all that is not walked
+    return grid_schedule(problem, target) or finer_schedule(problem, target)
 
 
 def elementwise_schedule(problem: Problem) -> Schedule:
@@ -117,10 +119,9 @@ def elementwise_schedule(problem: Problem) -> Schedule:
         vector //= 2
     fill = Spread(problem.extents, problem.vector_dim, vector)
     outwards = [d for d in reversed(range(problem.rank)) if d not in (problem.vector_dim, problem.crossed_dim)]
-    if problem.crossed_dim is None:
-        order = [problem.vector_dim, *outwards]
-    else:
-        order = [problem.crossed_dim, problem.vector_dim, *outwards]
+    order = [problem.vector_dim, *outwards]
+    if problem.crossed_dim is not None:
+        order.insert(0, problem.crossed_dim)
         most = min(CROSSED_ELEMENTS, MOST_READ_BYTES // max(1, problem.read_bytes)) // vector
         fill.repeats[problem.vector_dim] = max(1, min(most, fill.left(problem.vector_dim)))
     for dim in order:

@@ -8,6 +8,7 @@ from mlirfuse.schedule.layout import WARP
 from mlirfuse.schedule.odd_rows import ROW_BYTES, has_costly_ends
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.row_candidates import LONG_ROW, Candidate
+from mlirfuse.target import LINE, SECTOR
 
 SMALL_THREADS = 96
 
@@ -19,7 +20,7 @@ H200, LayerNorm with fused adds, shares of a copy by KB of rows on an SM: half p
 """
 
 
-STRADDLING, SECTORS_OF_LINE = 0.36, 4
+STRADDLING = 0.36
 """What one sector more costs of those that a warp accesses at once, where rows begin inside of sectors.
 
 H200, half precision, shares of a copy with rows as they lie and with rows shifted to lines: 5140 columns, LayerNorm
@@ -57,7 +58,7 @@ def row_cost(candidate: Candidate, problem: Problem) -> float:
     narrow = 1.03 if max(layout.vector) < max(problem.vector, problem.skewed_vector) else 1.0
     # Rows that begin inside of sectors: each access of a warp has one more than it needs, which another one has too.
     elements = max(layout.vector) * prod(layout.lanes[d] for d in problem.reduced)
-    sectors = elements / problem.line * SECTORS_OF_LINE if problem.line else 0.0
+    sectors = elements / problem.line * (LINE // SECTOR) if problem.line else 0.0
     straddling = 1.0 if not problem.line or layout.is_skewed else 1.0 + STRADDLING / sectors
     # Masks of a row that does not fill its threads take registers, which are short where part of it is parked.
     masked = 1.02 if candidate.schedule.parked and candidate.efficiency < 1.0 else 1.0
