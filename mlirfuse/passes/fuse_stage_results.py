@@ -170,7 +170,7 @@ def _stage(role: ir.Operation, write: ir.Operation, plan: Plan) -> None:
                 (team,) = role.regions[0].blocks[0].arguments
                 stage = arith.addi(arith.muli(team, arith.constant(index, plan.stages)), stage)
             if panel >= plan.stages or in_loop:
-                async_store_wait(plan.stages - 1)
+                async_store_wait(_stores_since(panel, plan))
                 gpu.BarrierOp()
             stage_tile(ring, stage, [value], offset)
             gpu.BarrierOp()
@@ -180,6 +180,15 @@ def _stage(role: ir.Operation, write: ir.Operation, plan: Plan) -> None:
             async_store(target, ring, stage, place, plan.dims)
     with ir.InsertionPoint.at_block_terminator(role.regions[0].blocks[0]), write.location:
         async_store_wait(0)
+
+
+def _stores_since(panel: int, plan: Plan) -> int:
+    """Stores of a tile or two since the last that reads the stage which a panel is about to be written to."""
+    if panel >= plan.stages:
+        return plan.stages - 1
+    panels = len(plan.places)
+    last = max(range(panel, panels, plan.stages))  # of the tile before, which begins with the same stage
+    return panels - 1 - last + panel
 
 
 def _is_static(stride: int) -> bool:

@@ -124,6 +124,18 @@ def test_tiles_whose_last_panel_overlaps(tile, grid, out):
         assert torch.equal(result, (x.double() @ w.double().T).to(out)), (m, n, k)
 
 
+@pytest.mark.parametrize("grid", [{"teams": 2}, {"persistent": True}], ids=str)
+@pytest.mark.parametrize("tile", [(64, 96), (64, 80), (128, 96)], ids=str)
+def test_panels_are_not_written_while_the_tile_before_leaves(tile, grid):
+    """An odd number of panels through two stages, behind products so short that stores do not end in time."""
+    product = mf.fuse(lambda x, w: mf.matmul(x, w.mT, dtype="float32"), schedule=warpgroup_schedule(*tile, **grid))
+    x, w, _ = arguments("nt", 4096, 2048, 64, torch.bfloat16)
+    expected = x.float() @ w.float().T
+    for _ in range(30):
+        result = torch.full_like(expected, float("nan"))
+        assert torch.equal(product(x, w, out=result), expected)
+
+
 def test_other_arrays_get_other_tensor_maps():
     product = mf.fuse(nn, schedule=warpgroup_schedule(128, 128))
     for _ in range(3):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -164,6 +165,21 @@ def test_tiles_whose_last_panel_overlaps(stage: str, out: str, m: int, n: int) -
             assert ("fuse.async_store" in str(module)) == (out == "float32" or n > 64)
             (result,) = interpreter.run(module, "fn", product.inputs(), order="random", resident=2)
             np.testing.assert_array_equal(result, product.expected(product.inputs()).astype(result.dtype))
+
+
+@pytest.mark.parametrize("grid", [{"teams": 2}, {"persistent": True}], ids=str)
+@pytest.mark.parametrize("n", [96, 80, 64])
+@pytest.mark.parametrize("stage", ["tile", "gpu"])
+def test_the_next_tile_waits_for_the_stores_that_read_its_panels(stage: str, n: int, grid: dict[str, Any]) -> None:
+    """Three panels in two stages: the first one of a tile goes where the last one of the tile before lies."""
+    product = Product(296, 2 * n, 72, "nt")
+
+    def fn(x, w):
+        return mf.matmul(x, w.mT, dtype="float32")
+
+    module = module_at(stage, fn, product.specs, warpgroup_schedule(64, n, **grid))
+    (result,) = interpreter.run(module, "fn", product.inputs(), order="random", resident=1)
+    np.testing.assert_array_equal(result, product.expected(product.inputs()).astype(result.dtype))
 
 
 @pytest.mark.parametrize("resident", [1, 2, 5])

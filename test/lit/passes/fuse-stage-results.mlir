@@ -189,6 +189,45 @@ func.func @reused(%A: memref<512x128xf16> {fuse.align = 16 : i64}, %B: memref<51
 
 // -----
 
+#layout = {vector = array<i64: 1, 2>, lanes = array<i64: 8, 4>, warps = array<i64: 4, 1>, repeats = array<i64: 1, 12>, blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
+#schedule = {tile = array<i64: 64, 96>, layout = #layout, contraction = {k = 64 : i64, instruction = "wgmma", stages = 3 : i64, persistent = true}}
+#a = affine_map<(m, n, k) -> (k, m)>
+#b = affine_map<(m, n, k) -> (n, k)>
+#c = affine_map<(m, n, k) -> (m, n)>
+// Three panels in two stages: the first panel of a tile goes where the last one of the tile before is read, whose store
+// is the newest; two are newer than the one that reads the other stage.
+// CHECK-LABEL: func.func @odd
+// CHECK: "fuse.warpgroup_wait"({{.*}}) {pending = 0 : i64}
+// CHECK: "fuse.async_store_wait"() {pending = 0 : i64}
+// CHECK: "fuse.stage_tile"(%{{.*}}, %c0, %{{.*}}) {offset = 0 : i64}
+// CHECK: "fuse.async_store_wait"() {pending = 2 : i64}
+// CHECK: "fuse.stage_tile"(%{{.*}}, %c1, %{{.*}}) {offset = 32 : i64}
+// CHECK: "fuse.async_store_wait"() {pending = 1 : i64}
+// CHECK: "fuse.stage_tile"(%{{.*}}, %c0, %{{.*}}) {offset = 64 : i64}
+// expected-remark @below {{3 stages, 1 warpgroups of consumers, persistent}}
+func.func @odd(%A: memref<512x64xf16> {fuse.align = 16 : i64}, %B: memref<96x512xf16> {fuse.align = 16 : i64}, %C: memref<64x96xf32>)
+    attributes {fuse.kernel, fuse.schedule = #schedule} {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %c512 = arith.constant 512 : index
+  %pad = arith.constant 0.0 : f16
+  %zero = arith.constant dense<0.0> : vector<64x96xf32>
+  scf.forall (%block) in (1) {
+    %acc = scf.for %k = %c0 to %c512 step %c64 iter_args(%sum = %zero) -> (vector<64x96xf32>) {
+      %x = vector.transfer_read %A[%k, %c0], %pad {in_bounds = [true, true]} : memref<512x64xf16>, vector<64x64xf16>
+      %w = vector.transfer_read %B[%c0, %k], %pad {in_bounds = [true, true]} : memref<96x512xf16>, vector<96x64xf16>
+      %next = vector.contract {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>}
+              %x, %w, %sum {fuse.instruction = "wgmma"} : vector<64x64xf16>, vector<96x64xf16> into vector<64x96xf32>
+      scf.yield %next : vector<64x96xf32>
+    }
+    // expected-remark @below {{3 panels through 2 stages}}
+    vector.transfer_write %acc, %C[%c0, %c0] {in_bounds = [true, true]} : vector<64x96xf32>, memref<64x96xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+
+// -----
+
 #layout = {vector = array<i64: 1, 2>, lanes = array<i64: 8, 4>, warps = array<i64: 8, 1>, repeats = array<i64: 1, 10>, blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
 #schedule = {tile = array<i64: 128, 80>, layout = #layout, contraction = {k = 64 : i64, instruction = "wgmma", stages = 3 : i64}}
 #a = affine_map<(m, n, k) -> (k, m)>
