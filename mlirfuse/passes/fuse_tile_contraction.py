@@ -78,7 +78,8 @@ class FuseTileContraction(Pass):
                 contraction = contraction.swapped()
             tiles = result_space(space, contraction)
             grid = replace(tiles, reduced={})  # totals are over several tiles
-            program = open_tile_program(kernel, grid, schedule.tile, schedule.contraction.raster)
+            raster, cluster = schedule.contraction.raster, schedule.contraction.cluster
+            program = open_tile_program(kernel, grid, schedule.tile, raster, cluster)
             with program.block_body():
                 _emit_tile(program, space, tiles, contraction, schedule, structures)
             program.close()

@@ -165,8 +165,8 @@ def check_contraction(
     only_wgmma = schedule.persistent or schedule.streamed or schedule.promote or schedule.cluster > 1
     if schedule.instruction != "wgmma" and only_wgmma:
         return f"{schedule.instruction} has no persistent grid, no clusters, no hints to the L2, and promotes no sums"
-    if schedule.persistent and max(schedule.split, schedule.cluster) > 1:
-        return "a persistent grid has neither splits nor clusters: its blocks are on different tiles"
+    if schedule.persistent and schedule.split > 1:
+        return "a persistent grid has no splits: its blocks are on different tiles"
     if schedule.teams > 1 and (reason := _check_teams(schedule, layout, problem)):
         return reason
     if schedule.split > -(-problem.k // schedule.k):

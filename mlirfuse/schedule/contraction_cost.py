@@ -42,6 +42,10 @@ SHARED_COPY = {1: 1.0, 2: 0.6, 4: 0.5}
 """Time of a row that the blocks of a cluster copy for each other, by their number, to that of one that each copies for
 itself: it arrives at all of them. Fitted to the same products in tiles of 128 and 256 columns."""
 
+CLUSTERED_SMS = {1: 1.0, 2: 1.0, 4: 120 / 132}
+"""Share of the SMs that have a block when blocks come in clusters of so many, which stay inside of one part of the
+device (`cuOccupancyMaxActiveClusters` of an H200: 66 clusters of two, 30 of four)."""
+
 ELEMENTS_BYTES_PER_SM, FEWEST_ASYNC_BYTES = 17e9, 4
 """Of copies that go through registers, element by element, because rows are aligned to fewer bytes than these."""
 
@@ -138,7 +142,7 @@ def contraction_seconds(schedule: Schedule, problem: ContractionProblem, target:
     extents = extents_of(schedule, problem)
     tiles = tile_count(schedule, problem)
     blocks = tiles * contraction.split
-    rounds = -(-blocks // target.sms)
+    rounds = -(-blocks // int(target.sms * CLUSTERED_SMS[contraction.cluster]))
     steps = ceil(ceil(problem.k / contraction.k) / contraction.split)
     size = problem.element.bytes
     products = 2 * m * n * contraction.k / _rate(contraction.instruction, problem)

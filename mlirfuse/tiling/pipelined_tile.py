@@ -107,7 +107,10 @@ class PipelinedTile:
         self.blocks.erase()
 
     def _bounds(self) -> tuple[ir.Value, ir.Value]:
-        """The number of tiles, and of blocks; the latter at most what the device holds, for a persistent grid."""
+        """The number of tiles, and of blocks; the latter at most what the device holds, for a persistent grid.
+
+        Both are multiples of a cluster's blocks, which so always have tiles that are neighbours, and as many.
+        """
         static = ir.DenseI64ArrayAttr(self.blocks.attributes["staticUpperBound"])[0]
         if static != ir.ShapedType.get_dynamic_size():
             tiles, expr, symbols = arith.constant(ir.IndexType.get(), static), ir.AffineExpr.get_constant(static), []
@@ -118,7 +121,10 @@ class PipelinedTile:
             expr, symbols = ir.AffineMapAttr(maker.attributes["map"]).value.results[0], list(maker.operands)
         if not self.persistent:
             return tiles, tiles
-        bounds = ir.AffineMap.get(0, len(symbols) + 1, [expr, ir.AffineExpr.get_symbol(len(symbols))])
+        held = ir.AffineExpr.get_symbol(len(symbols))
+        if self.peers > 1:
+            held = ir.AffineExpr.get_floor_div(held, self.peers) * self.peers
+        bounds = ir.AffineMap.get(0, len(symbols) + 1, [expr, held])
         return tiles, affine.AffineMinOp(bounds, [*symbols, resident_blocks(self.blocks_per_sm)]).result
 
     def _walk(

@@ -140,17 +140,20 @@ def _is_captured(op: ir.Operation, kernel: ir.Operation) -> bool:
     return any(use.owner.operation.parent.operation != kernel for use in op.results[0].uses)
 
 
-def open_tile_program(kernel: ir.Operation, space: IterationSpace, tile: Sequence[int], raster: int = 1) -> TileProgram:
+def open_tile_program(
+    kernel: ir.Operation, space: IterationSpace, tile: Sequence[int], raster: int = 1, cluster: int = 1
+) -> TileProgram:
     """Starts the tile program of a tensor kernel, with one block a tile of the parallel dimensions.
 
-    With `raster` above 1, blocks go through so many rows of tiles together, column by column.
+    With `raster` above 1, blocks go through so many rows of tiles together, column by column; the blocks of a `cluster`
+    stay neighbours in a row.
     """
     frame = open_kernel(kernel)
     with frame.body():
         counts = tile_counts(space, tile, frame.buffers, frozenset(range(space.rank)) - space.reduced_dims)
         loop = forall_blocks(counts)
         with ir.InsertionPoint.at_block_terminator(loop.body):
-            offsets = tile_offsets(rastered(loop.body.arguments[0], counts, raster), counts, tile)
+            offsets = tile_offsets(rastered(loop.body.arguments[0], counts, raster, cluster), counts, tile)
     ragged = ragged_dims(space, tile) - space.reduced_dims
     return TileProgram(**vars(frame), forall=loop, offsets=offsets, ragged=ragged)
 
@@ -233,14 +236,20 @@ def forall(bound: ir.Value | int) -> scf.ForallOp:
     return loop
 
 
-def rastered(number: ir.Value, counts: Sequence[Count], raster: int) -> ir.Value:
+def rastered(number: ir.Value, counts: Sequence[Count], raster: int, cluster: int = 1) -> ir.Value:
     """The number of the tile that comes in place `number`: groups of `raster` rows of tiles, column by column in each.
 
     A row of tiles lies along the last dimension, rows follow each other along the one before. The last group may
-    have fewer rows.
+    have fewer rows. A column is as wide as a `cluster`, where that is known to divide a row of tiles.
     """
     if raster == 1 or len(counts) < 2:
         return number
+    *outer, last = counts
+    if cluster > 1 and isinstance(last, int) and last % cluster == 0:
+        together = arith.ConstantOp(ir.IndexType.get(), cluster).result
+        column = rastered(arith.DivUIOp(number, together).result, [*outer, last // cluster], raster)
+        rank = arith.RemUIOp(number, together).result
+        return arith.AddIOp(arith.MulIOp(column, together).result, rank).result
     rows, columns = (_count(count) for count in counts[-2:])
     height = arith.ConstantOp(ir.IndexType.get(), raster).result
     matrix, group = arith.MulIOp(rows, columns).result, arith.MulIOp(height, columns).result

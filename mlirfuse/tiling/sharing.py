@@ -30,9 +30,13 @@ def _counts(value: ir.Value, number: ir.Value, cluster: int) -> bool:
     if value == number:
         return True
     op = defining_op(value)
-    if op is None or op.name != "arith.remui":
+    if op is None or op.name not in ("arith.remui", "arith.addi"):
         return False
-    return _counts(op.operands[0], number, cluster) and _multiple(op.operands[1]) % cluster == 0
+    first, second = op.operands
+    if op.name == "arith.addi":
+        is_start = is_shared(first, number, cluster) and _multiple(first) % cluster == 0
+        return is_start and _counts(second, number, cluster)
+    return _counts(first, number, cluster) and _multiple(second) % cluster == 0
 
 
 def _multiple(value: ir.Value) -> int:
@@ -42,6 +46,8 @@ def _multiple(value: ir.Value) -> int:
         return 1
     if op.name == "arith.constant":
         return ir.IntegerAttr(op.attributes["value"]).value
+    if op.name == "arith.muli":
+        return _multiple(op.operands[0]) * _multiple(op.operands[1])
     if op.name == "affine.apply":
         return _divisor(ir.AffineMapAttr(op.attributes["map"]).value.results[0])
     return 1

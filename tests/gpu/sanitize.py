@@ -72,6 +72,8 @@ WARPGROUP_SCHEDULES = {
     "64x128 transposed": _contraction(warpgroup_schedule(64, 128), swapped=True),
     "64x64 multicast to 2": warpgroup_schedule(64, 64, cluster=2),
     "128x64 multicast to 4": warpgroup_schedule(128, 64, stages=4, cluster=4),
+    "64x64 multicast to 2, persistent": _contraction(warpgroup_schedule(64, 64, cluster=2, persistent=True), raster=2),
+    "128x64 multicast to 2, in teams": warpgroup_schedule(128, 64, cluster=2, teams=2),
     "128x64 cluster of 2 slices": cluster_schedule(128, 64, 2),
     "64x128 cluster of 3 slices": cluster_schedule(64, 128, 3),
     "128x128 promoted at every step": warpgroup_schedule(128, 128, promote=1),

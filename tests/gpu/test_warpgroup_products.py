@@ -194,6 +194,29 @@ def test_clusters_share_a_factor(form, cluster):
             assert torch.equal(out, expected), (tile, m, n, k)
 
 
+@pytest.mark.parametrize("raster", [1, 8])
+@pytest.mark.parametrize("cluster", [2, 4])
+@pytest.mark.parametrize(
+    ("tile", "walk"),
+    [
+        ((128, 128), {"teams": 2}),
+        ((64, 64), {"teams": 2}),
+        ((256, 128), {"persistent": True}),
+        ((128, 192), {"persistent": True}),
+    ],
+    ids=str,
+)
+def test_clusters_walk_the_tiles(tile, walk, cluster, raster):
+    schedule = warpgroup_schedule(*tile, cluster=cluster, **walk)
+    product = mf.fuse(nt, schedule=replace(schedule, contraction=replace(schedule.contraction, raster=raster)))
+    columns = tile[1] * cluster
+    for m, n, k in ((1000, 2 * columns, 264), (4000, 4096 // columns * columns - 8, 200), (136, columns, 1032)):
+        x, w, expected = arguments("nt", m, n, k, torch.bfloat16)
+        for _ in range(3):
+            out = torch.full((m, n), float("nan"), device="cuda", dtype=torch.bfloat16)
+            assert torch.equal(product(x, w, out=out), expected), (m, n, k)
+
+
 @pytest.mark.parametrize("split", [2, 4, 8])
 def test_slices_of_k_meet_in_a_cluster(split):
     for tile in ((128, 128), (128, 256), (64, 64)):

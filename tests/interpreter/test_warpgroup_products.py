@@ -141,6 +141,23 @@ def test_clusters_share_a_factor(product: Product, m: int, n: int, cluster: int,
         np.testing.assert_array_equal(result, product.expected(product.inputs()))
 
 
+@pytest.mark.parametrize("raster", [1, 2, 3])
+@pytest.mark.parametrize("walk", [{"persistent": True}, {"teams": 2}], ids=str)
+@pytest.mark.parametrize("cluster", [2, 4])
+@pytest.mark.parametrize("stage", ["tile", "gpu"])
+def test_clusters_walk_the_tiles(stage: str, cluster: int, walk: dict[str, Any], raster: int) -> None:
+    """Several rounds of them, for blocks that stay neighbours; of five multiprocessors four have one."""
+    product = Product(392, 64 * 3 * cluster - 8, 200, "nt")
+    schedule = warpgroup_schedule(64, 64, cluster=cluster, **walk)
+    assert schedule.contraction is not None
+    schedule = replace(schedule, contraction=replace(schedule.contraction, raster=raster))
+    module = module_at(stage, product.fn, product.specs, schedule)
+    assert f"peers = {cluster}" in str(module)
+    for seed in range(2):
+        (result,) = interpreter.run(module, product.form, product.inputs(), order="random", seed=seed, sms=5)
+        np.testing.assert_array_equal(result, product.expected(product.inputs()))
+
+
 @pytest.mark.parametrize("resident", [1, 2, 5])
 @pytest.mark.parametrize("stage", ["tile", "gpu"])
 def test_a_persistent_grid_walks_the_tiles(stage: str, resident: int) -> None:
@@ -256,10 +273,12 @@ SHARED_MUTANTS = {
 }
 
 
+@pytest.mark.parametrize("persistent", [False, True])
 @pytest.mark.parametrize("name", SHARED_MUTANTS)
-def test_mutants_of_clusters_are_caught(name: str) -> None:
+def test_mutants_of_clusters_are_caught(name: str, persistent: bool) -> None:
     pattern, replacement, message = SHARED_MUTANTS[name]
-    module = module_at("gpu", SHARED.fn, SHARED.specs, warpgroup_schedule(128, 64, cluster=2))
+    schedule = warpgroup_schedule(128, 64, cluster=2, persistent=persistent)
+    module = module_at("gpu", SHARED.fn, SHARED.specs, schedule)
     text, count = re.subn(pattern, replacement, str(module))
     assert count, f"nothing to change for {name}"
 

@@ -10,7 +10,7 @@ from mlirfuse.diagnostics import parse_module
 from mlirfuse.tiling.sharing import is_shared, tile_multiple
 
 VALUES = """
-func.func @f(%b: index, %n: index) -> (index, index, index, index, index, index, index, index) {
+func.func @f(%b: index, %n: index) -> (index, index, index, index, index, index, index, index, index, index) {
   %c2 = arith.constant 2 : index
   %c3 = arith.constant 3 : index
   %c8 = arith.constant 8 : index
@@ -22,12 +22,17 @@ func.func @f(%b: index, %n: index) -> (index, index, index, index, index, index,
   %dynamic = arith.divui %b, %n : index
   %dynamic_even = arith.divui %b, %even : index
   %scaled = affine.apply affine_map<(d0) -> (d0 * 128)>(%row)
-  return %row, %column, %pair, %third, %dynamic, %dynamic_even, %scaled, %n
-      : index, index, index, index, index, index, index, index
+  %first = arith.muli %row, %c8 : index
+  %place = arith.addi %first, %column : index
+  %again = arith.divui %place, %c8 : index
+  %shifted = arith.addi %row, %column : index
+  %other = arith.divui %shifted, %c8 : index
+  return %row, %column, %pair, %third, %dynamic, %dynamic_even, %scaled, %n, %again, %other
+      : index, index, index, index, index, index, index, index, index, index
 }
 """
-SHARED_BY_TWO = (True, False, True, False, False, True, True, True)
-SHARED_BY_FOUR = (True, False, False, False, False, True, True, True)
+SHARED_BY_TWO = (True, False, True, False, False, True, True, True, True, False)
+SHARED_BY_FOUR = (True, False, False, False, False, True, True, True, True, False)
 
 
 @pytest.mark.parametrize(("cluster", "expected"), [(2, SHARED_BY_TWO), (4, SHARED_BY_FOUR)])

@@ -272,6 +272,45 @@ func.func private @squares_0(%x: tensor<160x64xbf16>, %w: tensor<256x64xbf16>) -
 
 // -----
 
+#mk = affine_map<(m, n, k) -> (m, k)>
+#nk = affine_map<(m, n, k) -> (n, k)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+#layout = {vector = array<i64: 1, 2>, lanes = array<i64: 8, 4>, warps = array<i64: 4, 1>, repeats = array<i64: 1, 4>,
+           blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
+#schedule = {tile = array<i64: 64, 32>, layout = #layout, contraction = {k = 64, instruction = "wgmma", stages = 2, raster = 4, cluster = 2}}
+
+// The blocks of a cluster are neighbours in a row, which has four pairs.
+// CHECK-DAG: #[[FOUR:.*]] = affine_map<() -> (4)>
+// CHECK-LABEL: func.func private @pairs_0_kernel(
+// CHECK: scf.forall (%[[PLACE:.*]]) in
+// CHECK: %[[C2:.*]] = arith.constant 2 : index
+// CHECK: %[[PAIR:.*]] = arith.divui %[[PLACE]], %[[C2]]
+// CHECK: %[[COLUMNS:.*]] = affine.apply #[[FOUR]]()
+// CHECK: arith.remui %[[PAIR]], %{{.*}}
+// CHECK: %[[MATRIX:.*]] = arith.subi %[[PAIR]], %{{.*}}
+// CHECK-NEXT: %[[RASTERED:.*]] = arith.addi %[[MATRIX]], %{{.*}}
+// CHECK-NEXT: %[[RANK:.*]] = arith.remui %[[PLACE]], %[[C2]]
+// CHECK: %[[FIRST:.*]] = arith.muli %[[RASTERED]], %[[C2]]
+// CHECK: arith.addi %[[FIRST]], %[[RANK]]
+func.func private @pairs_0(%x: tensor<160x64xbf16>, %w: tensor<256x64xbf16>) -> tensor<160x256xf32>
+    attributes {fuse.kernel, fuse.result_extents = array<i64>, fuse.schedule = #schedule} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<160x256xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<160x256xf32>) -> tensor<160x256xf32>
+  %0 = linalg.generic {indexing_maps = [#mk, #nk, #mn], iterator_types = ["parallel", "parallel", "reduction"]}
+       ins(%x, %w : tensor<160x64xbf16>, tensor<256x64xbf16>) outs(%init : tensor<160x256xf32>) {
+  ^bb0(%p: bf16, %q: bf16, %sum: f32):
+    %pe = arith.extf %p : bf16 to f32
+    %qe = arith.extf %q : bf16 to f32
+    %pq = arith.mulf %pe, %qe : f32
+    %s = arith.addf %sum, %pq : f32
+    linalg.yield %s : f32
+  } -> tensor<160x256xf32>
+  return %0 : tensor<160x256xf32>
+}
+
+// -----
+
 #layout = {vector = array<i64: 1, 2>, lanes = array<i64: 8, 4>, warps = array<i64: 1, 2>, repeats = array<i64: 2, 2>,
            blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
 #id = affine_map<(d0, d1) -> (d0, d1)>
