@@ -36,9 +36,10 @@ class FusePipelineContraction(Pass):
     does not fit the accumulator. With `persistent` both roles walk the block's tiles, so that the ring does not run
     empty between them. With `teams` so many teams of consumers take turns at these: while one team's products run,
     another one runs its tile's epilogue. With a `cluster`, neighbouring blocks, which must have the same tiles of the
-    first factor, copy a part of them each to all. Of a factor's last tile only the rows that there are are copied, if
-    their number is known, k is contiguous and nobody depends on others (`fuse.undefined` on its read): where the factor
-    has several tiles, the producer branches to copies of so many rows. Blocks of a cluster share copies of whole tiles.
+    first factor, copy a part of them each to all; a persistent grid has whole clusters. Of a factor's last tile only
+    the rows that there are are copied, if their number is known, k is contiguous and nobody depends on others
+    (`fuse.undefined` on its read): where the factor has several tiles, the producer branches to copies of so many rows.
+    Blocks of a cluster share copies of whole tiles.
 
     ```mlir
     %acc = scf.for %k = %c0 to %c4096 step %c64 iter_args(%sum = %zero) -> (vector<128x256xf32>) {

@@ -51,8 +51,8 @@ class ContractionSchedule:
             factors are copied while a tile's epilogue runs; with `wgmma` only.
         raster: rows of tiles that blocks go through together, a column of them after the other. Tiles that are worked
             on at the same time then read fewer different parts of the factors than a whole row of tiles does.
-        cluster: blocks of a cluster, whose tiles are neighbours along n: each copies a part of the factor that they
-            have in common to all of them; with `wgmma` only.
+        cluster: blocks of a cluster, whose tiles are neighbours along n, in a persistent grid too: each copies a part
+            of the factor that they have in common to all of them; with `wgmma` only.
         streamed: whether factors are the first to leave the L2, for what stays in it to stay; with `wgmma` only.
         promote: steps along k after which sums leave the tensor cores' accumulators, which cut them off, and are added
             up in registers of their own; 0 is never; with `wgmma` only.
