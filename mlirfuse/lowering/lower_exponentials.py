@@ -9,14 +9,11 @@ from typing import ClassVar
 from mlir import ir
 from mlir.dialects import arith, llvm, vector
 
+from mlirfuse.analysis.casts import element_type
+from mlirfuse.analysis.rounded import is_rounded
 from mlirfuse.lowering.kernel_func import kernels
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.rewriting import ops_named
-
-FACTORS = frozenset({"arith.mulf", "arith.divf"})
-"""Ops that keep the relative error of an operand."""
-
-HALF = ("f16", "bf16")
 
 
 @dataclass(frozen=True)
@@ -27,7 +24,7 @@ class LowerExponentials(Pass):
     speed of memory. The relative error is |x| 2^-24 + 2^-22, which is less than 2^-17 wherever the result is finite;
     below 2^-126 the result is 0. That is taken where the op carries `fastmath<afn>`, and where all that is left of the
     result is rounded to half precision, whose units are 2^-11 or more: products and quotients keep a relative error, so
-    the result may pass through those on the way to the cast; sums may not.
+    the result may pass through those on the way to the cast; sums may not, but that of a sigmoid, 1 + exp(-x).
 
     ```mlir
     %e = math.exp %x : f32
@@ -44,7 +41,9 @@ class LowerExponentials(Pass):
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         """Rewrites the `builtin.module` in place."""
         for func in kernels(module):
-            found = [op for op in ops_named(func.operation, "math.exp") if _element(op.results[0]) == "f32"]
+            found = [
+                op for op in ops_named(func.operation, "math.exp") if str(element_type(op.results[0].type)) == "f32"
+            ]
             chosen = [op for op in found if "afn" in str(op.attributes["fastmath"]) or is_rounded(op.results[0])]
             for op in chosen:
                 with ir.InsertionPoint(op), op.location:
@@ -54,15 +53,6 @@ class LowerExponentials(Pass):
                 remarks.applied(self, f"{len(chosen)} exponentials are computed by the special unit", func)
             elif found:
                 remarks.declined(self, f"{len(found)} exponentials must be exact in single precision", func)
-
-
-def is_rounded(value: ir.Value) -> bool:
-    """Whether every use of a value ends in a cast to half precision, through products and quotients only."""
-    users = [use.owner.operation for use in value.uses]
-    return all(
-        _element(u.results[0]) in HALF if u.name == "arith.truncf" else u.name in FACTORS and is_rounded(u.results[0])
-        for u in users
-    )
 
 
 def _exponential(x: ir.Value) -> ir.Value:
@@ -77,8 +67,3 @@ def _exponential(x: ir.Value) -> ir.Value:
 def _exp2(x: ir.Value) -> ir.Value:
     call = llvm.CallIntrinsicOp(x.type, "llvm.nvvm.ex2.approx.ftz", [x], [], [])
     return call.results[0]
-
-
-def _element(value: ir.Value) -> str:
-    """The name of a value's element type."""
-    return str(value.type.element_type if isinstance(value.type, ir.VectorType) else value.type)

@@ -9,8 +9,8 @@ from typing import ClassVar
 from mlir import ir
 from mlir.dialects import arith, llvm, vector
 
+from mlirfuse.analysis.rounded import is_rounded
 from mlirfuse.lowering.kernel_func import kernels
-from mlirfuse.lowering.lower_exponentials import is_rounded
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.rewriting import defining_op, ops_named
 

@@ -52,6 +52,7 @@ BEFORE_NVVM = (
     "lower-exponentials",
     "lower-divisions",
     "lower-shared-divisions",
+    "lower-rounded-divisions",
     "lower-contraction",
     "lower-bfloat16",
 )

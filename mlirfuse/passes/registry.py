@@ -72,6 +72,7 @@ PASSES: dict[str, str] = {
     "lower-exponentials": "mlirfuse.lowering.lower_exponentials:LowerExponentials",
     "lower-divisions": "mlirfuse.lowering.lower_divisions:LowerDivisions",
     "lower-shared-divisions": "mlirfuse.lowering.lower_shared_divisions:LowerSharedDivisions",
+    "lower-rounded-divisions": "mlirfuse.lowering.lower_rounded_divisions:LowerRoundedDivisions",
     "lower-contraction": "mlirfuse.lowering.lower_contraction:LowerContraction",
     "lower-bfloat16": "mlirfuse.lowering.lower_bfloat16:LowerBfloat16",
     "fuse-verify": "mlirfuse.passes.fuse_verify:FuseVerify",

@@ -68,3 +68,28 @@ gpu.module @exact {
     gpu.return
   }
 }
+
+// -----
+
+gpu.module @sigmoid {
+  // A sum with a positive constant keeps the error, one with another number does not.
+  // CHECK-LABEL: gpu.func @sigmoid
+  // CHECK: llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz"
+  // CHECK: math.exp
+  // PTX-LABEL: .entry sigmoid(
+  gpu.func @sigmoid(%x: memref<?xf32>, %y: memref<?xf16>, %z: memref<?xf16>) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
+    %t = gpu.thread_id x
+    %one = arith.constant 1.0 : f32
+    %v = memref.load %x[%t] : memref<?xf32>
+    %e = math.exp %v : f32
+    %s = arith.addf %e, %one : f32
+    %q = arith.divf %v, %s : f32
+    %h = arith.truncf %q : f32 to f16
+    memref.store %h, %y[%t] : memref<?xf16>
+    %f = math.exp %v : f32
+    %p = arith.addf %f, %v : f32
+    %g = arith.truncf %p : f32 to f16
+    memref.store %g, %z[%t] : memref<?xf16>
+    gpu.return
+  }
+}

@@ -1,0 +1,49 @@
+"""Which values are only ever seen rounded to half precision, so that they may have an error in single precision."""
+
+from __future__ import annotations
+
+from mlir import ir
+
+from mlirfuse.analysis.casts import element_type
+from mlirfuse.rewriting import defining_op
+
+FACTORS = frozenset({"arith.mulf", "arith.divf"})
+"""Ops that keep the relative error of an operand."""
+
+HALF = ("f16", "bf16")
+
+
+def is_rounded(value: ir.Value) -> bool:
+    """Whether every use of a value ends in a cast to half precision, on a way that keeps its relative error.
+
+    Products and quotients do, and so does the sum of an exponential and a positive constant; other sums may cancel all
+    but the error.
+    """
+    return all(_is_rounded_by(use.owner.operation, value) for use in value.uses)
+
+
+def _is_rounded_by(user: ir.Operation, value: ir.Value) -> bool:
+    if user.name == "arith.truncf":
+        return str(element_type(user.results[0].type)) in HALF
+    keeps = user.name in FACTORS or (user.name == "arith.addf" and _is_positive_sum(user, value))
+    return keeps and is_rounded(user.results[0])
+
+
+def _is_positive_sum(user: ir.Operation, value: ir.Value) -> bool:
+    """Whether an addition is of an exponential, which no number is below zero of, and a positive constant."""
+    maker = defining_op(value)
+    others = [operand for operand in user.operands if operand != value]
+    return maker is not None and maker.name == "math.exp" and len(others) == 1 and _is_positive(others[0])
+
+
+def _is_positive(value: ir.Value) -> bool:
+    """Whether a value is a constant above zero, or a vector of one."""
+    maker = defining_op(value)
+    if maker is not None and maker.name == "vector.broadcast":
+        return _is_positive(maker.operands[0])
+    if maker is None or maker.name != "arith.constant":
+        return False
+    constant = maker.attributes["value"]
+    if isinstance(constant, ir.FloatAttr):
+        return constant.value > 0
+    return isinstance(constant, ir.DenseFPElementsAttr) and constant.is_splat and constant.get_splat_value().value > 0
