@@ -24,6 +24,7 @@ ANCHORS = JOINT_REDUCTIONS | {
     "fuse.collect",
     "fuse.copy_fragments",
     "fuse.post",
+    "fuse.relayout",
     "fuse.stage_tile",
     "fuse.warpgroup_mma",
     "vector.contract",
