@@ -17,7 +17,7 @@ from mlirfuse.analysis.structure import OpStructure
 from mlirfuse.dtypes import from_mlir
 from mlirfuse.errors import ScheduleError
 from mlirfuse.schedule.layout import FEWEST_VECTORS
-from mlirfuse.schedule.problem import Problem, WalkProblem
+from mlirfuse.schedule.problem import CrossedProblem, Problem, WalkProblem
 from mlirfuse.target import LINE, SECTOR
 
 Axes = tuple[int | None, ...]
@@ -37,7 +37,7 @@ def problem_of(kernel: ir.Operation, space: IterationSpace, structures: Sequence
         extents=space.extents,
         reduced=space.reduced_dims,
         vector_dim=vector_dim,
-        crossed_dim=crossed_dim,
+        crossed=None if crossed_dim is None else _crossed(space, full, crossed_dim),
         vector=_vector(space, full, vector_dim),
         full_bytes=sum(o.element_bytes for o in full),
         read_bytes=sum(o.element_bytes for o in full if not o.written),
@@ -62,6 +62,20 @@ def _early_column_bytes(space: IterationSpace, depths: Mapping[ir.Operation, int
         if not depths[op] and set(axes) & space.reduced_dims and not whole <= set(axes)
     }
     return sum(_element_bytes(value) for value in early if isinstance(value.type, ir.RankedTensorType))
+
+
+def _crossed(space: IterationSpace, full: Sequence[_Operand], dim: int) -> CrossedProblem:
+    """The operands that are contiguous along `dim`, which is not the dimension that most are contiguous along."""
+    across = [o for o in full if o.unit_axis is not None and o.axes[o.unit_axis] == dim]
+    swapped = [*range(space.rank - 2), space.rank - 1, space.rank - 2]
+    read = dict.fromkeys((op.operands[number], axes) for (op, number), axes in space.use_axes.items())
+    return CrossedProblem(
+        dim=dim,
+        vector=_vector(space, full, dim),
+        bytes=sum(o.element_bytes for o in across),
+        narrowest=min(o.element_bytes for o in full),
+        mirrored=any((v, tuple(None if d is None else swapped[d] for d in axes)) in read for v, axes in read),
+    )
 
 
 def narrow_accesses(kernel: ir.Operation, space: IterationSpace) -> str | None:

@@ -27,8 +27,10 @@ class FuseTilePersistent(Pass):
 
     Requires `fuse.schedule` on the kernel, with `persistence = "registers"` and a tile that holds every reduced
     dimension whole; kernels scheduled otherwise are left to `fuse-tile-chunked`. A kernel without reductions is the
-    case of no reduced dimension: its tiles cut every dimension. Every input is read once and every result is written
-    once. Ops are emitted by the number of reductions they wait for, so that independent reductions meet in one round.
+    case of no reduced dimension: its tiles cut every dimension, and where the schedule's `crossed` has them `mirrored`,
+    the tiles at (i, j) and (j, i) follow each other in the grid's order. Every input is read once and every result is
+    written once. Ops are emitted by the number of reductions they wait for, so that independent reductions meet in one
+    round.
 
     ```mlir
     func.func private @f_0(%x: tensor<?x4096xf32>) -> tensor<?x4096xf32>
@@ -59,7 +61,8 @@ class FuseTilePersistent(Pass):
                 continue
             space, structures = kernel_space(kernel)
             check_tile(schedule, space, kernel)
-            program = open_tile_program(kernel, space, schedule.tile)
+            mirrored = schedule.crossed is not None and schedule.crossed.mirrored
+            program = open_tile_program(kernel, space, schedule.tile, mirrored=mirrored)
             with program.block_body():
                 _emit(program, space, structures, schedule)
             program.close()

@@ -40,6 +40,7 @@ PASSES: dict[str, str] = {
     "fuse-peel-walk": "mlirfuse.passes.fuse_peel_walk:FusePeelWalk",
     "fuse-prefetch-tiles": "mlirfuse.passes.fuse_prefetch_tiles:FusePrefetchTiles",
     "fuse-rematerialize": "mlirfuse.passes.fuse_rematerialize:FuseRematerialize",
+    "fuse-cross-tiles": "mlirfuse.passes.fuse_cross_tiles:FuseCrossTiles",
     "fuse-assign-layouts": "mlirfuse.passes.fuse_assign_layouts:FuseAssignLayouts",
     "fuse-distribute": "mlirfuse.passes.fuse_distribute:FuseDistribute",
     "fuse-prefetch-fragments": "mlirfuse.passes.fuse_prefetch_fragments:FusePrefetchFragments",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from mlirfuse.errors import ScheduleError
 from mlirfuse.schedule.chunked_heuristics import reread_schedule, shared_schedule
+from mlirfuse.schedule.crossed_heuristics import crossed_schedule
 from mlirfuse.schedule.grid_heuristics import SQUEEZED, grid_schedule, too_wide
 from mlirfuse.schedule.layout import WARP
 from mlirfuse.schedule.problem import Problem
@@ -111,17 +112,21 @@ def _walk(problem: Problem, columns: Schedule | None, target: Target) -> Schedul
 def elementwise_schedule(problem: Problem) -> Schedule:
     """One vector a thread, threads along the contiguous dimension first and then outwards.
 
-    Where arrays are contiguous along different dimensions, as one and its transpose, lanes lie along one of these and
-    vectors along the other: a warp then accesses whole sectors of both.
+    Where arrays are contiguous along different dimensions, as one and its transpose, tiles go through shared memory, or
+    where they are too narrow for that, lanes lie along one of these and vectors along the other: a warp then accesses
+    whole sectors of both.
     """
+    if crossed := crossed_schedule(problem, ELEMENTWISE_THREADS, MOST_READ_BYTES):
+        return crossed
     vector = problem.vector
     while vector > 1 and vector * problem.read_bytes > MOST_READ_BYTES:
         vector //= 2
     fill = Spread(problem.extents, problem.vector_dim, vector)
-    outwards = [d for d in reversed(range(problem.rank)) if d not in (problem.vector_dim, problem.crossed_dim)]
+    across = problem.crossed.dim if problem.crossed else None
+    outwards = [d for d in reversed(range(problem.rank)) if d not in (problem.vector_dim, across)]
     order = [problem.vector_dim, *outwards]
-    if problem.crossed_dim is not None:
-        order.insert(0, problem.crossed_dim)
+    if across is not None:
+        order.insert(0, across)
         most = min(CROSSED_ELEMENTS, MOST_READ_BYTES // max(1, problem.read_bytes)) // vector
         fill.repeats[problem.vector_dim] = max(1, min(most, fill.left(problem.vector_dim)))
     for dim in order:

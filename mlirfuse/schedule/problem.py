@@ -30,6 +30,25 @@ class WalkProblem:
 
 
 @dataclass(frozen=True)
+class CrossedProblem:
+    """Arrays that are contiguous along another dimension than most: that are transposed.
+
+    Attributes:
+        dim: that dimension.
+        vector: most elements along it that one thread can move at once.
+        bytes: bytes per element of the space of these arrays.
+        narrowest: bytes of the narrowest element of all that the kernel accesses in whole tiles.
+        mirrored: whether an array is read both as it is and with the last two dimensions swapped.
+    """
+
+    dim: int
+    vector: int
+    bytes: int
+    narrowest: int
+    mirrored: bool = False
+
+
+@dataclass(frozen=True)
 class Problem:
     """A kernel's iteration space and its traffic.
 
@@ -37,7 +56,6 @@ class Problem:
         extents: extent of each dimension of the iteration space; None where dynamic.
         reduced: the dimensions that are reduced; empty for an elementwise kernel.
         vector_dim: the dimension along which most of the traffic is contiguous.
-        crossed_dim: another one, along which some of it is: of an array that is transposed; None if there is none.
         vector: most elements along it that one thread can move at once.
         full_bytes: bytes per element of the space that must move through device memory.
         read_bytes: bytes per element of the space that are read from device memory.
@@ -52,6 +70,7 @@ class Problem:
         walk: what a persistent grid is to do, where one can do all reductions.
         finer_walk: the same with tiles that hold no rows whole, where these are reduced together with the walk.
         walk_is_optional: whether blocks could do all reductions alone, too.
+        crossed: the traffic that is contiguous along another dimension; None if there is none.
     """
 
     extents: tuple[int | None, ...]
@@ -70,7 +89,7 @@ class Problem:
     walk: WalkProblem | None = None
     finer_walk: WalkProblem | None = None
     walk_is_optional: bool = False
-    crossed_dim: int | None = None
+    crossed: CrossedProblem | None = None
 
     @property
     def rank(self) -> int:

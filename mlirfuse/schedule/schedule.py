@@ -13,6 +13,7 @@ from mlir import ir
 from mlirfuse.errors import ScheduleError, errors_at
 from mlirfuse.schedule.attributes import from_attribute, to_attribute
 from mlirfuse.schedule.contraction import TEAM_THREADS, ContractionSchedule
+from mlirfuse.schedule.crossed_tiles import CrossedTiles
 from mlirfuse.schedule.grid_walk import GridWalk
 from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.target import Target
@@ -49,6 +50,8 @@ class Schedule:
         contraction: for a kernel with a contraction, how its k-loop runs.
         walk: where a reduction runs over more than a tile, how a persistent grid walks the tiles; None for one block
             a tile.
+        crossed: how arrays are accessed that are contiguous along another dimension than `layout`; None if that is
+            the layout too.
     """
 
     tile: tuple[int, ...]
@@ -61,6 +64,7 @@ class Schedule:
     late_addresses: bool = False
     contraction: ContractionSchedule | None = None
     walk: GridWalk | None = None
+    crossed: CrossedTiles | None = None
 
     def attribute(self) -> ir.Attribute:
         """The `fuse.schedule` attribute, in the current context."""
@@ -104,6 +108,8 @@ def check_schedule(
     if schedule.late_addresses and schedule.persistence != "registers":
         return f"addresses are late only of rows that wait in registers, not {schedule.persistence!r}"
     if problem := _check_shared(schedule, reduced):
+        return problem
+    if schedule.crossed and (problem := _check_crossed(schedule, schedule.crossed, reduced)):
         return problem
     if schedule.layout.threads > target.max_threads_per_block:
         return f"{schedule.layout.threads} threads exceed the {target.max_threads_per_block} of a block"
@@ -167,6 +173,13 @@ def _check_rows(schedule: Schedule, reduced: frozenset[int]) -> str | None:
     if where != reduced:
         return f"dimensions {sorted(where)} are {how}, which must be what is reduced, {sorted(reduced)}"
     return None
+
+
+def _check_crossed(schedule: Schedule, crossed: CrossedTiles, reduced: frozenset[int]) -> str | None:
+    """What makes a schedule with crossed arrays illegal, or None."""
+    if reduced or schedule.contraction or schedule.walk:
+        return "arrays are crossed in elementwise kernels only"
+    return crossed.check(schedule.layout, schedule.tile)
 
 
 def _check_blocks(contraction: ContractionSchedule, target: Target) -> str | None:

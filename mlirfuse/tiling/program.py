@@ -141,19 +141,27 @@ def _is_captured(op: ir.Operation, kernel: ir.Operation) -> bool:
 
 
 def open_tile_program(
-    kernel: ir.Operation, space: IterationSpace, tile: Sequence[int], raster: int = 1, cluster: int = 1
+    kernel: ir.Operation,
+    space: IterationSpace,
+    tile: Sequence[int],
+    raster: int = 1,
+    cluster: int = 1,
+    *,
+    mirrored: bool = False,
 ) -> TileProgram:
     """Starts the tile program of a tensor kernel, with one block a tile of the parallel dimensions.
 
     With `raster` above 1, blocks go through so many rows of tiles together, column by column; the blocks of a `cluster`
-    stay neighbours in a row.
+    stay neighbours in a row. With `mirrored`, tiles are beside those that mirror them (`beside_mirrored`).
     """
     frame = open_kernel(kernel)
     with frame.body():
         counts = tile_counts(space, tile, frame.buffers, frozenset(range(space.rank)) - space.reduced_dims)
         loop = forall_blocks(counts)
         with ir.InsertionPoint.at_block_terminator(loop.body):
-            offsets = tile_offsets(rastered(loop.body.arguments[0], counts, raster, cluster), counts, tile)
+            block = loop.body.arguments[0]
+            number = beside_mirrored(block, counts) if mirrored else rastered(block, counts, raster, cluster)
+            offsets = tile_offsets(number, counts, tile)
     ragged = ragged_dims(space, tile) - space.reduced_dims
     return TileProgram(**vars(frame), forall=loop, offsets=offsets, ragged=ragged)
 
@@ -260,6 +268,33 @@ def rastered(number: ir.Value, counts: Sequence[Count], raster: int, cluster: in
     row = arith.AddIOp(first, arith.RemUIOp(within, own).result).result
     column = arith.DivUIOp(within, own).result
     tile = arith.AddIOp(arith.MulIOp(row, columns).result, column).result
+    return arith.AddIOp(arith.SubIOp(number, place).result, tile).result
+
+
+def beside_mirrored(number: ir.Value, counts: Sequence[Count]) -> ir.Value:
+    """The number of the tile that comes in place `number`: (i, j) and (j, i) of squares of tiles follow each other.
+
+    Shell k of a square is what (k, k) adds to the square of the tiles before it: (k, 0), (0, k), (k, 1), ..., (k, k).
+    The first and the last shell have twice as many tiles together as a row, so have the second and the last but one: no
+    root needs to be taken to find the shell of a tile.
+    """
+    side = _count(counts[-1])
+    one, two = (arith.ConstantOp(ir.IndexType.get(), value).result for value in (1, 2))
+    matrix, pair = arith.MulIOp(side, side).result, arith.MulIOp(side, two).result
+    place = arith.RemUIOp(number, matrix).result
+    small = arith.DivUIOp(place, pair).result
+    large = arith.SubIOp(arith.SubIOp(side, one).result, small).result
+    within = arith.RemUIOp(place, pair).result
+    tiles = arith.AddIOp(arith.MulIOp(large, two).result, one).result
+    in_large = arith.CmpIOp(arith.CmpIPredicate.ult, within, tiles).result
+    shell = arith.SelectOp(in_large, large, small).result
+    within = arith.SelectOp(in_large, within, arith.SubIOp(within, tiles).result).result
+    other = arith.DivUIOp(within, two).result
+    is_first = arith.CmpIOp(
+        arith.CmpIPredicate.eq, arith.RemUIOp(within, two).result, arith.ConstantOp(ir.IndexType.get(), 0).result
+    ).result
+    row, column = (arith.SelectOp(is_first, *each).result for each in ((shell, other), (other, shell)))
+    tile = arith.AddIOp(arith.MulIOp(row, side).result, column).result
     return arith.AddIOp(arith.SubIOp(number, place).result, tile).result
 
 

@@ -9,7 +9,7 @@ import pytest
 import mlirfuse as mf
 from mlirfuse.schedule.estimate import registers_per_thread
 from mlirfuse.schedule.heuristics import choose_schedule
-from mlirfuse.schedule.problem import Problem, WalkProblem
+from mlirfuse.schedule.problem import CrossedProblem, Problem, WalkProblem
 from mlirfuse.schedule.residency import REGISTER_STEP, registers_left, resident_blocks
 from mlirfuse.schedule.row_candidates import FEW_SPARE, Candidate, row_candidates
 from mlirfuse.schedule.row_cost import row_cost
@@ -172,11 +172,38 @@ def test_columns_of_an_unknown_number_of_matrices_have_blocks_of_their_own() -> 
     assert "cluster 1, reread" in explained
 
 
-def test_lanes_and_vectors_of_transposed_arrays_lie_across_each_other() -> None:
-    """Each access of a warp has whole sectors: of 32 rows 64 bytes, or of 32 columns 64."""
-    layout = choose_schedule(Problem((8192, 8192), frozenset(), 1, 8, 4, 2, crossed_dim=0), TARGET).layout
-    assert (layout.lanes, layout.vector, layout.repeats, layout.warps) == ((32, 1), (1, 8), (1, 4), (8, 1))
-    odd = choose_schedule(Problem((None, 777), frozenset(), 1, 1, 8, 4, crossed_dim=0), TARGET).layout
-    assert (odd.lanes, odd.vector, odd.repeats) == ((32, 1), (1, 1), (1, 32))
-    narrow = choose_schedule(Problem((5, 1030), frozenset(), 1, 2, 4, 2, crossed_dim=0), TARGET).layout
-    assert (narrow.lanes, narrow.repeats) == ((8, 4), (1, 16))
+def test_tiles_of_transposed_arrays_have_a_layout_for_either() -> None:
+    """Rows of both are whole lines: eight lanes of 16 bytes, or lanes of one element where rows are not aligned."""
+    crossed = CrossedProblem(0, 8, 2, 2)
+    schedule = choose_schedule(Problem((8192, 8192), frozenset(), 1, 8, 4, 2, crossed=crossed), TARGET)
+    assert schedule.crossed is not None
+    for layout, along in ((schedule.layout, 1), (schedule.crossed.layout, 0)):
+        assert (layout.lanes[along], layout.vector[along], layout.warps[1 - along]) == (8, 8, 8)
+        assert layout.extents == schedule.tile == (64, 64)
+    odd = choose_schedule(Problem((None, 777), frozenset(), 1, 1, 8, 4, crossed=CrossedProblem(0, 4, 4, 4)), TARGET)
+    assert odd.crossed is not None
+    assert (odd.layout.lanes, odd.crossed.layout.vector, odd.tile) == ((1, 32), (4, 1), (64, 64))
+    bytes_ = choose_schedule(
+        Problem((None, 4096), frozenset(), 1, 16, 2, 1, crossed=CrossedProblem(0, 16, 1, 1)), TARGET
+    )
+    assert bytes_.tile == (128, 128)
+
+
+def test_tiles_mirror_each_other_where_an_array_meets_its_transpose() -> None:
+    mirrored = Problem((4, 512, 512), frozenset(), 2, 8, 6, 4, crossed=CrossedProblem(1, 8, 2, 2, mirrored=True))
+    schedule = choose_schedule(mirrored, TARGET)
+    assert schedule.crossed is not None
+    assert schedule.crossed.mirrored
+
+
+def test_many_transposed_arrays_have_smaller_tiles() -> None:
+    many = Problem((512, 512), frozenset(), 1, 4, 44, 40, crossed=CrossedProblem(0, 4, 40, 4))
+    schedule = choose_schedule(many, TARGET)
+    assert schedule.tile == (32, 32)
+    assert choose_schedule(replace(many, read_bytes=4000), TARGET).crossed is None
+
+
+def test_lanes_of_narrow_transposed_arrays_lie_along_one_and_vectors_along_the_other() -> None:
+    crossed = CrossedProblem(0, 1, 2, 2)
+    layout = choose_schedule(Problem((5, 1030), frozenset(), 1, 2, 4, 2, crossed=crossed), TARGET).layout
+    assert (layout.lanes, layout.repeats) == ((8, 4), (1, 16))

@@ -10,6 +10,7 @@ from mlir import ir
 
 from mlirfuse.errors import ScheduleError
 from mlirfuse.schedule.attributes import from_attribute, to_attribute
+from mlirfuse.schedule.crossed_tiles import CrossedTiles
 from mlirfuse.schedule.grid_walk import GridWalk
 from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.schedule.schedule import Schedule, check_schedule
@@ -155,3 +156,38 @@ def test_clusters_need_a_target_that_has_them() -> None:
     assert check_schedule(split, (None, 256), frozenset({1}), target_of("sm_90a")) is None
     problem = check_schedule(split, (None, 256), frozenset({1}), target_of("sm_80"))
     assert problem == "a cluster of 2 exceeds the 1 of sm_80"
+
+
+STRAIGHT = BlockedLayout(vector=(1, 4), lanes=(4, 8), warps=(2, 1), repeats=(4, 1), blocks=(1, 1))
+ACROSS = BlockedLayout(vector=(4, 1), lanes=(8, 4), warps=(1, 2), repeats=(1, 4), blocks=(1, 1))
+CROSSED = Schedule((32, 32), STRAIGHT, crossed=CrossedTiles(0, ACROSS, mirrored=True))
+
+
+@pytest.mark.parametrize(
+    ("schedule", "problem"),
+    [
+        (CROSSED, None),
+        (replace(CROSSED, crossed=CrossedTiles(2, ACROSS)), "dimension 2 is crossed, of a tile (32, 32)"),
+        (replace(CROSSED, crossed=CrossedTiles(0, LAYOUT)), "layout covers 1 of the tile's 32 elements"),
+        (replace(CROSSED, tile=(32, 16)), "cover them exactly, not (32, 32) of (32, 16) (crossed)"),
+        (
+            replace(CROSSED, crossed=CrossedTiles(0, replace(ACROSS, warps=(1, 1), repeats=(1, 8)))),
+            "crossed arrays are accessed by 32 threads, the others by 64",
+        ),
+        (
+            Schedule(
+                (32, 16), replace(STRAIGHT, lanes=(8, 4), repeats=(2, 1)),
+                crossed=CrossedTiles(0, replace(ACROSS, repeats=(1, 2)), mirrored=True),
+            ),
+            "tiles that mirror each other are squares in the last two dimensions, not (32, 16)",
+        ),
+    ],
+)  # fmt: skip
+def test_legality_of_crossed_tiles(schedule: Schedule, problem: str | None) -> None:
+    found = check_schedule(schedule, (512, 512), frozenset(), target_of("sm_90a"))
+    assert (found is None) if problem is None else (found is not None and problem in found)
+
+
+def test_reductions_have_no_crossed_tiles() -> None:
+    found = check_schedule(CROSSED, (512, 32), frozenset({1}), target_of("sm_90a"))
+    assert found == "arrays are crossed in elementwise kernels only"

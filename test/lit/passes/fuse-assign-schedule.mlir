@@ -23,9 +23,11 @@ func.func private @chosen(%x: tensor<?x4096xf32>) -> tensor<?xf32> attributes {f
 
 #id = affine_map<(d0, d1) -> (d0, d1)>
 #turned = affine_map<(d0, d1) -> (d1, d0)>
-// A warp reads 32 rows of one array and writes 32 columns of the other.
+// Sixteen lanes read a row of one array, and sixteen lanes write a row of the other.
 // CHECK-LABEL: func.func private @crossed
-// CHECK-SAME: lanes = array<i64: 32, 1>, repeats = array<i64: 1, 8>, vector = array<i64: 1, 4>
+// CHECK-SAME: crossed = {dim = 0 : i64, layout = {blocks = array<i64: 1, 1>, lanes = array<i64: 16, 2>, repeats = array<i64: 1, 4>, vector = array<i64: 4, 1>, warps = array<i64: 1, 8>}, mirrored = false}
+// CHECK-SAME: layout = {blocks = array<i64: 1, 1>, lanes = array<i64: 2, 16>, repeats = array<i64: 4, 1>, vector = array<i64: 1, 4>, warps = array<i64: 8, 1>}
+// CHECK-SAME: tile = array<i64: 64, 64>
 func.func private @crossed(%x: tensor<512x1024xf32>) -> tensor<1024x512xf32> attributes {fuse.kernel} {
   %e = tensor.empty() : tensor<1024x512xf32>
   %0 = linalg.generic {indexing_maps = [#id, #turned], iterator_types = ["parallel", "parallel"]}
@@ -35,6 +37,38 @@ func.func private @crossed(%x: tensor<512x1024xf32>) -> tensor<1024x512xf32> att
     linalg.yield %v : f32
   } -> tensor<1024x512xf32>
   return %0 : tensor<1024x512xf32>
+}
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#turned = affine_map<(d0, d1) -> (d1, d0)>
+// Tiles at (i, j) and (j, i) read the same two parts of an array.
+// CHECK-LABEL: func.func private @mirrored
+// CHECK-SAME: crossed = {{.*}} mirrored = true
+// Rows shorter than a sector have no tiles in shared memory: lanes lie along the rows of one array, and vectors along those of the other.
+// CHECK-LABEL: func.func private @narrow
+// CHECK-NOT: crossed
+// CHECK-SAME: lanes = array<i64: 8, 4>
+func.func private @mirrored(%x: tensor<512x512xf32>) -> tensor<512x512xf32> attributes {fuse.kernel} {
+  %e = tensor.empty() : tensor<512x512xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #turned, #id], iterator_types = ["parallel", "parallel"]}
+       ins(%x, %x : tensor<512x512xf32>, tensor<512x512xf32>) outs(%e : tensor<512x512xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %v = arith.addf %a, %b : f32
+    linalg.yield %v : f32
+  } -> tensor<512x512xf32>
+  return %0 : tensor<512x512xf32>
+}
+func.func private @narrow(%x: tensor<5x1024xf32>) -> tensor<1024x5xf32> attributes {fuse.kernel} {
+  %e = tensor.empty() : tensor<1024x5xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #turned], iterator_types = ["parallel", "parallel"]}
+       ins(%x : tensor<5x1024xf32>) outs(%e : tensor<1024x5xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %a, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<1024x5xf32>
+  return %0 : tensor<1024x5xf32>
 }
 
 // -----

@@ -171,3 +171,33 @@ func.func private @unknown_0(%x: tensor<?x128xf32>) -> tensor<?x128xf32>
   } -> tensor<?x128xf32>
   return %0 : tensor<?x128xf32>
 }
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#turned = affine_map<(d0, d1) -> (d1, d0)>
+#layout = {vector = array<i64: 1, 4>, lanes = array<i64: 4, 8>, warps = array<i64: 1, 1>, repeats = array<i64: 8, 1>, blocks = array<i64: 1, 1>}
+#across = {vector = array<i64: 4, 1>, lanes = array<i64: 8, 4>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 8>, blocks = array<i64: 1, 1>}
+// Of 4 x 4 tiles, the last and the first shell have 7 and 1 together, the third and the second 5 and 3.
+// CHECK: #[[COUNT:.*]] = affine_map<() -> (4)>
+// CHECK-LABEL: func.func private @mirrored_kernel
+// CHECK: scf.forall (%[[BLOCK:.*]]) in
+// CHECK: %[[SIDE:.*]] = affine.apply #[[COUNT]]()
+// CHECK: %[[SMALL:.*]] = arith.divui
+// CHECK: %[[LARGE:.*]] = arith.subi %{{.*}}, %[[SMALL]]
+// CHECK: %[[WITHIN:.*]] = arith.remui
+// CHECK: %[[IN_LARGE:.*]] = arith.cmpi ult, %[[WITHIN]]
+// CHECK: %[[SHELL:.*]] = arith.select %[[IN_LARGE]], %[[LARGE]], %[[SMALL]]
+// CHECK: %[[ROW:.*]] = arith.select %[[FIRST:.*]], %[[SHELL]], %[[OTHER:.*]] :
+// CHECK: %[[COLUMN:.*]] = arith.select %[[FIRST]], %[[OTHER]], %[[SHELL]]
+func.func private @mirrored(%x: tensor<128x128xf32>) -> tensor<128x128xf32>
+    attributes {fuse.kernel, fuse.result_extents = array<i64>, fuse.schedule = {tile = array<i64: 32, 32>, layout = #layout, crossed = {dim = 0, layout = #across, mirrored = true}}} {
+  %e = tensor.empty() : tensor<128x128xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #turned, #id], iterator_types = ["parallel", "parallel"]}
+       ins(%x, %x : tensor<128x128xf32>, tensor<128x128xf32>) outs(%e : tensor<128x128xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %v = arith.addf %a, %b : f32
+    linalg.yield %v : f32
+  } -> tensor<128x128xf32>
+  return %0 : tensor<128x128xf32>
+}

@@ -1,0 +1,38 @@
+"""The part of a schedule that transposed arrays add: the layout in which a tile of theirs is accessed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mlirfuse.schedule.layout import BlockedLayout
+
+
+@dataclass(frozen=True)
+class CrossedTiles:
+    """How arrays are accessed that are contiguous along another dimension than the schedule's layout.
+
+    Attributes:
+        dim: the dimension along which they are.
+        layout: of their reads and writes, from or to which tiles go through shared memory.
+        mirrored: whether the tiles at (i, j) and (j, i) of the last two dimensions are neighbours in the grid's order,
+            because they read the same parts of an array: one of them finds these in the L2.
+    """
+
+    dim: int
+    layout: BlockedLayout
+    mirrored: bool = False
+
+    def check(self, layout: BlockedLayout, tile: tuple[int, ...]) -> str | None:
+        """What makes it illegal beside the schedule's layout and tile, or None."""
+        if not 0 <= self.dim < len(tile):
+            return f"dimension {self.dim} is crossed, of a tile {tile}"
+        if problem := self.layout.check(tile):
+            return f"of crossed arrays {problem}"
+        for name, each in (("crossed", self.layout), ("the schedule's", layout)):
+            if each.extents != tile or any(each.anywhere) or each.cluster > 1:
+                return f"tiles go between layouts that cover them exactly, not {each.extents} of {tile} ({name})"
+        if self.layout.threads != layout.threads:
+            return f"crossed arrays are accessed by {self.layout.threads} threads, the others by {layout.threads}"
+        if self.mirrored and (len(tile) < 2 or tile[-1] != tile[-2]):
+            return f"tiles that mirror each other are squares in the last two dimensions, not {tile}"
+        return None
