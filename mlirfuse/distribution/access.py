@@ -14,6 +14,8 @@ from mlirfuse.distribution.fragments import Fragments, elements, fragment_type
 from mlirfuse.distribution.program_order import keep_in_order
 from mlirfuse.distribution.scalars import add, constant, less, minimum
 from mlirfuse.dtypes import from_mlir
+from mlirfuse.schedule.layout import BlockedLayout
+from mlirfuse.target import SECTOR
 from mlirfuse.tiling.memory import access_elements, permuted
 from mlirfuse.tiling.transfers import STREAMING
 
@@ -30,6 +32,7 @@ class Access:
         width: elements of one load or store.
         vector_axis: the axis along which a fragment's elements lie; None if it has one element.
         streaming: whether the data is touched once.
+        resumes: whether the next fragment of a warp begins in the sector in which one ends.
         straddles: whether a fragment may lie half inside the buffer; its single accesses never do.
         wide: elements of one access to a fragment that lies inside whole; at least `width`.
         in_order: whether loads stay where the program has them.
@@ -42,6 +45,7 @@ class Access:
     width: int
     vector_axis: int | None
     streaming: bool
+    resumes: bool
     straddles: bool
     wide: int
     in_order: bool = False
@@ -50,6 +54,11 @@ class Access:
     def whole(self) -> Access:
         """The access to a fragment that lies inside whole."""
         return replace(self, width=self.wide, straddles=False)
+
+    @property
+    def once(self) -> bool:
+        """Whether what is loaded need not stay in the L1, not even until the rest of its sector is."""
+        return self.streaming and not self.resumes
 
     @property
     def bytes(self) -> int:
@@ -101,8 +110,17 @@ def access_of(
         wide = width  # a static extent has few odd elements, if any: not worth a branch
     streaming = STREAMING in op.attributes
     starts = [d.scalars[o] for o in offsets]
-    access = Access(new_buffer, starts, dims, frozenset(clipped), width, axis, streaming, straddles, wide)
+    resumes = _resumes(d.layout, dims, axis, ir.MemRefType(new_buffer.type).element_type)
+    access = Access(new_buffer, starts, dims, frozenset(clipped), width, axis, streaming, resumes, straddles, wide)
     return access if axis is None or wide == 1 else _with_axis_last(access, axis)
+
+
+def _resumes(layout: BlockedLayout, dims: Sequence[int | None], axis: int | None, element: ir.Type) -> bool:
+    """Whether what a warp accesses at once along an axis is less than a sector, and a thread has more along it."""
+    dim = dims[axis] if axis is not None else None
+    if dim is None or layout.fragments(dim) == 1:
+        return False
+    return layout.lanes[dim] * layout.vector[dim] * from_mlir(element).bytes < SECTOR
 
 
 def _with_axis_last(access: Access, axis: int) -> Access:
@@ -167,12 +185,12 @@ def _is_whole(access: Access, indices: list[ir.Value], width: int) -> ir.Value:
 
 def _load_part(access: Access, indices: list[ir.Value], element_type: ir.Type) -> ir.Value:
     if access.width == 1:
-        return memref.LoadOp(access.buffer, indices, nontemporal=access.streaming or None).result
+        return memref.LoadOp(access.buffer, indices, nontemporal=access.once or None).result
     loaded = vector.LoadOp(
         ir.VectorType.get([access.width], element_type),
         access.buffer,
         indices,
-        nontemporal=access.streaming or None,
+        nontemporal=access.once or None,
         alignment=access.bytes,
     )
     return keep_in_order(loaded).result if access.in_order else loaded.result

@@ -48,4 +48,7 @@ def _slot_of(d: Distributor, slot: ir.Value, tile: Fragments) -> Access:
     buffer = d.scalars[slot]
     axis = d.layout.vector_dim
     width = access_elements(ir.MemRefType(buffer.type), axis, None, tile.width)
-    return Access(buffer, (), list(range(d.layout.rank)), frozenset(), width, axis, False, False, width)
+    dims = list(range(d.layout.rank))
+    return Access(
+        buffer, (), dims, frozenset(), width, axis, streaming=False, resumes=False, straddles=False, wide=width
+    )
