@@ -90,6 +90,8 @@ def is_scaled(value: ir.Value, count: int | None) -> ir.Operation | None:
     if found is None or count is None:
         return None
     generic, op = found
+    if op.name not in ("arith.divf", "arith.mulf"):
+        return None
     total = tensor_operand(generic, op.operands[0])
     factor = _constant(op.operands[1])
     if total is None or factor is None:

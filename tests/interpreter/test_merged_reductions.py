@@ -37,6 +37,10 @@ CASES: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
         lambda x: mf.mean((x - mf.mean(x, axis=1)) ** 2, axis=1),
         lambda x: ((x - x.mean(1)) ** 2).mean(1),
     ),
+    "differences of what is cast, and of no mean": (
+        lambda x: mf.sum((x - mf.astype(mf.astype(x, mf.float16), mf.float32)) ** 2, axis=1),
+        lambda x: ((x - x.astype(np.float16)) ** 2).sum(1),
+    ),
     "differences of a transposed argument": (
         lambda x: mf.mean((transposed(x) - mean(x)) ** 2, axis=1),
         lambda x: ((x.T - x.mean(1, keepdims=True)) ** 2).mean(1),
