@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial, reduce
 from math import prod
 
@@ -14,7 +14,7 @@ from mlirfuse.dialect.cluster_store import cluster_store
 from mlirfuse.distribution.exchange import Exchange, Site, Values, positions
 from mlirfuse.distribution.fragments import Fragments, Key, elements
 from mlirfuse.distribution.guard import Guard, both
-from mlirfuse.distribution.parts import LaneParts, ListedParts, LoopedParts, Part, Parts
+from mlirfuse.distribution.parts import LOOPED_GROUP, LaneParts, ListedParts, LoopedParts, Part, Parts
 from mlirfuse.distribution.scalars import add, constant, less, minimum, multiply, remainder
 from mlirfuse.distribution.shuffles import lane_offsets
 from mlirfuse.dtypes import from_mlir
@@ -150,35 +150,49 @@ class Slots:
         layout = self.model.layout
         offsets = lane_offsets(layout, self.exchange.dims)
         bits = min((self.senders - 1).bit_length(), len(offsets))
-        most = MOST_LISTED_ALONE if len(self.buffers) == 1 else MOST_LISTED
-        if self.senders > most and bits and self.model.width == 1:
+        lanes = 1 << bits
+        if bits and self._is_for_lanes(lanes):
             lane = self.d.threads.linear(self.d.threads.lane, layout.lanes, self.exchange.dims)
             assert lane is not None  # there are lanes to hold the parts
-            first = lane if len(offsets) == bits else remainder(lane, 1 << bits)
-            lanes = 1 << bits
+            first = lane if len(offsets) == bits else remainder(lane, lanes)
             parts = [self._lane_part(key, first, start, lanes) for start in range(0, self.senders, lanes)]
             return LaneParts(parts, self.senders, offsets[:bits])
-        if self.looped and self.senders > MOST_LISTED and self.model.width > 1:
+        if self._is_long:
             return LoopedParts(partial(self._load_part, key), self.senders)
         columns = [
             self._load_column(key, buffer, p) for buffer, p in zip(self.buffers, self.exchange.partials, strict=True)
         ]
         return ListedParts([Part(values, sender=n) for n, values in enumerate(zip(*columns, strict=True))])
 
+    @property
+    def _is_long(self) -> bool:
+        """Whether a thread has no registers for the vectors of all senders."""
+        return self.looped and self.senders > MOST_LISTED and self.model.width > 1
+
+    def _is_for_lanes(self, lanes: int) -> bool:
+        """Whether each of so many lanes is to take some of the parts: of vectors, where that saves a loop over all."""
+        if self.model.width == 1:
+            return self.senders > (MOST_LISTED_ALONE if len(self.buffers) == 1 else MOST_LISTED)
+        held = -(-self.senders // lanes) * len(self.buffers) * self.model.width
+        return self._is_long and self.senders > LOOPED_GROUP and lanes > 2 and held <= MOST_LISTED_ELEMENTS
+
     def _lane_part(self, key: Key, lane: ir.Value, start: int, lanes: int) -> Part:
         """The part of sender `start + lane`, or, where there are not so many, of the last."""
         sender = add(lane, constant(start)) if start else lane
         slot = sender if start + lanes <= self.senders else minimum(sender, constant(self.senders - 1))
-        values = tuple(memref.LoadOp(buffer, [self.index(key, slot)]).result for buffer in self.buffers)
-        return Part(values, sender_value=sender)
+        return replace(self._load_part(key, slot), sender_value=sender)
 
     def _load_part(self, key: Key, sender: ir.Value) -> Part:
-        """The vectors of one sender."""
+        """The values of one sender."""
         types = [p.type for p in self.exchange.partials]
         index = self.index(key, sender)
-        loads = zip(types, self.buffers, strict=True)
         return Part(
-            tuple(vector.LoadOp(t, buffer, [index], alignment=_alignment(t)).result for t, buffer in loads),
+            tuple(
+                vector.LoadOp(t, buffer, [index], alignment=_alignment(t)).result
+                if isinstance(t, ir.VectorType)
+                else memref.LoadOp(buffer, [index]).result
+                for t, buffer in zip(types, self.buffers, strict=True)
+            ),
             sender_value=sender,
         )
 

@@ -127,3 +127,31 @@ func.func private @eight(%x: memref<1x1024xf32> {fuse.align = 16 : i64}, %y: mem
   } {mapping = [#gpu.block<x>]}
   return
 }
+
+// -----
+
+#layout = {vector = array<i64: 1, 8>, lanes = array<i64: 8, 4>, warps = array<i64: 15, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
+// Where lanes lie along rows too, those with the same columns take some of the vectors each: two of 15, the last of them
+// none the second time, and add up by shuffles.
+// CHECK-LABEL: gpu.func @shared
+// CHECK: gpu.barrier
+// CHECK-NOT: scf.for
+// CHECK-COUNT-2: vector.load %{{.*}} : memref<480xf32, #gpu.address_space<workgroup>>, vector<8xf32>
+// CHECK-NOT: vector.load
+// CHECK: %[[SENT:.*]] = arith.cmpi ult, %{{.*}}, %c15
+// CHECK: arith.select %[[SENT]], %{{.*}} : vector<8xf32>
+// CHECK-COUNT-24: gpu.shuffle xor
+// CHECK: gpu.return
+func.func private @shared(%x: memref<120x32xf32> {fuse.align = 16 : i64}, %y: memref<1x32xf32> {fuse.align = 16 : i64})
+    attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 120, 32>, layout = #layout}} {
+  %c0 = arith.constant 0 : index
+  %pad = arith.constant 0.0 : f32
+  %zero = arith.constant dense<0.0> : vector<32xf32>
+  scf.forall (%block) in (1) {
+    %0 = vector.transfer_read %x[%c0, %c0], %pad {in_bounds = [true, true]} : memref<120x32xf32>, vector<120x32xf32>
+    %1 = vector.multi_reduction <add>, %0, %zero [0] : vector<120x32xf32> to vector<32xf32>
+    %2 = vector.shape_cast %1 : vector<32xf32> to vector<1x32xf32>
+    vector.transfer_write %2, %y[%c0, %c0] {in_bounds = [true, true]} : vector<1x32xf32>, memref<1x32xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}
