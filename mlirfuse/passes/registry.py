@@ -20,6 +20,7 @@ PASSES: dict[str, str] = {
     "fuse-recompute": "mlirfuse.passes.fuse_recompute:FuseRecompute",
     "fuse-prologues": "mlirfuse.passes.fuse_prologues:FusePrologues",
     "fuse-collapse-dims": "mlirfuse.passes.fuse_collapse_dims:FuseCollapseDims",
+    "fuse-split-rows": "mlirfuse.passes.fuse_split_rows:FuseSplitRows",
     "fuse-merge-moments": "mlirfuse.passes.fuse_merge_moments:FuseMergeMoments",
     "fuse-merge-exp-sums": "mlirfuse.passes.fuse_merge_exp_sums:FuseMergeExpSums",
     "fuse-assign-schedule": "mlirfuse.passes.fuse_assign_schedule:FuseAssignSchedule",
