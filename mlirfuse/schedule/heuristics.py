@@ -12,6 +12,7 @@ from mlirfuse.schedule.chunked_heuristics import reread_schedule, shared_schedul
 from mlirfuse.schedule.crossed_heuristics import crossed_schedule
 from mlirfuse.schedule.grid_heuristics import SQUEEZED, grid_schedule, too_wide
 from mlirfuse.schedule.layout import WARP
+from mlirfuse.schedule.panels import panel_schedule
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.row_candidates import row_candidates
 from mlirfuse.schedule.row_cost import row_cost
@@ -47,6 +48,8 @@ def choose_schedule(problem: Problem, target: Target) -> Schedule:
     alone = [c for c in candidates if c.schedule.layout.cluster == 1]
     if problem.walk and not alone and (walked := _optional_walk(problem, target, over_clusters=bool(candidates))):
         return walked
+    if not alone and (panels := panel_schedule(problem, target)):
+        return panels
     shared = shared_schedule(problem, target)
     pairs = [c for c in alone if c.blocks > 1]
     # H200, 256 MB of rows, as shares of a copy: two rows on an SM in registers 0.96, one row 0.92 to 0.95 (0.83 to 0.89

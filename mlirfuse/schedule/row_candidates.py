@@ -81,7 +81,7 @@ def row_candidates(problem: Problem, target: Target) -> Iterator[Candidate]:
                     continue
                 fine = split.lanes < WARP or split.vector < problem.vector
                 if not fine or _divides(schedule.layout, problem):
-                    yield from _fitted(schedule, problem, target)
+                    yield from fitted(schedule, problem, target)
         cluster *= 2
 
 
@@ -105,7 +105,7 @@ def _divides(layout: BlockedLayout, problem: Problem) -> bool:
     return layout.extents[problem.vector_dim] == problem.row_elements and layout.elements_per_thread <= MOST_FINE
 
 
-def _fitted(schedule: Schedule, problem: Problem, target: Target) -> Iterator[Candidate]:
+def fitted(schedule: Schedule, problem: Problem, target: Target) -> Iterator[Candidate]:
     """The schedule with as few fragments parked in shared memory as each number of resident blocks needs."""
     layout = schedule.layout
     fragments, width = prod(layout.repeats), max(layout.vector)

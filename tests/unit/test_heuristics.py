@@ -13,6 +13,7 @@ from mlirfuse.schedule.problem import CrossedProblem, Problem, WalkProblem
 from mlirfuse.schedule.residency import REGISTER_STEP, registers_left, resident_blocks
 from mlirfuse.schedule.row_candidates import FEW_SPARE, Candidate, row_candidates
 from mlirfuse.schedule.row_cost import row_cost
+from mlirfuse.schedule.row_parts import row_parts
 from mlirfuse.target import target_of
 
 TARGET = target_of("sm_90a")
@@ -170,6 +171,69 @@ def test_columns_of_an_unknown_number_of_matrices_have_blocks_of_their_own() -> 
     total = mf.fuse(lambda x: mf.sum(x.astype(mf.float32), axis=1), target="sm_90a")
     explained = total.lower(mf.TensorSpec((None, 512, 1024), mf.bfloat16)).compile().explain()
     assert "cluster 1, reread" in explained
+
+
+@pytest.mark.parametrize(
+    ("extents", "reduced", "nbytes", "parts"),
+    [
+        ((None, 1 << 22), 1, 2, 256),  # of 32 KB
+        ((None, 1000000), 1, 2, 100),  # of 10000 numbers: 62 to 99 parts would be of no whole vectors
+        ((None, 1 << 17), 1, 2, 8),
+        ((None, 1 << 16), 1, 2, 1),  # a block holds it
+        ((None, 8 * 131071), 1, 2, 1),  # vectors of a prime number
+        ((2, 1 << 22), 1, 2, 1),  # a grid walks them
+        ((1 << 22,), 0, 2, 1),
+        ((None, 1 << 20, 64), 1, 2, 1),  # columns
+    ],
+)
+def test_long_rows_of_an_unknown_number_have_parts(
+    extents: tuple[int | None, ...], reduced: int, nbytes: int, parts: int
+) -> None:
+    assert row_parts(shareable(extents, reduced, nbytes), TARGET) == parts
+
+
+def test_rows_that_are_needed_again_stay_whole() -> None:
+    problem = shareable((None, 1 << 22), 1, 2)
+    for other in (replace(problem, live_bytes=2), replace(problem, rounds=2), replace(problem, column_bytes=4)):
+        assert row_parts(other, TARGET) == 1
+
+
+@pytest.mark.parametrize(
+    ("rows", "warps", "cluster"), [(512, 8, 1), (1024, 8, 1), (4096, 8, 4), (8192, 8, 8), (16384, 16, 8)]
+)
+def test_clusters_hold_panels_of_columns_that_are_needed_again(rows: int, warps: int, cluster: int) -> None:
+    problem = Problem((None, rows, 1024), frozenset({1}), 2, 8, 4, 2, live_bytes=2, parked_bytes=2, rounds=1)
+    schedule = choose_schedule(problem, TARGET)
+    assert (schedule.tile, schedule.persistence) == ((1, rows, 32), "registers")
+    assert (schedule.layout.warps[1], schedule.layout.cluster) == (warps, cluster)
+    assert schedule.layout.elements_per_thread <= 128
+
+
+def test_columns_of_which_no_cluster_holds_a_panel_are_read_again() -> None:
+    problem = Problem((None, 1 << 17, 1024), frozenset({1}), 2, 8, 4, 2, live_bytes=2, parked_bytes=2, rounds=1)
+    assert choose_schedule(problem, TARGET).persistence == "reread"
+
+
+@pytest.mark.parametrize(("columns", "full", "threads"), [(16, 2, 256), (64, 2, 256), (64, 4, 128), (16, 16, 64)])
+def test_blocks_of_small_rows_move_4_kb(columns: int, full: int, threads: int) -> None:
+    problem = Problem((None, columns), frozenset({1}), 1, 8, full, 2, rounds=1)
+    assert choose_schedule(problem, TARGET).layout.threads == threads
+
+
+@pytest.mark.parametrize(
+    ("extents", "reduced", "nbytes", "warps", "repeats"),
+    [
+        ((None, 65536), 0, 2, 8, 4),
+        ((None, 512, 1024), 1, 2, 8, 4),
+        ((None, 3136, 64), 1, 2, 16, 1),  # lanes lie along rows as well
+        ((None, 1 << 17), 0, 4, 16, 2),  # four columns a thread
+    ],
+)
+def test_few_warps_walk_columns_that_fill_all_lanes(
+    extents: tuple[int | None, ...], reduced: int, nbytes: int, warps: int, repeats: int
+) -> None:
+    layout = choose_schedule(shareable(extents, reduced, nbytes), TARGET).layout
+    assert (layout.warps[reduced], layout.repeats[reduced]) == (warps, repeats)
 
 
 def test_tiles_of_transposed_arrays_have_a_layout_for_either() -> None:
