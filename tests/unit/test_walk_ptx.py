@@ -65,8 +65,10 @@ def test_loads() -> None:
 
 @needs_sass
 def test_loops_over_parts_of_warps_are_not_unrolled(tmp_path: Path) -> None:
-    """12 warps have a loop for each of their fragments, here one: four parts come before it, and four in a step."""
-    ptx = compiled("rms_norm_backward", "bfloat16", 64).as_text("ptx")
+    """16 warps have a loop for each of their fragments, here one: four parts come before it, and four in a step."""
+    layout = mf.BlockedLayout((1, 8), (1, 32), (16, 1), (1, 1), (1, 1))
+    total = mf.fuse(lambda x: mf.sum(x.astype(mf.float32), axis=0), schedule=mf.Schedule((16, 256), layout, "reread"))
+    ptx = total.lower(mf.TensorSpec((None, 4096), mf.bfloat16)).compile().as_text("ptx")
     assert ptx.count('.pragma "nounroll";') == 1
     loads = [[i.opcode for i in loop if i.opcode.startswith("LD")] for loop in loops(sass_of(ptx, tmp_path))]
     assert loads.count(["LDS.128"] * 8) == 1
