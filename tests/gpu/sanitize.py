@@ -23,7 +23,10 @@ sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / 
 
 import prologues
 import protocols
+import split_rows
+import static_totals
 import totals
+import transposes
 import wide
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
@@ -82,8 +85,16 @@ WARPGROUP_SCHEDULES = {
 """Grids that walk, rasters, factors that clusters share, and sums that clusters share."""
 
 
+DTYPES_OF_CUPY = ("float16", "float32", "int8", "bool")
+
+
 def elementwise(x, y):
     return mf.where(x > y, mf.tanh(x), x * y)
+
+
+def panels(x):
+    e = mf.exp(x - mf.max(x, axis=0, keepdims=True))
+    return e / mf.sum(e, axis=0, keepdims=True)
 
 
 def cases() -> Iterator[tuple[str, Callable[..., Any], list[np.ndarray]]]:
@@ -152,6 +163,14 @@ def cases() -> Iterator[tuple[str, Callable[..., Any], list[np.ndarray]]]:
         yield f"product with {other}", mf.fuse(other.fn), other.inputs()
     for composition in COMPOSITIONS:
         yield f"composition {composition}", mf.fuse(composition.fn), composition.inputs()
+    for name, reduction_case in (*static_totals.CASES.items(), *split_rows.CASES.items()):
+        if reduction_case.dtype in DTYPES_OF_CUPY:
+            yield f"long rows, {name}", mf.fuse(reduction_case.fn), reduction_case.arrays(seed=1)
+    for name, transposed in transposes.CASES.items():
+        if transposed.dtype in DTYPES_OF_CUPY:
+            yield f"transposed arrays, {name}", mf.fuse(transposed.fn), transposed.arrays()
+    for rows in (512, 4096):  # in a block, and in a cluster
+        yield f"panels of {rows} rows", mf.fuse(panels), [FAMILIES["softmax"].inputs(rows, 72, dtype)[0]]
     for name in protocols.EXPECTED:
         yield f"protocol {name}", partial(_first_result, protocol(name)), [protocols.integers(20)]
 
