@@ -27,14 +27,20 @@ def test_every_bfloat16_is_widened() -> None:
 
 
 @pytest.mark.parametrize("target", ["float32", "float16", "bfloat16"])
-def test_rows_are_divided_by_any_number(target: str) -> None:
-    """Within a unit of the last place of the exact quotient, rounded; zeros, infinities and NaN as IEEE has them."""
+@pytest.mark.parametrize("by", ["rows", "elements"])
+def test_numbers_are_divided_by_any_number(by: str, target: str) -> None:
+    """Within a unit of the last place of the exact quotient, rounded; zeros, infinities and NaN as IEEE has them.
+
+    By one number a row, whose reciprocal its elements share, and by one each.
+    """
     powers = np.exp2(np.arange(-149, 128, dtype=np.float64))
     divisors = [*SPECIAL, *powers, *(powers[24:] * (1 + 2.0**-23)), *(-powers[24:] * (2 - 2.0**-23))]
     s = np.array(divisors, dtype=np.float32)[:, None]
     rng = np.random.default_rng(0)
     x = (rng.standard_normal((len(s), 64)) * np.exp2(rng.integers(-100, 100, (len(s), 64)))).astype(np.float32)
     x[:, :5] = [0.0, -0.0, np.inf, np.nan, -1.0]
+    if by == "elements":
+        s = np.repeat(s, x.shape[1], axis=1)
     result = to_numpy(mf.fuse(lambda x, s: (x / s).astype(target))(to_torch(x), to_torch(s)))
     dtype = np.dtype(getattr(ml_dtypes, target, target))
     with np.errstate(all="ignore"):
