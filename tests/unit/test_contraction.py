@@ -122,6 +122,7 @@ TEAM_CASES = [
     ({"persistent": False}, {}, "teams take turns at the tiles of a persistent grid"),
     ({"teams": 3}, {}, "3 teams of 128 threads: there are 2 at most, of 128"),
     ({"teams": 0}, {}, "teams must be at least 1"),
+    ({"split": 2}, {}, "a persistent grid has no splits: its blocks are on different tiles"),
     ({}, {"total_bytes": 4}, "totals of tiles are added up by the block"),
 ]
 
