@@ -90,10 +90,15 @@ class FusePipelineContraction(Pass):
                 plan.emit()
                 if plan.peers > 1:
                     kernel.attributes[CLUSTER] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), plan.peers)
-                grid = ", persistent" if plan.persistent else ""
-                teams = f" in each of {plan.teams} teams" if plan.teams > 1 else ""
-                consumers = f"{plan.consumers} warpgroups of consumers{teams}"
-                remarks.applied(self, f"{plan.stages} stages, {consumers}{grid}", kernel)
+                remarks.applied(self, _summary(plan), kernel)
+
+
+def _summary(plan: PipelinedTile) -> str:
+    """What a remark says of a plan."""
+    teams = f" in each of {plan.teams} teams" if plan.teams > 1 else ""
+    grid = ", persistent" if plan.persistent else ""
+    clusters = f", clusters of {plan.peers}" if plan.peers > 1 else ""
+    return f"{plan.stages} stages, {plan.consumers} warpgroups of consumers{teams}{grid}{clusters}"
 
 
 def _plan(kernel: ir.Operation, loop: ir.Operation, schedule: Schedule) -> PipelinedTile | str:

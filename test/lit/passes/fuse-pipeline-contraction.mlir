@@ -523,7 +523,7 @@ func.func @mma(%A: memref<512x128xf16> {fuse.align = 16 : i64}, %B: memref<512x6
 // CHECK: "fuse.async_load"({{.*}}) {dims = array<i64: 0, 1>, peers = 2 : i64}
 // CHECK: "fuse.async_load"({{.*}}) {dims = array<i64: 0, 1>} :
 // CHECK: "fuse.cluster_barrier"()
-// expected-remark @below {{3 stages, 2 warpgroups of consumers}}
+// expected-remark @below {{3 stages, 2 warpgroups of consumers, clusters of 2}}
 func.func @shared_factor(%A: memref<512x512xf16> {fuse.align = 16 : i64}, %B: memref<256x512xf16> {fuse.align = 16 : i64}, %C: memref<512x256xf32>)
     attributes {fuse.kernel, fuse.schedule = #schedule} {
   %c0 = arith.constant 0 : index
@@ -569,7 +569,7 @@ func.func @shared_factor(%A: memref<512x512xf16> {fuse.align = 16 : i64}, %B: me
 // CHECK: scf.for %{{.*}} = %[[BLOCK]] to %c16 step %[[BLOCKS]]
 // CHECK: "fuse.async_load"({{.*}}) {dims = array<i64: 0, 1>, peers = 2 : i64}
 // CHECK: "fuse.cluster_barrier"()
-// expected-remark @below {{3 stages, 2 warpgroups of consumers, persistent}}
+// expected-remark @below {{3 stages, 2 warpgroups of consumers, persistent, clusters of 2}}
 func.func @walking_clusters(%A: memref<512x512xf16> {fuse.align = 16 : i64}, %B: memref<256x512xf16> {fuse.align = 16 : i64}, %C: memref<512x256xf32>)
     attributes {fuse.kernel, fuse.schedule = #schedule} {
   %c0 = arith.constant 0 : index
