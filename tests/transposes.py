@@ -37,6 +37,13 @@ CASES = {
     "mirrored batches": Case(
         lambda x: x - 2 * x.mT, ((2, 136, 136),), "float16", lambda x: x - 2 * x.transpose(0, 2, 1)
     ),
+    "one number": Case(lambda x, s: x.T * s, ((300, 96), (1, 1)), "float32", lambda x, s: x.T * s),
+    "one number, reversed": Case(
+        lambda x, s: mf.permute_dims(x, (3, 0, 2, 1)) * s,
+        ((5, 8, 1, 96), (1, 1, 1, 1)),
+        "float32",
+        lambda x, s: x.transpose(3, 0, 2, 1) * s,
+    ),
     "two across": Case(
         lambda x, y, z: x.T - 2 * y.T + z, ((72, 80), (72, 80), (80, 72)), "bfloat16", lambda x, y, z: x.T - 2 * y.T + z
     ),

@@ -67,6 +67,7 @@ def _early_column_bytes(space: IterationSpace, depths: Mapping[ir.Operation, int
 def _crossed(space: IterationSpace, full: Sequence[_Operand], dim: int) -> CrossedProblem:
     """The operands that are contiguous along `dim`, which is not the dimension that most are contiguous along."""
     across = [o for o in full if o.unit_axis is not None and o.axes[o.unit_axis] == dim]
+    square = {space.rank - 1, space.rank - 2}
     swapped = [*range(space.rank - 2), space.rank - 1, space.rank - 2]
     read = dict.fromkeys((op.operands[number], axes) for (op, number), axes in space.use_axes.items())
     return CrossedProblem(
@@ -74,7 +75,10 @@ def _crossed(space: IterationSpace, full: Sequence[_Operand], dim: int) -> Cross
         vector=_vector(space, full, dim),
         bytes=sum(o.element_bytes for o in across),
         narrowest=min(o.element_bytes for o in full),
-        mirrored=any((v, tuple(None if d is None else swapped[d] for d in axes)) in read for v, axes in read),
+        mirrored=any(
+            square <= set(axes) and (v, tuple(None if d is None else swapped[d] for d in axes)) in read
+            for v, axes in read
+        ),
     )
 
 

@@ -75,6 +75,8 @@ def check_tile(schedule: Schedule, space: IterationSpace, kernel: ir.Operation) 
         raise ScheduleError(
             f"tile {schedule.tile} does not have the iteration space's {space.rank} dimensions", where=kernel
         )
+    if schedule.crossed and (problem := schedule.crossed.check_mirrored(schedule.tile, space.extents)):
+        raise ScheduleError(problem, where=kernel)
     for d in space.reduced_dims:
         if schedule.tile[d] != space.extents[d]:
             raise ScheduleError(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from mlirfuse.schedule.crossed_tiles import CrossedTiles
 from mlirfuse.schedule.layout import WARP, BlockedLayout
 from mlirfuse.schedule.problem import CrossedProblem, Problem
@@ -46,8 +48,10 @@ def crossed_schedule(problem: Problem, threads: int, most_read: int) -> Schedule
         return None
     straight = _layout(tile, problem.vector_dim, crossed.dim, problem.vector, warps)
     across = _layout(tile, crossed.dim, problem.vector_dim, crossed.vector, warps)
-    mirrored = crossed.mirrored and sides[0] == sides[1] and set(dims) == {problem.rank - 1, problem.rank - 2}
-    return Schedule(tuple(tile), straight, crossed=CrossedTiles(crossed.dim, across, mirrored))
+    crossed_tiles = CrossedTiles(crossed.dim, across, crossed.mirrored)
+    if crossed_tiles.check_mirrored(tuple(tile), problem.extents):
+        crossed_tiles = replace(crossed_tiles, mirrored=False)
+    return Schedule(tuple(tile), straight, crossed=crossed_tiles)
 
 
 def _is_too_large(side: int, problem: Problem, crossed: CrossedProblem, threads: int, most_read: int) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mlirfuse.schedule.layout import BlockedLayout
@@ -22,8 +23,8 @@ class CrossedTiles:
     layout: BlockedLayout
     mirrored: bool = False
 
-    def check(self, layout: BlockedLayout, tile: tuple[int, ...]) -> str | None:
-        """What makes it illegal beside the schedule's layout and tile, or None."""
+    def check(self, layout: BlockedLayout, tile: tuple[int, ...], extents: Sequence[int | None]) -> str | None:
+        """What makes it illegal beside the schedule's layout and tile in an iteration space, or None."""
         if not 0 <= self.dim < len(tile):
             return f"dimension {self.dim} is crossed, of a tile {tile}"
         if problem := self.layout.check(tile):
@@ -33,6 +34,14 @@ class CrossedTiles:
                 return f"tiles go between layouts that cover them exactly, not {each.extents} of {tile} ({name})"
         if self.layout.threads != layout.threads:
             return f"crossed arrays are accessed by {self.layout.threads} threads, the others by {layout.threads}"
-        if self.mirrored and (len(tile) < 2 or tile[-1] != tile[-2]):
+        return self.check_mirrored(tile, extents)
+
+    def check_mirrored(self, tile: tuple[int, ...], extents: Sequence[int | None]) -> str | None:
+        """Why tiles do not mirror each other, or None: they and the iteration space are squares of a known size."""
+        if not self.mirrored:
+            return None
+        if len(tile) < 2 or tile[-1] != tile[-2]:
             return f"tiles that mirror each other are squares in the last two dimensions, not {tile}"
+        if extents[-1] is None or extents[-1] != extents[-2]:
+            return f"tiles that mirror each other make up a square of a known size, not {tuple(extents[-2:])}"
         return None

@@ -109,7 +109,7 @@ def check_schedule(
         return f"addresses are late only of rows that wait in registers, not {schedule.persistence!r}"
     if problem := _check_shared(schedule, reduced):
         return problem
-    if schedule.crossed and (problem := _check_crossed(schedule, schedule.crossed, reduced)):
+    if schedule.crossed and (problem := _check_crossed(schedule, schedule.crossed, extents, reduced)):
         return problem
     if schedule.layout.threads > target.max_threads_per_block:
         return f"{schedule.layout.threads} threads exceed the {target.max_threads_per_block} of a block"
@@ -175,11 +175,13 @@ def _check_rows(schedule: Schedule, reduced: frozenset[int]) -> str | None:
     return None
 
 
-def _check_crossed(schedule: Schedule, crossed: CrossedTiles, reduced: frozenset[int]) -> str | None:
+def _check_crossed(
+    schedule: Schedule, crossed: CrossedTiles, extents: tuple[int | None, ...], reduced: frozenset[int]
+) -> str | None:
     """What makes a schedule with crossed arrays illegal, or None."""
     if reduced or schedule.contraction or schedule.walk:
         return "arrays are crossed in elementwise kernels only"
-    return crossed.check(schedule.layout, schedule.tile)
+    return crossed.check(schedule.layout, schedule.tile, extents)
 
 
 def _check_blocks(contraction: ContractionSchedule, target: Target) -> str | None:

@@ -188,6 +188,12 @@ def test_legality_of_crossed_tiles(schedule: Schedule, problem: str | None) -> N
     assert (found is None) if problem is None else (found is not None and problem in found)
 
 
+@pytest.mark.parametrize("extents", [(512, 256), (None, 512), (512, None), (None, None)])
+def test_tiles_mirror_each_other_in_squares(extents: tuple[int | None, ...]) -> None:
+    found = check_schedule(CROSSED, extents, frozenset(), target_of("sm_90a"))
+    assert found == f"tiles that mirror each other make up a square of a known size, not {extents}"
+
+
 def test_reductions_have_no_crossed_tiles() -> None:
     found = check_schedule(CROSSED, (512, 32), frozenset({1}), target_of("sm_90a"))
     assert found == "arrays are crossed in elementwise kernels only"

@@ -201,3 +201,21 @@ func.func private @mirrored(%x: tensor<128x128xf32>) -> tensor<128x128xf32>
   } -> tensor<128x128xf32>
   return %0 : tensor<128x128xf32>
 }
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#layout = {vector = array<i64: 1, 4>, lanes = array<i64: 4, 8>, warps = array<i64: 1, 1>, repeats = array<i64: 8, 1>, blocks = array<i64: 1, 1>}
+#across = {vector = array<i64: 4, 1>, lanes = array<i64: 8, 4>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 8>, blocks = array<i64: 1, 1>}
+// expected-error @below {{tiles that mirror each other make up a square of a known size, not (128, 64)}}
+func.func private @no_square(%x: tensor<128x64xf32>) -> tensor<128x64xf32>
+    attributes {fuse.kernel, fuse.result_extents = array<i64>, fuse.schedule = {tile = array<i64: 32, 32>, layout = #layout, crossed = {dim = 0, layout = #across, mirrored = true}}} {
+  %e = tensor.empty() : tensor<128x64xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+       ins(%x : tensor<128x64xf32>) outs(%e : tensor<128x64xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %a, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<128x64xf32>
+  return %0 : tensor<128x64xf32>
+}
