@@ -65,3 +65,17 @@ def test_panels(name: str, warps: int, cluster: int, lanes: int) -> None:
     module = module_at("gpu", fn, [mf.TensorSpec((None, ROWS, COLUMNS), mf.float16)], schedule)
     (result,) = interpreter.run(module, fn.__name__, [x], order="random", seed=2)
     np.testing.assert_allclose(result, exact(x.astype(np.float64)), rtol=1e-4, atol=1e-5)
+
+
+def test_what_warps_exchange_fits_beside_what_is_parked() -> None:
+    """Columns that 25 warps hold, which park 230 KB of them and exchange 13 KB."""
+
+    def fn(x: Any, y: Any, z: Any) -> Any:
+        h = (x - y) * z.T + 1
+        e = mf.exp(h - mf.max(h, axis=0, keepdims=True))
+        return e / mf.sum(e, axis=0, keepdims=True)
+
+    rng = np.random.default_rng(1)
+    x, y, z = (rng.standard_normal(shape).astype(np.float32) for shape in ((1100, 40), (1100, 40), (40, 1100)))
+    result = np.asarray(mf.fuse(fn, target="interpret")(x, y, z))
+    np.testing.assert_allclose(result[None], _softmax(((x - y) * z.T)[None].astype(np.float64)), rtol=1e-4, atol=1e-5)
