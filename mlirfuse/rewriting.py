@@ -54,6 +54,17 @@ def integer_of(value: ir.Value) -> int | None:
     return ir.IntegerAttr(maker.attributes["value"]).value
 
 
+def number_of(value: ir.Value) -> float | None:
+    """The one floating-point number that a constant is, or all elements of a constant vector are; None for others."""
+    maker = defining_op(value)
+    if maker is None or maker.name != "arith.constant":
+        return None
+    attribute = maker.attributes["value"]
+    if isinstance(attribute, ir.DenseFPElementsAttr):
+        return ir.FloatAttr(attribute.get_splat_value()).value if attribute.is_splat else None
+    return attribute.value if isinstance(attribute, ir.FloatAttr) else None
+
+
 def backward_slice(values: Iterable[ir.Value], ops: Sequence[ir.Operation]) -> set[ir.Operation]:
     """Those of some ops that make the values, and what they are made of."""
     inside, found = set(ops), set()

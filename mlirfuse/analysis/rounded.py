@@ -5,7 +5,7 @@ from __future__ import annotations
 from mlir import ir
 
 from mlirfuse.analysis.casts import element_type
-from mlirfuse.rewriting import defining_op
+from mlirfuse.rewriting import defining_op, number_of
 
 FACTORS = frozenset({"arith.mulf", "arith.divf"})
 """Ops that keep the relative error of an operand."""
@@ -22,9 +22,14 @@ def is_rounded(value: ir.Value) -> bool:
     return all(_is_rounded_by(use.owner.operation, value) for use in value.uses)
 
 
+def rounds_to_half(op: ir.Operation) -> bool:
+    """Whether an op is a cast to half precision."""
+    return op.name == "arith.truncf" and str(element_type(op.results[0].type)) in HALF
+
+
 def _is_rounded_by(user: ir.Operation, value: ir.Value) -> bool:
-    if user.name == "arith.truncf":
-        return str(element_type(user.results[0].type)) in HALF
+    if rounds_to_half(user):
+        return True
     keeps = user.name in FACTORS or (user.name == "arith.addf" and _is_positive_sum(user, value))
     return keeps and is_rounded(user.results[0])
 
@@ -41,9 +46,5 @@ def _is_positive(value: ir.Value) -> bool:
     maker = defining_op(value)
     if maker is not None and maker.name == "vector.broadcast":
         return _is_positive(maker.operands[0])
-    if maker is None or maker.name != "arith.constant":
-        return False
-    constant = maker.attributes["value"]
-    if isinstance(constant, ir.FloatAttr):
-        return constant.value > 0
-    return isinstance(constant, ir.DenseFPElementsAttr) and constant.is_splat and constant.get_splat_value().value > 0
+    number = number_of(value)
+    return number is not None and number > 0

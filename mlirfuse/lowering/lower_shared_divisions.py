@@ -10,6 +10,7 @@ from mlir import ir
 from mlir.dialects import arith, llvm, math, vector
 
 from mlirfuse.analysis.casts import element_type
+from mlirfuse.analysis.rounded import rounds_to_half
 from mlirfuse.lowering.kernel_func import kernels
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.rewriting import defining_op, ops_named
@@ -110,18 +111,13 @@ def _quotient(op: ir.Operation, divisor: ir.Value, scale: ir.Value, reciprocal: 
     scale, reciprocal = (_like(v, x.type) for v in (scale, reciprocal))
     scaled = arith.mulf(x, scale)
     first = arith.mulf(scaled, reciprocal)
-    if _rounded_to_half(op):
+    if all(rounds_to_half(use.owner.operation) for use in op.results[0].uses):
         return first
     minus_s = arith.negf(arith.mulf(_like(divisor, x.type), scale))
     corrected = math.fma(math.fma(first, minus_s, scaled), reciprocal, first)
     infinity = _like(_constant(float("inf")), x.type)
     finite = arith.cmpf(arith.CmpFPredicate.OLT, math.absf(corrected), infinity)
     return arith.select(finite, corrected, first)
-
-
-def _rounded_to_half(op: ir.Operation) -> bool:
-    users = [use.owner.operation for use in op.results[0].uses]
-    return all(u.name == "arith.truncf" and str(element_type(u.results[0].type)) in ("f16", "bf16") for u in users)
 
 
 def _like(value: ir.Value, target: ir.Type) -> ir.Value:

@@ -9,10 +9,11 @@ from typing import ClassVar
 from mlir import ir
 from mlir.dialects import arith, llvm, vector
 
+from mlirfuse.analysis.casts import element_type
 from mlirfuse.analysis.rounded import is_rounded
 from mlirfuse.lowering.kernel_func import kernels
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.rewriting import defining_op, ops_named
+from mlirfuse.rewriting import defining_op, number_of, ops_named
 
 SCALE = -2 * log2(e)
 MOST_FACTOR = 2.0**64
@@ -70,22 +71,11 @@ def _sums(tangent: ir.Operation) -> list[ir.Operation]:
     """The uses of a tangent, if all of them add one, for a result in half precision; the tangent is dead then."""
     users = [use.owner.operation for use in tangent.results[0].uses]
     fits = all(user.name == "arith.addf" and _adds_one(user) and is_rounded(user.results[0]) for user in users)
-    return users if fits and _scalar(tangent.results[0].type) == ir.F32Type.get(tangent.context) else []
+    return users if fits and element_type(tangent.results[0].type) == ir.F32Type.get(tangent.context) else []
 
 
 def _adds_one(op: ir.Operation) -> bool:
-    return any(_constant(operand) == 1 for operand in op.operands)
-
-
-def _constant(value: ir.Value) -> float | None:
-    """The one number that a value is, or None."""
-    maker = defining_op(value)
-    if maker is None or maker.name != "arith.constant":
-        return None
-    attribute = maker.attributes["value"]
-    if not isinstance(attribute, ir.DenseElementsAttr):
-        return ir.FloatAttr(attribute).value
-    return ir.FloatAttr(attribute.get_splat_value()).value if attribute.is_splat else None
+    return any(number_of(operand) == 1 for operand in op.operands)
 
 
 def _scaled(value: ir.Value) -> tuple[ir.Value, float]:
@@ -93,7 +83,7 @@ def _scaled(value: ir.Value) -> tuple[ir.Value, float]:
     maker = defining_op(value)
     if maker is not None and maker.name == "arith.mulf":
         for number, operand in enumerate(maker.operands):
-            factor = _constant(operand)
+            factor = number_of(operand)
             if factor is not None and MOST_FACTOR**-1 <= abs(factor) <= MOST_FACTOR:
                 return maker.operands[1 - number], factor
     return value, 1.0
@@ -121,7 +111,3 @@ def _number(x: ir.Value, factor: float) -> ir.Value:
     scale, one = (arith.constant(f32, ir.FloatAttr.get(f32, value)) for value in (SCALE * factor, 1.0))
     power = llvm.CallIntrinsicOp(f32, "llvm.nvvm.ex2.approx.ftz", [arith.mulf(x, scale)], [], []).results[0]
     return llvm.CallIntrinsicOp(f32, "llvm.nvvm.rcp.approx.ftz.f", [arith.addf(power, one)], [], []).results[0]
-
-
-def _scalar(type_: ir.Type) -> ir.Type:
-    return type_.element_type if isinstance(type_, ir.VectorType) else type_
