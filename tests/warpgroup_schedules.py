@@ -24,10 +24,10 @@ def warpgroup_schedule(
     teams: int = 1,
     split: int = 1,
 ) -> Schedule:
-    """A tile of m x n accumulators, in the layout of m64nNk16, by one or two warpgroups.
+    """A tile of m x n accumulators, in the layout of m64nNk16, by one to three warpgroups.
 
     Args:
-        m: rows, a multiple of 64; of 128 for two warpgroups.
+        m: rows, a multiple of 64; of 128 for two warpgroups, and 192 for three.
         n: columns, a multiple of 8.
         k: elements of k in a stage.
         stages: of the ring.
@@ -39,7 +39,8 @@ def warpgroup_schedule(
         teams: of one warpgroup each, which take turns at the tiles of a persistent grid.
         split: blocks that share k, of which the last adds up all parts.
     """
-    warpgroups = 2 if m % 128 == 0 and blocks_per_sm == teams == 1 else 1
+    together = blocks_per_sm == teams == 1
+    warpgroups = 3 if m == 192 and together else 2 if m % 128 == 0 and together else 1
     ones = (1,) * batch
     layout = BlockedLayout(
         vector=(*ones, 1, 2),

@@ -32,6 +32,9 @@ LONGEST_FLOAT8_SUM = 256
 TEAM_THREADS, MOST_TEAMS = 128, 2
 """Threads of a team, a warpgroup, and how many teams have registers for tiles that are worth it."""
 
+PRODUCT_REGISTERS = 26
+"""Registers beside its accumulators that ptxas wants for a `wgmma` (it refuses kernels with fewer: C7602)."""
+
 MOST_COLLECTED = 128
 """Words that a thread takes out of mailboxes at once: they wait for each other in registers."""
 
@@ -139,6 +142,32 @@ def check_ring(
         return None
     limit = f"{target.chip} has {target.shared_per_block} a block"
     return f"its ring needs {total} bytes of shared memory, {limit}: choose smaller tiles or steps, or fewer stages"
+
+
+def check_registers(
+    schedule: ContractionSchedule, layout: BlockedLayout, blocks_per_sm: int, target: Target
+) -> str | None:
+    """Why threads have no registers for the accumulators of one `wgmma`, or None.
+
+    ptxas counts those that threads are launched with, when the producer has as many as consumers.
+
+    Args:
+        schedule: how the k-loop runs.
+        layout: of the accumulators.
+        blocks_per_sm: blocks that share a multiprocessor's registers; 0 is one.
+        target: the architecture.
+    """
+    if schedule.instruction != "wgmma":
+        return None
+    threads = layout.threads * schedule.teams + TEAM_THREADS
+    launched = target.registers_per_sm // (max(1, blocks_per_sm) * threads) // 8 * 8
+    columns = layout.extents[-1]
+    if columns // 2 + PRODUCT_REGISTERS <= launched:
+        return None
+    return (
+        f"threads of a block of {threads} are launched with {launched} registers, which are too few for the "
+        f"{columns // 2} accumulators that each has of {columns} columns: choose fewer columns or rows"
+    )
 
 
 def check_contraction(

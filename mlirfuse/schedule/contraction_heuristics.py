@@ -12,7 +12,13 @@ from itertools import product
 from math import ceil, prod
 
 from mlirfuse.precision import TF32X3
-from mlirfuse.schedule.contraction import LONGEST_SUM, ContractionProblem, check_contraction, tensor_core_misfit
+from mlirfuse.schedule.contraction import (
+    LONGEST_SUM,
+    ContractionProblem,
+    check_contraction,
+    check_registers,
+    tensor_core_misfit,
+)
 from mlirfuse.schedule.contraction_cost import (
     FEWEST_ASYNC_BYTES,
     MMA_WARPS,
@@ -29,10 +35,15 @@ from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import LINE, Target
 
 WGMMA_ROWS, WGMMA_COLUMNS = (64, 128, 256), (16, 32, 64, 128, 256)
-BETWEEN_ROWS, BETWEEN_COLUMNS = (64, 128), (48, 80, 96, 112, 144, 160, 176, 192, 208, 224, 240)
+BETWEEN_TILES = (
+    *product((64, 128), (48, 80, 96, 112, 144, 160, 176, 192, 208, 224, 240)),
+    *product((192,), (96, 112, 128, 144, 160, 176, 184, 192, 200)),
+)
 """Tiles in between, for results of which others leave multiprocessors without work. Each block has one of these: in two
 rounds 2048x1536x4096 took 42 to 46 us in tiles of 128x96, and 40 in one of 128x192. Where k is split they were seen to
-gain nothing (H200, bf16)."""
+gain nothing. Of 192 rows a third warpgroup has 64, and a tile up to 1.17 times what is the most of other tiles: in one
+round of these 2240x2048x2048 takes 27.2 us as `x @ w`, and 59.5 in teams; 2104x2104x2104 by clusters of two 31.3, and
+40.3; 192x14336x4096 37.2 and 41.8. In two rounds 3072x3072x3072 took 92.4, and 86.6 in teams (H200, bf16)."""
 
 CLUSTERS, CLUSTER_COLUMNS = tuple(blocks for blocks in SHARED_COPY if blocks > 1), 128
 """Blocks whose tiles are neighbours, and that copy the factor that they share for each other; and columns of such
@@ -49,9 +60,6 @@ TEAM_ROWS, TEAM_COLUMNS = 128, (96, 112, 128)
 128x256 takes 208, with a GELU 206 and 225; 4096x4096x1024 52.4 and 57.5; in tf32 400 and 408, in float8 104 and 110.
 With fewer columns than these factors do not come fast enough: 2048x5120x5120 takes 166, 177 and 186 us with 128, 96
 and 80, of which the last has the fewest products to do (H200)."""
-
-MOST_ACCUMULATORS = 32768
-"""Elements of a tile: 256 a thread of two warpgroups is more than they have registers for."""
 
 SHARED_REGISTERS, MOST_REGISTERS, OTHER_REGISTERS = 472, 240, 40
 """Registers for a thread of each warpgroup of consumers, for one of them, and those that are no sums."""
@@ -160,7 +168,7 @@ def _splits(problem: ContractionProblem, target: Target) -> Iterator[Schedule]:
             if tiles > target.sms:
                 yield _walking(schedule, in_rounds=True)
             continue
-        between = schedule.contraction.instruction == "wgmma" and schedule.tile[-1] in BETWEEN_COLUMNS
+        between = schedule.contraction.instruction == "wgmma" and schedule.tile[-2:] in BETWEEN_TILES
         if between and (tiles > target.sms or not known):
             continue
         yield _streaming(_walking(schedule, tiles > target.sms), problem, target)
@@ -279,7 +287,7 @@ def _tiles(problem: ContractionProblem, target: Target) -> Iterator[Schedule]:
     fits = target.chip == "sm_90a" and tensor_core_misfit("wgmma", problem) is None
     if fits and problem.row_bytes == 16 and problem.computed_from == (None, None):
         for swapped in (False, True):
-            for schedule in _wgmma_tiles(problem, swapped):
+            for schedule in _wgmma_tiles(problem, target, swapped):
                 found = True
                 yield schedule
     if not found:
@@ -316,13 +324,13 @@ def _fills(problem: ContractionProblem, m: int, n: int, k: int) -> bool:
     return all(extent is not None and extent % size == 0 for extent, size in ends)
 
 
-def _wgmma_tiles(problem: ContractionProblem, swapped: bool) -> Iterator[Schedule]:
+def _wgmma_tiles(problem: ContractionProblem, target: Target, swapped: bool) -> Iterator[Schedule]:
     contiguous = problem.k_contiguous[::-1] if swapped else problem.k_contiguous
     step = PANEL_BYTES // problem.element.bytes
-    tiles = [*product(WGMMA_ROWS, WGMMA_COLUMNS), *product(BETWEEN_ROWS, BETWEEN_COLUMNS)]
+    tiles = [*product(WGMMA_ROWS, WGMMA_COLUMNS), *BETWEEN_TILES]
     teams = [] if problem.promotes or problem.total_bytes else [(TEAM_ROWS, n) for n in TEAM_COLUMNS]
     for count, (m, n) in [*((1, tile) for tile in tiles), *((2, tile) for tile in teams)]:
-        if m * n > MOST_ACCUMULATORS or (problem.promotes and not fits_promoted(m, n, PROMOTED_STEP_SETS)):
+        if problem.promotes and not fits_promoted(m, n, PROMOTED_STEP_SETS):
             continue
         # A factor whose rows (or columns) are contiguous is swizzled in panels of 64 of them.
         if any(not k and size % step for k, size in zip(contiguous, (m, n), strict=True)):
@@ -330,5 +338,8 @@ def _wgmma_tiles(problem: ContractionProblem, swapped: bool) -> Iterator[Schedul
         # Sums that are promoted at every step stay accurate where steps are short.
         for panels in (1,) if problem.promotes or count > 1 else (1, 2):
             stages = min(MOST_STAGES, RING_BYTES // ((m + n) * PANEL_BYTES * panels))
-            if panels == 1 or stages >= DEEP_STAGES:
-                yield wgmma_schedule(problem, m, n, stages=stages, swapped=swapped, panels=panels, teams=count)
+            schedule = wgmma_schedule(problem, m, n, stages=stages, swapped=swapped, panels=panels, teams=count)
+            assert schedule.contraction is not None
+            too_large = check_registers(schedule.contraction, schedule.layout, 1, target)
+            if not too_large and (panels == 1 or stages >= DEEP_STAGES):
+                yield schedule

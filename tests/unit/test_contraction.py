@@ -22,13 +22,14 @@ from mlirfuse.analysis.kernels import kernels
 from mlirfuse.analysis.spaces import kernel_space
 from mlirfuse.analysis.structure import OpStructure, structure_of
 from mlirfuse.passes.manager import run_pipeline
-from mlirfuse.schedule.contraction import check_contraction
+from mlirfuse.schedule.contraction import check_contraction, check_registers
 from mlirfuse.schedule.contraction_cost import contraction_seconds, tile_count
 from mlirfuse.schedule.contraction_heuristics import (
     candidates,
 )
 from mlirfuse.schedule.contraction_tiles import fma_schedule, mma_schedule, wgmma_schedule, with_slices
 from mlirfuse.schedule.schedule import check_schedule, schedule_of
+from mlirfuse.target import target_of
 
 
 def structures(module: ir.Module) -> list[OpStructure]:
@@ -138,6 +139,27 @@ def test_illegal_teams_are_named(fields, given, reason) -> None:
     assert two.contraction is not None
     wide = replace(two.contraction, persistent=True, teams=2)
     assert "2 teams of 256 threads" in (check_contraction(wide, two.tile, two.layout, problem(4096, 4096, 1024)) or "")
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "teams", "blocks_per_sm", "fits"),
+    [
+        (128, 256, 1, 1, True),
+        (192, 200, 1, 1, True),
+        (192, 208, 1, 1, False),
+        (256, 136, 1, 1, True),
+        (256, 144, 1, 1, False),
+        (128, 128, 2, 1, True),
+        (128, 192, 1, 2, True),
+        (128, 208, 1, 2, False),
+    ],
+)
+def test_accumulators_fit_the_registers_of_a_launch(rows, columns, teams, blocks_per_sm, fits) -> None:
+    schedule = wgmma_schedule(problem(4096, 4096, 1024), rows, columns, teams=teams, blocks_per_sm=blocks_per_sm)
+    assert schedule.contraction is not None
+    reason = check_registers(schedule.contraction, schedule.layout, blocks_per_sm, target_of("sm_90a"))
+    assert (reason is None) == fits
+    assert fits or f"{columns // 2} accumulators that each has of {columns} columns" in (reason or "")
 
 
 def test_an_instruction_takes_its_types_and_its_layout() -> None:

@@ -12,7 +12,7 @@ import mlirfuse as mf
 from mlirfuse.schedule.contraction import LONGEST_SUM, ContractionProblem, ContractionSchedule, check_contraction
 from mlirfuse.schedule.contraction_cost import tile_count
 from mlirfuse.schedule.contraction_heuristics import (
-    BETWEEN_COLUMNS,
+    BETWEEN_TILES,
     CLUSTER_COLUMNS,
     CLUSTERS,
     RASTER,
@@ -151,6 +151,8 @@ def test_blocks_of_one_round_take_squares_of_tiles() -> None:
         (256, 5120, 5120, (128, 80), 1),
         (1024, 11008, 4096, (128, 112), 2),  # six rounds of 7 * 16 columns
         (3072, 3072, 3072, (128, 96), 2),
+        (2240, 2048, 2048, (192, 192), 1),  # 132 tiles; two rounds of any other
+        (192, 14336, 4096, (192, 112), 1),
     ],
 )
 def test_tiles_leave_no_multiprocessor_without_work(m, n, k, tile, teams) -> None:
@@ -162,14 +164,14 @@ def test_tiles_leave_no_multiprocessor_without_work(m, n, k, tile, teams) -> Non
 
 def test_tiles_in_between_are_for_one_round_of_a_known_number() -> None:
     given = problem(1536, 1536, 4096)
-    between = [s for s in candidates(given, H200) if s.tile[1] in BETWEEN_COLUMNS]
+    between = [s for s in candidates(given, H200) if s.tile in BETWEEN_TILES]
     for schedule in between:
         assert schedule.contraction is not None
         assert schedule.contraction.split == 1
         assert schedule.contraction.teams == 2 or tile_count(schedule, given) <= H200.sms
     assert {s.tile for s in between if s.contraction and s.contraction.teams == 1} >= {(128, 144), (128, 160)}
     assert not any(
-        s.tile[1] in BETWEEN_COLUMNS
+        s.tile in BETWEEN_TILES
         for s in candidates(problem(None, 1536, 4096), H200)
         if s.contraction and s.contraction.teams == 1
     )

@@ -5,6 +5,7 @@ Tiles of every size that the heuristics may choose, of which the largest have ha
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -22,14 +23,12 @@ from warpgroup_schedules import warpgroup_schedule
 
 import mlirfuse as mf
 from mlirfuse.lowering.resources import find_ptxas
-from mlirfuse.schedule.contraction import ContractionProblem
+from mlirfuse.schedule.contraction import ContractionProblem, check_registers
 from mlirfuse.schedule.contraction_heuristics import (
-    BETWEEN_COLUMNS,
-    BETWEEN_ROWS,
+    BETWEEN_TILES,
     COMPUTED_STEP_BYTES,
     FMA_TILES,
     MMA_TILES,
-    MOST_ACCUMULATORS,
     PROMOTED_SETS,
     PROMOTED_STEP_SETS,
     TEAM_COLUMNS,
@@ -40,6 +39,7 @@ from mlirfuse.schedule.contraction_heuristics import (
     fits_promoted,
 )
 from mlirfuse.schedule.contraction_tiles import mma_schedule, wgmma_schedule
+from mlirfuse.target import target_of
 
 pytestmark = pytest.mark.skipif(find_ptxas() is None, reason="ptxas was not found")
 
@@ -47,8 +47,7 @@ LARGE = Product(1032, 520, 4160, "nt")
 SHARED = Product(1032, 1024, 4160, "nt")
 FLOAT = replace(LARGE, dtype="float32")
 TEAMS = replace(warpgroup_schedule(TEAM_ROWS, max(TEAM_COLUMNS), stages=6, teams=2), order="depth")
-TILES = [(m, n) for m in WGMMA_ROWS for n in WGMMA_COLUMNS if m * n <= MOST_ACCUMULATORS]
-BETWEEN = [(m, n) for m in BETWEEN_ROWS for n in BETWEEN_COLUMNS]
+LARGEST = ((128, 256), (256, 128))
 SPLIT_TILES = {"wgmma": ((64, 128), (128, 128)), "mma": ((64, 64), (16, 64)), "fma": ((64, 64),)}
 
 
@@ -58,16 +57,19 @@ def _changed(schedule: mf.Schedule, **changes: Any) -> mf.Schedule:
 
 
 def _schedules() -> Iterator[tuple[str, Product, mf.Schedule]]:
-    for m, n in TILES:
+    for m, n in itertools.product(WGMMA_ROWS, WGMMA_COLUMNS):
         schedule = pinned_schedule(LARGE, m, n, instruction="wgmma")
+        assert schedule.contraction is not None
+        if check_registers(schedule.contraction, schedule.layout, 1, target_of("sm_90a")):
+            continue
         yield f"wgmma {m}x{n} persistent", LARGE, _changed(schedule, persistent=True, raster=8)
-        if m * n == MOST_ACCUMULATORS:
+        if (m, n) in LARGEST:
             yield f"wgmma {m}x{n}", LARGE, schedule
         for promote, sets in ((1, PROMOTED_STEP_SETS), (8, PROMOTED_SETS)):
             if fits_promoted(m, n, sets):
                 promoted = _changed(schedule, persistent=True, promote=promote)
                 yield f"wgmma {m}x{n} promoted after {promote}", LARGE, promoted
-    for m, n in BETWEEN:
+    for m, n in BETWEEN_TILES:
         schedule = pinned_schedule(LARGE, m, n, instruction="wgmma")
         yield f"wgmma {m}x{n}", LARGE, schedule
         for promote, sets in ((1, PROMOTED_STEP_SETS), (8, PROMOTED_SETS)):
@@ -78,7 +80,7 @@ def _schedules() -> Iterator[tuple[str, Product, mf.Schedule]]:
         yield f"wgmma {TEAM_ROWS}x{n} in teams", LARGE, schedule
     for form in ("nn", "tn", "tt"):
         product = replace(LARGE, form=form)
-        for m, n in ((128, 256), (256, 128)):
+        for m, n in LARGEST:
             yield f"wgmma {m}x{n} {form}", product, pinned_schedule(product, m, n, instruction="wgmma")
             swapped = pinned_schedule(product, m, n, instruction="wgmma", swapped=True)
             yield f"wgmma {m}x{n} {form} transposed", product, _changed(swapped, persistent=True)

@@ -1,0 +1,34 @@
+"""Random functions of arrays in different orders, on the GPU, against float64.
+
+MLIRFUSE_FUZZ_GRAPHS sets how many; the number in a test's name is the function's seed.
+"""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+from gpu.torch_arrays import to_numpy, to_torch
+from permuted import permuted
+
+import mlirfuse as mf
+
+cupy = pytest.importorskip("cupy")
+torch = pytest.importorskip("torch")
+pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not cupy.is_available(), reason="no GPU")]
+
+FUNCTIONS = int(os.environ.get("MLIRFUSE_FUZZ_GRAPHS", "60"))
+
+
+@pytest.mark.parametrize("seed", range(FUNCTIONS))
+def test_fuzz(seed: int) -> None:
+    case = permuted(seed)
+    fused, tensors, expected = mf.fuse(case.fn), [to_torch(a) for a in case.arrays], case.expected
+    out = fused(*tensors)
+    assert tuple(out.shape) == expected.shape, case
+    out.view(torch.uint8).fill_(0x7F)  # NaN, or a number that is no result
+    fused(*tensors, out=out)
+    size = max(1.0, float(np.abs(expected).max()))
+    result = to_numpy(out).astype(np.float64)
+    np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5 * size, err_msg=str(case))
