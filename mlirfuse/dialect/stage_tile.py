@@ -3,9 +3,12 @@
 ```mlir
 "fuse.stage_tile"(%ring, %stage, %y) {offset = 64 : i64}
     : (memref<2x128x64xbf16, #gpu.address_space<workgroup>>, index, vector<128x256xbf16>) -> ()
+"fuse.stage_tile"(%ring, %stage, %y) {offset = 48 : i64, transposed}
+    : (memref<2x48x128xbf16, #gpu.address_space<workgroup>>, index, vector<128x96xbf16>) -> ()
 ```
 
-`ring[stage]` gets the tile's columns from `offset` on, as many as a stage has. Reached in convergence by the warpgroups
+`ring[stage]` gets the tile's columns from `offset` on, as many as a stage has; where it is `transposed`, these are the
+stage's rows. Reached in convergence by the warpgroups
 that hold the tile, in the layout of `fuse.warpgroup_mma`'s accumulators. What it writes is visible to a
 `fuse.async_store` behind the next barrier of these warpgroups. At the gpu level the last operands are the thread's part
 of these columns, vectors of two elements in the order of PTX's registers.
@@ -20,6 +23,19 @@ from mlir import ir
 from mlirfuse.dialect.base import SINGLE, VARIADIC, OpDefinition
 from mlirfuse.dialect.shared_memory import ring_problem
 
+TRANSPOSED = "transposed"
+
+
+def is_transposed(op: ir.Operation) -> bool:
+    """Whether rows of the stage are columns of the tile."""
+    return TRANSPOSED in op.attributes
+
+
+def staged_shape(ring: ir.MemRefType, transposed: bool) -> tuple[int, int]:
+    """Rows and columns of the tile that a stage of the ring takes."""
+    _, rows, columns = ring.shape
+    return (columns, rows) if transposed else (rows, columns)
+
 
 def _verify(op: ir.Operation) -> str | None:
     ring, _, *values = op.operands
@@ -30,7 +46,7 @@ def _verify(op: ir.Operation) -> str | None:
     type_, tile = ir.MemRefType(ring.type), ir.VectorType(values[0].type)
     if tile.element_type != type_.element_type:
         return f"elements of {tile} and {type_} differ"
-    _, rows, columns = type_.shape
+    rows, columns = staged_shape(type_, is_transposed(op))
     offset = ir.IntegerAttr(op.attributes["offset"]).value
     shape = list(tile.shape)
     fits = len(values) == 1 and shape[-2:-1] == [rows] and 0 <= offset <= shape[-1] - columns
@@ -45,7 +61,10 @@ DEFINITION = OpDefinition(
 )
 
 
-def stage_tile(ring: ir.Value, stage: ir.Value, values: Sequence[ir.Value], offset: int) -> None:
+def stage_tile(
+    ring: ir.Value, stage: ir.Value, values: Sequence[ir.Value], offset: int, *, transposed: bool = False
+) -> None:
     """Builds the op at the current insertion point."""
-    attribute = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), offset)
-    ir.Operation.create(DEFINITION.full_name, operands=[ring, stage, *values], attributes={"offset": attribute})
+    attributes = {"offset": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), offset)}
+    attributes |= {TRANSPOSED: ir.UnitAttr.get()} if transposed else {}
+    ir.Operation.create(DEFINITION.full_name, operands=[ring, stage, *values], attributes=attributes)

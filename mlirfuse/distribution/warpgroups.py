@@ -11,7 +11,7 @@ from mlirfuse.dialect.cluster_barrier import cluster_barrier
 from mlirfuse.dialect.elect_one import elect_one
 from mlirfuse.dialect.set_registers import set_registers
 from mlirfuse.dialect.shared_memory import WARPGROUP
-from mlirfuse.dialect.stage_tile import stage_tile
+from mlirfuse.dialect.stage_tile import is_transposed, stage_tile, staged_shape
 from mlirfuse.dialect.warp_roles import teams_of
 from mlirfuse.dialect.warpgroup_mma import warpgroup_mma
 from mlirfuse.dialect.warpgroup_wait import warpgroup_wait
@@ -100,10 +100,11 @@ def stage(d: Distributor, op: ir.Operation) -> None:
     """A thread's fragments of the columns that the stage takes."""
     ring, number, value = op.operands
     tile = _accumulators(d, value)
-    offset, (_, _, width) = ir.IntegerAttr(op.attributes["offset"]).value, ir.MemRefType(ring.type).shape
+    offset, transposed = ir.IntegerAttr(op.attributes["offset"]).value, is_transposed(op)
+    _, width = staged_shape(ir.MemRefType(ring.type), transposed)
     columns = range(offset // 8, (offset + width) // 8)
     keys = [key for key in _register_order(tile, op) if key[-1] in columns]
-    stage_tile(d.scalars[ring], d.scalars[number], [tile.at(key) for key in keys], 0)
+    stage_tile(d.scalars[ring], d.scalars[number], [tile.at(key) for key in keys], 0, transposed=transposed)
 
 
 @rule("fuse.async_store", "fuse.async_store_wait")

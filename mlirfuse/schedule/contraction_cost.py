@@ -74,12 +74,15 @@ EPILOGUE = 2.2e-6 / (128 * 256)
 """Seconds for each element of a tile, between the products of two tiles of one block; teams hide it."""
 
 DIRECT, LAST_DIRECT, SHORT_DIRECT = 1.5e-10, 3.2e-15, 0.1e-10
-"""Seconds for each element of a transposed tile, whose results cannot be staged: before another tile, at the end, times
+"""Seconds for each element of a transposed tile whose results cannot be staged: before another tile, at the end, times
 the tile's elements, and at the end of one with the 64 rows of one warpgroup. Tiles of 128x96 in teams took 177 us for
 4096x3072x4096 where results were written directly, and 161 where they were not; in two rounds 42.3 and 39.8. In one
 round 384x4096x4096 took 22.7 and 22.0 in 128x96, 777x3072x3072 29.0 and 27.2 in 128x176, 2048x2048x8192 100.5 and 96.3
 in 256x128, 2304x2048x2048 34.3 and 29.4 in 192x192; 300x4096x14336 59.8 and 59.8 in 64x160, 136x2048x4096 9.5 and 9.7
 in 64x48 (H200, bf16)."""
+
+STAGED_COLUMNS = 8
+"""What the columns of results of 16 bits are a multiple of where these are staged: of 16 bytes."""
 
 NARROW = 0.12
 """By which share of what a team's tile lacks of a square its products take longer: they read more of one factor each.
@@ -176,7 +179,7 @@ def contraction_seconds(schedule: Schedule, problem: ContractionProblem, target:
     )
     if contraction.instruction == "wgmma" and contraction.persistent and contraction.teams == 1:
         overheads += (rounds - 1) * m * n * EPILOGUE
-    if contraction.instruction == "wgmma" and contraction.swapped and contraction.split == 1:
+    if contraction.swapped and contraction.split == 1 and (problem.n or 0) % STAGED_COLUMNS:
         last = m * n * LAST_DIRECT if m > WARPGROUP_ROWS else SHORT_DIRECT
         overheads += m * n * ((rounds - 1) * DIRECT + last)
     seconds = LAUNCH + overheads + sum(work**OVERLAP for work in works) ** (1 / OVERLAP)

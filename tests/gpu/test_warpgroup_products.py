@@ -124,6 +124,22 @@ def test_tiles_whose_last_panel_overlaps(tile, grid, out):
         assert torch.equal(result, (x.double() @ w.double().T).to(out)), (m, n, k)
 
 
+@pytest.mark.parametrize("out", [torch.bfloat16, torch.float32], ids=str)
+@pytest.mark.parametrize("grid", [{}, {"persistent": True}, {"teams": 2}], ids=str)
+@pytest.mark.parametrize("tile", [(64, 8), (64, 40), (128, 96), (128, 176), (192, 200), (256, 128)], ids=str)
+def test_transposed_tiles_leave_through_shared_memory(tile, grid, out):
+    if grid.get("teams") and (tile[0] > 128 or tile[1] > 128):
+        pytest.skip("a team has registers for 128 columns of one or two warpgroups' rows")
+    schedule = warpgroup_schedule(*tile, **grid)
+    schedule = replace(schedule, contraction=replace(schedule.contraction, swapped=True))
+    product = mf.fuse(lambda x, w: mf.matmul(x, w.mT, dtype=str(out)[6:]), schedule=schedule)
+    for m, n, k in ((1000, 520, 264), (2 * tile[1], 2 * tile[0], 136), (tile[1] + 1, 2048, 192), (136, 132, 64)):
+        x, w, _ = arguments("nt", m, n, k, torch.bfloat16)
+        result = torch.full((m, n), float("nan"), device="cuda", dtype=out)
+        product(x, w, out=result)
+        assert torch.equal(result, (x.double() @ w.double().T).to(out)), (m, n, k)
+
+
 @pytest.mark.parametrize("grid", [{"teams": 2}, {"persistent": True}], ids=str)
 @pytest.mark.parametrize("tile", [(64, 96), (64, 80), (128, 96)], ids=str)
 def test_panels_are_not_written_while_the_tile_before_leaves(tile, grid):

@@ -8,6 +8,7 @@ import numpy as np
 from mlir import ir
 
 from mlirfuse.dialect.shared_memory import WARPGROUP
+from mlirfuse.dialect.stage_tile import is_transposed
 from mlirfuse.dialect.warp_roles import teams_of
 from mlirfuse.interpreter.machine import Frame
 from mlirfuse.interpreter.memory import MemRef
@@ -110,13 +111,14 @@ def _places(site: Site, frame: Frame, count: int, rows: int, columns: int) -> It
 @suspending("fuse.stage_tile")
 def _stage_tile(site: Site) -> Callable[[Frame], Coroutine]:
     ring, stage, *values = site.operands
-    offset = site.integer("offset") or 0
+    offset, transposed = site.integer("offset") or 0, is_transposed(site.op)
 
     def step(frame: Frame) -> Coroutine:
         memref, number, block = frame.values[ring], agreed(site, frame, stage), frame.block
         if problem := block.rings.stage(stage_key(site, frame, memref, number), block.clock):
             raise site.error(problem, frame)
         elements = stage_elements(memref, number)
+        elements = elements.T if transposed else elements
         parts, data = gather(frame.values, values), memref.buffer.elements(memref.dtype)
         if block.threads == 1:
             width = elements.shape[1]

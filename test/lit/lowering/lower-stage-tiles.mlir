@@ -37,6 +37,42 @@ gpu.module @single [#nvvm.target<chip = "sm_90a">] {
 // -----
 
 #shared = #gpu.address_space<workgroup>
+gpu.module @transposed_half [#nvvm.target<chip = "sm_90a">] {
+  // Eight rows of 24 columns and the eight below them, by two warpgroups: the last two matrices go by themselves. Lane l
+  // names column l % 8, the stage's row; the second warpgroup's 64 rows are the stage's second panel, 24 * 128 bytes on.
+  // CHECK-LABEL: gpu.func @transposed_half
+  // CHECK-DAG: %[[PANEL:.*]] = arith.constant 3072 : i32
+  // CHECK: arith.muli %{{.*}}, %[[PANEL]] : i32
+  // CHECK: nvvm.stmatrix %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} {eltType = #nvvm.ld_st_matrix_elt_type<b16>, layout = #nvvm.mma_layout<col>
+  // CHECK: nvvm.stmatrix %{{.*}}, %{{.*}}, %{{.*}} {eltType = #nvvm.ld_st_matrix_elt_type<b16>, layout = #nvvm.mma_layout<col>
+  // CHECK-NOT: nvvm.stmatrix
+  // CHECK: nvvm.fence.proxy
+  gpu.func @transposed_half(%stage: index, %v: vector<2xbf16>) workgroup(%ring : memref<2x24x128xbf16, #shared>) kernel {
+    "fuse.stage_tile"(%ring, %stage, %v, %v, %v, %v, %v, %v) {offset = 0 : i64, transposed}
+        : (memref<2x24x128xbf16, #shared>, index, vector<2xbf16>, vector<2xbf16>, vector<2xbf16>, vector<2xbf16>,
+           vector<2xbf16>, vector<2xbf16>) -> ()
+    gpu.return
+  }
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+gpu.module @transposed_single [#nvvm.target<chip = "sm_90a">] {
+  // CHECK-LABEL: gpu.func @transposed_single
+  // CHECK-COUNT-4: llvm.store %{{.*}}, %{{.*}} {alignment = 4 : i64} : f32, !llvm.ptr<3>
+  // CHECK-NOT: llvm.store
+  // CHECK: nvvm.fence.proxy
+  gpu.func @transposed_single(%stage: index, %v: vector<2xf32>) workgroup(%ring : memref<2x8x64xf32, #shared>) kernel {
+    "fuse.stage_tile"(%ring, %stage, %v, %v) {offset = 0 : i64, transposed}
+        : (memref<2x8x64xf32, #shared>, index, vector<2xf32>, vector<2xf32>) -> ()
+    gpu.return
+  }
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
 gpu.module @two_panels [#nvvm.target<chip = "sm_90a">] {
   gpu.func @two_panels(%stage: index, %v: vector<2xf32>) workgroup(%ring : memref<2x64x64xf32, #shared>) kernel {
     // expected-error @below {{1 vectors do not fill a panel of memref<2x64x64xf32}}

@@ -263,6 +263,46 @@ func.func @overlapping(%A: memref<512x128xf16> {fuse.align = 16 : i64}, %B: memr
 
 // -----
 
+#layout = {vector = array<i64: 1, 2>, lanes = array<i64: 8, 4>, warps = array<i64: 8, 1>, repeats = array<i64: 1, 12>, blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
+#schedule = {tile = array<i64: 128, 96>, layout = #layout, contraction = {k = 64 : i64, instruction = "wgmma", stages = 3 : i64, swapped = true}}
+#a = affine_map<(m, n, k) -> (k, m)>
+#b = affine_map<(m, n, k) -> (n, k)>
+#c = affine_map<(m, n, k) -> (m, n)>
+// The tile's rows are contiguous in memory: 48 of its columns at a time are the rows of a stage of 128 columns.
+// CHECK-LABEL: func.func @transposed
+// CHECK-SAME: %[[C:[a-z0-9]+]]: memref<?x512xf32>)
+// CHECK: %[[RING:.*]] = memref.alloc() {alignment = 1024 : i64} : memref<2x48x128xf32, #gpu.address_space<workgroup>>
+// CHECK: "fuse.stage_tile"(%[[RING]], %c0, %{{.*}}) {offset = 0 : i64, transposed}
+// CHECK-NEXT: gpu.barrier
+// CHECK-NEXT: "fuse.async_store"(%[[C]], %[[RING]], %c0, %c0, %c128) {dims = array<i64: 0, 1>}
+// CHECK-NEXT: "fuse.stage_tile"(%[[RING]], %c1, %{{.*}}) {offset = 48 : i64, transposed}
+// CHECK-NEXT: gpu.barrier
+// CHECK-NEXT: "fuse.async_store"(%[[C]], %[[RING]], %c1, %c48, %c128) {dims = array<i64: 0, 1>}
+// expected-remark @below {{3 stages, 2 warpgroups of consumers}}
+func.func @transposed(%A: memref<512x128xf16> {fuse.align = 16 : i64}, %B: memref<96x512xf16> {fuse.align = 16 : i64}, %C: memref<?x512xf32>)
+    attributes {fuse.kernel, fuse.schedule = #schedule} {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %c128 = arith.constant 128 : index
+  %c512 = arith.constant 512 : index
+  %pad = arith.constant 0.0 : f16
+  %zero = arith.constant dense<0.0> : vector<128x96xf32>
+  scf.forall (%block) in (1) {
+    %acc = scf.for %k = %c0 to %c512 step %c64 iter_args(%sum = %zero) -> (vector<128x96xf32>) {
+      %x = vector.transfer_read %A[%k, %c0], %pad {in_bounds = [true, true]} : memref<512x128xf16>, vector<64x128xf16>
+      %w = vector.transfer_read %B[%c0, %k], %pad {in_bounds = [true, true]} : memref<96x512xf16>, vector<96x64xf16>
+      %next = vector.contract {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>}
+              %x, %w, %sum {fuse.instruction = "wgmma"} : vector<64x128xf16>, vector<96x64xf16> into vector<128x96xf32>
+      scf.yield %next : vector<128x96xf32>
+    }
+    // expected-remark @below {{2 panels through 2 stages}}
+    vector.transfer_write %acc, %C[%c0, %c128] {in_bounds = [false, true], permutation_map = affine_map<(m, n) -> (n, m)>} : vector<128x96xf32>, memref<?x512xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+
+// -----
+
 #layout = {vector = array<i64: 1, 2>, lanes = array<i64: 8, 4>, warps = array<i64: 8, 1>, repeats = array<i64: 1, 8>, blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
 #schedule = {tile = array<i64: 128, 64>, layout = #layout, contraction = {k = 64 : i64, instruction = "wgmma", stages = 3 : i64}}
 #a = affine_map<(m, n, k) -> (k, m)>

@@ -226,6 +226,16 @@ func.func @past_the_tile(%y: vector<128x256xbf16>, %ring: memref<2x128x64xbf16, 
 // -----
 
 #shared = #gpu.address_space<workgroup>
+func.func @transposed_panels(%y: vector<128x96xbf16>, %ring: memref<2x48x128xbf16, #shared>, %s: index) {
+  "fuse.stage_tile"(%ring, %s, %y) {offset = 48 : i64, transposed} : (memref<2x48x128xbf16, #shared>, index, vector<128x96xbf16>) -> ()
+  // expected-error @below {{columns 0 to 128 of vector<128x96xbf16> do not fill a stage}}
+  "fuse.stage_tile"(%ring, %s, %y) {offset = 0 : i64} : (memref<2x48x128xbf16, #shared>, index, vector<128x96xbf16>) -> ()
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
 func.func @other_elements(%c: memref<?x512xf32>, %ring: memref<2x128x64xbf16, #shared>, %s: index) {
   // expected-error @below {{elements of memref<?x512xf32> and memref<2x128x64xbf16, #gpu.address_space<workgroup>> differ}}
   "fuse.async_store"(%c, %ring, %s, %s, %s) {dims = array<i64: 0, 1>}
