@@ -23,7 +23,7 @@ contraction where it is for all else that uses it, which is then computed twice,
 
 TILE = (
     "fuse-expand-moments,fuse-expand-exp-sums,fuse-tile-contraction,fuse-split-k,fuse-pipeline-contraction,"
-    "fuse-stage-results,fuse-tile-grid-reduction,fuse-tile-persistent,fuse-tile-chunked,"
+    "fuse-stage-results,fuse-stage-residuals,fuse-tile-grid-reduction,fuse-tile-persistent,fuse-tile-chunked,"
     f"canonicalize{{{{disable-patterns={ADDITIONS_STAY}}}}},cse,"
     "fuse-pack-live-values,fuse-park-live-values"
 )

@@ -46,15 +46,33 @@ def contraction_problem(kernel: ir.Operation, space: IterationSpace, contraction
             tuple(from_mlir(ir.RankedTensorType(argument.type).element_type).bytes for argument in f.whole)
             for f in factors
         ),
+        residual_bytes=_residual_bytes(kernel, space, contraction),
     )
+
+
+def _residual_bytes(kernel: ir.Operation, space: IterationSpace, contraction: Contraction) -> int:
+    """Bytes of an element of what is read beside every element of a result of its type, in the same order; else 0."""
+    results = {ir.RankedTensorType(result).element_type for result in _results(kernel)}
+    arguments = list(kernel.regions[0].blocks[0].arguments)
+    for (op, number), axes in space.use_axes.items():
+        value = op.operands[number]
+        if value not in arguments or contraction.k in axes or not {contraction.m, contraction.n} <= set(axes):
+            continue
+        element = ir.RankedTensorType(value.type).element_type
+        if element in results and axes[_unit_axis(kernel, value, axes)] == contraction.n:
+            return from_mlir(element).bytes
+    return 0
+
+
+def _results(kernel: ir.Operation) -> list[ir.Type]:
+    return list(ir.FunctionType(ir.TypeAttr(kernel.attributes["function_type"]).value).results)
 
 
 def _errors_show(kernel: ir.Operation, factor: ir.Type, sums: ir.Type) -> bool:
     """Whether a kernel returns what is as precise as sums of shorter numbers' products."""
     if ir.RankedTensorType(factor).element_type.width >= sums.width or not isinstance(sums, ir.FloatType):
         return False
-    results = ir.FunctionType(ir.TypeAttr(kernel.attributes["function_type"]).value).results
-    elements = [ir.RankedTensorType(result).element_type for result in results]
+    elements = [ir.RankedTensorType(result).element_type for result in _results(kernel)]
     return any(isinstance(element, ir.FloatType) and element.width >= sums.width for element in elements)
 
 

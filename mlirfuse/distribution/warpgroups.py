@@ -12,12 +12,13 @@ from mlirfuse.dialect.elect_one import elect_one
 from mlirfuse.dialect.set_registers import set_registers
 from mlirfuse.dialect.shared_memory import WARPGROUP
 from mlirfuse.dialect.stage_tile import is_transposed, stage_tile, staged_shape
+from mlirfuse.dialect.staged_tile import staged_tile
 from mlirfuse.dialect.warp_roles import teams_of
 from mlirfuse.dialect.warpgroup_mma import warpgroup_mma
 from mlirfuse.dialect.warpgroup_wait import warpgroup_wait
 from mlirfuse.distribution.distributor import Distributor, Role, rule
 from mlirfuse.distribution.fragments import Fragments, Key, widen
-from mlirfuse.distribution.scalars import constant, divide, equals_zero
+from mlirfuse.distribution.scalars import add, constant, divide, equals_zero
 from mlirfuse.errors import PassError
 from mlirfuse.rewriting import clone
 from mlirfuse.schedule.layout import WARP
@@ -105,6 +106,31 @@ def stage(d: Distributor, op: ir.Operation) -> None:
     columns = range(offset // 8, (offset + width) // 8)
     keys = [key for key in _register_order(tile, op) if key[-1] in columns]
     stage_tile(d.scalars[ring], d.scalars[number], [tile.at(key) for key in keys], 0, transposed=transposed)
+
+
+@rule("fuse.staged_tile")
+def staged(d: Distributor, op: ir.Operation) -> None:
+    """A stage is read whole when its first fragment is asked for: what is written into it then comes behind."""
+    ring, first = op.operands
+    type_, transposed = ir.VectorType(op.results[0].type), is_transposed(op)
+    _, width = staged_shape(ir.MemRefType(ring.type), transposed)
+    tile = Fragments(d.layout, tuple(type_.shape), type_.element_type)
+    order = _register_order(tile, op)
+    offsets = list(ir.DenseI64ArrayAttr(op.attributes["offsets"]))
+    loaded: dict[Key, ir.Value] = {}
+
+    def make(key: Key) -> ir.Value:
+        if key not in loaded:
+            number = next(i for i, offset in enumerate(offsets) if offset <= 8 * key[-1] < offset + width)
+            columns = range(offsets[number] // 8, (offsets[number] + width) // 8)
+            keys = [key for key in order if key[-1] in columns]
+            stage = add(d.scalars[first], constant(number)) if number else d.scalars[first]
+            values = staged_tile(d.scalars[ring], stage, [tile.type] * len(keys), transposed=transposed)
+            loaded.update(pair for pair in zip(keys, values, strict=True) if pair[0] not in loaded)
+        return loaded[key]
+
+    tile.make = make
+    d.tiles[op.results[0]] = tile
 
 
 @rule("fuse.async_store", "fuse.async_store_wait")

@@ -132,6 +132,8 @@ class Rings:
             return "another asynchronous load into the stage is under way"
         if any(load.stage in product.stages for product in self._products):
             return "a product that no wait has covered still reads the stage"
+        if any(load.stage in stores for stores in self._stores.values()):
+            return "a store that no wait has covered still reads the stage"
         landing.append(load)
         barrier.loads.append(load)
         return None
@@ -142,6 +144,10 @@ class Rings:
             return "an asynchronous load into the stage is under way: no wait has covered it"
         self._products.append(Product(team, stages))
         return None
+
+    def is_landing(self, stage: StageKey) -> bool:
+        """Whether a load into a stage is under way."""
+        return stage in self._landing
 
     def stage(self, stage: StageKey, clock: int) -> str | None:
         """Threads write a stage themselves; returns what is wrong with that, or None."""

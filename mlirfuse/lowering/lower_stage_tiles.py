@@ -1,8 +1,8 @@
-"""`lower-stage-tiles`: accumulators go to swizzled shared memory by `stmatrix`, or by plain stores."""
+"""`lower-stage-tiles`: tiles go to swizzled shared memory by `stmatrix`, and come from it by `ldmatrix`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -16,6 +16,7 @@ from mlirfuse.lowering.hopper import hopper_kernels, thread_number
 from mlirfuse.lowering.shared_address import shared_pointer, stage_address
 from mlirfuse.passes.base import Pass, Remarks
 
+WRITE, READ = "fuse.stage_tile", "fuse.staged_tile"
 ROWS = 64  # rows of an accumulator that a warpgroup holds together
 WARP_ROWS = 16  # rows of them that a warp holds
 CHUNK = 16  # bytes that the swizzle moves as one
@@ -28,7 +29,7 @@ class LowerStageTiles(Pass):
     Requires a target of sm_90a, and one panel a stage where the tile is not transposed. Row r's 16-byte chunk c lies at
     chunk `c ^ (r % 8)` of the row, as the TMA's 128-byte swizzle has it: neither the stores nor the copy meet bank
     conflicts. A fence makes the writes visible to the asynchronous proxy. Transposed tiles go by `stmatrix.trans`, or
-    element by element.
+    element by element. `fuse.staged_tile`, the way back, becomes `nvvm.ldmatrix` of the same matrices, or loads.
 
     ```mlir
     "fuse.stage_tile"(%ring, %stage, %0, %1, %2, %3) {offset = 0 : i64} : (..., vector<2xbf16>, ...) -> ()
@@ -46,16 +47,70 @@ class LowerStageTiles(Pass):
 
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         """Rewrites the `builtin.module` in place."""
-        for func, ops in hopper_kernels(module, frozenset(("fuse.stage_tile",))):
+        for func, ops in hopper_kernels(module, frozenset((WRITE, READ))):
+            reads = sum(op.name == READ for op in ops)
             for op in ops:
                 with ir.InsertionPoint(op), op.location:
-                    _lower(op)
+                    (_write if op.name == WRITE else _read)(op)
                 op.erase()
-            remarks.applied(self, f"{len(ops)} stages are written", func)
+            also = f", {reads} are read" if reads else ""
+            remarks.applied(self, f"{len(ops) - reads} stages are written{also}", func)
 
 
-def _lower(op: ir.Operation) -> None:
-    ring, stage, *values = op.operands
+@dataclass(frozen=True)
+class Piece:
+    """Values that one instruction moves, or two where their elements do not lie together.
+
+    Attributes:
+        values: up to four pairs of 2-byte elements, a matrix each, or one of 4-byte elements.
+        addresses: `!llvm.ptr<3>` of a row of a matrix, of a pair, or of both of its elements.
+        layout: of matrices.
+    """
+
+    values: list[ir.Value]
+    addresses: list[ir.Value]
+    layout: nvvm.MMALayout | None = None
+
+
+def _write(op: ir.Operation) -> None:
+    for piece in _pieces(op, list(op.operands)[2:]):
+        if piece.layout is not None:
+            registers = [llvm.bitcast(ir.IntegerType.get_signless(32), value) for value in piece.values]
+            nvvm.stmatrix(piece.addresses[0], registers, piece.layout, _matrix_shape(), nvvm.LdStMatrixEltType.B16)
+            continue
+        (pair,) = piece.values
+        parts = [pair] if len(piece.addresses) == 1 else list(vector.ToElementsOp(pair).results)
+        for part, address in zip(parts, piece.addresses, strict=True):
+            llvm.StoreOp(part, address, alignment=CHUNK // 2 // len(parts))
+    nvvm.fence_proxy(nvvm.ProxyKind.async_shared, space=nvvm.SharedSpace.shared_cta)
+
+
+def _read(op: ir.Operation) -> None:
+    for piece in _pieces(op, list(op.results)):
+        for value, loaded in zip(piece.values, _loaded(piece), strict=True):
+            value.replace_all_uses_with(loaded)
+
+
+def _loaded(piece: Piece) -> list[ir.Value]:
+    """What lies where the values belong."""
+    i32, count, types = ir.IntegerType.get_signless(32), len(piece.values), [value.type for value in piece.values]
+    if piece.layout is not None:
+        registers = ir.Type.parse(f"!llvm.struct<({', '.join(['i32'] * count)})>")
+        address, b16 = piece.addresses[0], nvvm.LdStMatrixEltType.B16
+        loaded = nvvm.ldmatrix(registers, address, count, piece.layout, _matrix_shape(), b16)
+        words = [llvm.extractvalue(i32, loaded, ir.DenseI64ArrayAttr.get([i])) for i in range(count)]
+        return [llvm.bitcast(type_, word) for type_, word in zip(types, words, strict=True)]
+    (type_,) = types
+    if len(piece.addresses) == 1:
+        return [llvm.LoadOp(type_, piece.addresses[0], alignment=CHUNK // 2).result]
+    element = ir.VectorType(type_).element_type
+    elements = [llvm.LoadOp(element, address, alignment=CHUNK // 4).result for address in piece.addresses]
+    return [vector.FromElementsOp(type_, elements).result]
+
+
+def _pieces(op: ir.Operation, values: list[ir.Value]) -> Iterator[Piece]:
+    """A thread's values of a stage, in their order, with the places that they have there."""
+    ring, stage = list(op.operands)[:2]
     type_ = ir.MemRefType(ring.type)
     transposed, size = is_transposed(op), element_bytes(type_)
     rows, columns = staged_shape(type_, transposed)
@@ -75,14 +130,13 @@ def _lower(op: ir.Operation) -> None:
         for t, part in enumerate(parts):
             base = t * warpgroups * height * PANEL_BYTES
             if size == 2:
-                _store_transposed_matrices(group, base, part)
+                yield from _transposed_matrices(group, base, part)
             else:
-                _store_transposed_elements(group, base, part, columns * PANEL_BYTES)
-    else:
-        lane, row = _place(start, alone=warpgroups == 1)
-        for t, part in enumerate(parts):
-            (_store_matrices if size == 2 else _store_pairs)(lane, row, t * warpgroups * ROWS * PANEL_BYTES, part)
-    nvvm.fence_proxy(nvvm.ProxyKind.async_shared, space=nvvm.SharedSpace.shared_cta)
+                yield from _transposed_elements(group, base, part, columns * PANEL_BYTES)
+        return
+    lane, row = _place(start, alone=warpgroups == 1)
+    for t, part in enumerate(parts):
+        yield from (_matrices if size == 2 else _pairs)(lane, row, t * warpgroups * ROWS * PANEL_BYTES, part)
 
 
 def _place(stage: ir.Value, *, alone: bool) -> tuple[ir.Value, ir.Value]:
@@ -99,23 +153,22 @@ def _place(stage: ir.Value, *, alone: bool) -> tuple[ir.Value, ir.Value]:
     return arith.andi(thread, _i32(31)), arith.addi(stage, arith.index_cast(index, offset))
 
 
-def _store_matrices(lane: ir.Value, row: ir.Value, base: int, values: Sequence[ir.Value]) -> None:
+def _matrices(lane: ir.Value, row: ir.Value, base: int, values: Sequence[ir.Value]) -> Iterator[Piece]:
     """Four 8x8 matrices at a time: the upper and the lower eight rows of 16 columns; a lane names one row of one."""
     r = arith.addi(arith.andi(lane, _i32(7)), arith.andi(lane, _i32(8)))  # row 0-15; the matrices alternate halves
     for first in range(0, len(values), 4):
         chunk = arith.addi(arith.shrui(lane, _i32(4)), _i32(first // 2))
-        _stmatrix(_address(row, r, chunk, base), values[first : first + 4], nvvm.MMALayout.row)
+        yield Piece([*values[first : first + 4]], [_address(row, r, chunk, base)], nvvm.MMALayout.row)
 
 
-def _store_pairs(lane: ir.Value, row: ir.Value, base: int, values: Sequence[ir.Value]) -> None:
+def _pairs(lane: ir.Value, row: ir.Value, base: int, values: Sequence[ir.Value]) -> Iterator[Piece]:
     """A pair of 4-byte elements is half a chunk."""
     r, within = arith.shrui(lane, _i32(2)), arith.shrui(arith.andi(lane, _i32(3)), _i32(1))
     half = arith.index_cast(ir.IndexType.get(), arith.muli(arith.andi(lane, _i32(1)), _i32(CHUNK // 2)))
     for i, value in enumerate(values):
         column, lower = divmod(i, 2)
         chunk = arith.addi(within, _i32(2 * column))
-        address = _address(arith.addi(row, half), r, chunk, base + lower * 8 * PANEL_BYTES)
-        llvm.StoreOp(value, address, alignment=CHUNK // 2)
+        yield Piece([value], [_address(arith.addi(row, half), r, chunk, base + lower * 8 * PANEL_BYTES)])
 
 
 def _group_address(stage: ir.Value, size: int, *, alone: bool) -> ir.Value:
@@ -132,7 +185,7 @@ def _warp_and_lane() -> tuple[ir.Value, ir.Value]:
     return arith.andi(arith.shrui(thread, _i32(5)), _i32(WARPGROUP // 32 - 1)), arith.andi(thread, _i32(31))
 
 
-def _store_transposed_matrices(group: ir.Value, base: int, values: Sequence[ir.Value]) -> None:
+def _transposed_matrices(group: ir.Value, base: int, values: Sequence[ir.Value]) -> Iterator[Piece]:
     """The same matrices; a lane names a column of one: a row of the panel, with eight rows of the tile in a chunk."""
     warp, lane = _warp_and_lane()
     column = arith.andi(lane, _i32(7))
@@ -142,10 +195,10 @@ def _store_transposed_matrices(group: ir.Value, base: int, values: Sequence[ir.V
     place = arith.addi(group, arith.index_cast(ir.IndexType.get(), right))
     for first in range(0, len(values), 4):
         address = _address(place, column, chunk, base + first // 2 * 8 * PANEL_BYTES)
-        _stmatrix(address, values[first : first + 4], nvvm.MMALayout.col)
+        yield Piece([*values[first : first + 4]], [address], nvvm.MMALayout.col)
 
 
-def _store_transposed_elements(group: ir.Value, base: int, values: Sequence[ir.Value], panel_bytes: int) -> None:
+def _transposed_elements(group: ir.Value, base: int, values: Sequence[ir.Value], panel_bytes: int) -> Iterator[Piece]:
     """Each 4-byte element by itself, a warp's in different banks. Two warps share a panel: 32 rows of the tile."""
     index = ir.IndexType.get()
     warp, lane = _warp_and_lane()
@@ -158,15 +211,12 @@ def _store_transposed_elements(group: ir.Value, base: int, values: Sequence[ir.V
     for i, value in enumerate(values):
         column, lower = divmod(i, 2)
         chunk = arith.addi(first, _i32(lower * 8 * 4 // CHUNK))
-        for number, element in enumerate(vector.ToElementsOp(value).results):
-            address = _address(place, arith.addi(pair, _i32(number)), chunk, base + column * 8 * PANEL_BYTES)
-            llvm.StoreOp(element, address, alignment=4)
+        below = base + column * 8 * PANEL_BYTES
+        yield Piece([value], [_address(place, arith.addi(pair, _i32(number)), chunk, below) for number in (0, 1)])
 
 
-def _stmatrix(address: ir.Value, values: Sequence[ir.Value], layout: nvvm.MMALayout) -> None:
-    registers = [llvm.bitcast(ir.IntegerType.get_signless(32), value) for value in values]
-    shape = ir.Attribute.parse("#nvvm.ld_st_matrix_shape<m = 8, n = 8>")
-    nvvm.stmatrix(address, registers, layout, shape, nvvm.LdStMatrixEltType.B16)
+def _matrix_shape() -> ir.Attribute:
+    return ir.Attribute.parse("#nvvm.ld_st_matrix_shape<m = 8, n = 8>")
 
 
 def _address(row: ir.Value, r: ir.Value, chunk: ir.Value, base: int) -> ir.Value:

@@ -19,6 +19,7 @@ from mlirfuse.dialect.warp_roles import teams_of
 from mlirfuse.dtypes import from_mlir
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.rewriting import nested
+from mlirfuse.schedule.contraction_tiles import RESULT_STAGES
 from mlirfuse.schedule.schedule import schedule_of
 from mlirfuse.target import target_of
 from mlirfuse.tiling.grid_finish import FINISH
@@ -32,9 +33,6 @@ FRAGMENT = 8
 
 MOST_COLUMNS = 64
 """Columns of a tile that a transposed panel has at most: as many as other panels have of elements of 16 bits."""
-
-STAGES = 2
-"""Panels of a result that are on their way at once: one is written while the other is read."""
 
 
 @dataclass(frozen=True)
@@ -132,7 +130,7 @@ def _plan(kernel: ir.Operation, role: ir.Operation, write: ir.Operation) -> Plan
         return f"a tile of {rows}x{extent} {type_.element_type} has no panels of {PANEL_BYTES} bytes"
     columns = _even_columns(extent) if transposed else PANEL_BYTES // size
     places = tuple(min(place, extent - columns) for place in range(0, extent, columns))
-    stages = min(STAGES, len(places), _bytes_left(kernel, role) // (teams_of(role) * rows * columns * size))
+    stages = min(RESULT_STAGES, len(places), _bytes_left(kernel, role) // (teams_of(role) * rows * columns * size))
     if stages < 1:
         return "there is no shared memory left for a panel"
     if transposed:

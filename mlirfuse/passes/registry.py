@@ -30,6 +30,7 @@ PASSES: dict[str, str] = {
     "fuse-split-k": "mlirfuse.passes.fuse_split_k:FuseSplitK",
     "fuse-pipeline-contraction": "mlirfuse.passes.fuse_pipeline_contraction:FusePipelineContraction",
     "fuse-stage-results": "mlirfuse.passes.fuse_stage_results:FuseStageResults",
+    "fuse-stage-residuals": "mlirfuse.passes.fuse_stage_residuals:FuseStageResiduals",
     "fuse-tile-grid-reduction": "mlirfuse.passes.fuse_tile_grid_reduction:FuseTileGridReduction",
     "fuse-tile-persistent": "mlirfuse.passes.fuse_tile_persistent:FuseTilePersistent",
     "fuse-tile-chunked": "mlirfuse.passes.fuse_tile_chunked:FuseTileChunked",

@@ -104,6 +104,8 @@ class ContractionProblem:
         computed_from: for each factor that the kernel computes, bytes of an element of what it reads; else None.
         sources: for each factor that the kernel computes, bytes of an element of each argument that has all of its
             dimensions.
+        residual_bytes: of an element of an argument that the epilogue reads beside every element of a result of its
+            type; 0 where there is none.
     """
 
     batch: tuple[int | None, ...]
@@ -120,6 +122,7 @@ class ContractionProblem:
     errors_show: bool = False
     computed_from: tuple[int | None, ...] = (None, None)
     sources: tuple[tuple[int, ...], ...] = ((), ())
+    residual_bytes: int = 0
 
     @property
     def promotes(self) -> bool:

@@ -14,6 +14,9 @@ MMA_STEP_BYTES = 64
 PANEL_BYTES = 128
 """Bytes of a row that `wgmma` takes from swizzled shared memory."""
 
+RESULT_STAGES = 2
+"""Panels of a result in shared memory, on their way out: one is written while the other is read."""
+
 FMA_STEP = 32
 """Elements of k in one step of scalar products: near the root of common extents, which keeps sums of sums accurate."""
 

@@ -36,6 +36,8 @@ from compiling import row_schedule
 from compositions import COMPOSITIONS
 from numerics import DTYPES, FAMILIES
 from products import MOST_IN_CLUSTER, REDUCTIONS, SPLITS, WGMMA, Product, pinned_schedule
+from residuals import SCHEDULES as RESIDUAL_SCHEDULES
+from residuals import residual, residual_inputs
 from test_protocols import protocol
 from warpgroup_epilogues import CASES as EPILOGUES
 from warpgroup_epilogues import epilogue_inputs
@@ -159,6 +161,9 @@ def cases() -> Iterator[tuple[str, Callable[..., Any], list[np.ndarray]]]:
         case = Product(264, 256, 136, form, "float16")
         yield f"warpgroup product {label}, {form}", mf.fuse(case.fn, schedule=schedule), case.inputs()
     grids: dict[str, dict[str, Any]] = {"": {}, ", persistent": {"persistent": True}, ", in teams": {"teams": 2}}
+    for label, schedule in RESIDUAL_SCHEDULES.items():
+        fused = mf.fuse(residual, schedule=schedule)
+        yield f"product and residual, {label}", fused, residual_inputs(residual, 648, 200, 72)
     for name, (label, grid) in product(EPILOGUES, grids.items()):
         fused = mf.fuse(EPILOGUES[name][0], schedule=warpgroup_schedule(128, 64, **grid))
         yield f"warpgroup product with {name}{label}", fused, epilogue_inputs(name)

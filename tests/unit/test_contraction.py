@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,7 +24,7 @@ from mlirfuse.analysis.kernels import kernels
 from mlirfuse.analysis.spaces import kernel_space
 from mlirfuse.analysis.structure import OpStructure, structure_of
 from mlirfuse.passes.manager import run_pipeline
-from mlirfuse.schedule.contraction import check_contraction, check_registers
+from mlirfuse.schedule.contraction import ContractionProblem, check_contraction, check_registers
 from mlirfuse.schedule.contraction_cost import contraction_seconds, tile_count
 from mlirfuse.schedule.contraction_heuristics import (
     candidates,
@@ -239,13 +241,38 @@ def test_a_schedule_goes_through_its_attribute() -> None:
     ],
 )
 def test_errors_show_in_results_as_precise_as_the_sums(out: str, dtype: type, shows: bool) -> None:
-    lowered = mf.fuse(lambda x, w: mf.matmul(x, w, dtype=out) * 2, target="sm_90a").lower(
-        *(mf.TensorSpec((64, 64), np.dtype(dtype)) for _ in range(2))
-    )
+    specs = [mf.TensorSpec((64, 64), np.dtype(dtype)) for _ in range(2)]
+    assert problem_of(lambda x, w: mf.matmul(x, w, dtype=out) * 2, specs).errors_show == shows
+
+
+@pytest.mark.parametrize(
+    ("fn", "nbytes"),
+    [
+        (lambda x, w, r: x @ w + r, 2),
+        (lambda x, w, r: (mf.matmul(x, w, dtype="float32") * r).astype("float16"), 2),
+        (lambda x, w, r: mf.matmul(x, w, dtype="float32") + r, 0),  # of another type than the result
+        (lambda x, w, r: x @ w + r.T, 0),  # in another order
+        (lambda x, w, r: x @ w, 0),
+        (lambda x, w, r: x @ w + x, 2),  # a factor
+    ],
+)
+def test_what_is_read_beside_a_result_of_its_type(fn: Callable[..., Any], nbytes: int) -> None:
+    specs = [mf.TensorSpec((64, 64), mf.float16) for _ in range(3)]
+    assert problem_of(fn, specs).residual_bytes == nbytes
+
+
+def test_a_bias_is_no_residual() -> None:
+    specs = [mf.TensorSpec(shape, mf.float16) for shape in ((64, 64), (64, 64), (64,))]
+    assert problem_of(lambda x, w, b: x @ w + b, specs).residual_bytes == 0
+
+
+def problem_of(fn: Callable[..., Any], specs: Sequence[mf.TensorSpec]) -> ContractionProblem:
+    """The problem of a function with a product."""
+    lowered = mf.fuse(fn, target="sm_90a").lower(*specs)
     with lowered.module.context:
         run_pipeline(lowered.module, "builtin.module(fuse-views,fuse-fold-casts,fuse-segment)")
         (kernel,) = kernels(lowered.module.operation)
         space, structures = kernel_space(kernel)
         contraction = contraction_in(space, structures)
         assert contraction is not None
-        assert contraction_problem(kernel, space, contraction).errors_show == shows
+        return contraction_problem(kernel, space, contraction)

@@ -90,6 +90,19 @@ def test_teams_take_turns_where_blocks_have_several_tiles() -> None:
     assert chosen(problem(4096, 4096, 4096, total_bytes=4, total_over=(True, False)))[1].teams == 1
 
 
+def test_teams_have_room_for_what_epilogues_read() -> None:
+    """All panels of a tile of each team, beside a stage less; results of four bytes would have too many."""
+    for size, stages in ((0, 6), (2, 5), (4, 6)):
+        schedule, contraction = chosen(problem(8192, 4096, 1024, residual_bytes=size))
+        assert (schedule.tile, contraction.teams, contraction.stages) == ((128, 128), 2, stages)
+    for schedule in candidates(problem(8192, 4096, 1024, residual_bytes=2), H200):
+        contraction = schedule.contraction
+        assert contraction is not None
+        if contraction.teams > 1 and not contraction.swapped:
+            ring = contraction.stages * sum(schedule.tile) * contraction.k * 2
+            assert ring + contraction.teams * 2 * schedule.tile[0] * 128 < H200.shared_per_block - 2048
+
+
 @pytest.mark.parametrize("chip", ["sm_80", "sm_90a", "sm_120"])
 @pytest.mark.parametrize("over", [(True, False), (False, True)])
 def test_tiles_leave_shared_memory_for_their_totals(chip: str, over: tuple[bool, bool]) -> None:

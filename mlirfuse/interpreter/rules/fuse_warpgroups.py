@@ -66,19 +66,21 @@ def _warpgroup_wait(site: Site) -> Callable[[Frame], Coroutine]:
 
 
 def _factor(site: Site, frame: Frame, ring: MemRef, stage: int, major: str) -> np.ndarray:
-    """A stage in single precision, k last; raises `InterpreterError` where it was never filled.
+    """A stage in single precision, k last; of f32 the upper bits are read that tf32 has."""
+    tile = _stage_data(site, frame, ring, stage).astype(np.float32)
+    tile = truncated_to_tf32(tile) if ring.dtype == np.float32 else tile
+    return tile if major == "k" else tile.T
 
-    Of f32 the upper bits are read that tf32 has.
-    """
+
+def _stage_data(site: Site, frame: Frame, ring: MemRef, stage: int) -> np.ndarray:
+    """What is in a stage; raises `InterpreterError` where it was never filled."""
     elements = stage_elements(ring, stage)
     shadow = ring.buffer.shadow
     if shadow is not None:
         violation = shadow.read(elements.ravel(), ring.dtype.itemsize, SEVERAL, frame.block)
         if violation is not None:
             raise site.error(f"stage {stage} of {ring.text}: {violation.kind} {violation.earlier}".rstrip(), frame)
-    tile = ring.buffer.elements(ring.dtype)[elements].astype(np.float32)
-    tile = truncated_to_tf32(tile) if ring.dtype == np.float32 else tile
-    return tile if major == "k" else tile.T
+    return ring.buffer.elements(ring.dtype)[elements]
 
 
 def _add(site: Site, frame: Frame, accumulators: Sequence[np.ndarray], product: np.ndarray) -> list[np.ndarray]:
@@ -130,6 +132,37 @@ def _stage_tile(site: Site) -> Callable[[Frame], Coroutine]:
                 data[elements[row[:, None], column[:, None] + np.arange(2)]] = pairs
         if memref.buffer.shadow is not None:
             memref.buffer.shadow.mark_written(elements.ravel(), memref.dtype.itemsize)
+        yield None
+
+    return step
+
+
+@suspending("fuse.staged_tile")
+def _staged_tile(site: Site) -> Callable[[Frame], Coroutine]:
+    ring, stage = site.operands
+    offsets, transposed = site.ints("offsets"), is_transposed(site.op)
+
+    def step(frame: Frame) -> Coroutine:
+        memref, first, block = frame.values[ring], agreed(site, frame, stage), frame.block
+        parts = []
+        for number in range(first, first + len(offsets)):
+            if block.rings.is_landing(stage_key(site, frame, memref, number)):
+                raise site.error("an asynchronous load into the stage is under way: no wait has covered it", frame)
+            data = _stage_data(site, frame, memref, number)
+            parts.append(data.T if transposed else data)
+        if block.threads == 1:
+            shape = ir.VectorType(site.op.results[0].type).shape
+            tile = np.empty(shape[-2:], memref.dtype)
+            for offset, part in zip(offsets, parts, strict=True):
+                tile[:, offset : offset + part.shape[1]] = part
+            frame.values[site.results[0]] = tile.reshape(1, *shape)
+        else:
+            places = _places(site, frame, len(site.results), *parts[0].shape)
+            threads = active_threads(frame)
+            for slot, (row, column) in zip(site.results, places, strict=True):
+                pairs = np.zeros((block.threads, 2), memref.dtype)
+                pairs[threads] = parts[0][row[:, None], column[:, None] + np.arange(2)]
+                frame.values[slot] = pairs
         yield None
 
     return step

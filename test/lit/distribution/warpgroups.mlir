@@ -142,3 +142,40 @@ func.func @teams(%A: memref<?x512xbf16> {fuse.align = 16 : i64}, %B: memref<64x5
   } {mapping = [#gpu.block<x>]}
   return
 }
+
+// -----
+
+#layout = {vector = array<i64: 1, 2>, lanes = array<i64: 8, 4>, warps = array<i64: 4, 1>, repeats = array<i64: 1, 12>, blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
+#schedule = {tile = array<i64: 64, 96>, layout = #layout, order = "depth", contraction = {k = 64 : i64, instruction = "wgmma", stages = 3 : i64}}
+#shared = #gpu.address_space<workgroup>
+
+// Each stage is read whole when the first of its fragments is used, in front of what is written into it. What both have
+// is of the first one: the second stage's last eight columns of fragments are new.
+// CHECK-LABEL: gpu.func @read_back
+// CHECK: %[[FIRST:.*]]:16 = "fuse.staged_tile"(%[[RING:.*]], %c0) {offsets = array<i64: 0>} : {{.*}} -> (vector<2xf16>,
+// CHECK: arith.negf %[[FIRST]]#0
+// CHECK: "fuse.stage_tile"(%[[RING]], %c0,
+// CHECK: %[[SECOND:.*]]:16 = "fuse.staged_tile"(%[[RING]], %c1)
+// CHECK-NOT: %[[SECOND]]#7
+// CHECK: arith.negf %[[SECOND]]#8
+// CHECK: "fuse.stage_tile"(%[[RING]], %c1,
+func.func @read_back(%A: memref<64x96xf16> {fuse.align = 16 : i64})
+    attributes {fuse.kernel, fuse.schedule = #schedule} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %pad = arith.constant 0.0 : f16
+  scf.forall (%block) in (1) {
+    %ring = memref.alloc() {alignment = 1024 : i64} : memref<2x64x64xf16, #shared>
+    "fuse.warp_roles"() ({
+      %a = vector.transfer_read %A[%c0, %c0], %pad {in_bounds = [true, true]} : memref<64x96xf16>, vector<64x96xf16>
+      %t = "fuse.staged_tile"(%ring, %c0) {offsets = array<i64: 0, 32>} : (memref<2x64x64xf16, #shared>, index) -> vector<64x96xf16>
+      %n = arith.negf %t : vector<64x96xf16>
+      "fuse.stage_tile"(%ring, %c0, %n) {offset = 0 : i64} : (memref<2x64x64xf16, #shared>, index, vector<64x96xf16>) -> ()
+      "fuse.stage_tile"(%ring, %c1, %n) {offset = 32 : i64} : (memref<2x64x64xf16, #shared>, index, vector<64x96xf16>) -> ()
+      vector.yield
+    }, {
+      vector.yield
+    }) {warpgroups = array<i64: 1, 1>, registers = array<i64: 232, 40>} : () -> ()
+  } {mapping = [#gpu.block<x>]}
+  return
+}

@@ -58,6 +58,29 @@ gpu.module @transposed_half [#nvvm.target<chip = "sm_90a">] {
 // -----
 
 #shared = #gpu.address_space<workgroup>
+gpu.module @read [#nvvm.target<chip = "sm_90a">] {
+  // The way back: the same places, and no fence.
+  // CHECK-LABEL: gpu.func @read
+  // CHECK: %[[FOUR:.*]] = nvvm.ldmatrix %{{.*}} {eltType = #nvvm.ld_st_matrix_elt_type<b16>, layout = #nvvm.mma_layout<row>, num = 4 : i32
+  // CHECK: %[[FIRST:.*]] = llvm.extractvalue %[[FOUR]][0]
+  // CHECK: %[[V:.*]] = llvm.bitcast %[[FIRST]] : i32 to vector<2xbf16>
+  // CHECK-COUNT-3: nvvm.ldmatrix
+  // CHECK-NOT: nvvm.ldmatrix
+  // CHECK-NOT: nvvm.fence.proxy
+  // CHECK: vector.store %[[V]]
+  gpu.func @read(%stage: index, %out: memref<2xbf16>) workgroup(%ring : memref<2x64x64xbf16, #shared>) kernel {
+    %c0 = arith.constant 0 : index
+    %0:16 = "fuse.staged_tile"(%ring, %stage) {offsets = array<i64: 0>} : (memref<2x64x64xbf16, #shared>, index)
+        -> (vector<2xbf16>, vector<2xbf16>, vector<2xbf16>, vector<2xbf16>, vector<2xbf16>, vector<2xbf16>, vector<2xbf16>, vector<2xbf16>,
+            vector<2xbf16>, vector<2xbf16>, vector<2xbf16>, vector<2xbf16>, vector<2xbf16>, vector<2xbf16>, vector<2xbf16>, vector<2xbf16>)
+    vector.store %0#0, %out[%c0] : memref<2xbf16>, vector<2xbf16>
+    gpu.return
+  }
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
 gpu.module @transposed_single [#nvvm.target<chip = "sm_90a">] {
   // CHECK-LABEL: gpu.func @transposed_single
   // CHECK-COUNT-4: llvm.store %{{.*}}, %{{.*}} {alignment = 4 : i64} : f32, !llvm.ptr<3>
@@ -66,6 +89,38 @@ gpu.module @transposed_single [#nvvm.target<chip = "sm_90a">] {
   gpu.func @transposed_single(%stage: index, %v: vector<2xf32>) workgroup(%ring : memref<2x8x64xf32, #shared>) kernel {
     "fuse.stage_tile"(%ring, %stage, %v, %v) {offset = 0 : i64, transposed}
         : (memref<2x8x64xf32, #shared>, index, vector<2xf32>, vector<2xf32>) -> ()
+    gpu.return
+  }
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+gpu.module @read_single [#nvvm.target<chip = "sm_90a">] {
+  // CHECK-LABEL: gpu.func @read_single
+  // CHECK-COUNT-8: llvm.load %{{.*}} {alignment = 8 : i64} : !llvm.ptr<3> -> vector<2xf32>
+  gpu.func @read_single(%stage: index) workgroup(%ring : memref<2x64x32xf32, #shared>) kernel {
+    %0:8 = "fuse.staged_tile"(%ring, %stage) {offsets = array<i64: 0>} : (memref<2x64x32xf32, #shared>, index)
+        -> (vector<2xf32>, vector<2xf32>, vector<2xf32>, vector<2xf32>, vector<2xf32>, vector<2xf32>, vector<2xf32>, vector<2xf32>)
+    gpu.return
+  }
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+gpu.module @read_transposed [#nvvm.target<chip = "sm_90a">] {
+  // CHECK-LABEL: gpu.func @read_transposed
+  // CHECK: nvvm.ldmatrix %{{.*}} {eltType = #nvvm.ld_st_matrix_elt_type<b16>, layout = #nvvm.mma_layout<col>, num = 4 : i32
+  // CHECK: nvvm.ldmatrix %{{.*}} {eltType = #nvvm.ld_st_matrix_elt_type<b16>, layout = #nvvm.mma_layout<col>, num = 2 : i32
+  // CHECK-NOT: nvvm.ldmatrix
+  // CHECK-COUNT-4: llvm.load %{{.*}} {alignment = 4 : i64} : !llvm.ptr<3> -> f32
+  // CHECK-NOT: llvm.load
+  gpu.func @read_transposed(%stage: index) workgroup(%ring : memref<2x24x128xbf16, #shared>, %wide : memref<2x8x64xf32, #shared>) kernel {
+    %0:6 = "fuse.staged_tile"(%ring, %stage) {offsets = array<i64: 0>, transposed} : (memref<2x24x128xbf16, #shared>, index)
+        -> (vector<2xbf16>, vector<2xbf16>, vector<2xbf16>, vector<2xbf16>, vector<2xbf16>, vector<2xbf16>)
+    %1:2 = "fuse.staged_tile"(%wide, %stage) {offsets = array<i64: 0>, transposed} : (memref<2x8x64xf32, #shared>, index)
+        -> (vector<2xf32>, vector<2xf32>)
     gpu.return
   }
 }

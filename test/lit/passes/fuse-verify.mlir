@@ -236,6 +236,43 @@ func.func @transposed_panels(%y: vector<128x96xbf16>, %ring: memref<2x48x128xbf1
 // -----
 
 #shared = #gpu.address_space<workgroup>
+func.func @staged(%ring: memref<4x128x64xbf16, #shared>, %s: index) {
+  %0 = "fuse.staged_tile"(%ring, %s) {offsets = array<i64: 0, 32>} : (memref<4x128x64xbf16, #shared>, index) -> vector<128x96xbf16>
+  %1:2 = "fuse.staged_tile"(%ring, %s) {offsets = array<i64: 0>} : (memref<4x128x64xbf16, #shared>, index) -> (vector<2xbf16>, vector<2xbf16>)
+  %2 = "fuse.staged_tile"(%ring, %s) {offsets = array<i64: 0, 128>, transposed} : (memref<4x128x64xbf16, #shared>, index) -> vector<64x256xbf16>
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+func.func @columns_in_no_stage(%ring: memref<4x128x64xbf16, #shared>, %s: index) {
+  // expected-error @below {{stages of memref<4x128x64xbf16, #gpu.address_space<workgroup>> from [0, 64] on are not vector<128x192xbf16>}}
+  %0 = "fuse.staged_tile"(%ring, %s) {offsets = array<i64: 0, 64>} : (memref<4x128x64xbf16, #shared>, index) -> vector<128x192xbf16>
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+func.func @vectors_of_two_stages(%ring: memref<4x128x64xbf16, #shared>, %s: index) {
+  // expected-error @below {{a thread's vectors are of one stage, not of columns from [0, 64] on}}
+  %0 = "fuse.staged_tile"(%ring, %s) {offsets = array<i64: 0, 64>} : (memref<4x128x64xbf16, #shared>, index) -> vector<2xbf16>
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+func.func @staged_as_another_type(%ring: memref<4x128x64xbf16, #shared>, %s: index) {
+  // expected-error @below {{elements of vector<128x64xf16> and memref<4x128x64xbf16, #gpu.address_space<workgroup>> differ}}
+  %0 = "fuse.staged_tile"(%ring, %s) {offsets = array<i64: 0>} : (memref<4x128x64xbf16, #shared>, index) -> vector<128x64xf16>
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
 func.func @other_elements(%c: memref<?x512xf32>, %ring: memref<2x128x64xbf16, #shared>, %s: index) {
   // expected-error @below {{elements of memref<?x512xf32> and memref<2x128x64xbf16, #gpu.address_space<workgroup>> differ}}
   "fuse.async_store"(%c, %ring, %s, %s, %s) {dims = array<i64: 0, 1>}
