@@ -42,6 +42,10 @@ SHARED_COPY = {1: 1.0, 2: 0.6, 4: 0.5}
 """Time of a row that the blocks of a cluster copy for each other, by their number, to that of one that each copies for
 itself: it arrives at all of them. Fitted to the same products in tiles of 128 and 256 columns."""
 
+IN_CLUSTERS = 2.0e-6
+"""Seconds that a kernel of clusters takes longer: 520x520x200 takes 4.0 us in 64x144 by four and 2.8 without,
+776x520x264 4.6 by two and 3.3, 2048x2056x1024 18.7 in 192x176 by two and 16.7 (H200, bf16)."""
+
 CLUSTERED_SMS = {1: 1.0, 2: 1.0, 4: 120 / 132}
 """Share of the SMs that have a block when blocks come in clusters of so many, which stay inside of one part of the
 device (`cuOccupancyMaxActiveClusters` of an H200: 66 clusters of two, 30 of four)."""
@@ -168,6 +172,7 @@ def contraction_seconds(schedule: Schedule, problem: ContractionProblem, target:
     traffic *= (rows * sizes[0] + columns * sizes[1]) * problem.k + rows * columns * size
     waves = ceil(rounds / blocks_per_sm(problem))
     overheads = ROUND if contraction.persistent else waves * ROUND
+    overheads += IN_CLUSTERS if contraction.cluster > 1 else 0.0
     copying = rounds * steps * copies
     taking_turns = rounds * steps * STEP if contraction.instruction == "wgmma" else 0.0
     works = (

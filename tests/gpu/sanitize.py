@@ -81,7 +81,7 @@ WARPGROUP_SCHEDULES = {
     "64x64 multicast to 2": warpgroup_schedule(64, 64, cluster=2),
     "128x64 multicast to 4": warpgroup_schedule(128, 64, stages=4, cluster=4),
     "64x64 multicast to 2, persistent": _contraction(warpgroup_schedule(64, 64, cluster=2, persistent=True), raster=2),
-    "64x128 multicast to 2, transposed": _contraction(warpgroup_schedule(64, 128, cluster=2), swapped=True),
+    "64x72 multicast to 2, transposed": _contraction(warpgroup_schedule(64, 72, cluster=2), swapped=True),
     "128x64 multicast to 2, in teams": warpgroup_schedule(128, 64, cluster=2, teams=2),
     "128x64 cluster of 2 slices": cluster_schedule(128, 64, 2),
     "64x128 cluster of 3 slices": cluster_schedule(64, 128, 3),
