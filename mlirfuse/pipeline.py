@@ -30,9 +30,9 @@ TILE = (
 """Kernels to tile programs."""
 
 GPU = (
-    "fuse-store-factors,fuse-stage-operands,fuse-stage-walk,fuse-peel-walk,"
+    "fuse-turn-factors,fuse-store-factors,fuse-stage-operands,fuse-stage-walk,fuse-peel-walk,"
     "fuse-prefetch-tiles{{target={target} sms={sms}}},fuse-rematerialize,fuse-cross-tiles,fuse-assign-layouts,"
-    "fuse-distribute,canonicalize,cse,fuse-prefetch-fragments,fuse-dependent-launch{{target={target}}},"
+    "fuse-distribute,canonicalize,cse,fuse-spread-copies,fuse-prefetch-fragments,fuse-dependent-launch{{target={target}}},"
     "fuse-assign-l2-policies{{target={target} sms={sms}}}"
 )
 """Tile programs to one thread's code."""

@@ -134,7 +134,8 @@ def pinned_schedule(
     batch = np.broadcast_shapes(*product.batch)
     dtype = mf.dtypes.dtype_of(product.dtype)
     accumulator = mf.float32 if dtype.bits == 16 else dtype
-    problem = ContractionProblem(batch, product.m, product.n, product.k, dtype, accumulator, 16)
+    along_k = (product.form[0] == "n", product.form[1] == "t")
+    problem = ContractionProblem(batch, product.m, product.n, product.k, dtype, accumulator, 16, along_k)
     make = {"mma": mma_schedule, "fma": fma_schedule, "wgmma": wgmma_schedule}
     options = {"split": split, **({"wide": True, "step_bytes": MMA_STEPS[0]} if wide else {})}
     schedule = make[instruction or ("mma" if dtype.bits == 16 else "fma")](problem, m, n, **options)

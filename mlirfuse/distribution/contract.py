@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from mlir import ir
 from mlir.dialects import arith, math, memref, scf, vector
 
@@ -15,7 +17,9 @@ from mlirfuse.dtypes import from_mlir
 from mlirfuse.errors import PassError
 from mlirfuse.precision import ATTRIBUTE as PRECISION
 from mlirfuse.precision import IEEE
+from mlirfuse.schedule.contraction_tiles import REGISTER_BYTES, VECTOR_BYTES
 from mlirfuse.tiling.contractions import INSTRUCTION
+from mlirfuse.tiling.memory import strides
 from mlirfuse.tiling.tiles import zero
 
 UNROLLED_PRODUCTS = 2048
@@ -55,13 +59,11 @@ def multiply_by_fma(d: Distributor, product: Product) -> Fragments:
         loop = scf.ForOp(constant(0), constant(product.steps), constant(unrolled), [nothing] * len(keys))
         with ir.InsertionPoint(loop.body):
             sums = dict(zip(keys, loop.inner_iter_args, strict=True))
-            for ahead in range(unrolled):
-                _step(product, sums, places, add(loop.induction_variable, constant(ahead)))
+            _multiply(product, sums, places, loop.induction_variable, unrolled)
             scf.YieldOp([sums[key] for key in keys])
         sums = dict(zip(keys, loop.results, strict=True))
     else:
-        for k in range(unrolled):
-            _step(product, sums, places, constant(k))
+        _multiply(product, sums, places, constant(0), product.steps)
     after = before.like(before.extents, before.element_type)
     after.values = {key: _add(before.at(key), total) for key, total in sums.items()}
     return after
@@ -91,32 +93,73 @@ def _places(d: Distributor, product: Product) -> Places:
     return {(dim, fragment): d.threads.index(dim, fragment) for dim, fragment in sorted(fragments)}
 
 
-def _step(product: Product, sums: dict[Key, ir.Value], places: Places, k: ir.Value) -> None:
-    """Adds the products of one step along k."""
+def _multiply(product: Product, sums: dict[Key, ir.Value], places: Places, k: ir.Value, steps: int) -> None:
+    """Adds the products of some steps along k, of which `k` is the first one's index."""
     target, width = product.accumulators.element_type, product.accumulators.width
-    vector_sizes = product.accumulators.layout.vector
-    loaded: dict[tuple[int, int], ir.Value] = {}
+    layout = product.accumulators.layout
+    loaded: dict[tuple[int, int, int], ir.Value] = {}
 
-    def load(factor: Factor, dim: int, fragment: int) -> ir.Value:
-        if (dim, fragment) not in loaded:
-            loaded[dim, fragment] = _extended(_load(factor, places[dim, fragment], k, vector_sizes[dim]), target)
-        return loaded[dim, fragment]
+    def load(factor: Factor, dim: int, fragment: int, step: int) -> ir.Value:
+        if (dim, fragment, step) not in loaded:
+            # Keys come in order, and steps: this fragment is the first of its run, this step the first of its vector.
+            run = range(fragment, fragment + layout.neighbours(dim))
+            together = range(step, step + _steps_together(factor, steps))
+            places_of_run = [places[dim, n] for n in run]
+            values = _load(factor, places_of_run, add(k, constant(step)), layout.vector[dim], len(together))
+            for ahead, fragments in zip(together, values, strict=True):
+                for n, value in zip(run, fragments, strict=True):
+                    loaded[dim, n, ahead] = _extended(value, target)
+        return loaded[dim, fragment, step]
 
-    for key, total in sums.items():
-        left = widen(load(product.left, product.rows, key[product.rows]), width)
-        right = widen(load(product.right, product.columns, key[product.columns]), width)
-        sums[key] = _multiply_add(left, right, total)
+    for step in range(steps):
+        for key, total in sums.items():
+            left = widen(load(product.left, product.rows, key[product.rows], step), width)
+            right = widen(load(product.right, product.columns, key[product.columns], step), width)
+            sums[key] = _multiply_add(left, right, total)
 
 
-def _load(factor: Factor, outer: ir.Value, k: ir.Value, width: int) -> ir.Value:
-    """Elements that lie side by side along the factor's rows (or columns)."""
-    if width == 1:
-        return memref.LoadOp(factor.slot, factor.indices(outer, k)).result
-    fragment = fragment_type(width, factor.element_type)
-    if factor.outer_is_contiguous:
-        return vector.LoadOp(fragment, factor.slot, factor.indices(outer, k), alignment=_alignment(fragment)).result
-    singles = [memref.LoadOp(factor.slot, factor.indices(add(outer, constant(e)), k)).result for e in range(width)]
-    return vector.FromElementsOp(fragment, singles).result
+def _steps_together(factor: Factor, steps: int) -> int:
+    """Steps along k of which a thread loads an element each as one vector: rows are aligned to it."""
+    size = from_mlir(factor.element_type).bytes
+    count = VECTOR_BYTES // size
+    rows = [step for d, step in enumerate(strides(ir.MemRefType(factor.slot.type))) if d != factor.k]
+    aligned = factor.k_is_contiguous and all(row is not None and row % count == 0 for row in rows)
+    return count if aligned and size >= REGISTER_BYTES and steps % count == 0 else 1
+
+
+def _load(factor: Factor, run: Sequence[ir.Value], k: ir.Value, width: int, steps: int) -> list[list[ir.Value]]:
+    """For each of some steps along k, a run of fragments side by side along rows (or columns), of so many elements."""
+    count = len(run) * width
+    if count > 1 and factor.outer_is_contiguous:
+        parts = _vector(factor, run[0], k, count)
+        if width == count:
+            return [[parts]]
+        return [[vector.ExtractOp(parts, [], [n]).result for n in range(count)]]
+    rows = [_along_k(factor, add(outer, constant(e)), k, steps) for outer in run for e in range(width)]
+    return [
+        [_packed([row[step] for row in rows[at : at + width]]) for at in range(0, count, width)]
+        for step in range(steps)
+    ]
+
+
+def _along_k(factor: Factor, outer: ir.Value, k: ir.Value, steps: int) -> list[ir.Value]:
+    """Elements of one row (or column)."""
+    if steps == 1:
+        return [memref.LoadOp(factor.slot, factor.indices(outer, k)).result]
+    parts = _vector(factor, outer, k, steps)
+    return [vector.ExtractOp(parts, [], [n]).result for n in range(steps)]
+
+
+def _vector(factor: Factor, outer: ir.Value, k: ir.Value, count: int) -> ir.Value:
+    fragment = fragment_type(count, factor.element_type)
+    return vector.LoadOp(fragment, factor.slot, factor.indices(outer, k), alignment=_alignment(fragment)).result
+
+
+def _packed(elements: Sequence[ir.Value]) -> ir.Value:
+    """A fragment of these elements."""
+    if len(elements) == 1:
+        return elements[0]
+    return vector.FromElementsOp(fragment_type(len(elements), elements[0].type), elements).result
 
 
 def _alignment(fragment: ir.Type) -> int:

@@ -19,6 +19,10 @@ ASYNC_BYTES = (4, 8, 16)
 """Sizes that `cp.async` copies."""
 
 
+SIDE = 8
+"""Elements of a row that neighbouring threads copy of what is transposed."""
+
+
 @rule("fuse.copy_tile")
 def copy_tile(d: Distributor, op: ir.Operation) -> None:
     """Each thread copies every so many pieces; by `cp.async` where they have its sizes, else through registers.
@@ -32,6 +36,7 @@ def copy_tile(d: Distributor, op: ir.Operation) -> None:
     axes = list(ir.DenseI64ArrayAttr(op.attributes["axes"]))
     clipped = set(ir.DenseI64ArrayAttr(op.attributes["clipped"]))
     width = _width(d, source, slot, axes, clipped)
+    across = _across(source, axes) if width == 1 else None
     source, starts, axes = _contiguous_last(source, starts, axes)
     shape = list(ir.MemRefType(slot.type).shape)
     pieces = prod(shape) // width
@@ -41,10 +46,10 @@ def copy_tile(d: Distributor, op: ir.Operation) -> None:
         if first + d.layout.threads > pieces:
             branch = scf.IfOp(less(piece, constant(pieces)))
             with ir.InsertionPoint(branch.then_block):
-                _copy(source, slot, starts, axes, clipped, _coordinates(piece, shape, width), width)
+                _copy(source, slot, starts, axes, clipped, _coordinates(piece, shape, width, across), width)
                 scf.YieldOp([])
         else:
-            _copy(source, slot, starts, axes, clipped, _coordinates(piece, shape, width), width)
+            _copy(source, slot, starts, axes, clipped, _coordinates(piece, shape, width, across), width)
 
 
 def goes_by_async_copy(type_: ir.MemRefType, width: int) -> bool:
@@ -81,8 +86,24 @@ def _contiguous_last(
     return permuted(source, order), [starts[a] for a in order], [order.index(a) for a in axes]
 
 
-def _coordinates(piece: ir.Value, shape: list[int], width: int) -> list[ir.Value]:
-    """Where a piece starts in the tile."""
+def _across(source: ir.Value, axes: list[int]) -> int | None:
+    """The tile's dimension that lies side by side in the source, where it is not its last one: what is transposed."""
+    steps = strides(ir.MemRefType(source.type))
+    found = next((d for d, axis in enumerate(axes) if steps[axis] == 1), None)
+    return None if found == len(axes) - 1 else found
+
+
+def _coordinates(piece: ir.Value, shape: list[int], width: int, across: int | None) -> list[ir.Value]:
+    """Where a piece starts in the tile; along `across`, if there is such a dimension, the first few are neighbours.
+
+    A warp so reads `SIDE` neighbours of some rows, whole sectors, and stores them to `SIDE` rows of the slot, which lie
+    in banks of their own (`tiling/read_ring.py`).
+    """
+    if across is not None and shape[across] % SIDE == 0:
+        groups = [n // SIDE if d == across else n for d, n in enumerate(shape)]
+        place = _coordinates(divide(piece, SIDE), groups, width, None)
+        place[across] = add(multiply(place[across], SIDE), remainder(piece, SIDE))
+        return place
     coordinates: list[ir.Value] = []
     rest = piece
     outer, *inner = [*shape[:-1], shape[-1] // width]

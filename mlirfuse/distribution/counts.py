@@ -46,7 +46,8 @@ def _along(source: Fragments, dim: int, block: int, warp: int) -> int:
     layout = source.layout
     span = layout.span(dim)
     start = block * layout.repeats[dim] * layout.repeat_stride(dim) + warp * layout.within(dim) * span
-    starts = (start + layout.offset(dim, fragment) for fragment in range(source.repeats(dim)))
+    runs = range(0, source.repeats(dim), layout.neighbours(dim))
+    starts = (start + layout.offset(dim, fragment) for fragment in runs)
     return sum(max(0, min(span, source.extents[dim] - first)) for first in starts)
 
 

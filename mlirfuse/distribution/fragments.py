@@ -74,7 +74,7 @@ class Fragments:
             return self.layout.fragments(dim)
         covered = self.extents[dim] + self.layout.slack(dim)
         repeats = min(self.layout.repeats[dim], -(-covered // self.layout.repeat_stride(dim)))
-        return repeats * self.layout.within(dim)
+        return repeats * self.layout.within(dim) * self.layout.neighbours(dim)
 
     def keys(self) -> Iterator[Key]:
         """Every repeat, the last dimension fastest."""
@@ -121,7 +121,8 @@ class Fragments:
         if layout.blocks[dim] > 1:
             return layout.extents[dim]
         last_warp = (layout.warps[dim] - 1) * layout.within(dim) * layout.span(dim)
-        return layout.offset(dim, key[dim]) + last_warp + layout.span(dim)
+        last_lane = (layout.lanes[dim] - 1) * layout.step(dim)
+        return layout.offset(dim, key[dim]) + last_warp + last_lane + layout.vector[dim]
 
     def padded(self, key: Key, dim: int) -> bool:
         """Whether some thread's elements at this repeat may lie past the value's extent in `dim`."""

@@ -109,7 +109,7 @@ def relayout(d: Distributor, op: ir.Operation) -> None:
 
 def _place(tile: Fragments, layout: BlockedLayout) -> Place:
     for each in (tile.layout, layout):
-        if each.extents != tile.extents or any(each.anywhere) or each.inner:
+        if each.extents != tile.extents or any(each.anywhere) or each.inner or each.run:
             raise PassError(
                 f"a tile of {tile.extents} goes between layouts that cover it exactly, not {each.extents}",
                 where=ir.Location.current,

@@ -42,7 +42,7 @@ class Threads:
         layout = self.layout
         return _sum(
             (self.warp[dim], layout.within(dim) * layout.span(dim)),
-            (self.lane[dim], layout.vector[dim]),
+            (self.lane[dim], layout.step(dim)),
         )
 
     def _base(self, dim: int) -> ir.Value | None:

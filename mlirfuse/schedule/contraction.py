@@ -62,6 +62,8 @@ class ContractionSchedule:
         teams: teams of consumers that take turns at a block's tiles, each of one warpgroup: while one's products run,
             the other runs its epilogue; with a persistent grid only.
         swapped: whether the result's tile is transposed: its rows are the second factor's, its columns the first's.
+        turned: whether factors in which k is contiguous are transposed on their way to shared memory, for threads to
+            load a step's rows (or columns) as vectors; with `fma` only.
     """
 
     k: int
@@ -77,6 +79,7 @@ class ContractionSchedule:
     promote: int = 0
     teams: int = 1
     swapped: bool = False
+    turned: bool = False
 
     def slice_rows(self, rows: int) -> int:
         """Rows of a tile of `rows` that one block of a split adds up: the fewest that divide it and leave none over."""
@@ -197,6 +200,8 @@ def check_contraction(
     only_wgmma = schedule.persistent or schedule.streamed or schedule.promote or schedule.cluster > 1
     if schedule.instruction != "wgmma" and only_wgmma:
         return f"{schedule.instruction} has no persistent grid, no clusters, no hints to the L2, and promotes no sums"
+    if schedule.turned and schedule.instruction != "fma":
+        return f"{schedule.instruction} takes factors as they lie in memory, and none that are turned"
     if schedule.persistent and schedule.split > 1:
         return "a persistent grid has no splits: its blocks are on different tiles"
     if schedule.teams > 1 and (reason := _check_teams(schedule, layout, problem)):
@@ -255,7 +260,7 @@ def _check_tensor_cores(
     if schedule.k * problem.element.bytes % MMA_K_BYTES:
         return f"steps of {schedule.k} along k are not a multiple of {MMA_K_BYTES // problem.element.bytes}"
     m, n = layout.rank - 2, layout.rank - 1
-    held = [(layout.lanes[d], layout.vector[d]) for d in (m, n)]
+    held = [(layout.lanes[d], layout.step(d)) for d in (m, n)]
     if held != [(8, 1), (4, 2)] or layout.within(m) % 2:
         return "an accumulator's fragment has lanes (8, 4), vectors of 2 columns and pairs of rows in a warp"
     return None

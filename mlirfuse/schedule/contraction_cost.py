@@ -9,6 +9,7 @@ from math import ceil, prod
 
 from mlirfuse.precision import TF32X3
 from mlirfuse.schedule.contraction import ContractionProblem
+from mlirfuse.schedule.contraction_tiles import REGISTER_BYTES
 from mlirfuse.schedule.layout import WARP
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import LINE, SECTOR, Target
@@ -16,8 +17,14 @@ from mlirfuse.target import LINE, SECTOR, Target
 UNKNOWN_EXTENT = 4096
 """What a dynamic extent is taken to be."""
 
-FLOPS_PER_SM = {"wgmma": 5.9e12, "mma": 3.8e12, "fma": 0.3e12}
-"""Sustained over long products of 16-bit factors (`fma`: of 32-bit ones), per second; of `mma` without copies."""
+FLOPS_PER_SM = {"wgmma": 5.9e12, "mma": 3.8e12}
+"""Sustained over long products of 16-bit factors, per second; of `mma` without copies."""
+
+FMA_FLOP, FMA_LOAD = 2.1e-12, 1.9e-12
+"""Seconds that an SM takes for an operation of scalar products, and for each element that a thread loads for one, which
+are the fewer the more rows and columns it has. Fitted to 4096x4096x4096 and 2048x512x4096 in tiles of 128x128 with 8x8
+a thread, and to 1024^3 in tiles of 128x64 and 64x64 with 8x4 a thread (H200, f32, `x.T @ w`): 0.387e12, 0.352e12 and
+0.36e12 operations a second. In f64 both take twice as long: 1024^3 0.178e12 in tiles of 128x64."""
 
 COMPUTING_FLOPS_PER_SM = 2.1e12
 """The same of `mma` where steps have a second barrier, behind factors that are computed."""
@@ -153,7 +160,7 @@ def contraction_seconds(schedule: Schedule, problem: ContractionProblem, target:
     rounds = -(-blocks // int(target.sms * CLUSTERED_SMS[contraction.cluster]))
     steps = ceil(ceil(problem.k / contraction.k) / contraction.split)
     size = problem.element.bytes
-    products = 2 * m * n * contraction.k / _rate(contraction.instruction, problem)
+    products = 2 * m * n * contraction.k / _rate(schedule, problem)
     if contraction.instruction == "mma" and problem.computed_from == (None, None):
         products /= min(1.0, rounds * schedule.layout.threads / (WARP * MMA_WARPS))
     if contraction.teams > 1:
@@ -235,11 +242,15 @@ def _crowding(schedule: Schedule, extents: list[int]) -> float:
     return shared / sum(copied) / (prod(extents[:-2]) * schedule.contraction.split)
 
 
-def _rate(instruction: str, problem: ContractionProblem) -> float:
+def _rate(schedule: Schedule, problem: ContractionProblem) -> float:
     """Operations per second that one SM sustains."""
-    rate = FLOPS_PER_SM[instruction]
+    assert schedule.contraction is not None
+    instruction, layout = schedule.contraction.instruction, schedule.layout
     if instruction == "fma":
-        return rate
+        rows, columns = (layout.fragments(d) * layout.vector[d] for d in (layout.rank - 2, layout.rank - 1))
+        registers = max(1, problem.accumulator.bytes // REGISTER_BYTES)
+        return 1 / (registers * (FMA_FLOP + FMA_LOAD * (rows + columns) / (rows * columns)))
+    rate = FLOPS_PER_SM[instruction]
     if instruction == "mma" and problem.computed_from != (None, None):
         rate = COMPUTING_FLOPS_PER_SM
     rate *= 2 / problem.element.bytes

@@ -31,6 +31,7 @@ from mlirfuse.schedule.contraction_cost import (
 )
 from mlirfuse.schedule.contraction_tiles import (
     PANEL_BYTES,
+    REGISTER_BYTES,
     RESULT_STAGES,
     fma_schedule,
     mma_schedule,
@@ -60,7 +61,7 @@ WIDE_MMA_TILES = ((128, 256), (256, 128))
 """Those of which a warp has 64 x 64. No registers are left for splits, for factors that are computed, or for where
 tiles overrun a factor."""
 MMA_TILES = ((128, 128), (128, 64), (64, 128), (64, 64), (32, 64), (64, 32), (16, 64), (32, 32), (16, 32))
-FMA_TILES = ((128, 128), (64, 64), (32, 32), (16, 32))
+FMA_TILES = ((128, 128), (128, 64), (64, 64), (32, 32), (16, 32))
 
 TEAM_ROWS, TEAM_COLUMNS = 128, (96, 112, 128)
 """Tiles of a warpgroup that takes turns with another one: up to 128 accumulators a thread. 4096^3 takes 203 us where
@@ -291,7 +292,8 @@ MIN_STEPS = 4
 
 def _tiles(problem: ContractionProblem, target: Target) -> Iterator[Schedule]:
     if tensor_core_misfit("mma", problem) is not None:
-        yield from (fma_schedule(problem, m, n) for m, n in FMA_TILES)
+        tiles = (fma_schedule(problem, m, n) for m, n in FMA_TILES)
+        yield from (schedule for schedule in tiles if _has_registers(schedule, problem, target))
         return
     found = False
     fits = target.chip == "sm_90a" and tensor_core_misfit("wgmma", problem) is None
@@ -302,6 +304,13 @@ def _tiles(problem: ContractionProblem, target: Target) -> Iterator[Schedule]:
                 yield schedule
     if not found:
         yield from _mma_tiles(problem, target)
+
+
+def _has_registers(schedule: Schedule, problem: ContractionProblem, target: Target) -> bool:
+    """Whether threads of scalar products have registers for their sums, and for those of one step."""
+    sums = 2 * schedule.layout.elements_per_thread * problem.accumulator.bytes // REGISTER_BYTES
+    most = min(target.max_registers_per_thread, target.registers_per_sm // schedule.layout.threads)
+    return sums + OTHER_REGISTERS <= most
 
 
 def _mma_tiles(problem: ContractionProblem, target: Target) -> Iterator[Schedule]:

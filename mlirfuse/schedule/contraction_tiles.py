@@ -20,6 +20,21 @@ RESULT_STAGES = 2
 FMA_STEP = 32
 """Elements of k in one step of scalar products: near the root of common extents, which keeps sums of sums accurate."""
 
+MOST_OF_THREAD, WIDE_FMA_TILE = 8, 128
+"""Rows, and columns, of a scalar product's tile that a thread has at most; half as many columns in narrower tiles, and
+where an element takes more than a register: 1024^3 took 57 us in tiles of 128x64 with eight rows of four columns, 64 in
+64x64 with four of four (H200, f32, `x.T @ w`, everything else alike)."""
+
+FMA_WARPS = 4
+"""Warps of a block that multiplies by scalar instructions, one for each scheduler, if rows can be shared out so."""
+
+VECTOR_BYTES, REGISTER_BYTES = 16, 4
+
+MOST_SUMS = 128
+"""Registers of a thread's sums from which on it has none for several steps along k of a factor: with eight rows of
+eight columns all 255 were taken. 4096^3 took 3360 us as `x @ w.T` and 3480 as `x.T @ w.T`; turned, and with copies
+spread, 3100 and 2930 (H200, f32)."""
+
 MAIL_ROWS = 4
 """Rows that a warp takes out of a mailbox at once, if it can: 8 of their columns are a line of 128 bytes there."""
 
@@ -98,24 +113,39 @@ def mma_schedule(
 
 
 def fma_schedule(problem: ContractionProblem, m: int, n: int, *, stages: int = 2, split: int = 1) -> Schedule:
-    """A tile for scalar multiply-adds: warps of 4 x 8 threads, each with a row of up to 4 columns at every repeat.
+    """A tile for scalar multiply-adds: warps of 4 x 8 threads, each with up to 8 rows of up to 8 columns.
 
-    Where the columns' factor has k contiguous, neighbouring threads have neighbouring columns: each loads several steps
-    of a column at once, and columns that lie four apart are in the same banks (f32 4096^3 as `x @ w.T` on an H200: 6.3
-    ms with four columns a thread, 3.7 with one). ptxas is told that one block a multiprocessor will do: left alone it
-    takes 80 registers for a tile of 64x64, and spills, where it needs 118.
+    A thread loads what it multiplies from shared memory as vectors of up to 16 bytes, along the rows (and columns) of
+    factors that are contiguous so. Where k is contiguous, it loads several steps of one row at once, and neighbouring
+    threads have neighbouring rows: those that lie four apart are in the same banks (f32 4096^3 as `x @ w.T` on an H200:
+    6.3 ms with four columns a thread, 3.7 with one). Threads whose sums, and sums of one step, fill most of their
+    registers have none for several steps: such factors are turned on their way to shared memory (`fuse-turn-factors`).
+    ptxas is told that one block a multiprocessor will do: left alone it takes 80 registers for a tile of 64x64 by eight
+    warps, and spills, where it needs 118.
     """
-    width = 1 if problem.k_contiguous[1] else min(4, max(1, 16 // problem.accumulator.bytes))
-    warps = (max(1, min(4, m // 8)), max(1, min(2, n // (8 * width))))
+    size = problem.accumulator.bytes
+    columns = MOST_OF_THREAD if n >= WIDE_FMA_TILE and size <= REGISTER_BYTES else min(MOST_OF_THREAD // 2, n // 8)
+    rows = min(MOST_OF_THREAD, m // 4)
+    while rows > 2 and (m // (4 * rows)) * (n // (8 * columns)) < FMA_WARPS:
+        rows //= 2
+    plain = [source is None for source in problem.computed_from]
+    narrow = problem.element.bytes < REGISTER_BYTES  # `cp.async` does not copy these one by one
+    turned = not narrow and any(p and k for p, k in zip(plain, problem.k_contiguous, strict=True))
+    turned &= 2 * rows * columns * size // REGISTER_BYTES >= MOST_SUMS
+    beside = [not k or (turned and p) for p, k in zip(plain, problem.k_contiguous, strict=True)]
+    run, width = (
+        min(e, max(1, VECTOR_BYTES // size)) if b else 1 for e, b in zip((rows, columns), beside, strict=True)
+    )
     batch = (1,) * len(problem.batch)
     layout = BlockedLayout(
         vector=(*batch, 1, width),
         lanes=(*batch, 4, 8),
-        warps=(*batch, *warps),
-        repeats=(*batch, m // (4 * warps[0]), n // (8 * width * warps[1])),
+        warps=(*batch, m // (4 * rows), n // (8 * columns)),
+        repeats=(*batch, rows // run, columns // width),
         blocks=(*batch, 1, 1),
+        run=(*batch, run, 1) if run > 1 else (),
     )
-    contraction = ContractionSchedule(FMA_STEP, "fma", stages, split)
+    contraction = ContractionSchedule(FMA_STEP, "fma", stages, split, turned=turned)
     return Schedule((*batch, m, n), layout, blocks_per_sm=1, contraction=contraction)
 
 

@@ -3,10 +3,12 @@
 A blocked layout splits every dimension of a tile, from the outside in, over the blocks of a cluster, repeats of one
 thread, warps, repeats inside a warp, lanes, and the contiguous vector that one thread holds:
 
-    index = ((((block * repeats + repeat) * warps + warp) * inner + i) * lanes + lane) * vector + element - shift
+    first = ((((block * repeats + repeat) * warps + warp) * inner + i) * lanes + lane) * run
+    index = (first + j) * vector + element - shift
 
 The repeats inside a warp are what makes the accumulators of tensor cores a blocked layout: a warp of an m64nNk16
-`wgmma` holds 16 neighbouring rows, 8 to a fragment.
+`wgmma` holds 16 neighbouring rows, 8 to a fragment. A run is what a thread has of a dimension in one piece where its
+vectors lie along another: of a product, whose factors it then loads as vectors both.
 
 The shift is 0 but where rows are skewed: rows of an odd number of elements start at addresses of any alignment, and
 each is shifted by as much as its first element lies past a multiple of the vector, so that all vectors are aligned.
@@ -44,6 +46,8 @@ class BlockedLayout:
         repeats: fragments a thread holds along the dimension.
         blocks: blocks of the cluster along the dimension.
         inner: fragments a thread holds along the dimension between which no other warp's lie; empty for 1 everywhere.
+        run: fragments a thread holds along the dimension between which no other lane's lie, 1 in the vector dimension;
+            empty for 1 everywhere.
         skew: in the vector dimension, where rows are shifted, the elements to multiples of which they are, a vector or
             several; 0 in the others; empty for 0 everywhere.
         moved: 1 where rows are moved between their place in memory and the layout, 0 in the other dimensions.
@@ -55,6 +59,7 @@ class BlockedLayout:
     repeats: tuple[int, ...]
     blocks: tuple[int, ...]
     inner: tuple[int, ...] = ()
+    run: tuple[int, ...] = ()
     skew: tuple[int, ...] = ()
     moved: tuple[int, ...] = ()
 
@@ -85,7 +90,7 @@ class BlockedLayout:
 
     @property
     def elements_per_thread(self) -> int:
-        return prod(self.repeats) * prod(self.inner) * prod(self.vector)
+        return prod(self.repeats) * prod(self.inner) * prod(self.run) * prod(self.vector)
 
     @property
     def is_skewed(self) -> bool:
@@ -118,13 +123,21 @@ class BlockedLayout:
         """Fragments of a thread that a warp's share of one repeat holds in a dimension."""
         return self.inner[dim] if self.inner else 1
 
+    def neighbours(self, dim: int) -> int:
+        """Fragments of a thread that lie side by side in a dimension."""
+        return self.run[dim] if self.run else 1
+
     def fragments(self, dim: int) -> int:
         """Fragments a thread holds along a dimension."""
-        return self.repeats[dim] * self.within(dim)
+        return self.repeats[dim] * self.within(dim) * self.neighbours(dim)
+
+    def step(self, dim: int) -> int:
+        """Distance between the first elements of two neighbouring lanes, which have what lies in between."""
+        return self.neighbours(dim) * self.vector[dim]
 
     def span(self, dim: int) -> int:
-        """Elements that the lanes of a warp cover together with one fragment each."""
-        return self.lanes[dim] * self.vector[dim]
+        """Elements that the lanes of a warp cover together with one run of fragments each."""
+        return self.lanes[dim] * self.step(dim)
 
     def repeat_stride(self, dim: int) -> int:
         """Distance between two repeats of one thread in a dimension, in elements."""
@@ -132,8 +145,9 @@ class BlockedLayout:
 
     def offset(self, dim: int, fragment: int) -> int:
         """Distance from a thread's first element in a dimension to that of a fragment, in elements."""
-        repeat, inside = divmod(fragment, self.within(dim))
-        return repeat * self.repeat_stride(dim) + inside * self.span(dim)
+        piece, neighbour = divmod(fragment, self.neighbours(dim))
+        repeat, inside = divmod(piece, self.within(dim))
+        return repeat * self.repeat_stride(dim) + inside * self.span(dim) + neighbour * self.vector[dim]
 
     def exchanged(self, dims: Collection[int]) -> int:
         """Elements in shared memory through which the warps of a block meet that reduce a tile along dimensions."""
@@ -143,7 +157,8 @@ class BlockedLayout:
 
     def check(self, tile: tuple[int, ...]) -> str | None:
         """What makes this layout illegal for a tile of these extents, or None."""
-        factors = (self.vector, self.lanes, self.warps, self.repeats, self.blocks, self.inner or self.vector)
+        within = (self.inner or self.vector, self.run or self.vector)
+        factors = (self.vector, self.lanes, self.warps, self.repeats, self.blocks, *within)
         if wrong := [factor for factor in factors if len(factor) != len(tile)]:
             return f"the layout's {wrong[0]} is not one factor for each dimension of the tile {tile}"
         if min(tile, default=1) < 1:
@@ -154,6 +169,8 @@ class BlockedLayout:
             return f"lanes {self.lanes} must be powers of two whose product is {WARP}"
         if sum(v > 1 for v in self.vector) > 1:
             return f"vector {self.vector} is contiguous in more than one dimension"
+        if self.run and any(v > 1 and r > 1 for v, r in zip(self.vector, self.run, strict=True)):
+            return f"run {self.run} is longer than 1 along vectors of {self.vector}, which would be longer ones"
         if self.skew and self.moved:
             return "rows are shifted or moved, not both"
         if self.anywhere and (problem := self._check_rows(tile)):

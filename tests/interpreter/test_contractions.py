@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from compiling import module_at
-from products import MOST_IN_CLUSTER, PRODUCTS, REDUCTIONS, SLICED, SPLITS, WGMMA, Product, pinned_schedule
+from products import FORMS, MOST_IN_CLUSTER, PRODUCTS, REDUCTIONS, SLICED, SPLITS, WGMMA, Product, pinned_schedule
 
 import mlirfuse as mf
 from mlirfuse import interpreter
@@ -53,6 +53,20 @@ def test_splits(product: Product, m: int, n: int, split: int, reduction: str) ->
         for order in orders(reduction, split):
             (result,) = interpreter.run(module, product.form, inputs, **order)
             np.testing.assert_array_equal(result, expected, err_msg=f"{stage} {order}")
+
+
+@pytest.mark.parametrize(
+    ("dtype", "m", "n"), [("float32", 128, 128), ("float32", 128, 64), ("float64", 64, 64), ("int32", 32, 32)]
+)
+@pytest.mark.parametrize("form", FORMS)
+def test_tiles_of_scalar_products(form: str, dtype: str, m: int, n: int) -> None:
+    """Tiles that overrun both factors and k, turned or not, in a batch and alone, between steps that copy."""
+    for product in (Product(130, 70, 100, form, dtype), Product(20, 72, 96, form, dtype, ((2, 1), (1, 3)))):
+        inputs = product.inputs(seed=m)
+        for stage in ("tile", "gpu"):
+            module = module_at(stage, product.fn, product.specs, pinned_schedule(product, m, n))
+            (result,) = interpreter.run(module, product.form, inputs, order="random", seed=n)
+            np.testing.assert_array_equal(result, product.expected(inputs), err_msg=f"{stage} {product}")
 
 
 @pytest.mark.parametrize("form", ["nt", "tn"])

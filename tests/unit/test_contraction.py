@@ -179,6 +179,45 @@ def test_an_instruction_takes_its_types_and_its_layout() -> None:
     assert "an accumulator's fragment has lanes (8, 4)" in reason
 
 
+def test_only_scalar_products_take_turned_factors() -> None:
+    schedule = mma_schedule(problem(128, 128, 1024, mf.float16), 64, 64)
+    assert schedule.contraction is not None
+    turned = replace(schedule.contraction, turned=True)
+    reason = check_contraction(turned, schedule.tile, schedule.layout, problem(128, 128, 1024, mf.float16))
+    assert reason == "mma takes factors as they lie in memory, and none that are turned"
+
+
+@pytest.mark.parametrize(
+    ("element", "m", "n", "each", "turned"),
+    [
+        (mf.float32, 128, 128, (8, 8), True),
+        (mf.float32, 128, 64, (8, 4), False),
+        (mf.float32, 64, 64, (8, 4), False),
+        (mf.float32, 32, 32, (2, 4), False),
+        (mf.float32, 16, 32, (2, 4), False),
+        (mf.float64, 64, 64, (8, 4), True),
+        (mf.int8, 128, 128, (8, 8), False),
+    ],
+)
+@pytest.mark.parametrize("along_k", [(True, True), (True, False), (False, True), (False, False)])
+def test_a_thread_has_vectors_of_what_lies_side_by_side(element, m, n, each, turned, along_k) -> None:
+    """What is turned does; factors that the kernel computes stay as they are."""
+    for computed in (False, True):
+        given = problem(
+            256, 256, 1024, element, k_contiguous=along_k, computed_from=(4, 4) if computed else (None, None)
+        )
+        schedule = fma_schedule(given, m, n)
+        layout, contraction = schedule.layout, schedule.contraction
+        assert contraction is not None
+        assert contraction.turned == (turned and any(along_k) and not computed)
+        assert layout.extents == (m, n)
+        held = tuple(layout.fragments(d) * layout.vector[d] for d in (0, 1))
+        assert held == each
+        beside = [not k or contraction.turned for k in along_k]
+        widest = [min(n, 16 // element.bytes) if b else 1 for n, b in zip(each, beside, strict=True)]
+        assert [layout.neighbours(0), layout.vector[1]] == widest
+
+
 def test_threads_of_scalar_products_load_columns_from_different_banks() -> None:
     """Of 32 steps of k, which are contiguous, 8 threads read 16 bytes of a row of 36 words each."""
     banks = {}

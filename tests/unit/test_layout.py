@@ -51,6 +51,16 @@ def test_a_layout_may_cover_more_than_its_tile() -> None:
         (replace(LAYOUT, repeats=(0, 2)), (6, 4096), "every factor of a layout must be at least 1"),
         (replace(LAYOUT, lanes=(1, 16)), (6, 2048), "lanes (1, 16) must be powers of two whose product is 32"),
         (replace(LAYOUT, vector=(2, 8)), (6, 4096), "vector (2, 8) is contiguous in more than one dimension"),
+        (
+            replace(LAYOUT, run=(1, 2)),
+            (6, 4096),
+            "run (1, 2) is longer than 1 along vectors of (1, 8), which would be longer ones",
+        ),
+        (
+            replace(LAYOUT, run=(2,)),
+            (6, 4096),
+            "the layout's (2,) is not one factor for each dimension of the tile (6, 4096)",
+        ),
         (LAYOUT, (6, 4104), "layout covers 4096 of the tile's 4104 elements in dimension 1"),
         (LAYOUT, (6, 4090), "vectors of 8 do not divide the tile's 4090 elements in dimension 1"),
     ],
@@ -59,17 +69,25 @@ def test_what_is_illegal_is_named(layout: BlockedLayout, tile: tuple[int, ...], 
     assert layout.check(tile) == problem
 
 
-@given(st.integers(0, 5), st.integers(1, 8), st.integers(1, 4), st.integers(1, 4), st.integers(1, 3))
-def test_every_element_has_one_owner(lane_bits: int, warps: int, repeats: int, blocks: int, inner: int) -> None:
+@given(st.integers(0, 5), st.integers(1, 8), st.integers(1, 4), st.integers(1, 4), st.integers(1, 3), st.integers(1, 4))
+def test_every_element_has_one_owner(
+    lane_bits: int, warps: int, repeats: int, blocks: int, inner: int, run: int
+) -> None:
+    """In a dimension of vectors, and where those of another one are, of runs."""
     lanes = 1 << lane_bits
-    layout = BlockedLayout((1, 2), (32 // lanes, lanes), (1, warps), (1, repeats), (1, blocks), (1, inner))
+    width = 2 if run == 1 else 1
+    runs = (1, run) if run > 1 else ()
+    layout = BlockedLayout(
+        (3 - width, width), (32 // lanes, lanes), (1, warps), (1, repeats), (1, blocks), (1, inner), runs
+    )
     per_block = layout.extents[1] // blocks
     owned = [
-        b * per_block + layout.offset(1, fragment) + (w * inner * lanes + lane) * 2 + element
+        b * per_block + layout.offset(1, fragment) + (w * inner * lanes + lane) * layout.step(1) + element
         for b in range(blocks)
         for fragment in range(layout.fragments(1))
         for w in range(warps)
         for lane in range(lanes)
-        for element in range(2)
+        for element in range(width)
     ]
     assert sorted(owned) == list(range(layout.extents[1]))
+    assert layout.elements_per_thread == layout.fragments(0) * layout.fragments(1) * 2

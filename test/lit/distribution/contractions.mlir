@@ -256,3 +256,88 @@ func.func private @no_scheme_kernel(%y: memref<32x8xf32>)
   } {mapping = [#gpu.block<x>]}
   return
 }
+
+// -----
+
+#mk = affine_map<(m, n, k) -> (m, k)>
+#km = affine_map<(m, n, k) -> (k, m)>
+#nk = affine_map<(m, n, k) -> (n, k)>
+#kn = affine_map<(m, n, k) -> (k, n)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+#shared = #gpu.address_space<workgroup>
+#layout = {vector = array<i64: 1, 2>, lanes = array<i64: 4, 8>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>,
+           blocks = array<i64: 1, 1>, run = array<i64: 4, 1>}
+
+// A run of rows, and the vector of columns, are one load each where they lie side by side. A transposing copy reads 8
+// neighbours of the source by 8 neighbouring threads, and the next row of it by the next 8.
+// CHECK-LABEL: gpu.func @side_by_side_kernel(
+// CHECK-SAME: %[[X:[a-z0-9]+]]: memref<16x8xf32>, %{{.*}} workgroup(%[[A:[a-z0-9]+]] : memref<8x16xf32, {{.*}}, %[[B:[a-z0-9]+]] : memref<8x16xf32,
+// CHECK-DAG: %[[C8:.*]] = arith.constant 8 : index
+// CHECK-DAG: %[[C0:.*]] = arith.constant 0 : index
+// CHECK: %[[THREAD:.*]] = gpu.thread_id
+// CHECK: %[[PIECE:.*]] = arith.divui %[[THREAD]], %[[C8]] : index
+// CHECK: %[[ROW:.*]] = arith.remui %[[PIECE]], %{{.*}} : index
+// CHECK: %[[INNER:.*]] = arith.remui %[[THREAD]], %[[C8]] : index
+// CHECK: nvgpu.device_async_copy %[[X]][%[[ROW]], %[[INNER]]], %[[A]][%[[INNER]], %[[ROW]]], 1
+// CHECK: gpu.barrier
+// CHECK: %[[ROWS:.*]] = vector.load %[[A]][%[[C0]], %{{.*}}] {alignment = 16 : i64} : {{.*}}, vector<4xf32>
+// CHECK: %[[FIRST:.*]] = vector.extract %[[ROWS]][0]
+// CHECK: %[[LEFT:.*]] = vector.broadcast %[[FIRST]] : f32 to vector<2xf32>
+// CHECK: %[[RIGHT:.*]] = vector.load %[[B]][%[[C0]], %{{.*}}] {alignment = 8 : i64} : {{.*}}, vector<2xf32>
+// CHECK: math.fma %[[LEFT]], %[[RIGHT]], %{{.*}} : vector<2xf32>
+// CHECK-NOT: vector.load
+// CHECK-COUNT-3: math.fma
+// CHECK: vector.load %[[A]][%c1, %{{.*}}] {alignment = 16 : i64}
+func.func private @side_by_side_kernel(%x: memref<16x8xf32>, %w: memref<8x16xf32> {fuse.align = 16 : i64}, %y: memref<16x16xf32>)
+    attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 16, 16>, layout = #layout, contraction = {k = 8, instruction = "fma", turned = true}}} {
+  scf.forall (%block) in (1) {
+    %c0 = arith.constant 0 : index
+    %pad = arith.constant 0.0 : f32
+    %zero = arith.constant dense<0.0> : vector<16x16xf32>
+    %a = memref.alloc() : memref<8x16xf32, #shared>
+    %b = memref.alloc() : memref<8x16xf32, #shared>
+    "fuse.copy_tile"(%x, %a, %c0, %c0) {axes = array<i64: 1, 0>, clipped = array<i64>}
+        : (memref<16x8xf32>, memref<8x16xf32, #shared>, index, index) -> ()
+    "fuse.copy_tile"(%w, %b, %c0, %c0) {axes = array<i64: 0, 1>, clipped = array<i64>}
+        : (memref<8x16xf32>, memref<8x16xf32, #shared>, index, index) -> ()
+    gpu.barrier
+    %ta = vector.transfer_read %a[%c0, %c0], %pad {in_bounds = [true, true]} : memref<8x16xf32, #shared>, vector<8x16xf32>
+    %tb = vector.transfer_read %b[%c0, %c0], %pad {in_bounds = [true, true]} : memref<8x16xf32, #shared>, vector<8x16xf32>
+    %acc = vector.contract {indexing_maps = [#km, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"]} %ta, %tb, %zero {fuse.instruction = "fma"}
+        : vector<8x16xf32>, vector<8x16xf32> into vector<16x16xf32>
+    vector.transfer_write %acc, %y[%c0, %c0] {in_bounds = [true, true]} : vector<16x16xf32>, memref<16x16xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+
+// -----
+
+#mk = affine_map<(m, n, k) -> (m, k)>
+#nk = affine_map<(m, n, k) -> (n, k)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+#shared = #gpu.address_space<workgroup>
+#layout = {vector = array<i64: 1, 1>, lanes = array<i64: 4, 8>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
+
+// Where k lies side by side, four steps are one load; of rows that are 18 elements apart every second one is not aligned
+// to that.
+// CHECK-LABEL: gpu.func @along_k_kernel(
+// CHECK-SAME: workgroup(%[[A:[a-z0-9]+]] : memref<4x20xf32, {{.*}}, %[[B:[a-z0-9]+]] : memref<8x18xf32,
+// CHECK: %[[STEPS:.*]] = vector.load %[[A]][%{{.*}}, %c0] {alignment = 16 : i64} : {{.*}}, vector<4xf32>
+// CHECK-COUNT-4: memref.load %[[B]]
+// CHECK: vector.load %[[A]][%{{.*}}, %c4] {alignment = 16 : i64}
+func.func private @along_k_kernel(%y: memref<4x8xf32>)
+    attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 4, 8>, layout = #layout, contraction = {k = 8, instruction = "fma"}}} {
+  scf.forall (%block) in (1) {
+    %c0 = arith.constant 0 : index
+    %pad = arith.constant 0.0 : f32
+    %zero = arith.constant dense<0.0> : vector<4x8xf32>
+    %a = memref.alloc() : memref<4x20xf32, #shared>
+    %b = memref.alloc() : memref<8x18xf32, #shared>
+    %ta = vector.transfer_read %a[%c0, %c0], %pad {in_bounds = [true, true]} : memref<4x20xf32, #shared>, vector<4x8xf32>
+    %tb = vector.transfer_read %b[%c0, %c0], %pad {in_bounds = [true, true]} : memref<8x18xf32, #shared>, vector<8x8xf32>
+    %acc = vector.contract {indexing_maps = [#mk, #nk, #mn], iterator_types = ["parallel", "parallel", "reduction"]} %ta, %tb, %zero {fuse.instruction = "fma"}
+        : vector<4x8xf32>, vector<8x8xf32> into vector<4x8xf32>
+    vector.transfer_write %acc, %y[%c0, %c0] {in_bounds = [true, true]} : vector<4x8xf32>, memref<4x8xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}
