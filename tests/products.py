@@ -11,7 +11,7 @@ import numpy as np
 
 import mlirfuse as mf
 from mlirfuse.schedule.contraction import REDUCTIONS, SLICED, ContractionProblem
-from mlirfuse.schedule.contraction_heuristics import MMA_STEPS
+from mlirfuse.schedule.contraction_candidates import MMA_STEPS
 from mlirfuse.schedule.contraction_tiles import fma_schedule, mma_schedule, wgmma_schedule, with_slices
 
 __all__ = [

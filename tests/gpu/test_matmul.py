@@ -15,7 +15,7 @@ from gpu.torch_arrays import to_numpy, to_torch
 from products import FUNCTIONS, MOST_IN_CLUSTER, PRODUCTS, REDUCTIONS, SPLITS, WGMMA, Product, pinned_schedule
 
 import mlirfuse as mf
-from mlirfuse.schedule.contraction_heuristics import WIDE_MMA_TILES
+from mlirfuse.schedule.contraction_candidates import WIDE_MMA_TILES
 
 cupy = pytest.importorskip("cupy")
 torch = pytest.importorskip("torch")

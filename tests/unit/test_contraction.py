@@ -26,9 +26,7 @@ from mlirfuse.analysis.structure import OpStructure, structure_of
 from mlirfuse.passes.manager import run_pipeline
 from mlirfuse.schedule.contraction import ContractionProblem, check_contraction, check_registers
 from mlirfuse.schedule.contraction_cost import contraction_seconds, tile_count
-from mlirfuse.schedule.contraction_heuristics import (
-    candidates,
-)
+from mlirfuse.schedule.contraction_heuristics import candidates
 from mlirfuse.schedule.contraction_tiles import fma_schedule, mma_schedule, wgmma_schedule, with_slices
 from mlirfuse.schedule.schedule import check_schedule, schedule_of
 from mlirfuse.target import target_of

@@ -10,14 +10,13 @@ from contraction_problems import H200, problem
 
 import mlirfuse as mf
 from mlirfuse.schedule.contraction import LONGEST_SUM, ContractionProblem, ContractionSchedule, check_contraction
+from mlirfuse.schedule.contraction_candidates import BETWEEN_TILES, WIDE_MMA_TILES
 from mlirfuse.schedule.contraction_cost import tile_count
 from mlirfuse.schedule.contraction_heuristics import (
-    BETWEEN_TILES,
     CLUSTER_COLUMNS,
     CLUSTERS,
     RASTER,
     SQUARE,
-    WIDE_MMA_TILES,
     candidates,
     choose_contraction,
 )

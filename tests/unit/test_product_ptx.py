@@ -24,7 +24,7 @@ from warpgroup_schedules import warpgroup_schedule
 import mlirfuse as mf
 from mlirfuse.lowering.resources import find_ptxas
 from mlirfuse.schedule.contraction import ContractionProblem, check_registers
-from mlirfuse.schedule.contraction_heuristics import (
+from mlirfuse.schedule.contraction_candidates import (
     BETWEEN_TILES,
     COMPUTED_STEP_BYTES,
     FMA_TILES,
