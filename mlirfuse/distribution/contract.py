@@ -27,6 +27,10 @@ UNROLLED_PRODUCTS = 2048
 but not across iterations. H200, f32 4096^3, 64 accumulators a thread, `x @ w.T` and `x @ w`: 3.68 and 3.65 ms with 4
 steps, 3.71 and 3.64 with 8, 3.54 and 3.34 with 16, 3.36 and 3.19 with all 32 of a tile (cuBLAS 2.72 and 2.68)."""
 
+FEW_UNROLLED = 512
+"""The same of integers, and where there is only one step, so that no later one's copies are under way meanwhile: ptxas
+loads so far ahead of so many that threads spill, 1916 bytes of an int8 `x @ w` of 1024^3, 980 of f32 with k = 8."""
+
 
 @rule("vector.contract")
 def contract(d: Distributor, op: ir.Operation) -> None:
@@ -38,20 +42,23 @@ def contract(d: Distributor, op: ir.Operation) -> None:
     if instruction == "mma" and (scheme := scheme_of(left, right, precision)) is not None:
         d.tiles[op.results[0]] = multiply_by_mma(d, product, scheme)
     elif instruction == "fma" and precision == IEEE:
-        d.tiles[op.results[0]] = multiply_by_fma(d, product)
+        is_float = isinstance(product.accumulators.element_type, ir.FloatType)
+        most = UNROLLED_PRODUCTS if is_float and op.parent.name == "scf.for" else FEW_UNROLLED
+        d.tiles[op.results[0]] = multiply_by_fma(d, product, most)
     else:
         reason = f"instruction {instruction!r} does not multiply {left} with {right} as {precision}"
         raise PassError(reason, where=op)
 
 
-def multiply_by_fma(d: Distributor, product: Product) -> Fragments:
+def multiply_by_fma(d: Distributor, product: Product, most: int) -> Fragments:
     """A thread multiplies each of its rows' elements with each of its columns', one step along k after another.
 
-    The products of this tile are summed up by themselves first: a sum of short sums loses less than one long sum.
+    At most so many multiply-adds are in one iteration along k. The products of this tile are summed up by themselves
+    first: a sum of short sums loses less than one long sum.
     """
     before = product.accumulators
     keys = list(before.keys())
-    unrolled = _unrolled(product.steps, len(keys) * before.width)
+    unrolled = _unrolled(product.steps, len(keys) * before.width, most)
     nothing = widen(arith.ConstantOp(before.element_type, zero(before.element_type)).result, before.width)
     sums = dict.fromkeys(keys, nothing)
     places = _places(d, product)
@@ -69,10 +76,10 @@ def multiply_by_fma(d: Distributor, product: Product) -> Fragments:
     return after
 
 
-def _unrolled(steps: int, accumulators: int) -> int:
+def _unrolled(steps: int, accumulators: int, most: int) -> int:
     """Steps along k in one iteration: a power of two that divides all of them."""
     unrolled = 1
-    while steps % (2 * unrolled) == 0 and 2 * unrolled * accumulators <= UNROLLED_PRODUCTS:
+    while steps % (2 * unrolled) == 0 and 2 * unrolled * accumulators <= most:
         unrolled *= 2
     return unrolled
 

@@ -170,8 +170,8 @@ def _accumulators(d: Distributor, value: ir.Value) -> Fragments:
 def _register_order(tile: Fragments, op: ir.Operation) -> list[Key]:
     """Keys of the fragments: for each 64 rows, for each 8 columns, the rows of a warp's upper half, then the lower."""
     layout, (m, n) = tile.layout, (tile.layout.rank - 2, tile.layout.rank - 1)
-    held = [(layout.lanes[d], layout.within(d), layout.step(d)) for d in (m, n)]
-    if held != [(8, 2, 1), (4, 1, 2)] or layout.warps[n] != 1 or layout.warps[m] % 4:
+    held = [(layout.lanes[d], layout.within(d), layout.vector[d]) for d in (m, n)]
+    if held != [(8, 2, 1), (4, 1, 2)] or layout.warps[n] != 1 or layout.warps[m] % 4 or layout.has_runs:
         raise PassError(f"{layout} is not a layout of wgmma's accumulators", where=op)
     batch = (0,) * m
     return [

@@ -110,8 +110,9 @@ def _plan(kernel: ir.Operation, loop: ir.Operation, schedule: Schedule) -> Pipel
         return parts
     layout = schedule.layout
     m, n = layout.rank - 2, layout.rank - 1
-    held = [(layout.lanes[d], layout.within(d), layout.step(d)) for d in (m, n)]
-    if held != [(8, 2, 1), (4, 1, 2)] or layout.warps[n] != 1 or layout.warps[m] % 4 or layout.cluster > 1:
+    held = [(layout.lanes[d], layout.within(d), layout.vector[d]) for d in (m, n)]
+    is_plain = layout.warps[n] == 1 and layout.warps[m] % 4 == 0 and layout.cluster == 1 and not layout.has_runs
+    if held != [(8, 2, 1), (4, 1, 2)] or not is_plain:
         return "the layout is not that of wgmma's accumulators"
     if loop.parent.name != "scf.forall":
         return "the loop along k does not stand in the loop over blocks"

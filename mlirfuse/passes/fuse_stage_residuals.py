@@ -89,6 +89,8 @@ def _plan(kernel: ir.Operation, role: ir.Operation, read: ir.Operation, taken: s
     own = [op.operation for op in read.block.operations]
     made = backward_slice(read_indices(read), own)
     addressing = tuple(op for op in own if op in made)
+    if walk is None and addressing:
+        return "the consumers compute where the tile lies"
     given = {value for op in addressing for value in op.operands} | set(read_indices(read))
     known = [read.block.arguments[0]] if walk is not None else []
     if any(isinstance(v.owner, ir.Block) and v.owner.owner in (walk, role) and v not in known for v in given) or any(
@@ -136,6 +138,8 @@ def _mapped(kernel: ir.Operation, read: ir.Operation) -> tuple[tuple[int, int], 
     ):
         return f"a tensor map cannot describe {type_}"
     is_inside = all(ir.BoolAttr(inside).value for inside in read.attributes["in_bounds"])
+    if not isinstance(type_.element_type, ir.FloatType):
+        return f"elements of {type_.element_type} are no floating-point numbers"
     if tile.rank < 2 or len(read.operands) != 2 + type_.rank or not (is_inside or number_of(read.operands[-1]) == 0):
         return "the tile has a mask, or is padded with another number than zero"
     return (row, column), transposed

@@ -21,6 +21,7 @@ from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.rewriting import nested
 from mlirfuse.schedule.contraction_tiles import RESULT_STAGES
 from mlirfuse.schedule.schedule import schedule_of
+from mlirfuse.schedule.walk_memory import copies_bytes
 from mlirfuse.target import target_of
 from mlirfuse.tiling.grid_finish import FINISH
 from mlirfuse.tiling.stage_ring import MAX_BOX, MAX_RANK, SWIZZLE_ALIGNMENT, TMA_ALIGNMENT
@@ -157,7 +158,7 @@ def _bytes_left(kernel: ir.Operation, role: ir.Operation) -> int:
 
 
 def _exchanged_bytes(kernel: ir.Operation, role: ir.Operation) -> int:
-    """Shared memory through which warps meet that reduce tiles, bytes."""
+    """Shared memory through which warps meet that reduce tiles, bytes; small ones have it twice in a walk."""
     schedule = schedule_of(kernel)
     total = 0
     for op in nested(role):
@@ -166,7 +167,8 @@ def _exchanged_bytes(kernel: ir.Operation, role: ir.Operation) -> int:
         tile = ir.VectorType(op.operands[0].type)
         if tuple(tile.shape) == schedule.tile:  # what is left of slices and rows of parts fits in with what is small
             dims = list(ir.DenseI64ArrayAttr(op.attributes["reduction_dims"]))
-            total += schedule.layout.exchanged(dims) * from_mlir(tile.element_type).bytes
+            nbytes = schedule.layout.exchanged(dims) * from_mlir(tile.element_type).bytes
+            total += nbytes if op.parent == role else copies_bytes(nbytes)
     return total
 
 

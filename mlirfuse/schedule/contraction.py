@@ -35,6 +35,9 @@ TEAM_THREADS, MOST_TEAMS = 128, 2
 PRODUCT_REGISTERS = 26
 """Registers beside its accumulators that ptxas wants for a `wgmma` (it refuses kernels with fewer: C7602)."""
 
+LOAD_BYTES = 16
+"""Bytes that a thread loads from shared memory at once, at most."""
+
 MOST_COLLECTED = 128
 """Words that a thread takes out of mailboxes at once: they wait for each other in registers."""
 
@@ -219,6 +222,14 @@ def check_contraction(
         return f"mailboxes take float32, not {problem.accumulator.name}"
     if schedule.instruction != "fma":
         return _check_tensor_cores(schedule, layout, problem)
+    return _check_runs(layout, problem)
+
+
+def _check_runs(layout: BlockedLayout, problem: ContractionProblem) -> str | None:
+    """What is wrong with fragments side by side, which a thread loads at once, or None."""
+    for run in layout.run:
+        if run & (run - 1) or run * problem.element.bytes > LOAD_BYTES:
+            return f"runs of {run} {problem.element.name} are no power of two, or of more than {LOAD_BYTES} bytes"
     return None
 
 
@@ -260,8 +271,8 @@ def _check_tensor_cores(
     if schedule.k * problem.element.bytes % MMA_K_BYTES:
         return f"steps of {schedule.k} along k are not a multiple of {MMA_K_BYTES // problem.element.bytes}"
     m, n = layout.rank - 2, layout.rank - 1
-    held = [(layout.lanes[d], layout.step(d)) for d in (m, n)]
-    if held != [(8, 1), (4, 2)] or layout.within(m) % 2:
+    held = [(layout.lanes[d], layout.vector[d]) for d in (m, n)]
+    if held != [(8, 1), (4, 2)] or layout.within(m) % 2 or layout.has_runs:
         return "an accumulator's fragment has lanes (8, 4), vectors of 2 columns and pairs of rows in a warp"
     return None
 

@@ -93,7 +93,7 @@ in 256x128, 2304x2048x2048 34.3 and 29.4 in 192x192; 300x4096x14336 59.8 and 59.
 in 64x48 (H200, bf16)."""
 
 STAGED_COLUMNS = 8
-"""What the columns of results of 16 bits are a multiple of where these are staged: of 16 bytes."""
+"""What the columns of results of 16 bits are a multiple of where these are staged: of 16 bytes, as is known of them."""
 
 NARROW = 0.12
 """By which share of what a team's tile lacks of a square its products take longer: they read more of one factor each.
@@ -191,7 +191,8 @@ def contraction_seconds(schedule: Schedule, problem: ContractionProblem, target:
     )
     if contraction.instruction == "wgmma" and contraction.persistent and contraction.teams == 1:
         overheads += (rounds - 1) * m * n * EPILOGUE
-    if contraction.swapped and contraction.split == 1 and (problem.n or 0) % STAGED_COLUMNS:
+    is_staged = problem.n is not None and problem.n % STAGED_COLUMNS == 0
+    if contraction.swapped and contraction.split == 1 and not is_staged:
         last = m * n * LAST_DIRECT if m > WARPGROUP_ROWS else SHORT_DIRECT
         overheads += m * n * ((rounds - 1) * DIRECT + last)
     seconds = LAUNCH + overheads + sum(work**OVERLAP for work in works) ** (1 / OVERLAP)

@@ -30,6 +30,8 @@ class CrossedTiles:
         if problem := self.layout.check(tile):
             return f"of crossed arrays {problem}"
         for name, each in (("crossed", self.layout), ("the schedule's", layout)):
+            if each.inner or each.has_runs:
+                return f"tiles go between layouts of plain repeats, with no `inner` and no `run` ({name})"
             if each.extents != tile or any(each.anywhere) or each.cluster > 1:
                 return f"tiles go between layouts that cover them exactly, not {each.extents} of {tile} ({name})"
         if self.layout.threads != layout.threads:

@@ -127,6 +127,11 @@ class BlockedLayout:
         """Fragments of a thread that lie side by side in a dimension."""
         return self.run[dim] if self.run else 1
 
+    @property
+    def has_runs(self) -> bool:
+        """Whether fragments of a thread lie side by side."""
+        return any(n > 1 for n in self.run)
+
     def fragments(self, dim: int) -> int:
         """Fragments a thread holds along a dimension."""
         return self.repeats[dim] * self.within(dim) * self.neighbours(dim)
@@ -200,7 +205,7 @@ class BlockedLayout:
                 return f"a thread may hold one {how} row only, not {self.repeats[d]} in dimension {d}"
         if self.moved and self.cluster > 1:
             return "rows are moved inside of a block, and may not be spread over a cluster"
-        return f"{how} rows have no repeats inside of a warp" if self.inner else None
+        return f"{how} rows have no repeats inside of a warp, and no runs" if self.inner or self.has_runs else None
 
     def _check_shift(self, dim: int, unit: int, extent: int) -> str | None:
         """What is wrong with the elements to multiples of which rows are shifted, or None."""

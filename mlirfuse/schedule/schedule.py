@@ -100,7 +100,7 @@ def check_schedule(
         return problem
     if any(schedule.layout.anywhere) and (problem := _check_rows(schedule, reduced)):
         return problem
-    fragments = prod(schedule.layout.repeats)
+    fragments = prod(schedule.layout.fragments(d) for d in range(schedule.layout.rank))
     if not 0 <= schedule.parked < fragments or (schedule.parked and schedule.persistence != "registers"):
         return f"{schedule.parked} fragments cannot be parked of the {fragments} that a thread holds in registers"
     if schedule.in_order and not schedule.parked:

@@ -42,14 +42,14 @@ def _row_exchange(problem: WalkProblem, layout: BlockedLayout, walk: GridWalk) -
     rows = prod(layout.extents[d] for d in problem.dims)
     senders = prod(layout.warps) // prod(layout.warps[d] for d in problem.dims) * layout.cluster
     nbytes = rows * senders * 4 * INNER_VALUES
-    return _copies(nbytes) + (nbytes if walk.peeled else 0) if senders > 1 else 0
+    return copies_bytes(nbytes) + (nbytes if walk.peeled else 0) if senders > 1 else 0
 
 
 def _total_exchange(problem: WalkProblem, layout: BlockedLayout, walk: GridWalk) -> int:
     """What warps with rows side by side exchange: a row of totals each, behind a walk or a chunk, and once a period."""
     nbytes = layout.exchanged(problem.dims) * problem.total_bytes
     if walk.chunk:
-        return _copies(nbytes)
+        return copies_bytes(nbytes)
     return 2 * nbytes if walk.period else nbytes
 
 
@@ -58,9 +58,9 @@ def _finish(problem: WalkProblem, walk: GridWalk) -> int:
     layout, first = walk.finish_layout, problem.dims[0]
     columns = prod(n // b for d, (n, b) in enumerate(zip(layout.extents, layout.blocks, strict=True)) if d != first)
     meet = layout.warps[first] > 1 and walk.finish_tile[first] > 1
-    return _copies(layout.warps[first] * columns * problem.total_bytes) if meet else 0
+    return copies_bytes(layout.warps[first] * columns * problem.total_bytes) if meet else 0
 
 
-def _copies(nbytes: int) -> int:
-    """Bytes of an exchange in a loop."""
+def copies_bytes(nbytes: int) -> int:
+    """Bytes of an exchange in a loop: a small one has two buffers in turn, for one barrier a step."""
     return nbytes if nbytes > MOST_ALTERNATING else 2 * nbytes

@@ -119,6 +119,18 @@ def test_illegal_schedules_are_named(fields, reason) -> None:
     assert reason in (check_contraction(changed, schedule.tile, schedule.layout, given) or "")
 
 
+@pytest.mark.parametrize(("run", "fits"), [(1, True), (2, True), (4, True), (3, False), (8, False)])
+def test_a_thread_loads_runs_at_once(run, fits) -> None:
+    given = problem(128, 128, 1024, mf.float32)
+    scalar = fma_schedule(given, 64, 64)
+    assert scalar.contraction is not None
+    layout = replace(scalar.layout, vector=(1, 1), repeats=(2, 4), warps=(2, 2), run=(run, 1))
+    tile = layout.extents
+    reason = check_contraction(scalar.contraction, tile, layout, given)
+    assert (reason is None) == fits
+    assert fits or f"runs of {run} float32" in (reason or "")
+
+
 TEAM_CASES = [
     ({"persistent": False}, {}, "teams take turns at the tiles of a persistent grid"),
     ({"teams": 3}, {}, "3 teams of 128 threads: there are 2 at most, of 128"),

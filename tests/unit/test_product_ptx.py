@@ -124,6 +124,27 @@ def test_schedules(name: str) -> None:
     check(compiled, waiting=5 if name.startswith("fma") else 0)
 
 
+@pytest.mark.parametrize("chip", ["sm_80", "sm_90a"])
+@pytest.mark.parametrize(
+    ("dtype", "m", "n", "k"),
+    [("int8", 1024, 1024, 1024), ("int32", 1024, 1024, 100), ("float32", None, 512, 8), ("float64", None, 129, 8)],
+)
+def test_chosen_scalar_products_keep_their_sums(dtype: str, m: int | None, n: int, k: int, chip: str) -> None:
+    """Integers, of which many are unpacked, and products of a single step, whose copies nothing hides."""
+    specs = [mf.TensorSpec((m, k), dtype), mf.TensorSpec((k, n), dtype)]
+    (kernel,) = mf.fuse(lambda x, w: x @ w, target=chip).lower(*specs).compile().resources
+    assert kernel.spill_store_bytes == 0
+
+
+def test_a_walk_has_room_for_two_of_its_small_exchanges() -> None:
+    def product_and_sums(x, w):
+        y = mf.matmul(x, w, dtype=mf.float32)
+        return y, mf.sum(y, axis=0)
+
+    specs = [mf.TensorSpec((1152, 2240), mf.float16), mf.TensorSpec((2240, 1672), mf.float16)]
+    check(mf.fuse(product_and_sums, target="sm_90a").lower(*specs).compile())
+
+
 EPILOGUE_SCHEDULES = {
     "one tile a block": warpgroup_schedule(128, 256),
     "persistent": warpgroup_schedule(128, 256, persistent=True),
