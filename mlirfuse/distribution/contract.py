@@ -17,7 +17,8 @@ from mlirfuse.dtypes import from_mlir
 from mlirfuse.errors import PassError
 from mlirfuse.precision import ATTRIBUTE as PRECISION
 from mlirfuse.precision import IEEE
-from mlirfuse.schedule.contraction_tiles import REGISTER_BYTES, VECTOR_BYTES
+from mlirfuse.schedule.contraction import LOAD_BYTES
+from mlirfuse.schedule.contraction_tiles import REGISTER_BYTES
 from mlirfuse.tiling.contractions import INSTRUCTION
 from mlirfuse.tiling.memory import strides
 from mlirfuse.tiling.tiles import zero
@@ -128,7 +129,7 @@ def _multiply(product: Product, sums: dict[Key, ir.Value], places: Places, k: ir
 def _steps_together(factor: Factor, steps: int) -> int:
     """Steps along k of which a thread loads an element each as one vector: rows are aligned to it."""
     size = from_mlir(factor.element_type).bytes
-    count = VECTOR_BYTES // size
+    count = LOAD_BYTES // size
     rows = [step for d, step in enumerate(strides(ir.MemRefType(factor.slot.type))) if d != factor.k]
     aligned = factor.k_is_contiguous and all(row is not None and row % count == 0 for row in rows)
     return count if aligned and size >= REGISTER_BYTES and steps % count == 0 else 1

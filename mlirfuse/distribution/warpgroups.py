@@ -21,6 +21,7 @@ from mlirfuse.distribution.fragments import Fragments, Key, widen
 from mlirfuse.distribution.scalars import add, constant, divide, equals_zero
 from mlirfuse.errors import PassError
 from mlirfuse.rewriting import clone
+from mlirfuse.schedule.contraction import holds_warpgroup_sums
 from mlirfuse.schedule.layout import WARP
 
 
@@ -170,8 +171,7 @@ def _accumulators(d: Distributor, value: ir.Value) -> Fragments:
 def _register_order(tile: Fragments, op: ir.Operation) -> list[Key]:
     """Keys of the fragments: for each 64 rows, for each 8 columns, the rows of a warp's upper half, then the lower."""
     layout, (m, n) = tile.layout, (tile.layout.rank - 2, tile.layout.rank - 1)
-    held = [(layout.lanes[d], layout.within(d), layout.vector[d]) for d in (m, n)]
-    if held != [(8, 2, 1), (4, 1, 2)] or layout.warps[n] != 1 or layout.warps[m] % 4 or layout.has_runs:
+    if not holds_warpgroup_sums(layout):
         raise PassError(f"{layout} is not a layout of wgmma's accumulators", where=op)
     batch = (0,) * m
     return [

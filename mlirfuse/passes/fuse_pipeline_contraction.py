@@ -14,6 +14,7 @@ from mlirfuse.errors import PassError
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.precision import ATTRIBUTE as PRECISION
 from mlirfuse.precision import IEEE, TF32
+from mlirfuse.schedule.contraction import holds_warpgroup_sums
 from mlirfuse.schedule.schedule import Schedule, schedule_of
 from mlirfuse.tiling.contraction_loops import TileOperand, contraction_loop, contraction_loops
 from mlirfuse.tiling.memory import alignment
@@ -109,10 +110,7 @@ def _plan(kernel: ir.Operation, loop: ir.Operation, schedule: Schedule) -> Pipel
     if isinstance(parts, str):
         return parts
     layout = schedule.layout
-    m, n = layout.rank - 2, layout.rank - 1
-    held = [(layout.lanes[d], layout.within(d), layout.vector[d]) for d in (m, n)]
-    is_plain = layout.warps[n] == 1 and layout.warps[m] % 4 == 0 and layout.cluster == 1 and not layout.has_runs
-    if held != [(8, 2, 1), (4, 1, 2)] or not is_plain:
+    if layout.cluster > 1 or not holds_warpgroup_sums(layout):
         return "the layout is not that of wgmma's accumulators"
     if loop.parent.name != "scf.forall":
         return "the loop along k does not stand in the loop over blocks"

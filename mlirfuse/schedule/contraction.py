@@ -260,6 +260,14 @@ def _check_slices(schedule: ContractionSchedule, tile: tuple[int, ...], layout: 
     return schedule.finish_layout.check((*tile[:-2], rows, tile[-1]))
 
 
+def holds_warpgroup_sums(layout: BlockedLayout) -> bool:
+    """Whether a layout is that of `wgmma`'s accumulators: rows of whole warpgroups, columns of one warp."""
+    m, n = layout.rank - 2, layout.rank - 1
+    held = [(layout.lanes[d], layout.within(d), layout.vector[d]) for d in (m, n)]
+    is_spread = layout.warps[n] == 1 and layout.warps[m] % 4 == 0 and not layout.has_runs
+    return held == [(8, 2, 1), (4, 1, 2)] and is_spread
+
+
 def _check_tensor_cores(
     schedule: ContractionSchedule, layout: BlockedLayout, problem: ContractionProblem
 ) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mlirfuse.schedule.contraction import ContractionProblem, ContractionSchedule
+from mlirfuse.schedule.contraction import LOAD_BYTES, ContractionProblem, ContractionSchedule
 from mlirfuse.schedule.layout import WARP, BlockedLayout
 from mlirfuse.schedule.schedule import Schedule
 
@@ -28,7 +28,7 @@ where an element takes more than a register: 1024^3 took 57 us in tiles of 128x6
 FMA_WARPS = 4
 """Warps of a block that multiplies by scalar instructions, one for each scheduler, if rows can be shared out so."""
 
-VECTOR_BYTES, REGISTER_BYTES = 16, 4
+REGISTER_BYTES = 4
 
 MOST_SUMS = 128
 """Registers of a thread's sums from which on it has none for several steps along k of a factor: with eight rows of
@@ -133,9 +133,7 @@ def fma_schedule(problem: ContractionProblem, m: int, n: int, *, stages: int = 2
     turned = not narrow and any(p and k for p, k in zip(plain, problem.k_contiguous, strict=True))
     turned &= 2 * rows * columns * size // REGISTER_BYTES >= MOST_SUMS
     beside = [not k or (turned and p) for p, k in zip(plain, problem.k_contiguous, strict=True)]
-    run, width = (
-        min(e, max(1, VECTOR_BYTES // size)) if b else 1 for e, b in zip((rows, columns), beside, strict=True)
-    )
+    run, width = (min(e, max(1, LOAD_BYTES // size)) if b else 1 for e, b in zip((rows, columns), beside, strict=True))
     batch = (1,) * len(problem.batch)
     layout = BlockedLayout(
         vector=(*batch, 1, width),
