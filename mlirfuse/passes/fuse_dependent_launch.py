@@ -8,29 +8,14 @@ from typing import ClassVar
 from mlir import ir
 from mlir.dialects import nvvm
 
+from mlirfuse.analysis.global_memory import touches_global_memory
 from mlirfuse.analysis.kernels import DEPENDENT_LAUNCH, gpu_kernels, symbol
-from mlirfuse.dialect.shared_memory import is_workgroup
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.rewriting import nested
 from mlirfuse.target import DEFAULT, target_of
 
 SINCE = 90
 """The compute capability that programmatic dependent launch came with."""
-
-_ADDRESSES = frozenset(
-    f"memref.{name}"
-    for name in (
-        "cast",
-        "collapse_shape",
-        "dim",
-        "expand_shape",
-        "extract_aligned_pointer_as_index",
-        "reinterpret_cast",
-        "subview",
-        "transpose",
-    )
-)
-"""Ops that take memrefs and touch no memory."""
 
 
 @dataclass(frozen=True)
@@ -42,8 +27,8 @@ class FuseDependentLaunch(Pass):
     (`griddepcontrol.wait`) comes before the first op of the body that has global memory in it, for every thread of
     every block. It ends when the predecessor is complete and its writes are visible, and a block that has not waited
     does not end; so a kernel that has waited for one has waited for all. `lower-kernel-abi` keeps the loads of a marked
-    kernel off the read-only path, on which they could be moved above the wait. No kernel lets those behind it start
-    before its own blocks end: docs/architecture.md has what that would cost.
+    kernel off the read-only path, on which they could be moved above the wait. Where a kernel lets those behind it
+    start is up to `fuse-launch-dependents`.
 
     ```mlir
     gpu.func @k(%x: memref<?xf32>, %y: memref<?xf32>) kernel {
@@ -92,12 +77,6 @@ class FuseDependentLaunch(Pass):
 def _first_access(kernel: ir.Operation) -> ir.Operation | None:
     """The first op of a kernel's body that touches global memory, or has an op in it that does."""
     for op in kernel.regions[0].blocks[0].operations:
-        if any(map(_touches_global_memory, nested(op.operation))):
+        if any(map(touches_global_memory, nested(op.operation))):
             return op.operation
     return None
-
-
-def _touches_global_memory(op: ir.Operation) -> bool:
-    """Whether an op may access memory that is not the block's, in whatever way the type says so."""
-    types = [operand.type for operand in op.operands]
-    return op.name not in _ADDRESSES and any(isinstance(t, ir.MemRefType) and not is_workgroup(t) for t in types)

@@ -49,6 +49,7 @@ PASSES: dict[str, str] = {
     "fuse-spread-copies": "mlirfuse.passes.fuse_spread_copies:FuseSpreadCopies",
     "fuse-prefetch-fragments": "mlirfuse.passes.fuse_prefetch_fragments:FusePrefetchFragments",
     "fuse-dependent-launch": "mlirfuse.passes.fuse_dependent_launch:FuseDependentLaunch",
+    "fuse-launch-dependents": "mlirfuse.passes.fuse_launch_dependents:FuseLaunchDependents",
     "fuse-assign-l2-policies": "mlirfuse.passes.fuse_assign_l2_policies:FuseAssignL2Policies",
     "lower-attach-target": "mlirfuse.lowering.lower_attach_target:LowerAttachTarget",
     "lower-cluster-ops": "mlirfuse.lowering.lower_cluster_ops:LowerClusterOps",

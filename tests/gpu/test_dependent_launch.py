@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from backward import BACKWARD
-from compiling import row_schedule
+from compiling import row_schedule, specs_of
 from gpu.torch_arrays import to_torch, torch
 from lowering_harness import SCALE, compile_text
 from numerics import FAMILIES
@@ -312,6 +312,46 @@ def test_a_chain_that_reads_what_it_wrote_into_the_same_memory(captured: bool) -
         graph.replay() if captured else launch()
         torch.cuda.synchronize()
         assert same((rows[0], weights[0]), expected)
+
+
+@pytest.mark.parametrize("captured", [False, True], ids=["stream", "graph"])
+def test_products_that_let_the_next_kernel_start_before_they_end(captured: bool) -> None:
+    """The next one reads their result and overwrites their factor; so do a copy, and a kernel launched as usual."""
+    rows, inner, steps = 256, 4096, 25
+    narrow, wide = mf.fuse(lambda x, w: x @ w), mf.fuse(lambda y, v: mf.tanh(y @ v))
+    generator = torch.Generator("cuda").manual_seed(1)
+    shapes = [(rows, inner), (inner, rows)]
+    start, w = (torch.randn(*shape, device="cuda", generator=generator).half() for shape in shapes)
+    v = torch.randn(rows, inner, device="cuda", generator=generator).half() / 64
+    x, y = torch.empty_like(start), torch.empty(rows, rows, dtype=torch.float16, device="cuda")
+    copies = [torch.empty_like(y) for _ in range(steps)]
+    sums = torch.empty_like(y)
+
+    def launch(between: Callable[[], object] = lambda: None) -> None:
+        x.copy_(start)
+        sums.zero_()
+        for copy in copies:
+            narrow(x, w, out=y)
+            between()
+            wide(y, v, out=x)
+            between()
+            narrow(x, w, out=y)
+            copy.copy_(y)
+            narrow(x, w, out=y)
+            torch.add(sums, y, alpha=1 / 64, out=sums)
+
+    text = narrow.lower(*specs_of([t.cpu().numpy() for t in (x, w)])).compile().as_text("ptx")
+    assert "griddepcontrol.launch_dependents" in text
+    launch(torch.cuda.synchronize)
+    expected = (x.clone(), sums.clone(), *(copy.clone() for copy in copies))
+    assert all(torch.isfinite(result).all() for result in expected)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        launch()
+    for _ in range(REPEATS):
+        graph.replay() if captured else launch()
+        torch.cuda.synchronize()
+        assert same((x, sums, *copies), expected)
 
 
 @pytest.mark.parametrize("stream", [0, 1, 2], ids=["null", "legacy", "per thread"])

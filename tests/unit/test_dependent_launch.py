@@ -20,7 +20,7 @@ import mlirfuse as mf
 from mlirfuse.errors import RuntimeLaunchError
 from mlirfuse.runtime.kernel_info import kernel_infos
 
-WAIT = "ACQBULK"
+WAIT, TRIGGER = "ACQBULK", "PREEXIT"
 GLOBAL = re.compile(r"(LDG|STG|LD|ST|ATOMG?|REDG?|LDGSTS|UTMA(LDG|STG|REDG)|UBLKCP)(\.|$)")
 """Instructions of sm_90 that touch global memory."""
 
@@ -62,6 +62,20 @@ def test_nothing_is_moved_above_the_wait(name: str, tmp_path: Path) -> None:
         assert found.count(WAIT) == 1
         assert accesses
         assert found.index(WAIT) < accesses[0], found[accesses[0]]
+
+
+@needs_sass
+@pytest.mark.parametrize("name", CASES)
+def test_where_the_next_kernel_may_start(name: str, tmp_path: Path) -> None:
+    """Behind the last load of those that wait for other blocks, in front of the last stores; at the end of others."""
+    fn, inputs, schedule = CASES[name]()
+    compiled = mf.fuse(fn, target="sm_90a", schedule=schedule).lower(*specs_of(inputs)).compile()
+    for binary in compiled.binaries.values():
+        found = [instruction.opcode for instruction in sass_of(binary.ptx, tmp_path)]
+        assert found.count(TRIGGER) == (1 if name in ("walk", "wgmma, mailboxes") else 0)
+        if TRIGGER in found:
+            assert found.index(WAIT) < found.index(TRIGGER)
+            assert any(opcode.startswith("STG") for opcode in found[found.index(TRIGGER) :])
 
 
 MARKED = SCALE.replace("kernel attributes {", "kernel attributes {fuse.dependent_launch, ")

@@ -1,0 +1,220 @@
+// RUN: mlirfuse-opt --fuse-launch-dependents --split-input-file --show-remarks %s 2>%t.remarks | FileCheck %s
+// RUN: FileCheck %s --check-prefix=REMARK --input-file=%t.remarks
+// RUN: mlirfuse-opt --fuse-launch-dependents --fuse-launch-dependents --split-input-file %s | FileCheck %s
+// RUN: mlirfuse-opt --fuse-launch-dependents --lower-semaphores --lower-kernel-abi --lower-mailboxes --split-input-file --emit=ptx --target=sm_90a %s | FileCheck %s --check-prefix=PTX
+
+// What blocks have left for each other is read slice by slice: behind the loop over parts there are only stores.
+// CHECK-LABEL: gpu.func @slices
+// REMARK: fuse-launch-dependents: applied: slices lets the next kernel start behind scf.for
+// PTX-LABEL: .entry slices(
+// PTX: griddepcontrol.wait;
+// PTX: ld.acquire
+// PTX: griddepcontrol.launch_dependents;
+// PTX: st.global
+// PTX: ret;
+gpu.module @slices {
+  gpu.func @slices(%parts: memref<?x128xf32>, %s: memref<1xi32> {fuse.workspace = "semaphores"}, %y: memref<?x128xf32>)
+      kernel attributes {known_block_size = array<i32: 128, 1, 1>, fuse.cooperative, fuse.dependent_launch} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %zero = arith.constant 0.0 : f32
+    %count = arith.constant 8 : i32
+    %t = gpu.thread_id x
+    %b = gpu.block_id x
+    %blocks = gpu.grid_dim x
+    nvvm.griddepcontrol wait
+    memref.store %zero, %parts[%b, %t] : memref<?x128xf32>
+    gpu.barrier
+    %first = arith.cmpi eq, %t, %c0 : index
+    scf.if %first {
+      "fuse.semaphore_wait"(%s, %c0, %count) : (memref<1xi32>, index, i32) -> ()
+    }
+    gpu.barrier
+    %n = memref.dim %y, %c0 : memref<?x128xf32>
+    // CHECK: scf.for
+    scf.for %slice = %b to %n step %blocks {
+      // CHECK: scf.for
+      %sum = scf.for %p = %c0 to %blocks step %c1 iter_args(%acc = %zero) -> (f32) {
+        %part = memref.load %parts[%p, %t] : memref<?x128xf32>
+        %next = arith.addf %acc, %part : f32
+        scf.yield %next : f32
+      }
+      // CHECK: }
+      // CHECK-NEXT: nvvm.griddepcontrol launch_dependents
+      // CHECK-NEXT: memref.store
+      // CHECK-NOT: griddepcontrol
+      memref.store %sum, %y[%slice, %t] : memref<?x128xf32>
+    }
+    gpu.return
+  }
+}
+
+// -----
+
+// Some threads store results, others bring what these need: the trigger is theirs who store.
+// CHECK-LABEL: gpu.func @mail
+// REMARK: applied: mail lets the next kernel start behind fuse.collect
+// PTX-LABEL: .entry mail(
+// PTX: ld.relaxed
+// PTX: griddepcontrol.launch_dependents;
+// PTX: ret;
+gpu.module @mail {
+  gpu.func @mail(%x: memref<64xf32>, %m: memref<2x64xf32> {fuse.workspace = "semaphores"}, %y: memref<64xf32>)
+      workgroup(%own : memref<64xf32, #gpu.address_space<workgroup>>)
+      kernel attributes {known_block_size = array<i32: 128, 1, 1>, fuse.cooperative, fuse.dependent_launch} {
+    %c0 = arith.constant 0 : index
+    %c64 = arith.constant 64 : index
+    %t = gpu.thread_id x
+    nvvm.griddepcontrol wait
+    %stores = arith.cmpi ult, %t, %c64 : index
+    scf.if %stores {
+      // CHECK: fuse.collect
+      %0:2 = "fuse.collect"(%m, %c0, %t) {parts = 2 : i64} : (memref<2x64xf32>, index, index) -> (f32, f32)
+      // CHECK-NEXT: nvvm.griddepcontrol launch_dependents
+      %sum = arith.addf %0#0, %0#1 : f32
+      memref.store %sum, %y[%t] : memref<64xf32>
+    } else {
+      // CHECK: } else {
+      // CHECK-NOT: griddepcontrol
+      %u = arith.subi %t, %c64 : index
+      %v = memref.load %x[%u] : memref<64xf32>
+      memref.store %v, %own[%u] : memref<64xf32, #gpu.address_space<workgroup>>
+    }
+    gpu.return
+  }
+}
+
+// -----
+
+// Threads that take nothing out of the mailbox would be ahead of those that do.
+// CHECK-LABEL: gpu.func @some
+// REMARK: applied: some lets the next kernel start behind fuse.collect
+gpu.module @some {
+  gpu.func @some(%m: memref<2x64xf32> {fuse.workspace = "semaphores"}, %y: memref<64xf32>)
+      kernel attributes {known_block_size = array<i32: 128, 1, 1>, fuse.cooperative, fuse.dependent_launch} {
+    %c0 = arith.constant 0 : index
+    %c64 = arith.constant 64 : index
+    %zero = arith.constant 0.0 : f32
+    %t = gpu.thread_id x
+    nvvm.griddepcontrol wait
+    %inside = arith.cmpi ult, %t, %c64 : index
+    // CHECK: scf.if
+    %0:2 = scf.if %inside -> (f32, f32) {
+      // CHECK-NEXT: fuse.collect
+      %1:2 = "fuse.collect"(%m, %c0, %t) {parts = 2 : i64} : (memref<2x64xf32>, index, index) -> (f32, f32)
+      // CHECK-NEXT: nvvm.griddepcontrol launch_dependents
+      scf.yield %1#0, %1#1 : f32, f32
+      // CHECK: } else {
+      // CHECK-NOT: griddepcontrol
+    } else {
+      scf.yield %zero, %zero : f32, f32
+    }
+    %sum = arith.addf %0#0, %0#1 : f32
+    scf.if %inside {
+      memref.store %sum, %y[%t] : memref<64xf32>
+    }
+    gpu.return
+  }
+}
+
+// -----
+
+// CHECK-LABEL: gpu.func @alone
+// CHECK-NOT: launch_dependents
+// REMARK: declined: its blocks do not wait for each other, and some may have work to do when others end
+gpu.module @alone {
+  gpu.func @alone(%x: memref<64xf32>, %y: memref<64xf32>)
+      kernel attributes {known_block_size = array<i32: 64, 1, 1>, fuse.dependent_launch} {
+    %t = gpu.thread_id x
+    nvvm.griddepcontrol wait
+    %v = memref.load %x[%t] : memref<64xf32>
+    memref.store %v, %y[%t] : memref<64xf32>
+    gpu.return
+  }
+}
+
+// -----
+
+// Behind a kernel that does not wait, one that does would see only part of what came before.
+// CHECK-LABEL: gpu.func @unmarked
+// CHECK-NOT: launch_dependents
+// REMARK: declined: the kernel does not wait for its predecessor
+gpu.module @unmarked {
+  gpu.func @unmarked(%m: memref<2x64xf32> {fuse.workspace = "semaphores"}, %y: memref<64xf32>)
+      kernel attributes {known_block_size = array<i32: 64, 1, 1>, fuse.cooperative} {
+    %c0 = arith.constant 0 : index
+    %t = gpu.thread_id x
+    %0:2 = "fuse.collect"(%m, %c0, %t) {parts = 2 : i64} : (memref<2x64xf32>, index, index) -> (f32, f32)
+    memref.store %0#0, %y[%t] : memref<64xf32>
+    gpu.return
+  }
+}
+
+// -----
+
+// CHECK-LABEL: gpu.func @turns
+// CHECK-NOT: launch_dependents
+// REMARK: declined: its blocks wait for each other in a loop
+gpu.module @turns {
+  gpu.func @turns(%m: memref<2x64xf32> {fuse.workspace = "semaphores"}, %y: memref<?x64xf32>)
+      kernel attributes {known_block_size = array<i32: 64, 1, 1>, fuse.cooperative, fuse.dependent_launch} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %t = gpu.thread_id x
+    nvvm.griddepcontrol wait
+    %n = memref.dim %y, %c0 : memref<?x64xf32>
+    scf.for %tile = %c0 to %n step %c1 {
+      %0:2 = "fuse.collect"(%m, %c0, %t) {parts = 2 : i64} : (memref<2x64xf32>, index, index) -> (f32, f32)
+      memref.store %0#0, %y[%tile, %t] : memref<?x64xf32>
+    }
+    gpu.return
+  }
+}
+
+// -----
+
+// CHECK-LABEL: gpu.func @much
+// CHECK-NOT: launch_dependents
+// REMARK: declined: behind what it reads of others a thread may store 264 bytes, more than 192
+gpu.module @much {
+  gpu.func @much(%m: memref<16x256xf32> {fuse.workspace = "semaphores"}, %y: memref<256xbf16>)
+      kernel attributes {known_block_size = array<i32: 64, 1, 1>, fuse.cooperative, fuse.dependent_launch} {
+    %c0 = arith.constant 0 : index
+    %c4 = arith.constant 4 : index
+    %t = gpu.thread_id x
+    %at = arith.muli %t, %c4 : index
+    nvvm.griddepcontrol wait
+    %0:16 = "fuse.collect"(%m, %c0, %at) {parts = 16 : i64} : (memref<16x256xf32>, index, index)
+        -> (vector<4xf32>, vector<4xf32>, vector<4xf32>, vector<4xf32>, vector<4xf32>, vector<4xf32>, vector<4xf32>,
+            vector<4xf32>, vector<4xf32>, vector<4xf32>, vector<4xf32>, vector<4xf32>, vector<4xf32>, vector<4xf32>,
+            vector<4xf32>, vector<4xf32>)
+    %v = arith.truncf %0#3 : vector<4xf32> to vector<4xbf16>
+    vector.store %v, %y[%at] {alignment = 8 : i64} : memref<256xbf16>, vector<4xbf16>
+    gpu.return
+  }
+}
+
+// -----
+
+// Blocks that store elsewhere than where they have waited may be ahead of the others.
+// CHECK-LABEL: gpu.func @elsewhere
+// CHECK-NOT: launch_dependents
+// REMARK: declined: the blocks that store results have not waited for others
+gpu.module @elsewhere {
+  gpu.func @elsewhere(%s: memref<1xi32> {fuse.workspace = "semaphores"}, %x: memref<64xf32>, %y: memref<64xf32>)
+      kernel attributes {known_block_size = array<i32: 64, 1, 1>, fuse.cooperative, fuse.dependent_launch} {
+    %c0 = arith.constant 0 : index
+    %count = arith.constant 8 : i32
+    %t = gpu.thread_id x
+    %b = gpu.block_id x
+    nvvm.griddepcontrol wait
+    %waits = arith.cmpi eq, %b, %c0 : index
+    scf.if %waits {
+      "fuse.semaphore_wait"(%s, %c0, %count) : (memref<1xi32>, index, i32) -> ()
+    } else {
+      %v = memref.load %x[%t] : memref<64xf32>
+      memref.store %v, %y[%t] : memref<64xf32>
+    }
+    gpu.return
+  }
+}
