@@ -33,7 +33,7 @@ GPU = (
     "fuse-turn-factors,fuse-store-factors,fuse-stage-operands,fuse-stage-walk,fuse-peel-walk,"
     "fuse-prefetch-tiles{{target={target} sms={sms}}},fuse-rematerialize,fuse-cross-tiles,fuse-assign-layouts,"
     "fuse-distribute,canonicalize,cse,fuse-spread-copies,fuse-prefetch-fragments,"
-    "fuse-dependent-launch{{target={target}}},fuse-launch-dependents,"
+    "fuse-dependent-launch{{target={target}}},fuse-launch-dependents{{target={target} sms={sms}}},"
     "fuse-assign-l2-policies{{target={target} sms={sms}}}"
 )
 """Tile programs to one thread's code."""

@@ -73,3 +73,13 @@ def device_bound(kernel: ir.Operation, forall: ir.Operation) -> ir.Operation | N
         if maker is None or (limit != maker and any(user != maker for user in users)):
             raise PassError(f"{RESIDENT_BLOCKS} is used by more than the bound of the loop over blocks", where=limit)
     return maker
+
+
+def constant_grid(function: ir.Operation) -> int | None:
+    """How many blocks a `gpu.func` has, where neither extents nor the device decide that; None elsewhere."""
+    if GRID not in function.attributes:
+        return None
+    counts = list(ir.AffineMapAttr(function.attributes[GRID]).value.results)
+    if not all(isinstance(count, ir.AffineConstantExpr) for count in counts):
+        return None
+    return min(ir.AffineConstantExpr(count).value for count in counts)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
 from typing import ClassVar
 
 from mlir import ir
-from mlir.dialects import nvvm
+from mlir.dialects import arith, gpu, nvvm, scf
 
 from mlirfuse.analysis.global_memory import reads_global_memory, writes_global_memory
 from mlirfuse.analysis.kernels import DEPENDENT_LAUNCH, gpu_kernels, symbol
+from mlirfuse.distribution.grid import constant_grid
 from mlirfuse.dtypes import from_mlir
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.rewriting import nested, ops_named
+from mlirfuse.target import DEFAULT, target_of
 
 WAITS = ("fuse.collect", "fuse.semaphore_wait")
 """Ops behind which other blocks have come to the same point."""
@@ -21,26 +24,31 @@ WAITS = ("fuse.collect", "fuse.semaphore_wait")
 TRIGGER = "nvvm.griddepcontrol"
 LOOPS = frozenset({"scf.for", "scf.forall", "scf.parallel", "scf.while"})
 
-LATEST_BYTES = 192
-"""What a thread may still have to store, or to empty of mailboxes, when the next kernel starts. Products with up to 160
-bytes take 0.92 to 0.99 of the time so, again and again in a replayed graph. 256x256x131072, which has 264, takes 1.00
-to 1.05: blocks of the next kernel then begin where this one's end, and not beside those that read the same (H200)."""
+LATEST_BYTES, LATEST_BYTES_ALONE, PANEL = 192, 32, 16
+"""What a thread may still have to store, or to empty of mailboxes, when the next kernel starts, bytes. Products with up
+to 160 take 0.92 to 0.99 of the time so, again and again in a replayed graph. 256x256x131072, which has 264, takes 1.00
+to 1.05: blocks of the next kernel then begin where this one's end, and not beside those that read the same. Of blocks
+that do not wait for each other threads may have less: a softmax of 128x8192, with 64, took 2.93 us and not 2.71, as
+blocks of the next one came to share a multiprocessor. One thread copies a panel, which counts as a vector (H200)."""
 
 
 @dataclass(frozen=True)
 class FuseLaunchDependents(Pass):
-    """Lets the next kernel in the stream start where each block has read all that it reads of other blocks.
+    """Lets the next kernel in the stream start when each block has only its results left to store.
 
     Requires the gpu stage, and kernels that wait for their predecessor (`fuse-dependent-launch`): those behind them in
-    the stream do the same, whenever they start. A launch takes longest of grids that are launched whole, and the end of
-    a block does not count before its last stores have arrived in the L2. Both take their time beside each other with
-    `griddepcontrol.launch_dependents` in front of these stores: H200, microseconds a call in replayed graphs without
-    and with it, LayerNorm backward 1024x2048 10.4 and 10.1, 1024x4096 11.9 and 11.6, 4096x4096 29.2 and 28.9; products
-    128x512x16384 8.5 and 8.1, 256x512x8192 7.3 and 6.9, 256x256x4096 4.4 and 4.1.
+    the stream do the same, whenever they start. The end of a block does not count before its last stores have arrived
+    in the L2, and then a launch takes its time, most of all of grids that are launched whole. The two go on beside each
+    other with `griddepcontrol.launch_dependents` in front of these stores: H200, microseconds a call in replayed graphs
+    without and with it, LayerNorm backward 1024x2048 10.4 and 10.1, 1024x4096 11.9 and 11.6, 4096x4096 29.2 and 28.9;
+    products 128x512x16384 8.5 and 8.1, 256x512x8192 7.3 and 6.9, 256x256x4096 4.4 and 4.1.
 
-    That is for kernels whose blocks wait for each other, and so end together. Where some of them still have work to do
-    the next kernel's blocks would start among them, in no order, and lose what neighbours in the grid read together
-    (docs/architecture.md, "The order of kernels in a stream"). Blocks that have nothing to read let it start by ending.
+    That is for kernels whose blocks end together. Where some of them still have work to do the next kernel's blocks
+    would start among them, in no order, and lose what neighbours in the grid read together (docs/architecture.md, "The
+    order of kernels in a stream"). They end together where they wait for each other, and have read what others have
+    left for them; blocks that have nothing to read of others let the next kernel start by ending. And where there are
+    no more of them than multiprocessors, which the kernel sees if nobody knows it before: softmax of 64x4096 1.86 and
+    1.67, the product 512x512x512 2.53 and 2.30.
 
     ```mlir
     scf.if %first {
@@ -59,22 +67,73 @@ class FuseLaunchDependents(Pass):
     %total = arith.addf %own, %part : f32
     memref.store %total, %y[%t] : memref<128xf32>
     ```
+    and, where nothing is waited for,
+    ```mlir
+    %x = memref.load %xs[%i] : memref<?xf32>
+    %y = math.tanh %x : f32
+    %few = arith.cmpi ule, %blocks, %c132 : index
+    scf.if %few {
+      nvvm.griddepcontrol launch_dependents
+    }
+    memref.store %y, %ys[%i] : memref<?xf32>
+    ```
+
+    Args:
+        target: the architecture.
+        sms: multiprocessors of the device; 0 for the number that the architecture is best known by.
     """
 
     name: ClassVar[str] = "fuse-launch-dependents"
 
+    target: str = DEFAULT
+    sms: int = 0
+
+    def __post_init__(self) -> None:
+        target_of(self.target)
+
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         """Rewrites the `builtin.module` in place."""
+        most = target_of(self.target, self.sms).sms
         for kernel in gpu_kernels(module):
             if _launches(kernel):
                 continue
-            last = _last_read(kernel)
-            if isinstance(last, str):
-                remarks.declined(self, last, kernel)
+            place = _place(kernel, most)
+            if isinstance(place, str):
+                remarks.declined(self, place, kernel)
                 continue
-            with ir.InsertionPoint.after(last), last.location:
+            _insert(place, most)
+            where = f"{'behind' if place.behind else 'in front of'} {place.op.name}"
+            when = f", if it has at most {most} blocks," if place.counts else ""
+            remarks.applied(self, f"{symbol(kernel)}{when} lets the next kernel start {where}", place.op)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the next kernel may start.
+
+    Attributes:
+        op: the op it is at.
+        behind: whether it is behind the op, and not in front of it.
+        counts: whether there is a condition, that blocks are few.
+    """
+
+    op: ir.Operation
+    behind: bool = False
+    counts: bool = False
+
+
+def _insert(place: Place, most: int) -> None:
+    at = ir.InsertionPoint.after(place.op) if place.behind else ir.InsertionPoint(place.op)
+    with at, place.op.location:
+        if place.counts:
+            limit = arith.constant(ir.IndexType.get(), most)
+            few = arith.cmpi(arith.CmpIPredicate.ule, gpu.grid_dim(gpu.Dimension.x), limit)
+            branch = scf.IfOp(few)
+            with ir.InsertionPoint(branch.then_block):
                 nvvm.griddepcontrol(nvvm.GridDepActionKind.launch_dependents)
-            remarks.applied(self, f"{symbol(kernel)} lets the next kernel start behind {last.name}", last)
+                scf.YieldOp([])
+        else:
+            nvvm.griddepcontrol(nvvm.GridDepActionKind.launch_dependents)
 
 
 def _launches(kernel: ir.Operation) -> bool:
@@ -82,22 +141,29 @@ def _launches(kernel: ir.Operation) -> bool:
     return any("launch_dependents" in str(op.attributes["kind"]) for op in ops_named(kernel, TRIGGER))
 
 
-def _last_read(kernel: ir.Operation) -> ir.Operation | str:
-    """The last op that reads what other blocks have written, behind which there are only stores; or why none is."""
+def _place(kernel: ir.Operation, most: int) -> Place | str:
+    """Where a kernel may let the next one start; or why nowhere."""
     if DEPENDENT_LAUNCH not in kernel.attributes:
         return "the kernel does not wait for its predecessor"
-    if not ops_named(kernel, *WAITS):
-        return "its blocks do not wait for each other, and some may have work to do when others end"
-    block, has_waited, still_stored = kernel.regions[0].blocks[0], False, 0
+    body = kernel.regions[0].blocks[0]
+    if ops_named(kernel, *WAITS):
+        return _behind_the_last_read(body)
+    blocks = constant_grid(kernel)
+    if blocks is not None and blocks > most:
+        return f"its {blocks} blocks do not wait for each other, and do not all run at once"
+    return _before_the_last_store(body, counts=blocks is None)
+
+
+def _behind_the_last_read(block: ir.Block) -> Place | str:
+    """Behind the last op that reads what other blocks have written, with only stores behind it."""
+    has_waited, left = False, 0
     while True:
         ops = [op.operation for op in block.operations]
         at = max(number for number, op in enumerate(ops) if reads_global_memory(op))
         last = ops[at]
-        still_stored += sum(map(_stored_bytes, ops[at + 1 :]))
+        left += sum(map(_stored_bytes, ops[at + 1 :]))
         has_waited |= any(ops_named(op, *WAITS) for op in ops[:at])
-        blocks = [inner for region in last.regions for inner in region.blocks]
-        reading = [inner for inner in blocks if any(map(reads_global_memory, inner.operations))]
-        writing = [inner for inner in blocks if any(map(writes_global_memory, inner.operations))]
+        reading, writing = _regions(last, reads_global_memory), _regions(last, writes_global_memory)
         if last.name in LOOPS and writing and ops_named(last, *WAITS):
             return "its blocks wait for each other in a loop"
         if len(writing) > 1:
@@ -111,16 +177,54 @@ def _last_read(kernel: ir.Operation) -> ir.Operation | str:
         (block,) = inside
     if not has_waited and not any(op.name in WAITS for op in nested(last)):
         return "the blocks that store results have not waited for others"
-    still_stored += sum(_emptied_bytes(op) for op in nested(last))
-    if still_stored > LATEST_BYTES:
-        return f"behind what it reads of others a thread may store {still_stored} bytes, more than {LATEST_BYTES}"
-    return last
+    left += sum(_emptied_bytes(op) for op in nested(last))
+    return _too_much(left, LATEST_BYTES) or Place(last, behind=True)
+
+
+def _before_the_last_store(block: ir.Block, *, counts: bool) -> Place | str:
+    """In front of the last store of results, with nothing to read behind the first."""
+    while True:
+        ops = [op.operation for op in block.operations]
+        at = max((number for number, op in enumerate(ops) if reads_global_memory(op)), default=-1)
+        stores = [op for op in ops[at + 1 :] if writes_global_memory(op)]
+        if any(op.name in LOOPS for op in stores or ops[at : at + 1]):
+            return "results are stored in a loop"
+        if stores:
+            left = sum(map(_stored_bytes, stores))
+            return _too_much(left, LATEST_BYTES_ALONE) or Place(_last_inside(stores[-1]), counts=counts)
+        writing = _regions(ops[at], writes_global_memory)
+        if len(writing) != 1:
+            return f"{len(writing)} regions of {ops[at].name} store results"
+        (block,) = writing
+
+
+def _last_inside(op: ir.Operation) -> ir.Operation:
+    """The last store in an op; where it has several regions, of the first of these.
+
+    Its value has come in front of it, while nothing that is computed of what is read need be in front of others. And
+    few registers are in use there.
+    """
+    while regions := _regions(op, writes_global_memory):
+        op = next(inner.operation for inner in reversed(list(regions[0].operations)) if writes_global_memory(inner))
+    return op
+
+
+def _regions(op: ir.Operation, does: Callable[[ir.Operation], bool]) -> list[ir.Block]:
+    """The blocks inside of an op in which some op does something."""
+    return [block for region in op.regions for block in region.blocks if any(map(does, block.operations))]
+
+
+def _too_much(left: int, most: int) -> str | None:
+    if left <= most:
+        return None
+    return f"a thread may still store {left} bytes when nothing is left to read, more than {most}"
 
 
 def _stored_bytes(op: ir.Operation) -> int:
     """What a thread stores in an op, bytes; on all ways through it."""
     stores = [inner for inner in nested(op) if inner.name in ("memref.store", "vector.store")]
-    return sum(_bytes(store.operands[0].type) for store in stores if writes_global_memory(store))
+    panels = [inner for inner in nested(op) if inner.name == "fuse.async_store"]
+    return PANEL * len(panels) + sum(_bytes(s.operands[0].type) for s in stores if writes_global_memory(s))
 
 
 def _emptied_bytes(op: ir.Operation) -> int:

@@ -60,8 +60,9 @@ device (`cuOccupancyMaxActiveClusters` of an H200: 66 clusters of two, 30 of fou
 ELEMENTS_BYTES_PER_SM, FEWEST_ASYNC_BYTES = 17e9, 4
 """Of copies that go through registers, element by element, because rows are aligned to fewer bytes than these."""
 
-DRAM_BYTES = 4.1e12
-"""Bytes per second."""
+DRAM_BYTES, DRAM_BYTES_PER_SM = 4.1e12, 60e9
+"""Bytes per second, of the device and of one SM: 64 blocks read the 134 MB of 8x512x131072 and 8x1024x65536 in 35.1 and
+36.8 us, 128 in 33.5 and 34.1 (H200, bf16)."""
 
 COMPUTED_PER_SM = 30e9
 """Elements of factors per second that one SM computes, between its products: bytes that are scaled, in f16."""
@@ -111,12 +112,15 @@ STEP = 0.15e-6
 LAST_ARRIVER_BYTES = 57e9
 """Bytes per second of parts that one block adds up."""
 
-UNALIGNED = 1.02
+UNALIGNED = 1.05
 """Time of a stream of which blocks read every so many'th step, that number being no power of two: what they read at
-one time then begins anywhere in memory's pages. 128x128x262144 took 36.0 us in 32 parts, and 36.9 in 33."""
+one time then begins anywhere in memory's pages. 128x128x262144 took 36.0 us in 32 parts, and 36.9 in 33, 128x1536x16384
+17.5 in four and 18.8 in five, 32x768x16384 9.0 and 9.4; 192x128x65536 12.9 in 16, and in smaller tiles 13.4 in 11."""
 
-OVERLAP = 6
-"""Exponent by which products, copies and traffic of device memory add up: the longest hides most of the others."""
+OVERLAP = 8
+"""Exponent by which products, copies and traffic of device memory add up: the longest hides most of the others. It was
+6, and 43 of 502 products have other schedules so, and by `UNALIGNED` and `DRAM_BYTES_PER_SM`, which were 1.02 and none:
+they run at 1.026 of the speed, geometric mean, and six of them at less than 0.98 (H200, `matmul_streams-h200.json`)."""
 
 ZEROS = 2.8
 """Time of a row past the end of a factor that copies by tensor maps fill with zeros, to that of one that they copy.
@@ -185,7 +189,7 @@ def contraction_seconds(schedule: Schedule, problem: ContractionProblem, target:
     works = (
         rounds * steps * (products + _computing_seconds(schedule, problem)),
         copying,
-        traffic / DRAM_BYTES,
+        traffic / min(DRAM_BYTES, min(blocks, target.sms) * DRAM_BYTES_PER_SM),
         taking_turns,
         waves * steps * COMPUTING_STEP if problem.computed_from != (None, None) else 0.0,
     )

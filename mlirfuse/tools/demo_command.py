@@ -31,13 +31,14 @@ REPEATS = 50
 _TELLING = tuple(
     re.compile(pattern)
     for pattern in (
-        r"griddep",
+        r"griddepcontrol\.wait",
         r"ld\.global\S*no_allocate",
         r"ld\.global\.(v|b)",
         r"cp\.async\.bulk\.prefetch",
         r"shfl",
         r"bar\.sync",
         r"fma",
+        r"griddepcontrol\.launch",
         r"st\.global",
     )
 )
