@@ -162,9 +162,9 @@ def _behind_the_last_read(block: ir.Block) -> Place | str:
         at = max(number for number, op in enumerate(ops) if reads_global_memory(op))
         last = ops[at]
         left += sum(map(_stored_bytes, ops[at + 1 :]))
-        has_waited |= any(ops_named(op, *WAITS) for op in ops[:at])
+        has_waited |= any(map(_waits, ops[:at]))
         reading, writing = _regions(last, reads_global_memory), _regions(last, writes_global_memory)
-        if last.name in LOOPS and writing and ops_named(last, *WAITS):
+        if last.name in LOOPS and writing and _waits(last):
             return "its blocks wait for each other in a loop"
         if len(writing) > 1:
             return f"two regions of {last.name} store results"
@@ -175,7 +175,7 @@ def _behind_the_last_read(block: ir.Block) -> Place | str:
         if len(inside) != 1:
             break
         (block,) = inside
-    if not has_waited and not any(op.name in WAITS for op in nested(last)):
+    if not has_waited and not _waits(last):
         return "the blocks that store results have not waited for others"
     left += sum(_emptied_bytes(op) for op in nested(last))
     return _too_much(left, LATEST_BYTES) or Place(last, behind=True)
@@ -207,6 +207,11 @@ def _last_inside(op: ir.Operation) -> ir.Operation:
     while regions := _regions(op, writes_global_memory):
         op = next(inner.operation for inner in reversed(list(regions[0].operations)) if writes_global_memory(inner))
     return op
+
+
+def _waits(op: ir.Operation) -> bool:
+    """Whether an op, or one inside of it, waits for other blocks."""
+    return any(inner.name in WAITS for inner in nested(op))
 
 
 def _regions(op: ir.Operation, does: Callable[[ir.Operation], bool]) -> list[ir.Block]:
