@@ -47,8 +47,8 @@ class FuseLaunchDependents(Pass):
     would start among them, in no order, and lose what neighbours in the grid read together (docs/architecture.md, "The
     order of kernels in a stream"). They end together where they wait for each other, and have read what others have
     left for them; blocks that have nothing to read of others let the next kernel start by ending. And where there are
-    no more of them than multiprocessors, which the kernel sees if nobody knows it before: softmax of 64x4096 1.86 and
-    1.67, the product 512x512x512 2.53 and 2.30.
+    no more of them than multiprocessors: softmax of 64x4096 1.86 and 1.67, the product 512x512x512 2.53 and 2.30. Where
+    nobody knows how many there are, so many are the first that do this, and the others let it start by ending.
 
     ```mlir
     scf.if %first {
@@ -71,8 +71,8 @@ class FuseLaunchDependents(Pass):
     ```mlir
     %x = memref.load %xs[%i] : memref<?xf32>
     %y = math.tanh %x : f32
-    %few = arith.cmpi ule, %blocks, %c132 : index
-    scf.if %few {
+    %first = arith.cmpi ult, %block, %c132 : index
+    scf.if %first {
       nvvm.griddepcontrol launch_dependents
     }
     memref.store %y, %ys[%i] : memref<?xf32>
@@ -126,9 +126,11 @@ def _insert(place: Place, most: int) -> None:
     at = ir.InsertionPoint.after(place.op) if place.behind else ir.InsertionPoint(place.op)
     with at, place.op.location:
         if place.counts:
+            # Of more blocks those behind the first let the next kernel start by ending, and it waits for them. The size
+            # of the grid would say the same, but lies in memory that nothing else has read.
             limit = arith.constant(ir.IndexType.get(), most)
-            few = arith.cmpi(arith.CmpIPredicate.ule, gpu.grid_dim(gpu.Dimension.x), limit)
-            branch = scf.IfOp(few)
+            first = arith.cmpi(arith.CmpIPredicate.ult, gpu.block_id(gpu.Dimension.x), limit)
+            branch = scf.IfOp(first)
             with ir.InsertionPoint(branch.then_block):
                 nvvm.griddepcontrol(nvvm.GridDepActionKind.launch_dependents)
                 scf.YieldOp([])

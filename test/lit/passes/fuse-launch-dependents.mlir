@@ -119,13 +119,14 @@ gpu.module @some {
 
 // -----
 
-// Blocks that wait for nobody end together where there are no more of them than multiprocessors.
+// Blocks that wait for nobody end together where there are no more of them than multiprocessors. Where there are, those
+// behind the first do without.
 // CHECK-LABEL: gpu.func @alone
 // REMARK: applied: alone, if it has at most 132 blocks, lets the next kernel start in front of memref.store
 // PTX-LABEL: .entry alone(
-// PTX: mov.u32 %[[N:.*]], %nctaid.x;
-// PTX: setp.gt.u32 %[[MANY:p[0-9]+]], %[[N]], 132;
-// PTX: @%[[MANY]] bra
+// PTX: mov.u32 %[[B:.*]], %ctaid.x;
+// PTX: setp.gt.u32 %[[LATE:p[0-9]+]], %[[B]], 131;
+// PTX: @%[[LATE]] bra
 // PTX: griddepcontrol.launch_dependents;
 // PTX: st.global
 // PTX: ret;
@@ -146,9 +147,9 @@ gpu.module @alone {
     // CHECK: scf.if
     scf.if %inside {
       // CHECK-NEXT: %[[LIMIT:.*]] = arith.constant 132
-      // CHECK-NEXT: %[[N:.*]] = gpu.grid_dim x
-      // CHECK-NEXT: %[[FEW:.*]] = arith.cmpi ule, %[[N]], %[[LIMIT]]
-      // CHECK-NEXT: scf.if %[[FEW]] {
+      // CHECK-NEXT: %[[B:.*]] = gpu.block_id x
+      // CHECK-NEXT: %[[FIRST:.*]] = arith.cmpi ult, %[[B]], %[[LIMIT]]
+      // CHECK-NEXT: scf.if %[[FIRST]] {
       // CHECK-NEXT: nvvm.griddepcontrol launch_dependents
       // CHECK-NEXT: }
       // CHECK-NEXT: memref.store
@@ -162,7 +163,7 @@ gpu.module @alone {
 
 // The grid's size may be known.
 // CHECK-LABEL: gpu.func @few
-// CHECK-NOT: gpu.grid_dim
+// CHECK-NOT: scf.if
 // CHECK: nvvm.griddepcontrol launch_dependents
 // CHECK-NEXT: memref.store
 // REMARK: applied: few lets the next kernel start in front of memref.store
