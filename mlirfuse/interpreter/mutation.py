@@ -88,15 +88,18 @@ def _bound_position(op: ir.Operation) -> int | None:
     """The operand of a comparison that is a constant bound."""
     if isinstance(op.operands[0].type, ir.VectorType):
         return None
-    if all(_launches_only(use.owner.operation) for use in op.results[0].uses):
+    users = [use.owner.operation for use in op.results[0].uses]
+    if users and all(map(_decides_launches, users)):
         return None  # when the next kernel starts is no question of numbers
     return next((k for k in (1, 0) if _constant_of(op.operands[k]) is not None), None)
 
 
-def _launches_only(op: ir.Operation) -> bool:
-    """Whether an op does nothing but to let the next kernel start."""
-    inside = {inner.operation.name for region in op.regions for block in region.blocks for inner in block.operations}
-    return inside == {"nvvm.griddepcontrol", "scf.yield"}
+def _decides_launches(op: ir.Operation) -> bool:
+    """Whether an op does nothing but to let the next kernel start, or to say when."""
+    if op.name == "arith.andi":
+        return all(_decides_launches(use.owner.operation) for use in op.results[0].uses)
+    inside = [inner.operation for region in op.regions for block in region.blocks for inner in block.operations]
+    return [inner.name for inner in inside] == ["nvvm.griddepcontrol", "scf.yield"]
 
 
 def _shrink(op: ir.Operation, position: int, by: int) -> None:

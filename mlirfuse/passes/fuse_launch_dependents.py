@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
 from math import prod
 from typing import ClassVar
 
@@ -41,14 +42,15 @@ class FuseLaunchDependents(Pass):
     in the L2, and then a launch takes its time, most of all of grids that are launched whole. The two go on beside each
     other with `griddepcontrol.launch_dependents` in front of these stores: H200, microseconds a call in replayed graphs
     without and with it, LayerNorm backward 1024x2048 10.4 and 10.1, 1024x4096 11.9 and 11.6, 4096x4096 29.2 and 28.9;
-    products 128x512x16384 8.5 and 8.1, 256x512x8192 7.3 and 6.9, 256x256x4096 4.4 and 4.1.
+    products 128x512x16384 8.5 and 8.2, 256x512x8192 7.2 and 6.8, 256x256x4096 4.2 and 4.0.
 
     That is for kernels whose blocks end together. Where some of them still have work to do the next kernel's blocks
     would start among them, in no order, and lose what neighbours in the grid read together (docs/architecture.md, "The
     order of kernels in a stream"). They end together where they wait for each other, and have read what others have
-    left for them; blocks that have nothing to read of others let the next kernel start by ending. And where there are
-    no more of them than multiprocessors: softmax of 64x4096 1.86 and 1.67, the product 512x512x512 2.53 and 2.30. Where
-    nobody knows how many there are, so many are the first that do this, and the others let it start by ending.
+    left for them, of the last results that they add up; blocks that have nothing to read of others let the next kernel
+    start by ending, and so do threads that go another way. (Blocks that take turns do not end together, but then the
+    last one decides.) And where there are no more of them than multiprocessors: softmax of 64x4096 1.86 and 1.67, the
+    product 512x512x512 2.53 and 2.30. Where nobody knows how many there are, so many are the first that do this.
 
     ```mlir
     scf.if %first {
@@ -103,8 +105,9 @@ class FuseLaunchDependents(Pass):
                 continue
             _insert(place, most)
             where = f"{'behind' if place.behind else 'in front of'} {place.op.name}"
-            when = f", if it has at most {most} blocks," if place.counts else ""
-            remarks.applied(self, f"{symbol(kernel)}{when} lets the next kernel start {where}", place.op)
+            who = f"the first {most} blocks of {symbol(kernel)} let" if place.counts else f"{symbol(kernel)} lets"
+            when = f" in the last iteration of {place.loops[-1].name}" if place.loops else ""
+            remarks.applied(self, f"{who} the next kernel start {where}{when}", place.op)
 
 
 @dataclass(frozen=True)
@@ -114,28 +117,38 @@ class Place:
     Attributes:
         op: the op it is at.
         behind: whether it is behind the op, and not in front of it.
-        counts: whether there is a condition, that blocks are few.
+        counts: whether only the first blocks do it.
+        loops: the `scf.for`s around it, of which only the last iteration does.
     """
 
     op: ir.Operation
     behind: bool = False
     counts: bool = False
+    loops: tuple[ir.Operation, ...] = ()
 
 
 def _insert(place: Place, most: int) -> None:
     at = ir.InsertionPoint.after(place.op) if place.behind else ir.InsertionPoint(place.op)
     with at, place.op.location:
+        conditions = [_is_last(loop) for loop in place.loops]
         if place.counts:
             # Of more blocks those behind the first let the next kernel start by ending, and it waits for them. The size
             # of the grid would say the same, but lies in memory that nothing else has read.
             limit = arith.constant(ir.IndexType.get(), most)
-            first = arith.cmpi(arith.CmpIPredicate.ult, gpu.block_id(gpu.Dimension.x), limit)
-            branch = scf.IfOp(first)
-            with ir.InsertionPoint(branch.then_block):
-                nvvm.griddepcontrol(nvvm.GridDepActionKind.launch_dependents)
-                scf.YieldOp([])
-        else:
+            conditions.append(arith.cmpi(arith.CmpIPredicate.ult, gpu.block_id(gpu.Dimension.x), limit))
+        if not conditions:
             nvvm.griddepcontrol(nvvm.GridDepActionKind.launch_dependents)
+            return
+        branch = scf.IfOp(reduce(arith.andi, conditions))
+        with ir.InsertionPoint(branch.then_block):
+            nvvm.griddepcontrol(nvvm.GridDepActionKind.launch_dependents)
+            scf.YieldOp([])
+
+
+def _is_last(loop: ir.Operation) -> ir.Value:
+    """Whether the iteration of an `scf.for` that runs is its last."""
+    _, end, step, *_ = loop.operands
+    return arith.cmpi(arith.CmpIPredicate.uge, arith.addi(loop.regions[0].blocks[0].arguments[0], step), end)
 
 
 def _launches(kernel: ir.Operation) -> bool:
@@ -157,12 +170,17 @@ def _place(kernel: ir.Operation, most: int) -> Place | str:
 
 
 def _behind_the_last_read(block: ir.Block) -> Place | str:
-    """Behind the last op that reads what other blocks have written, with only stores behind it."""
-    has_waited, left = False, 0
+    """Behind the last op that reads what other blocks have written, with only stores behind it.
+
+    A block may have several parts of the results to add up, one behind the other: then it is in the last of them.
+    """
+    has_waited, left, loops = False, 0, []
     while True:
         ops = [op.operation for op in block.operations]
         at = max(number for number, op in enumerate(ops) if reads_global_memory(op))
         last = ops[at]
+        if any(map(_stores_in_a_loop, ops[at + 1 :])):
+            return "results are stored in a loop"
         left += sum(map(_stored_bytes, ops[at + 1 :]))
         has_waited |= any(map(_waits, ops[:at]))
         reading, writing = _regions(last, reads_global_memory), _regions(last, writes_global_memory)
@@ -176,11 +194,14 @@ def _behind_the_last_read(block: ir.Block) -> Place | str:
         inside = writing or ([] if last.name in LOOPS else reading)
         if len(inside) != 1:
             break
+        if last.name in LOOPS and last.name != "scf.for":
+            return f"results are stored in an {last.name}"
+        loops += [last] if last.name in LOOPS else []
         (block,) = inside
     if not has_waited and not _waits(last):
         return "the blocks that store results have not waited for others"
     left += sum(_emptied_bytes(op) for op in nested(last))
-    return _too_much(left, LATEST_BYTES) or Place(last, behind=True)
+    return _too_much(left, LATEST_BYTES) or Place(last, behind=True, loops=tuple(loops))
 
 
 def _before_the_last_store(block: ir.Block, *, counts: bool) -> Place | str:
@@ -189,7 +210,7 @@ def _before_the_last_store(block: ir.Block, *, counts: bool) -> Place | str:
         ops = [op.operation for op in block.operations]
         at = max((number for number, op in enumerate(ops) if reads_global_memory(op)), default=-1)
         stores = [op for op in ops[at + 1 :] if writes_global_memory(op)]
-        if any(op.name in LOOPS for op in stores or ops[at : at + 1]):
+        if any(map(_stores_in_a_loop, stores or ops[at : at + 1])):
             return "results are stored in a loop"
         if stores:
             left = sum(map(_stored_bytes, stores))
@@ -209,6 +230,10 @@ def _last_inside(op: ir.Operation) -> ir.Operation:
     while regions := _regions(op, writes_global_memory):
         op = next(inner.operation for inner in reversed(list(regions[0].operations)) if writes_global_memory(inner))
     return op
+
+
+def _stores_in_a_loop(op: ir.Operation) -> bool:
+    return any(inner.name in LOOPS and writes_global_memory(inner) for inner in nested(op))
 
 
 def _waits(op: ir.Operation) -> bool:

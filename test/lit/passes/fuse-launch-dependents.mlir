@@ -3,14 +3,14 @@
 // RUN: mlirfuse-opt --fuse-launch-dependents --fuse-launch-dependents --split-input-file %s | FileCheck %s
 // RUN: mlirfuse-opt --fuse-launch-dependents --lower-semaphores --lower-kernel-abi --lower-mailboxes --split-input-file --emit=ptx --target=sm_90a %s | FileCheck %s --check-prefix=PTX
 
-// What blocks have left for each other is read slice by slice: behind the loop over parts there are only stores.
+// What blocks have left for each other is read slice by slice: behind the loop over parts of the last slice there are
+// only stores.
 // CHECK-LABEL: gpu.func @slices
-// REMARK: fuse-launch-dependents: applied: slices lets the next kernel start behind scf.for
+// REMARK: fuse-launch-dependents: applied: slices lets the next kernel start behind scf.for in the last iteration of scf.for
 // PTX-LABEL: .entry slices(
 // PTX: griddepcontrol.wait;
 // PTX: ld.acquire
 // PTX: griddepcontrol.launch_dependents;
-// PTX: st.global
 // PTX: ret;
 gpu.module @slices {
   gpu.func @slices(%parts: memref<?x128xf32>, %s: memref<1xi32> {fuse.workspace = "semaphores"}, %y: memref<?x128xf32>)
@@ -31,7 +31,7 @@ gpu.module @slices {
     }
     gpu.barrier
     %n = memref.dim %y, %c0 : memref<?x128xf32>
-    // CHECK: scf.for
+    // CHECK: scf.for %[[SLICE:.*]] = %{{.*}} to %[[END:.*]] step %[[STEP:.*]] {
     scf.for %slice = %b to %n step %blocks {
       // CHECK: scf.for
       %sum = scf.for %p = %c0 to %blocks step %c1 iter_args(%acc = %zero) -> (f32) {
@@ -40,7 +40,11 @@ gpu.module @slices {
         scf.yield %next : f32
       }
       // CHECK: }
+      // CHECK-NEXT: %[[NEXT:.*]] = arith.addi %[[SLICE]], %[[STEP]]
+      // CHECK-NEXT: %[[LAST:.*]] = arith.cmpi uge, %[[NEXT]], %[[END]]
+      // CHECK-NEXT: scf.if %[[LAST]] {
       // CHECK-NEXT: nvvm.griddepcontrol launch_dependents
+      // CHECK-NEXT: }
       // CHECK-NEXT: memref.store
       // CHECK-NOT: griddepcontrol
       memref.store %sum, %y[%slice, %t] : memref<?x128xf32>
@@ -122,7 +126,7 @@ gpu.module @some {
 // Blocks that wait for nobody end together where there are no more of them than multiprocessors. Where there are, those
 // behind the first do without.
 // CHECK-LABEL: gpu.func @alone
-// REMARK: applied: alone, if it has at most 132 blocks, lets the next kernel start in front of memref.store
+// REMARK: applied: the first 132 blocks of alone let the next kernel start in front of memref.store
 // PTX-LABEL: .entry alone(
 // PTX: mov.u32 %[[B:.*]], %ctaid.x;
 // PTX: setp.gt.u32 %[[LATE:p[0-9]+]], %[[B]], 131;
@@ -230,6 +234,42 @@ gpu.module @walks {
     scf.for %i = %b to %n step %blocks {
       %v = memref.load %x[%i, %t] : memref<?x64xf32>
       memref.store %v, %y[%i, %t] : memref<?x64xf32>
+    }
+    gpu.return
+  }
+}
+
+// -----
+
+// Nor where only some threads walk, and others bring what they need.
+// CHECK-LABEL: gpu.func @roles
+// CHECK-NOT: launch_dependents
+// REMARK: declined: results are stored in a loop
+gpu.module @roles {
+  gpu.func @roles(%x: memref<?x64xf32>, %y: memref<?x64xf32>)
+      workgroup(%own : memref<64xf32, #gpu.address_space<workgroup>>)
+      kernel attributes {known_block_size = array<i32: 128, 1, 1>, fuse.dependent_launch} {
+    %c0 = arith.constant 0 : index
+    %c64 = arith.constant 64 : index
+    %t = gpu.thread_id x
+    %b = gpu.block_id x
+    %blocks = gpu.grid_dim x
+    nvvm.griddepcontrol wait
+    %n = memref.dim %x, %c0 : memref<?x64xf32>
+    %stores = arith.cmpi ult, %t, %c64 : index
+    scf.if %stores {
+      scf.if %stores {
+        scf.for %i = %b to %n step %blocks {
+          %v = memref.load %own[%t] : memref<64xf32, #gpu.address_space<workgroup>>
+          memref.store %v, %y[%i, %t] : memref<?x64xf32>
+        }
+      }
+    } else {
+      %u = arith.subi %t, %c64 : index
+      scf.for %i = %b to %n step %blocks {
+        %v = memref.load %x[%i, %u] : memref<?x64xf32>
+        memref.store %v, %own[%u] : memref<64xf32, #gpu.address_space<workgroup>>
+      }
     }
     gpu.return
   }
