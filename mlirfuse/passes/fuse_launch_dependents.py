@@ -13,6 +13,7 @@ from mlir.dialects import arith, gpu, nvvm, scf
 
 from mlirfuse.analysis.global_memory import reads_global_memory, writes_global_memory
 from mlirfuse.analysis.kernels import DEPENDENT_LAUNCH, gpu_kernels, symbol
+from mlirfuse.dialect.pin import pin
 from mlirfuse.distribution.grid import constant_grid
 from mlirfuse.dtypes import from_mlir
 from mlirfuse.passes.base import Pass, Remarks
@@ -23,6 +24,7 @@ WAITS = ("fuse.collect", "fuse.semaphore_wait")
 """Ops behind which other blocks have come to the same point."""
 
 TRIGGER = "nvvm.griddepcontrol"
+STORES = frozenset({"memref.store", "vector.store"})
 LOOPS = frozenset({"scf.for", "scf.forall", "scf.parallel", "scf.while"})
 
 LATEST_BYTES, LATEST_BYTES_ALONE, PANEL = 192, 32, 16
@@ -73,7 +75,8 @@ class FuseLaunchDependents(Pass):
     ```mlir
     %x = memref.load %xs[%i] : memref<?xf32>
     %y = math.tanh %x : f32
-    %first = arith.cmpi ult, %block, %c132 : index
+    %known = "fuse.pin"(%block, %y) : (i32, f32) -> i32
+    %first = arith.cmpi ult, %known, %c132 : i32
     scf.if %first {
       nvvm.griddepcontrol launch_dependents
     }
@@ -118,12 +121,15 @@ class Place:
         op: the op it is at.
         behind: whether it is behind the op, and not in front of it.
         counts: whether only the first blocks do it.
-        loops: the `scf.for`s around it, of which only the last iteration does.
+        value: what the op stores, which is to be known: what computes it need not be in front of the op any more when
+            LLVM and ptxas have moved it.
+        loops: the `scf.for`s around it, of which only the last iteration does it.
     """
 
     op: ir.Operation
     behind: bool = False
     counts: bool = False
+    value: ir.Value | None = None
     loops: tuple[ir.Operation, ...] = ()
 
 
@@ -131,11 +137,13 @@ def _insert(place: Place, most: int) -> None:
     at = ir.InsertionPoint.after(place.op) if place.behind else ir.InsertionPoint(place.op)
     with at, place.op.location:
         conditions = [_is_last(loop) for loop in place.loops]
-        if place.counts:
+        if place.counts or place.value is not None:
             # Of more blocks those behind the first let the next kernel start by ending, and it waits for them. The size
             # of the grid would say the same, but lies in memory that nothing else has read.
-            limit = arith.constant(ir.IndexType.get(), most)
-            conditions.append(arith.cmpi(arith.CmpIPredicate.ult, gpu.block_id(gpu.Dimension.x), limit))
+            i32 = ir.IntegerType.get_signless(32)
+            number = arith.index_cast(i32, gpu.block_id(gpu.Dimension.x))
+            number = number if place.value is None else pin(number, place.value)
+            conditions.append(arith.cmpi(arith.CmpIPredicate.ult, number, arith.constant(i32, most)))
         if not conditions:
             nvvm.griddepcontrol(nvvm.GridDepActionKind.launch_dependents)
             return
@@ -214,19 +222,20 @@ def _before_the_last_store(block: ir.Block, *, counts: bool) -> Place | str:
             return "results are stored in a loop"
         if stores:
             left = sum(map(_stored_bytes, stores))
-            return _too_much(left, LATEST_BYTES_ALONE) or Place(_last_inside(stores[-1]), counts=counts)
+            return _too_much(left, LATEST_BYTES_ALONE) or _in_front_of(_last_inside(stores[-1]), counts=counts)
         writing = _regions(ops[at], writes_global_memory)
         if len(writing) != 1:
             return f"{len(writing)} regions of {ops[at].name} store results"
         (block,) = writing
 
 
-def _last_inside(op: ir.Operation) -> ir.Operation:
-    """The last store in an op; where it has several regions, of the first of these.
+def _in_front_of(store: ir.Operation, *, counts: bool) -> Place:
+    """In front of a store, when its value is known."""
+    return Place(store, counts=counts, value=store.operands[0] if store.name in STORES else None)
 
-    Its value has come in front of it, while nothing that is computed of what is read need be in front of others. And
-    few registers are in use there.
-    """
+
+def _last_inside(op: ir.Operation) -> ir.Operation:
+    """The last store in an op, where few registers are in use; if it has several regions, of the first of these."""
     while regions := _regions(op, writes_global_memory):
         op = next(inner.operation for inner in reversed(list(regions[0].operations)) if writes_global_memory(inner))
     return op
@@ -254,7 +263,7 @@ def _too_much(left: int, most: int) -> str | None:
 
 def _stored_bytes(op: ir.Operation) -> int:
     """What a thread stores in an op, bytes; on all ways through it."""
-    stores = [inner for inner in nested(op) if inner.name in ("memref.store", "vector.store")]
+    stores = [inner for inner in nested(op) if inner.name in STORES]
     panels = [inner for inner in nested(op) if inner.name == "fuse.async_store"]
     return PANEL * len(panels) + sum(_bytes(s.operands[0].type) for s in stores if writes_global_memory(s))
 

@@ -1,7 +1,7 @@
 // RUN: mlirfuse-opt --fuse-launch-dependents --split-input-file --show-remarks %s 2>%t.remarks | FileCheck %s
 // RUN: FileCheck %s --check-prefix=REMARK --input-file=%t.remarks
 // RUN: mlirfuse-opt --fuse-launch-dependents --fuse-launch-dependents --split-input-file %s | FileCheck %s
-// RUN: mlirfuse-opt --fuse-launch-dependents --lower-semaphores --lower-kernel-abi --lower-mailboxes --split-input-file --emit=ptx --target=sm_90a %s | FileCheck %s --check-prefix=PTX
+// RUN: mlirfuse-opt --fuse-launch-dependents --lower-semaphores --lower-pins --lower-kernel-abi --lower-mailboxes --split-input-file --emit=ptx --target=sm_90a %s | FileCheck %s --check-prefix=PTX
 
 // What blocks have left for each other is read slice by slice: behind the loop over parts of the last slice there are
 // only stores.
@@ -128,7 +128,9 @@ gpu.module @some {
 // CHECK-LABEL: gpu.func @alone
 // REMARK: applied: the first 132 blocks of alone let the next kernel start in front of memref.store
 // PTX-LABEL: .entry alone(
-// PTX: mov.u32 %[[B:.*]], %ctaid.x;
+// PTX: ld.global.b32 %[[V:r[0-9]+]],
+// PTX: and.b32 %[[ZERO:r[0-9]+]], %{{.*}}, %[[V]];
+// PTX: xor.b32 %[[B:r[0-9]+]], %[[ZERO]],
 // PTX: setp.gt.u32 %[[LATE:p[0-9]+]], %[[B]], 131;
 // PTX: @%[[LATE]] bra
 // PTX: griddepcontrol.launch_dependents;
@@ -147,12 +149,14 @@ gpu.module @alone {
     nvvm.griddepcontrol wait
     %v = memref.load %x[%i] : memref<?xf32>
     %inside = arith.cmpi ult, %i, %n : index
-    // CHECK: memref.load
+    // CHECK: %[[V:.*]] = memref.load
     // CHECK: scf.if
     scf.if %inside {
+      // CHECK-NEXT: %[[X:.*]] = gpu.block_id x
+      // CHECK-NEXT: %[[B:.*]] = arith.index_cast %[[X]] : index to i32
+      // CHECK-NEXT: %[[KNOWN:.*]] = "fuse.pin"(%[[B]], %[[V]]) : (i32, f32) -> i32
       // CHECK-NEXT: %[[LIMIT:.*]] = arith.constant 132
-      // CHECK-NEXT: %[[B:.*]] = gpu.block_id x
-      // CHECK-NEXT: %[[FIRST:.*]] = arith.cmpi ult, %[[B]], %[[LIMIT]]
+      // CHECK-NEXT: %[[FIRST:.*]] = arith.cmpi ult, %[[KNOWN]], %[[LIMIT]]
       // CHECK-NEXT: scf.if %[[FIRST]] {
       // CHECK-NEXT: nvvm.griddepcontrol launch_dependents
       // CHECK-NEXT: }
@@ -165,10 +169,14 @@ gpu.module @alone {
 
 // -----
 
-// The grid's size may be known.
+// The grid's size may be known; the value is waited for all the same.
 // CHECK-LABEL: gpu.func @few
-// CHECK-NOT: scf.if
-// CHECK: nvvm.griddepcontrol launch_dependents
+// CHECK: %[[V:.*]] = memref.load
+// CHECK: fuse.pin
+// CHECK-SAME: %[[V]]
+// CHECK: scf.if
+// CHECK-NEXT: nvvm.griddepcontrol launch_dependents
+// CHECK-NEXT: }
 // CHECK-NEXT: memref.store
 // REMARK: applied: few lets the next kernel start in front of memref.store
 gpu.module @few {
