@@ -5,7 +5,7 @@ The predecessor here lets its dependents start at once, and does its work late.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -277,6 +277,17 @@ def test_copies_and_memsets_in_between() -> None:
         assert same(back, expected)
 
 
+def again(launch: Callable[[], None], *, captured: bool) -> Iterator[None]:
+    """Launches again and again, or replays a graph of it, and waits each time."""
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        launch()
+    for _ in range(REPEATS):
+        graph.replay() if captured else launch()
+        torch.cuda.synchronize()
+        yield
+
+
 @pytest.mark.parametrize("captured", [False, True], ids=["stream", "graph"])
 def test_a_chain_that_reads_what_it_wrote_into_the_same_memory(captured: bool) -> None:
     """Every row is scaled by weights that the kernel before computed: no multiprocessor may have old ones in its L1."""
@@ -305,12 +316,7 @@ def test_a_chain_that_reads_what_it_wrote_into_the_same_memory(captured: bool) -
         fused(rows[n % 2], weights[n % 2], out=(rows[1 - n % 2], weights[1 - n % 2]))
         torch.cuda.synchronize()
     expected = (rows[0].clone(), weights[0].clone())
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        launch()
-    for _ in range(REPEATS):
-        graph.replay() if captured else launch()
-        torch.cuda.synchronize()
+    for _ in again(launch, captured=captured):
         assert same((rows[0], weights[0]), expected)
 
 
@@ -345,12 +351,7 @@ def test_products_that_let_the_next_kernel_start_before_they_end(captured: bool)
     launch(torch.cuda.synchronize)
     expected = (x.clone(), sums.clone(), *(copy.clone() for copy in copies))
     assert all(torch.isfinite(result).all() for result in expected)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        launch()
-    for _ in range(REPEATS):
-        graph.replay() if captured else launch()
-        torch.cuda.synchronize()
+    for _ in again(launch, captured=captured):
         assert same((x, sums, *copies), expected)
 
 
