@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 
 import ml_dtypes
 import numpy as np
@@ -103,6 +104,13 @@ def from_mlir(element_type: ir.Type) -> DType:
     if text not in _BY_MLIR:
         raise DTypeError(f"element type {text!r} has no mlirfuse dtype", hint=f"supported: {', '.join(_BY_MLIR)}")
     return _BY_MLIR[text]
+
+
+def bytes_of(type_: ir.Type) -> int:
+    """Bytes of a number, or of all elements of a vector or memref of static shape; raises `DTypeError`."""
+    if isinstance(type_, ir.VectorType | ir.MemRefType):
+        return prod(type_.shape) * from_mlir(type_.element_type).bytes
+    return from_mlir(type_).bytes
 
 
 def promote(a: DType, b: DType) -> DType:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
 from typing import ClassVar
 
 from mlir import ir
 from mlir.dialects import arith, gpu, memref
 
 from mlirfuse.analysis.kernels import PHASE
-from mlirfuse.dtypes import from_mlir
+from mlirfuse.dtypes import bytes_of
 from mlirfuse.errors import PassError
 from mlirfuse.lowering.kernel_func import (
     Argument,
@@ -74,7 +73,7 @@ class LowerSharedMemory(Pass):
                     hint="choose smaller tiles, or fewer stages",
                 )
             # Static buffers are variables of their own.
-            if sum(-(-_bytes(b) // _alignment(b)) * _alignment(b) for b in buffers) <= STATIC_LIMIT:
+            if sum(-(-bytes_of(b.type) // _alignment(b)) * _alignment(b) for b in buffers) <= STATIC_LIMIT:
                 _align(func, buffers)
             else:
                 remarks.applied(self, f"{total} bytes of shared memory are allocated at launch", func)
@@ -94,13 +93,8 @@ def _place(buffers: Sequence[Argument]) -> tuple[list[int], int]:
         phase = ir.IntegerAttr(buffer.attributes[PHASE]).value if PHASE in buffer.attributes else None
         end = ends.get(phase, 0) if phase is not None else max(ends.values(), default=0)
         offsets[number] = -(-end // _alignment(buffer)) * _alignment(buffer)
-        ends[phase] = offsets[number] + _bytes(buffer)
+        ends[phase] = offsets[number] + bytes_of(buffer.type)
     return offsets, -(-max(ends.values()) // BUFFER_ALIGNMENT) * BUFFER_ALIGNMENT
-
-
-def _bytes(buffer: Argument) -> int:
-    type_ = ir.MemRefType(buffer.type)
-    return prod(type_.shape) * from_mlir(type_.element_type).bytes
 
 
 def _alignment(buffer: Argument) -> int:

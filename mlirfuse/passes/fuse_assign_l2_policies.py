@@ -14,7 +14,7 @@ from mlirfuse.analysis.kernels import argument_attributes, gpu_kernels, symbol
 from mlirfuse.analysis.workspaces import SCRATCH, WORKSPACE
 from mlirfuse.dialect.shared_memory import is_workgroup
 from mlirfuse.distribution.program_order import IN_ORDER
-from mlirfuse.dtypes import from_mlir
+from mlirfuse.dtypes import bytes_of
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.rewriting import ops_named
 from mlirfuse.target import DEFAULT, Target, target_of
@@ -169,18 +169,13 @@ def _why_not(
         return f"blocks of {symbol(kernel)} walk, and copy nothing ahead"
     if BLOCK_SIZE not in kernel.attributes:
         return f"{symbol(kernel)} does not say how many threads its blocks have"
-    in_round = sum(_bytes(load.results[0].type) for load in streamed) * _threads_of_a_round(kernel, target)
+    in_round = sum(bytes_of(load.results[0].type) for load in streamed) * _threads_of_a_round(kernel, target)
     if in_round > ROUND * target.l2_bytes:
         return f"a round reads {in_round >> 20} MB at once, too much for the L2 of {target.l2_bytes >> 20} MB"
-    kept = sum(_bytes(array.type) for array in {root(load.operands[0]) for load in shared})
+    kept = sum(bytes_of(array.type) for array in {root(load.operands[0]) for load in shared})
     if kept > SHARED * target.l2_bytes:
         return f"all blocks read {kept >> 20} MB, too much for the L2 of {target.l2_bytes >> 20} MB"
     return None
-
-
-def _bytes(type_: ir.Type) -> int:
-    shaped = ir.ShapedType(type_)
-    return prod(shaped.shape) * from_mlir(shaped.element_type).bytes
 
 
 def _threads_of_a_round(kernel: ir.Operation, target: Target) -> int:

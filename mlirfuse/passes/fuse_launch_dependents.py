@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
-from math import prod
 from typing import ClassVar
 
 from mlir import ir
@@ -15,7 +14,7 @@ from mlirfuse.analysis.global_memory import reads_global_memory, writes_global_m
 from mlirfuse.analysis.kernels import DEPENDENT_LAUNCH, gpu_kernels, symbol
 from mlirfuse.dialect.pin import pin
 from mlirfuse.distribution.grid import constant_grid
-from mlirfuse.dtypes import from_mlir
+from mlirfuse.dtypes import bytes_of
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.rewriting import nested, ops_named
 from mlirfuse.target import DEFAULT, target_of
@@ -184,13 +183,12 @@ def _behind_the_last_read(block: ir.Block) -> Place | str:
     """
     has_waited, left, loops = False, 0, []
     while True:
-        ops = [op.operation for op in block.operations]
-        at = max(number for number, op in enumerate(ops) if reads_global_memory(op))
-        last = ops[at]
-        if any(map(_stores_in_a_loop, ops[at + 1 :])):
+        before, last, behind = _around_the_last_read(block)
+        assert last is not None  # a wait is one, and what is entered has one
+        if any(map(_stores_in_a_loop, behind)):
             return "results are stored in a loop"
-        left += sum(map(_stored_bytes, ops[at + 1 :]))
-        has_waited |= any(map(_waits, ops[:at]))
+        left += sum(map(_stored_bytes, behind))
+        has_waited = has_waited or any(map(_waits, reversed(before)))
         reading, writing = _regions(last, reads_global_memory), _regions(last, writes_global_memory)
         if last.name in LOOPS and writing and _waits(last):
             return "its blocks wait for each other in a loop"
@@ -215,17 +213,20 @@ def _behind_the_last_read(block: ir.Block) -> Place | str:
 def _before_the_last_store(block: ir.Block, *, counts: bool) -> Place | str:
     """In front of the last store of results, with nothing to read behind the first."""
     while True:
-        ops = [op.operation for op in block.operations]
-        at = max((number for number, op in enumerate(ops) if reads_global_memory(op)), default=-1)
-        stores = [op for op in ops[at + 1 :] if writes_global_memory(op)]
-        if any(map(_stores_in_a_loop, stores or ops[at : at + 1])):
+        _, last, behind = _around_the_last_read(block)
+        stores = [op for op in behind if writes_global_memory(op)]
+        if any(map(_stores_in_a_loop, stores)):
             return "results are stored in a loop"
         if stores:
             left = sum(map(_stored_bytes, stores))
             return _too_much(left, LATEST_BYTES_ALONE) or _in_front_of(_last_inside(stores[-1]), counts=counts)
-        writing = _regions(ops[at], writes_global_memory)
+        if last is None:
+            return "it stores nothing"
+        if _stores_in_a_loop(last):
+            return "results are stored in a loop"
+        writing = _regions(last, writes_global_memory)
         if len(writing) != 1:
-            return f"{len(writing)} regions of {ops[at].name} store results"
+            return f"{len(writing)} regions of {last.name} store results"
         (block,) = writing
 
 
@@ -250,6 +251,13 @@ def _waits(op: ir.Operation) -> bool:
     return any(inner.name in WAITS for inner in nested(op))
 
 
+def _around_the_last_read(block: ir.Block) -> tuple[list[ir.Operation], ir.Operation | None, list[ir.Operation]]:
+    """The ops of a block in front of the last in which something reads; that op, or None; and those behind it."""
+    ops = [op.operation for op in block.operations]
+    at = next((number for number in reversed(range(len(ops))) if reads_global_memory(ops[number])), None)
+    return ([], None, ops) if at is None else (ops[:at], ops[at], ops[at + 1 :])
+
+
 def _regions(op: ir.Operation, does: Callable[[ir.Operation], bool]) -> list[ir.Block]:
     """The blocks inside of an op in which some op does something."""
     return [block for region in op.regions for block in region.blocks if any(map(does, block.operations))]
@@ -265,15 +273,9 @@ def _stored_bytes(op: ir.Operation) -> int:
     """What a thread stores in an op, bytes; on all ways through it."""
     stores = [inner for inner in nested(op) if inner.name in STORES]
     panels = [inner for inner in nested(op) if inner.name == "fuse.async_store"]
-    return PANEL * len(panels) + sum(_bytes(s.operands[0].type) for s in stores if writes_global_memory(s))
+    return PANEL * len(panels) + sum(bytes_of(s.operands[0].type) for s in stores if writes_global_memory(s))
 
 
 def _emptied_bytes(op: ir.Operation) -> int:
     """What a thread takes out of mailboxes, which it leaves empty, bytes."""
-    return sum(_bytes(result.type) for result in op.results) if op.name == "fuse.collect" else 0
-
-
-def _bytes(type_: ir.Type) -> int:
-    if isinstance(type_, ir.VectorType):
-        return prod(type_.shape) * from_mlir(type_.element_type).bytes
-    return from_mlir(type_).bytes
+    return sum(bytes_of(result.type) for result in op.results) if op.name == "fuse.collect" else 0

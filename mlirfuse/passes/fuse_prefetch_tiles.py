@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import prod
 from typing import ClassVar
 
 from mlir import ir
@@ -12,7 +11,7 @@ from mlir.dialects import arith
 
 from mlirfuse.analysis.kernels import body, is_tile_program, kernels, symbol
 from mlirfuse.dialect.prefetch_rows import is_rows, prefetch_rows
-from mlirfuse.dtypes import from_mlir
+from mlirfuse.dtypes import bytes_of
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.passes.rounds import REDUCTIONS
 from mlirfuse.rewriting import backward_slice, clone, integer_of, ops_named
@@ -127,15 +126,10 @@ def _why_not(
         return f"no block of {symbol(kernel)} waits for what its tile reduces to"
     if not reads:
         return f"{symbol(kernel)} reads no tiles of whole rows that no other block reads"
-    nbytes = sum(_tile_bytes(read) for read in reads) * _blocks_of_a_round(kernel, target)
+    nbytes = sum(bytes_of(read.results[0].type) for read in reads) * _blocks_of_a_round(kernel, target)
     if nbytes > MOST_OF_L2 * target.l2_bytes:
         return f"tiles of {nbytes >> 20} MB a round are too large for the L2 of {target.l2_bytes >> 20} MB"
     return None
-
-
-def _tile_bytes(read: ir.Operation) -> int:
-    tile = ir.VectorType(read.results[0].type)
-    return prod(tile.shape) * from_mlir(tile.element_type).bytes
 
 
 def _blocks_of_a_round(kernel: ir.Operation, target: Target) -> int:

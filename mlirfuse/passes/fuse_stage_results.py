@@ -16,7 +16,7 @@ from mlirfuse.dialect.async_store_wait import async_store_wait
 from mlirfuse.dialect.shared_memory import PANEL_BYTES, element_bytes
 from mlirfuse.dialect.stage_tile import stage_tile
 from mlirfuse.dialect.warp_roles import teams_of
-from mlirfuse.dtypes import from_mlir
+from mlirfuse.dtypes import bytes_of, from_mlir
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.rewriting import nested
 from mlirfuse.schedule.contraction_tiles import RESULT_STAGES
@@ -153,7 +153,7 @@ def _bytes_left(kernel: ir.Operation, role: ir.Operation) -> int:
     blocks = max(1, schedule_of(kernel).blocks_per_sm)
     room = min(target.shared_per_block, target.shared_per_sm // blocks - RESERVED)
     # Stages and panels lie one behind the other, and what is small behind them.
-    ring = sum(prod(t.shape) * element_bytes(t) for t in types if t.rank > 1)
+    ring = sum(bytes_of(t) for t in types if t.rank > 1)
     return room - SMALL - ring - _exchanged_bytes(kernel, role)
 
 
