@@ -15,7 +15,7 @@ from dataclasses import replace
 from math import ceil, prod
 
 from mlirfuse.schedule.finish_heuristics import PERIOD, choose_finish
-from mlirfuse.schedule.grid_heuristics import BREADTH_BASE
+from mlirfuse.schedule.grid_drafts import BREADTH_BASE
 from mlirfuse.schedule.grid_walk import GridWalk
 from mlirfuse.schedule.layout import WARP
 from mlirfuse.schedule.problem import Problem

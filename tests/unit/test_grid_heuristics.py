@@ -8,7 +8,9 @@ import pytest
 
 from mlirfuse.errors import ScheduleError
 from mlirfuse.schedule.finish_heuristics import PERIOD, finished_by
-from mlirfuse.schedule.grid_heuristics import FEW_TILES, IN_FLIGHT, _complete, _cost, _drafts, grid_schedule
+from mlirfuse.schedule.grid_cost import IN_FLIGHT, walk_cost
+from mlirfuse.schedule.grid_drafts import drafts
+from mlirfuse.schedule.grid_heuristics import FEW_TILES, _complete, grid_schedule
 from mlirfuse.schedule.grid_walk import SUM_ROWS
 from mlirfuse.schedule.heuristics import choose_schedule
 from mlirfuse.schedule.problem import Problem, WalkProblem
@@ -285,10 +287,10 @@ def test_the_search_finds_the_cheapest_of_all(columns: int, totals: int) -> None
     walk = problem.walk
     assert walk is not None
     costs = []
-    for draft in _drafts(problem, walk, HOPPER, 1.0):
+    for draft in drafts(problem, walk, HOPPER, 1.0):
         schedule = _complete(problem, walk, draft, HOPPER)
         if schedule is not None and schedule.walk is not None:
-            costs.append((_cost(problem, walk, draft, schedule.walk.stages), schedule))
+            costs.append((walk_cost(problem, walk, draft, schedule.walk.stages), schedule))
     assert grid_schedule(problem, HOPPER) == min(costs, key=lambda c: c[0])[1]
 
 

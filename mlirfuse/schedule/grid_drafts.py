@@ -1,0 +1,157 @@
+"""Ways for a persistent grid to walk rows: which threads hold a row, how many rows lie side by side, and what fits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from math import prod
+
+from mlirfuse.schedule.layout import WARP, BlockedLayout
+from mlirfuse.schedule.problem import Problem, WalkProblem
+from mlirfuse.schedule.spread import Spread
+from mlirfuse.target import Target
+
+TILE_ELEMENTS = 8192
+"""Elements of the tiles that are in work on one multiprocessor."""
+
+BREADTH_BASE, BREADTH_ELEMENT = 16, 2.1
+"""Registers of a thread that works breadth-first: addresses and row values, and what each register of an element's
+totals, packed reads and columns takes with what is computed from it (ptxas 13.0, sm_90a, no spills)."""
+
+DEPTH_BASE, DEPTH_ELEMENT, DEPTH_READ = 32, 0.25, 1 / 8
+"""Registers of a thread that works depth-first: besides an element's totals and columns, something for each element and
+for each byte that is read of it."""
+
+PADDED_BASE, BREADTH_PADDED, DEPTH_PADDED = 12, 0.75, 1.5
+"""Registers for the masks of a row that does not fill its threads, and for each element in either order."""
+
+CLUSTER_REGISTERS = {"breadth": 4, "depth": 12}
+"""Registers for the addresses of other blocks' shared memory and mbarriers, by order."""
+
+MOST_ELEMENTS = 40
+"""Elements that a thread may hold: beyond it these estimates are no longer to be trusted."""
+
+WARPS_ALLOCATED = 4
+"""Warps that registers are given to at once."""
+
+WAYS = (("breadth", "registers"), ("depth", "registers"), ("depth", "shared"))
+"""In which order a thread works, and where it keeps what all tiles share: the first needs the most registers."""
+
+MOST_ROWS = 16
+"""Warps side by side in a tile, at most."""
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A schedule whose finish and stages are still open.
+
+    Attributes:
+        layout: how a tile is spread over threads.
+        order: in which order a thread works.
+        columns: where it keeps what all tiles share.
+        blocks: resident blocks of a multiprocessor.
+    """
+
+    layout: BlockedLayout
+    order: str
+    columns: str
+    blocks: int
+
+
+def drafts(problem: Problem, walk: WalkProblem, target: Target, squeeze: float) -> Iterator[Draft]:
+    """Every split of a row over lanes, warps and blocks of a cluster, and every number of rows abreast, that fits."""
+    for layout in dict.fromkeys(_layouts(problem, walk, target)):
+        for order, columns in WAYS:
+            if columns == "shared" and not walk.column_bytes:
+                continue
+            registers = round(squeeze * _registers(problem, walk, layout, order, columns))
+            most = _resident_blocks(layout, registers, target)
+            # Where nobody waits for another, more than memory can serve is under way sooner than too little.
+            fewest = 1 if are_apart(walk, layout, order) else most
+            for blocks in range(most, max(0, fewest - 1), -1):
+                yield Draft(layout, order, columns, blocks)
+
+
+def _layouts(problem: Problem, walk: WalkProblem, target: Target) -> Iterator[BlockedLayout]:
+    """Every way to spread a row over lanes, warps and blocks of a cluster, with every number of others side by side."""
+    most_warps = target.max_threads_per_block // WARP
+    abreast = walk.dims[-1]
+    for doublings in range(target.max_cluster.bit_length()):
+        for lanes in (WARP, 16, 8) if doublings == 0 else (WARP,):
+            for warps in range(1, (most_warps if lanes == WARP else 1) + 1):
+                fill = _spread_row(problem, walk, lanes, warps, 1 << doublings)
+                if fill is None:
+                    continue
+                layout = fill.layout()
+                for rows in range(1, min(MOST_ROWS, most_warps // warps, fill.left(abreast)) + 1):
+                    counts = (rows * n if d == abreast else n for d, n in enumerate(layout.warps))
+                    yield replace(layout, warps=tuple(counts))
+
+
+def _spread_row(problem: Problem, walk: WalkProblem, lanes: int, warps: int, cluster: int) -> Spread | None:
+    """A row over so many lanes of `warps` warps of `cluster` blocks; None if some would idle."""
+    fill = Spread(problem.extents, problem.vector_dim, problem.vector)
+    inner = [d for d in range(problem.rank) if d not in walk.dims]
+    inner.sort(key=lambda d: (d != problem.vector_dim, -d))
+    for dim in inner:
+        fill.add_lanes(dim, lanes)
+    fill.rest_of_lanes(walk.dims[-1])
+    for dim in inner:
+        fill.add_blocks(dim, cluster)
+    for dim in inner:
+        fill.add_warps(dim, warps)
+    if prod(fill.blocks) != cluster or prod(fill.warps) != warps:
+        return None
+    for dim in inner:
+        fill.rest_in_repeats(dim)
+    return fill
+
+
+def _resident_blocks(layout: BlockedLayout, registers: int, target: Target) -> int:
+    """How many blocks of so many registers a thread are to share a multiprocessor; 0 if not even one fits."""
+    held = layout.elements_per_thread
+    threads = -(-layout.threads // (WARP * WARPS_ALLOCATED)) * WARP * WARPS_ALLOCATED
+    if registers > target.max_registers_per_thread or held > MOST_ELEMENTS:
+        return 0
+    return min(
+        target.registers_per_sm // (-(-registers // 8) * 8 * threads),
+        target.threads_per_sm // layout.threads,
+        max(1, TILE_ELEMENTS // (held * layout.threads)),
+    )
+
+
+def _registers(problem: Problem, walk: WalkProblem, layout: BlockedLayout, order: str, columns: str) -> int:
+    """Estimated registers of a thread."""
+    in_registers = walk.column_bytes if columns == "registers" else 0
+    carried = (walk.total_bytes + in_registers) / 4
+    if order == "breadth":
+        base, each = BREADTH_BASE, BREADTH_ELEMENT * (carried + problem.read_bytes / 4)
+    else:
+        base, each = DEPTH_BASE, carried + DEPTH_ELEMENT + DEPTH_READ * problem.read_bytes
+        if walk.wide:  # a part that leaves in the loop is there beside the next one's start
+            each += walk.total_bytes / 4
+    if any(layout.extents[d] != extent for d, extent in enumerate(problem.extents) if d not in walk.dims):
+        base, each = base + PADDED_BASE, each + (BREADTH_PADDED if order == "breadth" else DEPTH_PADDED)
+    if layout.cluster > 1:
+        base += CLUSTER_REGISTERS[order]
+    registers = base + each * layout.elements_per_thread
+    return round(registers)
+
+
+def are_apart(walk: WalkProblem, layout: BlockedLayout, order: str) -> bool:
+    """Whether rows are reduced, each by one warp or by less, so that the warps of a block never meet in a step.
+
+    With order `depth`, which takes more instructions, what two warps of a scheduler do has not been measured.
+    """
+    return walk.inner and order == "breadth" and layout.threads == WARP * prod(layout.warps[d] for d in walk.dims)
+
+
+def in_work(draft: Draft) -> int:
+    """Elements of the tiles that are in work on one multiprocessor."""
+    return draft.layout.elements_per_thread * draft.layout.threads * draft.blocks
+
+
+def row_elements(problem: Problem) -> int:
+    """Elements of a row: of all dimensions that are not walked."""
+    assert problem.walk is not None
+    return prod(extent or 1 for d, extent in enumerate(problem.extents) if d not in problem.walk.dims)
