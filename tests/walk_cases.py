@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 from backward import Backward
@@ -22,11 +23,20 @@ from mlirfuse.rewriting import nested
 from mlirfuse.schedule.schedule import schedule_of
 
 COLUMNS, SMS = 64, 3
+SIDE_BY_SIDE_COLUMNS, SIDE_BY_SIDE = 2048, {"warps": (2, 2), "repeats": (1, 4)}
+"""Two rows of two warps each; the heuristics have them in turn, over four warps."""
 ORDERS: tuple[dict[str, Any], ...] = ({}, {"order": "reversed"}, {"order": "random", "seed": 7})
 
 
-def walking(backward: Backward, stage: str, dtype: Any, columns: int = COLUMNS, **changes: Any) -> ir.Module:
-    """The function, with the schedule that the heuristics choose but for some fields of its walk.
+def walking(
+    backward: Backward,
+    stage: str,
+    dtype: Any,
+    columns: int = COLUMNS,
+    layout: Mapping[str, tuple[int, ...]] = MappingProxyType({}),
+    **changes: Any,
+) -> ir.Module:
+    """The function, with the schedule that the heuristics choose but for some fields of its layout and of its walk.
 
     Blocks share no end unless `changes` say so: few rows have none, so that nothing is seen of bugs in it.
     """
@@ -37,9 +47,10 @@ def walking(backward: Backward, stage: str, dtype: Any, columns: int = COLUMNS, 
     (kernel,) = kernels(module.operation)
     schedule = schedule_of(kernel)
     assert schedule.walk is not None
-    return module_at(
-        stage, backward.fn, specs, replace(schedule, walk=replace(schedule.walk, **{"chunk": 0} | changes))
-    )
+    walk = replace(schedule.walk, **{"chunk": 0} | changes)
+    held = replace(schedule.layout, **dict[str, Any](layout))
+    tile = tuple(held.extents[d] if d in walk.dims else n for d, n in enumerate(schedule.tile))
+    return module_at(stage, backward.fn, specs, replace(schedule, tile=tile, layout=held, walk=walk))
 
 
 def check_mutants(

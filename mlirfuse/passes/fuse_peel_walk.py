@@ -11,9 +11,10 @@ from mlir.dialects import arith, nvvm, scf
 
 from mlirfuse.analysis.kernels import body, is_tile_program, kernels
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.passes.rounds import REDUCTIONS
+from mlirfuse.passes.rounds import REDUCTIONS, reduced_dims
 from mlirfuse.passes.whole_tiles import drop_masks
 from mlirfuse.rewriting import backward_slice, clone, nested
+from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.schedule.schedule import schedule_of
 
 ARRIVE = "fuse.semaphore_arrive"
@@ -74,7 +75,7 @@ class FusePeelWalk(Pass):
             if not schedule.walk.peeled:
                 remarks.declined(self, "scheduled with all steps in the loop", kernel)
                 continue
-            found = _walk(kernel)
+            found = _walk(kernel, schedule.layout)
             if isinstance(found, str):
                 remarks.declined(self, found, kernel)
                 continue
@@ -103,7 +104,7 @@ class _Walk:
     before: Sequence[ir.Operation]
 
 
-def _walk(kernel: ir.Operation) -> _Walk | str:
+def _walk(kernel: ir.Operation, layout: BlockedLayout) -> _Walk | str:
     """The kernel's walk, or why its last step cannot be taken apart."""
     (forall,) = (op for op in body(kernel) if op.name == "scf.forall")
     ops = [op.operation for op in forall.regions[0].blocks[0].operations]
@@ -125,11 +126,16 @@ def _walk(kernel: ir.Operation) -> _Walk | str:
     writes = [op for op in steps if op.name == WRITE]
     needed = backward_slice([operand for op in writes for operand in op.operands], steps) | set(writes)
     late = [op for op in steps if op in needed and op not in early]
-    if any(op.name in REDUCTIONS for op in early):
+    if any(_meets(op, layout) for op in early):
         return "totals need what rows reduce to"
-    if not any(op.name in REDUCTIONS for op in late):
+    if not any(_meets(op, layout) for op in late):
         return "a step waits for nothing when its totals are known"
     return _Walk(loop, [op for op in steps if op in early], late, parts, [op for op in behind if op not in parts])
+
+
+def _meets(op: ir.Operation, layout: BlockedLayout) -> bool:
+    """Whether threads meet in an op: a reduction, of more than what each of them holds alone."""
+    return op.name in REDUCTIONS and not layout.is_alone(reduced_dims(op))
 
 
 def _until_arrival(ops: Sequence[ir.Operation]) -> list[ir.Operation]:

@@ -16,11 +16,16 @@ def is_tile(value: ir.Value) -> bool:
     return isinstance(value.type, ir.VectorType) and max(ir.VectorType(value.type).shape[-1:], default=1) > 1
 
 
+def reduced_dims(reduction: ir.Operation) -> frozenset[int]:
+    """The dimensions of its tile that a reduction combines."""
+    name = "dims" if reduction.name in JOINT_REDUCTIONS else "reduction_dims"
+    return frozenset(ir.DenseI64ArrayAttr(reduction.attributes[name]))
+
+
 def with_unit_dims(reduction: ir.Operation, like: ir.Value) -> ir.Value:
     """A reduction's first result with extent 1 in the dimensions that it lost, at the rank of the tile `like`."""
     reduced = reduction.results[0]
-    name = "dims" if reduction.name in JOINT_REDUCTIONS else "reduction_dims"
-    dims = set(ir.DenseI64ArrayAttr(reduction.attributes[name]))
+    dims = reduced_dims(reduction)
     element = reduced.type.element_type if isinstance(reduced.type, ir.VectorType) else reduced.type
     kept = iter(ir.VectorType(reduced.type).shape if isinstance(reduced.type, ir.VectorType) else ())
     extents = [1 if d in dims else next(kept, 1) for d in range(ir.VectorType(like.type).rank)]

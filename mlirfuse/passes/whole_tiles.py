@@ -8,7 +8,7 @@ from mlir import ir
 
 from mlirfuse.rewriting import defining_op, integer_of
 
-MASK, APPLY = "vector.create_mask", "affine.apply"
+MASK, APPLY, AT_LEAST = "vector.create_mask", "affine.apply", "arith.maxui"
 
 
 def drop_masks(ops: Sequence[ir.Operation], variable: ir.Value, tiles: ir.Value) -> None:
@@ -37,8 +37,10 @@ def _is_whole(mask: ir.Operation, variable: ir.Value, tiles: ir.Value) -> bool:
 
 
 def _is_left(bound: ir.Value, rows: int, variable: ir.Value, tiles: ir.Value) -> bool:
-    """Whether a bound is n - rows * variable, where the number of tiles is ceil(n / rows)."""
+    """Whether a bound is n - rows * variable, or 1 if that is more, where the number of tiles is ceil(n / rows)."""
     left, count = defining_op(bound), defining_op(tiles)
+    if left is not None and left.name == AT_LEAST and integer_of(left.operands[1]) == 1:
+        left = defining_op(left.operands[0])
     if left is None or count is None or left.name != APPLY or count.name != APPLY:
         return False
     here, all_rows = ir.AffineExpr.get_dim(0), ir.AffineExpr.get_symbol(0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import log2, prod
 
-from mlirfuse.schedule.grid_drafts import TILE_ELEMENTS, Draft, are_apart, in_work, row_elements
+from mlirfuse.schedule.grid_drafts import TILE_ELEMENTS, Draft, are_apart, in_turn, in_work, row_elements
 from mlirfuse.schedule.layout import WARP
 from mlirfuse.schedule.problem import Problem, WalkProblem
 
@@ -14,6 +14,19 @@ FRAGMENTS = 3
 CLUSTER_COST = 0.08
 """What doubling the blocks that share a row costs: a longer exchange, and multiprocessors that no cluster fits on (an
 H200 has 132, of which clusters of 4 take 120)."""
+
+PARTS_COST = 0.005
+"""What twice the blocks of a multiprocessor cost for every byte of an element's totals: each has a part, for which the
+finish waits. (H200, bf16, 1024 rows: LayerNorm backward of 4096 columns 11.6 us by 264 blocks, 10.2 by 132; RMSNorm
+10.0 and 9.8.)"""
+
+TURN_WORK, TURN_WORK_COST, TURN_ALONE = 9216, 0.12, 0.04
+"""Elements in work on a multiprocessor that serve it best where rows come in turn; what twice or half as many cost; and
+what a block alone costs there, beside which nobody works while it waits."""
+
+TURN_PADDING, TURN_FRAGMENTS, TURN_ROWS, TURN_PADDED_ROWS = 0.15, 0.01, 0.004, 0.06
+"""What threads that idle cost where rows come in turn; half or twice the fragments of each row; and every row beyond
+two, which costs more where threads idle."""
 
 SCHEDULERS = 4
 """Schedulers of a multiprocessor."""
@@ -45,6 +58,9 @@ def walk_cost(problem: Problem, walk: WalkProblem, draft: Draft, stages: int) ->
     fragments = layout.elements_per_thread / max(layout.vector)
     # Rows that share a block wait for each other where several warps hold one.
     waits = walk.inner and layout.threads > WARP * abreast
+    parts = PARTS_COST * walk.total_bytes * log2(draft.blocks) if waits else 0.0
+    if in_turn(walk, layout) > 1:
+        return _turns_cost(problem, walk, draft, padding) + parts + CLUSTER_COST * log2(layout.cluster)
     return (
         0.35 * padding
         + (0.03 if padding > 1 else 0.0)
@@ -55,6 +71,37 @@ def walk_cost(problem: Problem, walk: WalkProblem, draft: Draft, stages: int) ->
         + (0.10 if stages == 1 else 0.0)
         + (0.03 if draft.columns == "shared" else 0.0)
         + CLUSTER_COST * log2(layout.cluster)
+        + parts
+    )
+
+
+def _turns_cost(problem: Problem, walk: WalkProblem, draft: Draft, padding: float) -> float:
+    """What too little or too much work costs where a block's warps meet once for several rows.
+
+    H200, bfloat16, a row or rows side by side at a time and rows in turn, us (docs/architecture.md has more):
+
+    | columns | RMSNorm, 1024 rows | LayerNorm, 1024 rows | RMSNorm, 134 million elements | LayerNorm |
+    |---|---|---|---|---|
+    | 1536 (two, three by two blocks) | 8.1, 5.5 | 9.4, 7.1 | 203, 207 | 216, 194 |
+    | 1600 (two by three blocks) | 6.8, 7.6 | 8.8, 9.4 | 207, 202 | 225, 201 |
+    | 2048 (two by two) | 7.5, 6.6 | 10.1, 7.6 | 191, 192 | 195, 197 |
+    | 3072 (three) | 8.4, 8.3 | 9.8, 9.6 | 199, 189 | 207, 202 |
+    | 4096 (two) | 10.1, 9.9 | 11.6, 10.2 | 188, 190 | 192, 194 |
+    | 5140 (two) | 12.6, 12.3 | 14.8, 14.3 | 219, 190 | 226, 201 |
+
+    Three rows of 1600 columns by two blocks of seven warps took 230 and 246, nobody knows why.
+    """
+    rows = in_turn(walk, draft.layout)
+    fragments = draft.layout.elements_per_thread / max(draft.layout.vector) / rows
+    work = rows * row_elements(problem) * draft.blocks / draft.layout.cluster
+    return (
+        0.35
+        + TURN_PADDING * (padding - 1)
+        + (0.03 if padding > 1 else 0.0)
+        + TURN_WORK_COST * abs(log2(work / TURN_WORK))
+        + (TURN_ALONE if draft.blocks == 1 else 0.0)
+        + TURN_FRAGMENTS * abs(log2(fragments / FRAGMENTS))
+        + (TURN_PADDED_ROWS if padding > 1 else TURN_ROWS) * (rows - 2)
     )
 
 

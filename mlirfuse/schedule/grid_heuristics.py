@@ -15,7 +15,7 @@ from math import prod
 
 from mlirfuse.schedule.finish_heuristics import PERIOD, choose_finish
 from mlirfuse.schedule.grid_cost import IN_FLIGHT, walk_cost
-from mlirfuse.schedule.grid_drafts import Draft, are_apart, drafts, in_work, row_elements
+from mlirfuse.schedule.grid_drafts import Draft, are_apart, drafts, fills_threads, in_work, row_elements
 from mlirfuse.schedule.grid_walk import GridWalk
 from mlirfuse.schedule.problem import Problem, WalkProblem
 from mlirfuse.schedule.schedule import Schedule, check_schedule
@@ -97,9 +97,8 @@ def _is_streamed(problem: Problem, walk: WalkProblem, draft: Draft) -> bool:
     and 16384 to 65536 columns, but 0.8 % at 1600 columns, 0.1 to 0.8 % at 2048, and up to 1.9 % at 5140.
     """
     layout = draft.layout
-    rows = prod(layout.extents[d] for d in walk.dims)
-    fills = rows * row_elements(problem) == prod(layout.extents)
-    return fills and (rows == 1 or are_apart(walk, layout, draft.order))
+    is_apart = layout.is_alone(walk.dims) or are_apart(walk, layout, draft.order)
+    return is_apart and fills_threads(problem, walk, layout)
 
 
 def _chunk(problem: Problem, walk: WalkProblem, draft: Draft) -> int:
@@ -121,7 +120,7 @@ def _complete(problem: Problem, walk: WalkProblem, draft: Draft, target: Target)
     shared = min(target.shared_per_block, target.shared_per_sm // blocks - RESERVED)
     period = PERIOD if walk.wide else 0
     chunk = _chunk(problem, walk, draft)
-    is_row = layout.cluster == prod(layout.extents[d] for d in walk.dims) == 1 and draft.order == "breadth"
+    none_abreast = layout.cluster == 1 and layout.is_alone(walk.dims) and draft.order == "breadth"
     for stages in range(_most_stages(problem, walk, draft), 0, -1):
         plan = GridWalk(
             walk.dims,
@@ -134,7 +133,7 @@ def _complete(problem: Problem, walk: WalkProblem, draft: Draft, target: Target)
             period,
             # With order `depth` this has not been measured. A block that takes chunks does not know its last tile.
             peeled=draft.order == "breadth" and walk.inner and not period and not chunk,
-            few_tiles=FEW_TILES if is_row and stages > 2 else 0,
+            few_tiles=FEW_TILES if none_abreast and stages > 2 else 0,
             row_values="shared" if are_apart(walk, layout, draft.order) and stages > 1 else "registers",
             streamed=stages > 1 and _is_streamed(problem, walk, draft),
             chunk=chunk,

@@ -119,6 +119,10 @@ class BlockedLayout:
             return max(0, self.skew[dim] - step)
         return self.vector[dim] - 1 if self.moved and self.moved[dim] else 0
 
+    def is_alone(self, dims: Collection[int]) -> bool:
+        """Whether one thread holds all elements of a tile along some dimensions, so that it can reduce them alone."""
+        return all(self.lanes[d] * self.warps[d] * self.blocks[d] == 1 for d in dims)
+
     def within(self, dim: int) -> int:
         """Fragments of a thread that a warp's share of one repeat holds in a dimension."""
         return self.inner[dim] if self.inner else 1

@@ -19,7 +19,7 @@ from mlirfuse.tiling.emitter import TileEmitter
 from mlirfuse.tiling.program import Count, KernelFrame, dynamic_extent, ragged_dims, tile_offsets
 from mlirfuse.tiling.shared_end import SharedEnd
 from mlirfuse.tiling.tiles import Shape, index
-from mlirfuse.tiling.totals import apply, combine, mask_of, neutral_scalar, neutral_tile, subtract
+from mlirfuse.tiling.totals import apply, combine, mask_of, masked, neutral_scalar, neutral_tile, subtract
 from mlirfuse.tiling.transfers import TileTransfers
 
 
@@ -165,7 +165,9 @@ class BlockWalk:
         """Reduces the block's partial results over the rows of its tiles to its part of that number."""
         row = self._row(number, block)
         for s, partial, buffer in zip(self.plan.totals, partials, self.buffers, strict=True):
-            self._leave_part(s, column.reduce(s, partial, neutral_scalar(s)), buffer, row)
+            extents = ir.VectorType(partial.type).shape
+            has_rows = any(extents[d] > 1 for d in self.space.reduced[s.op])
+            self._leave_part(s, column.reduce(s, partial, neutral_scalar(s)) if has_rows else partial, buffer, row)
 
     def _row(self, number: ir.Value, block: ir.Value) -> ir.Value:
         """The row of the workspace for a block's part of that number; for `blocks` the end of all such parts."""
@@ -196,7 +198,7 @@ class BlockWalk:
             ordered = by_reduction_depth(ordered)
         for s in ordered:
             if s.op in carried:
-                carried[s.op] = combine(s, carried[s.op], emitter.combine_input(s), mask)
+                carried[s.op] = self._add(s, emitter, carried[s.op], mask)
             else:
                 emitter.emit(s)
         for value, buffer in self.frame.results:
@@ -204,9 +206,30 @@ class BlockWalk:
                 emitter.write(value, buffer)
         return list(carried.values())
 
+    def _add(self, s: OpStructure, emitter: TileEmitter, partial: ir.Value, mask: ir.Value | None) -> ir.Value:
+        """A total's partial result with a tile's elements.
+
+        Rows that a thread has in turn are combined at once: of each it would otherwise keep a partial result.
+        """
+        if not self._is_alone(s):
+            return combine(s, partial, emitter.combine_input(s), mask)
+        elements = masked(s, emitter.combine_input(s), mask)
+        return combine(s, partial, emitter.reduce(s, elements, neutral_scalar(s)), None)
+
+    def _is_alone(self, s: OpStructure) -> bool:
+        """Whether threads have several rows in turn of what a total adds up, and all that there are in a tile."""
+        dims = self.space.reduced[s.op]
+        return self.schedule.layout.is_alone(dims) and any(self.tile[d] > 1 for d in dims)
+
     def _inside(self, transfers: TileTransfers) -> ir.Value | None:
-        """Which elements of a tile are not past the end of the walked dimensions; None where all are."""
+        """Which elements of a tile are not past the end of the walked dimensions; None where all are.
+
+        A tile starts inside: where a thread has rows in turn, its first one needs no mask.
+        """
         bounds = {d: subtract(self._extent(d), transfers.offsets[d]) for d in sorted(transfers.ragged)}
+        for d in bounds:
+            if self.schedule.layout.is_alone([d]):
+                bounds[d] = arith.MaxUIOp(bounds[d], index(1)).result
         return mask_of(transfers.tile, bounds) if bounds else None
 
     def _extent(self, dim: int) -> ir.Value:
@@ -216,6 +239,8 @@ class BlockWalk:
     def _extents(self, s: OpStructure) -> Shape:
         """Extents of the tile that is carried for a total."""
         dims = {d for d in self.space.loops[s.op] if d is not None}
+        if self._is_alone(s):
+            dims -= self.space.reduced[s.op]
         return tuple(n if d in dims else 1 for d, n in enumerate(self.tile))
 
     def _leave_part(self, s: OpStructure, total: ir.Value, buffer: ir.Value, row: ir.Value) -> None:

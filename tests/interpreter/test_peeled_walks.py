@@ -8,7 +8,17 @@ import pytest
 from backward import BACKWARD, Backward
 from mlir import ir
 from numerics import DTYPES
-from walk_cases import COLUMNS, ORDERS, SMS, arrivals, check_mutants, drop_arrival, walking
+from walk_cases import (
+    COLUMNS,
+    ORDERS,
+    SIDE_BY_SIDE,
+    SIDE_BY_SIDE_COLUMNS,
+    SMS,
+    arrivals,
+    check_mutants,
+    drop_arrival,
+    walking,
+)
 
 from mlirfuse import interpreter
 from mlirfuse.errors import InterpreterError
@@ -20,8 +30,8 @@ ROWS = 150
 """Tiles of several rows, the last of which is ragged."""
 ROW = 4096
 """A tile of one row."""
-SIDE_BY_SIDE, CLUSTER = 2048, 16384
-"""A tile of two rows, of two warps each; and one of a row that two blocks share."""
+CLUSTER = 16384
+"""A tile of a row that two blocks share."""
 
 
 def peeled(backward: Backward, stage: str, columns: int = COLUMNS, **changes: Any) -> ir.Module:
@@ -56,11 +66,18 @@ def test_tiles_of_a_row(name: str, stage: str) -> None:
         backward.check(interpreter.run(module, name, inputs, sms=sms, order="random", seed=rows), inputs)
 
 
-@pytest.mark.parametrize(("columns", "stage"), [(SIDE_BY_SIDE, "tile"), (SIDE_BY_SIDE, "gpu"), (CLUSTER, "gpu")])
-def test_tiles_that_several_warps_or_blocks_share(columns: int, stage: str) -> None:
+@pytest.mark.parametrize(
+    ("columns", "layout", "stage"),
+    [
+        (SIDE_BY_SIDE_COLUMNS, SIDE_BY_SIDE, "tile"),
+        (SIDE_BY_SIDE_COLUMNS, SIDE_BY_SIDE, "gpu"),
+        (CLUSTER, {}, "gpu"),
+    ],
+)
+def test_tiles_that_several_warps_or_blocks_share(columns: int, layout: dict[str, Any], stage: str) -> None:
     """Warps exchange totals where a block has a tile, and not where it has none; the last tile may lack a row."""
     backward = BACKWARD["rms_norm_backward"]
-    module = peeled(backward, stage, columns)
+    module = peeled(backward, stage, columns, layout=layout)
     for rows in (1, 3, 6, 13):
         inputs = backward.inputs(rows, columns, BF16, seed=rows)
         backward.check(interpreter.run(module, backward.name, inputs, sms=2, order="random", seed=rows), inputs)

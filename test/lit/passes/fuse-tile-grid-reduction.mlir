@@ -4,7 +4,7 @@
 #row = affine_map<(d0, d1) -> (d0)>
 #col = affine_map<(d0, d1) -> (d1)>
 #vec = affine_map<(d0) -> (d0)>
-#layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 2>, repeats = array<i64: 2, 1>, blocks = array<i64: 1, 1>}
+#layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 2>, blocks = array<i64: 1, 1>}
 #finish = {vector = array<i64: 1, 4>, lanes = array<i64: 4, 8>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
 // Both orders in one walk: blocks take every so many-th tile, carry a tile of partial sums, and write rows as they go.
 // CHECK-DAG: #[[TILES:.*]] = affine_map<()[s0] -> (s0 ceildiv 2)>
@@ -104,8 +104,62 @@ func.func private @both_0(%x: tensor<?x256xf32>, %w: tensor<256xf32>) -> (tensor
 // -----
 
 #id = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d0)>
 #col = affine_map<(d0, d1) -> (d1)>
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 2>, repeats = array<i64: 2, 1>, blocks = array<i64: 1, 1>}
+#finish = {vector = array<i64: 1, 4>, lanes = array<i64: 4, 8>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
+// Threads have two rows in turn: they add both at once, and carry partial sums of one. A tile has at least one row.
+// CHECK-LABEL: func.func private @turns_0_kernel(
+// CHECK-DAG: %[[C1:.*]] = arith.constant 1 : index
+// CHECK-DAG: %[[ONE_ROW:.*]] = arith.constant dense<0.000000e+00> : vector<1x256xf32>
+// CHECK: %[[PARTIAL:.*]] = scf.for {{.*}} iter_args(%[[ACC:.*]] = %[[ONE_ROW]]) -> (vector<1x256xf32>)
+// CHECK: %[[LEFT:.*]] = arith.maxui %{{.*}}, %[[C1]] : index
+// CHECK: %[[INSIDE:.*]] = vector.create_mask %[[LEFT]], %[[C1]] : vector<2x1xi1>
+// CHECK: %[[MASK:.*]] = vector.broadcast %[[INSIDE]]
+// CHECK: %[[ELEMENTS:.*]] = arith.select %[[MASK]]
+// CHECK: %[[BOTH:.*]] = vector.multi_reduction <add>, %[[ELEMENTS]], %{{.*}} [0] : vector<2x256xf32> to vector<256xf32>
+// CHECK: %[[ROW:.*]] = vector.shape_cast %[[BOTH]] : vector<256xf32> to vector<1x256xf32>
+// CHECK: arith.addf %[[ACC]], %[[ROW]] : vector<1x256xf32>
+// CHECK: %[[PART:.*]] = vector.shape_cast %[[PARTIAL]] : vector<1x256xf32> to vector<256xf32>
+// CHECK-NEXT: vector.transfer_write %[[PART]]
+func.func private @turns_0(%x: tensor<?x256xf32>, %w: tensor<256xf32>) -> (tensor<?xf32>, tensor<256xf32>)
+    attributes {fuse.kernel, fuse.result_extents = array<i64: 0, 0>,
+                fuse.schedule = {tile = array<i64: 2, 256>, layout = #layout,
+                  walk = {dims = array<i64: 0>, finish = "slices", finish_tile = array<i64: 8, 32>, finish_layout = #finish}}} {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  %m = tensor.dim %x, %c0 : tensor<?x256xf32>
+  %e = tensor.empty(%m) : tensor<?x256xf32>
+  %h = linalg.generic {indexing_maps = [#id, #col, #id], iterator_types = ["parallel", "parallel"]}
+       ins(%x, %w : tensor<?x256xf32>, tensor<256xf32>) outs(%e : tensor<?x256xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %v = arith.mulf %a, %b : f32
+    linalg.yield %v : f32
+  } -> tensor<?x256xf32>
+  %er = tensor.empty(%m) : tensor<?xf32>
+  %ir = linalg.fill ins(%zero : f32) outs(%er : tensor<?xf32>) -> tensor<?xf32>
+  %rows = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+       ins(%h : tensor<?x256xf32>) outs(%ir : tensor<?xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<?xf32>
+  %ec = tensor.empty() : tensor<256xf32>
+  %ic = linalg.fill ins(%zero : f32) outs(%ec : tensor<256xf32>) -> tensor<256xf32>
+  %sum = linalg.generic {indexing_maps = [#id, #col], iterator_types = ["reduction", "parallel"]}
+       ins(%h : tensor<?x256xf32>) outs(%ic : tensor<256xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<256xf32>
+  return %rows, %sum : tensor<?xf32>, tensor<256xf32>
+}
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#col = affine_map<(d0, d1) -> (d1)>
+#layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 2>, blocks = array<i64: 1, 1>}
 #finish = {vector = array<i64: 1, 4>, lanes = array<i64: 4, 8>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
 // The end of the walk is shared: a block walks its own tiles, and then chunks of 3 or 6 that it takes, each with a part.
 // CHECK-LABEL: func.func private @shared_0_kernel(
@@ -158,7 +212,7 @@ func.func private @shared_0(%x: tensor<?x256xf32>) -> tensor<256xf32>
 
 #id = affine_map<(d0, d1) -> (d0, d1)>
 #col = affine_map<(d0, d1) -> (d1)>
-#layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 2>, repeats = array<i64: 2, 1>, blocks = array<i64: 1, 1>}
+#layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 2>, blocks = array<i64: 1, 1>}
 #finish = {vector = array<i64: 1, 4>, lanes = array<i64: 4, 8>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
 // The block that arrives last takes all slices, and nobody waits: such a grid need not be resident. Rows are a multiple
 // of the tile's, so that none is masked, and a maximum starts from its own neutral element.
@@ -277,7 +331,7 @@ func.func private @second_pass_0(%x: tensor<?x256xf32>) -> tensor<?x256xf32>
 
 #id = affine_map<(d0, d1) -> (d0, d1)>
 #col = affine_map<(d0, d1) -> (d1)>
-#layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 2>, repeats = array<i64: 2, 1>, blocks = array<i64: 1, 1>}
+#layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 2>, blocks = array<i64: 1, 1>}
 #finish = {vector = array<i64: 1, 4>, lanes = array<i64: 4, 8>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
 // A part every 8 tiles: as many rounds as every block has in full, and a part for the rest; all of them are added up.
 // CHECK-DAG: #[[TILES:.*]] = affine_map<()[s0] -> (s0 ceildiv 2)>
@@ -334,7 +388,7 @@ func.func private @rounds_0(%x: tensor<?x256xf32>) -> tensor<256xf32>
 #id = affine_map<(d0, d1) -> (d0, d1)>
 #col = affine_map<(d0, d1) -> (d1)>
 #vec = affine_map<(d0) -> (d0)>
-#layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 2>, repeats = array<i64: 2, 1>, blocks = array<i64: 1, 1>}
+#layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 2>, blocks = array<i64: 1, 1>}
 #finish = {vector = array<i64: 1, 4>, lanes = array<i64: 4, 8>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
 // Two kernels: 24 blocks walk, and return a row each beside what they write as they go; then a block for each slice of 32
 // columns adds up its part of the rows, and runs what the total feeds.
@@ -399,7 +453,7 @@ func.func private @apart_0(%x: tensor<?x256xf32>) -> (tensor<256xf32>, tensor<?x
 
 #id = affine_map<(d0, d1) -> (d0, d1)>
 #col = affine_map<(d0, d1) -> (d1)>
-#layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 2>, repeats = array<i64: 2, 1>, blocks = array<i64: 1, 1>}
+#layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 2>, blocks = array<i64: 1, 1>}
 #finish = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
 // Blocks add their parts to some rows of sums, which are zero at rest; the last one there adds these up, and leaves them
 // zero.

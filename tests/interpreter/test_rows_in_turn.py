@@ -1,0 +1,45 @@
+"""Walks whose threads have several rows in turn, which a block's warps reduce together."""
+
+from __future__ import annotations
+
+import pytest
+from backward import BACKWARD
+from mlir import ir
+from numerics import DTYPES
+from walk_cases import ORDERS, check_mutants, walking
+
+from mlirfuse import interpreter
+
+BF16 = DTYPES["bfloat16"]
+COLUMNS = 512
+NAMES = ("rms_norm_backward", "layer_norm_backward", "softmax_backward")
+
+
+def in_turn(name: str, stage: str, rows: int) -> ir.Module:
+    """The function at a stage, with so many rows of four warps in turn."""
+    layout = {"vector": (1, 4), "lanes": (1, 32), "warps": (1, 4), "repeats": (rows, 1)}
+    return walking(BACKWARD[name], stage, BF16, COLUMNS, layout, peeled=True, row_values="registers")
+
+
+@pytest.mark.parametrize("stage", ["tile", "gpu"])
+@pytest.mark.parametrize("rows", [2, 3, 4])
+@pytest.mark.parametrize("name", NAMES)
+def test_results(name: str, rows: int, stage: str) -> None:
+    """No tile, one with a single row, ragged ones, whole ones, and several a block."""
+    backward, module = BACKWARD[name], in_turn(name, stage, rows)
+    for number, count in enumerate((0, 1, rows + 1, 2 * rows, 43)):
+        inputs = backward.inputs(count, COLUMNS, BF16, seed=count)
+        order = ORDERS[number % len(ORDERS)]
+        backward.check(interpreter.run(module, name, inputs, sms=2, **order), inputs)
+
+
+def test_a_thread_carries_sums_of_one_row() -> None:
+    text = str(in_turn("layer_norm_backward", "tile", 4))
+    assert "-> (vector<1x512xf32>, vector<1x512xf32>)" in text
+    assert "vector<4x512xbf16>" in text
+
+
+def test_missing_stores_are_noticed() -> None:
+    backward = BACKWARD["layer_norm_backward"]
+    cases = [backward.inputs(n, COLUMNS, BF16, seed=n) for n in (5, 43)]
+    check_mutants(in_turn(backward.name, "gpu", 3), backward, cases, ["drop-store"])
