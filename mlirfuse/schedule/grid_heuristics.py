@@ -2,8 +2,9 @@
 
 Measured on an H200 with RMSNorm and LayerNorm backward in bfloat16, 384 to 8192 columns: what decides is how many
 bytes a multiprocessor has under way while it computes. Asynchronous copies into shared memory keep them so without
-taking registers; some 8 K elements of a tile on a multiprocessor, two or three tiles deep, reach 0.87 to 0.97 of
-`torch.add` of the same size. Tiles that are held by few threads, many elements each, or by many threads in one block,
+taking registers; some 8 K elements of a tile on a multiprocessor, two or three tiles deep, reach 0.87 to 0.98 of
+`torch.add` of the same size. Where a row is of several warps, these have two or three in turn, to meet half as often
+(`grid_cost.py`). Tiles that are held by few threads, many elements each, or by many threads in one block,
 are slower. Wider rows are spread over clusters, so that a block has as much of one: 0.94 and 0.91 at 16384 columns,
 where one block with the whole row reached 0.86 and 0.84, and 0.87 and 0.84 at 65536.
 """
