@@ -137,8 +137,10 @@ def cases() -> Iterator[tuple[str, Callable[..., Any], list[np.ndarray]]]:
     for columns in (257, 1600, 20480):
         for name, backward in BACKWARD.items():
             yield f"{name}, {columns} columns", mf.fuse(backward.fn), backward.inputs(300, columns, dtype)
-    for name in ("rms_norm_backward", "layer_norm_backward"):  # tiles of a row each, few of them
-        yield f"{name}, 4096 columns", mf.fuse(BACKWARD[name].fn), BACKWARD[name].inputs(600, 4096, dtype)
+    for name in ("rms_norm_backward", "layer_norm_backward"):  # few tiles a block, of a row, and of several in turn
+        for rows, columns in ((600, 4096), (601, 3072)):
+            inputs = BACKWARD[name].inputs(rows, columns, dtype)
+            yield f"{name}, {columns} columns", mf.fuse(BACKWARD[name].fn), inputs
     for columns in (257, 1600, 20480):
         for name in ("layer_norm_backward", "batch_norm_sums"):
             backward = BACKWARD[name]

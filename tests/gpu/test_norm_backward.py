@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not cupy.is_available(), reaso
 
 F = torch.nn.functional
 
-COLUMNS = (257, 384, 1000, 1600, 2048, 5140)
+COLUMNS = (257, 384, 1000, 1600, 2048, 3072, 5140)
 ROWS = (1, 7, 100, 4095)
 WIDE = (12288, 16384, 20480, 32768, 65536)
 NORMS = ("rms_norm_backward", "layer_norm_backward")
