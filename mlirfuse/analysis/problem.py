@@ -140,6 +140,7 @@ def _walk(
             for o in operands
             if not o.written and (axes := set(o.axes) - {None}) and axes <= set(plan.walked)
         ),
+        walked_only=all(space.reduced[s.op] <= set(plan.walked) for s in plan.totals),
         inner=any(space.reduced.get(s.op) for s in plan.tile),
         wide=any(combiner_of(s).name == "arith.addf" for s in plan.totals) and _leaves_wide(kernel, plan),
     )

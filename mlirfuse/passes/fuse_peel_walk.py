@@ -33,10 +33,9 @@ class FusePeelWalk(Pass):
     rows reduce to (sums over rows that a thread has in turn, which it adds up alone, are part of the totals). In the
     last step they are complete at once: so they are added up first, the parts are stored, and the block arrives, before
     its rows are reduced and the step's results are written. The parts, and the news of them, are on their way while the
-    rest of the step is done. A block without a tile stores the neutral parts that it
-    started with, about which its threads have nothing to tell each other. What a step starts to load for later ones is
-    left out of the last, which waits for all that was. Only the last tile may reach past the end of the data: masks of
-    the others are dropped.
+    rest of the step is done. A block without a tile stores the neutral parts that it started with, about which its
+    threads have nothing to tell each other. What a step starts to load for later ones is left out of the last, which
+    waits for all that was. Only the last tile may reach past the end of the data: masks of the others are dropped.
 
     ```mlir
     %sums = scf.for %t = %block to %tiles step %blocks iter_args(%acc = %zero) -> (vector<1x4096xf32>) {

@@ -58,9 +58,8 @@ def walk_cost(problem: Problem, walk: WalkProblem, draft: Draft, stages: int) ->
     fragments = layout.elements_per_thread / max(layout.vector)
     # Rows that share a block wait for each other where several warps hold one.
     waits = walk.inner and layout.threads > WARP * abreast
-    parts = PARTS_COST * walk.total_bytes * log2(draft.blocks) if waits else 0.0
     if in_turn(walk, layout) > 1:
-        return _turns_cost(problem, walk, draft, padding) + parts + CLUSTER_COST * log2(layout.cluster)
+        return _turns_cost(problem, walk, draft, padding) + CLUSTER_COST * log2(layout.cluster)
     return (
         0.35 * padding
         + (0.03 if padding > 1 else 0.0)
@@ -71,8 +70,14 @@ def walk_cost(problem: Problem, walk: WalkProblem, draft: Draft, stages: int) ->
         + (0.10 if stages == 1 else 0.0)
         + (0.03 if draft.columns == "shared" else 0.0)
         + CLUSTER_COST * log2(layout.cluster)
-        + parts
     )
+
+
+def parts_cost(walk: WalkProblem, draft: Draft) -> float:
+    """What a block's parts cost in a comparison of rows in turn with others, among whom it has not been measured."""
+    abreast = prod(draft.layout.warps[d] for d in walk.dims)
+    waits = walk.inner and draft.layout.threads > WARP * abreast
+    return PARTS_COST * walk.total_bytes * log2(draft.blocks) if waits else 0.0
 
 
 def _turns_cost(problem: Problem, walk: WalkProblem, draft: Draft, padding: float) -> float:

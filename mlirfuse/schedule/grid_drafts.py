@@ -1,4 +1,4 @@
-"""Ways for a persistent grid to walk rows: which threads hold a row, how many rows lie side by side, and what fits."""
+"""Ways for a persistent grid to walk rows: which threads hold a row, how many come abreast or in turn, what fits."""
 
 from __future__ import annotations
 
@@ -31,7 +31,11 @@ CLUSTER_REGISTERS = {"breadth": 4, "depth": 12}
 TURN_BASE, TURN_STREAMED, TURN_READ, TURN_CARRIED = 12, 8, 4.1, 0.5
 """Registers of a thread that has rows in turn: addresses, more where tiles leave the L2 first, what every 4 bytes that
 are read of an element take until its row is reduced, and what every 4 bytes of a column's totals take. Fitted to what
-RMSNorm and LayerNorm backward of 1024 to 5140 columns take without spills, 80 to 184 (ptxas 13.0, sm_90a)."""
+RMSNorm and LayerNorm backward in bfloat16 of 1024 to 5140 columns take without spills (ptxas 13.0, sm_90a)."""
+
+TURN_TOTALS = 2
+"""Bytes of an element's totals to every byte that is read of it, at most, where rows come in turn: five totals of what
+is read in two bytes spilled up to 368 bytes, two none."""
 
 TURN_ELEMENTS, TURN_BLOCKS = 10240, 3
 """Elements of the tiles in work on one multiprocessor, and blocks that share it, at most, where rows come in turn.
@@ -93,8 +97,11 @@ def _layouts(problem: Problem, walk: WalkProblem, target: Target) -> Iterator[Bl
     in turn.
 
     Rows in turn are reduced together: the warps that hold them meet once for all. Where a row is one warp's, or nothing
-    is reduced inside of it, nobody waits; rows of single elements have not been measured so.
+    is reduced inside of it, nobody waits. Totals that are over a row's elements too would be carried for each of them.
+    Rows of single elements have not been measured so.
     """
+    few_totals = walk.total_bytes <= TURN_TOTALS * problem.read_bytes
+    take_turns = walk.inner and walk.walked_only and few_totals and problem.vector > 1
     most_warps = target.max_threads_per_block // WARP
     abreast = walk.dims[-1]
     for doublings in range(target.max_cluster.bit_length()):
@@ -107,7 +114,7 @@ def _layouts(problem: Problem, walk: WalkProblem, target: Target) -> Iterator[Bl
                 for rows in range(1, min(MOST_ROWS, most_warps // warps, fill.left(abreast)) + 1):
                     counts = (rows * n if d == abreast else n for d, n in enumerate(layout.warps))
                     yield replace(layout, warps=tuple(counts))
-                if not walk.inner or warps == 1 or problem.vector == 1 or not layout.is_alone(walk.dims):
+                if not take_turns or warps == 1 or not layout.is_alone(walk.dims):
                     continue
                 for rows in range(2, min(MOST_TURNS, fill.left(abreast)) + 1):
                     counts = (rows * n if d == abreast else n for d, n in enumerate(layout.repeats))

@@ -3,7 +3,7 @@
 Measured on an H200 with RMSNorm and LayerNorm backward in bfloat16, 384 to 8192 columns: what decides is how many
 bytes a multiprocessor has under way while it computes. Asynchronous copies into shared memory keep them so without
 taking registers; some 8 K elements of a tile on a multiprocessor, two or three tiles deep, reach 0.87 to 0.98 of
-`torch.add` of the same size. Where a row is of several warps, these have two or three in turn, to meet half as often
+`torch.add` of the same size. Where a row is of several warps, these have two to four in turn, to meet less often
 (`grid_cost.py`). Tiles that are held by few threads, many elements each, or by many threads in one block,
 are slower. Wider rows are spread over clusters, so that a block has as much of one: 0.94 and 0.91 at 16384 columns,
 where one block with the whole row reached 0.86 and 0.84, and 0.87 and 0.84 at 65536.
@@ -11,12 +11,13 @@ where one block with the whole row reached 0.86 and 0.84, and 0.87 and 0.84 at 6
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
 
 from mlirfuse.schedule.finish_heuristics import PERIOD, choose_finish
-from mlirfuse.schedule.grid_cost import IN_FLIGHT, walk_cost
-from mlirfuse.schedule.grid_drafts import Draft, are_apart, drafts, fills_threads, in_work, row_elements
+from mlirfuse.schedule.grid_cost import IN_FLIGHT, parts_cost, walk_cost
+from mlirfuse.schedule.grid_drafts import Draft, are_apart, drafts, fills_threads, in_turn, in_work, row_elements
 from mlirfuse.schedule.grid_walk import GridWalk
 from mlirfuse.schedule.problem import Problem, WalkProblem
 from mlirfuse.schedule.schedule import Schedule, check_schedule
@@ -41,7 +42,7 @@ STAGES = 3
 """Tiles of a block under way: one in work, two loading."""
 
 FEW_TILES = 16
-"""Tiles of a block up to which one is loading, where a tile is a row of one block, whole in registers. Measured on an
+"""Tiles of a block up to which one is loading, where a tile is a row of one block, or rows in turn. Measured on an
 H200 with RMSNorm and LayerNorm backward of 4096 and 8192 columns, two stages against three: 0.4 to 1.4 us less at 4
 tiles a block, as less work is left when the last data arrive; 1 % more in RMSNorm at 124 tiles. Where several rows lie
 side by side it also helps where there are few, but asking costs 0.3 % of each step of 768 and 1024 columns."""
@@ -59,6 +60,17 @@ def grid_schedule(problem: Problem, target: Target, squeeze: float = 1.0) -> Sch
     assert problem.walk is not None
     walk = problem.walk
     candidates = list(drafts(problem, walk, target, squeeze))
+    turns = [draft for draft in candidates if in_turn(walk, draft.layout) > 1]
+    others = [draft for draft in candidates if in_turn(walk, draft.layout) == 1]
+    found = [best for few in (others, turns) if (best := _cheapest(problem, walk, few, target)) is not None]
+    # Rows in turn are compared with the best of the others.
+    return min(found, key=lambda best: best[0])[1] if found else None
+
+
+def _cheapest(
+    problem: Problem, walk: WalkProblem, candidates: Sequence[Draft], target: Target
+) -> tuple[float, Schedule] | None:
+    """The cheapest of some drafts, completed, and what it costs with its parts; None where none is legal."""
     bounds = [walk_cost(problem, walk, draft, _most_stages(problem, walk, draft)) for draft in candidates]
     best: tuple[float, int, Schedule] | None = None
     # To choose a finish and to count shared memory takes longer than to say what a draft costs with all its stages. So
@@ -72,7 +84,7 @@ def grid_schedule(problem: Problem, target: Target, squeeze: float = 1.0) -> Sch
         cost = walk_cost(problem, walk, candidates[position], schedule.walk.stages)
         if best is None or (cost, position) < best[:2]:
             best = cost, position, schedule
-    return None if best is None else best[2]
+    return None if best is None else (best[0] + parts_cost(walk, candidates[best[1]]), best[2])
 
 
 def too_wide(problem: Problem, target: Target) -> str:

@@ -18,6 +18,7 @@ class WalkProblem:
         inner: whether there are reductions inside of a tile.
         row_bytes: bytes per row of what varies along the walk only (a row's mean).
         wide: whether sums leave the kernel in the type that they are added up in, so that every rounding shows.
+        walked_only: whether totals are over walked dimensions only, and none over elements of a row too.
     """
 
     dims: tuple[int, ...]
@@ -27,6 +28,7 @@ class WalkProblem:
     inner: bool
     row_bytes: int = 0
     wide: bool = False
+    walked_only: bool = True
 
 
 @dataclass(frozen=True)

@@ -162,7 +162,7 @@ class BlockWalk:
     def _store_parts(
         self, column: TileEmitter, partials: Sequence[ir.Value], number: ir.Value, block: ir.Value
     ) -> None:
-        """Reduces the block's partial results over the rows of its tiles to its part of that number."""
+        """Stores the block's part of that number: its partial results, reduced over the rows that they are of."""
         row = self._row(number, block)
         for s, partial, buffer in zip(self.plan.totals, partials, self.buffers, strict=True):
             extents = ir.VectorType(partial.type).shape

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from backward import BACKWARD
 from mlir import ir
@@ -15,10 +17,11 @@ COLUMNS = 512
 NAMES = ("rms_norm_backward", "layer_norm_backward", "softmax_backward")
 
 
-def in_turn(name: str, stage: str, rows: int) -> ir.Module:
+def in_turn(name: str, stage: str, rows: int, **changes: Any) -> ir.Module:
     """The function at a stage, with so many rows of four warps in turn."""
     layout = {"vector": (1, 4), "lanes": (1, 32), "warps": (1, 4), "repeats": (rows, 1)}
-    return walking(BACKWARD[name], stage, BF16, COLUMNS, layout, peeled=True, row_values="registers")
+    walk: dict[str, Any] = {"peeled": True, "row_values": "registers"}
+    return walking(BACKWARD[name], stage, BF16, COLUMNS, layout, **walk | changes)
 
 
 @pytest.mark.parametrize("stage", ["tile", "gpu"])
@@ -31,6 +34,17 @@ def test_results(name: str, rows: int, stage: str) -> None:
         inputs = backward.inputs(count, COLUMNS, BF16, seed=count)
         order = ORDERS[number % len(ORDERS)]
         backward.check(interpreter.run(module, name, inputs, sms=2, **order), inputs)
+
+
+@pytest.mark.parametrize(
+    "changes", [{"finish": "last_block"}, {"finish": "second_kernel", "blocks": 5}, {"period": 2, "peeled": False}]
+)
+def test_finishes(changes: dict[str, Any]) -> None:
+    """Who adds up the parts, and a part every few tiles."""
+    backward, module = BACKWARD["layer_norm_backward"], in_turn("layer_norm_backward", "gpu", 3, **changes)
+    for count, order in zip((1, 5, 67), ORDERS, strict=True):
+        inputs = backward.inputs(count, COLUMNS, BF16, seed=count)
+        backward.check(interpreter.run(module, backward.name, inputs, sms=2, **order), inputs)
 
 
 def test_a_thread_carries_sums_of_one_row() -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from mlirfuse.errors import ScheduleError
 from mlirfuse.schedule.finish_heuristics import PERIOD, finished_by
-from mlirfuse.schedule.grid_cost import IN_FLIGHT, walk_cost
-from mlirfuse.schedule.grid_drafts import drafts
+from mlirfuse.schedule.grid_cost import IN_FLIGHT, parts_cost, walk_cost
+from mlirfuse.schedule.grid_drafts import drafts, in_turn
 from mlirfuse.schedule.grid_heuristics import FEW_TILES, _complete, grid_schedule
 from mlirfuse.schedule.grid_walk import SUM_ROWS
 from mlirfuse.schedule.heuristics import choose_schedule
@@ -191,6 +191,18 @@ def test_rows_that_threads_have_in_turn(columns: int, totals: int, rows: int, bl
     assert rows == 1 or schedule.layout.is_alone(walk.dims)
 
 
+@pytest.mark.parametrize("columns", [2048, 3072, 5140])
+def test_rows_are_not_in_turn_where_threads_would_carry_too_much(columns: int) -> None:
+    """Totals over a row's elements too are carried for each row of a tile; and of many totals one row is too much."""
+    problem = norm_backward(columns, 2)
+    assert problem.walk is not None
+    of_rows_too = replace(problem, walk=replace(problem.walk, walked_only=False))
+    for other in (of_rows_too, norm_backward(columns, 2, totals=5)):
+        schedule = grid_schedule(other, HOPPER)
+        assert schedule.walk is not None
+        assert all(schedule.layout.repeats[d] == 1 for d in schedule.walk.dims)
+
+
 @pytest.mark.parametrize("columns", [384, 1024, 2048, 4096, 16384, 65536])
 def test_the_last_tile_leaves_its_part_before_its_rows_are_reduced(columns: int) -> None:
     """Whether it is a row or several side by side, of a block or of a cluster; not where chunks are shared."""
@@ -315,8 +327,10 @@ def test_the_search_finds_the_cheapest_of_all(columns: int, totals: int) -> None
     for draft in drafts(problem, walk, HOPPER, 1.0):
         schedule = _complete(problem, walk, draft, HOPPER)
         if schedule is not None and schedule.walk is not None:
-            costs.append((walk_cost(problem, walk, draft, schedule.walk.stages), schedule))
-    assert grid_schedule(problem, HOPPER) == min(costs, key=lambda c: c[0])[1]
+            cost = walk_cost(problem, walk, draft, schedule.walk.stages)
+            costs.append((cost, cost + parts_cost(walk, draft), in_turn(walk, draft.layout) > 1, schedule))
+    kinds = [min((c for c in costs if c[2] == turns), key=lambda c: c[0], default=None) for turns in (False, True)]
+    assert grid_schedule(problem, HOPPER) == min((c for c in kinds if c is not None), key=lambda c: c[1])[3]
 
 
 @pytest.mark.parametrize(("columns", "totals", "shared"), [(384, 1, True), (384, 2, False), (1024, 1, False)])
