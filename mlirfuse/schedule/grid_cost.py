@@ -87,9 +87,9 @@ def _turns_cost(problem: Problem, walk: WalkProblem, draft: Draft, padding: floa
 
     | columns | RMSNorm, 1024 rows | LayerNorm, 1024 rows | RMSNorm, 134 million elements | LayerNorm |
     |---|---|---|---|---|
-    | 1536 (two, three by two blocks) | 8.1, 5.5 | 9.4, 7.1 | 203, 207 | 216, 194 |
-    | 1600 (two by three blocks) | 6.8, 7.6 | 8.8, 9.4 | 207, 202 | 225, 201 |
-    | 2048 (two by two) | 7.5, 6.6 | 10.1, 7.6 | 191, 192 | 195, 197 |
+    | 1536 (RMSNorm two, LayerNorm three; two blocks) | 8.1, 5.5 | 9.4, 7.1 | 203, 207 | 216, 194 |
+    | 1600 (two; three blocks) | 6.8, 7.6 | 8.8, 9.4 | 207, 202 | 225, 201 |
+    | 2048 (two; two blocks) | 7.5, 6.6 | 10.1, 7.6 | 191, 192 | 195, 197 |
     | 3072 (three) | 8.4, 8.3 | 9.8, 9.6 | 199, 189 | 207, 202 |
     | 4096 (two) | 10.1, 9.9 | 11.6, 10.2 | 188, 190 | 192, 194 |
     | 5140 (two) | 12.6, 12.3 | 14.8, 14.3 | 219, 190 | 226, 201 |
