@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from math import log2, prod
 
-from mlirfuse.schedule.grid_drafts import TILE_ELEMENTS, Draft, are_apart, in_turn, in_work, row_elements
+from mlirfuse.schedule.grid_drafts import (
+    TILE_ELEMENTS,
+    Draft,
+    are_apart,
+    in_turn,
+    in_work,
+    padding,
+    row_elements,
+    waits,
+)
 from mlirfuse.schedule.layout import WARP
 from mlirfuse.schedule.problem import Problem, WalkProblem
 
@@ -52,20 +61,17 @@ Where warps meet in a step, as in rows of 2048 columns and more, 3 stages and re
 def walk_cost(problem: Problem, walk: WalkProblem, draft: Draft, stages: int) -> float:
     """What slows a walk down; the weights are fitted to the measurements that this module names."""
     layout = draft.layout
-    rows = prod(layout.extents[d] for d in walk.dims)
-    abreast = prod(layout.warps[d] for d in walk.dims)
-    padding = prod(layout.extents) / (rows * row_elements(problem))
-    fragments = layout.elements_per_thread / max(layout.vector)
-    # Rows that share a block wait for each other where several warps hold one.
-    waits = walk.inner and layout.threads > WARP * abreast
     if in_turn(walk, layout) > 1:
-        return _turns_cost(problem, walk, draft, padding) + CLUSTER_COST * log2(layout.cluster)
+        return _turns_cost(problem, walk, draft) + CLUSTER_COST * log2(layout.cluster)
+    abreast = prod(layout.warps[d] for d in walk.dims)
+    padded = padding(problem, walk, layout)
+    fragments = layout.elements_per_thread / max(layout.vector)
     return (
-        0.35 * padding
-        + (0.03 if padding > 1 else 0.0)
+        0.35 * padded
+        + (0.03 if padded > 1 else 0.0)
         + (_flight_cost(problem, draft, stages) if are_apart(walk, layout, draft.order) else _work_cost(draft))
         + 0.10 * abs(log2(fragments / FRAGMENTS))
-        + (0.03 * log2(abreast) if waits else 0.0)
+        + (0.03 * log2(abreast) if waits(walk, layout) else 0.0)  # rows that share a block wait for each other
         + (0.08 if draft.order == "depth" else 0.0)
         + (0.10 if stages == 1 else 0.0)
         + (0.03 if draft.columns == "shared" else 0.0)
@@ -75,12 +81,10 @@ def walk_cost(problem: Problem, walk: WalkProblem, draft: Draft, stages: int) ->
 
 def parts_cost(walk: WalkProblem, draft: Draft) -> float:
     """What a block's parts cost in a comparison of rows in turn with others, among whom it has not been measured."""
-    abreast = prod(draft.layout.warps[d] for d in walk.dims)
-    waits = walk.inner and draft.layout.threads > WARP * abreast
-    return PARTS_COST * walk.total_bytes * log2(draft.blocks) if waits else 0.0
+    return PARTS_COST * walk.total_bytes * log2(draft.blocks) if waits(walk, draft.layout) else 0.0
 
 
-def _turns_cost(problem: Problem, walk: WalkProblem, draft: Draft, padding: float) -> float:
+def _turns_cost(problem: Problem, walk: WalkProblem, draft: Draft) -> float:
     """What too little or too much work costs where a block's warps meet once for several rows.
 
     H200, bfloat16, a row or rows side by side at a time and rows in turn, us (docs/architecture.md has more):
@@ -96,17 +100,17 @@ def _turns_cost(problem: Problem, walk: WalkProblem, draft: Draft, padding: floa
 
     Three rows of 1600 columns by two blocks of seven warps took 230 and 246, nobody knows why.
     """
-    rows = in_turn(walk, draft.layout)
+    rows, padded = in_turn(walk, draft.layout), padding(problem, walk, draft.layout)
     fragments = draft.layout.elements_per_thread / max(draft.layout.vector) / rows
     work = rows * row_elements(problem) * draft.blocks / draft.layout.cluster
     return (
         0.35
-        + TURN_PADDING * (padding - 1)
-        + (0.03 if padding > 1 else 0.0)
+        + TURN_PADDING * (padded - 1)
+        + (0.03 if padded > 1 else 0.0)
         + TURN_WORK_COST * abs(log2(work / TURN_WORK))
         + (TURN_ALONE if draft.blocks == 1 else 0.0)
         + TURN_FRAGMENTS * abs(log2(fragments / FRAGMENTS))
-        + (TURN_PADDED_ROWS if padding > 1 else TURN_ROWS) * (rows - 2)
+        + (TURN_PADDED_ROWS if padded > 1 else TURN_ROWS) * (rows - 2)
     )
 
 

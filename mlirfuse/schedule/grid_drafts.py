@@ -112,13 +112,15 @@ def _layouts(problem: Problem, walk: WalkProblem, target: Target) -> Iterator[Bl
                     continue
                 layout = fill.layout()
                 for rows in range(1, min(MOST_ROWS, most_warps // warps, fill.left(abreast)) + 1):
-                    counts = (rows * n if d == abreast else n for d, n in enumerate(layout.warps))
-                    yield replace(layout, warps=tuple(counts))
-                if not take_turns or warps == 1 or not layout.is_alone(walk.dims):
-                    continue
-                for rows in range(2, min(MOST_TURNS, fill.left(abreast)) + 1):
-                    counts = (rows * n if d == abreast else n for d, n in enumerate(layout.repeats))
-                    yield replace(layout, repeats=tuple(counts))
+                    yield replace(layout, warps=_times(rows, layout.warps, abreast))
+                if take_turns and warps > 1 and layout.is_alone(walk.dims):
+                    for rows in range(2, min(MOST_TURNS, fill.left(abreast)) + 1):
+                        yield replace(layout, repeats=_times(rows, layout.repeats, abreast))
+
+
+def _times(rows: int, factors: tuple[int, ...], dim: int) -> tuple[int, ...]:
+    """A layout's factors with so many times as many along one dimension."""
+    return tuple(rows * n if d == dim else n for d, n in enumerate(factors))
 
 
 def _spread_row(problem: Problem, walk: WalkProblem, lanes: int, warps: int, cluster: int) -> Spread | None:
@@ -166,7 +168,7 @@ def _registers(problem: Problem, walk: WalkProblem, layout: BlockedLayout, order
     turns = in_turn(walk, layout)
     if turns > 1:
         base = TURN_BASE + (CLUSTER_REGISTERS[order] if layout.cluster > 1 else 0)
-        base += TURN_STREAMED if fills_threads(problem, walk, layout) else 0
+        base += TURN_STREAMED if padding(problem, walk, layout) == 1 else 0
         return round(
             base + (TURN_READ * problem.read_bytes / 4 + TURN_CARRIED * carried / turns) * layout.elements_per_thread
         )
@@ -197,10 +199,15 @@ def in_turn(walk: WalkProblem, layout: BlockedLayout) -> int:
     return prod(layout.repeats[d] for d in walk.dims)
 
 
-def fills_threads(problem: Problem, walk: WalkProblem, layout: BlockedLayout) -> bool:
-    """Whether no thread idles in any of a tile's rows."""
+def padding(problem: Problem, walk: WalkProblem, layout: BlockedLayout) -> float:
+    """Elements that a layout covers to every one that the rows of a tile have: 1 where no thread idles."""
     rows = prod(layout.extents[d] for d in walk.dims)
-    return rows * row_elements(problem) == prod(layout.extents)
+    return prod(layout.extents) / (rows * row_elements(problem))
+
+
+def waits(walk: WalkProblem, layout: BlockedLayout) -> bool:
+    """Whether warps of a block wait for each other in a step: where several hold a row that is reduced."""
+    return walk.inner and layout.threads > WARP * prod(layout.warps[d] for d in walk.dims)
 
 
 def in_work(draft: Draft) -> int:

@@ -17,7 +17,7 @@ from math import prod
 
 from mlirfuse.schedule.finish_heuristics import PERIOD, choose_finish
 from mlirfuse.schedule.grid_cost import IN_FLIGHT, parts_cost, walk_cost
-from mlirfuse.schedule.grid_drafts import Draft, are_apart, drafts, fills_threads, in_turn, in_work, row_elements
+from mlirfuse.schedule.grid_drafts import Draft, are_apart, drafts, in_turn, in_work, padding, row_elements
 from mlirfuse.schedule.grid_walk import GridWalk
 from mlirfuse.schedule.problem import Problem, WalkProblem
 from mlirfuse.schedule.schedule import Schedule, check_schedule
@@ -111,7 +111,7 @@ def _is_streamed(problem: Problem, walk: WalkProblem, draft: Draft) -> bool:
     """
     layout = draft.layout
     is_apart = layout.is_alone(walk.dims) or are_apart(walk, layout, draft.order)
-    return is_apart and fills_threads(problem, walk, layout)
+    return is_apart and padding(problem, walk, layout) == 1
 
 
 def _chunk(problem: Problem, walk: WalkProblem, draft: Draft) -> int:
