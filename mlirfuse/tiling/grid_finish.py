@@ -89,9 +89,9 @@ class GridFinish:
         limit = _as_i32(apply(2 * ir.AffineExpr.get_dim(0) - 1, self.blocks))
         semaphore_arrive(semaphore, slot, limit)
         semaphore_wait(semaphore, slot, _as_i32(self.blocks))
-        # Departing counts the semaphore on to zero; nothing that the block does from here on is waited for.
-        semaphore_arrive(semaphore, slot, limit, relaxed=True)
         self.emit_slices(block, self.blocks)
+        # Departing counts the semaphore on to zero. Nobody waits for it, so that it stands in nobody's way at the end.
+        semaphore_arrive(semaphore, slot, limit, relaxed=True)
 
     def _by_the_last(self, semaphore: ir.Value) -> None:
         """The block that finds all others arrived takes all slices."""
