@@ -57,6 +57,19 @@ class LaneReduction:
     combine: Combine
 
 
+@dataclass(frozen=True)
+class Takers:
+    """Who takes what of merged values, where warps do not all take what each of them has sent a part of.
+
+    Attributes:
+        tile: the merged value, in the layout in which it is taken.
+        threads: the current thread's coordinates in that layout.
+    """
+
+    tile: Fragments
+    threads: Threads
+
+
 @dataclass
 class Exchange:
     """Partial results that differ between warps and blocks, and between lanes where there are `lanes` to combine.
@@ -68,6 +81,7 @@ class Exchange:
             of all blocks ("cluster", a block's warps together), given in order.
         deliver: takes the merged values of one fragment.
         lanes: how the lanes along `dims` combine the one partial result first; None where they hold the same already.
+        takers: which of the block's warps take what; None where all take everything.
     """
 
     partials: tuple[Fragments, ...]
@@ -75,6 +89,7 @@ class Exchange:
     finish: Finish
     deliver: Deliver
     lanes: LaneReduction | None = None
+    takers: Takers | None = None
 
     @property
     def warps(self) -> int:

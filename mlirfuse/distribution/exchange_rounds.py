@@ -94,7 +94,9 @@ def _stored_round(
         j.store(d, slots)
     barrier()
     for i in active:
-        values[i] = {key: exchanges[i].finish(slots[i].load(key), level) for key in values[i]}
+        takers = exchanges[i].takers
+        taken = list(values[i]) if takers is None else takers.tile.keys()
+        values[i] = {key: exchanges[i].finish(slots[i].load(key), level) for key in taken}
     if phase is not None:
         d.phases[level] = arith.SubIOp(constant(1), phase).result
     elif d.in_loop:

@@ -17,6 +17,7 @@ from mlirfuse.distribution.guard import Guard, both
 from mlirfuse.distribution.parts import LOOPED_GROUP, LaneParts, ListedParts, LoopedParts, Part, Parts
 from mlirfuse.distribution.scalars import add, constant, less, minimum, multiply, remainder
 from mlirfuse.distribution.shuffles import lane_offsets
+from mlirfuse.distribution.threads import Threads
 from mlirfuse.dtypes import from_mlir
 
 MOST_LISTED = 2
@@ -185,7 +186,7 @@ class Slots:
     def _load_part(self, key: Key, sender: ir.Value) -> Part:
         """The values of one sender."""
         types = [p.type for p in self.exchange.partials]
-        index = self.index(key, sender)
+        index = self._taken_index(key, sender)
         return Part(
             tuple(
                 vector.LoadOp(t, buffer, [index], alignment=_alignment(t)).result
@@ -200,7 +201,7 @@ class Slots:
         if partial.width > 1:
             return [
                 vector.LoadOp(
-                    partial.type, buffer, [self.index(key, constant(n))], alignment=_alignment(partial.type)
+                    partial.type, buffer, [self._taken_index(key, constant(n))], alignment=_alignment(partial.type)
                 ).result
                 for n in range(self.senders)
             ]
@@ -208,7 +209,7 @@ class Slots:
         group = 4 if self.senders % 4 == 0 and str(partial.element_type) in ("f32", "i32") else 1
         parts: list[ir.Value] = []
         for start in range(0, self.senders, group):
-            index = self.index(key, constant(start) if start else None)
+            index = self._taken_index(key, constant(start) if start else None)
             if group == 1:
                 parts.append(memref.LoadOp(buffer, [index]).result)
             else:
@@ -218,7 +219,17 @@ class Slots:
 
     def index(self, key: Key, sender: ir.Value | None) -> ir.Value:
         """Where a sender's part for a position lies; vectors keep their elements together."""
-        position = self._position(key)
+        return self._index(self._position(key, self.d.threads), sender)
+
+    def _taken_index(self, key: Key, sender: ir.Value | None) -> ir.Value:
+        """Where a sender's part lies of what the thread takes; where it has nothing to take, of the last that is."""
+        takers = self.exchange.takers
+        position = (
+            self._position(key, self.d.threads) if takers is None else self._position(key, takers.threads, takers.tile)
+        )
+        return self._index(position, sender)
+
+    def _index(self, position: ir.Value | None, sender: ir.Value | None) -> ir.Value:
         if self.model.width > 1:
             slot = None if sender is None else multiply(sender, self.positions)
         else:
@@ -229,12 +240,16 @@ class Slots:
         terms = [t for t in (position, slot, start, copy) if t is not None]
         return reduce(add, terms) if terms else constant(0)
 
-    def _position(self, key: Key) -> ir.Value | None:
+    def _position(self, key: Key, threads: Threads, tile: Fragments | None = None) -> ir.Value | None:
+        """Of a fragment of a thread: of one past the end of a `tile`, that of the last inside."""
         layout = self.model.layout
         total, step = None, 1
         for dim in reversed(self.kept):
-            if self.d.threads.own[dim] is not None or key[dim]:
-                term = multiply(self.d.threads.index(dim, key[dim], in_block=True), step)
+            if threads.own[dim] is not None or key[dim]:
+                place = threads.index(dim, key[dim], in_block=True)
+                if tile is not None and tile.padded(key, dim):
+                    place = minimum(place, constant(tile.extents[dim] - layout.vector[dim]))
+                term = multiply(place, step)
                 total = term if total is None else add(term, total)
             step *= layout.repeats[dim] * layout.repeat_stride(dim)
         return total

@@ -97,14 +97,16 @@ def branch(d: Distributor, op: ir.Operation) -> None:
     otherwise = bool(list(op.regions[1].blocks))
     new = scf.IfOp(d.scalars[op.operands[0]], types, has_else=otherwise)
     phases, d.phases = d.phases, {}  # they would have to leave the branch
+    layout, threads = d.layout, d.threads
     for region, block in zip(op.regions, [new.then_block, *([new.else_block] if otherwise else [])], strict=False):
         with ir.InsertionPoint(block), _scope(d):
             *inner, terminator = region.blocks[0].operations
-            for each in inner:
-                d.distribute(each.operation)
+            d.distribute_all([each.operation for each in inner])
             d.flush()
+            d.enter([layout])
             values = zip(shapes, terminator.operation.operands, strict=True)
             scf.YieldOp([v for shape, value in values for v in _flatten(d, shape, value)])
+        d.threads = threads
     d.phases = phases
     _bind(d, shapes, list(op.results), list(new.results))
 

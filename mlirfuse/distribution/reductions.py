@@ -12,13 +12,15 @@ from mlir import ir
 from mlir.dialects import arith
 
 from mlirfuse.analysis.combining import KINDS, neutral
-from mlirfuse.distribution.distributor import Distributor, rule
-from mlirfuse.distribution.exchange import Exchange, LaneReduction
+from mlirfuse.distribution.distributor import Distributor, layouts_of, rule
+from mlirfuse.distribution.exchange import Exchange, LaneReduction, Takers
 from mlirfuse.distribution.fragments import Fragments, Key, Uniform, elements, spread, widen
 from mlirfuse.distribution.parts import Combine, Parts, tree
 from mlirfuse.distribution.scalars import constant, less
 from mlirfuse.distribution.shuffles import butterfly, lane_offsets
+from mlirfuse.distribution.threads import Threads
 from mlirfuse.errors import PassError
+from mlirfuse.schedule.layout import BlockedLayout
 
 
 @rule("vector.multi_reduction")
@@ -28,10 +30,11 @@ def multi_reduction(d: Distributor, op: ir.Operation) -> None:
     Neutral elements alone combine to what they are: no thread asks another one.
     """
     start = d.tile(op.operands[1]) if op.operands[1] in d.tiles else Uniform(d.scalars[op.operands[1]])
+    taken = _taken_layout(d, op)
     if (number := _neutral_in_all(d, op, start)) is not None:
         reduced = ir.DenseI64ArrayAttr(op.attributes["reduction_dims"])
         shape = ir.VectorType(op.operands[0].type).shape
-        d.tiles[op.results[0]] = spread(d.layout, [1 if n in reduced else e for n, e in enumerate(shape)], number)
+        d.tiles[op.results[0]] = spread(taken, [1 if n in reduced else e for n, e in enumerate(shape)], number)
         return
     source = d.fragments(op.operands[0])
     # Along a dimension of extent 1 all threads hold copies: there is nothing to combine.
@@ -41,7 +44,8 @@ def multi_reduction(d: Distributor, op: ir.Operation) -> None:
     identity = arith.ConstantOp(source.element_type, neutral(op_name, source.element_type)).result
 
     partial = reduce_in_thread(d, mask_padding(d, source, dims, identity), dims, combine)
-    result = partial.like(partial.extents, partial.element_type)
+    result = Fragments(taken, partial.extents, partial.element_type)
+    takers = None if taken == d.layout else Takers(result, Threads(taken, d.first_thread))
 
     def finish(parts: Parts, level: str) -> tuple[ir.Value, ...]:
         return (parts.combine(lambda part: part.values[0], combine, widen(identity, partial.width)),)
@@ -54,9 +58,17 @@ def multi_reduction(d: Distributor, op: ir.Operation) -> None:
         result.values[key] = value
 
     d.tiles[op.results[0]] = result
-    d.pending.append(Exchange((partial,), dims, finish, deliver, LaneReduction(op_name, combine)))
+    d.pending.append(Exchange((partial,), dims, finish, deliver, LaneReduction(op_name, combine), takers))
+    if takers is not None and (d.pending[-1].warps == 1 or d.pending[-1].blocks > 1):
+        raise PassError("a total is taken in another layout only where the warps of one block make it", where=op)
     if not d.pending[-1].needed:
         d.flush()
+
+
+def _taken_layout(d: Distributor, op: ir.Operation) -> BlockedLayout:
+    """The layout in which a total is used: its tile's, or the one of all that uses it."""
+    layouts = {layout for use in op.results[0].uses for layout in layouts_of(use.owner.operation)}
+    return layouts.pop() if len(layouts) == 1 else d.layout
 
 
 def combining_op(kind: ir.Attribute, element_type: ir.Type) -> str:

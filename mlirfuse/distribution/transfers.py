@@ -120,7 +120,7 @@ def transfer_write(d: Distributor, op: ir.Operation) -> None:
         checks = [(axis, 0 if n is None else key[n]) for axis, n in enumerate(access.dims) if axis in access.clipped]
         checks += [(-1 - n, key[n]) for n in range(d.layout.rank) if tile.padded(key, n)]
         groups.setdefault(tuple(checks), []).append(key)
-    paired = {n: stores_pairs(d, tile, access, {access.dims[m] if m >= 0 else -1 - m for m, _ in n}) for n in groups}
+    paired = {n: stores_pairs(d, tile, access, _splitting(tile, access, n)) for n in groups}
 
     def inside(checks: Iterable[Check], condition: ir.Value | None) -> ir.Value | None:
         return reduce(both, (_inside(threads, tile, access, *check, bounds) for check in checks), condition)
@@ -137,6 +137,15 @@ def transfer_write(d: Distributor, op: ir.Operation) -> None:
             made = values if condition is None else list(values)
             with Guard(condition):
                 _store_all(d, threads, tile, access, made, paired=paired[needed])
+
+
+def _splitting(tile: Fragments, access: Access, checks: Iterable[Check]) -> set[int | None]:
+    """The dimensions along which checks may hold for some lanes of a warp, and not for others.
+
+    A tile of whole warps ends between two of them.
+    """
+    whole = {n for n, extent in enumerate(tile.extents) if extent % tile.layout.span(n) == 0}
+    return {access.dims[n] if n >= 0 else -1 - n for n, _ in checks if n >= 0 or -1 - n not in whole}
 
 
 def _starts_anywhere(tile: Fragments, access: Access) -> bool:

@@ -12,6 +12,7 @@ from mlirfuse.analysis.kernels import is_tile_program, kernels
 from mlirfuse.dialect.joint import JOINT_REDUCTIONS
 from mlirfuse.errors import ScheduleError
 from mlirfuse.passes.base import Pass, Remarks
+from mlirfuse.passes.rounds import reduced_dims
 from mlirfuse.rewriting import nested
 from mlirfuse.schedule.attributes import to_attribute
 from mlirfuse.schedule.layout import LAYOUT, BlockedLayout
@@ -45,6 +46,9 @@ class FuseAssignLayouts(Pass):
     of a contraction have none either: each thread takes from memory what its accumulators need. Ops that have a layout
     already keep it; a loop around tiles of several layouts is marked with that of the tiles that it carries.
 
+    What a block of a walk has added up is stored in a layout of its own where several warps have made it: each stores
+    some of it. In the tile's layout all warps would have everything, and one of them would store it.
+
     ```mlir
     %0 = vector.transfer_read %x[%row, %c0], %pad : memref<?x4096xf16>, vector<1x4096xf16>
     ```
@@ -66,9 +70,11 @@ class FuseAssignLayouts(Pass):
             for loop in nested(kernel):
                 if FINISH in loop.attributes and (finish := _finish_layout(schedule)) is not None:
                     _assign(finish, [op for op in nested(loop) if op.name in ANCHORS])
+            if schedule.walk is not None and schedule.order == "breadth":  # else what waits would be made at once
+                _leave_totals_apart(schedule.layout, [op for op in anchors if LAYOUT not in op.attributes])
             rest = [op for op in anchors if LAYOUT not in op.attributes]
             _assign(schedule.layout, rest)
-            _mark_mixed_loops(kernel, rest)
+            _mark_mixed_regions(kernel, rest)
             remarks.applied(self, f"{schedule.layout.threads} threads, {len(anchors)} ops", kernel)
 
 
@@ -79,14 +85,30 @@ def _finish_layout(schedule: Schedule) -> BlockedLayout | None:
     return None if schedule.contraction is None else schedule.contraction.finish_layout
 
 
-def _mark_mixed_loops(kernel: ir.Operation, anchors: Sequence[ir.Operation]) -> None:
-    """Says of loops around tiles of several layouts which one is that of the tiles that they carry."""
-    for loop in nested(kernel):
-        if loop.name != "scf.for":
+def _leave_totals_apart(layout: BlockedLayout, anchors: Sequence[ir.Operation]) -> None:
+    """Puts a layout on stores of totals in which each of the warps that made one has some of it.
+
+    LayerNorm backward of 1024 columns by four warps, of a row each: 2008 instructions instead of 2336, and a fifth less
+    time in ptxas. Every warp read what the others had left of all columns, which four times as much code added up.
+    """
+    for op in anchors:
+        if op.name != "vector.multi_reduction":
             continue
-        inside = [op for op in nested(loop) if LAYOUT in op.attributes]
+        users = {use.owner.operation for use in op.results[0].uses}
+        apart = layout.apart(reduced_dims(op))
+        if apart is not None and all(user.name == "vector.transfer_write" for user in users):
+            for user in users:
+                user.attributes[LAYOUT] = to_attribute(apart)
+
+
+def _mark_mixed_regions(kernel: ir.Operation, anchors: Sequence[ir.Operation]) -> None:
+    """Says of loops and branches around tiles of several layouts which one is that of the tiles that come and go."""
+    for around in nested(kernel):
+        if around.name not in ("scf.for", "scf.while", "scf.if"):
+            continue
+        inside = [op for op in nested(around) if LAYOUT in op.attributes]
         if len({op.attributes[LAYOUT] for op in inside}) > 1:
-            loop.attributes[LAYOUT] = next(op for op in inside if op in anchors).attributes[LAYOUT]
+            around.attributes[LAYOUT] = next(op for op in inside if op in anchors).attributes[LAYOUT]
 
 
 def _assign(layout: BlockedLayout, anchors: Sequence[ir.Operation]) -> None:

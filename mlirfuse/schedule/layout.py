@@ -22,7 +22,7 @@ has extent 1 in a dimension (a value that is the same along it), every thread al
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 
@@ -163,6 +163,23 @@ class BlockedLayout:
         senders = prod(self.warps[d] for d in dims)
         kept = prod(self.extents[d] // self.blocks[d] for d in range(self.rank) if d not in dims)
         return senders * kept if senders > 1 else 0
+
+    def apart(self, dims: Collection[int]) -> BlockedLayout | None:
+        """The layout in which warps that reduce a tile along dimensions each have some of the totals, where all would
+        have the same ones in this; None where a thread has none to leave to others.
+
+        It may cover more than this one does, where the warps are no divisor of what a thread has.
+        """
+        senders, inner = prod(self.warps[d] for d in dims), self.vector_dim
+        if senders == 1 or inner in dims or self.repeats[inner] == 1:
+            return None
+        if self.cluster > 1 or self.anywhere or self.inner or self.has_runs:
+            return None
+        warps = [1 if d in dims else n for d, n in enumerate(self.warps)]
+        repeats = list(self.repeats)
+        warps[inner] *= senders
+        repeats[inner] = -(-repeats[inner] // senders)
+        return replace(self, warps=tuple(warps), repeats=tuple(repeats))
 
     def check(self, tile: tuple[int, ...]) -> str | None:
         """What makes this layout illegal for a tile of these extents, or None."""

@@ -32,6 +32,17 @@ def test_sizes_follow_from_the_factors() -> None:
     assert [LAYOUT.exchanged(dims) for dims in ((0,), (1,), (0, 1), ())] == [2 * 2048, 4 * 6, 8, 0]
 
 
+def test_warps_that_reduce_a_tile_have_its_totals_apart() -> None:
+    rows = BlockedLayout(vector=(1, 8), lanes=(1, 32), warps=(4, 1), repeats=(1, 4), blocks=(1, 1))
+    assert rows.apart([0]) == replace(rows, warps=(1, 4), repeats=(1, 1))
+    ragged = replace(rows, warps=(2, 2), repeats=(1, 3))
+    assert ragged.apart([0]) == replace(ragged, warps=(1, 4), repeats=(1, 2))
+    assert rows.apart([1]) is None  # a thread has one total
+    assert replace(rows, repeats=(1, 1)).apart([0]) is None
+    assert replace(rows, warps=(1, 4)).apart([0]) is None
+    assert LAYOUT.apart([0]) is None  # blocks of a cluster hold the tile
+
+
 def test_the_accumulators_of_a_wgmma_are_a_blocked_layout() -> None:
     """PTX ISA, "Register Fragments for wgmma.mma_async.m64nNk16": element i of thread t of a warpgroup."""
     layout = BlockedLayout((1, 2), (8, 4), (4, 1), (1, 8), (1, 1), (2, 1))

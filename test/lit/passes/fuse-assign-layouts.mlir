@@ -69,3 +69,28 @@ func.func private @several(%x: memref<4x128xf32>, %z: memref<2x32xf32>, %y: memr
   } {mapping = [#gpu.block<x>]}
   return
 }
+
+// -----
+
+#layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 2>, blocks = array<i64: 1, 1>}
+#finish = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
+// What a walk has added up is stored apart by the warps that have made it; the branch is in the layout of the tile.
+// CHECK-LABEL: func.func private @totals(
+// CHECK: vector.multi_reduction {{.*}}warps = array<i64: 2, 1>
+// CHECK: vector.transfer_write {{.*}}repeats = array<i64: 1, 1>{{.*}}warps = array<i64: 1, 2>
+// CHECK: } {fuse.layout = {{.*}}warps = array<i64: 2, 1>
+func.func private @totals(%x: memref<2x256xf32>, %some: i1, %y: memref<256xf32>)
+    attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 2, 256>, layout = #layout,
+        walk = {dims = array<i64: 0>, finish = "slices", finish_tile = array<i64: 2, 128>, finish_layout = #finish}}} {
+  %c0 = arith.constant 0 : index
+  %pad = arith.constant 0.0 : f32
+  %zero = arith.constant dense<0.0> : vector<256xf32>
+  scf.forall (%block) in (1) {
+    scf.if %some {
+      %0 = vector.transfer_read %x[%c0, %c0], %pad {in_bounds = [true, true]} : memref<2x256xf32>, vector<2x256xf32>
+      %1 = vector.multi_reduction <add>, %0, %zero [0] : vector<2x256xf32> to vector<256xf32>
+      vector.transfer_write %1, %y[%c0] {in_bounds = [true]} : vector<256xf32>, memref<256xf32>
+    }
+  } {mapping = [#gpu.block<x>]}
+  return
+}
