@@ -24,7 +24,7 @@ contraction where it is for all else that uses it, which is then computed twice,
 TILE = (
     "fuse-expand-moments,fuse-expand-exp-sums,fuse-tile-contraction,fuse-split-k,fuse-pipeline-contraction,"
     "fuse-stage-results,fuse-stage-residuals,fuse-tile-grid-reduction,fuse-tile-persistent,fuse-tile-chunked,"
-    f"canonicalize{{{{disable-patterns={ADDITIONS_STAY}}}}},cse,"
+    f"canonicalize{{{{region-simplify=disabled disable-patterns={ADDITIONS_STAY}}}}},cse,"
     "fuse-pack-live-values,fuse-park-live-values"
 )
 """Kernels to tile programs."""
@@ -32,7 +32,7 @@ TILE = (
 GPU = (
     "fuse-turn-factors,fuse-store-factors,fuse-stage-operands,fuse-stage-walk,fuse-peel-walk,"
     "fuse-prefetch-tiles{{target={target} sms={sms}}},fuse-rematerialize,fuse-cross-tiles,fuse-assign-layouts,"
-    "fuse-distribute,canonicalize,cse,fuse-spread-copies,fuse-prefetch-fragments,"
+    "fuse-distribute,canonicalize{{region-simplify=disabled}},cse,fuse-spread-copies,fuse-prefetch-fragments,"
     "fuse-dependent-launch{{target={target}}},fuse-launch-dependents{{target={target} sms={sms}}},"
     "fuse-assign-l2-policies{{target={target} sms={sms}}}"
 )

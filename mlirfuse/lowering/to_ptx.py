@@ -59,10 +59,10 @@ BEFORE_NVVM = (
 
 TO_NVVM = (
     "builtin.module(gpu.module("
-    "canonicalize,cse,lower-affine,expand-strided-metadata,lower-affine,convert-nvgpu-to-nvvm,convert-scf-to-cf,"
+    "canonicalize{region-simplify=disabled},cse,lower-affine,expand-strided-metadata,lower-affine,convert-nvgpu-to-nvvm,convert-scf-to-cf,"
     "convert-gpu-to-nvvm{use-bare-ptr-memref-call-conv=1 index-bitwidth=64},"
     "convert-vector-to-llvm,convert-ub-to-llvm,convert-math-to-llvm,convert-arith-to-llvm,convert-nvvm-to-llvm,"
-    "reconcile-unrealized-casts,canonicalize,cse))"
+    "reconcile-unrealized-casts,cse))"
 )
 
 
