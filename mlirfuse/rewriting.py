@@ -43,15 +43,17 @@ def ops_named(root: ir.Operation, *names: str) -> list[ir.Operation]:
 
 def defining_op(value: ir.Value) -> ir.Operation | None:
     """The op that makes a value; None for a block argument."""
-    return None if isinstance(value.owner, ir.Block) else value.owner.operation
+    owner = value.owner
+    return None if isinstance(owner, ir.Block) else owner.operation
 
 
 def integer_of(value: ir.Value) -> int | None:
     """The integer that a value is, where it is a constant's; None for anything else."""
     maker = defining_op(value)
-    if maker is None or maker.name != "arith.constant" or not isinstance(maker.attributes["value"], ir.IntegerAttr):
+    if maker is None or maker.name != "arith.constant":
         return None
-    return ir.IntegerAttr(maker.attributes["value"]).value
+    attribute = maker.attributes["value"]
+    return attribute.value if isinstance(attribute, ir.IntegerAttr) else None
 
 
 def number_of(value: ir.Value) -> float | None:

@@ -83,19 +83,18 @@ def _generic(op: ir.Operation) -> OpStructure:
     with errors_at(op):
         axes = [projected_axes(m) for m in ir.ArrayAttr(op.attributes["indexing_maps"])]
     kinds = [str(k) for k in ir.ArrayAttr(op.attributes["iterator_types"])]
-    inits = len(op.results)
-    result_axes = axes[len(axes) - inits :]
-    body = op.regions[0].blocks[0]
+    result_axes = axes[len(axes) - len(op.results) :]
+    operands, arguments = tuple(op.operands), op.regions[0].blocks[0].arguments
     # An operand that is a constant, or an init that the body ignores, gives no data that varies along a loop.
     operand_axes = [
         None if is_constant(operand) or next(iter(argument.uses), None) is None else axis
-        for operand, argument, axis in zip(op.operands, body.arguments, axes, strict=True)
+        for operand, argument, axis in zip(operands, arguments, axes, strict=True)
     ]
     return OpStructure(
         op,
         len(kinds),
         tuple(i for i, kind in enumerate(kinds) if "reduction" in kind),
-        tuple(op.operands),
+        operands,
         tuple(operand_axes),
         tuple(result_axes),
         _idle_extents(op, axes, operand_axes),

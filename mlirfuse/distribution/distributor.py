@@ -33,10 +33,13 @@ ROLES = frozenset({"fuse.warp_roles"})
 
 def layouts_of(op: ir.Operation) -> list[BlockedLayout]:
     """The layouts of the tiles inside of an op, in order of appearance; where it has one itself, that one alone."""
-    inside = [op] if LAYOUT in op.attributes else nested(op)
-    found = dict.fromkeys(inner.attributes[LAYOUT] for inner in inside if LAYOUT in inner.attributes)
     with errors_at(op):
-        return [from_attribute(BlockedLayout, attribute) for attribute in found]
+        return [from_attribute(BlockedLayout, attribute) for attribute in _layout_attributes(op)]
+
+
+def _layout_attributes(op: ir.Operation) -> list[ir.Attribute]:
+    inside = [op] if LAYOUT in op.attributes else nested(op)
+    return list(dict.fromkeys(inner.attributes[LAYOUT] for inner in inside if LAYOUT in inner.attributes))
 
 
 def rule(*names: str) -> Callable[[Rule], Rule]:
@@ -109,6 +112,7 @@ class Distributor:
         self.phases: dict[str, ir.Value] = {}
         self.role: Role | None = None
         self.threads = Threads(layout)
+        self._layouts: dict[ir.Attribute, BlockedLayout] = {}
         self.argument_attributes: dict[ir.Value, dict[str, ir.Attribute]] = {}
 
     def distribute(self, op: ir.Operation) -> None:
@@ -141,8 +145,17 @@ class Distributor:
         """Emits one thread's part of ops that follow one another, each in the layout of its tiles."""
         for op in ops:
             if op.name not in ROLES:
-                self.enter(layouts_of(op) or self._layout_of_operands(op))
+                self.enter(self.layouts_of(op) or self._layout_of_operands(op))
             self.distribute(op)
+
+    def layouts_of(self, op: ir.Operation) -> list[BlockedLayout]:
+        """Like the function of that name, which takes long to read an attribute that many ops have."""
+        attributes = _layout_attributes(op)
+        for attribute in attributes:
+            if attribute not in self._layouts:
+                with errors_at(op):
+                    self._layouts[attribute] = from_attribute(BlockedLayout, attribute)
+        return [self._layouts[attribute] for attribute in attributes]
 
     def _layout_of_operands(self, op: ir.Operation) -> list[BlockedLayout]:
         """The layout of the first tile that an op works on, which is the op's."""

@@ -93,7 +93,7 @@ class Fragments:
         return self.again(self._own(key), value) if self.again is not None else pin(self.at(key), value)
 
     def _own(self, key: Key) -> Key:
-        return tuple(r if self.varies(d) else 0 for d, r in enumerate(key))
+        return tuple([r if extent > 1 else 0 for r, extent in zip(key, self.extents, strict=True)])
 
     def force(self) -> None:
         """Emits every fragment here and now."""

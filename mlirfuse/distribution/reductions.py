@@ -12,7 +12,7 @@ from mlir import ir
 from mlir.dialects import arith
 
 from mlirfuse.analysis.combining import KINDS, neutral
-from mlirfuse.distribution.distributor import Distributor, layouts_of, rule
+from mlirfuse.distribution.distributor import Distributor, rule
 from mlirfuse.distribution.exchange import Exchange, LaneReduction, Takers
 from mlirfuse.distribution.fragments import Fragments, Key, Uniform, elements, spread, widen
 from mlirfuse.distribution.parts import Combine, Parts, tree
@@ -67,7 +67,7 @@ def multi_reduction(d: Distributor, op: ir.Operation) -> None:
 
 def _taken_layout(d: Distributor, op: ir.Operation) -> BlockedLayout:
     """The layout in which a total is used: its tile's, or the one of all that uses it."""
-    layouts = {layout for use in op.results[0].uses for layout in layouts_of(use.owner.operation)}
+    layouts = {layout for use in op.results[0].uses for layout in d.layouts_of(use.owner.operation)}
     return layouts.pop() if len(layouts) == 1 else d.layout
 
 

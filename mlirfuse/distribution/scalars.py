@@ -10,8 +10,10 @@ from mlirfuse.rewriting import integer_of
 
 
 def constant(value: int) -> ir.Value:
-    """An index constant."""
-    return arith.ConstantOp(ir.IndexType.get(), value).result
+    """An index constant; there are so many that the generic builder's half of the time of `ConstantOp` tells."""
+    index = ir.IndexType.get()
+    value_of = {"value": ir.IntegerAttr.get(index, value)}
+    return ir.Operation.create("arith.constant", results=[index], attributes=value_of).result
 
 
 def add(a: ir.Value, b: ir.Value) -> ir.Value:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 
 from mlir import ir
 from mlir.dialects import arith, llvm, memref
 
+from mlirfuse.distribution.scalars import add, constant, multiply
 from mlirfuse.dtypes import from_mlir
 from mlirfuse.rewriting import defining_op, integer_of
 
@@ -37,20 +39,25 @@ def element_pointer(base: ir.Value, indices: Sequence[ir.Value], space: int) -> 
 def element_address(base: ir.Value, indices: Sequence[ir.Value]) -> tuple[ir.Value, int]:
     """The byte address (index) of `base[indices]` less what is constant of the indices, and that, in bytes."""
     type_ = ir.MemRefType(base.type)
-    index = ir.IndexType.get()
     strides, offset = type_.get_strides_and_offset()
     dynamic = ir.ShapedType.get_dynamic_stride_or_offset()
-    described = memref.ExtractStridedMetadataOp(base)  # of which only what the type leaves open is used
-    linear = described.offset if offset == dynamic else arith.constant(index, offset)
+    described = memref.ExtractStridedMetadataOp(base) if dynamic in (offset, *strides) else None
     constant_bytes, size = 0, from_mlir(type_.element_type).bytes
+    terms: list[ir.Value] = []
+    if described is not None and offset == dynamic:
+        terms.append(described.offset)
+    elif offset:
+        terms.append(constant(offset))
     for i, (position, stride) in enumerate(zip(indices, strides, strict=True)):
-        if stride != dynamic:
-            position, known = split_constant(position)
-            constant_bytes += known * stride * size
-        step = described.strides[i] if stride == dynamic else arith.constant(index, stride)
-        linear = arith.addi(linear, arith.muli(position, step))
+        if described is not None and stride == dynamic:
+            terms.append(arith.muli(position, described.strides[i]))
+            continue
+        position, known = split_constant(position)
+        constant_bytes += known * stride * size
+        terms.append(multiply(position, stride))
+    linear = reduce(add, terms) if terms else constant(0)
     start = memref.extract_aligned_pointer_as_index(base)
-    return arith.addi(start, arith.muli(linear, arith.constant(index, size))), constant_bytes
+    return arith.addi(start, multiply(linear, size)), constant_bytes
 
 
 def byte_offset(pointer: ir.Value, offset: ir.Value | int) -> ir.Value:

@@ -20,7 +20,7 @@ from mlirfuse.lowering.lower_streaming_accesses import read_only_arguments
 from mlirfuse.lowering.sinking import sink
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.passes.fuse_assign_l2_policies import COPY, EVICT_FIRST_UP_TO, EVICT_LAST
-from mlirfuse.rewriting import defining_op, nested, ops_named
+from mlirfuse.rewriting import defining_op, ops_named
 
 
 @dataclass(frozen=True)
@@ -165,8 +165,15 @@ def _before(loads: list[ir.Operation], func: ir.OpView) -> ir.InsertionPoint:
 
     That is behind where the kernel waits for the one before it: loads that take what is made here stay behind it, too.
     """
-    inside = (op.operation for op in entry_block(func).operations)
-    return ir.InsertionPoint(next(op for op in inside if any(each in loads for each in nested(op))))
+    around = {_outermost(load, func) for load in loads}
+    return ir.InsertionPoint(next(op for op in entry_block(func).operations if op.operation in around))
+
+
+def _outermost(op: ir.Operation, func: ir.OpView) -> ir.Operation:
+    """The op of a kernel's body that an op is, or is inside of."""
+    while op.parent.operation != func.operation:
+        op = op.parent.operation
+    return op
 
 
 def _bytes(arrays: list[ir.Value]) -> ir.Value:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import TypeAlias
 
 from mlir import ir
@@ -129,7 +130,13 @@ def run_pipeline(
     instrumentation: Instrumentation | None = None,
 ) -> Remarks:
     """Parses a textual pipeline and runs it on a module; see `Pipeline.parse` and `Pipeline.run`."""
-    return Pipeline.parse(pipeline, stop_after=stop_after).run(module, instrumentation)
+    return _parsed(pipeline, stop_after).run(module, instrumentation)
+
+
+@cache
+def _parsed(text: str, stop_after: str | None) -> Pipeline:
+    """The pipeline of a text, of which a process has few, that every compilation runs."""
+    return Pipeline.parse(text, stop_after=stop_after)
 
 
 def _step(element: Element) -> Step:

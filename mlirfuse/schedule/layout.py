@@ -77,7 +77,7 @@ class BlockedLayout:
         """Blocks of one cluster."""
         return prod(self.blocks)
 
-    @property
+    @cached_property
     def vector_dim(self) -> int:
         """The dimension along which a thread's elements are contiguous; the innermost if none is."""
         wide = [d for d, v in enumerate(self.vector) if v > 1]
@@ -150,7 +150,11 @@ class BlockedLayout:
 
     def repeat_stride(self, dim: int) -> int:
         """Distance between two repeats of one thread in a dimension, in elements."""
-        return self.warps[dim] * self.within(dim) * self.span(dim)
+        return self._repeat_strides[dim]
+
+    @cached_property
+    def _repeat_strides(self) -> tuple[int, ...]:
+        return tuple(self.warps[dim] * self.within(dim) * self.span(dim) for dim in range(self.rank))
 
     def offset(self, dim: int, fragment: int) -> int:
         """Distance from a thread's first element in a dimension to that of a fragment, in elements."""

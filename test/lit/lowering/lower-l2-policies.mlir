@@ -50,7 +50,7 @@ gpu.module @branch {
   // CHECK-LABEL: gpu.func @branch(
   // CHECK: llvm.inline_asm "ld.global.L2::cache_hint.b32
   // CHECK: scf.if
-  // CHECK-NEXT: memref.extract_strided_metadata
+  // CHECK-NEXT: memref.extract_aligned_pointer_as_index
   // CHECK: llvm.inline_asm "ld.global.L2::cache_hint.b32
   // CHECK: arith.mulf
   // CHECK: vector.store
