@@ -24,7 +24,7 @@ CLUSTER_COST = 0.08
 """What doubling the blocks that share a row costs: a longer exchange, and multiprocessors that no cluster fits on (an
 H200 has 132, of which clusters of 4 take 120)."""
 
-PARTS_COST = 0.005
+PARTS_COST = 0.006
 """What twice the blocks of a multiprocessor cost for every byte of an element's totals: each has a part, for which the
 finish waits. (H200, bf16, 1024 rows: LayerNorm backward of 4096 columns 11.6 us by 264 blocks, 10.2 by 132; RMSNorm
 10.0 and 9.8.)"""
@@ -33,9 +33,9 @@ TURN_WORK, TURN_WORK_COST, TURN_ALONE = 9216, 0.12, 0.04
 """Elements in work on a multiprocessor that serve it best where rows come in turn; what twice or half as many cost; and
 what a block alone costs there, beside which nobody works while it waits."""
 
-TURN_PADDING, TURN_FRAGMENTS, TURN_ROWS, TURN_PADDED_ROWS = 0.15, 0.01, 0.004, 0.06
+TURN_PADDING, TURN_FRAGMENTS, TURN_ROWS = 0.15, 0.01, 0.004
 """What threads that idle cost where rows come in turn; half or twice the fragments of each row; and every row beyond
-two, which costs more where threads idle."""
+two."""
 
 SCHEDULERS = 4
 """Schedulers of a multiprocessor."""
@@ -80,7 +80,9 @@ def walk_cost(problem: Problem, walk: WalkProblem, draft: Draft, stages: int) ->
 
 
 def parts_cost(walk: WalkProblem, draft: Draft) -> float:
-    """What a block's parts cost in a comparison of rows in turn with others, among whom it has not been measured."""
+    """What a block's parts cost: among rows in turn, and where these are compared with the best of the others, among
+    whom it has not been measured.
+    """
     return PARTS_COST * walk.total_bytes * log2(draft.blocks) if waits(walk, draft.layout) else 0.0
 
 
@@ -110,7 +112,8 @@ def _turns_cost(problem: Problem, walk: WalkProblem, draft: Draft) -> float:
         + TURN_WORK_COST * abs(log2(work / TURN_WORK))
         + (TURN_ALONE if draft.blocks == 1 else 0.0)
         + TURN_FRAGMENTS * abs(log2(fragments / FRAGMENTS))
-        + (TURN_PADDED_ROWS if padded > 1 else TURN_ROWS) * (rows - 2)
+        + TURN_ROWS * (rows - 2)
+        + parts_cost(walk, draft)
     )
 
 

@@ -8,6 +8,7 @@ from math import prod
 
 from mlirfuse.schedule.layout import WARP, BlockedLayout
 from mlirfuse.schedule.problem import Problem, WalkProblem
+from mlirfuse.schedule.residency import allocated, resident_blocks
 from mlirfuse.schedule.spread import Spread
 from mlirfuse.target import Target
 
@@ -28,10 +29,11 @@ PADDED_BASE, BREADTH_PADDED, DEPTH_PADDED = 12, 0.75, 1.5
 CLUSTER_REGISTERS = {"breadth": 4, "depth": 12}
 """Registers for the addresses of other blocks' shared memory and mbarriers, by order."""
 
-TURN_BASE, TURN_STREAMED, TURN_READ, TURN_CARRIED = 12, 8, 4.1, 0.5
-"""Registers of a thread that has rows in turn: addresses, more where tiles leave the L2 first, what every 4 bytes that
-are read of an element take until its row is reduced, and what every 4 bytes of a column's totals take. Fitted to what
-RMSNorm and LayerNorm backward in bfloat16 of 1024 to 5140 columns take without spills (ptxas 13.0, sm_90a)."""
+TURN_BASE, TURN_STREAMED, TURN_PADDED, TURN_READ, TURN_CARRIED = 12, 8, 13, 4.1, 0.5
+"""Registers of a thread that has rows in turn: addresses, more where tiles leave the L2 first, or for every row beyond
+two where rows do not fill their threads; what every 4 bytes that are read of an element take until its row is reduced,
+and what every 4 bytes of a column's totals take. Fitted to what RMSNorm and LayerNorm backward in bfloat16 of 1024 to
+5140 columns take without spills (ptxas 13.0, sm_90a), and to which of 245 layouts are slow for want of registers."""
 
 TURN_TOTALS = 2
 """Bytes of an element's totals to every byte that is read of it, at most, where rows come in turn: five totals of what
@@ -145,15 +147,17 @@ def _spread_row(problem: Problem, walk: WalkProblem, lanes: int, warps: int, clu
 def _resident_blocks(problem: Problem, walk: WalkProblem, layout: BlockedLayout, registers: int, target: Target) -> int:
     """How many blocks of so many registers a thread are to share a multiprocessor; 0 if not even one fits."""
     held = layout.elements_per_thread
-    threads = -(-layout.threads // (WARP * WARPS_ALLOCATED)) * WARP * WARPS_ALLOCATED
     if registers > target.max_registers_per_thread or held > MOST_ELEMENTS:
         return 0
     turns = in_turn(walk, layout)
-    in_work = held * layout.threads
     if turns > 1:
+        given = min(allocated(registers), target.max_registers_per_thread)
         wanted = min(TURN_BLOCKS, TURN_ELEMENTS // (turns * row_elements(problem)))
-    else:
-        wanted = TILE_ELEMENTS // in_work
+        return min(resident_blocks(layout.threads, given, target), max(1, wanted))
+    # What the others cost is fitted with each block's warps rounded up, and not those of a multiprocessor's partition:
+    # of 45 walks that have more blocks otherwise 30 were slower, rows of 257 columns by 12 blocks up to 2.8 times.
+    threads = -(-layout.threads // (WARP * WARPS_ALLOCATED)) * WARP * WARPS_ALLOCATED
+    wanted = TILE_ELEMENTS // (held * layout.threads)
     return min(
         target.registers_per_sm // (-(-registers // 8) * 8 * threads),
         target.threads_per_sm // layout.threads,
@@ -168,7 +172,7 @@ def _registers(problem: Problem, walk: WalkProblem, layout: BlockedLayout, order
     turns = in_turn(walk, layout)
     if turns > 1:
         base = TURN_BASE + (CLUSTER_REGISTERS[order] if layout.cluster > 1 else 0)
-        base += TURN_STREAMED if padding(problem, walk, layout) == 1 else 0
+        base += TURN_STREAMED if padding(problem, walk, layout) == 1 else TURN_PADDED * (turns - 2)
         return round(
             base + (TURN_READ * problem.read_bytes / 4 + TURN_CARRIED * carried / turns) * layout.elements_per_thread
         )

@@ -84,7 +84,10 @@ def _cheapest(
         cost = walk_cost(problem, walk, candidates[position], schedule.walk.stages)
         if best is None or (cost, position) < best[:2]:
             best = cost, position, schedule
-    return None if best is None else (best[0] + parts_cost(walk, candidates[best[1]]), best[2])
+    if best is None:
+        return None
+    chosen = candidates[best[1]]
+    return best[0] + (parts_cost(walk, chosen) if in_turn(walk, chosen.layout) == 1 else 0.0), best[2]
 
 
 def too_wide(problem: Problem, target: Target) -> str:

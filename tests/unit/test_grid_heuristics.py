@@ -328,7 +328,8 @@ def test_the_search_finds_the_cheapest_of_all(columns: int, totals: int) -> None
         schedule = _complete(problem, walk, draft, HOPPER)
         if schedule is not None and schedule.walk is not None:
             cost = walk_cost(problem, walk, draft, schedule.walk.stages)
-            costs.append((cost, cost + parts_cost(walk, draft), in_turn(walk, draft.layout) > 1, schedule))
+            turns = in_turn(walk, draft.layout) > 1
+            costs.append((cost, cost + (0 if turns else parts_cost(walk, draft)), turns, schedule))
     kinds = [min((c for c in costs if c[2] == turns), key=lambda c: c[0], default=None) for turns in (False, True)]
     assert grid_schedule(problem, HOPPER) == min((c for c in kinds if c is not None), key=lambda c: c[1])[3]
 
