@@ -35,6 +35,7 @@ from backward import BACKWARD
 from compiling import row_schedule
 from compositions import COMPOSITIONS
 from numerics import DTYPES, FAMILIES
+from precisions import PreciseProduct
 from products import MOST_IN_CLUSTER, REDUCTIONS, SPLITS, WGMMA, Product, pinned_schedule
 from residuals import SCHEDULES as RESIDUAL_SCHEDULES
 from residuals import residual, residual_inputs
@@ -45,6 +46,7 @@ from warpgroup_schedules import cluster_schedule, warpgroup_schedule
 
 import mlirfuse as mf
 from mlirfuse.runtime.dispatch import Dispatcher
+from mlirfuse.schedule.contraction_candidates import WIDE_MMA_TILES
 
 COLUMNS, ODD = 1000, 1001
 
@@ -146,6 +148,11 @@ def cases() -> Iterator[tuple[str, Callable[..., Any], list[np.ndarray]]]:
             backward = BACKWARD[name]
             fused = mf.fuse(backward.fn, finish="atomics")
             yield f"{name}, {columns} columns, atomics", fused, backward.inputs(300, columns, dtype)
+    for finish, (name, columns) in product(("last_block", "second_kernel"), product(BACKWARD, (384, 20480))):
+        fused = mf.fuse(BACKWARD[name].fn, finish=finish)
+        yield f"{name}, {columns} columns, {finish}", fused, BACKWARD[name].inputs(300, columns, dtype)
+    rms_norm = BACKWARD["rms_norm_backward"]  # enough rows for blocks to share the end in chunks
+    yield "rms_norm_backward, shared end", mf.fuse(rms_norm.fn), rms_norm.inputs(9001, 384, dtype)
     for case, m, n, split in (*SPLITS, *WGMMA):
         for reduction in REDUCTIONS if split > 1 else REDUCTIONS[:1]:
             if reduction == "cluster" and split > MOST_IN_CLUSTER:
@@ -154,6 +161,13 @@ def cases() -> Iterator[tuple[str, Callable[..., Any], list[np.ndarray]]]:
             schedule = pinned_schedule(case, m, n, split, reduction, instruction)
             label = f"product {case}, split {split}, {reduction}"
             yield label, mf.fuse(case.fn, schedule=schedule), case.inputs()
+    whole = Product(256, 256, 128, "nt", "bfloat16")
+    for tile in WIDE_MMA_TILES:
+        schedule = pinned_schedule(whole, *tile, instruction="mma", wide=True)
+        yield f"product of wide tiles {tile}", mf.fuse(whole.fn, schedule=schedule), whole.inputs()
+    for form, precision in product(("nt", "nn"), ("tf32", "3xtf32")):
+        precise = PreciseProduct(136, 72, 100, form, "float32", "float32", precision)
+        yield f"product in {precision}, {form}", mf.fuse(precise.fn), precise.normal()
     x = FAMILIES["softmax"].inputs(9, 1001, dtype)[0]
     yield "elementwise", mf.fuse(elementwise), [x, x[::-1].copy()]
     x, w = x[:, : wide.COLUMNS], x[0, : wide.COLUMNS].astype(np.float32)

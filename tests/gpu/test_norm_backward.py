@@ -305,14 +305,27 @@ def test_semaphores_are_zero_after_every_launch(monkeypatch: pytest.MonkeyPatch)
             check(backward, checked(*tensors), tensors)
 
 
-@pytest.fixture(params=["rms_norm_backward", "layer_norm_backward", "batch_norm_sums"])
-def make_stress(request: pytest.FixtureRequest, fused: dict[str, mf.Fused]) -> stress.MakeStress:
-    backward = BACKWARD[request.param]
+STRESSED = {
+    "rms_norm_backward": ("auto", SMALL),
+    "layer_norm_backward": ("auto", SMALL),
+    "batch_norm_sums": ("auto", SMALL),
+    "rms_norm_backward, last block": ("last_block", SMALL),
+    "layer_norm_backward, second kernel": ("second_kernel", SMALL),
+    "layer_norm_backward, clusters": ("auto", (60, 20480)),
+}
+"""Who finishes, and rows and columns, by name."""
+
+
+@pytest.fixture(params=STRESSED)
+def make_stress(request: pytest.FixtureRequest) -> stress.MakeStress:
+    finish, shape = STRESSED[request.param]
+    backward = BACKWARD[request.param.split(",")[0]]
+    asked = mf.fuse(backward.fn, finish=finish)
 
     def make(sets: int) -> stress.Stress:
-        arrays = [backward.inputs(*SMALL, DTYPES["bfloat16"], seed=seed) for seed in range(sets)]
+        arrays = [backward.inputs(*shape, DTYPES["bfloat16"], seed=seed) for seed in range(sets)]
         inputs = [[to_torch(a) for a in each] for each in arrays]
-        return stress.Stress(fused[backward.name], inputs, partial(check, backward))
+        return stress.Stress(asked, inputs, partial(check, backward))
 
     return make
 
