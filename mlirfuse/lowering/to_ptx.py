@@ -55,6 +55,7 @@ BEFORE_NVVM = (
     "lower-rounded-divisions",
     "lower-contraction",
     "lower-bfloat16",
+    "lower-float16",
 )
 
 TO_NVVM = (

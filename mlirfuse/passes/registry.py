@@ -81,6 +81,7 @@ PASSES: dict[str, str] = {
     "lower-rounded-divisions": "mlirfuse.lowering.lower_rounded_divisions:LowerRoundedDivisions",
     "lower-contraction": "mlirfuse.lowering.lower_contraction:LowerContraction",
     "lower-bfloat16": "mlirfuse.lowering.lower_bfloat16:LowerBfloat16",
+    "lower-float16": "mlirfuse.lowering.lower_float16:LowerFloat16",
     "fuse-verify": "mlirfuse.passes.fuse_verify:FuseVerify",
 }
 

@@ -195,3 +195,28 @@ def test_totals_of_large_tiles(m: int, n: int, persistent: bool) -> None:
     schedule = _changed(pinned_schedule(SHARED, m, n, instruction="wgmma"), persistent=persistent)
     specs = [mf.TensorSpec(shape, "float16") for shape in ((1032, 4160), (1024, 4160))]
     check(mf.fuse(rows_of_squares, target="sm_90a", schedule=schedule).lower(*specs).compile())
+
+
+def _gelu(x, w, b):
+    h = mf.matmul(x, w).astype(mf.float32) + b
+    return (0.5 * h * (1 + mf.erf(h * 0.5**0.5))).astype(x.dtype)
+
+
+def _and_sums_of_columns(x, w):
+    y = x.mT @ w.mT
+    return y, mf.sum(y.astype(mf.float32), axis=0)
+
+
+WIDENED = {
+    "sums of squares of rows": (rows_of_squares, ((4096, 8192), (14336, 8192))),
+    "sums of columns": (_and_sums_of_columns, ((512, 4096), (14336, 512))),
+    "GELU of rows that are no panels": (_gelu, ((777, 8192), (8192, 1544), (1544,))),
+}
+
+
+@pytest.mark.parametrize("name", WIDENED)
+def test_halves_that_are_widened_again(name: str) -> None:
+    """Products of float16 that are rounded and then used in single precision, see `lower-float16`."""
+    fn, shapes = WIDENED[name]
+    specs = [mf.TensorSpec(shape, "float16") for shape in shapes]
+    check(mf.fuse(fn, target="sm_90a").lower(*specs).compile())
