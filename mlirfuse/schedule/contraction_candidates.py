@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import product
 
 from mlirfuse.precision import TF32X3
-from mlirfuse.schedule.contraction import ContractionProblem, check_registers, tensor_core_misfit
+from mlirfuse.schedule.contraction import LOAD_BYTES, ContractionProblem, check_registers, tensor_core_misfit
 from mlirfuse.schedule.contraction_cost import FEWEST_ASYNC_BYTES, MMA_WARPS
 from mlirfuse.schedule.contraction_tiles import (
     PANEL_BYTES,
@@ -64,6 +64,12 @@ MMA_STAGES, FEWEST_MMA_STAGES = 4, 3
 
 MMA_STEPS = (128, 64)
 """Bytes of a factor's row in one step: rows of whole 128 bytes are copied and read without bank conflicts."""
+
+UNALIGNED_BYTES = MMA_STAGES * MMA_STEPS[0]
+"""Bytes of a factor's row up to which steps are short where rows are aligned to fewer bytes than copies have. All of
+these steps are under way before the first product, in copies of 8 or 4 bytes with an address and an end each, and in
+steps of 128 bytes a thread of 128x128 has too many: 2048x1544x68 spilled. Short ones copy fewer zeros behind the end,
+too: of 68 columns of 16 bits 96, and not 128."""
 
 MMA_ROW_PADDING = 16
 """Bytes between rows of a stage, which put eight rows of a column into different banks."""
@@ -130,7 +136,7 @@ def _mma_tiles(problem: ContractionProblem, target: Target) -> Iterator[Schedule
     if problem.precision == TF32X3 or problem.row_bytes < FEWEST_ASYNC_BYTES:
         yield from (mma_schedule(problem, m, n) for m, n in MMA_TILES)
         return
-    short = problem.k * problem.element.bytes <= MMA_STEPS[-1]
+    short = problem.k * problem.element.bytes <= (MMA_STEPS[-1] if problem.row_bytes == LOAD_BYTES else UNALIGNED_BYTES)
     for wide, (m, n) in [*((True, tile) for tile in WIDE_MMA_TILES), *((False, tile) for tile in MMA_TILES)]:
         for step_bytes in MMA_STEPS[-1:] if short else MMA_STEPS:
             if wide and not _fills(problem, m, n, step_bytes // problem.element.bytes):

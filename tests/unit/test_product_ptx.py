@@ -220,3 +220,22 @@ def test_halves_that_are_widened_again(name: str) -> None:
     fn, shapes = WIDENED[name]
     specs = [mf.TensorSpec(shape, "float16") for shape in shapes]
     check(mf.fuse(fn, target="sm_90a").lower(*specs).compile())
+
+
+@pytest.mark.parametrize(
+    ("form", "dtype", "m", "n", "k"),
+    [
+        ("nt", "bfloat16", 2048, 1544, 68),
+        ("nn", "bfloat16", 256, 14336, 68),
+        ("nn", "float16", 8192, 100, 200),
+    ],
+)
+def test_chosen_products_of_unaligned_rows(form: str, dtype: str, m: int, n: int, k: int) -> None:
+    """Steps of which copies are small and many, in sums of few steps."""
+    shapes = (m, k), (k, n) if form == "nn" else (n, k)
+    specs = [mf.TensorSpec(shape, dtype) for shape in shapes]
+
+    def product(x, w):
+        return mf.matmul(x, w if form == "nn" else w.mT)
+
+    check(mf.fuse(product, target="sm_90a").lower(*specs).compile())
