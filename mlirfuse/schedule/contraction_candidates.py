@@ -65,6 +65,10 @@ MMA_STAGES, FEWEST_MMA_STAGES = 4, 3
 MMA_STEPS = (128, 64)
 """Bytes of a factor's row in one step: rows of whole 128 bytes are copied and read without bank conflicts."""
 
+BY_ELEMENT = 32
+"""Elements of a factor's row in one step where these are copied one by one, of any type: each waits in a register of
+its own, and with 64 of float8 threads of 128x128 spilled 120 bytes."""
+
 UNALIGNED_BYTES = MMA_STAGES * MMA_STEPS[0]
 """Bytes of a factor's row up to which steps are short where rows are aligned to fewer bytes than copies have. All of
 these steps are under way before the first product, in copies of 8 or 4 bytes with an address and an end each, and in
@@ -133,8 +137,12 @@ def _mma_tiles(problem: ContractionProblem, target: Target) -> Iterator[Schedule
             steps = [mma_schedule(problem, m, n, step_bytes=size) for size in COMPUTED_STEPS]
             yield next((schedule for schedule in steps if _fits(schedule, problem, target)), steps[-1])
         return
-    if problem.precision == TF32X3 or problem.row_bytes < FEWEST_ASYNC_BYTES:
+    if problem.precision == TF32X3:
         yield from (mma_schedule(problem, m, n) for m, n in MMA_TILES)
+        return
+    if problem.row_bytes < FEWEST_ASYNC_BYTES:
+        step_bytes = BY_ELEMENT * problem.element.bytes
+        yield from (mma_schedule(problem, m, n, step_bytes=step_bytes) for m, n in MMA_TILES)
         return
     short = problem.k * problem.element.bytes <= (MMA_STEPS[-1] if problem.row_bytes == LOAD_BYTES else UNALIGNED_BYTES)
     for wide, (m, n) in [*((True, tile) for tile in WIDE_MMA_TILES), *((False, tile) for tile in MMA_TILES)]:

@@ -228,14 +228,15 @@ def test_halves_that_are_widened_again(name: str) -> None:
         ("nt", "bfloat16", 2048, 1544, 68),
         ("nn", "bfloat16", 256, 14336, 68),
         ("nn", "float16", 8192, 100, 200),
+        ("nt", "float8_e4m3fn", 5000, 1544, 1001),
     ],
 )
 def test_chosen_products_of_unaligned_rows(form: str, dtype: str, m: int, n: int, k: int) -> None:
-    """Steps of which copies are small and many, in sums of few steps."""
+    """Steps of which copies are small and many, in sums of few steps, and copies through registers."""
     shapes = (m, k), (k, n) if form == "nn" else (n, k)
     specs = [mf.TensorSpec(shape, dtype) for shape in shapes]
 
     def product(x, w):
-        return mf.matmul(x, w if form == "nn" else w.mT)
+        return mf.matmul(x, w if form == "nn" else w.mT, dtype=mf.float32 if dtype.startswith("float8") else x.dtype)
 
     check(mf.fuse(product, target="sm_90a").lower(*specs).compile())
