@@ -32,7 +32,7 @@ from mlirfuse.tiling.totals import (
 from mlirfuse.tiling.transfers import TileTransfers
 
 FINISH = "fuse.finish"
-"""Unit attribute of the loop over slices, or a branch around it: its tiles have the walk's `finish_layout`."""
+"""Unit attribute of the loop over slices, or what is around it: its tiles have the walk's `finish_layout`."""
 
 
 GROUP = 8

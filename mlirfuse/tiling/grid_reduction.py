@@ -25,7 +25,7 @@ from mlirfuse.errors import PassError
 from mlirfuse.schedule.grid_walk import SUM_ROWS
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.tiling.block_walk import BlockWalk
-from mlirfuse.tiling.grid_finish import GridFinish
+from mlirfuse.tiling.grid_finish import FINISH, GridFinish
 from mlirfuse.tiling.program import Count, KernelFrame, WorkspaceArgument, count_expr, forall, tile_counts
 from mlirfuse.tiling.shared_end import TICKETS, most_chunks
 from mlirfuse.tiling.tiles import Shape, index
@@ -126,6 +126,7 @@ def emit_finish(frame: KernelFrame, space: IterationSpace, plan: GridReduction, 
         blocks = index(schedule.walk.blocks)
         finish = GridFinish(frame, space, plan, schedule.walk, blocks, blocks, frame.inputs)
         grid = forall(index(finish.slices))
+        grid.operation.attributes[FINISH] = ir.UnitAttr.get()  # a loop over one slice does not stay a loop
         with ir.InsertionPoint.at_block_terminator(grid.body):
             finish.emit_slices(grid.body.arguments[0], index(finish.slices))
 

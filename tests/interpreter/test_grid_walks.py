@@ -14,6 +14,7 @@ from walk_cases import COLUMNS, ORDERS, SMS, arrivals, check_mutants, drop_arriv
 import mlirfuse as mf
 from mlirfuse import interpreter
 from mlirfuse.errors import InterpreterError
+from mlirfuse.target import target_of
 
 F16 = DTYPES["float16"]
 ROWS = 150
@@ -119,6 +120,26 @@ def test_a_second_kernel_needs_nobody_resident(name: str, stage: str) -> None:
         inputs = backward.inputs(rows, COLUMNS, F16, seed=rows)
         for order in ORDERS:
             backward.check(interpreter.run(module, name, inputs, sms=SMS, resident=1, **order), inputs)
+
+
+def mean_and_rows(x):
+    """A mean of everything, and sums of rows that the walk stores as it goes."""
+    return mf.mean(x), mf.sum(x, axis=1)
+
+
+@pytest.mark.parametrize("stage", ["tile", "gpu"])
+@pytest.mark.parametrize("columns", [32, 257, 384])
+@pytest.mark.parametrize("function", [everything, mean_and_rows])
+def test_a_second_kernel_finishes_totals_of_no_dimension(function: Any, columns: int, stage: str) -> None:
+    """They are one slice, a loop over which does not stay a loop."""
+    x = np.random.default_rng(0).integers(-8, 9, (16, columns)).astype(np.float32)
+    fused = mf.fuse(function, target=target_of("sm_90a").with_sms(SMS), finish="second_kernel")
+    module = fused.lower(mf.TensorSpec(("rows", columns), mf.float32)).compile().module_at(stage)
+    assert str(module).count("call @") == 2
+    wanted = [x.sum(), (x**2).sum()] if function is everything else [x.mean(), x.sum(1)]
+    results = interpreter.run(module, function.__name__, [x], sms=SMS, order="random", seed=2)
+    for result, exact in zip(results, wanted, strict=True):
+        np.testing.assert_allclose(result, exact, rtol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -414,6 +414,8 @@ func.func private @rounds_0(%x: tensor<?x256xf32>) -> tensor<256xf32>
 // CHECK: vector.transfer_read
 // CHECK: math.sqrt
 // CHECK: vector.transfer_write %{{.*}}, %[[SUM]]
+// CHECK-NEXT: } {fuse.finish}
+// CHECK-NEXT: } {fuse.finish, mapping = [#gpu.block<x>]}
 // CHECK: func.func private @apart_0(tensor<?x256xf32>) -> (tensor<?x256xf32>, tensor<24x256xf32>) attributes {fuse.launch = @apart_0_kernel, fuse.result_extents = array<i64: 0, 0>}
 // CHECK: func.func private @apart_0_finish(tensor<?x256xf32>, tensor<24x256xf32>) -> tensor<256xf32> attributes {fuse.launch = @apart_0_finish_kernel, fuse.result_extents = array<i64>}
 func.func @apart(%x: tensor<?x256xf32>) -> (tensor<256xf32>, tensor<?x256xf32>) {
