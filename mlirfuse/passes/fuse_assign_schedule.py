@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -40,7 +40,8 @@ class FuseAssignSchedule(Pass):
     and the target (`mlirfuse/schedule/heuristics.py`, for contractions `contraction_heuristics.py`). A schedule that is
     there already is checked and kept: that is how a test pins one, a tuner records one, and a user overrides one.
     `fuse.grid_finish` on the host function chooses who finishes a walk over the grid; it is an error where no kernel
-    whose schedule is chosen here has one.
+    whose schedule is chosen here has one. Where one has none because what it reduces over has an extent of 1, nothing
+    is left to finish, and the request is declined: callers ask for all extents, of which 1 is one.
 
     ```mlir
     func.func private @f_0(...) attributes {fuse.kernel}
@@ -66,6 +67,7 @@ class FuseAssignSchedule(Pass):
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         target = target_of(self.target, self.sms)
         requests = _requests(module)
+        given_schedules = {symbol(k) for k in kernels(module) if symbol(k) in requests and ATTRIBUTE in k.attributes}
         for kernel in kernels(module):
             if is_tile_program(kernel):
                 remarks.declined(self, "already a tile program", kernel)
@@ -98,7 +100,32 @@ class FuseAssignSchedule(Pass):
                 f"{schedule.order} first{_rows(layout)}",
                 kernel,
             )
-        _require_honoured(module, requests)
+        self._check_requests(module, requests, given_schedules, remarks)
+
+    def _check_requests(
+        self, module: ir.Operation, requests: Mapping[str, str], given: Collection[str], remarks: Remarks
+    ) -> None:
+        """Raises `PassError` where nobody finishes a walk as the caller asked, but for want of rows to walk."""
+        asked = [kernel for kernel in kernels(module) if symbol(kernel) in requests]
+        walks = [walk for kernel in asked if (walk := schedule_of(kernel).walk) is not None]
+        for finish in dict.fromkeys(requests.values()):
+            if any(walk.finish == finish for walk in walks):
+                continue
+            of_one = [
+                kernel for kernel in asked if requests[symbol(kernel)] == finish and _reduces_an_extent_of_one(kernel)
+            ]
+            if of_one and not walks:
+                reason = f"finish={finish!r} has nothing to finish: {symbol(of_one[0])} reduces over an extent of 1"
+                remarks.declined(self, reason, of_one[0])
+                continue
+            whose = "whose schedule is not given " if given else ""
+            why = (
+                "the walk of a schedule that is given says who finishes it" if given else "no parts are left to add up"
+            )
+            hint = f'leave finish at "auto", its default: {why}'
+            raise PassError(
+                f"finish={finish!r} was asked for, but no kernel {whose}reduces over the grid", where=module, hint=hint
+            )
 
     def _choose(
         self, kernel: ir.Operation, space: IterationSpace, structures: Sequence[OpStructure], target: Target
@@ -137,16 +164,10 @@ def _requests(module: ir.Operation) -> dict[str, str]:
     }
 
 
-def _require_honoured(module: ir.Operation, requests: Mapping[str, str]) -> None:
-    """Raises `PassError` where nobody finishes a walk as the caller asked."""
-    schedules = [schedule_of(kernel) for kernel in kernels(module) if symbol(kernel) in requests]
-    done = {schedule.walk.finish for schedule in schedules if schedule.walk is not None}
-    for finish in set(requests.values()) - done:
-        raise PassError(
-            f"finish={finish!r} was asked for, but no kernel whose schedule is not given reduces over the grid",
-            where=module,
-            hint="leave finish out, or give no schedule",
-        )
+def _reduces_an_extent_of_one(kernel: ir.Operation) -> bool:
+    """Whether some reduction of a kernel on tensors runs over an extent of 1, for which there is no loop to walk."""
+    space, structures = kernel_space(kernel)
+    return any(space.loops[s.op][loop] is None for s in structures for loop in s.reduction_loops)
 
 
 def _check(

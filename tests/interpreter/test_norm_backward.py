@@ -167,11 +167,25 @@ def test_who_finishes_can_be_asked_for(name: str, finish: Any, launches: int) ->
     backward.check(interpreter.run(compiled.module_at("gpu"), name, inputs, sms=2), inputs)
 
 
+@pytest.mark.parametrize("finish", list(FINISHES))
+def test_who_finishes_can_be_asked_for_whatever_the_number_of_rows(finish: Any) -> None:
+    """Of one row, which calls compile for, there are no parts; it is not an error that nobody adds them up."""
+    backward = BACKWARD["rms_norm_backward"]
+    fused = mf.fuse(backward.fn, target="interpret", finish=finish)
+    for rows in (0, 1, 2):
+        inputs = backward.inputs(rows, 64, F16)
+        backward.check(fused(*inputs), inputs)
+    one = [mf.TensorSpec(a.shape, a.dtype.name) for a in backward.inputs(1, 64, F16)]
+    explained = mf.fuse(backward.fn, finish=finish).lower(*one).compile().explain()
+    assert f"finish='{finish}' has nothing to finish" in explained
+
+
 def test_a_finish_that_nothing_has_is_an_error() -> None:
     x = mf.TensorSpec(("rows", 384), mf.float16)
     rows = mf.fuse(lambda x: mf.sum(x, axis=-1), finish="second_kernel")
-    with pytest.raises(mf.MlirFuseError, match="finish='second_kernel' was asked for, but no kernel"):
+    with pytest.raises(mf.MlirFuseError, match="finish='second_kernel' was asked for, but no kernel") as error:
         rows.lower(x).compile()
+    assert 'leave finish at "auto"' in str(error.value)
     with pytest.raises(mf.MlirFuseError, match="finish is 'somebody'"):
         mf.fuse(deviations, finish="somebody")
 

@@ -360,7 +360,7 @@ func.func private @added_0(%x: tensor<?x256xf32>) -> tensor<256xf32>
 // -----
 
 #id = affine_map<(d0, d1) -> (d0, d1)>
-// expected-error @below {{finish='last_block' was asked for, but no kernel whose schedule is not given reduces over the grid}}
+// expected-error @below {{finish='last_block' was asked for, but no kernel reduces over the grid}}
 module {
   func.func @rows(%x: tensor<?x256xf32>) -> tensor<?x256xf32> attributes {fuse.grid_finish = "last_block"} {
     %0 = call @rows_0(%x) : (tensor<?x256xf32>) -> tensor<?x256xf32>
@@ -378,6 +378,61 @@ module {
       linalg.yield %v : f32
     } -> tensor<?x256xf32>
     return %0 : tensor<?x256xf32>
+  }
+}
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#col = affine_map<(d0, d1) -> (d1)>
+// One row is no rows to walk, and leaves no parts that anybody could finish.
+// CHECK-LABEL: func.func private @one_row_0(
+// CHECK-NOT: walk
+// CHECK: linalg.generic
+func.func @one_row(%x: tensor<1x256xf32>) -> tensor<256xf32> attributes {fuse.grid_finish = "last_block"} {
+  %0 = call @one_row_0(%x) : (tensor<1x256xf32>) -> tensor<256xf32>
+  return %0 : tensor<256xf32>
+}
+// expected-remark @below {{finish='last_block' has nothing to finish: one_row_0 reduces over an extent of 1}}
+func.func private @one_row_0(%x: tensor<1x256xf32>) -> tensor<256xf32>
+    attributes {fuse.kernel, fuse.result_extents = array<i64>} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<256xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<256xf32>) -> tensor<256xf32>
+  %sum = linalg.generic {indexing_maps = [#id, #col], iterator_types = ["reduction", "parallel"]}
+       ins(%x : tensor<1x256xf32>) outs(%init : tensor<256xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<256xf32>
+  return %sum : tensor<256xf32>
+}
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#col = affine_map<(d0, d1) -> (d1)>
+#layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 2>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
+// expected-error @below {{finish='slices' was asked for, but no kernel whose schedule is not given reduces over the grid}}
+module {
+  func.func @pinned(%x: tensor<?x256xf32>) -> tensor<256xf32> attributes {fuse.grid_finish = "slices"} {
+    %0 = call @pinned_0(%x) : (tensor<?x256xf32>) -> tensor<256xf32>
+    return %0 : tensor<256xf32>
+  }
+  func.func private @pinned_0(%x: tensor<?x256xf32>) -> tensor<256xf32>
+      attributes {fuse.kernel, fuse.result_extents = array<i64>,
+                  fuse.schedule = {tile = array<i64: 1, 256>, layout = #layout,
+                    walk = {dims = array<i64: 0>, finish = "last_block", finish_tile = array<i64: 1, 256>, finish_layout = #layout}}} {
+    %zero = arith.constant 0.0 : f32
+    %e = tensor.empty() : tensor<256xf32>
+    %init = linalg.fill ins(%zero : f32) outs(%e : tensor<256xf32>) -> tensor<256xf32>
+    %sum = linalg.generic {indexing_maps = [#id, #col], iterator_types = ["reduction", "parallel"]}
+         ins(%x : tensor<?x256xf32>) outs(%init : tensor<256xf32>) {
+    ^bb0(%a: f32, %out: f32):
+      %v = arith.addf %out, %a : f32
+      linalg.yield %v : f32
+    } -> tensor<256xf32>
+    return %sum : tensor<256xf32>
   }
 }
 
