@@ -32,7 +32,7 @@ class Target:
         threads_per_sm: resident threads of one multiprocessor.
         blocks_per_sm: resident blocks of one multiprocessor.
         l2_bytes: size of the L2 cache.
-        max_cluster: largest portable thread-block cluster; 1 where there are none.
+        portable_cluster: largest portable thread-block cluster of the architecture; 1 where there are none.
     """
 
     chip: str
@@ -44,10 +44,15 @@ class Target:
     threads_per_sm: int = 2048
     blocks_per_sm: int = 32
     l2_bytes: int = 40 << 20
-    max_cluster: int = 1
+    portable_cluster: int = 1
 
     max_threads_per_block: int = 1024
     max_registers_per_thread: int = 255
+
+    @property
+    def max_cluster(self) -> int:
+        """Blocks of the largest cluster that the device holds: a part of one may have few multiprocessors."""
+        return min(self.portable_cluster, 1 << (self.sms.bit_length() - 1))
 
     @property
     def capability(self) -> int:
@@ -65,9 +70,9 @@ TARGETS = {
     t.chip: t
     for t in (
         Target("sm_80", 74, 108, 163 * KIB, 164 * KIB),
-        Target("sm_90", 81, 132, 227 * KIB, 228 * KIB, l2_bytes=50 << 20, max_cluster=8),
-        Target("sm_90a", 81, 132, 227 * KIB, 228 * KIB, l2_bytes=50 << 20, max_cluster=8),
-        Target("sm_100a", 86, 148, 227 * KIB, 228 * KIB, l2_bytes=126 << 20, max_cluster=8),
+        Target("sm_90", 81, 132, 227 * KIB, 228 * KIB, l2_bytes=50 << 20, portable_cluster=8),
+        Target("sm_90a", 81, 132, 227 * KIB, 228 * KIB, l2_bytes=50 << 20, portable_cluster=8),
+        Target("sm_100a", 86, 148, 227 * KIB, 228 * KIB, l2_bytes=126 << 20, portable_cluster=8),
         Target(
             "sm_120",
             87,
@@ -77,7 +82,7 @@ TARGETS = {
             threads_per_sm=1536,
             blocks_per_sm=24,
             l2_bytes=96 << 20,
-            max_cluster=8,
+            portable_cluster=8,
         ),
     )
 }

@@ -22,7 +22,7 @@ from mlirfuse.passes.kernel_pair import KernelPair
 from mlirfuse.schedule.grid_heuristics import grid_schedule, too_wide
 from mlirfuse.schedule.schedule import ATTRIBUTE as SCHEDULE
 from mlirfuse.schedule.schedule import schedule_of
-from mlirfuse.target import DEFAULT, target_of
+from mlirfuse.target import DEFAULT, Target, target_of
 
 MIX_ORDER = "fuse.mix_order"
 """On a host function: `"split"` keeps such kernels apart; `"fused"` makes it an error where one must stay apart."""
@@ -53,11 +53,14 @@ class FuseMixOrderReduction(Pass):
 
     Attributes:
         target: the architecture whose registers and shared memory decide whether a row and its totals fit.
+        sms: multiprocessors of the device, few of which hold no large cluster; 0 for the number that the architecture
+            is best known by.
     """
 
     name: ClassVar[str] = "fuse-mix-order-reduction"
 
     target: str = DEFAULT
+    sms: int = 0
 
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         for function in [f for f in functions(module) if KERNEL not in f.attributes and calls(f)]:
@@ -80,7 +83,7 @@ class FuseMixOrderReduction(Pass):
             shared = pair.shared_bytes()
             if not shared:
                 continue
-            reason = pair.obstacle(self.target)
+            reason = pair.obstacle(target_of(self.target, self.sms))
             if reason is None:
                 saved = f"{symbol(pair.second)} joins {symbol(pair.first)}: {shared} bytes an element saved"
                 remarks.applied(self, saved, second)
@@ -107,7 +110,7 @@ class _Pair(KernelPair):
         reads = set(self.first_call.operands) | set(self.first_call.results)
         return sum(_bytes(v) for v in dict.fromkeys(self.second_call.operands) if v in reads and _rank(v) == whole > 1)
 
-    def obstacle(self, target: str) -> str | None:
+    def obstacle(self, target: Target) -> str | None:
         """Why the two cannot be one kernel, or None."""
         if SCHEDULE in self.second.attributes:
             return f"{symbol(self.second)} has a schedule of its own"
@@ -131,8 +134,8 @@ class _Pair(KernelPair):
             if isinstance(plan, Conflict):
                 return plan.reason
             problem = problem_of(trial, space, structures)
-            if given is None and grid_schedule(problem, target_of(target)) is None:
-                return too_wide(problem, target_of(target))
+            if given is None and grid_schedule(problem, target) is None:
+                return too_wide(problem, target)
             return None
         except ScheduleError as error:
             return str(error)

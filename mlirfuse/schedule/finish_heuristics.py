@@ -76,7 +76,7 @@ def finished_by(schedule: Schedule, finish: str, target: Target) -> Schedule:
     walk = replace(schedule.walk, finish=finish, chunk=schedule.walk.chunk if finish in SHARING else 0)
     if finish == "second_kernel":
         clusters = target.sms * schedule.blocks_per_sm // schedule.layout.cluster
-        walk = replace(walk, blocks=max(1, clusters), period=0)
+        walk = replace(walk, blocks=clusters, period=0)
     if finish == "atomics":
         tile, layout = _row_of_sums(schedule, walk.dims)
         walk = replace(walk, finish_tile=tile, finish_layout=layout, finish_reads=SUM_ROWS, period=0)

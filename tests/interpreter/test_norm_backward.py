@@ -18,6 +18,7 @@ import mlirfuse as mf
 from mlirfuse import interpreter
 from mlirfuse.interpreter.mutation import Mutant, mutants, plant, site
 from mlirfuse.schedule.grid_walk import FINISHES
+from mlirfuse.target import target_of
 
 COLUMNS = (257, 384, 1000, 1600, 5140)
 NORMS = ("rms_norm_backward", "layer_norm_backward")
@@ -152,6 +153,18 @@ def test_what_cannot_be_one_pass_is_split_and_says_so() -> None:
         mf.fuse(deviations, mix_order="fused").lower(x).compile()
     with pytest.raises(mf.MlirFuseError, match="mix_order is 'never'"):
         mf.fuse(deviations, mix_order="never")
+
+
+def test_a_device_too_small_for_the_cluster_of_a_row_has_a_kernel_for_each_order() -> None:
+    """One multiprocessor, as the smallest parts of a device have few."""
+    backward = BACKWARD["rms_norm_backward"]
+    fused = mf.fuse(backward.fn, target=target_of("sm_90a").with_sms(1))
+    assert len(fused.lower(*backward.specs(20480, F16)).compile().program.launches) == 1
+    compiled = fused.lower(*backward.specs(65536, F16)).compile()
+    assert len(compiled.program.launches) == 2
+    assert "no cluster of 1 holds a row of 65536 elements" in compiled.explain()
+    inputs = backward.inputs(2, 65536, F16)
+    backward.check(interpreter.run(compiled.module_at("tile"), backward.name, inputs, sms=1), inputs)
 
 
 @pytest.mark.parametrize(

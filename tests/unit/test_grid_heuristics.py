@@ -10,7 +10,7 @@ from mlirfuse.errors import ScheduleError
 from mlirfuse.schedule.finish_heuristics import PERIOD, finished_by
 from mlirfuse.schedule.grid_cost import IN_FLIGHT, parts_cost, walk_cost
 from mlirfuse.schedule.grid_drafts import drafts, in_turn
-from mlirfuse.schedule.grid_heuristics import FEW_TILES, _complete, grid_schedule
+from mlirfuse.schedule.grid_heuristics import FEW_TILES, _complete, grid_schedule, too_wide
 from mlirfuse.schedule.grid_walk import SUM_ROWS
 from mlirfuse.schedule.heuristics import choose_schedule
 from mlirfuse.schedule.problem import Problem, WalkProblem
@@ -66,6 +66,25 @@ def check(schedule: Schedule, problem: Problem, target: Target) -> None:
     # No block of a cluster is without elements of a row.
     columns = schedule.tile[1]
     assert (layout.blocks[1] - 1) * (layout.extents[1] // layout.blocks[1]) < columns
+
+
+@pytest.mark.parametrize("sms", [1, 4, 7, 16])
+@pytest.mark.parametrize("columns", [384, 20480, 65536])
+def test_clusters_have_no_more_blocks_than_a_device_multiprocessors(columns: int, sms: int) -> None:
+    """What no such cluster holds is declined, as what no larger one does."""
+    device = HOPPER.with_sms(sms)
+    problem = norm_backward(columns, 2)
+    schedule = grid_schedule(problem, device)
+    assert device.max_cluster == min(8, 1 << (sms.bit_length() - 1))
+    assert device.with_sms(HOPPER.sms) == HOPPER
+    if schedule is None:
+        assert sms < HOPPER.max_cluster
+        assert f"no cluster of {device.max_cluster} " in too_wide(problem, device)
+        return
+    check(schedule, problem, device)
+    other = finished_by(schedule, "second_kernel", device).walk
+    assert other is not None
+    assert other.blocks >= 1
 
 
 @pytest.mark.parametrize("chip", SIZES)
