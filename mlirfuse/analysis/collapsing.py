@@ -16,7 +16,11 @@ Pair = tuple[int, int]
 
 
 def mergeable_pairs(
-    space: IterationSpace, structures: Sequence[OpStructure], strided: Iterable[ir.Value]
+    space: IterationSpace,
+    structures: Sequence[OpStructure],
+    strided: Iterable[ir.Value],
+    *,
+    of_whole_arrays: bool = False,
 ) -> frozenset[Pair]:
     """Pairs of dimensions that every op runs over together, and that are neighbours in every array that has them.
 
@@ -28,6 +32,8 @@ def mergeable_pairs(
         space: the kernel's iteration space.
         structures: its ops.
         strided: arguments that are not contiguous; their dimensions stay apart.
+        of_whole_arrays: only of arrays over all dimensions is the innermost one not to be hidden, which are most of
+            what is read and written.
     """
     arrays = [*space.value_axes.values(), *space.use_axes.values()]
     candidates = {(a, b) for axes in arrays for a, b in pairwise(axes) if a is not None and b is not None}
@@ -45,7 +51,9 @@ def mergeable_pairs(
     while conflict := _ambiguous(uses, pairs):
         pairs -= conflict
     if space.reduced_dims or len(pairs) < space.rank - 1:
-        pairs = {pair for pair in pairs if not _hides_innermost(pair, pairs, arrays, space)}
+        whole = {d for d, extent in enumerate(space.extents) if extent != 1}
+        wide = [axes for axes in arrays if not of_whole_arrays or whole <= set(axes)]
+        pairs = {pair for pair in pairs if not _hides_innermost(pair, pairs, wide, space)}
         while conflict := _ambiguous(uses, pairs):
             pairs -= conflict
     return frozenset(pairs)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
 from mlir import ir
 from mlir.dialects import arith, func, tensor
 
-from mlirfuse.analysis.collapsing import mergeable_pairs
+from mlirfuse.analysis.collapsing import Pair, mergeable_pairs
+from mlirfuse.analysis.iteration_space import IterationSpace
 from mlirfuse.analysis.kernels import (
     KERNEL,
     argument_attributes,
@@ -59,7 +61,7 @@ class FuseCollapseDims(Pass):
         for kernel in list(kernels(module)):
             if is_tile_program(kernel):
                 continue
-            if reason := _obstacle(kernel):
+            if reason := obstacle(kernel):
                 remarks.declined(self, reason, kernel)
                 continue
             space, structures = kernel_space(kernel)
@@ -70,14 +72,21 @@ class FuseCollapseDims(Pass):
             if not pairs:
                 remarks.declined(self, "no two dimensions belong together", kernel)
                 continue
-            old_sources = result_sources(kernel)
-            groups, returned = KernelCollapser(kernel, space, pairs).collapse()
-            for call in [c for host in hosts for c in calls(host) if callee(c) == symbol(kernel)]:
-                _pass_views(call, kernel, groups, returned, old_sources)
+            merge_dims(kernel, space, pairs, hosts)
             remarks.applied(self, f"{space.rank} dimensions became {space.rank - len(pairs)}", kernel)
 
 
-def _obstacle(kernel: ir.Operation) -> str | None:
+def merge_dims(
+    kernel: ir.Operation, space: IterationSpace, pairs: frozenset[Pair], hosts: Iterable[ir.Operation]
+) -> None:
+    """Makes some or all of a kernel's `mergeable_pairs` of dimensions one, and has its callers pass views."""
+    old_sources = result_sources(kernel)
+    groups, returned = KernelCollapser(kernel, space, pairs).collapse()
+    for call in [c for host in hosts for c in calls(host) if callee(c) == symbol(kernel)]:
+        _pass_views(call, kernel, groups, returned, old_sources)
+
+
+def obstacle(kernel: ir.Operation) -> str | None:
     """Why a kernel's dimensions cannot be renumbered; None where they can."""
     if SCHEDULE in kernel.attributes:
         return "its schedule names the dimensions that it has"

@@ -8,17 +8,19 @@ from typing import ClassVar
 
 from mlir import ir
 
+from mlirfuse.analysis.contraction import contraction_in
 from mlirfuse.analysis.grid_reduction import grid_reduction, needs_grid
 from mlirfuse.analysis.iteration_space import Conflict, space_of_structures
 from mlirfuse.analysis.kernels import KERNEL, body, functions, symbol
 from mlirfuse.analysis.problem import problem_of
-from mlirfuse.analysis.spaces import check_results
+from mlirfuse.analysis.spaces import check_results, kernel_space
 from mlirfuse.analysis.structure import structure_of
 from mlirfuse.dtypes import from_mlir
 from mlirfuse.errors import PassError, ScheduleError
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.passes.host import callee, calls, launches
 from mlirfuse.passes.kernel_pair import KernelPair
+from mlirfuse.passes.shared_views import shared_views
 from mlirfuse.schedule.grid_heuristics import grid_schedule, too_wide
 from mlirfuse.schedule.schedule import ATTRIBUTE as SCHEDULE
 from mlirfuse.schedule.schedule import schedule_of
@@ -36,7 +38,9 @@ class FuseMixOrderReduction(Pass):
     iteration space (both read it, or one reads what the other makes), if their reductions nest (`dx` reduces inside of
     rows, `dw` and `db` over them; `analysis/grid_reduction.py`), if nothing that a tile needs depends on a total over
     the grid, and if a cluster holds a row and the totals on chip. The values that only they exchanged are no longer
-    stored. Source: PyTorch Inductor's mix-order reduction, pull request 165370.
+    stored. Where the host reshapes what they share, dimensions of both are first collapsed to those that the shapes
+    have in common, as far as each kernel may take them for one (`shared_views.py`). Source: PyTorch Inductor's
+    mix-order reduction, pull request 165370.
 
     `fuse.mix_order = "split"` on the host function turns this off; with `"fused"` a pair that shares data and cannot be
     merged is an error.
@@ -77,21 +81,30 @@ class FuseMixOrderReduction(Pass):
 
     def _merge_one(self, module: ir.Operation, function: ir.Operation, remarks: Remarks, *, required: bool) -> bool:
         """Merges the first pair that can be; remarks why the others cannot once there is none."""
-        declined: list[tuple[ir.Operation, str]] = []
-        for (first, first_kernel), (second, second_kernel) in combinations(launches(module, function).items(), 2):
-            pair = _Pair(first, second, first_kernel, second_kernel)
-            shared = pair.shared_bytes()
-            if not shared:
+        declined: list[tuple[ir.Operation, str, bool]] = []
+        target = target_of(self.target, self.sms)
+        pairs = _pairs(module, function)
+        for pair in pairs:
+            if not pair.shared_bytes():
                 continue
-            reason = pair.obstacle(target_of(self.target, self.sms))
+            reason = pair.obstacle(target)
             if reason is None:
-                saved = f"{symbol(pair.second)} joins {symbol(pair.first)}: {shared} bytes an element saved"
-                remarks.applied(self, saved, second)
-                pair.merge(function)
+                self._merge(pair, function, remarks)
                 return True
-            declined.append((second, f"{callee(second)} stays apart from {callee(first)}: {reason}"))
-        for call, reason in declined:
-            if required:
+            declined.append((pair.second_call, f"{pair}: {reason}", True))
+        for position, pair in enumerate(pairs):
+            views = shared_views(pair) if not pair.shared_bytes() and pair.reduces_over_rows() else []
+            reasons: list[str] = []
+            for number, view in enumerate(views):
+                reason = _aligned(module.clone(ip=False), symbol(function), position, number, target)
+                if reason is None:
+                    view.align(function)
+                    self._merge(_pairs(module, function)[position], function, remarks)
+                    return True
+                reasons.append(f"{pair}: {view}, and {reason}")
+            declined += [(pair.second_call, reason, pair.both_reduce()) for reason in reasons[:1]]
+        for call, reason, is_mixed in declined:
+            if required and is_mixed:
                 raise PassError(
                     f"mix-order fusion was asked for, but {reason}",
                     where=call,
@@ -100,15 +113,65 @@ class FuseMixOrderReduction(Pass):
             remarks.declined(self, reason, call)
         return False
 
+    def _merge(self, pair: _Pair, function: ir.Operation, remarks: Remarks) -> None:
+        saved = f"{symbol(pair.second)} joins {symbol(pair.first)}: {pair.shared_bytes()} bytes an element saved"
+        remarks.applied(self, saved, pair.second_call)
+        pair.merge(function)
+
+
+def _pairs(module: ir.Operation, function: ir.Operation) -> list[_Pair]:
+    """All pairs of launches of a host function, in order."""
+    return [
+        _Pair(first, second, first_kernel, second_kernel)
+        for (first, first_kernel), (second, second_kernel) in combinations(launches(module, function).items(), 2)
+    ]
+
+
+def _aligned(copy: ir.Operation, host: str, position: int, number: int, target: Target) -> str | None:
+    """Why two kernels cannot be one even over dimensions that a view of shared data has in common; None if they can.
+
+    Args:
+        copy: a copy of the module, which is left changed.
+        host: the name of the host function.
+        position: which of its pairs of launches they are.
+        number: which of their shared views.
+        target: the architecture.
+    """
+    function = next(f for f in functions(copy) if symbol(f) == host)
+    if reason := shared_views(_pairs(copy, function)[position])[number].align(function):
+        return reason
+    pair = _pairs(copy, function)[position]
+    return pair.obstacle(target) if pair.shared_bytes() else "no dimensions that both can have are all of it"
+
 
 class _Pair(KernelPair):
     """Two launches that may read the same data."""
+
+    def __str__(self) -> str:
+        return f"{callee(self.second_call)} stays apart from {callee(self.first_call)}"
 
     def shared_bytes(self) -> int:
         """Bytes of an element of the iteration space that move once less when the two are one; 0 for no relation."""
         whole = max(_rank(v) for v in [*self.first_call.operands, *self.first_call.results])
         reads = set(self.first_call.operands) | set(self.first_call.results)
         return sum(_bytes(v) for v in dict.fromkeys(self.second_call.operands) if v in reads and _rank(v) == whole > 1)
+
+    def reduces_over_rows(self) -> bool:
+        """Whether one of the two reduces over others than the innermost dimension, and both are no contractions.
+
+        What reads reshapes of an array, as a product does of batches, is else no matter of two orders.
+        """
+        try:
+            spaces = [kernel_space(kernel) for kernel in (self.first, self.second)]
+        except ScheduleError:  # what has no schedule is for `fuse-assign-schedule` to say
+            return False
+        if any(contraction_in(*space) is not None for space in spaces):
+            return False
+        return any(dims and space.rank - 1 not in dims for space, _ in spaces for dims in space.reduced.values())
+
+    def both_reduce(self) -> bool:
+        """Whether there are reductions on both sides, whose orders may differ."""
+        return all(kernel_space(kernel)[0].reduced_dims for kernel in (self.first, self.second))
 
     def obstacle(self, target: Target) -> str | None:
         """Why the two cannot be one kernel, or None."""

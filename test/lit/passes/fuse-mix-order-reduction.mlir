@@ -526,3 +526,97 @@ func.func private @twice_1(%x: tensor<?x64xf32>) -> tensor<64xf32> attributes {f
   } -> tensor<64xf32>
   return %0 : tensor<64xf32>
 }
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#col = affine_map<(d0, d1) -> (d1)>
+#id3 = affine_map<(d0, d1, d2) -> (d0, d1, d2)>
+#row3 = affine_map<(d0, d1, d2) -> (d0, d1)>
+// The host reshapes what they share: batches of rows are rows to both, and the first gives its sums their shape back.
+// CHECK-LABEL: func.func @reshaped(
+// CHECK-SAME: %[[X:.*]]: tensor<?x16x64xf32>
+// CHECK: %[[ROWS:.*]] = tensor.collapse_shape %[[X]] {{\[\[}}0, 1], [2]] : tensor<?x16x64xf32> into tensor<?x64xf32>
+// CHECK-NOT: tensor.collapse_shape
+// CHECK: %[[R:.*]]:2 = call @f_0(%[[ROWS]]) : (tensor<?x64xf32>) -> (tensor<?xf32>, tensor<64xf32>)
+// CHECK: tensor.expand_shape %[[R]]#0 {{\[\[}}0, 1]]
+// CHECK-LABEL: func.func private @f_0(
+// CHECK: iterator_types = ["parallel", "reduction"]
+// CHECK: iterator_types = ["reduction", "parallel"]
+// CHECK-NOT: func.func private @f_1
+func.func @reshaped(%x: tensor<?x16x64xf32>) -> (tensor<?x16xf32>, tensor<64xf32>) {
+  %0 = call @f_0(%x) : (tensor<?x16x64xf32>) -> tensor<?x16xf32>
+  %v = tensor.collapse_shape %x [[0, 1], [2]] : tensor<?x16x64xf32> into tensor<?x64xf32>
+  // expected-remark @below {{f_1 joins f_0: 4 bytes an element saved}}
+  %1 = call @f_1(%v) : (tensor<?x64xf32>) -> tensor<64xf32>
+  return %0, %1 : tensor<?x16xf32>, tensor<64xf32>
+}
+func.func private @f_0(%x: tensor<?x16x64xf32>) -> tensor<?x16xf32>
+    attributes {fuse.kernel, fuse.result_extents = array<i64: 0, 0>} {
+  %zero = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : index
+  %m = tensor.dim %x, %c0 : tensor<?x16x64xf32>
+  %e = tensor.empty(%m) : tensor<?x16xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<?x16xf32>) -> tensor<?x16xf32>
+  %0 = linalg.generic {indexing_maps = [#id3, #row3], iterator_types = ["parallel", "parallel", "reduction"]}
+       ins(%x : tensor<?x16x64xf32>) outs(%init : tensor<?x16xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<?x16xf32>
+  return %0 : tensor<?x16xf32>
+}
+func.func private @f_1(%x: tensor<?x64xf32>) -> tensor<64xf32>
+    attributes {fuse.kernel, fuse.result_extents = array<i64>} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<64xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<64xf32>) -> tensor<64xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #col], iterator_types = ["reduction", "parallel"]}
+       ins(%x : tensor<?x64xf32>) outs(%init : tensor<64xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<64xf32>
+  return %0 : tensor<64xf32>
+}
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d0)>
+#col = affine_map<(d0, d1) -> (d1)>
+// Shapes that divide the data into different rows have no dimensions in common.
+func.func @other_rows(%x: tensor<64x256xf32>) -> (tensor<256xf32>, tensor<256xf32>) attributes {fuse.mix_order = "fused"} {
+  %0 = call @f_0(%x) : (tensor<64x256xf32>) -> tensor<256xf32>
+  %c = tensor.collapse_shape %x [[0, 1]] : tensor<64x256xf32> into tensor<16384xf32>
+  %v = tensor.expand_shape %c [[0, 1]] output_shape [256, 64] : tensor<16384xf32> into tensor<256x64xf32>
+  // expected-error @below {{mix-order fusion was asked for, but f_1 stays apart from f_0: it reads 64 x 256 elements as 256 x 64, and its dimensions of 64 x 256 cannot be one in all that a kernel does}}
+  %1 = call @f_1(%v) : (tensor<256x64xf32>) -> tensor<256xf32>
+  return %0, %1 : tensor<256xf32>, tensor<256xf32>
+}
+func.func private @f_0(%x: tensor<64x256xf32>) -> tensor<256xf32>
+    attributes {fuse.kernel, fuse.result_extents = array<i64>} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<256xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<256xf32>) -> tensor<256xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #col], iterator_types = ["reduction", "parallel"]}
+       ins(%x : tensor<64x256xf32>) outs(%init : tensor<256xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<256xf32>
+  return %0 : tensor<256xf32>
+}
+func.func private @f_1(%x: tensor<256x64xf32>) -> tensor<256xf32>
+    attributes {fuse.kernel, fuse.result_extents = array<i64>} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<256xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<256xf32>) -> tensor<256xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+       ins(%x : tensor<256x64xf32>) outs(%init : tensor<256xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<256xf32>
+  return %0 : tensor<256xf32>
+}
