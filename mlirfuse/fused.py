@@ -271,6 +271,16 @@ def fuse(
 ) -> Any:
     """Makes a function over arrays run as fused GPU kernels; a decorator, with or without arguments.
 
+    One compilation serves all leading extents, which kernels are told when they run. Where the function needs one as a
+    number, it is compiled anew for each:
+
+    - in `max` and `min` over leading dimensions, since over no elements they are errors, which only a number can tell;
+      sums, products, means, variances, `any` and `all` have a result then, and stay as they are;
+    - in reductions over a leading dimension that are not over all before them too, such as `axis=1` of a second one,
+      or over later ones besides with others between, such as `axis=(0, 2)`, or that leave one of run-time extent: blocks
+      walk the leading dimensions together, and their tiles hold what is left;
+    - in matrix products (see `dynamic_products`), and where Python computes with `shape` what no shape is.
+
     Args:
         fn: takes arrays and numbers and returns one array, or a tuple or list of them; a method too. It is called once
             a signature, on traced values; what it does to them must come from `mlirfuse` or be an operator. What else
@@ -290,8 +300,11 @@ def fuse(
             `slices`: all blocks together, once all have arrived, in the same launch, which the device must hold as a
             whole. `last_block`: the one that arrives last. `second_kernel`: another launch. All give the same bits on
             every run. `atomics`: the one that arrives last, from rows of sums to which all have added as they came;
-            for sums of float32, whose last bits then differ from run to run. `auto` leaves the choice to the cost
-            model, which never takes that; any other is an error where nothing is reduced so.
+            for sums of float32, whose last bits then differ from run to run. `auto` is `slices` wherever blocks share
+            rows: as many are launched as the device holds, so that all may wait for each other, and what is left when
+            the last data have come is to read all parts, at which all multiprocessors take less time than the one that
+            has the last block, and need no second launch. Any other is an error where nothing is reduced so, and is
+            left aside at a single row.
         dynamic_products: makes one kernel for all leading extents of matrix products too. By default a product is
             compiled anew for each number of rows, because the best tile and split depend on it.
 
