@@ -277,8 +277,8 @@ def fuse(
     - in `max` and `min` over leading dimensions, since over no elements they are errors, which only a number can tell;
       sums, products, means, variances, `any` and `all` have a result then, and stay as they are;
     - in reductions over a leading dimension that are not over all before them too, such as `axis=1` of a second one,
-      or over later ones besides with others between, such as `axis=(0, 2)`, or that leave one of run-time extent: blocks
-      walk the leading dimensions together, and their tiles hold what is left;
+      or over later ones besides with others between, such as `axis=(0, 2)`, or that leave one of run-time extent:
+      blocks walk the leading dimensions together, and their tiles hold what is left;
     - in matrix products (see `dynamic_products`), and where Python computes with `shape` what no shape is.
 
     Args:

@@ -18,7 +18,7 @@ from mlirfuse.analysis.structure import OpStructure
 from mlirfuse.errors import PassError, ScheduleError, errors_at
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.passes.host import callee, calls
-from mlirfuse.schedule.contraction import check_contraction, check_registers, check_ring
+from mlirfuse.schedule.contraction import check_contraction, check_registers, check_ring, check_whole_grid
 from mlirfuse.schedule.contraction_cost import UNKNOWN_EXTENT
 from mlirfuse.schedule.contraction_heuristics import choose_contraction
 from mlirfuse.schedule.finish_heuristics import finished_by
@@ -189,4 +189,5 @@ def _check(
         or check_contraction(schedule.contraction, schedule.tile, schedule.layout, problem)
         or check_registers(schedule.contraction, schedule.layout, schedule.blocks_per_sm, target)
         or check_ring(schedule.contraction, schedule.tile, problem, target)
+        or check_whole_grid(schedule.contraction, schedule.tile, schedule.layout, extents, problem, target)
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 from mlirfuse.dtypes import DType
 from mlirfuse.precision import FAST_ACCUM, IEEE, TF32, TF32X3
@@ -20,6 +21,12 @@ All are deterministic."""
 
 SLICED = ("slices", "cluster", "mailboxes")
 """Those in which every block adds up some rows, with a `finish_layout`."""
+
+WHOLE = ("slices", "mailboxes")
+"""Those for which the grid must be resident as a whole."""
+
+BLOCK_RESERVE = 1024
+"""Shared memory that the driver takes of each block."""
 
 LONGEST_SUM = 2048
 """Elements of k that an accumulator of a tensor core sums up where errors show, if registers allow. What does not fit
@@ -136,21 +143,60 @@ class ContractionProblem:
         return self.element.is_float8 and self.precision != FAST_ACCUM
 
 
-def check_ring(
-    schedule: ContractionSchedule, tile: tuple[int, ...], problem: ContractionProblem, target: Target
-) -> str | None:
-    """Why the factors' ring fits no block of the target, whatever else is in shared memory, or None.
-
-    Factors that the kernel computes have one slot in it, whatever `stages` is.
-    """
+def ring_bytes(schedule: ContractionSchedule, tile: tuple[int, ...], problem: ContractionProblem) -> int:
+    """Shared memory of the factors' ring; those that the kernel computes have one slot in it, whatever `stages` is."""
     rows = reversed(tile[-2:]) if schedule.swapped else tile[-2:]
     slots = [schedule.stages if source is None else 1 for source in problem.computed_from]
     row_bytes = schedule.k * problem.element.bytes
-    total = row_bytes * sum(count * extent for count, extent in zip(slots, rows, strict=True))
+    return row_bytes * sum(count * extent for count, extent in zip(slots, rows, strict=True))
+
+
+def check_ring(
+    schedule: ContractionSchedule, tile: tuple[int, ...], problem: ContractionProblem, target: Target
+) -> str | None:
+    """Why the factors' ring fits no block of the target, whatever else is in shared memory, or None."""
+    total = ring_bytes(schedule, tile, problem)
     if total <= target.shared_per_block:
         return None
     limit = f"{target.chip} has {target.shared_per_block} a block"
     return f"its ring needs {total} bytes of shared memory, {limit}: choose smaller tiles or steps, or fewer stages"
+
+
+def check_whole_grid(
+    schedule: ContractionSchedule,
+    tile: tuple[int, ...],
+    layout: BlockedLayout,
+    extents: tuple[int | None, ...],
+    problem: ContractionProblem,
+    target: Target,
+) -> str | None:
+    """Why a grid whose blocks wait for each other cannot be resident as a whole, or None where it may be.
+
+    Registers, of which ptxas decides, may allow still fewer; the driver refuses such a launch. Extents that only run
+    time knows are left to it too.
+
+    Args:
+        schedule: how the k-loop runs.
+        tile: of the accumulators: batch, m, n.
+        layout: of the accumulators.
+        extents: of the result, in the order of the tile; None where dynamic.
+        problem: the contraction.
+        target: the architecture.
+    """
+    if schedule.split == 1 or schedule.reduction not in WHOLE or None in extents:
+        return None
+    blocks = schedule.split * prod(-(-(extent or 1) // n) for extent, n in zip(extents, tile, strict=True))
+    producers = TEAM_THREADS if schedule.instruction == "wgmma" else 0
+    by_threads = target.threads_per_sm // (layout.threads * schedule.teams + producers)
+    by_memory = target.shared_per_sm // (ring_bytes(schedule, tile, problem) + BLOCK_RESERVE)
+    resident = target.sms * min(target.blocks_per_sm, by_threads, by_memory)
+    if blocks <= resident:
+        return None
+    return (
+        f"its {blocks} blocks wait for each other ({schedule.reduction!r}), and {target.sms} multiprocessors hold "
+        f"{resident} of them at once at most: choose a smaller split or larger tiles, or the reduction "
+        f"'last_arriver' or 'turnstile', which need not be resident as a whole"
+    )
 
 
 def check_registers(

@@ -11,9 +11,13 @@ from products import Product, pinned_schedule
 
 import mlirfuse as mf
 from mlirfuse.errors import DTypeError, PassError, ScheduleError, ShapeError
+from mlirfuse.target import Target, target_of
+
+SMALL = target_of("sm_90a").with_sms(16)
+"""As many multiprocessors as the smallest part of an H200 has."""
 
 
-def _product(target: str = "sm_90a", instruction: str = "wgmma", split: int = 1, **fields: Any) -> mf.Schedule:
+def _product(target: str | Target = "sm_90a", instruction: str = "wgmma", split: int = 1, **fields: Any) -> mf.Schedule:
     """Compiles x @ w.T of (256, 512) and (256, 512) with a schedule that has some fields changed; returns that."""
     reduction = fields.pop("reduction", "last_arriver")
     general = {name: fields.pop(name) for name in ("blocks_per_sm", "persistence") if name in fields}
@@ -60,6 +64,17 @@ WRONG: dict[str, tuple[type[Exception], str, Callable[[], Any]]] = {
         "a cluster of 2 exceeds the 1 of sm_80",
         lambda: _product("sm_80", "mma", split=2, reduction="cluster"),
     ),
+    "blocks that wait": (
+        ScheduleError,
+        r"its 32 blocks wait for each other \('slices'\), and 16 multiprocessors hold 16 of them at once at most: "
+        "choose a smaller split or larger tiles, or the reduction 'last_arriver'",
+        lambda: _product(SMALL, split=8, reduction="slices"),
+    ),
+    "blocks that wait for mail": (
+        ScheduleError,
+        r"its 32 blocks wait for each other \('mailboxes'\)",
+        lambda: _product(SMALL, split=8, reduction="mailboxes"),
+    ),
     "blocks": (ScheduleError, "9 blocks of 384 threads exceed the 2048 threads", lambda: _product(blocks_per_sm=9)),
     "persistence": (ScheduleError, "stay in registers, not 'reread'", lambda: _product(persistence="reread")),
     "instruction": (ScheduleError, "sm_80 has no wgmma", lambda: _product("sm_80")),
@@ -76,3 +91,11 @@ def test_products(case: str) -> None:
 def test_a_schedule_is_for_the_only_kernel_whatever_its_name() -> None:
     """A lambda's name is not a symbol's."""
     assert _product(split=2).contraction is not None
+
+
+@pytest.mark.parametrize(
+    ("split", "reduction"), [(4, "slices"), (4, "mailboxes"), (8, "last_arriver"), (8, "turnstile")]
+)
+def test_blocks_that_fit_at_once_or_need_not(split: int, reduction: str) -> None:
+    """16 of these fill a device of as many multiprocessors."""
+    assert _product(SMALL, split=split, reduction=reduction).contraction is not None
