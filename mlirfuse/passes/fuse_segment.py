@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from mlir import ir
-from mlir.dialects import func
+from mlir.dialects import func, linalg
 
 from mlirfuse.analysis.iteration_space import Conflict, IterationSpace
 from mlirfuse.analysis.kernels import KERNEL, RESULT_EXTENTS, argument_attributes, body, functions, kernels, symbol
@@ -31,10 +31,10 @@ class FuseSegment(Pass):
     """Moves each group of fusable ops into a kernel function, and calls it from where they were.
 
     Requires functions of linalg and tensor ops on tensors; functions that are kernels already, or that hold no such op,
-    are left alone. Ops whose results nobody uses are erased. `mlirfuse/analysis/segments.py` states when ops share a
-    kernel. What keeps an op from joining its producer is a remark, and so is a named op, which stays. Raises
-    `UnreadExtentError` where a kernel has a dynamic extent that nothing has of what it reads, as one that only writes
-    zeros: at run time it would not know how many.
+    are left alone. A `linalg.generic` that yields one number is a `linalg.fill` from here on. Ops whose results nobody
+    uses are erased. `mlirfuse/analysis/segments.py` states when ops share a kernel. What keeps an op from joining its
+    producer is a remark, and so is a named op, which stays. Raises `UnreadExtentError` where a kernel has a dynamic
+    extent that nothing has of what it reads, as one that only writes zeros: at run time it would not know how many.
 
     ```mlir
     func.func @f(%x: tensor<?x64xf32>) -> tensor<?x64xf32> {
@@ -60,6 +60,7 @@ class FuseSegment(Pass):
         for function in list(functions(module)):
             if KERNEL in function.attributes:
                 continue
+            _name_fills(function)
             erase_dead([op for op in body(function) if op.results])
             ops = body(function)
             plan = segment_ops(ops)
@@ -78,6 +79,19 @@ class FuseSegment(Pass):
             erase_dead([op for op in ops if op.results])
             order_host_ops(function)
             remarks.applied(self, f"{len(plan.segments)} kernel(s)", function)
+
+
+def _name_fills(function: ir.Operation) -> None:
+    """Makes a `linalg.fill` of every `linalg.generic` that is one: kernels then know the number without reading it."""
+    for op in body(function):
+        if op.name != "linalg.generic" or len(op.operands) != 2 or isinstance(op.operands[0].type, ir.ShapedType):
+            continue
+        block = op.regions[0].blocks[0]
+        if len(block.operations) == 1 and block.operations[0].operation.operands[0] == block.arguments[0]:
+            with ir.InsertionPoint(op), op.location:
+                filled = linalg.fill(op.operands[0], outs=[op.operands[1]])
+            op.results[0].replace_all_uses_with(filled)
+            op.erase()
 
 
 def _hand_out_schedules(module: ir.Operation, function: ir.Operation) -> None:

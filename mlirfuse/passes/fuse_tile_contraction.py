@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from mlir import ir
+from mlir.dialects import arith
 
 from mlirfuse.analysis.contraction import Contraction, contraction_in
 from mlirfuse.analysis.contraction_problem import contraction_problem
@@ -15,15 +16,17 @@ from mlirfuse.analysis.factors import producers
 from mlirfuse.analysis.iteration_space import IterationSpace
 from mlirfuse.analysis.kernels import is_tile_program, kernels
 from mlirfuse.analysis.spaces import kernel_space
-from mlirfuse.analysis.structure import OpStructure
+from mlirfuse.analysis.structure import OpStructure, is_constant
 from mlirfuse.errors import PassError, ScheduleError
 from mlirfuse.passes.base import Pass, Remarks
+from mlirfuse.rewriting import integer_of, number_of
 from mlirfuse.schedule.contraction import check_contraction
 from mlirfuse.schedule.schedule import Schedule, schedule_of
 from mlirfuse.tiling.contractions import KLoop, result_space
 from mlirfuse.tiling.emitter import TileEmitter
 from mlirfuse.tiling.program import TileProgram, open_tile_program
 from mlirfuse.tiling.tile_totals import TileTotals
+from mlirfuse.tiling.tiles import zero
 from mlirfuse.tiling.transfers import TileTransfers
 
 
@@ -34,7 +37,8 @@ class FuseTileContraction(Pass):
     Requires `fuse.schedule` with a `contraction`. The loop carries the accumulators, one tile vector of the result's
     dimensions (batch, m, n), and contracts tiles of the factors into it. What the kernel computes a factor by is
     emitted in the loop, on the factor's tile; all else on the accumulators' tile behind the loop, as in any other tile
-    program. Where that reduces the tile, blocks meet at semaphores (`tiling/tile_totals.py`). Factors are read in the
+    program. A product that adds to something else than zeros does so behind the loop too, as blocks that share a loop
+    add once. Where that reduces the tile, blocks meet at semaphores (`tiling/tile_totals.py`). Factors are read in the
     order of their memory; which of their dimensions is which says the `vector.contract`. A `swapped` schedule exchanges
     the roles of rows and columns, so that the accumulators' tile is a transposed one. What lies past the end of a
     factor reads as zero.
@@ -115,12 +119,29 @@ def _emit_tile(
         program.scalars,
         schedule.contraction.instruction,
     )
-    emitter.values[product.op.results[0]] = loop.emit(emitter.initial(product))
+    start = product.operands[-1]
+    adds = not _is_zero(start)
+    zeros = arith.ConstantOp(element := start.type.element_type, zero(element)).result if adds else None
+    total = loop.emit(emitter.initial(product) if zeros is None else zeros)
+    before = {s.op for s in producers(start)} if adds else set()
     for structure in epilogue.tile:
-        emitter.emit(structure)
+        if structure.op in before:
+            emitter.emit(structure)
+    emitter.values[product.op.results[0]] = emitter.combined(product, total) if adds else total
+    for structure in epilogue.tile:
+        if structure.op not in before:
+            emitter.emit(structure)
     late = {result for s in (*epilogue.totals, *epilogue.finish) for result in s.op.results}
     for value, buffer in program.results:
         if value not in late:
             emitter.write(value, buffer)
     if epilogue.totals:
         TileTotals(program, emitter, epilogue).emit()
+
+
+def _is_zero(start: ir.Value) -> bool:
+    """Whether a product's initial values are zeros."""
+    if not is_constant(start):
+        return False
+    number = start.owner.operation.operands[0]
+    return integer_of(number) == 0 or number_of(number) == 0

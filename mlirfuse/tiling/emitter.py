@@ -56,7 +56,11 @@ class TileEmitter:
         if value in self.values:
             return self.values[value]
         if is_constant(value):
-            return self.values[value.owner.operation.operands[0]]
+            maker = value.owner.operation
+            if maker.name == "tensor.empty":
+                what = f"operand {number} of {structure.op.name} is a tensor.empty, whose elements are no numbers"
+                raise PassError(what, where=structure.op, hint="fill it before: linalg.fill")
+            return self.values[maker.operands[0]]
         return self.transfers.read(value, self.space.use_axes[(structure.op, number)])
 
     def write(self, value: ir.Value, buffer: ir.Value) -> None:
@@ -106,6 +110,10 @@ class TileEmitter:
             start = splat(initial, shape) if kept else initial
         reduced = vector.MultiDimReductionOp(vector_kind(op_name), elements, start, dims, results=[flat]).result
         return with_unit_dims(reduced, kept, self.space.rank)
+
+    def combined(self, structure: OpStructure, total: ir.Value) -> ir.Value:
+        """A reduction's starting value, combined with a tile of what the reduction makes of the elements alone."""
+        return self._combine(combiner_of(structure).name, total, self.initial(structure))
 
     def _combine(self, op_name: str, a: ir.Value, b: ir.Value) -> ir.Value:
         b = broadcast(b, tuple(ir.VectorType(a.type).shape))

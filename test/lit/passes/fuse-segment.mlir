@@ -449,3 +449,34 @@ func.func @beside(%x: tensor<64x64xf32>) -> (tensor<64x64xf32>, tensor<64x64xf32
   } -> tensor<64x64xf32>
   return %p, %u : tensor<64x64xf32>, tensor<64x64xf32>
 }
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d0)>
+#scalar = affine_map<(d0) -> ()>
+#vector = affine_map<(d0) -> (d0)>
+// What linalg-generalize-named-ops has made of a fill is one again, and part of the kernel that starts from it.
+// CHECK-LABEL: func.func @generic_fill(
+// CHECK: call @generic_fill_0(
+// CHECK-NOT: call
+// CHECK-LABEL: func.func private @generic_fill_0(
+// CHECK: linalg.fill
+// CHECK: linalg.generic
+// CHECK-NOT: linalg.generic
+func.func @generic_fill(%x: tensor<32x64xf32>) -> tensor<32xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<32xf32>
+  %init = linalg.generic {indexing_maps = [#scalar, #vector], iterator_types = ["parallel"]}
+       ins(%zero : f32) outs(%e : tensor<32xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    linalg.yield %a : f32
+  } -> tensor<32xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+       ins(%x : tensor<32x64xf32>) outs(%init : tensor<32xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<32xf32>
+  return %0 : tensor<32xf32>
+}

@@ -327,3 +327,41 @@ func.func private @no_product_0(%x: tensor<64x64xf16>) -> tensor<64x64xf16>
   } -> tensor<64x64xf16>
   return %0 : tensor<64x64xf16>
 }
+
+// -----
+
+#mk = affine_map<(m, n, k) -> (m, k)>
+#nk = affine_map<(m, n, k) -> (n, k)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+#id = affine_map<(m, n) -> (m, n)>
+#layout = {vector = array<i64: 1, 2>, lanes = array<i64: 8, 4>, warps = array<i64: 1, 2>, repeats = array<i64: 2, 2>,
+           blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
+// What the product adds to is computed by the kernel, and added behind the loop, which several blocks may share.
+// CHECK-LABEL: func.func private @starts_0_kernel(
+// CHECK: %[[ZERO:.*]] = arith.constant dense<0.000000e+00> : vector<32x32xf32>
+// CHECK: %[[SUM:.*]] = scf.for {{.*}} iter_args(%{{.*}} = %[[ZERO]])
+// CHECK: vector.contract
+// CHECK: %[[START:.*]] = math.exp
+// CHECK: %[[TOTAL:.*]] = arith.addf %[[START]], %[[SUM]]
+// CHECK: vector.transfer_write %[[TOTAL]]
+func.func private @starts_0(%x: tensor<64x64xbf16>, %w: tensor<64x64xbf16>, %y: tensor<64x64xf32>) -> tensor<64x64xf32>
+    attributes {fuse.kernel, fuse.result_extents = array<i64>, fuse.schedule = {tile = array<i64: 32, 32>, layout = #layout,
+                contraction = {k = 32, instruction = "mma"}}} {
+  %e = tensor.empty() : tensor<64x64xf32>
+  %init = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+       ins(%y : tensor<64x64xf32>) outs(%e : tensor<64x64xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = math.exp %a : f32
+    linalg.yield %v : f32
+  } -> tensor<64x64xf32>
+  %0 = linalg.generic {indexing_maps = [#mk, #nk, #mn], iterator_types = ["parallel", "parallel", "reduction"]}
+       ins(%x, %w : tensor<64x64xbf16>, tensor<64x64xbf16>) outs(%init : tensor<64x64xf32>) {
+  ^bb0(%p: bf16, %q: bf16, %sum: f32):
+    %pe = arith.extf %p : bf16 to f32
+    %qe = arith.extf %q : bf16 to f32
+    %pq = arith.mulf %pe, %qe : f32
+    %s = arith.addf %sum, %pq : f32
+    linalg.yield %s : f32
+  } -> tensor<64x64xf32>
+  return %0 : tensor<64x64xf32>
+}

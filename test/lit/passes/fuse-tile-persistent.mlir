@@ -219,3 +219,42 @@ func.func private @no_square(%x: tensor<128x64xf32>) -> tensor<128x64xf32>
   } -> tensor<128x64xf32>
   return %0 : tensor<128x64xf32>
 }
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
+// A body may read what it is given to write into.
+// CHECK-LABEL: func.func private @reads_outs_kernel
+// CHECK-DAG: vector.transfer_read
+// CHECK-DAG: vector.transfer_read
+// CHECK: arith.addf
+func.func private @reads_outs(%x: tensor<4x128xf32>, %y: tensor<4x128xf32>) -> tensor<4x128xf32>
+    attributes {fuse.kernel, fuse.result_extents = array<i64>, fuse.schedule = {tile = array<i64: 1, 128>, layout = #layout}} {
+  %0 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+       ins(%x : tensor<4x128xf32>) outs(%y : tensor<4x128xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %a, %out : f32
+    linalg.yield %v : f32
+  } -> tensor<4x128xf32>
+  return %0 : tensor<4x128xf32>
+}
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
+func.func private @reads_nothing(%x: tensor<?x128xf32>) -> tensor<?x128xf32>
+    attributes {fuse.kernel, fuse.result_extents = array<i64: 0, 0>, fuse.schedule = {tile = array<i64: 1, 128>, layout = #layout}} {
+  %c0 = arith.constant 0 : index
+  %m = tensor.dim %x, %c0 : tensor<?x128xf32>
+  %e = tensor.empty(%m) : tensor<?x128xf32>
+  // expected-error @below {{operand 1 of linalg.generic is a tensor.empty, whose elements are no numbers}}
+  %0 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+       ins(%x : tensor<?x128xf32>) outs(%e : tensor<?x128xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %a, %out : f32
+    linalg.yield %v : f32
+  } -> tensor<?x128xf32>
+  return %0 : tensor<?x128xf32>
+}
