@@ -32,26 +32,29 @@ def run_tool(tool: str, body: Callable[[], int]) -> int:
     """Runs a command and returns its exit code; what it raises is reported, and the code is 1."""
     try:
         return body()
-    except MlirFuseError as error:
-        message = f"{tool}: error: {error}"
-    except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
-        message = f"{tool}: error: {where}{error.strerror or error}"
-    except MemoryError as error:
-        message = f"{tool}: error: there is not enough memory: {error}"
-    except KeyboardInterrupt:
-        message = f"{tool}: interrupted"
-    except Exception as error:  # noqa: BLE001 (the outermost frame of a command)
-        notes = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
-        message = (
-            f"{tool}: internal error: {type(error).__name__}: {error}{notes}\n"
-            f"  hint: this is a bug in mlirfuse; {TRACEBACK_VARIABLE}=1 shows where"
-        )
-    if os.environ.get(TRACEBACK_VARIABLE):
-        traceback.print_exc()
-    with contextlib.suppress(BrokenPipeError):
-        print(message, file=sys.stderr)
-    return 1
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 (the outermost frame of a command)
+        if os.environ.get(TRACEBACK_VARIABLE):
+            traceback.print_exc()
+        with contextlib.suppress(BrokenPipeError):
+            print(f"{tool}: {_described(error)}", file=sys.stderr)
+        return 1
+
+
+def _described(error: BaseException) -> str:
+    """What a command says of an error that ends it."""
+    match error:
+        case MlirFuseError():
+            return f"error: {error}"
+        case OSError():
+            where = f"{error.filename}: " if error.filename else ""
+            return f"error: {where}{error.strerror or error}"
+        case MemoryError():
+            return f"error: there is not enough memory: {error}"
+        case KeyboardInterrupt():
+            return "interrupted"
+    notes = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
+    bug = f"  hint: this is a bug in mlirfuse; {TRACEBACK_VARIABLE}=1 shows where"
+    return f"internal error: {type(error).__name__}: {error}{notes}\n{bug}"
 
 
 def read_text(path: str) -> str:

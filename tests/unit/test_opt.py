@@ -81,6 +81,15 @@ def test_a_bug_in_a_pass_is_named_and_exits_with_1(source: str, capfd: pytest.Ca
     assert "Traceback" not in err
 
 
+def test_a_variable_asks_for_the_traceback(
+    source: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MLIRFUSE_TRACEBACK", "1")
+    assert main(["--toy-reject=bug", source]) == 1
+    assert "Traceback" in (err := capfd.readouterr().err)
+    assert "toy_passes.py" in err
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
