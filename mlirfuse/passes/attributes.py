@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from mlir import ir
 
-from mlirfuse.analysis.kernels import KERNEL, LAUNCH, RESULT_EXTENTS, RESULTS, functions, symbol
+from mlirfuse.analysis.kernels import KERNEL, LAUNCH, RESULT_EXTENTS, RESULTS, body, functions, kernels, symbol
 from mlirfuse.errors import IRError
 from mlirfuse.passes.fuse_assign_schedule import GRID_FINISH
 from mlirfuse.passes.fuse_mix_order_reduction import MIX_ORDER
@@ -47,10 +47,32 @@ ARGUMENT: Mapping[str, Rule] = {
 
 
 def verify_attributes(module: ir.Operation) -> None:
-    """Raises `IRError` naming the first attribute of a function, or of an argument, that is not what it must be."""
+    """Raises `IRError` naming the first attribute of a function, or of an argument, that is not what it must be.
+
+    What a declaration launches must be in the module.
+    """
     for function in functions(module):
         for problem in _problems(function):
             raise IRError(f"{symbol(function)}: {problem}", where=function)
+        if LAUNCH in function.attributes:
+            kernel = ir.FlatSymbolRefAttr(function.attributes[LAUNCH]).value
+            if kernel not in (present := _launched(module)):
+                what = f"{symbol(function)} launches @{kernel}, which the module does not have"
+                kinds = "a kernel is a tile program, or a gpu.func in a gpu.module of the same name"
+                hint = f"kernels: {', '.join(present)}" if present else kinds
+                raise IRError(what, where=function, hint=hint)
+
+
+def _launched(module: ir.Operation) -> list[str]:
+    """The names of what declarations may launch: tile programs, and functions in `gpu.module`s of the same name."""
+    names = [symbol(kernel) for kernel in kernels(module)]
+    for op in module.regions[0].blocks[0].operations:
+        if op.operation.name == "gpu.module":
+            inside = [symbol(f.operation) for f in body(op.operation) if f.name in ("gpu.func", "llvm.func")]
+            names += [name for name in inside if name == symbol(op.operation)]
+        if op.operation.name == "gpu.binary":
+            names.append(symbol(op.operation))
+    return names
 
 
 def _problems(function: ir.Operation) -> Iterator[str]:

@@ -34,3 +34,22 @@ func.func @f(%x: tensor<?x4xf32> {fuse.name = "x", fuse.align = 4 : i64, fuse.st
     attributes {fuse.results = "single", fuse.mix_order = "split"} {
   return %x : tensor<?x4xf32>
 }
+
+// -----
+
+// expected-error @below {{f_0 launches @f_0_kernel, which the module does not have}}
+func.func private @f_0(tensor<4xf32>) -> tensor<4xf32> attributes {fuse.launch = @f_0_kernel}
+gpu.module @f_0_kernel {
+  gpu.func @f_1_kernel(%x: memref<4xf32>, %y: memref<4xf32>) kernel {
+    gpu.return
+  }
+}
+
+// -----
+
+func.func private @f_0(tensor<4xf32>) -> tensor<4xf32> attributes {fuse.launch = @f_0_kernel}
+gpu.module @f_0_kernel {
+  gpu.func @f_0_kernel(%x: memref<4xf32>, %y: memref<4xf32>) kernel {
+    gpu.return
+  }
+}
