@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from mlirfuse.builder import (
@@ -81,6 +80,7 @@ from mlirfuse.builder import (
     where,
     zeros_like,
 )
+from mlirfuse.builder.counterparts import closest_function
 from mlirfuse.builder.errors import MissingAttributeError
 from mlirfuse.builder.source import at_user_line
 from mlirfuse.dtypes import (
@@ -203,6 +203,8 @@ if not TYPE_CHECKING:  # type checkers know what there is
         """Functions that mlirfuse does not have are errors at the user's line, as are methods of traced tensors."""
         if name.startswith("__"):  # a protocol of Python's
             raise AttributeError(name)
-        close = get_close_matches(name, __all__, n=1, cutoff=0.65)  # softmax is not meant to be max
-        hint = f"did you mean mf.{close[0]}?" if close else "dir(mlirfuse) lists what there is"
-        raise at_user_line(MissingAttributeError(f"mlirfuse has no {name!r}", hint=hint))
+        raise at_user_line(MissingAttributeError(f"mlirfuse has no {name!r}", hint=closest_function(name)))
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -86,7 +86,9 @@ def dtype_of(obj: object) -> DType:
         except TypeError:
             name = str(name)
     if name not in _BY_NAME:
-        raise DTypeError(f"dtype {name!r} is not supported", hint=f"supported: {', '.join(_BY_NAME)}")
+        asked = obj if isinstance(obj, str) else name
+        close = f"did you mean {_BY_MLIR[asked].name}? " if asked in _BY_MLIR else ""
+        raise DTypeError(f"dtype {asked!r} is not supported", hint=f"{close}supported: {', '.join(_BY_NAME)}")
     return _BY_NAME[name]
 
 

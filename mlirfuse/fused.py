@@ -18,7 +18,7 @@ from mlirfuse.builder.trace import symbol_of, trace
 from mlirfuse.compile import Compiled, Lowered, set_finish, set_mix_order, set_schedules
 from mlirfuse.context import make_context
 from mlirfuse.errors import ArgumentError, UnreadExtentError
-from mlirfuse.options import Finish, MixOrder, Options, check_options
+from mlirfuse.options import Finish, MixOrder, Options, check_names, check_options
 from mlirfuse.runtime import cuda
 from mlirfuse.runtime.arrays import Argument, ArrayInfo
 from mlirfuse.runtime.dispatch import Dispatcher
@@ -152,7 +152,13 @@ class Fused:
         return tuple(given)
 
     def with_options(self, **options: Unpack[Options]) -> Fused:
-        """The same function with these options; it keeps the others that it has. Raises what `fuse` raises."""
+        """The same function with these options; it keeps the others that it has.
+
+        Raises:
+            ArgumentError: there is no such option, or it is not what `fuse` takes.
+            TargetError: the target is not known.
+        """
+        check_names(options)
         return Fused(self._fn, **(self._options | options))
 
     def lower(self, /, *specs: Any, **named: Any) -> Lowered:
@@ -238,12 +244,19 @@ class Fused:
         inputs = [a for a in arrays if isinstance(a, np.ndarray | int | float | np.number | np.bool_)]
         results = run(compiled.module_at("gpu"), compiled.program.name, inputs, progress=True)
         if out is not None:
+            if isinstance(out, list):
+                raise ArgumentError("a list is no array", where="out", hint="give a tuple of arrays")
             given = out if isinstance(out, tuple) else (out,)
             if [(np.shape(a), getattr(a, "dtype", None)) for a in given] != [(r.shape, r.dtype) for r in results]:
                 wanted = ", ".join(f"{r.dtype}{list(r.shape)}" for r in results)
                 raise ArgumentError("the arrays do not fit the results", where="out", hint=f"give {wanted}")
             if not all(array.flags.writeable for array in given):
                 raise ArgumentError("an array is read-only", where="out", hint="give one that may be written")
+            for number, array in enumerate(given):
+                others = [*(a for a in arrays if isinstance(a, np.ndarray)), *given[:number]]
+                if any(np.may_share_memory(array, other) for other in others):
+                    hint = "give memory of its own, as on a GPU: a block may write what another has yet to read"
+                    raise ArgumentError("overlaps an argument or another output", where="out", hint=hint)
             for array, result in zip(given, results, strict=True):
                 array[...] = result
             return out

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 from typing import Literal, TypedDict, get_args
 
 from mlirfuse.errors import ArgumentError
@@ -25,6 +26,16 @@ class Options(TypedDict, total=False):
     mix_order: MixOrder
     finish: Finish
     dynamic_products: bool
+
+
+def check_names(options: Iterable[str]) -> None:
+    """Raises `ArgumentError` for a name that is no option of `fuse`."""
+    known = list(Options.__annotations__)
+    for name in options:
+        if name not in known:
+            close = get_close_matches(name, known, n=1)
+            hint = f"{f'did you mean {close[0]}? ' if close else ''}options: {', '.join(known)}"
+            raise ArgumentError(f"there is no option {name!r}", where="fuse", hint=hint)
 
 
 def check_options(options: Options) -> None:

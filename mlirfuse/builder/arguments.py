@@ -64,15 +64,15 @@ def erase_unused_sizes(block: ir.Block) -> None:
 
 
 def traced_argument(
-    state: TraceState, spec: TensorSpec | ScalarSpec, value: ir.Value, symbols: Sequence[Symbol | None]
+    state: TraceState, name: str, spec: TensorSpec | ScalarSpec, value: ir.Value, symbols: Sequence[Symbol | None]
 ) -> TensorBase | ScalarBase:
     """The value that the Python function gets for an argument."""
     if isinstance(spec, TensorSpec):
         shape: Shape = tuple(_extent(extent, s) for extent, s in zip(spec.shape, symbols, strict=True))
         return state.wrap(value, shape, spec.dtype)
     if spec.kind == "bool":
-        return Scalar(state, bool_, lambda: convert(value, int64, bool_))
-    return Scalar(state, float64 if spec.kind == "float" else int64, lambda: value)
+        return Scalar(state, bool_, lambda: convert(value, int64, bool_), name)
+    return Scalar(state, float64 if spec.kind == "float" else int64, lambda: value, name)
 
 
 def _extent(extent: int | str | None, symbol: Symbol | None) -> Extent:

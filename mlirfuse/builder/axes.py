@@ -6,7 +6,7 @@ import operator
 from collections.abc import Sequence
 
 from mlirfuse.builder.source import at_user_line
-from mlirfuse.errors import ShapeError
+from mlirfuse.errors import DTypeError, ShapeError
 
 Axes = int | Sequence[int]
 
@@ -16,8 +16,12 @@ def integer(value: object, what: str) -> int:
 
     Raises:
         ShapeError: it is no integer.
+        DTypeError: it is a bool, which Python takes for 0 or 1.
         ControlFlowError: it is a traced value.
     """
+    if isinstance(value, bool):
+        hint = "flags such as keepdims are given by name" if what.endswith("axis") else "write 0 or 1"
+        raise at_user_line(DTypeError(f"{what} {value!r} is a bool", hint=hint))
     try:
         return operator.index(value)  # type: ignore[arg-type]
     except TypeError:
@@ -34,6 +38,7 @@ def normalise_axes(axis: Axes | None, rank: int, function: str) -> tuple[int, ..
 
     Raises:
         ShapeError: an axis is no int, out of range, or named twice.
+        DTypeError: an axis is a bool.
     """
     if axis is None:
         return tuple(range(rank))

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from mlirfuse.builder import arithmetic, comparisons, contraction, powers
+from mlirfuse.builder.counterparts import instead_of_function
 from mlirfuse.builder.errors import ControlFlowError, UnsupportedError
 from mlirfuse.builder.lift import FUNCTIONS
 from mlirfuse.builder.operands import Operand
@@ -13,6 +14,9 @@ from mlirfuse.builder.source import at_user_line
 
 if TYPE_CHECKING:
     from mlirfuse.builder.tensor import Tensor
+
+CONSTANT = "bind it by functools.partial, or pass it in a tuple: numbers are passed at run time, tuples are constants"
+"""What to do about a number that the function needs while it is traced."""
 
 
 def _refused(what: str) -> Callable[..., NoReturn]:
@@ -136,34 +140,44 @@ class Operators:
         function = FUNCTIONS.get(ufunc.__name__)
         if function is None or method != "__call__" or options:
             what = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
-            raise at_user_line(UnsupportedError(f"np.{what} cannot be traced", hint="use mlirfuse's own functions"))
+            raise _not_numpys(what)
         return function(*inputs)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> NoReturn:
-        name = function.__name__
-        raise at_user_line(UnsupportedError(f"np.{name} cannot be traced", hint="use mlirfuse's own functions"))
+        raise _not_numpys(function.__name__)
 
     def __format__(self, specification: str) -> str:
         if specification:
-            raise _needs_data(f"its value as {specification!r}", "print x.shape or x.dtype")
+            raise self._needs_data(f"its value as {specification!r}", "print x.shape or x.dtype")
         return str(self)
 
     def __bool__(self) -> bool:
         hint = "use mf.where for a choice per element; `and`, `or`, `not` are &, |, ~; bind a flag by functools.partial"
-        raise _needs_data("its truth value", hint)
+        raise self._needs_data("its truth value", hint)
 
     def __float__(self) -> float:
-        raise _needs_data("its value as a float", "keep it a tensor")
+        raise self._needs_data(
+            "its value as a float", "use mlirfuse's functions, such as mf.sqrt in place of math.sqrt"
+        )
 
     def __int__(self) -> int:
-        raise _needs_data("its value as an int", "keep it a tensor")
+        raise self._needs_data("its value as an int", "use mf.trunc, mf.floor or .astype(mf.int32)")
 
     def __index__(self) -> int:
-        raise _needs_data("its value as an index", "bind it by functools.partial; axes may be in a tuple")
+        raise self._needs_data("its value as an index", CONSTANT)
 
     def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
-        raise _needs_data("its data as a NumPy array", "use mlirfuse's own functions")
+        raise self._needs_data("its data as a NumPy array", "use mlirfuse's own functions")
+
+    def _needs_data(self, what: str, hint: str) -> ControlFlowError:
+        """The error of what asks for a number while there is none; `_traced` says of what."""
+        return at_user_line(ControlFlowError(f"{self._traced()} has no data, and Python asked for {what}", hint=hint))
+
+    def _traced(self) -> str:
+        return "a traced value"
 
 
-def _needs_data(what: str, hint: str) -> ControlFlowError:
-    return at_user_line(ControlFlowError(f"a traced value has no data, and Python asked for {what}", hint=hint))
+def _not_numpys(what: str) -> UnsupportedError:
+    """The error of a function of NumPy's that has no traced form."""
+    hint = instead_of_function(what) or "use mlirfuse's own functions; dir(mlirfuse) lists them"
+    return at_user_line(UnsupportedError(f"np.{what} cannot be traced", hint=hint))

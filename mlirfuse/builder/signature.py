@@ -55,7 +55,7 @@ def bind(fn: Callable[..., Any], specs: Sequence[ArgumentSpec] | Mapping[str, Ar
         else:
             bound = _bind_in_order(signature, specs)
     except (TypeError, ValueError) as error:
-        raise ArgumentError(f"{title}: {error}", where=where, hint="give one spec per parameter") from None
+        raise ArgumentError(f"{title}: {error}", where=where, hint=_parameters(fn)) from None
     for name, spec in bound.arguments.items():
         if isinstance(spec, StaticSpec) and spec.value is LEFT_OUT:
             bound.arguments[name] = StaticSpec(signature.parameters[name].default)
@@ -92,3 +92,12 @@ def _bind_in_order(signature: inspect.Signature, specs: Sequence[ArgumentSpec]) 
 
 def _substitute(spec: object, values: Iterator[object]) -> object:
     return spec.value if isinstance(spec, StaticSpec) else next(values)
+
+
+def _parameters(fn: Callable[..., Any]) -> str:
+    """What a function is to be given, as a hint."""
+    try:
+        names = list(inspect.signature(fn).parameters)
+    except (TypeError, ValueError):
+        return "give one argument per parameter"
+    return f"parameters: {', '.join(names)}" if names else "it has no parameters"

@@ -20,8 +20,8 @@ class TensorSpec:
     """A tensor argument.
 
     Attributes:
-        shape: per dimension a number, None for an extent known at run time, or a string that names one: equal names
-            are equal extents, and different names are never mixed.
+        shape: per dimension a number, None (or "?") for an extent known at run time, or a string that names one: equal
+            names are equal extents, and different names are never mixed.
         dtype: element type; anything `dtype_of` takes.
         align: bytes that the base pointer, and strides given as None, are multiples of; a power of two up to 16.
         strides: None for a C-contiguous array, else per dimension 1 (unit stride), 0 (broadcast) or None (run time).
@@ -50,7 +50,7 @@ class TensorSpec:
         where = name or "TensorSpec"
         if not isinstance(shape, int) and (isinstance(shape, str) or not isinstance(shape, Iterable)):
             raise ArgumentError(f"shape {shape!r}", where=where, hint="use a tuple of extents")
-        entries = (shape,) if isinstance(shape, int) else tuple(shape)
+        entries = (shape,) if isinstance(shape, int) else tuple(None if n == "?" else n for n in shape)
         for extent in entries:
             is_int = isinstance(extent, int) and not isinstance(extent, bool)
             if not (extent is None or (is_int and extent >= 0) or (isinstance(extent, str) and extent)):  # type: ignore[operator]

@@ -143,14 +143,16 @@ class ScalarBase:
         state: the trace that it belongs to.
         dtype: the type it is computed in: float64, int64 or bool.
         emit: builds the value at the current insertion point.
+        name: the argument that it is; None for an expression.
     """
 
-    __slots__ = ("dtype", "emit", "state")
+    __slots__ = ("dtype", "emit", "name", "state")
 
-    def __init__(self, state: TraceState, dtype: DType, emit: Callable[[], ir.Value]):
+    def __init__(self, state: TraceState, dtype: DType, emit: Callable[[], ir.Value], name: str | None = None):
         self.state = state
         self.dtype = dtype
         self.emit = emit
+        self.name = name
 
     def __repr__(self) -> str:
         return f"Scalar(dtype={self.dtype.name})"

@@ -10,6 +10,7 @@ from typing import NoReturn
 
 from mlirfuse.builder import casting, manipulation, reductions
 from mlirfuse.builder.axes import Axes
+from mlirfuse.builder.counterparts import instead_of_attribute
 from mlirfuse.builder.errors import ControlFlowError, MissingAttributeError, UnsupportedError
 from mlirfuse.builder.extents import Extent
 from mlirfuse.builder.operators import Operators
@@ -23,6 +24,9 @@ class Scalar(Operators, ScalarBase):
     """A Python number that is passed at run time; it adopts the dtype of the tensors it meets."""
 
     __slots__ = ()
+
+    def _traced(self) -> str:
+        return f"{self.name!r}, a number that is passed at run time," if self.name else "a number of run time"
 
 
 class Tensor(Operators, TensorBase):
@@ -147,9 +151,8 @@ class Tensor(Operators, TensorBase):
     def __getattr__(self, name: str) -> NoReturn:
         if name.startswith("__"):  # a protocol that Python or NumPy asks for
             raise AttributeError(name)
-        raise at_user_line(
-            MissingAttributeError(f"a traced tensor has no {name!r}", hint="use mlirfuse's functions, such as mf.sum")
-        )
+        hint = instead_of_attribute(name)
+        raise at_user_line(MissingAttributeError(f"a traced tensor has no {name!r}", hint=hint))
 
     def __len__(self) -> NoReturn:
         raise at_user_line(ControlFlowError("len() of a traced tensor", hint="use x.shape[0]"))

@@ -60,7 +60,8 @@ def trace(
         table = make_symbols(signature.arguments, block)
     state = TraceState(context, block, Tensor, dynamic_products)
     values = [
-        traced_argument(state, spec, block.arguments[i], table[i]) for i, (_, spec) in enumerate(signature.arguments)
+        traced_argument(state, name, spec, block.arguments[i], table[i])
+        for i, (name, spec) in enumerate(signature.arguments)
     ]
     try:
         structure, results = _results(signature.call(values), state, position)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,6 +14,7 @@ import pytest
 
 import mlirfuse as mf
 from mlirfuse import interpreter
+from mlirfuse.builder import Tensor, counterparts
 from mlirfuse.errors import ArgumentError, DTypeError, PassError, PipelineError, ShapeError, TargetError, TraceError
 from mlirfuse.passes.manager import run_pipeline
 from mlirfuse.target import target_of
@@ -20,6 +23,7 @@ from mlirfuse.tools.opt import main as mlirfuse_opt
 
 X = np.ones((2, 3), np.float32)
 Y = np.ones((2, 4), np.float32)
+Z = np.zeros((2, 3), np.float32)
 
 
 OTHERS = SimpleNamespace(__dlpack__=None)
@@ -80,7 +84,7 @@ CALLS: dict[str, tuple[type[mf.MlirFuseError], str, Callable[[], Any]]] = {
     ),
     "a mask": (ArgumentError, "x: the array has a mask", lambda: call(lambda x: x + 1, np.ma.masked_array(X, X > 0))),
     "on the CPU": (ArgumentError, "x: ndarray is not on a CUDA device", lambda: mf.fuse(lambda x: x + 1)(X)),
-    "too many": (ArgumentError, "too many positional", lambda: call(lambda x: x + 1, X, X)),
+    "too many": (ArgumentError, "(?s)too many positional.*parameters: x$", lambda: call(lambda x: x + 1, X, X)),
     "too few": (ArgumentError, "missing a required argument: 'y'", lambda: call(lambda x, y: x + y, X)),
     "unknown name": (ArgumentError, "unexpected keyword argument 'z'", lambda: call(lambda x: x + 1, X, z=X)),
     "empty columns": (ArgumentError, r"x: shape \(3, 0\)", lambda: call(lambda x: x + 1, np.ones((3, 0)))),
@@ -91,8 +95,34 @@ CALLS: dict[str, tuple[type[mf.MlirFuseError], str, Callable[[], Any]]] = {
     "formatting": (TraceError, "its value as '.2f'", lambda: call(lambda x: f"{x:.2f}", X)),
     "control flow": (TraceError, "(?s)truth value.*mf.where", lambda: call(lambda x: x if x > 0 else -x, X)),
     "unsupported op": (TraceError, "np.norm cannot be traced", lambda: call(lambda x: np.linalg.norm(x), X)),
-    "unknown function": (TraceError, r"(?s)mlirfuse has no 'argmax'.*mf\.max\?", lambda: call(unknown_function, X)),
-    "a function like no other": (TraceError, r"(?s)no 'softmax'.*dir\(mlirfuse\)", lambda: call(softmax, X)),
+    "unknown function": (
+        TraceError,
+        "(?s)mlirfuse has no 'argmax'.*are not computed",
+        lambda: call(unknown_function, X),
+    ),
+    "a formula": (TraceError, r"(?s)no 'softmax'.*e / mf\.sum\(e, axis=-1", lambda: call(softmax, X)),
+    "a misspelt function": (TraceError, r"(?s)no 'exo'.*did you mean mf\.exp\?", lambda: mf.exo),  # type: ignore[attr-defined]
+    "a function like no other": (TraceError, r"(?s)no 'fft'.*dir\(mlirfuse\)", lambda: mf.fft),  # type: ignore[attr-defined]
+    "NumPy's sum": (TraceError, r"(?s)np\.sum cannot be traced.*use mf\.sum", lambda: call(lambda x: np.sum(x), X)),
+    "NumPy's where": (TraceError, r"(?s)np\.where .*use mf\.where", lambda: call(lambda x: np.where(x > 0, x, 0), X)),
+    "NumPy's cumsum": (TraceError, "(?s)np.cumsum .*triangular", lambda: call(lambda x: np.cumsum(x), X)),
+    "a bool axis": (DTypeError, "(?s)axis True is a bool.*by name", lambda: call(lambda x: x.max(True), X)),
+    "a number in math": (
+        TraceError,
+        r"(?s)'s', a number that is passed at run time, .*as a float.*mf\.sqrt",
+        lambda: call(lambda x, s: x * math.sqrt(s), X, 2.0),
+    ),
+    "a number in range": (
+        TraceError,
+        "(?s)'n', a number .*as an index.*functools.partial",
+        lambda: call(lambda x, n: sum(x for _ in range(n)), X, 2),
+    ),
+    "a number as axis": (TraceError, "(?s)'ax', a number .*tuple", lambda: call(lambda x, ax: x.sum(ax), X, 1)),
+    "a flag": (
+        TraceError,
+        "(?s)'flag', a number .*truth value.*bind a flag",
+        lambda: call(lambda x, flag: x + 1 if flag else x, X, True),
+    ),
     "a call inside of another": (
         TraceError,
         r"(?s)test_bad_input\.py:\d+: a fused function is called inside of another.*__wrapped__",
@@ -112,6 +142,9 @@ CALLS: dict[str, tuple[type[mf.MlirFuseError], str, Callable[[], Any]]] = {
     "a maximum of nothing": (ArgumentError, "(?s)x: shape.*reduces", lambda: call(lambda x: mf.max(x, axis=0), X[:0])),
     "result": (TraceError, "returned 1", lambda: call(lambda x: 1, X)),
     "out's shape": (ArgumentError, r"out: .*(?s:.*)float32\[2, 3\]", lambda: call(lambda x: x + 1, X, out=Y)),
+    "out is a list": (ArgumentError, "out: a list is no array", lambda: call(lambda x: x + 1, X, out=[X.copy()])),
+    "out is an argument": (ArgumentError, "out: overlaps an argument", lambda: call(lambda x: x + 1, X, out=X)),
+    "out twice": (ArgumentError, "out: overlaps", lambda: call(lambda x: (x + 1, x), X, out=(Z, Z))),
     "out is read-only": (ArgumentError, "out: an array is read-only", lambda: call_into(lambda x: x + 1, X, frozen())),
     "out's dtype": (ArgumentError, "out: ", lambda: call(lambda x: x + 1, X, out=X.astype(np.float16))),
     "target": (TargetError, "unknown target 'sm_1'", lambda: mf.fuse(lambda x: x, target="sm_1")),
@@ -130,6 +163,11 @@ CALLS: dict[str, tuple[type[mf.MlirFuseError], str, Callable[[], Any]]] = {
         "(?s)a parameter 'out'.*another name",
         lambda: mf.fuse(lambda x, out: x + out),
     ),
+    "no option": (
+        ArgumentError,
+        r"(?s)no option 'mixorder'.*did you mean mix_order\? options: target, schedule",
+        lambda: mf.fuse(abs).with_options(mixorder="auto"),  # type: ignore[call-arg]
+    ),
     "no flag": (ArgumentError, "fuse: fast_math is 'no'", lambda: mf.fuse(abs, fast_math="no")),  # type: ignore[call-overload]
     "no schedule": (ArgumentError, "fuse: schedule is 3", lambda: mf.fuse(abs, schedule=3)),  # type: ignore[call-overload]
     "a schedule's name": (
@@ -139,6 +177,8 @@ CALLS: dict[str, tuple[type[mf.MlirFuseError], str, Callable[[], Any]]] = {
     ),  # type: ignore[dict-item]
     "no shape": (ArgumentError, "TensorSpec: shape None", lambda: mf.TensorSpec(None, "float16")),  # type: ignore[arg-type]
     "a large shape": (ArgumentError, "more bytes than", lambda: mf.TensorSpec((2**40, 2**40), "float16")),
+    "MLIR's name": (DTypeError, "(?s)'f16'.*did you mean float16", lambda: mf.TensorSpec((4,), "f16")),
+    "MLIR's name in a cast": (DTypeError, "(?s)'f16'.*float16", lambda: call(lambda x: x.astype("f16"), X)),
     "spec": (DTypeError, "'float17'", lambda: mf.TensorSpec((4,), "float17")),
     "extent": (ArgumentError, "extent -4", lambda: mf.TensorSpec((-4,), "float16")),
 }
@@ -149,6 +189,51 @@ def test_calls(case: str) -> None:
     error, message, wrong = CALLS[case]
     with pytest.raises(error, match=message):
         wrong()
+
+
+@pytest.mark.parametrize(
+    ("attribute", "hint"),
+    [
+        ("exp", "use mf.exp(x)"),
+        ("float", "use x.astype(mf.float32)"),
+        ("to", "use x.astype(dtype)"),
+        ("view", "use x.reshape(...)"),
+        ("unsqueeze", "use x[:, None]"),
+        ("size", "use x.shape"),
+        ("pow", "use x ** y"),
+        ("clamp_", "use mf.clip(x)"),
+        ("softmax", "e / mf.sum(e, axis=-1, keepdims=True)"),
+        ("nothing_like_it", "such as mf.sum"),
+    ],
+)
+def test_attributes_of_other_frameworks(attribute: str, hint: str) -> None:
+    with pytest.raises(TraceError, match=f"a traced tensor has no '{attribute}'") as raised:
+        call(lambda x: getattr(x, attribute), X)
+    assert hint in str(raised.value)
+
+
+def test_hints_name_what_there_is() -> None:
+    own = {name for name in mf.__all__ if callable(getattr(mf, name))}
+    hints = [*counterparts.FUNCTIONS.values(), *counterparts.METHODS.values()]
+    assert set(re.findall(r"mf\.(\w+)", " ".join(hints))) <= own
+    assert set(counterparts.RENAMED.values()) <= own
+    assert not own.intersection(counterparts.FUNCTIONS, counterparts.RENAMED)
+    tensors = {name for name in dir(Tensor) if not name.startswith("_")}
+    assert not tensors.intersection(counterparts.METHODS)
+
+
+@pytest.mark.parametrize("name", ["softmax", "log_softmax", "logsumexp", "silu", "gelu", "softplus", "norm"])
+def test_formulas_can_be_traced(name: str) -> None:
+    text = counterparts.FUNCTIONS[name].partition(", or by")[0]
+    if text.startswith("with "):
+        local, _, text = text.removeprefix("with ").partition(": ")
+        variable, _, value = local.partition(" = ")
+        text = f"(lambda {variable}: {text})({value})"
+    assert np.isfinite(call(eval(f"lambda x: {text}", {"mf": mf}), X)).all()
+
+
+def test_dir_lists_what_there_is() -> None:
+    assert dir(mf) == sorted(mf.__all__)
 
 
 def test_what_a_tensor_or_mlirfuse_has_not_is_absent() -> None:
