@@ -166,6 +166,9 @@ def _stop_after(elements: tuple[Element, ...], request: str) -> tuple[Element, .
     if comma and not (count.isdecimal() and int(count) > 0):
         raise PipelineError(f"cannot stop after {request!r}", hint="write PASS, or PASS,N for its N-th occurrence")
     kept, missing = truncate(elements, name, int(count) if comma else 1)
+    if missing and (times := int(count or 1) - missing):
+        what = f"cannot stop after {request!r}: {name} occurs {times} time{'s' if times > 1 else ''}"
+        raise PipelineError(what, hint=f"write {name},N with N up to {times}")
     if missing:
         raise PipelineError(
             f"cannot stop after {request!r}: the pipeline has no such pass", hint=registry.suggest(name)

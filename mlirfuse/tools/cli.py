@@ -18,7 +18,7 @@ COMMANDS = {
     "compile": "compile a Python function; print IR, PTX or a resource table",
     "explain": "say how a Python function was fused and scheduled, and why",
     "tune": "measure schedules of a Python function's contractions on the GPU, and keep the fastest",
-    "run": "execute an IR file on the CPU, with checks",
+    "run": "execute an IR file of the linalg, tile or gpu stage on the CPU, with checks",
 }
 
 

@@ -26,6 +26,7 @@ from mlirfuse.lowering import kernel_func, to_ptx
 from mlirfuse.lowering.lower_kernel_abi import ABI
 from mlirfuse.passes.attributes import verify_attributes
 from mlirfuse.passes.base import Remarks
+from mlirfuse.passes.fuse_segment import FuseSegment
 from mlirfuse.passes.manager import Instrumentation, Pipeline
 from mlirfuse.target import target_of
 from mlirfuse.tools.expected import expectations, unmet
@@ -116,7 +117,7 @@ def _process(chunk: Chunk, pipeline: Pipeline, options: argparse.Namespace) -> O
             module = _parse(chunk, context, options.input)
             verify_attributes(module.operation)
             pipeline.run(module, _instrumentation(options), remarks)
-            output = _ptx(module, options.target) if options.emit == "ptx" else _text(module, options)
+            output = _ptx(module, options.target, remarks) if options.emit == "ptx" else _text(module, options)
         except MlirFuseError as raised:
             error = raised
     found += (at_place("remark", f"{r.pass_name}: {r.kind}: {r.message}", r.place) for r in remarks.entries)
@@ -153,7 +154,7 @@ def _text(module: ir.Module, options: argparse.Namespace) -> str:
     return text.rstrip("\n") + "\n"
 
 
-def _ptx(module: ir.Module, asked: str | None) -> str:
+def _ptx(module: ir.Module, asked: str | None, remarks: Remarks) -> str:
     """The PTX of all kernels of a module that `fuse-lower-pipeline` has seen.
 
     Raises `IRError` for other kernels, and for kernels that are lowered for another target than the one asked for.
@@ -175,7 +176,11 @@ def _ptx(module: ir.Module, asked: str | None) -> str:
     to_ptx.to_nvvm(module.operation)
     binaries = to_ptx.ptx(module.operation, target or target_of(None))
     if not binaries:
-        raise IRError("there is no kernel to emit PTX for", hint="run --fuse-lower-pipeline")
+        left = [r for r in remarks.entries if r.pass_name == FuseSegment.name and r.kind == "declined"]
+        if not left:
+            raise IRError("there is no kernel to emit PTX for", hint="run --fuse-lower-pipeline")
+        hint = "kernels are made of linalg ops that state their loops; --linalg-generalize-named-ops makes such"
+        raise IRError(f"there is no kernel to emit PTX for: {left[0].message}", where=left[0].place, hint=hint)
     return "\n".join(binary.ptx.rstrip("\n") + "\n" for binary in binaries.values())
 
 

@@ -1,4 +1,7 @@
-"""`mlirfuse run FILE.mlir --input ...`: executes IR of any stage on the CPU, with the interpreter's checks."""
+"""`mlirfuse run FILE.mlir --input ...`: executes IR on the CPU, with the interpreter's checks.
+
+The IR is of the linalg, tile or gpu stage; what is lowered further has no rules.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +18,17 @@ from mlirfuse.context import make_context
 from mlirfuse.diagnostics import parse_file, parse_module
 from mlirfuse.errors import ArgumentError
 from mlirfuse.interpreter.interpreter import SMS
+from mlirfuse.lowering.lower_kernel_abi import ABI
 from mlirfuse.passes.attributes import verify_attributes
+from mlirfuse.places import place_of
+from mlirfuse.rewriting import ops_named
 from mlirfuse.tools.reporting import STREAM, read_text, write_bytes
 from mlirfuse.tools.specs import parse_input, parse_spec, static_shape
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the command's arguments."""
-    parser.add_argument("file", metavar="FILE.mlir", help="the IR; - is standard input")
+    parser.add_argument("file", metavar="FILE.mlir", help="IR of the linalg, tile or gpu stage; - is standard input")
     parser.add_argument("--function", metavar="NAME", help="what to run; without it, the file's only host function")
     parser.add_argument(
         "--input",
@@ -54,6 +60,7 @@ def run(options: argparse.Namespace) -> int:
         Path(options.file).read_bytes()  # a missing file is an OSError with its name
         module = parse_file(options.file, context)
     verify_attributes(module.operation)
+    _check_stage(module)
     inputs = [parse_input(text, options.seed + index) for index, text in enumerate(options.input)]
     schedule = {
         "order": options.order,
@@ -76,6 +83,18 @@ def run(options: argparse.Namespace) -> int:
     if options.save:
         _save(Path(options.save), results)
     return 0
+
+
+def _check_stage(module: ir.Module) -> None:
+    """Raises `ArgumentError` for kernels of the nvvm stage."""
+    functions_of_threads = ops_named(module.operation, "llvm.func", "gpu.func")
+    lowered = [f for f in functions_of_threads if f.name == "llvm.func" or ABI in f.attributes]
+    if lowered:
+        raise ArgumentError(
+            f"{symbol(lowered[0])} is at the nvvm stage, which cannot be interpreted",
+            where=place_of(lowered[0].location),
+            hint="give IR of the linalg, tile or gpu stage: mlirfuse compile --stage gpu",
+        )
 
 
 def _output(text: str) -> np.ndarray:

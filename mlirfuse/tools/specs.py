@@ -15,6 +15,7 @@ from mlirfuse.dtypes import DType, dtype_of
 from mlirfuse.errors import ArgumentError, DTypeError, MlirFuseError
 
 _SPEC = re.compile(r"\s*(?P<dtype>\w+)\s*(?:\[(?P<shape>[^\]]*)\])?\s*")
+_NUMPY = re.compile(r"[fi]\d")
 _SCALARS = {"float": ScalarSpec("float"), "int": ScalarSpec("int"), "bool": ScalarSpec("bool")}
 _SHORT = {dtype.mlir_name: dtype for dtype in dtypes.ALL}
 _FILLS = ("random", "zeros", "ones", "arange")
@@ -100,9 +101,14 @@ def _extent(text: str, spec: str) -> int | str | None:
 
 def _dtype(text: str) -> DType:
     try:
-        return _SHORT[text] if text in _SHORT else dtype_of(text)
+        found = _SHORT[text] if text in _SHORT else dtype_of(text)
     except DTypeError as error:
         raise DTypeError(error.message, hint=f"{error.hint}, or short: {', '.join(_SHORT)}") from None
+    if text not in _SHORT and _NUMPY.fullmatch(text):
+        close = [name for name in _SHORT if name.startswith(text)] + [found.mlir_name]
+        what = f"dtype {text!r} has its size in bytes, as NumPy's names have, and here it is in bits"
+        raise DTypeError(what, hint=f"write {' or '.join(close)}")
+    return found
 
 
 def _filled(fill: str, shape: tuple[int, ...], dtype: DType, seed: int) -> np.ndarray:

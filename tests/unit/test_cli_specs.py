@@ -19,6 +19,7 @@ from mlirfuse.tools.specs import parse_input, parse_spec
     [
         ("f16[?,4096]", TensorSpec((None, 4096), dtypes.float16)),
         (" bfloat16 [ rows , 8 ] ", TensorSpec(("rows", 8), dtypes.bfloat16)),
+        ("i8[?,?]", TensorSpec(("?", "?"), dtypes.int8)),
         ("i1[4]", TensorSpec((4,), dtypes.bool_)),
         ("f32[]", TensorSpec((), dtypes.float32)),
         ("float", ScalarSpec("float")),
@@ -35,6 +36,8 @@ def test_specs(text: str, spec: TensorSpec | ScalarSpec) -> None:
         ("f16[?,4096", ArgumentError, "cannot read 'f16"),
         ("f16", ArgumentError, r"'f16' is neither a tensor nor a number\n.*write f16\[\]"),
         ("f17[4]", DTypeError, "dtype 'f17' is not supported\n.*bfloat16.* or short: i1, i8"),
+        ("f8[4]", DTypeError, "'f8' has its size in bytes.*(?s:.*)write f8E4M3FN or f8E5M2 or f64"),
+        ("i4[4]", DTypeError, "(?s)'i4' .*write i32"),
         ("f16[4,-1]", ArgumentError, r"'-1' in 'f16\[4,-1\]' is not an extent"),
         ("f16[4,,1]", ArgumentError, "'' in"),
         ("", ArgumentError, "cannot read ''"),

@@ -54,6 +54,8 @@ def test_stop_after(module: ir.Module) -> None:
     text = "builtin.module(toy-mark{value=2},canonicalize,toy-mark{value=5},cse)"
     assert str(Pipeline.parse(text, stop_after="canonicalize")) == "builtin.module(toy-mark{value=2},canonicalize)"
     assert str(Pipeline.parse(text, stop_after="toy-mark,2")) == text.replace(",cse", "")
+    with pytest.raises(PipelineError, match="'toy-mark,99': toy-mark occurs 2 times"):
+        Pipeline.parse(text, stop_after="toy-mark,99")
     for request in ("toy-mark,3", "toy-mark,0", "toy-mark,x", "nowhere"):
         with pytest.raises(PipelineError, match=f"cannot stop after {request!r}"):
             Pipeline.parse(text, stop_after=request)
