@@ -16,6 +16,7 @@ _CUMSUM = "a product with a triangular matrix: pass np.triu(np.ones((n, n))) as 
 _POSITIONS = "pass the positions as an argument, such as np.arange(n)"
 _INDICES = "indices of elements are not computed; compare with what mf.max gives, or do it outside of the function"
 _ORDER = "elements are not moved by their values; do it outside of the function"
+_INVERSE = "inverse trigonometric functions are not there; compute it outside of the function"
 _MASK = "pass the mask as an argument, and use mf.where(mask, x, 0)"
 _ARRAY = "pass the array as an argument; Python numbers broadcast as they are"
 _PERMUTE = "use mf.permute_dims(x, axes) with all dimensions in their new order"
@@ -43,6 +44,10 @@ FUNCTIONS: Mapping[str, str] = {
     "softplus": "mf.maximum(x, 0) + mf.log1p(mf.exp(-mf.abs(x)))",
     "norm": "mf.sqrt(mf.sum(x * x, axis=-1))",
     "tan": "mf.sin(x) / mf.cos(x)",
+    "sinh": "(mf.exp(x) - mf.exp(-x)) / 2",
+    "cosh": "(mf.exp(x) + mf.exp(-x)) / 2",
+    **dict.fromkeys(("asin", "acos", "atan", "atan2", "arcsin", "arccos", "arctan", "arctan2"), _INVERSE),
+    "logaddexp": "mf.maximum(x, y) + mf.log1p(mf.exp(-mf.abs(x - y)))",
     "log10": "mf.log2(x) * 0.30102999566",
     "hypot": "mf.sqrt(x * x + y * y)",
     "nan_to_num": "mf.where(mf.isnan(x), 0, x)",
@@ -69,7 +74,8 @@ METHODS: Mapping[str, str] = {
     **dict.fromkeys(("to", "type"), "use x.astype(dtype); tensors stay on their device"),
     "type_as": "use x.astype(y.dtype)",
     **dict.fromkeys(("view", "flatten", "ravel", "view_as", "reshape_as"), "use x.reshape(...)"),
-    **dict.fromkeys(("detach", "clone", "copy", "contiguous", "cpu", "cuda", "numpy", "item", "tolist"), _ARGUMENT),
+    **dict.fromkeys(("detach", "clone", "copy", "contiguous", "cpu", "cuda"), _ARGUMENT),
+    **dict.fromkeys(("item", "tolist", "numpy"), "return the tensor, and read it outside of the function"),
     **dict.fromkeys(("device", "data", "grad", "requires_grad"), _ARGUMENT),
     **dict.fromkeys(("numel", "nelement"), "multiply the extents of x.shape"),
     **{"size": "use x.shape", "dim": "use x.ndim", "t": "use x.T", "permute": "use x.transpose(...)"},

@@ -156,9 +156,7 @@ class Operators:
         raise self._needs_data("its truth value", hint)
 
     def __float__(self) -> float:
-        raise self._needs_data(
-            "its value as a float", "use mlirfuse's functions, such as mf.sqrt in place of math.sqrt"
-        )
+        raise self._needs_data("its value as a float", "use mlirfuse's functions: mf.sqrt in place of math.sqrt")
 
     def __int__(self) -> int:
         raise self._needs_data("its value as an int", "use mf.trunc, mf.floor or .astype(mf.int32)")
