@@ -11,8 +11,13 @@ from products import FORMS, MOST_IN_CLUSTER, PRODUCTS, REDUCTIONS, SLICED, SPLIT
 
 import mlirfuse as mf
 from mlirfuse import interpreter
+from mlirfuse.context import make_context
+from mlirfuse.diagnostics import parse_module
+from mlirfuse.passes.manager import run_pipeline
 
 Order = dict[str, Any]
+
+ZERO = "arith.constant 0.000000e+00"
 
 ORDERS: tuple[Order, ...] = ({}, {"order": "reversed", "resident": 1}, {"order": "random", "seed": 3, "resident": 2})
 
@@ -53,6 +58,21 @@ def test_splits(product: Product, m: int, n: int, split: int, reduction: str) ->
         for order in orders(reduction, split):
             (result,) = interpreter.run(module, product.form, inputs, **order)
             np.testing.assert_array_equal(result, expected, err_msg=f"{stage} {order}")
+
+
+@pytest.mark.parametrize("reduction", ["last_arriver", "turnstile", "slices"])
+def test_blocks_that_share_a_loop_add_what_it_starts_from_once(reduction: str) -> None:
+    product, m, n, split = SPLITS[0]
+    inputs = product.inputs(seed=1)
+    fused = mf.fuse(product.fn, target="sm_90a", schedule=pinned_schedule(product, m, n, split, reduction))
+    lowered = fused.lower(*product.specs)
+    text = str(lowered.module)
+    assert text.count(ZERO) == 1
+    module = parse_module(text.replace(ZERO, "arith.constant 3.000000e+00"), make_context())
+    with module.context:
+        run_pipeline(module, lowered.pipeline("fuse-gpu-pipeline"))
+    (result,) = interpreter.run(module, product.form, inputs)
+    np.testing.assert_array_equal(result, product.expected(inputs) + 3)
 
 
 @pytest.mark.parametrize(
