@@ -18,7 +18,8 @@ from dataclasses import dataclass, replace
 
 from mlir import ir
 
-from mlirfuse.analysis.kernels import symbol
+from mlirfuse.analysis.kernels import body, functions, symbol
+from mlirfuse.analysis.segments import CHEAP_OPS
 from mlirfuse.context import make_context
 from mlirfuse.diagnostics import Diagnostic, at_place, from_error, from_mlir, parse_file, parse_module
 from mlirfuse.errors import IRError, MlirFuseError
@@ -26,7 +27,7 @@ from mlirfuse.lowering import kernel_func, to_ptx
 from mlirfuse.lowering.lower_kernel_abi import ABI
 from mlirfuse.passes.attributes import verify_attributes
 from mlirfuse.passes.base import Remarks
-from mlirfuse.passes.fuse_segment import FuseSegment
+from mlirfuse.passes.fuse_segment import GENERALIZE, FuseSegment
 from mlirfuse.passes.manager import Instrumentation, Pipeline
 from mlirfuse.target import target_of
 from mlirfuse.tools.expected import expectations, unmet
@@ -157,9 +158,14 @@ def _text(module: ir.Module, options: argparse.Namespace) -> str:
 def _ptx(module: ir.Module, asked: str | None, remarks: Remarks) -> str:
     """The PTX of all kernels of a module that `fuse-lower-pipeline` has seen.
 
-    Raises `IRError` for other kernels, and for kernels that are lowered for another target than the one asked for.
+    Raises `IRError` for other kernels, for ops that became part of none, and for kernels that are lowered for another
+    target than the one asked for.
     """
     target = None if asked is None else target_of(asked)
+    for remark in remarks.entries:
+        if remark.pass_name == FuseSegment.name and remark.kind == "declined" and GENERALIZE in remark.message:
+            hint = "kernels are made of linalg ops that state their loops; --linalg-generalize-named-ops makes such"
+            raise IRError(f"no kernel computes this: {remark.message}", where=remark.place, hint=hint)
     for kernel in kernel_func.kernels(module.operation):
         if ABI not in kernel.attributes:
             raise IRError(
@@ -176,11 +182,13 @@ def _ptx(module: ir.Module, asked: str | None, remarks: Remarks) -> str:
     to_ptx.to_nvvm(module.operation)
     binaries = to_ptx.ptx(module.operation, target or target_of(None))
     if not binaries:
-        left = [r for r in remarks.entries if r.pass_name == FuseSegment.name and r.kind == "declined"]
-        if not left:
-            raise IRError("there is no kernel to emit PTX for", hint="run --fuse-lower-pipeline")
-        hint = "kernels are made of linalg ops that state their loops; --linalg-generalize-named-ops makes such"
-        raise IRError(f"there is no kernel to emit PTX for: {left[0].message}", where=left[0].place, hint=hint)
+        what = "there is no kernel to emit PTX for"
+        if not any(remark.pass_name == FuseSegment.name for remark in remarks.entries):
+            raise IRError(what, hint="run --fuse-lower-pipeline")
+        known = CHEAP_OPS | {"func.return", "func.call"}
+        for op in (op for function in functions(module.operation) for op in body(function) if op.name not in known):
+            raise IRError(f"{what}: {op.name} is not put into kernels", where=op, hint="they are made of linalg ops")
+        raise IRError(what, hint="the functions compute nothing")
     return "\n".join(binary.ptx.rstrip("\n") + "\n" for binary in binaries.values())
 
 
