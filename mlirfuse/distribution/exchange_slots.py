@@ -102,7 +102,11 @@ class Slots:
         return self.index(key, threads.linear(threads.warp, self.model.layout.warps, self.exchange.dims))
 
     def store_remote(self, values: Values) -> None:
-        """Some threads that hold a position's value write it to every block of the cluster."""
+        """Some threads that hold a position's value write it to every block along the reduced dimensions.
+
+        A cluster may be spread over other dimensions too, where a kernel reduces some of them at a time. Blocks with
+        other coordinates there have other positions at the same places of their memory, or copies of their own.
+        """
         threads = self.d.threads
         layout = self.model.layout
         own = threads.linear(threads.block, layout.blocks, self.exchange.dims)
@@ -116,8 +120,9 @@ class Slots:
             if other is not None:
                 zero = arith.CmpIOp(arith.CmpIPredicate.eq, other, constant(0)).result
                 condition = zero if condition is None else arith.AndIOp(condition, zero).result
-        condition = both(condition, threads.is_first(self.copies))
-        receivers = [lane] if spread and lane is not None else [constant(n) for n in range(self.senders)]
+        condition = both(condition, threads.is_first(self.copies, "block"))
+        numbers = [lane] if spread and lane is not None else [constant(n) for n in range(self.senders)]
+        receivers = [threads.peer(number, self.exchange.dims) for number in numbers]
         with Guard(condition):
             for key, parts in values.items():
                 for part, buffer in zip(parts, self.buffers, strict=True):

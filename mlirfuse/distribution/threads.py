@@ -94,6 +94,25 @@ class Threads:
             step *= sizes[d]
         return total
 
+    def peer(self, number: ir.Value, dims: Iterable[int]) -> ir.Value:
+        """The rank in the cluster of the block with this number along `dims`, the last dimension fastest, whose other
+        coordinates are those of the thread's block.
+
+        Where all blocks lie along `dims` it is the number itself.
+        """
+        sizes, dims = self.layout.blocks, set(dims)
+        if prod(sizes[d] for d in dims) == self.layout.cluster:
+            return number
+        rank, step = constant(0), 1
+        for d in reversed(range(self.layout.rank)):
+            coordinate = self.block[d]
+            if coordinate is not None and d in dims:
+                coordinate = remainder(divide(number, step), sizes[d])
+                step *= sizes[d]
+            if coordinate is not None:
+                rank = add(rank, multiply(coordinate, prod(sizes[d + 1 :])))
+        return rank
+
 
 def _sum(*terms: tuple[ir.Value | None, int]) -> ir.Value | None:
     """The sum of coordinates times steps; None where all coordinates are."""

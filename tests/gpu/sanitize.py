@@ -24,6 +24,7 @@ sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / 
 import prologues
 import protocols
 import split_rows
+import spread_clusters
 import static_totals
 import totals
 import transposes
@@ -188,6 +189,8 @@ def cases() -> Iterator[tuple[str, Callable[..., Any], list[np.ndarray]]]:
         yield f"product with {other}", mf.fuse(other.fn), other.inputs()
     for composition in COMPOSITIONS:
         yield f"composition {composition}", mf.fuse(composition.fn), composition.inputs()
+    for spread in spread_clusters.CASES:
+        yield f"spread cluster, {spread}", mf.fuse(spread.fn, schedule=spread.schedule()), spread.inputs()
     for name, reduction_case in (*static_totals.CASES.items(), *split_rows.CASES.items()):
         if reduction_case.dtype in DTYPES_OF_CUPY:
             yield f"long rows, {name}", mf.fuse(reduction_case.fn), reduction_case.arrays(seed=1)
