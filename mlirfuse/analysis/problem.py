@@ -17,7 +17,7 @@ from mlirfuse.analysis.structure import OpStructure
 from mlirfuse.dtypes import from_mlir
 from mlirfuse.errors import ScheduleError
 from mlirfuse.schedule.layout import FEWEST_VECTORS
-from mlirfuse.schedule.problem import CrossedProblem, Problem, WalkProblem
+from mlirfuse.schedule.problem import CrossedProblem, PartOfRows, Problem, WalkProblem
 from mlirfuse.target import LINE, SECTOR
 
 Axes = tuple[int | None, ...]
@@ -143,7 +143,22 @@ def _walk(
         walked_only=all(space.reduced[s.op] <= set(plan.walked) for s in plan.totals),
         inner=any(space.reduced.get(s.op) for s in plan.tile),
         wide=any(combiner_of(s).name == "arith.addf" for s in plan.totals) and _leaves_wide(kernel, plan),
+        inner_parts=_parts_of_rows(space, plan.tile, plan.walked),
+        total_parts=_parts_of_rows(space, plan.totals, plan.walked),
     )
+
+
+def _parts_of_rows(
+    space: IterationSpace, structures: Sequence[OpStructure], walked: Sequence[int]
+) -> tuple[PartOfRows, ...]:
+    """The reductions whose results vary inside of a tile's rows."""
+    parts = []
+    for s in structures:
+        dims = frozenset(space.reduced.get(s.op, ()))
+        kept = frozenset(d for d in space.loops[s.op] if d is not None) - dims
+        if dims - set(walked) and kept - set(walked):
+            parts.append(PartOfRows(dims, kept, sum(map(_element_bytes, s.op.results))))
+    return tuple(parts)
 
 
 def _leaves_wide(kernel: ir.Operation, plan: GridReduction) -> bool:

@@ -7,6 +7,21 @@ from math import prod
 
 
 @dataclass(frozen=True)
+class PartOfRows:
+    """A reduction inside of a tile over some dimensions of a row, which leaves a result for each element of the others.
+
+    Attributes:
+        dims: the dimensions that it reduces.
+        kept: the dimensions along which its result varies.
+        bytes: of an element of its result.
+    """
+
+    dims: frozenset[int]
+    kept: frozenset[int]
+    bytes: int
+
+
+@dataclass(frozen=True)
 class WalkProblem:
     """The reductions that a whole grid works on.
 
@@ -19,6 +34,8 @@ class WalkProblem:
         row_bytes: bytes per row of what varies along the walk only (a row's mean).
         wide: whether sums leave the kernel in the type that they are added up in, so that every rounding shows.
         walked_only: whether totals are over walked dimensions only, and none over elements of a row too.
+        inner_parts: the reductions inside of a tile that reduce parts of a row.
+        total_parts: the same of totals, in each tile's part of them.
     """
 
     dims: tuple[int, ...]
@@ -29,6 +46,8 @@ class WalkProblem:
     row_bytes: int = 0
     wide: bool = False
     walked_only: bool = True
+    inner_parts: tuple[PartOfRows, ...] = ()
+    total_parts: tuple[PartOfRows, ...] = ()
 
 
 @dataclass(frozen=True)

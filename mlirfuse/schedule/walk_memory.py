@@ -6,7 +6,7 @@ from math import prod
 
 from mlirfuse.schedule.grid_walk import GridWalk
 from mlirfuse.schedule.layout import BlockedLayout
-from mlirfuse.schedule.problem import Problem, WalkProblem
+from mlirfuse.schedule.problem import PartOfRows, Problem, WalkProblem
 
 MOST_ALTERNATING = 4096
 """Bytes of an exchange in a loop up to which a second copy is cheaper than a second barrier."""
@@ -32,6 +32,7 @@ def walk_bytes(problem: Problem, layout: BlockedLayout, walk: GridWalk) -> int:
     ring = walk.stages * tile if walk.stages > 1 else 0
     columns = elements * problem.walk.column_bytes if walk.columns == "shared" else 0
     exchanges = _row_exchange(problem.walk, layout, walk) + _total_exchange(problem.walk, layout, walk)
+    exchanges += _exchange_of_parts(problem.walk, layout, walk)
     return ring + columns + exchanges + _finish(problem.walk, walk) + BUFFERS * 16
 
 
@@ -51,6 +52,27 @@ def _total_exchange(problem: WalkProblem, layout: BlockedLayout, walk: GridWalk)
     if walk.chunk:
         return copies_bytes(nbytes)
     return 2 * nbytes if walk.period else nbytes
+
+
+def _exchange_of_parts(problem: WalkProblem, layout: BlockedLayout, walk: GridWalk) -> int:
+    """What reductions of parts of rows exchange: a number for each element that they keep and each sender.
+
+    That can be as much as the tile itself has, or more where every warp or block has some of what is reduced.
+    """
+    inner = sum(
+        copies_bytes(nbytes) + (nbytes if walk.peeled else 0)
+        for part in problem.inner_parts
+        for nbytes in _rounds(part, layout)
+    )
+    totals = sum(nbytes for part in problem.total_parts for nbytes in _rounds(part, layout))
+    return inner + (copies_bytes(totals) if walk.chunk else 2 * totals if walk.period else totals)
+
+
+def _rounds(part: PartOfRows, layout: BlockedLayout) -> list[int]:
+    """Bytes that the warps of a block exchange, and then the blocks of a cluster."""
+    places = part.bytes * prod(layout.extents[d] // layout.blocks[d] for d in part.kept)
+    senders = (prod(factors[d] for d in part.dims) for factors in (layout.warps, layout.blocks))
+    return [places * count for count in senders if count > 1]
 
 
 def _finish(problem: WalkProblem, walk: GridWalk) -> int:
