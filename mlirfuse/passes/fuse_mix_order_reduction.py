@@ -196,6 +196,8 @@ class _Pair(KernelPair):
             plan = grid_reduction(space, structures, body(trial)[-1].operands)
             if isinstance(plan, Conflict):
                 return plan.reason
+            if 0 in space.extents:
+                return "there are no elements"
             problem = problem_of(trial, space, structures)
             if given is None and grid_schedule(problem, target) is None:
                 return too_wide(problem, target)

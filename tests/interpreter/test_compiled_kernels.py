@@ -69,6 +69,12 @@ def test_a_static_extent_of_0_is_refused(name: str) -> None:
         module_at("gpu", family.fn, family.specs(0, 8, F16))
 
 
+@pytest.mark.parametrize("shape", [(None, 0), (None, 0, 8), (None, 8, 0)])
+def test_rows_of_0_elements_are_refused_in_two_orders_as_in_one(shape: tuple[int | None, ...]) -> None:
+    with pytest.raises(mf.MlirFuseError, match="has no elements: dimension"):
+        module_at("gpu", lambda x: (x.sum(-1), x.sum(0)), [mf.TensorSpec(shape, "float32")])
+
+
 SCHEDULES: dict[str, dict[str, Any]] = {
     "rows over lanes": {"lanes": 4},
     "rows over warps": {"row_warps": 4},
