@@ -14,6 +14,13 @@ import mlirfuse as mf
 
 SAMPLE = (
     ("rms_norm_backward", "bfloat16", 7),
+    ("rms_norm_backward", "bfloat16", 255),
+    ("rms_norm_backward", "bfloat16", 257),
+    ("rms_norm_backward", "float32", 257),
+    ("add_rms_norm_backward", "float32", 255),
+    ("add_rms_norm_backward", "bfloat16", 257),
+    ("softmax_backward", "bfloat16", 255),
+    ("softmax_backward", "float32", 255),
     ("rms_norm_backward", "float16", 384),
     ("rms_norm_backward", "float32", 1000),
     ("rms_norm_backward", "bfloat16", 1280),
@@ -34,7 +41,8 @@ SAMPLE = (
     ("layer_norm_backward", "bfloat16", 65536),
     ("layer_norm_backward", "float32", 65536),
 )
-"""Rows of one vector and of a cluster, whole and ragged, in the orders that the heuristics choose for them."""
+"""Rows of one vector, of single elements and of a cluster, whole and ragged, in the orders that the heuristics choose
+for them."""
 
 UNIFORM = (("layer_norm_backward", "bfloat16", 1024), ("layer_norm_backward", "bfloat16", 2048))
 """Where ptxas 13.0 keeps the uniform part of addresses in shared memory apart if nothing is pinned."""
