@@ -42,6 +42,13 @@ LoadParts = Callable[[ir.Value], list[ir.Value]]
 """Reads a tile of parts of every total, from the row that it is given on."""
 
 
+def slice_counts(space: IterationSpace, plan: GridReduction, walk: GridWalk) -> list[int]:
+    """How many slices the finish has along each dimension; 1 along those that the totals do not have."""
+    varying = finish_dims(space, plan)
+    sizes = zip(space.extents, walk.finish_tile, strict=True)
+    return [-(-(extent or 1) // n) if d in varying else 1 for d, (extent, n) in enumerate(sizes)]
+
+
 @dataclass
 class GridFinish:
     """Emits the finish of one block, which has stored its parts.
@@ -74,13 +81,7 @@ class GridFinish:
     @property
     def slices(self) -> int:
         """How many slices there are."""
-        return prod(self._slice_counts)
-
-    @property
-    def _slice_counts(self) -> list[int]:
-        varying = finish_dims(self.space, self.plan)
-        sizes = zip(self.space.extents, self.walk.finish_tile, strict=True)
-        return [-(-(extent or 1) // n) if d in varying else 1 for d, (extent, n) in enumerate(sizes)]
+        return prod(slice_counts(self.space, self.plan, self.walk))
 
     def _together(self, block: ir.Value, semaphore: ir.Value) -> None:
         """All blocks wait for each other, and take every so many-th slice."""
@@ -108,7 +109,7 @@ class GridFinish:
 
     def emit_slices(self, first: ir.Value, step: ir.Value) -> None:
         """A loop over slices of the columns."""
-        counts = self._slice_counts
+        counts = slice_counts(self.space, self.plan, self.walk)
         parts = [self._written_parts(buffer) for buffer in self.buffers]
         loop = scf.ForOp(first, index(self.slices), step)
         loop.operation.attributes[FINISH] = ir.UnitAttr.get()

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 from mlir import ir
 from mlir.dialects import affine
@@ -25,7 +26,7 @@ from mlirfuse.errors import PassError
 from mlirfuse.schedule.grid_walk import SUM_ROWS
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.tiling.block_walk import BlockWalk
-from mlirfuse.tiling.grid_finish import FINISH, GridFinish
+from mlirfuse.tiling.grid_finish import FINISH, GridFinish, slice_counts
 from mlirfuse.tiling.program import Count, KernelFrame, WorkspaceArgument, count_expr, forall, tile_counts
 from mlirfuse.tiling.shared_end import TICKETS, most_chunks
 from mlirfuse.tiling.tiles import Shape, index
@@ -141,8 +142,11 @@ def _blocks(
     tiles = affine.AffineApplyOp(ir.AffineMap.get(0, len(symbols), [expr]), symbols).result
     if schedule.walk.blocks:
         return counts, tiles, index(schedule.walk.blocks)
-    # One block more than tiles, so that there is a block to write the totals of nothing.
-    bounds = [expr + 1, ir.AffineExpr.get_symbol(len(symbols))]
+    # A block more than tiles writes the totals of nothing. Where all finish, slices may have blocks of their own, whose
+    # parts are neutral: 2 rows of 65536 columns were finished by the 16 blocks that had them.
+    all_finish = schedule.walk.finish == "slices" and not schedule.walk.period
+    others = prod(slice_counts(space, plan, schedule.walk)) if all_finish else 1
+    bounds = [expr + others, ir.AffineExpr.get_symbol(len(symbols))]
     resident = resident_blocks(max(1, schedule.blocks_per_sm))
     blocks = affine.AffineMinOp(ir.AffineMap.get(0, len(symbols) + 1, bounds), [*symbols, resident]).result
     return counts, tiles, blocks
