@@ -21,6 +21,9 @@ UNDEFINED = "fuse.undefined"
 It may then be anything, and need not be the padding."""
 DEPENDENT_LAUNCH = "fuse.dependent_launch"
 """Unit attribute of a `gpu.func` that waits for its predecessor in the stream before it touches global memory."""
+
+GRID_LEAST = "fuse.grid_least"
+"""For each result of `fuse.grid` the number of blocks that it counts as at least; without it 0 for each."""
 RESULT_EXTENTS = "fuse.result_extents"
 """For each dynamic extent of a kernel's results, the (argument, dimension) pair that it equals."""
 
@@ -89,3 +92,10 @@ def argument_attributes(function: ir.Operation) -> list[dict[str, ir.Attribute]]
         count = len(ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value).inputs)
         return [{} for _ in range(count)]
     return [{a.name: a.attr for a in ir.DictAttr(d)} for d in ir.ArrayAttr(function.attributes["arg_attrs"])]
+
+
+def grid_least(function: ir.Operation, results: int) -> list[int]:
+    """What each of so many results of a kernel's `fuse.grid` counts as at least."""
+    if GRID_LEAST not in function.attributes:
+        return [0] * results
+    return list(ir.DenseI64ArrayAttr(function.attributes[GRID_LEAST]))

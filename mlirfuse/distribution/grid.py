@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mlir import ir
 
-from mlirfuse.analysis.kernels import body
+from mlirfuse.analysis.kernels import GRID_LEAST, body, grid_least
 from mlirfuse.analysis.workspaces import RESIDENT
 from mlirfuse.errors import PassError
 from mlirfuse.rewriting import defining_op
@@ -16,7 +16,7 @@ GRID_OPERANDS = "fuse.grid_operands"
 
 def set_grid(function: ir.Operation, kernel: ir.Operation, forall: ir.Operation, cluster: int) -> None:
     """Records the number of blocks as a map over extents of arguments, and over what the device holds at once."""
-    grid, operands = _block_count(forall)
+    grid, least, operands = _block_count(forall)
     arguments = list(kernel.regions[0].blocks[0].arguments)
     pairs = [_grid_operand(operand, arguments, forall) for operand in operands]
     for position, (argument, _) in enumerate(pairs):
@@ -26,25 +26,71 @@ def set_grid(function: ir.Operation, kernel: ir.Operation, forall: ir.Operation,
     grid = ir.AffineMap.get(0, len(pairs), [result * cluster for result in grid.results])
     function.attributes[GRID] = ir.AffineMapAttr.get(grid)
     function.attributes[GRID_OPERANDS] = ir.DenseI64ArrayAttr.get([number for pair in pairs for number in pair])
+    if any(least):
+        function.attributes[GRID_LEAST] = ir.DenseI64ArrayAttr.get([count * cluster for count in least])
 
 
-def _block_count(forall: ir.Operation) -> tuple[ir.AffineMap, list[ir.Value]]:
-    """The bound of the loop over blocks: a map whose results' minimum it is, and what the map's symbols are."""
+def _block_count(forall: ir.Operation) -> tuple[ir.AffineMap, list[int], list[ir.Value]]:
+    """The bound of the loop over blocks: a map whose results' minimum it is, each at least so much, and what the map's
+    symbols are.
+    """
     static = list(ir.DenseI64ArrayAttr(forall.attributes["staticUpperBound"]))
     if len(static) != 1:
         raise PassError("the loop over blocks must have one dimension", where=forall)
     if static[0] != ir.ShapedType.get_dynamic_size():
-        return ir.AffineMap.get_constant(static[0]), []
+        return ir.AffineMap.get_constant(static[0]), [0], []
     bound = forall.operands[0]
     maker = defining_op(bound)
     if maker is None or maker.name not in ("affine.apply", "affine.min"):
-        return ir.AffineMap.get(0, 1, [ir.AffineExpr.get_symbol(0)]), [bound]
-    bound_map, operands = maker.attributes["map"].value, list(maker.operands)
-    dims, symbols = operands[: bound_map.n_dims], operands[bound_map.n_dims :]
-    for position in range(len(dims)):  # a dimension is one symbol more
-        as_symbol = ir.AffineExpr.get_symbol(len(symbols) + position)
-        bound_map = bound_map.replace(ir.AffineExpr.get_dim(position), as_symbol, len(dims), len(operands))
-    return ir.AffineMap.get(0, len(operands), list(bound_map.results)), [*symbols, *dims]
+        return ir.AffineMap.get(0, 1, [ir.AffineExpr.get_symbol(0)]), [0], [bound]
+    bound_map, operands = _over_symbols(maker)
+    results, least = list(bound_map.results), [0] * len(bound_map.results)
+    for number, result in enumerate(results):
+        operand = operands[result.position] if isinstance(result, ir.AffineSymbolExpr) else None
+        most = defining_op(operand) if operand is not None else None
+        if most is None or most.name != "affine.max":
+            continue
+        inner, symbols = _over_symbols(most, first=len(operands))
+        constants = [r.value for r in inner.results if isinstance(r, ir.AffineConstantExpr)]
+        others = [r for r in inner.results if not isinstance(r, ir.AffineConstantExpr)]
+        if len(others) != 1:
+            raise PassError("the number of blocks is the maximum of more than one number and constants", where=most)
+        results[number], least[number] = others[0], max(constants, default=0)
+        operands = [*operands, *symbols]
+    return _without_unused(ir.AffineMap.get(0, len(operands), results), least, operands)
+
+
+def _over_symbols(op: ir.Operation, first: int = 0) -> tuple[ir.AffineMap, list[ir.Value]]:
+    """The map of an affine op with symbols alone, numbered from `first` on, and what these are."""
+    found, operands = op.attributes["map"].value, list(op.operands)
+    dims, symbols = operands[: found.n_dims], operands[found.n_dims :]
+    count = first + len(operands)
+    # From the last on, so that no symbol gets the number of one that is still to be replaced.
+    for position in reversed(range(len(symbols))):
+        number = ir.AffineExpr.get_symbol(first + position)
+        found = found.replace(ir.AffineExpr.get_symbol(position), number, len(dims), count)
+    for position in range(len(dims)):
+        number = ir.AffineExpr.get_symbol(first + len(symbols) + position)
+        found = found.replace(ir.AffineExpr.get_dim(position), number, len(dims), count)
+    return ir.AffineMap.get(0, count, list(found.results)), [*symbols, *dims]
+
+
+def _without_unused(
+    grid: ir.AffineMap, least: list[int], operands: list[ir.Value]
+) -> tuple[ir.AffineMap, list[int], list[ir.Value]]:
+    """The same over the symbols that results have."""
+    used = [n for n in range(len(operands)) if any(_has_symbol(result, n) for result in grid.results)]
+    for position, number in enumerate(used):
+        grid = grid.replace(
+            ir.AffineExpr.get_symbol(number), ir.AffineExpr.get_symbol(position), 0, max(1, len(operands))
+        )
+    return ir.AffineMap.get(0, len(used), list(grid.results)), least, [operands[n] for n in used]
+
+
+def _has_symbol(expr: ir.AffineExpr, number: int) -> bool:
+    if isinstance(expr, ir.AffineBinaryExpr):
+        return _has_symbol(expr.lhs, number) or _has_symbol(expr.rhs, number)
+    return isinstance(expr, ir.AffineSymbolExpr) and expr.position == number
 
 
 def _grid_operand(operand: ir.Value, arguments: list[ir.Value], forall: ir.Operation) -> tuple[int, int]:
@@ -82,4 +128,7 @@ def constant_grid(function: ir.Operation) -> int | None:
     counts = list(ir.AffineMapAttr(function.attributes[GRID]).value.results)
     if not all(isinstance(count, ir.AffineConstantExpr) for count in counts):
         return None
-    return min(ir.AffineConstantExpr(count).value for count in counts)
+    return min(
+        max(ir.AffineConstantExpr(count).value, least)
+        for count, least in zip(counts, grid_least(function, len(counts)), strict=True)
+    )

@@ -7,7 +7,7 @@ from typing import Any
 
 from mlir import ir
 
-from mlirfuse.analysis.kernels import DEPENDENT_LAUNCH
+from mlirfuse.analysis.kernels import DEPENDENT_LAUNCH, grid_least
 from mlirfuse.analysis.workspaces import COOPERATIVE, operand_pairs
 from mlirfuse.errors import InterpreterError
 from mlirfuse.interpreter.affine import compile_map
@@ -22,7 +22,8 @@ from mlirfuse.interpreter.workgroup_memory import attributions, workgroup_memory
 
 
 def grid_size(op: ir.Operation, arguments: Sequence[Any], sms: int) -> int:
-    """Number of blocks: the least result of `fuse.grid`, applied to what `fuse.grid_operands` names.
+    """Number of blocks: the least result of `fuse.grid`, applied to what `fuse.grid_operands` names, where each counts
+    as much at least as `fuse.grid_least` says.
 
     Raises `InterpreterError` if the kernel does not state its grid.
     """
@@ -30,7 +31,8 @@ def grid_size(op: ir.Operation, arguments: Sequence[Any], sms: int) -> int:
     if "fuse.grid" not in op.attributes:
         raise InterpreterError(f"kernel @{name} has no fuse.grid attribute", where=op)
     symbols = extents(operand_pairs(op.attributes.get("fuse.grid_operands")), arguments, sms)
-    return int(min(compile_map(ir.AffineMapAttr(op.attributes["fuse.grid"]).value)(symbols)))
+    counts = compile_map(ir.AffineMapAttr(op.attributes["fuse.grid"]).value)(symbols)
+    return int(min(map(max, counts, grid_least(op, len(counts)))))
 
 
 def cluster_size(op: ir.Operation) -> int:

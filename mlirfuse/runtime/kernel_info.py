@@ -9,7 +9,7 @@ from functools import reduce
 from mlir import ir
 from mlir.dialects import gpu
 
-from mlirfuse.analysis.kernels import DEPENDENT_LAUNCH
+from mlirfuse.analysis.kernels import DEPENDENT_LAUNCH, GRID_LEAST, grid_least
 from mlirfuse.analysis.workspaces import COOPERATIVE, RESIDENT, Pairs, operand_pairs
 from mlirfuse.dialect.async_load import TF32
 from mlirfuse.dtypes import from_mlir
@@ -148,11 +148,18 @@ def kernel_info(func: gpu.GPUFuncOp) -> KernelInfo:
             f"kernel {name}: fuse.grid {grid_map} does not go with fuse.grid_operands {operands}",
             where=func,
         )
+    least = grid_least(func.operation, len(grid_map.results))
+    if len(least) != len(grid_map.results):
+        raise IRError(f"kernel {name}: {GRID_LEAST} {least} does not go with fuse.grid {grid_map}", where=func)
+    results = [
+        Binary("max", from_affine(result), Constant(count)) if count else from_affine(result)
+        for result, count in zip(grid_map.results, least, strict=True)
+    ]
     return KernelInfo(
         name=name,
         block=_one_dimensional(func, "known_block_size"),
         cluster=_one_dimensional(func, "known_cluster_size") if "known_cluster_size" in func.attributes else 1,
-        grid=reduce(lambda a, b: Binary("min", a, b), map(from_affine, grid_map.results)),
+        grid=reduce(lambda a, b: Binary("min", a, b), results),
         grid_operands=operands,
         parameters=tuple(_parameters(func)),
         dynamic_shared_bytes=ir.IntegerAttr(func.attributes[DYNAMIC_BYTES]).value

@@ -142,11 +142,12 @@ def _blocks(
     tiles = affine.AffineApplyOp(ir.AffineMap.get(0, len(symbols), [expr]), symbols).result
     if schedule.walk.blocks:
         return counts, tiles, index(schedule.walk.blocks)
-    # A block more than tiles writes the totals of nothing. Where all finish, slices may have blocks of their own, whose
-    # parts are neutral: 2 rows of 65536 columns were finished by the 16 blocks that had them.
+    # A block more than tiles writes the totals of nothing. Where all finish, each slice has a block of its own, though
+    # its part may be neutral: 2 rows of 4096 columns were finished by the two blocks that there were, in 44 us.
     all_finish = schedule.walk.finish == "slices" and not schedule.walk.period
-    others = prod(slice_counts(space, plan, schedule.walk)) if all_finish else 1
-    bounds = [expr + others, ir.AffineExpr.get_symbol(len(symbols))]
+    least = ir.AffineExpr.get_constant(prod(slice_counts(space, plan, schedule.walk)) if all_finish else 1)
+    wanted = affine.AffineMaxOp(ir.AffineMap.get(0, len(symbols), [expr + 1, least]), symbols).result
     resident = resident_blocks(max(1, schedule.blocks_per_sm))
-    blocks = affine.AffineMinOp(ir.AffineMap.get(0, len(symbols) + 1, bounds), [*symbols, resident]).result
+    bounds = [ir.AffineExpr.get_symbol(0), ir.AffineExpr.get_symbol(1)]
+    blocks = affine.AffineMinOp(ir.AffineMap.get(0, 2, bounds), [wanted, resident]).result
     return counts, tiles, blocks

@@ -37,6 +37,20 @@ def test_grid_is_evaluated_from_extents():
     assert info.blocks([(0, 512), (0, 512), (), (0, 512)]) == 1
 
 
+def test_numbers_of_blocks_count_as_so_many_at_least():
+    text = SCALE.replace(
+        "fuse.grid = affine_map<()[s0] -> (s0)>, fuse.grid_operands = array<i64: 0, 0>",
+        "fuse.grid = affine_map<()[s0, s1] -> (s0, s1)>, fuse.grid_operands = array<i64: 0, 0, -1, 1>, "
+        "fuse.grid_least = array<i64: 8, 0>",
+    )
+    info = kernel_infos(lower(text).operation)["scale_kernel"]
+    counts = [(2, 132), (9, 132), (200, 132), (2, 4)]
+    found = [info.blocks([(n, 512), (n, 512), (), (n, 512)], lambda _, most=most: most) for n, most in counts]
+    assert found == [8, 9, 132, 4]
+    with pytest.raises(IRError, match="fuse.grid_least .* does not go with"):
+        kernel_infos(lower(text.replace("array<i64: 8, 0>", "array<i64: 8>")).operation)
+
+
 def test_clusters_strides_and_dynamic_shared_memory():
     text = """
     gpu.module @k {

@@ -465,6 +465,49 @@ func.func private @resident_clusters(%x: memref<?x256xf32> {fuse.align = 16 : i6
 
 // -----
 
+#layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 2>}
+// As many clusters as rows, but eight at least, where the device holds so many.
+// CHECK-DAG: #[[GRID:.*]] = affine_map<()[s0, s1] -> (s1 * 2, (s0 floordiv 2) * 2)>
+// CHECK-LABEL: gpu.func @at_least
+// CHECK-SAME: fuse.grid = #[[GRID]], fuse.grid_least = array<i64: 16, 0>, fuse.grid_operands = array<i64: -1, 1, 0, 0>
+// CHECK: gpu.grid_dim x
+// CHECK-NOT: affine.max
+func.func private @at_least(%x: memref<?x256xf32> {fuse.align = 16 : i64}, %y: memref<?x256xf32>) attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 256>, layout = #layout}} {
+  %c0 = arith.constant 0 : index
+  %pad = arith.constant 0.0 : f32
+  %m = memref.dim %x, %c0 : memref<?x256xf32>
+  %resident = "fuse.resident_blocks"() {per_sm = 1 : i64} : () -> index
+  %wanted = affine.max affine_map<()[s0] -> (s0, 8)>()[%m]
+  %blocks = affine.min affine_map<()[s0, s1] -> (s0, s1)>()[%wanted, %resident]
+  scf.forall (%block) in (%blocks) {
+    scf.for %row = %block to %m step %blocks {
+      %0 = vector.transfer_read %x[%row, %c0], %pad {fuse.layout = #layout, in_bounds = [true, true]} : memref<?x256xf32>, vector<1x256xf32>
+      vector.transfer_write %0, %y[%row, %c0] {fuse.layout = #layout, in_bounds = [true, true]} : vector<1x256xf32>, memref<?x256xf32>
+    }
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+
+// -----
+
+#layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 2>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
+func.func private @most_of_two(%x: memref<?x256xf32> {fuse.align = 16 : i64}, %y: memref<?x256xf32>) attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 256>, layout = #layout}} {
+  %c0 = arith.constant 0 : index
+  %pad = arith.constant 0.0 : f32
+  %m = memref.dim %x, %c0 : memref<?x256xf32>
+  %resident = "fuse.resident_blocks"() {per_sm = 1 : i64} : () -> index
+  // expected-error @below {{the number of blocks is the maximum of more than one number and constants}}
+  %wanted = affine.max affine_map<()[s0] -> (s0, s0 ceildiv 2 + 4)>()[%m]
+  %blocks = affine.min affine_map<()[s0, s1] -> (s0, s1)>()[%wanted, %resident]
+  scf.forall (%block) in (%blocks) {
+    %0 = vector.transfer_read %x[%block, %c0], %pad {fuse.layout = #layout, in_bounds = [true, true]} : memref<?x256xf32>, vector<1x256xf32>
+    vector.transfer_write %0, %y[%block, %c0] {fuse.layout = #layout, in_bounds = [true, true]} : vector<1x256xf32>, memref<?x256xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+
+// -----
+
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
 func.func private @used_elsewhere(%x: memref<?x128xf32> {fuse.align = 16 : i64}, %y: memref<?x128xf32>) attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 128>, layout = #layout}} {
   %c0 = arith.constant 0 : index

@@ -8,8 +8,8 @@
 #finish = {vector = array<i64: 1, 4>, lanes = array<i64: 4, 8>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
 // Both orders in one walk: blocks take every so many-th tile, carry a tile of partial sums, and write rows as they go.
 // CHECK-DAG: #[[TILES:.*]] = affine_map<()[s0] -> (s0 ceildiv 2)>
-// There are blocks for eight slices of the totals, too.
-// CHECK-DAG: #[[GRID:.*]] = affine_map<()[s0, s1] -> (s0 ceildiv 2 + 8, s1)>
+// CHECK-DAG: #[[WANTED:.*]] = affine_map<()[s0] -> (s0 ceildiv 2 + 1, 8)>
+// CHECK-DAG: #[[GRID:.*]] = affine_map<()[s0, s1] -> (s1, s0)>
 // CHECK-LABEL: func.func private @both_0_kernel(
 // CHECK-SAME: %[[X:[a-z0-9]+]]: memref<?x256xf32>, %[[W:[a-z0-9]+]]: memref<256xf32>, %[[ROWS:[a-z0-9]+]]: memref<?xf32>, %[[SUM:[a-z0-9]+]]: memref<256xf32>
 // A row of partial results for every block that can be resident.
@@ -20,8 +20,10 @@
 // CHECK-DAG: %[[ZEROS:.*]] = arith.constant dense<0.000000e+00> : vector<2x256xf32>
 // CHECK: %[[M:.*]] = memref.dim %[[X]]
 // CHECK: %[[COUNT:.*]] = affine.apply #[[TILES]]()[%[[M]]]
+// There are blocks for all eight slices of the totals.
+// CHECK: %[[MOST:.*]] = affine.max #[[WANTED]]()[%[[M]]]
 // CHECK: %[[RESIDENT:.*]] = "fuse.resident_blocks"() {per_sm = 2 : i64}
-// CHECK: %[[BLOCKS:.*]] = affine.min #[[GRID]]()[%[[M]], %[[RESIDENT]]]
+// CHECK: %[[BLOCKS:.*]] = affine.min #[[GRID]]()[%[[MOST]], %[[RESIDENT]]]
 // CHECK: scf.forall (%[[B:.*]]) in (%[[BLOCKS]])
 // What all tiles share is read once.
 // CHECK: vector.transfer_read %[[W]]
