@@ -153,8 +153,8 @@ class _Pair(KernelPair):
     def shared_bytes(self) -> int:
         """Bytes of an element of the iteration space that move once less when the two are one; 0 for no relation."""
         whole = max(_rank(v) for v in [*self.first_call.operands, *self.first_call.results])
-        reads = set(self.first_call.operands) | set(self.first_call.results)
-        return sum(_bytes(v) for v in dict.fromkeys(self.second_call.operands) if v in reads and _rank(v) == whole > 1)
+        moved = {*_read(self.first_call, self.first), *self.first_call.results}
+        return sum(_bytes(v) for v in _read(self.second_call, self.second) if v in moved and _rank(v) == whole > 1)
 
     def reduces_over_rows(self) -> bool:
         """Whether one of the two reduces over others than the innermost dimension, and both are no contractions.
@@ -206,6 +206,13 @@ class _Pair(KernelPair):
             return str(error)
         finally:
             trial.erase()
+
+
+def _read(call: ir.Operation, kernel: ir.Operation) -> list[ir.Value]:
+    """What a launch gives its kernel to read; of others the kernel asks an extent only."""
+    arguments = kernel.regions[0].blocks[0].arguments
+    pairs = zip(call.operands, arguments, strict=True)
+    return list(dict.fromkeys(v for v, a in pairs if any(use.owner.name != "tensor.dim" for use in a.uses)))
 
 
 def _rank(value: ir.Value) -> int:

@@ -51,6 +51,59 @@ func.func private @f_1(%x: tensor<?x64xf32> {fuse.align = 16 : i64, fuse.name = 
 // -----
 
 #id = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d0)>
+#one = affine_map<(d0) -> (d0)>
+#none = affine_map<(d0) -> ()>
+// The second asks x for an extent only: nothing is read twice.
+// CHECK-LABEL: func.func @extent_alone(
+// CHECK: %[[R:.*]] = call @f_0(
+// CHECK: call @f_1(%{{.*}}, %[[R]])
+func.func @extent_alone(%x: tensor<?x64xf32>) -> (tensor<?xf32>, tensor<f32>) {
+  %0 = call @f_0(%x) : (tensor<?x64xf32>) -> tensor<?xf32>
+  %1 = call @f_1(%x, %0) : (tensor<?x64xf32>, tensor<?xf32>) -> tensor<f32>
+  return %0, %1 : tensor<?xf32>, tensor<f32>
+}
+func.func private @f_0(%x: tensor<?x64xf32>) -> tensor<?xf32>
+    attributes {fuse.kernel, fuse.result_extents = array<i64: 0, 0>} {
+  %zero = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : index
+  %m = tensor.dim %x, %c0 : tensor<?x64xf32>
+  %e = tensor.empty(%m) : tensor<?xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<?xf32>) -> tensor<?xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+       ins(%x : tensor<?x64xf32>) outs(%init : tensor<?xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<?xf32>
+  return %0 : tensor<?xf32>
+}
+func.func private @f_1(%x: tensor<?x64xf32>, %r: tensor<?xf32>) -> tensor<f32>
+    attributes {fuse.kernel, fuse.result_extents = array<i64>} {
+  %zero = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : index
+  %m = tensor.dim %x, %c0 : tensor<?x64xf32>
+  %doubles = tensor.empty(%m) : tensor<?xf32>
+  %double = linalg.generic {indexing_maps = [#one, #one], iterator_types = ["parallel"]}
+       ins(%r : tensor<?xf32>) outs(%doubles : tensor<?xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %a, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<?xf32>
+  %e = tensor.empty() : tensor<f32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<f32>) -> tensor<f32>
+  %0 = linalg.generic {indexing_maps = [#one, #none], iterator_types = ["reduction"]}
+       ins(%double : tensor<?xf32>) outs(%init : tensor<f32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %out, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<f32>
+  return %0 : tensor<f32>
+}
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
 #col = affine_map<(d0, d1) -> (d1)>
 // What only the second reads of the first is a value of the merged kernel, and is stored no more.
 // CHECK-LABEL: func.func @producer(
