@@ -254,7 +254,7 @@ class Fused:
                 raise ArgumentError("an array is read-only", where="out", hint="give one that may be written")
             for number, array in enumerate(given):
                 others = [*(a for a in arrays if isinstance(a, np.ndarray)), *given[:number]]
-                if any(np.may_share_memory(array, other) for other in others):
+                if any(np.shares_memory(array, other) for other in others):
                     hint = "give memory of its own, as on a GPU: a block may write what another has yet to read"
                     raise ArgumentError("overlaps an argument or another output", where="out", hint=hint)
             for array, result in zip(given, results, strict=True):

@@ -33,6 +33,8 @@ def warps_that_meet(exchanges: Iterable[Exchange]) -> int | None:
 
 
 def _warps_of(exchange: Exchange) -> int | None:
+    if exchange.takers is not None:  # who takes a value need not be among those who sent it
+        return None
     model = exchange.partials[0]
     warps = model.layout.warps
     spread = [d for d, count in enumerate(warps) if count > 1]

@@ -191,6 +191,12 @@ def test_calls(case: str) -> None:
         wrong()
 
 
+def test_outputs_may_be_parts_of_one_array() -> None:
+    both = np.zeros((2, 6), np.float32)
+    call(lambda x: (x + 1, x - 1), X, out=(both[:, :3], both[:, 3:]))
+    np.testing.assert_array_equal(both, np.hstack([X + 1, X - 1]))
+
+
 @pytest.mark.parametrize(
     ("attribute", "hint"),
     [

@@ -24,7 +24,7 @@ from mlirfuse.analysis.kernels import kernels
 from mlirfuse.analysis.spaces import kernel_space
 from mlirfuse.analysis.structure import OpStructure, structure_of
 from mlirfuse.passes.manager import run_pipeline
-from mlirfuse.schedule.contraction import ContractionProblem, check_contraction, check_registers
+from mlirfuse.schedule.contraction import ContractionProblem, check_contraction, check_registers, tensor_core_misfit
 from mlirfuse.schedule.contraction_cost import contraction_seconds, tile_count
 from mlirfuse.schedule.contraction_heuristics import candidates
 from mlirfuse.schedule.contraction_tiles import fma_schedule, mma_schedule, wgmma_schedule, with_slices
@@ -187,6 +187,7 @@ def test_an_instruction_takes_its_types_and_its_layout() -> None:
     reason = check_contraction(wrong, scalar.tile, scalar.layout, half)
     assert reason is not None
     assert "an accumulator's fragment has lanes (8, 4)" in reason
+    assert tensor_core_misfit("mma", replace(half, accumulator=mf.float16)) == "mma adds up in float32, not in float16"
 
 
 def test_only_scalar_products_take_turned_factors() -> None:

@@ -57,6 +57,36 @@ func.func private @ragged(%x: memref<2x384xf32>, %y: memref<384xf32>) attributes
 
 // -----
 
+#columns = {vector = array<i64: 4, 1>, lanes = array<i64: 32, 1>, warps = array<i64: 2, 2>, repeats = array<i64: 2, 1>, blocks = array<i64: 1, 1>}
+#apart = {vector = array<i64: 4, 1>, lanes = array<i64: 32, 1>, warps = array<i64: 4, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
+// Two warps have half of the rows each, of two others' columns: of what a warp takes another two have sent a part. So all
+// four meet, in a loop too, and not two and two.
+// CHECK-LABEL: gpu.func @groups
+// CHECK-NOT: nvvm.barrier
+// CHECK: scf.for
+// CHECK-NOT: nvvm.barrier
+// CHECK: gpu.barrier
+// CHECK-NOT: nvvm.barrier
+// CHECK: gpu.return
+func.func private @groups(%x: memref<512x4xf32, strided<[1, 512]>>, %y: memref<512xf32>) attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 512, 2>, layout = #columns}} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %pad = arith.constant 0.0 : f32
+  %zero = arith.constant dense<0.0> : vector<512xf32>
+  scf.forall (%block) in (1) {
+    scf.for %k = %c0 to %c2 step %c1 {
+      %column = arith.muli %k, %c2 : index
+      %0 = vector.transfer_read %x[%c0, %column], %pad {fuse.layout = #columns, in_bounds = [true, true]} : memref<512x4xf32, strided<[1, 512]>>, vector<512x2xf32>
+      %1 = vector.multi_reduction <add>, %0, %zero {fuse.layout = #columns} [1] : vector<512x2xf32> to vector<512xf32>
+      vector.transfer_write %1, %y[%c0] {fuse.layout = #apart, fuse.dims = array<i64: 0>, in_bounds = [true]} : vector<512xf32>, memref<512xf32>
+    } {fuse.layout = #columns}
+  } {mapping = [#gpu.block<x>]}
+  return
+}
+
+// -----
+
 #turns = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 2>, repeats = array<i64: 2, 2>, blocks = array<i64: 1, 1>}
 #other = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 2>, repeats = array<i64: 1, 2>, blocks = array<i64: 1, 1>}
 func.func private @alone(%x: memref<2x512xf32>, %y: memref<512xf32>) attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 2, 512>, layout = #turns}} {
