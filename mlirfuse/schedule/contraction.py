@@ -334,7 +334,7 @@ def _check_tensor_cores(
 def tensor_core_misfit(instruction: str, problem: ContractionProblem) -> str | None:
     """Why tensor cores cannot multiply the factors by an instruction, or None."""
     name, precision = problem.element.name, problem.precision
-    if problem.accumulator.name != "float32":
+    if name in ("float16", "bfloat16") and problem.accumulator.name != "float32":
         return f"{instruction} adds up in float32, not in {problem.accumulator.name}"
     if problem.element.is_float8 or (name == "float32" and precision in (TF32, TF32X3)):
         if instruction == "wgmma" and not all(problem.k_contiguous):
