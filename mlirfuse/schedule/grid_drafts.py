@@ -163,7 +163,7 @@ def _resident_blocks(problem: Problem, walk: WalkProblem, layout: BlockedLayout,
     threads = -(-layout.threads // (WARP * WARPS_ALLOCATED)) * WARP * WARPS_ALLOCATED
     wanted = TILE_ELEMENTS // (held * layout.threads)
     return min(
-        target.registers_per_sm // (-(-registers // 8) * 8 * threads),
+        target.registers_per_sm // (allocated(registers) * threads),
         target.threads_per_sm // layout.threads,
         max(1, wanted),
     )
