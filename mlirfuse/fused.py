@@ -313,11 +313,10 @@ def fuse(
             `slices`: all blocks together, once all have arrived, in the same launch, which the device must hold as a
             whole. `last_block`: the one that arrives last. `second_kernel`: another launch. All give the same bits on
             every run. `atomics`: the one that arrives last, from rows of sums to which all have added as they came;
-            for sums of float32, whose last bits then differ from run to run. `auto` is `slices` wherever blocks share
-            rows: as many are launched as the device holds, so that all may wait for each other, and what is left when
-            the last data have come is to read all parts, at which all multiprocessors take less time than the one that
-            has the last block, and need no second launch. Any other is an error where nothing is reduced so, and is
-            left aside at a single row.
+            for sums of float32, whose last bits then differ from run to run. `auto` is whichever of the first three
+            takes the least time: the last block where it has as little to add up as a sum of everything, all blocks
+            where there are columns. Any other is an error where nothing is reduced so, and is left aside at a single
+            row.
         dynamic_products: makes one kernel for all leading extents of matrix products too. By default a product is
             compiled anew for each number of rows, because the best tile and split depend on it.
 

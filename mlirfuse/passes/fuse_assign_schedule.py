@@ -21,7 +21,6 @@ from mlirfuse.passes.host import callee, calls
 from mlirfuse.schedule.contraction import check_contraction, check_registers, check_ring, check_whole_grid
 from mlirfuse.schedule.contraction_cost import UNKNOWN_EXTENT
 from mlirfuse.schedule.contraction_heuristics import choose_contraction
-from mlirfuse.schedule.finish_heuristics import finished_by
 from mlirfuse.schedule.heuristics import choose_schedule
 from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.schedule.records import lookup
@@ -82,9 +81,8 @@ class FuseAssignSchedule(Pass):
             given = ATTRIBUTE in kernel.attributes
             if not given:
                 with errors_at(kernel):
-                    chosen, origin = self._choose(kernel, space, structures, target)
-                if chosen.walk is not None and symbol(kernel) in requests:
-                    chosen = finished_by(chosen, requests[symbol(kernel)], target)
+                    finish = requests.get(symbol(kernel), "auto")
+                    chosen, origin = self._choose(kernel, space, structures, target, finish)
                 kernel.attributes[ATTRIBUTE] = chosen.attribute()
             schedule = schedule_of(kernel)
             if reason := _check(schedule, kernel, space, structures, target):
@@ -128,12 +126,17 @@ class FuseAssignSchedule(Pass):
             )
 
     def _choose(
-        self, kernel: ir.Operation, space: IterationSpace, structures: Sequence[OpStructure], target: Target
+        self,
+        kernel: ir.Operation,
+        space: IterationSpace,
+        structures: Sequence[OpStructure],
+        target: Target,
+        finish: str,
     ) -> tuple[Schedule, str]:
         """The schedule, and where it is from."""
         contraction = contraction_in(space, structures)
         if contraction is None:
-            return choose_schedule(problem_of(kernel, space, structures), target), "chosen"
+            return choose_schedule(problem_of(kernel, space, structures), target, finish), "chosen"
         problem = contraction_problem(kernel, space, contraction)
         record = lookup(problem, target) if self.tuned else None
         if record is not None:

@@ -13,7 +13,7 @@ from mlirfuse.analysis.kernels import body, is_tile_program, kernels
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.passes.rounds import REDUCTIONS, reduced_dims
 from mlirfuse.passes.whole_tiles import drop_masks
-from mlirfuse.rewriting import backward_slice, clone, nested
+from mlirfuse.rewriting import backward_slice, clone, defining_op, nested
 from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.schedule.schedule import schedule_of
 
@@ -33,9 +33,10 @@ class FusePeelWalk(Pass):
     rows reduce to (sums over rows that a thread has in turn, which it adds up alone, are part of the totals). In the
     last step they are complete at once: so they are added up first, the parts are stored, and the block arrives, before
     its rows are reduced and the step's results are written. The parts, and the news of them, are on their way while the
-    rest of the step is done. A block without a tile stores the neutral parts that it started with, about which its
-    threads have nothing to tell each other. What a step starts to load for later ones is left out of the last, which
-    waits for all that was. Only the last tile may reach past the end of the data: masks of the others are dropped.
+    rest of the step is done. What is stored where a block has tiles is stored without asking; one without tiles does
+    what is left, about which its threads have nothing to tell each other. What a step starts to load for later ones is
+    left out of the last, which waits for all that was. Only the last tile may reach past the end of the data: masks of
+    the others are dropped.
 
     ```mlir
     %sums = scf.for %t = %block to %tiles step %blocks iter_args(%acc = %zero) -> (vector<1x4096xf32>) {
@@ -44,7 +45,7 @@ class FusePeelWalk(Pass):
       %next = arith.addf %acc, %x
       vector.transfer_write %y, %out[%t, %c0]
     }
-    vector.transfer_write %part, %parts[%block, %c0]
+    scf.if %has_tile { vector.transfer_write %part, %parts[%block, %c0] }
     "fuse.semaphore_arrive"(%semaphores, %c0, %limit)
     ```
     becomes
@@ -59,7 +60,6 @@ class FusePeelWalk(Pass):
       %r = vector.multi_reduction <add>, %x, %none [1]
       vector.transfer_write %y, %out[%last, %c0]
     } else {
-      vector.transfer_write %neutral_part, %parts[%block, %c0]
       "fuse.semaphore_arrive"(%semaphores, %c0, %limit)
     }
     ```
@@ -117,7 +117,7 @@ def _walk(kernel: ir.Operation, layout: BlockedLayout) -> _Walk | str:
     left = {result for op in (loop, *parts) for result in op.results}
     if any(_uses(op, left) for op in following if op not in parts):
         return "what the loop leaves is used behind the block's arrival"
-    used = {operand for op in parts for operand in op.operands}
+    used = {operand for op in parts for inner in nested(op) for operand in inner.operands}
     *steps, terminator = (op.operation for op in loop.regions[0].blocks[0].operations)
     yielded = [value for value, total in zip(terminator.operands, loop.results, strict=True) if total in used]
     if strange := next((op.name for op in steps if _acts(op) and op.name != WRITE), None):
@@ -213,4 +213,27 @@ def _last_step(walk: _Walk, mapping: dict[ir.Value, ir.Value], yielded: Sequence
     mapping.update((result, mapping.get(v, v)) for result, v in zip(walk.loop.results, yielded, strict=True))
     # The arrival waits until the parts are in the L2. Nothing does that is done meanwhile, and all blocks wait for it.
     for op in (*walk.parts, *walk.late):
-        clone(op, mapping)
+        for part in _then_ops(op) if _holds_of_tiles(op, walk.loop) else [op]:
+            clone(part, mapping)
+
+
+def _holds_of_tiles(op: ir.Operation, loop: ir.Operation) -> bool:
+    """Whether an op is an `scf.if` that is taken where the loop has a step: it asks whether that starts below its end,
+    or below a number that is no less.
+    """
+    condition = defining_op(op.operands[0]) if op.name == "scf.if" and not list(op.results) else None
+    if condition is None or condition.name != "arith.cmpi" or list(op.regions[1].blocks):
+        return False
+    if ir.IntegerAttr(condition.attributes["predicate"]).value != arith.CmpIPredicate.ult:
+        return False
+    lower, upper, *_ = loop.operands
+    below, bound = condition.operands
+    maximum = defining_op(bound)
+    bounds = [bound, *(maximum.operands if maximum is not None and maximum.name == "arith.maxui" else [])]
+    return bool(below == lower) and upper in bounds
+
+
+def _then_ops(branch: ir.Operation) -> list[ir.Operation]:
+    """The ops of an `scf.if` that are done if its condition holds."""
+    *ops, _ = branch.regions[0].blocks[0].operations
+    return [op.operation for op in ops]

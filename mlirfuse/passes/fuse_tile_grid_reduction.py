@@ -31,16 +31,17 @@ class FuseTileGridReduction(Pass):
 
     Requires `fuse.schedule` with a `walk`. A reduction over the walked dimensions becomes a tile of partial results
     that an `scf.for` carries, of one row where threads have a tile's rows in turn; everything else that varies along
-    them runs once a tile, reductions inside of it included. Each block stores its partial results to a workspace
-    argument. When all have, the blocks add them up, a slice of the columns each (`finish = "slices"`), or the one that
-    arrives last does (`"last_block"`), and run what depends on the totals. With `"atomics"` they add their partial
-    results to a few rows of sums (`fuse.accumulate`), as they come, and the block that arrives last adds these up and
-    leaves them zero; totals must be sums of f32, and their last bits differ from run to run. With `"second_kernel"` the
-    parts are a result instead, of a row for each of the schedule's `blocks`, which another kernel takes; the host calls
-    both. With a `chunk`, the end of the walk is shared: a block that is done with its tiles takes chunks of so many, at
-    first of twice as many, as long as there are any, and stores a part for each. Rows past the end of the data are
-    masked with the neutral element. Tiles hold rows whole, but for a schedule that walks the innermost dimension too,
-    which what is reduced along both allows.
+    them runs once a tile, reductions inside of it included. Each block that has tiles stores its partial results to
+    a workspace argument. When all have arrived, the blocks add them up, a slice of the columns each (`finish =
+    "slices"`), or the one that arrives last does (`"last_block"`), and run what depends on the totals. With
+    `"atomics"` they add their partial results to a few rows of sums (`fuse.accumulate`), as they come, and the
+    block that arrives last adds these up and leaves them zero; totals must be sums of f32, and their last bits
+    differ from run to run. With `"second_kernel"` the parts are a result instead, of a row for each of the
+    schedule's `blocks`, which another kernel takes; the host calls both. With a `chunk`, the end of the walk is
+    shared: a block that is done with its tiles takes chunks of so many, at first of twice as many, as long as there
+    are any, and stores a part for each. Rows past the end of the data are masked with the neutral element. Tiles
+    hold rows whole, but for a schedule that walks the innermost dimension too, which what is reduced along both
+    allows.
 
     ```mlir
     func.func private @f_0(%x: tensor<?x4096xf32>) -> tensor<4096xf32>
@@ -53,8 +54,10 @@ class FuseTileGridReduction(Pass):
         %parts: memref<?x4096xf32> {fuse.workspace = "scratch", ...}, %semaphore: memref<1xi32> {...}) {
       scf.forall (%block) in (%blocks) {
         %partial = scf.for %tile = %block to %tiles step %blocks iter_args(%acc = %zero) -> vector<2x4096xf32> { ... }
-        %part = vector.multi_reduction <add>, %partial, %none [0]
-        vector.transfer_write %part, %parts[%block, %c0]
+        scf.if %has_tile {
+          %part = vector.multi_reduction <add>, %partial, %none [0]
+          vector.transfer_write %part, %parts[%block, %c0]
+        }
         fuse.semaphore_arrive, fuse.semaphore_wait
         scf.for %slice = %block to %slices step %blocks { ... } {fuse.finish}
         fuse.semaphore_arrive

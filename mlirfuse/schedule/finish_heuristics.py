@@ -1,4 +1,4 @@
-"""Choosing the tiles in which a grid adds up its blocks' partial results: a pure function of (problem, target).
+"""Choosing who adds up a grid's partial results, and in which tiles: pure functions of (problem, target).
 
 What takes time is latency: after the last block has arrived, a block waits for the parts that it adds up to come from
 the L2, and nothing else is left to do. So every block gets a slice of the columns where they suffice, its threads
@@ -9,6 +9,7 @@ are added as they come.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from math import gcd
 
@@ -37,6 +38,21 @@ Of N random numbers, sums of n each that are added pairwise have the error varia
 the whole, a pairwise sum of all has log2(N). Measured on an H200 with LayerNorm backward, 384 columns: 1.07 times the
 error of a pairwise sum of 1000 rows, 1.08 of 36,000, and 1.17 of 576,000, where one part a block has 2.2. A part every
 16 tiles has 1.10, and takes 3 to 7 % longer. What leaves narrower is rounded far more coarsely in the end."""
+
+
+ROUND, MEETING, LAUNCH = 0.8, 0.4, 2.0
+"""Microseconds that a block takes to read parts of a slice and add them up, for as many as it reads at once; that a
+grid takes to wait for itself, and to be launched so; and that a host takes for one more launch.
+
+Measured on an H200 with replayed graphs, us by slices, the last block, and a second kernel, which has no host to wait
+for there: sums of everything in bfloat16, which are one slice, 128 x 384 2.73, 2.34, 2.43; 1024 x 1024 3.46, 3.05,
+2.74; 8192 x 384 4.71, 4.17, 4.35. Sums of columns, 8192 x 64 (8 slices) 3.73, 8.06, 4.60; 1024 x 4096 (128 slices)
+6.40, 153, 5.67. RMSNorm backward of 1024 x 1024 4.66, 62.5, 4.83; LayerNorm's of 1024 x 4096 10.1, 100, 10.6
+(benchmarks/results/finishes-h200.json)."""
+
+
+L2_BYTES = 5.5e6
+"""Bytes that an H200's L2 moves in a microsecond."""
 
 
 def choose_finish(
@@ -73,8 +89,69 @@ def choose_finish(
     return tile, finish, _reads(walk, finish, -(-blocks // tile[first]), registers)
 
 
+def cheapest_finish(schedule: Schedule, problem: Problem, target: Target) -> str:
+    """Who adds up a walk's parts in the least time; nobody gets atomics, which differ from run to run, unasked.
+
+    A second kernel has the same slices in as many blocks, and costs a launch where a grid that waits costs less: it is
+    for those who want no semaphores.
+    """
+    parts, slices = _parts(schedule, problem, target), _slices(schedule, problem)
+    walk = schedule.walk
+    assert walk is not None  # the caller looked
+    each = ROUND * -(-parts // (walk.finish_tile[walk.dims[0]] * walk.finish_reads))
+    together = each * -(-slices // _clusters(schedule, target))
+    costs = {"slices": MEETING + together, "last_block": each * slices, "second_kernel": LAUNCH + together}
+    return min(costs, key=lambda finish: costs[finish])
+
+
+def meeting_microseconds(schedule: Schedule, problem: Problem, target: Target) -> float:
+    """What blocks that meet at the end of a walk cost: to wait, and to store and read the parts. 0 without a walk."""
+    if schedule.walk is None:
+        return 0.0
+    walk = _walk_of(schedule, problem)
+    kept = _tiles(problem, [1] * problem.rank, walk.kept - set(walk.dims)) or 1
+    moved = 2 * _parts(schedule, problem, target) * kept * walk.total_bytes
+    return MEETING + ROUND + moved / L2_BYTES
+
+
+def _walk_of(schedule: Schedule, problem: Problem) -> WalkProblem:
+    """What the grid has to do that a schedule's walk does."""
+    assert schedule.walk is not None  # the caller looked
+    dims = schedule.walk.dims
+    return next(walk for walk in (problem.walk, problem.finer_walk) if walk is not None and walk.dims == dims)
+
+
+def _clusters(schedule: Schedule, target: Target) -> int:
+    """Clusters, or blocks without, that the device holds at once."""
+    return target.sms * schedule.blocks_per_sm // schedule.layout.cluster
+
+
+def _parts(schedule: Schedule, problem: Problem, target: Target) -> int:
+    """Parts that a walk leaves: one of every block that has a tile."""
+    blocks = _clusters(schedule, target)
+    return min(blocks, _tiles(problem, schedule.tile, _walk_of(schedule, problem).dims) or blocks)
+
+
+def _slices(schedule: Schedule, problem: Problem) -> int:
+    """Slices of the totals that are finished by one block each."""
+    walk = _walk_of(schedule, problem)
+    assert schedule.walk is not None  # the caller looked
+    return _tiles(problem, schedule.walk.finish_tile, walk.kept - set(walk.dims)) or 1
+
+
+def _tiles(problem: Problem, tile: Sequence[int], dims: Collection[int]) -> int | None:
+    """How many tiles there are along some dimensions; None where run time has to say."""
+    count = 1
+    for d in dims:
+        extent = problem.extents[d]
+        if extent is None:
+            return None
+        count *= -(-extent // tile[d])
+    return count
+
+
 def finished_by(schedule: Schedule, finish: str, target: Target) -> Schedule:
-    """The schedule of a walk with another finish, for a caller who asks for it.
+    """The schedule of a walk with another finish.
 
     A second kernel takes one part from each block that the device holds, so that long sums stay as they are. So do
     atomic additions, which leave a few rows of sums: a thread reads all of them in its columns at once.

@@ -10,6 +10,7 @@ from __future__ import annotations
 from mlirfuse.errors import ScheduleError
 from mlirfuse.schedule.chunked_heuristics import reread_schedule, shared_schedule
 from mlirfuse.schedule.crossed_heuristics import crossed_schedule
+from mlirfuse.schedule.finish_heuristics import cheapest_finish, finished_by
 from mlirfuse.schedule.grid_heuristics import SQUEEZED, grid_schedule, too_wide
 from mlirfuse.schedule.layout import WARP
 from mlirfuse.schedule.panels import panel_schedule
@@ -34,12 +35,26 @@ MOST_READ_BYTES = 800
 loads under way at once, and spilled of 64 arrays at 16 bytes each."""
 
 
-def choose_schedule(problem: Problem, target: Target) -> Schedule:
+def choose_schedule(problem: Problem, target: Target, finish: str = "auto") -> Schedule:
     """The schedule that the cost model likes best.
+
+    Args:
+        problem: the problem.
+        target: the architecture.
+        finish: who is to finish a walk over the grid, one of `grid_walk.FINISHES`; `auto` for whoever is fastest.
 
     Raises:
         ScheduleError: what a grid reduces fits no cluster in whole rows, and nothing narrower either.
     """
+    schedule = _choose_family(problem, target)
+    if schedule.walk is None:
+        return schedule
+    who = cheapest_finish(schedule, problem, target) if finish == "auto" else finish
+    return finished_by(schedule, who, target)
+
+
+def _choose_family(problem: Problem, target: Target) -> Schedule:
+    """The cheapest schedule of the first family that has one; a walk is finished by all blocks."""
     if problem.walk and not problem.walk_is_optional:
         return _choose_walk(problem, target)
     if not problem.reduced:

@@ -72,6 +72,12 @@ class BlockWalk:
         return self.schedule.walk.finish == "atomics"
 
     @property
+    def _are_result(self) -> bool:
+        """Whether parts are a result of the kernel."""
+        assert self.schedule.walk is not None  # the pass looked
+        return self.schedule.walk.finish == "second_kernel"
+
+    @property
     def early_totals(self) -> bool:
         """Whether a total takes its elements as soon as they are known.
 
@@ -97,8 +103,8 @@ class BlockWalk:
         if self.semaphores is not None and self.chunk:
             return self._emit_sharing(block, column, partials, self.semaphores)
         totals = self._emit_loop(column, partials, (block, self.tiles, self.blocks), rounds, block)
-        self._store_parts(column, totals, rounds, block)
-        return index(SUM_ROWS) if self._adds else self._row(rounds, self.blocks)
+        self._store_last_parts(column, totals, rounds, block)
+        return index(SUM_ROWS) if self._adds else self._row(rounds, self._with_parts(self.blocks))
 
     def _emit_sharing(
         self, block: ir.Value, column: TileEmitter, partials: Sequence[ir.Value], semaphores: ir.Value
@@ -109,9 +115,9 @@ class BlockWalk:
         with ir.InsertionPoint(loop.after.blocks[0]):
             (number,) = loop.after.blocks[0].arguments
             totals = self._emit_loop(column, partials, end.range(number), index(0), number)
-            self._store_parts(column, totals, index(0), number)
+            self._store_last_parts(column, totals, index(0), number)
             scf.YieldOp([end.next()])
-        return end.walks
+        return self._with_parts(end.walks)
 
     def _emit_loop(
         self,
@@ -159,6 +165,32 @@ class BlockWalk:
             scf.YieldOp(list(totals))
         return list(due.results)
 
+    def _store_last_parts(
+        self, column: TileEmitter, partials: Sequence[ir.Value], number: ir.Value, walk: ir.Value
+    ) -> None:
+        """Stores what the loop of a walk leaves, where it had tiles; where there are none at all the first one stores.
+
+        Nobody reads what others would store: 16 clusters that had two rows of 65536 columns stored 8 MB of zeros. But
+        parts that are a kernel's result are all written.
+        """
+        if self._are_result:
+            self._store_parts(column, partials, number, walk)
+            return
+        leaves = arith.CmpIOp(arith.CmpIPredicate.ult, walk, arith.MaxUIOp(self.tiles, index(1)).result)
+        with ir.InsertionPoint(scf.IfOp(leaves.result).then_block):
+            self._store_parts(column, partials, number, walk)
+            scf.YieldOp([])
+
+    def _with_parts(self, walks: ir.Value) -> ir.Value:
+        """How many of so many walks leave a part: those that have tiles, which are the first, or one.
+
+        There is one at least, so that the finish need not ask: 0.07 us of 10.2 (H200, LayerNorm backward of 1024 x
+        4096), and 0.06 of 9.8 (RMSNorm).
+        """
+        if self._are_result:
+            return walks
+        return arith.MinUIOp(walks, arith.MaxUIOp(self.tiles, index(1)).result).result
+
     def _store_parts(
         self, column: TileEmitter, partials: Sequence[ir.Value], number: ir.Value, block: ir.Value
     ) -> None:
@@ -170,7 +202,7 @@ class BlockWalk:
             self._leave_part(s, column.reduce(s, partial, neutral_scalar(s)) if has_rows else partial, buffer, row)
 
     def _row(self, number: ir.Value, block: ir.Value) -> ir.Value:
-        """The row of the workspace for a block's part of that number; for `blocks` the end of all such parts."""
+        """The row of the workspace for a block's part of that number; for a number of blocks the end of their parts."""
         if self._adds:
             return apply(ir.AffineExpr.get_dim(0) % SUM_ROWS, block)
         if not self.period:

@@ -142,11 +142,11 @@ def _blocks(
     tiles = affine.AffineApplyOp(ir.AffineMap.get(0, len(symbols), [expr]), symbols).result
     if schedule.walk.blocks:
         return counts, tiles, index(schedule.walk.blocks)
-    # A block more than tiles writes the totals of nothing. Where all finish, each slice has a block of its own, though
-    # its part may be neutral: 2 rows of 4096 columns were finished by the two blocks that there were, in 44 us.
-    all_finish = schedule.walk.finish == "slices" and not schedule.walk.period
-    least = ir.AffineExpr.get_constant(prod(slice_counts(space, plan, schedule.walk)) if all_finish else 1)
-    wanted = affine.AffineMaxOp(ir.AffineMap.get(0, len(symbols), [expr + 1, least]), symbols).result
+    # One block finishes the totals of nothing. Where all finish, each slice has a block, though that may have no tile:
+    # 2 rows of 4096 columns were finished by the two blocks that there were, in 44 us.
+    slices = prod(slice_counts(space, plan, schedule.walk)) if schedule.walk.finish == "slices" else 1
+    least = ir.AffineExpr.get_constant(slices)
+    wanted = affine.AffineMaxOp(ir.AffineMap.get(0, len(symbols), [expr, least]), symbols).result
     resident = resident_blocks(max(1, schedule.blocks_per_sm))
     bounds = [ir.AffineExpr.get_symbol(0), ir.AffineExpr.get_symbol(1)]
     blocks = affine.AffineMinOp(ir.AffineMap.get(0, 2, bounds), [wanted, resident]).result

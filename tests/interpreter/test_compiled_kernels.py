@@ -26,7 +26,7 @@ ORDERS: tuple[dict[str, Any], ...] = (
     {},
     {"order": "reversed"},
     {"order": "random", "seed": 3},
-    {"order": "random", "seed": 4, "resident": 8},
+    {"order": "random", "seed": 4, "resident": 8, "sms": 1},
 )
 
 

@@ -77,7 +77,7 @@ func.func private @narrow(%x: tensor<5x1024xf32>) -> tensor<1024x5xf32> attribut
 #one = affine_map<(d0) -> ()>
 // A row that no cluster holds is walked by the whole grid.
 // CHECK-LABEL: func.func private @walked
-// CHECK-SAME: fuse.schedule = {{{.*}}tile = array<i64: 4096>, walk = {{{.*}}dims = array<i64: 0>{{.*}}finish = "slices"
+// CHECK-SAME: fuse.schedule = {{{.*}}tile = array<i64: 4096>, walk = {{{.*}}dims = array<i64: 0>{{.*}}finish = "last_block"
 func.func private @walked(%x: tensor<1048577xf32>) -> tensor<f32> attributes {fuse.kernel} {
   %zero = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<f32>

@@ -25,10 +25,12 @@
 // CHECK-NEXT: "fuse.semaphore_arrive"(%[[S]], %c0{{.*}}, %[[LIMIT]])
 // CHECK-NEXT: %[[R:.*]] = vector.multi_reduction <add>, %[[A]]
 // CHECK: vector.transfer_write %{{.*}}, %[[Y]][%[[SUM]]#1, %c0]
-// A block without a tile arrives with what it started with.
+// A block without a tile stores neutral elements where there are no tiles at all, and arrives.
 // CHECK: } else {
+// CHECK-NEXT: scf.if %[[LEAVES:.*]] {
 // CHECK-NEXT: %[[NONE:.*]] = vector.shape_cast %[[ZERO]]
 // CHECK-NEXT: vector.transfer_write %[[NONE]], %[[PARTS]][%[[B]], %c0]
+// CHECK-NEXT: {{^ *}$}}
 // CHECK-NEXT: "fuse.semaphore_arrive"(%[[S]], %c0{{.*}}, %[[LIMIT]])
 // CHECK-NEXT: }
 // CHECK: "fuse.semaphore_wait"
@@ -36,6 +38,7 @@
 func.func private @early_0_kernel(%x: memref<?x256xf32>, %y: memref<?x256xf32>, %s: memref<1xi32>, %parts: memref<?x256xf32>)
     attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 256>, layout = #layout, walk = #walk}} {
   %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
   %pad = arith.constant 0.0 : f32
   %none = arith.constant dense<0.0> : vector<1xf32>
   %zero = arith.constant dense<0.0> : vector<1x256xf32>
@@ -52,8 +55,12 @@ func.func private @early_0_kernel(%x: memref<?x256xf32>, %y: memref<?x256xf32>, 
       %next = arith.addf %acc, %a : vector<1x256xf32>
       scf.yield %next : vector<1x256xf32>
     }
-    %part = vector.shape_cast %sum : vector<1x256xf32> to vector<256xf32>
-    vector.transfer_write %part, %parts[%block, %c0] {in_bounds = [true]} : vector<256xf32>, memref<?x256xf32>
+    %some = arith.maxui %tiles, %c1 : index
+    %leaves = arith.cmpi ult, %block, %some : index
+    scf.if %leaves {
+      %part = vector.shape_cast %sum : vector<1x256xf32> to vector<256xf32>
+      vector.transfer_write %part, %parts[%block, %c0] {in_bounds = [true]} : vector<256xf32>, memref<?x256xf32>
+    }
     %last = affine.apply affine_map<(d0) -> (d0 * 2 - 1)>(%blocks)
     %limit = arith.index_cast %last : index to i32
     %0 = "fuse.semaphore_arrive"(%s, %c0, %limit) : (memref<1xi32>, index, i32) -> i32
@@ -69,7 +76,7 @@ func.func private @early_0_kernel(%x: memref<?x256xf32>, %y: memref<?x256xf32>, 
 #layout = {vector = array<i64: 1, 8>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
 #walk = {dims = array<i64: 0>, finish = "last_block", finish_tile = array<i64: 32, 8>, finish_layout = {vector = array<i64: 1, 4>, lanes = array<i64: 16, 2>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}, stages = 2 : i64, peeled = true}
 // What a step loads for later ones is left out of the last, which waits for everything. An arrival that somebody asks
-// about stays where it is.
+// about stays where it is. What is stored whether a block has a tile or not, is so by one without.
 // CHECK-LABEL: func.func private @staged_0_kernel(
 // CHECK: scf.for
 // CHECK: nvvm.cp.async.wait.group 1
@@ -79,6 +86,8 @@ func.func private @early_0_kernel(%x: memref<?x256xf32>, %y: memref<?x256xf32>, 
 // CHECK-NOT: nvvm.cp.async.commit.group
 // CHECK-NOT: fuse.semaphore_arrive
 // CHECK: } else {
+// CHECK-NEXT: %[[NONE:.*]] = vector.shape_cast %cst
+// CHECK-NEXT: vector.transfer_write %[[NONE]], %{{.*}}
 // CHECK-NOT: fuse.semaphore_arrive
 // CHECK: {{^    }}}
 // CHECK: %[[OLD:.*]] = "fuse.semaphore_arrive"
