@@ -51,6 +51,21 @@ def softmax(x: Any) -> Any:
     return e / mf.sum(e, axis=-1, keepdims=True)
 
 
+def softmax_of_columns(x: Any) -> Any:
+    h = x.astype(mf.float32)
+    e = mf.exp(h - mf.max(h, axis=1, keepdims=True))
+    return e / mf.sum(e, axis=1, keepdims=True)
+
+
+def below_the_largest(x: Any) -> Any:
+    """Columns relative to their largest numbers, and then rows: that makes the number of rows static."""
+    return softmax(x - mf.max(x, axis=0))
+
+
+def _softmax_of_columns(x: np.ndarray) -> np.ndarray:
+    return np.asarray(_softmax(x.swapaxes(1, 2)).swapaxes(1, 2))
+
+
 def _softmax(x: np.ndarray) -> np.ndarray:
     e = np.exp(x - x.max(-1, keepdims=True))
     return np.asarray(e / e.sum(-1, keepdims=True))
@@ -67,5 +82,8 @@ CASES = {
     "one row times a matrix": Case(one_row, ((1, 4100), (4100, 40)), "float16", lambda x, w: x @ w),
     "middle": Case(over_the_second, ((3, 1100, 264),), "float16", lambda x: x.sum(1)),
     "narrow middle": Case(over_the_second, ((5, 4100, 8),), "bfloat16", lambda x: x.sum(1)),
+    "short middle": Case(over_the_second, ((9, 32, 264),), "float16", lambda x: x.sum(1)),
+    "short columns": Case(softmax_of_columns, ((5, 48, 136),), "bfloat16", _softmax_of_columns),
+    "few rows over clusters": Case(below_the_largest, ((3, 20000),), "float32", lambda x: _softmax(x - x.max(0))),
     "rows read again": Case(softmax, ((2, LONG),), "float32", _softmax),
 }

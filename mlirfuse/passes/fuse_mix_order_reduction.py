@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import ClassVar
@@ -21,7 +22,9 @@ from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.passes.host import callee, calls, launches
 from mlirfuse.passes.kernel_pair import KernelPair
 from mlirfuse.passes.shared_views import shared_views
+from mlirfuse.schedule.fusion_gain import END, Scheduled, fusion_gain
 from mlirfuse.schedule.grid_heuristics import grid_schedule, too_wide
+from mlirfuse.schedule.heuristics import choose_schedule
 from mlirfuse.schedule.schedule import ATTRIBUTE as SCHEDULE
 from mlirfuse.schedule.schedule import schedule_of
 from mlirfuse.target import DEFAULT, Target, target_of
@@ -37,13 +40,14 @@ class FuseMixOrderReduction(Pass):
     Requires kernels on tensors, called by a host function. Two of them are merged if they share a value of the whole
     iteration space (both read it, or one reads what the other makes), if their reductions nest (`dx` reduces inside of
     rows, `dw` and `db` over them; `analysis/grid_reduction.py`), if nothing that a tile needs depends on a total over
-    the grid, and if a cluster holds a row and the totals on chip. The values that only they exchanged are no longer
+    the grid, if a cluster holds a row and the totals on chip, and if that takes less time (`schedule/fusion_gain.py`),
+    which is asked where all extents are known. The values that only they exchanged are no longer
     stored. Where the host reshapes what they share, dimensions of both are first collapsed to those that the shapes
     have in common, as far as each kernel may take them for one (`shared_views.py`). Source: PyTorch Inductor's
     mix-order reduction, pull request 165370.
 
-    `fuse.mix_order = "split"` on the host function turns this off; with `"fused"` a pair that shares data and cannot be
-    merged is an error.
+    `fuse.mix_order = "split"` on the host function turns this off; with `"fused"` nobody asks what it gains, and a pair
+    that shares data and cannot be merged is an error.
 
     ```mlir
     %dx = call @f_0(%dy, %x) : (tensor<?x4096xf32>, tensor<?x4096xf32>) -> tensor<?x4096xf32>   // reduces rows
@@ -87,7 +91,7 @@ class FuseMixOrderReduction(Pass):
         for pair in pairs:
             if not pair.shared_bytes():
                 continue
-            reason = pair.obstacle(target)
+            reason = pair.obstacle(target) or (None if required else _loss(pair, pairs, target))
             if reason is None:
                 self._merge(pair, function, remarks)
                 return True
@@ -96,7 +100,8 @@ class FuseMixOrderReduction(Pass):
             views = shared_views(pair) if not pair.shared_bytes() and pair.reduces_over_rows() else []
             reasons: list[str] = []
             for number, view in enumerate(views):
-                reason = _aligned(module.clone(ip=False), symbol(function), position, number, target)
+                copy = module.clone(ip=False)
+                reason = _aligned(copy, symbol(function), position, number, target, required=required)
                 if reason is None:
                     view.align(function)
                     self._merge(_pairs(module, function)[position], function, remarks)
@@ -127,7 +132,9 @@ def _pairs(module: ir.Operation, function: ir.Operation) -> list[_Pair]:
     ]
 
 
-def _aligned(copy: ir.Operation, host: str, position: int, number: int, target: Target) -> str | None:
+def _aligned(
+    copy: ir.Operation, host: str, position: int, number: int, target: Target, *, required: bool
+) -> str | None:
     """Why two kernels cannot be one even over dimensions that a view of shared data has in common; None if they can.
 
     Args:
@@ -136,12 +143,15 @@ def _aligned(copy: ir.Operation, host: str, position: int, number: int, target: 
         position: which of its pairs of launches they are.
         number: which of their shared views.
         target: the architecture.
+        required: whether they are to be one at any cost.
     """
     function = next(f for f in functions(copy) if symbol(f) == host)
     if reason := shared_views(_pairs(copy, function)[position])[number].align(function):
         return reason
     pair = _pairs(copy, function)[position]
-    return pair.obstacle(target) if pair.shared_bytes() else "no dimensions that both can have are all of it"
+    if not pair.shared_bytes():
+        return "no dimensions that both can have are all of it"
+    return pair.obstacle(target) or (None if required else _loss(pair, [pair], target))
 
 
 class _Pair(KernelPair):
@@ -206,6 +216,41 @@ class _Pair(KernelPair):
             return str(error)
         finally:
             trial.erase()
+
+    def gain(self, target: Target) -> float | None:
+        """Microseconds that one kernel saves of two that can be one; None where nothing says that two are faster."""
+        if SCHEDULE in self.first.attributes:
+            return None
+        trial = self.build()
+        try:
+            apart = [_scheduled(kernel, target) for kernel in (self.first, self.second)]
+            return fusion_gain(_scheduled(trial, target), apart, self.shared_bytes(), target)
+        except ScheduleError:  # one of the two has no schedule of its own
+            return None
+        finally:
+            trial.erase()
+
+
+def _loss(pair: _Pair, pairs: Sequence[_Pair], target: Target) -> str | None:
+    """Why two kernels that can be one take less time apart, with all that could join the first; None if they do not.
+
+    All of these would meet once, at the end of one grid.
+    """
+    gain = pair.gain(target)
+    if gain is None or gain >= 0:
+        return None
+    others = [p for p in pairs if p is not pair and p.first_call == pair.first_call and p.shared_bytes()]
+    gains = [p.gain(target) for p in others if p.obstacle(target) is None]
+    together = gain + sum(each + END for each in gains if each is not None)
+    if together >= 0:
+        return None
+    return f"one kernel would take {-together:.1f} us more, to add up parts of what each of two has whole"
+
+
+def _scheduled(kernel: ir.Operation, target: Target) -> Scheduled:
+    """The schedule that a kernel would get, and its problem."""
+    problem = problem_of(kernel, *kernel_space(kernel))
+    return choose_schedule(problem, target), problem
 
 
 def _read(call: ir.Operation, kernel: ir.Operation) -> list[ir.Value]:

@@ -51,10 +51,6 @@ for there: sums of everything in bfloat16, which are one slice, 128 x 384 2.73, 
 (benchmarks/results/finishes-h200.json)."""
 
 
-L2_BYTES = 5.5e6
-"""Bytes that an H200's L2 moves in a microsecond."""
-
-
 def choose_finish(
     problem: Problem, walk: WalkProblem, layout: BlockedLayout, blocks_per_sm: int, target: Target
 ) -> tuple[tuple[int, ...], BlockedLayout, int]:
@@ -104,14 +100,13 @@ def cheapest_finish(schedule: Schedule, problem: Problem, target: Target) -> str
     return min(costs, key=lambda finish: costs[finish])
 
 
-def meeting_microseconds(schedule: Schedule, problem: Problem, target: Target) -> float:
-    """What blocks that meet at the end of a walk cost: to wait, and to store and read the parts. 0 without a walk."""
+def parts_bytes(schedule: Schedule, problem: Problem, target: Target) -> int:
+    """Bytes of the parts that a walk leaves, each of which is written and read once; 0 without a walk."""
     if schedule.walk is None:
-        return 0.0
+        return 0
     walk = _walk_of(schedule, problem)
     kept = _tiles(problem, [1] * problem.rank, walk.kept - set(walk.dims)) or 1
-    moved = 2 * _parts(schedule, problem, target) * kept * walk.total_bytes
-    return MEETING + ROUND + moved / L2_BYTES
+    return _parts(schedule, problem, target) * kept * walk.total_bytes
 
 
 def _walk_of(schedule: Schedule, problem: Problem) -> WalkProblem:

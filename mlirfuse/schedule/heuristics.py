@@ -7,6 +7,8 @@ block or cluster holds, the whole grid walks together.
 
 from __future__ import annotations
 
+from math import prod
+
 from mlirfuse.errors import ScheduleError
 from mlirfuse.schedule.chunked_heuristics import reread_schedule, shared_schedule
 from mlirfuse.schedule.crossed_heuristics import crossed_schedule
@@ -70,14 +72,24 @@ def _choose_family(problem: Problem, target: Target) -> Schedule:
     # H200, 256 MB of rows, as shares of a copy: two rows on an SM in registers 0.96, one row 0.92 to 0.95 (0.83 to 0.89
     # with half of it parked), rows walked in chunks in shared memory 0.89 to 0.95, a row over a cluster 0.65 to 0.85.
     free = [c for c in pairs if not c.schedule.parked]
+    shared_by_idle = _leaves_sms_idle(problem, target) and not skewed_vector(problem)
+    few = [c for c in candidates if not c.schedule.parked] if shared_by_idle else []
     # Blocks of a cluster that park part of skewed rows spill: ptxas is short of registers for their ends.
     split = [c for c in candidates if not c.schedule.parked] if skewed_vector(problem) else []
-    for choice in (free, pairs, alone, shared, split, candidates):
+    for choice in (few, free, pairs, alone, shared, split, candidates):
         if isinstance(choice, Schedule):
             return choice
         if choice:
-            return min(choice, key=lambda c: row_cost(c, problem)).schedule
+            return min(choice, key=lambda c: row_cost(c, problem, target)).schedule
     return reread_schedule(problem, target)
+
+
+def _leaves_sms_idle(problem: Problem, target: Target) -> bool:
+    """Whether there are known to be fewer rows than multiprocessors, one of which one block each would have."""
+    if problem.vector_dim not in problem.reduced:
+        return False
+    rows = [extent for d, extent in enumerate(problem.extents) if d not in problem.reduced]
+    return all(extent is not None for extent in rows) and prod(extent or 1 for extent in rows) < target.sms
 
 
 def _choose_walk(problem: Problem, target: Target) -> Schedule:

@@ -8,7 +8,7 @@ from mlirfuse.schedule.layout import WARP
 from mlirfuse.schedule.odd_rows import ROW_BYTES, has_costly_ends
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.row_candidates import LONG_ROW, Candidate
-from mlirfuse.target import LINE, SECTOR
+from mlirfuse.target import LINE, SECTOR, Target
 
 SMALL_THREADS = 96
 
@@ -27,9 +27,43 @@ H200, half precision, shares of a copy with rows as they lie and with rows shift
 with fused adds 0.91 and 0.94, RMSNorm 0.91 and 0.97; 5136 columns, whose rows are whole sectors, 0.96 and 0.96.
 """
 
+EXCHANGED, SHARED_SPEED = 4, 7
+"""Bytes of a number that warps exchange; and how much faster an SM reads shared memory than its share of the device's.
 
-def row_cost(candidate: Candidate, problem: Problem) -> float:
-    """Time relative to streaming the rows, from what slows such kernels down; lower is better.
+Every thread reads what all warps along the reduced dimensions have of each of its results. Of rows that is one number.
+Of columns it is a whole vector's: sums of 32 x 1024 numbers by 32 warps of a row each took 8 us, 64 x 1024 by 8 warps
+1.5 (H200, bfloat16, RMSNorm's dw)."""
+
+DRAM_BYTES, DRAM_BYTES_PER_SM, CLUSTER_START = 4.1e12, 60e9, 0.7e-6
+"""Bytes per second, of the device and of one SM; and seconds that a cluster takes to start and to meet (H200)."""
+
+
+def row_cost(candidate: Candidate, problem: Problem, target: Target) -> float:
+    """Time relative to streaming the rows; lower is better.
+
+    Rows of which there are so few that SMs idle take as long as one of them, or the blocks that share it, and a cluster
+    then pays. H200, bfloat16, us by blocks and by clusters: the two kernels of softmax backward of 2 and 16 rows of
+    65536 columns 7.0 and 4.0, 8.4 and 5.7, RMSNorm's of 32768 columns 5.7 and 3.2, 6.6 and 4.3.
+    """
+    cost = _streaming_cost(candidate, problem)
+    schedule = candidate.schedule
+    tiles = 1
+    for d, n in enumerate(schedule.tile):
+        extent = problem.extents[d]
+        if extent is None:
+            return cost
+        tiles *= -(-extent // n) if d not in problem.reduced else 1
+    cluster = schedule.layout.cluster
+    if tiles * cluster >= target.sms:
+        return cost
+    tile_bytes = prod(schedule.tile) * problem.full_bytes
+    streaming = tiles * tile_bytes / DRAM_BYTES
+    start = CLUSTER_START if cluster > 1 else 0.0
+    return cost + (tile_bytes / cluster / DRAM_BYTES_PER_SM + start) / streaming
+
+
+def _streaming_cost(candidate: Candidate, problem: Problem) -> float:
+    """What slows kernels of many rows down.
 
     The weights are fitted to sweeps of a fused LayerNorm in half precision over twelve sizes and all splits on an H200.
     """
@@ -60,6 +94,10 @@ def row_cost(candidate: Candidate, problem: Problem) -> float:
     elements = max(layout.vector) * prod(layout.lanes[d] for d in problem.reduced)
     sectors = elements / problem.line * (LINE // SECTOR) if problem.line else 0.0
     straddling = 1.0 if not problem.line or layout.is_skewed else 1.0 + STRADDLING / sectors
+    # Warps along what is reduced tell each other what they have of each column.
+    kept = prod(n * layout.repeats[d] for d, n in enumerate(layout.vector) if d not in problem.reduced)
+    told = EXCHANGED * layout.threads * prod(layout.warps[d] for d in problem.reduced) * (kept - 1)
+    exchange = 1.0 + told / (SHARED_SPEED * rows * row_bytes)
     # Masks of a row that does not fill its threads take registers, which are short where part of it is parked.
     masked = 1.02 if candidate.schedule.parked and candidate.efficiency < 1.0 else 1.0
-    return padding * work * coverage * overlap * cluster * small * halved * narrow * straddling * masked
+    return padding * work * coverage * overlap * cluster * small * halved * narrow * straddling * masked * exchange

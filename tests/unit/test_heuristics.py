@@ -102,7 +102,7 @@ def test_registers_left_are_the_most_that_a_number_of_blocks_leaves(threads: int
 def test_an_sm_should_hold_enough_rows() -> None:
     problem = _layer_norm(5120)
     schedule = choose_schedule(problem, TARGET)
-    costs = [row_cost(Candidate(schedule, blocks, 1.0), problem) for blocks in (3, 4, 5)]
+    costs = [row_cost(Candidate(schedule, blocks, 1.0), problem, TARGET) for blocks in (3, 4, 5)]
     assert costs == sorted(costs, reverse=True)
     assert len(set(costs)) == len(costs)
 
@@ -271,3 +271,21 @@ def test_lanes_of_narrow_transposed_arrays_lie_along_one_and_vectors_along_the_o
     crossed = CrossedProblem(0, 1, 2, 2)
     layout = choose_schedule(Problem((5, 1030), frozenset(), 1, 2, 4, 2, crossed=crossed), TARGET).layout
     assert (layout.lanes, layout.repeats) == ((8, 4), (1, 16))
+
+
+@pytest.mark.parametrize("rows", [8, 16, 24, 32, 64])
+def test_few_warps_tell_each_other_sums_of_columns(rows: int) -> None:
+    """Each reads what all have of its columns: 32 warps of a row each took 8 us for what 4 do in one."""
+    layout = choose_schedule(Problem((512, rows, 1024), frozenset({1}), 2, 8, 2, 2, rounds=1), TARGET).layout
+    columns = layout.elements_per_thread // layout.repeats[1]
+    told, read = layout.warps[1] * columns * 4, layout.elements_per_thread * 2
+    assert told <= 3 * read
+
+
+@pytest.mark.parametrize(
+    ("extents", "cluster"),
+    [((2, 1024), 1), ((2, 4096), 1), ((2, 65536), 8), ((120, 16384), 2), ((512, 16384), 1), ((None, 16384), 1)],
+)
+def test_clusters_share_long_rows_that_are_known_to_be_few(extents: tuple[int | None, int], cluster: int) -> None:
+    problem = Problem(extents, frozenset({1}), 1, 8, 4, 2, live_bytes=2, parked_bytes=2, rounds=2)
+    assert choose_schedule(problem, TARGET).layout.cluster == cluster

@@ -673,3 +673,87 @@ func.func private @f_1(%x: tensor<256x64xf32>) -> tensor<256xf32>
   } -> tensor<256xf32>
   return %0 : tensor<256xf32>
 }
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d0)>
+#col = affine_map<(d0, d1) -> (d1)>
+// What two kernels read twice is less than the parts of one, which each of the two has whole.
+// CHECK-LABEL: func.func @few_long_rows(
+// CHECK: call @f_0
+// CHECK: call @f_1
+func.func @few_long_rows(%x: tensor<8x65536xf16>) -> (tensor<8xf16>, tensor<65536xf16>) {
+  %0 = call @f_0(%x) : (tensor<8x65536xf16>) -> tensor<8xf16>
+  // expected-remark @below {{f_1 stays apart from f_0: one kernel would take 1.1 us more, to add up parts of what each of two has whole}}
+  %1 = call @f_1(%x) : (tensor<8x65536xf16>) -> tensor<65536xf16>
+  return %0, %1 : tensor<8xf16>, tensor<65536xf16>
+}
+func.func private @f_0(%x: tensor<8x65536xf16>) -> tensor<8xf16>
+    attributes {fuse.kernel, fuse.result_extents = array<i64>} {
+  %zero = arith.constant 0.0 : f16
+  %e = tensor.empty() : tensor<8xf16>
+  %init = linalg.fill ins(%zero : f16) outs(%e : tensor<8xf16>) -> tensor<8xf16>
+  %0 = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+       ins(%x : tensor<8x65536xf16>) outs(%init : tensor<8xf16>) {
+  ^bb0(%a: f16, %out: f16):
+    %v = arith.addf %out, %a : f16
+    linalg.yield %v : f16
+  } -> tensor<8xf16>
+  return %0 : tensor<8xf16>
+}
+func.func private @f_1(%x: tensor<8x65536xf16>) -> tensor<65536xf16>
+    attributes {fuse.kernel, fuse.result_extents = array<i64>} {
+  %zero = arith.constant 0.0 : f16
+  %e = tensor.empty() : tensor<65536xf16>
+  %init = linalg.fill ins(%zero : f16) outs(%e : tensor<65536xf16>) -> tensor<65536xf16>
+  %0 = linalg.generic {indexing_maps = [#id, #col], iterator_types = ["reduction", "parallel"]}
+       ins(%x : tensor<8x65536xf16>) outs(%init : tensor<65536xf16>) {
+  ^bb0(%a: f16, %out: f16):
+    %v = arith.addf %out, %a : f16
+    linalg.yield %v : f16
+  } -> tensor<65536xf16>
+  return %0 : tensor<65536xf16>
+}
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d0)>
+#col = affine_map<(d0, d1) -> (d1)>
+// Who asks for one kernel is not asked what it gains.
+// CHECK-LABEL: func.func @few_long_rows_asked_for(
+// CHECK: call @f_0(%{{.*}}) : (tensor<8x65536xf16>) -> (tensor<8xf16>, tensor<65536xf16>)
+// CHECK-NOT: call
+func.func @few_long_rows_asked_for(%x: tensor<8x65536xf16>) -> (tensor<8xf16>, tensor<65536xf16>) attributes {fuse.mix_order = "fused"} {
+  %0 = call @f_0(%x) : (tensor<8x65536xf16>) -> tensor<8xf16>
+  // expected-remark @below {{f_1 joins f_0: 2 bytes an element saved}}
+  %1 = call @f_1(%x) : (tensor<8x65536xf16>) -> tensor<65536xf16>
+  return %0, %1 : tensor<8xf16>, tensor<65536xf16>
+}
+func.func private @f_0(%x: tensor<8x65536xf16>) -> tensor<8xf16>
+    attributes {fuse.kernel, fuse.result_extents = array<i64>} {
+  %zero = arith.constant 0.0 : f16
+  %e = tensor.empty() : tensor<8xf16>
+  %init = linalg.fill ins(%zero : f16) outs(%e : tensor<8xf16>) -> tensor<8xf16>
+  %0 = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+       ins(%x : tensor<8x65536xf16>) outs(%init : tensor<8xf16>) {
+  ^bb0(%a: f16, %out: f16):
+    %v = arith.addf %out, %a : f16
+    linalg.yield %v : f16
+  } -> tensor<8xf16>
+  return %0 : tensor<8xf16>
+}
+func.func private @f_1(%x: tensor<8x65536xf16>) -> tensor<65536xf16>
+    attributes {fuse.kernel, fuse.result_extents = array<i64>} {
+  %zero = arith.constant 0.0 : f16
+  %e = tensor.empty() : tensor<65536xf16>
+  %init = linalg.fill ins(%zero : f16) outs(%e : tensor<65536xf16>) -> tensor<65536xf16>
+  %0 = linalg.generic {indexing_maps = [#id, #col], iterator_types = ["reduction", "parallel"]}
+       ins(%x : tensor<8x65536xf16>) outs(%init : tensor<65536xf16>) {
+  ^bb0(%a: f16, %out: f16):
+    %v = arith.addf %out, %a : f16
+    linalg.yield %v : f16
+  } -> tensor<65536xf16>
+  return %0 : tensor<65536xf16>
+}

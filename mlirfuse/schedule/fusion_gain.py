@@ -1,0 +1,51 @@
+"""What one kernel saves where two would do: a pure function of (problem, target)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import log2, prod
+
+from mlirfuse.schedule.finish_heuristics import LAUNCH, parts_bytes
+from mlirfuse.schedule.problem import Problem
+from mlirfuse.schedule.schedule import Schedule
+from mlirfuse.target import Target
+
+END, CLUSTER_END = 1.8, 0.4
+"""Microseconds that a grid takes to be launched as a whole, to store parts, to meet and to read the first of them; and
+how many more where twice as many blocks share a row."""
+
+DRAM_BYTES, L2_BYTES = 4.26e6, 5.5e6
+"""Bytes that an H200 moves in a microsecond."""
+
+Scheduled = tuple[Schedule, Problem]
+
+
+def fusion_gain(fused: Scheduled, apart: Sequence[Scheduled], shared_bytes: int, target: Target) -> float | None:
+    """Microseconds that one kernel saves in place of two; None where only run time knows the extents.
+
+    Saved are a launch, and what both would read. But a walk of the grid leaves parts to be added up, which kernels do
+    not have whose blocks reduce columns alone. A few rows that are very long are not worth that: RMSNorm backward of 2,
+    16, 32 and 64 rows of 65536 columns in bfloat16 takes 6.0, 8.2, 9.7 and 13.2 us in one kernel, and 3.8, 5.6, 9.2 and
+    15.8 in two (H200, replayed graphs; benchmarks/results/fusions-h200.json). Of 4096 columns two are faster by up to a
+    microsecond there, but not where a host launches them.
+
+    Args:
+        fused: the one kernel.
+        apart: the two.
+        shared_bytes: bytes of an element of the iteration space that move once less.
+        target: the architecture.
+    """
+    _, problem = fused
+    if None in problem.extents:
+        return None
+    elements = prod(extent or 1 for extent in problem.extents)
+    ends = [_end(schedule, own, target) for schedule, own in apart]
+    return LAUNCH + shared_bytes * elements / DRAM_BYTES + sum(ends) - _end(*fused, target)
+
+
+def _end(schedule: Schedule, problem: Problem, target: Target) -> float:
+    """Microseconds behind the last tile, where blocks add up parts."""
+    if schedule.walk is None:
+        return 0.0
+    meeting = END + CLUSTER_END * log2(schedule.layout.cluster)
+    return meeting + 2 * parts_bytes(schedule, problem, target) / L2_BYTES
