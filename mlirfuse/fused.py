@@ -305,10 +305,11 @@ def fuse(
             computes in single precision anyway. Results differ in their last places from call-by-call evaluation.
         mix_order: what becomes of reductions over different dimensions of the same data, such as those of `dx` and `dw`
             in the backward function of a normalisation. `auto` puts them into one kernel, which reads the data once,
-            where dependences and the size of a row allow it, through reshapes too whose dimensions both can have;
-            `fused` raises a `PassError` at compile time that names the reason where they do not; `split` keeps one
-            kernel for each. A function that has no such reductions has nothing to fuse, which is no error: `fused`
-            compiles it as `auto` does.
+            where dependences and the size of a row allow it, through reshapes too whose dimensions both can have, and
+            unless extents that are known say that two are faster, as few rows of 65536 columns do. `fused` wants one
+            kernel in any case, and raises a `PassError` at compile time that names the reason where there can be none;
+            `split` keeps one kernel for each. A function that has no such reductions has nothing to fuse, which is no
+            error: `fused` compiles it as `auto` does.
         finish: who adds up what the blocks of a grid have summed up, where a function reduces over leading dimensions.
             `slices`: all blocks together, once all have arrived, in the same launch, which the device must hold as a
             whole. `last_block`: the one that arrives last. `second_kernel`: another launch. All give the same bits on

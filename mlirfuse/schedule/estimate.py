@@ -51,9 +51,9 @@ SINGLE_WARP = 7
 """Registers of a row that one warp holds: no barrier keeps what is loaded for later behind the reduction."""
 
 KEPT_COLUMN, SUMMED_COLUMN = 8, 4
-"""Registers for each column beside the first of which a thread has elements, where columns are reduced breadth first:
-for what they are reduced to and what other warps have of it, where elements wait for that; and where none does. Softmax
-over 4 to 256 rows spilled 4 to 92 bytes without."""
+"""Registers for each column beside the first of which a thread has elements, where several warps reduce columns breadth
+first: for what they are reduced to and what the others have of it, where elements wait for that; and where none does.
+Softmax over 4 to 256 rows spilled 4 to 92 bytes without."""
 
 
 def registers_per_thread(problem: Problem, layout: BlockedLayout, order: str, parked: int = 0) -> int:
@@ -75,7 +75,8 @@ def registers_per_thread(problem: Problem, layout: BlockedLayout, order: str, pa
         element = BREADTH_ELEMENT + (BREADTH_COLUMN_ELEMENT if problem.column_bytes else 0.0)
         wide = WIDE_COLUMN * max(0, problem.column_bytes - FREE_COLUMN_BYTES)
         kept = prod(n * layout.repeats[d] for d, n in enumerate(layout.vector) if d not in problem.reduced)
-        columns = (KEPT_COLUMN if problem.live_bytes else SUMMED_COLUMN) * (kept - 1)
+        exchanges = any(layout.warps[d] > 1 for d in problem.reduced)
+        columns = (KEPT_COLUMN if problem.live_bytes else SUMMED_COLUMN) * (kept - 1) if exchanges else 0
         return round(BREADTH_BASE + held * element + wide) + columns + extra
     # What no reduction's result meets again is still read twice inside of a joint reduction.
     live = max(problem.live_bytes, problem.read_bytes / 2)
