@@ -33,11 +33,12 @@ CLUSTER_SINGLE = 8
 """And for them breadth-first where a thread has single elements, which all have a mask and an address of their own.
 Fitted to backward passes of 255 columns in bfloat16 and float32, which spilled 20 to 88 bytes (ptxas 13.0, sm_90a)."""
 
-TURN_BASE, TURN_STREAMED, TURN_PADDED, TURN_READ, TURN_CARRIED = 12, 8, 13, 4.1, 0.5
-"""Registers of a thread that has rows in turn: addresses, more where tiles leave the L2 first, or for every row beyond
-two where rows do not fill their threads; what every 4 bytes that are read of an element take until its row is reduced,
-and what every 4 bytes of a column's totals take. Fitted to what RMSNorm and LayerNorm backward in bfloat16 of 1024 to
-5140 columns take without spills (ptxas 13.0, sm_90a), and to which of 245 layouts are slow for want of registers."""
+TURN_BASE, TURN_STREAMED, TURN_FOURTH, TURN_PADDED, TURN_READ, TURN_CARRIED = 12, 8, 10, 13, 4.1, 0.5
+"""Registers of a thread that has rows in turn: addresses, more where tiles leave the L2 first, and there for a fourth
+row, or for every row beyond two where rows do not fill their threads; what every 4 bytes that are read of an element
+take until its row is reduced, and what every 4 bytes of a column's totals take. Fitted to what RMSNorm and LayerNorm
+backward in bfloat16 of 1024 to 5140 columns take without spills (ptxas 13.0, sm_90a), and to which of 245 layouts are
+slow for want of registers."""
 
 TURN_TOTALS = 2
 """Bytes of an element's totals to every byte that is read of it, at most, where rows come in turn: five totals of what
@@ -176,7 +177,8 @@ def _registers(problem: Problem, walk: WalkProblem, layout: BlockedLayout, order
     turns = in_turn(walk, layout)
     if turns > 1:
         base = TURN_BASE + (CLUSTER_REGISTERS[order] if layout.cluster > 1 else 0)
-        base += TURN_STREAMED if padding(problem, walk, layout) == 1 else TURN_PADDED * (turns - 2)
+        full = TURN_STREAMED + TURN_FOURTH * max(0, turns - 3)
+        base += full if padding(problem, walk, layout) == 1 else TURN_PADDED * (turns - 2)
         return round(
             base + (TURN_READ * problem.read_bytes / 4 + TURN_CARRIED * carried / turns) * layout.elements_per_thread
         )
