@@ -10,8 +10,7 @@ from mlirfuse.interpreter.machine import Frame, ThreadBlock
 from mlirfuse.interpreter.registry import rule
 from mlirfuse.interpreter.site import Site
 from mlirfuse.interpreter.types import keyword
-
-WARP = 32
+from mlirfuse.interpreter.warps import WARP
 
 Id = Callable[[ThreadBlock, int], "int | np.ndarray"]
 
