@@ -19,10 +19,11 @@ from mlirfuse.analysis.structure import structure_of
 from mlirfuse.dtypes import from_mlir
 from mlirfuse.errors import PassError, ScheduleError
 from mlirfuse.passes.base import Pass, Remarks
+from mlirfuse.passes.fuse_assign_schedule import GRID_FINISH
 from mlirfuse.passes.host import callee, calls, launches
 from mlirfuse.passes.kernel_pair import KernelPair
 from mlirfuse.passes.shared_views import shared_views
-from mlirfuse.schedule.fusion_gain import END, Scheduled, fusion_gain
+from mlirfuse.schedule.fusion_gain import Gain, Scheduled, fusion_gain
 from mlirfuse.schedule.grid_heuristics import grid_schedule, too_wide
 from mlirfuse.schedule.heuristics import choose_schedule
 from mlirfuse.schedule.schedule import ATTRIBUTE as SCHEDULE
@@ -47,7 +48,7 @@ class FuseMixOrderReduction(Pass):
     mix-order reduction, pull request 165370.
 
     `fuse.mix_order = "split"` on the host function turns this off; with `"fused"` nobody asks what it gains, and a pair
-    that shares data and cannot be merged is an error.
+    that shares data and cannot be merged is an error. Nor is that asked where the caller says who finishes a walk.
 
     ```mlir
     %dx = call @f_0(%dy, %x) : (tensor<?x4096xf32>, tensor<?x4096xf32>) -> tensor<?x4096xf32>   // reduces rows
@@ -87,11 +88,12 @@ class FuseMixOrderReduction(Pass):
         """Merges the first pair that can be; remarks why the others cannot once there is none."""
         declined: list[tuple[ir.Operation, str, bool]] = []
         target = target_of(self.target, self.sms)
+        is_asked = required or GRID_FINISH in function.attributes  # who finishes is said of one kernel
         pairs = _pairs(module, function)
         for pair in pairs:
             if not pair.shared_bytes():
                 continue
-            reason = pair.obstacle(target) or (None if required else _loss(pair, pairs, target))
+            reason = pair.obstacle(target) or (None if is_asked else _loss(pair, pairs, target))
             if reason is None:
                 self._merge(pair, function, remarks)
                 return True
@@ -100,8 +102,7 @@ class FuseMixOrderReduction(Pass):
             views = shared_views(pair) if not pair.shared_bytes() and pair.reduces_over_rows() else []
             reasons: list[str] = []
             for number, view in enumerate(views):
-                copy = module.clone(ip=False)
-                reason = _aligned(copy, symbol(function), position, number, target, required=required)
+                reason = _aligned(module.clone(ip=False), symbol(function), position, number, target)
                 if reason is None:
                     view.align(function)
                     self._merge(_pairs(module, function)[position], function, remarks)
@@ -132,9 +133,7 @@ def _pairs(module: ir.Operation, function: ir.Operation) -> list[_Pair]:
     ]
 
 
-def _aligned(
-    copy: ir.Operation, host: str, position: int, number: int, target: Target, *, required: bool
-) -> str | None:
+def _aligned(copy: ir.Operation, host: str, position: int, number: int, target: Target) -> str | None:
     """Why two kernels cannot be one even over dimensions that a view of shared data has in common; None if they can.
 
     Args:
@@ -143,15 +142,12 @@ def _aligned(
         position: which of its pairs of launches they are.
         number: which of their shared views.
         target: the architecture.
-        required: whether they are to be one at any cost.
     """
     function = next(f for f in functions(copy) if symbol(f) == host)
     if reason := shared_views(_pairs(copy, function)[position])[number].align(function):
         return reason
     pair = _pairs(copy, function)[position]
-    if not pair.shared_bytes():
-        return "no dimensions that both can have are all of it"
-    return pair.obstacle(target) or (None if required else _loss(pair, [pair], target))
+    return pair.obstacle(target) if pair.shared_bytes() else "no dimensions that both can have are all of it"
 
 
 class _Pair(KernelPair):
@@ -217,14 +213,21 @@ class _Pair(KernelPair):
         finally:
             trial.erase()
 
-    def gain(self, target: Target) -> float | None:
-        """Microseconds that one kernel saves of two that can be one; None where nothing says that two are faster."""
+    def exchanged_bytes(self) -> int:
+        """Bytes of an element that only the two exchange, and that one kernel need not store besides."""
+        kept = self._kept()
+        whole = max(_rank(v) for v in [*self.first_call.operands, *self.first_call.results])
+        return sum(_bytes(v) for v in self.first_call.results if v not in kept and _rank(v) == whole > 1)
+
+    def gain(self, target: Target) -> Gain | None:
+        """What one kernel saves of two that can be one; None where nothing says that two are faster."""
         if SCHEDULE in self.first.attributes:
             return None
         trial = self.build()
         try:
             apart = [_scheduled(kernel, target) for kernel in (self.first, self.second)]
-            return fusion_gain(_scheduled(trial, target), apart, self.shared_bytes(), target)
+            not_moved = self.shared_bytes() + self.exchanged_bytes()
+            return fusion_gain(_scheduled(trial, target), apart, not_moved, target)
         except ScheduleError:  # one of the two has no schedule of its own
             return None
         finally:
@@ -237,11 +240,11 @@ def _loss(pair: _Pair, pairs: Sequence[_Pair], target: Target) -> str | None:
     All of these would meet once, at the end of one grid.
     """
     gain = pair.gain(target)
-    if gain is None or gain >= 0:
+    if gain is None or gain.saved >= 0:
         return None
     others = [p for p in pairs if p is not pair and p.first_call == pair.first_call and p.shared_bytes()]
     gains = [p.gain(target) for p in others if p.obstacle(target) is None]
-    together = gain + sum(each + END for each in gains if each is not None)
+    together = gain.saved + sum(max(0.0, each.saved + each.meeting) for each in gains if each is not None)
     if together >= 0:
         return None
     return f"one kernel would take {-together:.1f} us more, to add up parts of what each of two has whole"

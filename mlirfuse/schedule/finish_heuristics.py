@@ -122,7 +122,7 @@ def _clusters(schedule: Schedule, target: Target) -> int:
 
 
 def _parts(schedule: Schedule, problem: Problem, target: Target) -> int:
-    """Parts that a walk leaves: one of every block that has a tile."""
+    """Parts that a walk leaves at its end, one of every block that has a tile; rounds and chunks before leave more."""
     blocks = _clusters(schedule, target)
     return min(blocks, _tiles(problem, schedule.tile, _walk_of(schedule, problem).dims) or blocks)
 
@@ -153,6 +153,10 @@ def finished_by(schedule: Schedule, finish: str, target: Target) -> Schedule:
     """
     assert schedule.walk is not None  # the caller looked
     walk = replace(schedule.walk, finish=finish, chunk=schedule.walk.chunk if finish in SHARING else 0)
+    if finish == "last_block" and walk.period:
+        # What is read at once is as much as registers hold, far more than there are parts in most cases. In a branch
+        # that one block takes ptxas holds less: sums of everything in single precision spilled 12 to 60 bytes.
+        walk = replace(walk, finish_reads=max(1, walk.finish_reads // 2))
     if finish == "second_kernel":
         clusters = target.sms * schedule.blocks_per_sm // schedule.layout.cluster
         walk = replace(walk, blocks=clusters, period=0)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import log2, prod
 
+from mlirfuse.schedule.contraction_cost import DRAM_BYTES
 from mlirfuse.schedule.finish_heuristics import LAUNCH, parts_bytes
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.schedule import Schedule
@@ -14,14 +16,27 @@ END, CLUSTER_END = 1.8, 0.4
 """Microseconds that a grid takes to be launched as a whole, to store parts, to meet and to read the first of them; and
 how many more where twice as many blocks share a row."""
 
-DRAM_BYTES, L2_BYTES = 4.26e6, 5.5e6
-"""Bytes that an H200 moves in a microsecond."""
+L2_BYTES, MICROSECOND = 5.5e12, 1e-6
+"""Bytes that an H200's L2 moves in a second; and seconds."""
 
 Scheduled = tuple[Schedule, Problem]
 
 
-def fusion_gain(fused: Scheduled, apart: Sequence[Scheduled], shared_bytes: int, target: Target) -> float | None:
-    """Microseconds that one kernel saves in place of two; None where only run time knows the extents.
+@dataclass(frozen=True)
+class Gain:
+    """What one kernel saves where two would do, in microseconds.
+
+    Attributes:
+        saved: all that it saves; negative where two take less time.
+        meeting: what its blocks take to meet, once for all that they add up. It has been subtracted.
+    """
+
+    saved: float
+    meeting: float
+
+
+def fusion_gain(fused: Scheduled, apart: Sequence[Scheduled], shared_bytes: int, target: Target) -> Gain | None:
+    """What one kernel saves in place of two; None where only run time knows the extents.
 
     Saved are a launch, and what both would read. But a walk of the grid leaves parts to be added up, which kernels do
     not have whose blocks reduce columns alone. A few rows that are very long are not worth that: RMSNorm backward of 2,
@@ -32,20 +47,23 @@ def fusion_gain(fused: Scheduled, apart: Sequence[Scheduled], shared_bytes: int,
     Args:
         fused: the one kernel.
         apart: the two.
-        shared_bytes: bytes of an element of the iteration space that move once less.
+        shared_bytes: bytes of an element of the iteration space that do not move.
         target: the architecture.
     """
-    _, problem = fused
+    schedule, problem = fused
     if None in problem.extents:
         return None
     elements = prod(extent or 1 for extent in problem.extents)
-    ends = [_end(schedule, own, target) for schedule, own in apart]
-    return LAUNCH + shared_bytes * elements / DRAM_BYTES + sum(ends) - _end(*fused, target)
+    saved = LAUNCH + shared_bytes * elements / DRAM_BYTES / MICROSECOND
+    ends = [_end(*kernel, target) for kernel in (fused, *apart)]
+    return Gain(saved + sum(ends[1:]) - ends[0], _meeting(schedule))
 
 
 def _end(schedule: Schedule, problem: Problem, target: Target) -> float:
-    """Microseconds behind the last tile, where blocks add up parts."""
-    if schedule.walk is None:
-        return 0.0
-    meeting = END + CLUSTER_END * log2(schedule.layout.cluster)
-    return meeting + 2 * parts_bytes(schedule, problem, target) / L2_BYTES
+    """Microseconds behind the last tile, where blocks meet and add up parts."""
+    return _meeting(schedule) + 2 * parts_bytes(schedule, problem, target) / L2_BYTES / MICROSECOND
+
+
+def _meeting(schedule: Schedule) -> float:
+    """Microseconds that blocks take to meet, however little they add up; 0 without a walk."""
+    return END + CLUSTER_END * log2(schedule.layout.cluster) if schedule.walk is not None else 0.0

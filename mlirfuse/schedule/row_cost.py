@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from math import log2, prod
 
+from mlirfuse.schedule.contraction_cost import DRAM_BYTES, DRAM_BYTES_PER_SM
 from mlirfuse.schedule.layout import WARP
 from mlirfuse.schedule.odd_rows import ROW_BYTES, has_costly_ends
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.row_candidates import LONG_ROW, Candidate
+from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import LINE, SECTOR, Target
 
 SMALL_THREADS = 96
@@ -34,8 +36,8 @@ Every thread reads what all warps along the reduced dimensions have of each of i
 Of columns it is a whole vector's: sums of 32 x 1024 numbers by 32 warps of a row each took 8 us, 64 x 1024 by 8 warps
 1.5 (H200, bfloat16, RMSNorm's dw)."""
 
-DRAM_BYTES, DRAM_BYTES_PER_SM, CLUSTER_START = 4.1e12, 60e9, 0.7e-6
-"""Bytes per second, of the device and of one SM; and seconds that a cluster takes to start and to meet (H200)."""
+CLUSTER_START = 0.7e-6
+"""Seconds that a cluster takes to start and to meet (H200)."""
 
 
 def row_cost(candidate: Candidate, problem: Problem, target: Target) -> float:
@@ -47,19 +49,25 @@ def row_cost(candidate: Candidate, problem: Problem, target: Target) -> float:
     """
     cost = _streaming_cost(candidate, problem)
     schedule = candidate.schedule
-    tiles = 1
+    tiles = _tiles(problem, schedule)
+    if tiles is None or tiles >= target.sms:
+        return cost
+    cluster = schedule.layout.cluster
+    streaming = prod(extent or 1 for extent in problem.extents) * problem.full_bytes / DRAM_BYTES
+    alone = prod(schedule.tile) * problem.full_bytes / cluster / DRAM_BYTES_PER_SM
+    start = CLUSTER_START if cluster > 1 else 0.0
+    return cost + (max(0.0, alone - streaming) + start) / streaming
+
+
+def _tiles(problem: Problem, schedule: Schedule) -> int | None:
+    """How many tiles there are; None where run time has to say."""
+    counts = 1
     for d, n in enumerate(schedule.tile):
         extent = problem.extents[d]
         if extent is None:
-            return cost
-        tiles *= -(-extent // n) if d not in problem.reduced else 1
-    cluster = schedule.layout.cluster
-    if tiles * cluster >= target.sms:
-        return cost
-    tile_bytes = prod(schedule.tile) * problem.full_bytes
-    streaming = tiles * tile_bytes / DRAM_BYTES
-    start = CLUSTER_START if cluster > 1 else 0.0
-    return cost + (tile_bytes / cluster / DRAM_BYTES_PER_SM + start) / streaming
+            return None
+        counts *= -(-extent // n) if d not in problem.reduced else 1
+    return counts
 
 
 def _streaming_cost(candidate: Candidate, problem: Problem) -> float:

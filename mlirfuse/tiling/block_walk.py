@@ -95,7 +95,7 @@ class BlockWalk:
         for s in self.plan.column:
             column.emit(s)
         partials = [neutral_tile(s, self._extents(s)) for s in self.plan.totals]
-        # Every block has at least so many tiles, and stores as many parts as all others.
+        # Every block has at least so many tiles, and stores as many parts in its loop as all others.
         rounds = index(0)
         if self.period:
             least = arith.DivUIOp(self.tiles, self.blocks).result
@@ -104,7 +104,7 @@ class BlockWalk:
             return self._emit_sharing(block, column, partials, self.semaphores)
         totals = self._emit_loop(column, partials, (block, self.tiles, self.blocks), rounds, block)
         self._store_last_parts(column, totals, rounds, block)
-        return index(SUM_ROWS) if self._adds else self._row(rounds, self._with_parts(self.blocks))
+        return index(SUM_ROWS) if self._adds else self._row(rounds, self._blocks_with_parts)
 
     def _emit_sharing(
         self, block: ir.Value, column: TileEmitter, partials: Sequence[ir.Value], semaphores: ir.Value
@@ -115,9 +115,9 @@ class BlockWalk:
         with ir.InsertionPoint(loop.after.blocks[0]):
             (number,) = loop.after.blocks[0].arguments
             totals = self._emit_loop(column, partials, end.range(number), index(0), number)
-            self._store_last_parts(column, totals, index(0), number)
+            self._store_parts(column, totals, index(0), number)
             scf.YieldOp([end.next()])
-        return self._with_parts(end.walks)
+        return end.walks
 
     def _emit_loop(
         self,
@@ -166,30 +166,31 @@ class BlockWalk:
         return list(due.results)
 
     def _store_last_parts(
-        self, column: TileEmitter, partials: Sequence[ir.Value], number: ir.Value, walk: ir.Value
+        self, column: TileEmitter, partials: Sequence[ir.Value], number: ir.Value, block: ir.Value
     ) -> None:
-        """Stores what the loop of a walk leaves, where it had tiles; where there are none at all the first one stores.
+        """Stores what a block's loop leaves, where it had tiles; where there are none at all the first block stores.
 
         Nobody reads what others would store: 16 clusters that had two rows of 65536 columns stored 8 MB of zeros. But
         parts that are a kernel's result are all written.
         """
         if self._are_result:
-            self._store_parts(column, partials, number, walk)
+            self._store_parts(column, partials, number, block)
             return
-        leaves = arith.CmpIOp(arith.CmpIPredicate.ult, walk, arith.MaxUIOp(self.tiles, index(1)).result)
+        leaves = arith.CmpIOp(arith.CmpIPredicate.ult, block, arith.MaxUIOp(self.tiles, index(1)).result)
         with ir.InsertionPoint(scf.IfOp(leaves.result).then_block):
-            self._store_parts(column, partials, number, walk)
+            self._store_parts(column, partials, number, block)
             scf.YieldOp([])
 
-    def _with_parts(self, walks: ir.Value) -> ir.Value:
-        """How many of so many walks leave a part: those that have tiles, which are the first, or one.
+    @property
+    def _blocks_with_parts(self) -> ir.Value:
+        """How many blocks leave a part at the end: those that have tiles, which are the first, or one.
 
         There is one at least, so that the finish need not ask: 0.07 us of 10.2 (H200, LayerNorm backward of 1024 x
         4096), and 0.06 of 9.8 (RMSNorm).
         """
         if self._are_result:
-            return walks
-        return arith.MinUIOp(walks, arith.MaxUIOp(self.tiles, index(1)).result).result
+            return self.blocks
+        return arith.MinUIOp(self.blocks, arith.MaxUIOp(self.tiles, index(1)).result).result
 
     def _store_parts(
         self, column: TileEmitter, partials: Sequence[ir.Value], number: ir.Value, block: ir.Value

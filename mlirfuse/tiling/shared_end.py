@@ -34,7 +34,7 @@ class SharedEnd:
         blocks: blocks of the grid.
         own: tiles before the end.
         doubled: large chunks.
-        walks: blocks and chunks together.
+        walks: blocks that have tiles, and chunks, together.
     """
 
     chunk: int
@@ -55,7 +55,11 @@ class SharedEnd:
         shared = arith.SubIOp(tiles, own).result
         doubled = arith.DivUIOp(shared, index(4 * chunk)).result
         chunks = arith.SubIOp(arith.CeilDivUIOp(shared, index(chunk)).result, doubled).result
-        return cls(chunk, semaphores, tiles, blocks, own, doubled, arith.AddIOp(blocks, chunks).result)
+        # Where there are fewer tiles than blocks there are no chunks, and the blocks behind the last tile have no walk.
+        # Where there are none at all one block leaves a part, which counts for nothing.
+        some = arith.MaxUIOp(tiles, index(1)).result
+        walks = arith.MinUIOp(arith.AddIOp(blocks, chunks).result, some).result
+        return cls(chunk, semaphores, tiles, blocks, own, doubled, walks)
 
     def loop(self, block: ir.Value) -> scf.WhileOp:
         """The loop of a block over its walks, in `after`, whose argument is a walk's number; see `next`."""

@@ -1,4 +1,4 @@
-"""Walks whose last tile is worked on behind the loop: parts leave in its midst, and blocks without a tile leave one."""
+"""Walks whose last tile is worked on behind the loop: parts leave in its midst, and none of blocks without a tile."""
 
 from __future__ import annotations
 

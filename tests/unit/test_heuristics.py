@@ -284,7 +284,15 @@ def test_few_warps_tell_each_other_sums_of_columns(rows: int) -> None:
 
 @pytest.mark.parametrize(
     ("extents", "cluster"),
-    [((2, 1024), 1), ((2, 4096), 1), ((2, 65536), 8), ((120, 16384), 2), ((512, 16384), 1), ((None, 16384), 1)],
+    [
+        ((2, 1024), 1),
+        ((2, 4096), 1),
+        ((2, 65536), 8),
+        ((120, 16384), 1),
+        ((131, 2048), 1),
+        ((512, 16384), 1),
+        ((None, 16384), 1),
+    ],
 )
 def test_clusters_share_long_rows_that_are_known_to_be_few(extents: tuple[int | None, int], cluster: int) -> None:
     problem = Problem(extents, frozenset({1}), 1, 8, 4, 2, live_bytes=2, parked_bytes=2, rounds=2)
