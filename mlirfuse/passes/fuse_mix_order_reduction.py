@@ -221,7 +221,8 @@ class _Pair(KernelPair):
 
     def gain(self, target: Target) -> Gain | None:
         """What one kernel saves of two that can be one; None where nothing says that two are faster."""
-        if SCHEDULE in self.first.attributes:
+        tensors = [v.type for v in self._inputs() if isinstance(v.type, ir.RankedTensorType)]
+        if SCHEDULE in self.first.attributes or not all(type_.has_static_shape for type_ in tensors):
             return None
         trial = self.build()
         try:

@@ -35,8 +35,8 @@ class Gain:
     meeting: float
 
 
-def fusion_gain(fused: Scheduled, apart: Sequence[Scheduled], shared_bytes: int, target: Target) -> Gain | None:
-    """What one kernel saves in place of two; None where only run time knows the extents.
+def fusion_gain(fused: Scheduled, apart: Sequence[Scheduled], shared_bytes: int, target: Target) -> Gain:
+    """What one kernel saves in place of two, all of whose extents are known.
 
     Saved are a launch, and what both would read. But a walk of the grid leaves parts to be added up, which kernels do
     not have whose blocks reduce columns alone. A few rows that are very long are not worth that: RMSNorm backward of 2,
@@ -51,8 +51,6 @@ def fusion_gain(fused: Scheduled, apart: Sequence[Scheduled], shared_bytes: int,
         target: the architecture.
     """
     schedule, problem = fused
-    if None in problem.extents:
-        return None
     elements = prod(extent or 1 for extent in problem.extents)
     saved = LAUNCH + shared_bytes * elements / DRAM_BYTES / MICROSECOND
     ends = [_end(*kernel, target) for kernel in (fused, *apart)]
