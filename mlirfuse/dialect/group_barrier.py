@@ -25,11 +25,6 @@ def first_of(op: ir.Operation) -> int:
     return ir.IntegerAttr(op.attributes[FIRST]).value if FIRST in op.attributes else 0
 
 
-def number_of(op: ir.Operation) -> int:
-    """The number of the hardware barrier that the op uses; 0 is that of `gpu.barrier`."""
-    return 1 + first_of(op)
-
-
 def _verify(op: ir.Operation) -> str | None:
     if problem := count_problem(op, "warpgroups"):
         return problem

@@ -10,9 +10,8 @@ import numpy as np
 from mlirfuse.errors import InterpreterError
 from mlirfuse.interpreter.machine import Frame, ThreadBlock
 from mlirfuse.interpreter.memory import Extent, MemRef
-from mlirfuse.interpreter.shadow import Shadow, Violation
+from mlirfuse.interpreter.shadow import SEVERAL, Shadow, Violation
 from mlirfuse.interpreter.site import Site
-from mlirfuse.interpreter.warps import SEVERAL, WARP
 
 
 def lanewise(value: Extent, ndim: int) -> Any:
@@ -25,14 +24,6 @@ def require_waited(site: Site, frame: Frame, memref: MemRef) -> None:
     if not frame.block.has_waited and memref.buffer.space == "global":
         name = memref.text or memref.buffer.name
         raise site.error(f"access to {name} before the kernel has waited for its predecessor", frame)
-
-
-def together(frame: Frame) -> int:
-    """The number of all active threads: of their warps, where warps know different things."""
-    if frame.block.warps is None:
-        return SEVERAL
-    lanes = frame.block.lanes if frame.mask is None else np.flatnonzero(frame.mask)
-    return frame.block.warps.together(np.unique(lanes // WARP))
 
 
 class Access:
@@ -169,7 +160,7 @@ class Access:
         if active is None:
             if self.flat.shape[0] == 1:
                 who = self.frame.mask
-                return int(np.argmax(who)) if who is not None and np.count_nonzero(who) == 1 else together(self.frame)
+                return int(np.argmax(who)) if who is not None and np.count_nonzero(who) == 1 else SEVERAL
             active = np.broadcast_to(True, self.flat.shape)
         lanes = self.block.lanes.reshape((-1,) + (1,) * (active.ndim - 1))
         return np.broadcast_to(lanes, active.shape)[active]

@@ -6,19 +6,17 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from mlirfuse.interpreter.warps import belong
-
 
 @dataclass
 class Clocks:
     """Of every block all accesses up to a clock, and of single threads some that are later.
 
     A thread that synchronises with another block by itself has more to tell than what the block's last barrier ordered:
-    its own accesses since, and those of the warps that it has met without the others.
+    its own accesses since.
 
     Attributes:
         blocks: by block, the last clock of which all its accesses are ordered before the point.
-        threads: by (block, thread), the same for one thread, or for one warp (warps.py has the numbers).
+        threads: by (block, thread), the same for one thread.
     """
 
     blocks: np.ndarray
@@ -39,5 +37,5 @@ class Clocks:
         """Which of the accesses, each made by a thread of a block at a clock of that block, are before the point."""
         ordered = clocks <= self.blocks[blocks]
         for (block, thread), clock in self.threads.items():
-            ordered = ordered | ((blocks == block) & belong(threads, thread) & (clocks <= clock))
+            ordered = ordered | ((blocks == block) & (threads == thread) & (clocks <= clock))
         return ordered

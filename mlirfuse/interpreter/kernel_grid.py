@@ -19,10 +19,6 @@ from mlirfuse.interpreter.progress import BlockProgress
 from mlirfuse.interpreter.scheduler import Coroutine, Schedule, run_blocks
 from mlirfuse.interpreter.site import int_array
 from mlirfuse.interpreter.workgroup_memory import attributions, workgroup_memory
-from mlirfuse.rewriting import ops_named
-
-PARTIAL_BARRIERS = ("nvvm.barrier", "fuse.group_barrier")
-"""Ops at which some warps of a block may meet without the others."""
 
 
 def grid_size(op: ir.Operation, arguments: Sequence[Any], sms: int) -> int:
@@ -60,14 +56,12 @@ def run_grid(
             f"@{name} is launched whole, and of its {grid} blocks only {schedule.resident} may be resident", where=op
         )
     declared = attributions(op, len(arguments))
-    divided = bool(ops_named(op, *PARTIAL_BARRIERS))
 
     def start(first: int) -> Callable[[], list[tuple[str, Coroutine]]]:
         def group() -> list[tuple[str, Coroutine]]:
             cluster = Cluster(together)
             cluster.blocks = [
-                ThreadBlock(first + rank, grid, shape, cluster, rank, checks=checks, divided=divided)
-                for rank in range(together)
+                ThreadBlock(first + rank, grid, shape, cluster, rank, checks=checks) for rank in range(together)
             ]
             return [
                 (f"block {block.index}", _run_block(function, block, arguments, workgroup_memory(block, declared)))

@@ -11,9 +11,7 @@ import numpy as np
 from mlirfuse.interpreter.clocks import Clocks
 from mlirfuse.interpreter.copies import Copies
 from mlirfuse.interpreter.memory import MemRef
-from mlirfuse.interpreter.numbered_barriers import NumberedBarriers
 from mlirfuse.interpreter.rings import Rings
-from mlirfuse.interpreter.warps import WARP, WarpClocks, belong, several_of, warp_of
 
 
 @dataclass
@@ -66,26 +64,15 @@ class ThreadBlock:
         cluster: the cluster that it is part of (one of size 1 where the kernel has none).
         rank: its rank there.
         checks: whether accesses are checked.
-        divided: whether some of its warps meet without the others; of each is then noted what it knows.
 
     Attributes:
-        warps: what each warp knows of the others; None where the block is not divided.
-        barriers: those at which some of its warps meet.
         copies: what it copies in the background.
         rings: its mbarriers, and what fills and reads the stages of its rings.
         has_waited: whether what came before the kernel in the stream has ended, so that it may touch global memory.
     """
 
     def __init__(
-        self,
-        index: int,
-        grid: int,
-        shape: tuple[int, int, int],
-        cluster: Cluster,
-        rank: int,
-        *,
-        checks: bool,
-        divided: bool = False,
+        self, index: int, grid: int, shape: tuple[int, int, int], cluster: Cluster, rank: int, *, checks: bool
     ):
         self.index = index
         self.grid = grid
@@ -97,9 +84,7 @@ class ThreadBlock:
         self.lanes = np.arange(self.threads)
         self.clock = 1
         self.known = Clocks(np.zeros(grid, np.int32))
-        self._ahead: dict[int, Clocks] = {}  # by thread, or by warp as warps.py numbers it
-        self.warps = WarpClocks(-(-self.threads // WARP)) if divided else None
-        self.barriers = NumberedBarriers()
+        self._ahead: dict[int, Clocks] = {}
         self.finished = False
         self.has_waited = True
         self.copies = Copies()
@@ -111,11 +96,6 @@ class ThreadBlock:
         """By block, the last clock of which all threads of this one know that it is over; shadow.py has the rule."""
         return self.known.blocks
 
-    @property
-    def has_more(self) -> bool:
-        """Whether single threads or warps, of this block or of others, have synchronised through semaphores."""
-        return bool(self._ahead or self.known.threads)
-
     def advance(self) -> None:
         """A barrier of the block: what any of its threads did or knew before is known to all after."""
         self.seen[self.index] = self.clock
@@ -123,18 +103,6 @@ class ThreadBlock:
         for ahead in self._ahead.values():
             self.known.join(ahead)
         self._ahead = {}
-
-    def meet(self, warps: np.ndarray) -> None:
-        """A barrier of some warps: what any of their threads did or knew before is known to all of these after."""
-        assert self.warps is not None
-        self.warps.meet(warps, self.clock)
-        self.clock += 1  # `seen` stays where the last barrier of the block left it
-        met = [holder for holder in self._ahead if warp_of(holder) in warps]
-        if met:
-            joined = self._ahead.pop(met[0]).copy()
-            for holder in met[1:]:
-                joined.join(self._ahead.pop(holder))
-            self._ahead |= {several_of(warp): joined for warp in warps.tolist()}
 
     def release(self) -> Clocks:
         """What a block that synchronises with this one learns: all accesses up to now, and all that it knows of."""
@@ -150,12 +118,8 @@ class ThreadBlock:
         if self.threads == 1:
             return self.release()
         published = self.known.copy()
-        for holder, ahead in self._ahead.items():
-            if belong(thread, holder):
-                published.join(ahead)
-        if self.warps is not None:
-            known = self.warps.known_to(thread)
-            published.threads |= {(self.index, int(several_of(w - 1))): int(known[w]) for w in np.flatnonzero(known)}
+        if thread in self._ahead:
+            published.join(self._ahead[thread])
         published.threads[self.index, thread] = self.clock
         self.clock += 1  # its accesses from now on are not released; `seen` stays where the last barrier left it
         return published
@@ -182,13 +146,9 @@ class ThreadBlock:
         self, blocks: np.ndarray, others: np.ndarray, clocks: np.ndarray, threads: np.ndarray | int
     ) -> np.ndarray:
         """Which accesses, by threads `others` of `blocks`, are ordered before what `threads` of this block do now."""
-        if self.warps is not None and isinstance(threads, int) and len(members := self.warps.members(threads)) > 1:
-            return np.all([self.orders(blocks, others, clocks, several_of(warp)) for warp in members], axis=0)
         ordered = self.known.cover(blocks, others, clocks)
-        if self.warps is not None:
-            ordered = ordered | ((blocks == self.index) & self.warps.cover(threads, others, clocks))
-        for holder, ahead in self._ahead.items():
-            ordered = ordered | (belong(threads, holder) & ahead.cover(blocks, others, clocks))
+        for thread, ahead in self._ahead.items():
+            ordered = ordered | ((threads == thread) & ahead.cover(blocks, others, clocks))
         return ordered
 
     def shared(self, key: Any, make: Callable[[], MemRef]) -> MemRef:

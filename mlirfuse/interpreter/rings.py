@@ -40,7 +40,7 @@ class Mbarrier:
 
     Attributes:
         arrivals: arrivals of a phase.
-        born: the block's clock when it was initialised; it may be used once all of the block know of that.
+        born: the block's clock when it was initialised; it may be used from the next one on.
         phase: phases completed.
         missing: arrivals that the current phase still lacks.
         expected: bytes announced in the current phase.
@@ -103,12 +103,12 @@ class Rings:
         for index in range(count):
             self._barriers[id(buffer), index] = Mbarrier(arrivals, clock)
 
-    def barrier(self, buffer: Buffer, index: int, seen: int) -> Mbarrier | str:
-        """A barrier, or why it may not be used where all of the block knows what happened up to the clock `seen`."""
+    def barrier(self, buffer: Buffer, index: int, clock: int) -> Mbarrier | str:
+        """A barrier, or why it may not be used."""
         barrier = self._barriers.get((id(buffer), index))
         if barrier is None:
             return "was never initialised"
-        return "is used before a barrier of the block has shown it" if barrier.born > seen else barrier
+        return "is used before a barrier of the block has shown it" if barrier.born == clock else barrier
 
     def complete(self, barrier: Mbarrier) -> None:
         """Ends the phase if all has come: loads land now."""

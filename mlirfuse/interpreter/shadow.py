@@ -4,8 +4,7 @@ Time is counted in clocks. Every block starts at clock 1 and moves on at each ba
 clock of block b whose accesses are ordered before the block's present (its own entry trails its clock). An earlier
 access by another thread therefore races exactly when its clock is above `seen` of the block that made it. The rule is
 the same for two threads of a block (ordered by `gpu.barrier`) and for two blocks (ordered by a cluster barrier or by a
-semaphore). Semaphores are handled by one thread, which for a while is ahead of its block, or behind, and some barriers
-by some warps of a block: `orders` knows.
+semaphore). Semaphores are handled by one thread, which for a while is ahead of its block, or behind: `orders` knows.
 
 State is kept a granule, which is the smallest element size that the buffer has been accessed with.
 """
@@ -17,11 +16,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mlirfuse.interpreter.access_log import AccessLog
-from mlirfuse.interpreter.warps import NOBODY
-
 if TYPE_CHECKING:
     from mlirfuse.interpreter.machine import ThreadBlock
+
+NOBODY, SEVERAL = -1, -2
 
 
 @dataclass(frozen=True)
@@ -41,6 +39,38 @@ class Violation:
     thread: int = NOBODY
 
 
+class _Log:
+    """The last access a granule: by which thread of which block, at which clock of that block."""
+
+    def __init__(self, size: int):
+        self.thread = np.full(size, NOBODY, np.int32)
+        self.block = np.full(size, NOBODY, np.int32)
+        self.clock = np.zeros(size, np.int32)
+
+    def refine(self, factor: int) -> None:
+        for name in ("thread", "block", "clock"):
+            setattr(self, name, np.repeat(getattr(self, name), factor))
+
+    def unordered(self, where: np.ndarray, threads: np.ndarray | int, block: ThreadBlock) -> np.ndarray:
+        """Which of the accesses at `where`, made now by `threads` of `block`, the logged one may run beside."""
+        logged = self.block[where]
+        late = (logged != NOBODY) & (self.clock[where] > block.seen[logged])
+        late &= ~((logged == block.index) & (self.thread[where] == threads) & (np.asarray(threads) != SEVERAL))
+        if late.any():
+            late &= ~block.orders(logged, self.thread[where], self.clock[where], threads)
+        return late
+
+    def record(self, where: np.ndarray, threads: np.ndarray | int, block: ThreadBlock) -> None:
+        self.thread[where] = threads
+        self.block[where] = block.index
+        self.clock[where] = block.clock
+
+    def describe(self, granule: int) -> str:
+        thread = int(self.thread[granule])
+        who = "several threads" if thread == SEVERAL else f"thread {thread}"
+        return f"block {int(self.block[granule])}, {who}"
+
+
 class Shadow:
     """The shadow of one buffer.
 
@@ -56,11 +86,11 @@ class Shadow:
         self._races = races
         self._granule = 0
         self.written = np.zeros(0, bool)
-        self._writes, self._reads = AccessLog(0), AccessLog(0)
+        self._writes, self._reads = _Log(0), _Log(0)
         # Blocks that read one granule with nothing to order them: the clock of each block's last such read.
         self._reader_clocks: dict[int, np.ndarray] = {}
         # Atomic updates, by block: they race with plain accesses, and never with each other.
-        self._updates: dict[int, AccessLog] = {}
+        self._updates: dict[int, _Log] = {}
 
     def _granules(self, elements: np.ndarray, itemsize: int) -> tuple[np.ndarray, int]:
         """Granule numbers of elements of `itemsize` bytes, and how many granules an element has."""
@@ -69,7 +99,7 @@ class Shadow:
             size = -(-self._nbytes // itemsize)
             self.written = np.full(size, self._initial)
             if self._races:
-                self._writes, self._reads = AccessLog(size), AccessLog(size)
+                self._writes, self._reads = _Log(size), _Log(size)
         if itemsize < self._granule:
             factor = self._granule // itemsize
             self._granule = itemsize
@@ -138,14 +168,16 @@ class Shadow:
             return violation
         if (violation := self._changes_race(where, threads, block, per_element)) is not None:
             return violation
-        log = self._updates.setdefault(block.index, AccessLog(len(self.written)))
-        log.share(where, threads, block)
+        log = self._updates.setdefault(block.index, _Log(len(self.written)))
+        together = (log.block[where] != NOBODY) & (log.clock[where] == block.clock) & (log.thread[where] != threads)
+        log.record(where, threads, block)
+        log.thread[where[together | (log.thread[where] != threads)]] = SEVERAL
         return None
 
     def forget_accesses(self) -> None:
         """Orders all accesses so far before everything to come; what was written stays written."""
         size = len(self._writes.block)
-        self._writes, self._reads = AccessLog(size), AccessLog(size)
+        self._writes, self._reads = _Log(size), _Log(size)
         self._reader_clocks, self._updates = {}, {}
 
     def mark_written(self, elements: np.ndarray, itemsize: int) -> None:
@@ -167,13 +199,7 @@ class Shadow:
         return self.written[where].reshape(count, per_element).all(axis=1)
 
     def _race(
-        self,
-        log: AccessLog,
-        kind: str,
-        where: np.ndarray,
-        threads: np.ndarray | int,
-        block: ThreadBlock,
-        per_element: int,
+        self, log: _Log, kind: str, where: np.ndarray, threads: np.ndarray | int, block: ThreadBlock, per_element: int
     ) -> Violation | None:
         late = log.unordered(where, threads, block)
         if not late.any():
@@ -200,7 +226,7 @@ class Shadow:
 
     def _record_reads(self, where: np.ndarray, threads: np.ndarray | int, block: ThreadBlock) -> None:
         log = self._reads
-        logged, clocks = log.block[where], log.clock[where]
+        logged, clocks, earlier = log.block[where], log.clock[where], log.thread[where]
         foreign = (logged != NOBODY) & (logged != block.index) & (clocks > block.seen[logged])
         if foreign.any():
             for reader in {*np.unique(logged[foreign]).tolist(), block.index}:
@@ -209,4 +235,7 @@ class Shadow:
                 table[where[foreign if mine else foreign & (logged == reader)]] = (
                     block.clock if mine else clocks[foreign & (logged == reader)]
                 )
-        log.share(where, threads, block)
+        together = (logged == block.index) & (clocks > block.seen[block.index]) & (earlier != threads)
+        log.record(where, threads, block)
+        several = together | (log.thread[where] != threads)
+        log.thread[where[several]] = SEVERAL

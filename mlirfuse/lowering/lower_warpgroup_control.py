@@ -9,12 +9,13 @@ from typing import ClassVar
 from mlir import ir
 from mlir.dialects import arith, nvvm
 
-from mlirfuse.dialect.group_barrier import number_of
+from mlirfuse.dialect.group_barrier import first_of
 from mlirfuse.dialect.shared_memory import WARPGROUP
 from mlirfuse.lowering.hopper import hopper_kernels
 from mlirfuse.passes.base import Pass, Remarks
 
 MIN_BLOCKS = "nvvm.minctasm"
+GROUP_BARRIER = 1  # number of the first warpgroup's hardware barrier; 0 is that of gpu.barrier
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ def _set_registers(op: ir.Operation) -> None:
 def _group_barrier(op: ir.Operation) -> None:
     i32 = ir.IntegerType.get_signless(32)
     threads = WARPGROUP * ir.IntegerAttr(op.attributes["warpgroups"]).value
-    number = arith.constant(i32, number_of(op))
+    number = arith.constant(i32, GROUP_BARRIER + first_of(op))
     nvvm.barrier(None, barrier_id=number, number_of_threads=arith.constant(i32, threads))
 
 

@@ -67,7 +67,7 @@ def barrier_of(site: Site, frame: Frame, buffer: int, index: int, block: ThreadB
     """
     block = frame.block if block is None else block
     number, memref = agreed(site, frame, index), peer_memref(site, frame, frame.values[buffer], block)
-    barrier = block.rings.barrier(memref.buffer, number, int(block.seen[block.index]))
+    barrier = block.rings.barrier(memref.buffer, number, block.clock)
     if isinstance(barrier, str):
         raise site.error(f"mbarrier {number} of block {block.index} {barrier}", frame)
     return barrier

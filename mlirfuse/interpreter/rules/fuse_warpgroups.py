@@ -7,21 +7,19 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 from mlir import ir
 
-from mlirfuse.dialect.group_barrier import number_of
 from mlirfuse.dialect.shared_memory import WARPGROUP
 from mlirfuse.dialect.stage_tile import is_transposed
 from mlirfuse.dialect.warp_roles import teams_of
-from mlirfuse.interpreter.access import together
 from mlirfuse.interpreter.machine import Frame
 from mlirfuse.interpreter.memory import MemRef
 from mlirfuse.interpreter.registry import rule, suspending
 from mlirfuse.interpreter.roles import beside
 from mlirfuse.interpreter.rules.fuse_async_copies import stage_elements, stage_key
 from mlirfuse.interpreter.rules.fuse_mbarriers import active_threads, agreed, team_of, warpgroups
-from mlirfuse.interpreter.rules.gpu_sync import meet
+from mlirfuse.interpreter.rules.gpu_ids import WARP
 from mlirfuse.interpreter.scheduler import Coroutine
+from mlirfuse.interpreter.shadow import SEVERAL
 from mlirfuse.interpreter.site import Site, gather
-from mlirfuse.interpreter.warps import WARP
 from mlirfuse.precision import truncated_to_tf32
 
 ROWS = 64  # rows of the product that a warpgroup takes at a time
@@ -79,7 +77,7 @@ def _stage_data(site: Site, frame: Frame, ring: MemRef, stage: int) -> np.ndarra
     elements = stage_elements(ring, stage)
     shadow = ring.buffer.shadow
     if shadow is not None:
-        violation = shadow.read(elements.ravel(), ring.dtype.itemsize, together(frame), frame.block)
+        violation = shadow.read(elements.ravel(), ring.dtype.itemsize, SEVERAL, frame.block)
         if violation is not None:
             raise site.error(f"stage {stage} of {ring.text}: {violation.kind} {violation.earlier}".rstrip(), frame)
     return ring.buffer.elements(ring.dtype)[elements]
@@ -214,16 +212,12 @@ def _set_registers(site: Site) -> Callable[[Frame], None]:
 
 @suspending("fuse.group_barrier")
 def _group_barrier(site: Site) -> Callable[[Frame], Coroutine]:
-    """Orders the accesses of the warpgroups that take part; at the tile level one thread stands for them."""
+    """Orders the accesses of the whole block: the warpgroups that do not take part may not share memory with it."""
     expected = site.integer("warpgroups") or 0
-    number, count = np.array([number_of(site.op)]), np.array([WARPGROUP * expected])
 
     def step(frame: Frame) -> Coroutine:
         warpgroups(site, frame, expected)
-        if frame.block.threads == 1:
-            frame.block.advance()
-            yield None
-        else:
-            yield from meet(site, frame, number, count)
+        frame.block.advance()
+        yield None
 
     return step

@@ -10,7 +10,8 @@ from mlirfuse.interpreter.machine import Frame, ThreadBlock
 from mlirfuse.interpreter.registry import rule
 from mlirfuse.interpreter.site import Site
 from mlirfuse.interpreter.types import keyword
-from mlirfuse.interpreter.warps import WARP
+
+WARP = 32
 
 Id = Callable[[ThreadBlock, int], "int | np.ndarray"]
 

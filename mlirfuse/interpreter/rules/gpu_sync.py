@@ -10,10 +10,10 @@ from mlirfuse.interpreter.lanes import spread
 from mlirfuse.interpreter.machine import Frame
 from mlirfuse.interpreter.memory import allocate
 from mlirfuse.interpreter.registry import rule, suspending
-from mlirfuse.interpreter.scheduler import Coroutine, Wait
+from mlirfuse.interpreter.rules.gpu_ids import WARP
+from mlirfuse.interpreter.scheduler import Coroutine
 from mlirfuse.interpreter.site import Site
 from mlirfuse.interpreter.types import element_dtype, keyword
-from mlirfuse.interpreter.warps import WARP
 from mlirfuse.target import target_of
 
 # LLVM's NVPTX backend aligns the dynamic shared array to this when nothing asks for more.
@@ -45,43 +45,21 @@ def _barrier(site: Site) -> Callable[[Frame], Coroutine]:
 
 @suspending("nvvm.barrier")
 def _numbered_barrier(site: Site) -> Callable[[Frame], Coroutine]:
-    """Orders the accesses of the warps that meet at it."""
+    """Orders the accesses of the whole block: threads of different numbers may not share memory with it."""
     number, count = site.operands
 
     def step(frame: Frame) -> Coroutine:
-        yield from meet(site, frame, frame.values[number], frame.values[count])
+        require_converged(site, frame)
+        threads = frame.block.threads
+        barriers = spread(frame.values[number], threads)
+        _, meeting = np.unique(barriers, return_counts=True)
+        expected = int(spread(frame.values[count], threads)[0])
+        if (meeting != expected).any() or expected % WARP:
+            raise site.error(f"{meeting.tolist()} threads meet, and not {expected}, of whole warps", frame)
+        frame.block.advance()
+        yield None
 
     return step
-
-
-def meet(site: Site, frame: Frame, numbers: np.ndarray, counts: np.ndarray) -> Coroutine:
-    """The active threads arrive at barriers, each at the one of its number, and wait until all have their count.
-
-    Raises `InterpreterError` where PTX leaves undefined what happens.
-    """
-    block = frame.block
-    numbers, counts = spread(numbers, block.threads), spread(counts, block.threads)
-    active = np.ones(block.threads, bool) if frame.mask is None else frame.mask
-    first = block.lanes - block.lanes % WARP
-    agree = (numbers == numbers[first]) & (counts == counts[first])
-    same = np.where(active, active[first] & agree, ~active[first])
-    if not same.all():
-        raise site.error("not all threads of the warp reach the same barrier", frame, int(np.argmin(same)))
-    arriving: dict[tuple[int, int], list[int]] = {}
-    for warp in np.flatnonzero(active[::WARP]).tolist():
-        arriving.setdefault((int(numbers[warp * WARP]), int(counts[warp * WARP])), []).append(warp)
-    phases = {}
-    for (number, count), warps in arriving.items():
-        phase = block.barriers.arrive(block, number, count, warps)
-        if isinstance(phase, str):
-            raise site.error(phase, frame, warps[0] * WARP)
-        phases[number] = phase
-
-    def what() -> str:
-        lacking = [f"barrier {n} has {p.arrived} of {p.count} threads" for n, p in phases.items() if not p.ended]
-        return f"{site.name} at {site.location} ({', '.join(lacking)})"
-
-    yield Wait(what, lambda: all(phase.ended for phase in phases.values()))
 
 
 @rule("gpu.shuffle")

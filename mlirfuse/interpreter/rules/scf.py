@@ -13,9 +13,9 @@ from mlirfuse.interpreter.machine import Frame
 from mlirfuse.interpreter.program import Program
 from mlirfuse.interpreter.registry import rule, suspending
 from mlirfuse.interpreter.roles import beside
+from mlirfuse.interpreter.rules.gpu_ids import WARP
 from mlirfuse.interpreter.scheduler import Coroutine
 from mlirfuse.interpreter.site import Site, gather
-from mlirfuse.interpreter.warps import WARP
 
 GeneratorStep = Callable[[Frame], Coroutine]
 

@@ -10,8 +10,8 @@ from mlirfuse.interpreter.access import Access
 from mlirfuse.interpreter.lanes import expand, spread
 from mlirfuse.interpreter.machine import Frame
 from mlirfuse.interpreter.registry import rule
+from mlirfuse.interpreter.rules.gpu_ids import WARP
 from mlirfuse.interpreter.site import Site, gather
-from mlirfuse.interpreter.warps import WARP
 
 Step = Callable[[Frame], None]
 
