@@ -213,12 +213,6 @@ class _Pair(KernelPair):
         finally:
             trial.erase()
 
-    def exchanged_bytes(self) -> int:
-        """Bytes of an element that only the two exchange, and that one kernel need not store besides."""
-        kept = self._kept()
-        whole = max(_rank(v) for v in [*self.first_call.operands, *self.first_call.results])
-        return sum(_bytes(v) for v in self.first_call.results if v not in kept and _rank(v) == whole > 1)
-
     def gain(self, target: Target) -> Gain | None:
         """What one kernel saves of two that can be one; None where nothing says that two are faster."""
         tensors = [v.type for v in self._inputs() if isinstance(v.type, ir.RankedTensorType)]
@@ -227,8 +221,7 @@ class _Pair(KernelPair):
         trial = self.build()
         try:
             apart = [_scheduled(kernel, target) for kernel in (self.first, self.second)]
-            not_moved = self.shared_bytes() + self.exchanged_bytes()
-            return fusion_gain(_scheduled(trial, target), apart, not_moved, target)
+            return fusion_gain(_scheduled(trial, target), apart, self.shared_bytes(), target)
         except ScheduleError:  # one of the two has no schedule of its own
             return None
         finally:

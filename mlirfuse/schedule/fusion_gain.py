@@ -47,7 +47,7 @@ def fusion_gain(fused: Scheduled, apart: Sequence[Scheduled], shared_bytes: int,
     Args:
         fused: the one kernel.
         apart: the two.
-        shared_bytes: bytes of an element of the iteration space that do not move.
+        shared_bytes: bytes of an element of the iteration space that move once less.
         target: the architecture.
     """
     schedule, problem = fused
