@@ -9,7 +9,6 @@ are added as they come.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
 from dataclasses import replace
 from math import gcd
 
@@ -105,7 +104,7 @@ def parts_bytes(schedule: Schedule, problem: Problem, target: Target) -> int:
     if schedule.walk is None:
         return 0
     walk = _walk_of(schedule, problem)
-    kept = _tiles(problem, [1] * problem.rank, walk.kept - set(walk.dims)) or 1
+    kept = problem.tiles([1] * problem.rank, walk.kept - set(walk.dims)) or 1
     return _parts(schedule, problem, target) * kept * walk.total_bytes
 
 
@@ -124,25 +123,14 @@ def _clusters(schedule: Schedule, target: Target) -> int:
 def _parts(schedule: Schedule, problem: Problem, target: Target) -> int:
     """Parts that a walk leaves at its end, one of every block that has a tile; rounds and chunks before leave more."""
     blocks = _clusters(schedule, target)
-    return min(blocks, _tiles(problem, schedule.tile, _walk_of(schedule, problem).dims) or blocks)
+    return min(blocks, problem.tiles(schedule.tile, _walk_of(schedule, problem).dims) or blocks)
 
 
 def _slices(schedule: Schedule, problem: Problem) -> int:
     """Slices of the totals that are finished by one block each."""
     walk = _walk_of(schedule, problem)
     assert schedule.walk is not None  # the caller looked
-    return _tiles(problem, schedule.walk.finish_tile, walk.kept - set(walk.dims)) or 1
-
-
-def _tiles(problem: Problem, tile: Sequence[int], dims: Collection[int]) -> int | None:
-    """How many tiles there are along some dimensions; None where run time has to say."""
-    count = 1
-    for d in dims:
-        extent = problem.extents[d]
-        if extent is None:
-            return None
-        count *= -(-extent // tile[d])
-    return count
+    return problem.tiles(schedule.walk.finish_tile, walk.kept - set(walk.dims)) or 1
 
 
 def finished_by(schedule: Schedule, finish: str, target: Target) -> Schedule:

@@ -7,8 +7,6 @@ block or cluster holds, the whole grid walks together.
 
 from __future__ import annotations
 
-from math import prod
-
 from mlirfuse.errors import ScheduleError
 from mlirfuse.schedule.chunked_heuristics import reread_schedule, shared_schedule
 from mlirfuse.schedule.crossed_heuristics import crossed_schedule
@@ -88,8 +86,8 @@ def _leaves_sms_idle(problem: Problem, target: Target) -> bool:
     """Whether there are known to be fewer rows than multiprocessors, one of which one block each would have."""
     if problem.vector_dim not in problem.reduced:
         return False
-    rows = [extent for d, extent in enumerate(problem.extents) if d not in problem.reduced]
-    return all(extent is not None for extent in rows) and prod(extent or 1 for extent in rows) < target.sms
+    rows = problem.tiles([1] * problem.rank, set(range(problem.rank)) - problem.reduced)
+    return rows is not None and rows < target.sms
 
 
 def _choose_walk(problem: Problem, target: Target) -> Schedule:

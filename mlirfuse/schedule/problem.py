@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -115,6 +116,16 @@ class Problem:
     @property
     def rank(self) -> int:
         return len(self.extents)
+
+    def tiles(self, tile: Sequence[int], dims: Iterable[int]) -> int | None:
+        """How many tiles there are along some dimensions; None where run time has to say."""
+        count = 1
+        for d in dims:
+            extent = self.extents[d]
+            if extent is None:
+                return None
+            count *= -(-extent // tile[d])
+        return count
 
     @property
     def row_elements(self) -> int:

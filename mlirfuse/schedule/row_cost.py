@@ -9,7 +9,6 @@ from mlirfuse.schedule.layout import WARP
 from mlirfuse.schedule.odd_rows import ROW_BYTES, has_costly_ends
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.row_candidates import LONG_ROW, Candidate
-from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import LINE, SECTOR, Target
 
 SMALL_THREADS = 96
@@ -49,7 +48,7 @@ def row_cost(candidate: Candidate, problem: Problem, target: Target) -> float:
     """
     cost = _streaming_cost(candidate, problem)
     schedule = candidate.schedule
-    tiles = _tiles(problem, schedule)
+    tiles = problem.tiles(schedule.tile, set(range(problem.rank)) - problem.reduced)
     if tiles is None or tiles >= target.sms:
         return cost
     cluster = schedule.layout.cluster
@@ -57,17 +56,6 @@ def row_cost(candidate: Candidate, problem: Problem, target: Target) -> float:
     alone = prod(schedule.tile) * problem.full_bytes / cluster / DRAM_BYTES_PER_SM
     start = CLUSTER_START if cluster > 1 else 0.0
     return cost + (max(0.0, alone - streaming) + start) / streaming
-
-
-def _tiles(problem: Problem, schedule: Schedule) -> int | None:
-    """How many tiles there are; None where run time has to say."""
-    counts = 1
-    for d, n in enumerate(schedule.tile):
-        extent = problem.extents[d]
-        if extent is None:
-            return None
-        counts *= -(-extent // n) if d not in problem.reduced else 1
-    return counts
 
 
 def _streaming_cost(candidate: Candidate, problem: Problem) -> float:
