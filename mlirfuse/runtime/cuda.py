@@ -15,6 +15,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from mlirfuse.dtypes import dtype_of
 from mlirfuse.errors import ArgumentError, RuntimeLaunchError
+from mlirfuse.runtime.installation import driver_cuda_version, how_to_launch
 from mlirfuse.target import TARGETS, Target, target_of
 
 MULTIPROCESSORS = 16  # cudaDevAttrMultiProcessorCount
@@ -32,9 +33,8 @@ def cupy() -> ModuleType:
     try:
         import cupy
     except ImportError as error:
-        raise RuntimeLaunchError(
-            "launching a kernel needs CuPy", hint="pip install mlirfuse[cuda13], or use target='interpret'"
-        ) from error
+        hint = how_to_launch(driver_cuda_version())
+        raise RuntimeLaunchError("launching a kernel needs CuPy, which is not installed", hint=hint) from error
     try:
         count = cupy.cuda.runtime.getDeviceCount()
     except cupy.cuda.runtime.CUDARuntimeError as error:

@@ -70,7 +70,8 @@ def run(options: argparse.Namespace) -> int:
     try:
         cupy = cuda.cupy()
     except RuntimeLaunchError as error:
-        console.print(f"No GPU ({error.message}): the interpreter runs the kernel, thread by thread.", soft_wrap=True)
+        console.print(f"{error.message}; {error.hint}.", soft_wrap=True, markup=False)
+        console.print("The interpreter runs the kernel here, thread by thread.")
         cupy = None
     rows = options.rows if options.rows is not None else (GPU_ROWS if cupy else INTERPRETER_ROWS)
     arrays = _inputs(rows, options.columns)
