@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from threading import RLock
 from types import FunctionType, MethodType
-from typing import Any, Unpack, overload
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, Unpack, overload
 
 import numpy as np
 
@@ -30,9 +30,14 @@ from mlirfuse.target import Target, target_of
 
 INTERPRET = "interpret"
 
+_Self = TypeVar("_Self")
+_P = ParamSpec("_P")
+_Q = ParamSpec("_Q")
+_R = TypeVar("_R")
 
-class Fused:
-    """A function that runs as few kernels as its dependences allow; made by `fuse`.
+
+class Fused(Generic[_P, _R]):
+    """A function that runs as few kernels as its dependences allow; made by `fuse`, with the function's signature.
 
     Call it on CuPy, PyTorch or JAX arrays (NumPy arrays with `target="interpret"`). One kernel serves every extent of
     the leading dimensions; a new dtype, rank, last extent or memory layout compiles again.
@@ -40,7 +45,7 @@ class Fused:
 
     def __init__(
         self,
-        fn: Callable[..., Any],
+        fn: Callable[_P, _R],
         target: str | Target | None = None,
         schedule: Schedule | Mapping[str, Schedule] | None = None,
         fast_math: bool = False,
@@ -86,7 +91,15 @@ class Fused:
     def __set_name__(self, owner: type, name: str) -> None:
         self._key = f"_fused_{owner.__qualname__}_{name}"
 
-    def __get__(self, instance: object, owner: type | None = None) -> Fused:
+    @overload
+    def __get__(self, instance: None, owner: type) -> Fused[_P, _R]: ...
+
+    @overload
+    def __get__(
+        self: Fused[Concatenate[_Self, _Q], _R], instance: _Self, owner: type | None = None
+    ) -> Fused[_Q, _R]: ...
+
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
         """The function as a method, which the object keeps; attributes of `self` are constants of the compilation.
 
         Raises:
@@ -112,6 +125,16 @@ class Fused:
 
     def __repr__(self) -> str:
         return f"<fused {getattr(self, '__qualname__', self.__name__)}>"
+
+    # The function's own parameters; `out` and `stream` cannot stand beside a ParamSpec's (PEP 612).
+    @overload
+    def __call__(self, /, *args: _P.args, **kwargs: _P.kwargs) -> _R: ...
+
+    @overload
+    def __call__(self, /, *args: Any, out: Any, stream: object = None, **kwargs: Any) -> _R: ...
+
+    @overload
+    def __call__(self, /, *args: Any, stream: object, **kwargs: Any) -> _R: ...
 
     def __call__(self, /, *args: Any, out: Any = None, stream: object = None, **kwargs: Any) -> Any:
         """Runs the function.
@@ -151,7 +174,7 @@ class Fused:
             raise ArgumentError("arguments by name beside *args or **kwargs", where=self.__name__, hint=hint)
         return tuple(given)
 
-    def with_options(self, **options: Unpack[Options]) -> Fused:
+    def with_options(self, **options: Unpack[Options]) -> Fused[_P, _R]:
         """The same function with these options; it keeps the others that it has.
 
         Raises:
@@ -264,11 +287,11 @@ class Fused:
 
 
 @overload
-def fuse(fn: Callable[..., Any], /, **options: Unpack[Options]) -> Fused: ...
+def fuse(fn: Callable[_P, _R], /, **options: Unpack[Options]) -> Fused[_P, _R]: ...
 
 
 @overload
-def fuse(fn: None = None, /, **options: Unpack[Options]) -> Callable[[Callable[..., Any]], Fused]: ...
+def fuse(fn: None = None, /, **options: Unpack[Options]) -> Callable[[Callable[_P, _R]], Fused[_P, _R]]: ...
 
 
 def fuse(
