@@ -10,7 +10,8 @@ from mlir import ir
 
 from mlirfuse import pipeline
 from mlirfuse.errors import ArgumentError
-from mlirfuse.lowering.resources import KernelResources, assemble
+from mlirfuse.lowering.assembler import AssembledKernel, assemble_kernels, chosen_assembler
+from mlirfuse.lowering.resources import KernelResources
 from mlirfuse.lowering.to_ptx import KernelBinary, ptx, to_nvvm
 from mlirfuse.passes.base import Remarks
 from mlirfuse.passes.fuse_assign_schedule import GRID_FINISH
@@ -115,13 +116,19 @@ class Compiled:
         return module
 
     @cached_property
+    def assembled(self) -> dict[str, AssembledKernel]:
+        """The machine code of each kernel, by its name; raises `CompileError` without ptxas."""
+        return dict(zip(self.binaries, assemble_kernels(self.binaries.values()), strict=True))
+
+    @property
     def resources(self) -> list[KernelResources]:
         """Registers, spills and memory of each kernel, as ptxas reports them; raises `CompileError` without ptxas."""
-        return [assemble(binary) for binary in self.binaries.values()]
+        return [kernel.resources for kernel in self.assembled.values()]
 
     def explain(self) -> str:
-        """What was fused and what was not, and why; one remark a line."""
+        """What was fused and what was not, and why; one remark a line. The last names the assembler."""
         lines = [*self.lowered.notes, *(str(remark) for remark in self.remarks.entries)]
+        lines.append(f"assembled by {chosen_assembler(self.lowered.target)}")
         return "\n".join(lines)
 
 

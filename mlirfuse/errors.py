@@ -113,3 +113,7 @@ class RuntimeLaunchError(MlirFuseError):
 
 class InterpreterError(MlirFuseError):
     """The interpreter met an op it has no rule for, or a kernel broke one of its checks."""
+
+
+class MiscompilationWarning(UserWarning):
+    """The only compiler that is installed is known to compile some programs wrongly."""

@@ -23,7 +23,7 @@ from mlirfuse.runtime import cuda
 from mlirfuse.runtime.arrays import Argument, ArrayInfo
 from mlirfuse.runtime.dispatch import Dispatcher
 from mlirfuse.runtime.host_program import HostProgram
-from mlirfuse.runtime.module import LoadedKernel, load
+from mlirfuse.runtime.module import LoadedKernel, assemble_ahead, load
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.signature import EmptyError, Extents, Source
 from mlirfuse.target import Target, target_of
@@ -255,6 +255,7 @@ class Fused(Generic[_P, _R]):
         key = (id(compiled), device)
         with self._lock:
             if key not in self._loaded:
+                assemble_ahead(compiled.binaries.values())
                 self._loaded[key] = {n: load(b, compiled.infos[n], device) for n, b in compiled.binaries.items()}
             return compiled.program, self._loaded[key]
 

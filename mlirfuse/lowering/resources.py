@@ -2,16 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
-import subprocess
-import sysconfig
-import tempfile
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 
 from mlirfuse.errors import CompileError
 from mlirfuse.lowering.to_ptx import KernelBinary
@@ -21,7 +13,6 @@ _STACK = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) b
 _REGISTERS = re.compile(r"Used (\d+) registers")
 _BARRIERS = re.compile(r"used (\d+) barriers")
 _SHARED = re.compile(r"(\d+) bytes smem")
-_ERROR = re.compile(r"line (\d+); (?:error|fatal)\s*:\s*(.*)")
 _LOSS = re.compile(r"Potential Performance Loss: (.*)")
 _BLOCK = re.compile(r"^\.(?:maxntid|reqntid) (\d+)", re.MULTILINE)
 _CLUSTER = re.compile(r"^\.reqnctapercluster (\d+)", re.MULTILINE)
@@ -57,64 +48,6 @@ class KernelResources:
     losses: tuple[str, ...] = ()
 
 
-def ptxas_candidates(environment: Mapping[str, str] = os.environ) -> Iterator[Path]:
-    """The places ptxas may be at: PATH, a CUDA toolkit, NVIDIA's wheels."""
-    on_path = shutil.which("ptxas", path=environment.get("PATH"))
-    if on_path:
-        yield Path(on_path)
-    for variable in ("CUDA_HOME", "CUDA_PATH"):
-        if environment.get(variable):
-            yield Path(environment[variable]) / "bin" / "ptxas"
-    packages = Path(sysconfig.get_paths()["purelib"])
-    for wheel in ("cu13", "cu12", "cuda_nvcc"):
-        yield packages / "nvidia" / wheel / "bin" / "ptxas"
-    yield Path("/usr/local/cuda/bin/ptxas")
-
-
-@cache
-def find_ptxas() -> Path | None:
-    """The path of ptxas, or None."""
-    return next((path for path in ptxas_candidates() if os.access(path, os.X_OK)), None)
-
-
-def assemble(binary: KernelBinary, ptxas: Path | None = None) -> KernelResources:
-    """Assembles a kernel with ptxas for its target and returns its resources; the code is thrown away.
-
-    Args:
-        binary: the kernel.
-        ptxas: which ptxas to run; `find_ptxas` by default.
-
-    Raises:
-        CompileError: there is no ptxas, or it refuses the PTX (the message quotes the line).
-    """
-    ptxas = ptxas or find_ptxas()
-    if ptxas is None:
-        raise CompileError(
-            "ptxas was not found",
-            hint="pip install nvidia-cuda-nvcc, or set CUDA_HOME to a CUDA toolkit",
-            where=binary.name,
-        )
-    with tempfile.TemporaryDirectory() as directory:
-        source = Path(directory) / "kernel.ptx"
-        source.write_text(binary.ptx)
-        command = [
-            str(ptxas),
-            "-v",
-            "-O3",
-            f"-arch={binary.target.chip}",
-            str(source),
-            "-o",
-            str(source.with_suffix(".cubin")),
-        ]
-        result = subprocess.run(command, capture_output=True, text=True, check=False)
-    log = result.stdout + result.stderr
-    if result.returncode != 0:
-        raise CompileError(
-            f"ptxas refuses the kernel for {binary.target.chip}: {_first_error(log, binary.ptx)}", where=binary.name
-        )
-    return parse_log(log, binary)
-
-
 def parse_log(log: str, binary: KernelBinary) -> KernelResources:
     """The resources of `binary` in what `ptxas -v` printed; raises `CompileError` where the kernel is not in it."""
     names = _ENTRY.findall(log)
@@ -142,12 +75,3 @@ def parse_log(log: str, binary: KernelBinary) -> KernelResources:
 def _number(pattern: re.Pattern[str], text: str) -> int:
     match = pattern.search(text)
     return int(match.group(1)) if match else 0
-
-
-def _first_error(log: str, ptx: str) -> str:
-    match = _ERROR.search(log)
-    if match is None:
-        return log.strip() or "it printed nothing"
-    lines, number = ptx.splitlines(), int(match.group(1))
-    quoted = lines[number - 1].strip() if 0 < number <= len(lines) else ""
-    return f"line {number}: {match.group(2)}: {quoted}"

@@ -20,6 +20,7 @@ from mlirfuse.errors import CompileError
 from mlirfuse.lowering import libdevice
 from mlirfuse.lowering.lower_attach_target import nvvm_target
 from mlirfuse.lowering.lower_kernel_abi import ABI
+from mlirfuse.lowering.miscompilations import worked_around
 from mlirfuse.rewriting import ops_named
 from mlirfuse.target import Target
 
@@ -115,7 +116,8 @@ def _pass_tensor_maps_by_value(kernel: ir.Operation) -> None:
 def ptx(module: ir.Operation, target: Target) -> dict[str, KernelBinary]:
     """PTX of every kernel in a `builtin.module` at the `nvvm` stage, by kernel name. The module is not changed.
 
-    libdevice is linked where a kernel calls into it, and only what is called remains. No GPU is needed.
+    libdevice is linked where a kernel calls into it, and only what is called remains. Instructions
+    that assemblers are known to miscompile are replaced (`miscompilations.py`). No GPU is needed.
 
     Raises:
         CompileError: the backend refuses a kernel, or libdevice is needed and not there.
@@ -134,7 +136,7 @@ def ptx(module: ir.Operation, target: Target) -> dict[str, KernelBinary]:
             for op in clone.regions[0].blocks[0].operations
             if op.operation.name == "gpu.binary"
         }
-    return {kernel: KernelBinary(kernel, target, texts[owner]) for kernel, owner in entries.items()}
+    return {kernel: KernelBinary(kernel, target, worked_around(texts[owner])) for kernel, owner in entries.items()}
 
 
 def _binary_pipeline(links: Sequence[Path]) -> str:

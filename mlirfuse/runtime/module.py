@@ -1,12 +1,15 @@
-"""Loads PTX into the driver."""
+"""Loads kernels into the driver: as machine code where there is an assembler, else as PTX."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
 from mlirfuse.errors import RuntimeLaunchError
+from mlirfuse.lowering.assembler import DRIVER, assemble_kernel, assemble_kernels, chosen_assembler
+from mlirfuse.lowering.miscompilations import warn_of_driver
 from mlirfuse.lowering.resources import KernelResources
 from mlirfuse.lowering.to_ptx import KernelBinary
 from mlirfuse.runtime import driver
@@ -17,7 +20,7 @@ from mlirfuse.runtime.kernel_info import KernelInfo
 _SHARED_BYTES, _LOCAL_BYTES, _REGISTERS, _MAX_DYNAMIC_SHARED_BYTES = 1, 3, 4, 8
 
 _MODULES: dict[tuple[int, bytes], Any] = {}
-"""Every module that was loaded, by device and digest of its PTX."""
+"""Every module that was loaded, by device and digest of its code."""
 
 
 @dataclass(frozen=True)
@@ -61,19 +64,23 @@ class LoadedKernel:
 
 
 def load(binary: KernelBinary, info: KernelInfo, device: int) -> LoadedKernel:
-    """Loads a kernel on a device; the driver assembles its PTX, and keeps the result in its own cache on disk.
+    """Loads a kernel on a device, as the chosen assembler assembles it. Without one the driver assembles the PTX.
+
+    Both keep the result in a cache on disk.
 
     It stays loaded until the process ends: a graph may launch it when the function that it was captured from is gone,
     and to ask in every call whether its stream is being captured would take the host longer. A kernel that needs
     dynamic shared memory opts in here. Cluster kernels need nothing: their shape is in the PTX.
 
     Raises:
-        RuntimeLaunchError: there is no GPU, or the driver refuses the PTX or the shared memory.
+        CompileError: the assembler refuses the PTX.
+        RuntimeLaunchError: there is no GPU, or the driver refuses the code or the shared memory.
     """
     cuda = cupy().cuda
+    code = _code(binary)
     try:
         with on_device(device):
-            module = _module(binary.ptx.encode(), device)
+            module = _module(code, device)
             function = module.get_function(binary.name)
             if info.dynamic_shared_bytes:
                 cuda.driver.funcSetAttribute(function.ptr, _MAX_DYNAMIC_SHARED_BYTES, info.dynamic_shared_bytes)
@@ -81,13 +88,27 @@ def load(binary: KernelBinary, info: KernelInfo, device: int) -> LoadedKernel:
         raise RuntimeLaunchError(
             f"the driver does not load the kernel, compiled for {binary.target.chip}: {error}",
             where=binary.name,
-            hint="compile for this device's architecture, and check that the driver is as new as the PTX",
+            hint="compile for this device's architecture, and check that the driver is as new as the code",
         ) from error
     return LoadedKernel(info, function.ptr, device, module)
 
 
+def assemble_ahead(binaries: Iterable[KernelBinary]) -> None:
+    """Assembles the kernels of a function at the same time, where there is an assembler; `load` then finds them."""
+    assemble_kernels(binary for binary in binaries if chosen_assembler(binary.target).kind != DRIVER)
+
+
+def _code(binary: KernelBinary) -> bytes:
+    """What the driver is given of a kernel: a cubin, or PTX for its own compiler."""
+    assembler = chosen_assembler(binary.target)
+    if assembler.kind == DRIVER:
+        warn_of_driver(assembler.version, binary.target)
+        return binary.ptx.encode()
+    return assemble_kernel(binary, assembler).cubin
+
+
 def _module(code: bytes, device: int) -> Any:
-    """The module of a PTX text on a device, which must be current; one of those loaded before, where there is one."""
+    """The module of a cubin or PTX on a device, which must be current; the one loaded before, where there is one."""
     key = (device, sha256(code).digest())
     if key not in _MODULES:
         module = cupy().cuda.function.Module()

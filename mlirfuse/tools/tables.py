@@ -9,13 +9,13 @@ from rich.console import Console
 from rich.table import Table
 
 from mlirfuse.compile import Compiled
-from mlirfuse.lowering import resources
+from mlirfuse.lowering.assembler import DRIVER, chosen_assembler
 from mlirfuse.lowering.resources import KernelResources
 
 
 def print_resources(console: Console, compiled: Compiled) -> None:
     """Prints the table of a function's kernels, or what is missing for it."""
-    if resources.find_ptxas() is None:
+    if chosen_assembler().kind == DRIVER:
         console.print("No ptxas: pip install nvidia-cuda-nvcc to see what the kernel takes of the machine.")
         return
     console.print(resource_table(compiled.resources))

@@ -10,7 +10,7 @@ import pytest
 from lowering_harness import SCALE, compile_text
 
 from mlirfuse.errors import ArgumentError
-from mlirfuse.lowering.resources import assemble
+from mlirfuse.lowering.assembler import assemble
 from mlirfuse.runtime import cuda
 from mlirfuse.runtime.dispatch import Dispatcher
 from mlirfuse.runtime.module import driver_resources, load

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from mlirfuse.lowering.resources import find_ptxas
+from mlirfuse.lowering.ptxas import find_ptxas
 
 _BESIDE_PYTHON = Path(sysconfig.get_paths()["purelib"]) / "nvidia" / "cu13" / "bin" / "nvdisasm"
 NVDISASM = shutil.which("nvdisasm") or (str(_BESIDE_PYTHON) if _BESIDE_PYTHON.exists() else None)

@@ -22,7 +22,7 @@ from warpgroup_epilogues import CASES, epilogue_inputs
 from warpgroup_schedules import warpgroup_schedule
 
 import mlirfuse as mf
-from mlirfuse.lowering.resources import find_ptxas
+from mlirfuse.lowering.ptxas import find_ptxas
 from mlirfuse.schedule.contraction import ContractionProblem, check_registers
 from mlirfuse.schedule.contraction_candidates import (
     BETWEEN_TILES,

@@ -14,7 +14,7 @@ import mlirfuse as mf
 from mlirfuse import pipeline
 from mlirfuse.analysis.problem import problem_of
 from mlirfuse.analysis.spaces import kernel_space
-from mlirfuse.lowering.resources import find_ptxas
+from mlirfuse.lowering.ptxas import find_ptxas
 from mlirfuse.passes.manager import run_pipeline
 from mlirfuse.schedule.estimate import registers_per_thread
 from mlirfuse.schedule.problem import Problem

@@ -16,7 +16,7 @@ from lowering_harness import compile_text, one_kernel
 
 import mlirfuse as mf
 from mlirfuse.errors import CompileError
-from mlirfuse.lowering.resources import assemble
+from mlirfuse.lowering.assembler import assemble
 from mlirfuse.target import TARGETS
 
 FLOATS, INTS = ("f16", "bf16", "f32", "f64"), ("i8", "i16", "i32", "i64")

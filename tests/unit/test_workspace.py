@@ -11,7 +11,7 @@ from lowering_harness import compile_text, lower
 
 from mlirfuse.analysis.workspaces import SCRATCH, SEMAPHORES
 from mlirfuse.errors import IRError, RuntimeLaunchError
-from mlirfuse.lowering.resources import assemble
+from mlirfuse.lowering.assembler import assemble
 from mlirfuse.runtime import workspace
 from mlirfuse.runtime.kernel_info import KernelInfo, WorkspaceInfo, kernel_infos
 from mlirfuse.runtime.memory_plan import MemoryPlan, MemoryPlanner, Place
