@@ -56,8 +56,13 @@ class Target:
 
     @property
     def capability(self) -> int:
-        """Compute capability times ten: 80, 90, 100, 120."""
+        """Compute capability times ten: 80, 90, 100, 121."""
         return int("".join(c for c in self.chip if c.isdigit()))
+
+    @property
+    def is_specific(self) -> bool:
+        """Whether its code runs on devices of this compute capability alone."""
+        return not self.chip[-1].isdigit()
 
     def with_sms(self, sms: int) -> Target:
         """The same architecture with another multiprocessor count; raises `TargetError` for less than one."""
@@ -66,26 +71,47 @@ class Target:
         return replace(self, sms=sms)
 
 
+_AMPERE = Target("sm_80", 74, 108, 163 * KIB, 164 * KIB)  # A100
+_CONSUMER = Target(  # RTX 3090
+    "sm_86", 74, 82, 99 * KIB, 100 * KIB, threads_per_sm=1536, blocks_per_sm=16, l2_bytes=6 << 20
+)
+_ORIN = replace(
+    _AMPERE, chip="sm_87", sms=16, threads_per_sm=1536, blocks_per_sm=16, l2_bytes=4 << 20
+)  # Jetson AGX Orin
+_ADA = replace(_CONSUMER, chip="sm_89", ptx=81, sms=128, blocks_per_sm=24, l2_bytes=72 << 20)  # RTX 4090
+_HOPPER = Target("sm_90", 81, 132, 227 * KIB, 228 * KIB, l2_bytes=50 << 20, portable_cluster=8)  # H100
+_BLACKWELL = replace(_HOPPER, chip="sm_100", ptx=86, sms=148, l2_bytes=126 << 20)  # B200
+_THOR = replace(
+    _BLACKWELL, chip="sm_110", ptx=90, sms=20, threads_per_sm=1536, blocks_per_sm=24, l2_bytes=32 << 20
+)  # Jetson AGX Thor
+_WORKSTATION = replace(  # RTX PRO 6000 Blackwell
+    _CONSUMER, chip="sm_120", ptx=87, sms=188, blocks_per_sm=24, l2_bytes=96 << 20, portable_cluster=8
+)
+_SPARK = replace(_WORKSTATION, chip="sm_121", ptx=88, sms=48, l2_bytes=24 << 20)  # GB10
+
 TARGETS = {
     t.chip: t
     for t in (
-        Target("sm_80", 74, 108, 163 * KIB, 164 * KIB),
-        Target("sm_90", 81, 132, 227 * KIB, 228 * KIB, l2_bytes=50 << 20, portable_cluster=8),
-        Target("sm_90a", 81, 132, 227 * KIB, 228 * KIB, l2_bytes=50 << 20, portable_cluster=8),
-        Target("sm_100a", 86, 148, 227 * KIB, 228 * KIB, l2_bytes=126 << 20, portable_cluster=8),
-        Target(
-            "sm_120",
-            87,
-            188,
-            99 * KIB,
-            100 * KIB,
-            threads_per_sm=1536,
-            blocks_per_sm=24,
-            l2_bytes=96 << 20,
-            portable_cluster=8,
-        ),
+        _AMPERE,
+        _CONSUMER,
+        _ORIN,
+        _ADA,
+        _HOPPER,
+        replace(_HOPPER, chip="sm_90a"),
+        _BLACKWELL,
+        replace(_BLACKWELL, chip="sm_100a"),
+        replace(_BLACKWELL, chip="sm_103", ptx=88),  # B300
+        replace(_BLACKWELL, chip="sm_103a", ptx=88),
+        _THOR,
+        replace(_THOR, chip="sm_110a"),
+        _WORKSTATION,
+        replace(_WORKSTATION, chip="sm_120a"),
+        _SPARK,
+        replace(_SPARK, chip="sm_121a"),
     )
 }
+"""By name, every architecture from compute capability 8.0 on that LLVM 22 and ptxas 13 know. Names with an `a` have the
+architecture's own instructions as well, and their code runs on no other."""
 
 DEFAULT = "sm_90a"
 

@@ -1,8 +1,8 @@
 """Known miscompilations of NVIDIA's assemblers: the pattern, the releases that are affected, and the workaround.
 
 ptxas and the driver's compiler share their code, and so the releases. A workaround rewrites PTX, after LLVM: passes on
-MLIR cannot see what LLVM's optimizer makes, such as a negation of `x * -1`. Workarounds are applied for every assembler,
-so that a kernel has one PTX text, which is right under all of them; each entry states the cost.
+MLIR cannot see what LLVM's optimizer makes, such as a negation of `x * -1`. Workarounds are applied for every
+assembler, so that a kernel has one PTX text, which is right under all of them; each entry states the cost.
 `mlirfuse selftest` runs the patterns on the device, with and without their workarounds.
 """
 
@@ -42,10 +42,10 @@ class Miscompilation:
     cost: str
 
     def affects(self, release: Sequence[int], target: Target) -> bool:
-        """Whether an assembler of a CUDA release compiles the pattern wrongly for a target."""
+        """Whether an assembler of a CUDA release (empty: there is none) compiles the pattern wrongly for a target."""
         first, last = self.capabilities
-        old = not release or (tuple(release) >= self.since and (self.until is None or tuple(release) < self.until))
-        return old and first <= target.capability < last
+        known = bool(release) and tuple(release) >= self.since and (self.until is None or tuple(release) < self.until)
+        return known and first <= target.capability < last
 
 
 _NEGATION = re.compile(r"^(?P<indent>\s*)neg\.s(?P<bits>16|32)\s+(?P<to>%\w+), (?P<of>%\w+);$", re.MULTILINE)

@@ -20,6 +20,15 @@ from mlirfuse.target import TARGETS, Target, target_of
 
 MULTIPROCESSORS = 16  # cudaDevAttrMultiProcessorCount
 
+LIMITS = {
+    "threads_per_sm": 39,
+    "shared_per_sm": 81,
+    "registers_per_sm": 82,
+    "shared_per_block": 97,
+    "blocks_per_sm": 106,
+}
+"""The attributes of a device (cudaDeviceAttr) that say what a field of a target says."""
+
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
@@ -90,7 +99,16 @@ def device_count() -> int:
 
 def chip(device: int) -> str:
     """The target that code for a device is compiled for; raises `RuntimeLaunchError` for a device too old."""
-    return chip_for(int(cupy().cuda.Device(device).compute_capability))
+
+    def limit(name: str) -> int:
+        return int(cupy().cuda.runtime.deviceGetAttribute(LIMITS[name], device))
+
+    return chip_for(capability(device), limit)
+
+
+def capability(device: int) -> int:
+    """A device's compute capability times ten."""
+    return int(cupy().cuda.Device(device).compute_capability)
 
 
 def device_target(device: int) -> Target:
@@ -99,22 +117,27 @@ def device_target(device: int) -> Target:
     return target_of(chip(device)).with_sms(sms)
 
 
-def chip_for(capability: int) -> str:
+def chip_for(capability: int, limit: Callable[[str], int]) -> str:
     """The target for a compute capability times ten: its own, with architecture-specific instructions where known.
 
-    A device that mlirfuse does not know runs the PTX of the newest target before it; that of an architecture-specific
-    target (`sm_90a`) runs on no other device.
+    A device that mlirfuse does not know is compiled for as the newest target before it that asks for no more than the
+    device has, and the driver compiles its PTX. Code of an architecture-specific target (`sm_90a`) runs on no other device.
+
+    Args:
+        capability: the device's.
+        limit: what the device has of a field of `LIMITS`; asked where its capability is not known.
 
     Raises:
-        RuntimeLaunchError: every target is newer.
+        RuntimeLaunchError: every target is newer, or asks for more.
     """
     for name in (f"sm_{capability}a", f"sm_{capability}"):
         if name in TARGETS:
             return name
-    older = [t for t in TARGETS.values() if t.capability < capability and t.chip[-1].isdigit()]
-    if not older:
+    older = [t for t in TARGETS.values() if t.capability < capability and not t.is_specific]
+    fitting = [t for t in older if all(getattr(t, name) <= limit(name) for name in LIMITS)]
+    if not fitting:
         raise RuntimeLaunchError(f"compute capability {capability / 10} is not supported", hint=_OLDEST)
-    return max(older, key=lambda target: target.capability).chip
+    return max(fitting, key=lambda target: target.capability).chip
 
 
 def guarded(function: Callable[_P, _R], device: int) -> Callable[_P, _R]:

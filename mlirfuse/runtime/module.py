@@ -8,12 +8,12 @@ from hashlib import sha256
 from typing import Any
 
 from mlirfuse.errors import RuntimeLaunchError
-from mlirfuse.lowering.assembler import DRIVER, assemble_kernel, assemble_kernels, chosen_assembler
+from mlirfuse.lowering.assembler import DRIVER, assemble_kernel, assemble_kernels, chosen_assembler, driver_release
 from mlirfuse.lowering.miscompilations import warn_of_driver
 from mlirfuse.lowering.resources import KernelResources
 from mlirfuse.lowering.to_ptx import KernelBinary
 from mlirfuse.runtime import driver
-from mlirfuse.runtime.cuda import MULTIPROCESSORS, cupy, on_device
+from mlirfuse.runtime.cuda import MULTIPROCESSORS, capability, cupy, on_device
 from mlirfuse.runtime.kernel_info import KernelInfo
 
 # CUfunction_attribute, of the CUDA driver API
@@ -77,7 +77,7 @@ def load(binary: KernelBinary, info: KernelInfo, device: int) -> LoadedKernel:
         RuntimeLaunchError: there is no GPU, or the driver refuses the code or the shared memory.
     """
     cuda = cupy().cuda
-    code = _code(binary)
+    code = _code(binary, capability(device))
     try:
         with on_device(device):
             module = _module(code, device)
@@ -98,11 +98,14 @@ def assemble_ahead(binaries: Iterable[KernelBinary]) -> None:
     assemble_kernels(binary for binary in binaries if chosen_assembler(binary.target).kind != DRIVER)
 
 
-def _code(binary: KernelBinary) -> bytes:
-    """What the driver is given of a kernel: a cubin, or PTX for its own compiler."""
+def _code(binary: KernelBinary, device_capability: int) -> bytes:
+    """What the driver is given of a kernel: a cubin, or PTX for its own compiler.
+
+    Machine code is loaded on devices that it was made for alone; PTX runs on all later ones.
+    """
     assembler = chosen_assembler(binary.target)
-    if assembler.kind == DRIVER:
-        warn_of_driver(assembler.version, binary.target)
+    if assembler.kind == DRIVER or binary.target.capability != device_capability:
+        warn_of_driver(driver_release(), binary.target)
         return binary.ptx.encode()
     return assemble_kernel(binary, assembler).cubin
 

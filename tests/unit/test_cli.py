@@ -12,7 +12,7 @@ import pytest
 import mlirfuse
 from mlirfuse import dtypes
 from mlirfuse.builder.spec import TensorSpec
-from mlirfuse.lowering import resources
+from mlirfuse.lowering import ptxas
 from mlirfuse.lowering.resources import KernelResources
 from mlirfuse.tools import opt, user_function
 from mlirfuse.tools.cli import main
@@ -86,7 +86,7 @@ def test_compile_prints_the_resource_table(
 def test_a_stage_goes_into_a_file_without_ptxas_too(
     tmp_path: Path, compiler: RecordingCompiler, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(resources, "find_ptxas", lambda: None)
+    monkeypatch.setattr(ptxas, "installed", lambda: ())
     arguments = ["compile", f"{write(tmp_path, SOURCE)}:scale", "--arg", "f16[8]", "--stage", "ptx"]
     assert main([*arguments, "-o", str(tmp_path / "out.ptx")]) == 0
     assert (tmp_path / "out.ptx").read_text() == "text of ptx\n"

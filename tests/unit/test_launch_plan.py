@@ -19,7 +19,7 @@ from mlirfuse.runtime.dispatch import Dispatcher
 from mlirfuse.runtime.kernel_info import kernel_infos
 from mlirfuse.runtime.module import LoadedKernel, load
 from mlirfuse.runtime.read_host import host_program
-from mlirfuse.target import target_of
+from mlirfuse.target import TARGETS, target_of
 
 TWO_KERNELS = SCALE.replace(
     "  return %0 : tensor<?x512xf32>",
@@ -268,8 +268,9 @@ def test_a_new_thread_asks_how_many_blocks_are_resident(driver):
         assert pool.submit(kernel.resident_blocks, 2).result() == 2 * 132
 
 
-def test_a_kernel_stays_loaded_when_nothing_refers_to_it(driver):
+def test_a_kernel_stays_loaded_when_nothing_refers_to_it(driver, monkeypatch):
     """A graph may still launch it. What is loaded again is what was loaded."""
+    monkeypatch.setenv("MLIRFUSE_ASSEMBLER", "driver")
     info = next(iter(kernel_infos(lower(SCALE).operation).values()))
     binaries = [KernelBinary(info.name, target_of("sm_90a"), ptx) for ptx in ("// 1", "// 2", "// 1")]
     loaded = [load(binary, info, 0).function for binary in binaries]
@@ -308,12 +309,31 @@ def test_no_cupy(monkeypatch):
 
 @pytest.mark.parametrize(
     ("capability", "chip"),
-    [(80, "sm_80"), (86, "sm_80"), (89, "sm_80"), (90, "sm_90a"), (100, "sm_100a"), (103, "sm_90"), (121, "sm_120")],
-)
+    [(80, "sm_80"), (86, "sm_86"), (87, "sm_87"), (89, "sm_89"), (90, "sm_90a"), (100, "sm_100a"), (103, "sm_103a"),
+     (110, "sm_110a"), (120, "sm_120a"), (121, "sm_121a")],
+)  # fmt: skip
 def test_target_for_a_device(capability, chip):
-    assert cuda.chip_for(capability) == chip
+    assert cuda.chip_for(capability, {}.__getitem__) == chip, "its limits need not be asked"
+
+
+@pytest.mark.parametrize(
+    ("capability", "as_if", "chip"),
+    [(88, "sm_86", "sm_86"), (88, "sm_87", "sm_87"), (107, "sm_100", "sm_103"), (122, "sm_121", "sm_121"),
+     (122, "sm_86", "sm_86"), (130, "sm_103", "sm_121"), (130, "sm_90", "sm_121")],
+)  # fmt: skip
+def test_target_for_a_device_that_is_not_known(capability, as_if, chip):
+    """One that asks for no more threads, blocks and shared memory than the device says it has."""
+    device = TARGETS[as_if]
+    found = TARGETS[cuda.chip_for(capability, lambda name: getattr(device, name))]
+    assert found.chip == chip
+    assert found.shared_per_block <= device.shared_per_block
+
+
+def test_a_device_with_less_than_every_target():
+    with pytest.raises(RuntimeLaunchError, match=r"compute capability 9\.9 is not supported"):
+        cuda.chip_for(99, lambda name: 1)
 
 
 def test_a_device_that_is_too_old():
     with pytest.raises(RuntimeLaunchError, match=r"compute capability 7\.5 is not supported\n.*oldest is 8\.0"):
-        cuda.chip_for(75)
+        cuda.chip_for(75, lambda name: 1 << 20)

@@ -9,8 +9,10 @@ import pytest
 from lowering_harness import SCALE, compile_text
 
 from mlirfuse.errors import CompileError
-from mlirfuse.lowering import resources
-from mlirfuse.lowering.resources import KernelResources, assemble, parse_log, ptxas_candidates
+from mlirfuse.lowering import ptxas
+from mlirfuse.lowering.assembler import assemble
+from mlirfuse.lowering.ptxas import ptxas_candidates
+from mlirfuse.lowering.resources import KernelResources, parse_log
 from mlirfuse.lowering.to_ptx import KernelBinary
 from mlirfuse.target import target_of
 
@@ -88,7 +90,7 @@ def test_architecture_that_ptxas_does_not_know(scale):
 
 
 def test_no_ptxas(scale, monkeypatch):
-    monkeypatch.setattr(resources, "find_ptxas", lambda: None)
+    monkeypatch.setattr(ptxas, "installed", lambda: ())
     with pytest.raises(CompileError, match="ptxas was not found"):
         assemble(scale)
 
