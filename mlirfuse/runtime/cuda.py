@@ -121,7 +121,7 @@ def chip_for(capability: int, limit: Callable[[str], int]) -> str:
     """The target for a compute capability times ten: its own, with architecture-specific instructions where known.
 
     A device that mlirfuse does not know is compiled for as the newest target before it that asks for no more than the
-    device has, and the driver compiles its PTX. Code of an architecture-specific target (`sm_90a`) runs on no other device.
+    device has, and the driver compiles its PTX. Code of an architecture-specific target (`sm_90a`) runs on no other.
 
     Args:
         capability: the device's.

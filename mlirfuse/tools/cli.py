@@ -18,6 +18,7 @@ COMMANDS = {
     "compile": "compile a Python function; print IR, PTX or a resource table",
     "explain": "say how a Python function was fused and scheduled, and why",
     "tune": "measure schedules of a Python function's contractions on the GPU, and keep the fastest",
+    "selftest": "run on the GPU what assemblers are known to miscompile; say which one is used",
     "run": "execute an IR file of the linalg, tile or gpu stage on the CPU, with checks",
 }
 

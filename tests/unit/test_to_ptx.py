@@ -104,7 +104,7 @@ def cases() -> dict[str, str]:
     return made
 
 
-@pytest.mark.parametrize("chip", TARGETS)
+@pytest.mark.parametrize("chip", ["sm_80", "sm_90", "sm_90a", "sm_100a", "sm_120"])
 def test_every_operation_assembles_without_local_memory(chip):
     child = subprocess.run([sys.executable, __file__, chip], capture_output=True, text=True, check=False)
     lines = [json.loads(line) for line in child.stdout.splitlines()]
