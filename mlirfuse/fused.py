@@ -322,8 +322,8 @@ def fuse(
         fn: takes arrays and numbers and returns one array, or a tuple or list of them; a method too. It is called once
             a signature, on traced values; what it does to them must come from `mlirfuse` or be an operator. What else
             it reads, such as globals and attributes of `self`, is read then, and constant from there on.
-        target: `sm_80`, `sm_90`, `sm_90a`, `sm_100a`, `sm_120`, or `interpret` to run NumPy arrays on the CPU; None is
-            the architecture of the arrays' device.
+        target: a name of `mlirfuse.target.TARGETS`, from `sm_80` to `sm_121a`, or `interpret` to run NumPy arrays on
+            the CPU; None is the architecture of the arrays' device.
         schedule: overrides the heuristics: the schedule of the only kernel, or one by kernel name.
         fast_math: leaves out roundings that NumPy would make between two operations in half precision, where the second
             computes in single precision anyway. Results differ in their last places from call-by-call evaluation.

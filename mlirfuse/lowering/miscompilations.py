@@ -71,7 +71,7 @@ KNOWN = (
             "a signed maximum or minimum of three values of 16 or 32 bits (VIMNMX3), the second of which is a negation:"
             " it is taken without its sign"
         ),
-        since=(12, 5),  # 12.4 is right and 12.6 is not
+        since=(12, 6),  # 12.5 is right and 12.6 is not
         until=(13, 4),  # 13.3 is wrong and 13.4 is not
         capabilities=(90, 120),  # of which VIMNMX3 is an instruction
         workaround=without_negations,

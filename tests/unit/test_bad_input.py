@@ -150,7 +150,7 @@ CALLS: dict[str, tuple[type[mf.MlirFuseError], str, Callable[[], Any]]] = {
     "target": (TargetError, "unknown target 'sm_1'", lambda: mf.fuse(lambda x: x, target="sm_1")),
     "empty target": (TargetError, "unknown target ''", lambda: mf.fuse(lambda x: x, target="")),
     "no target": (TargetError, "unknown target \\['sm_80'\\]", lambda: mf.fuse(abs, target=["sm_80"])),  # type: ignore[call-overload]
-    "an unknown chip": (TargetError, "unknown target 'sm_86'", lambda: mf.fuse(abs, target=other_target("sm_86"))),
+    "an unknown chip": (TargetError, "unknown target 'sm_75'", lambda: mf.fuse(abs, target=other_target("sm_75"))),
     "another target": (
         TargetError,
         "not sm_80 as mlirfuse knows it",

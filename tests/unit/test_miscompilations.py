@@ -74,7 +74,7 @@ def test_releases_and_architectures():
     entry = KNOWN[0]
     affected = [(12, 6, 85), (12, 9), (13, 0), (13, 0, 88), (13, 3, 73)]
     assert all(entry.affects(release, HOPPER) for release in affected)
-    assert not any(entry.affects(release, HOPPER) for release in ((), (12, 4, 131), (13, 4, 59), (13, 5)))
+    assert not any(entry.affects(release, HOPPER) for release in ((), (12, 5, 82), (13, 4, 59), (13, 5)))
     assert not any(entry.affects((13, 0), target_of(chip)) for chip in ("sm_80", "sm_89", "sm_120"))
     assert entry.affects((13, 0), target_of("sm_100a"))
 

@@ -1,0 +1,58 @@
+"""Machine code of the chosen assembler, loaded and run, and what assemblers are known to miscompile."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import mlirfuse as mf
+from mlirfuse.lowering.assembler import DRIVER, VARIABLE, chosen_assembler
+from mlirfuse.runtime import cuda
+from mlirfuse.runtime.module import driver_resources
+from mlirfuse.runtime.selftest import outcomes
+
+cupy = pytest.importorskip("cupy")
+pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not cupy.is_available(), reason="no GPU")]
+
+FUNCTIONS = {
+    "max": (lambda v: mf.max(-v, axis=0), lambda v: (-v).max(0)),
+    "min": (lambda v: mf.min(-v, axis=0), lambda v: (-v).min(0)),
+    "rows": (lambda v: mf.max(v * -1, axis=1), lambda v: (-v).max(1)),
+    "mixed": (lambda v: mf.maximum(mf.maximum(v, -v), 3), lambda v: np.maximum(np.abs(v), 3)),
+    "inverted": (lambda v: mf.max(~v + 1, axis=0), lambda v: (-v).max(0)),
+    "of an absolute value": (lambda v: mf.min(-abs(v), axis=0), lambda v: (-np.abs(v)).min(0)),
+}
+
+
+def test_no_known_miscompilation_is_emitted():
+    """With workarounds every assembler is right; without them each is as its release is known to be."""
+    found = list(outcomes())
+    assert [str(o.probe) for o in found if o.wrong_with_workaround] == []
+    assert {o.assembler for o in found} >= {chosen_assembler(cuda.device_target(0))}
+
+
+@pytest.mark.filterwarnings("ignore::mlirfuse.errors.MiscompilationWarning")
+@pytest.mark.parametrize("assembler", ["", DRIVER])
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64"])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_extremes_of_negations(name, dtype, assembler, monkeypatch):
+    monkeypatch.setenv(VARIABLE, assembler)
+    fn, reference = FUNCTIONS[name]
+    for shape in ((257, 2), (33, 200), (1025, 31)):
+        v = np.random.default_rng(0).integers(-100, 100, shape).astype(dtype)
+        np.testing.assert_array_equal(mf.fuse(fn)(cupy.asarray(v)).get(), reference(v))
+
+
+@pytest.mark.filterwarnings("ignore::mlirfuse.errors.MiscompilationWarning")
+def test_the_variable_says_what_is_loaded(monkeypatch):
+    """What ptxas counted is what the driver finds in the cubin; PTX is assembled by the driver."""
+    x = cupy.arange(8192, dtype=cupy.float32).reshape(8, 1024)
+    for assembler in ("", DRIVER):
+        monkeypatch.setenv(VARIABLE, assembler)
+        fused = mf.fuse(lambda x: x - mf.mean(x, axis=-1, keepdims=True))
+        np.testing.assert_allclose(fused(x).get(), x.get() - x.get().mean(-1, keepdims=True), atol=1e-3)
+        compiled = next(iter(fused._compiled.values()))
+        (loaded,) = next(iter(fused._loaded.values())).values()
+        if chosen_assembler().kind != DRIVER:
+            assert driver_resources(loaded).registers == compiled.resources[0].registers
+        assert f"assembled by {chosen_assembler()}" in compiled.explain()
