@@ -11,11 +11,15 @@ import os
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
+from threading import get_ident
 
 VARIABLE, OFF = "MLIRFUSE_CACHE", "off"
 
 LARGEST = 1 << 30
-"""Bytes of all entries; a process that stores one beyond it deletes the oldest until half is left."""
+"""Bytes of all entries, about; beyond it the oldest are deleted until half is left."""
+
+_PRUNING = "00"
+"""What names begin with (one in 256) that are stored with a look at all entries, which takes microseconds an entry."""
 
 _DIGEST_BYTES = 32
 _FORMAT = "1"
@@ -55,12 +59,13 @@ def store(name: str, payload: bytes) -> None:
     folder = directory()
     if folder is None:
         return
-    part = folder / f"{name}.{os.getpid()}.part"
+    part = folder / f"{name}.{os.getpid()}.{get_ident()}.part"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         part.write_bytes(sha256(payload).digest() + payload)
         part.replace(folder / name)  # whole or not at all, without a lock: both writers write the same
-        _prune(folder)
+        if name.startswith(_PRUNING):
+            _prune(folder)
     except OSError:
         with suppress(OSError):
             part.unlink()

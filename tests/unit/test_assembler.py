@@ -121,13 +121,13 @@ def test_without_a_directory_every_process_assembles(scale, cache, runs, monkeyp
 def test_the_directory_does_not_grow_without_end(cache, monkeypatch):
     monkeypatch.setattr(cubin_cache, "LARGEST", 1000)
     for number in range(12):
-        cubin_cache.store(f"{number:02}", b"x" * 100)
-        os.utime(cache / f"{number:02}", ns=(number, number))
+        cubin_cache.store(f"00{number:02}", b"x" * 100)
+        os.utime(cache / f"00{number:02}", ns=(number, number))
     kept = sorted(path.name for path in cache.iterdir())
-    assert kept[-1] == "11"
+    assert kept[-1] == "0011"
     assert sum(path.stat().st_size for path in cache.iterdir()) <= 1000
-    assert cubin_cache.lookup("11") == b"x" * 100
-    assert cubin_cache.lookup("00") is None
+    assert cubin_cache.lookup("0011") == b"x" * 100
+    assert cubin_cache.lookup("0000") is None
 
 
 def test_the_newest_is_found_first():
