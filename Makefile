@@ -11,7 +11,7 @@ export PYTEST_TIMEOUT ?= 300
 .PHONY: demo test lint lit unit fuzz gpu-test docs clean
 
 demo: $(STAMP) ## compile and run the README's LayerNorm, on the GPU where there is one
-	@extra=$$($(BIN)/python -c 'from mlirfuse.runtime.installation import cuda_extra as e, driver_cuda_version as v; print(e(v()) or "")') && \
+	@extra=$$($(BIN)/python -c 'from mlirfuse.installation import cuda_extra as e, driver_cuda_version as v; print(e(v()) or "")') && \
 	  if [ -n "$$extra" ] && ! $(BIN)/python -c 'import cupy' 2>/dev/null; then \
 	    echo "An NVIDIA driver: installing mlirfuse[$$extra]" && \
 	    $(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[$$extra]"; \

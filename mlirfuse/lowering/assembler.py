@@ -7,7 +7,6 @@ nvJitLink is no choice: it compiles for linking, and ignores `setmaxnreg` there,
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
 from collections.abc import Iterable
@@ -17,6 +16,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 
 from mlirfuse.errors import CompileError
+from mlirfuse.installation import driver_cuda_version
 from mlirfuse.lowering import cubin_cache, ptxas
 from mlirfuse.lowering.resources import KernelResources, parse_log
 from mlirfuse.lowering.to_ptx import KernelBinary
@@ -68,13 +68,8 @@ class AssembledKernel:
 @cache
 def driver_release() -> tuple[int, ...]:
     """The CUDA release of the driver, such as (13, 0), which is that of its compiler; empty without a driver."""
-    try:
-        library = ctypes.CDLL("libcuda.so.1")
-    except OSError:
-        return ()
-    number = ctypes.c_int()
-    status = library.cuDriverGetVersion(ctypes.byref(number))
-    return () if status else (number.value // 1000, number.value % 1000 // 10)
+    version = driver_cuda_version()
+    return () if version is None else (version // 1000, version % 1000 // 10)
 
 
 def chosen_assembler(target: Target | None = None) -> Assembler:

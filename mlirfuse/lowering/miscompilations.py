@@ -99,9 +99,9 @@ def warn_of_driver(release: tuple[int, ...], target: Target) -> None:
 def _warn(release: tuple[int, ...], wrong: tuple[str, ...]) -> None:
     known = "; ".join(wrong)
     warnings.warn(
-        f"no ptxas is installed, and the driver's compiler (CUDA {'.'.join(map(str, release))}) is known to miscompile"
-        f" {known}. mlirfuse emits other instructions there; what is not yet known may be wrong."
-        " pip install nvidia-cuda-nvcc",
+        f"the driver compiles this kernel, and its compiler (CUDA {'.'.join(map(str, release))}) is known to miscompile"
+        f" {known}. mlirfuse emits other instructions there; what is not yet known may be wrong. A newer assembler is"
+        " used once one is installed: pip install nvidia-cuda-nvcc",
         MiscompilationWarning,
         stacklevel=2,
     )

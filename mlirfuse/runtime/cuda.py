@@ -15,7 +15,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from mlirfuse.dtypes import dtype_of
 from mlirfuse.errors import ArgumentError, RuntimeLaunchError
-from mlirfuse.runtime.installation import driver_cuda_version, how_to_launch
+from mlirfuse.installation import driver_cuda_version, how_to_launch
 from mlirfuse.target import TARGETS, Target, target_of
 
 MULTIPROCESSORS = 16  # cudaDevAttrMultiProcessorCount

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import mlirfuse
-from mlirfuse.runtime.installation import cuda_extra, how_to_launch
+from mlirfuse.installation import cuda_extra, how_to_launch
 
 
 @pytest.mark.parametrize(
