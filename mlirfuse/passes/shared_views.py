@@ -111,12 +111,14 @@ def _edges(value: ir.Value) -> list[object]:
     named: list[object]
     if op is None or op.name not in VIEWS:
         named = [("axis", axis) for axis in range(len(shape))]
+    elif not (groups := _groups(op)):  # of a single element
+        named = [op] * len(shape)
     elif op.name == "tensor.collapse_shape":
         source = _edges(op.operands[0])
-        named = [source[group[-1]] for group in _groups(op)]
+        named = [source[group[-1]] for group in groups]
     else:
         named = []
-        for end, group in zip(_edges(op.operands[0]), _groups(op), strict=True):
+        for end, group in zip(_edges(op.operands[0]), groups, strict=True):
             inner = tuple(shape[axis] for axis in group)
             known: object = inner if inner.count(DYNAMIC) < 2 else op  # else it is not one number that is not known
             named += [*((known, n, end) for n in range(len(group) - 1)), end]

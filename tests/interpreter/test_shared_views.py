@@ -112,3 +112,17 @@ def test_reshapes_between_reductions_of_one_order_are_no_error(function: Any, sh
     spec = mf.TensorSpec(shape, mf.float32)
     compiled = mf.fuse(function, target="sm_90a", mix_order="fused").lower(spec).compile()
     assert len(compiled.program.launches) == 2
+
+
+def of_one_element(x):
+    """The first result is a tensor without dimensions that two are added to."""
+    return mf.max(x, keepdims=True), mf.max(x, axis=0), mf.sum(x[:, None], axis=1)
+
+
+@pytest.mark.parametrize("shape", [(4, 8), (1, 8), (33, 1), (2, 3, 5)])
+def test_views_of_single_elements_have_no_dimensions_in_common(shape: tuple[int, ...]) -> None:
+    x = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    results = mf.fuse(of_one_element, target="interpret")(x)
+    for result, exact in zip(results, (x.max(keepdims=True), x.max(0), x), strict=True):
+        assert result.shape == exact.shape
+        np.testing.assert_array_equal(result, exact)
