@@ -292,4 +292,6 @@ def _may_be_shifted(
     if extent is None or space.reduced_dims != {vector_dim} or extent < FEWEST_VECTORS * vector:
         return False
     in_rows = all(o.row_dim == vector_dim for o in operands if vector_dim in o.axes)
-    return in_rows and not all(o.written for o in full)
+    # What is read of the whole space tells how its rows are shifted; `full` may hold less where nothing is that large.
+    whole = {d for d, extent in enumerate(space.extents) if extent != 1}
+    return in_rows and any(whole <= set(o.axes) for o in full if not o.written)
