@@ -38,7 +38,8 @@ def panel_schedule(problem: Problem, target: Target) -> Schedule | None:
         return None
     across = max(1, PANEL // problem.vector)
     for warps, cluster in WAYS:
-        schedule = row_schedule(problem, Split(warps, cluster, problem.vector, across=across), "depth")
+        split = Split(warps, cluster, problem.vector, across=across)
+        schedule = row_schedule(problem, split, "depth", target.max_threads_per_block)
         if cluster > target.max_cluster or schedule is None:
             continue
         if schedule.layout.elements_per_thread > MOST_ELEMENTS:

@@ -79,7 +79,7 @@ def row_candidates(problem: Problem, target: Target) -> Iterator[Candidate]:
     while cluster <= target.max_cluster:
         for warps in range(1, target.max_threads_per_block // WARP + 1):
             for split in _splits(problem, warps, cluster):
-                schedule = row_schedule(problem, split, order)
+                schedule = row_schedule(problem, split, order, target.max_threads_per_block)
                 if schedule is None or check_schedule(schedule, problem.extents, problem.reduced, target):
                     continue
                 fine = split.lanes < WARP or split.vector < problem.vector

@@ -54,8 +54,8 @@ def skewed_vector(problem: Problem) -> int:
     return problem.skewed_vector if access_of_rows(problem) else 0
 
 
-def row_schedule(problem: Problem, split: Split, order: str) -> Schedule | None:
-    """A row that is split up so; small ones are stacked until the block is large enough.
+def row_schedule(problem: Problem, split: Split, order: str, most_threads: int) -> Schedule | None:
+    """A row that is split up so; small ones are stacked until the block is large enough, or has `most_threads`.
 
     None where a row is not that large.
     """
@@ -91,7 +91,8 @@ def row_schedule(problem: Problem, split: Split, order: str) -> Schedule | None:
         elements = prod(fill.repeats) * prod(fill.vector)
         stacked = _stacked_rows(warps, lanes, elements)
         if problem.vector_dim in problem.reduced:
-            stacked = max(stacked, -(-MIN_BYTES // (WARP * warps * elements * problem.full_bytes)))
+            wanted = -(-MIN_BYTES // (WARP * warps * elements * problem.full_bytes))
+            stacked = max(stacked, min(wanted, most_threads // (WARP * warps)))
         fill.warps[outer[-1]] *= stacked
     layout = fill.layout()
     if how := "skew" if split.line else access_of_rows(problem):

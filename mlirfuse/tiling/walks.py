@@ -58,6 +58,7 @@ class _Walker:
             if level in levels:
                 reductions = [s for s in self.structures if s.reduction_loops and self.depths[s.op] == level]
                 self._reduce(reductions, first=level == levels[0])
+                self._drop_unfilled_stages()
         results = self.program.results
         for value, buffer in results:
             if value in self.row_values:
@@ -223,6 +224,13 @@ class _Walker:
             shape = [self.extent or 0 if d == self.walked else n for d, n in enumerate(self.schedule.tile)]
             stage = memref.AllocOp(ir.MemRefType.get(shape, element, memory_space=space), [], []).result
             self.stages[(value, axes)] = stage
+
+    def _drop_unfilled_stages(self) -> None:
+        """Later walks read from global memory what the first one did not read, and so stored nowhere."""
+        for read, stage in list(self.stages.items()):
+            if not list(stage.uses):
+                del self.stages[read]
+                stage.owner.operation.erase()
 
     def _whole(self, axes: tuple[int | None, ...]) -> bool:
         return {d for d, extent in enumerate(self.space.extents) if extent != 1} <= set(axes)

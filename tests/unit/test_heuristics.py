@@ -34,6 +34,15 @@ def test_short_rows_fill_their_threads(columns: int, vector: int, lanes: int) ->
     assert schedule.layout.extents[1] == columns
 
 
+@pytest.mark.parametrize("nbytes", [1, 2, 3])
+@pytest.mark.parametrize("columns", [2, 7, 31])
+def test_small_rows_of_narrow_elements_fill_one_block_at_most(columns: int, nbytes: int) -> None:
+    """Blocks of 4096 bytes would take more threads than there are in one; the rows stay in registers all the same."""
+    schedule = choose_schedule(Problem((None, columns), frozenset({1}), 1, 1, nbytes, nbytes, rounds=1), TARGET)
+    assert schedule.persistence == "registers"
+    assert schedule.layout.threads == TARGET.max_threads_per_block
+
+
 def test_finer_vectors_leave_no_padding() -> None:
     problem = _layer_norm(3000)
     for candidate in row_candidates(problem, TARGET):
