@@ -21,7 +21,8 @@ class LiveBytes:
     Attributes:
         most: of all that lives across the worst reduction.
         parked: of all that lives across any, each with a place of its own in shared memory (`fuse-park-live-values`);
-            of two reductions that could be done at once, too, one comes first.
+            of two reductions that could be done at once, too, one comes first. What is computed of operands that all
+            rows share counts as well: each thread parks its elements of that too.
     """
 
     most: int
@@ -53,24 +54,33 @@ def live_bytes(
     positions = {s.op: position for position, s in enumerate(order)}
     made: dict[ir.Value, int] = {}
     last_use: dict[ir.Value, int] = {}
+    wide: set[ir.Value] = set()
+
+    def used(value: ir.Value, axes: Sequence[int | None] | None, place: int, first: int) -> None:
+        """Takes note of a use of `value` at `place`; it is made at `first`, unless some op here makes it."""
+        if axes is None or not space.reduced_dims & set(axes):
+            return
+        source = narrow_source(value)
+        is_made = not isinstance(source.owner, ir.Block) and source.owner.operation in depths
+        if whole <= set(axes):
+            wide.add(source)
+        elif not is_made:  # what all rows share is read again, from a cache
+            return
+        made.setdefault(source, positions[source.owner.operation] if is_made else first)
+        last_use[source] = place
+
     for s in order:
         for number, operand in enumerate(s.operands):
-            axes = space.value_axes.get(operand) or space.use_axes.get((s.op, number))
-            if axes is None or not whole <= set(axes) or s.operand_axes[number] is None:
-                continue
-            source = narrow_source(operand)
-            # An argument is read where it is first used.
-            made.setdefault(source, positions[source.owner.operation if _made_inside(source, depths) else s.op])
-            last_use[source] = positions[s.op]
+            if s.operand_axes[number] is not None:
+                axes = space.value_axes.get(operand) or space.use_axes.get((s.op, number))
+                used(operand, axes, positions[s.op], positions[s.op])  # an argument is read where it is first used
     for value in returned:
-        if whole <= set(space.value_axes[value]):
-            source = narrow_source(value)
-            made.setdefault(source, positions[value.owner.operation])
-            last_use[source] = len(order)
+        used(value, space.value_axes[value], len(order), positions[value.owner.operation])
     ends = [positions[s.op] for s in order if s.reduction_loops]
     rounds = {depths[s.op]: positions[s.op] for s in order if s.reduction_loops}.values()
     across = {end: {v for v in made if made[v] <= end < last_use[v]} for end in ends}
-    return LiveBytes(max((_bytes(across[end]) for end in rounds), default=0), _bytes(set().union(*across.values())))
+    most = max((_bytes(across[end] & wide) for end in rounds), default=0)
+    return LiveBytes(most, _bytes(set().union(*across.values())))
 
 
 def _bytes(values: Iterable[ir.Value]) -> int:
@@ -87,7 +97,3 @@ def narrow_source(value: ir.Value) -> ir.Value:
         value = source
         found = body_op(value)
     return value
-
-
-def _made_inside(value: ir.Value, depths: dict[ir.Operation, int]) -> bool:
-    return not isinstance(value.owner, ir.Block) and value.owner.operation in depths

@@ -7,7 +7,7 @@
 The result is the first operand, but no optimisation looks through it, and nothing that uses it is computed before the
 second operand, `after`, is known. A value that lives across a reduction is kept narrow that way: without it, the cast
 after the reduction is merged with the same cast before it, and the wide value stays in registers. `after` has the rank
-of the source, with extent 1 where it does not vary.
+of the iteration space, with extent 1 where it does not vary.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ class FusePackLiveValues(Pass):
     cast from half precision takes twice the registers, and it is the tile that lives across the reduction that limits
     how many rows fit an SM. The cast is cheap: the narrow value is pinned (`fuse.pin`) and cast again where the first
     use after the reduction stands, and not before the reduction is known. What a loop uses and does not change is cast
-    in each of its steps for the same reason. Casts of one number a row are left alone.
+    in each of its steps for the same reason. Casts of what does not vary along the reduced dimensions are left alone.
 
     ```mlir
     %w = arith.extf %n : vector<1x4096xf16> to vector<1x4096xf32>
@@ -92,7 +92,7 @@ def _pack(block: ir.Block) -> int:
             continue
         for late in late_uses(block, op.results[0]):
             with ir.InsertionPoint(late.first), op.location:
-                after = with_unit_dims(late.reduction, op.operands[0])
+                after = with_unit_dims(late.reduction)
                 again = clone(op, {op.operands[0]: pin(op.operands[0], after)})
             for user, number in late.uses:
                 user.operands[number] = again.results[0]

@@ -24,8 +24,8 @@ class FuseParkLiveValues(Pass):
 
     Requires tile programs, after `fuse-pack-live-values`. Where the schedule's `parked` is not 0, each tile that is
     made before a reduction and used after it goes through a `fuse.park`, and its uses after the reduction through a
-    `fuse.pin`, unless they are one. Single numbers a row, widened tiles (their narrow source is parked), and tiles of
-    booleans stay in registers.
+    `fuse.pin`, unless they are one. What does not vary along the reduced dimensions, such as a number a row or a
+    column's total, widened tiles (their narrow source is parked), and tiles of booleans stay in registers.
 
     ```mlir
     %x = vector.transfer_read ...
@@ -84,7 +84,7 @@ def _park(block: ir.Block, fragments: int) -> int:
                 if not unpinned:
                     continue
                 with ir.InsertionPoint(late.first), op.location:
-                    again = pin(kept, with_unit_dims(late.reduction, kept))
+                    again = pin(kept, with_unit_dims(late.reduction))
                 for user, number in unpinned:
                     user.operands[number] = again
             count += 1

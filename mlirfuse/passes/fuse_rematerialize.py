@@ -147,7 +147,7 @@ class _Step:
         mapping = {operand: self._copy(operand, before, reduction, copies) for operand in maker.operands}
         with ir.InsertionPoint(before), maker.location:
             if maker.name == "fuse.pin":
-                copies[value] = pin(mapping[maker.operands[0]], with_unit_dims(reduction, value))
+                copies[value] = pin(mapping[maker.operands[0]], with_unit_dims(reduction))
             else:
                 copies[value] = clone(maker, mapping).results[0]
         return copies[value]

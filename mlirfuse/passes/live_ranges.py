@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from mlir import ir
 
-from mlirfuse.passes.rounds import REDUCTIONS
+from mlirfuse.passes.rounds import REDUCTIONS, varies
 
 
 @dataclass(frozen=True)
@@ -35,11 +35,14 @@ def blocks(op: ir.Operation) -> Iterator[ir.Block]:
 
 
 def late_uses(block: ir.Block, value: ir.Value) -> list[LateUses]:
-    """The uses in `block` of a value made there that stand behind a reduction which stands behind the value."""
+    """The uses in `block` of a value made there that stand behind a reduction which stands behind the value.
+
+    Reductions along which the value does not vary do not count: a thread holds as little of it as of their results.
+    """
     ops = [op.operation for op in block.operations]
     position = {op: i for i, op in enumerate(ops)}
     start = position[value.owner.operation]
-    reductions = [i for i, op in enumerate(ops) if op.name in REDUCTIONS and i > start]
+    reductions = [i for i, op in enumerate(ops) if i > start and op.name in REDUCTIONS and varies(value, op)]
     groups: dict[int, list[tuple[int, int]]] = {}
     for use in value.uses:
         user = position.get(use.owner.operation)

@@ -22,13 +22,24 @@ def reduced_dims(reduction: ir.Operation) -> frozenset[int]:
     return frozenset(ir.DenseI64ArrayAttr(reduction.attributes[name]))
 
 
-def with_unit_dims(reduction: ir.Operation, like: ir.Value) -> ir.Value:
-    """A reduction's first result with extent 1 in the dimensions that it lost, at the rank of the tile `like`."""
+def varies(value: ir.Value, reduction: ir.Operation) -> bool:
+    """Whether a tile value has several elements along a dimension that a reduction combines.
+
+    A vector of lower rank than the reduction's tile has none: it is a result whose reduced dimensions were not put back
+    with extent 1, because a broadcast adds them again.
+    """
+    shape = ir.VectorType(value.type).shape if isinstance(value.type, ir.VectorType) else []
+    whole = len(shape) == ir.VectorType(reduction.operands[0].type).rank
+    return whole and any(shape[d] > 1 for d in reduced_dims(reduction))
+
+
+def with_unit_dims(reduction: ir.Operation) -> ir.Value:
+    """A reduction's first result with extent 1 in the dimensions that it lost, at the rank of the tile it reduced."""
     reduced = reduction.results[0]
     dims = reduced_dims(reduction)
     element = reduced.type.element_type if isinstance(reduced.type, ir.VectorType) else reduced.type
     kept = iter(ir.VectorType(reduced.type).shape if isinstance(reduced.type, ir.VectorType) else ())
-    extents = [1 if d in dims else next(kept, 1) for d in range(ir.VectorType(like.type).rank)]
+    extents = [1 if d in dims else next(kept, 1) for d in range(ir.VectorType(reduction.operands[0].type).rank)]
     target = ir.VectorType.get(extents, element)
     if isinstance(reduced.type, ir.VectorType):
         return vector.ShapeCastOp(target, reduced).result

@@ -49,3 +49,38 @@ func.func private @in_registers() attributes {fuse.kernel, fuse.schedule = {tile
   } {mapping = [#gpu.block<x>]}
   return
 }
+
+// -----
+
+#layout = {vector = array<i64: 1, 4>, lanes = array<i64: 16, 2>, warps = array<i64: 8, 1>, repeats = array<i64: 8, 1>, blocks = array<i64: 1, 1>}
+// Reductions along columns: what they leave is no more than one fragment a thread, and stays in registers. It keeps its
+// lower rank where only a broadcast reads it.
+// CHECK-LABEL: func.func private @columns
+func.func private @columns(%x: memref<1024x8xf32>, %y: memref<1024x8xf32>)
+    attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1024, 8>, order = "depth", parked = 3 : i64, layout = #layout}} {
+  %c0 = arith.constant 0 : index
+  %pad = arith.constant 0.0 : f32
+  %zero = arith.constant dense<0.0> : vector<8xf32>
+  scf.forall (%block) in (1) {
+    // CHECK: %[[X:.*]] = vector.transfer_read
+    // CHECK: %[[K:.*]] = "fuse.park"(%[[X]]) {fragments = 3 : i64}
+    %0 = vector.transfer_read %x[%c0, %c0], %pad {fuse.streaming, in_bounds = [true, true]} : memref<1024x8xf32>, vector<1024x8xf32>
+    // CHECK: %[[A:.*]] = vector.multi_reduction <minimumf>, %[[K]]
+    // CHECK-NOT: fuse.park
+    %1 = vector.multi_reduction <minimumf>, %0, %zero [0] : vector<1024x8xf32> to vector<8xf32>
+    // CHECK: %[[TA:.*]] = vector.shape_cast %[[A]] : vector<8xf32> to vector<1x8xf32>
+    // CHECK: %[[P:.*]] = "fuse.pin"(%[[K]], %[[TA]]) : (vector<1024x8xf32>, vector<1x8xf32>)
+    // CHECK: %[[B:.*]] = vector.multi_reduction <maximumf>, %[[P]]
+    %2 = vector.multi_reduction <maximumf>, %0, %zero [0] : vector<1024x8xf32> to vector<8xf32>
+    // CHECK: vector.broadcast %[[A]] : vector<8xf32> to vector<1024x8xf32>
+    %3 = vector.broadcast %1 : vector<8xf32> to vector<1024x8xf32>
+    // CHECK: vector.broadcast %[[B]]
+    %4 = vector.broadcast %2 : vector<8xf32> to vector<1024x8xf32>
+    // CHECK: %[[TB:.*]] = vector.shape_cast %[[B]] : vector<8xf32> to vector<1x8xf32>
+    // CHECK: "fuse.pin"(%[[K]], %[[TB]])
+    %5 = arith.subf %0, %3 : vector<1024x8xf32>
+    %6 = arith.mulf %5, %4 : vector<1024x8xf32>
+    vector.transfer_write %6, %y[%c0, %c0] {in_bounds = [true, true]} : vector<1024x8xf32>, memref<1024x8xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}
