@@ -44,3 +44,20 @@ gpu.module @half_a_register {
     gpu.return
   }
 }
+
+// -----
+
+// Four bools are four bits, though a byte each in memory.
+gpu.module @predicates {
+  // CHECK-LABEL: gpu.func @predicates
+  // CHECK-SAME: (%[[X:.*]]: vector<4xi1>
+  gpu.func @predicates(%x: vector<4xi1>, %after: f32, %out: memref<4xi8>) kernel {
+    %c0 = arith.constant 0 : index
+    // expected-remark @below {{vector<4xi1> does not fill registers}}
+    %0 = "fuse.pin"(%x, %after) : (vector<4xi1>, f32) -> vector<4xi1>
+    // CHECK: arith.extui %[[X]]
+    %1 = arith.extui %0 : vector<4xi1> to vector<4xi8>
+    vector.store %1, %out[%c0] : memref<4xi8>, vector<4xi8>
+    gpu.return
+  }
+}
