@@ -119,11 +119,13 @@ def finish_dims(space: IterationSpace, plan: GridReduction) -> frozenset[int]:
 def _walked(space: IterationSpace, *, whole_rows: bool) -> tuple[int, ...]:
     """The dimensions that all outer reductions share and no inner one has.
 
-    Inner reductions are those without the outermost reduced dimension. For whole rows the innermost dimension of all
-    is kept for the tile, where accesses are contiguous along it, unless there is no other.
+    Inner reductions are those without the outermost reduced dimension, or the outermost of run-time extent where there
+    is one, which no tile can hold: of operands that share no dimension any may come first. For whole rows the innermost
+    dimension of all is kept for the tile, where accesses are contiguous along it, unless there is no other.
     """
     sets = [dims for dims in space.reduced.values() if dims]
-    outermost = min(min(dims) for dims in sets)
+    reduced = frozenset().union(*sets)
+    outermost = min({d for d in reduced if space.extents[d] is None} or reduced)
     outer = [dims for dims in sets if outermost in dims]
     inside = frozenset().union(*(dims for dims in sets if outermost not in dims))
     walked = frozenset.intersection(*outer) - inside
