@@ -25,7 +25,7 @@ from mlirfuse.runtime.dispatch import Dispatcher
 from mlirfuse.runtime.host_program import HostProgram
 from mlirfuse.runtime.module import LoadedKernel, assemble_ahead, load
 from mlirfuse.schedule.schedule import Schedule
-from mlirfuse.signature import EmptyError, Extents, Source
+from mlirfuse.signature import Extents, Source
 from mlirfuse.target import Target, target_of
 
 INTERPRET = "interpret"
@@ -81,8 +81,8 @@ class Fused(Generic[_P, _R]):
         self._fast_math = fast_math
         self._mix_order, self._finish = mix_order, finish
         self._lock = RLock()
-        self._static: dict[tuple[tuple[ArgumentSpec, ...], bool], frozenset[Source]] = {}
-        self._compiled: dict[tuple[tuple[ArgumentSpec, ...], Target, bool], Compiled] = {}
+        self._static: dict[tuple[ArgumentSpec, ...], frozenset[Source]] = {}
+        self._compiled: dict[tuple[tuple[ArgumentSpec, ...], Target], Compiled] = {}
         self._loaded: dict[tuple[int, int], dict[str, LoadedKernel]] = {}
         self._names = tuple(self._signature.parameters)
         self._dispatch = Dispatcher(self._prepare, self._names)
@@ -210,37 +210,26 @@ class Fused(Generic[_P, _R]):
         return Lowered(module, target, notes, self._fast_math, tuned=True)
 
     def _compile(self, describe: Callable[[Extents], tuple[ArgumentSpec, ...]], target: Target) -> Compiled:
-        """Compiles for a signature; products of no rows, for which there are no tiles, for any number of them."""
-        try:
-            return self._compile_products(describe, target, self._dynamic_products)
-        except EmptyError:
-            if self._dynamic_products:
-                raise
-        return self._compile_products(describe, target, dynamic_products=True)
-
-    def _compile_products(
-        self, describe: Callable[[Extents], tuple[ArgumentSpec, ...]], target: Target, dynamic_products: bool
-    ) -> Compiled:
         """Compiles for a signature, with those extents static that the function needs as numbers."""
         with self._lock:
             dynamic = describe(Extents())
             while True:
-                static = self._static.get((dynamic, dynamic_products), frozenset())
+                static = self._static.get(dynamic, frozenset())
                 specs = describe(Extents(static))
-                known = self._compiled.get((specs, target, dynamic_products))
+                known = self._compiled.get((specs, target))
                 if known is not None:
                     return known
                 try:
                     note = f"compiled for {', '.join(map(spec_text, specs))} on {target.chip}"
                     notes = (note, *_reasons(static, self._names))
-                    lowered = self._lower(specs, target, notes, dynamic_products=dynamic_products)
+                    lowered = self._lower(specs, target, notes, dynamic_products=self._dynamic_products)
                     compiled = lowered.compile()
                 except (NeedsStatic, UnreadExtentError) as need:
                     if static.issuperset(need.sources):
                         raise
-                    self._static[(dynamic, dynamic_products)] = static.union(need.sources)
+                    self._static[dynamic] = static.union(need.sources)
                     continue
-                self._compiled[(specs, target, dynamic_products)] = compiled
+                self._compiled[(specs, target)] = compiled
                 return compiled
 
     def _prepare(self, arguments: tuple[Argument, ...]) -> tuple[HostProgram, dict[str, LoadedKernel]]:
