@@ -12,6 +12,8 @@ from mlirfuse.analysis.kernels import KERNEL, body, functions
 from mlirfuse.dialect.joint import JOINT_REDUCTIONS
 from mlirfuse.errors import PassError
 from mlirfuse.passes.base import Pass, Remarks
+from mlirfuse.passes.fuse_assign_schedule import GRID_FINISH
+from mlirfuse.passes.fuse_mix_order_reduction import MIX_ORDER
 from mlirfuse.passes.fuse_segment import SCHEDULES
 from mlirfuse.rewriting import defining_op, erase_dead, integer_of
 
@@ -26,7 +28,7 @@ class FuseFoldEmpty(Pass):
     Requires functions of linalg and tensor ops on tensors; kernels are left alone. A linalg op that has an operand
     without elements has no iterations, so that its results are its inits: a sum is the zeros that it starts from, which
     an op writes that reads nothing. A reshape of nothing is a `tensor.empty`, and `tensor.dim` of one the extent that it
-    was made with. Schedules that the user asked for are dropped, as other kernels are left. No pass behind this one meets an op on an extent of 0; the host returns a `tensor.empty` as an array
+    was made with. Schedules and other requests of the user are dropped, as they are about kernels that are not left. No pass behind this one meets an op on an extent of 0; the host returns a `tensor.empty` as an array
     that no kernel writes.
 
     ```mlir
@@ -52,9 +54,10 @@ class FuseFoldEmpty(Pass):
                 remarks.declined(self, "every tensor has elements", function)
                 continue
             erase_dead([op for op in body(function) if op.results])
-            if SCHEDULES in function.attributes:
-                remarks.declined(self, "the schedules that were asked for are those of kernels on rows", function)
-                del function.attributes[SCHEDULES]
+            for request in (SCHEDULES, MIX_ORDER, GRID_FINISH):
+                if request in function.attributes:
+                    remarks.declined(self, f"{request} asks for what takes elements", function)
+                    del function.attributes[request]
             remarks.applied(self, f"{folded} ops without elements", function)
 
 
