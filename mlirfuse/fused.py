@@ -346,6 +346,6 @@ def fuse(
 
 def _reasons(static: frozenset[Source], names: Sequence[str]) -> tuple[str, ...]:
     return tuple(
-        f"dimension {dim} of {names[position]} is static: the function reduces it or needs it as a number"
+        f"dimension {dim} of {name_of(names, position)} is static: the function reduces it or needs it as a number"
         for position, dim in sorted(static)
     )
