@@ -149,7 +149,7 @@ class Fused(Generic[_P, _R]):
             An array of the arguments' framework, or a tuple or list of them, as the function returns.
 
         Raises:
-            ArgumentError: an argument has the wrong kind, dtype, rank or device.
+            ArgumentError: an argument has the wrong kind, dtype, rank or device, or PyTorch wants a gradient for it.
             TraceError: the function does what cannot be traced.
         """
         if kwargs:
