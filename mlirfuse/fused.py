@@ -140,7 +140,8 @@ class Fused(Generic[_P, _R]):
         """Runs the function.
 
         Args:
-            args: arrays on one GPU, Python numbers, and constants (None, strings, tuples, dtypes).
+            args: arrays on one GPU, Python numbers, and constants (None, strings, tuples, dtypes). A tensor of PyTorch
+                that requires grad is refused, unless no gradients are recorded, as under `torch.no_grad()`.
             out: an array, or a tuple of arrays, to write the results into; they must not overlap the arguments.
             stream: a CuPy or PyTorch stream, or a `cudaStream_t` as an int; the framework's current stream if None.
             kwargs: arguments by name.
@@ -297,11 +298,11 @@ def fuse(
 ) -> Any:
     """Makes a function over arrays run as fused GPU kernels; a decorator, with or without arguments.
 
-    One compilation serves all leading extents, which kernels are told when they run. Where the function needs one as a
-    number, it is compiled anew for each:
+    One compilation serves all leading extents above 1, which kernels are told when they run. Extents of 0 and 1 are
+    compiled for: what has no elements takes no kernel, and what is reduced over none is what NumPy says it is. Where the
+    function needs a leading extent as a number, it is compiled anew for each:
 
-    - in `max` and `min` over leading dimensions, since over no elements they are errors, which only a number can tell;
-      sums, products, means, variances, `any` and `all` have a result then, and stay as they are;
+    - in `max` and `min` over leading dimensions; sums, products, means, variances, `any` and `all` stay as they are;
     - in reductions over a leading dimension that are not over all before them too, such as `axis=1` of a second one,
       or over later ones besides with others between, such as `axis=(0, 2)`, or that leave one of run-time extent:
       blocks walk the leading dimensions together, and their tiles hold what is left;

@@ -35,9 +35,7 @@ class Extents:
         last = {shape[-1] for shape in wide}
         self.rows = frozenset(extent for shape in wide for extent in shape[:-1]) - last
 
-    def spec(
-        self, position: int, shape: Sequence[int], strides: Sequence[int], dtype: DType, align: int
-    ) -> TensorSpec:
+    def spec(self, position: int, shape: Sequence[int], strides: Sequence[int], dtype: DType, align: int) -> TensorSpec:
         """The spec of an array argument.
 
         Args:

@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from mlir import ir
-from mlir.dialects import arith, func, linalg, tensor
+from mlir.dialects import func, linalg
 
 from mlirfuse.analysis.iteration_space import Conflict, IterationSpace
 from mlirfuse.analysis.kernels import KERNEL, RESULT_EXTENTS, argument_attributes, body, functions, kernels, symbol
 from mlirfuse.analysis.segments import CHEAP_OPS, RESHAPES, Segment, joint_space, segment_ops
-from mlirfuse.analysis.structure import is_unit_reshape, structure_of
+from mlirfuse.analysis.structure import structure_of
 from mlirfuse.errors import PassError, UnreadExtentError
 from mlirfuse.passes.base import Pass, Remarks
+from mlirfuse.passes.extents import read_extents_of_inputs
 from mlirfuse.passes.host import order_host_ops
 from mlirfuse.rewriting import clone, defining_op, erase_dead, integer_of, read_values
 from mlirfuse.schedule.schedule import ATTRIBUTE as SCHEDULE
@@ -61,7 +62,7 @@ class FuseSegment(Pass):
             if KERNEL in function.attributes:
                 continue
             _name_fills(function)
-            _size_by_source(function)
+            read_extents_of_inputs(function)
             erase_dead([op for op in body(function) if op.results])
             ops = body(function)
             plan = segment_ops(ops)
@@ -93,29 +94,6 @@ def _name_fills(function: ir.Operation) -> None:
                 filled = linalg.fill(op.operands[0], outs=[op.operands[1]])
             op.results[0].replace_all_uses_with(filled)
             op.erase()
-
-
-def _size_by_source(function: ir.Operation) -> None:
-    """Takes dynamic extents of a reshape that only adds extents of 1 from what it reshapes.
-
-    They may have been computed, as the product of two extents is, and kernels take no index that the host computed.
-    """
-    for op in body(function):
-        if op.name != "tensor.expand_shape" or not is_unit_reshape(op):
-            continue
-        structure = structure_of(op)
-        assert structure is not None
-        source_axes, result_axes = structure.operand_axes[0], structure.result_axes[0]
-        assert source_axes is not None
-        shape = ir.RankedTensorType(op.results[0].type)
-        dynamic = [axis for axis in range(shape.rank) if shape.is_dynamic_dim(axis)]
-        for number, axis in enumerate(dynamic, start=1):
-            size = defining_op(op.operands[number])
-            if size is not None and size.name == "tensor.dim":
-                continue
-            with ir.InsertionPoint(op), op.location:
-                dim = arith.ConstantOp(ir.IndexType.get(), source_axes.index(result_axes[axis])).result
-                op.operands[number] = tensor.DimOp(op.operands[0], dim).result
 
 
 def _hand_out_schedules(module: ir.Operation, function: ir.Operation) -> None:

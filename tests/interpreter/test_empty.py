@@ -113,7 +113,9 @@ def test_output_arrays_without_elements() -> None:
     assert mf.fuse(lambda x: (x + 1, x * 2), target="interpret")(ones(0, 8), out=out) is out
 
 
-@pytest.mark.parametrize("options", [{"mix_order": "fused"}, {"mix_order": "split"}, {"finish": "second_kernel"}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{"mix_order": "fused"}, {"mix_order": "split"}, {"finish": "second_kernel"}], ids=str
+)
 def test_requests_about_kernels_of_rows(options: dict[str, Any]) -> None:
     fn, reference, _ = CASES["backward"]
     fused = mf.fuse(fn, target="interpret", **options)
