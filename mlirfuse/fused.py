@@ -299,8 +299,8 @@ def fuse(
     """Makes a function over arrays run as fused GPU kernels; a decorator, with or without arguments.
 
     One compilation serves all leading extents above 1, which kernels are told when they run. Extents of 0 and 1 are
-    compiled for: what has no elements takes no kernel, and what is reduced over none is what NumPy says it is. Where the
-    function needs a leading extent as a number, it is compiled anew for each:
+    compiled for: what has no elements takes no kernel, and what is reduced over none is what NumPy says it is. Where
+    the function needs a leading extent as a number, it is compiled anew for each:
 
     - in `max` and `min` over leading dimensions; sums, products, means, variances, `any` and `all` stay as they are;
     - in reductions over a leading dimension that are not over all before them too, such as `axis=1` of a second one,

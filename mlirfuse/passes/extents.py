@@ -15,7 +15,8 @@ _WITH_INIT = ("linalg.generic", "linalg.fill", "linalg.transpose")
 def read_extents_of_inputs(function: ir.Operation) -> None:
     """Makes every `tensor.dim` of what an op computes, and the sizes of its unit reshapes, those of what it reads.
 
-    Kernels take no index that the host computed, and a value that only its extent is asked of need not leave its kernel.
+    Kernels take no index that the host computed, and a value of which only the extent is asked need not leave its
+    kernel.
     """
     for op in body(function):
         if op.name == "tensor.dim":
@@ -31,7 +32,7 @@ def read_extents_of_inputs(function: ir.Operation) -> None:
 
 
 def _extent(value: ir.Value, axis: int, user: ir.Operation) -> ir.Value | None:
-    """An extent of a value as an index in front of its user; None where `tensor.dim` of the value itself is to give it."""
+    """An extent of a value as an index in front of its user; None where `tensor.dim` of the value is to give it."""
     maker = defining_op(value)
     if maker is None or not ir.RankedTensorType(value.type).is_dynamic_dim(axis):
         return None
@@ -47,8 +48,10 @@ def _extent(value: ir.Value, axis: int, user: ir.Operation) -> ir.Value | None:
 def _source_extent(reshape: ir.Operation, axis: int, user: ir.Operation) -> ir.Value:
     """The extent along an axis of a unit reshape's result, which is one of its source."""
     structure = structure_of(reshape)
-    assert structure is not None and structure.operand_axes[0] is not None
-    source, number = reshape.operands[0], structure.operand_axes[0].index(structure.result_axes[0][axis])
+    assert structure is not None
+    source_axes = structure.operand_axes[0]
+    assert source_axes is not None
+    source, number = reshape.operands[0], source_axes.index(structure.result_axes[0][axis])
     return _extent(source, number, user) or _dim(source, number, user)
 
 

@@ -27,9 +27,10 @@ class FuseFoldEmpty(Pass):
 
     Requires functions of linalg and tensor ops on tensors; kernels are left alone. A linalg op that has an operand
     without elements has no iterations, so that its results are its inits: a sum is the zeros that it starts from, which
-    an op writes that reads nothing. A reshape of nothing is a `tensor.empty`, and `tensor.dim` of one the extent that it
-    was made with. Schedules and other requests of the user are dropped, as they are about kernels that are not left. No pass behind this one meets an op on an extent of 0; the host returns a `tensor.empty` as an array
-    that no kernel writes.
+    an op writes that reads nothing. A reshape of nothing is a `tensor.empty`, and `tensor.dim` of one the extent that
+    it was made with. Schedules and other requests of the user are dropped, as they are about kernels that are not left.
+    No pass behind this one meets an op on an extent of 0; the host returns a `tensor.empty` as an array that no kernel
+    writes.
 
     ```mlir
     %zeros = linalg.fill ins(%zero : f32) outs(%e : tensor<8xf32>) -> tensor<8xf32>

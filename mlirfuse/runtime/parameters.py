@@ -82,8 +82,8 @@ def plan_parameters(
         resident: how many blocks of a kernel the device holds at once, for so many on each multiprocessor at most.
 
     Raises:
-        IRError: a launch names a kernel that is not there, a kernel's parameters do not fit the launch, or a launch of no
-            blocks has results with elements.
+        IRError: a launch names a kernel that is not there, a kernel's parameters do not fit the launch, or a launch of
+            no blocks has results with elements.
         ArgumentError: an argument that the program reshapes is not contiguous.
     """
     return _Planner(layout, kernels, resident).plan()

@@ -1,4 +1,4 @@
-"""Arrays without elements, in every position and of every rank: what NumPy computes of them, and no unwritten result."""
+"""Arrays without elements, in every position and of every rank: what NumPy computes, and no unwritten result."""
 
 from __future__ import annotations
 
