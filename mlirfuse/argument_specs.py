@@ -21,7 +21,7 @@ def gpu_specs(arguments: Sequence[Argument], extents: Extents, names: Sequence[s
     for i, argument in enumerate(arguments):
         if isinstance(argument, ArrayInfo):
             layout = argument.shape, argument.strides, argument.dtype, argument.alignment
-            specs.append(extents.spec(i, *layout, name_of(names, i)))
+            specs.append(extents.spec(i, *layout))
         elif isinstance(argument, ScalarInfo):
             specs.append(ScalarSpec(argument.kind))  # type: ignore[arg-type]  # ScalarSpec checks it
         else:
@@ -40,7 +40,7 @@ def numpy_specs(arguments: Sequence[Any], extents: Extents, names: Sequence[str]
         name = name_of(names, i)
         if isinstance(argument, np.ndarray):
             strides = [s // argument.itemsize for s in argument.strides]
-            specs.append(extents.spec(i, argument.shape, strides, _dtype(argument, name), 16, name))
+            specs.append(extents.spec(i, argument.shape, strides, _dtype(argument, name), 16))
         elif hasattr(argument, "__dlpack__") or hasattr(argument, "__cuda_array_interface__"):
             what = f"target='interpret' takes NumPy arrays, got {type(argument).__module__}.{type(argument).__name__}"
             raise ArgumentError(what, where=name, hint="convert it, for example with x.numpy()")

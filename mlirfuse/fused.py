@@ -25,7 +25,7 @@ from mlirfuse.runtime.dispatch import Dispatcher
 from mlirfuse.runtime.host_program import HostProgram
 from mlirfuse.runtime.module import LoadedKernel, assemble_ahead, load
 from mlirfuse.schedule.schedule import Schedule
-from mlirfuse.signature import EmptyError, Extents, Source
+from mlirfuse.signature import Extents, Source
 from mlirfuse.target import Target, target_of
 
 INTERPRET = "interpret"
@@ -81,8 +81,8 @@ class Fused(Generic[_P, _R]):
         self._fast_math = fast_math
         self._mix_order, self._finish = mix_order, finish
         self._lock = RLock()
-        self._static: dict[tuple[tuple[ArgumentSpec, ...], bool], frozenset[Source]] = {}
-        self._compiled: dict[tuple[tuple[ArgumentSpec, ...], Target, bool], Compiled] = {}
+        self._static: dict[tuple[ArgumentSpec, ...], frozenset[Source]] = {}
+        self._compiled: dict[tuple[tuple[ArgumentSpec, ...], Target], Compiled] = {}
         self._loaded: dict[tuple[int, int], dict[str, LoadedKernel]] = {}
         self._names = tuple(self._signature.parameters)
         self._dispatch = Dispatcher(self._prepare, self._names)
@@ -140,7 +140,8 @@ class Fused(Generic[_P, _R]):
         """Runs the function.
 
         Args:
-            args: arrays on one GPU, Python numbers, and constants (None, strings, tuples, dtypes).
+            args: arrays on one GPU, Python numbers, and constants (None, strings, tuples, dtypes). A tensor of PyTorch
+                that requires grad is refused, unless no gradients are recorded, as under `torch.no_grad()`.
             out: an array, or a tuple of arrays, to write the results into; they must not overlap the arguments.
             stream: a CuPy or PyTorch stream, or a `cudaStream_t` as an int; the framework's current stream if None.
             kwargs: arguments by name.
@@ -149,7 +150,7 @@ class Fused(Generic[_P, _R]):
             An array of the arguments' framework, or a tuple or list of them, as the function returns.
 
         Raises:
-            ArgumentError: an argument has the wrong kind, dtype, rank or device.
+            ArgumentError: an argument has the wrong kind, dtype, rank or device, or PyTorch wants a gradient for it.
             TraceError: the function does what cannot be traced.
         """
         if kwargs:
@@ -210,37 +211,26 @@ class Fused(Generic[_P, _R]):
         return Lowered(module, target, notes, self._fast_math, tuned=True)
 
     def _compile(self, describe: Callable[[Extents], tuple[ArgumentSpec, ...]], target: Target) -> Compiled:
-        """Compiles for a signature; products of no rows, for which there are no tiles, for any number of them."""
-        try:
-            return self._compile_products(describe, target, self._dynamic_products)
-        except EmptyError:
-            if self._dynamic_products:
-                raise
-        return self._compile_products(describe, target, dynamic_products=True)
-
-    def _compile_products(
-        self, describe: Callable[[Extents], tuple[ArgumentSpec, ...]], target: Target, dynamic_products: bool
-    ) -> Compiled:
         """Compiles for a signature, with those extents static that the function needs as numbers."""
         with self._lock:
             dynamic = describe(Extents())
             while True:
-                static = self._static.get((dynamic, dynamic_products), frozenset())
+                static = self._static.get(dynamic, frozenset())
                 specs = describe(Extents(static))
-                known = self._compiled.get((specs, target, dynamic_products))
+                known = self._compiled.get((specs, target))
                 if known is not None:
                     return known
                 try:
                     note = f"compiled for {', '.join(map(spec_text, specs))} on {target.chip}"
                     notes = (note, *_reasons(static, self._names))
-                    lowered = self._lower(specs, target, notes, dynamic_products=dynamic_products)
+                    lowered = self._lower(specs, target, notes, dynamic_products=self._dynamic_products)
                     compiled = lowered.compile()
                 except (NeedsStatic, UnreadExtentError) as need:
                     if static.issuperset(need.sources):
                         raise
-                    self._static[(dynamic, dynamic_products)] = static.union(need.sources)
+                    self._static[dynamic] = static.union(need.sources)
                     continue
-                self._compiled[(specs, target, dynamic_products)] = compiled
+                self._compiled[(specs, target)] = compiled
                 return compiled
 
     def _prepare(self, arguments: tuple[Argument, ...]) -> tuple[HostProgram, dict[str, LoadedKernel]]:
@@ -308,11 +298,11 @@ def fuse(
 ) -> Any:
     """Makes a function over arrays run as fused GPU kernels; a decorator, with or without arguments.
 
-    One compilation serves all leading extents, which kernels are told when they run. Where the function needs one as a
-    number, it is compiled anew for each:
+    One compilation serves all leading extents above 1, which kernels are told when they run. Extents of 0 and 1 are
+    compiled for: what has no elements takes no kernel, and what is reduced over none is what NumPy says it is. Where
+    the function needs a leading extent as a number, it is compiled anew for each:
 
-    - in `max` and `min` over leading dimensions, since over no elements they are errors, which only a number can tell;
-      sums, products, means, variances, `any` and `all` have a result then, and stay as they are;
+    - in `max` and `min` over leading dimensions; sums, products, means, variances, `any` and `all` stay as they are;
     - in reductions over a leading dimension that are not over all before them too, such as `axis=1` of a second one,
       or over later ones besides with others between, such as `axis=(0, 2)`, or that leave one of run-time extent:
       blocks walk the leading dimensions together, and their tiles hold what is left;
@@ -357,6 +347,6 @@ def fuse(
 
 def _reasons(static: frozenset[Source], names: Sequence[str]) -> tuple[str, ...]:
     return tuple(
-        f"dimension {dim} of {names[position]} is static: the function reduces it or needs it as a number"
+        f"dimension {dim} of {name_of(names, position)} is static: the function reduces it or needs it as a number"
         for position, dim in sorted(static)
     )

@@ -2,7 +2,8 @@
 
 Leading dimensions are dynamic, so that one kernel serves every number of rows; the last one is static, because it is
 what rows are reduced over and what vectors run along. A one-dimensional array has one number a row, and is dynamic,
-where its extent is a leading extent of another array and no last one. An extent of 1 is static: it broadcasts.
+where its extent is a leading extent of another array and no last one. An extent of 1 is static: it broadcasts. So is
+one of 0: what is left to compute is known then, and no kernel is launched for what has no elements.
 """
 
 from __future__ import annotations
@@ -11,14 +12,9 @@ from collections.abc import Iterable, Sequence
 
 from mlirfuse.builder.spec import TensorSpec
 from mlirfuse.dtypes import DType
-from mlirfuse.errors import ArgumentError
 
 Source = tuple[int, int]
 """(argument, dimension)"""
-
-
-class EmptyError(ArgumentError):
-    """An extent that has to be static is 0."""
 
 
 class Extents:
@@ -39,9 +35,7 @@ class Extents:
         last = {shape[-1] for shape in wide}
         self.rows = frozenset(extent for shape in wide for extent in shape[:-1]) - last
 
-    def spec(
-        self, position: int, shape: Sequence[int], strides: Sequence[int], dtype: DType, align: int, where: str
-    ) -> TensorSpec:
+    def spec(self, position: int, shape: Sequence[int], strides: Sequence[int], dtype: DType, align: int) -> TensorSpec:
         """The spec of an array argument.
 
         Args:
@@ -50,23 +44,11 @@ class Extents:
             strides: its strides in elements.
             dtype: its element type.
             align: bytes that its address and outer strides are multiples of.
-            where: its name, for messages.
-
-        Raises:
-            EmptyError: a static extent is 0.
         """
         entries: list[int | str] = []
         for dim, extent in enumerate(shape):
             leads = dim < len(shape) - 1 or (len(shape) == 1 and extent in self.rows)
-            dynamic = leads and extent != 1 and (position, dim) not in self.static
-            if not dynamic and extent == 0:
-                raise EmptyError(
-                    f"shape {tuple(shape)} has no elements along dimension {dim}",
-                    where=where,
-                    hint="the function needs its number, or reduces it to something that nothing has"
-                    if leads
-                    else "only leading dimensions may be empty",
-                )
+            dynamic = leads and extent > 1 and (position, dim) not in self.static
             entries.append(self.names.setdefault(extent, f"n{len(self.names)}") if dynamic else extent)
         layout = None if _is_contiguous(shape, strides) else tuple(s if s in (0, 1) else None for s in strides)
         return TensorSpec(entries, dtype, align=align, strides=layout)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 
 from mlir import ir
 from mlir.dialects import arith, linalg, tensor
 
 from mlirfuse.builder.body import constant
-from mlirfuse.builder.extents import Dim, Extent, Shape, is_one, needs_static, product
+from mlirfuse.builder.extents import Dim, Extent, Shape, is_one, needs_static, product, show
+from mlirfuse.builder.source import at_user_line
+from mlirfuse.builder.spec import MOST_BYTES
 from mlirfuse.builder.state import Access, TensorBase, TraceState, size_values, static
 from mlirfuse.dtypes import DType
+from mlirfuse.errors import ShapeError
 
 Body = Callable[..., ir.Value]
 
@@ -23,6 +27,7 @@ def pointwise(
     `body` gets one element per input and returns the result's element.
     """
     rank = len(shape)
+    _require_addressable(shape, dtype)
     with state.emitting():
         init = tensor.EmptyOp(_sizes(shape, range(rank), inputs), state.element_type(dtype)).result
         accesses = [access for _, access in inputs]
@@ -59,6 +64,7 @@ def contraction(
     """
     state = inputs[0][0].state
     out_access = tuple(range(len(shape)))
+    _require_addressable(shape, dtype)
     with state.emitting():
         empty = tensor.EmptyOp(_sizes(shape, out_access, inputs), state.element_type(dtype)).result
         init = linalg.fill(constant(state.element_type(dtype), 0), outs=[empty])
@@ -79,6 +85,7 @@ def regroup(source: TensorBase, groups: Sequence[tuple[Sequence[int], Shape]], s
     """
     state = source.state
     result = source
+    _require_addressable(shape, source.dtype)
     with state.emitting():
         middle = tuple(product(tuple(source.shape[d] for d in dims)) for dims, _ in groups)
         if len(middle) < source.ndim:
@@ -112,6 +119,13 @@ def broadcast_access(source: Shape, target: Shape) -> Access:
     return tuple(
         None if is_one(extent) and not is_one(target[offset + d]) else offset + d for d, extent in enumerate(source)
     )
+
+
+def _require_addressable(shape: Shape, dtype: DType) -> None:
+    """Raises `ShapeError` for more elements than a GPU addresses; extents of 0 do not count, as in NumPy."""
+    known = prod(extent.factor if isinstance(extent, Dim) else extent or 1 for extent in shape)
+    if known * dtype.bytes > MOST_BYTES:
+        raise at_user_line(ShapeError(f"shape {show(shape)} has more bytes than can be addressed"))
 
 
 def _sizes(shape: Shape, loops: Sequence[int], inputs: Sequence[tuple[TensorBase, Access]]) -> list[ir.Value | int]:

@@ -169,18 +169,23 @@ MOST_DIGITS = 10**40
 
 
 def check_fits(operand: Resolved, dtype: DType, function: str) -> None:
-    """Raises `DTypeError` for a Python integer that the integer `dtype` cannot hold, or no floating point."""
-    if not isinstance(operand, Constant) or operand.kind != "int" or dtype.kind not in ("int", "float"):
+    """Raises `DTypeError` for a Python number that the integer `dtype` cannot hold, or no floating point."""
+    if not isinstance(operand, Constant) or dtype.kind not in ("int", "float"):
+        return
+    if operand.kind != "int" and (operand.kind != "float" or dtype.kind == "float"):
         return
     limit = np.iinfo(dtype.numpy).max if dtype.kind == "int" else int(np.finfo(np.float64).max)
     if not -limit - 1 <= operand.number <= limit:
-        number = str(operand.number) if abs(operand.number) < MOST_DIGITS else "an integer of so many digits"
+        is_short = isinstance(operand.number, float) or abs(operand.number) < MOST_DIGITS
+        number = str(operand.number) if is_short else "an integer of so many digits"
         raise at_user_line(
             DTypeError(f"{function}: {number} does not fit {dtype.name}", hint="cast the tensor to a wider type")
         )
 
 
 def _rounded(number: Number, dtype: DType) -> Number:
+    if dtype.kind == "bool":
+        return bool(number)
     if dtype.kind != "float":
         return number
     with np.errstate(over="ignore"):

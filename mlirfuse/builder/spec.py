@@ -67,7 +67,7 @@ class TensorSpec:
                     where=where,
                     hint="per dimension 1, 0, or None for run time",
                 )
-        known = prod(extent for extent in entries if isinstance(extent, int))
+        known = prod(extent for extent in entries if isinstance(extent, int) and extent)  # as NumPy counts them
         if known * dtype_of(dtype).bytes > MOST_BYTES:
             raise ArgumentError(f"shape {entries} has more bytes than can be addressed", where=where)
         object.__setattr__(self, "shape", entries)

@@ -15,8 +15,9 @@ from mlirfuse.analysis.segments import CHEAP_OPS, RESHAPES, Segment, joint_space
 from mlirfuse.analysis.structure import structure_of
 from mlirfuse.errors import PassError, UnreadExtentError
 from mlirfuse.passes.base import Pass, Remarks
+from mlirfuse.passes.extents import read_extents_of_inputs
 from mlirfuse.passes.host import order_host_ops
-from mlirfuse.rewriting import clone, defining_op, erase_dead, read_values
+from mlirfuse.rewriting import clone, defining_op, erase_dead, integer_of, read_values
 from mlirfuse.schedule.schedule import ATTRIBUTE as SCHEDULE
 from mlirfuse.tiling.kernel_signature import default_attributes, result_extents
 
@@ -61,6 +62,7 @@ class FuseSegment(Pass):
             if KERNEL in function.attributes:
                 continue
             _name_fills(function)
+            read_extents_of_inputs(function)
             erase_dead([op for op in body(function) if op.results])
             ops = body(function)
             plan = segment_ops(ops)
@@ -164,35 +166,44 @@ def _check_extents(function: ir.Operation, segment: Segment, space: IterationSpa
         for axis, dim in enumerate(axes):
             if dim is None or dim in read or space.extents[dim] is not None:
                 continue
-            source = _source_of_extent(value, axis)
-            if source is None:
+            sources = _sources_of_extent(value, axis)
+            if not sources:
                 continue
-            argument, number = source
-            name = argument_attributes(function)[argument].get("fuse.name")
-            which = f"dimension {number} of {(name and ir.StringAttr(name).value) or f'argument {argument}'}"
+            names = [argument_attributes(function)[argument].get("fuse.name") for argument, _ in sources]
+            which = " and ".join(
+                f"dimension {number} of {(name and ir.StringAttr(name).value) or f'argument {argument}'}"
+                for name, (argument, number) in zip(names, sources, strict=True)
+            )
             error = UnreadExtentError(
                 f"a result has the extent of {which}, which is dynamic, and reads nothing that has it",
                 where=defining_op(value),
                 hint="make the extent static",
             )
-            error.sources = (source,)
+            error.sources = sources
             raise error
 
 
-def _source_of_extent(value: ir.Value, axis: int) -> tuple[int, int] | None:
-    """The host function's argument, and the dimension of it, whose extent a value was made with; None if none was."""
+def _sources_of_extent(value: ir.Value, axis: int) -> tuple[tuple[int, int], ...]:
+    """The host function's arguments, and the dimensions of them, whose extents one of a value is the product of."""
     made = defining_op(value)
     while made is not None and made.name in ("linalg.generic", "linalg.fill"):
         made = defining_op(made.operands[len(made.operands) - 1])
     if made is None or made.name != "tensor.empty":
-        return None
+        return ()
     shape = ir.RankedTensorType(made.results[0].type)
-    size = defining_op(made.operands[sum(shape.is_dynamic_dim(a) for a in range(axis))])
-    if size is None or size.name != "tensor.dim" or not isinstance(size.operands[0].owner, ir.Block):
-        return None
-    number = defining_op(size.operands[1])
-    assert number is not None
-    return ir.BlockArgument(size.operands[0]).arg_number, ir.IntegerAttr(number.attributes["value"]).value
+    factors = [defining_op(made.operands[sum(shape.is_dynamic_dim(a) for a in range(axis))])]
+    sources: dict[tuple[int, int], None] = {}
+    while factors:
+        factor = factors.pop(0)
+        if factor is not None and factor.name == "arith.muli":
+            factors += [defining_op(operand) for operand in factor.operands]
+        elif factor is not None and factor.name == "tensor.dim" and isinstance(factor.operands[0].owner, ir.Block):
+            dim = integer_of(factor.operands[1])
+            assert dim is not None
+            sources[ir.BlockArgument(factor.operands[0]).arg_number, dim] = None
+        elif factor is None or factor.name != "arith.constant":
+            return ()
+    return tuple(sources)
 
 
 def _space_of(segment: Segment) -> IterationSpace:

@@ -13,6 +13,7 @@ from mlirfuse.errors import PipelineError
 from mlirfuse.passes.base import Pass
 
 PASSES: dict[str, str] = {
+    "fuse-fold-empty": "mlirfuse.passes.fuse_fold_empty:FuseFoldEmpty",
     "fuse-views": "mlirfuse.passes.fuse_views:FuseViews",
     "fuse-fold-casts": "mlirfuse.passes.fuse_fold_casts:FuseFoldCasts",
     "fuse-segment": "mlirfuse.passes.fuse_segment:FuseSegment",

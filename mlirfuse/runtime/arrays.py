@@ -6,6 +6,7 @@ different code or different sizes. `read_argument` runs when a key is new: it ch
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -115,7 +116,8 @@ def signature(args: Sequence[object]) -> tuple[Key, list[Any]]:
         values: in order, the pointer of every array and every number; static arguments have none.
 
     Raises:
-        ArgumentError, DTypeError, RuntimeError: an argument cannot be read; `read_argument` says which and why.
+        ArgumentError, DTypeError, RuntimeError: an argument cannot be read; `read_argument` and `require_no_gradient`
+            say which and why.
     """
     key: Key = []
     values: list[Any] = []
@@ -127,6 +129,8 @@ def signature(args: Sequence[object]) -> tuple[Key, list[Any]]:
             continue
         # A torch tensor. `is_neg` belongs to the key: a lazily negated tensor shares memory with its source.
         tensor: Any = argument
+        if tensor.requires_grad:
+            require_no_gradient(tensor)
         pointer = tensor.data_ptr()
         strides = None if tensor.is_contiguous() else tensor.stride()
         key += (tensor.dtype, tensor.shape, strides, pointer & _LOW_BITS, tensor.get_device(), tensor.is_neg())
@@ -145,6 +149,20 @@ def read_argument(argument: object, name: str = "argument") -> Argument:
         return _describe(argument)
     except (ArgumentError, DTypeError) as error:
         raise ArgumentError(error.message, where=name, hint=error.hint) from None
+
+
+def require_no_gradient(argument: object, name: str = "argument") -> None:
+    """Raises `ArgumentError` for a tensor of PyTorch that requires a gradient, where PyTorch records what is computed.
+
+    It would see no operation, and give the tensor no gradient. `torch.no_grad()` and `torch.inference_mode()` say that
+    none is wanted, and are in force in `torch.autograd.Function` too.
+    """
+    if framework_of(argument) != "torch" or not argument.requires_grad:  # type: ignore[attr-defined]
+        return
+    torch = sys.modules.get("torch")
+    if torch is None or torch.is_grad_enabled():
+        hint = "call .detach() on it, or call the function under torch.no_grad() or in a torch.autograd.Function"
+        raise ArgumentError("the tensor requires grad, and fused functions compute no gradients", where=name, hint=hint)
 
 
 def _describe(argument: object) -> Argument:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mlirfuse.errors import ArgumentError, MlirFuseError
-from mlirfuse.runtime.arrays import Argument, Key, read_argument, signature
+from mlirfuse.runtime.arrays import Argument, Key, read_argument, require_no_gradient, signature
 from mlirfuse.runtime.cuda import require_context, stream_pointer
 from mlirfuse.runtime.host_program import HostProgram
 from mlirfuse.runtime.module import LoadedKernel
@@ -106,9 +106,12 @@ class Dispatcher:
             if isinstance(array, list):
                 raise ArgumentError("a list is no array", where="out", hint="give a tuple of arrays")
             read_argument(array, "out")
+            require_no_gradient(array, "out")
 
     def _read(self, args: tuple[Any, ...]) -> tuple[Argument, ...]:
         names = [*self._names, *(f"argument {i}" for i in range(len(self._names), len(args)))]
+        for argument, name in zip(args, names, strict=False):
+            require_no_gradient(argument, name)
         return tuple(read_argument(argument, name) for argument, name in zip(args, names, strict=False))
 
     def _add(self, key: Key, args: tuple[Any, ...], results: tuple[Any, ...] | None) -> _Kind:

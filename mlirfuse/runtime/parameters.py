@@ -82,7 +82,8 @@ def plan_parameters(
         resident: how many blocks of a kernel the device holds at once, for so many on each multiprocessor at most.
 
     Raises:
-        IRError: a launch names a kernel that is not there, or a kernel's parameters do not fit the launch.
+        IRError: a launch names a kernel that is not there, a kernel's parameters do not fit the launch, or a launch of
+            no blocks has results with elements.
         ArgumentError: an argument that the program reshapes is not contiguous.
     """
     return _Planner(layout, kernels, resident).plan()
@@ -126,6 +127,12 @@ class _Planner:
         operands = [_Operand(self._word(value), *self.layout.shape_and_strides(value)) for value in values]
         shapes = [operand.shape for operand in operands]
         blocks = info.blocks(shapes, partial(self.resident, info.name))
+        if not blocks and any(prod(operand.shape) for operand in operands[len(launch.inputs) :]):
+            raise IRError(
+                f"{info.name} has no blocks for these extents, and results with elements that nothing would write",
+                where=self.layout.program.name,
+                hint="compile for the extents that are 0: calls of fused functions do",
+            )
         workspaces = self._place_workspaces(info, shapes)
         operands += workspaces
         words: list[int] = []

@@ -71,13 +71,14 @@ class _Reader:
         self.launches: list[Launch] = []
         self.results: tuple[Value, ...] = ()
         self.values: dict[ir.Value, Value] = {}
+        self.empties: dict[ir.Value, Buffer] = {}
         self.indices: dict[ir.Value, Expression] = {}
         self.rules: dict[str, Callable[[ir.Operation], None]] = {
             "arith.constant": self._constant,
             "tensor.dim": self._dim,
             "tensor.expand_shape": self._expand_shape,
             "tensor.collapse_shape": self._collapse_shape,
-            "tensor.empty": lambda op: None,  # only names the type of what linalg.transpose makes
+            "tensor.empty": self._empty,
             "linalg.transpose": self._transpose,
             "func.call": self._launch,
             "func.return": self._return,
@@ -114,6 +115,18 @@ class _Reader:
         if not isinstance(dim, Constant):
             raise IRError("tensor.dim of a dimension that is not constant", where=op)
         self.indices[op.results[0]] = self._shape(op.operands[0])[dim.value]
+
+    def _empty(self, op: ir.Operation) -> None:
+        """Has no elements, and is returned; or only names the type of what a transpose makes."""
+        if all(use.owner.name == "linalg.transpose" for use in op.results[0].uses):
+            return
+        type_ = ir.RankedTensorType(op.results[0].type)
+        if 0 not in type_.shape:
+            raise IRError("tensor.empty has elements, which no kernel writes", where=op)
+        sizes = iter([self._index(operand, op) for operand in op.operands])
+        dynamic = ir.ShapedType.get_dynamic_size()
+        shape = tuple(next(sizes) if extent == dynamic else Constant(extent) for extent in type_.shape)
+        self.empties[op.results[0]] = Buffer(from_mlir(type_.element_type), shape)
 
     def _expand_shape(self, op: ir.Operation) -> None:
         sizes = iter([self._index(operand, op) for operand in list(op.operands)[1:]])
@@ -165,7 +178,11 @@ class _Reader:
         self.launches.append(Launch(kernel, tuple(self.values[v] for v in operands), tuple(outputs)))
 
     def _return(self, op: ir.Operation) -> None:
-        self.results = tuple(self.values[operand] for operand in op.operands)
+        for operand in op.operands:
+            if operand in self.empties:  # equal ones are one value by now, and still arrays of their own
+                self.values[operand] = Value("buffer", len(self.buffers))
+                self.buffers.append(self.empties[operand])
+            self.results += (self.values[operand],)
 
     def _index(self, value: ir.Value, op: ir.Operation) -> Expression:
         if value not in self.indices:

@@ -63,7 +63,7 @@ def others(x: Any) -> dict[str, Any]:
         "dtype": torch.randn(8, 64, device="cuda", dtype=torch.float64),
         "integers": torch.arange(512, device="cuda", dtype=torch.int32).view(8, 64),
         "unaligned": torch.randn(513, device="cuda")[1:].view(8, 64),
-        "parameter": torch.nn.Parameter(torch.randn(8, 64, device="cuda")),
+        "parameter": torch.nn.Parameter(torch.randn(8, 64, device="cuda"), requires_grad=False),
     }
 
 
@@ -79,6 +79,32 @@ def test_tensors_that_differ_in_one_thing() -> None:
         for _ in range(3):
             fused(x, w)
     torch.testing.assert_close(fused(x, w), x * 2 + w)
+
+
+@pytest.mark.parametrize("make", [torch.nn.Parameter, lambda t: t.requires_grad_()], ids=["parameter", "tensor"])
+def test_a_tensor_that_requires_grad(make: Any) -> None:
+    """Refused while gradients are recorded, after calls without as well, and taken while they are not."""
+    x, w = torch.randn(8, 64, device="cuda"), torch.randn(64, device="cuda")
+    fused, wanted = warm(x, w), make(torch.randn(8, 64, device="cuda"))
+    assert recognition.guards_hold()
+    with torch.no_grad():
+        for _ in range(4):
+            torch.testing.assert_close(fused(wanted, w), wanted * 2 + w)
+    for _ in range(2):
+        with pytest.raises(mf.ArgumentError, match="x: the tensor requires grad"):
+            fused(wanted, w)
+        with pytest.raises(mf.ArgumentError, match="out: the tensor requires grad"):
+            fused(x, w, out=wanted)
+    with torch.inference_mode():
+        torch.testing.assert_close(fused(wanted, w), wanted * 2 + w)
+    torch.testing.assert_close(fused(wanted.detach(), w), wanted.detach() * 2 + w)
+
+
+def test_guards_are_asked_in_any_mode() -> None:
+    for mode in (torch.no_grad, torch.inference_mode, torch.enable_grad):
+        recognition.guards_hold.cache_clear()
+        with mode():
+            assert recognition.guards_hold()
 
 
 def test_a_tensor_that_is_changed_in_place() -> None:

@@ -17,7 +17,7 @@ from mlirfuse.builder.spec import LEFT_OUT
 from mlirfuse.dtypes import bfloat16, bool_, float16, float32, float64
 from mlirfuse.errors import ArgumentError
 from mlirfuse.runtime import arrays, cuda
-from mlirfuse.runtime.arrays import ArrayInfo, ScalarInfo, StaticInfo, read_argument, signature
+from mlirfuse.runtime.arrays import ArrayInfo, ScalarInfo, StaticInfo, read_argument, require_no_gradient, signature
 
 POINTER = 1 << 20
 
@@ -52,7 +52,7 @@ class Tensor:
     def __init__(self, shape, dtype="float32", strides=None, pointer=POINTER, device="cuda:0", layout="torch.strided"):
         self.shape, self.dtype, self.layout = shape, TorchDType(dtype), layout
         self._strides = strides or tuple(s // 4 for s in np.empty(shape, np.float32).strides)
-        self._pointer, self.negated = pointer, False
+        self._pointer, self.negated, self.requires_grad = pointer, False, False
         self.device = SimpleNamespace(type=device.partition(":")[0])
 
     def stride(self):
@@ -215,6 +215,30 @@ def test_lazily_negated_tensor():
     assert signature((tensor,))[0] != plain
     with pytest.raises(ArgumentError, match="lazily negated"):
         read_argument(tensor)
+
+
+@pytest.fixture
+def grad_mode(monkeypatch):
+    """PyTorch's, which this sets."""
+    mode = SimpleNamespace(enabled=True)
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(is_grad_enabled=lambda: mode.enabled))
+    return mode
+
+
+def test_tensor_that_requires_grad(grad_mode):
+    """Refused on every call, also of a key that was seen, unless PyTorch is told to record no gradients."""
+    tensor = Parameter((4,))
+    plain = signature((tensor,))
+    tensor.requires_grad = True
+    for _ in range(2):
+        with pytest.raises(ArgumentError, match="the tensor requires grad.*\n.*detach"):
+            signature((tensor,))
+    with pytest.raises(ArgumentError, match="w: the tensor requires grad"):
+        require_no_gradient(tensor, "w")
+    grad_mode.enabled = False
+    assert signature((tensor,)) == plain
+    require_no_gradient(tensor, "w")
+    require_no_gradient(1.0, "eps")
 
 
 def test_numbers_and_constants():

@@ -238,6 +238,12 @@ def test_creation() -> None:
         agree(actual, wanted)
 
 
+def test_creation_of_bools_is_of_what_is_not_zero() -> None:
+    x = np.ones(3, np.int8)
+    for fill in (2, 256, 0.5, -0.0, 0, True, np.nan):
+        agree(run(lambda x, fill=fill: mf.full_like(x, fill, dtype="bool"), x), np.full_like(x, fill, dtype=bool))
+
+
 @pytest.mark.parametrize(
     ("fn", "dtype", "error"),
     [
@@ -252,6 +258,8 @@ def test_creation() -> None:
         (lambda a: a + 300, "int8", DTypeError),
         (lambda a: a + True, "float32", DTypeError),
         (lambda a: mf.full_like(a, 300), "int8", DTypeError),
+        (lambda a: mf.full_like(a, 300.0), "int8", DTypeError),
+        (lambda a: mf.full_like(a, float("nan")), "int32", DTypeError),
     ],
 )
 def test_wrong_kinds(fn, dtype, error) -> None:

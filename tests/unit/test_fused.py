@@ -240,5 +240,10 @@ def test_products_of_no_rows() -> None:
         x = rows(count)
         for result, expected in zip(fused(x, w), (x @ w, (x @ w).sum(0), (x @ w).sum(1)), strict=True):
             np.testing.assert_allclose(result, expected, rtol=1e-6)
-    with pytest.raises(ArgumentError, match=r"w: shape \(128, 0\)"):
-        fused(rows(0), w[:, :0])
+    assert [result.shape for result in fused(rows(3), w[:, :0])] == [(3, 0), (0,), (3,)]
+
+
+def test_arguments_without_names_are_explained() -> None:
+    """Extents that have to be static are those of arguments of `*arrays` too."""
+    fused = mf.fuse(lambda *arrays: mf.max(arrays[1], axis=0), target="interpret")
+    assert fused(rows(3), rows(4)).shape == (128,)

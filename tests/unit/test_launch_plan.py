@@ -112,6 +112,54 @@ def test_no_rows_launch_nothing(driver):
     assert driver.launches == []
 
 
+BESIDE = """
+gpu.module @beside {
+  gpu.func @beside(%x: memref<?x128xf32>, %y: memref<?x128xf32>, %w: memref<128xf32>)
+      kernel attributes {known_block_size = array<i32: 128, 1, 1>, fuse.grid = affine_map<()[s0] -> (s0)>,
+                         fuse.grid_operands = array<i64: 0, 0>} { gpu.return }
+}
+func.func @f(%x: tensor<?x128xf32>) -> (tensor<?x128xf32>, tensor<128xf32>) {
+  %0:2 = call @f_0(%x) : (tensor<?x128xf32>) -> (tensor<?x128xf32>, tensor<128xf32>)
+  return %0#0, %0#1 : tensor<?x128xf32>, tensor<128xf32>
+}
+func.func private @f_0(tensor<?x128xf32>) -> (tensor<?x128xf32>, tensor<128xf32>)
+    attributes {fuse.launch = @beside, fuse.result_extents = array<i64: 0, 0>}
+"""
+
+
+def test_a_result_with_elements_that_no_block_would_write(driver):
+    """Calls of fused functions are compiled for no rows; a kernel for any number of them is not run for none."""
+    run = dispatcher(driver, BESIDE)
+    assert [result.shape for result in run((ndarray((3, 128), 1 << 20),))] == [(3, 128), (128,)]
+    with pytest.raises(IRError, match="beside has no blocks for these extents, and results with elements"):
+        run((ndarray((0, 128), 1 << 20),))
+
+
+NOTHING = """
+func.func @f(%x: tensor<0x?xf32>) -> (tensor<0x?xf32>, tensor<0x?xf32>) {
+  %c1 = arith.constant 1 : index
+  %n = tensor.dim %x, %c1 : tensor<0x?xf32>
+  %e = tensor.empty(%n) : tensor<0x?xf32>
+  return %e, %e : tensor<0x?xf32>, tensor<0x?xf32>
+}
+"""
+
+
+def test_arrays_without_elements_are_returned(driver):
+    """Each is an array of its own, and `out` may name it."""
+    run, x = dispatcher(driver, NOTHING), ndarray((0, 5), 1 << 20)
+    assert [result.shape for result in run((x,))] == [(0, 5), (0, 5)]
+    out = ndarray((0, 5), 1 << 21), ndarray((0, 5), 1 << 22)
+    assert run((x,), out=out) is out
+    assert driver.launches == []
+
+
+def test_a_returned_array_with_elements_must_be_written():
+    text = "func.func @f() -> tensor<2xf32> { %e = tensor.empty() : tensor<2xf32>\n return %e : tensor<2xf32> }"
+    with pytest.raises(IRError, match="tensor.empty has elements, which no kernel writes"):
+        host_program(lower(text).operation)
+
+
 def test_intermediates_are_allocated_once_a_stream(driver):
     run = dispatcher(driver, TWO_KERNELS)
     x, y = x_and_y()

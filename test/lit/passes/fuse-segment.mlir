@@ -480,3 +480,42 @@ func.func @generic_fill(%x: tensor<32x64xf32>) -> tensor<32xf32> {
   } -> tensor<32xf32>
   return %0 : tensor<32xf32>
 }
+
+// -----
+
+#id1 = affine_map<(d0) -> (d0)>
+// The number of rows was computed, as the product of two extents, and is asked of a value of the kernel; both take it
+// from what the kernel reads: it takes no index that the host computed, and returns nothing for its extent alone.
+// CHECK-LABEL: func.func @computed(
+// CHECK: call @computed_0(%{{[a-z0-9]*}}) : (tensor<?xf32>) -> tensor<?x1xf32>
+// CHECK-LABEL: func.func private @computed_0(
+// CHECK: %[[ROWS:.*]] = tensor.dim %arg0
+// CHECK: %[[NEG:.*]] = linalg.generic
+// CHECK: tensor.expand_shape %[[NEG]] {{\[\[}}0, 1]] output_shape [%[[ROWS]], 1]
+func.func @computed(%x: tensor<?x?xf32>) -> tensor<?x1xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %a = tensor.dim %x, %c0 : tensor<?x?xf32>
+  %b = tensor.dim %x, %c1 : tensor<?x?xf32>
+  %n = arith.muli %a, %b : index
+  %flat = tensor.collapse_shape %x [[0, 1]] : tensor<?x?xf32> into tensor<?xf32>
+  %m = tensor.dim %flat, %c0 : tensor<?xf32>
+  %e = tensor.empty(%m) : tensor<?xf32>
+  %0 = linalg.generic {indexing_maps = [#id1, #id1], iterator_types = ["parallel"]}
+       ins(%flat : tensor<?xf32>) outs(%e : tensor<?xf32>) {
+  ^bb0(%v: f32, %out: f32):
+    %s = arith.negf %v : f32
+    linalg.yield %s : f32
+  } -> tensor<?xf32>
+  %1 = tensor.expand_shape %0 [[0, 1]] output_shape [%n, 1] : tensor<?xf32> into tensor<?x1xf32>
+  %m0 = tensor.dim %0, %c0 : tensor<?xf32>
+  %e1 = tensor.empty(%m0) : tensor<?x1xf32>
+  %2 = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>],
+                       iterator_types = ["parallel", "parallel"]}
+       ins(%1 : tensor<?x1xf32>) outs(%e1 : tensor<?x1xf32>) {
+  ^bb0(%v: f32, %out: f32):
+    %s = math.exp %v : f32
+    linalg.yield %s : f32
+  } -> tensor<?x1xf32>
+  return %2 : tensor<?x1xf32>
+}
