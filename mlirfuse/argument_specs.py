@@ -30,7 +30,7 @@ def gpu_specs(arguments: Sequence[Argument], extents: Extents, names: Sequence[s
 
 
 def numpy_specs(arguments: Sequence[Any], extents: Extents, names: Sequence[str]) -> tuple[ArgumentSpec, ...]:
-    """Specs of C-contiguous NumPy arrays, numbers and constants, for the interpreter.
+    """Specs of NumPy arrays that `readable` has seen, of numbers and constants, for the interpreter.
 
     Raises `ArgumentError` for an array of another kind, or what is no argument at all.
     """
@@ -39,8 +39,10 @@ def numpy_specs(arguments: Sequence[Any], extents: Extents, names: Sequence[str]
     for i, argument in enumerate(arguments):
         name = name_of(names, i)
         if isinstance(argument, np.ndarray):
-            strides = [s // argument.itemsize for s in argument.strides]
-            specs.append(extents.spec(i, argument.shape, strides, _dtype(argument, name), 16))
+            strides = tuple(s // argument.itemsize for s in argument.strides)
+            dtype = _dtype(argument, name)
+            info = ArrayInfo(argument.ctypes.data, argument.shape, strides, dtype, 0, "numpy")
+            specs.append(extents.spec(i, info.shape, info.strides, dtype, info.alignment))
         elif hasattr(argument, "__dlpack__") or hasattr(argument, "__cuda_array_interface__"):
             what = f"target='interpret' takes NumPy arrays, got {type(argument).__module__}.{type(argument).__name__}"
             raise ArgumentError(what, where=name, hint="convert it, for example with x.numpy()")
@@ -60,15 +62,22 @@ def spec_of(argument: Any, name: str, extents: Extents) -> ArgumentSpec:
     if isinstance(argument, TensorSpec | ScalarSpec | StaticSpec):
         return argument
     if isinstance(argument, np.ndarray):
-        return numpy_specs([contiguous(argument, name)], extents, [name])[0]
+        return numpy_specs([readable(argument, name)], extents, [name])[0]
     return gpu_specs([read_argument(argument, name)], extents, [name])[0]
 
 
-def contiguous(argument: Any, name: str) -> Any:
-    """A NumPy array in C order, and anything else as it is; raises `ArgumentError` for an array with a mask."""
+def readable(argument: Any, name: str) -> Any:
+    """A NumPy array as it lies in memory, and anything else as it is; raises `ArgumentError` for an array with a mask.
+
+    What no kernel reads is copied: elements that are not aligned, or as far apart as no number of elements is.
+    """
     if isinstance(argument, np.ma.MaskedArray):
         raise ArgumentError("the array has a mask", where=name, hint="fill it: x.filled(0)")
-    return np.asarray(argument, order="C") if isinstance(argument, np.ndarray) else argument
+    if not isinstance(argument, np.ndarray):
+        return argument
+    size = argument.itemsize
+    whole = not any(distance % size for distance in (argument.ctypes.data, *argument.strides)) if size else True
+    return np.asarray(argument) if whole else np.array(argument, order="C", subok=False)
 
 
 def spec_text(spec: ArgumentSpec) -> str:

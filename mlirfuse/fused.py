@@ -11,7 +11,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, Unpack, overlo
 
 import numpy as np
 
-from mlirfuse.argument_specs import contiguous, gpu_specs, lowered_specs, name_of, numpy_specs, spec_text
+from mlirfuse.argument_specs import gpu_specs, lowered_specs, name_of, numpy_specs, readable, spec_text
 from mlirfuse.builder.errors import NeedsStatic
 from mlirfuse.builder.spec import LEFT_OUT, ArgumentSpec
 from mlirfuse.builder.trace import symbol_of, trace
@@ -252,7 +252,7 @@ class Fused(Generic[_P, _R]):
     def _interpret(self, args: tuple[Any, ...], out: Any) -> Any:
         from mlirfuse.interpreter import run  # here, as it takes 0.1 s, and kernels that a GPU runs do not need it
 
-        arrays = [contiguous(argument, name_of(self._names, i)) for i, argument in enumerate(args)]
+        arrays = [readable(argument, name_of(self._names, i)) for i, argument in enumerate(args)]
         target = target_of(None)
         compiled = self._compile(lambda extents: numpy_specs(arrays, extents, self._names), target)
         inputs = [a for a in arrays if isinstance(a, np.ndarray | int | float | np.number | np.bool_)]

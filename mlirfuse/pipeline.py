@@ -10,7 +10,7 @@ from mlirfuse.errors import PipelineError
 from mlirfuse.lowering.to_ptx import BEFORE_NVVM
 
 GRAPH = (
-    "fuse-fold-empty,fuse-views,cse,fuse-fold-casts{{through-rounding={fast}}},fuse-segment,"
+    "fuse-fold-empty,fuse-views,cse,fuse-copy-reshaped,fuse-fold-casts{{through-rounding={fast}}},fuse-segment,"
     "fuse-mix-order-reduction{{target={target} sms={sms}}},fuse-recompute,"
     "fuse-prologues{{target={target} sms={sms}}},cse,"
     "fuse-collapse-dims,fuse-split-rows{{target={target} sms={sms}}},fuse-merge-moments,fuse-merge-exp-sums,"

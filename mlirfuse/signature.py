@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from mlirfuse.builder.spec import TensorSpec
+from mlirfuse.builder.spec import Stride, TensorSpec
 from mlirfuse.dtypes import DType
 
 Source = tuple[int, int]
@@ -50,8 +50,24 @@ class Extents:
             leads = dim < len(shape) - 1 or (len(shape) == 1 and extent in self.rows)
             dynamic = leads and extent > 1 and (position, dim) not in self.static
             entries.append(self.names.setdefault(extent, f"n{len(self.names)}") if dynamic else extent)
-        layout = None if _is_contiguous(shape, strides) else tuple(s if s in (0, 1) else None for s in strides)
+        layout = None if _is_contiguous(shape, strides) else _layout(shape, strides)
         return TensorSpec(entries, dtype, align=align, strides=layout)
+
+
+def _layout(shape: Sequence[int], strides: Sequence[int]) -> tuple[Stride, ...]:
+    """What a spec says of the strides of an array that is not C-contiguous."""
+    layout: list[Stride] = []
+    inner: int | None = None  # the extent times the stride of the next dimension that has more than one element
+    for extent, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if stride in (0, 1):
+            layout.append(0 if stride == 0 else 1)
+        elif extent == 1:
+            layout.append(None)
+        else:
+            layout.append("packed" if stride == inner else "negative" if stride < 0 else None)
+        if extent != 1:
+            inner = extent * stride
+    return tuple(reversed(layout))
 
 
 def _is_contiguous(shape: Sequence[int], strides: Sequence[int]) -> bool:

@@ -9,10 +9,11 @@ from mlir.dialects import arith, func, tensor
 
 from mlirfuse.builder.body import convert
 from mlirfuse.builder.extents import Dim, Extent, Shape, Symbol
-from mlirfuse.builder.spec import ScalarSpec, TensorSpec
+from mlirfuse.builder.spec import STRIDES, ScalarSpec, TensorSpec
 from mlirfuse.builder.state import ScalarBase, TensorBase, TraceState
 from mlirfuse.builder.tensor import Scalar
 from mlirfuse.dtypes import bool_, float64, int64
+from mlirfuse.strides import ATTRIBUTE
 
 Named = Sequence[tuple[str, TensorSpec | ScalarSpec]]
 
@@ -94,5 +95,5 @@ def _attributes(name: str, spec: TensorSpec | ScalarSpec) -> ir.DictAttr:
     if isinstance(spec, TensorSpec):
         attributes["fuse.align"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), spec.align)
         if spec.strides is not None:
-            attributes["fuse.strides"] = ir.DenseI64ArrayAttr.get([-1 if s is None else s for s in spec.strides])
+            attributes[ATTRIBUTE] = ir.DenseI64ArrayAttr.get([STRIDES[s] for s in spec.strides])
     return ir.DictAttr.get(attributes)

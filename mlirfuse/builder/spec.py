@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from math import prod
@@ -10,9 +10,14 @@ from typing import Literal
 
 from mlirfuse.dtypes import DType, dtype_of
 from mlirfuse.errors import ArgumentError
+from mlirfuse.strides import NEGATIVE, PACKED, RUN_TIME
 
 MOST_BYTES = 2**48
 """Bytes of an array at most: what GPUs address."""
+
+Stride = Literal[0, 1, "negative", "packed"] | None
+STRIDES: Mapping[Stride, int] = {0: 0, 1: 1, None: RUN_TIME, "negative": NEGATIVE, "packed": PACKED}
+"""What a spec may say of a stride, and what `fuse.strides` then says."""
 
 
 @dataclass(frozen=True)
@@ -23,8 +28,10 @@ class TensorSpec:
         shape: per dimension a number, None (or "?") for an extent known at run time, or a string that names one: equal
             names are equal extents, and different names are never mixed.
         dtype: element type; anything `dtype_of` takes.
-        align: bytes that the base pointer, and strides given as None, are multiples of; a power of two up to 16.
-        strides: None for a C-contiguous array, else per dimension 1 (unit stride), 0 (broadcast) or None (run time).
+        align: bytes that the base pointer, and strides given as no number, are multiples of; a power of two up to 16.
+        strides: None for a C-contiguous array, else per dimension 1 (unit stride), 0 (broadcast), or what is known of a
+            stride that run time knows: None (it is not negative), "negative" (it may be), or "packed" (it is the extent
+            times the stride of the next dimension whose extent is not 1, so that both can be seen as one).
         name: the name of the argument in IR and messages; None takes the Python parameter's.
 
     Raises:
@@ -35,7 +42,7 @@ class TensorSpec:
     shape: tuple[int | str | None, ...]
     dtype: DType
     align: int = 16
-    strides: tuple[int | None, ...] | None = None
+    strides: tuple[Stride, ...] | None = None
     name: str | None = None
 
     def __init__(
@@ -44,7 +51,7 @@ class TensorSpec:
         dtype: object,
         *,
         align: int = 16,
-        strides: Sequence[int | None] | None = None,
+        strides: Sequence[Stride] | None = None,
         name: str | None = None,
     ):
         where = name or "TensorSpec"
@@ -61,11 +68,11 @@ class TensorSpec:
             raise ArgumentError(f"alignment {align!r} bytes", where=where, hint="use 1, 2, 4, 8 or 16")
         if strides is not None:
             strides = tuple(strides)
-            if len(strides) != len(entries) or any(s not in (0, 1, None) for s in strides):
+            if len(strides) != len(entries) or any(s not in tuple(STRIDES) for s in strides):
                 raise ArgumentError(
                     f"strides {strides} for shape {entries}",
                     where=where,
-                    hint="per dimension 1, 0, or None for run time",
+                    hint="per dimension 1, 0, or for run time None, 'negative' or 'packed'",
                 )
         known = prod(extent for extent in entries if isinstance(extent, int) and extent)  # as NumPy counts them
         if known * dtype_of(dtype).bytes > MOST_BYTES:

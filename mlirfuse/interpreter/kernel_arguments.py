@@ -80,7 +80,7 @@ def bind_inputs(op: ir.Operation, inputs: Sequence[Any], *, checks: bool) -> lis
             bound.append(array)
             continue
         promised = _promised(attributes[position])
-        strides = _strides(name, ir.MemRefType(type_), array)
+        strides = _strides(ir.MemRefType(type_), array)
         bound.append(from_array(name, array, strides, promised, readonly=True, checks=checks))
     return bound
 
@@ -147,7 +147,7 @@ def unwritten(memref: MemRef) -> tuple[int, ...] | None:
     return tuple(int(i) for i in np.unravel_index(int(np.argmin(written)), memref.shape))
 
 
-def _strides(name: str, type_: ir.MemRefType, array: np.ndarray) -> tuple[int, ...] | None:
+def _strides(type_: ir.MemRefType, array: np.ndarray) -> tuple[int, ...] | None:
     """How an input lies in memory: None for C-contiguous, else strides in elements, the array's own where dynamic."""
     if ir.AffineMap.get_identity(type_.rank) == type_.affine_map:
         return None
@@ -157,7 +157,5 @@ def _strides(name: str, type_: ir.MemRefType, array: np.ndarray) -> tuple[int, .
         own = array.strides[dimension] // array.itemsize
         if type_.is_static_stride_or_offset(stride):
             own = stride
-        if own < 0:
-            raise ArgumentError(f"stride {own} of dimension {dimension} is negative", where=name)
         result.append(own)
     return tuple(result)

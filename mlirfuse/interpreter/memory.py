@@ -25,7 +25,7 @@ class Buffer:
         name: for messages: the argument's name or the op that allocated it.
         space: `global`, `shared` or `private`.
         nbytes: its size.
-        alignment: what its base address is a multiple of, bytes; twice that never divides it.
+        alignment: its base address, of which twice the promised alignment is no divisor, bytes.
         shadow: the shadow memory, or None where accesses are not checked.
         readonly: whether a store to it is an error (a kernel's inputs).
 
@@ -120,23 +120,23 @@ def from_array(
 ) -> MemRef:
     """A buffer initialised from an array.
 
-    `strides` (in elements) is how the elements lie in memory, None for C-contiguous. Elements of the buffer between
-    those of the array count as never written.
+    `strides` (in elements) is how the elements lie in memory, None for C-contiguous; where some are negative, the first
+    element is not where the buffer begins. Elements of the buffer between those of the array count as never written.
     """
-    shape = array.shape
+    shape, size = array.shape, array.dtype.itemsize
     strides = row_major(shape) if strides is None else strides
-    span = 0 if 0 in shape else 1 + sum((extent - 1) * stride for extent, stride in zip(shape, strides, strict=True))
-    nbytes = span * array.dtype.itemsize
-    gaps = span > array.size
-    shadow = Shadow(nbytes, written=not gaps, races=not readonly) if checks and (gaps or not readonly) else None
-    buffer = Buffer(name, "global", nbytes, alignment or array.dtype.itemsize, shadow, readonly=readonly)
+    places = np.zeros((), np.int64)
+    for extent, stride in zip(shape, strides, strict=True):
+        places = places[..., None] + np.arange(extent) * stride
+    first = 0 if not places.size else -int(places.min())
+    places = places + first
+    span = 0 if not places.size else int(places.max()) + 1
+    gaps = span > array.size or np.unique(places).size < span
+    shadow = Shadow(span * size, written=not gaps, races=not readonly) if checks and (gaps or not readonly) else None
+    # It is the first element that is aligned as promised.
+    buffer = Buffer(name, "global", span * size, (alignment or size) - first * size, shadow, readonly=readonly)
     if span:
-        places = sum(
-            np.arange(extent).reshape([-1 if d == k else 1 for k in range(len(shape))]) * stride
-            for d, (extent, stride) in enumerate(zip(shape, strides, strict=True))
-        )
-        places = np.broadcast_to(np.asarray(places, np.int64), shape)
         buffer.elements(array.dtype)[places] = array
         if shadow is not None and gaps:
-            shadow.mark_written(places.ravel(), array.dtype.itemsize)
-    return MemRef(buffer, array.dtype, 0, shape, strides, name)
+            shadow.mark_written(places.ravel(), size)
+    return MemRef(buffer, array.dtype, first, shape, strides, name)

@@ -13,6 +13,8 @@ from mlirfuse.passes.fuse_mix_order_reduction import MIX_ORDER
 from mlirfuse.passes.fuse_segment import SCHEDULES
 from mlirfuse.schedule.grid_walk import FINISHES
 from mlirfuse.schedule.schedule import ATTRIBUTE as SCHEDULE
+from mlirfuse.strides import ATTRIBUTE as STRIDES
+from mlirfuse.strides import PACKED
 
 Rule = tuple[Callable[[ir.Attribute], bool], str]
 """Whether an attribute is legal, and what it must be."""
@@ -39,9 +41,9 @@ FUNCTION: Mapping[str, Rule] = {
 ARGUMENT: Mapping[str, Rule] = {
     "fuse.name": (lambda a: isinstance(a, ir.StringAttr), "a string"),
     "fuse.align": (lambda a: isinstance(a, ir.IntegerAttr) and a.value in (1, 2, 4, 8, 16), "1, 2, 4, 8 or 16"),
-    "fuse.strides": (
-        lambda a: isinstance(a, ir.DenseI64ArrayAttr) and all(stride >= -1 for stride in a),
-        "an array<i64> of strides, -1 where run time knows them",
+    STRIDES: (
+        lambda a: isinstance(a, ir.DenseI64ArrayAttr) and all(stride >= PACKED for stride in a),
+        "an array<i64> of strides, -1, -2 or -3 where run time knows them",
     ),
 }
 

@@ -12,6 +12,7 @@ from mlir.dialects import func, linalg
 from mlirfuse.analysis.iteration_space import Conflict, IterationSpace
 from mlirfuse.analysis.kernels import KERNEL, RESULT_EXTENTS, argument_attributes, body, functions, kernels, symbol
 from mlirfuse.analysis.segments import CHEAP_OPS, RESHAPES, Segment, joint_space, segment_ops
+from mlirfuse.analysis.strided_views import reshaped_layout
 from mlirfuse.analysis.structure import structure_of
 from mlirfuse.errors import PassError, UnreadExtentError
 from mlirfuse.passes.base import Pass, Remarks
@@ -19,6 +20,7 @@ from mlirfuse.passes.extents import read_extents_of_inputs
 from mlirfuse.passes.host import order_host_ops
 from mlirfuse.rewriting import clone, defining_op, erase_dead, integer_of, read_values
 from mlirfuse.schedule.schedule import ATTRIBUTE as SCHEDULE
+from mlirfuse.strides import ATTRIBUTE as STRIDES
 from mlirfuse.tiling.kernel_signature import default_attributes, result_extents
 
 GENERALIZE = "run linalg-generalize-named-ops before"
@@ -222,15 +224,23 @@ def _input_attributes(value: ir.Value, attributes: dict[ir.Value, dict[str, ir.A
     source = {}
     if owner is not None and owner.name in RESHAPES:
         source = _input_attributes(owner.operands[0], attributes)
-        if "fuse.strides" in source:
-            raise PassError(
-                "a reshape of an argument that is not contiguous would need a copy",
-                where=owner,
-                hint="pass a contiguous array, or reshape it before the call",
-            )
+        if STRIDES in source:
+            source = _reshaped(owner, source)
     if isinstance(value.type, ir.RankedTensorType) and "fuse.align" not in source:
         source = default_attributes()
     return source
+
+
+def _reshaped(reshape: ir.Operation, source: dict[str, ir.Attribute]) -> dict[str, ir.Attribute]:
+    """What is known of a view of an argument that is not contiguous, which has these attributes."""
+    seen = reshaped_layout(reshape, source)
+    if seen is None:
+        raise PassError(
+            "a reshape of an argument that is not contiguous would need a copy",
+            where=reshape,
+            hint="run fuse-copy-reshaped before",
+        )
+    return source | seen
 
 
 def _outermost(op: ir.OpView, function: ir.Operation) -> ir.Operation:

@@ -15,6 +15,7 @@ from mlirfuse.passes.base import Pass
 PASSES: dict[str, str] = {
     "fuse-fold-empty": "mlirfuse.passes.fuse_fold_empty:FuseFoldEmpty",
     "fuse-views": "mlirfuse.passes.fuse_views:FuseViews",
+    "fuse-copy-reshaped": "mlirfuse.passes.fuse_copy_reshaped:FuseCopyReshaped",
     "fuse-fold-casts": "mlirfuse.passes.fuse_fold_casts:FuseFoldCasts",
     "fuse-segment": "mlirfuse.passes.fuse_segment:FuseSegment",
     "fuse-mix-order-reduction": "mlirfuse.passes.fuse_mix_order_reduction:FuseMixOrderReduction",

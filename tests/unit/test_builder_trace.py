@@ -41,10 +41,11 @@ def test_layer_norm() -> None:
 
 def test_argument_attributes() -> None:
     module = traced(
-        lambda x, y, alpha: (x, y * alpha),
+        lambda x, y, alpha, z: (x, y * alpha, z),
         TensorSpec((None, 8), "float16", align=8),
         TensorSpec((8, 8), "float32", strides=(1, None), name="weights"),
         ScalarSpec("float"),
+        TensorSpec((2, 4, 8), "float32", strides=("packed", "negative", 0), name="z"),
     )
     function = function_of(module)
     attributes = [str(a) for a in function.arg_attrs]
@@ -52,6 +53,7 @@ def test_argument_attributes() -> None:
         '{fuse.align = 8 : i64, fuse.name = "x"}',
         '{fuse.align = 16 : i64, fuse.name = "weights", fuse.strides = array<i64: 1, -1>}',
         '{fuse.name = "alpha"}',
+        '{fuse.align = 16 : i64, fuse.name = "z", fuse.strides = array<i64: -3, -2, 0>}',
     ]
 
 
@@ -139,6 +141,8 @@ def test_bad_specs() -> None:
         lambda: TensorSpec(4, F32, align=3),
         lambda: TensorSpec((4, 4), F32, strides=(1,)),
         lambda: TensorSpec((4, 4), F32, strides=(4, 1)),
+        lambda: TensorSpec((4, 4), F32, strides=(-1, 1)),
+        lambda: TensorSpec((4, 4), F32, strides=("reversed", 1)),
         lambda: ScalarSpec("complex"),  # type: ignore[arg-type]
     ):
         with pytest.raises(ArgumentError):

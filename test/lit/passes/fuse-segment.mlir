@@ -358,6 +358,25 @@ func.func @strided(%x: tensor<4x8xf32> {fuse.strides = array<i64: -1, 1>}) -> te
 
 // -----
 
+// Of what is split the kernel knows the strides, where they are known; of a run-time extent, that they follow.
+#id = affine_map<(d0, d1, d2) -> (d0, d1, d2)>
+// CHECK-LABEL: func.func private @heads_0
+// CHECK-SAME: tensor<?x2x4xf16> {fuse.align = 16 : i64, fuse.strides = array<i64: -2, 4, 1>}
+func.func @heads(%x: tensor<?x8xf16> {fuse.strides = array<i64: -2, 1>}, %e: tensor<?x2x4xf16>) -> tensor<?x2x4xf16> {
+  %c0 = arith.constant 0 : index
+  %m = tensor.dim %x, %c0 : tensor<?x8xf16>
+  %0 = tensor.expand_shape %x [[0], [1, 2]] output_shape [%m, 2, 4] : tensor<?x8xf16> into tensor<?x2x4xf16>
+  %1 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel", "parallel"]}
+       ins(%0 : tensor<?x2x4xf16>) outs(%e : tensor<?x2x4xf16>) {
+  ^bb0(%a: f16, %out: f16):
+    %v = math.exp %a : f16
+    linalg.yield %v : f16
+  } -> tensor<?x2x4xf16>
+  return %1 : tensor<?x2x4xf16>
+}
+
+// -----
+
 // Maps that select no different loops, or cut elements off, are accesses that no tile has.
 #diagonal = affine_map<(d0) -> (d0, d0)>
 #one = affine_map<(d0) -> (d0)>

@@ -1,0 +1,113 @@
+"""Strides of arrays that are not C-contiguous: what `fuse.strides` says of them, and what a reshape makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from math import gcd, prod
+
+ATTRIBUTE = "fuse.strides"
+"""On an argument that is not C-contiguous (`array<i64>`): for each dimension its stride in elements, or one of the
+numbers below, for a stride that is known at run time only."""
+
+RUN_TIME = -1
+"""A stride that is not negative."""
+
+NEGATIVE = -2
+"""A stride that may be negative."""
+
+PACKED = -3
+"""The extent times the stride of the next dimension whose extent is not 1: both can be seen as one dimension."""
+
+Extents = Sequence[int | None]
+"""None is an extent known at run time."""
+Groups = Iterable[Sequence[int]]
+"""Neighbouring dimensions that are one dimension on the other side of a reshape, for each of its dimensions."""
+
+
+def split(strides: Sequence[int], groups: Groups, extents: Extents) -> list[int]:
+    """The entries of `fuse.strides` after a `tensor.expand_shape`, which always is a view.
+
+    Args:
+        strides: the entries before.
+        groups: the dimensions of the result that each dimension becomes.
+        extents: the extents of the result.
+    """
+    return [_split_off(stride, extents, d, group) for stride, group in zip(strides, groups, strict=True) for d in group]
+
+
+def _split_off(stride: int, extents: Extents, dim: int, group: Sequence[int]) -> int:
+    inner = [extents[d] for d in group if d > dim]
+    if extents[dim] == 1 and len(group) > 1:
+        return RUN_TIME  # of one element, nothing follows from it
+    known = [extent for extent in inner if extent is not None]
+    if stride >= 0 and (len(known) == len(inner) or not stride):
+        return stride * prod(known)
+    return stride if prod(known) == 1 and len(known) == len(inner) else PACKED
+
+
+def split_alignment(align: int, strides: Sequence[int], groups: Groups, extents: Extents, element_bytes: int) -> int:
+    """Bytes that the strides are multiples of which `split` leaves to run time; `align` bytes are what others are."""
+    for stride, group in zip(strides, groups, strict=True):
+        known = [extents[d] for d in group[1:]]
+        if stride > 0 and None in known:
+            align = gcd(align, stride * element_bytes)  # times the extent that is not known
+    return align
+
+
+def merged(strides: Sequence[int], groups: Groups, extents: Extents) -> list[int] | None:
+    """The entries of `fuse.strides` after a `tensor.collapse_shape`; None where that may be no view.
+
+    Args:
+        strides: the entries before.
+        groups: the dimensions that become one, for each dimension of the result.
+        extents: the extents before.
+    """
+    result = []
+    for group in groups:
+        wide = [d for d in group if extents[d] != 1]
+        if not all(_encloses(strides[a], strides[b], extents[b]) for a, b in pairwise(wide)):
+            return None
+        result.append(strides[wide[-1]] if wide else RUN_TIME)
+    return result
+
+
+def _encloses(outer: int, inner: int, extent: int | None) -> bool:
+    """Whether a stride is the extent times the stride of the dimension behind it."""
+    return outer == PACKED or outer == inner == 0 or (extent is not None and inner > 0 and outer == inner * extent)
+
+
+def view(shape: Sequence[int], strides: Sequence[int], target: Sequence[int]) -> tuple[int, ...] | None:
+    """The strides of an array of known extents and strides that is seen as `target`; None where it has to be copied.
+
+    Strides are in any unit. `target` has as many elements.
+    """
+    if 0 in shape:
+        return tuple(0 for _ in target)
+    runs = _runs(shape, strides)
+    result: list[int] = []
+    extent, step = runs.pop() if runs else (1, 0)
+    for size in reversed(target):
+        if size == 1:
+            result.append(step)
+            continue
+        if extent == 1:
+            extent, step = runs.pop()
+        if extent % size:
+            return None
+        result.append(step)
+        extent, step = extent // size, step * size
+    return tuple(reversed(result))
+
+
+def _runs(shape: Sequence[int], strides: Sequence[int]) -> list[tuple[int, int]]:
+    """An array's (extent, stride) pairs with as few dimensions as it can be seen with, and none of extent 1."""
+    runs: list[tuple[int, int]] = []
+    for extent, stride in zip(shape, strides, strict=True):
+        if extent == 1:
+            continue
+        if runs and runs[-1][1] == extent * stride:
+            runs[-1] = (runs[-1][0] * extent, stride)
+        else:
+            runs.append((extent, stride))
+    return runs
