@@ -10,9 +10,11 @@ from mlirfuse.analysis.contraction import Contraction
 from mlirfuse.analysis.factors import Axes, factor_of
 from mlirfuse.analysis.iteration_space import IterationSpace
 from mlirfuse.analysis.kernels import argument_attributes
+from mlirfuse.analysis.strided_views import may_be_reversed
 from mlirfuse.dtypes import from_mlir
 from mlirfuse.errors import PassError
 from mlirfuse.schedule.contraction import ContractionProblem
+from mlirfuse.strides import ATTRIBUTE as STRIDES
 
 WIDEST = 16
 
@@ -37,6 +39,7 @@ def contraction_problem(kernel: ir.Operation, space: IterationSpace, contraction
         accumulator=from_mlir(result.element_type),
         row_bytes=gcd(*(_row_bytes(kernel, factor.source) for factor in factors)),
         k_contiguous=(contiguous[0], contiguous[1]),
+        reversed=any(_may_be_reversed(kernel, factor.source) for factor in factors),
         precision=contraction.precision,
         total_bytes=sum(from_mlir(ir.RankedTensorType(op.results[0].type).element_type).bytes for op in totals),
         total_over=(contraction.m in over, contraction.n in over),
@@ -80,9 +83,14 @@ def _unit_axis(kernel: ir.Operation, argument: ir.Value, axes: Axes) -> int:
     """The axis along which an argument is contiguous, of those that vary."""
     arguments = list(kernel.regions[0].blocks[0].arguments)
     attributes = argument_attributes(kernel)[arguments.index(argument)]
-    strides = list(ir.DenseI64ArrayAttr(attributes["fuse.strides"])) if "fuse.strides" in attributes else []
+    strides = list(ir.DenseI64ArrayAttr(attributes[STRIDES])) if STRIDES in attributes else []
     varying = [axis for axis, dim in enumerate(axes) if dim is not None]
     return next((axis for axis in varying if strides and strides[axis] == 1), varying[-1])
+
+
+def _may_be_reversed(kernel: ir.Operation, argument: ir.Value) -> bool:
+    arguments = list(kernel.regions[0].blocks[0].arguments)
+    return may_be_reversed(argument_attributes(kernel)[arguments.index(argument)])
 
 
 def _row_bytes(kernel: ir.Operation, argument: ir.Value) -> int:
@@ -92,7 +100,13 @@ def _row_bytes(kernel: ir.Operation, argument: ir.Value) -> int:
     tensor = ir.RankedTensorType(argument.type)
     known = attributes.get("fuse.align")
     base = WIDEST if known is None else ir.IntegerAttr(known).value
-    if "fuse.strides" in attributes:
-        return base
+    if STRIDES in attributes:
+        strides, size = list(ir.DenseI64ArrayAttr(attributes[STRIDES])), from_mlir(tensor.element_type).bytes
+        if 1 not in strides:
+            return size
+        unit = strides.index(1)
+        return gcd(
+            base, *(s * size for axis, s in enumerate(strides) if axis != unit and tensor.shape[axis] != 1 and s > 0)
+        )
     inner = tensor.shape[-1]
     return gcd(base, inner * from_mlir(tensor.element_type).bytes)

@@ -10,7 +10,8 @@ from mlir import ir
 from mlir.dialects import arith, gpu, memref
 
 from mlirfuse.analysis.buffers import is_only_read
-from mlirfuse.analysis.kernels import DEPENDENT_LAUNCH
+from mlirfuse.analysis.kernels import DEPENDENT_LAUNCH, argument_attributes
+from mlirfuse.analysis.strided_views import may_be_reversed
 from mlirfuse.analysis.workspaces import WORKSPACE, Workspace, workspaces
 from mlirfuse.dialect.async_load import TF32
 from mlirfuse.errors import PassError
@@ -31,6 +32,10 @@ from mlirfuse.passes.base import Pass, Remarks
 ABI = "fuse.abi"
 WORKSPACES = "fuse.workspaces"
 """On a lowered kernel: what its workspace arguments were, one dictionary each."""
+
+
+SIGNED_STRIDES = "fuse.signed_strides"
+"""Unit attribute of a lowered kernel: a stride that it is passed may be negative."""
 
 
 @dataclass(frozen=True)
@@ -73,10 +78,11 @@ class LowerKernelAbi(Pass):
     Upstream's descriptors would pass an unused offset, a second pointer and every static extent. Here the pointer is
     a `memref<1xT>`, which the bare-pointer convention passes as it is, and a `memref.reinterpret_cast` restores the
     type at the top of the body. Strides of a contiguous memref follow from its sizes and are not passed. `fuse.abi`
-    lists the new arguments. Arguments that the kernel never writes are marked `llvm.noalias` and `llvm.readonly`, so
-    that the backend may use the read-only path (those with `fuse.ordered` are not, nor those of a kernel with
-    `fuse.dependent_launch`); a caller must not let an output overlap an input. Buffers of `i1` hold a byte an element,
-    0 or 1. What the runtime must know of workspace arguments is kept in `fuse.workspaces`.
+    lists the new arguments; `fuse.signed_strides` says that some of these strides may be negative, and has `to_nvvm`
+    make no use of their being unsigned. Arguments that the kernel never writes are marked `llvm.noalias` and
+    `llvm.readonly`, so that the backend may use the read-only path (those with `fuse.ordered` are not, nor those of a
+    kernel with `fuse.dependent_launch`); a caller must not let an output overlap an input. Buffers of `i1` hold a byte
+    an element, 0 or 1. What the runtime must know of workspace arguments is kept in `fuse.workspaces`.
 
     ```mlir
     gpu.func @k(%x: memref<?x128xf16>, %s: f64) kernel { ... }
@@ -125,6 +131,8 @@ def _lower(func: gpu.GPUFuncOp) -> str:
     count = len(old_values) - len(workgroup)
     new, block = rebuild(func, arguments, workgroup)
     new.attributes[ABI] = ir.ArrayAttr.get([parameter.attribute() for parameter in layout])
+    if any(may_be_reversed(known) for known in argument_attributes(func.operation)):
+        new.attributes[SIGNED_STRIDES] = ir.UnitAttr.get()
     if memory:
         new.attributes[WORKSPACES] = ir.ArrayAttr.get(memory)
     values = dict(zip(layout, block.arguments, strict=False))

@@ -19,8 +19,9 @@ from mlirfuse.distribution.parts import LOOP_ANNOTATION
 from mlirfuse.errors import CompileError
 from mlirfuse.lowering import libdevice
 from mlirfuse.lowering.lower_attach_target import nvvm_target
-from mlirfuse.lowering.lower_kernel_abi import ABI
+from mlirfuse.lowering.lower_kernel_abi import ABI, SIGNED_STRIDES
 from mlirfuse.lowering.miscompilations import worked_around
+from mlirfuse.lowering.signed_strides import allow_negative_strides
 from mlirfuse.rewriting import ops_named
 from mlirfuse.target import Target
 
@@ -94,6 +95,8 @@ def to_nvvm(module: ir.Operation) -> None:
         for op in ops_named(module, "llvm.func"):
             if ABI in op.attributes:
                 _pass_tensor_maps_by_value(op)
+            if SIGNED_STRIDES in op.attributes:
+                allow_negative_strides(op)
         for op in ops_named(module, "llvm.br", "llvm.cond_br"):
             if LOOP_ANNOTATION in op.attributes:
                 op.attributes["loop_annotation"] = op.attributes[LOOP_ANNOTATION]

@@ -8,6 +8,7 @@ from typing import ClassVar
 from mlir import ir
 
 from mlirfuse.analysis.kernels import CLUSTER, argument_attributes, is_tile_program, kernels
+from mlirfuse.analysis.strided_views import may_be_reversed
 from mlirfuse.dialect.shared_memory import PANEL_BYTES, WARPGROUP
 from mlirfuse.dtypes import from_mlir
 from mlirfuse.errors import PassError
@@ -160,11 +161,12 @@ def _operand_problem(kernel: ir.Operation, operand: TileOperand, precision: str)
     type_ = ir.MemRefType(operand.source.type)
     if problem := _type_problem(type_.element_type, operand.major, precision):
         return problem
-    align = argument_attributes(kernel)[number].get("fuse.align")
+    known = argument_attributes(kernel)[number]
+    align = known.get("fuse.align")
     if align is None or alignment(type_, operand.dims[1], ir.IntegerAttr(align).value) < TMA_ALIGNMENT:
         return f"argument {number} is not aligned to {TMA_ALIGNMENT} bytes, which a tensor map needs"
     strides, _ = type_.get_strides_and_offset()
-    if strides[operand.dims[1]] != 1 or 0 in strides or type_.rank > MAX_RANK:
+    if strides[operand.dims[1]] != 1 or 0 in strides or type_.rank > MAX_RANK or may_be_reversed(known):
         return f"argument {number} has a rank or strides that a tensor map cannot describe"
     width = operand.columns * from_mlir(type_.element_type).bytes
     if width % PANEL_BYTES or operand.rows % 8 or operand.rows > MAX_BOX:

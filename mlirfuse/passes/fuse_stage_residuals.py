@@ -8,6 +8,7 @@ from typing import ClassVar
 from mlir import ir
 
 from mlirfuse.analysis.kernels import argument_attributes, is_tile_program, kernels
+from mlirfuse.analysis.strided_views import may_be_reversed
 from mlirfuse.analysis.workspaces import WORKSPACE
 from mlirfuse.dialect.stage_tile import is_transposed
 from mlirfuse.dialect.warp_roles import teams_of
@@ -135,6 +136,7 @@ def _mapped(kernel: ir.Operation, read: ir.Operation) -> tuple[tuple[int, int], 
         or alignment(type_, column, ir.IntegerAttr(align).value) < TMA_ALIGNMENT
         or 0 in strides
         or type_.rank > MAX_RANK
+        or may_be_reversed(attributes)
     ):
         return f"a tensor map cannot describe {type_}"
     is_inside = all(ir.BoolAttr(inside).value for inside in read.attributes["in_bounds"])

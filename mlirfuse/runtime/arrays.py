@@ -43,7 +43,7 @@ class ArrayInfo:
     Attributes:
         pointer: address of its first element.
         shape: extents.
-        strides: in elements, none negative; 0 for a broadcast dimension.
+        strides: in elements; 0 for a broadcast dimension, negative for a reversed one.
         dtype: element type.
         device: CUDA device number.
         framework: whose arrays results become: `torch` or `cupy`.
@@ -57,11 +57,15 @@ class ArrayInfo:
     framework: str
 
     @property
-    def span(self) -> int:
-        """Bytes from the first to behind the last element."""
+    def span(self) -> tuple[int, int]:
+        """Bytes from the pointer to the first byte of the array, and to behind its last; both 0 where it is empty.
+
+        The first is negative where a stride is: the pointer is the address of element (0, 0, ...).
+        """
         if 0 in self.shape:
-            return 0
-        return (sum((n - 1) * s for n, s in zip(self.shape, self.strides, strict=True)) + 1) * self.dtype.bytes
+            return 0, 0
+        steps = [(n - 1) * s * self.dtype.bytes for n, s in zip(self.shape, self.strides, strict=True)]
+        return sum(s for s in steps if s < 0), sum(s for s in steps if s > 0) + self.dtype.bytes
 
     @property
     def is_contiguous(self) -> bool:
@@ -142,7 +146,7 @@ def read_argument(argument: object, name: str = "argument") -> Argument:
     """What an argument is.
 
     Raises:
-        ArgumentError: an array that is not on a GPU, has a negative stride or an unsupported dtype, or no array at all.
+        ArgumentError: an array that is not on a GPU, or has an unsupported dtype, or no array at all.
         UnsupportedError: a value that is being traced.
     """
     try:
@@ -242,8 +246,6 @@ def _from_bytes(
 
 
 def _checked(info: ArrayInfo) -> ArrayInfo:
-    if any(stride < 0 for stride in info.strides):
-        raise ArgumentError(f"stride {min(info.strides)} is negative", hint="copy the array, for example with .copy()")
     if info.pointer % info.dtype.bytes:
         raise ArgumentError(f"the pointer is not aligned to {info.dtype.name}", hint="copy the array")
     return info

@@ -91,6 +91,33 @@ def on_device(device: int) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def on_stream(pointer: int) -> Iterator[None]:
+    """Runs a block with a stream of the current device as CuPy's current one, on which it allocates and copies."""
+    with cupy().cuda.ExternalStream(pointer):
+        yield
+
+
+def bits(shape: tuple[int, ...], element_bytes: int) -> Any:
+    """An uninitialised C-contiguous array of CuPy on the current device, of unsigned integers of so many bytes."""
+    return cupy().empty(shape, f"u{element_bytes}")
+
+
+def copy_bits(source: Any, pointer: int, strides: tuple[int, ...], span: tuple[int, int]) -> None:
+    """Copies an array of CuPy on its current stream.
+
+    Args:
+        source: the array.
+        pointer: address of the first element of where it goes.
+        strides: of that, in elements; they may be negative.
+        span: bytes from the pointer to the first byte of it, and to behind the last.
+    """
+    memory = cupy().cuda.UnownedMemory(pointer + span[0], span[1] - span[0], None)
+    start = cupy().cuda.MemoryPointer(memory, -span[0])
+    target = cupy().ndarray(source.shape, source.dtype, start, tuple(s * source.itemsize for s in strides))
+    target[...] = source
+
+
 @cache
 def device_count() -> int:
     """Number of CUDA devices."""

@@ -11,6 +11,7 @@ from mlirfuse.runtime.arrays import Argument, Key, read_argument, require_no_gra
 from mlirfuse.runtime.cuda import require_context, stream_pointer
 from mlirfuse.runtime.host_program import HostProgram
 from mlirfuse.runtime.module import LoadedKernel
+from mlirfuse.runtime.outputs import OutputPlan
 from mlirfuse.runtime.plan import LaunchPlan
 from mlirfuse.runtime.recognition import Recogniser, recogniser, unknown
 
@@ -27,12 +28,14 @@ class _Kind:
     Attributes:
         key: their key, to be compared with that of the next call before it is hashed.
         plan: their launch plan.
+        into: writes their results into arrays of the caller; None where they give none.
         recognise: recognises them without a key, where the last call was one of them.
         unrecognised: how many were not.
     """
 
     key: Key
     plan: LaunchPlan
+    into: OutputPlan | None = None
     recognise: Recogniser = unknown
     unrecognised: int = 0
 
@@ -71,9 +74,9 @@ class Dispatcher:
             last, values = self._look_up(args, out)
         else:
             require_context()
-        if out is None:
+        if last.into is None:
             return last.plan.run(args, values, pointer)
-        last.plan.run_into(values, pointer)
+        last.into.run(values, pointer)
         return out
 
     def _look_up(self, args: tuple[Any, ...], out: Any) -> tuple[_Kind, list[Any]]:
@@ -119,12 +122,12 @@ class Dispatcher:
         if results is None:
             infos = self._read(args)
             program, kernels = self._prepare(infos)
-            plan = LaunchPlan(program, kernels, infos)
+            plan, into = LaunchPlan(program, kernels, infos), None
         else:
             without = [*signature(args)[0], False, 0]
             plan = (self._kinds.get(tuple(without)) or self._add(without, args, None)).plan
-            plan.check_out([read_argument(array, "out") for array in results])
+            into = plan.into([read_argument(array, "out") for array in results])
         if len(self._kinds) >= MAX_PLANS:
             self._kinds.clear()
-        kind = self._kinds[tuple(key)] = _Kind(key, plan)
+        kind = self._kinds[tuple(key)] = _Kind(key, plan, into)
         return kind

@@ -27,11 +27,13 @@ class HostArgument:
         name: the Python parameter's name (`arg0`, ... where the IR has none).
         dtype: element type; the scalar's type where it is no array.
         shape: static extents, None where dynamic; None for a scalar.
+        strided: whether the program is compiled for an array that is not C-contiguous.
     """
 
     name: str
     dtype: DType
     shape: tuple[int | None, ...] | None
+    strided: bool = False
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from mlirfuse.errors import ArgumentError
 from mlirfuse.runtime.arrays import ArrayInfo, ScalarInfo
 from mlirfuse.runtime.foreign import contiguous_strides
 from mlirfuse.runtime.host_program import HostArgument, HostProgram, Shape, Value
+from mlirfuse.strides import view
 
 RunTimeArgument = ArrayInfo | ScalarInfo
 Extents = tuple[int, ...]
@@ -73,14 +74,15 @@ class CallLayout:
             return (), ()
         if value.shape is None:
             return argument.shape, argument.strides
-        if not argument.is_contiguous:
+        shape, declared = self.extents(value.shape), self.program.arguments[value.position]
+        strides = view(argument.shape, argument.strides, shape)
+        if strides is None or not (argument.is_contiguous or declared.strided):
             raise ArgumentError(
                 f"the program reshapes an array with strides {argument.strides}, which is not C-contiguous",
-                where=self.program.arguments[value.position].name,
+                where=declared.name,
                 hint="copy the array first",
             )
-        shape = self.extents(value.shape)
-        return shape, contiguous_strides(shape, 1)
+        return shape, strides
 
     def dtype(self, value: Value) -> DType:
         """The element type of an array."""

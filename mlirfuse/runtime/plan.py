@@ -7,20 +7,19 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from math import prod
 from typing import Any
 
 from mlirfuse.errors import ArgumentError, RuntimeLaunchError
 from mlirfuse.runtime import cuda
-from mlirfuse.runtime.arrays import ALIGNMENT, Argument, ArrayInfo, StaticInfo
+from mlirfuse.runtime.arrays import Argument, ArrayInfo, StaticInfo
 from mlirfuse.runtime.driver import dependent_launcher
 from mlirfuse.runtime.host_program import HostProgram
-from mlirfuse.runtime.layout import CallLayout, Result, lay_out
+from mlirfuse.runtime.layout import CallLayout, lay_out
 from mlirfuse.runtime.module import LoadedKernel
+from mlirfuse.runtime.outputs import OutputPlan, Submit
 from mlirfuse.runtime.parameters import LaunchGeometry, ParameterBlock, plan_parameters
 from mlirfuse.runtime.workspace import checks_workspace, require_zero, with_workspace
 
-Submit = Callable[[Sequence[Any], int], None]
 Launch = Callable[[int], None]
 
 
@@ -60,15 +59,6 @@ class LaunchPlan:
         # Where each result is a buffer of its own, callers may give these; new arrays are the results as they are.
         self._is_own = [(r.origin, r.position) for r in layout.results] == [("buffer", i) for i in layout.outputs]
         self._is_plain = self._is_own and all(r.axes is None for r in layout.results)
-        inputs = [(i, a.span) for i, a in enumerate(layout.arguments) if isinstance(a, ArrayInfo)]
-        outputs = [
-            (i, prod(r.shape) * r.dtype.bytes) for i, r in enumerate(layout.results, start=len(layout.arguments))
-        ]
-        spans = [(i, size) for i, size in (*inputs, *outputs) if size]
-        # The word and the bytes of each output, and of all that must not overlap it.
-        self._apart_from = [(i, size, [span for span in spans if span[0] != i]) for i, size in outputs]
-        # The last pointers that were found not to overlap: most callers use the same buffers again.
-        self._apart: Sequence[Any] = ()
 
     def run(self, arguments: Sequence[Any], values: Sequence[Any], stream: int | None = None) -> Any:
         """Launches into new arrays of the caller's framework and returns them as the Python function does.
@@ -87,48 +77,15 @@ class LaunchPlan:
         arrays = [array for array, _ in made]
         return self._pack(arrays if self._is_plain else self._results(arguments, arrays))
 
-    def run_into(self, values: Sequence[Any], stream: int | None = None) -> None:
-        """Launches into the caller's arrays, which `check_out` has seen.
-
-        Args:
-            values: the arguments' pointers and numbers, then the pointers of the outputs.
-            stream: the stream's pointer; None is the framework's current one.
-
-        Raises:
-            ArgumentError: an output overlaps an argument, or another output.
-            RuntimeLaunchError: the driver refuses the launch.
-        """
-        if values != self._apart:
-            self._check_apart(values)
-            self._apart = values
-        self._submit(values, self._current_stream() if stream is None else stream)
-
-    def _check_apart(self, values: Sequence[Any]) -> None:
-        """Raises `ArgumentError` where an output overlaps an argument or another output."""
-        for output, size, others in self._apart_from:
-            start = values[output]
-            end = start + size
-            for other, other_size in others:
-                if values[other] < end and start < values[other] + other_size:
-                    raise ArgumentError(
-                        "overlaps an argument or another output",
-                        where=f"{self._layout.program.name}: out",
-                        hint="give memory of its own: a block may write what another has yet to read",
-                    )
-
-    def check_out(self, out: Sequence[Argument]) -> None:
-        """Checks what a caller gives as `out=`; raises `ArgumentError` where the results do not fit in it."""
-        results, where = self._layout.results, f"{self._layout.program.name}: out"
-        if len(out) != len(results):
-            raise ArgumentError(f"expected {len(results)} arrays, got {len(out)}", where=where)
+    def into(self, out: Sequence[Argument]) -> OutputPlan:
+        """Launches into the caller's arrays; raises `ArgumentError` where the results do not fit in them."""
         if not self._is_own:
             raise ArgumentError(
-                "a result is a view of an argument or of another result", where=where, hint="call it without out="
+                "a result is a view of an argument or of another result",
+                where=f"{self._layout.program.name}: out",
+                hint="call it without out=",
             )
-        for result, given in zip(results, out, strict=True):
-            problem = _why_not_into(result, given, self._device)
-            if problem:
-                raise ArgumentError(problem, where=where)
+        return OutputPlan(self._layout, self._submit, self._current_stream, out, self._device)
 
     def _allocator(self, position: int) -> Callable[[], tuple[object, int]]:
         """Allocates an output with the shape under which it is first returned, so that most results need no view."""
@@ -145,23 +102,6 @@ class LaunchPlan:
             array = base if tuple(base.shape) == result.shape else base.reshape(result.shape)
             made.append(array if result.axes is None else cuda.transposed(array, result.axes))
         return made
-
-
-def _why_not_into(result: Result, given: Argument, device: int) -> str | None:
-    """Why a result cannot be written into an array, or None."""
-    if not isinstance(given, ArrayInfo):
-        return "expected an array"
-    shape, strides = result.shape_and_strides
-    if (given.dtype, given.shape) != (result.dtype, shape):
-        return f"expected {result.dtype.name} {shape}, got {given.dtype.name} {given.shape}"
-    if given.device != device:
-        return f"is on device {given.device}, the arguments are on {device}"
-    if any(n > 1 and a != b for n, a, b in zip(shape, given.strides, strides, strict=True)) and 0 not in shape:
-        order = "C-contiguous" if result.axes is None else f"{strides}, those of the transposed result"
-        return f"strides {given.strides} are not {order}"
-    if given.pointer % ALIGNMENT:
-        return f"is not aligned to {ALIGNMENT} bytes, as new arrays are"
-    return None
 
 
 def _submitter(layout: CallLayout, kernels: Mapping[str, LoadedKernel], device: int) -> Submit:

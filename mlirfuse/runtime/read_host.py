@@ -20,6 +20,7 @@ from mlirfuse.dtypes import from_mlir
 from mlirfuse.errors import IRError
 from mlirfuse.runtime.expressions import Binary, Constant, Expression, Symbol
 from mlirfuse.runtime.host_program import Buffer, HostArgument, HostProgram, Launch, Shape, Value
+from mlirfuse.strides import ATTRIBUTE as STRIDES
 
 _INDEX_OPS = {
     "arith.addi": "add",
@@ -225,4 +226,4 @@ def _argument(function: ir.Operation, position: int, type_: ir.Type) -> HostArgu
         return HostArgument(name, from_mlir(type_), None)
     dynamic = ir.ShapedType.get_dynamic_size()
     shape = tuple(None if extent == dynamic else extent for extent in type_.shape)
-    return HostArgument(name, from_mlir(type_.element_type), shape)
+    return HostArgument(name, from_mlir(type_.element_type), shape, STRIDES in attributes)

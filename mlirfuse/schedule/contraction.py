@@ -119,6 +119,7 @@ class ContractionProblem:
             dimensions.
         residual_bytes: of an element of an argument that the epilogue reads beside every element of a result of its
             type; 0 where there is none.
+        reversed: whether a factor may have negative strides, which no tensor map describes.
     """
 
     batch: tuple[int | None, ...]
@@ -136,6 +137,7 @@ class ContractionProblem:
     computed_from: tuple[int | None, ...] = (None, None)
     sources: tuple[tuple[int, ...], ...] = ((), ())
     residual_bytes: int = 0
+    reversed: bool = False
 
     @property
     def promotes(self) -> bool:

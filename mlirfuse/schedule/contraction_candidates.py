@@ -115,7 +115,7 @@ def _of_instruction(problem: ContractionProblem, target: Target) -> Iterator[Sch
         return
     found = False
     fits = target.chip == "sm_90a" and tensor_core_misfit("wgmma", problem) is None
-    if fits and problem.row_bytes == 16 and problem.computed_from == (None, None):
+    if fits and problem.row_bytes == 16 and not problem.reversed and problem.computed_from == (None, None):
         for swapped in (False, True):
             for schedule in _wgmma_tiles(problem, target, swapped):
                 found = True

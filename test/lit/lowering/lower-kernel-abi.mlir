@@ -226,3 +226,25 @@ gpu.module @of_itself {
     gpu.return
   }
 }
+
+// -----
+
+gpu.module @reversed {
+  // Only a kernel that is passed strides which may be negative is marked.
+  // CHECK-LABEL: gpu.func @reversed(
+  // CHECK-SAME: fuse.signed_strides
+  gpu.func @reversed(%a: memref<?xf32, strided<[?]>> {fuse.strides = array<i64: -2>}, %b: memref<?xf32>) kernel {
+    gpu.return
+  }
+}
+
+// -----
+
+gpu.module @forward {
+  // CHECK-LABEL: gpu.func @forward(
+  // CHECK-NOT: fuse.signed_strides
+  // CHECK: gpu.return
+  gpu.func @forward(%a: memref<?xf32, strided<[?]>> {fuse.strides = array<i64: -1>}, %b: memref<?xf32>) kernel {
+    gpu.return
+  }
+}
