@@ -85,5 +85,5 @@ def test_merged() -> None:
 def test_what_a_signature_says_of_strides(strides: tuple[int, ...], wanted: tuple[object, ...] | None) -> None:
     extents = Extents()
     extents.observe([(2, 4, 8)])
-    spec = extents.spec(0, (2, 4, 8), strides, float32, 4, "x")
+    spec = extents.spec(0, (2, 4, 8), strides, float32, 4)
     assert spec == TensorSpec(("n0", "n1", 8), "float32", align=4, strides=wanted)  # type: ignore[arg-type]
