@@ -28,7 +28,12 @@ def main() -> int:
     started = time.monotonic()
     deadline = started + options.seconds
     print(f"{options.programs} programs from seed {seed} on {options.backend}", flush=True)
-    environment = {"MLIRFUSE_CHECK_RESULTS": "1", "MLIRFUSE_CHECK_WORKSPACE": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    environment = {
+        "MLIRFUSE_CHECK_RESULTS": "1",
+        "MLIRFUSE_CHECK_WORKSPACE": "1",
+        "OMP_NUM_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+    }
     with Pool(options.jobs, options.limit, environment) as pool:
         numbers = options.only or range(seed, seed + options.programs)
         for number, outcome, text in pool.run(((n, (n, options.backend, profile)) for n in numbers), deadline):
@@ -61,7 +66,9 @@ def _shrink_all(pool: Pool, report: Report, seconds: float) -> None:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m fuzzing", description=__doc__)
     parser.add_argument("--backend", choices=list(BACKENDS), default="interpret")
-    parser.add_argument("--profile", choices=list(PROFILES), help="how large programs are; by default what the backend takes")
+    parser.add_argument(
+        "--profile", choices=list(PROFILES), help="how large programs are; by default what the backend takes"
+    )
     parser.add_argument("--programs", type=int, default=200)
     parser.add_argument("--seed", type=int, help="of the first program; the others count on. Random if left out")
     parser.add_argument("--only", type=int, nargs="+", help="these seeds and no others")

@@ -1,4 +1,4 @@
-"""Runs a program on a backend: the interpreter at the kernels' or the tensors' level, ptxas, or the GPU."""
+"""Runs a program on a backend: the interpreter at the level of kernels, tensors, or all, ptxas, or the GPU."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+
 from fuzzing.check import RIGHT, Outcome, WrongResult, check
 from fuzzing.program import Program
 from fuzzing.types import numpy_dtype
@@ -78,9 +79,11 @@ def _overlapping(out: list[Any], arguments: Sequence[Any]) -> bool:
     """Puts an argument in the place of an output that is like it; whether there is one with elements."""
     for number, mine in enumerate(out):
         for given in arguments:
-            if isinstance(given, np.ndarray) and (given.shape, given.dtype) == (mine.shape, mine.dtype) and given.size:
+            if not isinstance(given, np.ndarray) or (given.shape, given.dtype) != (mine.shape, mine.dtype):
+                continue
+            if given.size and given.flags.writeable and given.flags.c_contiguous:  # the interpreter copies others
                 out[number] = given
-                return bool(given.flags.writeable)
+                return True
     return False
 
 
@@ -127,11 +130,52 @@ def tensor(program: Program) -> Outcome:
     import mlirfuse as mf
     from mlirfuse import interpreter
 
-    arguments = [np.ascontiguousarray(a).reshape(a.shape) if isinstance(a, np.ndarray) else a for a in program.arguments()]
+    arguments = [_contiguous(a) for a in program.arguments()]
     lowered = mf.fuse(program.function(), target="sm_90a").lower(*specs_of(program, arguments))
     results = interpreter.run(lowered.module, "program", arguments)
     check(results, expected_of(program), "tensor level")
     return Outcome(RIGHT)
+
+
+def _contiguous(argument: Any) -> Any:
+    return np.ascontiguousarray(argument).reshape(argument.shape) if isinstance(argument, np.ndarray) else argument
+
+
+def levels(program: Program) -> Outcome:
+    """Tensors, tiles and threads, verified after each pass: each right, and equal where nothing is reduced."""
+    import mlirfuse as mf
+    from mlirfuse import interpreter
+
+    arguments, expected = [_forward(a) for a in program.arguments()], expected_of(program)
+    lowered = mf.fuse(program.function(), target="sm_90a").lower(*specs_of(program, arguments))
+    compiled = lowered.compile()
+    order = {"order": "random", "seed": program.seed} if program.seed % 3 == 0 else {}
+    found = {"linalg": interpreter.run(lowered.module, "program", arguments)}
+    for stage in ("tile", "gpu"):
+        found[stage] = interpreter.run(compiled.module_at(stage), "program", arguments, **order)
+    for stage, results in found.items():
+        check(results, expected, f"{stage} level")
+    if any(s.op in ORDERED for s in program.statements):
+        return Outcome(RIGHT)
+    for stage in ("tile", "gpu"):
+        for number, (a, b) in enumerate(zip(found["linalg"], found[stage], strict=True)):
+            if not np.array_equal(_bits(a), _bits(b)):
+                raise WrongResult(f"linalg and {stage} level differ\nresult {number}")
+    return Outcome(RIGHT)
+
+
+ORDERED = ("sum", "prod", "mean", "var", "std", "matmul")
+"""Operations whose results depend on the order in which they are computed."""
+
+
+def _bits(array: np.ndarray) -> np.ndarray:
+    """The bytes; NaN are all alike, and zeros."""
+    plain = array.astype(np.float64) if array.dtype.kind in "fV" else array
+    return (
+        np.where(plain == 0, 0, np.where(np.isnan(plain), np.nan, plain)).reshape(-1).view(np.uint8)
+        if plain.dtype.kind == "f"
+        else plain
+    )
 
 
 def ptx(program: Program) -> Outcome:
@@ -144,7 +188,9 @@ def ptx(program: Program) -> Outcome:
     arguments = [_forward(a) for a in program.arguments()]
     fused = mf.fuse(program.function(), target=target)
     if program.dynamic:
-        compiled = fused._compile(lambda extents: numpy_specs(arguments, extents, program.parameters), target_of(target))
+        compiled = fused._compile(
+            lambda extents: numpy_specs(arguments, extents, program.parameters), target_of(target)
+        )
     else:
         compiled = fused.lower(*specs_of(program, arguments)).compile()
     spills = [
@@ -164,9 +210,9 @@ def gpu(program: Program) -> Outcome:
 BACKENDS: Mapping[str, Callable[[Program], Outcome]] = {
     "interpret": interpret,
     "tensor": tensor,
+    "levels": levels,
     "ptx": ptx,
     "gpu": gpu,
 }
-PROFILE = {"interpret": "middle", "tensor": "middle", "ptx": "large", "gpu": "large"}
+PROFILE = {"interpret": "middle", "tensor": "middle", "levels": "small", "ptx": "large", "gpu": "large"}
 """How large programs are on each backend, where nothing is said."""
-

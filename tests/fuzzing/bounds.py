@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+
 from fuzzing.types import FLOAT8, FORMATS, HALVES, kind, numpy_dtype
 
 INF = np.inf
@@ -29,6 +30,7 @@ class Bounded:
         weak: the kind of a number that adopts the dtype of what it meets; None for tensors and NumPy's scalars.
         signed: whether the signs of zeros are known.
         constant: whether it is known while tracing.
+        contracts: whether it is a rounded product, which a sum over dimensions may take as it was before.
     """
 
     value: np.ndarray
@@ -37,6 +39,7 @@ class Bounded:
     weak: str | None = None
     signed: bool = False
     constant: bool = False
+    contracts: bool = False
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -104,47 +107,21 @@ def rounded(value: np.ndarray, error: np.ndarray, dtype: str, *, through: str | 
 
 
 def product(a: Bounded, b: Bounded, dtype: str) -> Bounded:
-    """a * b, which a kernel may leave unrounded in single and double precision where a sum follows."""
+    """a * b, rounded; only sums over dimensions may contract it."""
     value = a.value * b.value
     error = np.abs(a.value) * b.error + np.abs(b.value) * a.error + a.error * b.error
     zero_times_infinity = (_may_vanish(a) & np.isinf(b.value)) | (_may_vanish(b) & np.isinf(a.value))
     infinite = np.isinf(a.value) | np.isinf(b.value) | np.isnan(value)
     error = np.where(infinite & ~zero_times_infinity, 0, np.where(zero_times_infinity, INF, error))
-    error = np.where(a.known & b.known, error, INF)
-    signed = a.signed and b.signed
-    result = rounded(value, error, dtype, signed=signed)
-    if dtype in HALVES:
-        return result
-    if dtype == "float64":
-        lost = _lost(a.value, b.value, value)
-        return replace(result, error=np.where(error > 0, result.error + ulp(value, dtype), np.maximum(error, lost)))
-    overflows = np.isinf(result.value) & ~infinite
-    surely = np.abs(value) - error > 4 * FORMATS[dtype].largest
-    spread = np.maximum(error, _hull(value, [result.value - result.error, result.value + result.error], error))
+    result = rounded(value, np.where(a.known & b.known, error, INF), dtype, signed=a.signed and b.signed)
     return replace(
-        result,
-        value=np.where(overflows, result.value, value),
-        error=np.where(infinite, result.error, np.where(overflows, np.where(surely, 0, INF), spread)),
+        result, contracts=dtype not in HALVES and bool(np.any((result.value != value) | (dtype == "float64")))
     )
 
 
 def _may_vanish(x: Bounded) -> np.ndarray:
     """Whether a number that is not known exactly may be zero."""
     return (x.error > 0) & (np.abs(x.value) <= x.error)
-
-
-def _lost(a: np.ndarray, b: np.ndarray, value: np.ndarray) -> np.ndarray:
-    """What rounding loses of a float64 product (Dekker); half a unit where that overflows."""
-    with np.errstate(all="ignore"):
-        ah = a * 134217729.0
-        ah = ah - (ah - a)
-        bh = b * 134217729.0
-        bh = bh - (bh - b)
-        al, bl = a - ah, b - bh
-        lost = np.abs(((ah * bh - value) + ah * bl + al * bh) + al * bl)
-    half = ulp(value, "float64")
-    lost = np.where(np.isfinite(lost) & (np.abs(value) > 1e-250), lost, half)
-    return np.where(np.isfinite(value), np.where((a == 0) | (b == 0), 0, lost), 0)
 
 
 def total(a: Bounded, b: Bounded, dtype: str, sign: int = 1) -> Bounded:
@@ -173,6 +150,7 @@ def cast(x: Bounded, dtype: str) -> Bounded:
     """`astype`."""
     if x.dtype == dtype:
         return replace(x, weak=None)
+    x = replace(x, contracts=False)
     source, target = kind(x.dtype), kind(dtype)
     if target == "float":
         if dtype in FLOAT8 and x.dtype not in ("float32", *HALVES, *FLOAT8):

@@ -8,12 +8,21 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+
 from fuzzing.bounds import Bounded
 from fuzzing.types import FORMATS, kind, numpy_dtype
 
 RIGHT, WRONG, CRASH, REFUSED, TIMEOUT = "right", "wrong", "crash", "refused", "timeout"
 
-INTERNAL = ("PassError", "ScheduleError", "UnreadExtentError", "IRError", "CompileError", "PipelineError", "NeedsStatic")
+INTERNAL = (
+    "PassError",
+    "ScheduleError",
+    "UnreadExtentError",
+    "IRError",
+    "CompileError",
+    "PipelineError",
+    "NeedsStatic",
+)
 """Errors of mlirfuse that no program should meet."""
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
+
 from fuzzing.bounds import Bounded, exact
 from fuzzing.inputs import DATA, LAYOUTS, Input
 from fuzzing.program import Number, Program, Statement, run_statement
@@ -29,14 +30,21 @@ class Profile:
     elements: int
     inner: int
     statements: int = 25
+    sizes: tuple[int, ...] = SIZES
 
 
 PROFILES = {
     "small": Profile(1200, 12_000, 12),
     "middle": Profile(6000, 200_000),
     "large": Profile(70_000, 20_000_000),
+    "wide": Profile(100_000, 20_000_000, 8, (1, 1, 2, 3, 5, 1600, 4099, 5140, 12288, 20480, 33000)),
 }
-"""`small` for tests of the interpreter, `middle` for longer runs of it, `large` for PTX and the GPU."""
+"""`small` for tests of the interpreter, `middle` for longer runs of it, `large` for PTX and the GPU; rows of
+`wide` ones take many warps, several fragments a thread, and clusters."""
+
+
+LEAST = 3
+"""Statements that a program has at least, but for one in very many of which nothing comes."""
 
 
 class Retry(Exception):
@@ -53,9 +61,9 @@ class Generator:
         numbers: the run-time numbers.
     """
 
-    def __init__(self, seed: int, profile: Profile):
+    def __init__(self, seed: int, profile: Profile, attempt: int):
         self.seed, self.profile = seed, profile
-        self.random = random.Random(seed)
+        self.random = random.Random(f"{seed} {attempt}")
         self.known: dict[str, Bounded] = {}
         self.inputs: list[Input] = []
         self.numbers: dict[str, Number] = {}
@@ -71,7 +79,20 @@ class Generator:
 
     def _theme(self) -> str:
         floats = dict(zip(FLOATS, (22, 16, 34, 14), strict=True))
-        return str(self.choose({**floats, "int8": 3, "int16": 2, "int32": 6, "int64": 4, "bool": 3, "float8_e4m3fn": 2, "float8_e5m2": 1}))
+        return str(
+            self.choose(
+                {
+                    **floats,
+                    "int8": 3,
+                    "int16": 2,
+                    "int32": 6,
+                    "int64": 4,
+                    "bool": 3,
+                    "float8_e4m3fn": 3,
+                    "float8_e5m2": 2,
+                }
+            )
+        )
 
     # Inputs.
 
@@ -86,7 +107,7 @@ class Generator:
         shape: list[int] = []
         room = self.profile.elements
         for _ in range(rank):
-            fitting = {n: 1 if n == 0 else 4 for n in SIZES if n <= room}
+            fitting = {n: 1 if n == 0 else 8 for n in self.profile.sizes if n <= room}
             size = int(self.choose(fitting))
             shape.append(size)
             room //= max(size, 1)
@@ -196,26 +217,35 @@ class Generator:
 
 def program_from_seed(seed: int, profile: str = "large") -> Program:
     """The program of a seed; equal seeds and profiles give equal programs."""
+    programs = (_attempt(seed, PROFILES[profile], attempt) for attempt in range(5))
+    with np.errstate(all="ignore"):
+        made = []
+        for program in programs:
+            made.append(program)
+            if len(program.statements) >= LEAST:
+                break
+        return made[-1]
+
+
+def _attempt(seed: int, profile: Profile, attempt: int) -> Program:
     from fuzzing.makers import MAKERS
 
-    make = Generator(seed, PROFILES[profile])
-    with np.errstate(all="ignore"):
-        base = make.base_shape()
-        make.add_input(base, make.theme)
-        for _ in range(int(make.choose({0: 40, 1: 35, 2: 20, 3: 5}))):
-            make.add_input(make.like_shape(base) if make.chance(0.8) else make.base_shape())
-        make.add_numbers()
-        wanted = 3 + int((make.profile.statements - 2) * make.random.random() ** 1.7)
-        for _ in range(20 * wanted):
-            before = len(make.statements), len(make.inputs)
-            try:
-                make.choose(MAKERS)(make)  # type: ignore[operator]
-            except Retry:
-                _undo(make, *before)
-            if len(make.statements) >= wanted:
-                break
-        program = _finished(make)
-        return _with_calls(make, program)
+    make = Generator(seed, profile, attempt)
+    base = make.base_shape()
+    make.add_input(base, make.theme)
+    for _ in range(int(make.choose({0: 40, 1: 35, 2: 20, 3: 5}))):
+        make.add_input(make.like_shape(base) if make.chance(0.8) else make.base_shape())
+    make.add_numbers()
+    wanted = LEAST + int((profile.statements - LEAST + 1) * make.random.random() ** 1.5)
+    for _ in range(20 * wanted):
+        before = len(make.statements), len(make.inputs)
+        try:
+            make.choose(MAKERS)(make)  # type: ignore[operator]
+        except Retry:
+            _undo(make, *before)
+        if len(make.statements) >= wanted:
+            break
+    return _with_calls(make, _finished(make))
 
 
 def _undo(make: Generator, statements: int, inputs: int) -> None:
@@ -229,7 +259,8 @@ def _finished(make: Generator) -> Program:
     """Chooses results, and leaves out what none of them needs."""
     used = {a for s in make.statements for a in s.args if isinstance(a, str)}
     loose = [s.name for s in make.statements if s.name not in used]
-    outputs = loose[-4:] or [make.inputs[0].name]
+    kept = make.random.choice((2, 3, 4, 6))
+    outputs = (loose[-kept:] if make.chance(0.5) else loose[:kept]) or [make.inputs[0].name]
     made = [s.name for s in make.statements]
     if made and make.chance(0.25):
         outputs.append(make.random.choice(made))
@@ -240,7 +271,15 @@ def _finished(make: Generator) -> Program:
     make.random.shuffle(outputs)
     structure = "single" if len(outputs) == 1 and make.chance(0.8) else str(make.choose({"tuple": 4, "list": 1}))
     dynamic = make.chance(0.5)
-    program = Program(make.seed, tuple(make.inputs), dict(make.numbers), tuple(make.statements), tuple(outputs), structure, dynamic=dynamic)
+    program = Program(
+        make.seed,
+        tuple(make.inputs),
+        dict(make.numbers),
+        tuple(make.statements),
+        tuple(outputs),
+        structure,
+        dynamic=dynamic,
+    )
     return trimmed(program)
 
 
@@ -271,9 +310,8 @@ def _with_calls(make: Generator, program: Program) -> Program:
     rows: list[int] = []
     first = next((x.shape[0] for x in program.inputs if len(x.shape) > 1 and x.shape[0] > 1), None)
     if first is not None and make.chance(0.3):
-        for new in make.random.sample((1, 2, 3, 7, 33, 129, 0), 2):
-            if new != first and _has_meaning(program.with_rows(first, new), make.profile):
-                rows.append(new)
+        others = make.random.sample((1, 2, 3, 7, 33, 129, 0), 2)
+        rows = [n for n in others if n != first and _has_meaning(program.with_rows(first, n), make.profile)]
     return replace(program, out=out, rows=tuple(rows))
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+
 from fuzzing.backends import _overlapping, as_list, calls_of, expected_of, is_documented
 from fuzzing.bounds import Bounded
 from fuzzing.check import RIGHT, Outcome, WrongResult, check
@@ -65,12 +66,15 @@ def _run_into(framework: Any, fused: Any, program: Program, arguments: list[Any]
     if program.out == "overlap":
         stand = [np.zeros(e.shape, numpy_dtype(e.dtype)) for e in expected]
         overlaps = _overlapping(stand, host)
-        out = [next((d for h, d in zip(host, arguments, strict=True) if h is s), o) for s, o in zip(stand, out, strict=True)]
+        out = [
+            next((d for h, d in zip(host, arguments, strict=True) if h is s), o)
+            for s, o in zip(stand, out, strict=True)
+        ]
     try:
         fused(*arguments, out=out[0] if program.structure == "single" else tuple(out))
     except mf.MlirFuseError as error:
         text = str(error)
-        if not (is_documented(error) or "are not" in text and overlaps):  # a strided argument fits no result
+        if not (is_documented(error) or ("are not" in text and overlaps)):  # a strided argument fits no result
             raise
         return
     if overlaps:
@@ -164,7 +168,7 @@ def _spans(array: np.ndarray, size: int, offset: int) -> bool:
     """Whether all elements lie within the bytes of its memory in C order, from which strides were taken."""
     low = sum(min(0, (n - 1) * s) for n, s in zip(array.shape, array.strides, strict=True))
     high = sum(max(0, (n - 1) * s) for n, s in zip(array.shape, array.strides, strict=True)) + array.itemsize
-    return 0 <= offset + low and offset + high <= size
+    return offset + low >= 0 and offset + high <= size
 
 
 def _bits(dtype: np.dtype) -> np.dtype:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from math import prod
 
 import ml_dtypes
 import numpy as np
+
 from fuzzing.types import FLOAT8, kind, numpy_dtype
 
 LAYOUTS = ("contiguous", "strided", "padded", "transposed", "offset", "reversed", "broadcast")
@@ -44,8 +46,9 @@ class Input:
             known = f"{self.name!r}, {self.shape}, {self.dtype!r}, {self.layout!r}, {self.data!r}"
             return f"Input({known}).array({seed})"
         array = self.array(seed)
-        plain = np.array2string(array.astype(np.float64) if kind(self.dtype) == "float" else array, **_SHOWN)
-        plain = plain.replace("nan", "np.nan").replace("inf", "np.inf")
+        narrow = array.astype(np.float32) if kind(self.dtype) == "float" and self.dtype != "float64" else array
+        plain = re.sub(r"\s*([,\]])", r"\1", np.array2string(narrow, **_SHOWN))
+        plain = re.sub(r"\[\s+", "[", plain).replace("nan", "np.nan").replace("inf", "np.inf")
         module = "np" if hasattr(np, self.dtype) else "ml_dtypes"
         name = f"{module}.{self.dtype}" + "_" * (self.dtype == "bool")
         return f"np.array({plain}, {name}).reshape({self.shape})"

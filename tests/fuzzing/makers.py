@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 
 import numpy as np
+
 from fuzzing.bounds import Bounded
 from fuzzing.generator import SIZES, Generator, Retry
 from fuzzing.operations import REDUCTIONS
@@ -35,10 +36,29 @@ def not_float8(x: Bounded) -> bool:
 def function(make: Generator) -> None:
     """A transcendental function, its argument brought into its domain most of the time."""
     name = make.random.choice(
-        ("sqrt", "rsqrt", "exp", "exp2", "expm1", "log", "log2", "log1p", "tanh", "erf", "sin", "cos", "sigmoid", "reciprocal")
+        (
+            "sqrt",
+            "rsqrt",
+            "exp",
+            "exp2",
+            "expm1",
+            "log",
+            "log2",
+            "log1p",
+            "tanh",
+            "erf",
+            "sin",
+            "cos",
+            "sigmoid",
+            "reciprocal",
+        )
     )
     x = make.pick(is_float if make.chance(0.9) else not_float8)
-    if name in ("sqrt", "rsqrt", "log", "log2", "log1p", "reciprocal") and make.chance(0.7) and is_number(make.known[x]):
+    if (
+        name in ("sqrt", "rsqrt", "log", "log2", "log1p", "reciprocal")
+        and make.chance(0.7)
+        and is_number(make.known[x])
+    ):
         x = make.state("abs", [x])
         if make.chance(0.6):
             x = make.state("add", [x, Number(make.random.choice((1, 1e-5, 0.5)))])
@@ -49,14 +69,40 @@ def function(make: Generator) -> None:
 
 def unary(make: Generator) -> None:
     name = make.random.choice(
-        ("negative", "abs", "square", "sign", "floor", "ceil", "round", "trunc", "isnan", "isinf", "isfinite", "negative", "abs")
+        (
+            "negative",
+            "abs",
+            "square",
+            "sign",
+            "floor",
+            "ceil",
+            "round",
+            "trunc",
+            "isnan",
+            "isinf",
+            "isfinite",
+            "negative",
+            "abs",
+        )
     )
     make.state(name, [make.pick(is_number)])
 
 
 def binary(make: Generator) -> None:
     name = make.random.choice(
-        ("add", "subtract", "multiply", "divide", "maximum", "minimum", "add", "subtract", "multiply", "floor_divide", "remainder")
+        (
+            "add",
+            "subtract",
+            "multiply",
+            "divide",
+            "maximum",
+            "minimum",
+            "add",
+            "subtract",
+            "multiply",
+            "floor_divide",
+            "remainder",
+        )
     )
     a = make.pick(is_number)
     make.state(name, ordered(make, a, make.partner(a, is_number)))
@@ -151,7 +197,11 @@ def cast(make: Generator) -> None:
 
 def reduce(make: Generator) -> None:
     name = str(make.choose({**dict.fromkeys(REDUCTIONS, 2), "sum": 6, "mean": 4, "max": 4, "prod": 1}))
-    a = make.pick((lambda x: x.shape != () and not_float8(x)) if name in ("any", "all") else (lambda x: x.shape != () and is_number(x)))
+    a = make.pick(
+        (lambda x: x.shape != () and not_float8(x))
+        if name in ("any", "all")
+        else (lambda x: x.shape != () and is_number(x))
+    )
     reduce_of(make, name, a)
 
 
@@ -165,7 +215,9 @@ def reduce_of(make: Generator, name: str, a: str, keepdims: bool | None = None) 
     if name in ("var", "std") and make.chance(0.25):
         params["correction"] = make.random.choice((1, 1.0, 0.5))
     if name in ("sum", "prod", "mean") and make.chance(0.12):
-        params["dtype"] = make.random.choice(FLOATS if name == "mean" else ("float32", "float64", "int64", "int32", "float16"))
+        params["dtype"] = make.random.choice(
+            FLOATS if name == "mean" else ("float32", "float64", "int64", "int32", "float16")
+        )
     return make.state(name, [a], **params)
 
 
@@ -205,7 +257,9 @@ def normalise(make: Generator) -> None:
         top = make.state("max", [make.state("abs", [a])], axis=axis, keepdims=True)
         make.state("divide", [a, make.state("maximum", [top, Number(1e-5)])])
     else:
-        make.state("subtract", [a, make.state(make.random.choice(("mean", "min", "max")), [a], axis=axis, keepdims=True)])
+        make.state(
+            "subtract", [a, make.state(make.random.choice(("mean", "min", "max")), [a], axis=axis, keepdims=True)]
+        )
 
 
 def view(make: Generator) -> None:
@@ -218,7 +272,17 @@ def view(make: Generator) -> None:
 def one_view(make: Generator, a: str) -> str:
     x = make.known[a]
     rank = len(x.shape)
-    name = make.choose({"reshape": 5, "permute_dims": 4, "expand_dims": 3, "squeeze": 2, "broadcast_to": 2, "matrix_transpose": 2, "transposed": 2})
+    name = make.choose(
+        {
+            "reshape": 5,
+            "permute_dims": 4,
+            "expand_dims": 3,
+            "squeeze": 2,
+            "broadcast_to": 2,
+            "matrix_transpose": 2,
+            "transposed": 2,
+        }
+    )
     if name == "permute_dims" and rank > 1:
         return make.state("permute_dims", [a], axes=tuple(make.random.sample(range(rank), rank)))
     if name in ("matrix_transpose", "transposed") and rank > 1 and (name == "matrix_transpose" or rank == 2):
@@ -234,7 +298,9 @@ def one_view(make: Generator, a: str) -> str:
         grown = tuple(make.random.choice(SIZES[1:9]) if n == 1 and make.chance(0.7) else n for n in x.shape)
         if prod(new + grown) > make.profile.elements:
             raise Retry
-        kept = tuple(Extent(a, d) if n != 1 and n == x.shape[d] and make.chance(0.3) else n for d, n in enumerate(grown))
+        kept = tuple(
+            Extent(a, d) if n != 1 and n == x.shape[d] and make.chance(0.3) else n for d, n in enumerate(grown)
+        )
         return make.state("broadcast_to", [a], shape=new + kept)
     if name == "reshape" and rank:
         return make.state("reshape", [a], shape=regrouped(make, a))
@@ -328,7 +394,7 @@ MAKERS = {
     power: 3,
     compare: 4,
     choose: 5,
-    logic: 4,
+    logic: 7,
     clip: 2,
     like: 1,
     cast: 6,

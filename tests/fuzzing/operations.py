@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+
 from fuzzing import elementwise, reductions
 from fuzzing.bounds import Bounded, cast
 from fuzzing.types import DTYPES, Refused
@@ -114,7 +115,11 @@ def _like(number: float) -> Callable[..., Bounded]:
 
 
 def _reshape_method(args: Sequence[str], params: dict[str, Any]) -> str:
-    return f"{args[0]}.reshape({', '.join(map(shown, params['shape']))})" if params["shape"] else f"mf.reshape({args[0]}, ())"
+    return (
+        f"{args[0]}.reshape({', '.join(map(shown, params['shape']))})"
+        if params["shape"]
+        else f"mf.reshape({args[0]}, ())"
+    )
 
 
 def _binary() -> Mapping[str, Operation]:
@@ -180,11 +185,16 @@ OPERATIONS: Mapping[str, Operation] = {
     **UNARY,
     **VIEWS,
     **{name: Operation((call(name), method(name)), getattr(reductions, f"{name}_of")) for name in REDUCTIONS},
-    "astype": Operation((lambda args, params: f"{args[0]}.astype({shown(params['dtype'])})", _positional("astype", "dtype")), _cast),
+    "astype": Operation(
+        (lambda args, params: f"{args[0]}.astype({shown(params['dtype'])})", _positional("astype", "dtype")), _cast
+    ),
     "where": Operation((call("where"),), elementwise.where),
     "clip": Operation((_clip,), _clip_rule),
     "full_like": Operation((call("full_like"),), elementwise.full_like),
     "zeros_like": Operation((call("zeros_like"),), _like(0)),
     "ones_like": Operation((call("ones_like"),), _like(1)),
-    "matmul": Operation((call("matmul"), lambda args, params: infix("@")(args, params) if not params else call("matmul")(args, params)), reductions.matmul),
+    "matmul": Operation(
+        (call("matmul"), lambda args, params: infix("@")(args, params) if not params else call("matmul")(args, params)),
+        reductions.matmul,
+    ),
 }

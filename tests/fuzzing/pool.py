@@ -8,8 +8,9 @@ import os
 import signal
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from importlib import import_module
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
@@ -22,16 +23,23 @@ Task = tuple[Any, str, str]
 
 def run_task(task: Task) -> tuple[Outcome, str]:
     """The outcome, and the program's text where it is not right."""
-    from fuzzing.backends import BACKENDS
     from fuzzing.generator import program_from_seed
 
     given, backend, profile = task
     program = given if isinstance(given, Program) else program_from_seed(given, profile)
     try:
-        outcome = BACKENDS[backend](program)
+        outcome = _backend(backend)(program)
     except Exception as error:  # noqa: BLE001  (whatever a program raises is what is asked for)
         outcome = outcome_of(error)
     return outcome, program.text if outcome.kind != "right" or outcome.spills else ""
+
+
+def _backend(name: str) -> Callable[[Program], Outcome]:
+    """A backend of the table, or one that is named `module:function`."""
+    from fuzzing.backends import BACKENDS
+
+    module, colon, function = name.partition(":")
+    return getattr(import_module(module), function) if colon else BACKENDS[name]
 
 
 def _work(pipe: Connection, environment: dict[str, str], log: str) -> None:
@@ -84,8 +92,10 @@ class Pool:
             worker.process.join()
             os.path.exists(worker.log) and os.unlink(worker.log)
 
-    def run(self, tasks: Iterable[tuple[Any, Task]], deadline: float = float("inf")) -> Iterator[tuple[Any, Outcome, str]]:
-        """(number, outcome, text) of each (number, task), in the order in which they end; none starts after `deadline`."""
+    def run(
+        self, tasks: Iterable[tuple[Any, Task]], deadline: float = float("inf")
+    ) -> Iterator[tuple[Any, Outcome, str]]:
+        """(number, outcome, text) of each (number, task) as they end; none starts after `deadline`."""
         waiting = iter(tasks)
         ahead: deque[tuple[Any, Task]] = deque()
         while True:
@@ -138,7 +148,11 @@ class Pool:
         if worker.pipe in ready or worker.process.sentinel in ready:
             self._drop(worker)
             said = _last_words(worker.log)
-            return Outcome(CRASH, f"the process ended by signal {-(worker.process.exitcode or 0)}\n{said}", f"abort: {_assertion(said)}"), _text(worker)
+            return Outcome(
+                CRASH,
+                f"the process ended by signal {-(worker.process.exitcode or 0)}\n{said}",
+                f"abort: {_assertion(said)}",
+            ), _text(worker)
         if time.monotonic() - worker.started > self._limit:
             self._drop(worker)
             return Outcome(TIMEOUT, f"no result after {self._limit} s", "timeout"), _text(worker)

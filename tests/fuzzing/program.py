@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+
 from fuzzing.bounds import Bounded, exact
 from fuzzing.inputs import Input
 from fuzzing.operations import OPERATIONS
@@ -35,7 +36,9 @@ class Number:
             return exact(np.asarray(self.value, self.dtype), self.dtype, constant=True)
         value = self.value if self.dtype is None else np.dtype(self.dtype).type(self.value).item()
         name = type(value).__name__
-        return exact(np.asarray(value), {"float": "float64", "int": "int64"}.get(name, "bool"), weak=name, constant=constant)
+        return exact(
+            np.asarray(value), {"float": "float64", "int": "int64"}.get(name, "bool"), weak=name, constant=constant
+        )
 
 
 @dataclass(frozen=True)
@@ -106,12 +109,30 @@ class Program:
     @property
     def text(self) -> str:
         """Source that can be pasted: imports, the function, its arguments and the call."""
-        lines = ["import ml_dtypes", "import numpy as np", "from fuzzing.inputs import Input", "import mlirfuse as mf", "", self.source]
+        lines = [
+            "import ml_dtypes",
+            "import numpy as np",
+            "from fuzzing.inputs import Input",
+            "import mlirfuse as mf",
+            "from mlirfuse import interpreter",
+            "",
+            self.source,
+        ]
         lines += [f"{x.name} = {x.text(self.seed)}" for x in self.inputs]
         lines += [f"{name} = {number.text}" for name, number in self.numbers.items()]
-        lines += [f'results = mf.fuse(program, target="interpret")({", ".join(self.parameters)})']
+        lines += self._call()
         notes = [f"out={self.out}"] * (self.out != "none") + [f"called again with rows {self.rows}"] * bool(self.rows)
         return f"# seed {self.seed}{'; ' if notes else ''}{', '.join(notes)}\n" + "\n".join(lines) + "\n"
+
+    def _call(self) -> list[str]:
+        """A call, or for static extents the kernels of what is lowered for them."""
+        if self.dynamic or self.rows or self.out != "none":
+            return [f'results = mf.fuse(program, target="interpret")({", ".join(self.parameters)})']
+        specs = [f"mf.TensorSpec({x.name}.shape, {x.name}.dtype)" for x in self.inputs]
+        return [
+            f'compiled = mf.fuse(program, target="sm_90a").lower({", ".join([*specs, *self.numbers])}).compile()',
+            f'results = interpreter.run(compiled.module_at("gpu"), "program", [{", ".join(self.parameters)}])',
+        ]
 
     def function(self) -> Any:
         import mlirfuse as mf

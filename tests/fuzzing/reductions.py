@@ -7,6 +7,8 @@ from dataclasses import replace
 from math import prod as number_of
 
 import numpy as np
+from numpy.lib.array_utils import normalize_axis_tuple
+
 from fuzzing.bounds import INF, Bounded, cast, exact, product, quotient, total
 from fuzzing.elementwise import SQRT
 from fuzzing.types import FLOAT8, FORMATS, Refused, accumulator, kind, numpy_dtype, promote
@@ -15,8 +17,9 @@ Axes = tuple[int, ...]
 
 
 def axes_of(axis: int | Sequence[int] | None, rank: int) -> Axes:
-    given = range(rank) if axis is None else [axis] if isinstance(axis, int) else axis
-    return tuple(sorted(a % rank for a in given))
+    """The dimensions from 0; raises NumPy's `AxisError` for one that there is not, or twice."""
+    given = tuple(range(rank)) if axis is None else axis
+    return tuple(sorted(normalize_axis_tuple(given, rank)))
 
 
 def roundings(count: int, dtype: str) -> float:
@@ -60,7 +63,7 @@ def _sum(x: Bounded, axes: Axes, *, exactly: bool = True) -> Bounded:
     bound = size * roundings(count, x.dtype) + _drift(finite, axes, x.dtype) + error
     digits = FORMATS[x.dtype].digits
     clean = (error == 0) & ((size < 2.0**digits * _lowest_bit(finite, axes)) | (count <= 1))
-    bound = np.where(clean & exactly, 0, bound)
+    bound = np.where(clean & exactly & (not x.contracts or count <= 1), 0, bound)
     return _accumulated(value, bound, size + error, np.any(~x.known, axis=axes), x.dtype)
 
 
@@ -123,7 +126,9 @@ def _product_of(x: Bounded, axes: Axes) -> Bounded:
     unsure = np.any(~x.known, axis=axes) | ~(most < form.largest) | (least < 2.0**form.smallest)
     unsure = unsure & ~np.any(np.isnan(x.value) & x.known, axis=axes)
     value = np.where(unsure, 0, value)
-    return Bounded(np.asarray(value), np.where(unsure, INF, np.where(np.isfinite(value), bound, 0)), x.dtype, signed=False)
+    return Bounded(
+        np.asarray(value), np.where(unsure, INF, np.where(np.isfinite(value), bound, 0)), x.dtype, signed=False
+    )
 
 
 def _bits_of(x: Bounded, axes: Axes) -> np.ndarray:
@@ -191,7 +196,9 @@ def _extremum(larger: bool):
             return x
         unsure = np.any(~x.known, axis=axes)
         if kind(x.dtype) == "int":
-            return _kept(Bounded(np.asarray(choose(x.value, axis=axes)), np.where(unsure, INF, 0.0), x.dtype), x, axes, keepdims)
+            return _kept(
+                Bounded(np.asarray(choose(x.value, axis=axes)), np.where(unsure, INF, 0.0), x.dtype), x, axes, keepdims
+            )
         value = choose(x.value, axis=axes)
         error = np.maximum(np.abs(choose(x.high, axis=axes) - value), np.abs(choose(x.low, axis=axes) - value))
         error = np.where(np.isfinite(value), np.nan_to_num(error, nan=INF), 0)
@@ -229,7 +236,9 @@ def matmul(a: Bounded, b: Bounded, dtype: str | None = None, precision: str | No
     x, y = (cast(t, t.dtype if both_float8 else common) for t in (a, b))
     if kind(common) == "int":
         value = np.matmul(x.value, y.value)
-        unsure = np.matmul((~x.known).astype(float), np.ones(y.shape)) + np.matmul(np.ones(x.shape), (~y.known).astype(float))
+        unsure = np.matmul((~x.known).astype(float), np.ones(y.shape)) + np.matmul(
+            np.ones(x.shape), (~y.known).astype(float)
+        )
         return cast(Bounded(np.asarray(value), np.where(unsure > 0, INF, 0.0), common, signed=True), result)
     return cast(_contraction(x, y, wide, precision), result)
 
@@ -256,7 +265,9 @@ def _contraction(x: Bounded, y: Bounded, wide: str, precision: str | None) -> Bo
     clean = (error == 0) & (size < 2.0 ** (FORMATS[wide].digits - 2) * unit)
     if precision in (None, "ieee"):
         bound = np.where(clean, 0, bound)
-    unknown = np.matmul((~x.known).astype(float), np.ones(y.shape)) + np.matmul(np.ones(x.shape), (~y.known).astype(float))
+    unknown = np.matmul((~x.known).astype(float), np.ones(y.shape)) + np.matmul(
+        np.ones(x.shape), (~y.known).astype(float)
+    )
     special = np.matmul((~np.isfinite(x.value)).astype(float), np.ones(y.shape)) > 0
     special = special | (np.matmul(np.ones(x.shape), (~np.isfinite(y.value)).astype(float)) > 0)
     # An infinity times what may be zero, and the forms of tf32, in which infinities are not kept.

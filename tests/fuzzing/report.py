@@ -44,15 +44,21 @@ class Report:
         counts = Counter(outcome.kind for outcome in self.entries.values())
         size = max(1, len(self.entries))
         lines = [
-            f"{len(self.entries)} programs from seed {self.first_seed} on, backend {self.backend}, profile {self.profile}, "
-            f"{self.seconds:.0f} s"
+            f"{len(self.entries)} programs from seed {self.first_seed} on, backend {self.backend}, "
+            f"profile {self.profile}, {self.seconds:.0f} s"
         ]
-        lines += [f"  {name:8} {counts[name]:6}  {100 * counts[name] / size:6.2f} %" for name in ("right", WRONG, CRASH, TIMEOUT, REFUSED)]
+        lines += [
+            f"  {name:8} {counts[name]:6}  {100 * counts[name] / size:6.2f} %"
+            for name in ("right", WRONG, CRASH, TIMEOUT, REFUSED)
+        ]
         kernels = sum(outcome.kernels for outcome in self.entries.values())
         spills = [(seed, *spill) for seed, outcome in self.entries.items() for spill in outcome.spills]
         if kernels:
             lines.append(f"  {kernels} kernels, {len(spills)} spill: {100 * len(spills) / kernels:.2f} %")
-            lines += [f"    seed {seed}: {name} {nbytes} bytes" for seed, name, nbytes in sorted(spills, key=lambda s: -s[2])[:60]]
+            lines += [
+                f"    seed {seed}: {name} {nbytes} bytes"
+                for seed, name, nbytes in sorted(spills, key=lambda s: -s[2])[:60]
+            ]
         for kind, signature, seeds in self.groups(WRONG, CRASH, TIMEOUT):
             lines.append(f"{kind} x{len(seeds)}: {signature}")
             lines.append(f"    seeds {', '.join(map(str, seeds[:12]))}{' ...' if len(seeds) > 12 else ''}")

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
+
 from fuzzing.check import Outcome
 from fuzzing.generator import trimmed
 from fuzzing.inputs import Input

@@ -1,4 +1,4 @@
-"""`MLIRFUSE_CHECK_RESULTS`: elements of results that no kernel writes are an error; those that only look so are none."""
+"""`MLIRFUSE_CHECK_RESULTS`: elements that no kernel writes are an error; those that only look so are none."""
 
 from __future__ import annotations
 
