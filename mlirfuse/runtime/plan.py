@@ -18,6 +18,7 @@ from mlirfuse.runtime.layout import CallLayout, lay_out
 from mlirfuse.runtime.module import LoadedKernel
 from mlirfuse.runtime.outputs import OutputPlan, Submit
 from mlirfuse.runtime.parameters import LaunchGeometry, ParameterBlock, plan_parameters
+from mlirfuse.runtime.result_checks import checks_results, with_checked_results
 from mlirfuse.runtime.workspace import checks_workspace, require_zero, with_workspace
 
 Launch = Callable[[int], None]
@@ -53,7 +54,8 @@ class LaunchPlan:
                     where=program.name,
                     hint="load the kernels on the arrays' device",
                 )
-        self._submit = _submitter(layout, kernels, self._device)
+        submit = _submitter(layout, kernels, self._device)
+        self._submit = with_checked_results(submit, layout, self._device) if checks_results() else submit
         self._current_stream = cuda.current_stream(self._framework, self._device)
         self._allocate = [self._allocator(position) for position in layout.outputs]
         # Where each result is a buffer of its own, callers may give these; new arrays are the results as they are.

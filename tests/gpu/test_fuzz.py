@@ -1,26 +1,28 @@
-"""Random fusion graphs on the GPU against float64; a failure prints the program and its seed."""
+"""Random programs on the GPU: right within their bounds, all elements written, a second call equal to the bit."""
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
-from gpu.torch_arrays import to_numpy, to_torch
-from graphs import Graph, graphs
-from hypothesis import HealthCheck, given, settings
+from fuzzing.backends import BACKENDS
+from fuzzing.check import outcome_of
+from fuzzing.generator import program_from_seed
 
-import mlirfuse as mf
+from mlirfuse.runtime import result_checks, workspace
 
 cupy = pytest.importorskip("cupy")
 torch = pytest.importorskip("torch")
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not cupy.is_available(), reason="no GPU")]
 
+PROGRAMS = [("large", seed) for seed in range(40_000, 40_240)] + [("wide", seed) for seed in range(50_000, 50_020)]
 
-@given(graph=graphs())
-@settings(max_examples=400, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
-def test_graphs(graph: Graph) -> None:
-    arrays = graph.arrays()
+
+@pytest.mark.parametrize(("profile", "seed"), PROGRAMS)
+def test_program(profile: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(result_checks.CHECK, "1")
+    monkeypatch.setenv(workspace.CHECK, "1")
+    program = program_from_seed(seed, profile)
     try:
-        results = mf.fuse(graph.function)(*map(to_torch, arrays))
-    except mf.MlirFuseError as error:
-        pytest.fail(f"{error}{graph!r}")
-    graph.check([np.asarray(to_numpy(r)) for r in results], arrays, "GPU")
+        BACKENDS["gpu"](program)
+    except Exception as error:  # noqa: BLE001  (whatever it is, the program goes with it)
+        outcome = outcome_of(error)
+        pytest.fail(f"{outcome.kind}: {outcome.message}\n{program.text}")

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from graphs import graph_from_seed
+from fuzzing.backends import specs_of
+from fuzzing.generator import program_from_seed
 from mlir import ir
 
 import mlirfuse as mf
@@ -59,14 +60,14 @@ def test_only_ops_that_change_nothing_are_added_at_once(
 
 def test_segments_are_those_of_spaces_unified_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     for seed in range(150):
-        graph = graph_from_seed(seed)
-        _alive, ops = traced(graph.function, *graph.specs())
+        program = program_from_seed(seed, "small")
+        _alive, ops = traced(program.function(), *specs_of(program, program.arguments()))
         grown = segment_ops(ops)
         with monkeypatch.context() as patch:
             patch.setattr(GrowingSpace, "take", lambda *_: False)
             unified = segment_ops(ops)
-        assert [s.ops for s in grown.segments] == [s.ops for s in unified.segments], graph
-        assert grown.declined == unified.declined, graph
+        assert [s.ops for s in grown.segments] == [s.ops for s in unified.segments], program.text
+        assert grown.declined == unified.declined, program.text
 
 
 def test_a_chain_is_unified_once(monkeypatch: pytest.MonkeyPatch) -> None:

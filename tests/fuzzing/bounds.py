@@ -1,0 +1,188 @@
+"""Values with error bounds: what an exact computation gives, and how far a correct kernel may be from it.
+
+A float has its value in float64 and an absolute error; an infinite error says that nothing is known of the element
+(a decision that rounding may take either way, an overflow in an intermediate sum). Integers and bools are exact, or
+unknown. NaN and infinities are exact: a kernel has to return the same. Rounding is monotone, so that the interval of a
+value is rounded at its ends: exact operands give the one number that IEEE arithmetic allows, and no bound at all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from fuzzing.types import FLOAT8, FORMATS, HALVES, kind, numpy_dtype
+
+INF = np.inf
+SLACK = 1 + 2.0**-20
+"""Bounds are computed in float64 themselves."""
+
+
+@dataclass(frozen=True)
+class Bounded:
+    """A tensor or number of the reference.
+
+    Attributes:
+        value: float64 for floats, else the dtype itself.
+        error: float64, of the same shape.
+        dtype: of the tensor; for numbers that adopt a dtype what Python has: `float64`, `int64` or `bool`.
+        weak: the kind of a number that adopts the dtype of what it meets; None for tensors and NumPy's scalars.
+        signed: whether the signs of zeros are known.
+        constant: whether it is known while tracing.
+        contracts: whether it is a rounded product, which a sum over dimensions may take as it was before.
+    """
+
+    value: np.ndarray
+    error: np.ndarray
+    dtype: str
+    weak: str | None = None
+    signed: bool = False
+    constant: bool = False
+    contracts: bool = False
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.value.shape
+
+    @property
+    def known(self) -> np.ndarray:
+        return ~np.isinf(self.error)
+
+    @property
+    def low(self) -> np.ndarray:
+        return self.value - self.error
+
+    @property
+    def high(self) -> np.ndarray:
+        return self.value + self.error
+
+
+def exact(array: np.ndarray, dtype: str, **flags: object) -> Bounded:
+    value = array.astype(np.float64) if kind(dtype) == "float" else np.asarray(array, numpy_dtype(dtype))
+    return Bounded(np.asarray(value), np.zeros(np.shape(value)), dtype, signed=True, **flags)  # type: ignore[arg-type]
+
+
+def nearest(values: np.ndarray, dtype: str) -> np.ndarray:
+    """Float64 rounded to nearest even in a format, in float64."""
+    if dtype == "float64":
+        return values
+    form = FORMATS[dtype]
+    exponent = np.maximum(np.frexp(values)[1], form.smallest + 1) - form.digits
+    step = np.ldexp(1.0, np.where(np.isfinite(values), exponent, 0))
+    rounded = np.where(np.isfinite(values), np.rint(values / step) * step, values)
+    if form.saturates:
+        return np.clip(rounded, -form.largest, form.largest)
+    return np.where(np.abs(rounded) > form.largest, np.copysign(INF, rounded), rounded)
+
+
+def ulp(values: np.ndarray, dtype: str) -> np.ndarray:
+    """The distance of numbers of this size in a format."""
+    form = FORMATS[dtype]
+    finite = np.where(np.isfinite(values), values, 0)
+    return np.ldexp(1.0, np.maximum(np.frexp(finite)[1], form.smallest + 1) - form.digits)
+
+
+def _hull(value: np.ndarray, ends: list[np.ndarray], error: np.ndarray) -> np.ndarray:
+    """How far ends are from a value; infinite where one is not finite that differs."""
+    result = np.zeros(value.shape)
+    for end in ends:
+        same = (end == value) | (np.isnan(end) & np.isnan(value))
+        apart = np.where(same, 0, np.abs(end - value))
+        result = np.maximum(result, np.where(np.isnan(apart), INF, apart))
+    return np.where(np.isinf(error), INF, result)
+
+
+def rounded(value: np.ndarray, error: np.ndarray, dtype: str, *, through: str | None = None, **flags: bool) -> Bounded:
+    """The tensor of a dtype after one rounding; `through` another dtype, too, where a device may take that way."""
+    error = np.where(np.isnan(error), INF, error)
+    error = np.where(error > 0, error * SLACK, 0)
+    if dtype == "float64":
+        error = np.where(error > 0, error + np.abs(value) * 2.0**-51, 0)
+    middle = nearest(value, dtype)
+    ends = [nearest(value - error, dtype), nearest(value + error, dtype)]
+    if through is not None:
+        ends += [nearest(nearest(x, through), dtype) for x in (value - error, value, value + error)]
+    return Bounded(middle, _hull(middle, ends, error), dtype, **flags)
+
+
+def product(a: Bounded, b: Bounded, dtype: str) -> Bounded:
+    """a * b, rounded; only sums over dimensions may contract it."""
+    value = a.value * b.value
+    error = np.abs(a.value) * b.error + np.abs(b.value) * a.error + a.error * b.error
+    zero_times_infinity = (_may_vanish(a) & np.isinf(b.value)) | (_may_vanish(b) & np.isinf(a.value))
+    infinite = np.isinf(a.value) | np.isinf(b.value) | np.isnan(value)
+    error = np.where(infinite & ~zero_times_infinity, 0, np.where(zero_times_infinity, INF, error))
+    result = rounded(value, np.where(a.known & b.known, error, INF), dtype, signed=a.signed and b.signed)
+    return replace(
+        result, contracts=dtype not in HALVES and bool(np.any((result.value != value) | (dtype == "float64")))
+    )
+
+
+def _may_vanish(x: Bounded) -> np.ndarray:
+    """Whether a number that is not known exactly may be zero."""
+    return (x.error > 0) & (np.abs(x.value) <= x.error)
+
+
+def total(a: Bounded, b: Bounded, dtype: str, sign: int = 1) -> Bounded:
+    """a + b, or a - b."""
+    value = a.value + sign * b.value
+    infinite = np.isinf(a.value) | np.isinf(b.value) | np.isnan(value)
+    error = np.where(infinite, 0, a.error + b.error)
+    return rounded(value, np.where(a.known & b.known, error, INF), dtype)
+
+
+def quotient(a: Bounded, b: Bounded, dtype: str, relative: float = 0.0) -> Bounded:
+    """a / b, with a relative error besides the rounding."""
+    value = a.value / b.value
+    least = np.abs(b.value) - b.error
+    error = (a.error + np.abs(value) * b.error) / np.where(least > 0, least, np.nan)
+    error = np.where((a.error == 0) & (b.error == 0), 0, error) + np.abs(value) * relative
+    error = np.where(np.isnan(value) | np.isinf(value) | np.isinf(b.value), 0, error)
+    unsure = ~a.known | ~b.known | ((b.error > 0) & (least <= 0))
+    if not b.signed:
+        unsure = unsure | (b.value == 0)
+    unsure = unsure | ((b.value == 0) & (a.error > 0))
+    return rounded(value, np.where(unsure, INF, error), dtype, signed=a.signed and b.signed)
+
+
+def cast(x: Bounded, dtype: str) -> Bounded:
+    """`astype`."""
+    if x.dtype == dtype:
+        return replace(x, weak=None)
+    x = replace(x, contracts=False)
+    source, target = kind(x.dtype), kind(dtype)
+    if target == "float":
+        if dtype in FLOAT8 and x.dtype not in ("float32", *HALVES, *FLOAT8):
+            return cast(cast(x, "float32"), dtype)
+        if x.dtype in FLOAT8 and dtype == "float64":
+            return replace(x, dtype=dtype, weak=None)
+        if source == "float" and x.weak is None and bits_of(dtype) > bits_of(x.dtype):
+            return replace(x, dtype=dtype, weak=None)
+        wide = x.value.astype(np.float64)
+        error = x.error
+        if x.dtype == "int64" and dtype == "float32":  # one rounding, not one to float64 before
+            direct = x.value.astype(np.float32).astype(np.float64)
+            return Bounded(direct, error, dtype, signed=True)
+        through = "float32" if dtype in HALVES and x.dtype in ("float64", "int32", "int64") else None
+        return rounded(wide, error, dtype, through=through, signed=x.signed)
+    if target == "bool":
+        unsure = ~x.known if source != "float" else ~x.known | _may_vanish(x)
+        return Bounded(x.value != 0, np.where(unsure, INF, 0), dtype)
+    if source == "float":
+        return _to_integer(x, dtype)
+    return Bounded(x.value.astype(numpy_dtype(dtype)), x.error, dtype, signed=True)
+
+
+def bits_of(dtype: str) -> int:
+    return numpy_dtype(dtype).itemsize
+
+
+def _to_integer(x: Bounded, dtype: str) -> Bounded:
+    """Truncated; what does not fit is undefined, as in C."""
+    limits = np.iinfo(dtype)
+    whole = np.trunc(x.value)
+    unsure = ~x.known | (np.trunc(x.low) != whole) | (np.trunc(x.high) != whole)
+    unsure = unsure | ~np.isfinite(whole) | (whole < limits.min) | (whole >= float(limits.max) + (limits.bits < 64))
+    value = np.where(unsure, 0, whole).astype(np.int64).astype(dtype)
+    return Bounded(value, np.where(unsure, INF, 0), dtype, signed=True)

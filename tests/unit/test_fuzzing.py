@@ -1,0 +1,157 @@
+"""The fuzzer itself: programs, bounds, the comparison, workers and shrinking."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import FunctionType
+
+import numpy as np
+import pytest
+from fuzzing.bounds import Bounded, cast, exact, nearest, product, total
+from fuzzing.check import CRASH, RIGHT, TIMEOUT, WRONG, WrongResult, check, outcome_of, signature
+from fuzzing.elementwise import COMPARISONS, add, divide, multiply
+from fuzzing.generator import program_from_seed
+from fuzzing.pool import Pool
+from fuzzing.reductions import matmul, max_of, std_of, sum_of, var_of
+from fuzzing.shrink import shrink
+from fuzzing.types import DTYPES, FORMATS, numpy_dtype
+
+import mlirfuse as mf
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> Iterator[None]:
+    with np.errstate(all="ignore"):
+        yield
+
+
+def array(values: object, dtype: str = "float32") -> Bounded:
+    return exact(np.asarray(values, numpy_dtype(dtype)), dtype)
+
+
+def test_equal_seeds_give_equal_programs() -> None:
+    assert [program_from_seed(s, "small") for s in range(20)] == [program_from_seed(s, "small") for s in range(20)]
+
+
+def test_every_public_function_occurs() -> None:
+    sources = "".join(program_from_seed(seed, "small").source for seed in range(700))
+    functions = [n for n in mf.__all__ if isinstance(getattr(mf, n), FunctionType) and n != "fuse"]
+    operators = {"add": " + ", "subtract": " - ", "negative": "= -"}
+    missing = [n for n in functions if f"mf.{n}(" not in sources and operators.get(n, "mf.?") not in sources]
+    assert not missing
+    assert all(f"mf.{dtype}" in sources for dtype in DTYPES)
+
+
+def test_programs_are_as_varied_as_promised() -> None:
+    programs = [program_from_seed(seed, "middle") for seed in range(250)]
+    sizes = [len(p.statements) for p in programs]
+    assert max(sizes) >= 20
+    assert np.mean([n >= 3 for n in sizes]) > 0.98
+    inputs = [x for p in programs for x in p.inputs]
+    assert {len(x.shape) for x in inputs} == {0, 1, 2, 3, 4}
+    assert {x.layout for x in inputs} >= {"strided", "transposed", "offset", "reversed", "broadcast", "padded"}
+    assert {p.out for p in programs} == {"none", "given", "overlap"}
+    assert any(p.rows for p in programs)
+    assert {p.dynamic for p in programs} == {True, False}
+    assert any(p.numbers for p in programs)
+    assert any(len(set(p.outputs)) < len(p.outputs) for p in programs)
+
+
+def test_printed_programs_run() -> None:
+    program = program_from_seed(2, "small")
+    namespace: dict[str, object] = {}
+    exec(program.text, namespace)
+    results = namespace["results"]
+    check(list(results) if isinstance(results, tuple | list) else [results], program.results(), "printed")
+
+
+@pytest.mark.parametrize("dtype", list(FORMATS))
+def test_rounding_is_that_of_the_dtype(dtype: str) -> None:
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=20_000) * 2.0 ** rng.integers(-30, 20, 20_000)
+    wide = values.astype(np.float32).astype(np.float64)
+    with np.errstate(all="ignore"):
+        inside = (
+            wide if not FORMATS[dtype].saturates else np.clip(wide, -FORMATS[dtype].largest, FORMATS[dtype].largest)
+        )
+        wanted = inside.astype(np.float32).astype(numpy_dtype(dtype)).astype(np.float64)
+    np.testing.assert_array_equal(nearest(wide, dtype), wanted)
+
+
+def test_exact_operands_allow_one_number() -> None:
+    a, b = array([0.1, 3, 1e30], "float16"), array([0.2, 4, 1], "float16")
+    for rule in (add, multiply, divide):
+        assert not rule(a, b).error[1].any()
+    assert not total(array([0.1]), array([0.7]), "float32").error.any()
+    assert not product(array([0.1]), array([0.7]), "float32").error.any()
+
+
+def test_small_whole_numbers_stay_exact() -> None:
+    x = array(np.arange(-500, 500).reshape(10, 100))
+    assert not sum_of(x, (1,)).error.any()
+    assert not matmul(x, array(np.arange(200).reshape(100, 2) % 9)).error.any()
+    assert sum_of(array(np.linspace(0, 1, 1000))).error > 0
+
+
+def test_decisions_near_a_boundary_are_not_known() -> None:
+    near = Bounded(np.array([1.0, 1.0]), np.array([1e-7, 0]), "float32")
+    known = COMPARISONS["less"](near, array([1, 1])).known
+    np.testing.assert_array_equal(known, [False, True])
+    np.testing.assert_array_equal(cast(near, "int32").known, [False, True])
+
+
+def test_what_is_not_finite_is_exact() -> None:
+    x = array([np.nan, np.inf, 1.0])
+    assert np.isnan(max_of(x).value)
+    assert not max_of(x).error
+    assert not max_of(array([np.inf, 1])).error
+    assert not sum_of(array([np.inf, 1])).error
+    assert not sum_of(array([3e38, 3e38])).known
+
+
+def test_deviations_are_within_their_bounds() -> None:
+    x = np.random.default_rng(0).normal(1e-4, 1e-4, (50, 999)).astype(np.float16)
+    bounded = exact(x, "float16")
+    exactly = np.var(x.astype(np.float64), axis=1)
+    np.testing.assert_array_less(np.abs(var_of(bounded, (1,)).value - exactly), 2.0**-24)
+    assert std_of(bounded, (1,)).error.max() < 1e-6
+
+
+def test_wrong_elements_are_seen() -> None:
+    want = Bounded(np.array([1.0, np.nan, np.inf, 5.0]), np.array([1e-6, 0, 0, np.inf]), "float32")
+    check([np.array([1 + 5e-7, np.nan, np.inf, -7], np.float32)], [want], "here")
+    for wrong in ([1.001, np.nan, np.inf, 0], [1, 0, np.inf, 0], [1, np.nan, -np.inf, 0], [np.nan, np.nan, np.inf, 0]):
+        with pytest.raises(WrongResult, match="here"):
+            check([np.array(wrong, np.float32)], [want], "here")
+    with pytest.raises(WrongResult, match="dtype float64, not float32"):
+        check([np.array([1, np.nan, np.inf, 0])], [want], "here")
+
+
+def test_errors_are_sorted() -> None:
+    assert outcome_of(mf.MlirFuseError("no")).kind == "refused"
+    assert outcome_of(KeyError(3)).kind == CRASH
+    assert outcome_of(WrongResult("x: off\n1 of 2")).kind == WRONG
+    assert signature("@f_3 never wrote element (4, 0) of v12") == signature("@g_0 never wrote element (1, 27) of v3")
+
+
+@pytest.mark.parametrize(("backend", "bad"), [("aborts", CRASH), ("hangs", TIMEOUT)])
+def test_workers_survive(backend: str, bad: str) -> None:
+    with Pool(2, limit=20 if bad == CRASH else 8) as pool:
+        tasks = [(n, (n, f"doomed_backends:{backend}", "small")) for n in range(5)]
+        kinds = {number: outcome for number, outcome, _ in pool.run(tasks)}
+    assert {n: o.kind for n, o in kinds.items()} == {n: bad if n % 2 else RIGHT for n in range(5)}
+    if bad == CRASH:
+        assert "Assertion" in kinds[1].signature
+
+
+def test_failures_shrink() -> None:
+    programs = (program_from_seed(seed, "small") for seed in range(200))
+    program = next(p for p in programs if any(s.op == "exp" for s in p.statements))
+    backend = "doomed_backends:dislikes_exp"
+    with Pool(1, limit=20) as pool:
+        ((_, outcome, _),) = pool.run([(0, (program, backend, ""))])
+        assert outcome.kind == WRONG
+        reduced, found = shrink(pool, program, backend, outcome, 60)
+    assert [s.op for s in reduced.statements] == ["exp"]
+    assert found.signature == outcome.signature
+    assert all(n <= 3 for x in reduced.inputs for n in x.shape)
