@@ -1,4 +1,5 @@
-"""Reductions. float16 and bfloat16 accumulate in float32; results have the input's dtype, but integers add up in int64.
+"""Reductions. Those of float16 and bfloat16 compute in float32 throughout, also the deviations and squares of `var` and
+`std`, and only the result is rounded; results have the input's dtype, but integers add up in int64.
 
 Leading dimensions that are dynamic are reduced as they are, where those that are left are static, or none is: blocks
 share rows then, and a mean has its number of elements at run time. Over other dynamic dimensions, and in `max` and
@@ -67,14 +68,18 @@ def all(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
 
 
 def mean(x: Tensor, /, axis: Axis = None, *, dtype: object = None, keepdims: bool = False) -> Tensor:
-    """The sum divided by the number of elements; integers and bools give float32."""
+    """The sum divided by the number of elements; integers and bools give float32. `dtype` casts the elements before."""
     source = tensor_argument(x, "mean")
     result = _float_result(source.dtype if dtype is None else dtype_argument(dtype))
-    return _mean("mean", source, axis, result, keepdims, 0.0)
+    total = _reduce("mean", source, axis, result, 0, arith.AddFOp)
+    return _quotient("mean", source, total, axis, result, keepdims)
 
 
 def var(x: Tensor, /, axis: Axis = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
-    """The mean squared distance from the mean, in two passes; `correction` is taken off the number of elements."""
+    """The mean squared distance from the mean, in two passes; `correction` is taken off the number of elements.
+
+    Computed in float32 where `x` has less: only the result is rounded to float16 or bfloat16.
+    """
     return _variance("var", x, axis, correction, keepdims)
 
 
@@ -120,17 +125,20 @@ def _logical(name: str, x: object, axis: Axis, keepdims: bool, start: bool, op: 
     return _keep(source, axis, keepdims, _reduce(name, source, axis, bool_, start, op))
 
 
-def _mean(
+def _quotient(
     name: str,
     source: TensorBase,
+    total: TensorBase,
     axis: Axis,
     result: DType,
     keepdims: bool,
-    correction: float,
+    correction: float = 0.0,
     last: Callable[[ir.Value], ir.Value] = lambda value: value,
 ) -> Tensor:
-    """`last` of sum / (count - correction), where only `last`'s value is rounded to `result`."""
-    total = _reduce(name, source, axis, result, 0, arith.AddFOp)
+    """`last` of total / (count - correction), where only `last`'s value is rounded to `result`.
+
+    The count is that of the elements of `source` along `axis`, over which `total` is a sum in the accumulators' type.
+    """
     count = product(tuple(source.shape[d] for d in normalise_axes(axis, source.ndim, name)))
     wide = total.dtype
     divisor: Constant | ScalarBase
@@ -169,9 +177,14 @@ def _variance(
     if not isinstance(correction, int | float | np.number):
         raise at_user_line(TraceError(f"{name}: correction {correction!r} is no number"))
     result = _float_result(source.dtype)
-    wide = cast(source, _accumulator(result))
-    centre = _mean(name, wide, axis, wide.dtype, True, 0.0)
-    return _mean(name, square(subtract(wide, centre)), axis, result, keepdims, correction, last)
+    wide = _accumulator(result)
+    elements = cast(source, wide)
+    total = _reduce(name, elements, axis, wide, 0, arith.AddFOp)
+    centre = _quotient(name, elements, total, axis, wide, True)
+    squares = square(subtract(elements, centre))
+    return _quotient(
+        name, squares, _reduce(name, squares, axis, wide, 0, arith.AddFOp), axis, result, keepdims, correction, last
+    )
 
 
 def _reduce(name: str, source: TensorBase, axis: Axis, dtype: DType, start: float | int | bool, op: type) -> TensorBase:
