@@ -39,7 +39,7 @@ class Lowered:
         module: the `linalg` stage; never changed.
         target: the architecture to compile for.
         notes: what `explain` should say of how the module came to be.
-        fast_math: whether roundings between operations may be left out.
+        fast_math: whether roundings between operations may be left out, and subnormal numbers flushed.
         tuned: whether schedules that `mlirfuse tune` left on disk come before the cost model's.
     """
 

@@ -317,6 +317,7 @@ def fuse(
         schedule: overrides the heuristics: the schedule of the only kernel, or one by kernel name.
         fast_math: leaves out roundings that NumPy would make between two operations in half precision, where the second
             computes in single precision anyway. Results differ in their last places from call-by-call evaluation.
+            Subnormal numbers, which are kept otherwise, may become 0 (docs/architecture.md, "Numbers").
         mix_order: what becomes of reductions over different dimensions of the same data, such as those of `dx` and `dw`
             in the backward function of a normalisation. `auto` puts them into one kernel, which reads the data once,
             where dependences and the size of a row allow it, through reshapes too whose dimensions both can have, and

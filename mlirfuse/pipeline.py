@@ -1,7 +1,8 @@
 """The compiler as one line: which passes run, in which order, and where each stage ends.
 
 Every stage is a textual pipeline that `mlirfuse-opt` runs too, so any stage can be reproduced, stopped in, or started
-from by hand. `{target}` stands for the architecture, `{fast}` for whether roundings may be left out.
+from by hand. `{target}` stands for the architecture, `{fast}` for whether roundings may be left out, and subnormal
+numbers flushed.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ from mlirfuse.errors import PipelineError
 from mlirfuse.lowering.to_ptx import BEFORE_NVVM
 
 GRAPH = (
-    "fuse-fold-empty,fuse-views,cse,fuse-copy-reshaped,fuse-fold-casts{{through-rounding={fast}}},fuse-segment,"
+    "fuse-fold-empty,fuse-views,cse,fuse-copy-reshaped,fuse-fold-casts{{through-rounding={fast}}},"
+    "fuse-multiply-add,fuse-segment,"
     "fuse-mix-order-reduction{{target={target} sms={sms}}},fuse-recompute,"
     "fuse-prologues{{target={target} sms={sms}}},cse,"
     "fuse-collapse-dims,fuse-split-rows{{target={target} sms={sms}}},fuse-merge-moments,fuse-merge-exp-sums,"
@@ -39,7 +41,11 @@ GPU = (
 )
 """Tile programs to one thread's code."""
 
-LOWER = ",".join(BEFORE_NVVM).replace("lower-attach-target", "lower-attach-target{{chip={target}}}")
+LOWER = (
+    ",".join(BEFORE_NVVM)
+    .replace("lower-attach-target", "lower-attach-target{{chip={target}}}")
+    .replace("lower-exponentials", "lower-exponentials{{flush-subnormals={fast}}}")
+)
 """One thread's code to where upstream's conversion to NVVM begins."""
 
 NAMED: dict[str, str] = {
@@ -58,7 +64,7 @@ def named(name: str, target: str, *, sms: int = 0, fast_math: bool = False, tune
         name: a name of `NAMED`.
         target: the architecture.
         sms: multiprocessors of the device; 0 for the number that the architecture is best known by.
-        fast_math: whether roundings between operations may be left out.
+        fast_math: whether roundings between operations may be left out, and subnormal numbers flushed.
         tuned: whether tuned schedules come before the cost model's.
     """
     if name not in NAMED:

@@ -24,27 +24,37 @@ def is_rounded(value: ir.Value) -> bool:
 
 def rounds_to_half(op: ir.Operation) -> bool:
     """Whether an op is a cast to half precision."""
-    return op.name == "arith.truncf" and str(element_type(op.results[0].type)) in HALF
+    return rounds_to(op, *HALF)
+
+
+def rounds_to(op: ir.Operation, *names: str) -> bool:
+    """Whether an op is a narrowing cast to one of the element types of those names."""
+    return op.name == "arith.truncf" and str(element_type(op.results[0].type)) in names
+
+
+def adds_positive(op: ir.Operation, value: ir.Value, *, at_least: float = 0.0) -> bool:
+    """Whether an op adds a positive constant, of that size at least, to a value."""
+    others = [operand for operand in op.operands if operand != value]
+    return op.name == "arith.addf" and len(others) == 1 and _is_positive(others[0], at_least)
 
 
 def _is_rounded_by(user: ir.Operation, value: ir.Value) -> bool:
     if rounds_to_half(user):
         return True
-    keeps = user.name in FACTORS or (user.name == "arith.addf" and _is_positive_sum(user, value))
+    keeps = user.name in FACTORS or _is_positive_sum(user, value)
     return keeps and is_rounded(user.results[0])
 
 
 def _is_positive_sum(user: ir.Operation, value: ir.Value) -> bool:
     """Whether an addition is of an exponential, which no number is below zero of, and a positive constant."""
     maker = defining_op(value)
-    others = [operand for operand in user.operands if operand != value]
-    return maker is not None and maker.name == "math.exp" and len(others) == 1 and _is_positive(others[0])
+    return maker is not None and maker.name == "math.exp" and adds_positive(user, value)
 
 
-def _is_positive(value: ir.Value) -> bool:
-    """Whether a value is a constant above zero, or a vector of one."""
+def _is_positive(value: ir.Value, at_least: float) -> bool:
+    """Whether a value is a constant above zero, and of that size at least, or a vector of one."""
     maker = defining_op(value)
     if maker is not None and maker.name == "vector.broadcast":
-        return _is_positive(maker.operands[0])
+        return _is_positive(maker.operands[0], at_least)
     number = number_of(value)
-    return number is not None and number > 0
+    return number is not None and number > 0 and number >= at_least

@@ -28,6 +28,7 @@ from mlirfuse.distribution.parts import Part, Parts
 from mlirfuse.distribution.reductions import (
     combiner,
     mask_padding,
+    product_of_sum,
     reduce_fragments,
     reduce_over_lanes,
     reduce_packed,
@@ -109,7 +110,7 @@ def _of_thread(
             abouts.update(dict.fromkeys(batch, about))
             added = reduce_fragments(d, terms, batch, dims, _add)
             if before is not None:
-                added = _add(_mul(total.values[kept], _exp(_sub(before, about))), added)
+                added = _add(product_of_sum(total.values[kept], _exp(_sub(before, about))), added)
             total.values[kept] = added
     return maximum, total
 
@@ -136,6 +137,6 @@ def _merge(parts: Parts, lowest: ir.Value, zero: ir.Value, *, last: bool) -> tup
     about = maximum if last else _finite(maximum, lowest, zero)
 
     def rescaled(part: Part) -> ir.Value:
-        return _mul(part.values[1], _exp(_sub(part.values[0], about)))
+        return product_of_sum(part.values[1], _exp(_sub(part.values[0], about)))
 
     return maximum, parts.combine(rescaled, _add, zero)

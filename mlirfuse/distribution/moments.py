@@ -24,7 +24,13 @@ from mlirfuse.distribution.elementwise import recast
 from mlirfuse.distribution.exchange import Exchange
 from mlirfuse.distribution.fragments import Fragments, Key, widen
 from mlirfuse.distribution.parts import Part, Parts
-from mlirfuse.distribution.reductions import combiner, mask_padding, reduce_in_thread, reduce_over_lanes
+from mlirfuse.distribution.reductions import (
+    combiner,
+    mask_padding,
+    product_of_sum,
+    reduce_in_thread,
+    reduce_over_lanes,
+)
 
 _add, _sub, _mul = (combiner(f"arith.{name}") for name in ("addf", "subf", "mulf"))
 
@@ -65,7 +71,7 @@ def _centred_squares(d: Distributor, source: Fragments, total: Fragments, dims: 
 
     def square(key: Key) -> ir.Value:
         centred = _sub(source.at(key), widen(means.at(key), source.width))
-        return _mul(centred, centred)
+        return product_of_sum(centred, centred)
 
     return source.like(source.extents, source.element_type, square)
 
@@ -81,8 +87,8 @@ def _merge(d: Distributor, source: Fragments, dims: Sequence[int], parts: Parts,
         sender = part.sender_value if part.sender is None else part.sender
         assert sender is not None
         count, inverse = held.sent(sender, level)
-        gap = _sub(total_i, _mul(widen(count, width), mean))
-        return _add(m2_i, _mul(_mul(gap, gap), widen(inverse, width)))
+        gap = _sub(total_i, product_of_sum(widen(count, width), mean))
+        return _add(m2_i, product_of_sum(_mul(gap, gap), widen(inverse, width)))
 
     zero = _constant(0.0, source.element_type)
     total = parts.combine(lambda part: part.values[0], _add, zero)

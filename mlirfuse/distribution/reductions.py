@@ -94,6 +94,11 @@ def combiner(op_name: str) -> Combine:
     return combine
 
 
+def product_of_sum(a: ir.Value, b: ir.Value) -> ir.Value:
+    """Builds `a * b` for a sum that nothing else reads: a fused multiply-add may take both."""
+    return arith.MulFOp(a, b, fastmath=arith.FastMathFlags.contract).result
+
+
 def mask_padding(d: Distributor, source: Fragments, dims: Sequence[int], identity: ir.Value) -> Fragments:
     """The tile with `identity` in place of elements that lie past its extents along `dims`."""
     inside: dict[tuple[int, int], ir.Value] = {}

@@ -21,7 +21,8 @@ class LowerDivisions(Pass):
 
     `div.rn.f32` costs about ten instructions and a branch. The correction step makes the quotient correctly rounded
     (Markstein, "IA-64 and Elementary Functions", 2000, theorem 8.3) as long as neither it nor the remainder is
-    subnormal; where the first quotient is not finite it is the answer already. Divisors outside 2^-64 to 2^64 are left
+    subnormal, and within 1.5 units in the last place there; where the first quotient is not finite it is the answer
+    already. Divisors outside 2^-64 to 2^64 are left
     to the hardware's sequence, as are powers of two, which LLVM turns into exact products.
 
     ```mlir

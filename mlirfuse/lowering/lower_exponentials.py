@@ -10,33 +10,47 @@ from mlir import ir
 from mlir.dialects import arith, llvm, vector
 
 from mlirfuse.analysis.casts import element_type
-from mlirfuse.analysis.rounded import is_rounded
+from mlirfuse.analysis.rounded import adds_positive, is_rounded, rounds_to
 from mlirfuse.lowering.kernel_func import kernels
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.rewriting import ops_named
 
+LEAST_ADDED = 2.0**-64
+"""From this constant on, a subnormal number is far below the last place of a sum with it."""
+
 
 @dataclass(frozen=True)
 class LowerExponentials(Pass):
-    """Lowers `math.exp` in `f32` to `ex2.approx.ftz(x log2(e))` where its flags allow it, or half precision hides it.
+    """Lowers `math.exp` in `f32` to the special unit's `ex2`, where flags allow it, or half precision hides it.
 
-    libdevice's `expf` takes eight instructions, this two, which matters where a kernel would otherwise stream at the
-    speed of memory. The relative error is |x| 2^-24 + 2^-22, which is less than 2^-17 wherever the result is finite;
-    below 2^-126 the result is 0. That is taken where the op carries `fastmath<afn>`, and where all that is left of the
+    libdevice's `expf` takes eight instructions, this three, which matters where a kernel would otherwise stream at the
+    speed of memory. The result is the square of `ex2.approx.ftz(x log2(e) / 2)`: the unit gives 0 below 2^-126, but the
+    square of what it gives above is a subnormal number where it should be. The relative error is |x| 2^-24 + 2^-21,
+    which is less than 2^-17 wherever the result is finite and normal. That is taken where all that is left of the
     result is rounded to half precision, whose units are 2^-11 or more: products and quotients keep a relative error, so
     the result may pass through those on the way to the cast; sums may not, but that of a sigmoid, 1 + exp(-x).
+
+    Two instructions are enough, `ex2.approx.ftz(x log2(e))`, where nobody can tell a subnormal number from 0: it is
+    cast to float16 at once, or added to a positive constant, or the op carries `fastmath<afn>`, which stands on addends
+    of a sum of at least 1 (`distribution/exp_sums.py`); and with `flush-subnormals`.
 
     ```mlir
     %e = math.exp %x : f32
     %q = arith.divf %e, %s : f32
     %h = arith.truncf %q : f32 to f16
     // lower-exponentials
-    %0 = arith.mulf %x, %log2e : f32
-    %e = llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz"(%0) : (f32) -> f32
+    %0 = arith.mulf %x, %half_of_log2e : f32
+    %1 = llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz"(%0) : (f32) -> f32
+    %e = arith.mulf %1, %1 : f32
     ```
+
+    Attributes:
+        flush_subnormals: whether results below 2^-126 may be 0.
     """
 
     name: ClassVar[str] = "lower-exponentials"
+
+    flush_subnormals: bool = False
 
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         """Rewrites the `builtin.module` in place."""
@@ -44,10 +58,11 @@ class LowerExponentials(Pass):
             found = [
                 op for op in ops_named(func.operation, "math.exp") if str(element_type(op.results[0].type)) == "f32"
             ]
-            chosen = [op for op in found if "afn" in str(op.attributes["fastmath"]) or is_rounded(op.results[0])]
+            chosen = [op for op in found if _is_flagged(op) or is_rounded(op.results[0])]
             for op in chosen:
                 with ir.InsertionPoint(op), op.location:
-                    op.results[0].replace_all_uses_with(_exponential(op.operands[0]))
+                    flushes = self.flush_subnormals or _is_flagged(op) or _hides_subnormals(op.results[0])
+                    op.results[0].replace_all_uses_with(_exponential(op.operands[0], flushes=flushes))
                 op.erase()
             if chosen:
                 remarks.applied(self, f"{len(chosen)} exponentials are computed by the special unit", func)
@@ -55,13 +70,25 @@ class LowerExponentials(Pass):
                 remarks.declined(self, f"{len(found)} exponentials must be exact in single precision", func)
 
 
-def _exponential(x: ir.Value) -> ir.Value:
+def _is_flagged(op: ir.Operation) -> bool:
+    return "afn" in str(op.attributes["fastmath"])
+
+
+def _hides_subnormals(value: ir.Value) -> bool:
+    """Whether 0 in place of a subnormal number makes no difference to anything that uses a value."""
+    users = [use.owner.operation for use in value.uses]
+    return all(rounds_to(user, "f16") or adds_positive(user, value, at_least=LEAST_ADDED) for user in users)
+
+
+def _exponential(x: ir.Value, *, flushes: bool) -> ir.Value:
     f32 = ir.F32Type.get()
-    factor = arith.constant(f32, ir.FloatAttr.get(f32, log2(e)))
+    factor = arith.constant(f32, ir.FloatAttr.get(f32, log2(e) if flushes else log2(e) / 2))
     if not isinstance(x.type, ir.VectorType):
-        return _exp2(arith.mulf(x, factor))
-    scaled = arith.mulf(x, vector.broadcast(x.type, factor))
-    return vector.from_elements(x.type, [_exp2(element) for element in vector.ToElementsOp(scaled).results])
+        power = _exp2(arith.mulf(x, factor))
+    else:
+        scaled = arith.mulf(x, vector.broadcast(x.type, factor))
+        power = vector.from_elements(x.type, [_exp2(element) for element in vector.ToElementsOp(scaled).results])
+    return power if flushes else arith.mulf(power, power)
 
 
 def _exp2(x: ir.Value) -> ir.Value:

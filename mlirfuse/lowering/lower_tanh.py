@@ -26,7 +26,8 @@ class LowerTanh(Pass):
 
     It is what a GELU makes of a tangent. libdevice's `tanhf` takes some twenty instructions and is exact where x is
     small, which the sum forgets; far below zero the sum keeps no digit of it, and this form keeps all. Its relative
-    error is below |x| 2^-22 + 2^-21: 2^-14 where the result is 2^-126, and less above. The sum may pass through
+    error is below |x| 2^-22 + 2^-21: 2^-14 where the result is 2^-126, and less above; below, the result is 0, as is
+    that of the addition, which leaves nothing under 2^-24. The sum may pass through
     products and quotients on its way to the cast, which keep a relative error. A constant factor of x goes into the
     scale, and where the sum is multiplied by half of something, half of the sum is multiplied by that: of products that
     are limited by power, a GELU costs what its instructions take.

@@ -58,7 +58,7 @@ def _expand(op: ir.Operation) -> None:
         element, total = arguments
         n = arith.ConstantOp(source_type.element_type, ir.FloatAttr.get(source_type.element_type, count)).result
         centred = arith.SubFOp(element, arith.DivFOp(total, n).result).result
-        return arith.MulFOp(centred, centred).result
+        return arith.MulFOp(centred, centred, fastmath=arith.FastMathFlags.contract).result
 
     with ir.InsertionPoint(op), op.location:
         total = reduce_rows("arith.addf", source, [], dims, lambda arguments: arguments[0])

@@ -17,6 +17,7 @@ PASSES: dict[str, str] = {
     "fuse-views": "mlirfuse.passes.fuse_views:FuseViews",
     "fuse-copy-reshaped": "mlirfuse.passes.fuse_copy_reshaped:FuseCopyReshaped",
     "fuse-fold-casts": "mlirfuse.passes.fuse_fold_casts:FuseFoldCasts",
+    "fuse-multiply-add": "mlirfuse.passes.fuse_multiply_add:FuseMultiplyAdd",
     "fuse-segment": "mlirfuse.passes.fuse_segment:FuseSegment",
     "fuse-mix-order-reduction": "mlirfuse.passes.fuse_mix_order_reduction:FuseMixOrderReduction",
     "fuse-recompute": "mlirfuse.passes.fuse_recompute:FuseRecompute",

@@ -1,20 +1,25 @@
 // RUN: mlirfuse-opt --lower-exponentials --split-input-file --verify-diagnostics=only-expected %s | FileCheck %s
 // RUN: mlirfuse-opt --lower-attach-target --lower-kernel-abi --lower-exponentials --split-input-file --emit=ptx %s | FileCheck %s --check-prefix=PTX
+// RUN: mlirfuse-opt --lower-exponentials=flush-subnormals=true --split-input-file %s | FileCheck %s --check-prefix=FLUSH
 
 gpu.module @rounded {
   // Through a quotient and a product to half precision, element by element.
   // CHECK-LABEL: gpu.func @rounded
+  // FLUSH-LABEL: gpu.func @rounded
+  // FLUSH: arith.constant 1.44269502 : f32
   // CHECK: %[[X:.*]] = vector.load
-  // CHECK: %[[C:.*]] = arith.constant 1.44269502 : f32
+  // CHECK: %[[C:.*]] = arith.constant 0.721347{{[0-9]+}} : f32
   // CHECK: %[[B:.*]] = vector.broadcast %[[C]] : f32 to vector<2xf32>
   // CHECK: %[[S:.*]] = arith.mulf %[[X]], %[[B]]
   // CHECK: %[[E:.*]]:2 = vector.to_elements %[[S]]
   // CHECK: llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz"(%[[E]]#0) : (f32) -> f32
   // CHECK: llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz"(%[[E]]#1) : (f32) -> f32
-  // CHECK: vector.from_elements
+  // CHECK: %[[R:.*]] = vector.from_elements
+  // The square is subnormal where the exponential is.
+  // CHECK: arith.mulf %[[R]], %[[R]] : vector<2xf32>
   // CHECK-NOT: math.exp
   // PTX-LABEL: .entry rounded(
-  // PTX: mul.rn.f32 %{{.*}}, 0f3FB8AA3B;
+  // PTX: mul.rn.f32 %{{.*}}, 0f3F38AA3B;
   // PTX: ex2.approx.ftz.f32
   gpu.func @rounded(%x: memref<?xf32>, %y: memref<?xf16>, %s: f32) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
     %t = gpu.thread_id x
@@ -90,6 +95,32 @@ gpu.module @sigmoid {
     %p = arith.addf %f, %v : f32
     %g = arith.truncf %p : f32 to f16
     memref.store %g, %z[%t] : memref<?xf16>
+    gpu.return
+  }
+}
+
+// -----
+
+gpu.module @narrow {
+  // float16 has no number as small as those that are flushed, bfloat16 has.
+  // CHECK-LABEL: gpu.func @narrow
+  // CHECK: arith.constant 1.44269502 : f32
+  // CHECK: %[[E:.*]] = llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz"
+  // CHECK: arith.truncf %[[E]] : f32 to f16
+  // CHECK: arith.constant 0.721347{{[0-9]+}} : f32
+  // CHECK: %[[H:.*]] = llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz"
+  // CHECK: %[[S:.*]] = arith.mulf %[[H]], %[[H]] : f32
+  // CHECK: arith.truncf %[[S]] : f32 to bf16
+  // PTX-LABEL: .entry narrow(
+  gpu.func @narrow(%x: memref<?xf32>, %y: memref<?xf16>, %z: memref<?xbf16>) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
+    %t = gpu.thread_id x
+    %v = memref.load %x[%t] : memref<?xf32>
+    %e = math.exp %v : f32
+    %h = arith.truncf %e : f32 to f16
+    memref.store %h, %y[%t] : memref<?xf16>
+    %f = math.exp %v : f32
+    %g = arith.truncf %f : f32 to bf16
+    memref.store %g, %z[%t] : memref<?xbf16>
     gpu.return
   }
 }

@@ -1,0 +1,49 @@
+"""`fuse-multiply-add`: products that nothing but sums read may be contracted into these."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from mlir import ir
+
+from mlirfuse.analysis.kernels import body, functions, is_tile_program
+from mlirfuse.analysis.multiply_add import allow_contraction, is_wide, only_summed
+from mlirfuse.passes.base import Pass, Remarks
+from mlirfuse.rewriting import ops_named
+
+
+@dataclass(frozen=True)
+class FuseMultiplyAdd(Pass):
+    """Marks products of `f32` and `f64` with `fastmath<contract>` where nothing but sums over dimensions read them.
+
+    Requires functions of `linalg` and `tensor` ops. Every other operation rounds its result, as NumPy's does. A product
+    that is read elsewhere too must be one number everywhere: contracted in one place and rounded in another, `v - mean`
+    is two different numbers, whose product may be negative, and `h - max(h)` is not 0 at the maximum. So this is
+    decided here, before passes repeat an op for each of its uses; `lower-contraction` does the rest. A sum reads a
+    product directly or through reshapes and transposes. Products in half precision round, and are left alone.
+
+    ```mlir
+    %0 = linalg.generic ins(%x, %y) { ^bb0(%a: f32, %b: f32, %o: f32): %p = arith.mulf %a, %b : f32 ... }
+    %1 = linalg.generic {iterator_types = ["parallel", "reduction"]} ins(%0) { ... arith.addf ... }
+    ```
+    becomes
+    ```mlir
+    %0 = linalg.generic ins(%x, %y) { ^bb0(...): %p = arith.mulf %a, %b fastmath<contract> : f32 ... }
+    %1 = linalg.generic {iterator_types = ["parallel", "reduction"]} ins(%0) { ... arith.addf ... }
+    ```
+    """
+
+    name: ClassVar[str] = "fuse-multiply-add"
+
+    def run(self, module: ir.Operation, remarks: Remarks) -> None:
+        """Rewrites the `builtin.module` in place."""
+        for function in functions(module):
+            if not body(function) or is_tile_program(function):
+                continue
+            products = [op for op in ops_named(function, "arith.mulf") if is_wide(op.results[0].type)]
+            marked = [op for op in products if only_summed(op.results[0]) and allow_contraction(op)]
+            if marked:
+                remarks.applied(self, f"{len(marked)} product(s) may be contracted into sums", function)
+            elif products:
+                remarks.declined(self, "products that are read by more than sums are rounded", function)

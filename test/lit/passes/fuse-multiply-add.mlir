@@ -1,0 +1,108 @@
+// RUN: mlirfuse-opt --fuse-multiply-add --split-input-file --verify-diagnostics=only-expected %s | FileCheck %s
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#rows = affine_map<(d0, d1) -> (d0)>
+// A product that two sums read, one of them through a reshape, and nothing else.
+// CHECK-LABEL: func.func @summed(
+// CHECK: arith.mulf %{{.*}} fastmath<contract> : f32
+func.func @summed(%x: tensor<4x8xf32>, %y: tensor<4x8xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<4x8xf32>
+  %r = tensor.empty() : tensor<4xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%r : tensor<4xf32>) -> tensor<4xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel", "parallel"]} ins(%x, %y : tensor<4x8xf32>, tensor<4x8xf32>) outs(%e : tensor<4x8xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %p = arith.mulf %a, %b : f32
+    linalg.yield %p : f32
+  } -> tensor<4x8xf32>
+  %1 = linalg.generic {indexing_maps = [#id, #rows], iterator_types = ["parallel", "reduction"]} ins(%0 : tensor<4x8xf32>) outs(%init : tensor<4xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %s = arith.addf %o, %a : f32
+    linalg.yield %s : f32
+  } -> tensor<4xf32>
+  %2 = tensor.collapse_shape %0 [[0, 1]] : tensor<4x8xf32> into tensor<32xf32>
+  %3 = tensor.expand_shape %2 [[0, 1]] output_shape [4, 8] : tensor<32xf32> into tensor<4x8xf32>
+  %4 = linalg.generic {indexing_maps = [#id, #rows], iterator_types = ["parallel", "reduction"]} ins(%3 : tensor<4x8xf32>) outs(%init : tensor<4xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %s = arith.addf %a, %o : f32
+    linalg.yield %s : f32
+  } -> tensor<4xf32>
+  return %1, %4 : tensor<4xf32>, tensor<4xf32>
+}
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#rows = affine_map<(d0, d1) -> (d0)>
+// v = x * y is summed, and its distance from the mean is taken: it must be one number in both.
+// CHECK-LABEL: func.func @centred(
+// CHECK: arith.mulf %{{[a-z0-9_]+}}, %{{[a-z0-9_]+}} : f32
+// CHECK: arith.subf %{{[a-z0-9_]+}}, %{{[a-z0-9_]+}} : f32
+// expected-remark @below {{products that are read by more than sums are rounded}}
+func.func @centred(%x: tensor<4x8xf32>, %y: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<4x8xf32>
+  %r = tensor.empty() : tensor<4xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%r : tensor<4xf32>) -> tensor<4xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel", "parallel"]} ins(%x, %y : tensor<4x8xf32>, tensor<4x8xf32>) outs(%e : tensor<4x8xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %p = arith.mulf %a, %b : f32
+    linalg.yield %p : f32
+  } -> tensor<4x8xf32>
+  %1 = linalg.generic {indexing_maps = [#id, #rows], iterator_types = ["parallel", "reduction"]} ins(%0 : tensor<4x8xf32>) outs(%init : tensor<4xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %s = arith.addf %o, %a : f32
+    linalg.yield %s : f32
+  } -> tensor<4xf32>
+  %2 = linalg.generic {indexing_maps = [#id, #rows, #id], iterator_types = ["parallel", "parallel"]} ins(%0, %1 : tensor<4x8xf32>, tensor<4xf32>) outs(%e : tensor<4x8xf32>) {
+  ^bb0(%a: f32, %m: f32, %o: f32):
+    %d = arith.subf %a, %m : f32
+    linalg.yield %d : f32
+  } -> tensor<4x8xf32>
+  return %2 : tensor<4x8xf32>
+}
+
+// -----
+
+#id = affine_map<(d0) -> (d0)>
+#all = affine_map<(d0) -> ()>
+// Neither an elementwise sum, nor a sum of what a cast makes of a product, nor a maximum, nor half precision.
+// CHECK-LABEL: func.func @others(
+// CHECK-NOT: fastmath
+// expected-remark @below {{products that are read by more than sums are rounded}}
+func.func @others(%x: tensor<8xf32>, %h: tensor<8xf16>) -> (tensor<8xf32>, tensor<f64>, tensor<f32>, tensor<f16>) {
+  %zero = arith.constant 0.0 : f32
+  %wide = arith.constant 0.0 : f64
+  %half = arith.constant 0.0 : f16
+  %e = tensor.empty() : tensor<8xf32>
+  %e16 = tensor.empty() : tensor<8xf16>
+  %init = tensor.splat %zero : tensor<f32>
+  %init64 = tensor.splat %wide : tensor<f64>
+  %init16 = tensor.splat %half : tensor<f16>
+  %0 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%x : tensor<8xf32>) outs(%e : tensor<8xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %p = arith.mulf %a, %a : f32
+    %s = arith.addf %p, %a : f32
+    linalg.yield %s : f32
+  } -> tensor<8xf32>
+  %1 = linalg.generic {indexing_maps = [#id, #all], iterator_types = ["reduction"]} ins(%x : tensor<8xf32>) outs(%init64 : tensor<f64>) {
+  ^bb0(%a: f32, %o: f64):
+    %p = arith.mulf %a, %a : f32
+    %w = arith.extf %p : f32 to f64
+    %s = arith.addf %o, %w : f64
+    linalg.yield %s : f64
+  } -> tensor<f64>
+  %2 = linalg.generic {indexing_maps = [#id, #all], iterator_types = ["reduction"]} ins(%x : tensor<8xf32>) outs(%init : tensor<f32>) {
+  ^bb0(%a: f32, %o: f32):
+    %p = arith.mulf %a, %a : f32
+    %s = arith.maximumf %o, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<f32>
+  %3 = linalg.generic {indexing_maps = [#id, #all], iterator_types = ["reduction"]} ins(%h : tensor<8xf16>) outs(%init16 : tensor<f16>) {
+  ^bb0(%a: f16, %o: f16):
+    %p = arith.mulf %a, %a : f16
+    %s = arith.addf %o, %p : f16
+    linalg.yield %s : f16
+  } -> tensor<f16>
+  return %0, %1, %2, %3 : tensor<8xf32>, tensor<f64>, tensor<f32>, tensor<f16>
+}
