@@ -24,8 +24,8 @@ class LowerSharedDivisions(Pass):
     sum. With r = 1 / (s k) and q = (x k) r, where k, a power of two, brings s to where its reciprocal is a normal
     number, q is within 1.5 units in the last place. Where all users round the quotient to half precision that is
     enough: the rounding is 2^13 times coarser. Elsewhere q is corrected by the remainder, as in `lower-divisions`.
-    Infinities, zeros and NaN come out as IEEE division has them, and subnormal quotients within 1.5 of their units: what
-    the special unit flushes is never subnormal, thanks to k. Constant divisors are left to `lower-divisions`.
+    Infinities, zeros and NaN come out as IEEE division has them, and subnormal quotients within 1.5 of their units: k
+    keeps subnormal numbers from the special unit, which flushes them. Constant divisors are left to `lower-divisions`.
 
     r is what `rcp.rn.f32` gives, by the steps that ptxas takes for normal numbers: the special unit's reciprocal, and
     one step of Newton's. For all others ptxas has a function, and around its call it spilled what a softmax's thread

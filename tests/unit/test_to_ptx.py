@@ -7,6 +7,7 @@ child and reports what did not come back.
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -147,13 +148,16 @@ def test_division_and_roots_are_exact():
     assert ptx_of(unary("f64", "math.sqrt %a : vector<4xf64>")).count("sqrt.rn.f64") == 4
 
 
-def test_single_precision_products_and_sums_contract():
-    body = """
+@pytest.mark.parametrize(
+    ("flags", "instructions"), [("fastmath<contract>", {"fma.rn.f32"}), ("", {"mul.rn.f32", "add.rn.f32"})]
+)
+def test_marked_products_contract_and_others_round(flags: str, instructions: set[str]):
+    body = f"""
         %a = memref.load %x[%t] : memref<?xf32>
-        %p = arith.mulf %a, %a : f32
+        %p = arith.mulf %a, %a {flags} : f32
         %s = arith.addf %p, %a : f32
         memref.store %s, %y[%t] : memref<?xf32>"""
-    assert "fma.rn.f32" in ptx_of(one_kernel(body))
+    assert set(re.findall(r"(?:fma|mul|add)\.\S*f32", ptx_of(one_kernel(body)))) == instructions
 
 
 @pytest.mark.parametrize(("half", "chip"), [("f16", "sm_80"), ("f16", "sm_90a"), ("bf16", "sm_90a")])
