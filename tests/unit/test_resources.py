@@ -79,8 +79,8 @@ def test_assemble(scale):
 
 
 def test_ptxas_refusing_quotes_the_line(scale):
-    broken = replace(scale, ptx=scale.ptx.replace("fma.rn.f32", "fma.wrong.f32", 1))
-    with pytest.raises(CompileError, match=r"scale_kernel: ptxas refuses .* line \d+: .*: fma\.wrong\.f32"):
+    broken = replace(scale, ptx=scale.ptx.replace("mul.rn.f32", "mul.wrong.f32", 1))
+    with pytest.raises(CompileError, match=r"scale_kernel: ptxas refuses .* line \d+: .*: mul\.wrong\.f32"):
         assemble(broken)
 
 
