@@ -7,12 +7,10 @@ from typing import ClassVar
 
 from mlir import ir
 
-from mlirfuse.analysis.multiply_add import allow_contraction, is_wide, may_contract
+from mlirfuse.analysis.multiply_add import SUMS, allow_contraction, is_wide, may_contract
 from mlirfuse.lowering.kernel_func import kernels
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.rewriting import ops_named
-
-SUMS = frozenset({"arith.addf", "arith.subf"})
 
 
 @dataclass(frozen=True)

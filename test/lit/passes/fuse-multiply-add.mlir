@@ -38,7 +38,7 @@ func.func @summed(%x: tensor<4x8xf32>, %y: tensor<4x8xf32>) -> (tensor<4xf32>, t
 // CHECK-LABEL: func.func @centred(
 // CHECK: arith.mulf %{{[a-z0-9_]+}}, %{{[a-z0-9_]+}} : f32
 // CHECK: arith.subf %{{[a-z0-9_]+}}, %{{[a-z0-9_]+}} : f32
-// expected-remark @below {{products that are read by more than sums are rounded}}
+// expected-remark @below {{products are rounded that several ops may read}}
 func.func @centred(%x: tensor<4x8xf32>, %y: tensor<4x8xf32>) -> tensor<4x8xf32> {
   %zero = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<4x8xf32>
@@ -66,10 +66,10 @@ func.func @centred(%x: tensor<4x8xf32>, %y: tensor<4x8xf32>) -> tensor<4x8xf32> 
 
 #id = affine_map<(d0) -> (d0)>
 #all = affine_map<(d0) -> ()>
-// Neither an elementwise sum, nor a sum of what a cast makes of a product, nor a maximum, nor half precision.
+// Neither a product that is added to one of the same factors, nor a sum of what a cast makes of a product, nor a maximum, nor half precision.
 // CHECK-LABEL: func.func @others(
 // CHECK-NOT: fastmath
-// expected-remark @below {{products that are read by more than sums are rounded}}
+// expected-remark @below {{products are rounded that several ops may read}}
 func.func @others(%x: tensor<8xf32>, %h: tensor<8xf16>) -> (tensor<8xf32>, tensor<f64>, tensor<f32>, tensor<f16>) {
   %zero = arith.constant 0.0 : f32
   %wide = arith.constant 0.0 : f64
@@ -81,8 +81,10 @@ func.func @others(%x: tensor<8xf32>, %h: tensor<8xf16>) -> (tensor<8xf32>, tenso
   %init16 = tensor.splat %half : tensor<f16>
   %0 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%x : tensor<8xf32>) outs(%e : tensor<8xf32>) {
   ^bb0(%a: f32, %o: f32):
-    %p = arith.mulf %a, %a : f32
-    %s = arith.addf %p, %a : f32
+    %c = arith.constant 0.7 : f32
+    %p = arith.mulf %a, %c : f32
+    %q = arith.mulf %c, %a : f32
+    %s = arith.subf %p, %q : f32
     linalg.yield %s : f32
   } -> tensor<8xf32>
   %1 = linalg.generic {indexing_maps = [#id, #all], iterator_types = ["reduction"]} ins(%x : tensor<8xf32>) outs(%init64 : tensor<f64>) {
@@ -105,4 +107,42 @@ func.func @others(%x: tensor<8xf32>, %h: tensor<8xf16>) -> (tensor<8xf32>, tenso
     linalg.yield %s : f16
   } -> tensor<f16>
   return %0, %1, %2, %3 : tensor<8xf32>, tensor<f64>, tensor<f32>, tensor<f16>
+}
+
+// -----
+
+#id = affine_map<(d0) -> (d0)>
+// A product that is added to something, by an op of its own, in a value that goes into one result; and the same in a
+// value that two results show.
+// CHECK-LABEL: func.func @results(
+// CHECK: arith.mulf %{{.*}} fastmath<contract> : f32
+// CHECK: arith.addf
+// CHECK: math.exp
+// CHECK: arith.mulf %{{[a-z0-9_]+}}, %{{[a-z0-9_]+}} : f32
+// CHECK: arith.subf
+func.func @results(%x: tensor<8xf32>, %y: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>) {
+  %e = tensor.empty() : tensor<8xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel"]} ins(%x, %y : tensor<8xf32>, tensor<8xf32>) outs(%e : tensor<8xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %p = arith.mulf %a, %b : f32
+    linalg.yield %p : f32
+  } -> tensor<8xf32>
+  %1 = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel"]} ins(%0, %y : tensor<8xf32>, tensor<8xf32>) outs(%e : tensor<8xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %s = arith.addf %b, %a : f32
+    %x1 = math.exp %s : f32
+    linalg.yield %x1 : f32
+  } -> tensor<8xf32>
+  %2 = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel"]} ins(%x, %y : tensor<8xf32>, tensor<8xf32>) outs(%e : tensor<8xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %p = arith.mulf %a, %a : f32
+    %s = arith.subf %p, %b : f32
+    linalg.yield %s : f32
+  } -> tensor<8xf32>
+  %3 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%2 : tensor<8xf32>) outs(%e : tensor<8xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %s = math.absf %a : f32
+    linalg.yield %s : f32
+  } -> tensor<8xf32>
+  return %1, %2, %3 : tensor<8xf32>, tensor<8xf32>, tensor<8xf32>
 }
