@@ -9,7 +9,8 @@ import pytest
 
 import mlirfuse as mf
 
-pytestmark = pytest.mark.gpu
+cupy = pytest.importorskip("cupy")
+pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not cupy.is_available(), reason="no GPU")]
 
 
 def _standardized(x):
@@ -35,8 +36,6 @@ CASES = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_same_as_numpy(name):
-    import cupy
-
     fn, reference, shape, dtype = CASES[name]
     x = np.random.default_rng(0).standard_normal(shape).astype(dtype)
     got = mf.fuse(fn)(cupy.asarray(x)).get()
