@@ -163,10 +163,10 @@ def test_without_an_assembler_the_first_schedules_stay(plain, monkeypatch):
 
 
 def test_what_runs_nowhere_is_not_assembled(monkeypatch):
-    def again(_):
+    def assemble(*_):
         raise AssertionError("the interpreter needs no machine code")
 
-    monkeypatch.setattr("mlirfuse.compile.without_spills", again)
+    monkeypatch.setattr("mlirfuse.lowering.spills.assemble_kernels", assemble)
     import numpy as np
 
     double = mf.fuse(lambda x: x + x, target="interpret")
@@ -176,3 +176,13 @@ def test_what_runs_nowhere_is_not_assembled(monkeypatch):
 def test_names_of_kernels():
     for name in ("f_0_kernel", "f_0_finish_kernel"):
         assert kernel_of(name) == "f_0"
+
+
+@pytest.mark.parametrize("choose_again", [True, False])
+def test_errors_of_passes_are_the_user_s(choose_again, monkeypatch):
+    def refuse(*_):
+        raise CompileError("no code for it")
+
+    monkeypatch.setattr("mlirfuse.compile.ptx", refuse)
+    with pytest.raises(CompileError, match="no code for it"):
+        _lowered().compile(choose_again=choose_again)
