@@ -9,7 +9,10 @@ from functools import cached_property
 from mlir import ir
 
 from mlirfuse import pipeline
-from mlirfuse.errors import ArgumentError
+from mlirfuse.analysis.kernels import kernels, symbol
+from mlirfuse.errors import ArgumentError, MlirFuseError
+from mlirfuse.feedback import Attempts, Chosen, Refused, without_spills
+from mlirfuse.lowering import spills
 from mlirfuse.lowering.assembler import AssembledKernel, assemble_kernels, chosen_assembler
 from mlirfuse.lowering.resources import KernelResources
 from mlirfuse.lowering.to_ptx import KernelBinary, ptx, to_nvvm
@@ -18,10 +21,11 @@ from mlirfuse.passes.fuse_assign_schedule import GRID_FINISH
 from mlirfuse.passes.fuse_mix_order_reduction import MIX_ORDER
 from mlirfuse.passes.fuse_segment import SCHEDULES
 from mlirfuse.passes.manager import Instrumentation, run_pipeline
+from mlirfuse.passes.schedule_attempts import attach_attempts
 from mlirfuse.runtime.host_program import HostProgram
 from mlirfuse.runtime.kernel_info import KernelInfo, kernel_infos
 from mlirfuse.runtime.read_host import host_program
-from mlirfuse.schedule.schedule import Schedule
+from mlirfuse.schedule.schedule import Schedule, schedule_of
 from mlirfuse.target import Target
 
 STAGES = ("linalg", "tile", "gpu", "nvvm", "ptx")
@@ -57,21 +61,42 @@ class Lowered:
         """The text of a named pipeline, as this function is compiled."""
         return pipeline.named(name, self.target.chip, sms=self.target.sms, fast_math=self.fast_math, tuned=self.tuned)
 
-    def compile(self) -> Compiled:
-        """Runs every pass, and LLVM's backend.
+    def module_with(self, attempts: Attempts) -> ir.Module:
+        """A copy of the module that knows which schedules were compiled for its kernels before, and spilled."""
+        module = _copy(self.module)
+        if attempts:
+            with module.context, ir.Location.unknown():
+                attach_attempts(module.body.operations[0].operation, attempts)
+        return module
+
+    def compile(self, *, choose_again: bool = True) -> Compiled:
+        """Runs every pass, and LLVM's backend; where kernels spill, again with other schedules for these.
+
+        Args:
+            choose_again: whether to assemble the kernels, where there is an assembler, and to choose again for those
+                that spill. What a GPU is to run is assembled in any case, so that others pay nothing for it.
 
         Raises:
             PassError: a schedule that was asked for is illegal.
-            CompileError: the backend refuses a kernel.
+            CompileError: the backend, or the assembler, refuses a kernel.
         """
-        module = _copy(self.module)
+        return without_spills(self._compile) if choose_again else without_spills(self._compile, lambda _: [])
+
+    def _compile(self, attempts: Attempts) -> tuple[Compiled, Chosen]:
+        """The function compiled once, knowing of those attempts, and the schedule of each kernel."""
+        module = self.module_with(attempts)
         with module.context:
-            remarks = run_pipeline(module, self.pipeline("fuse-lower-pipeline"), instrumentation=_FAST)
-            infos = kernel_infos(module.operation)
-            program = host_program(module.operation)
-            to_nvvm(module.operation)
-            binaries = ptx(module.operation, self.target)
-        return Compiled(self, program, infos, binaries, remarks)
+            remarks = run_pipeline(module, self.pipeline("fuse-graph-pipeline"), instrumentation=_FAST)
+            chosen = {symbol(kernel): schedule_of(kernel) for kernel in kernels(module.operation)}
+            try:
+                later = run_pipeline(module, self.pipeline("fuse-after-graph-pipeline"), instrumentation=_FAST)
+                infos = kernel_infos(module.operation)
+                program = host_program(module.operation)
+                to_nvvm(module.operation)
+                binaries = ptx(module.operation, self.target)
+            except MlirFuseError as error:
+                raise Refused(error, chosen) from error
+        return Compiled(self, program, infos, binaries, Remarks(remarks.entries + later.entries), attempts), chosen
 
 
 @dataclass(frozen=True)
@@ -84,6 +109,7 @@ class Compiled:
         infos: how to launch each kernel.
         binaries: each kernel's PTX.
         remarks: what the passes did and declined.
+        attempts: by kernel, the schedules that it was compiled with before and that spilled; none where it did not.
     """
 
     lowered: Lowered
@@ -91,6 +117,7 @@ class Compiled:
     infos: Mapping[str, KernelInfo]
     binaries: Mapping[str, KernelBinary]
     remarks: Remarks = field(repr=False)
+    attempts: Attempts = field(default_factory=dict, repr=False)
 
     def as_text(self, stage: str) -> str:
         """The text of a stage: `linalg`, `tile`, `gpu`, `nvvm` or `ptx`.
@@ -106,7 +133,7 @@ class Compiled:
 
     def module_at(self, stage: str) -> ir.Module:
         """A new module at the `linalg`, `tile`, `gpu` or `nvvm` stage."""
-        module = _copy(self.lowered.module)
+        module = self.lowered.module_with(self.attempts)
         names = {"tile": "fuse-tile-pipeline", "gpu": "fuse-gpu-pipeline", "nvvm": "fuse-lower-pipeline"}
         with module.context:
             if stage in names:
@@ -126,8 +153,13 @@ class Compiled:
         return [kernel.resources for kernel in self.assembled.values()]
 
     def explain(self) -> str:
-        """What was fused and what was not, and why; one remark a line. The last names the assembler."""
+        """What was fused and what was not, and why, and which schedules spilled; one remark a line.
+
+        The last names the assembler.
+        """
         lines = [*self.lowered.notes, *(str(remark) for remark in self.remarks.entries)]
+        if not spills.are_known(self.lowered.target):
+            lines.append("no ptxas is installed: what spills is not known, and no schedule was chosen again for it")
         lines.append(f"assembled by {chosen_assembler(self.lowered.target)}")
         return "\n".join(lines)
 

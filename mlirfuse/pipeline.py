@@ -53,8 +53,9 @@ NAMED: dict[str, str] = {
     "fuse-tile-pipeline": f"{GRAPH},{TILE}",
     "fuse-gpu-pipeline": f"{GRAPH},{TILE},{GPU}",
     "fuse-lower-pipeline": f"{GRAPH},{TILE},{GPU},{LOWER}",
+    "fuse-after-graph-pipeline": f"{TILE},{GPU},{LOWER}",
 }
-"""Pipelines that start from the linalg stage, by name."""
+"""Pipelines by name; all start from the linalg stage but the last, which is `fuse-lower-pipeline` behind the first."""
 
 
 def named(name: str, target: str, *, sms: int = 0, fast_math: bool = False, tuned: bool = False) -> str:

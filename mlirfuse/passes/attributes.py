@@ -11,6 +11,7 @@ from mlirfuse.errors import IRError
 from mlirfuse.passes.fuse_assign_schedule import GRID_FINISH
 from mlirfuse.passes.fuse_mix_order_reduction import MIX_ORDER
 from mlirfuse.passes.fuse_segment import SCHEDULES
+from mlirfuse.passes.schedule_attempts import ATTEMPTS
 from mlirfuse.schedule.grid_walk import FINISHES
 from mlirfuse.schedule.schedule import ATTRIBUTE as SCHEDULE
 from mlirfuse.strides import ATTRIBUTE as STRIDES
@@ -36,6 +37,7 @@ FUNCTION: Mapping[str, Rule] = {
     SCHEDULES: (lambda a: isinstance(a, ir.DictAttr), "a dictionary"),
     MIX_ORDER: (lambda a: isinstance(a, ir.StringAttr), "a string"),
     GRID_FINISH: _one_of(*FINISHES),
+    ATTEMPTS: (lambda a: isinstance(a, ir.DictAttr), "a dictionary"),
 }
 
 ARGUMENT: Mapping[str, Rule] = {

@@ -18,6 +18,8 @@ from mlirfuse.analysis.structure import OpStructure
 from mlirfuse.errors import PassError, ScheduleError, errors_at
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.passes.host import callee, calls
+from mlirfuse.passes.schedule_attempts import attempts_of, forget_attempts, report
+from mlirfuse.schedule.attempts import Attempt, choose_contraction_again, choose_schedule_again
 from mlirfuse.schedule.contraction import check_contraction, check_registers, check_ring, check_whole_grid
 from mlirfuse.schedule.contraction_cost import UNKNOWN_EXTENT
 from mlirfuse.schedule.contraction_heuristics import choose_contraction
@@ -41,6 +43,9 @@ class FuseAssignSchedule(Pass):
     `fuse.grid_finish` on the host function chooses who finishes a walk over the grid; it is an error where no kernel
     whose schedule is chosen here has one. Where one has none because what it reduces over has an extent of 1, nothing
     is left to finish, and the request is declined: callers ask for all extents, of which 1 is one.
+    `fuse.attempts` on the host function has schedules that were compiled before and spilled, by kernel, with what the
+    assembler said of each: another one is then chosen for the kernel, at most three times, and at last the one that
+    spilled least (`schedule/attempts.py`).
 
     ```mlir
     func.func private @f_0(...) attributes {fuse.kernel}
@@ -66,6 +71,7 @@ class FuseAssignSchedule(Pass):
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         target = target_of(self.target, self.sms)
         requests = _requests(module)
+        attempts = attempts_of(module)
         given_schedules = {symbol(k) for k in kernels(module) if symbol(k) in requests and ATTRIBUTE in k.attributes}
         for kernel in kernels(module):
             if is_tile_program(kernel):
@@ -79,10 +85,11 @@ class FuseAssignSchedule(Pass):
                     hint="only extents that are known at run time may be 0",
                 )
             given = ATTRIBUTE in kernel.attributes
+            tried = attempts.get(symbol(kernel), ())
             if not given:
                 with errors_at(kernel):
                     finish = requests.get(symbol(kernel), "auto")
-                    chosen, origin = self._choose(kernel, space, structures, target, finish)
+                    chosen, origin = self._choose(kernel, space, structures, target, finish, tried)
                 kernel.attributes[ATTRIBUTE] = chosen.attribute()
             schedule = schedule_of(kernel)
             if reason := _check(schedule, kernel, space, structures, target):
@@ -98,6 +105,9 @@ class FuseAssignSchedule(Pass):
                 f"{schedule.order} first{_rows(layout)}",
                 kernel,
             )
+            if tried:
+                report(self, kernel, schedule, tried, remarks, kept="is given" if given else f"is {origin}")
+        forget_attempts(module)
         self._check_requests(module, requests, given_schedules, remarks)
 
     def _check_requests(
@@ -132,15 +142,25 @@ class FuseAssignSchedule(Pass):
         structures: Sequence[OpStructure],
         target: Target,
         finish: str,
+        tried: Sequence[Attempt],
     ) -> tuple[Schedule, str]:
-        """The schedule, and where it is from."""
+        """The schedule, and where it is from: another one than those that were tried, if there is one."""
         contraction = contraction_in(space, structures)
+
+        def legal(schedule: Schedule) -> bool:
+            return _check(schedule, kernel, space, structures, target) is None
+
         if contraction is None:
-            return choose_schedule(problem_of(kernel, space, structures), target, finish), "chosen"
+            rows = problem_of(kernel, space, structures)
+            if tried:
+                return choose_schedule_again(tried, rows, target, finish, legal), "chosen again"
+            return choose_schedule(rows, target, finish), "chosen"
         problem = contraction_problem(kernel, space, contraction)
         record = lookup(problem, target) if self.tuned else None
         if record is not None:
             return record.schedule, "tuned"
+        if tried:
+            return choose_contraction_again(tried, problem, target, legal), "chosen again"
         unknown = None in (*problem.batch, problem.m, problem.n)
         guess = f", where extents that only run time knows are taken to be {UNKNOWN_EXTENT}," if unknown else ""
         return choose_contraction(problem, target), f"chosen{guess}"

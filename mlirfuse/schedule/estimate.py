@@ -58,6 +58,11 @@ Softmax over 4 to 256 rows spilled 4 to 92 bytes without."""
 
 def registers_per_thread(problem: Problem, layout: BlockedLayout, order: str, parked: int = 0) -> int:
     """Estimated registers of a thread of a persistent kernel; see `Schedule` for the orders and for `parked`."""
+    return round(problem.register_factor * _uncorrected(problem, layout, order, parked))
+
+
+def _uncorrected(problem: Problem, layout: BlockedLayout, order: str, parked: int) -> int:
+    """The same before the assembler has shown anything."""
     width = max(layout.vector)
     held = layout.elements_per_thread - parked * width
     extra = CLUSTER if layout.cluster > 1 else 0

@@ -91,7 +91,7 @@ def drafts(problem: Problem, walk: WalkProblem, target: Target, squeeze: float) 
                 continue
             if in_turn(walk, layout) > 1 and order != "breadth":
                 continue
-            registers = round(squeeze * _registers(problem, walk, layout, order, columns))
+            registers = round(squeeze * problem.register_factor * _registers(problem, walk, layout, order, columns))
             most = _resident_blocks(problem, walk, layout, registers, target)
             # Where nobody waits for another, more than memory can serve is under way sooner than too little.
             fewest = 1 if are_apart(walk, layout, order) else most

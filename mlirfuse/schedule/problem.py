@@ -93,6 +93,7 @@ class Problem:
         finer_walk: the same with tiles that hold no rows whole, where these are reduced together with the walk.
         walk_is_optional: whether blocks could do all reductions alone, too.
         crossed: the traffic that is contiguous along another dimension; None if there is none.
+        register_factor: registers that a thread takes to those that are estimated, as far as the assembler has shown.
     """
 
     extents: tuple[int | None, ...]
@@ -112,6 +113,7 @@ class Problem:
     finer_walk: WalkProblem | None = None
     walk_is_optional: bool = False
     crossed: CrossedProblem | None = None
+    register_factor: float = 1.0
 
     @property
     def rank(self) -> int:

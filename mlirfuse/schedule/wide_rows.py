@@ -72,6 +72,7 @@ def finer_schedule(problem: Problem, target: Target) -> Schedule | None:
     tile = tuple(min(n, e or n) for n, e in zip(layout.extents, problem.extents, strict=True))
     kept = prod(layout.extents[d] for d in range(problem.rank) if d not in walk.dims)
     registers = BREADTH_BASE + layout.elements_per_thread * each // REGISTER + KEPT_REGISTERS * (kept - 1)
+    registers = round(problem.register_factor * registers)
     blocks = min(FINER_BLOCKS, target.registers_per_sm // (-(-registers // 8) * 8 * layout.threads))
     if not blocks or registers > target.max_registers_per_thread:
         return None

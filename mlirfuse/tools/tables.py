@@ -16,7 +16,10 @@ from mlirfuse.lowering.resources import KernelResources
 def print_resources(console: Console, compiled: Compiled) -> None:
     """Prints the table of a function's kernels, or what is missing for it."""
     if chosen_assembler().kind == DRIVER:
-        console.print("No ptxas: pip install nvidia-cuda-nvcc to see what the kernel takes of the machine.")
+        console.print(
+            "No ptxas: pip install nvidia-cuda-nvcc to see what the kernel takes of the machine, and to have another "
+            "schedule chosen where one spills."
+        )
         return
     console.print(resource_table(compiled.resources))
 

@@ -125,7 +125,7 @@ def test_threads_of_elementwise_kernels_read_less_of_many_arrays(arrays: int, ve
 @pytest.mark.parametrize("arrays", [48, 64])
 def test_sums_of_many_arrays_do_not_spill(arrays: int) -> None:
     fused = mf.fuse(lambda *xs: sum(xs[1:], xs[0]))
-    (resources,) = fused.lower(*[mf.TensorSpec((None, 64), mf.float16)] * arrays).compile().resources
+    (resources,) = fused.lower(*[mf.TensorSpec((None, 64), mf.float16)] * arrays).compile(choose_again=False).resources
     assert resources.spill_store_bytes == 0
 
 

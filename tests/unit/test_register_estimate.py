@@ -61,7 +61,7 @@ def _disagreement(name: str, dtype: str, columns: int) -> str | None:
     lowered = mf.fuse(fn, target="sm_90a").lower(
         mf.TensorSpec((None, columns), kind), *[mf.TensorSpec(columns, kind)] * vectors
     )
-    (used,) = lowered.compile().resources
+    (used,) = lowered.compile(choose_again=False).resources
     problem, schedule = _chosen(lowered.module)
     where = f"{name} {dtype} {columns}: {schedule.layout.elements_per_thread} elements, {schedule.parked} parked"
     if used.spill_store_bytes:

@@ -488,3 +488,32 @@ func.func private @too_wide(%x: tensor<4096x4000000xf32>) -> (tensor<4096xf32>, 
   } -> tensor<4000000xf32>
   return %0, %1 : tensor<4096xf32>, tensor<4000000xf32>
 }
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+// A schedule that spilled is not taken again.
+// CHECK-LABEL: func.func private @spilled
+// CHECK-SAME: vector = array<i64: 1, 2>
+func.func private @spilled(%x: tensor<?x4096xf32>) -> tensor<?x4096xf32> attributes {fuse.kernel} {
+  %c0 = arith.constant 0 : index
+  %m = tensor.dim %x, %c0 : tensor<?x4096xf32>
+  %e = tensor.empty(%m) : tensor<?x4096xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+       ins(%x : tensor<?x4096xf32>) outs(%e : tensor<?x4096xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %a, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<?x4096xf32>
+  return %0 : tensor<?x4096xf32>
+}
+// CHECK-LABEL: func.func @host
+// CHECK-NOT: fuse.attempts
+func.func @host(%x: tensor<?x4096xf32>) -> tensor<?x4096xf32> attributes {
+  fuse.attempts = {spilled = [{refused = "", registers = 255 : i64, spilled = 40 : i64, schedule = {
+    blocks_per_sm = 0 : i64, in_order = false, late_addresses = false, order = "breadth", parked = 0 : i64, persistence = "registers",
+    layout = {blocks = array<i64: 1, 1>, lanes = array<i64: 1, 32>, repeats = array<i64: 1, 1>, vector = array<i64: 1, 4>, warps = array<i64: 1, 8>},
+    tile = array<i64: 1, 1024>}}]}} {
+  %0 = func.call @spilled(%x) : (tensor<?x4096xf32>) -> tensor<?x4096xf32>
+  return %0 : tensor<?x4096xf32>
+}

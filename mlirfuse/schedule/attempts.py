@@ -1,0 +1,178 @@
+"""Choosing again where the assembler reports spills: pure functions of (what was tried, problem, target).
+
+Estimates of registers are made before there is any code. What the assembler says of a schedule that spilled corrects
+them, and the same choice is made again. Where that gives nothing new, threads get more registers, and then less work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from math import prod
+
+from mlirfuse.errors import ScheduleError
+from mlirfuse.schedule.contraction import TEAM_THREADS, ContractionProblem
+from mlirfuse.schedule.contraction_candidates import MOST_REGISTERS, SHARED_REGISTERS
+from mlirfuse.schedule.contraction_cost import contraction_seconds
+from mlirfuse.schedule.contraction_heuristics import candidates
+from mlirfuse.schedule.heuristics import choose_schedule
+from mlirfuse.schedule.problem import Problem
+from mlirfuse.schedule.residency import registers_left
+from mlirfuse.schedule.schedule import Schedule
+from mlirfuse.target import Target
+
+MOST_AGAIN = 3
+"""How many schedules are tried after the first one; as many again may turn out not to compile."""
+
+REGISTER_BYTES = 4
+
+STRONGER, MOST_STRONGER = 1.1, 16
+"""By how much a correction grows that leaves the choice as it was, and how often it may."""
+
+Legal = Callable[[Schedule], bool]
+"""Whether a schedule is legal for the kernel."""
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """A schedule that a kernel was compiled with, and what the assembler said of it.
+
+    Attributes:
+        schedule: the schedule.
+        registers: registers of a thread.
+        spilled: bytes that a thread stores, or loads, for want of registers, whichever are more.
+        refused: why no code could be made of it at all, where that is so; the numbers mean nothing then.
+    """
+
+    schedule: Schedule
+    registers: int
+    spilled: int
+    refused: str = ""
+
+    @property
+    def lacking(self) -> float:
+        """Registers that a thread wanted to those that it had."""
+        return 1.0 if self.refused else 1 + self.spilled / REGISTER_BYTES / self.registers
+
+
+def least_spilling(attempts: Sequence[Attempt]) -> Attempt:
+    """The attempt that spilled the fewest bytes, the first of equals; none that was refused, unless all were."""
+    return min(attempts, key=lambda attempt: (bool(attempt.refused), attempt.spilled))
+
+
+def choose_schedule_again(
+    attempts: Sequence[Attempt], problem: Problem, target: Target, finish: str, legal: Legal
+) -> Schedule:
+    """The next schedule to try for a kernel without contractions; the least spilling one where all were tried."""
+    return _next(attempts, _rows_again(attempts, problem, target, finish), legal)
+
+
+def choose_contraction_again(
+    attempts: Sequence[Attempt], problem: ContractionProblem, target: Target, legal: Legal
+) -> Schedule:
+    """The next schedule to try for a contraction; the least spilling one where all were tried."""
+    return _next(attempts, _contractions_again(attempts, problem, target), legal)
+
+
+def _next(attempts: Sequence[Attempt], alternatives: Iterator[Schedule], legal: Legal) -> Schedule:
+    tried = {attempt.schedule for attempt in attempts}
+    compiled = sum(not attempt.refused for attempt in attempts)
+    if compiled <= MOST_AGAIN and len(attempts) <= 2 * MOST_AGAIN:
+        for schedule in alternatives:
+            if schedule not in tried and legal(schedule):
+                return schedule
+    return least_spilling(attempts).schedule
+
+
+def _rows_again(attempts: Sequence[Attempt], problem: Problem, target: Target, finish: str) -> Iterator[Schedule]:
+    """What is chosen with corrected estimates, and relaxations of what was tried last.
+
+    Bytes that are spilled are more than registers that are lacking: a value may be stored several times. So estimates
+    are corrected by the root of what the bytes say first, and by all of it where that was not enough.
+    """
+    factor = prod(attempt.lacking for attempt in attempts) ** min(1.0, len(attempts) / 2)
+    with suppress(ScheduleError):  # of walks that no registers are left for
+        for _ in range(MOST_STRONGER):
+            yield choose_schedule(replace(problem, register_factor=factor), target, finish)
+            factor *= STRONGER
+    last = attempts[-1]
+    yield from roomier(last, target)
+    yield from thinner(last.schedule, problem)
+
+
+def roomier(attempt: Attempt, target: Target) -> Iterator[Schedule]:
+    """The schedule with fewer resident blocks, whose threads may have the registers that were lacking; then with one.
+
+    None where a thread had all that it may have.
+    """
+    schedule = attempt.schedule
+    contraction = schedule.contraction
+    if (contraction is not None and contraction.instruction == "wgmma") or (schedule.walk and schedule.walk.blocks):
+        return  # warpgroups share registers out by themselves; parts of a walk are counted by its blocks
+    threads, wanted = schedule.layout.threads, attempt.registers * attempt.lacking
+    fewer = range(schedule.blocks_per_sm - 1, 0, -1)
+    enough = [blocks for blocks in fewer if registers_left(threads, blocks, target) >= wanted]
+    for blocks in dict.fromkeys([*enough[:1], 1]):
+        if registers_left(threads, blocks, target) > attempt.registers and blocks != schedule.blocks_per_sm:
+            yield replace(schedule, blocks_per_sm=blocks)
+
+
+def thinner(schedule: Schedule, problem: Problem) -> Iterator[Schedule]:
+    """The schedule with fewer elements a thread: half of them along a dimension, again and again.
+
+    Tiles that hold what is reduced whole stay whole.
+    """
+    if schedule.walk is not None:
+        walk = schedule.walk
+        if walk.finish_reads > 1:
+            yield replace(schedule, walk=replace(walk, finish_reads=walk.finish_reads // 2))
+        return
+    whole = problem.reduced if schedule.persistence == "registers" else frozenset()
+    while (halved := _halved(schedule, problem, whole)) is not None:
+        yield halved
+        schedule = halved
+
+
+def _halved(schedule: Schedule, problem: Problem, whole: frozenset[int]) -> Schedule | None:
+    """The schedule with half of the elements of a thread along a dimension: of its repeats, or else of its vector."""
+    if schedule.crossed is not None or any(schedule.layout.anywhere):
+        return None
+    for name in ("repeats", "vector"):
+        parts: tuple[int, ...] = getattr(schedule.layout, name)
+        for d, n in enumerate(parts):
+            if n == 1 or d in whole:
+                continue
+            layout = replace(schedule.layout, **{name: tuple(-(-m // 2) if e == d else m for e, m in enumerate(parts))})
+            sizes = zip(layout.extents, problem.extents, strict=True)
+            tile = tuple(min(n, extent or n) for n, extent in sizes)
+            return replace(schedule, tile=tile, layout=layout)
+    return None
+
+
+def _contractions_again(attempts: Sequence[Attempt], problem: ContractionProblem, target: Target) -> Iterator[Schedule]:
+    """The fastest schedules that leave threads more registers beside their sums, by as much as was lacking if any does.
+
+    If that did not do either, their epilogue goes fragment by fragment.
+    """
+    last = attempts[-1]
+    yield from roomier(last, target)
+    if len(attempts) > 1 and last.schedule.order == "breadth":
+        yield replace(last.schedule, order="depth")
+    had = max(_spare(attempt.schedule, problem, target) for attempt in attempts)
+    ranked = sorted(candidates(problem, target), key=lambda s: contraction_seconds(s, problem, target))
+    more = [schedule for schedule in ranked if _spare(schedule, problem, target) > had]
+    yield from (schedule for schedule in more if _spare(schedule, problem, target) >= had * last.lacking**0.5)
+    yield from more
+    yield replace(last.schedule, order="depth")
+
+
+def _spare(schedule: Schedule, problem: ContractionProblem, target: Target) -> int:
+    """Registers that a thread has beside its sums."""
+    contraction, layout = schedule.contraction, schedule.layout
+    assert contraction is not None
+    sums = layout.elements_per_thread * problem.accumulator.bytes // REGISTER_BYTES
+    if contraction.instruction == "wgmma":
+        warpgroups = layout.threads * contraction.teams // TEAM_THREADS
+        return min(MOST_REGISTERS, SHARED_REGISTERS // warpgroups) - sums
+    return registers_left(layout.threads, 1, target) - sums
