@@ -90,6 +90,8 @@ def test_a_tensor_that_requires_grad(make: Any) -> None:
     with torch.no_grad():
         for _ in range(4):
             torch.testing.assert_close(fused(wanted, w), wanted * 2 + w)
+        assert recognises(fused, wanted, w)
+    assert not recognises(fused, wanted, w)
     for _ in range(2):
         with pytest.raises(mf.ArgumentError, match="x: the tensor requires grad"):
             fused(wanted, w)
