@@ -17,6 +17,6 @@ def messages() -> tuple[str, ...]:
 
 
 def is_documented(message: str) -> bool:
-    """Whether an error's message is one of these."""
+    """Whether a line of an error is one of these."""
     patterns = (".*".join(map(re.escape, text.split("..."))) for text in messages())
-    return any(re.search(pattern, message, re.DOTALL) for pattern in patterns)
+    return any(re.search(pattern, message) for pattern in patterns)

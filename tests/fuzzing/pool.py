@@ -20,6 +20,9 @@ from fuzzing.program import Program
 ENDING = ("gpu", "doomed_backends:ends")
 """Backends whose workers end after a crash."""
 
+CANNOT_FOLLOW = ("was asked for, but", "cannot be finished by atomics")
+"""What errors of options say that a program has nothing for (docs/limits.md)."""
+
 Task = tuple[Any, str, str]
 """A seed or a program, the backend, and the profile of a seed."""
 
@@ -39,7 +42,7 @@ def _outcome(backend: Callable[[Program], Outcome], program: Program) -> Outcome
     try:
         return backend(program)
     except Exception as error:  # noqa: BLE001  (whatever a program raises is what is asked for)
-        if not (program.options and "was asked for, but" in str(error)):
+        if not (program.options and any(text in str(error) for text in CANNOT_FOLLOW)):
             return outcome_of(error)
     return _outcome(backend, replace(program, options={}))
 
