@@ -33,18 +33,18 @@ def run_task(task: Task) -> tuple[Outcome, str]:
 
     given, backend, profile = task
     program = given if isinstance(given, Program) else program_from_seed(given, profile)
-    outcome = _outcome(_backend(backend), program)
+    outcome = run_program(_backend(backend), program)
     return outcome, program.text if outcome.kind != "right" or outcome.spills else ""
 
 
-def _outcome(backend: Callable[[Program], Outcome], program: Program) -> Outcome:
+def run_program(backend: Callable[[Program], Outcome], program: Program) -> Outcome:
     """What becomes of a program; without its options where one is refused that none of its kernels can follow."""
     try:
         return backend(program)
     except Exception as error:  # noqa: BLE001  (whatever a program raises is what is asked for)
         if not (program.options and any(text in str(error) for text in CANNOT_FOLLOW)):
             return outcome_of(error)
-    return _outcome(backend, replace(program, options={}))
+    return run_program(backend, replace(program, options={}))
 
 
 def _backend(name: str) -> Callable[[Program], Outcome]:
