@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache, partial
 from threading import local
 from types import ModuleType
@@ -94,8 +95,19 @@ def on_device(device: int) -> Iterator[None]:
 @contextmanager
 def on_stream(pointer: int) -> Iterator[None]:
     """Runs a block with a stream of the current device as CuPy's current one, on which it allocates and copies."""
-    with cupy().cuda.ExternalStream(pointer):
+    with cupy().cuda.Stream.from_external(_Stream(pointer)):
         yield
+
+
+@dataclass(frozen=True)
+class _Stream:
+    """A stream, given by its `cudaStream_t`, as `from_external` takes it: by CUDA Python's stream protocol."""
+
+    pointer: int
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        """The protocol's version, and the pointer."""
+        return 0, self.pointer
 
 
 def bits(shape: tuple[int, ...], element_bytes: int) -> Any:

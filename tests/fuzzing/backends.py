@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fuzzing.check import RIGHT, Outcome, WrongResult, check
+from fuzzing.check import RIGHT, Outcome, WrongResult, check, signature
 from fuzzing.program import Program
 from fuzzing.types import numpy_dtype
 
@@ -32,17 +32,21 @@ def is_documented(error: Exception) -> bool:
     return "is a view of" in str(error) or "overlaps" in str(error)
 
 
+def declined_of(error: Exception) -> str:
+    """A refusal of `out=` without what differs from program to program."""
+    return f"out=: {signature(getattr(error, 'message', str(error)))}"
+
+
 def as_list(results: Any) -> list[Any]:
     return list(results) if isinstance(results, tuple | list) else [results]
 
 
 def interpret(program: Program) -> Outcome:
     """Calls: NumPy arrays, run-time leading extents, kernels with all checks; or lowered for static extents."""
-    import mlirfuse as mf
-
     if not program.dynamic and not program.rows and program.out == "none":
         return _interpret_static(program)
-    fused = mf.fuse(program.function(), target="interpret")
+    fused = program.fused("interpret")
+    declined = []
     for number, call in enumerate(calls_of(program)):
         expected = expected_of(call)
         arguments = call.arguments()
@@ -55,11 +59,14 @@ def interpret(program: Program) -> Outcome:
             if old.tobytes() != new.tobytes():
                 raise WrongResult("an argument was changed")
         if number == 0 and program.out != "none":
-            _interpret_into(fused, program, arguments, expected)
-    return Outcome(RIGHT)
+            declined = _interpret_into(fused, program, arguments, expected)
+    return Outcome(RIGHT, declined=declined)
 
 
-def _interpret_into(fused: Callable[..., Any], program: Program, arguments: list[Any], expected: list[Any]) -> None:
+def _interpret_into(
+    fused: Callable[..., Any], program: Program, arguments: list[Any], expected: list[Any]
+) -> list[str]:
+    """Calls with `out=`; returns what was refused for a reason that is documented."""
     import mlirfuse as mf
 
     out = [np.full(e.shape, 0, numpy_dtype(e.dtype)) for e in expected]
@@ -69,10 +76,11 @@ def _interpret_into(fused: Callable[..., Any], program: Program, arguments: list
     except mf.MlirFuseError as error:
         if not is_documented(error):
             raise
-        return
+        return [declined_of(error)]
     if overlaps:
         raise WrongResult("an output that overlaps an argument is taken")
     check(out, expected, "out=")
+    return []
 
 
 def _overlapping(out: list[Any], arguments: Sequence[Any]) -> bool:
@@ -114,11 +122,10 @@ def _forward(argument: Any) -> Any:
 
 
 def _interpret_static(program: Program) -> Outcome:
-    import mlirfuse as mf
     from mlirfuse import interpreter
 
     arguments = [_forward(a) for a in program.arguments()]
-    compiled = mf.fuse(program.function(), target="sm_90a").lower(*specs_of(program, arguments)).compile()
+    compiled = program.fused("sm_90a").lower(*specs_of(program, arguments)).compile()
     order = {"order": "random", "seed": program.seed} if program.seed % 3 == 0 else {}
     results = interpreter.run(compiled.module_at("gpu"), compiled.program.name, arguments, **order)
     check(results, expected_of(program), "interpreter, static")
@@ -127,11 +134,10 @@ def _interpret_static(program: Program) -> Outcome:
 
 def tensor(program: Program) -> Outcome:
     """The trace alone, before any pass."""
-    import mlirfuse as mf
     from mlirfuse import interpreter
 
     arguments = [_contiguous(a) for a in program.arguments()]
-    lowered = mf.fuse(program.function(), target="sm_90a").lower(*specs_of(program, arguments))
+    lowered = program.fused("sm_90a").lower(*specs_of(program, arguments))
     results = interpreter.run(lowered.module, "program", arguments)
     check(results, expected_of(program), "tensor level")
     return Outcome(RIGHT)
@@ -143,11 +149,10 @@ def _contiguous(argument: Any) -> Any:
 
 def levels(program: Program) -> Outcome:
     """Tensors, tiles and threads, verified after each pass: each right, and equal where nothing is reduced."""
-    import mlirfuse as mf
     from mlirfuse import interpreter
 
     arguments, expected = [_forward(a) for a in program.arguments()], expected_of(program)
-    lowered = mf.fuse(program.function(), target="sm_90a").lower(*specs_of(program, arguments))
+    lowered = program.fused("sm_90a").lower(*specs_of(program, arguments))
     compiled = lowered.compile()
     order = {"order": "random", "seed": program.seed} if program.seed % 3 == 0 else {}
     found = {"linalg": interpreter.run(lowered.module, "program", arguments)}
@@ -180,26 +185,27 @@ def _bits(array: np.ndarray) -> np.ndarray:
 
 def ptx(program: Program) -> Outcome:
     """Compiles for a target and assembles each kernel; run-time extents as a call has them, or static ones."""
-    import mlirfuse as mf
     from mlirfuse.argument_specs import numpy_specs
     from mlirfuse.target import target_of
 
     # sm_80 has no conversions of float8, as its error says.
     target = "sm_90a" if "float8" in program.text else TARGETS[program.seed % len(TARGETS)]
     arguments = [_forward(a) for a in program.arguments()]
-    fused = mf.fuse(program.function(), target=target)
+    fused = program.fused(target)
     if program.dynamic:
         compiled = fused._compile(
             lambda extents: numpy_specs(arguments, extents, program.parameters), target_of(target)
         )
     else:
         compiled = fused.lower(*specs_of(program, arguments)).compile()
-    spills = [
-        (f"{r.name} {target}", max(r.spill_store_bytes or 0, r.spill_load_bytes or 0))
-        for r in compiled.resources
-        if r.spill_store_bytes or r.spill_load_bytes
-    ]
-    return Outcome(RIGHT, kernels=len(compiled.resources), spills=spills)
+    resources = compiled.resources
+    return Outcome(RIGHT, kernels=len(resources), spills=spills_of([(target, r) for r in resources]))
+
+
+def spills_of(kernels: Sequence[tuple[str, Any]]) -> list[tuple[str, int]]:
+    """(kernel and target, bytes) of those that spill, of (target, what ptxas says of a kernel)."""
+    sizes = [(f"{r.name} {target}", max(r.spill_store_bytes or 0, r.spill_load_bytes or 0)) for target, r in kernels]
+    return [(name, nbytes) for name, nbytes in sizes if nbytes]
 
 
 def gpu(program: Program) -> Outcome:

@@ -36,6 +36,7 @@ class Outcome:
         signature: the message without what differs from program to program.
         kernels: how many were assembled.
         spills: (kernel, bytes) of those that spill.
+        declined: calls that were refused, of a program that is right otherwise: signatures.
     """
 
     kind: str
@@ -43,6 +44,7 @@ class Outcome:
     signature: str = ""
     kernels: int = 0
     spills: list[tuple[str, int]] = field(default_factory=list)
+    declined: list[str] = field(default_factory=list)
 
 
 class WrongResult(Exception):

@@ -11,6 +11,7 @@ import numpy as np
 
 from fuzzing.bounds import Bounded, exact
 from fuzzing.inputs import DATA, LAYOUTS, Input
+from fuzzing.options import with_options
 from fuzzing.program import Number, Program, Statement, run_statement
 from fuzzing.types import DTYPES, FLOAT8, FLOATS, INTEGERS, Refused, kind
 
@@ -224,7 +225,7 @@ def program_from_seed(seed: int, profile: str = "large") -> Program:
             made.append(program)
             if len(program.statements) >= LEAST:
                 break
-        return made[-1]
+        return with_options(made[-1])
 
 
 def _attempt(seed: int, profile: Profile, attempt: int) -> Program:

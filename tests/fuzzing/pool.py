@@ -9,13 +9,19 @@ import signal
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from fuzzing.check import CRASH, TIMEOUT, Outcome, outcome_of
 from fuzzing.program import Program
+
+ENDING = ("gpu", "doomed_backends:ends")
+"""Backends whose workers end after a crash."""
+
+CANNOT_FOLLOW = ("was asked for, but", "cannot be finished by atomics")
+"""What errors of options say that a program has nothing for (docs/limits.md)."""
 
 Task = tuple[Any, str, str]
 """A seed or a program, the backend, and the profile of a seed."""
@@ -27,11 +33,18 @@ def run_task(task: Task) -> tuple[Outcome, str]:
 
     given, backend, profile = task
     program = given if isinstance(given, Program) else program_from_seed(given, profile)
-    try:
-        outcome = _backend(backend)(program)
-    except Exception as error:  # noqa: BLE001  (whatever a program raises is what is asked for)
-        outcome = outcome_of(error)
+    outcome = run_program(_backend(backend), program)
     return outcome, program.text if outcome.kind != "right" or outcome.spills else ""
+
+
+def run_program(backend: Callable[[Program], Outcome], program: Program) -> Outcome:
+    """What becomes of a program; without its options where one is refused that none of its kernels can follow."""
+    try:
+        return backend(program)
+    except Exception as error:  # noqa: BLE001  (whatever a program raises is what is asked for)
+        if not (program.options and any(text in str(error) for text in CANNOT_FOLLOW)):
+            return outcome_of(error)
+    return run_program(backend, replace(program, options={}))
 
 
 def _backend(name: str) -> Callable[[Program], Outcome]:
@@ -53,9 +66,10 @@ def _work(pipe: Connection, environment: dict[str, str], log: str) -> None:
         if task is None:
             return
         outcome, text = run_task(task)
-        pipe.send((outcome, text))
-        if outcome.kind == CRASH and task[1] == "gpu":
-            return  # the context may be lost
+        is_last = outcome.kind == CRASH and task[1] in ENDING  # its context may be lost
+        pipe.send((outcome, text, is_last))
+        if is_last:
+            return
 
 
 @dataclass
@@ -104,11 +118,12 @@ class Pool:
                     ahead.extend([item] if (item := next(waiting, None)) is not None else [])
                 if not ahead or time.monotonic() >= deadline:
                     break
-                worker.number, worker.task = ahead.popleft()
-                worker.started = time.monotonic()
-                worker.pipe.send(worker.task)
+                if self._gives(worker, ahead[0]):
+                    ahead.popleft()
             busy = [w for w in self._workers if w.task is not None]
             if not busy:
+                if ahead and time.monotonic() < deadline:
+                    continue  # a worker ended before it was given this
                 return
             ready = wait([w.pipe for w in busy] + [w.process.sentinel for w in busy], timeout=0.5)
             for worker in busy:
@@ -116,6 +131,17 @@ class Pool:
                 if found is not None:
                     number, worker.task = worker.number, None
                     yield number, *found
+
+    def _gives(self, worker: _Worker, item: tuple[Any, Task]) -> bool:
+        """Sends a task to an idle worker; drops a worker that has ended since its last one, and returns False."""
+        try:
+            worker.pipe.send(item[1])
+        except OSError:
+            self._drop(worker)
+            return False
+        worker.number, worker.task = item
+        worker.started = time.monotonic()
+        return True
 
     def _idle(self) -> list[_Worker]:
         for worker in [w for w in self._workers if w.task is None and not w.process.is_alive()]:
@@ -142,9 +168,13 @@ class Pool:
     def _result(self, worker: _Worker, ready: list[Any]) -> tuple[Outcome, str] | None:
         if worker.pipe in ready:
             try:
-                return worker.pipe.recv()
+                outcome, text, is_last = worker.pipe.recv()
             except (EOFError, OSError):
                 pass
+            else:
+                if is_last:
+                    self._drop(worker)  # now: it may take its time to end, and would take another task until then
+                return outcome, text
         if worker.pipe in ready or worker.process.sentinel in ready:
             self._drop(worker)
             said = _last_words(worker.log)

@@ -83,6 +83,7 @@ class Program:
         out: `none`, `given` (results go to the caller's arrays) or `overlap` (one of them is an input's memory).
         rows: leading extents of later calls, in place of the first call's.
         dynamic: whether lowering has run-time leading extents.
+        options: what `mf.fuse` is told.
     """
 
     seed: int
@@ -94,6 +95,7 @@ class Program:
     out: str = "none"
     rows: tuple[int, ...] = ()
     dynamic: bool = False
+    options: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def parameters(self) -> list[str]:
@@ -126,11 +128,12 @@ class Program:
 
     def _call(self) -> list[str]:
         """A call, or for static extents the kernels of what is lowered for them."""
+        told = "".join(f", {name}={value!r}" for name, value in self.options.items())
         if self.dynamic or self.rows or self.out != "none":
-            return [f'results = mf.fuse(program, target="interpret")({", ".join(self.parameters)})']
+            return [f'results = mf.fuse(program, target="interpret"{told})({", ".join(self.parameters)})']
         specs = [f"mf.TensorSpec({x.name}.shape, {x.name}.dtype)" for x in self.inputs]
         return [
-            f'compiled = mf.fuse(program, target="sm_90a").lower({", ".join([*specs, *self.numbers])}).compile()',
+            f'compiled = mf.fuse(program, target="sm_90a"{told}).lower({", ".join([*specs, *self.numbers])}).compile()',
             f'results = interpreter.run(compiled.module_at("gpu"), "program", [{", ".join(self.parameters)}])',
         ]
 
@@ -140,6 +143,12 @@ class Program:
         namespace: dict[str, Any] = {"mf": mf, "np": np}
         exec(compile(self.source, f"<program {self.seed}>", "exec"), namespace)  # the source is made in this package
         return namespace["program"]
+
+    def fused(self, target: str | None = None) -> Any:
+        """The function, fused with its options."""
+        import mlirfuse as mf
+
+        return mf.fuse(self.function(), target=target, **self.options)
 
     def arguments(self) -> list[Any]:
         """The arrays and numbers of the first call; arrays are new each time."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fuzzing.check import CRASH, REFUSED, TIMEOUT, WRONG, Outcome
+from fuzzing.limits import is_documented
 
 
 @dataclass
@@ -56,14 +57,16 @@ class Report:
         if kernels:
             lines.append(f"  {kernels} kernels, {len(spills)} spill: {100 * len(spills) / kernels:.2f} %")
             lines += [
-                f"    seed {seed}: {name} {nbytes} bytes"
-                for seed, name, nbytes in sorted(spills, key=lambda s: -s[2])[:60]
+                f"    seed {seed}: {name} {nbytes} bytes" for seed, name, nbytes in sorted(spills, key=lambda s: -s[2])
             ]
         for kind, signature, seeds in self.groups(WRONG, CRASH, TIMEOUT):
             lines.append(f"{kind} x{len(seeds)}: {signature}")
             lines.append(f"    seeds {', '.join(map(str, seeds[:12]))}{' ...' if len(seeds) > 12 else ''}")
         for _, signature, seeds in self.groups(REFUSED):
-            lines.append(f"refused x{len(seeds)}: {signature}   (seed {seeds[0]})")
+            known = "documented" if is_documented(self.entries[seeds[0]].message) else "NOT in docs/limits.md"
+            lines.append(f"refused x{len(seeds)}: {signature}   ({known}; seed {seeds[0]})")
+        declined = Counter(text for outcome in self.entries.values() for text in outcome.declined)
+        lines += [f"refused in a program that is right x{count}: {text}" for text, count in declined.most_common()]
         return "\n".join(lines)
 
     def write(self, path: Path) -> None:
@@ -75,6 +78,7 @@ class Report:
             "seconds": self.seconds,
             "counts": Counter(outcome.kind for outcome in self.entries.values()),
             "kernels": sum(outcome.kernels for outcome in self.entries.values()),
+            "declined": Counter(text for outcome in self.entries.values() for text in outcome.declined),
             "entries": {str(s): asdict(o) for s, o in self.entries.items() if o.kind != "right" or o.spills},
             "texts": {str(s): t for s, t in self.texts.items()},
             "reduced": self.reduced,

@@ -9,7 +9,7 @@ import numpy as np
 from fuzzing.bounds import Bounded
 from fuzzing.generator import SIZES, Generator, Retry
 from fuzzing.program import Extent, Number
-from fuzzing.types import FLOAT8, FLOATS
+from fuzzing.types import FLOAT8, FLOATS, promote
 
 
 def view(make: Generator) -> None:
@@ -90,7 +90,7 @@ def product(make: Generator) -> None:
     params = _product_options(make, x)
     partners = make.tensors(lambda y: _multiplies(make, x, y))
     if partners and make.chance(0.4):
-        make.state("matmul", [a, make.random.choice(partners)], **params)
+        _multiply(make, a, make.random.choice(partners), params)
         return
     widths = [n for n in SIZES if 0 < n <= room and n * inner <= 4 * make.profile.elements]
     if not widths:
@@ -99,7 +99,7 @@ def product(make: Generator) -> None:
     dtype = x.dtype if make.chance(0.9) else make.random.choice((*FLOATS, "int8"))
     batch = x.shape[:-2] if len(x.shape) > 2 and make.chance(0.3) else ()
     if make.chance(0.1):
-        make.state("matmul", [a, make.add_input((inner,), dtype)], **params)
+        _multiply(make, a, make.add_input((inner,), dtype), params)
         return
     if make.chance(0.4):
         weights = make.state("matrix_transpose", [make.add_input((*batch, width, inner), dtype)])
@@ -107,10 +107,20 @@ def product(make: Generator) -> None:
         weights = make.add_input((*batch, inner, width), dtype)
     if make.chance(0.25):  # a prologue
         weights = make.state(make.random.choice(("multiply", "add")), [weights, Number(2)])
-    result = make.state("matmul", [a, weights], **params)
+    result = _multiply(make, a, weights, params)
     if make.chance(0.3) and make.known[result].dtype in FLOATS:  # an epilogue
         biased = make.state("add", [result, make.add_input((width,), make.known[result].dtype)])
         make.state(make.random.choice(("tanh", "sigmoid", "abs", "square")), [biased])
+
+
+def _multiply(make: Generator, a: str, b: str, params: dict[str, object]) -> str:
+    """States a product; with its precision only where the dtype that is multiplied in has it."""
+    dtypes = [make.known[x].dtype for x in (a, b)]
+    both_float8 = all(dtype in FLOAT8 for dtype in dtypes)
+    known = {"tf32": promote(*dtypes) == "float32", "3xtf32": promote(*dtypes) == "float32", "fast_accum": both_float8}
+    if not known.get(str(params.get("precision")), True):
+        params = {name: value for name, value in params.items() if name != "precision"}
+    return make.state("matmul", [a, b], **params)
 
 
 def _product_options(make: Generator, x: Bounded) -> dict[str, object]:

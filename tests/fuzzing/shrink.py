@@ -46,6 +46,8 @@ def _has_meaning(program: Program) -> bool:
 
 def _candidates(program: Program) -> Iterator[Program]:
     """Smaller programs, those that leave out most first."""
+    if program.options:
+        yield replace(program, options={})
     if program.rows:
         yield replace(program, rows=())
         yield from (replace(program, rows=(n,)) for n in program.rows if len(program.rows) > 1)

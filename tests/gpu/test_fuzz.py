@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 from fuzzing.backends import BACKENDS
-from fuzzing.check import outcome_of
+from fuzzing.check import RIGHT
 from fuzzing.generator import program_from_seed
+from fuzzing.pool import run_program
 
 from mlirfuse.runtime import result_checks, workspace
 
@@ -21,8 +22,5 @@ def test_program(profile: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setenv(result_checks.CHECK, "1")
     monkeypatch.setenv(workspace.CHECK, "1")
     program = program_from_seed(seed, profile)
-    try:
-        BACKENDS["gpu"](program)
-    except Exception as error:  # noqa: BLE001  (whatever it is, the program goes with it)
-        outcome = outcome_of(error)
-        pytest.fail(f"{outcome.kind}: {outcome.message}\n{program.text}")
+    outcome = run_program(BACKENDS["gpu"], program)
+    assert outcome.kind == RIGHT, f"{outcome.kind}: {outcome.message}\n{program.text}"

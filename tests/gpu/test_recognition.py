@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import mlirfuse as mf
+from mlirfuse.errors import ArgumentError
 from mlirfuse.runtime import recognition
 
 cupy = pytest.importorskip("cupy")
@@ -90,10 +91,12 @@ def test_a_tensor_that_requires_grad(make: Any) -> None:
     with torch.no_grad():
         for _ in range(4):
             torch.testing.assert_close(fused(wanted, w), wanted * 2 + w)
+        assert recognises(fused, wanted, w)
+    assert not recognises(fused, wanted, w)
     for _ in range(2):
-        with pytest.raises(mf.ArgumentError, match="x: the tensor requires grad"):
+        with pytest.raises(ArgumentError, match="x: the tensor requires grad"):
             fused(wanted, w)
-        with pytest.raises(mf.ArgumentError, match="out: the tensor requires grad"):
+        with pytest.raises(ArgumentError, match="out: the tensor requires grad"):
             fused(x, w, out=wanted)
     with torch.inference_mode():
         torch.testing.assert_close(fused(wanted, w), wanted * 2 + w)

@@ -133,3 +133,20 @@ def test_torch_tensors() -> None:
     out = torch.zeros(64, 33, device="cuda").T
     mf.fuse(lambda x: x * 2.0)(qkv[:, :64], out=out)
     assert torch.equal(out, qkv[:, :64] * 2)
+
+
+@pytest.mark.parametrize("kind", ["torch", "cupy", "int"])
+def test_copies_into_out_run_on_the_stream_that_is_given(kind: str) -> None:
+    torch = pytest.importorskip("torch")
+    stream = torch.cuda.Stream()
+    given = {"torch": stream, "cupy": cupy.cuda.Stream.from_external(stream), "int": stream.cuda_stream}[kind]
+    fused, x = mf.fuse(lambda x: x * 2.0), torch.zeros(512, 1024, device="cuda")
+    out = torch.empty(1024, 512, device="cuda").T
+    fused(x, out=out)  # compiles
+    torch.cuda.synchronize()
+    with torch.cuda.stream(stream):
+        torch.cuda._sleep(20_000_000)  # about 10 ms, which work on another stream would overtake
+        x.fill_(3)
+    fused(x, out=out, stream=given)
+    stream.synchronize()
+    assert bool((out == 6).all())

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import pytest
 from fuzzing.backends import BACKENDS
-from fuzzing.check import outcome_of
+from fuzzing.check import RIGHT
 from fuzzing.generator import program_from_seed
+from fuzzing.pool import run_program
 
 PROGRAMS = [
     *[("interpret", "small", seed) for seed in range(380)],
@@ -21,8 +22,5 @@ PROGRAMS = [
 @pytest.mark.parametrize(("backend", "profile", "seed"), PROGRAMS)
 def test_program(backend: str, profile: str, seed: int) -> None:
     program = program_from_seed(seed, profile)
-    try:
-        BACKENDS[backend](program)
-    except Exception as error:  # noqa: BLE001  (whatever it is, the program goes with it)
-        outcome = outcome_of(error)
-        pytest.fail(f"{outcome.kind}: {outcome.message}\n{program.text}")
+    outcome = run_program(BACKENDS[backend], program)
+    assert outcome.kind == RIGHT, f"{outcome.kind}: {outcome.message}\n{program.text}"

@@ -144,6 +144,24 @@ def test_workers_survive(backend: str, bad: str) -> None:
         assert "Assertion" in kinds[1].signature
 
 
+def test_a_worker_that_ends_is_given_no_other_program() -> None:
+    with Pool(1, limit=20) as pool:
+        tasks = [(n, (n, "doomed_backends:ends", "small")) for n in range(5)]
+        found = {number: outcome for number, outcome, _ in pool.run(tasks)}
+    assert {n: o.kind for n, o in found.items()} == {n: CRASH if n % 2 else RIGHT for n in range(5)}
+    assert all("KeyError" in o.signature for o in found.values() if o.kind == CRASH)
+
+
+def test_a_worker_that_ended_between_programs_is_replaced() -> None:
+    with Pool(1, limit=20) as pool:
+        for n in range(4):
+            ((_, outcome, _),) = pool.run([(n, (n, "doomed_backends:disappears", "small"))])
+            assert outcome.kind == RIGHT
+            if n % 2:
+                pool._workers[0].process.join()
+                pool._workers[0].process.is_alive = lambda: True  # as one that is about to end
+
+
 def test_failures_shrink() -> None:
     programs = (program_from_seed(seed, "small") for seed in range(200))
     program = next(p for p in programs if any(s.op == "exp" for s in p.statements))

@@ -269,6 +269,23 @@ def test_out_that_no_kernel_writes_gets_a_copy(driver, copies, strides, offset, 
     assert where == [pointer, tuple(s // 4 for s in strides), span]
 
 
+def test_a_stream_is_made_current_by_the_stream_protocol(monkeypatch):
+    """CuPy 14 deprecates `ExternalStream`, and takes any object that has `__cuda_stream__` (version 0, pointer)."""
+    current = []
+
+    @contextmanager
+    def from_external(stream):
+        current.append(stream.__cuda_stream__())
+        yield
+        current.pop()
+
+    cupy = SimpleNamespace(cuda=SimpleNamespace(Stream=SimpleNamespace(from_external=from_external)))
+    monkeypatch.setattr(cuda, "cupy", lambda: cupy)
+    with cuda.on_stream(17):
+        assert current == [(0, 17)]
+    assert not current
+
+
 def test_out_in_the_order_that_a_transposed_result_has_not_gets_a_copy(driver, copies):
     dispatcher(driver, TRANSPOSED)((*x_and_y(), 1.0), out=ndarray((512, 6), 1 << 26))
     _, source, pointer, strides, _ = copies[0]
