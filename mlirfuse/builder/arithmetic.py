@@ -35,7 +35,10 @@ def divide(a: ir.Value, b: ir.Value) -> ir.Value:
 
 @lift(NUMERIC_WIDE)
 def floor_divide(a: ir.Value, b: ir.Value) -> ir.Value:
-    """The largest integer not above a / b; of integers 0 where b is 0, and the least number over -1 wraps, as NumPy's."""
+    """The largest integer not above a / b; of integers 0 where b is 0.
+
+    The least integer over -1 wraps, as NumPy's does.
+    """
     if not is_float(a):
         quotient = arith.FloorDivSIOp(a, _divisor(b)).result
         negated = arith.SubIOp(constant_like(a, 0), a).result
