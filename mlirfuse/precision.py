@@ -9,6 +9,8 @@
 
 A product carries its precision in the IR as the attribute `fuse.precision`: on the multiplication in the body of a
 `linalg.generic`, then on the `vector.contract`. Without the attribute it is `ieee`.
+
+The largest number of tf32 is 2^128 - 2^117: from 2^128 - 2^116 on float32 rounds to an infinity.
 """
 
 from __future__ import annotations

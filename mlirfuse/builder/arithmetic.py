@@ -35,9 +35,14 @@ def divide(a: ir.Value, b: ir.Value) -> ir.Value:
 
 @lift(NUMERIC_WIDE)
 def floor_divide(a: ir.Value, b: ir.Value) -> ir.Value:
-    """The largest integer not above a / b. Integer division by zero is undefined."""
+    """The largest integer not above a / b; of integers 0 where b is 0.
+
+    The least integer over -1 wraps, as NumPy's does.
+    """
     if not is_float(a):
-        return arith.FloorDivSIOp(a, b).result
+        quotient = arith.FloorDivSIOp(a, _divisor(b)).result
+        negated = arith.SubIOp(constant_like(a, 0), a).result
+        return _where_equal(b, {-1: negated, 0: constant_like(a, 0)}, quotient)
     # NumPy's way: divide what the remainder leaves, which is exact up to one rounding, so no quotient is off by one.
     rest = arith.RemFOp(a, b).result
     quotient = arith.DivFOp(arith.SubFOp(a, rest).result, b).result
@@ -49,13 +54,9 @@ def floor_divide(a: ir.Value, b: ir.Value) -> ir.Value:
 
 @lift(NUMERIC_WIDE)
 def remainder(a: ir.Value, b: ir.Value) -> ir.Value:
-    """What `a // b` leaves, with the sign of b, as Python's `%`. An integer remainder by zero is undefined."""
+    """What `a // b` leaves, with the sign of b, as Python's `%`; of integers 0 where b is 0, as NumPy's."""
     if not is_float(a):
-        rest = arith.RemSIOp(a, b).result
-        zero = constant_like(a, 0)
-        differ = arith.CmpIOp(arith.CmpIPredicate.slt, arith.XOrIOp(rest, b).result, zero).result
-        adjust = arith.AndIOp(differ, arith.CmpIOp(arith.CmpIPredicate.ne, rest, zero).result).result
-        return arith.SelectOp(adjust, arith.AddIOp(rest, b).result, rest).result
+        return _integer_remainder(a, b)
     rest = arith.RemFOp(a, b).result
     moved = arith.SelectOp(_signs_differ(rest, b), arith.AddFOp(rest, b).result, rest).result
     is_zero = arith.CmpFOp(arith.CmpFPredicate.OEQ, rest, constant_like(rest, 0)).result
@@ -109,6 +110,32 @@ def maximum(a: ir.Value, b: ir.Value) -> ir.Value:
 def minimum(a: ir.Value, b: ir.Value) -> ir.Value:
     """The smaller of the two; NaN where either is NaN."""
     return (arith.MinimumFOp if is_float(a) else arith.MinSIOp)(a, b).result
+
+
+def _integer_remainder(a: ir.Value, b: ir.Value) -> ir.Value:
+    rest, zero = arith.RemSIOp(a, _divisor(b)).result, constant_like(a, 0)
+    differ = arith.CmpIOp(arith.CmpIPredicate.slt, arith.XOrIOp(rest, b).result, zero).result
+    adjust = arith.AndIOp(differ, arith.CmpIOp(arith.CmpIPredicate.ne, rest, zero).result).result
+    return arith.SelectOp(adjust, arith.AddIOp(rest, b).result, rest).result
+
+
+def _divisor(b: ir.Value) -> ir.Value:
+    """The divisor of an integer division, 1 in place of 0 and -1.
+
+    LLVM takes a division by 0, or of the least number by -1, for proof that the operands are others, and folds what
+    else is computed of them. What remains of a division by 1 is 0, as it is by 0 and -1 in NumPy.
+    """
+    return _where_equal(b, {-1: constant_like(b, 1), 0: constant_like(b, 1)}, b)
+
+
+def _where_equal(b: ir.Value, values: dict[int, ir.Value], otherwise: ir.Value) -> ir.Value:
+    """The value given for the number that `b` equals; where `b` is a constant, nothing is compared."""
+    if not isinstance(b.owner, ir.Block) and b.owner.operation.name == "arith.constant":
+        return values.get(ir.IntegerAttr(b.owner.operation.attributes["value"]).value, otherwise)
+    for number, value in values.items():
+        equal = arith.CmpIOp(arith.CmpIPredicate.eq, b, constant_like(b, number)).result
+        otherwise = arith.SelectOp(equal, value, otherwise).result
+    return otherwise
 
 
 def _signs_differ(rest: ir.Value, divisor: ir.Value) -> ir.Value:

@@ -31,8 +31,8 @@ def matmul(x1: Tensor, x2: Tensor, /, *, dtype: object = None, precision: str | 
 
     `precision` says how factors are multiplied (`mlirfuse/precision.py`). float32: `"ieee"` (the default) as NumPy
     does; `"3xtf32"` on the tensor cores, about as accurate, but infinities become NaN; `"tf32"` on the tensor cores
-    with factors of 11 significant bits. float8: `"ieee"` carries sums on in float32; `"fast_accum"` leaves them to the
-    tensor cores, which on Hopper keep some 14 bits of them.
+    with factors of 11 significant bits. In both, numbers from 2^128 - 2^116 on count as infinities. float8: `"ieee"`
+    carries sums on in float32; `"fast_accum"` leaves them to the tensor cores, which on Hopper keep some 14 bits.
 
     Raises:
         ArgumentError: a precision that is not one of these, or not for the operands' dtype.

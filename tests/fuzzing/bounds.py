@@ -31,6 +31,8 @@ class Bounded:
         signed: whether the signs of zeros are known.
         constant: whether it is known while tracing.
         contracts: whether it is a rounded product, which a sum over dimensions may take as it was before.
+        slip: of such a product that an elementwise sum may take as it was before: how far from its value that may be,
+            and infinite where the rounding made an infinity; None where no sum may.
     """
 
     value: np.ndarray
@@ -40,6 +42,12 @@ class Bounded:
     signed: bool = False
     constant: bool = False
     contracts: bool = False
+    slip: np.ndarray | None = None
+
+    @property
+    def settled(self) -> Bounded:
+        """The same as what no sum takes otherwise than rounded."""
+        return replace(self, contracts=False, slip=None)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -107,16 +115,27 @@ def rounded(value: np.ndarray, error: np.ndarray, dtype: str, *, through: str | 
 
 
 def product(a: Bounded, b: Bounded, dtype: str) -> Bounded:
-    """a * b, rounded; only sums over dimensions may contract it."""
+    """a * b, rounded; sums may contract it, elementwise ones where `Program.evaluate` leaves it the `slip`."""
     value = a.value * b.value
     error = np.abs(a.value) * b.error + np.abs(b.value) * a.error + a.error * b.error
     zero_times_infinity = (_may_vanish(a) & np.isinf(b.value)) | (_may_vanish(b) & np.isinf(a.value))
     infinite = np.isinf(a.value) | np.isinf(b.value) | np.isnan(value)
     error = np.where(infinite & ~zero_times_infinity, 0, np.where(zero_times_infinity, INF, error))
     result = rounded(value, np.where(a.known & b.known, error, INF), dtype, signed=a.signed and b.signed)
-    return replace(
-        result, contracts=dtype not in HALVES and bool(np.any((result.value != value) | (dtype == "float64")))
-    )
+    if dtype in HALVES:
+        return result
+    whole = (result.error == 0) & ((_significant(a.value) + _significant(b.value) <= 53) & (result.value == value))
+    whole = whole | ~np.isfinite(a.value) | ~np.isfinite(b.value)  # what is special needs no rounding
+    largest = np.abs(value) + np.where(np.isinf(result.error), 0, result.error)
+    slip = np.where(np.isinf(result.value), INF, ulp(np.maximum(largest, FORMATS[dtype].tiny), dtype) / 2)
+    contracts = bool(np.any((result.value != value) | (dtype == "float64")))
+    return replace(result, contracts=contracts, slip=np.where(whole, 0, slip))
+
+
+def _significant(values: np.ndarray) -> np.ndarray:
+    """How many bits the significand of each number has."""
+    mantissa = np.abs(np.frexp(np.where(np.isfinite(values), values, 0))[0] * 2.0**53).astype(np.int64)
+    return np.where(mantissa == 0, 0, 53 - np.log2(np.maximum(mantissa & -mantissa, 1)))
 
 
 def _may_vanish(x: Bounded) -> np.ndarray:
@@ -125,11 +144,15 @@ def _may_vanish(x: Bounded) -> np.ndarray:
 
 
 def total(a: Bounded, b: Bounded, dtype: str, sign: int = 1) -> Bounded:
-    """a + b, or a - b."""
+    """a + b, or a - b; a product that nothing else can tell from its rounding is taken as either."""
     value = a.value + sign * b.value
     infinite = np.isinf(a.value) | np.isinf(b.value) | np.isnan(value)
-    error = np.where(infinite, 0, a.error + b.error)
-    return rounded(value, np.where(a.known & b.known, error, INF), dtype)
+    slips = [x.slip for x in (a, b) if x.slip is not None]
+    error = np.where(infinite, 0, a.error + b.error + sum(np.where(np.isinf(s), 0, s) for s in slips))
+    unsure = ~a.known | ~b.known
+    for slip in slips:
+        unsure = unsure | np.isinf(slip)
+    return rounded(value, np.where(unsure, INF, error), dtype)
 
 
 def quotient(a: Bounded, b: Bounded, dtype: str, relative: float = 0.0) -> Bounded:
@@ -150,7 +173,7 @@ def cast(x: Bounded, dtype: str) -> Bounded:
     """`astype`."""
     if x.dtype == dtype:
         return replace(x, weak=None)
-    x = replace(x, contracts=False)
+    x = x.settled
     source, target = kind(x.dtype), kind(dtype)
     if target == "float":
         if dtype in FLOAT8 and x.dtype not in ("float32", *HALVES, *FLOAT8):

@@ -68,11 +68,11 @@ def _arithmetic(floats: Callable[..., Bounded], integers: Callable[..., np.ndarr
 
 
 def _negative(x: Bounded, dtype: str) -> Bounded:
-    return replace(x, value=-x.value, contracts=False)
+    return replace(x.settled, value=-x.value)
 
 
 def _absolute(x: Bounded, dtype: str) -> Bounded:
-    return replace(x, value=np.abs(x.value), contracts=False)
+    return replace(x.settled, value=np.abs(x.value))
 
 
 def _square(x: Bounded, dtype: str) -> Bounded:
@@ -128,22 +128,10 @@ def _narrow(x: Bounded, dtype: str) -> Bounded:
     return cast(x, dtype)
 
 
-def _divides(a: Bounded, b: Bounded) -> np.ndarray:
-    """Where an integer division has no meaning."""
-    limits = np.iinfo(a.dtype)
-    return (b.value == 0) | ((a.value == limits.min) & (b.value == -1))
-
-
-def _safely(function: Callable[..., np.ndarray], a: Bounded, b: Bounded) -> Bounded:
-    unsure = _divides(a, b)
-    value = function(a.value, np.where(unsure, 1, b.value).astype(b.value.dtype)).astype(a.value.dtype)
-    return Bounded(value, unsure_if(unsure, a, b), a.dtype, signed=True)
-
-
 def remainder(a: Bounded, b: Bounded) -> Bounded:
     (x, y), dtype = operands((a, b), ("int", "float"))
     if kind(dtype) == "int":
-        return _safely(np.remainder, x, y)
+        return _integers(np.remainder)(x, y)
     x, y = _widened(x), _widened(y)
     inner = numpy_dtype(x.dtype)
     value = np.remainder(x.value.astype(inner), y.value.astype(inner)).astype(np.float64)
@@ -159,7 +147,7 @@ def remainder(a: Bounded, b: Bounded) -> Bounded:
 def floor_divide(a: Bounded, b: Bounded) -> Bounded:
     (x, y), dtype = operands((a, b), ("int", "float"))
     if kind(dtype) == "int":
-        return _safely(np.floor_divide, x, y)
+        return _integers(np.floor_divide)(x, y)
     x, y = _widened(x), _widened(y)
     inner = numpy_dtype(x.dtype)
     value = _floor_divide(x.value.astype(inner), y.value.astype(inner)).astype(np.float64)

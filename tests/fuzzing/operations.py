@@ -67,7 +67,8 @@ def _view(function: Callable[..., np.ndarray]) -> Callable[..., Bounded]:
         if x.weak is not None:
             raise Refused("a view of a number")
         value, error = function(x.value, **params), function(x.error, **params)
-        return replace(x, value=np.ascontiguousarray(value).reshape(value.shape), error=error)
+        slip = None if x.slip is None else function(x.slip, **params)
+        return replace(x, value=np.ascontiguousarray(value).reshape(value.shape), error=error, slip=slip)
 
     return apply
 

@@ -11,6 +11,7 @@ import numpy as np
 from fuzzing.bounds import Bounded, exact
 from fuzzing.inputs import Input
 from fuzzing.operations import OPERATIONS
+from fuzzing.reads import computed_once
 from fuzzing.types import Refused, kind
 
 
@@ -158,8 +159,10 @@ class Program:
         """Every value with its bound; raises `Refused` where the program has no meaning."""
         known = {x.name: exact(x.array(self.seed), x.dtype) for x in self.inputs}
         known |= {name: number.bounded(constant=False) for name, number in self.numbers.items()}
+        once = computed_once(self.statements, self.outputs)
         for statement in self.statements:
-            known[statement.name] = run_statement(statement, known)
+            value = run_statement(statement, known)
+            known[statement.name] = value if statement.name in once else replace(value, slip=None)
         return known
 
     def results(self) -> list[Bounded]:

@@ -40,12 +40,12 @@ def _lowest_bit(values: np.ndarray, axes: Axes) -> np.ndarray:
 
 def _drift(values: np.ndarray, axes: Axes, dtype: str) -> np.ndarray:
     """How far sums of equal numbers drift when they are added one by one: measured, both ways, three times over."""
-    if dtype == "float64" or values.size == 0:
+    if values.size == 0:
         return np.zeros([n for d, n in enumerate(values.shape) if d not in axes])
     kept = [d for d in range(values.ndim) if d not in axes]
     rows = values.transpose(*kept, *axes).reshape(*[values.shape[d] for d in kept], -1)
     narrow = rows.astype(numpy_dtype(dtype))
-    exactly = rows.sum(-1)
+    exactly = rows.astype(np.longdouble).sum(-1).astype(np.float64)
     worst = np.zeros(exactly.shape)
     for order in (narrow, narrow[..., ::-1]):
         serial = np.cumsum(order, axis=-1, dtype=narrow.dtype)[..., -1].astype(np.float64)
@@ -55,7 +55,7 @@ def _drift(values: np.ndarray, axes: Axes, dtype: str) -> np.ndarray:
 
 def _sum(x: Bounded, axes: Axes, *, exactly: bool = True) -> Bounded:
     """The sum of floats in the dtype of `x`, which is that of the accumulator."""
-    value = np.sum(x.value, axis=axes)
+    value = _summed(x.value, axes)
     finite = np.where(np.isfinite(x.value), x.value, 0)
     size = np.sum(np.abs(finite), axis=axes)
     count = number_of(x.shape[d] for d in axes)
@@ -64,7 +64,18 @@ def _sum(x: Bounded, axes: Axes, *, exactly: bool = True) -> Bounded:
     digits = FORMATS[x.dtype].digits
     clean = (error == 0) & ((size < 2.0**digits * _lowest_bit(finite, axes)) | (count <= 1))
     bound = np.where(clean & exactly & (not x.contracts or count <= 1), 0, bound)
+    value = np.where(np.isnan(value) & ~np.isnan(np.sum(_special(x.value), axis=axes)), INF, value)
     return _accumulated(value, bound, size + error, np.any(~x.known, axis=axes), x.dtype)
+
+
+def _summed(values: np.ndarray, axes: Axes) -> np.ndarray:
+    """The sum, with bits to spare: NumPy adds the rows of an array one by one, thousands of roundings off."""
+    return np.asarray(np.sum(values.astype(np.longdouble), axis=axes).astype(np.float64))
+
+
+def _special(values: np.ndarray) -> np.ndarray:
+    """The numbers with 1, 0 or -1 in place of finite ones: sums and products of these are NaN without any overflow."""
+    return np.where(np.isfinite(values), np.sign(values), values)
 
 
 def _accumulated(value: np.ndarray, bound: np.ndarray, size: np.ndarray, unsure: np.ndarray, dtype: str) -> Bounded:
@@ -161,6 +172,7 @@ def _variance(x: Bounded, axis: Axes | None, correction: float) -> tuple[Bounded
     if result in FLOAT8:
         raise Refused("a variance in float8")
     wide, axes = cast(x, accumulator(result)), axes_of(axis, len(x.shape))
+    wide = replace(wide, slip=None)  # the mean reads it too
     centre = _kept(_mean(wide, axes, 0.0), wide, axes, True)
     apart = total(wide, centre, wide.dtype, -1)
     return _mean(product(apart, apart, wide.dtype), axes, correction), axes, result
@@ -246,30 +258,40 @@ def matmul(a: Bounded, b: Bounded, dtype: str | None = None, precision: str | No
 _TERMS = {None: 0.0, "ieee": 0.0, "3xtf32": 2.0**-19, "tf32": 2.0**-9, "fast_accum": 2.0**-9}
 """What a precision loses of each term, at most."""
 
+_TF32_END = 2.0**128 - 2.0**116
+"""From here on numbers round to an infinity in tf32, which has 11 significant bits."""
+
 
 def _contraction(x: Bounded, y: Bounded, wide: str, precision: str | None) -> Bounded:
-    count = x.shape[-1]
+    count, rounds = x.shape[-1], precision in ("tf32", "3xtf32")
     xs, ys = (np.where(np.isfinite(t.value), t.value, 0) for t in (x, y))
     xe, ye = (np.where(t.known, t.error, 0) for t in (x, y))
     value = np.matmul(x.value, y.value)
+    # A NaN is known where the operands have it, not where finite terms overflow before they cancel.
+    value = np.where(np.isnan(value) & ~np.isnan(np.matmul(_special(x.value), _special(y.value))), INF, value)
     size = np.matmul(np.abs(xs), np.abs(ys))
     error = np.matmul(np.abs(xs), ye) + np.matmul(xe, np.abs(ys)) + np.matmul(xe, ye)
     # Tensor cores cut sums off, one step of 8 or 16 terms after the other, at some 2^-22 of them.
     steps = 2.0**-22 * (4 + count / 8) if wide == "float32" else 0.0
     terms = _TERMS[precision] * (count**0.5 if precision == "fast_accum" else 1)
-    bound = error + size * (2 * roundings(count, wide) + steps + terms)
+    # Products that are not contracted, and parts of a sum that tensor cores align, may each lose a subnormal's half.
+    underflow = np.where(size < FORMATS[wide].tiny * 2.0 ** (FORMATS[wide].digits + 8), count * FORMATS[wide].tiny, 0)
+    bound = error + size * (2 * roundings(count, wide) + steps + terms) + underflow
     row = _lowest_bit(xs, (xs.ndim - 1,))
     column = _lowest_bit(ys, (ys.ndim - 2 if ys.ndim > 1 else 0,))
     matrices = xs.ndim > 1 and ys.ndim > 1
     unit = row[..., None] * column[..., None, :] if matrices else row * column
-    clean = (error == 0) & (size < 2.0 ** (FORMATS[wide].digits - 2) * unit)
+    clean = (error == 0) & (size < 2.0 ** (FORMATS[wide].digits - 2) * unit) & (unit >= FORMATS[wide].tiny)
     if precision in (None, "ieee"):
         bound = np.where(clean, 0, bound)
     unknown = np.matmul((~x.known).astype(float), np.ones(y.shape)) + np.matmul(
         np.ones(x.shape), (~y.known).astype(float)
     )
-    special = np.matmul((~np.isfinite(x.value)).astype(float), np.ones(y.shape)) > 0
-    special = special | (np.matmul(np.ones(x.shape), (~np.isfinite(y.value)).astype(float)) > 0)
+    # What is beyond the numbers of tf32 rounds to an infinity.
+    if rounds:  # and there are 13 bits fewer below the normal ones
+        bound = bound + 2.0**-136 * (np.matmul(np.abs(xs), np.ones(y.shape)) + np.matmul(np.ones(x.shape), np.abs(ys)))
+    xi, yi = ((~(np.abs(t.value) < _TF32_END) if rounds else ~np.isfinite(t.value)).astype(float) for t in (x, y))
+    special = (np.matmul(xi, np.ones(y.shape)) > 0) | (np.matmul(np.ones(x.shape), yi) > 0)
     # An infinity times what may be zero, and the forms of tf32, in which infinities are not kept.
     unsure = (unknown > 0) | (special & ((error > 0) | (precision not in (None, "ieee"))))
     return _accumulated(value, bound, size + error, unsure, wide)

@@ -57,3 +57,17 @@ def test_numbers_are_divided_by_any_number(by: str, target: str) -> None:
     error = np.abs(found[finite] - expected[finite])
     assert (error <= unit * np.abs(expected[finite]) + 2 * smallest).all()
     assert (np.signbit(found) == np.signbit(expected))[~np.isnan(expected)].all()
+
+
+@pytest.mark.filterwarnings("ignore:divide by zero", "ignore:overflow")
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64"])
+def test_integers_are_divided_by_any_number(dtype: str) -> None:
+    """Division by 0, and of the least number by -1, as NumPy has it, and what else is computed of the divisor."""
+    limits = np.iinfo(dtype)
+    numbers = np.array([limits.min, limits.min + 1, -3, -2, -1, 0, 1, 2, 3, limits.max], dtype)
+    a, b = (x.copy() for x in np.meshgrid(numbers, numbers))
+    fused = mf.fuse(lambda a, b: (a // b, a % b, b != 0, (a == limits.min) & (b == -1), 3 % b))
+    results = fused(to_torch(a), to_torch(b))
+    expected = (a // b, a % b, b != 0, (a == limits.min) & (b == -1), np.remainder(np.array(3, dtype), b))
+    for result, wanted in zip(results, expected, strict=True):
+        np.testing.assert_array_equal(to_numpy(result), wanted)

@@ -151,6 +151,26 @@ def test_integers(op, numpy_op, dtype) -> None:
     agree(run(op, a, b), numpy_op(a, b))
 
 
+@pytest.mark.filterwarnings("ignore:divide by zero", "ignore:overflow")
+@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32, np.int64])
+@pytest.mark.parametrize("fn", [np.floor_divide, np.remainder])
+def test_integer_division_is_defined_for_all_numbers(fn, dtype) -> None:
+    least, most = np.iinfo(dtype).min, np.iinfo(dtype).max
+    numbers = np.array([least, least + 1, -2, -1, 0, 1, 2, most], dtype)
+    a, b = np.meshgrid(numbers, numbers)
+    rule = getattr(mf, fn.__name__)
+    agree(run(rule, a, b), fn(a, b))
+    for divisor in (-3, -1, 0, 1, 3):
+        agree(run(lambda x, n=divisor: rule(x, n), numbers), fn(numbers, dtype(divisor)))
+        agree(run(lambda x, n=divisor: rule(n, x), numbers), fn(dtype(divisor), numbers))
+
+
+def test_division_by_a_known_number_is_not_guarded() -> None:
+    spec = spec_of(np.ones(4, np.int32))
+    assert not ops(traced(lambda x: x // 3, spec), "arith.select")
+    assert ops(traced(lambda x: 3 // x, spec), "arith.select")
+
+
 def test_integer_unary() -> None:
     x = np.arange(-3, 4, dtype=np.int32)
     results = run(lambda x: (-x, abs(x), ~x, mf.sign(x), mf.floor(x), mf.isnan(x), mf.isfinite(x)), x)

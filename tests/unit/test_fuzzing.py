@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from types import FunctionType
 
@@ -11,7 +12,9 @@ from fuzzing.bounds import Bounded, cast, exact, nearest, product, total
 from fuzzing.check import CRASH, RIGHT, TIMEOUT, WRONG, WrongResult, check, outcome_of, signature
 from fuzzing.elementwise import COMPARISONS, add, divide, multiply
 from fuzzing.generator import program_from_seed
+from fuzzing.inputs import Input
 from fuzzing.pool import Pool
+from fuzzing.program import Program, Statement
 from fuzzing.reductions import matmul, max_of, std_of, sum_of, var_of
 from fuzzing.shrink import shrink
 from fuzzing.types import DTYPES, FORMATS, numpy_dtype
@@ -91,6 +94,73 @@ def test_small_whole_numbers_stay_exact() -> None:
     assert not sum_of(x, (1,)).error.any()
     assert not matmul(x, array(np.arange(200).reshape(100, 2) % 9)).error.any()
     assert sum_of(array(np.linspace(0, 1, 1000))).error > 0
+
+
+def program_of(*lines: str, outputs: tuple[str, ...]) -> Program:
+    """`v0 = multiply x0 x1` and the like, of float64."""
+    statements = tuple(Statement(name, op, tuple(args)) for name, _, op, *args in map(str.split, lines))
+    inputs = tuple(Input(name, (64,), "float64") for name in ("x0", "x1"))
+    return Program(3, inputs, {}, statements, outputs)
+
+
+def test_products_slip_where_nothing_else_reads_them() -> None:
+    lines = ("v0 = multiply x0 x1", "v1 = add v0 x0")
+    (once,) = program_of(*lines, outputs=("v1",)).results()
+    assert (once.error > 0).any()
+    for more, outputs in (((), ("v1", "v0")), (("v2 = exp v1", "v3 = subtract v1 v2"), ("v3",))):
+        program = program_of(*lines, *more, outputs=outputs)
+        assert not program.evaluate()["v1"].error.any()
+    (rounded,) = program_of("v0 = multiply x0 x1", "v1 = negative v0", "v2 = add v1 x0", outputs=("v2",)).results()
+    assert not rounded.error.any()
+    (dead,) = program_of(*lines, "v2 = exp v0", "v3 = multiply x0 x1", outputs=("v1",)).results()
+    np.testing.assert_array_equal(dead.error, once.error)
+
+
+def test_contracted_products_are_within_their_bounds() -> None:
+    rng = np.random.default_rng(0)
+    a, b, c = rng.normal(size=(3, 1000)).astype(np.float32)
+    bounded = total(product(array(a), array(b), "float32"), array(c), "float32")
+    contracted = (a.astype(np.float64) * b + c).astype(np.float32)
+    separate = a * b + c
+    assert (contracted != separate).any()
+    check([contracted], [bounded], "contracted")
+    check([separate], [bounded], "rounded")
+    exactly = total(product(array([3]), array([0.5]), "float32"), array([0.1]), "float32")
+    assert not exactly.error.any()
+    assert not total(product(array([3e38]), array([2]), "float32"), array([-3e38]), "float32").known
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_sums_in_double_precision_have_bits_to_spare(axis: int) -> None:
+    """NumPy adds rows one by one, and drifts; a kernel that adds one by one is honest too."""
+    x = np.full((40_000, 2), 1 / 3)
+    bounded = sum_of(exact(x if axis == 0 else x.T, "float64"), (axis,))
+    exactly = math.fsum(x[:, 0])
+    np.testing.assert_allclose(bounded.value, exactly, rtol=2.0**-51)
+    check([np.full(2, np.cumsum(x[:, 0])[-1])], [bounded], "one by one")
+
+
+def test_nan_of_an_overflow_is_not_known() -> None:
+    most = np.finfo(np.float64).max
+    x = exact(np.array([[most, most, -np.inf], [np.inf, -np.inf, 1], [np.nan, most, most], [np.inf, 1, 2]]), "float64")
+    ones = exact(np.array([1.0, 1, 1]), "float64")
+    for bounded in (sum_of(x, (1,)), matmul(x, ones)):
+        np.testing.assert_array_equal(bounded.known, [False, True, True, True])
+        np.testing.assert_array_equal(np.isnan(bounded.value[1:]), [True, True, False])
+
+
+def test_products_of_matrices_underflow_as_their_dtype() -> None:
+    a = array(np.full((3, 1), 2.0**-100))
+    for other in (2.0**-100, 1.1 * 2.0**-45):
+        check([np.full((3, 1), np.float32(2.0**-100) * np.float32(other))], [matmul(a, array([[other]]))], "product")
+
+
+def test_what_tf32_has_no_number_for_is_not_known() -> None:
+    x = array([[float(np.finfo(np.float32).max)], [2.0**127]])
+    zero = array([[0.0]])
+    for precision in ("tf32", "3xtf32"):
+        np.testing.assert_array_equal(matmul(x, zero, precision=precision).known, [[False], [True]])
+    assert matmul(x, zero).known.all()
 
 
 def test_decisions_near_a_boundary_are_not_known() -> None:

@@ -148,6 +148,16 @@ def test_division_and_roots_are_exact():
     assert ptx_of(unary("f64", "math.sqrt %a : vector<4xf64>")).count("sqrt.rn.f64") == 4
 
 
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64"])
+@pytest.mark.parametrize("divide", [mf.remainder, mf.floor_divide])
+def test_a_division_proves_nothing_about_its_divisor(divide, dtype: str):
+    """LLVM concludes from `3 / x` that `x` is not 0, and folds `x != 0`, where the division is not guarded."""
+    lowered = mf.fuse(lambda x: (divide(3, x), x != 0), target="sm_90a").lower(mf.TensorSpec((129, 7), dtype))
+    ptx = lowered.compile().as_text("ptx")
+    assert re.search(r"setp\.\w+\.\w+\s+%p\d+, %\w+, 0;", ptx)
+    assert not re.search(r"st\.global\.\w+\s+\[%rd\d+\], 1;", ptx)
+
+
 @pytest.mark.parametrize(
     ("flags", "instructions"), [("fastmath<contract>", {"fma.rn.f32"}), ("", {"mul.rn.f32", "add.rn.f32"})]
 )
