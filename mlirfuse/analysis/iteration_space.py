@@ -52,6 +52,12 @@ class IterationSpace:
         """Dimensions that some op of the group reduces."""
         return frozenset().union(*self.reduced.values())
 
+    @property
+    def unread_dims(self) -> frozenset[int]:
+        """Dimensions of run-time extent along which nothing is read: a launch would not know how far they go."""
+        read = {dim for axes in self.use_axes.values() for dim in axes}
+        return frozenset(dim for dim, extent in enumerate(self.extents) if extent is None and dim not in read)
+
     def spanned(self) -> bool:
         """Whether one op's loops run along every dimension."""
         whole = {d for d, extent in enumerate(self.extents) if extent != 1}

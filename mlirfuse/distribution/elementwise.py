@@ -14,6 +14,7 @@ from mlirfuse.distribution.fragments import Fragments, Key, Uniform, fragment_ty
 from mlirfuse.errors import PassError
 from mlirfuse.rewriting import defining_op
 from mlirfuse.tiling.contractions import widens_factor
+from mlirfuse.tiling.transfers import DIMS
 
 
 @rule("elementwise")
@@ -112,10 +113,11 @@ def broadcast(d: Distributor, op: ir.Operation) -> None:
         d.tiles[op.results[0]] = Uniform(d.scalars[source])
         return
     tile = d.tile(source)
-    extents = tuple(ir.VectorType(op.results[0].type).shape)
-    if isinstance(tile, Uniform) or (len(extents) != d.layout.rank and set(extents) <= {1}):
+    shape = tuple(ir.VectorType(op.results[0].type).shape)
+    if isinstance(tile, Uniform) or (len(shape) != d.layout.rank and set(shape) <= {1}):
         d.tiles[op.results[0]] = tile
         return
+    extents = _extents_in_layout(d, op)
     widened: dict[ir.Value, ir.Value] = {}
 
     def repeat(key: Key) -> ir.Value:
@@ -126,6 +128,27 @@ def broadcast(d: Distributor, op: ir.Operation) -> None:
 
     result = tile.like(extents, tile.element_type, repeat)
     d.tiles[op.results[0]] = result
+
+
+def _extents_in_layout(d: Distributor, op: ir.Operation) -> tuple[int, ...]:
+    """The extent of what a broadcast makes in each dimension of the layout.
+
+    Canonicalisation drops dimensions before it repeats, where they were dropped after: only the write that takes the
+    result tells which are left.
+    """
+    shape, rank = tuple(ir.VectorType(op.results[0].type).shape), d.layout.rank
+    if len(shape) == rank:
+        return shape
+    for use in op.results[0].uses:
+        written = use.owner.operation
+        if written.name == "vector.transfer_write" and DIMS in written.attributes:
+            kept = dict(zip(ir.DenseI64ArrayAttr(written.attributes[DIMS]), shape, strict=True))
+            return tuple(kept.get(dim, 1) for dim in range(rank))
+    raise PassError(
+        f"a broadcast to {shape} does not say which of the {rank} dimensions of its layout these are",
+        where=op,
+        hint="broadcast in all dimensions, and drop those of extent 1 with a vector.shape_cast",
+    )
 
 
 @rule("vector.shape_cast")

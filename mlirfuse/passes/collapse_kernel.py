@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
 from mlir import ir
 from mlir.dialects import arith, linalg, tensor
@@ -12,6 +13,7 @@ from mlirfuse.analysis.collapsing import Axes, Pair, runs
 from mlirfuse.analysis.iteration_space import IterationSpace
 from mlirfuse.analysis.kernels import RESULT_EXTENTS, body
 from mlirfuse.analysis.maps import projected_axes, projection
+from mlirfuse.analysis.structure import is_constant
 from mlirfuse.rewriting import defining_op, erase_dead
 
 DYNAMIC = ir.ShapedType.get_dynamic_size()
@@ -45,17 +47,17 @@ class KernelCollapser:
         """Rewrites the kernel; returns which axes were merged of each tensor argument, and of each result."""
         ops = body(self.kernel)
         # An op's hash depends on its types, so nothing is looked up by op once these change.
-        known = [(op, self.space.loops.get(op, ()), self._source_axes(op)) for op in ops[:-1]]
+        known = [(op, self.space.loops.get(op, ()), self._source_axes(op), list(map(_type, op.operands))) for op in ops]
         returned = [self.space.value_axes[v] for v in ops[-1].operands]
         groups = {i: runs(self.readings[a][0], self.pairs) for i, a in enumerate(self.arguments) if a in self.readings}
         for i, merged in groups.items():
             self.arguments[i].set_type(collapsed_type(self.arguments[i].type, merged))
-        for op, loops, source_axes in known:
+        for op, loops, source_axes, types in known[:-1]:
             with ir.InsertionPoint(op), op.location:
                 if op.name == "linalg.generic":
-                    self._generic(op, loops)
+                    self._generic(op, loops, types)
                 elif op.name == "linalg.transpose":
-                    self._transpose(op)
+                    self._transpose(op, types)
                 elif op.name in ("tensor.expand_shape", "tensor.collapse_shape"):
                     self._reshape(op, source_axes)
         erase_dead([op for op in body(self.kernel) if op.results])
@@ -70,24 +72,30 @@ class KernelCollapser:
         source = op.operands[0] if op.operands else None
         return self.space.use_axes.get((op, 0)) or self.space.value_axes.get(source, ())
 
-    def _generic(self, op: ir.Operation, loops: Axes) -> None:
+    def _generic(self, op: ir.Operation, loops: Axes, types: Sequence[ir.Type]) -> None:
         kept = [i for i, d in enumerate(loops) if d is None or d not in self.heads]
         number = {loop: new for new, loop in enumerate(kept)}
         maps = [projected_axes(m) for m in ir.ArrayAttr(op.attributes["indexing_maps"])]
         kinds = list(ir.ArrayAttr(op.attributes["iterator_types"]))
+        inputs = len(op.operands) - len(op.results)
         new_maps = []
         for position, axes in enumerate(maps):
             dims = tuple(None if loop is None else loops[loop] for loop in axes)
-            merged = runs(dims, self.pairs)
-            heads = [axes[group[0]] for group in merged]
+            if position < inputs and self._only_has_a_shape(op, position):
+                along = self._replace_constant(op, position, dims)
+                heads: list[int | None] = [loops.index(dim) for dim in along]
+            else:
+                merged = runs(dims, self.pairs)
+                heads = [axes[group[0]] for group in merged]
+                if position >= inputs:
+                    self._retype_init(op, position, types[position], merged, dims)
             new_maps.append(projection(len(kept), [None if loop is None else number[loop] for loop in heads]))
-            self._retype_constant(op, position, merged, dims)
         op.attributes["indexing_maps"] = ir.ArrayAttr.get(new_maps)
         op.attributes["iterator_types"] = ir.ArrayAttr.get([kinds[loop] for loop in kept])
         for result in op.results:
             result.set_type(collapsed_type(result.type, runs(self.space.value_axes[result], self.pairs)))
 
-    def _transpose(self, op: ir.Operation) -> None:
+    def _transpose(self, op: ir.Operation, types: Sequence[ir.Type]) -> None:
         permutation = list(ir.DenseI64ArrayAttr(op.attributes["permutation"]))
         axes = self.space.value_axes[op.results[0]]
         result = runs(axes, self.pairs)
@@ -96,7 +104,7 @@ class KernelCollapser:
             source_axes[comes_from] = axes[axis]
         source = {group[0]: i for i, group in enumerate(runs(tuple(source_axes), self.pairs))}
         op.attributes["permutation"] = ir.DenseI64ArrayAttr.get([source[permutation[group[0]]] for group in result])
-        self._retype_constant(op, 1, result, axes)
+        self._retype_init(op, 1, types[1], result, axes)
         op.results[0].set_type(collapsed_type(op.results[0].type, result))
 
     def _reshape(self, op: ir.Operation, source_axes: Axes) -> None:
@@ -118,20 +126,52 @@ class KernelCollapser:
             new = tensor.CollapseShapeOp(type_, op.operands[0], groups).result
         op.results[0].replace_all_uses_with(new)
 
-    def _retype_constant(self, op: ir.Operation, position: int, groups: list[list[int]], dims: Axes) -> None:
-        """Replaces an operand that is a fill, or that only gives a shape, by one of the merged shape."""
-        maker = defining_op(op.operands[position])
-        filled = maker is not None and maker.name == "linalg.fill"
-        empty = maker is not None and maker.name == "tensor.empty"
-        unread = op.name == "linalg.generic" and not list(op.regions[0].blocks[0].arguments[position].uses)
-        if not (filled or empty or unread):
+    def _only_has_a_shape(self, op: ir.Operation, position: int) -> bool:
+        """Whether no element of an operand lies in memory: it is a fill, or the body does not read it."""
+        if is_constant(op.operands[position]):
+            return True
+        return op.name == "linalg.generic" and not list(op.regions[0].blocks[0].arguments[position].uses)
+
+    def _replace_constant(self, op: ir.Operation, position: int, dims: Axes) -> list[int]:
+        """Replaces an input that only has a shape by one of merged dimensions, which are returned by their first.
+
+        The input may have had its axes in any order, as no array has to lie so.
+        """
+        along = list(dict.fromkeys(self._first(dim) for dim in dims if dim is not None))
+        shape = [self._extent(dim) for dim in along]
+        element = ir.RankedTensorType(op.operands[position].type).element_type
+        self._replace(op, position, ir.RankedTensorType.get(shape, element), along)
+        return along
+
+    def _retype_init(
+        self, op: ir.Operation, position: int, type_: ir.Type, groups: list[list[int]], dims: Axes
+    ) -> None:
+        """Replaces an init, which had that type, by one of the merged shape, where it only has a shape."""
+        if not self._only_has_a_shape(op, position):
             return
-        type_ = collapsed_type(op.operands[position].type, groups)
-        sizes = [self._size(dims[g[0]]) for g, n in zip(groups, type_.shape, strict=True) if n == DYNAMIC]
+        self._replace(op, position, collapsed_type(type_, groups), [dims[group[0]] for group in groups])
+
+    def _replace(
+        self, op: ir.Operation, position: int, type_: ir.RankedTensorType, along: Sequence[int | None]
+    ) -> None:
+        """Replaces an operand by a fill with the same number, or by what has no contents where it is none."""
+        maker = defining_op(op.operands[position])
+        sizes = [self._size(dim) for dim, extent in zip(along, type_.shape, strict=True) if extent == DYNAMIC]
         value = ir.Operation.create("tensor.empty", results=[type_], operands=sizes).results[0]
-        if maker is not None and filled:
+        if maker is not None and maker.name == "linalg.fill":
             value = linalg.fill(maker.operands[0], outs=[value])
         op.operands[position] = value
+
+    def _first(self, dim: int) -> int:
+        """The dimension that begins the merged one which has `dim`."""
+        while dim in self.heads:
+            dim = self.heads[dim]
+        return dim
+
+    def _extent(self, first: int) -> int:
+        """The extent of the merged dimension that `first` begins."""
+        merged = [self.space.extents[d] for d in range(self.space.rank) if self._first(d) == first]
+        return DYNAMIC if None in merged else prod(extent for extent in merged if extent is not None)
 
     def _source(self, dim: int | None) -> tuple[int, int]:
         """An (argument, axis) pair that has the extent of a merged dimension, which `dim` begins."""
@@ -154,6 +194,10 @@ class KernelCollapser:
             if extent == DYNAMIC
             for n in self._source(axes[group[0]])
         ]
+
+
+def _type(value: ir.Value) -> ir.Type:
+    return value.type
 
 
 def collapsed_type(type_: ir.Type, groups: Sequence[Sequence[int]]) -> ir.RankedTensorType:

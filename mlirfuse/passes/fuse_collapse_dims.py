@@ -72,6 +72,9 @@ class FuseCollapseDims(Pass):
             if not pairs:
                 remarks.declined(self, "no two dimensions belong together", kernel)
                 continue
+            if space.unread_dims:
+                remarks.declined(self, "it reads nothing that has one of its run-time extents", kernel)
+                continue
             merge_dims(kernel, space, pairs, hosts)
             remarks.applied(self, f"{space.rank} dimensions became {space.rank - len(pairs)}", kernel)
 

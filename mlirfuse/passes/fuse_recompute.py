@@ -246,6 +246,8 @@ def _misfit(ops: Sequence[ir.Operation], returned: Iterable[ir.Value], *, contra
         return space.reason
     if not space.spanned():
         return "no op's loops span both iteration spaces"
+    if space.unread_dims:
+        return "nothing that it reads then has one of its run-time extents"
     if contraction_in(space, structures) is not None:
         return misfit(space, structures) if contracts else "a contraction would compute it for every tile that it meets"
     if needs_grid(space) and isinstance(plan := grid_reduction(space, structures, returned), Conflict):

@@ -166,3 +166,67 @@ func.func private @run_0(%x: tensor<?x33xf32>) -> tensor<?x33xf32> attributes {f
   } -> tensor<?x33xf32>
   return %0 : tensor<?x33xf32>
 }
+
+// -----
+
+#id = affine_map<(d0, d1, d2) -> (d0, d1, d2)>
+#swapped = affine_map<(d0, d1, d2) -> (d0, d2, d1)>
+// What an op gets and does not read has a shape and no place in memory: whatever the order of its axes, and though the
+// argument that it is becomes another one where it is read.
+// CHECK-DAG: #[[ID:.*]] = affine_map<(d0) -> (d0)>
+// CHECK-LABEL: func.func private @unread_0(%arg0: tensor<?xf32>) -> tensor<?xf32>
+// CHECK-SAME: fuse.result_extents = array<i64: 0, 0>
+// CHECK: %[[SHAPE:.*]] = tensor.empty(%{{.*}}) : tensor<?xf32>
+// CHECK: %[[ALSO:.*]] = tensor.empty(%{{.*}}) : tensor<?xf32>
+// CHECK: %[[TRUE:.*]] = linalg.generic {indexing_maps = [#[[ID]], #[[ID]], #[[ID]]], iterator_types = ["parallel"]}
+// CHECK-SAME: ins(%[[SHAPE]], %[[ALSO]] : tensor<?xf32>, tensor<?xf32>)
+// CHECK: linalg.generic {{.*}} ins(%[[TRUE]], %arg0 : tensor<?xi1>, tensor<?xf32>)
+func.func @unread(%x: tensor<?x3x4xf32>) -> tensor<?x3x4xf32> {
+  %0 = call @unread_0(%x) : (tensor<?x3x4xf32>) -> tensor<?x3x4xf32>
+  return %0 : tensor<?x3x4xf32>
+}
+func.func private @unread_0(%x: tensor<?x3x4xf32>) -> tensor<?x3x4xf32>
+    attributes {fuse.kernel, fuse.result_extents = array<i64: 0, 0>} {
+  %c0 = arith.constant 0 : index
+  %n = tensor.dim %x, %c0 : tensor<?x3x4xf32>
+  %swapped = tensor.empty(%n) : tensor<?x4x3xf32>
+  %bools = tensor.empty(%n) : tensor<?x3x4xi1>
+  %0 = linalg.generic {indexing_maps = [#swapped, #id, #id], iterator_types = ["parallel", "parallel", "parallel"]}
+       ins(%swapped, %x : tensor<?x4x3xf32>, tensor<?x3x4xf32>) outs(%bools : tensor<?x3x4xi1>) {
+  ^bb0(%a: f32, %b: f32, %out: i1):
+    %true = arith.constant true
+    linalg.yield %true : i1
+  } -> tensor<?x3x4xi1>
+  %numbers = tensor.empty(%n) : tensor<?x3x4xf32>
+  %1 = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel", "parallel", "parallel"]}
+       ins(%0, %x : tensor<?x3x4xi1>, tensor<?x3x4xf32>) outs(%numbers : tensor<?x3x4xf32>) {
+  ^bb0(%a: i1, %b: f32, %out: f32):
+    %zero = arith.constant 0.0 : f32
+    %v = arith.select %a, %b, %zero : f32
+    linalg.yield %v : f32
+  } -> tensor<?x3x4xf32>
+  return %1 : tensor<?x3x4xf32>
+}
+
+// -----
+
+#id = affine_map<(d0, d1, d2) -> (d0, d1, d2)>
+// Nothing that is read tells how many rows there are.
+func.func @rows_of_zeros(%x: tensor<?x3x4xf32>) -> tensor<?x3x4xf32> {
+  %0 = call @rows_of_zeros_0(%x) : (tensor<?x3x4xf32>) -> tensor<?x3x4xf32>
+  return %0 : tensor<?x3x4xf32>
+}
+// expected-remark @below {{it reads nothing that has one of its run-time extents}}
+func.func private @rows_of_zeros_0(%x: tensor<?x3x4xf32>) -> tensor<?x3x4xf32>
+    attributes {fuse.kernel, fuse.result_extents = array<i64: 0, 0>} {
+  %c0 = arith.constant 0 : index
+  %n = tensor.dim %x, %c0 : tensor<?x3x4xf32>
+  %e = tensor.empty(%n) : tensor<?x3x4xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel", "parallel"]}
+       ins(%x : tensor<?x3x4xf32>) outs(%e : tensor<?x3x4xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %zero = arith.constant 0.0 : f32
+    linalg.yield %zero : f32
+  } -> tensor<?x3x4xf32>
+  return %0 : tensor<?x3x4xf32>
+}

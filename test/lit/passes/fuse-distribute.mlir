@@ -762,3 +762,26 @@ func.func private @unaligned(%x: memref<?x513xf16> {fuse.align = 2 : i64}, %y: m
   } {mapping = [#gpu.block<x>]}
   return
 }
+
+// -----
+
+#layout = {vector = array<i64: 2, 1>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
+// Canonicalisation repeats a number in fewer dimensions than the layout has; the write says that these are the first.
+// CHECK-LABEL: gpu.func @repeated
+// CHECK: %[[ALL:.*]] = arith.andi %{{.*}}, %{{.*}} : i1
+// CHECK: %[[TWICE:.*]] = vector.broadcast %[[ALL]] : i1 to vector<2xi1>
+// CHECK: vector.store %[[TWICE]], %{{.*}}[%c0, %c0] {{.*}} : memref<1x2xi1>, vector<2xi1>
+func.func private @repeated(%x: memref<1x2xi1> {fuse.align = 16 : i64}, %y: memref<1x2xi1>, %z: memref<32x2xi1>) attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 2, 32>, layout = #layout}} {
+  %true = arith.constant dense<true> : vector<1xi1>
+  %false = arith.constant false
+  %c0 = arith.constant 0 : index
+  scf.forall (%block) in (1) {
+    %0 = vector.transfer_read %x[%c0, %c0], %false {fuse.layout = #layout, in_bounds = [true, true], permutation_map = affine_map<(d0, d1) -> (d1, 0)>} : memref<1x2xi1>, vector<2x1xi1>
+    %1 = vector.multi_reduction <and>, %0, %true {fuse.layout = #layout} [0] : vector<2x1xi1> to vector<1xi1>
+    %2 = vector.broadcast %1 : vector<1xi1> to vector<2xi1>
+    vector.transfer_write %2, %y[%c0, %c0] {fuse.dims = array<i64: 0>, fuse.layout = #layout, in_bounds = [true], permutation_map = affine_map<(d0, d1) -> (d1)>} : vector<2xi1>, memref<1x2xi1>
+    %3 = vector.broadcast %0 : vector<2x1xi1> to vector<2x32xi1>
+    vector.transfer_write %3, %z[%c0, %c0] {fuse.layout = #layout, in_bounds = [true, true], permutation_map = affine_map<(d0, d1) -> (d1, d0)>} : vector<2x32xi1>, memref<32x2xi1>
+  } {mapping = [#gpu.block<x>]}
+  return
+}

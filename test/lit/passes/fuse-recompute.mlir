@@ -359,3 +359,48 @@ func.func private @left_1(%n: tensor<512x64xf32>) -> tensor<64xf32> attributes {
   } -> tensor<64xf32>
   return %0 : tensor<64xf32>
 }
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+// What is computed from nothing but numbers has no extent of its own: whoever reads it knows its rows from it alone.
+// CHECK-LABEL: func.func @sized(
+// CHECK: %[[A:.*]]:2 = call @sized_0(
+// CHECK: call @sized_1(%[[A]]#0)
+func.func @sized(%x: tensor<?x64xf32>) -> (tensor<?x64xf32>, tensor<?x64xf32>) {
+  %0:2 = call @sized_0(%x) : (tensor<?x64xf32>) -> (tensor<?x64xf32>, tensor<?x64xf32>)
+  // expected-remark @below {{nothing that it reads then has one of its run-time extents}}
+  %1 = call @sized_1(%0#0) : (tensor<?x64xf32>) -> tensor<?x64xf32>
+  return %1, %0#1 : tensor<?x64xf32>, tensor<?x64xf32>
+}
+func.func private @sized_0(%x: tensor<?x64xf32>) -> (tensor<?x64xf32>, tensor<?x64xf32>)
+    attributes {fuse.kernel, fuse.result_extents = array<i64: 0, 0, 0, 0>} {
+  %c0 = arith.constant 0 : index
+  %n = tensor.dim %x, %c0 : tensor<?x64xf32>
+  %e = tensor.empty(%n) : tensor<?x64xf32>
+  %one = linalg.generic {indexing_maps = [#id], iterator_types = ["parallel", "parallel"]} outs(%e : tensor<?x64xf32>) {
+  ^bb0(%out: f32):
+    %number = arith.constant 1.0 : f32
+    linalg.yield %number : f32
+  } -> tensor<?x64xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel", "parallel"]}
+       ins(%x, %one : tensor<?x64xf32>, tensor<?x64xf32>) outs(%e : tensor<?x64xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %v = arith.subf %a, %b : f32
+    linalg.yield %v : f32
+  } -> tensor<?x64xf32>
+  return %one, %0 : tensor<?x64xf32>, tensor<?x64xf32>
+}
+func.func private @sized_1(%n: tensor<?x64xf32>) -> tensor<?x64xf32>
+    attributes {fuse.kernel, fuse.result_extents = array<i64: 0, 0>} {
+  %c0 = arith.constant 0 : index
+  %m = tensor.dim %n, %c0 : tensor<?x64xf32>
+  %e = tensor.empty(%m) : tensor<?x64xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+       ins(%n : tensor<?x64xf32>) outs(%e : tensor<?x64xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %v = arith.addf %a, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<?x64xf32>
+  return %0 : tensor<?x64xf32>
+}
