@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from mlir import ir
 from mlir.rewrite import PatternRewriter, RewritePatternSet, walk_and_apply_patterns
 
+from mlirfuse.errors import PassError
+
 
 def nested(op: ir.Operation) -> list[ir.Operation]:
     """`op` and every operation inside its regions, outermost first."""
@@ -109,8 +111,24 @@ def clone(op: ir.Operation, mapping: dict[ir.Value, ir.Value]) -> ir.Operation:
     return copy
 
 
+def erase(op: ir.Operation | ir.OpView) -> None:
+    """Erases `op` and all inside of it.
+
+    Raises:
+        PassError: something outside of `op` uses a value of it. MLIR would abort the process.
+    """
+    inside = set(nested(op.operation)) if op.operation.regions else {op.operation}
+    for inner in inside:
+        for result in inner.results:
+            for use in result.uses:
+                if use.owner.operation not in inside:
+                    user = use.owner.operation.name
+                    raise PassError(f"{op.operation.name} is to go, but {user} still uses {inner.name}", where=inner)
+    op.operation.erase()
+
+
 def erase_dead(ops: list[ir.Operation]) -> None:
     """Erases those of `ops`, which are in program order, whose results nobody uses."""
     for op in reversed(ops):
         if all(not list(result.uses) for result in op.results):
-            op.erase()
+            op.operation.erase()

@@ -122,7 +122,7 @@ class Distributor:
             if handler is not None:
                 handler(self, op)
             elif not _has_vectors(op):
-                clone(op, self.scalars)
+                self._copy(op)
             elif op.name.split(".")[0] in ("arith", "math"):
                 RULES["elementwise"](self, op)
             else:
@@ -133,6 +133,13 @@ class Distributor:
                 )
             if not self.depth_first:
                 self._force_results(op)
+
+    def _copy(self, op: ir.Operation) -> None:
+        """Copies an op on scalars, which may be a reduction's over all dimensions: all threads have the number."""
+        for operand in op.operands:
+            if operand in self.tiles:
+                self.scalars[operand] = self.number(operand)
+        clone(op, self.scalars)
 
     def _force_results(self, op: ir.Operation) -> None:
         """Emits an op's results now, unless they wait for an exchange."""
@@ -210,6 +217,11 @@ class Distributor:
             return tile
         type_, rank = ir.VectorType(value.type), self.layout.rank
         return spread(self.layout, type_.shape if type_.rank == rank else [1] * rank, tile.value)
+
+    def number(self, value: ir.Value) -> ir.Value:
+        """The one number of a tile value that has no more, in every thread."""
+        tile = self.tile(value)
+        return tile.value if isinstance(tile, Uniform) else tile.at((0,) * self.layout.rank)
 
     def start_reads(self, key: Key) -> None:
         """Emits the loads of a parked fragment, which wait until registers are free."""

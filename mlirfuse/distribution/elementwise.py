@@ -171,5 +171,4 @@ def extract(d: Distributor, op: ir.Operation) -> None:
     source = ir.VectorType(op.operands[0].type)
     if prod(source.shape) != 1 or isinstance(op.results[0].type, ir.VectorType):
         raise PassError("an element of a tile of several cannot be taken out", where=op)
-    tile = d.tile(op.operands[0])
-    d.scalars[op.results[0]] = tile.value if isinstance(tile, Uniform) else tile.at((0,) * d.layout.rank)
+    d.scalars[op.results[0]] = d.number(op.operands[0])

@@ -10,6 +10,7 @@ from mlir.dialects import arith, gpu, memref, vector
 
 from mlirfuse.errors import PassError
 from mlirfuse.lowering.kernel_func import entry_block, parameters
+from mlirfuse.rewriting import erase
 
 _LOADS, _STORES = ("vector.load", "memref.load"), ("vector.store", "memref.store")
 _VIEWS = ("memref.cast", "memref.subview", "memref.extract_strided_metadata")
@@ -79,7 +80,7 @@ def _rewrite(op: ir.Operation, func: gpu.GPUFuncOp) -> None:
         arguments = (loaded, base, indices) if op.name == "vector.load" else (base, indices)
         value = build(*arguments, **hints).result
         op.results[0].replace_all_uses_with(arith.cmpi(arith.CmpIPredicate.ne, value, _zero(loaded)))
-    op.erase()
+    erase(op)
 
 
 def _zero(type_: ir.Type) -> ir.Value:

@@ -10,6 +10,7 @@ from mlir.dialects import llvm, nvvm, vector
 
 from mlirfuse.dtypes import from_mlir
 from mlirfuse.lowering.addresses import element_pointer
+from mlirfuse.rewriting import erase
 
 HINT = ".L2::cache_hint"
 WIDTHS = (4, 8, 16)  # bytes that one thread can access at once, in 32-bit registers
@@ -84,7 +85,7 @@ def inline_store(op: ir.Operation, instruction: str, space: int, policy: ir.Valu
     hint, last, policies = ("", "", []) if policy is None else (HINT, f", ${count + 1}", [policy])
     text = f"{instruction}{hint}{_suffix(count)} [$0], {_registers(count, 1)}{last};"
     nvvm.InlinePtxOp([], [pointer, *words, *policies], [], text)
-    op.erase()
+    erase(op)
 
 
 def _replace(load: ir.Operation, words: Sequence[ir.Value]) -> None:
@@ -93,7 +94,7 @@ def _replace(load: ir.Operation, words: Sequence[ir.Value]) -> None:
     packed = vector.from_elements(ir.VectorType.get([len(words)], _i32()), words)
     value = vector.bitcast(fragment, packed) if fragment != packed.type else packed
     load.results[0].replace_all_uses_with(value)
-    load.erase()
+    erase(load)
 
 
 def _i32() -> ir.Type:

@@ -13,6 +13,7 @@ from mlirfuse.dtypes import from_mlir
 from mlirfuse.lowering.addresses import element_address
 from mlirfuse.lowering.hopper import thread_number
 from mlirfuse.lowering.inline_accesses import HINT
+from mlirfuse.rewriting import erase
 
 
 def why_not_inline_copy(copy: nvgpu.DeviceAsyncCopyOp) -> str | None:
@@ -54,7 +55,7 @@ def inline_copies(copies: Sequence[ir.Operation], policy: ir.Value, without: ir.
                         nvvm.InlinePtxOp([], [*values, *policies], [], text)
                     scf.YieldOp([])
         for copy in run:
-            copy.erase()
+            erase(copy)
 
 
 def _runs(copies: Sequence[ir.Operation]) -> Iterator[list[ir.Operation]]:

@@ -13,7 +13,7 @@ from mlirfuse.dialect.accumulate import DEFINITION as ACCUMULATE
 from mlirfuse.lowering.addresses import global_pointer
 from mlirfuse.lowering.kernel_func import kernels, target_of_kernel
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.rewriting import ops_named
+from mlirfuse.rewriting import erase, ops_named
 
 FIRST_VECTORS = 90  # `red` of several floats came with Hopper
 WIDEST, FLOAT = 16, 4
@@ -47,7 +47,7 @@ class LowerAccumulations(Pass):
             for op in ops:
                 with ir.InsertionPoint(op), op.location:
                     _accumulate(op, vectors=vectors)
-                op.erase()
+                erase(op)
             remarks.applied(self, f"{len(ops)} accumulations lowered", func)
 
 

@@ -24,6 +24,7 @@ from mlirfuse.lowering.kernel_func import (
 )
 from mlirfuse.lowering.shared_address import element_address, shared_pointer, stage_address
 from mlirfuse.passes.base import Pass, Remarks
+from mlirfuse.rewriting import erase
 
 LOAD, STORE, STORE_WAIT = "fuse.async_load", "fuse.async_store", "fuse.async_store_wait"
 TENSOR_MAP = "fuse.tensor_map"
@@ -92,13 +93,13 @@ class LowerAsyncCopies(Pass):
             for op, tensor_map in zip(copies, needed, strict=True):
                 with ir.InsertionPoint(op), op.location:
                     (_load if op.name == LOAD else _store)(op, tensor_map, pointers[maps.index(tensor_map)])
-                op.erase()
+                erase(op)
             for op in waits:
                 with ir.InsertionPoint(op), op.location:
                     nvvm.cp_async_bulk_wait_group(ir.IntegerAttr(op.attributes["pending"]).value, read=True)
-                op.erase()
+                erase(op)
             remarks.applied(self, f"{len(copies)} copies through {len(maps)} tensor maps", func)
-            func.erase()
+            erase(func)
 
 
 def _tensor_map(func: gpu.GPUFuncOp, op: ir.Operation) -> TensorMap:

@@ -11,7 +11,7 @@ from mlir.dialects import arith, vector
 from mlirfuse.analysis.casts import element_type
 from mlirfuse.lowering.kernel_func import kernels
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.rewriting import defining_op, ops_named
+from mlirfuse.rewriting import defining_op, erase, ops_named
 
 HALF, HIGH = 16, -(2**16)
 """By how many bits the low half of a word is shifted to be a single-precision number, and the mask that leaves the high
@@ -54,7 +54,7 @@ class LowerBfloat16(Pass):
             for op in lowered:
                 with ir.InsertionPoint(op), op.location:
                     op.results[0].replace_all_uses_with(_widened(op.operands[0], ir.VectorType(op.results[0].type)))
-                op.erase()
+                erase(op)
             if lowered:
                 remarks.applied(self, f"{len(lowered)} casts of bfloat16 widen words", func)
             if len(casts) > len(whole):

@@ -15,7 +15,7 @@ from mlirfuse.errors import PassError, TargetError
 from mlirfuse.lowering.kernel_func import kernels, target_of_kernel
 from mlirfuse.lowering.shared_address import element_address, shared_pointer
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.rewriting import ops_named
+from mlirfuse.rewriting import erase, ops_named
 
 FIRST_CAPABILITY = 90  # thread-block clusters came with Hopper
 
@@ -68,7 +68,7 @@ class LowerClusterOps(Pass):
             for op in ops:
                 with ir.InsertionPoint(op), op.location:
                     _LOWERINGS[op.name](op)
-                op.erase()
+                erase(op)
             remarks.applied(self, f"{len(ops)} cluster ops lowered", func)
 
 

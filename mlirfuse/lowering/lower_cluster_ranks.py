@@ -10,7 +10,7 @@ from mlir.dialects import arith, nvvm
 
 from mlirfuse.lowering.kernel_func import kernels
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.rewriting import ops_named
+from mlirfuse.rewriting import erase, ops_named
 
 SIZE = "known_cluster_size"
 
@@ -55,5 +55,5 @@ class LowerClusterRanks(Pass):
                 with ir.InsertionPoint(op), op.location:
                     rank = nvvm.read_ptx_sreg_cluster_ctarank(ir.IntegerType.get_signless(32), range=known)
                     op.results[0].replace_all_uses_with(arith.index_castui(op.results[0].type, rank))
-                op.erase()
+                erase(op)
             remarks.applied(self, f"{len(ops)} numbers in a cluster are read as ranks", func)

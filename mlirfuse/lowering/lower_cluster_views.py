@@ -14,7 +14,7 @@ from mlirfuse.errors import PassError
 from mlirfuse.lowering.kernel_func import kernels
 from mlirfuse.lowering.shared_address import shared_pointer
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.rewriting import ops_named
+from mlirfuse.rewriting import erase, ops_named
 
 LOADS = ("vector.load", "memref.load")
 
@@ -51,8 +51,8 @@ class LowerClusterViews(Pass):
                         raise PassError(f"{load.name} cannot use another block's memory", where=load)
                     with ir.InsertionPoint(load), load.location:
                         load.results[0].replace_all_uses_with(_load(load, base))
-                    load.erase()
-                view.erase()
+                    erase(load)
+                erase(view)
             if views:
                 remarks.applied(self, f"{len(views)} views of other blocks' memory", func)
 

@@ -12,7 +12,7 @@ from mlir.dialects import arith, math
 
 from mlirfuse.lowering.kernel_func import kernels
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.rewriting import ops_named
+from mlirfuse.rewriting import erase, ops_named
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class LowerDivisions(Pass):
                     continue
                 with ir.InsertionPoint(op), op.location:
                     op.results[0].replace_all_uses_with(_divide(op.operands[0], divisor))
-                op.erase()
+                erase(op)
                 done += 1
             if done:
                 remarks.applied(self, f"{done} divisions by a constant", func)

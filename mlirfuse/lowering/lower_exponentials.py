@@ -13,7 +13,7 @@ from mlirfuse.analysis.casts import element_type
 from mlirfuse.analysis.rounded import adds_positive, is_rounded, rounds_to
 from mlirfuse.lowering.kernel_func import kernels
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.rewriting import ops_named
+from mlirfuse.rewriting import erase, ops_named
 
 LEAST_ADDED = 2.0**-64
 """From this constant on, a subnormal number is far below the last place of a sum with it."""
@@ -63,7 +63,7 @@ class LowerExponentials(Pass):
                 with ir.InsertionPoint(op), op.location:
                     flushes = self.flush_subnormals or _is_flagged(op) or _hides_subnormals(op.results[0])
                     op.results[0].replace_all_uses_with(_exponential(op.operands[0], flushes=flushes))
-                op.erase()
+                erase(op)
             if chosen:
                 remarks.applied(self, f"{len(chosen)} exponentials are computed by the special unit", func)
             elif found:

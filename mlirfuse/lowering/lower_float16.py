@@ -11,7 +11,7 @@ from mlir.dialects import nvvm, vector
 from mlirfuse.analysis.casts import element_type
 from mlirfuse.lowering.kernel_func import kernels
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.rewriting import defining_op, number_of, ops_named
+from mlirfuse.rewriting import defining_op, erase, number_of, ops_named
 
 NARROWED = frozenset({"arith.addf", "arith.subf", "arith.mulf", "arith.divf", "arith.negf", "arith.select"})
 """Operations of single precision that, rounded to a half, LLVM makes those of that half where they take halves."""
@@ -53,7 +53,7 @@ class LowerFloat16(Pass):
             for op in lowered:
                 with ir.InsertionPoint(op), op.location:
                     op.results[0].replace_all_uses_with(_rounded(op.operands[0], ir.VectorType(op.results[0].type)))
-                op.erase()
+                erase(op)
             if lowered:
                 remarks.applied(self, f"{len(lowered)} casts to float16 round pairs", func)
             if len(casts) > len(whole):

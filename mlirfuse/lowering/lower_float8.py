@@ -16,7 +16,7 @@ from mlirfuse.errors import PassError, TargetError
 from mlirfuse.lowering.addresses import SHARED, element_pointer
 from mlirfuse.lowering.kernel_func import kernels, target_of_kernel
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.rewriting import ops_named
+from mlirfuse.rewriting import erase, ops_named
 
 CASTS = frozenset({"arith.extf", "arith.truncf", "arith.sitofp", "arith.uitofp"})
 """Casts that may have a float8 type; upstream's canonicalisation makes the last two of casts by way of f32."""
@@ -61,7 +61,7 @@ class LowerFloat8(Pass):
                 if _is_float8(element_type(op.results[0].type)):
                     with ir.InsertionPoint(op), op.location:
                         op.results[0].replace_all_uses_with(_load_matrices(op))
-                    op.erase()
+                    erase(op)
             casts = [op for op in ops_named(func.operation, *CASTS) if _is_float8(_narrow(op))]
             if not casts:
                 continue
@@ -75,7 +75,7 @@ class LowerFloat8(Pass):
             for op in casts:
                 with ir.InsertionPoint(op), op.location:
                     op.results[0].replace_all_uses_with((_widen if op.name == "arith.extf" else _round)(op))
-                op.erase()
+                erase(op)
             remarks.applied(self, f"{len(casts)} casts of float8", func)
 
 

@@ -10,7 +10,7 @@ from mlir.dialects import arith, nvvm, vector
 
 from mlirfuse.lowering.kernel_func import kernels
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.rewriting import ops_named
+from mlirfuse.rewriting import erase, ops_named
 
 SIGNS = 0x80808080
 """Added to four signed bytes modulo 256 makes them unsigned ones, 128 larger."""
@@ -55,7 +55,7 @@ class LowerInt8(Pass):
             for op in lowered:
                 with ir.InsertionPoint(op), op.location:
                     op.results[0].replace_all_uses_with(_convert(op.operands[0], ir.VectorType(op.results[0].type)))
-                op.erase()
+                erase(op)
             if lowered:
                 remarks.applied(self, f"{len(lowered)} conversions permute bytes", func)
             if len(casts) > len(lowered):

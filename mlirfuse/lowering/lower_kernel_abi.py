@@ -28,6 +28,7 @@ from mlirfuse.lowering.kernel_func import (
 )
 from mlirfuse.lowering.lower_async_copies import TENSOR_MAP
 from mlirfuse.passes.base import Pass, Remarks
+from mlirfuse.rewriting import erase
 
 ABI = "fuse.abi"
 WORKSPACES = "fuse.workspaces"
@@ -112,7 +113,7 @@ class LowerKernelAbi(Pass):
             with func.location:
                 store_as_bytes(func)
                 remarks.applied(self, _lower(func), func)
-            func.erase()
+            erase(func)
 
 
 def _lower(func: gpu.GPUFuncOp) -> str:

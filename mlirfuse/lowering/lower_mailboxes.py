@@ -13,7 +13,7 @@ from mlir.dialects import arith, nvvm, scf, vector
 from mlirfuse.lowering.addresses import global_pointer, split_constant
 from mlirfuse.lowering.kernel_func import kernels
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.rewriting import ops_named
+from mlirfuse.rewriting import erase, ops_named
 from mlirfuse.tiling.tiles import index
 
 POST, COLLECT = "fuse.post", "fuse.collect"
@@ -52,7 +52,7 @@ class LowerMailboxes(Pass):
             for op in ops:
                 with ir.InsertionPoint(op), op.location:
                     (_post if op.name == POST else _collect)(op)
-                op.erase()
+                erase(op)
             if ops:
                 remarks.applied(self, f"{len(ops)} mailbox ops lowered", func)
 

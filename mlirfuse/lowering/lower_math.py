@@ -10,7 +10,7 @@ from mlir.dialects import llvm
 
 from mlirfuse.lowering.kernel_func import kernels
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.rewriting import ops_named
+from mlirfuse.rewriting import erase, ops_named
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,6 @@ class LowerMath(Pass):
                         op.results[0].type, "llvm.sqrt", [op.operands[0]], [], [], fastmathFlags=flags
                     )
                 op.results[0].replace_all_uses_with(call.results[0])
-                op.erase()
+                erase(op)
             if roots:
                 remarks.applied(self, f"{len(roots)} square roots are rounded correctly", func)

@@ -15,6 +15,7 @@ from mlirfuse.dialect.shared_memory import WARPGROUP
 from mlirfuse.lowering.hopper import MBARRIERS, hopper_kernels, thread_number
 from mlirfuse.lowering.shared_address import element_address, shared_pointer
 from mlirfuse.passes.base import Pass, Remarks
+from mlirfuse.rewriting import erase
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class LowerMbarriers(Pass):
             for op in ops:
                 with ir.InsertionPoint(op), op.location:
                     _LOWERINGS[op.name](op)
-                op.erase()
+                erase(op)
             remarks.applied(self, f"{len(ops)} mbarrier ops lowered", func)
 
 

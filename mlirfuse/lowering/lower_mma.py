@@ -14,7 +14,7 @@ from mlirfuse.distribution.fragments import elements
 from mlirfuse.errors import PassError
 from mlirfuse.lowering.kernel_func import kernels
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.rewriting import nested, ops_named
+from mlirfuse.rewriting import erase, nested, ops_named
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class LowerMma(Pass):
                     _lower(op, bits)
             products = sum(op.name == "fuse.mma" for op in ops)
             for op in reversed(ops):
-                op.erase()
+                erase(op)
             if products:
                 remarks.applied(self, f"{products} products on the tensor cores", func)
 

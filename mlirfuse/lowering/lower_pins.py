@@ -12,7 +12,7 @@ from mlir.dialects import arith, gpu, vector
 from mlirfuse.dtypes import from_mlir
 from mlirfuse.lowering.kernel_func import kernels
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.rewriting import ops_named
+from mlirfuse.rewriting import erase, ops_named
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class LowerPins(Pass):
                 if pinned is None:
                     remarks.declined(self, f"{op.operands[0].type} does not fill registers", op)
                 op.results[0].replace_all_uses_with(pinned or op.operands[0])
-                op.erase()
+                erase(op)
             remarks.applied(self, f"{len(pins)} pins", func)
 
 

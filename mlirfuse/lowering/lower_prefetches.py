@@ -14,7 +14,7 @@ from mlirfuse.errors import TargetError
 from mlirfuse.lowering.addresses import byte_offset, global_pointer
 from mlirfuse.lowering.kernel_func import kernels, target_of_kernel
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.rewriting import ops_named
+from mlirfuse.rewriting import erase, ops_named
 from mlirfuse.tiling.tiles import index
 
 SINCE, ALIGNMENT = 90, 16
@@ -63,7 +63,7 @@ class LowerPrefetches(Pass):
             for op in ops:
                 with ir.InsertionPoint(op), op.location:
                     _lower(op, cluster)
-                op.erase()
+                erase(op)
             remarks.applied(self, f"{len(ops)} prefetches lowered", func)
 
 

@@ -12,7 +12,7 @@ from mlirfuse.analysis.casts import element_type
 from mlirfuse.analysis.rounded import is_rounded
 from mlirfuse.lowering.kernel_func import kernels
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.rewriting import ops_named
+from mlirfuse.rewriting import erase, ops_named
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class LowerRoundedDivisions(Pass):
             for op in rounded:
                 with ir.InsertionPoint(op), op.location:
                     op.results[0].replace_all_uses_with(_quotient(*op.operands))
-                op.erase()
+                erase(op)
             if rounded:
                 remarks.applied(self, f"{len(rounded)} quotients are rounded to half precision", func)
             elif found:

@@ -12,7 +12,7 @@ from mlirfuse.dialect.semaphore_arrive import RELAXED
 from mlirfuse.lowering.addresses import global_pointer
 from mlirfuse.lowering.kernel_func import kernels
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.rewriting import ops_named
+from mlirfuse.rewriting import erase, ops_named
 
 ARRIVE, WAIT = "fuse.semaphore_arrive", "fuse.semaphore_wait"
 
@@ -57,7 +57,7 @@ class LowerSemaphores(Pass):
                         _arrive(op)
                     else:
                         _wait(*op.operands)
-                op.erase()
+                erase(op)
             if ops:
                 remarks.applied(self, f"{len(ops)} semaphore ops lowered", func)
 

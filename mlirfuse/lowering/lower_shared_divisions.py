@@ -13,7 +13,7 @@ from mlirfuse.analysis.casts import element_type
 from mlirfuse.analysis.rounded import rounds_to_half
 from mlirfuse.lowering.kernel_func import kernels
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.rewriting import defining_op, ops_named
+from mlirfuse.rewriting import defining_op, erase, ops_named
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class LowerSharedDivisions(Pass):
                 for op in ops:
                     with ir.InsertionPoint(op), op.location:
                         op.results[0].replace_all_uses_with(_quotient(op, divisor, scale, reciprocal))
-                    op.erase()
+                    erase(op)
             if shared:
                 remarks.applied(self, f"{sum(map(len, shared.values()))} divisions by {len(shared)} numbers", func)
 

@@ -24,6 +24,7 @@ from mlirfuse.lowering.kernel_func import (
     target_of_kernel,
 )
 from mlirfuse.passes.base import Pass, Remarks
+from mlirfuse.rewriting import erase
 
 ALIGN = "llvm.align"
 STATIC_LIMIT = 48 * 1024  # bytes of `.shared` variables that ptxas accepts in one kernel
@@ -137,7 +138,7 @@ def _use_dynamic(func: gpu.GPUFuncOp, offsets: Sequence[int], total: int, alignm
     for before, after in zip(old, [*block.arguments, *views], strict=True):
         before.replace_all_uses_with(after)
     move_body(func, block)
-    func.erase()
+    erase(func)
 
 
 def _as_dict(attributes: ir.DictAttr) -> dict[str, ir.Attribute]:

@@ -15,6 +15,7 @@ from mlirfuse.errors import PassError
 from mlirfuse.lowering.hopper import hopper_kernels, thread_number
 from mlirfuse.lowering.shared_address import shared_pointer, stage_address
 from mlirfuse.passes.base import Pass, Remarks
+from mlirfuse.rewriting import erase
 
 WRITE, READ = "fuse.stage_tile", "fuse.staged_tile"
 ROWS = 64  # rows of an accumulator that a warpgroup holds together
@@ -52,7 +53,7 @@ class LowerStageTiles(Pass):
             for op in ops:
                 with ir.InsertionPoint(op), op.location:
                     (_write if op.name == WRITE else _read)(op)
-                op.erase()
+                erase(op)
             also = f", {reads} are read" if reads else ""
             remarks.applied(self, f"{len(ops) - reads} stages are written{also}", func)
 

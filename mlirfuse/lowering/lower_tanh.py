@@ -13,7 +13,7 @@ from mlirfuse.analysis.casts import element_type
 from mlirfuse.analysis.rounded import is_rounded
 from mlirfuse.lowering.kernel_func import kernels
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.rewriting import defining_op, number_of, ops_named
+from mlirfuse.rewriting import defining_op, erase, number_of, ops_named
 
 SCALE = -2 * log2(e)
 MOST_FACTOR = 2.0**64
@@ -61,7 +61,7 @@ class LowerTanh(Pass):
                     _multiply_by_half(sum_.results[0], half)
                     if list(sum_.results[0].uses):
                         sum_.results[0].replace_all_uses_with(arith.addf(half, half))
-                sum_.erase()
+                erase(sum_)
             if sums:
                 remarks.applied(self, f"{len(sums)} tangents are computed by the special unit", func)
             elif tangents:

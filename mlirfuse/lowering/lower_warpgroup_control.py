@@ -13,6 +13,7 @@ from mlirfuse.dialect.group_barrier import first_of
 from mlirfuse.dialect.shared_memory import WARPGROUP
 from mlirfuse.lowering.hopper import hopper_kernels
 from mlirfuse.passes.base import Pass, Remarks
+from mlirfuse.rewriting import erase
 
 MIN_BLOCKS = "nvvm.minctasm"
 GROUP_BARRIER = 1  # number of the first warpgroup's hardware barrier; 0 is that of gpu.barrier
@@ -49,7 +50,7 @@ class LowerWarpgroupControl(Pass):
             for op in ops:
                 with ir.InsertionPoint(op), op.location:
                     _LOWERINGS[op.name](op)
-                op.erase()
+                erase(op)
             if sets_registers and MIN_BLOCKS not in func.operation.attributes:
                 i32 = ir.IntegerType.get_signless(32)
                 func.operation.attributes[MIN_BLOCKS] = ir.IntegerAttr.get(i32, 1)

@@ -15,7 +15,7 @@ from mlirfuse.errors import PassError
 from mlirfuse.lowering.hopper import hopper_kernels, warpgroup_number
 from mlirfuse.lowering.shared_address import stage_address
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.rewriting import defining_op
+from mlirfuse.rewriting import defining_op, erase
 
 ROWS = 64  # rows of one wgmma
 K_BYTES = 32  # bytes of one wgmma's operands along k
@@ -109,7 +109,7 @@ class LowerWarpgroupMma(Pass):
                     values = _multiply(op) if op.name == "fuse.warpgroup_mma" else _wait(op)
                 for result, value in zip(op.results, values, strict=True):
                     result.replace_all_uses_with(value)
-                op.erase()
+                erase(op)
             remarks.applied(self, f"{len(ops)} warpgroup ops lowered", func)
 
 

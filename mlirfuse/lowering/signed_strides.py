@@ -9,7 +9,7 @@ from __future__ import annotations
 from mlir import ir
 from mlir.dialects import llvm
 
-from mlirfuse.rewriting import ops_named
+from mlirfuse.rewriting import erase, ops_named
 
 _SIGNED = {"llvm.mul": llvm.MulOp, "llvm.add": llvm.AddOp}
 
@@ -30,4 +30,4 @@ def allow_negative_strides(kernel: ir.Operation) -> None:
 
 def _replace(op: ir.Operation, value: ir.Value) -> None:
     op.results[0].replace_all_uses_with(value)
-    op.erase()
+    erase(op)

@@ -27,7 +27,7 @@ from mlirfuse.analysis.structure import is_unit_reshape
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.passes.collapse_kernel import DYNAMIC, KernelCollapser, collapsed_type
 from mlirfuse.passes.host import callee, calls
-from mlirfuse.rewriting import defining_op, nested
+from mlirfuse.rewriting import defining_op, erase, nested
 from mlirfuse.schedule.schedule import ATTRIBUTE as SCHEDULE
 
 Groups = list[list[int]]
@@ -122,7 +122,7 @@ def _pass_views(
             old.replace_all_uses_with(
                 _expanded(result, old.type, merged, [call.operands[a] for a, _ in sources], [d for _, d in sources])
             )
-    call.erase()
+    erase(call)
 
 
 def _collapsed(value: ir.Value, groups: Groups) -> ir.Value:

@@ -17,6 +17,7 @@ from mlirfuse.distribution.grid import RESIDENT_BLOCKS, device_bound, set_grid
 from mlirfuse.distribution.scalars import divide
 from mlirfuse.errors import PassError
 from mlirfuse.passes.base import Pass, Remarks
+from mlirfuse.rewriting import erase
 from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.schedule.schedule import schedule_of
 
@@ -63,7 +64,7 @@ class FuseDistribute(Pass):
             if any((other.threads, other.cluster) != (layout.threads, layout.cluster) for other in layouts):
                 raise PassError("the kernel's layouts are for blocks of several sizes", where=kernel)
             function = _distribute(module, kernel, layout)
-            kernel.erase()
+            erase(kernel)
             remarks.applied(self, f"{layout.threads} threads a block, cluster of {layout.cluster}", function)
 
 

@@ -12,6 +12,7 @@ from mlir.dialects import arith, math
 from mlirfuse.analysis.kernels import body, is_tile_program, kernels
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.passes.tensor_reductions import reduce_rows
+from mlirfuse.rewriting import erase
 from mlirfuse.schedule.schedule import schedule_of
 
 
@@ -60,4 +61,4 @@ def _expand(op: ir.Operation) -> None:
         total = reduce_rows("arith.addf", source, [maximum], dims, exponential)
     op.results[0].replace_all_uses_with(maximum)
     op.results[1].replace_all_uses_with(total)
-    op.erase()
+    erase(op)

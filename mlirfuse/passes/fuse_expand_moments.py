@@ -13,6 +13,7 @@ from mlir.dialects import arith
 from mlirfuse.analysis.kernels import body, is_tile_program, kernels
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.passes.tensor_reductions import reduce_rows
+from mlirfuse.rewriting import erase
 from mlirfuse.schedule.schedule import schedule_of
 
 
@@ -65,4 +66,4 @@ def _expand(op: ir.Operation) -> None:
         squares = reduce_rows("arith.addf", source, [total], dims, squared_deviation)
     op.results[0].replace_all_uses_with(total)
     op.results[1].replace_all_uses_with(squares)
-    op.erase()
+    erase(op)

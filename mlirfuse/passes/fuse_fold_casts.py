@@ -13,7 +13,7 @@ from mlirfuse.analysis.patterns import body_op
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.passes.reading import read_source
 from mlirfuse.passes.rounding import peel_rounding
-from mlirfuse.rewriting import defining_op, erase_dead
+from mlirfuse.rewriting import defining_op, erase, erase_dead
 
 
 @dataclass(frozen=True)
@@ -102,4 +102,4 @@ def _replace(cast: ir.Operation, name: str, source: ir.Value) -> None:
             made = ir.Operation.create(name, results=[cast.results[0].type], operands=[source], attributes=kept)
         value = made.results[0]
     cast.results[0].replace_all_uses_with(value)
-    cast.erase()
+    erase(cast)

@@ -23,6 +23,7 @@ from mlirfuse.passes.fuse_assign_schedule import GRID_FINISH
 from mlirfuse.passes.host import callee, calls, launches
 from mlirfuse.passes.kernel_pair import KernelPair
 from mlirfuse.passes.shared_views import shared_views
+from mlirfuse.rewriting import erase
 from mlirfuse.schedule.fusion_gain import Gain, Scheduled, fusion_gain
 from mlirfuse.schedule.grid_heuristics import grid_schedule, too_wide
 from mlirfuse.schedule.heuristics import choose_schedule
@@ -211,7 +212,7 @@ class _Pair(KernelPair):
         except ScheduleError as error:
             return str(error)
         finally:
-            trial.erase()
+            erase(trial)
 
     def gain(self, target: Target) -> Gain | None:
         """What one kernel saves of two that can be one; None where nothing says that two are faster."""
@@ -225,7 +226,7 @@ class _Pair(KernelPair):
         except ScheduleError:  # one of the two has no schedule of its own
             return None
         finally:
-            trial.erase()
+            erase(trial)
 
 
 def _loss(pair: _Pair, pairs: Sequence[_Pair], target: Target) -> str | None:

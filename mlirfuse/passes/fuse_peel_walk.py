@@ -13,7 +13,7 @@ from mlirfuse.analysis.kernels import body, is_tile_program, kernels
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.passes.rounds import REDUCTIONS, reduced_dims
 from mlirfuse.passes.whole_tiles import drop_masks
-from mlirfuse.rewriting import backward_slice, clone, defining_op, nested
+from mlirfuse.rewriting import backward_slice, clone, defining_op, erase, nested
 from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.schedule.schedule import schedule_of
 
@@ -201,7 +201,7 @@ def _peel(walk: _Walk) -> None:
         for result in op.results:
             result.replace_all_uses_with(outer[result])
     for op in [*reversed(walk.parts), *reversed(walk.before), walk.loop]:
-        op.erase()
+        erase(op)
 
 
 def _last_step(walk: _Walk, mapping: dict[ir.Value, ir.Value], yielded: Sequence[ir.Value]) -> None:

@@ -11,7 +11,7 @@ from mlir.dialects import arith, scf
 
 from mlirfuse.dialect.shared_memory import is_workgroup
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.rewriting import backward_slice, clone, defining_op, nested, ops_named
+from mlirfuse.rewriting import backward_slice, clone, defining_op, erase, nested, ops_named
 
 LOAD, PRODUCT = "nvgpu.ldmatrix", "fuse.mma"
 WAIT, BARRIER, COMMIT = "nvvm.cp.async.wait.group", "gpu.barrier", "nvvm.cp.async.commit.group"
@@ -154,10 +154,10 @@ def _prefetch(step: _Step) -> None:
     for load, value in zip(first.loads, carried[len(initial) :], strict=True):
         load.results[0].replace_all_uses_with(value)
     for op in (*first.loads, step.barrier, step.wait):
-        op.erase()
+        erase(op)
     for before, after in zip(step.loop.results, new.results, strict=False):
         before.replace_all_uses_with(after)
-    step.loop.erase()
+    erase(step.loop)
 
 
 def _ahead(step: _Step, k: ir.Value) -> list[ir.Value]:

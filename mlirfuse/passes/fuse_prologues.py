@@ -19,6 +19,7 @@ from mlirfuse.errors import PassError, ScheduleError
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.passes.host import callee, calls, launches
 from mlirfuse.passes.kernel_pair import KernelPair
+from mlirfuse.rewriting import erase
 from mlirfuse.schedule.contraction import ContractionProblem
 from mlirfuse.schedule.contraction_cost import UNKNOWN_EXTENT
 from mlirfuse.schedule.prologue_heuristics import seconds_apart, seconds_together
@@ -112,7 +113,7 @@ class _Pair(KernelPair):
         except (PassError, ScheduleError) as error:
             return str(error)
         finally:
-            trial.erase()
+            erase(trial)
         before = _problem(self.second)
         if given or problem == before:
             return None

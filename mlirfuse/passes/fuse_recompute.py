@@ -25,7 +25,7 @@ from mlirfuse.analysis.structure import structure_of
 from mlirfuse.dtypes import from_mlir
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.passes.host import callee, calls, launches, order_host_ops
-from mlirfuse.rewriting import clone, nested, read_values
+from mlirfuse.rewriting import clone, erase, nested, read_values
 from mlirfuse.schedule.schedule import ATTRIBUTE as SCHEDULE
 from mlirfuse.tiling.kernel_signature import change_signature, default_attributes
 
@@ -115,7 +115,7 @@ class _Exchange:
             *ops, end = body(trial)
             return _misfit(ops, end.operands, contracts=False) or self._left_over()
         finally:
-            trial.erase()
+            erase(trial)
 
     def _left_over(self) -> str | None:
         """Why what the first kernel still does for others is no kernel, or None."""
@@ -166,7 +166,7 @@ class _Exchange:
         """Makes the reader compute the values; the first kernel no longer returns what nobody reads."""
         trial = self._trial()
         reader_attributes, name = argument_attributes(self.reader), self.reader.attributes["sym_name"]
-        self.reader.erase()
+        erase(self.reader)
         trial.attributes["sym_name"] = name
         returned = list(dict.fromkeys([*self.returned.values(), *(v for v in self.leaves if not _is_argument(v))]))
         call = change_signature(
@@ -187,8 +187,8 @@ class _Exchange:
         if read:
             change_signature(call, self.maker, list(call.operands), argument_attributes(self.maker), read)
         else:
-            call.erase()
-            self.maker.erase()
+            erase(call)
+            erase(self.maker)
 
 
 def _is_argument(value: ir.Value) -> bool:

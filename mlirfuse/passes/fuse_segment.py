@@ -18,7 +18,7 @@ from mlirfuse.errors import PassError, UnreadExtentError
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.passes.extents import read_extents_of_inputs
 from mlirfuse.passes.host import order_host_ops
-from mlirfuse.rewriting import clone, defining_op, erase_dead, integer_of, read_values
+from mlirfuse.rewriting import clone, defining_op, erase, erase_dead, integer_of, read_values
 from mlirfuse.schedule.schedule import ATTRIBUTE as SCHEDULE
 from mlirfuse.strides import ATTRIBUTE as STRIDES
 from mlirfuse.tiling.kernel_signature import default_attributes, result_extents
@@ -95,7 +95,7 @@ def _name_fills(function: ir.Operation) -> None:
             with ir.InsertionPoint(op), op.location:
                 filled = linalg.fill(op.operands[0], outs=[op.operands[1]])
             op.results[0].replace_all_uses_with(filled)
-            op.erase()
+            erase(op)
 
 
 def _hand_out_schedules(module: ir.Operation, function: ir.Operation) -> None:

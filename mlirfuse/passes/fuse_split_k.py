@@ -13,7 +13,7 @@ from mlirfuse.analysis.kernels import CLUSTER, body, is_tile_program, kernels
 from mlirfuse.analysis.workspaces import COOPERATIVE
 from mlirfuse.errors import ScheduleError
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.rewriting import clone, defining_op, integer_of
+from mlirfuse.rewriting import clone, defining_op, erase, integer_of
 from mlirfuse.schedule.contraction import ContractionSchedule
 from mlirfuse.schedule.schedule import schedule_of
 from mlirfuse.tiling.cluster_tiles import meet_in_cluster
@@ -145,7 +145,7 @@ def _split(kernel: ir.Operation, old: ir.Operation, loop: ir.Operation, schedule
         else:
             meet = {"last_arriver": last_arriver, "turnstile": turnstile}[schedule.reduction]
             meet(parts, tile, part, partial, epilogue)
-    old.erase()
+    erase(old)
 
 
 def _tile_count(blocks: ir.Operation) -> tuple[ir.AffineExpr, Sequence[ir.Value]]:

@@ -10,7 +10,7 @@ from mlir import ir
 from mlir.dialects import scf
 
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.rewriting import nested, ops_named
+from mlirfuse.rewriting import erase, nested, ops_named
 
 PRODUCT, COPY, COMMIT = "math.fma", "nvgpu.device_async_copy", "nvvm.cp.async.commit.group"
 MEETINGS = ("gpu.barrier", "nvvm.cp.async.wait.group")
@@ -124,7 +124,7 @@ def _spread(step: _Step) -> None:
                 end = scf.YieldOp([])
             copy.move_before(end.operation)
     step.commit.move_before(_place(step, len(step.copies)))
-    step.branch.erase()
+    erase(step.branch)
 
 
 def _place(step: _Step, number: int) -> ir.Operation:

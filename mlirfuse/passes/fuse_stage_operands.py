@@ -13,7 +13,7 @@ from mlirfuse.analysis.kernels import is_tile_program, kernels
 from mlirfuse.analysis.shared_memory import is_shared
 from mlirfuse.dialect.copy_tile import copy_tile
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.rewriting import clone, defining_op, nested
+from mlirfuse.rewriting import clone, defining_op, erase, nested
 from mlirfuse.schedule.layout import LAYOUT
 from mlirfuse.schedule.schedule import schedule_of
 from mlirfuse.tiling.contractions import feeds_contraction, widens_factor, without_warpgroups
@@ -147,7 +147,7 @@ def _stage_once(step: _Step) -> None:
     gpu.BarrierOp()
     for read, ring in zip(step.reads, rings, strict=True):
         read.results[0].replace_all_uses_with(ring.load(index(0)))
-        read.erase()
+        erase(read)
     for maker in map(defining_op, list(step.contract.operands)[:2]):
         if maker is not None and widens_factor(maker):
             maker.move_before(step.contract)
@@ -180,7 +180,7 @@ def _stage(found: _Step, loop: ir.Operation, stages: int) -> None:
         scf.YieldOp([mapping[v] for v in old.operations[len(old.operations) - 1].operands])
     for before, after in zip(loop.results, new.results, strict=True):
         before.replace_all_uses_with(after)
-    loop.erase()
+    erase(loop)
 
 
 def _copy_step(found: _Step, rings: Sequence[_Ring], number: ir.Value, k: ir.Value, upper: ir.Value) -> None:

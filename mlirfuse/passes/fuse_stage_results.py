@@ -18,7 +18,7 @@ from mlirfuse.dialect.stage_tile import stage_tile
 from mlirfuse.dialect.warp_roles import teams_of
 from mlirfuse.dtypes import bytes_of, from_mlir
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.rewriting import nested
+from mlirfuse.rewriting import erase, nested
 from mlirfuse.schedule.contraction_tiles import RESULT_STAGES
 from mlirfuse.schedule.schedule import schedule_of
 from mlirfuse.schedule.walk_memory import copies_bytes
@@ -76,7 +76,7 @@ class FuseStageResults(Pass):
                         continue
                     _stage(role, write, plan)
                     remarks.applied(self, f"{len(plan.places)} panels through {plan.stages} stages", write)
-                    write.erase()
+                    erase(write)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from mlirfuse.dialect.pin import pin
 from mlirfuse.distribution.copies import goes_by_async_copy
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.passes.rounds import is_tile
-from mlirfuse.rewriting import clone, defining_op, nested
+from mlirfuse.rewriting import clone, defining_op, erase, nested
 from mlirfuse.schedule.grid_walk import GridWalk
 from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.schedule.schedule import schedule_of
@@ -205,7 +205,7 @@ def _stage(loop: _Loop, walk: GridWalk, layout: BlockedLayout) -> int:
         scf.YieldOp([*(mapping.get(v, v) for v in yielded), *next_small, next_slot])
     for before, after in zip(loop.op.results, new.results, strict=False):
         before.replace_all_uses_with(after)
-    loop.op.erase()
+    erase(loop.op)
     return len(columns)
 
 

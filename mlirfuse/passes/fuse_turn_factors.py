@@ -11,7 +11,7 @@ from mlir.dialects import vector
 
 from mlirfuse.analysis.kernels import UNDEFINED, is_tile_program, kernels
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.rewriting import defining_op, nested
+from mlirfuse.rewriting import defining_op, erase, nested
 from mlirfuse.schedule.schedule import schedule_of
 from mlirfuse.tiling.contractions import feeds_contraction
 
@@ -70,7 +70,7 @@ def _turn(contract: ir.Operation, number: int) -> bool:
     with ir.InsertionPoint(read), read.location:
         turned = _read(read, order)
     read.results[0].replace_all_uses_with(turned)
-    read.erase()
+    erase(read)
     maps[number] = _permuted(maps[number], order)
     contract.attributes["indexing_maps"] = ir.ArrayAttr.get([ir.AffineMapAttr.get(each) for each in maps])
     return True

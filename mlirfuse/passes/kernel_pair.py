@@ -10,7 +10,7 @@ from mlir.dialects import func
 
 from mlirfuse.analysis.kernels import KERNEL, RESULT_EXTENTS, argument_attributes, body, result_sources, symbol
 from mlirfuse.passes.host import depends_on, order_host_ops
-from mlirfuse.rewriting import clone
+from mlirfuse.rewriting import clone, erase
 from mlirfuse.schedule.schedule import ATTRIBUTE as SCHEDULE
 
 
@@ -37,11 +37,11 @@ class KernelPair:
             call = func.CallOp([v.type for v in outputs], symbol(self.first), inputs)
         for old, new in zip(outputs, call.results, strict=True):
             old.replace_all_uses_with(new)
-        self.second_call.erase()
-        self.first_call.erase()
+        erase(self.second_call)
+        erase(self.first_call)
         merged.attributes["sym_name"] = self.first.attributes["sym_name"]
-        self.first.erase()
-        self.second.erase()
+        erase(self.first)
+        erase(self.second)
         order_host_ops(function)
 
     def _inputs(self) -> list[ir.Value]:

@@ -7,7 +7,7 @@ from mlir.dialects import arith, linalg
 
 from mlirfuse.analysis.casts import HALF
 from mlirfuse.analysis.structure import structure_of
-from mlirfuse.rewriting import defining_op
+from mlirfuse.rewriting import defining_op, erase
 
 
 def peel_rounding(op: ir.Operation) -> None:
@@ -38,7 +38,7 @@ def peel_rounding(op: ir.Operation) -> None:
     block.arguments[len(block.arguments) - 1].set_type(wide_type.element_type)
     result.set_type(wide_type)
     terminator.operands[0] = rounding.operands[0]
-    rounding.erase()
+    erase(rounding)
     with ir.InsertionPoint.after(op), op.location:
         again = _rounded(result, init.results[0], narrow_type)
     result.replace_all_uses_except(again.results[0], again)

@@ -15,7 +15,7 @@ from mlirfuse.analysis.kernels import KERNEL, RESULT_EXTENTS, argument_attribute
 from mlirfuse.analysis.maps import projected_axes
 from mlirfuse.analysis.structure import OpStructure
 from mlirfuse.passes.tensor_reductions import reduce_rows
-from mlirfuse.rewriting import backward_slice, clone, defining_op, read_values
+from mlirfuse.rewriting import backward_slice, clone, defining_op, erase, read_values
 
 ROWS = (0, 1)
 """The dimensions of an array of rows: the second is reduced."""
@@ -97,9 +97,9 @@ class RowSplit:
             results = func.CallOp(second, [self._apart(part, rows), *(operands[a] for a in kept)]).results
         for old, new in zip(self.call.results, results, strict=True):
             old.replace_all_uses_with(new)
-        self.call.erase()
+        erase(self.call)
         name = self.kernel.attributes["sym_name"]
-        self.kernel.erase()
+        erase(self.kernel)
         second.attributes["sym_name"] = name
         results[0].owner.attributes["callee"] = ir.FlatSymbolRefAttr.get(ir.StringAttr(name).value)
         return second.operation

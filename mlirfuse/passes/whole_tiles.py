@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from mlir import ir
 
-from mlirfuse.rewriting import defining_op, integer_of
+from mlirfuse.rewriting import defining_op, erase, integer_of
 
 MASK, APPLY, AT_LEAST = "vector.create_mask", "affine.apply", "arith.maxui"
 
@@ -69,4 +69,4 @@ def _keep_selected(mask: ir.Value) -> None:
 
 def _erase_unused(op: ir.Operation) -> None:
     if not list(op.results[0].uses):
-        op.erase()
+        erase(op)

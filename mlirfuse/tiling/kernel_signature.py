@@ -11,7 +11,7 @@ from mlirfuse.analysis.iteration_space import IterationSpace
 from mlirfuse.analysis.kernels import RESULT_EXTENTS, body, symbol
 from mlirfuse.analysis.spaces import kernel_space
 from mlirfuse.errors import PassError
-from mlirfuse.rewriting import erase_dead
+from mlirfuse.rewriting import erase, erase_dead
 from mlirfuse.tiling.memory import DEFAULT_ALIGNMENT
 
 
@@ -42,7 +42,7 @@ def change_signature(
     before = list(zip(terminator.operands, call.results, strict=True))
     with ir.InsertionPoint(terminator), terminator.location:
         func.ReturnOp(list(returned))
-    terminator.erase()
+    erase(terminator)
     erase_dead(body(kernel)[:-1])
     used = [number for number, argument in enumerate(block.arguments) if list(argument.uses)]
     for number in reversed(range(len(block.arguments))):
@@ -61,7 +61,7 @@ def change_signature(
     for value, result in before:
         if value in results:
             result.replace_all_uses_with(results[value])
-    call.erase()
+    erase(call)
     return new.operation
 
 

@@ -13,7 +13,7 @@ from mlirfuse.dialect.cluster_barrier import cluster_barrier
 from mlirfuse.dialect.resident_blocks import resident_blocks
 from mlirfuse.dialect.shared_memory import WARPGROUP
 from mlirfuse.dialect.warp_roles import warp_roles
-from mlirfuse.rewriting import clone, defining_op, integer_of
+from mlirfuse.rewriting import clone, defining_op, erase, integer_of
 from mlirfuse.tiling.contraction_loops import ContractionLoop
 from mlirfuse.tiling.program import forall
 from mlirfuse.tiling.stage_products import Emitter, StageProducts, for_each_stage, nothing, run_of
@@ -104,7 +104,7 @@ class PipelinedTile:
                 else:
                     role(ring, dict(mapping), ring.first_turn())
                 vector.YieldOp([])
-        self.blocks.erase()
+        erase(self.blocks)
 
     def _bounds(self) -> tuple[ir.Value, ir.Value]:
         """The number of tiles, and of blocks; the latter at most what the device holds, for a persistent grid.

@@ -12,7 +12,7 @@ from mlir.dialects import affine, arith, func, memref, scf
 from mlirfuse.analysis.iteration_space import IterationSpace
 from mlirfuse.analysis.kernels import KERNEL, LAUNCH, RESULT_EXTENTS, argument_attributes, body, result_sources, symbol
 from mlirfuse.errors import PassError
-from mlirfuse.rewriting import clone
+from mlirfuse.rewriting import clone, erase
 from mlirfuse.schedule.schedule import ATTRIBUTE as SCHEDULE
 
 
@@ -49,7 +49,7 @@ class KernelFrame:
         kernel_type = ir.TypeAttr(self.kernel.attributes["function_type"]).value
         sources = [number for pair in result_sources(self.kernel) for number in pair]
         self.declare(symbol(self.kernel), kernel_type, ir.DenseI64ArrayAttr.get(sources))
-        self.kernel.erase()
+        erase(self.kernel)
 
     def declare(self, name: str, kernel_type: ir.Type, extents: ir.Attribute) -> None:
         """Declares the function of tensors that the host calls to launch the tile program."""

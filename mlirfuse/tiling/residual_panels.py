@@ -17,7 +17,7 @@ from mlirfuse.dialect.mbarrier_wait import mbarrier_wait
 from mlirfuse.dialect.shared_memory import stage_bytes
 from mlirfuse.dialect.staged_tile import staged_tile
 from mlirfuse.dialect.warp_roles import teams_of
-from mlirfuse.rewriting import clone
+from mlirfuse.rewriting import clone, erase
 from mlirfuse.tiling.read_ring import read_indices
 from mlirfuse.tiling.tiles import index
 
@@ -53,7 +53,7 @@ def stage_residual(role: ir.Operation, read: ir.Operation, plan: ResidualPanels)
                 _receive(read, plan, landed, index(0), _parity(0))
             with ir.InsertionPoint.at_block_terminator(role.regions[1].blocks[0]):
                 _copy(read, plan, landed, index(0), read_indices(read))
-            read.erase()
+            erase(read)
             return
         warpgroups = ir.DenseI64ArrayAttr(role.attributes["warpgroups"])[0]
         landed, free = _barriers(role, [(teams * panels, 1), (teams, warpgroups)])
@@ -74,7 +74,7 @@ def stage_residual(role: ir.Operation, read: ir.Operation, plan: ResidualPanels)
             mbarrier_wait(free, team, _other(round_))
             places = [mapping.get(place, place) for place in read_indices(read)]
             _copy(read, plan, landed, _first_stage(team, panels), places)
-        read.erase()
+        erase(read)
 
 
 def _barriers(role: ir.Operation, counts: Sequence[tuple[int, int]]) -> list[ir.Value]:
@@ -121,7 +121,7 @@ def _hand_back(walk: ir.Operation, plan: ResidualPanels, free: ir.Value, team: i
     before = [ops[number] for write in plan.writes for number in range(ops.index(write) - 2, ops.index(write))]
     for op in before:
         if op.name in ("fuse.async_store_wait", "gpu.barrier"):
-            op.erase()
+            erase(op)
 
 
 def _carry(
@@ -140,7 +140,7 @@ def _carry(
             scf.YieldOp([*old.operations[0].operands, *following(carried)])
     for before, after in zip(loop.results, new.results, strict=False):
         before.replace_all_uses_with(after)
-    loop.erase()
+    erase(loop)
     return new.operation, carried
 
 

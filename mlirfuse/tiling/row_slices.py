@@ -9,7 +9,7 @@ from mlir import ir
 from mlir.dialects import arith
 
 from mlirfuse.errors import PassError
-from mlirfuse.rewriting import clone
+from mlirfuse.rewriting import clone, erase
 
 
 @dataclass
@@ -73,7 +73,7 @@ class RowSlices:
             for block in new.blocks:
                 *inner, end = (each.operation for each in block.operations)
                 for each in reversed(inner):
-                    each.erase()
+                    erase(each)
                 with ir.InsertionPoint(end):
                     self.clone([each.operation for each in old.blocks[0].operations][:-1])
 

@@ -10,6 +10,7 @@ from mlir.dialects import func
 from mlirfuse.analysis.grid_reduction import GridReduction, kept_dims
 from mlirfuse.analysis.iteration_space import IterationSpace
 from mlirfuse.analysis.kernels import body, result_sources, symbol
+from mlirfuse.rewriting import erase
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.tiling.grid_reduction import emit_finish, emit_walk
 from mlirfuse.tiling.kernel_signature import default_attributes
@@ -64,8 +65,8 @@ def emit_two_kernels(
             second = func.CallOp(made[1], f"{name}_finish", [*call.operands, *own[len(early) :]])
         for n, value in [*zip(early, own, strict=False), *zip(rest, second.results, strict=True)]:
             call.results[n].replace_all_uses_with(value)
-        call.erase()
-    kernel.erase()
+        erase(call)
+    erase(kernel)
     return walk.function.operation
 
 

@@ -11,6 +11,7 @@ from mlir.dialects import arith, memref, scf
 from mlirfuse.analysis.iteration_space import IterationSpace
 from mlirfuse.analysis.order import by_reduction_depth, reduction_depths
 from mlirfuse.analysis.structure import OpStructure
+from mlirfuse.rewriting import erase
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.tiling.emitter import TileEmitter
 from mlirfuse.tiling.program import TileProgram, dynamic_extent, ragged_dims
@@ -230,7 +231,7 @@ class _Walker:
         for read, stage in list(self.stages.items()):
             if not list(stage.uses):
                 del self.stages[read]
-                stage.owner.operation.erase()
+                erase(stage.owner.operation)
 
     def _whole(self, axes: tuple[int | None, ...]) -> bool:
         return {d for d, extent in enumerate(self.space.extents) if extent != 1} <= set(axes)
