@@ -7,8 +7,8 @@ from mlir import ir
 from mlirfuse.analysis.casts import element_type
 from mlirfuse.rewriting import defining_op, number_of
 
-FACTORS = frozenset({"arith.mulf", "arith.divf"})
-"""Ops that keep the relative error of an operand."""
+FACTORS = frozenset({"arith.mulf", "arith.divf", "arith.select"})
+"""Ops that keep the relative error of an operand; a number is never the condition of a choice."""
 
 HALF = ("f16", "bf16")
 
@@ -16,8 +16,8 @@ HALF = ("f16", "bf16")
 def is_rounded(value: ir.Value) -> bool:
     """Whether every use of a value ends in a cast to half precision, on a way that keeps its relative error.
 
-    Products and quotients do, and so does the sum of an exponential and a positive constant; other sums may cancel all
-    but the error.
+    Products, quotients and choices do, and so does the sum of an exponential and a positive constant; other sums may
+    cancel all but the error.
     """
     return all(_is_rounded_by(use.owner.operation, value) for use in value.uses)
 

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from math import log as log_of
+
 from mlir import ir
 from mlir.dialects import arith, math
 
 from mlirfuse.builder.body import constant_like, is_float
 from mlirfuse.builder.lift import FLOATING, NUMERIC_WIDE, lift
+from mlirfuse.dtypes import DType, float16
+
+SIGMOID_SCALE = 2.0**-64
+"""A power of two: over it, exp(-x) is a number in single precision where the sigmoid of x is not 0, and with it added
+to an exponential that is flushed to 0 the sum is right to the last place (`lower-exponentials`)."""
 
 
 @lift(FLOATING)
@@ -82,10 +89,34 @@ def erf(x: ir.Value) -> ir.Value:
 
 
 @lift(FLOATING)
-def sigmoid(x: ir.Value) -> ir.Value:
-    """1 / (1 + exp(-x)); exact limits 0 and 1 far from zero."""
-    one = constant_like(x, 1)
-    return arith.DivFOp(one, arith.AddFOp(one, math.ExpOp(arith.NegFOp(x).result).result).result).result
+def sigmoid(x: ir.Value, *, dtype: DType) -> ir.Value:
+    """1 / (1 + exp(-x)); exact limits 0 and 1 far from zero, and subnormal numbers before the limit 0."""
+    if dtype == float16:  # its smallest number is far above where exp(-x) overflows
+        one = constant_like(x, 1)
+        return arith.DivFOp(one, arith.AddFOp(one, math.ExpOp(arith.NegFOp(x).result).result).result).result
+    return _scaled_sigmoid(x) if dtype.bits < 32 else _exact_sigmoid(x)
+
+
+def _scaled_sigmoid(x: ir.Value) -> ir.Value:
+    """c / (c + exp(log(c) - x)), which overflows only where the result is far below all subnormal numbers.
+
+    The difference rounds at up to 2^-18, which is the relative error of the result: for half precision.
+    """
+    scale = constant_like(x, SIGMOID_SCALE)
+    power = math.ExpOp(arith.SubFOp(constant_like(x, log_of(SIGMOID_SCALE)), x).result).result
+    return arith.DivFOp(scale, arith.AddFOp(power, scale).result).result
+
+
+def _exact_sigmoid(x: ir.Value) -> ir.Value:
+    """1 / (1 + e) with e = exp(-|x|), which does not overflow; below zero times e, which is exact where e is subnormal.
+
+    The reciprocal is of a number from 1 to 2, for which devices need no special case; that of a quotient's would.
+    """
+    one, zero = constant_like(x, 1), constant_like(x, 0)
+    power = math.ExpOp(arith.NegFOp(math.AbsFOp(x).result).result).result
+    reciprocal = arith.DivFOp(one, arith.AddFOp(one, power).result).result
+    is_negative = arith.CmpFOp(arith.CmpFPredicate.OLT, x, zero).result
+    return arith.SelectOp(is_negative, arith.MulFOp(power, reciprocal).result, reciprocal).result
 
 
 @lift(NUMERIC_WIDE)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from mlir import ir
@@ -65,6 +66,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {}
 def lift(typing: Typing) -> Callable[[ElementRule], Callable[..., Tensor]]:
     """Decorator: `rule(*elements)` builds one element from elements of one type; the result is the function on tensors.
 
+    A rule may ask for the keyword `dtype`: that of the result, where `elements` are wider.
     The function broadcasts, promotes and raises as the array API says:
     `ShapeError` for shapes that do not broadcast, `DTypeError` for dtypes that the operation does not take.
     """
@@ -104,9 +106,10 @@ def apply(name: str, rule: ElementRule, typing: Typing, operands: tuple[Operand,
         check_fits(operand, dtype, name)
     compute = float32 if typing.wide and dtype.kind == "float" and dtype.bits == 16 else dtype
     result = bool_ if typing.to_bool else dtype
+    of_elements = partial(rule, dtype=result) if rule.__code__.co_kwonlyargcount else rule
 
     def finish(*elements: ir.Value) -> ir.Value:
-        value = rule(*elements)
+        value = of_elements(*elements)
         return value if typing.to_bool else convert(value, compute, dtype)
 
     return build(name, resolved, [dtype] * len(resolved), compute, result, finish)

@@ -7,16 +7,18 @@ from math import e, log2
 from typing import ClassVar
 
 from mlir import ir
-from mlir.dialects import arith, llvm, vector
+from mlir.dialects import arith, llvm, math, vector
 
 from mlirfuse.analysis.casts import element_type
 from mlirfuse.analysis.rounded import adds_positive, is_rounded, rounds_to
 from mlirfuse.lowering.kernel_func import kernels
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.rewriting import erase, ops_named
+from mlirfuse.rewriting import defining_op, erase, number_of, ops_named
 
 LEAST_ADDED = 2.0**-64
 """From this constant on, a subnormal number is far below the last place of a sum with it."""
+MOST_MINUEND = 64.0
+"""Magnitude of a constant that may be scaled before something is subtracted from it: both products round at 2^-18."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,9 @@ class LowerExponentials(Pass):
     Two instructions are enough, `ex2.approx.ftz(x log2(e))`, where nobody can tell a subnormal number from 0: it is
     cast to float16 at once, or added to a positive constant, or the op carries `fastmath<afn>`, which stands on addends
     of a sum of at least 1 (`distribution/exp_sums.py`); and with `flush-subnormals`.
+
+    Where all is rounded to half precision, a small constant that x is subtracted from, as bfloat16's sigmoid has it, is
+    scaled in advance: a multiply-add takes both.
 
     ```mlir
     %e = math.exp %x : f32
@@ -62,7 +67,8 @@ class LowerExponentials(Pass):
             for op in chosen:
                 with ir.InsertionPoint(op), op.location:
                     flushes = self.flush_subnormals or _is_flagged(op) or _hides_subnormals(op.results[0])
-                    op.results[0].replace_all_uses_with(_exponential(op.operands[0], flushes=flushes))
+                    scaled = _scaled(op.operands[0], log2(e) / (1 if flushes else 2), fuses=is_rounded(op.results[0]))
+                    op.results[0].replace_all_uses_with(_exponential(scaled, flushes=flushes))
                 erase(op)
             if chosen:
                 remarks.applied(self, f"{len(chosen)} exponentials are computed by the special unit", func)
@@ -80,15 +86,28 @@ def _hides_subnormals(value: ir.Value) -> bool:
     return all(rounds_to(user, "f16") or adds_positive(user, value, at_least=LEAST_ADDED) for user in users)
 
 
-def _exponential(x: ir.Value, *, flushes: bool) -> ir.Value:
-    f32 = ir.F32Type.get()
-    factor = arith.constant(f32, ir.FloatAttr.get(f32, log2(e) if flushes else log2(e) / 2))
-    if not isinstance(x.type, ir.VectorType):
-        power = _exp2(arith.mulf(x, factor))
+def _scaled(x: ir.Value, factor: float, *, fuses: bool) -> ir.Value:
+    """`x * factor`; in one multiply-add, if that may be, where x is a small constant less something."""
+    maker = defining_op(x)
+    minuend = number_of(maker.operands[0]) if maker is not None and maker.name == "arith.subf" else None
+    if not fuses or maker is None or minuend is None or not abs(minuend) <= MOST_MINUEND:
+        return arith.mulf(x, _constant(factor, x.type))
+    return math.fma(maker.operands[1], _constant(-factor, x.type), _constant(minuend * factor, x.type))
+
+
+def _exponential(scaled: ir.Value, *, flushes: bool) -> ir.Value:
+    if not isinstance(scaled.type, ir.VectorType):
+        power = _exp2(scaled)
     else:
-        scaled = arith.mulf(x, vector.broadcast(x.type, factor))
-        power = vector.from_elements(x.type, [_exp2(element) for element in vector.ToElementsOp(scaled).results])
+        power = vector.from_elements(scaled.type, [_exp2(element) for element in vector.ToElementsOp(scaled).results])
     return power if flushes else arith.mulf(power, power)
+
+
+def _constant(number: float, type_: ir.Type) -> ir.Value:
+    """A number, or a vector of it."""
+    f32 = ir.F32Type.get()
+    value = arith.constant(f32, ir.FloatAttr.get(f32, number))
+    return vector.broadcast(type_, value) if isinstance(type_, ir.VectorType) else value
 
 
 def _exp2(x: ir.Value) -> ir.Value:

@@ -87,3 +87,18 @@ def test_subnormal_exponentials_are_kept(dtype: str) -> None:
     # What is scaled up again shows a subnormal number in every dtype.
     scaled = run(lambda x: (mf.exp(x.astype(mf.float32)) * 2.0**100).astype(x.dtype), x).astype(np.float64)
     assert (np.abs(scaled - exact * 2.0**100) <= 2.0**-7 * exact * 2.0**100).all()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_subnormal_sigmoids_are_kept(dtype: str) -> None:
+    """Where exp(-x) is infinite, too: in bfloat16 by approximation, alone and as a factor."""
+    x = np.linspace(-91.5, -80, 4096).reshape(4, 1024).astype(DTYPES[dtype])
+    exact = np.exp(x.astype(np.float64))
+    smallest = 2.0**-149 if dtype == "float32" else 2.0**-133
+    relative = 2.0**-20 if dtype == "float32" else 2.0**-8
+    for fn, expected in ((mf.sigmoid, exact), (lambda x: x * mf.sigmoid(x), x.astype(np.float64) * exact)):
+        found = run(fn, x).astype(np.float64)
+        assert (np.abs(found - expected) <= 128 * smallest + 2 * relative * np.abs(expected)).all()
+        assert (found != 0).all()
+    far = np.array([[-np.inf, -3e38, -1000, -110, 0, 90, 3e38, np.inf]]).astype(DTYPES[dtype])
+    np.testing.assert_array_equal(run(mf.sigmoid, far).astype(np.float32), [[0, 0, 0, 0, 0.5, 1, 1, 1]])

@@ -121,6 +121,21 @@ def test_sigmoid_far_from_zero() -> None:
     agree(run(mf.sigmoid, x), np.array([0, 0, 1, 1], np.float32))
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_a_sigmoid_is_subnormal_before_it_is_zero(dtype: str) -> None:
+    """exp(-x) overflows before exp(x), which the sigmoid is there, is 0."""
+    lowest = {"float16": -20, "bfloat16": -95, "float32": -105, "float64": -750}[dtype]
+    element = np.dtype(getattr(ml_dtypes, dtype, dtype))
+    x = np.linspace(lowest, lowest + 30, 4096).astype(element)
+    wide = x.astype(np.longdouble)
+    expected = (np.exp(wide) / (1 + np.exp(wide))).astype(np.float64).astype(element)
+    found = run(mf.sigmoid, x)
+    info = ml_dtypes.finfo(element)
+    unit = np.maximum(np.abs(expected.astype(np.float64)) * float(info.eps), float(info.smallest_subnormal))
+    assert (np.abs(found.astype(np.float64) - expected.astype(np.float64)) <= 2 * unit).all()
+    assert ((found == 0) == (expected == 0)).mean() > 0.999
+
+
 def test_half_precision_functions_compute_in_float32() -> None:
     x = np.ones(4, np.float16)
     module = traced(mf.exp, spec_of(x))

@@ -243,3 +243,13 @@ def test_failures_shrink() -> None:
     assert [s.op for s in reduced.statements] == ["exp"]
     assert found.signature == outcome.signature
     assert all(n <= 3 for x in reduced.inputs for n in x.shape)
+
+
+def test_products_below_the_normal_numbers_are_rounded() -> None:
+    """One term of 1.35e-45 is the smallest number or, in a bound that knows no better, off by all of it."""
+    term = matmul(array([[2.0**-75 * 0.96875]]), array([[2.0**-74]]))
+    assert term.error.item() == pytest.approx(FORMATS["float32"].tiny, rel=1e-4)
+    many = matmul(array(np.full((1, 8), 2.0**-75)), array(np.full((8, 1), 2.0**-75)))
+    assert many.error.item() >= many.value.item()  # all eight may become 0
+    assert matmul(array([[2.0**-75]]), array([[2.0**-70]])).error.item() == 0
+    assert matmul(array([[0.0]]), array([[1.0]])).error.item() == 0

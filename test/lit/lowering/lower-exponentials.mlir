@@ -124,3 +124,42 @@ gpu.module @narrow {
     gpu.return
   }
 }
+
+// -----
+
+gpu.module @differences {
+  // A constant less something is scaled in one multiply-add; what is chosen among keeps its relative error.
+  // CHECK-LABEL: gpu.func @differences
+  // CHECK: %[[X:.*]] = memref.load
+  // CHECK: %[[K:.*]] = arith.constant -1.44269502 : f32
+  // CHECK: %[[C:.*]] = arith.constant -2.885390e+00 : f32
+  // CHECK: %[[P:.*]] = math.fma %[[X]], %[[K]], %[[C]] : f32
+  // CHECK: llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz"(%[[P]])
+  // CHECK: llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz"
+  // CHECK: arith.select
+  // A large constant keeps its difference, which has more places than the two products.
+  // CHECK: arith.subf
+  // CHECK: arith.mulf
+  // CHECK: llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz"
+  // PTX-LABEL: .entry differences(
+  gpu.func @differences(%x: memref<?xf32>, %y: memref<?xf16>, %z: memref<?xbf16>) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
+    %t = gpu.thread_id x
+    %less = arith.constant -2.0 : f32
+    %v = memref.load %x[%t] : memref<?xf32>
+    %d = arith.subf %less, %v : f32
+    %e = math.exp %d : f32
+    %h = arith.truncf %e : f32 to f16
+    memref.store %h, %y[%t] : memref<?xf16>
+    %f = math.exp %v : f32
+    %c = arith.cmpf olt, %v, %less : f32
+    %s = arith.select %c, %f, %less : f32
+    %g = arith.truncf %s : f32 to bf16
+    memref.store %g, %z[%t] : memref<?xbf16>
+    %large = arith.constant 1000.0 : f32
+    %w = arith.subf %large, %v : f32
+    %p = math.exp %w : f32
+    %q = arith.truncf %p : f32 to f16
+    memref.store %q, %y[%t] : memref<?xf16>
+    gpu.return
+  }
+}
