@@ -35,9 +35,11 @@ def divide(a: ir.Value, b: ir.Value) -> ir.Value:
 
 @lift(NUMERIC_WIDE)
 def floor_divide(a: ir.Value, b: ir.Value) -> ir.Value:
-    """The largest integer not above a / b. Integer division by zero is undefined."""
+    """The largest integer not above a / b. An integer divided by zero is 0, as in NumPy."""
     if not is_float(a):
-        return arith.FloorDivSIOp(a, b).result
+        quotient = arith.FloorDivSIOp(a, _safe_divisor(a, b)).result
+        zero = constant_like(b, 0)
+        return arith.SelectOp(arith.CmpIOp(arith.CmpIPredicate.eq, b, zero).result, zero, quotient).result
     # NumPy's way: divide what the remainder leaves, which is exact up to one rounding, so no quotient is off by one.
     rest = arith.RemFOp(a, b).result
     quotient = arith.DivFOp(arith.SubFOp(a, rest).result, b).result
@@ -49,9 +51,9 @@ def floor_divide(a: ir.Value, b: ir.Value) -> ir.Value:
 
 @lift(NUMERIC_WIDE)
 def remainder(a: ir.Value, b: ir.Value) -> ir.Value:
-    """What `a // b` leaves, with the sign of b, as Python's `%`. An integer remainder by zero is undefined."""
+    """What `a // b` leaves, with the sign of b, as Python's `%`. An integer's remainder by zero is 0, as in NumPy."""
     if not is_float(a):
-        rest = arith.RemSIOp(a, b).result
+        rest = arith.RemSIOp(a, _safe_divisor(a, b)).result
         zero = constant_like(a, 0)
         differ = arith.CmpIOp(arith.CmpIPredicate.slt, arith.XOrIOp(rest, b).result, zero).result
         adjust = arith.AndIOp(differ, arith.CmpIOp(arith.CmpIPredicate.ne, rest, zero).result).result
@@ -109,6 +111,21 @@ def maximum(a: ir.Value, b: ir.Value) -> ir.Value:
 def minimum(a: ir.Value, b: ir.Value) -> ir.Value:
     """The smaller of the two; NaN where either is NaN."""
     return (arith.MinimumFOp if is_float(a) else arith.MinSIOp)(a, b).result
+
+
+def _safe_divisor(a: ir.Value, b: ir.Value) -> ir.Value:
+    """An integer divisor, or 1 where the quotient is undefined in LLVM, which then stores nothing at all.
+
+    These are division by zero, and of the least number by -1, whose quotient wraps to itself.
+    """
+    least = -(1 << (ir.IntegerType(a.type).width - 1))
+    equal = arith.CmpIPredicate.eq
+    by_zero = arith.CmpIOp(equal, b, constant_like(b, 0)).result
+    wraps = arith.AndIOp(
+        arith.CmpIOp(equal, a, constant_like(a, least)).result,
+        arith.CmpIOp(equal, b, constant_like(b, -1)).result,
+    ).result
+    return arith.SelectOp(arith.OrIOp(by_zero, wraps).result, constant_like(b, 1), b).result
 
 
 def _signs_differ(rest: ir.Value, divisor: ir.Value) -> ir.Value:
