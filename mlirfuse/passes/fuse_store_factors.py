@@ -147,7 +147,7 @@ def _store(contract: ir.Operation, computed: dict[int, ir.Attribute]) -> None:
     for (number, layout), ring in zip(computed.items(), rings, strict=True):
         maker = defining_op(contract.operands[number])
         assert maker is not None  # _is_computed has looked
-        # What is the same in every step, such as a constant, is made before the loop, and is stored in each all the same.
+        # What is the same in every step, such as a constant, is made before the loop, and stored in each step.
         with ir.InsertionPoint.after(maker) if maker.block == contract.block else ir.InsertionPoint(contract):
             write = vector.TransferWriteOp(
                 None,
