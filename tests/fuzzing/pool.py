@@ -52,10 +52,7 @@ def _work(pipe: Connection, environment: dict[str, str], log: str) -> None:
         task = pipe.recv()
         if task is None:
             return
-        outcome, text = run_task(task)
-        pipe.send((outcome, text))
-        if outcome.kind == CRASH and task[1] == "gpu":
-            return  # the context may be lost
+        pipe.send(run_task(task))
 
 
 @dataclass
@@ -142,7 +139,11 @@ class Pool:
     def _result(self, worker: _Worker, ready: list[Any]) -> tuple[Outcome, str] | None:
         if worker.pipe in ready:
             try:
-                return worker.pipe.recv()
+                outcome, text = worker.pipe.recv()
+                assert worker.task is not None
+                if outcome.kind == CRASH and worker.task[1] == "gpu":
+                    self._drop(worker)  # the context may be lost, and no other program is to get it
+                return outcome, text
             except (EOFError, OSError):
                 pass
         if worker.pipe in ready or worker.process.sentinel in ready:
