@@ -18,6 +18,9 @@ GLOBAL, SHARED = 1, 3
 _DYNAMIC = -(1 << 31)
 """Stands among the constant indices of `llvm.getelementptr` where one is a value."""
 
+_CONSTANT_BITS = 29
+"""Of a constant index of `llvm.getelementptr`, with its sign: MLIR's `GEPConstantIndex` aborts at any that has more."""
+
 
 def global_pointer(base: ir.Value, indices: Sequence[ir.Value]) -> ir.Value:
     """The global-memory pointer to `base[indices]`."""
@@ -37,7 +40,10 @@ def element_pointer(base: ir.Value, indices: Sequence[ir.Value], space: int) -> 
 
 
 def element_address(base: ir.Value, indices: Sequence[ir.Value]) -> tuple[ir.Value, int]:
-    """The byte address (index) of `base[indices]` less what is constant of the indices, and that, in bytes."""
+    """The byte address (index) of `base[indices]` less what is constant of the indices, and that, in bytes.
+
+    A constant that is too far for an instruction's is part of the address.
+    """
     type_ = ir.MemRefType(base.type)
     strides, offset = type_.get_strides_and_offset()
     dynamic = ir.ShapedType.get_dynamic_stride_or_offset()
@@ -57,14 +63,24 @@ def element_address(base: ir.Value, indices: Sequence[ir.Value]) -> tuple[ir.Val
         terms.append(multiply(position, stride))
     linear = reduce(add, terms) if terms else constant(0)
     start = memref.extract_aligned_pointer_as_index(base)
-    return arith.addi(start, multiply(linear, size)), constant_bytes
+    address = arith.addi(start, multiply(linear, size))
+    if _fits(constant_bytes):
+        return address, constant_bytes
+    return arith.addi(address, constant(constant_bytes)), 0
 
 
 def byte_offset(pointer: ir.Value, offset: ir.Value | int) -> ir.Value:
     """The pointer so many bytes further on: a number, or an i64."""
-    byte, is_known = ir.IntegerType.get_signless(8), isinstance(offset, int)
-    dynamic, constants = ([], [offset]) if is_known else ([offset], [_DYNAMIC])
+    byte = ir.IntegerType.get_signless(8)
+    if isinstance(offset, int) and not _fits(offset):
+        offset = arith.constant(ir.IntegerType.get_signless(64), offset)
+    dynamic, constants = ([], [offset]) if isinstance(offset, int) else ([offset], [_DYNAMIC])
     return llvm.getelementptr(pointer.type, pointer, dynamic, constants, byte, llvm.GEPNoWrapFlags.none)
+
+
+def _fits(constant_bytes: int) -> bool:
+    """Whether a distance may be a constant of an instruction."""
+    return -(1 << _CONSTANT_BITS - 1) <= constant_bytes < 1 << _CONSTANT_BITS - 1
 
 
 def split_constant(position: ir.Value) -> tuple[ir.Value, int]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from mlirfuse.context import make_context
 from mlirfuse.diagnostics import parse_module
-from mlirfuse.rewriting import integer_of, nested, ops_named
+from mlirfuse.errors import PassError
+from mlirfuse.rewriting import erase, integer_of, nested, ops_named
 
 TEXT = """
 func.func @f(%n: index, %x: f32) -> f32 {
@@ -55,3 +58,16 @@ def test_integers_are_those_of_constants() -> None:
     function, seven, one = nested(module.operation)[1:4]
     values = [function.regions[0].blocks[0].arguments[0], seven.results[0], one.results[0]]
     assert [integer_of(value) for value in values] == [None, 7, None]
+
+
+def test_what_is_used_outside_is_not_erased() -> None:
+    """MLIR aborts the process at that; the module stays as it was."""
+    module = parse_module(TEXT, make_context())
+    (loop,) = ops_named(module.operation, "scf.for")
+    with pytest.raises(PassError, match="scf.for is to go, but arith.addf still uses scf.for"):
+        erase(loop)
+    assert module.operation.verify()
+    loop.results[0].replace_all_uses_with(loop.operands[3])
+    erase(loop)
+    assert not ops_named(module.operation, "scf.for")
+    assert module.operation.verify()
