@@ -2,6 +2,8 @@
 
 Estimates of registers are made before there is any code. What the assembler says of a schedule that spilled corrects
 them, and the same choice is made again. Where that gives nothing new, threads get more registers, and then less work.
+What still spills is tried with the schedules that keep the least in registers (`lean.py`), so that a kernel spills only
+where every family does.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import chain
 from math import prod
 
 from mlirfuse.errors import ScheduleError
@@ -17,6 +20,7 @@ from mlirfuse.schedule.contraction_candidates import MOST_REGISTERS, SHARED_REGI
 from mlirfuse.schedule.contraction_cost import contraction_seconds
 from mlirfuse.schedule.contraction_heuristics import candidates
 from mlirfuse.schedule.heuristics import choose_schedule
+from mlirfuse.schedule.lean import lean_schedules
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.residency import registers_left
 from mlirfuse.schedule.schedule import Schedule
@@ -24,6 +28,9 @@ from mlirfuse.target import Target
 
 MOST_AGAIN = 3
 """How many schedules are tried after the first one; as many again may turn out not to compile."""
+
+MOST_LEAN = 2
+"""How many of those that keep the least in registers are tried after these."""
 
 REGISTER_BYTES = 4
 
@@ -65,21 +72,28 @@ def choose_schedule_again(
     attempts: Sequence[Attempt], problem: Problem, target: Target, finish: str, legal: Legal
 ) -> Schedule:
     """The next schedule to try for a kernel without contractions; the least spilling one where all were tried."""
-    return _next(attempts, _rows_again(attempts, problem, target, finish), legal)
+    again, lean = _rows_again(attempts, problem, target, finish), lean_schedules(problem, target, finish)
+    return _next(attempts, again, lean, legal)
 
 
 def choose_contraction_again(
     attempts: Sequence[Attempt], problem: ContractionProblem, target: Target, legal: Legal
 ) -> Schedule:
     """The next schedule to try for a contraction; the least spilling one where all were tried."""
-    return _next(attempts, _contractions_again(attempts, problem, target), legal)
+    again, lean = _contractions_again(attempts, problem, target), _lean_contractions(attempts, problem, target)
+    return _next(attempts, again, lean, legal)
 
 
-def _next(attempts: Sequence[Attempt], alternatives: Iterator[Schedule], legal: Legal) -> Schedule:
+def _next(
+    attempts: Sequence[Attempt], alternatives: Iterator[Schedule], lean: Iterator[Schedule], legal: Legal
+) -> Schedule:
+    """The first alternative that is new and legal, or of the lean ones after enough of the others."""
     tried = {attempt.schedule for attempt in attempts}
     compiled = sum(not attempt.refused for attempt in attempts)
-    if compiled <= MOST_AGAIN and len(attempts) <= 2 * MOST_AGAIN:
-        for schedule in alternatives:
+    most = MOST_AGAIN + MOST_LEAN
+    if compiled <= most and len(attempts) <= 2 * most:
+        enough = compiled > MOST_AGAIN or len(attempts) > 2 * MOST_AGAIN
+        for schedule in lean if enough else chain(alternatives, lean):
             if schedule not in tried and legal(schedule):
                 return schedule
     return least_spilling(attempts).schedule
@@ -128,10 +142,16 @@ def thinner(schedule: Schedule, problem: Problem) -> Iterator[Schedule]:
         if walk.finish_reads > 1:
             yield replace(schedule, walk=replace(walk, finish_reads=walk.finish_reads // 2))
         return
-    whole = problem.reduced if schedule.persistence == "registers" else frozenset()
+    whole = problem.reduced if schedule.persistence == "registers" else problem.reduced - {_chunked(schedule, problem)}
     while (halved := _halved(schedule, problem, whole)) is not None:
         yield halved
         schedule = halved
+
+
+def _chunked(schedule: Schedule, problem: Problem) -> int | None:
+    """The dimension whose chunks a schedule walks, as `fuse-tile-chunked` takes it; None where nothing is reduced."""
+    partial = [d for d in sorted(problem.reduced) if schedule.tile[d] != problem.extents[d]]
+    return partial[0] if partial else max(problem.reduced, default=None)
 
 
 def _halved(schedule: Schedule, problem: Problem, whole: frozenset[int]) -> Schedule | None:
@@ -165,6 +185,19 @@ def _contractions_again(attempts: Sequence[Attempt], problem: ContractionProblem
     yield from (schedule for schedule in more if _spare(schedule, problem, target) >= had * last.lacking**0.5)
     yield from more
     yield replace(last.schedule, order="depth")
+
+
+def _lean_contractions(attempts: Sequence[Attempt], problem: ContractionProblem, target: Target) -> Iterator[Schedule]:
+    """Schedules whose epilogue goes fragment by fragment: the fastest with half of the sums a thread, then the fewest.
+
+    Half of what was tried, again and again, as far as there are such tiles.
+    """
+    found = sorted(candidates(problem, target), key=lambda s: contraction_seconds(s, problem, target))
+    ranked = [replace(schedule, order="depth") for schedule in found]
+    fewest = min(schedule.layout.elements_per_thread for schedule in ranked)
+    held = min(attempt.schedule.layout.elements_per_thread for attempt in attempts)
+    yield from (schedule for schedule in ranked if schedule.layout.elements_per_thread <= held // 2)
+    yield from (schedule for schedule in ranked if schedule.layout.elements_per_thread == fewest)
 
 
 def _spare(schedule: Schedule, problem: ContractionProblem, target: Target) -> int:

@@ -32,12 +32,23 @@ def shared_schedule(problem: Problem, target: Target) -> Schedule | None:
     return _chunks(problem, "shared", 1)
 
 
-def reread_schedule(problem: Problem, target: Target) -> Schedule:
-    """Rows walked in chunks, and read again for every reduction and for what is written, by the blocks of a cluster."""
-    return _chunks(problem, "reread", min(REREAD_CLUSTER, target.max_cluster))
+def reread_schedule(
+    problem: Problem, target: Target, *, threads: int = CHUNK_THREADS, vectors: int = CHUNK_VECTORS
+) -> Schedule:
+    """Rows walked in chunks, and read again for every reduction and for what is written, by the blocks of a cluster.
+
+    Args:
+        problem: the problem.
+        target: the architecture.
+        threads: of a block.
+        vectors: that a thread loads in one step.
+    """
+    return _chunks(problem, "reread", min(REREAD_CLUSTER, target.max_cluster), threads, vectors)
 
 
-def _chunks(problem: Problem, persistence: str, cluster: int) -> Schedule:
+def _chunks(
+    problem: Problem, persistence: str, cluster: int, threads: int = CHUNK_THREADS, vectors: int = CHUNK_VECTORS
+) -> Schedule:
     """Chunks of what a cluster's blocks load at once."""
     fill = Spread(problem.extents, problem.vector_dim, problem.vector)
     inner = sorted(problem.reduced, reverse=True)
@@ -48,10 +59,10 @@ def _chunks(problem: Problem, persistence: str, cluster: int) -> Schedule:
     fill.rest_of_lanes(inner[0])
     walked = max(problem.reduced, key=lambda d: problem.extents[d] or 0)
     for dim in sorted(problem.reduced - {walked}, reverse=True):
-        fill.add_warps(dim, CHUNK_THREADS // WARP)
+        fill.add_warps(dim, threads // WARP)
         fill.rest_in_repeats(dim)
-    fill.add_warps(walked, CHUNK_THREADS // WARP)
-    fill.repeats[walked] = min(CHUNK_VECTORS, fill.left(walked))
+    fill.add_warps(walked, threads // WARP)
+    fill.repeats[walked] = min(vectors, fill.left(walked))
     while cluster > fill.left(walked):
         cluster //= 2
     fill.add_blocks(walked, cluster)

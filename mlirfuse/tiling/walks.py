@@ -26,6 +26,9 @@ GROUP = 32
 """Chunks of an extent known at run time whose partial results are combined into those of all at once: a long sum of few
 numbers each loses less than one of many."""
 
+FEWEST_SHARED = 3
+"""Elements of a chunk from which on it leaves two to each of two, with one more."""
+
 
 def emit_walks(
     program: TileProgram, space: IterationSpace, structures: Sequence[OpStructure], schedule: Schedule, walked: int
@@ -109,14 +112,16 @@ class _Walker:
         if self.extent is None:
             return [self._walk_groups(reductions, step)]
         outcomes: list[Accumulators] = []
-        whole = self.extent // self.chunk
-        if whole:
+        remainders = self._remainders()
+        position = self.extent - sum(remainders)
+        if position:
             start = self._initial(reductions, self.schedule.tile)
-            outcomes.append(self._loop(index(0), index(whole * self.chunk), start, step, staged=staged))
-        if self.extent % self.chunk:
-            tile = self._tiles()[-1]
+            outcomes.append(self._loop(index(0), index(position), start, step, staged=staged))
+        for size in remainders:
+            tile = self._tile_of(size)
             start = self._initial(reductions, tile)
-            outcomes.append(step(self._emitter(tile, index(whole * self.chunk), staged), start))
+            outcomes.append(step(self._emitter(tile, index(position), staged), start))
+            position += size
         return outcomes
 
     def _walk_groups(self, reductions: Sequence[OpStructure], step: Step) -> Accumulators:
@@ -159,17 +164,29 @@ class _Walker:
         return mask_of(transfers.tile, {self.walked: subtract(extent, transfers.offsets[self.walked])})
 
     def _tiles(self) -> list[Shape]:
-        """The tile of the loop over whole chunks, and that of the remainder, where there are such."""
+        """The tile of the loop over whole chunks, where there are such, and those of the remainders."""
         if self.extent is None:
             return [self.schedule.tile]
-        tiles = []
-        for size, present in (
-            (self.chunk, self.extent >= self.chunk),
-            (self.extent % self.chunk, self.extent % self.chunk),
-        ):
-            if present:
-                tiles.append(tuple(size if d == self.walked else n for d, n in enumerate(self.schedule.tile)))
-        return tiles
+        remainders = self._remainders()
+        loops = [self.chunk] if self.extent > sum(remainders) else []
+        return [self._tile_of(size) for size in (*loops, *remainders)]
+
+    def _remainders(self) -> list[int]:
+        """Elements of the chunks behind the loop, which are no whole ones.
+
+        None has a single element, as MLIR folds a reduction of one into that element, which one thread alone has, and
+        which nothing then tells from a number of the row, which all have. So the chunk before it is shared out too.
+        """
+        assert self.extent is not None
+        rest = self.extent % self.chunk
+        if rest != 1 or self.extent == 1 or self.chunk < FEWEST_SHARED:
+            return [rest] if rest else []
+        both = self.chunk + rest
+        return [both - both // 2, both // 2]
+
+    def _tile_of(self, size: int) -> Shape:
+        """The tile of a chunk with so many elements."""
+        return tuple(size if d == self.walked else n for d, n in enumerate(self.schedule.tile))
 
     def _emitter(self, tile: Shape, position: ir.Value, staged: bool = False) -> TileEmitter:
         offsets = list(self.program.offsets)

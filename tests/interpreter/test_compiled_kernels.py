@@ -16,6 +16,8 @@ from numerics import DTYPES, FAMILIES, Family, assert_close
 import mlirfuse as mf
 from mlirfuse import interpreter
 from mlirfuse.interpreter.mutation import Mutant, Report, hunt, site, spiked_rows
+from mlirfuse.schedule.layout import BlockedLayout
+from mlirfuse.schedule.schedule import Schedule
 
 COLUMNS = (1, 2, 5, 7, 32, 33, 257, 384, 768, 1000, 1024, 1600, 4096, 4099, 5140, 12288)
 HUGE = (33000, 65536, 100353, 131072)
@@ -116,6 +118,27 @@ def test_forced_schedules(name: str, schedule: str, columns: int, vector: int) -
         inputs = family.inputs(rows, columns, F16)
         (result,) = interpreter.run(module, family.name, inputs, **order)
         family.check(result, inputs)
+
+
+@pytest.mark.parametrize("chunk", [32, 64, 256])
+@pytest.mark.parametrize("persistence", ["shared", "reread"])
+@pytest.mark.parametrize("blocks", [1, 2])
+def test_chunks_with_one_element_more(persistence: str, chunk: int, blocks: int) -> None:
+    """Of which one row is all: MLIR folded the reduction of the last element, and the process aborted."""
+    if chunk == 32 and blocks == 2:
+        pytest.skip("a block has a warp's 32 elements at least")
+
+    def normalized(x):
+        return (x - mf.mean(x, axis=-1, keepdims=True)) * mf.rsqrt(mf.var(x, axis=-1, keepdims=True) + 1)
+
+    layout = BlockedLayout((1,), (32,), (chunk // 32 // blocks,), (1,), (blocks,))
+    forced = Schedule((chunk,), layout, persistence)
+    x = np.random.default_rng(chunk).normal(3, 2, (1, 2 * 256 + 1)).astype(np.float32)
+    module = module_at("gpu", normalized, [mf.TensorSpec(x.shape, mf.float32)], forced)
+    for order in ORDERS:
+        (result,) = interpreter.run(module, "normalized", [x], **order)
+        wide = x.astype(np.float64)
+        np.testing.assert_allclose(result, (wide - wide.mean()) / np.sqrt(wide.var() + 1), rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("columns", [1000, 1024, 5140, 33000])

@@ -10,6 +10,7 @@ import pytest
 from mlirfuse.dtypes import bfloat16, float32
 from mlirfuse.schedule.attempts import (
     MOST_AGAIN,
+    MOST_LEAN,
     Attempt,
     choose_contraction_again,
     choose_schedule_again,
@@ -17,9 +18,11 @@ from mlirfuse.schedule.attempts import (
     roomier,
     thinner,
 )
+from mlirfuse.schedule.chunked_heuristics import reread_schedule
 from mlirfuse.schedule.contraction import ContractionProblem
 from mlirfuse.schedule.contraction_heuristics import choose_contraction
 from mlirfuse.schedule.heuristics import choose_schedule
+from mlirfuse.schedule.lean import lean_schedules
 from mlirfuse.schedule.problem import Problem, WalkProblem
 from mlirfuse.schedule.residency import registers_left
 from mlirfuse.schedule.schedule import check_schedule
@@ -59,8 +62,8 @@ def test_the_same_attempts_give_the_same_schedule():
     assert _tried(NORM, 60, 4) == _tried(NORM, 60, 4)
 
 
-def test_after_three_more_the_least_spilling_is_kept():
-    attempts = _tried(NORM, 60, 1 + MOST_AGAIN)
+def test_after_all_families_the_least_spilling_is_kept():
+    attempts = _tried(NORM, 60, 1 + MOST_AGAIN + MOST_LEAN)
     attempts[2] = replace(attempts[2], spilled=8)
     assert choose_schedule_again(attempts, NORM, HOPPER, "auto", _legal(NORM)) == attempts[2].schedule
     attempts[1] = replace(attempts[1], spilled=0, refused="no shared memory")
@@ -128,3 +131,33 @@ def test_attempts_are_attributes():
     attempt = Attempt(choose_schedule(NORM, HOPPER), 40, 12, refused="why")
     with make_context(), ir.Location.unknown():
         assert from_attribute(Attempt, to_attribute(attempt)) == attempt
+
+
+def _kept(schedule):
+    return schedule.persistence if schedule.walk is None else "walk"
+
+
+@pytest.mark.parametrize(
+    ("problem", "family"),
+    [(NORM, {"reread"}), (ELEMENTWISE, {"registers"}), (BACKWARD, {"walk"})],
+    ids=["norm", "elementwise", "backward"],
+)
+def test_what_spills_in_all_schedules_of_a_family_is_tried_in_the_one_that_holds_least(problem, family):
+    tried = _tried(problem, 60, 1 + MOST_AGAIN + MOST_LEAN)
+    lean = [attempt.schedule for attempt in tried[1 + MOST_AGAIN :]]
+    assert lean
+    assert {_kept(schedule) for schedule in lean} <= family
+    assert all(_legal(problem)(schedule) for schedule in lean)
+
+
+def test_lean_rows_hold_a_vector_a_thread_at_last():
+    *_, last = lean_schedules(NORM, HOPPER, "auto")
+    assert last.layout.elements_per_thread == 1
+    assert last.blocks_per_sm == 1, "ptxas, left alone, aims at fewer registers than it has"
+
+
+def test_thinner_chunks_keep_other_reduced_dimensions_whole():
+    problem = Problem((None, 64, 100000), frozenset({1, 2}), 2, 4, 8, 4, live_bytes=4, rounds=2)
+    chunks = reread_schedule(problem, HOPPER)
+    assert chunks.tile[1] == 64
+    assert all(schedule.tile[1] == 64 for schedule in thinner(chunks, problem))
