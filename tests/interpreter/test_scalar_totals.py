@@ -68,5 +68,4 @@ def test_integer_division_by_zero_is_zero(dtype: str) -> None:
     for found, exact in zip(mf.fuse(divided, target="interpret")(x, y), wanted, strict=True):
         np.testing.assert_array_equal(found, exact)
     compiled = mf.fuse(lambda x: (x // 0, x + 1), target="sm_90a").lower(mf.TensorSpec((33,), "int32")).compile()
-    (binary,) = compiled.binaries.values()
-    assert binary.ptx.count("st.global") == 2
+    assert sum(binary.ptx.count("st.global") for binary in compiled.binaries.values()) == 2
