@@ -16,9 +16,9 @@ from mlirfuse.analysis.strided_views import reshaped_layout
 from mlirfuse.analysis.structure import structure_of
 from mlirfuse.errors import PassError, UnreadExtentError
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.passes.extents import read_extents_of_inputs
+from mlirfuse.passes.extents import read_extents_of_inputs, sink_index_arithmetic, sources_of_extent
 from mlirfuse.passes.host import order_host_ops
-from mlirfuse.rewriting import clone, defining_op, erase, erase_dead, integer_of, read_values
+from mlirfuse.rewriting import clone, defining_op, erase, erase_dead, read_values
 from mlirfuse.schedule.schedule import ATTRIBUTE as SCHEDULE
 from mlirfuse.strides import ATTRIBUTE as STRIDES
 from mlirfuse.tiling.kernel_signature import default_attributes, result_extents
@@ -65,6 +65,7 @@ class FuseSegment(Pass):
                 continue
             _name_fills(function)
             read_extents_of_inputs(function)
+            sink_index_arithmetic(function)
             erase_dead([op for op in body(function) if op.results])
             ops = body(function)
             plan = segment_ops(ops)
@@ -168,7 +169,7 @@ def _check_extents(function: ir.Operation, segment: Segment, space: IterationSpa
         for axis, dim in enumerate(axes):
             if dim is None or dim in read or space.extents[dim] is not None:
                 continue
-            sources = _sources_of_extent(value, axis)
+            sources = sources_of_extent(value, axis)
             if not sources:
                 continue
             names = [argument_attributes(function)[argument].get("fuse.name") for argument, _ in sources]
@@ -183,29 +184,6 @@ def _check_extents(function: ir.Operation, segment: Segment, space: IterationSpa
             )
             error.sources = sources
             raise error
-
-
-def _sources_of_extent(value: ir.Value, axis: int) -> tuple[tuple[int, int], ...]:
-    """The host function's arguments, and the dimensions of them, whose extents one of a value is the product of."""
-    made = defining_op(value)
-    while made is not None and made.name in ("linalg.generic", "linalg.fill"):
-        made = defining_op(made.operands[len(made.operands) - 1])
-    if made is None or made.name != "tensor.empty":
-        return ()
-    shape = ir.RankedTensorType(made.results[0].type)
-    factors = [defining_op(made.operands[sum(shape.is_dynamic_dim(a) for a in range(axis))])]
-    sources: dict[tuple[int, int], None] = {}
-    while factors:
-        factor = factors.pop(0)
-        if factor is not None and factor.name == "arith.muli":
-            factors += [defining_op(operand) for operand in factor.operands]
-        elif factor is not None and factor.name == "tensor.dim" and isinstance(factor.operands[0].owner, ir.Block):
-            dim = integer_of(factor.operands[1])
-            assert dim is not None
-            sources[ir.BlockArgument(factor.operands[0]).arg_number, dim] = None
-        elif factor is None or factor.name != "arith.constant":
-            return ()
-    return tuple(sources)
 
 
 def _space_of(segment: Segment) -> IterationSpace:

@@ -47,6 +47,21 @@ CASES: dict[str, Case] = {
         lambda x: (np.full((1000, 2, 3), -1000.0), np.broadcast_to(x + 1, (1000, 2, 3))),
         FLOATS[:, :1][None],
     ),
+    "a count of elements that is a view's size": (
+        lambda x: mf.var(mf.reshape(x, (1, -1)), axis=(0, 1), correction=1),
+        lambda x: x.var(ddof=1),
+        INTEGERS,
+    ),
+    "a shape of merged dimensions": (
+        lambda x: mf.reshape(x, (-1, 1)) ** 0,
+        lambda x: np.ones((6, 1)),
+        FLOATS[:, :, None],
+    ),
+    "a shape of merged dimensions of a copy": (
+        lambda x: (mf.reshape(x, (-1, 1)) ** 0, mf.reshape(x, (-1,)) ** 0),
+        lambda x: (np.ones((6, 1)), np.ones(6)),
+        np.ascontiguousarray(FLOATS.T[None]).T,
+    ),
     "a number for a row": (
         all_or_x,
         lambda x: (np.broadcast_to(x.T, (2, 33, 2, 1)), np.full((1, 2), x.all())),

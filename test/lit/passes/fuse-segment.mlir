@@ -538,3 +538,43 @@ func.func @computed(%x: tensor<?x?xf32>) -> tensor<?x1xf32> {
   } -> tensor<?x1xf32>
   return %2 : tensor<?x1xf32>
 }
+
+// -----
+
+#id1 = affine_map<(d0) -> (d0)>
+#one = affine_map<() -> ()>
+#all = affine_map<(d0) -> ()>
+// The number that a sum is divided by was computed for the size of a view too: the body computes it again, of the array
+// whose rows it is.
+// CHECK-LABEL: func.func @counted(
+// CHECK-NOT: arith.muli
+// CHECK: call @counted_0(%{{[a-z0-9]*}}, %arg0) : (tensor<?xf32>, tensor<?x2xf32>) -> tensor<f32>
+// CHECK-LABEL: func.func private @counted_0(
+// CHECK: %[[ROWS:.*]] = tensor.dim %arg1
+// CHECK: ^bb0
+// CHECK: %[[COUNT:.*]] = arith.muli %[[ROWS]], %c2 : index
+// CHECK: arith.index_cast %[[COUNT]]
+func.func @counted(%x: tensor<?x2xf32>) -> tensor<f32> {
+  %c0 = arith.constant 0 : index
+  %c2 = arith.constant 2 : index
+  %zero = arith.constant 0.0 : f32
+  %rows = tensor.dim %x, %c0 : tensor<?x2xf32>
+  %count = arith.muli %rows, %c2 : index
+  %flat = tensor.collapse_shape %x [[0, 1]] : tensor<?x2xf32> into tensor<?xf32>
+  %e = tensor.empty() : tensor<f32>
+  %init = linalg.fill ins(%zero : f32) outs(%e : tensor<f32>) -> tensor<f32>
+  %0 = linalg.generic {indexing_maps = [#id1, #all], iterator_types = ["reduction"]}
+       ins(%flat : tensor<?xf32>) outs(%init : tensor<f32>) {
+  ^bb0(%v: f32, %out: f32):
+    %s = arith.addf %v, %out : f32
+    linalg.yield %s : f32
+  } -> tensor<f32>
+  %1 = linalg.generic {indexing_maps = [#one, #one], iterator_types = []} ins(%0 : tensor<f32>) outs(%e : tensor<f32>) {
+  ^bb0(%v: f32, %out: f32):
+    %i = arith.index_cast %count : index to i64
+    %n = arith.sitofp %i : i64 to f32
+    %m = arith.divf %v, %n : f32
+    linalg.yield %m : f32
+  } -> tensor<f32>
+  return %1 : tensor<f32>
+}
