@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from compiling import module_at, specs_of
 
 import mlirfuse as mf
 from mlirfuse import interpreter
@@ -35,22 +36,18 @@ def test_a_constant_second_factor_is_stored_as_well() -> None:
     assert not mf.fuse(product, target="interpret")(x, w).any()
 
 
-def test_totals_of_a_last_chunk_of_one_element() -> None:
+@pytest.mark.parametrize("persistence", ["shared", "reread"])
+def test_totals_of_a_last_chunk_of_one_element(persistence: str) -> None:
     """Of 1025 elements the last chunk has one: what is left of its reductions are sums of scalars, outside of tiles."""
 
-    def scaled(x: Any, w: Any) -> Any:
-        largest = mf.maximum(mf.max(mf.abs(-x), axis=-1, keepdims=True), 1e-05)
-        above, third = -x / largest >= w, x // 3
-        chosen = mf.where(above, largest, largest)
-        inverse = mf.reshape(0.5 // third, (1025, 1))
-        return ~above, chosen / largest, third >= -1, x == largest, inverse, mf.sum(mf.abs(-x), axis=0)
+    def scaled(x: Any) -> Any:
+        return x / mf.max(mf.abs(x), axis=-1, keepdims=True), mf.sum(mf.abs(x), axis=0)
 
-    x, w = np.random.default_rng(0).integers(3, 9, (2, 1025)).astype(np.float16)
-    lowered = mf.fuse(scaled, target="sm_90a").lower(mf.TensorSpec(x.shape, x.dtype), mf.TensorSpec(w.shape, w.dtype))
-    compiled = lowered.compile(choose_again=False)
-    results = interpreter.run(compiled.module_at("gpu"), "scaled", [x, w])
-    wanted = (-x / 8 < w, x / x, x > 0, x == 8, 0.5 // (x // 3)[:, None], x.astype(np.float32).sum().astype(np.float16))
-    for found, exact in zip(results, wanted, strict=True):
+    x = np.random.default_rng(0).choice([-4, -2, 2, 8], 1025).astype(np.float32)
+    layout = mf.BlockedLayout((1,), (32,), (16,), (2,), (1,))
+    schedule = mf.Schedule((1024,), layout, persistence)
+    results = interpreter.run(module_at("gpu", scaled, specs_of([x]), schedule), "scaled", [x])
+    for found, exact in zip(results, (x / 8, abs(x).sum()), strict=True):
         np.testing.assert_array_equal(found, exact)
 
 
