@@ -58,6 +58,7 @@ BEFORE_NVVM = (
     "lower-contraction",
     "lower-bfloat16",
     "lower-float16",
+    "lower-float-to-int",
 )
 
 TO_NVVM = (

@@ -85,6 +85,7 @@ PASSES: dict[str, str] = {
     "lower-contraction": "mlirfuse.lowering.lower_contraction:LowerContraction",
     "lower-bfloat16": "mlirfuse.lowering.lower_bfloat16:LowerBfloat16",
     "lower-float16": "mlirfuse.lowering.lower_float16:LowerFloat16",
+    "lower-float-to-int": "mlirfuse.lowering.lower_float_to_int:LowerFloatToInt",
     "fuse-verify": "mlirfuse.passes.fuse_verify:FuseVerify",
 }
 

@@ -11,6 +11,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from lowering_harness import compile_text, one_kernel
@@ -245,3 +246,17 @@ def _child(chip: str) -> None:
 if __name__ == "__main__":
     sys.path.append(str(Path(__file__).parent))
     _child(sys.argv[1])
+
+
+@pytest.mark.parametrize(
+    ("function", "shape"),
+    [
+        (lambda x: (mf.astype(mf.where(x > x, 1e20, 1e30), mf.int32), x + 1), (33,)),
+        (lambda x: (mf.astype(mf.mean(x, axis=0), mf.int64), mf.sum(x, axis=0) + 1), (0, 33)),
+    ],
+    ids=["beyond int32", "a mean of nothing"],
+)
+def test_what_is_no_integer_is_stored_all_the_same(function: Any, shape: tuple[int, ...]) -> None:
+    """LLVM folds such casts to poison, whose store it removes."""
+    compiled = mf.fuse(function, target="sm_90a").lower(mf.TensorSpec(shape, "float32")).compile()
+    assert sum(binary.ptx.count("st.global") for binary in compiled.binaries.values()) >= 2
