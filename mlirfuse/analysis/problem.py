@@ -46,6 +46,7 @@ def problem_of(kernel: ir.Operation, space: IterationSpace, structures: Sequence
         column_bytes=sum(o.element_bytes for o in operands if o not in full and set(o.axes) & space.reduced_dims),
         early_column_bytes=_early_column_bytes(space, depths, whole),
         rounds=len({depths[op] for op in space.reduced}),
+        reductions=tuple(_part(space, s) for s in structures if space.reduced.get(s.op)),
         skewed_vector=_skewed_vector(space, operands, full, vector_dim),
         line=_line(space, operands, full, vector_dim),
         walk=walk,
@@ -152,13 +153,17 @@ def _parts_of_rows(
     space: IterationSpace, structures: Sequence[OpStructure], walked: Sequence[int]
 ) -> tuple[PartOfRows, ...]:
     """The reductions whose results vary inside of a tile's rows."""
-    parts = []
-    for s in structures:
-        dims = frozenset(space.reduced.get(s.op, ()))
-        kept = frozenset(d for d in space.loops[s.op] if d is not None) - dims
-        if dims - set(walked) and kept - set(walked):
-            parts.append(PartOfRows(dims, kept, sum(map(_element_bytes, s.op.results))))
-    return tuple(parts)
+    parts = [_part(space, s) for s in structures]
+    rows = set(walked)
+    return tuple(part for part in parts if part.dims - rows and part.kept - rows)
+
+
+def _part(space: IterationSpace, structure: OpStructure) -> PartOfRows:
+    """What an op reduces, and leaves."""
+    op = structure.op
+    dims = frozenset(space.reduced.get(op, ()))
+    kept = frozenset(d for d in space.loops[op] if d is not None) - dims
+    return PartOfRows(dims, kept, sum(map(_element_bytes, op.results)))
 
 
 def _leaves_wide(kernel: ir.Operation, plan: GridReduction) -> bool:

@@ -65,6 +65,11 @@ class FuseStageOperands(Pass):
             by_mma = [step for step in found if without_warpgroups(step.contract)]
             # Contractions of a step share their reads: `canonicalize` adds to a product by multiplying once more.
             for step in {step.contract.parent.operation: step for step in reversed(found)}.values():
+                if any(
+                    _may_be_staged(op.operation, step.loop) and _repeats(op) for op in step.contract.block.operations
+                ):
+                    message = "a tile that repeats along a dimension is read where it lies: no axis can be copied along"
+                    remarks.declined(self, message, kernel)
                 stages = 1 if step.loop is None else schedule.contraction.stages
                 with ir.InsertionPoint(step.loop or step.contract), step.contract.location:
                     _stage_once(step) if step.loop is None else _stage(step, step.loop, stages)
@@ -102,6 +107,17 @@ def _step(contract: ir.Operation) -> _Step | None:
 
 
 def _is_staged(op: ir.Operation, loop: ir.Operation | None) -> bool:
+    """Whether a read goes through shared memory: what repeats along a dimension of its tile is few, and in a cache."""
+    return _may_be_staged(op, loop) and not _repeats(op)
+
+
+def _repeats(read: ir.Operation) -> bool:
+    """Whether a tile is the same all along a dimension, which is none of the buffer's: there is no axis to copy."""
+    axes = read.attributes["permutation_map"].value.results
+    return not all(isinstance(axis, ir.AffineDimExpr) for axis in axes)
+
+
+def _may_be_staged(op: ir.Operation, loop: ir.Operation | None) -> bool:
     """Whether an op reads a factor from device memory, or in a loop the widest tiles that one is computed from.
 
     Rows or columns of scales are few, and in a cache.

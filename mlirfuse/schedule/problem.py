@@ -9,7 +9,7 @@ from math import prod
 
 @dataclass(frozen=True)
 class PartOfRows:
-    """A reduction inside of a tile over some dimensions of a row, which leaves a result for each element of the others.
+    """A reduction over some dimensions of a tile, or of a row in it, which leaves a result for each element of others.
 
     Attributes:
         dims: the dimensions that it reduces.
@@ -86,6 +86,7 @@ class Problem:
         column_bytes: bytes per element of the reduced dimensions that every row reads again (weights, biases).
         early_column_bytes: of these, what meets the elements before any reduction.
         rounds: how many reductions follow one another.
+        reductions: all of them, with what warps and blocks exchange of each.
         skewed_vector: what `vector` is in a layout that shifts rows; 0 where none may, or need to.
         line: elements to multiples of which rows of whole vectors may be shifted that begin inside of sectors; 0 where
             none do, or may be.
@@ -107,6 +108,7 @@ class Problem:
     column_bytes: int = 0
     early_column_bytes: int = 0
     rounds: int = 0
+    reductions: tuple[PartOfRows, ...] = ()
     skewed_vector: int = 0
     line: int = 0
     walk: WalkProblem | None = None

@@ -13,6 +13,7 @@ from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.residency import SHARED_RESERVE, allocated, registers_left, resident_blocks
 from mlirfuse.schedule.row_layouts import HALF_WARPS, Split, row_schedule, skewed_vector
 from mlirfuse.schedule.schedule import Schedule, check_schedule
+from mlirfuse.schedule.walk_memory import exchange_bytes
 from mlirfuse.target import Target
 
 FINER_VECTOR = 8
@@ -49,7 +50,8 @@ FEWEST_LINES = 16
 takes 26.6 us shifted and 22.3 as it lies, of 1604 columns 106.1 and 109.5)."""
 
 EXCHANGED_BYTES = 8
-"""Of each element that the warps of a block meet for: a maximum and a sum, or a mean and squared deviations, in f32."""
+"""Of each element that the warps of a block meet for, at least: a maximum and a sum, or a mean and squared deviations,
+in f32. What was measured left that much, where a single sum needs less."""
 
 MOST_FRAGMENTS = 32
 """Fragments a thread may hold of a persistent row: beyond it the unrolled code outgrows the instruction cache."""
@@ -118,7 +120,7 @@ def fitted(schedule: Schedule, problem: Problem, target: Target) -> Iterator[Can
     parks = parks and not (layout.is_shifted_to_lines and problem.early_column_bytes)
     most = fragments - 1 if parks else 0
     slot = layout.threads * width * problem.parked_bytes
-    exchange = max(SHARED_RESERVE, EXCHANGED_BYTES * layout.exchanged(sorted(problem.reduced)))
+    exchange = _exchange(problem, layout)
     most_held = MOST_HELD if has_costly_ends(layout) else MOST_ELEMENTS
     reached = 0
     for parked in range(most + 1 if fragments <= MOST_FRAGMENTS else 0):
@@ -143,6 +145,12 @@ def fitted(schedule: Schedule, problem: Problem, target: Target) -> Iterator[Can
             late_addresses=_is_short(schedule, parked, spare),
         )
         yield Candidate(fitted, blocks, prod(schedule.tile) / prod(layout.extents))
+
+
+def _exchange(problem: Problem, layout: BlockedLayout) -> int:
+    """Bytes of shared memory that reductions have for the exchange between warps, and between blocks: each its own."""
+    usual = EXCHANGED_BYTES * layout.exchanged(sorted(problem.reduced))
+    return max(SHARED_RESERVE, usual, sum(n for part in problem.reductions for n in exchange_bytes(part, layout)))
 
 
 def _is_short(schedule: Schedule, parked: int, spare: int) -> bool:

@@ -62,13 +62,13 @@ def _exchange_of_parts(problem: WalkProblem, layout: BlockedLayout, walk: GridWa
     inner = sum(
         copies_bytes(nbytes) + (nbytes if walk.peeled else 0)
         for part in problem.inner_parts
-        for nbytes in _rounds(part, layout)
+        for nbytes in exchange_bytes(part, layout)
     )
-    totals = sum(nbytes for part in problem.total_parts for nbytes in _rounds(part, layout))
+    totals = sum(nbytes for part in problem.total_parts for nbytes in exchange_bytes(part, layout))
     return inner + (copies_bytes(totals) if walk.chunk else 2 * totals if walk.period else totals)
 
 
-def _rounds(part: PartOfRows, layout: BlockedLayout) -> list[int]:
+def exchange_bytes(part: PartOfRows, layout: BlockedLayout) -> list[int]:
     """Bytes that the warps of a block exchange, and then the blocks of a cluster."""
     places = part.bytes * prod(layout.extents[d] // layout.blocks[d] for d in part.kept)
     senders = (prod(factors[d] for d in part.dims) for factors in (layout.warps, layout.blocks))

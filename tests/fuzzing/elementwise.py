@@ -293,8 +293,13 @@ def periodic(function: Callable[[np.ndarray], np.ndarray]) -> Callable[[Bounded]
 def sigmoid(x: Bounded) -> Bounded:
     (y,), dtype = operands((x,), ("bool", "int", "float"), as_float=True)
     y = _widened(y)
-    ends = [1 / (1 + np.exp(-e)) for e in (y.low, y.high)]
-    return _finish(y, 1 / (1 + np.exp(-y.value)), ends, dtype, 2.0)
+    return _finish(y, sigmoid_of(y.value), [sigmoid_of(e) for e in (y.low, y.high)], dtype, 2.0)
+
+
+def sigmoid_of(x: np.ndarray) -> np.ndarray:
+    """Without exp(-x), which overflows in float64 where the result is subnormal and mlirfuse returns it."""
+    power = np.exp(-np.abs(x))
+    return np.where(x < 0, power, 1.0) / (1 + power)
 
 
 def power(base: Bounded, exponent: Bounded) -> Bounded:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from fuzzing.bounds import Bounded, cast, exact, nearest, product, total
 from fuzzing.check import CRASH, RIGHT, TIMEOUT, WRONG, WrongResult, check, outcome_of, signature
-from fuzzing.elementwise import COMPARISONS, add, divide, multiply
+from fuzzing.elementwise import COMPARISONS, add, divide, multiply, sigmoid
 from fuzzing.generator import program_from_seed
 from fuzzing.inputs import Input
 from fuzzing.pool import Pool
@@ -30,6 +30,13 @@ def quiet() -> Iterator[None]:
 
 def array(values: object, dtype: str = "float32") -> Bounded:
     return exact(np.asarray(values, numpy_dtype(dtype)), dtype)
+
+
+def test_sigmoid_is_subnormal_before_it_is_zero() -> None:
+    result = sigmoid(array([-800.0, -721.6, -30.0, 0.0, 800.0, np.nan], "float64"))
+    truth = np.array([0.0, math.exp(-721.6), 1 / (1 + math.exp(30)), 0.5, 1.0, np.nan])
+    np.testing.assert_allclose(result.value, truth, rtol=1e-15)
+    assert 0 < result.error[1] < 1e-15 * truth[1] + 1e-322
 
 
 def test_equal_seeds_give_equal_programs() -> None:

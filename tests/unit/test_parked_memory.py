@@ -70,3 +70,19 @@ def test_no_more_is_allocated_than_was_estimated(fn: Callable[..., Any], columns
         buffers = [ir.MemRefType(a.type) for a in arguments if "workgroup" in str(a.type)]
         allocated = sum(prod(b.shape) * from_mlir(b.element_type).bytes for b in buffers)
     assert estimated - SHARED_RESERVE <= allocated <= estimated <= target.shared_per_block
+
+
+def four_reductions(x: Any) -> Any:
+    total, largest, smallest, factor = (
+        reduction(x, axis=0, keepdims=True) for reduction in (mf.sum, mf.max, mf.min, mf.prod)
+    )
+    return x * total + largest - smallest * factor
+
+
+@pytest.mark.parametrize(
+    ("target", "shape", "dtype"),
+    [("sm_89", (1908, 16), "float64"), ("sm_89", (3494, 16), "float32"), ("sm_90a", (2823, 16), "float64")],
+)
+def test_parked_rows_leave_room_for_every_reduction(target: str, shape: tuple[int, int], dtype: str) -> None:
+    compiled = mf.fuse(four_reductions, target=target).lower(mf.TensorSpec(shape, dtype)).compile()
+    assert compiled.binaries  # or `lower-shared-memory` would have refused what the schedule asks for

@@ -133,3 +133,45 @@ func.func private @nothing_0_kernel(%y: memref<32x32xf32>)
   } {mapping = [#gpu.block<x>]}
   return
 }
+
+// -----
+
+#mk = affine_map<(m, n, k) -> (m, k)>
+#kn = affine_map<(m, n, k) -> (k, n)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+#layout = {vector = array<i64: 1, 2>, lanes = array<i64: 8, 4>, warps = array<i64: 1, 2>, repeats = array<i64: 2, 2>,
+           blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
+
+// What is the same in all rows of a tile has no axis to copy along: it is read where it lies; the others are staged.
+// CHECK-LABEL: func.func private @repeated_0_kernel(
+// CHECK-SAME: %[[X:[a-z0-9]+]]: memref<1x64xf16>, %[[Z:[a-z0-9]+]]: memref<32x64xf16>, %[[W:[a-z0-9]+]]: memref<64x32xf16>
+// CHECK-NOT: "fuse.copy_tile"(%[[X]]
+// CHECK: scf.for
+// CHECK: "fuse.copy_tile"(%[[Z]]
+// CHECK: "fuse.copy_tile"(%[[W]]
+// CHECK: vector.transfer_read %[[X]]
+// CHECK: vector.contract
+// expected-remark @below {{a tile that repeats along a dimension is read where it lies: no axis can be copied along}}
+func.func private @repeated_0_kernel(%x: memref<1x64xf16>, %z: memref<32x64xf16>, %w: memref<64x32xf16>, %y: memref<32x32xf32>)
+    attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 32, 32>, layout = #layout, contraction = {k = 32, instruction = "mma", stages = 2}}} {
+  scf.forall (%block) in (1) {
+    %c0 = arith.constant 0 : index
+    %c32 = arith.constant 32 : index
+    %c64 = arith.constant 64 : index
+    %pad = arith.constant 0.0 : f16
+    %zero = arith.constant dense<0.0> : vector<32x32xf32>
+    %acc = scf.for %k = %c0 to %c64 step %c32 iter_args(%sum = %zero) -> (vector<32x32xf32>) {
+      %repeated = vector.transfer_read %x[%c0, %k], %pad {fuse.layout = #layout, in_bounds = [true, true], permutation_map = affine_map<(d0, d1) -> (0, d1)>}
+          : memref<1x64xf16>, vector<32x32xf16>
+      %varying = vector.transfer_read %z[%c0, %k], %pad {fuse.layout = #layout, in_bounds = [true, true]}
+          : memref<32x64xf16>, vector<32x32xf16>
+      %a = arith.mulf %repeated, %varying : vector<32x32xf16>
+      %b = vector.transfer_read %w[%k, %c0], %pad {in_bounds = [true, true]} : memref<64x32xf16>, vector<32x32xf16>
+      %next = vector.contract {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"]} %a, %b, %sum
+          : vector<32x32xf16>, vector<32x32xf16> into vector<32x32xf32>
+      scf.yield %next : vector<32x32xf32>
+    }
+    vector.transfer_write %acc, %y[%c0, %c0] {in_bounds = [true, true]} : vector<32x32xf32>, memref<32x32xf32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}
