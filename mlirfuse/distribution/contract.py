@@ -70,8 +70,9 @@ def multiply_by_fma(d: Distributor, product: Product, most: int, *, straight: bo
     before = product.accumulators
     keys = list(before.keys())
     unrolled = _unrolled(product.steps, len(keys) * before.width, most)
-    if straight and unrolled == product.steps and _loaded_registers(product) > MOST_LOADED:
-        unrolled = max(1, unrolled // 2)
+    overfull = straight and 1 < unrolled == product.steps and _loaded_registers(product) > MOST_LOADED
+    if overfull:
+        unrolled //= 2
     nothing = widen(arith.ConstantOp(before.element_type, zero(before.element_type)).result, before.width)
     sums = dict.fromkeys(keys, nothing)
     places = _places(d, product)
@@ -81,7 +82,7 @@ def multiply_by_fma(d: Distributor, product: Product, most: int, *, straight: bo
             sums = dict(zip(keys, loop.inner_iter_args, strict=True))
             _multiply(product, sums, places, loop.induction_variable, unrolled)
             scf.YieldOp([sums[key] for key in keys])
-        if straight:
+        if overfull:
             stay_looped(loop)
         sums = dict(zip(keys, loop.results, strict=True))
     else:

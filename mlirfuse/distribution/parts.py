@@ -133,8 +133,7 @@ class LoopedParts:
 
 
 def stay_looped(loop: scf.ForOp) -> None:
-    """Tells LLVM and ptxas not to unroll a loop."""
-    # The bindings have no builder for it.
+    """Tells LLVM and ptxas not to unroll a loop; the bindings have no builder for the attribute."""
     stay = ir.Attribute.parse("#llvm.loop_annotation<unroll = <disable = true>>")
     loop.operation.attributes[LOOP_ANNOTATION] = stay
 
