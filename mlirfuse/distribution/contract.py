@@ -12,6 +12,7 @@ from mlirfuse.distribution.distributor import Distributor, rule
 from mlirfuse.distribution.factors import Factor, Product, product_of
 from mlirfuse.distribution.fragments import Fragments, Key, fragment_type, widen
 from mlirfuse.distribution.mma_schemes import scheme_of
+from mlirfuse.distribution.parts import stay_looped
 from mlirfuse.distribution.scalars import add, constant
 from mlirfuse.dtypes import from_mlir
 from mlirfuse.errors import PassError
@@ -33,6 +34,13 @@ FEW_UNROLLED = 512
 loads so far ahead of so many that threads spill, 1916 bytes of an int8 `x @ w` of 1024^3, 980 of f32 with k = 8."""
 
 
+MOST_LOADED = 128
+"""Registers of factors that a thread loads in straight code: half of what it can have, as sums, addresses, and what an
+epilogue reads need the others. Where writes are clipped, LLVM moves the multiply-adds of an element behind the branch
+around its write, each behind its own, and so all that was loaded lives until the last one: 8 sums of float64 and 32
+steps want 384 registers, and spilled 628 bytes. What a loop computes stays in the loop."""
+
+
 @rule("vector.contract")
 def contract(d: Distributor, op: ir.Operation) -> None:
     """Adds the product of two tiles in shared memory to the accumulators."""
@@ -44,22 +52,27 @@ def contract(d: Distributor, op: ir.Operation) -> None:
         d.tiles[op.results[0]] = multiply_by_mma(d, product, scheme)
     elif instruction == "fma" and precision == IEEE:
         is_float = isinstance(product.accumulators.element_type, ir.FloatType)
-        most = UNROLLED_PRODUCTS if is_float and op.parent.name == "scf.for" else FEW_UNROLLED
-        d.tiles[op.results[0]] = multiply_by_fma(d, product, most)
+        in_loop = op.parent.name == "scf.for"
+        most = UNROLLED_PRODUCTS if is_float and in_loop else FEW_UNROLLED
+        d.tiles[op.results[0]] = multiply_by_fma(d, product, most, straight=not in_loop)
     else:
         reason = f"instruction {instruction!r} does not multiply {left} with {right} as {precision}"
         raise PassError(reason, where=op)
 
 
-def multiply_by_fma(d: Distributor, product: Product, most: int) -> Fragments:
+def multiply_by_fma(d: Distributor, product: Product, most: int, *, straight: bool) -> Fragments:
     """A thread multiplies each of its rows' elements with each of its columns', one step along k after another.
 
     At most so many multiply-adds are in one iteration along k. The products of this tile are summed up by themselves
-    first: a sum of short sums loses less than one long sum.
+    first: a sum of short sums loses less than one long sum. In straight code, which no loop is around, a loop is made
+    where registers do not hold all that is loaded.
     """
     before = product.accumulators
     keys = list(before.keys())
     unrolled = _unrolled(product.steps, len(keys) * before.width, most)
+    overfull = straight and 1 < unrolled == product.steps and _loaded_registers(product) > MOST_LOADED
+    if overfull:
+        unrolled //= 2
     nothing = widen(arith.ConstantOp(before.element_type, zero(before.element_type)).result, before.width)
     sums = dict.fromkeys(keys, nothing)
     places = _places(d, product)
@@ -69,6 +82,8 @@ def multiply_by_fma(d: Distributor, product: Product, most: int) -> Fragments:
             sums = dict(zip(keys, loop.inner_iter_args, strict=True))
             _multiply(product, sums, places, loop.induction_variable, unrolled)
             scf.YieldOp([sums[key] for key in keys])
+        if overfull:
+            stay_looped(loop)
         sums = dict(zip(keys, loop.results, strict=True))
     else:
         _multiply(product, sums, places, constant(0), product.steps)
@@ -83,6 +98,13 @@ def _unrolled(steps: int, accumulators: int, most: int) -> int:
     while steps % (2 * unrolled) == 0 and 2 * unrolled * accumulators <= most:
         unrolled *= 2
     return unrolled
+
+
+def _loaded_registers(product: Product) -> int:
+    """Registers of the elements of both factors that a thread multiplies in all steps, each loaded once."""
+    layout, size = product.accumulators.layout, product.accumulators.element_type
+    outer = [layout.vector[dim] * layout.repeats[dim] for dim in (product.rows, product.columns)]
+    return product.steps * sum(outer) * -(-from_mlir(size).bytes // REGISTER_BYTES)
 
 
 def _add(a: ir.Value, b: ir.Value) -> ir.Value:

@@ -125,13 +125,17 @@ class LoopedParts:
             return total
         end = add(constant(self.senders), gpu.BlockIdOp(gpu.Dimension.y).result)
         loop = scf.ForOp(constant(first), end, constant(LOOPED_GROUP), [total])
-        # The bindings have no builder for it.
-        stay = ir.Attribute.parse("#llvm.loop_annotation<unroll = <disable = true>>")
-        loop.operation.attributes[LOOP_ANNOTATION] = stay
+        stay_looped(loop)
         with ir.InsertionPoint(loop.body):
             total = combine(loop.inner_iter_args[0], group_at(loop.induction_variable, LOOPED_GROUP))
             scf.YieldOp([total])
         return loop.results[0]
+
+
+def stay_looped(loop: scf.ForOp) -> None:
+    """Tells LLVM and ptxas not to unroll a loop; the bindings have no builder for the attribute."""
+    stay = ir.Attribute.parse("#llvm.loop_annotation<unroll = <disable = true>>")
+    loop.operation.attributes[LOOP_ANNOTATION] = stay
 
 
 def tree(values: Sequence[ir.Value], combine: Combine) -> ir.Value:

@@ -173,7 +173,7 @@ def _halved(schedule: Schedule, problem: Problem, whole: frozenset[int]) -> Sche
 def _contractions_again(attempts: Sequence[Attempt], problem: ContractionProblem, target: Target) -> Iterator[Schedule]:
     """The fastest schedules that leave threads more registers beside their sums, by as much as was lacking if any does.
 
-    If that did not do either, their epilogue goes fragment by fragment.
+    If that did not do either, their epilogue goes fragment by fragment; then steps along k are shorter.
     """
     last = attempts[-1]
     yield from roomier(last, target)
@@ -185,6 +185,21 @@ def _contractions_again(attempts: Sequence[Attempt], problem: ContractionProblem
     yield from (schedule for schedule in more if _spare(schedule, problem, target) >= had * last.lacking**0.5)
     yield from more
     yield replace(last.schedule, order="depth")
+    yield from shorter(least_spilling(attempts).schedule)
+
+
+def shorter(schedule: Schedule) -> Iterator[Schedule]:
+    """The contraction with half as many elements along k a step, again and again: a thread copies fewer at once.
+
+    What is not copied by `cp.async` or TMA waits in registers, with an address and a condition each: elements of 16
+    bits one by one, and factors that the kernel computes. A warpgroup's copies are TMA's.
+    """
+    contraction = schedule.contraction
+    if contraction is None or contraction.instruction == "wgmma":
+        return
+    while contraction.k % 2 == 0:
+        contraction = replace(contraction, k=contraction.k // 2)
+        yield replace(schedule, contraction=contraction)
 
 
 def _lean_contractions(attempts: Sequence[Attempt], problem: ContractionProblem, target: Target) -> Iterator[Schedule]:

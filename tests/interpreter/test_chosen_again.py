@@ -66,3 +66,18 @@ def test_same_results(name, dtype, times):
         np.testing.assert_allclose(
             a.astype(np.float64), b.astype(np.float64), rtol=2e-2 if dtype == "float16" else 1e-5, atol=1e-3
         )
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float16"])
+def test_same_results_of_shorter_steps(dtype):
+    """Products that no tile leaves more registers: a thread copies fewer elements along k at once."""
+    fn = mf.fuse(lambda x, w: mf.abs(x) @ mf.matrix_transpose(w + 2), target="sm_90a")
+    rng = np.random.default_rng(0)
+    x, w = rng.uniform(0.1, 1, (3, 65)).astype(dtype), rng.uniform(0.1, 1, (31, 65)).astype(dtype)
+    lowered = fn.lower(mf.TensorSpec(x.shape, x.dtype), mf.TensorSpec(w.shape, w.dtype))
+    again = without_spills(lowered._compile, _spilling(400, 5))
+    (tried,) = again.attempts.values()
+    assert len({attempt.schedule.contraction.k for attempt in tried}) > 1
+    (got,) = run(again.module_at("gpu"), again.program.name, [x, w])
+    wanted = x.astype(np.float64) @ (w.astype(np.float64) + 2).T
+    np.testing.assert_allclose(got.astype(np.float64), wanted, rtol=2e-3 if dtype == "float16" else 1e-12)

@@ -16,6 +16,7 @@ from mlirfuse.schedule.attempts import (
     choose_schedule_again,
     least_spilling,
     roomier,
+    shorter,
     thinner,
 )
 from mlirfuse.schedule.chunked_heuristics import reread_schedule
@@ -120,6 +121,16 @@ def test_contractions_leave_more_registers_beside_their_sums():
     held = [attempt.schedule.layout.elements_per_thread for attempt in attempts]
     assert all(later <= earlier for earlier, later in pairwise(held))
     assert held[1] < held[0]
+
+
+def test_steps_along_k_get_shorter_but_those_of_warpgroups():
+    odd = replace(PRODUCT, row_bytes=2)
+    schedule = choose_contraction(odd, HOPPER)
+    assert schedule.contraction.instruction == "mma"
+    steps = [s.contraction.k for s in shorter(schedule)]
+    assert steps[0] == schedule.contraction.k // 2
+    assert steps == sorted(steps, reverse=True)
+    assert list(shorter(choose_contraction(PRODUCT, HOPPER))) == []
 
 
 def test_attempts_are_attributes():

@@ -72,6 +72,15 @@ def _weighted_softmax(x, y, z):
     return e / mf.sum(e, axis=-1, keepdims=True) * mf.sin(z), mf.sum(e * z, axis=-1)
 
 
+def _clipped_product(x, w):
+    return mf.abs(x @ w) + 1
+
+
+def _product_of_means(x, w, s):
+    y = mf.abs(x * (s - x)) + 1
+    return mf.mean(y, axis=-1) @ (mf.matrix_transpose(w) + 2)
+
+
 def _norms(columns, *, dtype):
     return {
         f"LayerNorm of {rows or 'any number of'} rows of {columns} {dtype}": (
@@ -96,6 +105,18 @@ FORMS = {
         ],
     ),
     "calls in long rows": (_weighted_softmax, [_spec(64, 40001, dtype=mf.float64)] * 3),
+    **{
+        f"{rows or 'any number of'} x {k} x 31 of {dtype}": (
+            _clipped_product,
+            [_spec(rows, k, dtype=dtype), _spec(k, 31, dtype=dtype)],
+        )
+        for dtype in (mf.float64, mf.int64)
+        for rows, k in ((33, 31), (None, 7))
+    },
+    "odd factors that are computed": (
+        _product_of_means,
+        [_spec(2, 129, 257, dtype=mf.float16), _spec(127, 129, dtype=mf.float16), -2.25],
+    ),
     **_norms(768, dtype=mf.float16),
     **_norms(5141, dtype=mf.float32),
 }

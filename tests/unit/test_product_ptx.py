@@ -130,7 +130,16 @@ def test_schedules(name: str) -> None:
 @pytest.mark.parametrize("chip", ["sm_80", "sm_90a"])
 @pytest.mark.parametrize(
     ("dtype", "m", "n", "k"),
-    [("int8", 1024, 1024, 1024), ("int32", 1024, 1024, 100), ("float32", None, 512, 8), ("float64", None, 129, 8)],
+    [
+        ("int8", 1024, 1024, 1024),
+        ("int32", 1024, 1024, 100),
+        ("float32", None, 512, 8),
+        ("float64", None, 129, 8),
+        ("float64", 33, 31, 31),
+        ("int64", 2049, 31, 7),
+        ("float64", None, 1000, 31),
+        ("int64", 257, 33, 32),
+    ],
 )
 def test_chosen_scalar_products_keep_their_sums(dtype: str, m: int | None, n: int, k: int, chip: str) -> None:
     """Integers, of which many are unpacked, and products of a single step, whose copies nothing hides."""
