@@ -16,6 +16,7 @@ from mlirfuse.analysis.order import reduction_depths
 from mlirfuse.analysis.structure import OpStructure
 from mlirfuse.dtypes import from_mlir
 from mlirfuse.errors import ScheduleError
+from mlirfuse.rewriting import defining_op
 from mlirfuse.schedule.layout import FEWEST_VECTORS
 from mlirfuse.schedule.problem import CrossedProblem, PartOfRows, Problem, WalkProblem
 from mlirfuse.target import LINE, SECTOR
@@ -299,4 +300,21 @@ def _may_be_shifted(
     in_rows = all(o.row_dim == vector_dim for o in operands if vector_dim in o.axes)
     # What is read of the whole space tells how its rows are shifted; `full` may hold less where nothing is that large.
     whole = {d for d, extent in enumerate(space.extents) if extent != 1}
-    return in_rows and any(whole <= set(o.axes) for o in full if not o.written)
+    read = any(whole <= set(o.axes) for o in full if not o.written)
+    # Rows are shifted as the first one that is read lies, and reductions must know by how much.
+    return in_rows and read and all(_reads_whole(space, op, whole) for op in space.reduced)
+
+
+def _reads_whole(space: IterationSpace, op: ir.Operation, whole: set[int]) -> bool:
+    """Whether what an op computes depends on an argument that varies along all of these dimensions."""
+    seen, waiting = {op}, [op]
+    while waiting:
+        reader = waiting.pop()
+        for number, value in enumerate(reader.operands):
+            maker = defining_op(value)
+            if maker is None and whole <= set(space.use_axes.get((reader, number), ())):
+                return True
+            if maker is not None and maker not in seen:
+                seen.add(maker)
+                waiting.append(maker)
+    return False
