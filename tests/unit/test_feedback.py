@@ -13,7 +13,7 @@ from mlirfuse.feedback import kernel_of, without_spills
 from mlirfuse.lowering import spills
 from mlirfuse.lowering.resources import KernelResources
 from mlirfuse.lowering.to_ptx import KernelBinary
-from mlirfuse.schedule.attempts import MOST_AGAIN
+from mlirfuse.schedule.attempts import MOST_AGAIN, MOST_LEAN
 
 
 class Assembler:
@@ -105,12 +105,12 @@ def test_each_stage_shows_what_was_taken():
         assert "fuse.attempts" in str(compiled.module_at("linalg"))
 
 
-def test_after_three_more_the_least_spilling_is_kept():
-    assembler = Assembler({"fn_0_kernel": [40, 24, 8, 16, 0]})
+def test_after_all_that_are_tried_the_least_spilling_is_kept():
+    assembler = Assembler({"fn_0_kernel": [40, 24, 8, 16, 32, 48]})
     compiled, times = _compiled(assembler)
     codes = assembler.codes["fn_0_kernel"]
-    assert len(codes) == 1 + MOST_AGAIN
-    assert times == 2 + MOST_AGAIN
+    assert 1 + MOST_AGAIN < len(codes) <= 1 + MOST_AGAIN + MOST_LEAN
+    assert times == 1 + len(codes)
     assert compiled.binaries["fn_0_kernel"].ptx == codes[2]
     assert "spills least, and was kept" in compiled.explain()
 
