@@ -155,6 +155,8 @@ def floor_divide(a: Bounded, b: Bounded) -> Bounded:
     off = (x.error + np.abs(number) * y.error) / np.where(np.abs(y.value) > y.error, np.abs(y.value) - y.error, np.nan)
     off = np.where((x.error == 0) & (y.error == 0), 0, off)
     unsure = ~((off == 0) | (np.floor(number - off) == np.floor(number + off)))
+    if not y.signed:
+        unsure = unsure | (y.value == 0)  # which infinity
     return _narrow(rounded(value, unsure_if(unsure, x, y), x.dtype), dtype)
 
 

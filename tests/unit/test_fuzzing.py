@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from fuzzing.bounds import Bounded, cast, exact, nearest, product, total
 from fuzzing.check import CRASH, RIGHT, TIMEOUT, WRONG, WrongResult, check, outcome_of, signature
-from fuzzing.elementwise import COMPARISONS, add, divide, multiply, sigmoid
+from fuzzing.elementwise import COMPARISONS, add, divide, floor_divide, minimum, multiply, sigmoid
 from fuzzing.generator import program_from_seed
 from fuzzing.inputs import Input
 from fuzzing.pool import Pool
@@ -37,6 +37,11 @@ def test_sigmoid_is_subnormal_before_it_is_zero() -> None:
     truth = np.array([0.0, math.exp(-721.6), 1 / (1 + math.exp(30)), 0.5, 1.0, np.nan])
     np.testing.assert_allclose(result.value, truth, rtol=1e-15)
     assert 0 < result.error[1] < 1e-15 * truth[1] + 1e-322
+
+
+def test_a_zero_of_unknown_sign_divides_to_some_infinity() -> None:
+    zero = minimum(array([0.0, -0.0, 2.0]), array([-0.0, 0.0, 4.0]))
+    np.testing.assert_array_equal(np.isinf(floor_divide(array([1000.0, 1000.0, 7.0]), zero).error), [True, True, False])
 
 
 def test_equal_seeds_give_equal_programs() -> None:
