@@ -13,7 +13,9 @@ from hashlib import sha256
 from pathlib import Path
 from threading import get_ident
 
-VARIABLE, OFF = "MLIRFUSE_CACHE", "off"
+from mlirfuse.user_cache import cache_path
+
+VARIABLE = "MLIRFUSE_CACHE"
 
 LARGEST = 1 << 30
 """Bytes of all entries, about; beyond it the oldest are deleted until half is left."""
@@ -27,12 +29,7 @@ _FORMAT = "1"
 
 def directory() -> Path | None:
     """Where entries are; None where they are switched off."""
-    given = os.environ.get(VARIABLE)
-    if given == OFF:
-        return None
-    if given:
-        return Path(given)
-    return Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser() / "mlirfuse" / "cubins"
+    return cache_path(VARIABLE, "cubins")
 
 
 def digest(*parts: str) -> str:

@@ -20,8 +20,9 @@ from mlirfuse.schedule.contraction import ContractionProblem
 from mlirfuse.schedule.plain import fields_of, from_plain, to_plain
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import Target
+from mlirfuse.user_cache import OFF, cache_path
 
-VARIABLE, OFF = "MLIRFUSE_RECORDS", "off"
+VARIABLE = "MLIRFUSE_RECORDS"
 
 PACKAGES = {"mlirfuse": "mlirfuse", "mlir": "xtc-mlir-python-bindings"}
 """What makes the code of a schedule, by the name in a record."""
@@ -37,14 +38,7 @@ class Record:
 
 def records_path() -> Path | None:
     """The file; None where records are switched off."""
-    given = os.environ.get(VARIABLE)
-    if given == OFF:
-        return None
-    if given:
-        return Path(given)
-    # As platformdirs has it on Linux, where alone MLIR's packages run. GPU hosts that reach no registry have no
-    # platformdirs; filelock comes with PyTorch.
-    return Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser() / "mlirfuse" / "schedules.json"
+    return cache_path(VARIABLE, "schedules.json")
 
 
 def record_key(problem: ContractionProblem, target: Target) -> str:
