@@ -14,14 +14,13 @@ from mlirfuse.runtime.arrays import Argument, ArrayInfo, ScalarInfo, read_argume
 from mlirfuse.signature import Extents
 
 
-def gpu_specs(arguments: Sequence[Argument], extents: Extents, names: Sequence[str]) -> tuple[ArgumentSpec, ...]:
+def gpu_specs(arguments: Sequence[Argument], extents: Extents) -> tuple[ArgumentSpec, ...]:
     """Specs of GPU arguments."""
     extents.observe(argument.shape for argument in arguments if isinstance(argument, ArrayInfo))
     specs: list[ArgumentSpec] = []
     for i, argument in enumerate(arguments):
         if isinstance(argument, ArrayInfo):
-            layout = argument.shape, argument.strides, argument.dtype, argument.alignment
-            specs.append(extents.spec(i, *layout))
+            specs.append(extents.spec(i, argument.shape, argument.strides, argument.dtype, argument.alignment))
         elif isinstance(argument, ScalarInfo):
             specs.append(ScalarSpec(argument.kind))  # type: ignore[arg-type]  # ScalarSpec checks it
         else:
@@ -63,7 +62,7 @@ def spec_of(argument: Any, name: str, extents: Extents) -> ArgumentSpec:
         return argument
     if isinstance(argument, np.ndarray):
         return numpy_specs([readable(argument, name)], extents, [name])[0]
-    return gpu_specs([read_argument(argument, name)], extents, [name])[0]
+    return gpu_specs([read_argument(argument, name)], extents)[0]
 
 
 def readable(argument: Any, name: str) -> Any:

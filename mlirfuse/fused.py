@@ -241,7 +241,7 @@ class Fused(Generic[_P, _R]):
             )
         found = cuda.device_target(device)
         target = found if self._target is None else self._target.with_sms(found.sms)
-        compiled = self._compile(lambda extents: gpu_specs(arguments, extents, self._names), target)
+        compiled = self._compile(lambda extents: gpu_specs(arguments, extents), target)
         key = (id(compiled), device)
         with self._lock:
             if key not in self._loaded:

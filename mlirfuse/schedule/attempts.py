@@ -180,8 +180,7 @@ def _contractions_again(attempts: Sequence[Attempt], problem: ContractionProblem
     if len(attempts) > 1 and last.schedule.order == "breadth":
         yield replace(last.schedule, order="depth")
     had = max(_spare(attempt.schedule, problem, target) for attempt in attempts)
-    ranked = sorted(candidates(problem, target), key=lambda s: contraction_seconds(s, problem, target))
-    more = [schedule for schedule in ranked if _spare(schedule, problem, target) > had]
+    more = [schedule for schedule in _fastest_first(problem, target) if _spare(schedule, problem, target) > had]
     yield from (schedule for schedule in more if _spare(schedule, problem, target) >= had * last.lacking**0.5)
     yield from more
     yield replace(last.schedule, order="depth")
@@ -207,12 +206,15 @@ def _lean_contractions(attempts: Sequence[Attempt], problem: ContractionProblem,
 
     Half of what was tried, again and again, as far as there are such tiles.
     """
-    found = sorted(candidates(problem, target), key=lambda s: contraction_seconds(s, problem, target))
-    ranked = [replace(schedule, order="depth") for schedule in found]
+    ranked = [replace(schedule, order="depth") for schedule in _fastest_first(problem, target)]
     fewest = min(schedule.layout.elements_per_thread for schedule in ranked)
     held = min(attempt.schedule.layout.elements_per_thread for attempt in attempts)
     yield from (schedule for schedule in ranked if schedule.layout.elements_per_thread <= held // 2)
     yield from (schedule for schedule in ranked if schedule.layout.elements_per_thread == fewest)
+
+
+def _fastest_first(problem: ContractionProblem, target: Target) -> list[Schedule]:
+    return sorted(candidates(problem, target), key=lambda schedule: contraction_seconds(schedule, problem, target))
 
 
 def _spare(schedule: Schedule, problem: ContractionProblem, target: Target) -> int:
