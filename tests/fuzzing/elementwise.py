@@ -133,13 +133,8 @@ def remainder(a: Bounded, b: Bounded) -> Bounded:
     if kind(dtype) == "int":
         return _integers(np.remainder)(x, y)
     x, y = _widened(x), _widened(y)
-    inner = numpy_dtype(x.dtype)
-    value = np.remainder(x.value.astype(inner), y.value.astype(inner)).astype(np.float64)
-    number = x.value / y.value
-    off = (x.error + np.abs(number) * y.error) / np.where(np.abs(y.value) > y.error, np.abs(y.value) - y.error, np.nan)
-    off = np.where((x.error == 0) & (y.error == 0), 0, off)
-    unsure = ~((off == 0) | (np.floor(number - off) == np.floor(number + off)))
-    error = np.where(off == 0, 0, x.error + (np.abs(number) + 1) * y.error)
+    value, number, exactly, unsure = _whole_quotient(np.remainder, x, y)
+    error = np.where(exactly, 0, x.error + (np.abs(number) + 1) * y.error)
     error = np.where(unsure | ~x.known | ~y.known, INF, error)
     return _narrow(rounded(value, error, x.dtype), dtype)
 
@@ -149,15 +144,27 @@ def floor_divide(a: Bounded, b: Bounded) -> Bounded:
     if kind(dtype) == "int":
         return _integers(np.floor_divide)(x, y)
     x, y = _widened(x), _widened(y)
+    value, _, _, unsure = _whole_quotient(_floor_divide, x, y)
+    if not y.signed:
+        unsure = unsure | (y.value == 0)  # which infinity
+    return _narrow(rounded(value, unsure_if(unsure, x, y), x.dtype), dtype)
+
+
+def _whole_quotient(
+    function: Callable[[np.ndarray, np.ndarray], np.ndarray], x: Bounded, y: Bounded
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """A function of floats that depends on the whole quotient.
+
+    Returns:
+        Its value, the quotient, where that is exact, and where the whole one is not known.
+    """
     inner = numpy_dtype(x.dtype)
-    value = _floor_divide(x.value.astype(inner), y.value.astype(inner)).astype(np.float64)
+    value = function(x.value.astype(inner), y.value.astype(inner)).astype(np.float64)
     number = x.value / y.value
     off = (x.error + np.abs(number) * y.error) / np.where(np.abs(y.value) > y.error, np.abs(y.value) - y.error, np.nan)
     off = np.where((x.error == 0) & (y.error == 0), 0, off)
     unsure = ~((off == 0) | (np.floor(number - off) == np.floor(number + off)))
-    if not y.signed:
-        unsure = unsure | (y.value == 0)  # which infinity
-    return _narrow(rounded(value, unsure_if(unsure, x, y), x.dtype), dtype)
+    return value, number, off == 0, unsure
 
 
 def _floor_divide(a: np.ndarray, b: np.ndarray) -> np.ndarray:
