@@ -249,3 +249,7 @@ def dispatcher(driver: Driver, text: str = SCALE, device: int = 0, structure=lam
     made = Dispatcher(prepare, [argument.name for argument in program.arguments])
     made.prepared = prepared  # type: ignore[attr-defined]
     return made
+
+
+def x_and_y(rows=6, gap=1 << 20):
+    return ndarray((rows, 512), 1 << 24), ndarray((rows, 512), (1 << 24) + gap)

@@ -40,6 +40,20 @@ func.func @scale(%x: tensor<?x512xf32> {fuse.name = "x"}, %y: tensor<?x512xf32> 
 func.func private @scale_0(tensor<?x512xf32>, tensor<?x512xf32>, f64) -> tensor<?x512xf32>
     attributes {fuse.launch = @scale_kernel, fuse.result_extents = array<i64: 0, 0>}
 """
+VIEWS = """
+func.func @views(%x: tensor<?x512xf32> {fuse.name = "x"}) -> (tensor<?xf32>, tensor<?x512xf32>) {
+  %0 = tensor.collapse_shape %x [[0, 1]] : tensor<?x512xf32> into tensor<?xf32>
+  return %0, %x : tensor<?xf32>, tensor<?x512xf32>
+}
+"""
+TRANSPOSED = SCALE.replace(
+    "  return %0 : tensor<?x512xf32>",
+    """  %c0 = arith.constant 0 : index
+  %m = tensor.dim %x, %c0 : tensor<?x512xf32>
+  %e = tensor.empty(%m) : tensor<512x?xf32>
+  %t = linalg.transpose ins(%0 : tensor<?x512xf32>) outs(%e : tensor<512x?xf32>) permutation = [1, 0]
+  return %t : tensor<512x?xf32>""",
+).replace("-> tensor<?x512xf32> {", "-> tensor<512x?xf32> {")
 """`x * factor + y` with its host function."""
 
 
