@@ -106,7 +106,8 @@ def rounded(value: np.ndarray, error: np.ndarray, dtype: str, *, through: str | 
     error = np.where(np.isnan(error), INF, error)
     error = np.where(error > 0, error * SLACK, 0)
     if dtype == "float64":
-        error = np.where(error > 0, error + np.abs(value) * 2.0**-51, 0)
+        own = np.where(np.isfinite(value), np.abs(value) * 2.0**-51, 0)
+        error = np.where(error > 0, error + own, 0)
     middle = nearest(value, dtype)
     ends = [nearest(value - error, dtype), nearest(value + error, dtype)]
     if through is not None:

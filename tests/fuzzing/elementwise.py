@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from fuzzing.bounds import INF, Bounded, cast, exact, product, quotient, rounded, total
+from fuzzing.bounds import INF, Bounded, cast, exact, product, quotient, rounded, total, ulp
 from fuzzing.types import FLOAT8, FORMATS, HALVES, Refused, kind, meet, numpy_dtype
 
 RELATIVE = {"float16": 2.0**-14, "bfloat16": 2.0**-14, "float32": 2.0**-21, "float64": 2.0**-48}
@@ -134,7 +134,8 @@ def remainder(a: Bounded, b: Bounded) -> Bounded:
         return _integers(np.remainder)(x, y)
     x, y = _widened(x), _widened(y)
     value, number, exactly, unsure = _whole_quotient(np.remainder, x, y)
-    error = np.where(exactly, 0, x.error + (np.abs(number) + 1) * y.error)
+    # The value is rounded already, maybe to the farther side of what the operands' errors leave.
+    error = np.where(exactly, 0, x.error + (np.abs(number) + 1) * y.error + ulp(value, x.dtype) / 2)
     error = np.where(unsure | ~x.known | ~y.known, INF, error)
     return _narrow(rounded(value, error, x.dtype), dtype)
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from fuzzing.bounds import Bounded, cast, exact, nearest, product, total
 from fuzzing.check import CRASH, RIGHT, TIMEOUT, WRONG, WrongResult, check, outcome_of, signature
-from fuzzing.elementwise import COMPARISONS, add, divide, floor_divide, minimum, multiply, sigmoid
+from fuzzing.elementwise import COMPARISONS, add, divide, floor_divide, minimum, multiply, power, remainder, sigmoid
 from fuzzing.generator import program_from_seed
 from fuzzing.inputs import Input
 from fuzzing.pool import Pool
@@ -180,6 +180,19 @@ def test_decisions_near_a_boundary_are_not_known() -> None:
     known = COMPARISONS["less"](near, array([1, 1])).known
     np.testing.assert_array_equal(known, [False, True])
     np.testing.assert_array_equal(cast(near, "int32").known, [False, True])
+
+
+def test_a_power_of_what_may_have_either_sign_is_not_known() -> None:
+    base = Bounded(np.array([-1e290, 1e290]), np.array([2e292, 2e292]), "float64")
+    number = exact(np.asarray(1.5), "float64", constant=True, weak="float")
+    assert not power(base, number).known.any()
+
+
+def test_a_remainder_that_is_not_exact_may_be_rounded_either_way() -> None:
+    near = Bounded(np.array([-0.46195079430980907]), np.array([2.2e-7]), "float32")
+    divisor = array([15.115746])
+    check([np.array([14.653795242], np.float32)], [remainder(near, divisor)], "remainder")
+    assert not remainder(array([-0.5]), divisor).error
 
 
 def test_what_is_not_finite_is_exact() -> None:
