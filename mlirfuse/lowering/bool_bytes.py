@@ -13,7 +13,15 @@ from mlirfuse.lowering.kernel_func import entry_block, parameters
 from mlirfuse.rewriting import erase
 
 _LOADS, _STORES = ("vector.load", "memref.load"), ("vector.store", "memref.store")
-_VIEWS = ("memref.cast", "memref.subview", "memref.extract_strided_metadata")
+_VIEWS = (
+    "memref.cast",
+    "memref.collapse_shape",
+    "memref.expand_shape",
+    "memref.extract_strided_metadata",
+    "memref.reinterpret_cast",
+    "memref.subview",
+    "memref.transpose",
+)
 _TYPELESS = ("memref.dim", "memref.extract_aligned_pointer_as_index")
 
 

@@ -117,6 +117,11 @@ gpu.module @bool_view {
     %address = memref.extract_aligned_pointer_as_index %slot : memref<16xi1, strided<[1], offset: ?>, #gpu.address_space<workgroup>> -> index
     // CHECK: vector.load %[[VIEW]]
     %v = vector.load %slot[%c0] : memref<16xi1, strided<[1], offset: ?>, #gpu.address_space<workgroup>>, vector<4xi1>
+    // CHECK: %[[TRANSPOSED:.*]] = memref.transpose %{{.*}} (d0, d1) -> (d1, d0) : memref<2x16xi8, #gpu.address_space<workgroup>> to memref<16x2xi8, strided<[1, 16]>, #gpu.address_space<workgroup>>
+    %transposed = memref.transpose %s (d0, d1) -> (d1, d0)
+        : memref<2x16xi1, #gpu.address_space<workgroup>> to memref<16x2xi1, strided<[1, 16]>, #gpu.address_space<workgroup>>
+    // CHECK: memref.load %[[TRANSPOSED]]
+    %b = memref.load %transposed[%c0, %c0] : memref<16x2xi1, strided<[1, 16]>, #gpu.address_space<workgroup>>
     gpu.return
   }
 }
