@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mlirfuse.builder import (
+    Tensor,
     TensorSpec,
     abs,
     add,
@@ -112,6 +113,7 @@ __all__ = [
     "MlirFuseError",
     "Schedule",
     "Target",
+    "Tensor",
     "TensorSpec",
     "abs",
     "add",

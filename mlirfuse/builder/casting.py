@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from mlirfuse.builder.array_types import array_function
 from mlirfuse.builder.body import convert
 from mlirfuse.builder.lift import build
 from mlirfuse.builder.operands import dtype_argument, resolve
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from mlirfuse.builder.tensor import Tensor
 
 
+@array_function
 def astype(x: Tensor, dtype: object, /) -> Tensor:
     """Converts to another dtype, rounded to nearest; float to int truncates, anything to bool is `!= 0`.
 

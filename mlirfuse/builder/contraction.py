@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 from mlir import ir
 from mlir.dialects import arith
 
+from mlirfuse.builder.array_types import ArrayT
 from mlirfuse.builder.body import convert
 from mlirfuse.builder.casting import cast, tensor_argument
 from mlirfuse.builder.emit import broadcast_access, contraction
@@ -18,11 +19,8 @@ from mlirfuse.dtypes import DType, float32
 from mlirfuse.errors import ArgumentError, DTypeError, ShapeError, TraceError
 from mlirfuse.precision import ATTRIBUTE, IEEE, PRECISIONS
 
-if TYPE_CHECKING:
-    from mlirfuse.builder.tensor import Tensor
 
-
-def matmul(x1: Tensor, x2: Tensor, /, *, dtype: object = None, precision: str | None = None) -> Tensor:
+def matmul(x1: ArrayT, x2: ArrayT, /, *, dtype: object = None, precision: str | None = None) -> ArrayT:
     """The matrix product over the last dimension of x1 and the last but one of x2; leading dimensions broadcast.
 
     A vector on the left is a row, one on the right a column, and its dimension is missing from the result. `dtype` is
@@ -74,7 +72,8 @@ def matmul(x1: Tensor, x2: Tensor, /, *, dtype: object = None, precision: str | 
     factor_dtypes = (left.dtype, right.dtype) if both_float8 else (common, common)
     inputs = [(cast(left, factor_dtypes[0]), left_access), (cast(right, factor_dtypes[1]), right_access)]
     total = contraction(inputs, (*batch, *rows, *columns), k + 1, wide, body)
-    return cast(total, result)
+    rounded: Any = cast(total, result)
+    return rounded
 
 
 def _accumulator(dtype: DType) -> DType:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from mlirfuse.builder.array_types import array_function
 from mlirfuse.builder.casting import tensor_argument
 from mlirfuse.builder.emit import pointwise
 from mlirfuse.builder.operands import Operand, check_fits, dtype_argument, element, resolve
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from mlirfuse.builder.tensor import Tensor
 
 
+@array_function
 def full_like(x: Tensor, /, fill_value: Operand, *, dtype: object = None) -> Tensor:
     """A tensor of x's shape with every element `fill_value`, of x's dtype where none is given.
 
@@ -32,11 +34,13 @@ def full_like(x: Tensor, /, fill_value: Operand, *, dtype: object = None) -> Ten
     return pointwise(source.state, [], source.shape, target, body)  # type: ignore[return-value]
 
 
+@array_function
 def zeros_like(x: Tensor, /, *, dtype: object = None) -> Tensor:
     """A tensor of zeros of x's shape, and of x's dtype where none is given."""
     return full_like(x, 0, dtype=dtype)
 
 
+@array_function
 def ones_like(x: Tensor, /, *, dtype: object = None) -> Tensor:
     """A tensor of ones of x's shape, and of x's dtype where none is given."""
     return full_like(x, 1, dtype=dtype)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, overload
 
 from mlir import ir
 
+from mlirfuse.builder.array_types import BinaryFunction, UnaryFunction
 from mlirfuse.builder.body import convert
 from mlirfuse.builder.emit import broadcast_access, pointwise
 from mlirfuse.builder.operands import (
@@ -63,7 +64,21 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {}
 """Every lifted function by its array-API name; NumPy ufuncs of the same name are redirected here."""
 
 
-def lift(typing: Typing) -> Callable[[ElementRule], Callable[..., Tensor]]:
+class Lift(Protocol):
+    """The decorator that `lift` makes."""
+
+    @overload
+    def __call__(self, rule: Callable[[ir.Value], ir.Value] | _RuleOfDtype) -> UnaryFunction: ...
+
+    @overload
+    def __call__(self, rule: Callable[[ir.Value, ir.Value], ir.Value]) -> BinaryFunction: ...
+
+
+class _RuleOfDtype(Protocol):
+    def __call__(self, x: ir.Value, *, dtype: DType) -> ir.Value: ...
+
+
+def lift(typing: Typing) -> Lift:
     """Decorator: `rule(*elements)` builds one element from elements of one type; the result is the function on tensors.
 
     A rule may ask for the keyword `dtype`: that of the result, where `elements` are wider.
@@ -71,7 +86,7 @@ def lift(typing: Typing) -> Callable[[ElementRule], Callable[..., Tensor]]:
     `ShapeError` for shapes that do not broadcast, `DTypeError` for dtypes that the operation does not take.
     """
 
-    def decorate(rule: ElementRule) -> Callable[..., Tensor]:
+    def decorate(rule: Any) -> Any:
         name = rule.__name__
         arity = rule.__code__.co_argcount
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from mlirfuse.builder.array_types import array_function
 from mlirfuse.builder.axes import Axes, axis_list, integer, normalise_axes
 from mlirfuse.builder.casting import tensor_argument
 from mlirfuse.builder.emit import broadcast_access, pointwise, regroup, transpose
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from mlirfuse.builder.tensor import Tensor
 
 
+@array_function
 def reshape(x: Tensor, /, shape: Sequence[Extent] | Extent) -> Tensor:
     """The same elements, in C order, in another shape; one extent may be -1.
 
@@ -37,6 +39,7 @@ def reshape_to(x: TensorBase, shape: Shape) -> Tensor:
     return regroup(x, _groups(x.shape, shape), shape)  # type: ignore[return-value]
 
 
+@array_function
 def permute_dims(x: Tensor, /, axes: Sequence[int]) -> Tensor:
     """Dimension i of the result is dimension `axes[i]` of x.
 
@@ -56,6 +59,7 @@ def permute_dims(x: Tensor, /, axes: Sequence[int]) -> Tensor:
     return transpose(source, permutation)  # type: ignore[return-value]
 
 
+@array_function
 def matrix_transpose(x: Tensor, /) -> Tensor:
     """Swaps the last two dimensions; raises `ShapeError` where there are fewer."""
     source = tensor_argument(x, "matrix_transpose")
@@ -64,6 +68,7 @@ def matrix_transpose(x: Tensor, /) -> Tensor:
     return permute_dims(x, [*range(source.ndim - 2), source.ndim - 1, source.ndim - 2])
 
 
+@array_function
 def expand_dims(x: Tensor, /, axis: Axes = 0) -> Tensor:
     """Adds dimensions of extent 1 at the positions that `axis` names in the result.
 
@@ -77,6 +82,7 @@ def expand_dims(x: Tensor, /, axis: Axes = 0) -> Tensor:
     return reshape_to(source, tuple(1 if d in axes else next(extents) for d in range(source.ndim + count)))
 
 
+@array_function
 def squeeze(x: Tensor, /, axis: Axes) -> Tensor:
     """Removes the dimensions of extent 1 that `axis` names.
 
@@ -95,6 +101,7 @@ def squeeze(x: Tensor, /, axis: Axes) -> Tensor:
     return reshape_to(source, tuple(e for d, e in enumerate(source.shape) if d not in axes))
 
 
+@array_function
 def broadcast_to(x: Tensor, /, shape: Sequence[Extent] | Extent) -> Tensor:
     """Repeats x to the shape, as a tensor of its own. Operations broadcast by themselves; this is rarely needed.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from mlirfuse.builder import arithmetic, comparisons, contraction, powers
 from mlirfuse.builder.counterparts import instead_of_function
 from mlirfuse.builder.errors import ControlFlowError, UnsupportedError
 from mlirfuse.builder.lift import FUNCTIONS
@@ -14,6 +13,14 @@ from mlirfuse.builder.source import at_user_line
 
 if TYPE_CHECKING:
     from mlirfuse.builder.tensor import Tensor
+
+    # To type checkers these functions return what they take, and these methods make tensors of anything traced.
+    arithmetic: Any
+    comparisons: Any
+    contraction: Any
+    powers: Any
+else:
+    from mlirfuse.builder import arithmetic, comparisons, contraction, powers
 
 CONSTANT = "bind it by functools.partial, or pass it in a tuple: numbers are passed at run time, tuples are constants"
 """What to do about a number that the function needs while it is traced."""
@@ -70,10 +77,10 @@ class Operators:
         return arithmetic.remainder(other, self)
 
     def __pow__(self, other: Operand) -> Tensor:
-        return powers.pow(self, other)  # type: ignore[arg-type]
+        return powers.pow(self, other)
 
     def __rpow__(self, other: Operand) -> Tensor:
-        return powers.pow(other, self)  # type: ignore[arg-type]
+        return powers.pow(other, self)
 
     def __neg__(self) -> Tensor:
         return arithmetic.negative(self)
@@ -126,10 +133,10 @@ class Operators:
         return comparisons.bitwise_invert(self)
 
     def __matmul__(self, other: Operand) -> Tensor:
-        return contraction.matmul(self, other)  # type: ignore[arg-type]
+        return contraction.matmul(self, other)
 
     def __rmatmul__(self, other: Operand) -> Tensor:
-        return contraction.matmul(other, self)  # type: ignore[arg-type]
+        return contraction.matmul(other, self)
 
     __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = _refused("a shift")
     __divmod__ = __rdivmod__ = _refused("divmod")

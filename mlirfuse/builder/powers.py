@@ -4,27 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import isfinite
-from typing import TYPE_CHECKING
+from typing import Any, overload
 
 from mlir import ir
 from mlir.dialects import arith, math
 
+from mlirfuse.builder.array_types import ArrayT, ScalarLike
 from mlirfuse.builder.body import constant_like, convert, is_float
 from mlirfuse.builder.errors import UnsupportedError
 from mlirfuse.builder.lift import FUNCTIONS, build
-from mlirfuse.builder.operands import Constant, Number, Operand, check_computes, common_dtype, resolve
+from mlirfuse.builder.operands import Constant, Number, check_computes, common_dtype, resolve
 from mlirfuse.builder.source import at_user_line
 from mlirfuse.dtypes import DType, float32
 from mlirfuse.errors import DTypeError
-
-if TYPE_CHECKING:
-    from mlirfuse.builder.tensor import Tensor
 
 # Up to here a chain of multiplications is both faster than `powf` and within its error.
 _LONGEST_CHAIN = 8
 
 
-def pow(base: Operand, exponent: Operand, /) -> Tensor:
+@overload
+def pow(base: ArrayT, exponent: ArrayT | ScalarLike, /) -> ArrayT: ...
+
+
+@overload
+def pow(base: ScalarLike, exponent: ArrayT, /) -> ArrayT: ...
+
+
+def pow(base: Any, exponent: Any, /) -> Any:
     """`base ** exponent`.
 
     `x ** 2` is exactly `x * x`; `x ** 0.5` is `sqrt(x)`. Other float16 and bfloat16 powers are computed in float32.

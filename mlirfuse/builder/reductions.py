@@ -18,6 +18,7 @@ from mlir import ir
 from mlir.dialects import arith, math
 
 from mlirfuse.builder.arithmetic import square, subtract
+from mlirfuse.builder.array_types import array_function
 from mlirfuse.builder.axes import Axes, normalise_axes
 from mlirfuse.builder.body import constant, convert
 from mlirfuse.builder.casting import cast, tensor_argument
@@ -37,36 +38,43 @@ if TYPE_CHECKING:
 Axis = Axes | None
 
 
+@array_function
 def sum(x: Tensor, /, axis: Axis = None, *, dtype: object = None, keepdims: bool = False) -> Tensor:
     """The sum; of integers and bools in int64, as NumPy's. `dtype` casts the elements before."""
     return _accumulate("sum", x, axis, dtype, keepdims, 0, arith.AddFOp, arith.AddIOp)
 
 
+@array_function
 def prod(x: Tensor, /, axis: Axis = None, *, dtype: object = None, keepdims: bool = False) -> Tensor:
     """The product; of integers and bools in int64, as NumPy's. `dtype` casts the elements before."""
     return _accumulate("prod", x, axis, dtype, keepdims, 1, arith.MulFOp, arith.MulIOp)
 
 
+@array_function
 def max(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
     """The largest element; NaN where there is one. Raises `ShapeError` for no elements, `DTypeError` for bools."""
     return _extremum("max", x, axis, keepdims, arith.MaximumFOp, arith.MaxSIOp, largest=True)
 
 
+@array_function
 def min(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
     """The smallest element; NaN where there is one. Raises `ShapeError` for no elements, `DTypeError` for bools."""
     return _extremum("min", x, axis, keepdims, arith.MinimumFOp, arith.MinSIOp, largest=False)
 
 
+@array_function
 def any(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
     """Whether at least one element is not zero, as bool."""
     return _logical("any", x, axis, keepdims, False, arith.OrIOp)
 
 
+@array_function
 def all(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
     """Whether no element is zero, as bool."""
     return _logical("all", x, axis, keepdims, True, arith.AndIOp)
 
 
+@array_function
 def mean(x: Tensor, /, axis: Axis = None, *, dtype: object = None, keepdims: bool = False) -> Tensor:
     """The sum divided by the number of elements; integers and bools give float32. `dtype` casts the elements before."""
     source = tensor_argument(x, "mean")
@@ -75,6 +83,7 @@ def mean(x: Tensor, /, axis: Axis = None, *, dtype: object = None, keepdims: boo
     return _quotient("mean", source, total, axis, result, keepdims)
 
 
+@array_function
 def var(x: Tensor, /, axis: Axis = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """The mean squared distance from the mean, in two passes; `correction` is taken off the number of elements.
 
@@ -83,6 +92,7 @@ def var(x: Tensor, /, axis: Axis = None, *, correction: float = 0.0, keepdims: b
     return _variance("var", x, axis, correction, keepdims)
 
 
+@array_function
 def std(x: Tensor, /, axis: Axis = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """The square root of `var`."""
     return _variance("std", x, axis, correction, keepdims, lambda value: math.SqrtOp(value).result)

@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any, overload
 
 from mlir.dialects import arith
 
 from mlirfuse.builder.arithmetic import maximum, minimum
+from mlirfuse.builder.array_types import Array, ArrayT, ScalarLike
 from mlirfuse.builder.lift import build
-from mlirfuse.builder.operands import Constant, Operand, check_fits, common_dtype, resolve, scalars_only
+from mlirfuse.builder.operands import Constant, check_fits, common_dtype, resolve, scalars_only
 from mlirfuse.builder.source import at_user_line
 from mlirfuse.builder.state import TensorBase
 from mlirfuse.dtypes import bool_, float32, float64
 from mlirfuse.errors import DTypeError, TraceError
 
-if TYPE_CHECKING:
-    from mlirfuse.builder.tensor import Tensor
+
+@overload
+def where(condition: Array, a: ArrayT, b: ArrayT | ScalarLike, /) -> ArrayT: ...
 
 
-def where(condition: Operand, a: Operand, b: Operand, /) -> Tensor:
+@overload
+def where(condition: Array, a: ScalarLike, b: ArrayT, /) -> ArrayT: ...
+
+
+@overload
+def where(condition: ArrayT, a: ScalarLike, b: ScalarLike, /) -> ArrayT: ...
+
+
+def where(condition: Any, a: Any, b: Any, /) -> Any:
     """`a` where the condition is true, else `b`; the three broadcast together.
 
     Raises:
@@ -45,7 +55,7 @@ def where(condition: Operand, a: Operand, b: Operand, /) -> Tensor:
     )
 
 
-def clip(x: Tensor, min: Operand | None = None, max: Operand | None = None) -> Tensor:
+def clip(x: ArrayT, min: ArrayT | ScalarLike | None = None, max: ArrayT | ScalarLike | None = None) -> ArrayT:
     """Limits x to [min, max]; None leaves a side open. NaN stays NaN.
 
     Raises:
