@@ -10,6 +10,7 @@ import sys
 import time
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Any
 
 from ptx_digest.compare import compared
 from ptx_digest.digest import all_cases, digests, unpacked, versions
@@ -30,30 +31,47 @@ def main() -> int:
     if options.list:
         print(*names, sep="\n")
         return 0
-    found = {"commit": _commit(), "versions": versions(), "cases": _run(names, options.jobs)}
-    if options.out:
-        options.out.write_text(json.dumps(found, indent=0) + "\n")
+    found = _run(names, options)
     if options.dump:
         _dump(found, options.dump)
     return 0
 
 
-def _run(names: list[str], jobs: int) -> dict[str, object]:
-    records, started, shown = {}, time.monotonic(), 0.0
-    for name, record in digests(names, jobs):
+def _run(names: list[str], options: argparse.Namespace) -> dict[str, Any]:
+    """The digests; they are written every 20 seconds, so that a run that is ended can be resumed."""
+    found: dict[str, Any] = {"commit": _commit(), "versions": versions(), "cases": {}}
+    if options.resume and options.out.exists():
+        earlier = json.loads(options.out.read_text())
+        if (earlier["commit"], earlier["versions"]) != (found["commit"], found["versions"]):
+            raise SystemExit(f"{options.out} is of {earlier['commit']} with {earlier['versions']}: leave out --resume")
+        found["cases"] = {name: record for name, record in earlier["cases"].items() if name in names}
+    records, started = found["cases"], time.monotonic()
+    shown = started
+    for name, record in digests([name for name in names if name not in records], options.jobs):
         records[name] = record
         if "error" in record:
             print(f"{name}: {record['error']}", flush=True)
         if time.monotonic() > shown + 20:
             shown = time.monotonic()
             print(f"{len(records)} of {len(names)} cases, {shown - started:.0f} s", flush=True)
+            _write(found, options.out)
+    found["cases"] = {name: records[name] for name in names}
+    _write(found, options.out)
     kernels = sum(len(record.get("kernels", ())) for record in records.values())
     errors = sum("error" in record for record in records.values())
     print(f"{kernels} kernels of {len(records)} cases, {errors} errors, {time.monotonic() - started:.0f} s")
-    return {name: records[name] for name in names}
+    return found
 
 
-def _dump(found: dict, folder: Path) -> None:
+def _write(found: dict[str, Any], path: Path | None) -> None:
+    """Writes the digests, whole or not at all."""
+    if path:
+        part = path.with_suffix(".part")
+        part.write_text(json.dumps(found, indent=0) + "\n")
+        part.replace(path)
+
+
+def _dump(found: dict[str, Any], folder: Path) -> None:
     """A folder for each case, a file for each kernel; what ran before stays."""
     for name, record in found["cases"].items():
         for number, kernel in enumerate(record.get("kernels", ())):
@@ -74,6 +92,7 @@ def _commit() -> str:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m ptx_digest", description=__doc__)
     parser.add_argument("--out", type=Path, metavar="FILE.json", help="where to write the digests")
+    parser.add_argument("--resume", action="store_true", help="compile only the cases that are not in FILE.json")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes that compile")
     parser.add_argument(
         "--only", nargs="+", default=["*"], metavar="PATTERN", help="cases of these names, such as 'rows-*'"
@@ -89,7 +108,10 @@ def _options() -> argparse.Namespace:
         metavar=("BEFORE.json", "AFTER.json"),
         help="print what differs; compile nothing",
     )
-    return parser.parse_args()
+    options = parser.parse_args()
+    if options.resume and not options.out:
+        parser.error("--resume needs --out")
+    return options
 
 
 if __name__ == "__main__":
