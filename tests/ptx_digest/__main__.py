@@ -81,12 +81,16 @@ def _dump(found: dict[str, Any], folder: Path) -> None:
 
 
 def _commit() -> str:
-    """The commit of the package that is digested, with a star where files of it were changed since."""
+    """The last commit that changed the package that is digested, with a star where its files are others now."""
     import mlirfuse
 
-    folder = Path(mlirfuse.__file__).parent
-    command = ["git", "-C", str(folder), "describe", "--always", "--abbrev=12", "--dirty=*", "--exclude=*"]
-    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip() or "unknown"
+    git = ["git", "-C", str(Path(mlirfuse.__file__).parent)]
+    commands = (["log", "-1", "--format=%h", "--abbrev=12", "--", "."], ["status", "--porcelain", "--", "."])
+    commit, changed = (
+        subprocess.run([*git, *command], capture_output=True, text=True, check=False).stdout.strip()
+        for command in commands
+    )
+    return f"{commit or 'unknown'}{'*' if changed else ''}"
 
 
 def _options() -> argparse.Namespace:
