@@ -21,7 +21,7 @@ TARGETS: Mapping[str, tuple[str, ...]] = {
 """By kind of architecture, the targets that take turns in a sample. Another target, or another value of any parameter,
 changes the sample: compare digests that the same version of this package made."""
 
-FLOAT8_TARGETS = ("consumer", "hopper", "hopper_specific", "blackwell", "thor", "workstation")
+FLOAT8_KINDS = ("consumer", "hopper", "hopper_specific", "blackwell", "thor", "workstation")
 
 
 @dataclass(frozen=True)
@@ -106,6 +106,7 @@ def sample(
     parameters: Mapping[str, Sequence[Any]],
     make: Callable[[Row], tuple[Callable[..., Any], Sequence[Any], Mapping[str, Any]]],
     allowed: Callable[[Row], bool] = lambda _: True,
+    float8: Callable[[Row], bool] = lambda _: False,
 ) -> Iterator[Case]:
     """Cases of a group, pairwise over its parameters and the kinds of architecture.
 
@@ -114,12 +115,14 @@ def sample(
         parameters: values by parameter; their texts are the other parts of the names.
         make: function, specs and options of a combination.
         allowed: whether values go together; it is given two parameters at a time, `architecture` among them.
+        float8: whether a combination needs float8, which of the kind `consumer` only some targets have.
     """
     turns = dict.fromkeys(TARGETS, 0)
     for row in pairwise({**parameters, "architecture": list(TARGETS)}, allowed):
         targets = TARGETS[row["architecture"]]
         target = targets[turns[row["architecture"]] % len(targets)]
         turns[row["architecture"]] += 1
+        target = "sm_89" if target == "sm_86" and float8(row) else target
         fn, specs, options = make(row)
         yield Case("-".join([group, *(_text(row[name]) for name in parameters), target]), target, fn, specs, options)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import mlirfuse as mf
-from ptx_digest.cases import FLOAT8_TARGETS, Case, Row, sample
+from ptx_digest.cases import FLOAT8_KINDS, Case, Row, sample
 
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 NUMBERS = ("int8", "int16", "int32", "int64", *FLOATS)
@@ -99,7 +99,7 @@ def cases() -> Iterator[Case]:
     parameters = {"function": (integers, bits), "dtype": NUMBERS[:4], "shape": shapes}
     yield from sample("integer", parameters, _function)
     parameters = {"from": DTYPES, "to": tuple(GROUPS), "shape": shapes}
-    yield from sample("cast", parameters, _cast, _has_float8)
+    yield from sample("cast", parameters, _cast, _runs, _float8)
     functions = (added, added_transposed, reduced, permuted, reshaped, multiplied)
     square = ((256, 256), (1000, 1000), (2048, 2048), (264, 264))
     parameters = {
@@ -111,10 +111,12 @@ def cases() -> Iterator[Case]:
     yield from sample("layout", parameters, _layout)
 
 
-def _has_float8(row: Row) -> bool:
-    if not (str(row.get("from")).startswith("float8") or row.get("to") == "float8"):
-        return True
-    return row.get("architecture", "hopper") in FLOAT8_TARGETS
+def _runs(row: Row) -> bool:
+    return not _float8(row) or row.get("architecture", "hopper") in FLOAT8_KINDS
+
+
+def _float8(row: Row) -> bool:
+    return str(row.get("from")).startswith("float8") or row.get("to") == "float8"
 
 
 def _shape(row: Row) -> tuple[Any, ...]:

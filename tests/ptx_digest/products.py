@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import mlirfuse as mf
-from ptx_digest.cases import FLOAT8_TARGETS, Case, Row, sample, tensors
+from ptx_digest.cases import FLOAT8_KINDS, Case, Row, sample, tensors
 
 PRECISIONS: dict[str, tuple[str, str, str | None]] = {
     "float16": ("float16", "float16", None),
@@ -126,7 +126,7 @@ PROLOGUES = (cast, activated, scaled_along_k, both, dequantised, dequantised_flo
 def cases() -> Iterator[Case]:
     """The cases of this module."""
     parameters = {"form": ("nt", "nn", "tn", "tt"), "precision": tuple(PRECISIONS), "size": SIZES}
-    yield from sample("product", parameters, _product, _runs)
+    yield from sample("product", parameters, _product, _runs, _float8)
     sizes = (
         (2048, 2048, 4096),
         (16, 4096, 4096),
@@ -138,7 +138,7 @@ def cases() -> Iterator[Case]:
     parameters = {"function": EPILOGUES, "dtype": ("float16", "bfloat16", "float32"), "size": sizes}
     yield from sample("epilogue", parameters, _around)
     parameters = {"function": PROLOGUES, "dtype": ("float16", "bfloat16", "float32"), "size": sizes}
-    yield from sample("prologue", parameters, _around, _runs)
+    yield from sample("prologue", parameters, _around, _runs, _float8)
     parameters = {
         "function": (attention, mlp, two_products, batched, gradients),
         "dtype": ("float16", "bfloat16", "float32"),
@@ -148,8 +148,11 @@ def cases() -> Iterator[Case]:
 
 def _runs(row: Row) -> bool:
     """Whether the architecture has what a precision or a function needs."""
-    needs_float8 = row.get("precision", "")[:1] == "e" or row.get("function") in (dequantised_float8, scaled_float8)
-    return not needs_float8 or row.get("architecture", "hopper") in FLOAT8_TARGETS
+    return not _float8(row) or row.get("architecture", "hopper") in FLOAT8_KINDS
+
+
+def _float8(row: Row) -> bool:
+    return row.get("precision", "")[:1] == "e" or row.get("function") in (dequantised_float8, scaled_float8)
 
 
 def _product(row: Row) -> tuple[Any, ...]:
