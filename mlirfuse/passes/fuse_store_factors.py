@@ -33,9 +33,9 @@ MASKS = ("vector.create_mask", "vector.constant_mask")
 class FuseStoreFactors(Pass):
     """Stores factors that are computed in a k-loop to shared memory, which the instructions that multiply read.
 
-    Requires tile programs with a `contraction` in their schedule. The reads, the masks and the arithmetic of such a factor get a
-    layout of their own, in which threads lie along its rows; the contraction reads what all threads have stored, behind
-    a barrier. Reads that are the same in every step move out of the loop.
+    Requires tile programs with a `contraction` in their schedule. The reads, the masks and the arithmetic of such a
+    factor get a layout of their own, in which threads lie along its rows; the contraction reads what all threads have
+    stored, behind a barrier. Reads that are the same in every step move out of the loop.
 
     ```mlir
     scf.for %k = %c0 to %c512 step %c32 iter_args(%sum = %zero) {
