@@ -15,6 +15,7 @@ from mlirfuse.dialect.shared_memory import WARPGROUP
 from mlirfuse.distribution.exchange import Exchange
 from mlirfuse.distribution.exchange_rounds import run_exchanges
 from mlirfuse.distribution.fragments import Fragments, Key, Uniform, spread
+from mlirfuse.distribution.scalars import constant
 from mlirfuse.distribution.threads import Threads
 from mlirfuse.distribution.warp_barriers import warp_barrier
 from mlirfuse.errors import PassError, errors_at
@@ -264,12 +265,15 @@ class Distributor:
         return self.loop_mbarriers
 
     def shift(self) -> ir.Value:
-        """By how many elements the thread's row is shifted; raises `PassError` where no row has been read."""
+        """By how many elements the thread's row is shifted.
+
+        Where nothing has been read of which each row follows the one before, every shift is as good as another: rows
+        are not shifted, and those that are accessed behind this lie at a phase of their own. Passes behind the choice
+        of the layout may have folded what it was chosen for.
+        """
         if self.skew is None:
-            raise PassError(
-                "the layout is skewed, and nothing is read of which each row follows the one before",
-                where=ir.Location.current,
-            )
+            with ir.InsertionPoint.at_block_begin(self.function.operation.regions[0].blocks[0]):
+                self.skew = constant(0)
         return self.skew
 
     def scratch(self, size: int, element_type: ir.Type) -> ir.Value:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -24,14 +25,17 @@ from mlirfuse.tiling.tiles import index, zero
 SLOTS = 2
 """One is written while warps that are behind still read the other: a step has one barrier."""
 
+MASKS = ("vector.create_mask", "vector.constant_mask")
+"""What stands for no read, and is still another value in each layout."""
+
 
 @dataclass(frozen=True)
 class FuseStoreFactors(Pass):
     """Stores factors that are computed in a k-loop to shared memory, which the instructions that multiply read.
 
-    Requires tile programs with a `contraction` in their schedule. The reads and the arithmetic of such a factor get a
-    layout of their own, in which threads lie along its rows; the contraction reads what all threads have stored, behind
-    a barrier. Reads that are the same in every step move out of the loop.
+    Requires tile programs with a `contraction` in their schedule. The reads, the masks and the arithmetic of such a
+    factor get a layout of their own, in which threads lie along its rows; the contraction reads what all threads have
+    stored, behind a barrier. Reads that are the same in every step move out of the loop.
 
     ```mlir
     scf.for %k = %c0 to %c512 step %c32 iter_args(%sum = %zero) {
@@ -83,7 +87,10 @@ def _enter_layout(contract: ir.Operation, number: int, threads: int) -> ir.Attri
     tile = ir.VectorType(factor.type)
     layout = to_attribute(factor_layout(tile.shape, from_mlir(tile.element_type).bytes, threads))
     loop = contract.parent.operation
-    for read in _reads_behind(factor, contract):
+    reads, masks = _reads_behind(factor, contract)
+    for mask, users in masks.items():
+        _own_mask(mask, users).attributes[LAYOUT] = layout
+    for read in reads:
         if LAYOUT in read.attributes:
             raise PassError("a tile is read for two factors", where=read)
         read.attributes[LAYOUT] = layout
@@ -92,12 +99,18 @@ def _enter_layout(contract: ir.Operation, number: int, threads: int) -> ir.Attri
     return layout
 
 
-def _reads_behind(factor: ir.Value, user: ir.Operation) -> list[ir.Operation]:
-    """The reads of memory that a factor is computed from; raises `PassError` where another op uses what they become.
+def _reads_behind(
+    factor: ir.Value, user: ir.Operation
+) -> tuple[list[ir.Operation], dict[ir.Operation, list[ir.Operation]]]:
+    """The reads of memory that a factor is computed from, and the masks, each with what uses it for the factor.
 
-    What depends on no read is the same in every layout: constants, and masks.
+    Constants are the same in every layout.
+
+    Raises:
+        PassError: another op uses what the reads become.
     """
     reads: dict[ir.Operation, None] = {}
+    masks: dict[ir.Operation, list[ir.Operation]] = {}
     members = {user: True}
 
     def visit(value: ir.Value) -> bool:
@@ -109,13 +122,28 @@ def _reads_behind(factor: ir.Value, user: ir.Operation) -> list[ir.Operation]:
                 reads[maker] = None
             behind = [visit(operand) for operand in maker.operands]
             members[maker] = maker in reads or any(behind)
+            for mask in {m for o in maker.operands if (m := defining_op(o)) is not None and m.name in MASKS}:
+                masks.setdefault(mask, []).append(maker)
         return members[maker]
 
     visit(factor)
     for op in [op for op, reads_memory in members.items() if reads_memory and op != user]:
         if any(use.owner.operation not in members for result in op.results for use in result.uses):
             raise PassError("part of a factor's expression is used elsewhere as well", where=op)
-    return list(reads)
+    return list(reads), masks
+
+
+def _own_mask(mask: ir.Operation, users: Sequence[ir.Operation]) -> ir.Operation:
+    """The mask, or a copy of it for these users where it has others, which may be in another layout."""
+    if all(use.owner.operation in users for use in mask.results[0].uses):
+        return mask
+    with ir.InsertionPoint(mask):
+        copy = mask.clone().operation
+    for user in users:
+        for number, operand in enumerate(user.operands):
+            if operand == mask.results[0]:
+                user.operands[number] = copy.results[0]
+    return copy
 
 
 def _varies(value: ir.Value, loop: ir.Operation) -> bool:

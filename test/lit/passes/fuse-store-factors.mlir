@@ -144,3 +144,46 @@ func.func private @shared_0_kernel(%x: memref<32x16xf16>, %w: memref<32x16xf16>,
   } {mapping = [#gpu.block<x>]}
   return
 }
+
+// -----
+
+#mk = affine_map<(m, n, k) -> (m, k)>
+#nk = affine_map<(m, n, k) -> (n, k)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+#layout = {vector = array<i64: 1, 1>, lanes = array<i64: 4, 8>, warps = array<i64: 2, 1>, repeats = array<i64: 2, 4>,
+           blocks = array<i64: 1, 1>}
+
+// A factor of ones up to the last of 33 columns is read nowhere: its mask has the layout that its reads would have. What
+// uses the mask for something else has another one.
+// CHECK-LABEL: func.func private @masked_0_kernel(
+// CHECK: %[[MASK:.*]] = vector.create_mask %{{.*}} {fuse.layout = {{.*}}} : vector<16x32xi1>
+// CHECK: %[[OTHER:.*]] = vector.create_mask %{{[a-z0-9_]+}}, %{{[a-z0-9_]+}} : vector<16x32xi1>
+// CHECK: %[[ONES:.*]] = arith.select %[[MASK]]
+// CHECK: vector.transfer_write %[[ONES]]{{.*}}fuse.layout
+// CHECK: arith.select %[[OTHER]]
+func.func private @masked_0_kernel(%x: memref<32x33xi32>, %y: memref<16x32xi32>)
+    attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 16, 32>, layout = #layout,
+                contraction = {k = 32, instruction = "fma", stages = 2}}} {
+  scf.forall (%block) in (1) {
+    %c0 = arith.constant 0 : index
+    %c16 = arith.constant 16 : index
+    %c32 = arith.constant 32 : index
+    %c33 = arith.constant 33 : index
+    %pad = arith.constant 0 : i32
+    %ones = arith.constant dense<1> : vector<16x32xi32>
+    %zero = arith.constant dense<0> : vector<16x32xi32>
+    %acc = scf.for %k = %c0 to %c33 step %c32 iter_args(%sum = %zero) -> (vector<16x32xi32>) {
+      %left = arith.subi %c33, %k : index
+      %mask = vector.create_mask %c16, %left : vector<16x32xi1>
+      %a = arith.select %mask, %ones, %zero : vector<16x32xi1>, vector<16x32xi32>
+      %b = vector.transfer_read %x[%c0, %k], %pad : memref<32x33xi32>, vector<32x32xi32>
+      // expected-remark @below {{1 factor(s) computed in a layout of their own}}
+      %next = vector.contract {indexing_maps = [#mk, #nk, #mn], iterator_types = ["parallel", "parallel", "reduction"]} %a, %b, %sum
+          : vector<16x32xi32>, vector<32x32xi32> into vector<16x32xi32>
+      %some = arith.select %mask, %next, %sum : vector<16x32xi1>, vector<16x32xi32>
+      scf.yield %some : vector<16x32xi32>
+    }
+    vector.transfer_write %acc, %y[%c0, %c0] {in_bounds = [true, true]} : vector<16x32xi32>, memref<16x32xi32>
+  } {mapping = [#gpu.block<x>]}
+  return
+}
