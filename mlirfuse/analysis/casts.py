@@ -30,7 +30,7 @@ def joined(first: ir.Operation, second: ir.Operation, *, through_rounding: bool 
 
     Widening changes no number, so that whatever follows it can start from the narrow one. Numbers that were rounded
     stay so, unless `through_rounding` says that the rounding need not happen: to half precision, that is, for rounding
-    to float8 is never by the way.
+    to float8 or to single precision is never by the way.
 
     Args:
         first: a cast of scalars or vectors.
@@ -44,7 +44,7 @@ def joined(first: ir.Operation, second: ir.Operation, *, through_rounding: bool 
     if first.name == "arith.extf" and second.name in ("arith.extf", "arith.truncf"):
         return _float_cast(source, target)
     if first.name == "arith.truncf" and second.name in ("arith.extf", "arith.truncf"):
-        by_the_way = through_rounding and element_type(first.results[0].type).width >= HALF
+        by_the_way = through_rounding and element_type(first.results[0].type).width == HALF
         return _float_cast(source, target) if by_the_way else None
     if first.name in ("arith.extsi", "arith.extui"):
         return _after_extension(first.name, second.name, source, target)

@@ -22,8 +22,8 @@ class FuseFoldCasts(Pass):
 
     Requires functions of `linalg.generic`s; both casts may stand in one body, or the first may be an op of its own.
     Widening changes no number: what was widened and is narrowed or widened again is read as it was. A narrowing cast
-    rounds, and what was rounded stays so, unless `through-rounding` gives leave to skip it. Then a chain of
-    operations in half precision, which rounds after each, runs in single precision as far as it goes.
+    rounds, and what was rounded stays so, unless it is to half precision and `through-rounding` gives leave to skip it.
+    Then a chain of operations in half precision, which rounds after each, runs in single precision as far as it goes.
 
     ```mlir
     %0 = linalg.generic ins(%x : tensor<8xf16>) { ^bb0(%a: f16, %o: f32): %w = arith.extf %a; linalg.yield %w }
@@ -35,7 +35,7 @@ class FuseFoldCasts(Pass):
     ```
 
     Attributes:
-        through_rounding: whether to leave out narrowing casts of floats whose results are widened again.
+        through_rounding: whether to leave out narrowing casts to half precision whose results are widened again.
     """
 
     name: ClassVar[str] = "fuse-fold-casts"

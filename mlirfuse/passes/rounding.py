@@ -13,8 +13,8 @@ from mlirfuse.rewriting import defining_op, erase
 def peel_rounding(op: ir.Operation) -> None:
     """Splits an elementwise `linalg.generic` that rounds its result at last: the cast becomes an op of its own.
 
-    Only where another op widens the result again, so that folding can leave the rounding out; other ops are left alone,
-    and those that round to float8, which is never by the way.
+    Only to half precision and where another op widens the result again, so that folding can leave the rounding out.
+    Other ops are left alone: rounding to float8 or to float32 is never by the way.
     """
     structure = structure_of(op) if op.name == "linalg.generic" and len(op.results) == 1 else None
     if structure is None or structure.reduction_loops:
@@ -25,7 +25,7 @@ def peel_rounding(op: ir.Operation) -> None:
     init = defining_op(op.operands[len(op.operands) - 1])
     if rounding is None or rounding.name != "arith.truncf" or init is None or init.name != "tensor.empty":
         return
-    if rounding.results[0].type.width < HALF:
+    if rounding.results[0].type.width != HALF:
         return
     result = op.results[0]
     if len(block.operations) == 2 or not any(_widens(use) for use in result.uses):

@@ -106,7 +106,7 @@ def rounded(value: np.ndarray, error: np.ndarray, dtype: str, *, through: str | 
     error = np.where(np.isnan(error), INF, error)
     error = np.where(error > 0, error * SLACK, 0)
     if dtype == "float64":
-        own = np.where(np.isfinite(value), np.abs(value) * 2.0**-51, 0)
+        own = np.where(np.isfinite(value), np.abs(value) * 2.0**-51 + FORMATS[dtype].tiny, 0)
         error = np.where(error > 0, error + own, 0)
     middle = nearest(value, dtype)
     ends = [nearest(value - error, dtype), nearest(value + error, dtype)]
@@ -119,6 +119,9 @@ def product(a: Bounded, b: Bounded, dtype: str) -> Bounded:
     """a * b, rounded; sums may contract it, elementwise ones where `Program.evaluate` leaves it the `slip`."""
     value = a.value * b.value
     error = np.abs(a.value) * b.error + np.abs(b.value) * a.error + a.error * b.error
+    error = np.where(_may_move(a, b), error + FORMATS["float64"].tiny, 0)
+    least = np.maximum(np.abs(a.value) - a.error, 0) * np.maximum(np.abs(b.value) - b.error, 0)
+    error = np.where(_overflows(value, a, b) & np.isfinite(least), INF, error)
     zero_times_infinity = (_may_vanish(a) & np.isinf(b.value)) | (_may_vanish(b) & np.isinf(a.value))
     infinite = np.isinf(a.value) | np.isinf(b.value) | np.isnan(value)
     error = np.where(infinite & ~zero_times_infinity, 0, np.where(zero_times_infinity, INF, error))
@@ -144,6 +147,17 @@ def _may_vanish(x: Bounded) -> np.ndarray:
     return (x.error > 0) & (np.abs(x.value) <= x.error)
 
 
+def _may_move(a: Bounded, b: Bounded) -> np.ndarray:
+    """Whether a product may be another than that of the values: nothing is, times a zero."""
+    zero = ((a.value == 0) & (a.error == 0)) | ((b.value == 0) & (b.error == 0))
+    return ((a.error > 0) | (b.error > 0)) & ~zero
+
+
+def _overflows(value: np.ndarray, a: Bounded, b: Bounded) -> np.ndarray:
+    """Where an infinity is made of numbers: it may be one no longer where these are smaller, within their errors."""
+    return np.isinf(value) & np.isfinite(a.value) & np.isfinite(b.value) & ((a.error > 0) | (b.error > 0))
+
+
 def total(a: Bounded, b: Bounded, dtype: str, sign: int = 1) -> Bounded:
     """a + b, or a - b; a product that nothing else can tell from its rounding is taken as either."""
     value = a.value + sign * b.value
@@ -151,6 +165,8 @@ def total(a: Bounded, b: Bounded, dtype: str, sign: int = 1) -> Bounded:
     slips = [x.slip for x in (a, b) if x.slip is not None]
     error = np.where(infinite, 0, a.error + b.error + sum(np.where(np.isinf(s), 0, s) for s in slips))
     unsure = ~a.known | ~b.known
+    least = np.abs(a.value / 2 + sign * b.value / 2) - error / 2
+    unsure = unsure | (_overflows(value, a, b) & ~(least * 2 > FORMATS["float64"].largest))
     for slip in slips:
         unsure = unsure | np.isinf(slip)
     return rounded(value, np.where(unsure, INF, error), dtype)
@@ -161,9 +177,12 @@ def quotient(a: Bounded, b: Bounded, dtype: str, relative: float = 0.0) -> Bound
     value = a.value / b.value
     least = np.abs(b.value) - b.error
     error = (a.error + np.abs(value) * b.error) / np.where(least > 0, least, np.nan)
-    error = np.where((a.error == 0) & (b.error == 0), 0, error) + np.abs(value) * relative
+    moved = ((a.error > 0) | (b.error > 0)) & ((a.value != 0) | (a.error > 0))
+    error = np.where(moved, error + FORMATS["float64"].tiny, 0) + np.abs(value) * relative
     error = np.where(np.isnan(value) | np.isinf(value) | np.isinf(b.value), 0, error)
     unsure = ~a.known | ~b.known | ((b.error > 0) & (least <= 0))
+    smallest = (np.abs(a.value) - a.error) / (np.abs(b.value) + b.error)
+    unsure = unsure | (_overflows(value, a, b) & (b.value != 0) & np.isfinite(smallest))
     if not b.signed:
         unsure = unsure | (b.value == 0)
     unsure = unsure | ((b.value == 0) & (a.error > 0))
@@ -189,6 +208,8 @@ def cast(x: Bounded, dtype: str) -> Bounded:
             direct = x.value.astype(np.float32).astype(np.float64)
             return Bounded(direct, error, dtype, signed=True)
         through = "float32" if dtype in HALVES and x.dtype in ("float64", "int32", "int64") else None
+        if x.dtype == "int64" and through:  # nor of what float64 has made of it
+            error = np.where(wide.astype(np.longdouble) == x.value, error, np.spacing(np.abs(wide)))
         return rounded(wide, error, dtype, through=through, signed=x.signed)
     if target == "bool":
         unsure = ~x.known if source != "float" else ~x.known | _may_vanish(x)

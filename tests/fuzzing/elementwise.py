@@ -163,9 +163,11 @@ def _whole_quotient(
     value = function(x.value.astype(inner), y.value.astype(inner)).astype(np.float64)
     number = x.value / y.value
     off = (x.error + np.abs(number) * y.error) / np.where(np.abs(y.value) > y.error, np.abs(y.value) - y.error, np.nan)
-    off = np.where((x.error == 0) & (y.error == 0), 0, off)
-    unsure = ~((off == 0) | (np.floor(number - off) == np.floor(number + off)))
-    return value, number, off == 0, unsure
+    off = off + np.abs(number) * 2.0**-51  # this division's own
+    exactly = (x.error == 0) & (y.error == 0)
+    same = (np.floor(number - off) == np.floor(number + off)) & (np.abs(number) < 2.0 ** FORMATS[x.dtype].digits)
+    same = same & ~(np.isinf(y.value) & (np.abs(x.value) <= x.error))  # whose sign decides
+    return value, number, exactly, ~(exactly | same)
 
 
 def _floor_divide(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -239,7 +241,8 @@ def step(function: Callable[[np.ndarray], np.ndarray]) -> Callable[[Bounded], Bo
         with np.errstate(all="ignore"):
             error = np.maximum(np.abs(value - low), np.abs(high - value))
         error = np.where(np.isfinite(value) & y.known, error, unsure_if(np.zeros(y.shape, bool), y))
-        return rounded(value, error, dtype, signed=y.signed)
+        signed = y.signed and not np.any((value == 0) & (np.signbit(low) != np.signbit(high)))
+        return rounded(value, error, dtype, signed=signed)
 
     return apply
 
@@ -279,7 +282,7 @@ def _finish(x: Bounded, value: np.ndarray, ends: Sequence[np.ndarray], dtype: st
         error = np.maximum(error, np.where(x.error > 0, np.abs(end - value), 0))
     error = np.where(np.isnan(error), INF, error)  # an end outside of the domain, or not finite
     certain = (x.error == 0) & (~np.isfinite(value) | ~np.isfinite(x.value))
-    own = times * (RELATIVE[dtype] * np.abs(value) + 4 * FORMATS[x.dtype].tiny)
+    own = times * (RELATIVE[dtype] * (np.abs(value) + error) + 4 * FORMATS[x.dtype].tiny)
     error = np.where(certain, 0, error + np.where(np.isfinite(value), own, 0))
     if not x.signed:
         error = np.where((x.value == 0) & np.isinf(value), INF, error)
@@ -334,7 +337,7 @@ def power(base: Bounded, exponent: Bounded) -> Bounded:
     for corner in corners:
         error = np.maximum(error, np.where(moved, np.abs(corner - value), 0))
     error = np.where(np.isnan(error) | (moved & ~(a.low > 0)), INF, error)
-    own = 4 * (RELATIVE[dtype] * np.abs(value) + 4 * FORMATS[a.dtype].tiny)
+    own = 4 * (RELATIVE[dtype] * (np.abs(value) + error) + 4 * FORMATS[a.dtype].tiny)
     error = error + np.where(np.isfinite(value), own, 0)
     if not a.signed:
         error = np.where((a.value == 0) & np.isinf(value), INF, error)

@@ -10,6 +10,7 @@ import numpy as np
 
 from fuzzing import elementwise, reductions
 from fuzzing.bounds import Bounded, cast
+from fuzzing.contraction import matmul
 from fuzzing.types import DTYPES, Refused
 
 Text = Callable[[Sequence[str], dict[str, Any]], str]
@@ -196,6 +197,6 @@ OPERATIONS: Mapping[str, Operation] = {
     "ones_like": Operation((call("ones_like"),), _like(1)),
     "matmul": Operation(
         (call("matmul"), lambda args, params: infix("@")(args, params) if not params else call("matmul")(args, params)),
-        reductions.matmul,
+        matmul,
     ),
 }

@@ -11,7 +11,7 @@ from numpy.lib.array_utils import normalize_axis_tuple
 
 from fuzzing.bounds import INF, Bounded, cast, exact, product, quotient, total
 from fuzzing.elementwise import SQRT
-from fuzzing.types import FLOAT8, FORMATS, Refused, accumulator, kind, numpy_dtype, promote
+from fuzzing.types import FLOAT8, FORMATS, Refused, accumulator, kind, numpy_dtype
 
 Axes = tuple[int, ...]
 
@@ -30,7 +30,7 @@ def roundings(count: int, dtype: str) -> float:
     return (4 + 2 * count**0.5) * 2.0 ** -FORMATS[dtype].digits
 
 
-def _lowest_bit(values: np.ndarray, axes: Axes) -> np.ndarray:
+def lowest_bit(values: np.ndarray, axes: Axes) -> np.ndarray:
     """The largest power of two that all elements are multiples of, along axes; infinite where all are 0."""
     mantissa, exponent = np.frexp(values)
     whole = np.abs(np.where(np.isfinite(values), mantissa, 0) * 2.0**53).astype(np.int64)
@@ -62,10 +62,10 @@ def _sum(x: Bounded, axes: Axes, *, exactly: bool = True) -> Bounded:
     error = np.sum(np.where(np.isinf(x.error), 0, x.error), axis=axes)
     bound = size * roundings(count, x.dtype) + _drift(finite, axes, x.dtype) + error
     digits = FORMATS[x.dtype].digits
-    clean = (error == 0) & ((size < 2.0**digits * _lowest_bit(finite, axes)) | (count <= 1))
+    clean = (error == 0) & ((size < 2.0**digits * lowest_bit(finite, axes)) | (count <= 1))
     bound = np.where(clean & exactly & (not x.contracts or count <= 1), 0, bound)
-    value = np.where(np.isnan(value) & ~np.isnan(np.sum(_special(x.value), axis=axes)), INF, value)
-    return _accumulated(value, bound, size + error, np.any(~x.known, axis=axes), x.dtype)
+    value = np.where(np.isnan(value) & ~np.isnan(np.sum(special(x.value), axis=axes)), INF, value)
+    return accumulated(value, bound, size + error, np.any(~x.known, axis=axes), x.dtype)
 
 
 def _summed(values: np.ndarray, axes: Axes) -> np.ndarray:
@@ -73,12 +73,12 @@ def _summed(values: np.ndarray, axes: Axes) -> np.ndarray:
     return np.asarray(np.sum(values.astype(np.longdouble), axis=axes).astype(np.float64))
 
 
-def _special(values: np.ndarray) -> np.ndarray:
+def special(values: np.ndarray) -> np.ndarray:
     """The numbers with 1, 0 or -1 in place of finite ones: sums and products of these are NaN without any overflow."""
     return np.where(np.isfinite(values), np.sign(values), values)
 
 
-def _accumulated(value: np.ndarray, bound: np.ndarray, size: np.ndarray, unsure: np.ndarray, dtype: str) -> Bounded:
+def accumulated(value: np.ndarray, bound: np.ndarray, size: np.ndarray, unsure: np.ndarray, dtype: str) -> Bounded:
     """A sum with its bound; unknown where the sum of the terms' sizes overflows, but for NaN."""
     overflows = ~(size < FORMATS[dtype].largest)
     bound = np.where(np.isfinite(value), bound, 0)
@@ -130,8 +130,11 @@ def _product_of(x: Bounded, axes: Axes) -> Bounded:
     most = np.prod(np.maximum(size, 1), axis=axes)
     least = np.prod(np.minimum(np.where(size == 0, 1, size), 1), axis=axes)
     relative = np.where(x.error > 0, x.error / np.abs(x.value), 0)
-    growth = np.exp(np.sum(np.log1p(np.nan_to_num(relative, nan=INF)), axis=axes)) - 1
-    bound = np.abs(value) * (growth + count * 2.0**-form.digits * 1.5)
+    growth = np.expm1(np.sum(np.log1p(relative), axis=axes))
+    # Where a factor may vanish, its own growth has no end: the product of the largest factors has.
+    grown = np.where(np.isfinite(growth), np.abs(value) * growth, np.abs(value) + np.prod(size, axis=axes))
+    rounds = count * 2.0**-form.digits * 1.5
+    bound = grown + (np.abs(value) + grown) * rounds
     clean = (growth == 0) & (_bits_of(x, axes) <= form.digits)
     bound = np.where(clean | (count <= 1) & (growth == 0), 0, bound)
     unsure = np.any(~x.known, axis=axes) | ~(most < form.largest) | (least < 2.0**form.smallest)
@@ -164,7 +167,10 @@ def _mean(x: Bounded, axes: Axes, correction: float) -> Bounded:
     count = number_of(x.shape[d] for d in axes)
     added = _sum(x, axes, exactly=False) if axes else x
     divisor = exact(np.asarray(max(count - correction, 0.0)), x.dtype)
-    return quotient(added, divisor, x.dtype, 2.0 ** (2 - FORMATS[x.dtype].digits))
+    result = quotient(added, divisor, x.dtype, 2.0 ** (2 - FORMATS[x.dtype].digits))
+    moves = np.isfinite(result.value) & ((result.value != 0) | (result.error > 0))
+    underflow = np.where(moves, (2 + count**0.5) * FORMATS[x.dtype].tiny, 0)  # of means that are merged
+    return replace(result, error=result.error + underflow)
 
 
 def _variance(x: Bounded, axis: Axes | None, correction: float) -> tuple[Bounded, Axes, str]:
@@ -234,64 +240,3 @@ def _logical(every: bool):
 
 
 all_of, any_of = _logical(True), _logical(False)
-
-
-def matmul(a: Bounded, b: Bounded, dtype: str | None = None, precision: str | None = None) -> Bounded:
-    common = promote(a.dtype, b.dtype)
-    both_float8 = a.dtype in FLOAT8 and b.dtype in FLOAT8
-    if common == "bool" or (common in FLOAT8 and not both_float8):
-        raise Refused(f"a product of {common}")
-    if not a.shape or not b.shape:
-        raise Refused("a product of numbers")
-    result = dtype or ("float32" if both_float8 else common)
-    wide = "float32" if both_float8 else accumulator(common)
-    x, y = (cast(t, t.dtype if both_float8 else common) for t in (a, b))
-    if kind(common) == "int":
-        value = np.matmul(x.value, y.value)
-        unsure = np.matmul((~x.known).astype(float), np.ones(y.shape)) + np.matmul(
-            np.ones(x.shape), (~y.known).astype(float)
-        )
-        return cast(Bounded(np.asarray(value), np.where(unsure > 0, INF, 0.0), common, signed=True), result)
-    return cast(_contraction(x, y, wide, precision), result)
-
-
-_TERMS = {None: 0.0, "ieee": 0.0, "3xtf32": 2.0**-19, "tf32": 2.0**-9, "fast_accum": 2.0**-9}
-"""What a precision loses of each term, at most."""
-
-_TF32_END = 2.0**128 - 2.0**116
-"""From here on numbers round to an infinity in tf32, which has 11 significant bits."""
-
-
-def _contraction(x: Bounded, y: Bounded, wide: str, precision: str | None) -> Bounded:
-    count, rounds = x.shape[-1], precision in ("tf32", "3xtf32")
-    xs, ys = (np.where(np.isfinite(t.value), t.value, 0) for t in (x, y))
-    xe, ye = (np.where(t.known, t.error, 0) for t in (x, y))
-    value = np.matmul(x.value, y.value)
-    # A NaN is known where the operands have it, not where finite terms overflow before they cancel.
-    value = np.where(np.isnan(value) & ~np.isnan(np.matmul(_special(x.value), _special(y.value))), INF, value)
-    size = np.matmul(np.abs(xs), np.abs(ys))
-    error = np.matmul(np.abs(xs), ye) + np.matmul(xe, np.abs(ys)) + np.matmul(xe, ye)
-    # Tensor cores cut sums off, one step of 8 or 16 terms after the other, at some 2^-22 of them.
-    steps = 2.0**-22 * (4 + count / 8) if wide == "float32" else 0.0
-    terms = _TERMS[precision] * (count**0.5 if precision == "fast_accum" else 1)
-    # Products that are not contracted, and parts of a sum that tensor cores align, may each lose a subnormal's half.
-    underflow = np.where(size < FORMATS[wide].tiny * 2.0 ** (FORMATS[wide].digits + 8), count * FORMATS[wide].tiny, 0)
-    bound = error + size * (2 * roundings(count, wide) + steps + terms) + underflow
-    row = _lowest_bit(xs, (xs.ndim - 1,))
-    column = _lowest_bit(ys, (ys.ndim - 2 if ys.ndim > 1 else 0,))
-    matrices = xs.ndim > 1 and ys.ndim > 1
-    unit = row[..., None] * column[..., None, :] if matrices else row * column
-    clean = (error == 0) & (size < 2.0 ** (FORMATS[wide].digits - 2) * unit) & (unit >= FORMATS[wide].tiny)
-    if precision in (None, "ieee"):
-        bound = np.where(clean, 0, bound)
-    unknown = np.matmul((~x.known).astype(float), np.ones(y.shape)) + np.matmul(
-        np.ones(x.shape), (~y.known).astype(float)
-    )
-    # What is beyond the numbers of tf32 rounds to an infinity.
-    if rounds:  # and there are 13 bits fewer below the normal ones
-        bound = bound + 2.0**-136 * (np.matmul(np.abs(xs), np.ones(y.shape)) + np.matmul(np.ones(x.shape), np.abs(ys)))
-    xi, yi = ((~(np.abs(t.value) < _TF32_END) if rounds else ~np.isfinite(t.value)).astype(float) for t in (x, y))
-    special = (np.matmul(xi, np.ones(y.shape)) > 0) | (np.matmul(np.ones(x.shape), yi) > 0)
-    # An infinity times what may be zero, and the forms of tf32, in which infinities are not kept.
-    unsure = (unknown > 0) | (special & ((error > 0) | (precision not in (None, "ieee"))))
-    return _accumulated(value, bound, size + error, unsure, wide)

@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 from fuzzing.bounds import Bounded, cast, exact, nearest, product, total
 from fuzzing.check import CRASH, RIGHT, TIMEOUT, WRONG, WrongResult, check, outcome_of, signature
+from fuzzing.contraction import matmul
 from fuzzing.elementwise import COMPARISONS, add, divide, floor_divide, minimum, multiply, power, remainder, sigmoid
 from fuzzing.generator import program_from_seed
 from fuzzing.inputs import Input
 from fuzzing.pool import Pool
 from fuzzing.program import Program, Statement
-from fuzzing.reductions import matmul, max_of, std_of, sum_of, var_of
+from fuzzing.reductions import max_of, std_of, sum_of, var_of
 from fuzzing.shrink import shrink
 from fuzzing.types import DTYPES, FORMATS, numpy_dtype
 

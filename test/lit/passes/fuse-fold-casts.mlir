@@ -142,3 +142,29 @@ func.func @rounding_mode(%x: tensor<8xf32>) -> tensor<8xf16> {
   } -> tensor<8xf16>
   return %0 : tensor<8xf16>
 }
+
+// -----
+
+#id = affine_map<(d0) -> (d0)>
+// Rounding to single precision is what the function asked for: it stays, whatever may be skipped.
+// CHECK-LABEL: func.func @single_precision(
+// FAST-LABEL: func.func @single_precision(
+// FAST: arith.mulf %{{.*}} : f64
+// FAST: arith.truncf %{{.*}} : f64 to f32
+// FAST: arith.extf %{{.*}} : f32 to f64
+func.func @single_precision(%x: tensor<8xf64>) -> tensor<8xf64> {
+  %e32 = tensor.empty() : tensor<8xf32>
+  %e64 = tensor.empty() : tensor<8xf64>
+  %0 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%x : tensor<8xf64>) outs(%e32 : tensor<8xf32>) {
+  ^bb0(%a: f64, %out: f32):
+    %m = arith.mulf %a, %a : f64
+    %n = arith.truncf %m : f64 to f32
+    linalg.yield %n : f32
+  } -> tensor<8xf32>
+  %1 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%0 : tensor<8xf32>) outs(%e64 : tensor<8xf64>) {
+  ^bb0(%a: f32, %out: f64):
+    %w = arith.extf %a : f32 to f64
+    linalg.yield %w : f64
+  } -> tensor<8xf64>
+  return %1 : tensor<8xf64>
+}
