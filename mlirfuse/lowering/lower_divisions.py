@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import frexp
+from math import copysign, frexp, ldexp
 from typing import ClassVar
 
 import numpy as np
 from mlir import ir
-from mlir.dialects import arith, math
+from mlir.dialects import arith
 
 from mlirfuse.lowering.kernel_func import kernels
+from mlirfuse.lowering.quotients import NUDGE, corrected_quotient
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.rewriting import erase, ops_named
 
@@ -20,18 +21,20 @@ class LowerDivisions(Pass):
     """Lowers `x / c` in `f32`, for a constant c, to `q = x r; q + r (x - c q)` with r = 1 / c rounded.
 
     `div.rn.f32` costs about ten instructions and a branch. The correction step makes the quotient correctly rounded
-    (Markstein, "IA-64 and Elementary Functions", 2000, theorem 8.3) as long as neither it nor the remainder is
-    subnormal, and within 1.5 units in the last place there; where the first quotient is not finite it is the answer
-    already. Divisors outside 2^-64 to 2^64 are left
-    to the hardware's sequence, as are powers of two, which LLVM turns into exact products.
+    where it is 2^-101 at least, up to the largest number, and within 1.5 units in the last place below; infinities,
+    zeros and NaN come out as IEEE division has them. x and c are first multiplied by a power of two where c is less
+    than 0.5, which keeps the remainder of small x, and by -1 where c is positive, which keeps the sign of zero.
+    Divisors outside 2^-64 to 2^64 are left to the hardware's sequence, as are powers of two, which LLVM turns into
+    exact products.
 
     ```mlir
     %q = arith.divf %x, %c : f32      // %c = 5140
     // lower-divisions
-    %0 = arith.mulf %x, %r : f32      // %r = 1/5140
-    %1 = math.fma %0, %minus_c, %x : f32
-    %2 = math.fma %1, %r, %0 : f32
-    %q = arith.select %finite, %2, %0 : f32
+    %0 = arith.negf %x : f32
+    %1 = llvm.call_intrinsic "llvm.nvvm.mul.rz.f"(%0, %above) : (f32, f32) -> f32   // %above = -1/5140 - half a unit
+    %2 = math.fma %1, %c, %0 : f32
+    %3 = arith.minnumf %2, %largest : f32
+    %q = math.fma %3, %r, %1 : f32    // %r = -1/5140
     ```
     """
 
@@ -66,12 +69,17 @@ def _divisor(op: ir.Operation) -> float | None:
 
 
 def _divide(x: ir.Value, divisor: float) -> ir.Value:
-    reciprocal = float(np.float32(1.0) / np.float32(divisor))
-    r, minus_c, infinity = (_constant(v) for v in (reciprocal, -divisor, float("inf")))
-    first = arith.mulf(x, r)
-    corrected = math.fma(math.fma(first, minus_c, x), r, first)
-    finite = arith.cmpf(arith.CmpFPredicate.OLT, math.absf(first), infinity)
-    return arith.select(finite, corrected, first)
+    scale = -copysign(ldexp(1.0, max(0, -frexp(divisor)[1])), divisor)
+    scaled = divisor * scale
+    nearest = float(np.float32(1.0) / np.float32(scaled))
+    above = float(np.float32((1.0 + NUDGE) / scaled))
+    return corrected_quotient(_scaled(x, scale), *(_constant(value) for value in (above, -scaled, nearest)))
+
+
+def _scaled(x: ir.Value, scale: float) -> ir.Value:
+    if abs(scale) == 1.0:
+        return arith.negf(x) if scale < 0 else x
+    return arith.mulf(x, _constant(scale))
 
 
 def _constant(value: float) -> ir.Value:

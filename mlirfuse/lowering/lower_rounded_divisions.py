@@ -22,7 +22,9 @@ class LowerRoundedDivisions(Pass):
     `div.rn.f32` takes about a dozen instructions, and a function for numbers that are very small or large, around whose
     call ptxas spills what a thread holds: SiLU(r) * (x @ w) of 4096x4096x4096 took 430 us so, where the product takes
     192 (H200). `div.full.f32` is within two units in the last place of all numbers, with infinities, zeros and NaN as
-    IEEE division has them (PTX ISA, `div`), which is 2^11 times finer than what the cast leaves. Divisions by constants
+    IEEE division has them (PTX ISA, `div`), which is 2^11 times finer than what the cast leaves. Only a quotient within
+    two units of the largest number may be infinite where it need not be: the cast makes it so, unless a product comes
+    before it that makes it smaller. Divisions by constants
     and by numbers that many share are left to the passes for those.
 
     ```mlir

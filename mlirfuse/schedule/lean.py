@@ -39,7 +39,7 @@ def lean_schedules(problem: Problem, target: Target, finish: str) -> Iterator[Sc
     if problem.walk is None or problem.walk_is_optional or problem.reduced == set(problem.walk.dims):
         yield from map(_alone, _reread(problem, target))
     if problem.walk is not None:
-        for narrow in _narrower(problem):
+        for narrow in (*_narrower(problem), problem):
             yield from _leanest_walk(narrow, target, finish)
 
 

@@ -6,6 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from gpu.torch_arrays import to_numpy, to_torch
+from quotients import edges, hard_pairs, misrounded, quotients_near_the_largest, random_numbers
 
 import mlirfuse as mf
 
@@ -57,6 +58,42 @@ def test_numbers_are_divided_by_any_number(by: str, target: str) -> None:
     error = np.abs(found[finite] - expected[finite])
     assert (error <= unit * np.abs(expected[finite]) + 2 * smallest).all()
     assert (np.signbit(found) == np.signbit(expected))[~np.isnan(expected)].all()
+
+
+@pytest.mark.parametrize("kind", ["edges", "near the largest", "near the middle", "random"])
+def test_quotients_of_single_precision_are_correctly_rounded(kind: str) -> None:
+    """By one divisor a row, whose reciprocal four dividends share; see `tests/quotients.py`."""
+    if kind == "edges":
+        x, s = (pairs.ravel() for pairs in np.meshgrid(edges(), edges()))
+    elif kind == "near the largest":
+        x, s = quotients_near_the_largest(1 << 22)
+    elif kind == "near the middle":
+        divisors = np.arange(2**23 + 1, 2**24, 6)
+        sets = [hard_pairs(divisors, n, above_one=above) for n in (-3, -1, 1, 3) for above in (False, True)]
+        x, s = (np.concatenate(parts) for parts in zip(*sets, strict=True))
+    else:
+        x, s = random_numbers(1 << 22, 0), random_numbers(1 << 22, 1)
+    with np.errstate(all="ignore"):
+        rows = np.stack([x, -x, x * np.float32(2.0**-40), x * np.float32(0.7)], axis=1)
+    fused = mf.fuse(lambda x, s: x / s)
+    found = to_numpy(fused(to_torch(rows), to_torch(s[:, None])))
+    wrong = misrounded(found, rows, s[:, None])
+    row, column = np.unravel_index(wrong.argmax(), wrong.shape)
+    assert not wrong.any(), (rows[row, column].hex(), s[row].hex(), found[row, column].hex(), int(wrong.sum()))
+
+
+@pytest.mark.parametrize("constant", [3.0, -3.0, 0.1, 1.0 - 2.0**-24, -1e-19, 1e19])
+def test_quotients_by_a_constant_are_correctly_rounded(constant: float) -> None:
+    s = np.float32(constant)
+    largest = (np.float32(2.0**128 - 2.0**104) * min(abs(s), np.float32(1.0))).view(np.int32)
+    near = (largest + np.arange(-8, 9 if abs(s) < 1 else 1, dtype=np.int32)).view(np.float32)
+    x = np.concatenate([edges(), near, -near, random_numbers(1 << 22, 0)])
+    fused = mf.fuse(lambda x: x / constant)
+    wide = x[: len(x) // 8 * 8].reshape(-1, 8)
+    for found, given in ((fused(to_torch(x)), x), (fused(to_torch(wide)[:, :7]), wide[:, :7])):  # vectors, and numbers
+        result = to_numpy(found)
+        wrong = misrounded(result, given, np.full_like(given, s))
+        assert not wrong.any(), (given[wrong][0].hex(), result[wrong][0].hex(), int(wrong.sum()))
 
 
 @pytest.mark.filterwarnings("ignore:divide by zero", "ignore:overflow")

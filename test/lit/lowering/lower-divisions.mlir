@@ -6,15 +6,40 @@ gpu.module @constant {
   gpu.func @constant(%x: f32, %out: memref<4xf32>) kernel {
     %c0 = arith.constant 0 : index
     %c = arith.constant 5140.0 : f32
-    // CHECK-DAG: %[[R:.*]] = arith.constant 1.94552529E-4 : f32
-    // CHECK-DAG: %[[MINUS:.*]] = arith.constant -5.140000e+03 : f32
-    // CHECK: %[[Q:.*]] = arith.mulf %[[X]], %[[R]]
-    // CHECK: %[[REST:.*]] = math.fma %[[Q]], %[[MINUS]], %[[X]]
-    // CHECK: %[[FIXED:.*]] = math.fma %[[REST]], %[[R]], %[[Q]]
-    // CHECK: arith.select %{{.*}}, %[[FIXED]], %[[Q]]
+    // CHECK: %[[MINUS:.*]] = arith.negf %[[X]]
+    // CHECK: %[[ABOVE:.*]] = arith.constant -1.94552529E-4 : f32
+    // CHECK: %[[C:.*]] = arith.constant 5.140000e+03 : f32
+    // CHECK: %[[R:.*]] = arith.constant -1.94552529E-4 : f32
+    // CHECK: %[[Q:.*]] = llvm.call_intrinsic "llvm.nvvm.mul.rz.f"(%[[MINUS]], %[[ABOVE]])
+    // CHECK: %[[REST:.*]] = math.fma %[[Q]], %[[C]], %[[MINUS]]
+    // CHECK: %[[FINITE:.*]] = arith.minnumf %[[REST]], %{{.*}}
+    // CHECK: math.fma %[[FINITE]], %[[R]], %[[Q]]
     // CHECK-NOT: arith.divf
     %0 = arith.divf %x, %c : f32
     memref.store %0, %out[%c0] : memref<4xf32>
+    gpu.return
+  }
+}
+
+// -----
+
+// Small divisors are brought to 0.5 at least, so that subnormal dividends have a remainder; negative ones stay negative.
+gpu.module @small {
+  // CHECK-LABEL: gpu.func @small
+  // CHECK-SAME: (%[[X:.*]]: f32, %[[Y:.*]]: f32
+  gpu.func @small(%x: f32, %y: f32, %out: memref<4xf32>) kernel {
+    %c0 = arith.constant 0 : index
+    %tenth = arith.constant 0.1 : f32
+    %c = arith.constant -0.75 : f32
+    // CHECK: %[[K:.*]] = arith.constant -8.000000e+00 : f32
+    // CHECK: %[[XK:.*]] = arith.mulf %[[X]], %[[K]] : f32
+    // CHECK: llvm.call_intrinsic "llvm.nvvm.mul.rz.f"(%[[XK]]
+    // CHECK: llvm.call_intrinsic "llvm.nvvm.mul.rz.f"(%[[Y]]
+    // CHECK-NOT: arith.divf
+    %0 = arith.divf %x, %tenth : f32
+    %1 = arith.divf %y, %c : f32
+    memref.store %0, %out[%c0] : memref<4xf32>
+    memref.store %1, %out[%c0] : memref<4xf32>
     gpu.return
   }
 }

@@ -8,11 +8,13 @@ gpu.module @rounded {
     %c0 = arith.constant 0 : index
     %c8 = arith.constant 8 : index
     %b = vector.broadcast %s : f32 to vector<8xf32>
-    // CHECK: math.absf %[[S]]
-    // CHECK: %[[TINY:.*]] = arith.cmpf olt
-    // CHECK: %[[HUGE:.*]] = arith.cmpf ogt
-    // CHECK: %[[UP:.*]] = arith.select %[[TINY]]
-    // CHECK: %[[SIZE:.*]] = arith.select %[[HUGE]], %{{.*}}, %[[UP]]
+    // CHECK: %[[BITS:.*]] = arith.bitcast %[[S]] : f32 to i32
+    // CHECK: %[[EXPONENT:.*]] = arith.andi %[[BITS]]
+    // CHECK: %[[INVERSE:.*]] = arith.subi %{{.*}}, %[[EXPONENT]]
+    // CHECK: %[[RAISED:.*]] = arith.addi %[[INVERSE]]
+    // CHECK: %[[ONE:.*]] = arith.minsi %[[RAISED]]
+    // CHECK: %[[POWER:.*]] = arith.maxsi %[[INVERSE]], %[[ONE]]
+    // CHECK: %[[SIZE:.*]] = arith.bitcast %[[POWER]] : i32 to f32
     // CHECK: %[[OPPOSITE:.*]] = arith.negf %[[S]]
     // CHECK: %[[K:.*]] = math.copysign %[[SIZE]], %[[OPPOSITE]]
     // CHECK: %[[SK:.*]] = arith.mulf %[[S]], %[[K]]
@@ -43,22 +45,36 @@ gpu.module @rounded {
 
 // -----
 
-// A quotient that stays single precision is corrected by its remainder, unless it is infinite.
+// A quotient that stays single precision is corrected by its remainder: the truncated product is never infinite, and
+// what is no number, the remainder of an infinite x, becomes one.
 gpu.module @corrected {
   // CHECK-LABEL: gpu.func @corrected
   // CHECK-SAME: (%[[X:.*]]: vector<4xf32>, %[[S:.*]]: f32
   gpu.func @corrected(%x: vector<4xf32>, %s: f32, %out: memref<4xf32>) kernel {
     %c0 = arith.constant 0 : index
     %b = vector.broadcast %s : f32 to vector<4xf32>
-    // CHECK: llvm.call_intrinsic "llvm.nvvm.rcp.approx.ftz.f"
+    // CHECK: %[[SK:.*]] = arith.mulf %[[S]]
+    // CHECK: %[[R0:.*]] = llvm.call_intrinsic "llvm.nvvm.rcp.approx.ftz.f"
+    // CHECK: %[[E:.*]] = math.fma %[[SK]], %[[R0]], %{{.*}} : f32
+    // CHECK: %[[N:.*]] = arith.negf %[[E]] : f32
+    // CHECK: %[[R1:.*]] = math.fma %[[R0]], %[[N]], %[[R0]] : f32
+    // CHECK: %[[NUDGED:.*]] = arith.subf %{{.*}}, %[[E]] : f32
+    // CHECK: %[[A1:.*]] = math.fma %[[R0]], %[[NUDGED]], %[[R0]] : f32
+    // CHECK: %[[NUMBER:.*]] = arith.cmpf ord, %[[E]], %[[E]]
+    // CHECK: %[[ABOVE:.*]] = arith.select %[[NUMBER]], %[[A1]], %[[R0]]
+    // CHECK: %[[R:.*]] = arith.select %[[NUMBER]], %[[R1]], %{{.*}}
     // CHECK-NOT: arith.divf
     // CHECK: %[[XK:.*]] = arith.mulf %[[X]], %{{.*}} : vector<4xf32>
-    // CHECK: %[[Q:.*]] = arith.mulf %[[XK]], %[[R:.*]] : vector<4xf32>
-    // CHECK: %[[MINUS:.*]] = arith.negf
-    // CHECK: %[[REST:.*]] = math.fma %[[Q]], %[[MINUS]], %[[XK]] : vector<4xf32>
-    // CHECK: %[[FIXED:.*]] = math.fma %[[REST]], %[[R]], %[[Q]] : vector<4xf32>
-    // CHECK: %[[FINITE:.*]] = arith.cmpf olt
-    // CHECK: arith.select %[[FINITE]], %[[FIXED]], %[[Q]]
+    // CHECK: %[[MINUS:.*]] = arith.negf %[[SK]]
+    // CHECK: vector.broadcast %[[ABOVE]]
+    // CHECK: %[[MINUSES:.*]] = vector.broadcast %[[MINUS]]
+    // CHECK: %[[RS:.*]] = vector.broadcast %[[R]]
+    // CHECK-COUNT-4: llvm.call_intrinsic "llvm.nvvm.mul.rz.f"
+    // CHECK: %[[Q:.*]] = vector.from_elements
+    // CHECK: %[[REST:.*]] = math.fma %[[Q]], %[[MINUSES]], %[[XK]] : vector<4xf32>
+    // CHECK: %[[FINITE:.*]] = arith.minnumf %[[REST]]
+    // CHECK: %[[FIXED:.*]] = math.fma %[[FINITE]], %[[RS]], %[[Q]] : vector<4xf32>
+    // CHECK: vector.store %[[FIXED]]
     %q = arith.divf %x, %b : vector<4xf32>
     vector.store %q, %out[%c0] : memref<4xf32>, vector<4xf32>
     gpu.return

@@ -1,0 +1,48 @@
+"""Correctly rounded quotients by a reciprocal: the instructions that `x / s` costs an element once 1 / s is known."""
+
+from __future__ import annotations
+
+from mlir import ir
+from mlir.dialects import arith, llvm, math, vector
+
+NUDGE = 2.0**-25
+"""How much the reciprocal of a truncated product is above 1 / s, relative to it: half a unit in the last place at most.
+
+A product with a reciprocal that is rounded to nearest is less than one unit from the quotient. So truncated with half a
+unit added it is one of the two numbers next to a quotient that lies close to the middle between them, and only close to
+the middle does the correction have to be exact (Markstein, "IA-64 and Elementary Functions", 2000, theorem 8.3).
+"""
+
+LARGEST = 2.0**128 - 2.0**104
+
+
+def corrected_quotient(x: ir.Value, above: ir.Value, minus_s: ir.Value, reciprocal: ir.Value) -> ir.Value:
+    """The `f32` quotient `x / s` in four instructions, correctly rounded where `|x / s|` is 2^-101 at least.
+
+    Smaller ones are within 1.5 units in the last place: their remainder is subnormal. The first quotient is truncated,
+    so that it is never infinite where x is not, and the correction overflows where the quotient does. That of an
+    infinite x has no remainder; any finite one leaves it infinite. A remainder of 0 times a negative reciprocal leaves
+    a zero its sign.
+
+    Args:
+        x: the dividend, a number or a vector, as are the others.
+        above: `(1 + NUDGE) / s`, within a unit in the last place.
+        minus_s: `-s`, where `s` is negative, and `0.5 <= |s|`, or all x are multiples of 2^-101.
+        reciprocal: `1 / s`, rounded to nearest; -0 where `s` is zero or infinite, whose `above` is `1 / s`.
+    """
+    first = _truncated_product(x, above)
+    rest = arith.minnumf(math.fma(first, minus_s, x), _like(LARGEST, x.type))
+    return math.fma(rest, reciprocal, first)
+
+
+def _truncated_product(x: ir.Value, y: ir.Value) -> ir.Value:
+    if not isinstance(x.type, ir.VectorType):
+        return llvm.CallIntrinsicOp(x.type, "llvm.nvvm.mul.rz.f", [x, y], [], []).results[0]
+    pairs = zip(vector.ToElementsOp(x).results, vector.ToElementsOp(y).results, strict=True)
+    return vector.from_elements(x.type, [_truncated_product(*pair) for pair in pairs])
+
+
+def _like(value: float, target: ir.Type) -> ir.Value:
+    f32 = ir.F32Type.get()
+    number = arith.constant(f32, ir.FloatAttr.get(f32, value))
+    return vector.broadcast(target, number) if isinstance(target, ir.VectorType) else number
