@@ -111,7 +111,7 @@ class _Definition:
 
 def _definitions(ptx: str) -> Iterator[_Definition]:
     for found in _INSTRUCTION.finditer(ptx):
-        if found["name"] in _RANGES:
+        if found["name"] in _RANGES or ".sat" in found["modifiers"]:
             yield _Definition(found["name"], found["modifiers"], found["to"], tuple(found["of"].split(", ")))
 
 
