@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from mlirfuse.errors import MiscompilationWarning
+from mlirfuse.lowering.ptx_ranges import always_true
 from mlirfuse.target import Target
 
 
@@ -25,7 +26,7 @@ class Miscompilation:
     Attributes:
         name: what it is called.
         description: what is compiled wrongly, and how.
-        since: the first CUDA release that does.
+        since: the first CUDA release that does, or the first that was looked at.
         until: the first release that no longer does; None where none is known.
         capabilities: compute capabilities (times ten), from the first to before the second, whose code is affected.
         workaround: PTX of a kernel to PTX that computes the same and is compiled rightly; unaffected PTX is returned as
@@ -64,6 +65,27 @@ def without_negations(ptx: str) -> str:
     )
 
 
+_COMPARISON = re.compile(r"setp\.(?:gt|ge|lt|le)(?P<rest>\S*\s+)(?P<to>%\w+)(?P<of>,.*)$")
+_INVERSES = {"gt": "leu", "ge": "ltu", "lt": "geu", "le": "gtu"}
+"""What is true where a comparison is not, of NaN too."""
+
+
+def with_inverted_comparisons(ptx: str) -> str:
+    """PTX whose comparisons that only NaN makes false are negations of the inverse ones; else as it is.
+
+    No release of ptxas decides the inverse ones without NaN (12.3 to 13.5 were looked at), which are true of it.
+    """
+    always = list(always_true(ptx))
+    if not always:
+        return ptx
+    lines = ptx.splitlines(keepends=True)
+    for number, kind in always:
+        lines[number] = _COMPARISON.sub(
+            rf"setp.{_INVERSES[kind]}\g<rest>\g<to>\g<of>\n\tnot.pred \t\g<to>, \g<to>;", lines[number]
+        )
+    return "".join(lines)
+
+
 KNOWN = (
     Miscompilation(
         name="negated-extremes",
@@ -77,6 +99,18 @@ KNOWN = (
         workaround=without_negations,
         cost="an instruction more a negation, in kernels that have signed maxima or minima",
     ),
+    Miscompilation(
+        name="comparisons-of-nan",
+        description=(
+            "an ordered comparison of float32 (greater, greater or equal, less) that is true of every number in its"
+            " operands' ranges, such as |x| >= 0, x * x + 1 > 0 or exp2(x) > -1: it is taken for true of NaN"
+        ),
+        since=(12, 3),  # no earlier one was looked at
+        until=None,  # 13.5 is wrong
+        capabilities=(0, 1000),  # 8.0, 9.0, 10.0 and 12.0 were looked at
+        workaround=with_inverted_comparisons,
+        cost="none: predicates are negated where they are read",
+    ),
 )
 """All that are known."""
 
@@ -89,8 +123,9 @@ def worked_around(ptx: str) -> str:
 
 
 def warn_of_driver(release: tuple[int, ...], target: Target) -> None:
-    """Warns, once a process, where the driver's compiler has to be used and is known to miscompile."""
-    wrong = tuple(entry.description for entry in KNOWN if entry.affects(release, target))
+    """Warns, once a process, where the driver's compiler has to be used and miscompiles what a newer one does not."""
+    mended = [entry for entry in KNOWN if entry.until is not None]
+    wrong = tuple(entry.description for entry in mended if entry.affects(release, target))
     if wrong:
         _warn(release, wrong)
 

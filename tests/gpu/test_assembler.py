@@ -43,6 +43,49 @@ def test_extremes_of_negations(name, dtype, assembler, monkeypatch):
         np.testing.assert_array_equal(mf.fuse(fn)(cupy.asarray(v)).get(), reference(v))
 
 
+COMPARED = {
+    "absolute value": (lambda m, x: m.abs(x) >= 0),
+    "square": (lambda m, x: x * x + 0.5 > 0),
+    "clipped": (lambda m, x: m.abs(m.clip(x, -0.5, 1.5)) + 0.5 > 0),
+    "exponential": (lambda m, x: m.exp(x) >= 0),
+    "less": (lambda m, x: -m.abs(x) < 1),
+    "not less": (lambda m, x: ~(m.abs(x) < 0)),
+    "sum of squares": (lambda m, x: m.sum(x * x, axis=-1, keepdims=True) + 1e-5 > x * 0),
+}
+
+
+@pytest.mark.filterwarnings("ignore::mlirfuse.errors.MiscompilationWarning")
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("assembler", ["", DRIVER])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("name", COMPARED)
+def test_comparisons_of_nan(name, dtype, assembler, monkeypatch):
+    monkeypatch.setenv(VARIABLE, assembler)
+    for shape in ((257, 2), (33, 200), (1025, 32)):
+        x = np.random.default_rng(0).standard_normal(shape).astype(dtype)
+        x[::3, ::2] = np.nan
+        found = mf.fuse(lambda x: mf.where(COMPARED[name](mf, x), 1, 0))(cupy.asarray(x)).get()
+        np.testing.assert_array_equal(found, np.where(COMPARED[name](np, x), 1, 0))
+
+
+@pytest.mark.filterwarnings("ignore::mlirfuse.errors.MiscompilationWarning")
+@pytest.mark.parametrize("assembler", ["", DRIVER])
+def test_a_comparison_beside_a_root_and_a_deviation(assembler, monkeypatch):
+    """The fuzzer's program 7002000."""
+    monkeypatch.setenv(VARIABLE, assembler)
+
+    def program(x, y):
+        clipped = mf.clip(y, min=-0.5, max=1.5)
+        shifted = mf.abs(clipped) + 0.5
+        return mf.where(shifted > 0, x, clipped), x.std(keepdims=True, correction=0.5), mf.sqrt(shifted)
+
+    x, y = np.random.default_rng(0).standard_normal((2, 1, 2049, 31)).astype(np.float32)
+    y[..., ::3] = np.nan
+    chosen, _, root = mf.fuse(program, finish="last_block")(cupy.asarray(x), cupy.asarray(y))
+    np.testing.assert_array_equal(chosen.get(), np.where(np.isnan(y), np.nan, x))
+    np.testing.assert_allclose(root.get(), np.sqrt(np.abs(np.clip(y, -0.5, 1.5)) + np.float32(0.5)), rtol=1e-6)
+
+
 @pytest.mark.filterwarnings("ignore::mlirfuse.errors.MiscompilationWarning")
 def test_the_variable_says_what_is_loaded(monkeypatch):
     """What ptxas counted is what the driver finds in the cubin; PTX is assembled by the driver."""

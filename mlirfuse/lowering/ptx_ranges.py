@@ -1,0 +1,161 @@
+"""Ranges of float32 registers of PTX, as assemblers may know them: at least as narrow as theirs, NaN apart.
+
+Where a loop carries a register, only what it is set to in the first round counts, and what that makes of it in the
+second: a range that holds is no narrower.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from math import inf, isnan
+
+Range = tuple[float, float]
+"""The least and the greatest value."""
+
+_ANY: Range = (-inf, inf)
+_NOT_NEGATIVE: Range = (0.0, inf)
+_UNIT: Range = (-1.0, 1.0)
+
+_INSTRUCTION = re.compile(
+    r"^\s*(?P<name>[a-z]\w*)(?P<modifiers>(?:\.\w+)*)\.(?:f32|b32)\s+(?P<to>%\w+), (?P<of>[^;{}\[\]]*);$", re.MULTILINE
+)
+_COMPARISON = re.compile(r"^\s*setp\.(?P<kind>gt|ge|lt|le)(?:\.ftz)?\.f32\s+%\w+, (?P<left>\S+), (?P<right>\S+);$")
+_BITS = re.compile(r"0[fF]([0-9a-fA-F]{8})")
+
+
+def _rounded(value: float) -> float:
+    try:
+        return float(struct.unpack("f", struct.pack("f", value))[0])
+    except OverflowError:
+        return inf if value > 0 else -inf
+
+
+def _spanned(values: list[float]) -> Range:
+    """Infinities of both signs in a sum, or one times 0, leave open what the others are."""
+    return _ANY if any(map(isnan, values)) else (_rounded(min(values)), _rounded(max(values)))
+
+
+def _union(*ranges: Range) -> Range:
+    return min(low for low, _ in ranges), max(high for _, high in ranges)
+
+
+def _abs(of: Range) -> Range:
+    low, high = of
+    return (max(low, -high, 0.0), max(-low, high))
+
+
+def _neg(of: Range) -> Range:
+    return -of[1], -of[0]
+
+
+def _add(left: Range, right: Range) -> Range:
+    return _spanned([left[0] + right[0]])[0], _spanned([left[1] + right[1]])[1]
+
+
+def _mul(left: Range, right: Range) -> Range:
+    # 0 * inf is NaN, and what is not is between the others
+    products = [a * b for a in left for b in right]
+    return _spanned([0.0 if isnan(product) else product for product in products])
+
+
+def _max(*ranges: Range) -> Range:
+    return max(low for low, _ in ranges), max(high for _, high in ranges)
+
+
+def _min(*ranges: Range) -> Range:
+    return min(low for low, _ in ranges), min(high for _, high in ranges)
+
+
+_RANGES: dict[str, Callable[..., Range]] = {
+    "abs": _abs,
+    "neg": _neg,
+    "add": _add,
+    "sub": lambda left, right: _add(left, _neg(right)),
+    "mul": _mul,
+    "fma": lambda left, right, third: _add(_mul(left, right), third),
+    "max": _max,
+    "min": _min,
+    "mov": lambda of: of,
+    "selp": lambda left, right, _: _union(left, right),
+    "ex2": lambda _: _NOT_NEGATIVE,
+    "sqrt": lambda _: _NOT_NEGATIVE,
+    "rsqrt": lambda _: _NOT_NEGATIVE,
+    "sin": lambda _: _UNIT,
+    "cos": lambda _: _UNIT,
+    "tanh": lambda _: _UNIT,
+}
+
+
+@dataclass(frozen=True)
+class _Definition:
+    """A register and what it is set to."""
+
+    name: str
+    modifiers: str
+    to: str
+    of: tuple[str, ...]
+
+    def range(self, known: Callable[[str], Range | None]) -> Range | None:
+        """None where nothing is known of an operand yet, as of the end of a loop at its beginning."""
+        if ".sat" in self.modifiers:
+            return 0.0, 1.0
+        ranges = [known(operand) for operand in self.of]
+        if self.name in ("mul", "fma") and self.of[0] == self.of[1] and ranges[0] is not None:
+            ranges[0] = ranges[1] = _abs(ranges[0])
+        given = [each for each in ranges if each is not None]
+        return _RANGES[self.name](*given) if len(given) == len(ranges) else None
+
+
+def _definitions(ptx: str) -> Iterator[_Definition]:
+    for found in _INSTRUCTION.finditer(ptx):
+        if found["name"] in _RANGES or ".sat" in found["modifiers"]:
+            yield _Definition(found["name"], found["modifiers"], found["to"], tuple(found["of"].split(", ")))
+
+
+def _ranges(ptx: str) -> Callable[[str], Range | None]:
+    definitions = list(_definitions(ptx))
+    defined = {definition.to for definition in definitions}
+    found: dict[str, Range] = {}
+
+    def known(operand: str) -> Range | None:
+        if operand in defined:
+            return found.get(operand)
+        if bits := _BITS.fullmatch(operand):
+            (value,) = struct.unpack("f", struct.pack("I", int(bits[1], 16)))
+            return _ANY if isnan(value) else (value, value)
+        return _ANY  # loaded, an integer, or a predicate
+
+    for _ in range(2):  # blocks may stand before those that go to them
+        for definition in definitions:
+            if (given := definition.range(known)) is not None:
+                to = definition.to
+                found[to] = _union(found[to], given) if to in found else given
+    return known
+
+
+def _holds(kind: str, left: Range, right: Range) -> bool:
+    return {
+        "gt": left[0] > right[1],
+        "ge": left[0] >= right[1],
+        "lt": left[1] < right[0],
+        "le": left[1] <= right[0],
+    }[kind]
+
+
+def always_true(ptx: str) -> Iterator[tuple[int, str]]:
+    """Ordered comparisons of float32 that only NaN makes false: the number of the line, from 0, and `gt`, `ge`, `lt` or
+    `le`.
+
+    One whose operands are of no known range, such as what no earlier line sets, is among them.
+    """
+    lines = ptx.splitlines()
+    comparisons = [(number, found) for number, line in enumerate(lines) if (found := _COMPARISON.match(line))]
+    known = _ranges(ptx) if comparisons else None
+    for number, found in comparisons:
+        assert known is not None
+        left, right = known(found["left"]), known(found["right"])
+        if left is None or right is None or _holds(found["kind"], left, right):
+            yield number, found["kind"]
