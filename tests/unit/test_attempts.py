@@ -167,6 +167,16 @@ def test_lean_rows_hold_a_vector_a_thread_at_last():
     assert last.blocks_per_sm == 1, "ptxas, left alone, aims at fewer registers than it has"
 
 
+@pytest.mark.parametrize("columns", [255, 1024])
+def test_there_is_a_lean_walk_whatever_the_vector(columns):
+    """Rows of an odd length have vectors of one element, of which none is narrower."""
+    vector = 1 if columns % 2 else 8
+    problem = replace(BACKWARD, extents=(None, columns), vector=vector)
+    lean = list(lean_schedules(problem, HOPPER, "auto"))
+    assert lean
+    assert all(schedule.walk is not None and _legal(problem)(schedule) for schedule in lean)
+
+
 def test_thinner_chunks_keep_other_reduced_dimensions_whole():
     problem = Problem((None, 64, 100000), frozenset({1, 2}), 2, 4, 8, 4, live_bytes=4, rounds=2)
     chunks = reread_schedule(problem, HOPPER)
