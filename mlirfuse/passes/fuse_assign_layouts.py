@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from mlir import ir
 
-from mlirfuse.analysis.kernels import is_tile_program, kernels
+from mlirfuse.analysis.kernels import FINISH, is_tile_program, kernels
 from mlirfuse.dialect.joint import JOINT_REDUCTIONS
 from mlirfuse.errors import ScheduleError
 from mlirfuse.passes.base import Pass, Remarks
@@ -18,7 +18,6 @@ from mlirfuse.schedule.attributes import to_attribute
 from mlirfuse.schedule.layout import LAYOUT, BlockedLayout
 from mlirfuse.schedule.schedule import Schedule, schedule_of
 from mlirfuse.tiling.contractions import feeds_contraction
-from mlirfuse.tiling.grid_finish import FINISH
 
 ANCHORS = JOINT_REDUCTIONS | {
     "fuse.accumulate",

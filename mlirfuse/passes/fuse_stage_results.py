@@ -9,7 +9,7 @@ from typing import ClassVar
 from mlir import ir
 from mlir.dialects import arith, gpu, memref
 
-from mlirfuse.analysis.kernels import argument_attributes, is_tile_program, kernels
+from mlirfuse.analysis.kernels import FINISH, argument_attributes, is_tile_program, kernels
 from mlirfuse.analysis.workspaces import WORKSPACE
 from mlirfuse.dialect.async_store import async_store
 from mlirfuse.dialect.async_store_wait import async_store_wait
@@ -23,7 +23,6 @@ from mlirfuse.schedule.contraction_tiles import RESULT_STAGES
 from mlirfuse.schedule.schedule import schedule_of
 from mlirfuse.schedule.walk_memory import copies_bytes
 from mlirfuse.target import target_of
-from mlirfuse.tiling.grid_finish import FINISH
 from mlirfuse.tiling.stage_ring import MAX_BOX, MAX_RANK, SWIZZLE_ALIGNMENT, TMA_ALIGNMENT
 
 RESERVED, SMALL = 1024, 1024

@@ -7,8 +7,7 @@ from typing import ClassVar
 
 from mlir import ir
 
-from mlirfuse.dialect import OPS
-from mlirfuse.errors import IRError
+from mlirfuse.dialect.verification import verify_fuse_ops
 from mlirfuse.passes.base import Pass, Remarks
 
 
@@ -33,19 +32,3 @@ class FuseVerify(Pass):
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         """Checks the module; raises `IRError`."""
         verify_fuse_ops(module)
-
-
-def verify_fuse_ops(root: ir.Operation) -> None:
-    """Checks every fuse op under `root`; raises `IRError` naming the first that is wrong and its location."""
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        problem = OPS[op.name].problem(op) if op.name in OPS else None
-        if problem is not None:
-            failures.append(IRError(f"'{op.name}' op {problem}", where=op))
-            return ir.WalkResult.INTERRUPT
-        return ir.WalkResult.ADVANCE
-
-    failures: list[IRError] = []
-    root.walk(visit)
-    if failures:
-        raise failures[0]

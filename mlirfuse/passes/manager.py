@@ -16,10 +16,10 @@ from mlir import ir
 from mlir.passmanager import ExternalPass, PassManager
 
 from mlirfuse.diagnostics import describe
+from mlirfuse.dialect.verification import verify_fuse_ops
 from mlirfuse.errors import PassError, PipelineError
 from mlirfuse.passes import registry
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.passes.fuse_verify import verify_fuse_ops
 from mlirfuse.passes.spec import parse_options, print_pass
 from mlirfuse.passes.syntax import ANCHOR, Element, at, parse_pipeline, truncate
 

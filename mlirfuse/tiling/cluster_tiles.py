@@ -7,11 +7,10 @@ from functools import reduce
 from mlir import ir
 from mlir.dialects import arith, gpu, memref, scf, vector
 
-from mlirfuse.analysis.kernels import PHASE
+from mlirfuse.analysis.kernels import FINISH, PHASE
 from mlirfuse.dialect.cluster_barrier import cluster_barrier
 from mlirfuse.dialect.cluster_view import cluster_view
 from mlirfuse.dtypes import from_mlir
-from mlirfuse.tiling.grid_finish import FINISH
 from mlirfuse.tiling.partial_tiles import SliceEpilogue, add_tiles
 from mlirfuse.tiling.tiles import index, zero
 

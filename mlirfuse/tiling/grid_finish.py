@@ -11,6 +11,7 @@ from mlir.dialects import arith, linalg, memref, scf, vector
 
 from mlirfuse.analysis.grid_reduction import GridReduction, finish_dims, kept_dims
 from mlirfuse.analysis.iteration_space import IterationSpace
+from mlirfuse.analysis.kernels import FINISH
 from mlirfuse.analysis.structure import OpStructure
 from mlirfuse.analysis.workspaces import COOPERATIVE
 from mlirfuse.dialect.semaphore_arrive import semaphore_arrive
@@ -30,10 +31,6 @@ from mlirfuse.tiling.totals import (
     subtract,
 )
 from mlirfuse.tiling.transfers import TileTransfers
-
-FINISH = "fuse.finish"
-"""Unit attribute of the loop over slices, or what is around it: its tiles have the walk's `finish_layout`."""
-
 
 GROUP = 8
 """Steps of a finish whose sum is added to the total at once, where there are the more parts the more rows there are."""

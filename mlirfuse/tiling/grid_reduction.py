@@ -13,6 +13,7 @@ from mlir.dialects import affine
 
 from mlirfuse.analysis.grid_reduction import GridReduction, kept_dims
 from mlirfuse.analysis.iteration_space import IterationSpace
+from mlirfuse.analysis.kernels import FINISH
 from mlirfuse.analysis.workspaces import (
     RESIDENT,
     SCRATCH,
@@ -26,7 +27,7 @@ from mlirfuse.errors import PassError
 from mlirfuse.schedule.grid_walk import SUM_ROWS
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.tiling.block_walk import BlockWalk
-from mlirfuse.tiling.grid_finish import FINISH, GridFinish, slice_counts
+from mlirfuse.tiling.grid_finish import GridFinish, slice_counts
 from mlirfuse.tiling.program import Count, KernelFrame, WorkspaceArgument, count_expr, forall, tile_counts
 from mlirfuse.tiling.shared_end import TICKETS, most_chunks
 from mlirfuse.tiling.tiles import Shape, index

@@ -8,10 +8,10 @@ from functools import reduce
 from mlir import ir
 from mlir.dialects import arith, scf
 
+from mlirfuse.analysis.kernels import FINISH
 from mlirfuse.analysis.workspaces import SEMAPHORES
 from mlirfuse.dialect.collect import collect
 from mlirfuse.dialect.post import post
-from mlirfuse.tiling.grid_finish import FINISH
 from mlirfuse.tiling.partial_tiles import SliceEpilogue, add_tiles, part_row, workspace_argument
 from mlirfuse.tiling.tiles import index
 

@@ -9,13 +9,12 @@ from functools import reduce
 from mlir import ir
 from mlir.dialects import affine, arith, scf, vector
 
-from mlirfuse.analysis.kernels import argument_attributes
+from mlirfuse.analysis.kernels import FINISH, argument_attributes
 from mlirfuse.analysis.workspaces import SCRATCH, SEMAPHORES, WORKSPACE, WORKSPACE_EXTENTS, WORKSPACE_OPERANDS
 from mlirfuse.dialect.semaphore_arrive import semaphore_arrive
 from mlirfuse.dialect.semaphore_wait import semaphore_wait
 from mlirfuse.rewriting import defining_op
 from mlirfuse.schedule.contraction import ContractionSchedule
-from mlirfuse.tiling.grid_finish import FINISH
 from mlirfuse.tiling.tiles import index, zero
 
 Epilogue = Callable[[ir.Value], None]
