@@ -23,8 +23,8 @@ from timing import host_us
 from mlirfuse.context import make_context
 from mlirfuse.diagnostics import parse_module
 from mlirfuse.lowering import to_ptx
-from mlirfuse.lowering.to_ptx import BEFORE_NVVM
 from mlirfuse.passes.manager import Pipeline
+from mlirfuse.pipeline import LOWER, stage
 from mlirfuse.runtime import cuda
 from mlirfuse.runtime.arrays import signature
 from mlirfuse.runtime.dispatch import Dispatcher
@@ -67,8 +67,7 @@ def build(arguments: int) -> tuple[HostProgram, dict[str, LoadedKernel]]:
     """The host program and its loaded kernel."""
     chip = cuda.chip(0)
     module = parse_module(kernel_text(arguments), make_context())
-    passes = ",".join(BEFORE_NVVM).replace("lower-attach-target", f"lower-attach-target{{chip={chip}}}")
-    Pipeline.parse(f"builtin.module({passes})").run(module)
+    Pipeline.parse(stage(LOWER, chip)).run(module)
     infos = kernel_infos(module.operation)
     to_ptx.to_nvvm(module.operation)
     binaries = to_ptx.ptx(module.operation, target_of(chip))

@@ -1,4 +1,4 @@
-"""The compiler as one line: which passes run, in which order, and where each stage ends.
+"""The compiler as one line: which passes run, in which order, and where each stage ends. The order stands here alone.
 
 Every stage is a textual pipeline that `mlirfuse-opt` runs too, so any stage can be reproduced, stopped in, or started
 from by hand. `{target}` stands for the architecture, `{fast}` for whether roundings may be left out, and subnormal
@@ -8,7 +8,8 @@ numbers flushed.
 from __future__ import annotations
 
 from mlirfuse.errors import PipelineError
-from mlirfuse.lowering.to_ptx import BEFORE_NVVM
+from mlirfuse.passes import registry
+from mlirfuse.passes.syntax import parse_pipeline
 
 GRAPH = (
     "fuse-fold-empty,fuse-views,cse,fuse-copy-reshaped,fuse-fold-casts{{through-rounding={fast}}},"
@@ -42,9 +43,13 @@ GPU = (
 """Tile programs to one thread's code."""
 
 LOWER = (
-    ",".join(BEFORE_NVVM)
-    .replace("lower-attach-target", "lower-attach-target{{chip={target}}}")
-    .replace("lower-exponentials", "lower-exponentials{{flush-subnormals={fast}}}")
+    "lower-attach-target{{chip={target}}},lower-cluster-ops,lower-prefetches,lower-mma,lower-semaphores,"
+    "lower-mailboxes,lower-accumulations,lower-cluster-views,lower-mbarriers,lower-async-copies,"
+    "lower-stage-tiles,lower-warpgroup-mma,lower-warpgroup-control,lower-cluster-ranks,lower-kernel-abi,"
+    "lower-shared-memory,lower-ordered-accesses,lower-l2-policies,lower-streaming-accesses,lower-pins,"
+    "lower-float8,lower-int8,lower-math,lower-tanh,lower-exponentials{{flush-subnormals={fast}}},lower-divisions,"
+    "lower-shared-divisions,lower-rounded-divisions,lower-contraction,lower-bfloat16,lower-float16,"
+    "lower-float-to-int"
 )
 """One thread's code to where upstream's conversion to NVVM begins."""
 
@@ -77,3 +82,11 @@ def stage(passes: str, target: str, *, sms: int = 0, fast_math: bool = False, tu
     """A list of passes as a pipeline over `builtin.module`, with the options of `named`."""
     options = {"target": target, "sms": sms, "fast": str(fast_math).lower(), "tuned": str(tuned).lower()}
     return f"builtin.module({passes.format(**options)})"
+
+
+def passes() -> tuple[str, ...]:
+    """The names of mlirfuse's passes: those of the pipeline in its order, and after them what is in no pipeline."""
+    elements = parse_pipeline(named("fuse-lower-pipeline", "sm_90a"))
+    ours = registry.names()
+    ordered = dict.fromkeys(element.name for element in elements if element.name in ours)
+    return (*ordered, *(name for name in ours if name not in ordered))

@@ -25,42 +25,6 @@ from mlirfuse.lowering.signed_strides import allow_negative_strides
 from mlirfuse.rewriting import ops_named
 from mlirfuse.target import Target
 
-# The passes that take a module from the `gpu` stage to where `to_nvvm` begins, in order.
-BEFORE_NVVM = (
-    "lower-attach-target",
-    "lower-cluster-ops",
-    "lower-prefetches",
-    "lower-mma",
-    "lower-semaphores",
-    "lower-mailboxes",
-    "lower-accumulations",
-    "lower-cluster-views",
-    "lower-mbarriers",
-    "lower-async-copies",
-    "lower-stage-tiles",
-    "lower-warpgroup-mma",
-    "lower-warpgroup-control",
-    "lower-cluster-ranks",
-    "lower-kernel-abi",
-    "lower-shared-memory",
-    "lower-ordered-accesses",
-    "lower-l2-policies",
-    "lower-streaming-accesses",
-    "lower-pins",
-    "lower-float8",
-    "lower-int8",
-    "lower-math",
-    "lower-tanh",
-    "lower-exponentials",
-    "lower-divisions",
-    "lower-shared-divisions",
-    "lower-rounded-divisions",
-    "lower-contraction",
-    "lower-bfloat16",
-    "lower-float16",
-    "lower-float-to-int",
-)
-
 TO_NVVM = (
     "builtin.module(gpu.module("
     "canonicalize{region-simplify=disabled},cse,lower-affine,expand-strided-metadata,lower-affine,convert-nvgpu-to-nvvm,convert-scf-to-cf,"

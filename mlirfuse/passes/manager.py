@@ -144,15 +144,16 @@ def _step(element: Element) -> Step:
     if element.nested is not None:
         _reject_nested(element)
         return element
-    if element.name not in registry.PASSES:
+    cls = registry.find(element.name)
+    if cls is None:
         return element
-    return parse_options(registry.lookup(element.name), element.options, element.options_position or element.position)
+    return parse_options(cls, element.options, element.options_position or element.position)
 
 
 def _reject_nested(parent: Element) -> None:
     """Raises `PipelineError` for an mlirfuse pass below the top level: those see the whole module."""
     for element in parent.nested or ():
-        if element.name in registry.PASSES:
+        if registry.find(element.name):
             raise PipelineError(
                 f"{element.name} runs on {ANCHOR}, not on {parent.name}",
                 where=at(element.position),

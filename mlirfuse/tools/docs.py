@@ -22,9 +22,9 @@ _NOTICE = "<!-- Written by `make docs` from the docstrings. -->"
 
 
 def passes_markdown() -> str:
-    """The reference of passes and named pipelines, in the registry's order."""
+    """The reference of passes and named pipelines, in the order in which they run."""
     sections = [_NOTICE, "# Passes", "Options are written `pass{option=value other=1,2}`; see `mlirfuse-opt --help`."]
-    sections += [_pass_section(registry.lookup(name)) for name in registry.names()]
+    sections += [_pass_section(registry.lookup(name)) for name in pipeline.passes()]
     sections.append("# Pipelines")
     sections += [
         f"## `{name}`\n\n```\n{text.replace('{{', '{').replace('}}', '}')}\n```"

@@ -100,7 +100,7 @@ def parse_arguments(arguments: Sequence[str] | None) -> tuple[argparse.Namespace
 def list_passes() -> str:
     """The text of `--list-passes`."""
     lines = ["Passes (and all of upstream's):"]
-    for name in registry.names():
+    for name in pipeline.passes():
         cls = registry.lookup(name)
         lines.append(f"  --{name}")
         lines.append(f"      {registry.summary(cls)}")
@@ -116,8 +116,8 @@ def _elements(flag: str, target: str, parser: Parser) -> str:
     name, _, options = flag.removeprefix("--").partition("=")
     if flag.startswith("--") and name in pipeline.NAMED and not options:
         return ",".join(map(str, parse_pipeline(pipeline.named(name, target))))
-    if not flag.startswith("--") or not (name in registry.PASSES or _is_upstream(name)):
-        known = [*(f"--{known}" for known in (*registry.names(), *pipeline.NAMED)), *_option_strings(parser)]
+    if not flag.startswith("--") or not (registry.find(name) or _is_upstream(name)):
+        known = [*(f"--{known}" for known in (*pipeline.passes(), *pipeline.NAMED)), *_option_strings(parser)]
         close = difflib.get_close_matches(flag.partition("=")[0], known, n=1)
         hint = f"did you mean {close[0]}?" if close else f"{parser.prog} --help and --list-passes list what there is"
         raise ArgumentError(f"{flag!r} is neither an option nor a pass", hint=hint)

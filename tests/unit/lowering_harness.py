@@ -7,8 +7,9 @@ from mlir import ir
 from mlirfuse.context import make_context
 from mlirfuse.diagnostics import parse_module
 from mlirfuse.lowering import to_ptx
-from mlirfuse.lowering.to_ptx import BEFORE_NVVM, KernelBinary
+from mlirfuse.lowering.to_ptx import KernelBinary
 from mlirfuse.passes.manager import Pipeline
+from mlirfuse.pipeline import LOWER, stage
 from mlirfuse.runtime.kernel_info import KernelInfo, kernel_infos
 from mlirfuse.target import target_of
 
@@ -60,10 +61,9 @@ TRANSPOSED = SCALE.replace(
 def lower(text: str, chip: str = "sm_90a", first: str = "") -> ir.Module:
     """The module, run through the passes `first` and every pass before NVVM."""
     module = parse_module(text, make_context())
-    passes = ",".join([*filter(None, [first]), *BEFORE_NVVM]).replace(
-        "lower-attach-target", f"lower-attach-target{{chip={chip}}}"
+    Pipeline.parse(stage(",".join(filter(None, [first.replace("{", "{{").replace("}", "}}"), LOWER])), chip)).run(
+        module
     )
-    Pipeline.parse(f"builtin.module({passes})").run(module)
     return module
 
 

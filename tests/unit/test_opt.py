@@ -17,7 +17,7 @@ MODULE = "func.func @f(%a: i32) -> i32 {\n  return %a : i32\n}\n"
 
 @pytest.fixture(autouse=True)
 def toy_passes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "PASSES", registry.PASSES | ENTRIES)
+    monkeypatch.setattr(registry, "ADDED", ENTRIES)
 
 
 @pytest.fixture

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
+import mlirfuse
 from mlirfuse.errors import PipelineError
 from mlirfuse.passes import registry
 from mlirfuse.passes.base import Pass
 from mlirfuse.passes.spec import options_of, parse_options, print_options
 from mlirfuse.passes.syntax import parse_pipeline
-from mlirfuse.pipeline import named
+from mlirfuse.pipeline import named, passes
 
+ROOT = Path(mlirfuse.__file__).parent
 LIT = Path(__file__).parents[2] / "test" / "lit"
 
 
@@ -23,16 +26,36 @@ def pass_class(request: pytest.FixtureRequest) -> type[Pass]:
 
 def test_name_file_and_lit_test_agree(pass_class: type[Pass]) -> None:
     _, directory, file = pass_class.__module__.split(".")
-    assert registry.PASSES[pass_class.name] == f"{pass_class.__module__}:{pass_class.__name__}"
     assert file == pass_class.name.replace("-", "_")
-    assert pass_class.__name__ == "".join(word.capitalize() for word in pass_class.name.split("-"))
+    assert pass_class.__name__ == registry.class_name(pass_class.name)
     assert (LIT / directory / f"{pass_class.name}.mlir").is_file()
 
 
+def test_every_pass_is_registered() -> None:
+    """A class whose name or file does not follow from the pass's name would not be found."""
+    for cls in _subclasses(Pass):
+        if cls.__module__.startswith("mlirfuse."):
+            assert registry.find(cls.name) is cls
+
+
+def test_no_two_modules_could_have_the_same_pass() -> None:
+    for prefix, package in registry.PACKAGES.items():
+        stems = [path.stem for path in (ROOT / package).rglob(f"{prefix}_*.py")]
+        assert len(stems) == len(set(stems))
+
+
+def _subclasses(cls: type[Pass]) -> set[type[Pass]]:
+    for package in registry.PACKAGES.values():
+        for path in (ROOT / package).rglob("*.py"):
+            import_module(".".join(path.relative_to(ROOT.parent).with_suffix("").parts).removesuffix(".__init__"))
+    return set(cls.__subclasses__())
+
+
 def test_order_is_the_pipelines() -> None:
-    pipeline = parse_pipeline(named("fuse-lower-pipeline", "sm_90a"))
-    ours = [element.name for element in pipeline if element.name in registry.PASSES]
-    assert registry.names() == (*ours, "fuse-verify")
+    elements = parse_pipeline(named("fuse-lower-pipeline", "sm_90a"))
+    ours = [element.name for element in elements if registry.find(element.name)]
+    assert passes() == (*ours, "fuse-verify")
+    assert set(registry.names()) == set(passes())
 
 
 def test_docstring_shows_ir(pass_class: type[Pass]) -> None:

@@ -91,4 +91,4 @@ class ToyRequired(Pass):
         remarks.declined(self, "does nothing")
 
 
-ENTRIES = {cls.name: f"{__name__}:{cls.__name__}" for cls in (ToyMark, ToyReject, ToyBreak, ToyOptions, ToyRequired)}
+ENTRIES: dict[str, type[Pass]] = {cls.name: cls for cls in (ToyMark, ToyReject, ToyBreak, ToyOptions, ToyRequired)}
