@@ -11,6 +11,7 @@ from importlib import import_module
 
 from mlirfuse.errors import PipelineError
 from mlirfuse.passes.base import Pass
+from mlirfuse.renamed_names import renamed
 
 PASSES: dict[str, str] = {
     "fuse-fold-empty": "mlirfuse.passes.fuse_fold_empty:FuseFoldEmpty",
@@ -106,6 +107,8 @@ def lookup(name: str) -> type[Pass]:
 
 def suggest(name: str) -> str:
     """What to try instead of a name that is not registered."""
+    if (hint := renamed("pass", name)) is not None:
+        return hint
     close = difflib.get_close_matches(name, PASSES, n=1)
     return f"did you mean {close[0]!r}?" if close else "mlirfuse-opt --list-passes lists mlirfuse's passes"
 
