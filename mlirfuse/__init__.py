@@ -104,7 +104,7 @@ from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import Target
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "BlockedLayout",

@@ -10,7 +10,9 @@ from mlir import ir
 
 from mlirfuse.errors import IRError, MlirFuseError
 from mlirfuse.places import place_of
+from mlirfuse.renamed_names import renamed
 
+_OP = re.compile(r"fuse\.\w+")
 _PLACE = re.compile(r"(.+?):(\d+)(?::(\d+))?", re.DOTALL)
 
 
@@ -102,4 +104,5 @@ def _parse(parse: Callable[[], ir.Module], context: ir.Context) -> ir.Module:
             return parse()
     except ir.MLIRError as error:
         message, place = describe(error)
-        raise IRError(message, where=place) from error
+        hints = (renamed("op", name) for name in _OP.findall(message))
+        raise IRError(message, where=place, hint=next(filter(None, hints), None)) from error

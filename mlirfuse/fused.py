@@ -295,6 +295,7 @@ def fuse(
     mix_order: MixOrder = "auto",
     finish: Finish = "auto",
     dynamic_products: bool = False,
+    **unknown: object,
 ) -> Any:
     """Makes a function over arrays run as fused GPU kernels; a decorator, with or without arguments.
 
@@ -335,12 +336,14 @@ def fuse(
             row.
         dynamic_products: makes one kernel for all leading extents of matrix products too. By default a product is
             compiled anew for each number of rows, because the best tile and split depend on it.
+        **unknown: options that there are not, or not any more: an error that names the nearest, or the new name.
 
     Raises:
-        ArgumentError: `fn` is no Python function, or must be given an `out` or a `stream` of its own; `schedule` is no
-            schedule, or `mix_order` or `finish` none of these.
+        ArgumentError: there is no such option; `fn` is no Python function, or must be given an `out` or a `stream` of
+            its own; `schedule` is no schedule, or `mix_order` or `finish` none of these.
         TargetError: the target is not known.
     """
+    check_names(unknown)
     if fn is None:
         return lambda function: Fused(function, target, schedule, fast_math, mix_order, finish, dynamic_products)
     return Fused(fn, target, schedule, fast_math, mix_order, finish, dynamic_products)

@@ -7,6 +7,7 @@ from difflib import get_close_matches
 from typing import Literal, TypedDict, get_args
 
 from mlirfuse.errors import ArgumentError
+from mlirfuse.renamed_names import renamed
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import Target
 
@@ -35,7 +36,7 @@ def check_names(options: Iterable[str]) -> None:
         if name not in known:
             close = get_close_matches(name, known, n=1)
             hint = f"{f'did you mean {close[0]}? ' if close else ''}options: {', '.join(known)}"
-            raise ArgumentError(f"there is no option {name!r}", where="fuse", hint=hint)
+            raise ArgumentError(f"there is no option {name!r}", where="fuse", hint=renamed("option", name) or hint)
 
 
 def check_options(options: Options) -> None:
@@ -49,7 +50,8 @@ def check_options(options: Options) -> None:
     for name, allowed in choices.items():
         given = options[name]  # type: ignore[literal-required]  # they are its keys
         if given not in allowed:
-            raise ArgumentError(f"{name} is {given!r}", where="fuse", hint=f"one of {', '.join(map(str, allowed))}")
+            hint = renamed("value", given) or f"one of {', '.join(map(str, allowed))}"
+            raise ArgumentError(f"{name} is {given!r}", where="fuse", hint=hint)
 
 
 def _is_schedule(schedule: object) -> bool:

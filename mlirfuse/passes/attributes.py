@@ -12,6 +12,7 @@ from mlirfuse.passes.fuse_assign_schedule import GRID_FINISH
 from mlirfuse.passes.fuse_mix_order_reduction import MIX_ORDER
 from mlirfuse.passes.fuse_segment import SCHEDULES
 from mlirfuse.passes.schedule_attempts import ATTEMPTS
+from mlirfuse.renamed_names import RENAMED, renamed
 from mlirfuse.schedule.grid_walk import FINISHES
 from mlirfuse.schedule.schedule import ATTRIBUTE as SCHEDULE
 from mlirfuse.strides import ATTRIBUTE as STRIDES
@@ -53,8 +54,9 @@ ARGUMENT: Mapping[str, Rule] = {
 def verify_attributes(module: ir.Operation) -> None:
     """Raises `IRError` naming the first attribute of a function, or of an argument, that is not what it must be.
 
-    What a declaration launches must be in the module.
+    What a declaration launches must be in the module. No op may have an attribute by a name that it had once.
     """
+    _refuse_old_names(module)
     for function in functions(module):
         for problem in _problems(function):
             raise IRError(f"{symbol(function)}: {problem}", where=function)
@@ -65,6 +67,26 @@ def verify_attributes(module: ir.Operation) -> None:
                 kinds = "a kernel is a tile program, or a gpu.func in a gpu.module of the same name"
                 hint = f"kernels: {', '.join(present)}" if present else kinds
                 raise IRError(what, where=function, hint=hint)
+
+
+def _refuse_old_names(module: ir.Operation) -> None:
+    """Raises `IRError` for an attribute of an op, or of a function's argument, that has another name now."""
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        given = [*op.attributes.keys()]
+        if "arg_attrs" in op.attributes:
+            given += [named.name for entry in ir.ArrayAttr(op.attributes["arg_attrs"]) for named in ir.DictAttr(entry)]
+        failures.extend(
+            IRError(f"'{op.name}' op has an attribute {name}", where=op, hint=renamed("attribute", name))
+            for name in given
+            if name in RENAMED["attribute"]
+        )
+        return ir.WalkResult.INTERRUPT if failures else ir.WalkResult.ADVANCE
+
+    failures: list[IRError] = []
+    module.walk(visit)
+    if failures:  # raised here: an exception may not cross the bindings' walk
+        raise failures[0]
 
 
 def _launched(module: ir.Operation) -> list[str]:

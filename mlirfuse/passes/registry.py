@@ -14,6 +14,7 @@ from pathlib import Path
 
 from mlirfuse.errors import PipelineError
 from mlirfuse.passes.base import Pass
+from mlirfuse.renamed_names import renamed
 
 PACKAGES = {"fuse": "passes", "lower": "lowering"}
 """The package of `mlirfuse` that has the passes whose names begin so."""
@@ -50,6 +51,8 @@ def class_name(name: str) -> str:
 
 def suggest(name: str) -> str:
     """What to try instead of a name that no pass has."""
+    if (hint := renamed("pass", name)) is not None:
+        return hint
     close = difflib.get_close_matches(name, names(), n=1)
     return f"did you mean {close[0]!r}?" if close else "mlirfuse-opt --list-passes lists mlirfuse's passes"
 

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from mlirfuse.errors import MlirFuseError, PipelineError
 from mlirfuse.passes.base import Pass
 from mlirfuse.passes.syntax import at, closing, closing_quote
+from mlirfuse.renamed_names import renamed
 from mlirfuse.type_hints import type_hints
 
 _NONE = "none"
@@ -85,7 +86,7 @@ def parse_options(cls: type[Pass], text: str | None, position: int = 0) -> Pass:
         if name not in options:
             close = difflib.get_close_matches(name, options, n=1)
             known = f"options: {', '.join(options)}" if options else f"{cls.name} takes no options"
-            hint = f"did you mean {close[0]!r}? {known}" if close else known
+            hint = renamed("pass option", name) or (f"did you mean {close[0]!r}? {known}" if close else known)
             raise PipelineError(f"{cls.name} has no option {name!r}", where=where, hint=hint)
         option = options[name]
         if option.field in values:
@@ -94,7 +95,7 @@ def parse_options(cls: type[Pass], text: str | None, position: int = 0) -> Pass:
             values[option.field] = _parse_value(option, value)
         except ValueError:
             problem = "needs a value" if value is None else f"cannot be {value!r}"
-            hint = f"it is {option.type_name}"
+            hint = renamed("value", value) or f"it is {option.type_name}"
             raise PipelineError(f"option {name!r} of {cls.name} {problem}", where=where, hint=hint) from None
     for option in options.values():
         if option.default is dataclasses.MISSING and option.field not in values:

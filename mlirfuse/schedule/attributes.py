@@ -15,6 +15,7 @@ from typing import Any, TypeVar, get_args
 from mlir import ir
 
 from mlirfuse.errors import ScheduleError
+from mlirfuse.renamed_names import renamed
 from mlirfuse.type_hints import type_hints
 
 T = TypeVar("T")
@@ -54,7 +55,8 @@ def from_attribute(cls: type[T], attribute: ir.Attribute) -> T:
     hints, (fields, required) = type_hints(cls), _fields(cls)  # type: ignore[arg-type]
     names = {attribute[i].name for i in range(len(attribute))}
     if unknown := names.difference(fields):
-        raise ScheduleError(f"{cls.__name__} has no field {min(unknown)!r}", hint=f"fields: {', '.join(fields)}")
+        hint = next(filter(None, (renamed("field", name) for name in sorted(unknown))), f"fields: {', '.join(fields)}")
+        raise ScheduleError(f"{cls.__name__} has no field {min(unknown)!r}", hint=hint)
     if missing := required - names:
         raise ScheduleError(f"{cls.__name__} lacks the field {min(missing)!r}")
     return cls(**{name: _decode(hints[name], attribute[name], f"{cls.__name__}.{name}") for name in sorted(names)})

@@ -7,6 +7,7 @@ from math import prod
 
 from mlirfuse.dtypes import DType
 from mlirfuse.precision import FAST_ACCUM, IEEE, TF32, TF32X3
+from mlirfuse.renamed_names import refuses_old_fields
 from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.target import Target
 
@@ -49,6 +50,7 @@ MOST_COLLECTED = 128
 """Words that a thread takes out of mailboxes at once: they wait for each other in registers."""
 
 
+@refuses_old_fields
 @dataclass(frozen=True)
 class ContractionSchedule:
     """How the k-loop of a contraction runs.

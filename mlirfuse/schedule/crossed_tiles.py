@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from mlirfuse.renamed_names import refuses_old_fields
 from mlirfuse.schedule.layout import BlockedLayout
 
 
+@refuses_old_fields
 @dataclass(frozen=True)
 class CrossedTiles:
     """How arrays are accessed that are contiguous along another dimension than the schedule's layout.

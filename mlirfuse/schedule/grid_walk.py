@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mlirfuse.renamed_names import not_one_of, refuses_old_fields
 from mlirfuse.schedule.layout import BlockedLayout
 
 FINISHES = {
@@ -50,6 +51,7 @@ MOST_STAGES, MOST_READS = 16, 256
 """Tiles of a block that may be under way at once, and of partial results: more than there is room for on chip."""
 
 
+@refuses_old_fields
 @dataclass(frozen=True)
 class GridWalk:
     """A walk of resident blocks over the tiles of some dimensions.
@@ -98,7 +100,7 @@ class GridWalk:
     def check(self, layout: BlockedLayout) -> str | None:
         """What makes this walk illegal for tiles of that layout, or None."""
         if self.finish not in FINISHES:
-            return f"finish {self.finish!r} is not one of {', '.join(FINISHES)}"
+            return not_one_of("finish", self.finish, FINISHES)
         if self.columns not in COLUMNS:
             return f"columns {self.columns!r} is not one of {', '.join(COLUMNS)}"
         if self.columns == "shared" and (self.stages == 1 or any(layout.extents[d] > 1 for d in self.dims)):

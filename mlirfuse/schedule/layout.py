@@ -26,6 +26,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 
+from mlirfuse.renamed_names import refuses_old_fields
+
 WARP = 32
 
 LAYOUT = "fuse.layout"
@@ -35,6 +37,7 @@ FEWEST_VECTORS = 4
 """Vectors of a skewed or moved row: its ends are stored element by element, and there is a whole one between them."""
 
 
+@refuses_old_fields
 @dataclass(frozen=True)
 class BlockedLayout:
     """A blocked layout; every field has one entry a tile dimension.

@@ -11,6 +11,7 @@ from math import prod
 from mlir import ir
 
 from mlirfuse.errors import ScheduleError, errors_at
+from mlirfuse.renamed_names import not_one_of, refuses_old_fields
 from mlirfuse.schedule.attributes import from_attribute, to_attribute
 from mlirfuse.schedule.contraction import TEAM_THREADS, ContractionSchedule
 from mlirfuse.schedule.crossed_tiles import CrossedTiles
@@ -31,6 +32,7 @@ MOST_HELD = 4096
 """Elements of a tile that a thread may hold: more than its registers and its share of shared memory have room for."""
 
 
+@refuses_old_fields
 @dataclass(frozen=True)
 class Schedule:
     """How one kernel is tiled and spread over threads.
@@ -93,7 +95,7 @@ def check_schedule(
     if len(schedule.tile) != len(extents):
         return f"tile {schedule.tile} has {len(schedule.tile)} dimensions, the iteration space {len(extents)}"
     if schedule.persistence not in PERSISTENCE:
-        return f"persistence {schedule.persistence!r} is not one of {', '.join(PERSISTENCE)}"
+        return not_one_of("persistence", schedule.persistence, PERSISTENCE)
     if schedule.order not in ORDERS:
         return f"order {schedule.order!r} is not one of {', '.join(ORDERS)}"
     if problem := schedule.layout.check(schedule.tile):

@@ -16,6 +16,7 @@ from mlirfuse.errors import ArgumentError
 from mlirfuse.passes import registry
 from mlirfuse.passes.spec import options_of
 from mlirfuse.passes.syntax import ANCHOR, parse_pipeline
+from mlirfuse.renamed_names import renamed
 from mlirfuse.target import DEFAULT, TARGETS
 from mlirfuse.tools.reporting import STREAM, Parser
 
@@ -119,7 +120,8 @@ def _elements(flag: str, target: str, parser: Parser) -> str:
     if not flag.startswith("--") or not (registry.find(name) or _is_upstream(name)):
         known = [*(f"--{known}" for known in (*pipeline.passes(), *pipeline.NAMED)), *_option_strings(parser)]
         close = difflib.get_close_matches(flag.partition("=")[0], known, n=1)
-        hint = f"did you mean {close[0]}?" if close else f"{parser.prog} --help and --list-passes list what there is"
+        other = f"did you mean {close[0]}?" if close else f"{parser.prog} --help and --list-passes list what there is"
+        hint = renamed("pass", name) or other
         raise ArgumentError(f"{flag!r} is neither an option nor a pass", hint=hint)
     return f"{name}{{{options}}}" if options else name
 

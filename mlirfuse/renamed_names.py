@@ -1,0 +1,74 @@
+"""Names that users may have written before they were renamed, and what they are called now.
+
+An old name is an error that says the new one: nothing is accepted under two names. One table serves `mf.fuse`, the
+constructors of schedules, pass pipelines and IR that comes from outside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields
+from functools import wraps
+from typing import Any, Literal, TypeVar
+
+from mlirfuse.errors import ScheduleError
+
+Kind = Literal["option", "value", "field", "pass", "pass option", "op", "attribute"]
+
+RENAMED: Mapping[Kind, Mapping[str, str]] = {
+    "option": {},
+    "value": {},
+    "field": {},
+    "pass": {},
+    "pass option": {},
+    "op": {},
+    "attribute": {},
+}
+"""By kind, new names by old ones.
+
+- `option`: keyword arguments of `mf.fuse`.
+- `value`: strings that an option, a pass option or a field of a schedule takes.
+- `field`: fields of schedules and of what they consist of, in Python and in `fuse.schedule`.
+- `pass`, `pass option`: as a pipeline has them, with dashes.
+- `op`, `attribute`: with the dialect's prefix, `fuse.`.
+"""
+
+_Class = TypeVar("_Class", bound=type)
+
+
+def renamed(kind: Kind, name: object) -> str | None:
+    """What an old name is called now, as the hint of an error; None for a name that was never in use."""
+    new = RENAMED[kind].get(name) if isinstance(name, str) else None
+    return None if new is None else f"{name} was renamed to {new} in mlirfuse 0.2"
+
+
+def not_one_of(field: str, value: object, known: Iterable[str]) -> str:
+    """What is wrong with a field of a schedule whose value is none of the known ones."""
+    hint = renamed("value", value)
+    return f"{field} {value!r} is not one of {', '.join(known)}" + (f" ({hint})" if hint else "")
+
+
+def refuses_old_fields(cls: _Class) -> _Class:
+    """Makes a frozen dataclass name the new field where one is asked for, or given, by its old name.
+
+    The constructor raises `ScheduleError`, access raises `AttributeError`.
+    """
+    changed: Any = cls
+    made: Callable[..., None] = changed.__init__
+
+    @wraps(made)
+    def construct(self: Any, *args: Any, **named: Any) -> None:
+        try:
+            made(self, *args, **named)
+        except TypeError:
+            known = {field.name for field in fields(cls)}
+            for hint in (renamed("field", name) for name in named if name not in known):
+                if hint is not None:
+                    raise ScheduleError(f"{cls.__name__} has no such field", hint=hint) from None
+            raise
+
+    def missing(self: Any, name: str) -> Any:
+        raise AttributeError(renamed("field", name) or f"{cls.__name__!r} object has no attribute {name!r}")
+
+    changed.__init__, changed.__getattr__ = construct, missing
+    return cls
