@@ -38,7 +38,7 @@ class Problem:
 
     Attributes:
         m, n, k: its extents.
-        dtype: of the factors.
+        dtype: of the operands.
         precision: what `mf.matmul` is asked for.
         out: dtype of the result.
     """

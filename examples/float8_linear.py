@@ -30,7 +30,7 @@ def float8_linear(x, w, b):
 
 
 def tf32_linear(x, w, b):
-    """One kernel: float32 factors, of which the tensor cores take 11 significant bits."""
+    """One kernel: float32 operands, of which the tensor cores take 11 significant bits."""
     return mf.matmul(x, w.T, precision="tf32") + b
 
 

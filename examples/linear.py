@@ -1,7 +1,7 @@
 """Matrix products with what surrounds them, each in one kernel: python examples/linear.py
 
 `x @ w.T` contracts on the tensor cores; what follows works on the tile of sums while it is in registers, and what comes
-before on the tiles of factors on their way to the product. `explain()` says what was fused, and why.
+before on the tiles of operands on their way to the product. `explain()` says what was fused, and why.
 """
 
 from __future__ import annotations

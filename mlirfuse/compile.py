@@ -17,7 +17,7 @@ from mlirfuse.lowering.assembler import AssembledKernel, assemble_kernels, chose
 from mlirfuse.lowering.resources import KernelResources
 from mlirfuse.lowering.to_ptx import KernelBinary, ptx, to_nvvm
 from mlirfuse.passes.base import Remarks
-from mlirfuse.passes.fuse_assign_schedule import GRID_FINISH
+from mlirfuse.passes.fuse_assign_schedule import GRID_REDUCTION
 from mlirfuse.passes.fuse_mix_order_reduction import MIX_ORDER
 from mlirfuse.passes.fuse_segment import SCHEDULES
 from mlirfuse.passes.manager import Instrumentation, run_pipeline
@@ -177,10 +177,10 @@ def set_mix_order(module: ir.Module, request: str) -> None:
         module.body.operations[0].attributes[MIX_ORDER] = ir.StringAttr.get(request)
 
 
-def set_finish(module: ir.Module, request: str) -> None:
-    """Tells `fuse-assign-schedule` who is to finish walks over the grid."""
+def set_grid_reduction(module: ir.Module, request: str) -> None:
+    """Tells `fuse-assign-schedule` how the partials of grid reductions are combined."""
     with module.context:
-        module.body.operations[0].attributes[GRID_FINISH] = ir.StringAttr.get(request)
+        module.body.operations[0].attributes[GRID_REDUCTION] = ir.StringAttr.get(request)
 
 
 def _copy(module: ir.Module) -> ir.Module:

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from mlir import ir
 
 from mlirfuse.errors import IRError, MlirFuseError
-from mlirfuse.places import place_of
 from mlirfuse.renamed_names import renamed
+from mlirfuse.source_locations import source_location
 
 _OP = re.compile(r"fuse\.\w+")
 _PLACE = re.compile(r"(.+?):(\d+)(?::(\d+))?", re.DOTALL)
@@ -58,7 +58,7 @@ def at_place(severity: str, message: str, where: str | None, notes: tuple[Diagno
 def from_mlir(info: ir.Diagnostic | ir.DiagnosticInfo) -> Diagnostic:
     """The plain form of MLIR's diagnostic, which may not outlive its handler's call."""
     notes = tuple(from_mlir(note) for note in info.notes)
-    return at_place(info.severity.name.lower(), info.message, place_of(info.location), notes)
+    return at_place(info.severity.name.lower(), info.message, source_location(info.location), notes)
 
 
 def from_error(error: MlirFuseError) -> tuple[Diagnostic, ...]:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from mlirfuse.places import place_of
+from mlirfuse.source_locations import source_location
 
 if TYPE_CHECKING:
     from mlir import ir
@@ -35,7 +35,7 @@ class MlirFuseError(Exception):
         self.message = message
         # The text alone is kept: an error may outlive the IR.
         self.where: str | None = (
-            where if where is None or isinstance(where, str) else place_of(getattr(where, "location", where))
+            where if where is None or isinstance(where, str) else source_location(getattr(where, "location", where))
         )
         self.hint = hint
         super().__init__(self.__str__())
@@ -52,7 +52,7 @@ def errors_at(op: ir.Operation) -> Iterator[None]:
         yield
     except MlirFuseError as error:
         if error.where is None:
-            error.where = place_of(op.location)
+            error.where = source_location(op.location)
             error.args = (str(error),)
         raise
 

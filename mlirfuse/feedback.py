@@ -120,5 +120,7 @@ def _reports(binaries: Sequence[KernelBinary], assemble: Assemble) -> Iterator[K
 
 
 def kernel_of(name: str) -> str:
-    """The name that a kernel had before it was tiled: what follows are `_kernel`, and `_finish` of a second one."""
-    return name.removesuffix("_kernel").removesuffix("_finish")
+    """The name that a kernel had before it was tiled: what follows are `_kernel`, and `_second_stage` of a second
+    one.
+    """
+    return name.removesuffix("_kernel").removesuffix("_second_stage")

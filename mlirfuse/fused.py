@@ -15,10 +15,10 @@ from mlirfuse.argument_specs import gpu_specs, lowered_specs, name_of, numpy_spe
 from mlirfuse.builder.errors import NeedsStatic
 from mlirfuse.builder.spec import LEFT_OUT, ArgumentSpec
 from mlirfuse.builder.trace import symbol_of, trace
-from mlirfuse.compile import Compiled, Lowered, set_finish, set_mix_order, set_schedules
+from mlirfuse.compile import Compiled, Lowered, set_grid_reduction, set_mix_order, set_schedules
 from mlirfuse.context import make_context
 from mlirfuse.errors import ArgumentError, UnreadExtentError
-from mlirfuse.options import Finish, MixOrder, Options, check_names, check_options
+from mlirfuse.options import GridReductionKind, MixOrder, Options, check_names, check_options
 from mlirfuse.runtime import cuda
 from mlirfuse.runtime.arrays import Argument, ArrayInfo
 from mlirfuse.runtime.dispatch import Dispatcher
@@ -50,7 +50,7 @@ class Fused(Generic[_P, _R]):
         schedule: Schedule | Mapping[str, Schedule] | None = None,
         fast_math: bool = False,
         mix_order: MixOrder = "auto",
-        finish: Finish = "auto",
+        grid_reduction: GridReductionKind = "auto",
         dynamic_products: bool = False,
     ):
         try:
@@ -70,7 +70,7 @@ class Fused(Generic[_P, _R]):
             schedule=schedule,
             fast_math=fast_math,
             mix_order=mix_order,
-            finish=finish,
+            grid_reduction=grid_reduction,
             dynamic_products=dynamic_products,
         )
         check_options(self._options)
@@ -79,7 +79,7 @@ class Fused(Generic[_P, _R]):
         self._schedules = {f"{symbol_of(fn)}_0": schedule} if isinstance(schedule, Schedule) else dict(schedule or {})
         self._dynamic_products = dynamic_products
         self._fast_math = fast_math
-        self._mix_order, self._finish = mix_order, finish
+        self._mix_order, self._grid_reduction = mix_order, grid_reduction
         self._lock = RLock()
         self._static: dict[tuple[ArgumentSpec, ...], frozenset[Source]] = {}
         self._compiled: dict[tuple[tuple[ArgumentSpec, ...], Target], Compiled] = {}
@@ -206,8 +206,8 @@ class Fused(Generic[_P, _R]):
             set_schedules(module, self._schedules)
         if self._mix_order != "auto":
             set_mix_order(module, self._mix_order)
-        if self._finish != "auto":
-            set_finish(module, self._finish)
+        if self._grid_reduction != "auto":
+            set_grid_reduction(module, self._grid_reduction)
         return Lowered(module, target, notes, self._fast_math, tuned=True)
 
     def _compile(self, describe: Callable[[Extents], tuple[ArgumentSpec, ...]], target: Target) -> Compiled:
@@ -293,7 +293,7 @@ def fuse(
     schedule: Schedule | Mapping[str, Schedule] | None = None,
     fast_math: bool = False,
     mix_order: MixOrder = "auto",
-    finish: Finish = "auto",
+    grid_reduction: GridReductionKind = "auto",
     dynamic_products: bool = False,
     **unknown: object,
 ) -> Any:
@@ -306,7 +306,7 @@ def fuse(
     - in `max` and `min` over leading dimensions; sums, products, means, variances, `any` and `all` stay as they are;
     - in reductions over a leading dimension that are not over all before them too, such as `axis=1` of a second one,
       or over later ones besides with others between, such as `axis=(0, 2)`, or that leave one of run-time extent:
-      blocks walk the leading dimensions together, and their tiles hold what is left;
+      blocks loop over the leading dimensions together, and their tiles hold what is left;
     - in matrix products (see `dynamic_products`), and where Python computes with `shape` what no shape is.
 
     Args:
@@ -326,10 +326,10 @@ def fuse(
             kernel in any case, and raises a `PassError` at compile time that names the reason where there can be none;
             `split` keeps one kernel for each. A function that has no such reductions has nothing to fuse, which is no
             error: `fused` compiles it as `auto` does.
-        finish: who adds up what the blocks of a grid have summed up, where a function reduces over leading dimensions.
-            `slices`: all blocks together, once all have arrived, in the same launch, which the device must hold as a
-            whole. `last_block`: the one that arrives last. `second_kernel`: another launch. All give the same bits on
-            every run. `atomics`: the one that arrives last, from rows of sums to which all have added as they came;
+        grid_reduction: who adds up what the blocks of a grid have summed up, where a function reduces over leading
+            dimensions. `grid_sync`: all blocks together, once all have arrived, in the same launch, which the device
+            must hold as a whole. `last_block`: the last block. `second_kernel`: another launch. All give the same bits
+            on every run. `atomics`: the last block, from rows of sums to which all have added as they came;
             for sums of float32, whose last bits then differ from run to run. `auto` is whichever of the first three
             takes the least time: the last block where it has as little to add up as a sum of everything, all blocks
             where there are columns. Any other is an error where nothing is reduced so, and is left aside at a single
@@ -340,13 +340,15 @@ def fuse(
 
     Raises:
         ArgumentError: there is no such option; `fn` is no Python function, or must be given an `out` or a `stream` of
-            its own; `schedule` is no schedule, or `mix_order` or `finish` none of these.
+            its own; `schedule` is no schedule, or `mix_order` or `grid_reduction` none of these.
         TargetError: the target is not known.
     """
     check_names(unknown)
     if fn is None:
-        return lambda function: Fused(function, target, schedule, fast_math, mix_order, finish, dynamic_products)
-    return Fused(fn, target, schedule, fast_math, mix_order, finish, dynamic_products)
+        return lambda function: Fused(
+            function, target, schedule, fast_math, mix_order, grid_reduction, dynamic_products
+        )
+    return Fused(fn, target, schedule, fast_math, mix_order, grid_reduction, dynamic_products)
 
 
 def _reasons(static: frozenset[Source], names: Sequence[str]) -> tuple[str, ...]:

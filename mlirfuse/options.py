@@ -14,7 +14,7 @@ from mlirfuse.target import Target
 MixOrder = Literal["auto", "fused", "split"]
 """What to do with reductions over different dimensions of the same data; see `fuse`."""
 
-Finish = Literal["auto", "slices", "last_block", "second_kernel", "atomics"]
+GridReductionKind = Literal["auto", "grid_sync", "last_block", "second_kernel", "atomics"]
 """Who adds up what the blocks of a grid have summed up; see `fuse`."""
 
 
@@ -25,7 +25,7 @@ class Options(TypedDict, total=False):
     schedule: Schedule | Mapping[str, Schedule] | None
     fast_math: bool
     mix_order: MixOrder
-    finish: Finish
+    grid_reduction: GridReductionKind
     dynamic_products: bool
 
 
@@ -45,7 +45,7 @@ def check_options(options: Options) -> None:
     if not _is_schedule(schedule):
         hint = "a Schedule, or a dictionary of them by kernel name"
         raise ArgumentError(f"schedule is {schedule!r}", where="fuse", hint=hint)
-    choices = {"mix_order": get_args(MixOrder), "finish": get_args(Finish)}
+    choices = {"mix_order": get_args(MixOrder), "grid_reduction": get_args(GridReductionKind)}
     choices |= dict.fromkeys(("fast_math", "dynamic_products"), (False, True))
     for name, allowed in choices.items():
         given = options[name]  # type: ignore[literal-required]  # they are its keys

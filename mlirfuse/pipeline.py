@@ -23,20 +23,20 @@ GRAPH = (
 
 ADDITIONS_STAY = ",".join(f"CanonicalizeContractAdd<mlir::arith::{op}>" for op in ("AddFOp", "AddIOp"))
 """Upstream's patterns that start the sums of a contraction without a loop with what is added to them. They leave the
-contraction where it is for all else that uses it, which is then computed twice, from factors that are shared."""
+contraction where it is for all else that uses it, which is then computed twice, from operands that are shared."""
 
 TILE = (
     "fuse-expand-moments,fuse-expand-exp-sums,fuse-tile-contraction,fuse-split-k,fuse-pipeline-contraction,"
     "fuse-stage-results,fuse-stage-residuals,fuse-tile-grid-reduction,fuse-tile-persistent,fuse-tile-chunked,"
     f"canonicalize{{{{region-simplify=disabled disable-patterns={ADDITIONS_STAY}}}}},cse,"
-    "fuse-pack-live-values,fuse-park-live-values"
+    "fuse-pack-live-values,fuse-spill-to-shared"
 )
 """Kernels to tile programs."""
 
 GPU = (
-    "fuse-turn-factors,fuse-store-factors,fuse-stage-operands,fuse-stage-walk,fuse-peel-walk,"
-    "fuse-prefetch-tiles{{target={target} sms={sms}}},fuse-rematerialize,fuse-cross-tiles,fuse-assign-layouts,"
-    "fuse-distribute,canonicalize{{region-simplify=disabled}},cse,fuse-spread-copies,fuse-prefetch-fragments,"
+    "fuse-transpose-operands,fuse-materialize-prologues,fuse-stage-operands,fuse-stage-persistent-loop,fuse-peel-persistent-loop,"
+    "fuse-prefetch-tiles{{target={target} sms={sms}}},fuse-rematerialize,fuse-transpose-tiles,fuse-assign-layouts,"
+    "fuse-distribute,canonicalize{{region-simplify=disabled}},cse,fuse-interleave-copies,fuse-prefetch-fragments,"
     "fuse-dependent-launch{{target={target}}},fuse-launch-dependents{{target={target} sms={sms}}},"
     "fuse-assign-l2-policies{{target={target} sms={sms}}}"
 )
@@ -44,9 +44,9 @@ GPU = (
 
 LOWER = (
     "lower-attach-target{{chip={target}}},lower-cluster-ops,lower-prefetches,lower-mma,lower-semaphores,"
-    "lower-mailboxes,lower-accumulations,lower-cluster-views,lower-mbarriers,lower-async-copies,"
+    "lower-flagged-accesses,lower-accumulations,lower-cluster-views,lower-mbarriers,lower-async-copies,"
     "lower-stage-tiles,lower-warpgroup-mma,lower-warpgroup-control,lower-cluster-ranks,lower-kernel-abi,"
-    "lower-shared-memory,lower-ordered-accesses,lower-l2-policies,lower-streaming-accesses,lower-pins,"
+    "lower-shared-memory,lower-ordered-accesses,lower-l2-policies,lower-streaming-accesses,lower-optimization-barriers,"
     "lower-float8,lower-int8,lower-math,lower-tanh,lower-exponentials{{flush-subnormals={fast}}},lower-divisions,"
     "lower-shared-divisions,lower-rounded-divisions,lower-contraction,lower-bfloat16,lower-float16,"
     "lower-float-to-int"
@@ -69,7 +69,7 @@ def named(name: str, target: str, *, sms: int = 0, fast_math: bool = False, tune
     Args:
         name: a name of `NAMED`.
         target: the architecture.
-        sms: multiprocessors of the device; 0 for the number that the architecture is best known by.
+        sms: SMs of the device; 0 for the number that the architecture is best known by.
         fast_math: whether roundings between operations may be left out, and subnormal numbers flushed.
         tuned: whether tuned schedules come before the cost model's.
     """

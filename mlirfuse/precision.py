@@ -1,10 +1,10 @@
-"""How precisely the factors of a matrix product are multiplied: names, and what they mean in numbers.
+"""How precisely the operands of a matrix product are multiplied: names, and what they mean in numbers.
 
-| precision | factors | meaning |
+| precision | operands | meaning |
 |---|---|---|
 | `ieee` | all | products as their accumulator's type has them; float8 sums are carried on in float32 |
-| `tf32` | float32 | factors are rounded to 11 significant bits, which is what tensor cores take of them |
-| `3xtf32` | float32 | factors become sums of two tf32 numbers, of whose four products the smallest is left out |
+| `tf32` | float32 | operands are rounded to 11 significant bits, which is what tensor cores take of them |
+| `3xtf32` | float32 | operands become sums of two tf32 numbers, of whose four products the smallest is left out |
 | `fast_accum` | float8 | sums stay in the tensor cores, which on Hopper keep some 14 bits of them |
 
 A product carries its precision in the IR as the attribute `fuse.precision`: on the multiplication in the body of a

@@ -16,13 +16,53 @@ from mlirfuse.errors import ScheduleError
 Kind = Literal["option", "value", "field", "pass", "pass option", "op", "attribute"]
 
 RENAMED: Mapping[Kind, Mapping[str, str]] = {
-    "option": {},
-    "value": {},
-    "field": {},
-    "pass": {},
+    "option": {
+        "finish": "grid_reduction",
+    },
+    "value": {
+        "slices": "grid_sync",
+        "reread": "multi_pass",
+        "last_arriver": "last_block",
+        "turnstile": "serial",
+        "mailboxes": "flagged",
+    },
+    "field": {
+        "walk": "persistent_loop",
+        "parked": "shared_spill",
+        "crossed": "transposed",
+        "late_addresses": "rematerialize_addresses",
+        "finish": "grid_reduction",
+        "finish_tile": "second_stage_tile",
+        "finish_layout": "second_stage_layout",
+        "finish_reads": "second_stage_reads",
+        "teams": "consumer_groups",
+        "turned": "transposed_operands",
+        "skew": "shift_to",
+        "moved": "realigned",
+    },
+    "pass": {
+        "fuse-stage-walk": "fuse-stage-persistent-loop",
+        "fuse-peel-walk": "fuse-peel-persistent-loop",
+        "fuse-park-live-values": "fuse-spill-to-shared",
+        "fuse-cross-tiles": "fuse-transpose-tiles",
+        "lower-mailboxes": "lower-flagged-accesses",
+        "fuse-turn-factors": "fuse-transpose-operands",
+        "fuse-store-factors": "fuse-materialize-prologues",
+        "fuse-spread-copies": "fuse-interleave-copies",
+        "lower-pins": "lower-optimization-barriers",
+    },
     "pass option": {},
-    "op": {},
-    "attribute": {},
+    "op": {
+        "fuse.park": "fuse.spill_to_shared",
+        "fuse.post": "fuse.flagged_store",
+        "fuse.collect": "fuse.flagged_load",
+        "fuse.relayout": "fuse.convert_layout",
+        "fuse.pin": "fuse.optimization_barrier",
+    },
+    "attribute": {
+        "fuse.finish": "fuse.second_stage",
+        "fuse.grid_finish": "fuse.grid_reduction",
+    },
 }
 """By kind, new names by old ones.
 

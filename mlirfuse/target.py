@@ -1,7 +1,7 @@
 """What the compiler knows about a GPU architecture.
 
 Limits are those of the CUDA C++ Programming Guide, "Compute Capabilities", table "Technical Specifications";
-`sms` is the multiprocessor count of the part the architecture is best known by, which the heuristics use when no
+`sms` is the SM count of the part the architecture is best known by, which the heuristics use when no
 device is at hand.
 """
 
@@ -25,12 +25,12 @@ class Target:
     Attributes:
         chip: ptxas's name, such as `sm_90a`.
         ptx: PTX version times ten that LLVM is asked to emit.
-        sms: number of multiprocessors.
+        sms: number of SMs.
         shared_per_block: most shared memory one block may use, bytes (with the dynamic opt-in).
-        shared_per_sm: shared memory of one multiprocessor, bytes.
-        registers_per_sm: 32-bit registers of one multiprocessor.
-        threads_per_sm: resident threads of one multiprocessor.
-        blocks_per_sm: resident blocks of one multiprocessor.
+        shared_per_sm: shared memory of one SM, bytes.
+        registers_per_sm: 32-bit registers of one SM.
+        threads_per_sm: resident threads of one SM.
+        blocks_per_sm: resident blocks of one SM.
         l2_bytes: size of the L2 cache.
         portable_cluster: largest portable thread-block cluster of the architecture; 1 where there are none.
     """
@@ -51,7 +51,7 @@ class Target:
 
     @property
     def max_cluster(self) -> int:
-        """Blocks of the largest cluster that the device holds: a part of one may have few multiprocessors."""
+        """Blocks of the largest cluster that the device holds: a part of one may have few SMs."""
         return min(self.portable_cluster, 1 << (self.sms.bit_length() - 1))
 
     @property
@@ -65,9 +65,9 @@ class Target:
         return not self.chip[-1].isdigit()
 
     def with_sms(self, sms: int) -> Target:
-        """The same architecture with another multiprocessor count; raises `TargetError` for less than one."""
+        """The same architecture with another SM count; raises `TargetError` for less than one."""
         if sms < 1:
-            raise TargetError(f"{sms} multiprocessors of {self.chip} run no block", hint="1 or more")
+            raise TargetError(f"{sms} SMs of {self.chip} run no block", hint="1 or more")
         return replace(self, sms=sms)
 
 
@@ -120,11 +120,11 @@ def target_of(target: str | Target | None, sms: int = 0) -> Target:
     """The target of that name (`DEFAULT` for None), or the one that is given.
 
     Args:
-        target: the name, or a target, the number of whose multiprocessors may differ from the known one's.
-        sms: how many multiprocessors it is to have; 0 for as many as it has.
+        target: the name, or a target, the number of whose SMs may differ from the known one's.
+        sms: how many SMs it is to have; 0 for as many as it has.
 
     Raises:
-        TargetError: it is not known, or has no multiprocessor.
+        TargetError: it is not known, or has no SM.
     """
     name = DEFAULT if target is None else target.chip if isinstance(target, Target) else target
     known = TARGETS.get(name) if isinstance(name, str) else None

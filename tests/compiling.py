@@ -40,9 +40,9 @@ def row_schedule(
     row_repeats: int = 1,
     chunk_repeats: int = 0,
     persistence: str = "registers",
-    skewed: bool = False,
-    skew: int = 0,
-    moved: bool = False,
+    shifted: bool = False,
+    shift_to: int = 0,
+    realigned: bool = False,
 ) -> mf.Schedule:
     """A schedule of a kernel over (rows, columns) that reduces columns.
 
@@ -56,12 +56,12 @@ def row_schedule(
         row_repeats: rows of one thread.
         chunk_repeats: vectors of a thread in one chunk of a row; 0 takes the row whole.
         persistence: where rows live between their reduction and their use.
-        skewed: whether rows are shifted so that vectors are aligned.
-        skew: to multiples of how many elements they are; 0 for a vector's.
-        moved: whether rows are moved between memory and the layout.
+        shifted: whether rows are shifted so that vectors are aligned.
+        shift_to: to multiples of how many elements they are; 0 for a vector's.
+        realigned: whether rows are realigned between memory and the layout.
     """
     step = vector * lanes * warps * cluster
-    slack = skew - vector if skew > vector else vector - 1 if skewed or moved else 0
+    slack = shift_to - vector if shift_to > vector else vector - 1 if shifted or realigned else 0
     repeats = chunk_repeats or -(-(columns + slack) // step)
     layout = mf.BlockedLayout(
         (1, vector),
@@ -69,8 +69,8 @@ def row_schedule(
         (row_warps, warps),
         (row_repeats, repeats),
         (1, cluster),
-        skew=(0, skew or vector) if skewed else (),
-        moved=(0, 1) if moved else (),
+        shift_to=(0, shift_to or vector) if shifted else (),
+        realigned=(0, 1) if realigned else (),
     )
     rows = WARP // lanes * row_warps * row_repeats
     return mf.Schedule((rows, min(columns, step * repeats)), layout, persistence)

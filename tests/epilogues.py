@@ -61,12 +61,12 @@ class Case:
 
     Attributes:
         fn: the function.
-        shapes: of its arguments; the first two are the product's factors.
+        shapes: of its arguments; the first two are the product's operands.
         reference: the same in float64.
         kernels: how many kernels it becomes.
         quantised: whether the second argument is int8.
         rounded: whether something is rounded before it is multiplied.
-        totals: whether the result is reduced, for which a block must have its tile whole.
+        reductions: whether the result is reduced, for which a block must have its tile whole.
     """
 
     fn: Callable[..., Any]
@@ -98,14 +98,14 @@ def _gelu(x, w, b):
     return 0.5 * h * (1 + _erf(h * np.sqrt(0.5)))
 
 
-FACTORS = ((M, K), (N, K))
+OPERANDS = ((M, K), (N, K))
 CASES = [
-    Case(gelu, (*FACTORS, (N,)), _gelu),
-    Case(residual, (*FACTORS, (M, N)), lambda x, w, r: x @ w.T + r),
-    Case(scaled_rows, (*FACTORS, (M,)), lambda x, w, s: (x @ w.T) * s[:, None]),
-    Case(two_results, FACTORS, lambda x, w: (x @ w.T, np.maximum(x @ w.T, 0))),
-    Case(transposed_result, (*FACTORS, (N,)), lambda x, w, b: (x @ w.T + b).T),
-    Case(row_sums_of_squares, FACTORS, lambda x, w: (x @ w.T, ((x @ w.T) ** 2).sum(-1)), rounded=True, totals=True),
-    Case(dequantised, (*FACTORS, (N,)), lambda x, q, s: x @ (q * s[:, None]).T, rounded=True, quantised=True),
-    Case(two_products, (*FACTORS, (N, 40)), lambda x, w, v: x @ w.T @ v, kernels=2),
+    Case(gelu, (*OPERANDS, (N,)), _gelu),
+    Case(residual, (*OPERANDS, (M, N)), lambda x, w, r: x @ w.T + r),
+    Case(scaled_rows, (*OPERANDS, (M,)), lambda x, w, s: (x @ w.T) * s[:, None]),
+    Case(two_results, OPERANDS, lambda x, w: (x @ w.T, np.maximum(x @ w.T, 0))),
+    Case(transposed_result, (*OPERANDS, (N,)), lambda x, w, b: (x @ w.T + b).T),
+    Case(row_sums_of_squares, OPERANDS, lambda x, w: (x @ w.T, ((x @ w.T) ** 2).sum(-1)), rounded=True, totals=True),
+    Case(dequantised, (*OPERANDS, (N,)), lambda x, q, s: x @ (q * s[:, None]).T, rounded=True, quantised=True),
+    Case(two_products, (*OPERANDS, (N, 40)), lambda x, w, v: x @ w.T @ v, kernels=2),
 ]

@@ -76,7 +76,7 @@ class PreciseProduct:
         return (x.T if self.form[0] == "t" else x) @ (w.T if self.form[1] == "t" else w)
 
     def in_tf32(self, inputs: Sequence[np.ndarray], ties: Any) -> np.ndarray:
-        """The sums of exact products of factors in tf32."""
+        """The sums of exact products of operands in tf32."""
         return self.exact([to_tf32(a, ties=ties) for a in inputs])
 
 

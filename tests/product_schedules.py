@@ -21,11 +21,11 @@ ALL_RESIDENT = 64
 GRIDS: tuple[dict[str, Any], ...] = (
     {},
     {"persistent": True},
-    {"teams": 2},
+    {"consumer_groups": 2},
     {"cluster": 2},
     {"cluster": 4},
     {"cluster": 2, "persistent": True},
-    {"cluster": 2, "teams": 2},
+    {"cluster": 2, "consumer_groups": 2},
     {"blocks_per_sm": 2},
     {"promote": 1},
     {"promote": 2, "persistent": True},
@@ -120,8 +120,8 @@ def _extent(rng: Random, tile: int) -> int:
 
 def _schedule(rng: Random) -> mf.Schedule:
     grid = rng.choice(GRIDS)
-    m = 64 if "blocks_per_sm" in grid else rng.choice((64, 128) if "teams" in grid else (64, 64, 128, 192))
-    n = rng.choice((8, 16, 24, 48, 64, 72, 80, 96, 112, 128, *(() if "teams" in grid else (160, 192))))
+    m = 64 if "blocks_per_sm" in grid else rng.choice((64, 128) if "consumer_groups" in grid else (64, 64, 128, 192))
+    n = rng.choice((8, 16, 24, 48, 64, 72, 80, 96, 112, 128, *(() if "consumer_groups" in grid else (160, 192))))
     schedule = warpgroup_schedule(m, n, k=rng.choice((64, 64, 128)), stages=rng.choice((2, 2, 3, 4)), **grid)
     schedule = replace(schedule, order=rng.choice(("breadth", "depth")))
     contraction = schedule.contraction

@@ -125,7 +125,7 @@ def pinned_schedule(
     m: int,
     n: int,
     split: int = 1,
-    reduction: str = "last_arriver",
+    reduction: str = "last_block",
     instruction: str | None = None,
     swapped: bool = False,
     wide: bool = False,

@@ -1,4 +1,4 @@
-"""Functions that compute a product's factors first, for the interpreter's and the GPU's tests, in float64 beside."""
+"""Functions that compute a product's operands first, for the interpreter's and the GPU's tests, in float64 beside."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def scaled_residual(x, w, r):
 
 @dataclass(frozen=True)
 class Case:
-    """A function of a product whose factors are computed.
+    """A function of a product whose operands are computed.
 
     Attributes:
         fn: the function.
@@ -99,7 +99,7 @@ class Case:
         ]
 
     def check(self, result: np.ndarray, inputs: Sequence[np.ndarray]) -> None:
-        """Factors are rounded to half precision once or twice more than in the reference."""
+        """Operands are rounded to half precision once or twice more than in the reference."""
         check_results([result], self.reference(*(a.astype(np.float64) for a in inputs)), 2e-3)
 
 

@@ -43,16 +43,18 @@ def swapped(schedule: mf.Schedule) -> mf.Schedule:
 
 SCHEDULES = {
     "tiles": warpgroup_schedule(128, 128),
-    "a panel": warpgroup_schedule(64, 64),
-    "overlapping panels": warpgroup_schedule(64, 96),
+    "a subtile": warpgroup_schedule(64, 64),
+    "overlapping subtiles": warpgroup_schedule(64, 96),
     "persistent": warpgroup_schedule(128, 128, persistent=True),
     "transposed": swapped(warpgroup_schedule(128, 96)),
     "transposed, persistent": swapped(warpgroup_schedule(64, 72, persistent=True)),
-    "transposed, teams": replace(swapped(warpgroup_schedule(128, 112, teams=2)), order="depth"),
+    "transposed, consumer groups": replace(swapped(warpgroup_schedule(128, 112, consumer_groups=2)), order="depth"),
     "clusters": warpgroup_schedule(64, 64, cluster=2, persistent=True),
     "two blocks": warpgroup_schedule(128, 64, blocks_per_sm=2),
-    "teams": warpgroup_schedule(128, 128, teams=2),
-    "teams, fragment by fragment": replace(warpgroup_schedule(128, 96, teams=2, stages=4), order="depth"),
+    "consumer_groups": warpgroup_schedule(128, 128, consumer_groups=2),
+    "consumer groups, fragment by fragment": replace(
+        warpgroup_schedule(128, 96, consumer_groups=2, stages=4), order="depth"
+    ),
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from static_totals import Case
+from static_reductions import Case
 
 import mlirfuse as mf
 

@@ -1,4 +1,5 @@
-"""Walks over tiles of two dimensions, over both of which a cluster is spread: what the CPU's and the GPU's tests share.
+"""Persistent loops over tiles of two dimensions, over both of which a cluster is spread: what the CPU's and the GPU's
+tests share.
 
 A reduction over one of them is of some of the cluster's blocks, which are not all that there are.
 """
@@ -14,8 +15,8 @@ import numpy as np
 from closeness import check_results
 
 import mlirfuse as mf
-from mlirfuse.schedule.grid_walk import GridWalk
 from mlirfuse.schedule.layout import BlockedLayout
+from mlirfuse.schedule.persistent_loop import PersistentLoop
 
 ROWS, MIDDLE, COLUMNS = 5, 13, 68
 """Neither of a tile's dimensions fills its blocks, so that the last ones have padding."""
@@ -77,7 +78,9 @@ class Case:
         held = (math.prod(n) for n in zip(vector, lanes, warps, blocks, strict=True))
         repeats = tuple(-(-extent // n) for extent, n in zip(tile, held, strict=True))
         layout = BlockedLayout(vector, lanes, warps, repeats, blocks)
-        return mf.Schedule(tile, layout, blocks_per_sm=1, walk=GridWalk((0,), "slices", tile, layout))
+        return mf.Schedule(
+            tile, layout, blocks_per_sm=1, persistent_loop=PersistentLoop((0,), "grid_sync", tile, layout)
+        )
 
     def inputs(self) -> list[np.ndarray]:
         return [np.random.default_rng(1).standard_normal((ROWS, MIDDLE, COLUMNS)).astype(self.dtype)]

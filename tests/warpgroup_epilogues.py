@@ -40,7 +40,7 @@ CASES: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]], Callable[..., 
     "scaled_rows": (scaled_rows, [(136, 1)], lambda x, w, s: [(x @ w) * s]),
     "two_results": (two_results, [(72,)], lambda x, w, b: [x @ w, x @ w + b]),
 }
-"""By name: the function, the shapes of what it takes besides a product's factors, and its results in NumPy."""
+"""By name: the function, the shapes of what it takes besides a product's operands, and its results in NumPy."""
 
 
 def epilogue_inputs(name: str) -> list[np.ndarray]:

@@ -21,7 +21,7 @@ def warpgroup_schedule(
     cluster: int = 1,
     blocks_per_sm: int = 1,
     promote: int = 0,
-    teams: int = 1,
+    consumer_groups: int = 1,
     split: int = 1,
 ) -> Schedule:
     """A tile of m x n accumulators, in the layout of m64nNk16, by one to three warpgroups.
@@ -32,14 +32,14 @@ def warpgroup_schedule(
         k: elements of k in a stage.
         stages: of the ring.
         batch: number of batch dimensions.
-        persistent: whether the grid walks the tiles.
-        cluster: blocks that share the left factor's tiles.
-        blocks_per_sm: blocks of a multiprocessor; more than one have one warpgroup each.
+        persistent: whether the grid loops overthe tiles.
+        cluster: blocks that share operand A's tiles.
+        blocks_per_sm: blocks of an SM; more than one have one warpgroup each.
         promote: steps along k after which sums leave the tensor cores' accumulators.
-        teams: of one warpgroup each, which take turns at the tiles of a persistent grid.
-        split: blocks that share k, of which the last adds up all parts.
+        consumer_groups: of one warpgroup each, which alternate over the tiles of a persistent grid.
+        split: blocks that share k, of which the last combines all partials.
     """
-    together = blocks_per_sm == teams == 1
+    together = blocks_per_sm == consumer_groups == 1
     warpgroups = 3 if m == 192 and together else 2 if m % 128 == 0 and together else 1
     ones = (1,) * batch
     layout = BlockedLayout(
@@ -59,10 +59,10 @@ def warpgroup_schedule(
             "wgmma",
             stages,
             split,
-            persistent=persistent or teams > 1,
+            persistent=persistent or consumer_groups > 1,
             cluster=cluster,
             promote=promote,
-            teams=teams,
+            consumer_groups=consumer_groups,
         ),
     )
 

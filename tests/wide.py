@@ -1,4 +1,4 @@
-"""Totals over rows too wide for a cluster: what the tests on the CPU and on the GPU share."""
+"""Reductions over rows too wide for a cluster: what the tests on the CPU and on the GPU share."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 import mlirfuse as mf
-from mlirfuse.schedule.grid_walk import GridWalk
 from mlirfuse.schedule.layout import BlockedLayout
+from mlirfuse.schedule.persistent_loop import PersistentLoop
 
 WIDE = 200_000
-"""Columns of which no cluster holds a row with its totals."""
+"""Columns of which no cluster holds a row with its accumulators."""
 
 COLUMNS = 70
 """Columns for the schedules that are given here."""
@@ -21,28 +21,28 @@ COLUMNS = 70
 CHUNKS = mf.Schedule(
     (8, 64),
     BlockedLayout(vector=(1, 2), lanes=(1, 32), warps=(4, 1), repeats=(2, 1), blocks=(1, 1)),
-    persistence="reread",
+    persistence="multi_pass",
 )
 """Blocks that reduce 64 columns alone, in chunks of 8 rows."""
 
 
-def parts_of_rows(period: int, finish: str = "slices") -> mf.Schedule:
-    """A walk over tiles of 64 of the 70 columns, so that the second tile of each row is masked."""
+def parts_of_rows(period: int, grid_reduction: str = "grid_sync") -> mf.Schedule:
+    """A persistent loop over tiles of 64 of the 70 columns, so that the second tile of each row is masked."""
     layout = BlockedLayout(vector=(1, 2), lanes=(1, 32), warps=(1, 1), repeats=(1, 1), blocks=(1, 1))
     parts = BlockedLayout(vector=(1, 1), lanes=(32, 1), warps=(1, 1), repeats=(1, 1), blocks=(1, 1))
-    walk = GridWalk((0, 1), finish, (32, 1), parts, finish_reads=2, period=period)
-    return mf.Schedule((1, 64), layout, blocks_per_sm=1, walk=walk)
+    persistent_loop = PersistentLoop((0, 1), grid_reduction, (32, 1), parts, second_stage_reads=2, period=period)
+    return mf.Schedule((1, 64), layout, blocks_per_sm=1, persistent_loop=persistent_loop)
 
 
 def column_sums(x: Any, w: Any) -> Any:
-    """Totals of columns, with what they feed and what all rows share; single precision shows every rounding."""
+    """Reductions of columns, with what they feed and what all rows share; single precision shows every rounding."""
     h = x.astype(mf.float32)
     total = mf.sum(h * w.astype(mf.float32), axis=0)
     return total, mf.sqrt(mf.abs(total) + 1) * w, mf.mean(h, axis=0).astype(x.dtype)
 
 
 def batch_norm(x: Any, w: Any) -> Any:
-    """Two rounds of column totals, which every row then needs."""
+    """Two dependent reductions over columns, which every row then needs."""
     h = x.astype(mf.float32)
     mean = mf.mean(h, axis=0)
     variance = mf.mean((h - mean) ** 2, axis=0)

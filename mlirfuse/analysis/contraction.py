@@ -29,13 +29,13 @@ class Contraction:
     """A contraction, in dimensions of an iteration space.
 
     Attributes:
-        structure: the op and its loops; operands 0 and 1 are the factors, 2 the initial value.
+        structure: the op and its loops; operand 0 is A, operand 1 is B, and operand 2 the initial value.
         batch: the other dimensions of the result, in the order of the op's loops.
-        m: the dimension of the first factor and the result.
-        n: the dimension of the second factor and the result.
-        k: the dimension of both factors, which is summed over.
-        factors: the operands' numbers of the first and of the second factor.
-        precision: how precisely factors are multiplied (`mlirfuse/precision.py`).
+        m: the dimension of A and the result.
+        n: the dimension of B and the result.
+        k: the dimension of both operands, which is summed over.
+        operand_numbers: the numbers of A and B among the op's operands.
+        precision: how precisely operands are multiplied (`mlirfuse/precision.py`).
     """
 
     structure: OpStructure
@@ -43,12 +43,12 @@ class Contraction:
     m: int
     n: int
     k: int
-    factors: tuple[int, int] = (0, 1)
+    operand_numbers: tuple[int, int] = (0, 1)
     precision: str = IEEE
 
     def swapped(self) -> Contraction:
         """The same with rows and columns exchanged."""
-        return replace(self, m=self.n, n=self.m, factors=self.factors[::-1])
+        return replace(self, m=self.n, n=self.m, operand_numbers=self.operand_numbers[::-1])
 
     @property
     def parallel(self) -> tuple[int, ...]:

@@ -7,7 +7,7 @@ from math import gcd
 from mlir import ir
 
 from mlirfuse.analysis.contraction import Contraction
-from mlirfuse.analysis.factors import Axes, factor_of
+from mlirfuse.analysis.contraction_operands import Axes, operand_of
 from mlirfuse.analysis.iteration_space import IterationSpace
 from mlirfuse.analysis.kernels import argument_attributes
 from mlirfuse.analysis.strided_views import may_be_reversed
@@ -24,9 +24,9 @@ def contraction_problem(kernel: ir.Operation, space: IterationSpace, contraction
     k = space.extents[contraction.k]
     if k is None:
         raise PassError("the contracted dimension is dynamic", where=contraction.structure.op)
-    factors = [factor_of(space, contraction, number) for number in (0, 1)]
-    contiguous = [f.axes[_unit_axis(kernel, f.source, f.axes)] == contraction.k for f in factors]
-    stored = [from_mlir(ir.RankedTensorType(f.source.type).element_type).bytes for f in factors]
+    operands = [operand_of(space, contraction, number) for number in (0, 1)]
+    contiguous = [f.axes[_unit_axis(kernel, f.source, f.axes)] == contraction.k for f in operands]
+    stored = [from_mlir(ir.RankedTensorType(f.source.type).element_type).bytes for f in operands]
     result = ir.RankedTensorType(contraction.structure.op.results[0].type)
     totals = [op for op in space.reduced if op != contraction.structure.op]
     over = {d for total in totals for d in space.reduced[total]}
@@ -35,19 +35,19 @@ def contraction_problem(kernel: ir.Operation, space: IterationSpace, contraction
         m=space.extents[contraction.m],
         n=space.extents[contraction.n],
         k=k,
-        element=from_mlir(ir.RankedTensorType(factors[0].value.type).element_type),
+        element=from_mlir(ir.RankedTensorType(operands[0].value.type).element_type),
         accumulator=from_mlir(result.element_type),
-        row_bytes=gcd(*(_row_bytes(kernel, factor.source) for factor in factors)),
+        row_bytes=gcd(*(_row_bytes(kernel, operand.source) for operand in operands)),
         k_contiguous=(contiguous[0], contiguous[1]),
-        reversed=any(_may_be_reversed(kernel, factor.source) for factor in factors),
+        reversed=any(_may_be_reversed(kernel, operand.source) for operand in operands),
         precision=contraction.precision,
-        total_bytes=sum(from_mlir(ir.RankedTensorType(op.results[0].type).element_type).bytes for op in totals),
-        total_over=(contraction.m in over, contraction.n in over),
-        errors_show=_errors_show(kernel, factors[0].value.type, result.element_type),
-        computed_from=tuple(size if f.ops else None for f, size in zip(factors, stored, strict=True)),
+        accumulator_bytes=sum(from_mlir(ir.RankedTensorType(op.results[0].type).element_type).bytes for op in totals),
+        reduced_over=(contraction.m in over, contraction.n in over),
+        errors_show=_errors_show(kernel, operands[0].value.type, result.element_type),
+        computed_from=tuple(size if f.ops else None for f, size in zip(operands, stored, strict=True)),
         sources=tuple(
             tuple(from_mlir(ir.RankedTensorType(argument.type).element_type).bytes for argument in f.whole)
-            for f in factors
+            for f in operands
         ),
         residual_bytes=_residual_bytes(kernel, space, contraction),
     )
@@ -71,9 +71,9 @@ def _results(kernel: ir.Operation) -> list[ir.Type]:
     return list(ir.FunctionType(ir.TypeAttr(kernel.attributes["function_type"]).value).results)
 
 
-def _errors_show(kernel: ir.Operation, factor: ir.Type, sums: ir.Type) -> bool:
+def _errors_show(kernel: ir.Operation, operand: ir.Type, sums: ir.Type) -> bool:
     """Whether a kernel returns what is as precise as sums of shorter numbers' products."""
-    if ir.RankedTensorType(factor).element_type.width >= sums.width or not isinstance(sums, ir.FloatType):
+    if ir.RankedTensorType(operand).element_type.width >= sums.width or not isinstance(sums, ir.FloatType):
         return False
     elements = [ir.RankedTensorType(result).element_type for result in _results(kernel)]
     return any(isinstance(element, ir.FloatType) and element.width >= sums.width for element in elements)

@@ -1,9 +1,10 @@
-"""What follows a contraction in its kernel: work on the tile of its result, totals over tiles, and work on totals.
+"""What follows a contraction in its kernel: work on the tile of its result, reductions over tiles, and work on their
+results.
 
-A total is a reduction of what the tile holds, over dimensions of the result: rows' sums of squares, a column's maximum.
-A block has its tile's part of it; the whole is known when all blocks along those dimensions are done, so what a tile
-needs of a total would take a second kernel. So does a total over an extent that is known at run time: it may be 0, and
-then there is no block at all.
+A reduction is a reduction of what the tile holds, over dimensions of the result: rows' sums of squares, a column's
+maximum. A block has its tile's part of it; the whole is known when all blocks along those dimensions are done, so what
+a tile needs of a reduction would take a second kernel. So does a reduction over an extent that is known at run time: it
+may be 0, and then there is no block at all.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from mlir import ir
 
 from mlirfuse.analysis.combining import combiner_of
 from mlirfuse.analysis.contraction import Contraction, contraction_in
-from mlirfuse.analysis.factors import producers
+from mlirfuse.analysis.contraction_operands import producers
 from mlirfuse.analysis.iteration_space import IterationSpace
 from mlirfuse.analysis.structure import RENAMING_OPS, OpStructure
 from mlirfuse.errors import PassError
@@ -27,13 +28,13 @@ class Epilogue:
 
     Attributes:
         tile: what works on the tile.
-        totals: reductions, all over the same dimensions.
-        finish: what works on totals.
+        reductions: reductions, all over the same dimensions.
+        second_stage: what works on reductions.
     """
 
     tile: tuple[OpStructure, ...]
-    totals: tuple[OpStructure, ...]
-    finish: tuple[OpStructure, ...]
+    reductions: tuple[OpStructure, ...]
+    second_stage: tuple[OpStructure, ...]
 
 
 def epilogue_of(
@@ -41,17 +42,17 @@ def epilogue_of(
 ) -> Epilogue | tuple[OpStructure, str]:
     """Sorts the ops behind a contraction, or says which of them cannot be there, and why."""
     tile: list[OpStructure] = []
-    totals: list[OpStructure] = []
-    finish: list[OpStructure] = []
+    reductions: list[OpStructure] = []
+    second_stage: list[OpStructure] = []
     known_late: set[ir.Value] = set()
     for s in structures:
         late = any(operand in known_late for operand in s.operands)
-        if reason := _problem(space, contraction, s, totals, late):
+        if reason := _problem(space, contraction, s, reductions, late):
             return s, reason
-        (totals if s.reduction_loops else finish if late else tile).append(s)
+        (reductions if s.reduction_loops else second_stage if late else tile).append(s)
         if late or s.reduction_loops:
             known_late.update(s.op.results)
-    return Epilogue(tuple(tile), tuple(totals), tuple(finish))
+    return Epilogue(tuple(tile), tuple(reductions), tuple(second_stage))
 
 
 def misfit(space: IterationSpace, structures: Sequence[OpStructure]) -> str | None:
@@ -71,20 +72,20 @@ def misfit(space: IterationSpace, structures: Sequence[OpStructure]) -> str | No
 
 
 def _problem(
-    space: IterationSpace, contraction: Contraction, s: OpStructure, totals: Sequence[OpStructure], late: bool
+    space: IterationSpace, contraction: Contraction, s: OpStructure, reductions: Sequence[OpStructure], late: bool
 ) -> str | None:
-    """Why an op cannot follow the contraction and the totals before it, or None."""
+    """Why an op cannot follow the contraction and the reductions before it, or None."""
     if contraction.k in space.loops[s.op]:
         return "it runs along a dimension that a contraction sums over"
-    reduced = {dim for total in totals for dim in space.reduced.get(total.op, frozenset())}
+    reduced = {dim for total in reductions for dim in space.reduced.get(total.op, frozenset())}
     if not s.reduction_loops:
-        return "every tile would need a total of all tiles" if late and reduced & set(space.loops[s.op]) else None
+        return "every tile would need the reduction of all tiles" if late and reduced & set(space.loops[s.op]) else None
     if late:
-        return "it reduces what a total of all tiles is needed for"
+        return "it reduces what the reduction of all tiles is needed for"
     if any(space.extents[d] is None for d in space.reduced.get(s.op, frozenset())):
-        return "it reduces a dynamic extent: where that is 0 there are no tiles, and no block to write the total"
-    if totals and space.reduced.get(s.op, frozenset()) != reduced:
-        return "it reduces other dimensions than the totals of its kernel"
+        return "it reduces a dynamic extent: where that is 0 there are no tiles, and no block to write the result"
+    if reductions and space.reduced.get(s.op, frozenset()) != reduced:
+        return "it reduces other dimensions than the reductions of its kernel"
     try:
         combiner_of(s)
     except PassError as error:

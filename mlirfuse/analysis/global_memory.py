@@ -26,7 +26,7 @@ _WRITES = frozenset(
     {
         "fuse.accumulate",
         "fuse.async_store",
-        "fuse.post",
+        "fuse.flagged_store",
         "fuse.semaphore_arrive",
         "memref.store",
         "vector.store",

@@ -1,8 +1,9 @@
-"""Reductions that the whole grid works on: which dimension the blocks walk, and what runs before and after the totals.
+"""Reductions that the whole grid works on: which dimension the blocks loop over, and what runs before and after the
+reductions.
 
-A sum over rows needs every block. Each block walks some of the rows and carries a partial sum; the partial sums of all
-blocks then meet. Reductions inside of a row may run in the same walk, and feed the sums: `dx`, `dw` and `db` of a
-normalisation read their inputs once. What the totals feed runs after them, and may not vary along the rows.
+A sum over rows needs every block. Each block loops over some of the rows and carries a partial sum; the partial sums of
+all blocks then meet. Reductions inside of a row may run in the same loop, and feed the sums: `dx`, `dw` and `db` of a
+normalisation read their inputs once. What the reductions feed runs after them, and may not vary along the rows.
 """
 
 from __future__ import annotations
@@ -19,21 +20,21 @@ from mlirfuse.analysis.structure import OpStructure
 
 @dataclass(frozen=True)
 class GridReduction:
-    """A kernel's ops, by when a grid that walks some dimensions runs them.
+    """A kernel's ops, by when grid that loops over some dimensions runs them.
 
     Attributes:
-        walked: the dimensions that the grid walks, in order.
-        column: ops that do not vary along `walked`, and run once a block.
+        outer_dims: the dimensions of the persistent loop, in order.
+        column: ops that do not vary along `outer_dims`, and run once a block.
         tile: ops that run for every tile; among them are the reductions inside of a tile.
-        totals: the reductions over `walked`, which a block carries from tile to tile.
-        finish: ops that run on the totals, with the ops of `column` that they need.
+        reductions: the reductions over `outer_dims`, which a block carries from tile to tile.
+        second_stage: ops that run on the reductions, with the ops of `column` that they need.
     """
 
-    walked: tuple[int, ...]
+    outer_dims: tuple[int, ...]
     column: tuple[OpStructure, ...]
     tile: tuple[OpStructure, ...]
-    totals: tuple[OpStructure, ...]
-    finish: tuple[OpStructure, ...]
+    reductions: tuple[OpStructure, ...]
+    second_stage: tuple[OpStructure, ...]
 
 
 def needs_grid(space: IterationSpace) -> bool:
@@ -49,74 +50,76 @@ def grid_reduction(
     *,
     whole_rows: bool = True,
 ) -> GridReduction | Conflict:
-    """Splits ops, given in program order, into what runs before and after the totals; or says why that is impossible.
+    """Splits ops, given in program order, into what runs before and after the reductions; or says why that is
+    impossible.
 
     Args:
         space: the ops' iteration space.
         structures: the ops.
         returned: values that leave the kernel.
         whole_rows: whether a tile holds the innermost dimension whole where it is reduced together with others; if not,
-            the grid walks it too.
+            the grid loops overit too.
     """
     last = structures[-1].op
     if not space.reduced_dims:
         return Conflict("it reduces nothing", last)
-    walked = _walked(space, whole_rows=whole_rows)
-    if any(space.extents[d] is None for d in space.reduced_dims - set(walked)):
+    outer_dims = _outer_dims(space, whole_rows=whole_rows)
+    if any(space.extents[d] is None for d in space.reduced_dims - set(outer_dims)):
         return Conflict("a reduction inside of its tiles runs over an extent that is known at run time only", last)
-    if needs_grid(space) and any(extent is None for d, extent in enumerate(space.extents) if d not in walked):
+    if needs_grid(space) and any(extent is None for d, extent in enumerate(space.extents) if d not in outer_dims):
         return Conflict("its tiles would hold all of an extent that is known at run time only", last)
     column: list[OpStructure] = []
     tile: list[OpStructure] = []
     if (contraction := contraction_in(space, structures)) is not None:
         return Conflict("a contraction's kernel has no other reduction", contraction.structure.op)
-    totals: list[OpStructure] = []
-    finish: list[OpStructure] = []
+    reductions: list[OpStructure] = []
+    second_stage: list[OpStructure] = []
     late: set[ir.Value] = set()
     made = {result for s in structures for result in s.op.results}
     for s in structures:
         over = space.reduced.get(s.op, frozenset())
-        along = any(d in walked for d in space.loops[s.op])
+        along = any(d in outer_dims for d in space.loops[s.op])
         if any(operand in late for operand in s.operands):
             if over:
                 return Conflict("it reduces what a sum over the grid feeds, which is known at the end only", s.op)
             if along:
                 return Conflict("it needs a sum over the grid in every tile, which takes a second pass", s.op)
-            finish.append(s)
+            second_stage.append(s)
             late.update(s.op.results)
-        elif over & set(walked):
+        elif over & set(outer_dims):
             if s.op.name != "linalg.generic":
                 return Conflict(f"{s.op.name} has no form that blocks carry from tile to tile", s.op)
             if s.operands[-1] in made:
-                return Conflict("it starts from what its kernel computes, which the finish of a walk has no more", s.op)
-            totals.append(s)
+                return Conflict("it starts from what its kernel computes, which the second stage has no more", s.op)
+            reductions.append(s)
             late.update(s.op.results)
         else:
             (tile if along else column).append(s)
-    # What does not vary along the walk is written by the finish, which runs even where there is nothing to walk.
-    roots = [v for s in finish for v in s.operands] + list(returned)
+    # What does not vary along the looped dimensions is written by the second stage, which runs even where there is
+    # nothing to loop over.
+    roots = [v for s in second_stage for v in s.operands] + list(returned)
     needed = _producers(column, roots)
     for s in needed:
         if space.reduced.get(s.op):
             return Conflict("it reduces inside of a row what does not vary over rows", s.op)
     order = {s.op: position for position, s in enumerate(structures)}
-    finish = sorted([*finish, *needed], key=lambda s: order[s.op])
-    return GridReduction(walked, tuple(column), tuple(tile), tuple(totals), tuple(finish))
+    second_stage = sorted([*second_stage, *needed], key=lambda s: order[s.op])
+    return GridReduction(outer_dims, tuple(column), tuple(tile), tuple(reductions), tuple(second_stage))
 
 
 def kept_dims(space: IterationSpace, total: OpStructure) -> list[int]:
-    """The dimensions along which a total varies."""
+    """The dimensions along which a reduction varies."""
     loops = {d for d in space.loops[total.op] if d is not None}
     return sorted(loops - space.reduced[total.op])
 
 
-def finish_dims(space: IterationSpace, plan: GridReduction) -> frozenset[int]:
-    """The dimensions along which something varies that runs on the totals."""
-    kept = {d for s in plan.totals for d in kept_dims(space, s)}
-    return frozenset(kept | {d for s in plan.finish for d in space.loops[s.op] if d is not None})
+def second_stage_dims(space: IterationSpace, plan: GridReduction) -> frozenset[int]:
+    """The dimensions along which something varies that runs on the reductions."""
+    kept = {d for s in plan.reductions for d in kept_dims(space, s)}
+    return frozenset(kept | {d for s in plan.second_stage for d in space.loops[s.op] if d is not None})
 
 
-def _walked(space: IterationSpace, *, whole_rows: bool) -> tuple[int, ...]:
+def _outer_dims(space: IterationSpace, *, whole_rows: bool) -> tuple[int, ...]:
     """The dimensions that all outer reductions share and no inner one has.
 
     Inner reductions are those without the outermost reduced dimension, or the outermost of run-time extent where there
@@ -128,11 +131,11 @@ def _walked(space: IterationSpace, *, whole_rows: bool) -> tuple[int, ...]:
     outermost = min({d for d in reduced if space.extents[d] is None} or reduced)
     outer = [dims for dims in sets if outermost in dims]
     inside = frozenset().union(*(dims for dims in sets if outermost not in dims))
-    walked = frozenset.intersection(*outer) - inside
+    outer_dims = frozenset.intersection(*outer) - inside
     innermost = space.rank - 1
-    if whole_rows and len(walked) > 1 and space.extents[innermost] is not None:
-        walked -= {innermost}
-    return tuple(sorted(walked))
+    if whole_rows and len(outer_dims) > 1 and space.extents[innermost] is not None:
+        outer_dims -= {innermost}
+    return tuple(sorted(outer_dims))
 
 
 def _producers(ops: Sequence[OpStructure], roots: Iterable[ir.Value]) -> list[OpStructure]:

@@ -19,8 +19,9 @@ PHASE = "fuse.phase"
 UNDEFINED = "fuse.undefined"
 """On a `vector.transfer_read`, dimensions of its vector: nobody depends on what is read past the source's end in these.
 It may then be anything, and need not be the padding."""
-FINISH = "fuse.finish"
-"""Unit attribute of the loop over slices, or what is around it: its tiles have the walk's `finish_layout`."""
+SECOND_STAGE = "fuse.second_stage"
+"""Unit attribute of the loop over slices, or what is around it: its tiles have the persistent loop's
+`second_stage_layout`."""
 DEPENDENT_LAUNCH = "fuse.dependent_launch"
 """Unit attribute of a `gpu.func` that waits for its predecessor in the stream before it touches global memory."""
 

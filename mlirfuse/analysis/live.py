@@ -20,13 +20,13 @@ class LiveBytes:
 
     Attributes:
         most: of all that lives across the worst reduction.
-        parked: of all that lives across any, each with a place of its own in shared memory (`fuse-park-live-values`);
-            of two reductions that could be done at once, too, one comes first. What is computed of operands that all
-            rows share counts as well: each thread parks its elements of that too.
+        shared_spill: of all that lives across any, each with a place of its own in shared memory
+            (`fuse-spill-to-shared`); of two reductions that could be done at once, too, one comes first. What is
+            computed of operands that all rows share counts as well: each thread spills its elements of that too.
     """
 
     most: int
-    parked: int
+    shared_spill: int
 
 
 def live_bytes(
@@ -77,9 +77,9 @@ def live_bytes(
     for value in returned:
         used(value, space.value_axes[value], len(order), positions[value.owner.operation])
     ends = [positions[s.op] for s in order if s.reduction_loops]
-    rounds = {depths[s.op]: positions[s.op] for s in order if s.reduction_loops}.values()
+    depth_ends = {depths[s.op]: positions[s.op] for s in order if s.reduction_loops}.values()
     across = {end: {v for v in made if made[v] <= end < last_use[v]} for end in ends}
-    most = max((_bytes(across[end] & wide) for end in rounds), default=0)
+    most = max((_bytes(across[end] & wide) for end in depth_ends), default=0)
     return LiveBytes(most, _bytes(set().union(*across.values())))
 
 

@@ -8,7 +8,7 @@ from math import gcd, prod
 from mlir import ir
 
 from mlirfuse.analysis.combining import combiner_of
-from mlirfuse.analysis.grid_reduction import GridReduction, finish_dims, grid_reduction, needs_grid
+from mlirfuse.analysis.grid_reduction import GridReduction, grid_reduction, needs_grid, second_stage_dims
 from mlirfuse.analysis.iteration_space import Conflict, IterationSpace
 from mlirfuse.analysis.kernels import argument_attributes, body
 from mlirfuse.analysis.live import live_bytes
@@ -18,7 +18,7 @@ from mlirfuse.dtypes import from_mlir
 from mlirfuse.errors import ScheduleError
 from mlirfuse.rewriting import defining_op
 from mlirfuse.schedule.layout import FEWEST_VECTORS
-from mlirfuse.schedule.problem import CrossedProblem, PartOfRows, Problem, WalkProblem
+from mlirfuse.schedule.problem import PersistentLoopProblem, Problem, RowReduction, TransposedProblem
 from mlirfuse.target import LINE, SECTOR
 
 Axes = tuple[int | None, ...]
@@ -30,29 +30,29 @@ def problem_of(kernel: ir.Operation, space: IterationSpace, structures: Sequence
     operands = list(_operands(kernel, space))
     whole = frozenset(d for d, extent in enumerate(space.extents) if extent != 1)
     full = [o for o in operands if whole <= set(o.axes)] or operands
-    vector_dim, crossed_dim = _contiguous_dims(space, full)
+    vector_dim, transposed_dim = _contiguous_dims(space, full)
     depths = reduction_depths(structures)
-    walk, finer = _walks(kernel, space, structures, operands, vector_dim)
+    persistent_loop, finer = _persistent_loops(kernel, space, structures, operands, vector_dim)
     live = live_bytes(space, structures, depths, body(kernel)[-1].operands)
     return Problem(
         extents=space.extents,
         reduced=space.reduced_dims,
         vector_dim=vector_dim,
-        crossed=None if crossed_dim is None else _crossed(space, full, crossed_dim),
+        transposed=None if transposed_dim is None else _transposed(space, full, transposed_dim),
         vector=_vector(space, full, vector_dim),
         full_bytes=sum(o.element_bytes for o in full),
         read_bytes=sum(o.element_bytes for o in full if not o.written),
         live_bytes=live.most,
-        parked_bytes=live.parked,
+        shared_spill_bytes=live.shared_spill,
         column_bytes=sum(o.element_bytes for o in operands if o not in full and set(o.axes) & space.reduced_dims),
         early_column_bytes=_early_column_bytes(space, depths, whole),
-        rounds=len({depths[op] for op in space.reduced}),
+        dependent_reductions=len({depths[op] for op in space.reduced}),
         reductions=tuple(_part(space, s) for s in structures if space.reduced.get(s.op)),
-        skewed_vector=_skewed_vector(space, operands, full, vector_dim),
+        unaligned_vector=_unaligned_vector(space, operands, full, vector_dim),
         line=_line(space, operands, full, vector_dim),
-        walk=walk,
-        finer_walk=finer,
-        walk_is_optional=walk is not None and not needs_grid(space),
+        persistent_loop=persistent_loop,
+        finer_loop=finer,
+        loop_is_optional=persistent_loop is not None and not needs_grid(space),
     )
 
 
@@ -66,13 +66,13 @@ def _early_column_bytes(space: IterationSpace, depths: Mapping[ir.Operation, int
     return sum(_element_bytes(value) for value in early if isinstance(value.type, ir.RankedTensorType))
 
 
-def _crossed(space: IterationSpace, full: Sequence[_Operand], dim: int) -> CrossedProblem:
+def _transposed(space: IterationSpace, full: Sequence[_Operand], dim: int) -> TransposedProblem:
     """The operands that are contiguous along `dim`, which is not the dimension that most are contiguous along."""
     across = [o for o in full if o.unit_axis is not None and o.axes[o.unit_axis] == dim]
     square = {space.rank - 1, space.rank - 2}
     swapped = [*range(space.rank - 2), space.rank - 1, space.rank - 2]
     read = dict.fromkeys((op.operands[number], axes) for (op, number), axes in space.use_axes.items())
-    return CrossedProblem(
+    return TransposedProblem(
         dim=dim,
         vector=_vector(space, full, dim),
         bytes=sum(o.element_bytes for o in across),
@@ -99,13 +99,13 @@ def narrow_accesses(kernel: ir.Operation, space: IterationSpace) -> str | None:
     return f"threads move {width} bytes at once: an array is not aligned to {WIDEST}, or not contiguous along a row"
 
 
-def _walks(
+def _persistent_loops(
     kernel: ir.Operation,
     space: IterationSpace,
     structures: Sequence[OpStructure],
     operands: Sequence[_Operand],
     vector_dim: int,
-) -> tuple[WalkProblem | None, WalkProblem | None]:
+) -> tuple[PersistentLoopProblem | None, PersistentLoopProblem | None]:
     """What a grid has to do, or can do where blocks could reduce alone, in tiles of whole rows and in finer ones."""
     if not space.reduced_dims:
         return None, None
@@ -115,61 +115,63 @@ def _walks(
         if needs_grid(space):
             raise ScheduleError(f"the kernel's reductions share no grid: {plan.reason}", where=plan.op)
         return None, None
-    walk = _walk(kernel, space, plan, operands)
-    if vector_dim in plan.walked:
-        return walk, walk
+    persistent_loop = _persistent_loop(kernel, space, plan, operands)
+    if vector_dim in plan.outer_dims:
+        return persistent_loop, persistent_loop
     finer = grid_reduction(space, structures, returned, whole_rows=False)
-    if isinstance(finer, Conflict) or finer.walked == plan.walked:
-        return walk, None
-    return walk, _walk(kernel, space, finer, operands)
+    if isinstance(finer, Conflict) or finer.outer_dims == plan.outer_dims:
+        return persistent_loop, None
+    return persistent_loop, _persistent_loop(kernel, space, finer, operands)
 
 
-def _walk(
+def _persistent_loop(
     kernel: ir.Operation, space: IterationSpace, plan: GridReduction, operands: Sequence[_Operand]
-) -> WalkProblem:
-    """What a grid has to do that walks as planned."""
-    return WalkProblem(
-        dims=plan.walked,
-        kept=finish_dims(space, plan),
-        total_bytes=sum(_element_bytes(s.op.results[0]) for s in plan.totals),
+) -> PersistentLoopProblem:
+    """What a grid has to do that persistent loops as planned."""
+    return PersistentLoopProblem(
+        dims=plan.outer_dims,
+        kept=second_stage_dims(space, plan),
+        accumulator_bytes=sum(_element_bytes(s.op.results[0]) for s in plan.reductions),
         column_bytes=sum(
             o.element_bytes
             for o in operands
-            if not o.written and set(o.axes) - {None} and not set(o.axes) & set(plan.walked)
+            if not o.written and set(o.axes) - {None} and not set(o.axes) & set(plan.outer_dims)
         ),
         row_bytes=sum(
             o.element_bytes
             for o in operands
-            if not o.written and (axes := set(o.axes) - {None}) and axes <= set(plan.walked)
+            if not o.written and (axes := set(o.axes) - {None}) and axes <= set(plan.outer_dims)
         ),
-        walked_only=all(space.reduced[s.op] <= set(plan.walked) for s in plan.totals),
+        outer_only=all(space.reduced[s.op] <= set(plan.outer_dims) for s in plan.reductions),
         inner=any(space.reduced.get(s.op) for s in plan.tile),
-        wide=any(combiner_of(s).name == "arith.addf" for s in plan.totals) and _leaves_wide(kernel, plan),
-        inner_parts=_parts_of_rows(space, plan.tile, plan.walked),
-        total_parts=_parts_of_rows(space, plan.totals, plan.walked),
+        wide=any(combiner_of(s).name == "arith.addf" for s in plan.reductions) and _leaves_wide(kernel, plan),
+        inner_reductions=_row_reductions(space, plan.tile, plan.outer_dims),
+        outer_reductions=_row_reductions(space, plan.reductions, plan.outer_dims),
     )
 
 
-def _parts_of_rows(
-    space: IterationSpace, structures: Sequence[OpStructure], walked: Sequence[int]
-) -> tuple[PartOfRows, ...]:
+def _row_reductions(
+    space: IterationSpace, structures: Sequence[OpStructure], outer_dims: Sequence[int]
+) -> tuple[RowReduction, ...]:
     """The reductions whose results vary inside of a tile's rows."""
     parts = [_part(space, s) for s in structures]
-    rows = set(walked)
+    rows = set(outer_dims)
     return tuple(part for part in parts if part.dims - rows and part.kept - rows)
 
 
-def _part(space: IterationSpace, structure: OpStructure) -> PartOfRows:
+def _part(space: IterationSpace, structure: OpStructure) -> RowReduction:
     """What an op reduces, and leaves."""
     op = structure.op
     dims = frozenset(space.reduced.get(op, ()))
     kept = frozenset(d for d in space.loops[op] if d is not None) - dims
-    return PartOfRows(dims, kept, sum(map(_element_bytes, op.results)))
+    return RowReduction(dims, kept, sum(map(_element_bytes, op.results)))
 
 
 def _leaves_wide(kernel: ir.Operation, plan: GridReduction) -> bool:
-    """Whether a total, or what is computed of totals, leaves the kernel in floating point that no sum is rounded to."""
-    late = {result for s in [*plan.totals, *plan.finish] for result in s.op.results}
+    """Whether a reduction, or what is computed of reductions, leaves the kernel in floating point that no sum is
+    rounded to.
+    """
+    late = {result for s in [*plan.reductions, *plan.second_stage] for result in s.op.results}
     types = [ir.RankedTensorType(v.type).element_type for v in body(kernel)[-1].operands if v in late]
     return any(isinstance(type_, ir.F32Type | ir.F64Type) for type_ in types)
 
@@ -200,7 +202,8 @@ class _Operand:
             else next((a for a, s in enumerate(strides) if s == 1 and axes[a] is not None), None)
         )
         self.alignment = align
-        # Its last dimension, where its rows can be moved whole: they follow each other, and the first one is aligned.
+        # Its last dimension, where its rows can be realigned whole: they follow each other, and the first one is
+        # aligned.
         movable = strides is None and align >= WIDEST and from_mlir(tensor_type.element_type).kind != "bool"
         self.row_dim = axes[-1] if movable and axes else None
         if strides is None:
@@ -265,7 +268,7 @@ WIDE_ENOUGH = 8
 """Bytes that a thread moves at once from which on there is nothing to gain from shifted rows."""
 
 
-def _skewed_vector(
+def _unaligned_vector(
     space: IterationSpace, operands: Sequence[_Operand], full: Sequence[_Operand], vector_dim: int
 ) -> int:
     """Elements that a thread moves at once where rows are shifted, which start anywhere; 0 where they may not be."""

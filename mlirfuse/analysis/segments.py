@@ -24,7 +24,7 @@ from mlir import ir
 from mlirfuse.analysis.contraction import contraction_in
 from mlirfuse.analysis.epilogues import misfit
 from mlirfuse.analysis.grid_reduction import grid_reduction
-from mlirfuse.analysis.growing_space import GrowingSpace
+from mlirfuse.analysis.incremental_space import IncrementalSpace
 from mlirfuse.analysis.iteration_space import Conflict, IterationSpace, space_of_structures
 from mlirfuse.analysis.structure import RENAMING_OPS, OpStructure, is_constant, is_unit_reshape, structure_of
 
@@ -49,7 +49,7 @@ class Segment:
     """
 
     ops: list[ir.Operation]
-    space: GrowingSpace
+    space: IncrementalSpace
 
 
 @dataclass(frozen=True)
@@ -251,7 +251,7 @@ class _Planner:
             space = joint_space(structures)
             if isinstance(space, Conflict):
                 return space.reason
-            segment.space = GrowingSpace.of(space, structures)
+            segment.space = IncrementalSpace.of(space, structures)
         segment.ops.append(structure.op)
         return None
 
@@ -266,4 +266,4 @@ class _Planner:
         structures = [self.structures[op] for op in ops]
         space = space_of_structures(structures)
         assert isinstance(space, IterationSpace)
-        return Segment(ops, GrowingSpace.of(space, structures))
+        return Segment(ops, IncrementalSpace.of(space, structures))

@@ -2,11 +2,12 @@
 
 They follow the operands and results, and carry
 
-- `fuse.workspace`: `"semaphores"` (a one-dimensional memref of i32, or a memref of f32 that is a mailbox or holds sums;
-  zero when the kernel starts, and zero again when it ends) or `"scratch"` (any contiguous memref; uninitialised);
+- `fuse.workspace`: `"semaphores"` (a one-dimensional memref of i32, or a memref of f32 that is a flagged buffer or
+  holds sums; zero when the kernel starts, and zero again when it ends) or `"scratch"` (any contiguous memref;
+  uninitialised);
 - `fuse.workspace_extents`, where extents are dynamic: an affine map with one result for each, in order;
 - `fuse.workspace_operands`: what the map's symbols are, as pairs like those of `fuse.grid_operands`: (argument,
-  dimension), or (-1, k) for the number of blocks that the device holds at k on each multiprocessor.
+  dimension), or (-1, k) for the number of blocks that the device holds at k on each SM.
 """
 
 from __future__ import annotations
@@ -91,7 +92,7 @@ def _workspace(kernel: ir.Operation, position: int, type_: ir.Type, known: dict[
         and str(type_.element_type) != "f32"
         and (str(type_.element_type) != "i32" or type_.rank != 1)
     ):
-        hint = "must be a one-dimensional memref of i32 to hold semaphores, or one of f32 for a mailbox or sums"
+        hint = "must be a one-dimensional memref of i32 to hold semaphores, or one of f32 for a flagged buffer or sums"
         raise _error(kernel, f"{what} {hint}")
     operands = operand_pairs(known.get(WORKSPACE_OPERANDS))
     extents = (

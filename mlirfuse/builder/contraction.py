@@ -27,9 +27,9 @@ def matmul(x1: ArrayT, x2: ArrayT, /, *, dtype: object = None, precision: str | 
     what the accumulator is rounded to; without it the operands' common dtype, but for float8 operands float32: their
     own range holds few sums. float8 operands may be of both kinds. Transposes of operands cost nothing.
 
-    `precision` says how factors are multiplied (`mlirfuse/precision.py`). float32: `"ieee"` (the default) as NumPy
+    `precision` says how operands are multiplied (`mlirfuse/precision.py`). float32: `"ieee"` (the default) as NumPy
     does; `"3xtf32"` on the tensor cores, about as accurate, but infinities become NaN; `"tf32"` on the tensor cores
-    with factors of 11 significant bits. In both, numbers from 2^128 - 2^116 on count as infinities. float8: `"ieee"`
+    with operands of 11 significant bits. In both, numbers from 2^128 - 2^116 on count as infinities. float8: `"ieee"`
     carries sums on in float32; `"fast_accum"` leaves them to the tensor cores, which on Hopper keep some 14 bits.
 
     Raises:
@@ -61,16 +61,16 @@ def matmul(x1: ArrayT, x2: ArrayT, /, *, dtype: object = None, precision: str | 
     right_access = (*_batch_access(right.shape, batch), k, *((n,) if columns else ()))
 
     def body(a: ir.Value, b: ir.Value, total: ir.Value) -> ir.Value:
-        factors = [convert(x, dtype, wide) for x, dtype in zip((a, b), factor_dtypes, strict=True)]
+        operands = [convert(x, dtype, wide) for x, dtype in zip((a, b), operand_dtypes, strict=True)]
         if wide.kind == "float":
-            product = arith.MulFOp(*factors)
+            product = arith.MulFOp(*operands)
             if exactness != IEEE:
                 product.operation.attributes[ATTRIBUTE] = ir.StringAttr.get(exactness)
             return arith.AddFOp(total, product.result).result
-        return arith.AddIOp(total, arith.MulIOp(*factors).result).result
+        return arith.AddIOp(total, arith.MulIOp(*operands).result).result
 
-    factor_dtypes = (left.dtype, right.dtype) if both_float8 else (common, common)
-    inputs = [(cast(left, factor_dtypes[0]), left_access), (cast(right, factor_dtypes[1]), right_access)]
+    operand_dtypes = (left.dtype, right.dtype) if both_float8 else (common, common)
+    inputs = [(cast(left, operand_dtypes[0]), left_access), (cast(right, operand_dtypes[1]), right_access)]
     total = contraction(inputs, (*batch, *rows, *columns), k + 1, wide, body)
     rounded: Any = cast(total, result)
     return rounded

@@ -15,7 +15,7 @@ from typing import TypeVar
 from mlir import ir
 
 from mlirfuse.errors import MlirFuseError
-from mlirfuse.places import shown
+from mlirfuse.source_locations import shown
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _DEMOS = _PACKAGE + "tools" + os.sep  # functions that the command line traces are user code

@@ -5,7 +5,7 @@
 ```
 
 `max = max x` and `sum = Σ exp(x - max)`, with NaN and infinity as those two reductions would give them. Written as two
-dependent reductions they need two rounds of communication; this op states that one is enough, because partial pairs
+dependent reductions they need two exchanges; this op states that one is enough, because partial pairs
 merge by rescaling: `sum = Σ sum_i exp(max_i - max)` (Milakov and Gimelshein, "Online normalizer calculation for
 softmax", 2018). On tensors the reduced dimensions disappear from the results; on tile vectors likewise, but that a tile
 reduced to one number is a `vector<1x...>`.

@@ -5,7 +5,7 @@
 ```
 
 `sum = Σ x` and `m2 = Σ (x - sum/n)²`, where n is the number of elements reduced into one result. Mean and variance
-written as two dependent reductions need two rounds of communication; this op states that one is enough, because
+written as two dependent reductions need two exchanges; this op states that one is enough, because
 partial pairs merge exactly (Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for computing sample
 variances", 1979). On tensors the reduced dimensions disappear from the results; on tile vectors likewise, but that a
 tile reduced to one number is a `vector<1x...>`.

@@ -6,7 +6,7 @@
 scf.forall (%block) in (%blocks) { ... scf.for %tile = %block to %tiles step %blocks ... }
 ```
 
-The device's multiprocessors times `per_sm`, or fewer where the kernel's registers or shared memory do not let that many
+The device's SMs times `per_sm`, or fewer where the kernel's registers or shared memory do not let that many
 be resident; where an iteration is a cluster, whole clusters are counted. It bounds the grid of a persistent kernel, and
 is known at the launch only: the one use that it may have is in the bound of the `scf.forall`. The bound itself may be
 used inside of the loop, where it becomes the size of the grid.

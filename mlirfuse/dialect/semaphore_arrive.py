@@ -18,11 +18,11 @@ that a `gpu.barrier` has ordered before it. The block's other threads have what 
 Every protocol below leaves its semaphores zero, so that they are zeroed once, when they are allocated, and never by a
 launch. `limit` is what does that: the last step wraps.
 
-**Last arriver.** S blocks each store a part, then arrive with limit S-1. The one that gets `old == S-1` sees all parts.
+**Last block.** S blocks each store a part, then arrive with limit S-1. The one that gets `old == S-1` sees all parts.
 It works in every order of blocks, and nobody waits.
 
-**Serial turnstile.** S blocks take turns: block z waits for z (`fuse.semaphore_wait`), does its part, and arrives with
-limit S-1. A block may wait only for blocks that are on the device already: z comes from a ticket.
+**Serial serial reduction.** S blocks take turns: block z waits for z (`fuse.semaphore_wait`), does its part, and
+arrives with limit S-1. A block may wait only for blocks that are on the device already: z comes from a ticket.
 
 **Tickets.** G blocks share n pieces of work: each arrives with limit n+G-1, and works on piece `old` while `old < n`.
 Each block fails once, so that n+G takes are all. Tickets follow the order in which blocks really run.

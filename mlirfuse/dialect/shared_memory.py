@@ -8,8 +8,8 @@ from mlir import ir
 
 from mlirfuse.dtypes import from_mlir
 
-PANEL_BYTES = 128
-"""Width of a swizzled panel: a stage's tile lies in shared memory as panels of so many bytes of each of its rows."""
+SWIZZLE_BYTES = 128
+"""Width of a swizzle atom: a stage's tile lies in shared memory as columns of atoms, each of so many bytes of a row."""
 
 WARPGROUP = 128
 """Threads of a warpgroup: four warps whose first is a multiple of four."""
@@ -19,7 +19,7 @@ def ring_problem(ring: ir.Value) -> str | None:
     """Why a buffer is no ring of swizzled stages, or None.
 
     A ring is a static workgroup memref of (stages, rows, columns), whose rows are a multiple of 8 and whose columns
-    fill whole panels: the pattern of the 128-byte swizzle repeats every 8 rows of a panel.
+    fill whole swizzle atoms: the pattern of the 128-byte swizzle repeats every 8 rows of a swizzle atom.
     """
     if not is_workgroup(ring.type):
         return f"ring {ring.type} must be a memref in workgroup memory"
@@ -27,8 +27,8 @@ def ring_problem(ring: ir.Value) -> str | None:
     if type_.rank != 3 or not type_.has_static_shape:
         return f"ring {type_} must have the static shape (stages, rows, columns)"
     _, rows, columns = type_.shape
-    if rows % 8 or columns * element_bytes(type_) % PANEL_BYTES:
-        return f"ring {type_}: a stage must have a multiple of 8 rows, each of whole {PANEL_BYTES}-byte panels"
+    if rows % 8 or columns * element_bytes(type_) % SWIZZLE_BYTES:
+        return f"ring {type_}: a stage must have a multiple of 8 rows, each of whole {SWIZZLE_BYTES}-byte swizzle atoms"
     return None
 
 

@@ -15,8 +15,9 @@ One thread of the next `warpgroups[1]` runs the second. `registers` is what a th
 of 8 from 24 to 240. The regions meet only at mbarriers. Nothing follows the op but the end of the block's program,
 and a barrier of the cluster before that.
 
-With `teams = t` so many teams of `warpgroups[0]` warpgroups run the first region beside each other, each on tiles of
-its own. The region then has an argument, the team's number, and its barriers are those of one team.
+With `consumer_groups = t` so many consumer groups of `warpgroups[0]` warpgroups run the first region beside each other,
+each on tiles of its own. The region then has an argument, the consumer group's number, and its barriers are those of
+one consumer group.
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ from mlir import ir
 
 from mlirfuse.dialect.base import OpDefinition
 
-TEAMS = "teams"
-"""The attribute; there is one team without it."""
+CONSUMER_GROUPS = "consumer_groups"
+"""The attribute; there is one consumer group without it."""
 
 
-def teams_of(op: ir.Operation) -> int:
-    """Teams that run the consumers' region."""
-    return ir.IntegerAttr(op.attributes[TEAMS]).value if TEAMS in op.attributes else 1
+def consumer_groups_of(op: ir.Operation) -> int:
+    """Consumer groups that run the consumers' region."""
+    return ir.IntegerAttr(op.attributes[CONSUMER_GROUPS]).value if CONSUMER_GROUPS in op.attributes else 1
 
 
 def _verify(op: ir.Operation) -> str | None:
@@ -44,8 +45,11 @@ def _verify(op: ir.Operation) -> str | None:
     if len(registers) != 2 or any(count % 8 or not 24 <= count <= 240 for count in registers):
         return f"registers {registers} must be two multiples of 8 from 24 to 240"
     arguments = [value.type for value in op.regions[0].blocks[0].arguments]
-    if teams_of(op) < 1 or arguments != ([ir.IndexType.get()] if TEAMS in op.attributes else []):
-        return f"{teams_of(op)} teams, and arguments of types {[str(t) for t in arguments]} for a team's number"
+    if consumer_groups_of(op) < 1 or arguments != ([ir.IndexType.get()] if CONSUMER_GROUPS in op.attributes else []):
+        return (
+            f"{consumer_groups_of(op)} consumer groups, and arguments of types {[str(t) for t in arguments]} for a "
+            f"consumer group's number"
+        )
     return None
 
 
@@ -57,14 +61,16 @@ DEFINITION = OpDefinition(
 )
 
 
-def warp_roles(warpgroups: Sequence[int], registers: Sequence[int], teams: int = 1) -> tuple[ir.Block, ir.Block]:
+def warp_roles(
+    warpgroups: Sequence[int], registers: Sequence[int], consumer_groups: int = 1
+) -> tuple[ir.Block, ir.Block]:
     """Builds the op at the current insertion point; returns its empty blocks, which end with `vector.yield`."""
     attributes: dict[str, ir.Attribute] = {
         "warpgroups": ir.DenseI64ArrayAttr.get(list(warpgroups)),
         "registers": ir.DenseI64ArrayAttr.get(list(registers)),
     }
-    if teams > 1:
-        attributes[TEAMS] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), teams)
+    if consumer_groups > 1:
+        attributes[CONSUMER_GROUPS] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), consumer_groups)
     op = ir.Operation.create(DEFINITION.full_name, attributes=attributes, regions=2)
-    consumers = ir.Block.create_at_start(op.regions[0], [ir.IndexType.get()] if teams > 1 else [])
+    consumers = ir.Block.create_at_start(op.regions[0], [ir.IndexType.get()] if consumer_groups > 1 else [])
     return consumers, ir.Block.create_at_start(op.regions[1], [])

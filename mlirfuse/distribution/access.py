@@ -11,7 +11,7 @@ from mlir.dialects import memref, scf, vector
 
 from mlirfuse.distribution.distributor import Distributor
 from mlirfuse.distribution.fragments import Fragments, elements, fragment_type
-from mlirfuse.distribution.program_order import keep_in_order
+from mlirfuse.distribution.ordered_accesses import keep_in_order
 from mlirfuse.distribution.scalars import add, constant, less, minimum
 from mlirfuse.dtypes import from_mlir
 from mlirfuse.schedule.layout import BlockedLayout

@@ -9,8 +9,8 @@ from mlir.dialects import gpu, memref, scf, vector
 
 from mlirfuse.dialect.accumulate import accumulate
 from mlirfuse.distribution.distributor import Distributor, rule
+from mlirfuse.distribution.flagged_exchange import holds_alone
 from mlirfuse.distribution.fragments import Key, elements, widen
-from mlirfuse.distribution.mailboxes import holds_alone
 from mlirfuse.distribution.scalars import add, constant, multiply
 from mlirfuse.distribution.semaphores import meet
 from mlirfuse.distribution.transfers import layout_dims

@@ -8,8 +8,8 @@ from mlir import ir
 from mlir.dialects import arith, math, memref, scf, vector
 
 from mlirfuse.distribution.contract_mma import multiply_by_mma
+from mlirfuse.distribution.contraction_operands import Product, SharedOperand, product_of
 from mlirfuse.distribution.distributor import Distributor, rule
-from mlirfuse.distribution.factors import Factor, Product, product_of
 from mlirfuse.distribution.fragments import Fragments, Key, fragment_type, widen
 from mlirfuse.distribution.mma_schemes import scheme_of
 from mlirfuse.distribution.parts import stay_looped
@@ -35,7 +35,7 @@ loads so far ahead of so many that threads spill, 1916 bytes of an int8 `x @ w` 
 
 
 MOST_LOADED = 128
-"""Registers of factors that a thread loads in straight code: half of what it can have, as sums, addresses, and what an
+"""Registers of operands that a thread loads in straight code: half of what it can have, as sums, addresses, and what an
 epilogue reads need the others. Where writes are clipped, LLVM moves the multiply-adds of an element behind the branch
 around its write, each behind its own, and so all that was loaded lives until the last one: 8 sums of float64 and 32
 steps want 384 registers, and spilled 628 bytes. What a loop computes stays in the loop."""
@@ -101,7 +101,7 @@ def _unrolled(steps: int, accumulators: int, most: int) -> int:
 
 
 def _loaded_registers(product: Product) -> int:
-    """Registers of the elements of both factors that a thread multiplies in all steps, each loaded once."""
+    """Registers of the elements of both operands that a thread multiplies in all steps, each loaded once."""
     layout, size = product.accumulators.layout, product.accumulators.element_type
     outer = [layout.vector[dim] * layout.repeats[dim] for dim in (product.rows, product.columns)]
     return product.steps * sum(outer) * -(-from_mlir(size).bytes // REGISTER_BYTES)
@@ -129,13 +129,13 @@ def _multiply(product: Product, sums: dict[Key, ir.Value], places: Places, k: ir
     layout = product.accumulators.layout
     loaded: dict[tuple[int, int, int], ir.Value] = {}
 
-    def load(factor: Factor, dim: int, fragment: int, step: int) -> ir.Value:
+    def load(operand: SharedOperand, dim: int, fragment: int, step: int) -> ir.Value:
         if (dim, fragment, step) not in loaded:
             # Keys come in order, and steps: this fragment is the first of its run, this step the first of its vector.
             run = range(fragment, fragment + layout.neighbours(dim))
-            together = range(step, step + _steps_together(factor, steps))
+            together = range(step, step + _steps_together(operand, steps))
             places_of_run = [places[dim, n] for n in run]
-            values = _load(factor, places_of_run, add(k, constant(step)), layout.vector[dim], len(together))
+            values = _load(operand, places_of_run, add(k, constant(step)), layout.vector[dim], len(together))
             for ahead, fragments in zip(together, values, strict=True):
                 for n, value in zip(run, fragments, strict=True):
                     loaded[dim, n, ahead] = _extended(value, target)
@@ -148,41 +148,41 @@ def _multiply(product: Product, sums: dict[Key, ir.Value], places: Places, k: ir
             sums[key] = _multiply_add(left, right, total)
 
 
-def _steps_together(factor: Factor, steps: int) -> int:
+def _steps_together(operand: SharedOperand, steps: int) -> int:
     """Steps along k of which a thread loads an element each as one vector: rows are aligned to it."""
-    size = from_mlir(factor.element_type).bytes
+    size = from_mlir(operand.element_type).bytes
     count = LOAD_BYTES // size
-    rows = [step for d, step in enumerate(strides(ir.MemRefType(factor.slot.type))) if d != factor.k]
-    aligned = factor.k_is_contiguous and all(row is not None and row % count == 0 for row in rows)
+    rows = [step for d, step in enumerate(strides(ir.MemRefType(operand.slot.type))) if d != operand.k]
+    aligned = operand.k_is_contiguous and all(row is not None and row % count == 0 for row in rows)
     return count if aligned and size >= REGISTER_BYTES and steps % count == 0 else 1
 
 
-def _load(factor: Factor, run: Sequence[ir.Value], k: ir.Value, width: int, steps: int) -> list[list[ir.Value]]:
+def _load(operand: SharedOperand, run: Sequence[ir.Value], k: ir.Value, width: int, steps: int) -> list[list[ir.Value]]:
     """For each of some steps along k, a run of fragments side by side along rows (or columns), of so many elements."""
     count = len(run) * width
-    if count > 1 and factor.outer_is_contiguous:
-        parts = _vector(factor, run[0], k, count)
+    if count > 1 and operand.outer_is_contiguous:
+        parts = _vector(operand, run[0], k, count)
         if width == count:
             return [[parts]]
         return [[vector.ExtractOp(parts, [], [n]).result for n in range(count)]]
-    rows = [_along_k(factor, add(outer, constant(e)), k, steps) for outer in run for e in range(width)]
+    rows = [_along_k(operand, add(outer, constant(e)), k, steps) for outer in run for e in range(width)]
     return [
         [_packed([row[step] for row in rows[at : at + width]]) for at in range(0, count, width)]
         for step in range(steps)
     ]
 
 
-def _along_k(factor: Factor, outer: ir.Value, k: ir.Value, steps: int) -> list[ir.Value]:
+def _along_k(operand: SharedOperand, outer: ir.Value, k: ir.Value, steps: int) -> list[ir.Value]:
     """Elements of one row (or column)."""
     if steps == 1:
-        return [memref.LoadOp(factor.slot, factor.indices(outer, k)).result]
-    parts = _vector(factor, outer, k, steps)
+        return [memref.LoadOp(operand.slot, operand.indices(outer, k)).result]
+    parts = _vector(operand, outer, k, steps)
     return [vector.ExtractOp(parts, [], [n]).result for n in range(steps)]
 
 
-def _vector(factor: Factor, outer: ir.Value, k: ir.Value, count: int) -> ir.Value:
-    fragment = fragment_type(count, factor.element_type)
-    return vector.LoadOp(fragment, factor.slot, factor.indices(outer, k), alignment=_alignment(fragment)).result
+def _vector(operand: SharedOperand, outer: ir.Value, k: ir.Value, count: int) -> ir.Value:
+    fragment = fragment_type(count, operand.element_type)
+    return vector.LoadOp(fragment, operand.slot, operand.indices(outer, k), alignment=_alignment(fragment)).result
 
 
 def _packed(elements: Sequence[ir.Value]) -> ir.Value:

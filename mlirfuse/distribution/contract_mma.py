@@ -2,8 +2,8 @@
 
 The rows of one instruction are two fragments of the accumulators, its columns one; where these stand in the tile is the
 layout's business. `ldmatrix` takes any address for each row of a matrix, so a layout is free to spread warps as it
-likes. A factor whose rows (or columns) are contiguous instead of k is transposed on the way where its elements have 16
-bits, and read element by element where they have not.
+likes. An operand whose rows (or columns) are contiguous instead of k is transposed on the way where its elements have
+16 bits, and read element by element where they have not.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from mlir import ir
 from mlir.dialects import arith, gpu, memref, nvgpu, vector
 
 from mlirfuse.dialect.mma import mma
+from mlirfuse.distribution.contraction_operands import Product, SharedOperand, warp_start
 from mlirfuse.distribution.distributor import Distributor
-from mlirfuse.distribution.factors import Factor, Product, warp_start
 from mlirfuse.distribution.fragments import Fragments, elements
 from mlirfuse.distribution.mma_schemes import Scheme
 from mlirfuse.distribution.scalars import add, constant, divide, multiply, remainder
@@ -69,9 +69,9 @@ def _multiply(scheme: Scheme, left: Sequence[ir.Value], right: Sequence[ir.Value
     return arith.AddFOp(total, products).result if scheme.apart else products
 
 
-def _matrix_k(factor: Factor) -> int:
+def _matrix_k(operand: SharedOperand) -> int:
     """Elements along k of one matrix."""
-    return MATRIX_BYTES // from_mlir(factor.element_type).bytes
+    return MATRIX_BYTES // from_mlir(operand.element_type).bytes
 
 
 def _joined(upper: ir.Value, lower: ir.Value) -> ir.Value:
@@ -81,7 +81,7 @@ def _joined(upper: ir.Value, lower: ir.Value) -> ir.Value:
 
 
 def _load_rows(d: Distributor, product: Product, lane: ir.Value, fragment: int, k: int) -> ir.Value:
-    """The left factor of one fragment: matrices (upper, first), (lower, first), (upper, second), (lower, second)."""
+    """Operand A of one fragment: matrices (upper, first), (lower, first), (upper, second), (lower, second)."""
     if not _by_ldmatrix(product.left):
         starts = [_matrix_start(d, product.rows, [number], constant(0)) for number in (fragment, fragment + 1)]
         return _load_elements(product.left, lane, [(starts[i % 2], i // 2) for i in range(4)], k)
@@ -94,7 +94,7 @@ def _load_rows(d: Distributor, product: Product, lane: ir.Value, fragment: int, 
 def _load_columns(
     d: Distributor, product: Product, lane: ir.Value, fragments: Sequence[int], k: int
 ) -> dict[int, ir.Value]:
-    """The right factor of up to two fragments: for each one its first and second matrix along k."""
+    """Operand B of up to two fragments: for each one its first and second matrix along k."""
     if not _by_ldmatrix(product.right):
         starts = {c: _matrix_start(d, product.columns, [c], constant(0)) for c in fragments}
         return {c: _load_elements(product.right, lane, [(start, 0), (start, 1)], k) for c, start in starts.items()}
@@ -114,29 +114,37 @@ def _matrix_start(d: Distributor, dim: int, fragments: Sequence[int], number: ir
     return add(start, multiply(number, last - first)) if last > first else start
 
 
-def _by_ldmatrix(factor: Factor) -> bool:
-    """Whether `ldmatrix` can load a factor: it moves pairs of bytes, and transposes only those."""
-    return factor.k_is_contiguous or from_mlir(factor.element_type).bytes == 2
+def _by_ldmatrix(operand: SharedOperand) -> bool:
+    """Whether `ldmatrix` can load an operand: it moves pairs of bytes, and transposes only those."""
+    return operand.k_is_contiguous or from_mlir(operand.element_type).bytes == 2
 
 
-def _load_matrices(factor: Factor, lane: ir.Value, outer: ir.Value, k: ir.Value, count: int) -> ir.Value:
+def _load_matrices(operand: SharedOperand, lane: ir.Value, outer: ir.Value, k: ir.Value, count: int) -> ir.Value:
     """`ldmatrix`: each lane names the start of one row of a matrix; the result has 4 bytes of each matrix."""
     within = remainder(lane, MATRIX)
-    indices = factor.indices(add(outer, within), k) if factor.k_is_contiguous else factor.indices(outer, add(k, within))
-    width = REGISTER_BYTES // from_mlir(factor.element_type).bytes
+    indices = (
+        operand.indices(add(outer, within), k) if operand.k_is_contiguous else operand.indices(outer, add(k, within))
+    )
+    width = REGISTER_BYTES // from_mlir(operand.element_type).bytes
     loaded = nvgpu.LdMatrixOp(
-        ir.VectorType.get([count, width], factor.element_type), factor.slot, indices, not factor.k_is_contiguous, count
+        ir.VectorType.get([count, width], operand.element_type),
+        operand.slot,
+        indices,
+        not operand.k_is_contiguous,
+        count,
     ).res
-    return vector.ShapeCastOp(ir.VectorType.get([width * count], factor.element_type), loaded).result
+    return vector.ShapeCastOp(ir.VectorType.get([width * count], operand.element_type), loaded).result
 
 
-def _load_elements(factor: Factor, lane: ir.Value, matrices: Sequence[tuple[ir.Value, int]], k: int) -> ir.Value:
+def _load_elements(
+    operand: SharedOperand, lane: ir.Value, matrices: Sequence[tuple[ir.Value, int]], k: int
+) -> ir.Value:
     """The same by single loads; a matrix is named by its first row (or column) and its number along k."""
-    width = REGISTER_BYTES // from_mlir(factor.element_type).bytes
+    width = REGISTER_BYTES // from_mlir(operand.element_type).bytes
     within, first = divide(lane, WARP // MATRIX), multiply(remainder(lane, WARP // MATRIX), width)
     values = []
     for start, number in matrices:
         for element in range(width):
-            along_k = add(first, constant(k + number * _matrix_k(factor) + element))
-            values.append(memref.LoadOp(factor.slot, factor.indices(add(start, within), along_k)).result)
-    return vector.FromElementsOp(ir.VectorType.get([len(values)], factor.element_type), values).result
+            along_k = add(first, constant(k + number * _matrix_k(operand) + element))
+            values.append(memref.LoadOp(operand.slot, operand.indices(add(start, within), along_k)).result)
+    return vector.FromElementsOp(ir.VectorType.get([len(values)], operand.element_type), values).result

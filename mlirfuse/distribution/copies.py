@@ -97,7 +97,7 @@ def _coordinates(piece: ir.Value, shape: list[int], width: int, across: int | No
     """Where a piece starts in the tile; along `across`, if there is such a dimension, the first few are neighbours.
 
     A warp so reads `SIDE` neighbours of some rows, whole sectors, and stores them to `SIDE` rows of the slot, which lie
-    in banks of their own (`tiling/read_ring.py`).
+    in banks of their own (`tiling/slot_ring.py`).
     """
     if across is not None and shape[across] % SIDE == 0:
         groups = [n // SIDE if d == across else n for d, n in enumerate(shape)]

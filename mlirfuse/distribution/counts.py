@@ -62,7 +62,7 @@ class Held:
         threads: the current thread's coordinates.
         source: the tile.
         dims: the reduced dimensions.
-        shift: by how many elements the thread's row is shifted, in a skewed layout.
+        shift: by how many elements the thread's row is shifted, in a layout that shifts rows.
     """
 
     def __init__(self, threads: Threads, source: Fragments, dims: Sequence[int], shift: ir.Value | None = None):
@@ -82,7 +82,7 @@ class Held:
         return select_from(number, self._inverses(self._table("cluster")), self._type)
 
     def sent(self, sender: ir.Value | int, level: str) -> tuple[ir.Value, ir.Value]:
-        """What a sender of a round holds, and one over that.
+        """What a sender of a step holds, and one over that.
 
         Args:
             sender: its number.
@@ -95,7 +95,7 @@ class Held:
         return select_from(number, table, self._type), select_from(number, self._inverses(table), self._type)
 
     def total_inverse(self, level: str) -> ir.Value:
-        """One over what all senders of a round hold together."""
+        """One over what all senders of a step hold together."""
         if level != "warps" or self._blocks == 1:
             total = sum(held_elements(self._source, self._dims, block) for block in range(self._blocks))
             return select_from(None, self._inverses([float(total)]), self._type)

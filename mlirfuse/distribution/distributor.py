@@ -13,8 +13,8 @@ from mlirfuse.dialect.group_barrier import group_barrier
 from mlirfuse.dialect.mbarrier_init import mbarrier_init
 from mlirfuse.dialect.shared_memory import WARPGROUP
 from mlirfuse.distribution.exchange import Exchange
-from mlirfuse.distribution.exchange_rounds import run_exchanges
-from mlirfuse.distribution.fragments import Fragments, Key, Uniform, spread
+from mlirfuse.distribution.exchange_steps import run_exchanges
+from mlirfuse.distribution.fragments import Fragments, Key, Uniform, splat
 from mlirfuse.distribution.scalars import constant
 from mlirfuse.distribution.threads import Threads
 from mlirfuse.distribution.warp_barriers import warp_barrier
@@ -73,14 +73,15 @@ class Distributor:
         known: what the last exchanges found, outside of loops.
         in_loop: whether the code being emitted runs more than once.
         role: which warpgroups run the code being emitted; None for the whole block.
-        parked: how many of a thread's fragments wait in shared memory, not in registers.
+        shared_spill: how many of a thread's fragments wait in shared memory, not in registers.
         in_order: whether these are loaded and stored in program order.
-        late_addresses: whether addresses of results are computed behind the reductions.
-        late_reads: tiles whose parked fragments are not being loaded yet.
+        rematerialize_addresses: whether addresses of results are computed behind the reductions.
+        late_reads: tiles whose spilled to shared memory fragments are not being loaded yet.
         start: where the blocks of a cluster meet before anything else; None where a block is alone.
         loop_mbarriers: the two mbarriers of the outermost loop around the code being emitted, if it needed any.
-        skew: in a skewed layout, by how many elements the thread's row is shifted, once a row has been read.
-        skewed_like: which rows these are: the dimension along each axis of their buffer, and the tile's place in it.
+        row_shift: in a layout that shifts rows, by how many elements the thread's row is shifted, once a row has been
+            read.
+        shifted_like: which rows these are: the dimension along each axis of their buffer, and the tile's place in it.
     """
 
     def __init__(
@@ -90,14 +91,14 @@ class Distributor:
         scalars: dict[ir.Value, ir.Value],
         *,
         depth_first: bool = False,
-        parked: int = 0,
+        shared_spill: int = 0,
         in_order: bool = False,
-        late_addresses: bool = False,
+        rematerialize_addresses: bool = False,
     ):
         self.layout = layout
-        self.parked = parked
+        self.shared_spill = shared_spill
         self.in_order = in_order
-        self.late_addresses = late_addresses
+        self.rematerialize_addresses = rematerialize_addresses
         self.late_reads: list[Fragments] = []
         self.depth_first = depth_first
         self.function = function
@@ -108,8 +109,8 @@ class Distributor:
         self.in_loop = False
         self.start: ir.Operation | None = None
         self.loop_mbarriers: ir.Value | None = None
-        self.skew: ir.Value | None = None
-        self.skewed_like: object = None
+        self.row_shift: ir.Value | None = None
+        self.shifted_like: object = None
         self.phases: dict[str, ir.Value] = {}
         self.role: Role | None = None
         self.threads = Threads(layout)
@@ -217,7 +218,7 @@ class Distributor:
         if isinstance(tile, Fragments):
             return tile
         type_, rank = ir.VectorType(value.type), self.layout.rank
-        return spread(self.layout, type_.shape if type_.rank == rank else [1] * rank, tile.value)
+        return splat(self.layout, type_.shape if type_.rank == rank else [1] * rank, tile.value)
 
     def number(self, value: ir.Value) -> ir.Value:
         """The one number of a tile value that has no more, in every thread."""
@@ -225,7 +226,7 @@ class Distributor:
         return tile.value if isinstance(tile, Uniform) else tile.at((0,) * self.layout.rank)
 
     def start_reads(self, key: Key) -> None:
-        """Emits the loads of a parked fragment, which wait until registers are free."""
+        """Emits the loads of a spilled to shared memory fragment, which wait until registers are free."""
         for tile in self.late_reads:
             tile.at(key)
 
@@ -237,7 +238,7 @@ class Distributor:
                 tile.force()
 
     def flush(self) -> None:
-        """Runs every pending exchange between warps in one round."""
+        """Runs all pending exchanges between warps in one step."""
         pending, self.pending = self.pending, []
         if pending:
             known = run_exchanges(self, pending)
@@ -271,10 +272,10 @@ class Distributor:
         are not shifted, and those that are accessed behind this lie at a phase of their own. Passes behind the choice
         of the layout may have folded what it was chosen for.
         """
-        if self.skew is None:
+        if self.row_shift is None:
             with ir.InsertionPoint.at_block_begin(self.function.operation.regions[0].blocks[0]):
-                self.skew = constant(0)
-        return self.skew
+                self.row_shift = constant(0)
+        return self.row_shift
 
     def scratch(self, size: int, element_type: ir.Type) -> ir.Value:
         """A new array in the block's shared memory, aligned to 16 bytes."""

@@ -10,17 +10,17 @@ from mlir.dialects import arith
 
 from mlirfuse.analysis.patterns import WIDENING
 from mlirfuse.distribution.distributor import Distributor, rule
-from mlirfuse.distribution.fragments import Fragments, Key, Uniform, fragment_type, spread, widen
+from mlirfuse.distribution.fragments import Fragments, Key, Uniform, fragment_type, splat, widen
 from mlirfuse.errors import PassError
 from mlirfuse.rewriting import defining_op
-from mlirfuse.tiling.contractions import widens_factor
+from mlirfuse.tiling.contractions import widens_operand
 from mlirfuse.tiling.transfers import DIMS
 
 
 @rule("elementwise")
 def elementwise(d: Distributor, op: ir.Operation) -> None:
     """An `arith` or `math` op: the same op on every fragment."""
-    if widens_factor(op):
+    if widens_operand(op):
         return
     operands = [d.tile(v) if v in d.tiles else Uniform(d.scalars[v]) for v in op.operands]
     attributes = {name: op.attributes[name] for name in op.attributes}
@@ -64,9 +64,9 @@ def constant(d: Distributor, op: ir.Operation) -> None:
     d.tiles[op.results[0]] = Uniform(arith.ConstantOp(result_type.element_type, dense.get_splat_value()).result)
 
 
-@rule("fuse.pin")
-def pin_tile(d: Distributor, op: ir.Operation) -> None:
-    """Pins every fragment until the fragment of `after` that it meets."""
+@rule("fuse.optimization_barrier")
+def keep_tile(d: Distributor, op: ir.Operation) -> None:
+    """Keeps every fragment opaque until the fragment of `after` that it meets."""
     source, after = d.fragments(op.operands[0]), d.tile(op.operands[1])
 
     def emit(key: Key) -> ir.Value:
@@ -160,7 +160,7 @@ def shape_cast(d: Distributor, op: ir.Operation) -> None:
     tile = d.tiles[op.operands[0]]
     shape, rank = ir.VectorType(op.operands[0].type).shape, d.layout.rank
     if isinstance(tile, Uniform) and len(shape) == rank > ir.VectorType(op.results[0].type).rank:
-        tile = spread(d.layout, shape, tile.value)  # the result does not say which dimensions it has left
+        tile = splat(d.layout, shape, tile.value)  # the result does not say which dimensions it has left
     # Fragments that wait for an exchange stay pending: renaming reads nothing.
     d.tiles[op.results[0]] = tile
 

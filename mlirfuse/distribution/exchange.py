@@ -1,6 +1,6 @@
 """Combining partial results of the warps of a block, and of the blocks of a cluster, through shared memory.
 
-What an exchange is; `exchange_slots` has its shared memory, and `exchange_rounds` runs some together.
+What an exchange is; `exchange_slots` has its shared memory, and `exchange_steps` runs some together.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from mlirfuse.distribution.parts import Combine, Parts
 from mlirfuse.distribution.threads import Threads
 from mlirfuse.dtypes import from_mlir
 
-Finish = Callable[[Parts, str], tuple[ir.Value, ...]]
+Merge = Callable[[Parts, str], tuple[ir.Value, ...]]
 Deliver = Callable[[Key, tuple[ir.Value, ...]], None]
 
 
@@ -27,7 +27,7 @@ class Site(Protocol):
     Attributes:
         threads: the current thread's coordinates.
         in_loop: whether the code being emitted runs more than once.
-        phases: in a loop with exchanges, for each level an index that counts its rounds, modulo `ROUNDS[level]`.
+        phases: in a loop with exchanges, for each level an index that counts its steps, modulo `STEPS[level]`.
     """
 
     threads: Threads
@@ -77,7 +77,7 @@ class Exchange:
     Attributes:
         partials: fragments to exchange; one for a reduction, more where they merge jointly.
         dims: the reduced dimensions.
-        finish: merges the parts of all warps of a block (`level` is "warps"), of all blocks ("blocks"), or of all warps
+        merge: merges the parts of all warps of a block (`level` is "warps"), of all blocks ("blocks"), or of all warps
             of all blocks ("cluster", a block's warps together), given in order.
         deliver: takes the merged values of one fragment.
         lanes: how the lanes along `dims` combine the one partial result first; None where they hold the same already.
@@ -86,7 +86,7 @@ class Exchange:
 
     partials: tuple[Fragments, ...]
     dims: tuple[int, ...]
-    finish: Finish
+    merge: Merge
     deliver: Deliver
     lanes: LaneReduction | None = None
     takers: Takers | None = None

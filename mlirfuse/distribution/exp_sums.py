@@ -63,7 +63,7 @@ def exp_sum(d: Distributor, op: ir.Operation) -> None:
     total = reduce_over_lanes(rescaled, dims, _add)
     results = [total.like(total.extents, total.element_type) for _ in op.results]
 
-    def finish(parts: Parts, level: str) -> tuple[ir.Value, ...]:
+    def merge(parts: Parts, level: str) -> tuple[ir.Value, ...]:
         return _merge(parts, lowest, zero, last=level != "warps" or blocks)
 
     def deliver(key: Key, values: tuple[ir.Value, ...]) -> None:
@@ -72,7 +72,7 @@ def exp_sum(d: Distributor, op: ir.Operation) -> None:
 
     for value, result in zip(op.results, results, strict=True):
         d.tiles[value] = result
-    d.pending.append(Exchange((maximum, total), dims, finish, deliver))
+    d.pending.append(Exchange((maximum, total), dims, merge, deliver))
     if not d.pending[-1].needed:
         d.flush()
 

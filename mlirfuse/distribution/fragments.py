@@ -13,7 +13,7 @@ from itertools import product
 from mlir import ir
 from mlir.dialects import vector
 
-from mlirfuse.dialect.pin import pin
+from mlirfuse.dialect.optimization_barrier import optimization_barrier
 from mlirfuse.schedule.layout import BlockedLayout
 
 Key = tuple[int, ...]
@@ -90,7 +90,9 @@ class Fragments:
 
     def after(self, key: Key, value: ir.Value) -> ir.Value:
         """Like `at`, but nothing that uses the fragment is computed before `value` is known."""
-        return self.again(self._own(key), value) if self.again is not None else pin(self.at(key), value)
+        return (
+            self.again(self._own(key), value) if self.again is not None else optimization_barrier(self.at(key), value)
+        )
 
     def _own(self, key: Key) -> Key:
         return tuple([r if extent > 1 else 0 for r, extent in zip(key, self.extents, strict=True)])
@@ -130,7 +132,7 @@ class Fragments:
 
     def starts_early(self, key: Key, dim: int) -> bool:
         """Whether some thread's elements at this repeat may lie before the first of a shifted row."""
-        return self.varies(dim) and self.layout.is_skewed and self.layout.slack(dim) > 0 and key[dim] == 0
+        return self.varies(dim) and self.layout.is_shifted and self.layout.slack(dim) > 0 and key[dim] == 0
 
 
 def fragment_type(width: int, element_type: ir.Type) -> ir.Type:
@@ -145,7 +147,7 @@ def widen(value: ir.Value, width: int) -> ir.Value:
     return vector.BroadcastOp(ir.VectorType.get([width], value.type), value).result
 
 
-def spread(layout: BlockedLayout, extents: Sequence[int], number: ir.Value) -> Fragments:
+def splat(layout: BlockedLayout, extents: Sequence[int], number: ir.Value) -> Fragments:
     """A tile of those extents whose elements are all one number."""
     tile = Fragments(layout, tuple(extents), number.type)
     tile.make = lambda key: widen(number, tile.width)

@@ -94,7 +94,7 @@ def _has_symbol(expr: ir.AffineExpr, number: int) -> bool:
 
 
 def _grid_operand(operand: ir.Value, arguments: list[ir.Value], forall: ir.Operation) -> tuple[int, int]:
-    """(argument, dimension) of an extent; (-1, k) of the blocks that the device holds at k a multiprocessor."""
+    """(argument, dimension) of an extent; (-1, k) of the blocks that the device holds at k an SM."""
     maker = defining_op(operand)
     if maker is not None and maker.name == RESIDENT_BLOCKS:
         return RESIDENT, ir.IntegerAttr(maker.attributes["per_sm"]).value

@@ -11,7 +11,7 @@ from mlir.dialects import scf
 from mlirfuse.analysis.kernels import PHASE
 from mlirfuse.dialect.joint import JOINT_REDUCTIONS
 from mlirfuse.distribution.distributor import Distributor, rule
-from mlirfuse.distribution.exchange_rounds import ROUNDS
+from mlirfuse.distribution.exchange_steps import STEPS
 from mlirfuse.distribution.fragments import Fragments, Uniform, fragment_type, widen
 from mlirfuse.distribution.scalars import constant
 from mlirfuse.errors import PassError
@@ -28,14 +28,14 @@ def for_loop(d: Distributor, op: ir.Operation) -> None:
     shapes = [_carried(d, value) for value in initial]
     flat = [v for shape, value in zip(shapes, initial, strict=True) for v in _flatten(d, shape, value)]
     d.force_all()
-    levels = tuple(ROUNDS) if any(inner.name in REDUCTIONS for inner in nested(op)) else ()
+    levels = tuple(STEPS) if any(inner.name in REDUCTIONS for inner in nested(op)) else ()
     flat += [d.phases[level] if level in d.phases else constant(0) for level in levels]
     loop = scf.ForOp(d.scalars[lower], d.scalars[upper], d.scalars[step], flat)
     block = op.regions[0].blocks[0]
     d.scalars[block.arguments[0]] = loop.induction_variable
     outer, d.in_loop = d.in_loop, True
     if not outer:
-        d.loop_mbarriers = None  # rounds are counted anew
+        d.loop_mbarriers = None  # steps are counted anew
     before, d.phases = d.phases, _last(loop.inner_iter_args, levels)
     layout, threads = d.layout, d.threads
     with ir.InsertionPoint(loop.body), _scope(d):
@@ -56,13 +56,13 @@ def while_loop(d: Distributor, op: ir.Operation) -> None:
     if any(isinstance(value.type, ir.VectorType) for value in (*op.operands, *op.results)):
         raise PassError("a loop with a condition carries no tiles", where=op)
     d.force_all()
-    levels = tuple(ROUNDS) if any(inner.name in REDUCTIONS for inner in nested(op)) else ()
+    levels = tuple(STEPS) if any(inner.name in REDUCTIONS for inner in nested(op)) else ()
     phases = [d.phases[level] if level in d.phases else constant(0) for level in levels]
     types = [*(result.type for result in op.results), *(phase.type for phase in phases)]
     loop = scf.WhileOp(types, [*(d.scalars[value] for value in op.operands), *phases])
     outer, d.in_loop = d.in_loop, True
     if not outer:
-        d.loop_mbarriers = None  # rounds are counted anew
+        d.loop_mbarriers = None  # steps are counted anew
     before, layout, threads = d.phases, d.layout, d.threads
     for old, new in zip(op.regions, (loop.before, loop.after), strict=True):
         *inner, terminator = (each.operation for each in old.blocks[0].operations)

@@ -22,8 +22,8 @@ class Scheme:
     """How fragments are multiplied.
 
     Attributes:
-        rows: the parts that a fragment of the left factor becomes, operands of `fuse.mma`.
-        columns: the same for the right factor.
+        rows: the parts that a fragment of operand A becomes, operands of `fuse.mma`.
+        columns: the same for operand B.
         pairs: which parts of both are multiplied, in this order.
         apart: whether these products are summed by themselves before they are added to the accumulators: tensor cores
             cut off what they add, which would be the largest error of a long sum.
@@ -36,7 +36,7 @@ class Scheme:
 
 
 def scheme_of(left: ir.Type, right: ir.Type, precision: str) -> Scheme | None:
-    """The scheme for factors of these element types; None where tensor cores do not multiply them."""
+    """The scheme for operands of these element types; None where tensor cores do not multiply them."""
     if left == right and isinstance(left, ir.F16Type | ir.BF16Type):
         return Scheme(_whole, _whole, ((0, 0),))
     if left == right and isinstance(left, ir.F32Type) and precision == TF32:

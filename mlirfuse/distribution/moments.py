@@ -48,7 +48,7 @@ def moments(d: Distributor, op: ir.Operation) -> None:
     m2 = reduce_over_lanes(reduce_in_thread(d, mask_padding(d, squares, dims, zero), dims, _add), dims, _add)
     results = [total.like(total.extents, total.element_type) for _ in op.results]
 
-    def finish(parts: Parts, level: str) -> tuple[ir.Value, ...]:
+    def merge(parts: Parts, level: str) -> tuple[ir.Value, ...]:
         return _merge(d, source, dims, parts, level)
 
     def deliver(key: Key, values: tuple[ir.Value, ...]) -> None:
@@ -57,7 +57,7 @@ def moments(d: Distributor, op: ir.Operation) -> None:
 
     for value, result in zip(op.results, results, strict=True):
         d.tiles[value] = result
-    d.pending.append(Exchange((total, m2), dims, finish, deliver))
+    d.pending.append(Exchange((total, m2), dims, merge, deliver))
     if not d.pending[-1].needed:
         d.flush()
 
@@ -99,7 +99,7 @@ def _merge(d: Distributor, source: Fragments, dims: Sequence[int], parts: Parts,
 
 
 def _held(d: Distributor, source: Fragments, dims: Sequence[int]) -> Held:
-    return Held(d.threads, source, dims, d.shift() if source.layout.is_skewed else None)
+    return Held(d.threads, source, dims, d.shift() if source.layout.is_shifted else None)
 
 
 def _constant(value: float, element_type: ir.Type) -> ir.Value:

@@ -14,7 +14,7 @@ from mlir.dialects import arith
 from mlirfuse.analysis.combining import KINDS, neutral
 from mlirfuse.distribution.distributor import Distributor, rule
 from mlirfuse.distribution.exchange import Exchange, LaneReduction, Takers
-from mlirfuse.distribution.fragments import Fragments, Key, Uniform, elements, spread, widen
+from mlirfuse.distribution.fragments import Fragments, Key, Uniform, elements, splat, widen
 from mlirfuse.distribution.parts import Combine, Parts, tree
 from mlirfuse.distribution.scalars import constant, less
 from mlirfuse.distribution.shuffles import butterfly, lane_offsets
@@ -34,7 +34,7 @@ def multi_reduction(d: Distributor, op: ir.Operation) -> None:
     if (number := _neutral_in_all(d, op, start)) is not None:
         reduced = ir.DenseI64ArrayAttr(op.attributes["reduction_dims"])
         shape = ir.VectorType(op.operands[0].type).shape
-        d.tiles[op.results[0]] = spread(taken, [1 if n in reduced else e for n, e in enumerate(shape)], number)
+        d.tiles[op.results[0]] = splat(taken, [1 if n in reduced else e for n, e in enumerate(shape)], number)
         return
     source = d.fragments(op.operands[0])
     # Along a dimension of extent 1 all threads hold copies: there is nothing to combine.
@@ -47,7 +47,7 @@ def multi_reduction(d: Distributor, op: ir.Operation) -> None:
     result = Fragments(taken, partial.extents, partial.element_type)
     takers = None if taken == d.layout else Takers(result, Threads(taken, d.first_thread))
 
-    def finish(parts: Parts, level: str) -> tuple[ir.Value, ...]:
+    def merge(parts: Parts, level: str) -> tuple[ir.Value, ...]:
         return (parts.combine(lambda part: part.values[0], combine, widen(identity, partial.width)),)
 
     def deliver(key: Key, values: tuple[ir.Value, ...]) -> None:
@@ -58,15 +58,15 @@ def multi_reduction(d: Distributor, op: ir.Operation) -> None:
         result.values[key] = value
 
     d.tiles[op.results[0]] = result
-    d.pending.append(Exchange((partial,), dims, finish, deliver, LaneReduction(op_name, combine), takers))
+    d.pending.append(Exchange((partial,), dims, merge, deliver, LaneReduction(op_name, combine), takers))
     if takers is not None and (d.pending[-1].warps == 1 or d.pending[-1].blocks > 1):
-        raise PassError("a total is taken in another layout only where the warps of one block make it", where=op)
+        raise PassError("a reduction is taken in another layout only where the warps of one block make it", where=op)
     if not d.pending[-1].needed:
         d.flush()
 
 
 def _taken_layout(d: Distributor, op: ir.Operation) -> BlockedLayout:
-    """The layout in which a total is used: its tile's, or the one of all that uses it."""
+    """The layout in which a reduction is used: its tile's, or the one of all that uses it."""
     layouts = {layout for use in op.results[0].uses for layout in d.layouts_of(use.owner.operation)}
     return layouts.pop() if len(layouts) == 1 else d.layout
 
@@ -118,13 +118,15 @@ def mask_padding(d: Distributor, source: Fragments, dims: Sequence[int], identit
 
 
 def _inside(d: Distributor, source: Fragments, dim: int, repeat: int) -> ir.Value:
-    """Whether a fragment lies inside of the tile along `dim`; of a skewed or moved row, which of its elements do."""
+    """Whether a fragment lies inside of the tile along `dim`; of a shifted or realigned row, which of its elements
+    do.
+    """
     index, extent = d.threads.index(dim, repeat), source.extents[dim]
     if not source.layout.slack(dim):
         return less(index, constant(extent))
     i32 = ir.IntegerType.get_signless(32)
     vector_type = ir.VectorType.get([source.width], i32)
-    column = arith.SubIOp(index, d.shift()).result if source.layout.is_skewed else index
+    column = arith.SubIOp(index, d.shift()).result if source.layout.is_shifted else index
     if source.layout.is_shifted_to_lines:
         return less(column, constant(extent))
     first = widen(arith.IndexCastOp(i32, column).result, source.width)
@@ -136,7 +138,7 @@ def _inside(d: Distributor, source: Fragments, dim: int, repeat: int) -> ir.Valu
 
 NARROW_ACCUMULATORS, FEWEST_ACCUMULATORS = 4, 2
 """Partial results of a thread that must save registers: still enough to hide an addition's latency. Where registers are
-so short that fragments are parked in order, there are enough warps for that."""
+so short that fragments are spilled to shared memory in order, there are enough warps for that."""
 
 
 def reduce_in_thread(d: Distributor, source: Fragments, dims: Sequence[int], combine: Combine) -> Fragments:

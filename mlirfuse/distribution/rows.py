@@ -26,7 +26,7 @@ class Rows:
         flat: the buffer as one run of elements.
         total: elements of it.
         start: where the thread's row starts in the run.
-        shift: by how much the layout shifts the row, 0 where it is moved.
+        shift: by how much the layout shifts the row, 0 where it is realigned.
         in_whole_vectors: whether the layout shifts rows of whole fragments, which are then aligned in memory, and each
             inside of its row or outside.
         columns: elements of a row.
@@ -90,12 +90,12 @@ def rows_of(
     start = _sum(terms)
     place = (tuple(access.dims), tuple(access.offsets[:axis]))
     whole = all(n in access.dims for n in range(d.layout.rank) if d.layout.extents[n] > 1)
-    unit = max(d.layout.skew, default=tile.width)
-    if d.layout.is_skewed and d.skew is None and whole:
-        d.skew, d.skewed_like = modulo(start, unit), place
-    aligned = d.skewed_like == place if d.layout.is_skewed else not terms
-    shift = d.shift() if d.layout.is_skewed else constant(0)
-    if d.layout.is_skewed and aligned and late:
+    unit = max(d.layout.shift_to, default=tile.width)
+    if d.layout.is_shifted and d.row_shift is None and whole:
+        d.row_shift, d.shifted_like = modulo(start, unit), place
+    aligned = d.shifted_like == place if d.layout.is_shifted else not terms
+    shift = d.shift() if d.layout.is_shifted else constant(0)
+    if d.layout.is_shifted and aligned and late:
         shift = modulo(start, unit)
     shape = list(buffer_type.shape)
     flat = access.buffer

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mlir import ir
 from mlir.dialects import arith
 
-from mlirfuse.dialect.pin import pin
+from mlirfuse.dialect.optimization_barrier import optimization_barrier
 from mlirfuse.rewriting import integer_of
 
 
@@ -20,7 +20,7 @@ def add(a: ir.Value, b: ir.Value) -> ir.Value:
     """The sum of two indices; one of them where the other is 0.
 
     What upstream's canonicalizer folds in a loop takes it a time that grows with the square: for a tile of 128x128 by
-    scalar products, whose slots begin at 0, it was 0.5 s, and is 0.02.
+    SIMT products, whose slots begin at 0, it was 0.5 s, and is 0.02.
     """
     if integer_of(a) == 0:
         return b
@@ -42,10 +42,10 @@ def remainder(a: ir.Value, divisor: int) -> ir.Value:
     return constant(0) if divisor == 1 else arith.RemUIOp(a, constant(divisor)).result
 
 
-def pinned_index(a: ir.Value, after: ir.Value) -> ir.Value:
+def opaque_index(a: ir.Value, after: ir.Value) -> ir.Value:
     """An index below 2^31 that is not known before `after` is."""
     narrow = arith.IndexCastOp(ir.IntegerType.get_signless(32), a).result
-    return arith.IndexCastOp(a.type, pin(narrow, after)).result
+    return arith.IndexCastOp(a.type, optimization_barrier(narrow, after)).result
 
 
 def equals_zero(a: ir.Value) -> ir.Value:

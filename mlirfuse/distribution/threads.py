@@ -9,14 +9,14 @@ from typing import Literal
 from mlir import ir
 from mlir.dialects import arith, gpu
 
-from mlirfuse.distribution.scalars import add, constant, divide, equals_zero, multiply, pinned_index, remainder
+from mlirfuse.distribution.scalars import add, constant, divide, equals_zero, multiply, opaque_index, remainder
 from mlirfuse.schedule.layout import WARP, BlockedLayout
 
 Among = Literal["warp", "block", "cluster"]
 
 
 class Threads:
-    """Coordinates of the current thread, emitted once at the kernel's top, or where a team's code begins.
+    """Coordinates of the current thread, emitted once at the kernel's top, or where a consumer group's code begins.
 
     Coordinates that are always 0 are None. The layout covers the block's threads from `first` on.
     What is computed of them waits for `after`, if there is such a value.
@@ -28,7 +28,7 @@ class Threads:
         if first:
             thread = arith.SubIOp(thread, constant(first)).result
         if after is not None:
-            thread = pinned_index(thread, after)
+            thread = opaque_index(thread, after)
         self.number = thread
         self.lane = _split(remainder(thread, WARP), layout.lanes)
         self.warp = _split(divide(thread, WARP), layout.warps)

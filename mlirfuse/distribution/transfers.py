@@ -17,15 +17,15 @@ from mlir.dialects import arith, scf
 from mlirfuse.analysis.shared_memory import writes_shared
 from mlirfuse.distribution.access import Access, access_of, load, store
 from mlirfuse.distribution.distributor import Distributor, rule
-from mlirfuse.distribution.fragments import Fragments, Key, Uniform, spread, widen
+from mlirfuse.distribution.fragments import Fragments, Key, Uniform, splat, widen
 from mlirfuse.distribution.guard import Guard, both
-from mlirfuse.distribution.late_places import late_place
-from mlirfuse.distribution.moved_rows import move_row
 from mlirfuse.distribution.paired_stores import exchange, store_exchanged, stores_pairs
+from mlirfuse.distribution.realigned_rows import realign_row
+from mlirfuse.distribution.rematerialized_places import rematerialized_place
 from mlirfuse.distribution.rows import rows_of
 from mlirfuse.distribution.scalars import add, constant, less, minimum
-from mlirfuse.distribution.skewed_rows import Finish, start_load, store_row
 from mlirfuse.distribution.threads import Threads
+from mlirfuse.distribution.unaligned_rows import Complete, start_load, store_row
 from mlirfuse.schedule.estimate import AHEAD
 from mlirfuse.tiling.contractions import feeds_contraction
 from mlirfuse.tiling.tiles import zero
@@ -37,7 +37,7 @@ Check = tuple[int, int]
 
 @rule("vector.transfer_read")
 def transfer_read(d: Distributor, op: ir.Operation) -> None:
-    """Loads every fragment of the tile; a factor of a contraction is left in memory for that op to load."""
+    """Loads every fragment of the tile; an operand of a contraction is left in memory for that op to load."""
     if feeds_contraction(op):
         return
     tile_type = ir.VectorType(op.results[0].type)
@@ -70,8 +70,8 @@ def transfer_read(d: Distributor, op: ir.Operation) -> None:
     shared = access.type.memory_space is not None
     if shared and d.depth_first and not any(writes_shared(later) for later in _following(op)):
         return
-    if access.streaming and d.parked and not d.in_loop:
-        _read_parked_last(d, tile)
+    if access.streaming and d.shared_spill and not d.in_loop:
+        _read_spilled_last(d, tile)
     elif access.streaming or shared or d.in_loop:
         tile.force()
 
@@ -93,12 +93,12 @@ def _following(op: ir.Operation) -> Iterator[ir.Operation]:
         behind = behind or other.operation == op
 
 
-def _read_parked_last(d: Distributor, tile: Fragments) -> None:
-    """Loads the first of the fragments that will be parked, and those that will not, unless loads stay in order; there
-    is no room for all.
+def _read_spilled_last(d: Distributor, tile: Fragments) -> None:
+    """Loads the first of the fragments that will be spilled to shared memory, and those that will not, unless loads
+    stay in order; there is no room for all.
     """
     keys = list(tile.keys())
-    for key in [*keys[: min(d.parked, AHEAD)], *([] if d.in_order else keys[d.parked :])]:
+    for key in [*keys[: min(d.shared_spill, AHEAD)], *([] if d.in_order else keys[d.shared_spill :])]:
         tile.at(key)
     d.late_reads.append(tile)
 
@@ -114,7 +114,7 @@ def transfer_write(d: Distributor, op: ir.Operation) -> None:
     if _starts_anywhere(tile, access):
         _write_rows(d, tile, access, bounds, whole)
         return
-    threads, access = late_place(d, access)
+    threads, access = rematerialized_place(d, access)
     groups: dict[tuple[Check, ...], list[Key]] = {}
     for key in tile.keys():
         checks = [(axis, 0 if n is None else key[n]) for axis, n in enumerate(access.dims) if axis in access.clipped]
@@ -149,7 +149,7 @@ def _splitting(tile: Fragments, access: Access, checks: Iterable[Check]) -> set[
 
 
 def _starts_anywhere(tile: Fragments, access: Access) -> bool:
-    """Whether a transfer is of rows that start anywhere, which the layout shifts or which are moved."""
+    """Whether a transfer is of rows that start anywhere, which the layout shifts or which are realigned."""
     anywhere = any(tile.layout.anywhere)
     return tile.varies(tile.layout.vector_dim) and anywhere and access.type.memory_space is None
 
@@ -159,10 +159,10 @@ def _read_rows(d: Distributor, tile: Fragments, access: Access, bounds: Bounds) 
     none = (0,) * d.layout.rank
     row = [clamped_index(d, tile, none, access, axis, bounds) for axis in range(len(access.dims) - 1)]
     rows = rows_of(d, access, tile, row)
-    started: dict[int, Finish] = {}
+    started: dict[int, Complete] = {}
     loaded: dict[int, ir.Value] = {}
 
-    def start(key: Key) -> Finish:
+    def start(key: Key) -> Complete:
         repeat = key[d.layout.vector_dim]
         if repeat not in started:
             started[repeat] = start_load(d, rows, tile, key)
@@ -177,8 +177,8 @@ def _read_rows(d: Distributor, tile: Fragments, access: Access, bounds: Bounds) 
     tile.make = make
     if not access.streaming:
         return
-    if d.parked:
-        _read_parked_last(d, tile)
+    if d.shared_spill:
+        _read_spilled_last(d, tile)
         return
     for key in tile.keys():
         start(key)
@@ -187,7 +187,7 @@ def _read_rows(d: Distributor, tile: Fragments, access: Access, bounds: Bounds) 
 
 def _write_rows(d: Distributor, tile: Fragments, access: Access, bounds: Bounds, whole: ir.Value | None) -> None:
     inner, none = d.layout.vector_dim, (0,) * d.layout.rank
-    threads, late = late_place(d, access)
+    threads, late = rematerialized_place(d, access)
     row = [fragment_index(threads, late, axis, 0) for axis in range(len(access.dims) - 1)]
 
     def active(key: Key) -> ir.Value | None:
@@ -196,7 +196,7 @@ def _write_rows(d: Distributor, tile: Fragments, access: Access, bounds: Bounds,
         return reduce(both, (_inside(threads, tile, late, axis_or_dim, 0, bounds) for axis_or_dim, _ in checks), whole)
 
     rows = rows_of(d, access, tile, row, late=late is not access)
-    write = move_row if d.layout.is_moved and not rows.aligned else store_row
+    write = realign_row if d.layout.is_realigned and not rows.aligned else store_row
     write(d, threads, rows, tile, list(tile.keys()), active)
 
 
@@ -224,7 +224,7 @@ def _written(d: Distributor, op: ir.Operation) -> tuple[Fragments, list[int | No
     known = d.tile(value)
     if isinstance(known, Uniform):
         extents = dict(zip(kept, written.shape, strict=True))
-        known = spread(d.layout, [extents.get(n, 1) for n in range(d.layout.rank)], known.value)
+        known = splat(d.layout, [extents.get(n, 1) for n in range(d.layout.rank)], known.value)
     return known, [*kept]
 
 

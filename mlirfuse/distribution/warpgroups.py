@@ -13,7 +13,7 @@ from mlirfuse.dialect.set_registers import set_registers
 from mlirfuse.dialect.shared_memory import WARPGROUP
 from mlirfuse.dialect.stage_tile import is_transposed, stage_tile, staged_shape
 from mlirfuse.dialect.staged_tile import staged_tile
-from mlirfuse.dialect.warp_roles import teams_of
+from mlirfuse.dialect.warp_roles import consumer_groups_of
 from mlirfuse.dialect.warpgroup_mma import warpgroup_mma
 from mlirfuse.dialect.warpgroup_wait import warpgroup_wait
 from mlirfuse.distribution.distributor import Distributor, Role, rule
@@ -27,7 +27,8 @@ from mlirfuse.schedule.layout import WARP
 
 @rule("fuse.warp_roles")
 def warp_roles(d: Distributor, op: ir.Operation) -> None:
-    """The first warps take one branch, in which teams branch again; one thread of the next warp takes the other.
+    """The first warps take one branch, in which consumer groups branch again; one thread of the next warp takes the
+    other.
 
     The rest of that role end.
     """
@@ -39,14 +40,14 @@ def warp_roles(d: Distributor, op: ir.Operation) -> None:
             where=op,
         )
     d.force_all()
-    teams = teams_of(op)
-    threads = (teams * consumers + producers) * WARPGROUP
+    consumer_groups = consumer_groups_of(op)
+    threads = (consumer_groups * consumers + producers) * WARPGROUP
     d.function.operation.attributes["known_block_size"] = ir.DenseI32ArrayAttr.get([threads, 1, 1])
-    warp, first_producer = _warp_number(), teams * consumers * WARPGROUP // WARP
+    warp, first_producer = _warp_number(), consumer_groups * consumers * WARPGROUP // WARP
     branch = scf.IfOp(_compare(arith.CmpIPredicate.ult, warp, first_producer), has_else=True)
     with ir.InsertionPoint(branch.then_block):
         set_registers(consumer_registers, "increase")
-        _consume(d, op, warp, Role(consumers), range(teams))
+        _consume(d, op, warp, Role(consumers), range(consumer_groups))
         scf.YieldOp([])
     with ir.InsertionPoint(branch.else_block):
         set_registers(producer_registers, "decrease")
@@ -60,17 +61,22 @@ def warp_roles(d: Distributor, op: ir.Operation) -> None:
         scf.YieldOp([])
 
 
-def _consume(d: Distributor, op: ir.Operation, warp: ir.Value, team: Role, numbers: range) -> None:
-    """The code of some teams, the first of which is given: each has a copy of its own, as its warps run it alone."""
+def _consume(d: Distributor, op: ir.Operation, warp: ir.Value, consumer_group: Role, numbers: range) -> None:
+    """The code of some consumer groups, the first of which is given: each has a copy of its own, as its warps run it
+    alone.
+    """
     if len(numbers) > 1:
-        behind = Role(team.warpgroups, team.first + team.warpgroups)
+        behind = Role(consumer_group.warpgroups, consumer_group.first + consumer_group.warpgroups)
         own = scf.IfOp(_compare(arith.CmpIPredicate.ult, warp, behind.first * WARPGROUP // WARP), has_else=True)
-        for block, first, some in ((own.then_block, team, numbers[:1]), (own.else_block, behind, numbers[1:])):
+        for block, first, some in (
+            (own.then_block, consumer_group, numbers[:1]),
+            (own.else_block, behind, numbers[1:]),
+        ):
             with ir.InsertionPoint(block):
                 _consume(d, op, warp, first, some)
                 scf.YieldOp([])
         return
-    with d.as_role(team):
+    with d.as_role(consumer_group):
         d.scalars.update((number, constant(numbers[0])) for number in op.regions[0].blocks[0].arguments)
         _distribute(d, op.regions[0])
 

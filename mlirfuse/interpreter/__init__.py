@@ -14,7 +14,7 @@ interpreter.run_kernel(module, "layer_norm_0", [x, w, b], [y], resident=2)
 **Blocks.** A block is a coroutine that stops at synchronisation: a barrier (where another block may be let in) or a
 wait. Blocks run in launch order, reversed, or randomly interleaved from a seed, and with at most `resident` of them
 started at once. Blocks of a cluster start together. When nobody can go on, the error lists who waits for what. The
-device has `sms` multiprocessors, on which the grid of a persistent kernel depends. Workspaces are supplied: semaphores
+device has `sms` SMs, on which the grid of a persistent kernel depends. Workspaces are supplied: semaphores
 that are zero, scratch memory that is uninitialised.
 
 **Memory.** A buffer is bytes with a base address that is exactly as aligned as was promised: `fuse.align` for inputs

@@ -38,7 +38,7 @@ def run(
         resident: how many blocks may be on the device at once; None for all.
         checks: look for races, reads of unwritten memory and misaligned accesses. Bounds are always checked.
         progress: draw a progress bar when a kernel takes over two seconds.
-        sms: multiprocessors of the device, on which the grids of persistent kernels depend.
+        sms: SMs of the device, on which the grids of persistent kernels depend.
 
     Returns:
         One array a result, C-contiguous unless it is a view of an input; 0-d for scalars.

@@ -32,7 +32,7 @@ from mlirfuse.interpreter.site import Site
 from mlirfuse.interpreter.types import DYNAMIC, element_dtype
 
 SMS = 4
-"""Multiprocessors of the device that is interpreted, where nothing is said: few, so that blocks take several turns."""
+"""SMs of the device that is interpreted, where nothing is said: few, so that blocks take several turns."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Options:
         schedule: the order of blocks.
         checks: whether uninitialised reads, races and misalignment are looked for; bounds always are.
         progress: whether a bar may be drawn when a kernel takes over two seconds.
-        sms: multiprocessors of the device, on which the grids of persistent kernels depend.
+        sms: SMs of the device, on which the grids of persistent kernels depend.
     """
 
     schedule: Schedule = field(default_factory=Schedule)

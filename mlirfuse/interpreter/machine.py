@@ -180,28 +180,28 @@ class Frame:
         block: the block that runs.
         mask: which threads are active, or None for all of them.
         iteration: inside a linalg body, the index arrays of the iteration space.
-        team: at the tile level, the number of the team of consumers that runs.
+        consumer_group: at the tile level, the number of the consumer group that runs.
     """
 
-    __slots__ = ("block", "iteration", "mask", "team", "values")
+    __slots__ = ("block", "consumer_group", "iteration", "mask", "values")
 
     def __init__(self, values: list[Any], block: ThreadBlock):
         self.values = values
         self.block = block
         self.mask: np.ndarray | None = None
         self.iteration: list[np.ndarray] = []
-        self.team = 0
+        self.consumer_group = 0
 
     def masked(self, mask: np.ndarray | None) -> Frame:
         """Another view of the same activation, with a mask of its own: for what runs beside the rest."""
         frame = Frame(self.values, self.block)
-        frame.mask, frame.iteration, frame.team = mask, self.iteration, self.team
+        frame.mask, frame.iteration, frame.consumer_group = mask, self.iteration, self.consumer_group
         return frame
 
-    def for_team(self, team: int) -> Frame:
-        """A copy of the activation, for a team that runs the same code as others."""
+    def for_consumer_group(self, consumer_group: int) -> Frame:
+        """A copy of the activation, for a consumer group that runs the same code as others."""
         frame = Frame(list(self.values), self.block)
-        frame.mask, frame.iteration, frame.team = self.mask, self.iteration, team
+        frame.mask, frame.iteration, frame.consumer_group = self.mask, self.iteration, consumer_group
         return frame
 
 

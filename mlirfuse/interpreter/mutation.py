@@ -23,7 +23,7 @@ from mlir.dialects import arith
 
 from mlirfuse.dialect.semaphore_arrive import RELAXED
 from mlirfuse.errors import InterpreterError
-from mlirfuse.places import place_of
+from mlirfuse.source_locations import source_location
 
 STORES = (
     "memref.store",
@@ -32,7 +32,7 @@ STORES = (
     "vector.transfer_write",
     "fuse.cluster_store",
     "fuse.cluster_send",
-    "fuse.post",
+    "fuse.flagged_store",
     "fuse.accumulate",
 )
 
@@ -205,7 +205,7 @@ def mutants(module: ir.Module | ir.Operation) -> Iterator[Mutant]:
     for position, op in enumerate(_kernel_ops(module.operation)):
         for kind, mutator in MUTATORS.items():
             if mutator.applies(op):
-                yield Mutant(kind, position, f"{op.name} at {place_of(op.location) or 'unknown location'}")
+                yield Mutant(kind, position, f"{op.name} at {source_location(op.location) or 'unknown location'}")
 
 
 def site(module: ir.Module | ir.Operation, mutant: Mutant) -> ir.Operation:

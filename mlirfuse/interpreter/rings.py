@@ -77,11 +77,11 @@ class Product:
     """A product under way.
 
     Attributes:
-        team: whose it is: only its own wait covers it.
+        consumer_group: whose it is: only its own wait covers it.
         stages: what it reads.
     """
 
-    team: int
+    consumer_group: int
     stages: tuple[StageKey, ...]
 
 
@@ -92,7 +92,8 @@ class Rings:
         self._barriers: dict[tuple[int, int], Mbarrier] = {}
         self._landing: dict[StageKey, list[AsyncLoad]] = {}
         self._products: list[Product] = []
-        # By stage: the block's clock when threads last wrote it. And by team, stages that stores read, in order.
+        # By stage: the block's clock when threads last wrote it. And by consumer group, stages that stores read, in
+        # order.
         self._staged: dict[StageKey, int] = {}
         self._stores: dict[int, list[StageKey]] = {}
         # By identity of the array that stands for it: that array, what it will be, and by which product.
@@ -138,11 +139,11 @@ class Rings:
         barrier.loads.append(load)
         return None
 
-    def start_product(self, team: int, stages: tuple[StageKey, ...]) -> str | None:
-        """Starts a team's product, which reads stages; returns what is wrong with that, or None."""
+    def start_product(self, consumer_group: int, stages: tuple[StageKey, ...]) -> str | None:
+        """Starts a consumer group's product, which reads stages; returns what is wrong with that, or None."""
         if any(stage in self._landing for stage in stages):
             return "an asynchronous load into the stage is under way: no wait has covered it"
-        self._products.append(Product(team, stages))
+        self._products.append(Product(consumer_group, stages))
         return None
 
     def is_landing(self, stage: StageKey) -> bool:
@@ -158,21 +159,21 @@ class Rings:
         self._staged[stage] = clock
         return None
 
-    def start_store(self, team: int, stage: StageKey, clock: int) -> str | None:
-        """Starts reading a stage to store it, for a team; returns what is wrong with that, or None."""
+    def start_store(self, consumer_group: int, stage: StageKey, clock: int) -> str | None:
+        """Starts reading a stage to store it, for a consumer group; returns what is wrong with that, or None."""
         if self._staged.get(stage, clock) == clock:
             return "no barrier after the stage was written, if it was"
-        self._stores.setdefault(team, []).append(stage)
+        self._stores.setdefault(consumer_group, []).append(stage)
         return None
 
-    def wait_stores(self, team: int, pending: int) -> None:
-        """Ends all of a team's stores but the last `pending`."""
-        stores = self._stores.get(team, [])
+    def wait_stores(self, consumer_group: int, pending: int) -> None:
+        """Ends all of a consumer group's stores but the last `pending`."""
+        stores = self._stores.get(consumer_group, [])
         del stores[: max(0, len(stores) - pending)]
 
-    def wait_products(self, team: int, pending: int) -> None:
-        """Ends all of a team's products but the last `pending`."""
-        own = [product for product in self._products if product.team == team]
+    def wait_products(self, consumer_group: int, pending: int) -> None:
+        """Ends all of a consumer group's products but the last `pending`."""
+        own = [product for product in self._products if product.consumer_group == consumer_group]
         for product in own[: max(0, len(own) - pending)]:
             self._products.remove(product)
 
@@ -193,9 +194,11 @@ class Rings:
         is_there = known is not None and not any(known[2] is product for product in self._products)
         return self.value(array) if is_there else array
 
-    def results_are_there(self, team: int) -> None:
-        """Forgets a team's stand-ins: all its products are done."""
-        self._results = {key: known for key, known in self._results.items() if known[2].team != team}
+    def results_are_there(self, consumer_group: int) -> None:
+        """Forgets a consumer group's stand-ins: all its products are done."""
+        self._results = {
+            key: known for key, known in self._results.items() if known[2].consumer_group != consumer_group
+        }
 
     @property
     def unfinished(self) -> str | None:

@@ -9,7 +9,7 @@ from mlir import ir
 
 from mlirfuse.errors import InterpreterError
 from mlirfuse.interpreter.machine import Frame
-from mlirfuse.places import place_of
+from mlirfuse.source_locations import source_location
 
 if TYPE_CHECKING:
     from mlirfuse.interpreter.program import FunctionCompiler, Program
@@ -29,7 +29,7 @@ class Site:
     def __init__(self, op: ir.Operation, compiler: FunctionCompiler):
         self.op = op
         self.name: str = op.name
-        self.location = place_of(op.location) or "unknown location"
+        self.location = source_location(op.location) or "unknown location"
         self.operands = [compiler.slot(value) for value in op.operands]
         self.results = [compiler.slot(value) for value in op.results]
         self.compiler = compiler

@@ -8,7 +8,7 @@ from mlir import ir
 from mlir.dialects import arith, nvgpu, nvvm, scf
 
 from mlirfuse.analysis.buffers import VIEWS
-from mlirfuse.dialect.pin import pin
+from mlirfuse.dialect.optimization_barrier import optimization_barrier
 from mlirfuse.dtypes import from_mlir
 from mlirfuse.lowering.addresses import element_address
 from mlirfuse.lowering.hopper import thread_number
@@ -32,8 +32,8 @@ def inline_copies(copies: Sequence[ir.Operation], policy: ir.Value, without: ir.
 
     ptxas 13.0 has LDGSTS add what is uniform of an address in shared memory, where it has a policy, in place of half of
     the policy: `LDGSTS [R9+UR12], desc[UR13]`. To the H200 that is an illegal instruction; all others have a policy in
-    two registers, from an even one on. So addresses are pinned, by what differs between threads: they have no uniform
-    part from then on.
+    two registers, from an even one on. So addresses go through an optimization barrier, with what differs between
+    threads: they have no uniform part from then on.
 
     Args:
         copies: ops of 4, 8 or 16 bytes, in order.
@@ -80,5 +80,5 @@ def _operands(copy: nvgpu.DeviceAsyncCopyOp) -> tuple[list[ir.Value], str]:
     to, to_offset = element_address(copy.dst, list(copy.dstIndices))
     start, offset = element_address(copy.src, list(copy.srcIndices))
     size = from_mlir(ir.MemRefType(copy.src.type).element_type).bytes * ir.IntegerAttr(copy.dstElements).value
-    addresses = [pin(arith.index_cast(i32, to), thread_number()), arith.index_cast(i64, start)]
+    addresses = [optimization_barrier(arith.index_cast(i32, to), thread_number()), arith.index_cast(i64, start)]
     return addresses, f"[$0+{to_offset}], [$1+{offset}], {size}"

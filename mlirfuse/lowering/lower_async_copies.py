@@ -10,7 +10,7 @@ from mlir import ir
 from mlir.dialects import arith, gpu, llvm, nvvm, scf
 
 from mlirfuse.dialect.async_load import STREAMED, TF32, peers_of, rows_of
-from mlirfuse.dialect.shared_memory import PANEL_BYTES, element_bytes
+from mlirfuse.dialect.shared_memory import SWIZZLE_BYTES, element_bytes
 from mlirfuse.errors import PassError
 from mlirfuse.lowering.hopper import hopper_kernels, thread_number
 from mlirfuse.lowering.kernel_func import (
@@ -60,7 +60,7 @@ class TensorMap:
 
 @dataclass(frozen=True)
 class LowerAsyncCopies(Pass):
-    """Lowers `fuse.async_load` and `fuse.async_store` to one TMA copy for each 128-byte panel of the stage.
+    """Lowers `fuse.async_load` and `fuse.async_store` to one TMA copy for each 128-byte swizzle atom of the stage.
 
     Requires a target of sm_90a, and sources that are arguments of the kernel. For each way in which an argument is
     copied the kernel gets one more argument, a pointer to a tensor map, which `fuse.tensor_map` on it describes: the
@@ -73,7 +73,7 @@ class LowerAsyncCopies(Pass):
     // lower-async-copies
     gpu.func @k(%a: memref<?x512xbf16>,
                 %map: !llvm.ptr {fuse.tensor_map = {arg = 0, box = array<i64: 64, 128>, dims = array<i64: 1, 0>}}) {
-      nvvm.cp.async.bulk.tensor.shared.cluster.global %panel, %map, %barrier, box[%k, %m] : !llvm.ptr<7>, !llvm.ptr
+      nvvm.cp.async.bulk.tensor.shared.cluster.global %atom, %map, %barrier, box[%k, %m] : !llvm.ptr<7>, !llvm.ptr
     ```
 
     Raises `TargetError` for another target, and `PassError` for a source that is no argument or a stage of more than
@@ -114,7 +114,7 @@ def _tensor_map(func: gpu.GPUFuncOp, op: ir.Operation) -> TensorMap:
     row, column = ir.DenseI64ArrayAttr(op.attributes["dims"])
     outer = [d for d in reversed(range(ir.MemRefType(tensor.type).rank)) if d not in (row, column)]
     copied = rows if op.name == STORE else rows_of(op) // peers_of(op)
-    box = (PANEL_BYTES // element_bytes(ring), copied, *(1 for _ in outer))
+    box = (SWIZZLE_BYTES // element_bytes(ring), copied, *(1 for _ in outer))
     return TensorMap(arguments.index(tensor), (column, row, *outer), box, TF32 in op.attributes)
 
 
@@ -150,8 +150,8 @@ def _load(op: ir.Operation, tensor_map: TensorMap, pointer: ir.Value) -> None:
         mask = arith.constant(ir.IntegerType.get_signless(16), (1 << peers) - 1)
     i64 = ir.IntegerType.get_signless(64)
     hint = arith.constant(i64, EVICT_FIRST) if STREAMED in op.attributes else None
-    for panel, coordinates in _panels(ring, stage, indices, tensor_map, part):
-        target = llvm.addrspacecast(ir.Type.parse("!llvm.ptr<7>"), panel)
+    for atom, coordinates in _swizzle_atoms(ring, stage, indices, tensor_map, part):
+        target = llvm.addrspacecast(ir.Type.parse("!llvm.ptr<7>"), atom)
         nvvm.cp_async_bulk_tensor_shared_cluster_global(
             target, pointer, coordinates, barrier, [], multicast_mask=mask, l2_cache_hint=hint
         )
@@ -159,28 +159,30 @@ def _load(op: ir.Operation, tensor_map: TensorMap, pointer: ir.Value) -> None:
 
 def _store(op: ir.Operation, tensor_map: TensorMap, pointer: ir.Value) -> None:
     _, ring, stage, *indices = op.operands
-    for panel, coordinates in _panels(ring, stage, indices, tensor_map):
-        nvvm.cp_async_bulk_tensor_global_shared_cta(pointer, panel, coordinates)
+    for atom, coordinates in _swizzle_atoms(ring, stage, indices, tensor_map):
+        nvvm.cp_async_bulk_tensor_global_shared_cta(pointer, atom, coordinates)
     nvvm.cp_async_bulk_commit_group()
 
 
-def _panels(
+def _swizzle_atoms(
     ring: ir.Value,
     stage: ir.Value,
     indices: Sequence[ir.Value],
     tensor_map: TensorMap,
     first_row: ir.Value | None = None,
 ) -> Iterator[tuple[ir.Value, list[ir.Value]]]:
-    """Each panel of a stage, from a row on: its pointer in shared memory, and its coordinates, the innermost first."""
+    """Each swizzle atom of a stage, from a row on: its pointer in shared memory, and its coordinates, the innermost
+    first.
+    """
     i32, index = ir.IntegerType.get_signless(32), ir.IndexType.get()
     _, rows, columns = ir.MemRefType(ring.type).shape
     start, width = stage_address(ring, stage), tensor_map.box[0]
     if first_row is not None:
-        start = arith.addi(start, arith.muli(first_row, arith.constant(index, PANEL_BYTES)))
-    for panel in range(columns // width):
+        start = arith.addi(start, arith.muli(first_row, arith.constant(index, SWIZZLE_BYTES)))
+    for atom in range(columns // width):
         place = [indices[d] for d in tensor_map.dims]
-        if panel:
-            place[0] = arith.addi(place[0], arith.constant(index, panel * width))
+        if atom:
+            place[0] = arith.addi(place[0], arith.constant(index, atom * width))
         if first_row is not None:
             place[1] = arith.addi(place[1], first_row)
-        yield shared_pointer(start, panel * rows * PANEL_BYTES), [arith.index_cast(i32, value) for value in place]
+        yield shared_pointer(start, atom * rows * SWIZZLE_BYTES), [arith.index_cast(i32, value) for value in place]

@@ -27,7 +27,7 @@ SINGLE_EXPONENT, SINGLE_SELECTOR, SINGLE_OFFSET = 0x4B000000, 0x7440, 2.0**23 + 
 class LowerInt8(Pass):
     """Converts vectors of `i8` to floating point with byte permutations and a subtraction, which are exact.
 
-    A multiprocessor converts 16 integers a cycle, and permutes or subtracts four to eight times as many. A byte `u` in
+    An SM converts 16 integers a cycle, and permutes or subtracts four to eight times as many. A byte `u` in
     the mantissa of 1024 is the number 1024 + u; in single precision, of 2^23. bf16, whose mantissa is shorter than a
     byte, is rounded from there. Vectors whose bytes fill no whole words, and scalars, are left alone.
 

@@ -55,7 +55,7 @@ class LowerL2Policies(Pass):
     ```mlir
     %t = nvgpu.device_async_copy %x[%row, %i], %slot[%c0, %i], 8 {bypassL1, fuse.evict_first, ...} : ...
     // lower-l2-policies
-    %place = "fuse.pin"(%address, %thread) : (i32, i32) -> i32
+    %place = "fuse.optimization_barrier"(%address, %thread) : (i32, i32) -> i32
     scf.if %many {
       nvvm.inline_ptx "cp.async.cg.shared.global [$0+0], [$1+0], 16;" ro(%place, %p : i32, i64)
     } else {

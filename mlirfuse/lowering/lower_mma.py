@@ -98,7 +98,7 @@ def _product(a: ir.Value, b: ir.Value, c: ir.Value, bits: Registers) -> ir.Value
         ir.Attribute.parse(f"#nvvm.shape<m = 16, n = 8, k = {DEPTHS[str(element)]}>"),
         ir.Attribute.parse("#nvvm.mma_layout<row>"),
         ir.Attribute.parse("#nvvm.mma_layout<col>"),
-        *(bits[factor] if factor in bits else _pairs(factor) for factor in (a, b)),
+        *(bits[operand] if operand in bits else _pairs(operand) for operand in (a, b)),
         totals,
         multiplicandAPtxType=kind,
         multiplicandBPtxType=kind,

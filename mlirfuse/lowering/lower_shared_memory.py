@@ -36,7 +36,7 @@ DYNAMIC_BYTES = "fuse.dynamic_shared_bytes"
 class LowerSharedMemory(Pass):
     """Aligns workgroup buffers to 16 bytes or more, and carves them out of dynamic shared memory beyond 48 KiB in all.
 
-    ptxas refuses more than 48 KiB of static shared memory; the rest of a multiprocessor's needs dynamic allocation and
+    ptxas refuses more than 48 KiB of static shared memory; the rest of an SM's needs dynamic allocation and
     an opt-in at load time. `fuse.dynamic_shared_bytes` on the kernel is what the runtime passes at launch. Buffers of
     `i1` take a byte an element. Buffers whose `fuse.phase` differs share their memory. Needs the target
     (`lower-attach-target`) for its limit.

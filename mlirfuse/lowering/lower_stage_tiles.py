@@ -9,7 +9,7 @@ from typing import ClassVar
 from mlir import ir
 from mlir.dialects import arith, llvm, nvvm, vector
 
-from mlirfuse.dialect.shared_memory import PANEL_BYTES, WARPGROUP, element_bytes
+from mlirfuse.dialect.shared_memory import SWIZZLE_BYTES, WARPGROUP, element_bytes
 from mlirfuse.dialect.stage_tile import is_transposed, staged_shape
 from mlirfuse.errors import PassError
 from mlirfuse.lowering.hopper import hopper_kernels, thread_number
@@ -27,10 +27,10 @@ CHUNK = 16  # bytes that the swizzle moves as one
 class LowerStageTiles(Pass):
     """Lowers `fuse.stage_tile` to `nvvm.stmatrix` for elements of 16 bits, and to stores of pairs for those of 32.
 
-    Requires a target of sm_90a, and one panel a stage where the tile is not transposed. Row r's 16-byte chunk c lies at
-    chunk `c ^ (r % 8)` of the row, as the TMA's 128-byte swizzle has it: neither the stores nor the copy meet bank
-    conflicts. A fence makes the writes visible to the asynchronous proxy. Transposed tiles go by `stmatrix.trans`, or
-    element by element. `fuse.staged_tile`, the way back, becomes `nvvm.ldmatrix` of the same matrices, or loads.
+    Requires a target of sm_90a, and one swizzle atom a stage where the tile is not transposed. Row r's 16-byte chunk c
+    lies at chunk `c ^ (r % 8)` of the row, as the TMA's 128-byte swizzle has it: neither the stores nor the copy meet
+    bank conflicts. A fence makes the writes visible to the asynchronous proxy. Transposed tiles go by `stmatrix.trans`,
+    or element by element. `fuse.staged_tile`, the way back, becomes `nvvm.ldmatrix` of the same matrices, or loads.
 
     ```mlir
     "fuse.stage_tile"(%ring, %stage, %0, %1, %2, %3) {offset = 0 : i64} : (..., vector<2xbf16>, ...) -> ()
@@ -41,7 +41,8 @@ class LowerStageTiles(Pass):
     nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}
     ```
 
-    Raises `TargetError` for another target, and `PassError` for stages of several panels or elements of another size.
+    Raises `TargetError` for another target, and `PassError` for stages of several swizzle atoms or elements of another
+    size.
     """
 
     name: ClassVar[str] = "lower-stage-tiles"
@@ -116,41 +117,41 @@ def _pieces(op: ir.Operation, values: list[ir.Value]) -> Iterator[Piece]:
     transposed, size = is_transposed(op), element_bytes(type_)
     rows, columns = staged_shape(type_, transposed)
     pair = ir.VectorType.get([2], type_.element_type)
-    fills = transposed or columns * size == PANEL_BYTES
+    fills = transposed or columns * size == SWIZZLE_BYTES
     if not fills or size not in (2, 4) or any(value.type != pair for value in values):
-        raise PassError(f"{len(values)} vectors do not fill a panel of {type_}", where=op)
+        raise PassError(f"{len(values)} vectors do not fill a swizzle atom of {type_}", where=op)
     across = columns // 8  # fragments along a row
     tiles = len(values) // (2 * across)
     warpgroups = rows // (ROWS * tiles)
     parts = [values[t * 2 * across : (t + 1) * 2 * across] for t in range(tiles)]
     start = stage_address(ring, stage)
     if transposed:
-        # The rows of a warpgroup are so many bytes of each row of the stage, in panels.
-        height = ROWS * size // PANEL_BYTES * columns
-        group = _group_address(start, height * PANEL_BYTES, alone=warpgroups == 1)
+        # The rows of a warpgroup are so many bytes of each row of the stage, in swizzle atoms.
+        height = ROWS * size // SWIZZLE_BYTES * columns
+        group = _group_address(start, height * SWIZZLE_BYTES, alone=warpgroups == 1)
         for t, part in enumerate(parts):
-            base = t * warpgroups * height * PANEL_BYTES
+            base = t * warpgroups * height * SWIZZLE_BYTES
             if size == 2:
                 yield from _transposed_matrices(group, base, part)
             else:
-                yield from _transposed_elements(group, base, part, columns * PANEL_BYTES)
+                yield from _transposed_elements(group, base, part, columns * SWIZZLE_BYTES)
         return
     lane, row = _place(start, alone=warpgroups == 1)
     for t, part in enumerate(parts):
-        yield from (_matrices if size == 2 else _pairs)(lane, row, t * warpgroups * ROWS * PANEL_BYTES, part)
+        yield from (_matrices if size == 2 else _pairs)(lane, row, t * warpgroups * ROWS * SWIZZLE_BYTES, part)
 
 
 def _place(stage: ir.Value, *, alone: bool) -> tuple[ir.Value, ir.Value]:
-    """The lane (i32), and the byte address (index) of the warp's first row in the first panel.
+    """The lane (i32), and the byte address (index) of the warp's first row in the first swizzle atom.
 
-    A warpgroup that has a panel alone need not be the block's first one.
+    A warpgroup that has a swizzle atom alone need not be the block's first one.
     """
     index = ir.IndexType.get()
     thread = thread_number()
     warp = arith.shrui(thread, _i32(5))
-    offset = arith.muli(arith.andi(warp, _i32(WARPGROUP // 32 - 1)), _i32(WARP_ROWS * PANEL_BYTES))
+    offset = arith.muli(arith.andi(warp, _i32(WARPGROUP // 32 - 1)), _i32(WARP_ROWS * SWIZZLE_BYTES))
     if not alone:
-        offset = arith.addi(offset, arith.muli(arith.shrui(warp, _i32(2)), _i32(ROWS * PANEL_BYTES)))
+        offset = arith.addi(offset, arith.muli(arith.shrui(warp, _i32(2)), _i32(ROWS * SWIZZLE_BYTES)))
     return arith.andi(thread, _i32(31)), arith.addi(stage, arith.index_cast(index, offset))
 
 
@@ -169,7 +170,7 @@ def _pairs(lane: ir.Value, row: ir.Value, base: int, values: Sequence[ir.Value])
     for i, value in enumerate(values):
         column, lower = divmod(i, 2)
         chunk = arith.addi(within, _i32(2 * column))
-        yield Piece([value], [_address(arith.addi(row, half), r, chunk, base + lower * 8 * PANEL_BYTES)])
+        yield Piece([value], [_address(arith.addi(row, half), r, chunk, base + lower * 8 * SWIZZLE_BYTES)])
 
 
 def _group_address(stage: ir.Value, size: int, *, alone: bool) -> ir.Value:
@@ -187,32 +188,36 @@ def _warp_and_lane() -> tuple[ir.Value, ir.Value]:
 
 
 def _transposed_matrices(group: ir.Value, base: int, values: Sequence[ir.Value]) -> Iterator[Piece]:
-    """The same matrices; a lane names a column of one: a row of the panel, with eight rows of the tile in a chunk."""
+    """The same matrices; a lane names a column of one: a row of the swizzle atom, with eight rows of the tile in a
+    chunk.
+    """
     warp, lane = _warp_and_lane()
     column = arith.andi(lane, _i32(7))
     half = arith.shrui(arith.andi(lane, _i32(8)), _i32(3))
     chunk = arith.addi(arith.muli(warp, _i32(WARP_ROWS * 2 // CHUNK)), half)
-    right = arith.muli(arith.shrui(lane, _i32(4)), _i32(8 * PANEL_BYTES))  # the second pair of matrices is beside it
+    right = arith.muli(arith.shrui(lane, _i32(4)), _i32(8 * SWIZZLE_BYTES))  # the second pair of matrices is beside it
     place = arith.addi(group, arith.index_cast(ir.IndexType.get(), right))
     for first in range(0, len(values), 4):
-        address = _address(place, column, chunk, base + first // 2 * 8 * PANEL_BYTES)
+        address = _address(place, column, chunk, base + first // 2 * 8 * SWIZZLE_BYTES)
         yield Piece([*values[first : first + 4]], [address], nvvm.MMALayout.col)
 
 
-def _transposed_elements(group: ir.Value, base: int, values: Sequence[ir.Value], panel_bytes: int) -> Iterator[Piece]:
-    """Each 4-byte element by itself, a warp's in different banks. Two warps share a panel: 32 rows of the tile."""
+def _transposed_elements(group: ir.Value, base: int, values: Sequence[ir.Value], atom_bytes: int) -> Iterator[Piece]:
+    """Each 4-byte element by itself, a warp's in different banks. Two warps share a swizzle atom: 32 rows of the
+    tile.
+    """
     index = ir.IndexType.get()
     warp, lane = _warp_and_lane()
-    panel = arith.muli(arith.shrui(warp, _i32(1)), _i32(panel_bytes))
+    atom = arith.muli(arith.shrui(warp, _i32(1)), _i32(atom_bytes))
     row = arith.shrui(lane, _i32(2))
     within = arith.muli(arith.andi(row, _i32(3)), _i32(4))
-    place = arith.addi(group, arith.index_cast(index, arith.addi(panel, within)))
+    place = arith.addi(group, arith.index_cast(index, arith.addi(atom, within)))
     first = arith.addi(arith.muli(arith.andi(warp, _i32(1)), _i32(WARP_ROWS * 4 // CHUNK)), arith.shrui(row, _i32(2)))
     pair = arith.muli(arith.andi(lane, _i32(3)), _i32(2))
     for i, value in enumerate(values):
         column, lower = divmod(i, 2)
         chunk = arith.addi(first, _i32(lower * 8 * 4 // CHUNK))
-        below = base + column * 8 * PANEL_BYTES
+        below = base + column * 8 * SWIZZLE_BYTES
         yield Piece([value], [_address(place, arith.addi(pair, _i32(number)), chunk, below) for number in (0, 1)])
 
 
@@ -223,7 +228,7 @@ def _matrix_shape() -> ir.Attribute:
 def _address(row: ir.Value, r: ir.Value, chunk: ir.Value, base: int) -> ir.Value:
     """The pointer to a chunk of row `r` below `row`, swizzled; `base` bytes on."""
     swizzled = arith.xori(chunk, arith.andi(r, _i32(7)))
-    offset = arith.addi(arith.muli(r, _i32(PANEL_BYTES)), arith.muli(swizzled, _i32(CHUNK)))
+    offset = arith.addi(arith.muli(r, _i32(SWIZZLE_BYTES)), arith.muli(swizzled, _i32(CHUNK)))
     return shared_pointer(arith.addi(row, arith.index_cast(ir.IndexType.get(), offset)), base)
 
 

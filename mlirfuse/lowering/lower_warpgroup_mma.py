@@ -9,7 +9,7 @@ from typing import ClassVar
 from mlir import ir
 from mlir.dialects import arith, llvm, nvvm, vector
 
-from mlirfuse.dialect.shared_memory import PANEL_BYTES, element_bytes
+from mlirfuse.dialect.shared_memory import SWIZZLE_BYTES, element_bytes
 from mlirfuse.dialect.warpgroup_mma import extents
 from mlirfuse.errors import PassError
 from mlirfuse.lowering.hopper import hopper_kernels, warpgroup_number
@@ -43,9 +43,9 @@ class Operand:
     major: str
 
     @property
-    def panel(self) -> int:
-        """Bytes from one panel of a stage to the next."""
-        return int(self.ring.shape[1]) * PANEL_BYTES
+    def atom_stride(self) -> int:
+        """Bytes from one swizzle atom of a stage to the next."""
+        return int(self.ring.shape[1]) * SWIZZLE_BYTES
 
     @property
     def layout(self) -> nvvm.MMALayout:
@@ -56,22 +56,24 @@ class Operand:
         return nvvm.MMALayout.col if self.major == "k" else nvvm.MMALayout.row
 
     def descriptor_bits(self) -> int:
-        """A descriptor of address 0: distance of panels (leading), of 8 rows in a panel (stride), and the swizzle."""
-        return SWIZZLE_128 | (SWIZZLE_ROWS * PANEL_BYTES >> 4) << 32 | (self.panel >> 4) << 16
+        """A descriptor of address 0: distance of swizzle atoms (leading), of 8 rows in a swizzle atom (stride), and the
+        swizzle.
+        """
+        return SWIZZLE_128 | (SWIZZLE_ROWS * SWIZZLE_BYTES >> 4) << 32 | (self.atom_stride >> 4) << 16
 
     def k_offset(self, step: int) -> int:
         """Bytes to the `step`-th instruction's part along k."""
         if self.major == "k":
-            panel, within = divmod(step * K_BYTES, PANEL_BYTES)
-            return panel * self.panel + within
-        return step * (K_BYTES // element_bytes(self.ring)) * PANEL_BYTES
+            atom, within = divmod(step * K_BYTES, SWIZZLE_BYTES)
+            return atom * self.atom_stride + within
+        return step * (K_BYTES // element_bytes(self.ring)) * SWIZZLE_BYTES
 
     @property
     def rows_stride(self) -> int:
         """Bytes from 64 rows (or columns of the product) to the next 64."""
         if self.major == "k":
-            return ROWS * PANEL_BYTES
-        return ROWS * element_bytes(self.ring) // PANEL_BYTES * self.panel
+            return ROWS * SWIZZLE_BYTES
+        return ROWS * element_bytes(self.ring) // SWIZZLE_BYTES * self.atom_stride
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What a kernel takes of a multiprocessor, as ptxas reports it."""
+"""What a kernel takes of an SM, as ptxas reports it."""
 
 from __future__ import annotations
 

@@ -8,12 +8,12 @@ from mlir import ir
 
 from mlirfuse.analysis.kernels import KERNEL, LAUNCH, RESULT_EXTENTS, RESULTS, body, functions, kernels, symbol
 from mlirfuse.errors import IRError
-from mlirfuse.passes.fuse_assign_schedule import GRID_FINISH
+from mlirfuse.passes.fuse_assign_schedule import GRID_REDUCTION
 from mlirfuse.passes.fuse_mix_order_reduction import MIX_ORDER
 from mlirfuse.passes.fuse_segment import SCHEDULES
 from mlirfuse.passes.schedule_attempts import ATTEMPTS
 from mlirfuse.renamed_names import RENAMED, renamed
-from mlirfuse.schedule.grid_walk import FINISHES
+from mlirfuse.schedule.persistent_loop import GRID_REDUCTIONS
 from mlirfuse.schedule.schedule import ATTRIBUTE as SCHEDULE
 from mlirfuse.strides import ATTRIBUTE as STRIDES
 from mlirfuse.strides import PACKED
@@ -37,7 +37,7 @@ FUNCTION: Mapping[str, Rule] = {
     SCHEDULE: (lambda a: isinstance(a, ir.DictAttr), "a dictionary"),
     SCHEDULES: (lambda a: isinstance(a, ir.DictAttr), "a dictionary"),
     MIX_ORDER: (lambda a: isinstance(a, ir.StringAttr), "a string"),
-    GRID_FINISH: _one_of(*FINISHES),
+    GRID_REDUCTION: _one_of(*GRID_REDUCTIONS),
     ATTEMPTS: (lambda a: isinstance(a, ir.DictAttr), "a dictionary"),
 }
 

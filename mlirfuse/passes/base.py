@@ -15,7 +15,7 @@ from typing import ClassVar
 
 from mlir import ir
 
-from mlirfuse.places import place_of
+from mlirfuse.source_locations import source_location
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Remarks:
         self._add(pass_, "declined", message, op)
 
     def _add(self, pass_: Pass, kind: str, message: str, op: ir.Operation | ir.OpView | None) -> None:
-        self.entries.append(Remark(pass_.name, kind, message, None if op is None else place_of(op.location)))
+        self.entries.append(Remark(pass_.name, kind, message, None if op is None else source_location(op.location)))
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from mlirfuse.analysis.buffers import EVICT_FIRST, is_nontemporal, is_only_read,
 from mlirfuse.analysis.kernels import argument_attributes, gpu_kernels, symbol
 from mlirfuse.analysis.workspaces import SCRATCH, WORKSPACE
 from mlirfuse.dialect.shared_memory import is_workgroup
-from mlirfuse.distribution.program_order import IN_ORDER
+from mlirfuse.distribution.ordered_accesses import IN_ORDER
 from mlirfuse.dtypes import bytes_of
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.rewriting import ops_named
@@ -25,14 +25,14 @@ EVICT_FIRST_UP_TO = "fuse.evict_first_up_to"
 """On a `gpu.func`: up to how many bytes its `nontemporal` loads, and copies marked `fuse.evict_first`, are evicted
 first (i64), of all arrays together."""
 
-ROUND, SHARED, STREAMED = 0.22, 1 / 32, 1 / 2
-"""Shares of the L2: what the blocks of a round read at once, what all blocks read, and what is small enough to leave
-the L2 to the results. Measured on an H200 (50 MB), by rounds of 10 MB (3 % gained) and 16 MB (6 % lost), and by arrays
+WAVE_SHARE, SHARED, STREAMED = 0.22, 1 / 32, 1 / 2
+"""Shares of the L2: what the blocks of a wave read at once, what all blocks read, and what is small enough to leave
+the L2 to the results. Measured on an H200 (50 MB), by waves of 10 MB (3 % gained) and 16 MB (6 % lost), and by arrays
 of 25 MB (nothing gained) and 33 MB (1 %)."""
-WALKED = 2 / 5
-"""The share of the L2 that a walk may read and evict first. Measured on an H200 by backward passes of normalisations
-that read 17 MB (1 to 5 % gained), 25 and 33 MB (2 % lost to 3 % gained), 50 MB (1 to 2 % lost), 67 MB (0 to 6 %),
-134 MB (8 to 13 %) and 540 MB (14 to 16 %)."""
+LOOPED = 2 / 5
+"""The share of the L2 that a persistent loop may read and evict first. Measured on an H200 by backward passes of
+normalisations that read 17 MB (1 to 5 % gained), 25 and 33 MB (2 % lost to 3 % gained), 50 MB (1 to 2 % lost), 67 MB (0
+to 6 %), 134 MB (8 to 13 %) and 540 MB (14 to 16 %)."""
 BLOCK_SIZE = "known_block_size"
 COPY = "nvgpu.device_async_copy"
 
@@ -62,11 +62,11 @@ class FuseAssignL2Policies(Pass):
       %b = vector.load %w[%i] {alignment = 16 : i64, fuse.evict_last} : memref<4096xf16>, vector<8xf16>
     ```
 
-    That is for kernels whose blocks load a tile, reduce it and are done, where what the blocks of a round load is a
-    small part of the L2. In walks (`fuse-stage-walk`), streams are copies; those that the schedule wants it of are
-    evicted first up to fewer bytes (`fuse.evict_first`). What their blocks leave for each other in scratch memory is
-    stored to be evicted last (`fuse.evict_last`), and loaded to be evicted first (`fuse.evict_first`), as it is of no
-    use from then on: rows drive it out otherwise.
+    That is for kernels whose blocks load a tile, reduce it and are done, where what the blocks of a wave load is a
+    small part of the L2. In persistent loops (`fuse-stage-persistent-loop`), streams are copies; those that the
+    schedule wants it of are evicted first up to fewer bytes (`fuse.evict_first`). What their blocks leave for each
+    other in scratch memory is stored to be evicted last (`fuse.evict_last`), and loaded to be evicted first
+    (`fuse.evict_first`), as it is of no use from then on: rows drive it out otherwise.
     (H200, bfloat16, PTX with these policies, RMSNorm's and LayerNorm's backward passes of rows of 4096 columns: 1024
     rows 10.4 us -> 10.1 and 12.1 -> 11.8, by the copies' policy; 4096 rows 28.3 -> 27.5 and 30.4 -> 29.0, 8192 rows
     51.0 -> 50.4 and 54.4 -> 52.8, by what is stored. With an addition behind each, or a pass over 12 or 24 MB that the
@@ -80,7 +80,7 @@ class FuseAssignL2Policies(Pass):
 
     Args:
         target: the architecture.
-        sms: multiprocessors of the device; 0 for the number that the architecture is best known by.
+        sms: SMs of the device; 0 for the number that the architecture is best known by.
     """
 
     name: ClassVar[str] = "fuse-assign-l2-policies"
@@ -101,7 +101,7 @@ class FuseAssignL2Policies(Pass):
                 left, taken = _mark_scratch(kernel)
                 what = f"{symbol(kernel)} evicts {left} stores last, and {taken} loads first"
                 if first := [op for op in copies if EVICT_FIRST in op.attributes]:
-                    limit = _set_limit(kernel, WALKED, target)
+                    limit = _set_limit(kernel, LOOPED, target)
                     what = f"{what}; and {len(first)} copies up to {limit >> 20} MB"
                 remarks.applied(self, what, kernel)
                 continue
@@ -166,19 +166,19 @@ def _why_not(
     if not ops_named(kernel, "gpu.shuffle", "gpu.barrier"):
         return f"no block of {symbol(kernel)} waits for what its threads reduce"
     if ops_named(kernel, "scf.for", "scf.while"):
-        return f"blocks of {symbol(kernel)} walk, and copy nothing ahead"
+        return f"blocks of {symbol(kernel)} run a persistent loop, and copy nothing ahead"
     if BLOCK_SIZE not in kernel.attributes:
         return f"{symbol(kernel)} does not say how many threads its blocks have"
-    in_round = sum(bytes_of(load.results[0].type) for load in streamed) * _threads_of_a_round(kernel, target)
-    if in_round > ROUND * target.l2_bytes:
-        return f"a round reads {in_round >> 20} MB at once, too much for the L2 of {target.l2_bytes >> 20} MB"
+    in_wave = sum(bytes_of(load.results[0].type) for load in streamed) * _threads_of_a_wave(kernel, target)
+    if in_wave > WAVE_SHARE * target.l2_bytes:
+        return f"a wave reads {in_wave >> 20} MB at once, too much for the L2 of {target.l2_bytes >> 20} MB"
     kept = sum(bytes_of(array.type) for array in {root(load.operands[0]) for load in shared})
     if kept > SHARED * target.l2_bytes:
         return f"all blocks read {kept >> 20} MB, too much for the L2 of {target.l2_bytes >> 20} MB"
     return None
 
 
-def _threads_of_a_round(kernel: ir.Operation, target: Target) -> int:
+def _threads_of_a_wave(kernel: ir.Operation, target: Target) -> int:
     """Threads that the device runs at a time."""
     threads = prod(ir.DenseI32ArrayAttr(kernel.attributes[BLOCK_SIZE]))
     blocks = min(target.blocks_per_sm, target.threads_per_sm // threads)

@@ -8,11 +8,11 @@ from typing import ClassVar
 
 from mlir import ir
 
-from mlirfuse.analysis.kernels import FINISH, is_tile_program, kernels
+from mlirfuse.analysis.kernels import SECOND_STAGE, is_tile_program, kernels
 from mlirfuse.dialect.joint import JOINT_REDUCTIONS
 from mlirfuse.errors import ScheduleError
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.passes.rounds import reduced_dims
+from mlirfuse.passes.reduction_points import reduced_dims
 from mlirfuse.rewriting import nested
 from mlirfuse.schedule.attributes import to_attribute
 from mlirfuse.schedule.layout import LAYOUT, BlockedLayout
@@ -21,10 +21,10 @@ from mlirfuse.tiling.contractions import feeds_contraction
 
 ANCHORS = JOINT_REDUCTIONS | {
     "fuse.accumulate",
-    "fuse.collect",
+    "fuse.flagged_load",
     "fuse.copy_fragments",
-    "fuse.post",
-    "fuse.relayout",
+    "fuse.flagged_store",
+    "fuse.convert_layout",
     "fuse.stage_tile",
     "fuse.warpgroup_mma",
     "vector.contract",
@@ -39,14 +39,14 @@ ANCHORS = JOINT_REDUCTIONS | {
 class FuseAssignLayouts(Pass):
     """Puts the schedule's layout on every op of a tile program at which data moves between threads or memory.
 
-    Requires tile programs with `fuse.schedule`. In the loop that finishes a walk over the grid (`fuse.finish`), it is
-    the walk's `finish_layout`. The layout must cover every tile that it is put on; what it covers
-    beyond the tile is padding. Elementwise ops carry no layout: they work in the layout of their operands. The factors
-    of a contraction have none either: each thread takes from memory what its accumulators need. Ops that have a layout
-    already keep it; a loop around tiles of several layouts is marked with that of the tiles that it carries.
+    Requires tile programs with `fuse.schedule`. In the loop of a grid reduction's second stage (`fuse.second_stage`),
+    it is the persistent loop's `second_stage_layout`. The layout must cover every tile that it is put on; what it
+    covers beyond the tile is padding. Elementwise ops carry no layout: they work in the layout of their operands. The
+    operands of a contraction have none either: each thread takes from memory what its accumulators need. Ops that have
+    a layout already keep it; a loop around tiles of several layouts is marked with that of the tiles that it carries.
 
-    What a block of a walk has added up is stored in a layout of its own where several warps have made it: each stores
-    some of it. In the tile's layout all warps would have everything, and one of them would store it.
+    What a block of a persistent loop has added up is stored in a layout of its own where several warps have made it:
+    each stores some of it. In the tile's layout all warps would have everything, and one of them would store it.
 
     ```mlir
     %0 = vector.transfer_read %x[%row, %c0], %pad : memref<?x4096xf16>, vector<1x4096xf16>
@@ -67,9 +67,11 @@ class FuseAssignLayouts(Pass):
             schedule = schedule_of(kernel)
             anchors = [op for op in nested(kernel) if op.name in ANCHORS and not feeds_contraction(op)]
             for loop in nested(kernel):
-                if FINISH in loop.attributes and (finish := _finish_layout(schedule)) is not None:
-                    _assign(finish, [op for op in nested(loop) if op.name in ANCHORS])
-            if schedule.walk is not None and schedule.order == "breadth":  # else what waits would be made at once
+                if SECOND_STAGE in loop.attributes and (second_stage := _second_stage_layout(schedule)) is not None:
+                    _assign(second_stage, [op for op in nested(loop) if op.name in ANCHORS])
+            if (
+                schedule.persistent_loop is not None and schedule.order == "breadth"
+            ):  # else what waits would be made at once
                 _leave_totals_apart(schedule.layout, [op for op in anchors if LAYOUT not in op.attributes])
             rest = [op for op in anchors if LAYOUT not in op.attributes]
             _assign(schedule.layout, rest)
@@ -77,15 +79,15 @@ class FuseAssignLayouts(Pass):
             remarks.applied(self, f"{schedule.layout.threads} threads, {len(anchors)} ops", kernel)
 
 
-def _finish_layout(schedule: Schedule) -> BlockedLayout | None:
+def _second_stage_layout(schedule: Schedule) -> BlockedLayout | None:
     """The layout of the tiles in which partial results are added up."""
-    if schedule.walk is not None:
-        return schedule.walk.finish_layout
-    return None if schedule.contraction is None else schedule.contraction.finish_layout
+    if schedule.persistent_loop is not None:
+        return schedule.persistent_loop.second_stage_layout
+    return None if schedule.contraction is None else schedule.contraction.second_stage_layout
 
 
 def _leave_totals_apart(layout: BlockedLayout, anchors: Sequence[ir.Operation]) -> None:
-    """Puts a layout on stores of totals in which each of the warps that made one has some of it.
+    """Puts a layout on stores of reductions in which each of the warps that made one has some of it.
 
     LayerNorm backward of 1024 columns by four warps, of a row each: 2008 instructions instead of 2336, and a fifth less
     time in ptxas. Every warp read what the others had left of all columns, which four times as much code added up.

@@ -29,8 +29,9 @@ from mlirfuse.schedule.records import lookup
 from mlirfuse.schedule.schedule import ATTRIBUTE, Schedule, check_schedule, schedule_of
 from mlirfuse.target import DEFAULT, Target, target_of
 
-GRID_FINISH = "fuse.grid_finish"
-"""On a host function: who finishes the walks over the grid of its kernels, one of `grid_walk.FINISHES`."""
+GRID_REDUCTION = "fuse.grid_reduction"
+"""On a host function: how its kernels combine the partials of grid reductions, one of
+`persistent_loop.GRID_REDUCTIONS`."""
 
 
 @dataclass(frozen=True)
@@ -40,11 +41,11 @@ class FuseAssignSchedule(Pass):
     Requires kernels made by `fuse-segment`. The choice is a pure function of the kernel's iteration space, its traffic
     and the target (`mlirfuse/schedule/heuristics.py`, for contractions `contraction_heuristics.py`). A schedule that is
     there already is checked and kept: that is how a test pins one, a tuner records one, and a user overrides one.
-    `fuse.grid_finish` on the host function chooses who finishes a walk over the grid; it is an error where no kernel
-    whose schedule is chosen here has one. Where one has none because what it reduces over has an extent of 1, nothing
-    is left to finish, and the request is declined: callers ask for all extents, of which 1 is one.
-    `fuse.attempts` on the host function has schedules that were compiled before and spilled, by kernel, with what the
-    assembler said of each: another one is then chosen for the kernel, at most three times, and at last the one that
+    `fuse.grid_reduction` on the host function chooses how the partials of a persistent loop are combined; it is an
+    error where no kernel whose schedule is chosen here has one. Where one has none because what it reduces over has an
+    extent of 1, nothing is left to combine, and the request is declined: callers ask for all extents, of which 1 is
+    one. `fuse.attempts` on the host function has schedules that were compiled before and spilled, by kernel, with what
+    the assembler said of each: another one is then chosen for the kernel, at most three times, and at last the one that
     spilled least (`schedule/attempts.py`).
 
     ```mlir
@@ -58,7 +59,7 @@ class FuseAssignSchedule(Pass):
 
     Attributes:
         target: the architecture whose limits the schedule respects.
-        sms: multiprocessors of the device; 0 for the number that the architecture is best known by.
+        sms: SMs of the device; 0 for the number that the architecture is best known by.
         tuned: whether schedules that `mlirfuse tune` left on disk come before the cost model's.
     """
 
@@ -88,8 +89,8 @@ class FuseAssignSchedule(Pass):
             tried = attempts.get(symbol(kernel), ())
             if not given:
                 with errors_at(kernel):
-                    finish = requests.get(symbol(kernel), "auto")
-                    chosen, origin = self._choose(kernel, space, structures, target, finish, tried)
+                    grid_reduction = requests.get(symbol(kernel), "auto")
+                    chosen, origin = self._choose(kernel, space, structures, target, grid_reduction, tried)
                 kernel.attributes[ATTRIBUTE] = chosen.attribute()
             schedule = schedule_of(kernel)
             if reason := _check(schedule, kernel, space, structures, target):
@@ -113,26 +114,39 @@ class FuseAssignSchedule(Pass):
     def _check_requests(
         self, module: ir.Operation, requests: Mapping[str, str], given: Collection[str], remarks: Remarks
     ) -> None:
-        """Raises `PassError` where nobody finishes a walk as the caller asked, but for want of rows to walk."""
+        """Raises `PassError` where no grid reduction is combined as the caller asked, but for want of rows to loop
+        over.
+        """
         asked = [kernel for kernel in kernels(module) if symbol(kernel) in requests]
-        walks = [walk for kernel in asked if (walk := schedule_of(kernel).walk) is not None]
-        for finish in dict.fromkeys(requests.values()):
-            if any(walk.finish == finish for walk in walks):
+        walks = [
+            persistent_loop for kernel in asked if (persistent_loop := schedule_of(kernel).persistent_loop) is not None
+        ]
+        for grid_reduction in dict.fromkeys(requests.values()):
+            if any(persistent_loop.grid_reduction == grid_reduction for persistent_loop in walks):
                 continue
             of_one = [
-                kernel for kernel in asked if requests[symbol(kernel)] == finish and _reduces_an_extent_of_one(kernel)
+                kernel
+                for kernel in asked
+                if requests[symbol(kernel)] == grid_reduction and _reduces_an_extent_of_one(kernel)
             ]
             if of_one and not walks:
-                reason = f"finish={finish!r} has nothing to finish: {symbol(of_one[0])} reduces over an extent of 1"
+                reason = (
+                    f"grid_reduction={grid_reduction!r} has nothing to combine: {symbol(of_one[0])} reduces over "
+                    f"an extent of 1"
+                )
                 remarks.declined(self, reason, of_one[0])
                 continue
             whose = "whose schedule is not given " if given else ""
             why = (
-                "the walk of a schedule that is given says who finishes it" if given else "no parts are left to add up"
+                "the persistent loop of a schedule that is given says how"
+                if given
+                else "no partials are left to combine"
             )
-            hint = f'leave finish at "auto", its default: {why}'
+            hint = f'leave grid_reduction at "auto", its default: {why}'
             raise PassError(
-                f"finish={finish!r} was asked for, but no kernel {whose}reduces over the grid", where=module, hint=hint
+                f"grid_reduction={grid_reduction!r} was asked for, but no kernel {whose}reduces over the grid",
+                where=module,
+                hint=hint,
             )
 
     def _choose(
@@ -141,7 +155,7 @@ class FuseAssignSchedule(Pass):
         space: IterationSpace,
         structures: Sequence[OpStructure],
         target: Target,
-        finish: str,
+        grid_reduction: str,
         tried: Sequence[Attempt],
     ) -> tuple[Schedule, str]:
         """The schedule, and where it is from: another one than those that were tried, if there is one."""
@@ -153,8 +167,8 @@ class FuseAssignSchedule(Pass):
         if contraction is None:
             rows = problem_of(kernel, space, structures)
             if tried:
-                return choose_schedule_again(tried, rows, target, finish, legal), "chosen again"
-            return choose_schedule(rows, target, finish), "chosen"
+                return choose_schedule_again(tried, rows, target, grid_reduction, legal), "chosen again"
+            return choose_schedule(rows, target, grid_reduction), "chosen"
         problem = contraction_problem(kernel, space, contraction)
         record = lookup(problem, target) if self.tuned else None
         if record is not None:
@@ -170,25 +184,29 @@ def _rows(layout: BlockedLayout) -> str:
     """What is done about rows that do not start where accesses are best."""
     if layout.is_shifted_to_lines:
         return ", rows shifted to cache lines"
-    if layout.is_skewed:
+    if layout.is_shifted:
         return ", rows shifted to aligned vectors"
-    return ", rows moved between aligned vectors and what they share" if layout.is_moved else ""
+    return ", rows realigned between aligned vectors and what they share" if layout.is_realigned else ""
 
 
 def _requests(module: ir.Operation) -> dict[str, str]:
-    """By kernel that is not tiled yet, who is to finish its walk, where the caller asked for somebody."""
+    """By kernel that is not tiled yet, how the partials of a persistent loop are combined, where the caller asked for
+    somebody.
+    """
     untiled = {symbol(kernel) for kernel in kernels(module) if not is_tile_program(kernel)}
     return {
-        callee(call): ir.StringAttr(function.attributes[GRID_FINISH]).value
+        callee(call): ir.StringAttr(function.attributes[GRID_REDUCTION]).value
         for function in functions(module)
-        if GRID_FINISH in function.attributes
+        if GRID_REDUCTION in function.attributes
         for call in calls(function)
         if callee(call) in untiled
     }
 
 
 def _reduces_an_extent_of_one(kernel: ir.Operation) -> bool:
-    """Whether some reduction of a kernel on tensors runs over an extent of 1, for which there is no loop to walk."""
+    """Whether some reduction of a kernel on tensors runs over an extent of 1, for which there is no loop to loop
+    over.
+    """
     space, structures = kernel_space(kernel)
     return any(space.loops[s.op][loop] is None for s in structures for loop in s.reduction_loops)
 

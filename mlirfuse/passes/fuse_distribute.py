@@ -104,9 +104,9 @@ def _distribute(module: ir.Operation, kernel: ir.Operation, layout: BlockedLayou
             function,
             scalars,
             depth_first=schedule_of(kernel).order == "depth",
-            parked=schedule_of(kernel).parked,
+            shared_spill=schedule_of(kernel).shared_spill,
             in_order=schedule_of(kernel).in_order,
-            late_addresses=schedule_of(kernel).late_addresses,
+            rematerialize_addresses=schedule_of(kernel).rematerialize_addresses,
         )
         attributes = argument_attributes(kernel)
         d.argument_attributes = dict(zip(block.arguments, attributes, strict=False))

@@ -1,4 +1,6 @@
-"""`fuse-expand-exp-sums`: where rows are walked in chunks, a maximum and its sum of exponentials are two reductions."""
+"""`fuse-expand-exp-sums`: where rows are processed in chunks, a maximum and its sum of exponentials are two
+reductions.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,8 @@ from mlirfuse.schedule.schedule import schedule_of
 class FuseExpandExpSums(Pass):
     """Replaces `fuse.exp_sum` by a maximum, and a sum of exponentials about it.
 
-    Requires kernels on tensors with a schedule. Applies where the schedule walks rows in chunks: accumulators that
-    rescale themselves at every chunk would take two exponentials an element; a second walk takes one. Declines
+    Requires kernels on tensors with a schedule. Applies where the schedule processes rows in chunks: accumulators that
+    rescale themselves at every chunk would take two exponentials an element; a second pass takes one. Declines
     elsewhere.
 
     ```mlir

@@ -11,7 +11,7 @@ from mlirfuse.analysis.casts import CASTS, SAME, joined
 from mlirfuse.analysis.kernels import body, functions, is_tile_program
 from mlirfuse.analysis.patterns import body_op
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.passes.reading import read_source
+from mlirfuse.passes.producer_composition import compose_producer
 from mlirfuse.passes.rounding import peel_rounding
 from mlirfuse.rewriting import defining_op, erase, erase_dead
 
@@ -82,7 +82,7 @@ class FuseFoldCasts(Pass):
         first = maker[1]
         if any(user.name not in CASTS or not self._joined(first, user) for user in users):
             return False
-        if not read_source(generic, number, maker[0]):
+        if not compose_producer(generic, number, maker[0]):
             return False
         argument.set_type(first.operands[0].type)
         for user in users:

@@ -12,7 +12,7 @@ from mlirfuse.analysis.kernels import KERNEL, body, functions
 from mlirfuse.dialect.joint import JOINT_REDUCTIONS
 from mlirfuse.errors import PassError
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.passes.fuse_assign_schedule import GRID_FINISH
+from mlirfuse.passes.fuse_assign_schedule import GRID_REDUCTION
 from mlirfuse.passes.fuse_mix_order_reduction import MIX_ORDER
 from mlirfuse.passes.fuse_segment import SCHEDULES
 from mlirfuse.rewriting import defining_op, erase_dead, integer_of
@@ -55,7 +55,7 @@ class FuseFoldEmpty(Pass):
                 remarks.declined(self, "every tensor has elements", function)
                 continue
             erase_dead([op for op in body(function) if op.results])
-            for request in (SCHEDULES, MIX_ORDER, GRID_FINISH):
+            for request in (SCHEDULES, MIX_ORDER, GRID_REDUCTION):
                 if request in function.attributes:
                     remarks.declined(self, f"{request} asks for what takes elements", function)
                     del function.attributes[request]

@@ -12,26 +12,26 @@ from mlir.dialects import arith, gpu, nvvm, scf
 
 from mlirfuse.analysis.global_memory import reads_global_memory, writes_global_memory
 from mlirfuse.analysis.kernels import DEPENDENT_LAUNCH, gpu_kernels, symbol
-from mlirfuse.dialect.pin import pin
+from mlirfuse.dialect.optimization_barrier import optimization_barrier
 from mlirfuse.distribution.grid import constant_grid
 from mlirfuse.dtypes import bytes_of
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.rewriting import nested, ops_named
 from mlirfuse.target import DEFAULT, target_of
 
-WAITS = ("fuse.collect", "fuse.semaphore_wait")
+WAITS = ("fuse.flagged_load", "fuse.semaphore_wait")
 """Ops behind which other blocks have come to the same point."""
 
 TRIGGER = "nvvm.griddepcontrol"
 STORES = frozenset({"memref.store", "vector.store"})
 LOOPS = frozenset({"scf.for", "scf.forall", "scf.parallel", "scf.while"})
 
-LATEST_BYTES, LATEST_BYTES_ALONE, PANEL = 192, 32, 16
-"""What a thread may still have to store, or to empty of mailboxes, when the next kernel starts, bytes. Products with up
-to 160 take 0.92 to 0.99 of the time so, again and again in a replayed graph. 256x256x131072, which has 264, takes 1.00
-to 1.05: blocks of the next kernel then begin where this one's end, and not beside those that read the same. Of blocks
-that do not wait for each other threads may have less: a softmax of 128x8192, with 64, took 2.93 us and not 2.71, as
-blocks of the next one came to share a multiprocessor. One thread copies a panel, which counts as a vector (H200)."""
+LATEST_BYTES, LATEST_BYTES_ALONE, SUBTILE_BYTES = 192, 32, 16
+"""What a thread may still have to store, or to empty of flagged buffers, when the next kernel starts, bytes. Products
+with up to 160 take 0.92 to 0.99 of the time so, again and again in a replayed graph. 256x256x131072, which has 264,
+takes 1.00 to 1.05: blocks of the next kernel then begin where this one's end, and not beside those that read the same.
+Of blocks that do not wait for each other threads may have less: a softmax of 128x8192, with 64, took 2.93 us and not
+2.71, as blocks of the next one came to share an SM. One thread copies a subtile, which counts as a vector (H200)."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class FuseLaunchDependents(Pass):
     order of kernels in a stream"). They end together where they wait for each other, and have read what others have
     left for them, of the last results that they add up; blocks that have nothing to read of others let the next kernel
     start by ending, and so do threads that go another way. (Blocks that take turns do not end together, but then the
-    last one decides.) And where there are no more of them than multiprocessors: softmax of 64x4096 1.86 and 1.67, the
+    last one decides.) And where there are no more of them than SMs: softmax of 64x4096 1.86 and 1.67, the
     product 512x512x512 2.53 and 2.30. Where nobody knows how many there are, so many are the first that do this.
 
     ```mlir
@@ -74,7 +74,7 @@ class FuseLaunchDependents(Pass):
     ```mlir
     %x = memref.load %xs[%i] : memref<?xf32>
     %y = math.tanh %x : f32
-    %known = "fuse.pin"(%block, %y) : (i32, f32) -> i32
+    %known = "fuse.optimization_barrier"(%block, %y) : (i32, f32) -> i32
     %first = arith.cmpi ult, %known, %c132 : i32
     scf.if %first {
       nvvm.griddepcontrol launch_dependents
@@ -84,7 +84,7 @@ class FuseLaunchDependents(Pass):
 
     Args:
         target: the architecture.
-        sms: multiprocessors of the device; 0 for the number that the architecture is best known by.
+        sms: SMs of the device; 0 for the number that the architecture is best known by.
     """
 
     name: ClassVar[str] = "fuse-launch-dependents"
@@ -141,7 +141,7 @@ def _insert(place: Place, most: int) -> None:
             # of the grid would say the same, but lies in memory that nothing else has read.
             i32 = ir.IntegerType.get_signless(32)
             number = arith.index_cast(i32, gpu.block_id(gpu.Dimension.x))
-            number = number if place.value is None else pin(number, place.value)
+            number = number if place.value is None else optimization_barrier(number, place.value)
             conditions.append(arith.cmpi(arith.CmpIPredicate.ult, number, arith.constant(i32, most)))
         if not conditions:
             nvvm.griddepcontrol(nvvm.GridDepActionKind.launch_dependents)
@@ -272,10 +272,10 @@ def _too_much(left: int, most: int) -> str | None:
 def _stored_bytes(op: ir.Operation) -> int:
     """What a thread stores in an op, bytes; on all ways through it."""
     stores = [inner for inner in nested(op) if inner.name in STORES]
-    panels = [inner for inner in nested(op) if inner.name == "fuse.async_store"]
-    return PANEL * len(panels) + sum(bytes_of(s.operands[0].type) for s in stores if writes_global_memory(s))
+    subtiles = [inner for inner in nested(op) if inner.name == "fuse.async_store"]
+    return SUBTILE_BYTES * len(subtiles) + sum(bytes_of(s.operands[0].type) for s in stores if writes_global_memory(s))
 
 
 def _emptied_bytes(op: ir.Operation) -> int:
-    """What a thread takes out of mailboxes, which it leaves empty, bytes."""
-    return sum(bytes_of(result.type) for result in op.results) if op.name == "fuse.collect" else 0
+    """What a thread takes out of flagged buffers, which it leaves empty, bytes."""
+    return sum(bytes_of(result.type) for result in op.results) if op.name == "fuse.flagged_load" else 0

@@ -18,12 +18,12 @@ from mlirfuse.tiling.plain_reduction import plain_reduction
 
 @dataclass(frozen=True)
 class FuseMergeExpSums(Pass):
-    """Replaces `max x` and `Σ exp(x - max x)` by one `fuse.exp_sum`, so that one round of communication is enough.
+    """Replaces `max x` and `Σ exp(x - max x)` by one `fuse.exp_sum`, so that one exchange is enough.
 
     Requires kernels on tensors. Matches a sum of exponentials of `x - m`, where m is the maximum of the same x over the
     same dimensions, through broadcasts and reshapes that only add extents of 1, in single or double precision. What
     else uses the exponentials (a softmax divides them by their sum) computes them again, once the maximum is known.
-    Where the schedule turns out to walk rows in chunks, `fuse-expand-exp-sums` takes the merge back.
+    Where the schedule turns out to process rows in chunks, `fuse-expand-exp-sums` takes the merge back.
 
     ```mlir
     %max = linalg.generic ... reduce maximumf (%x)

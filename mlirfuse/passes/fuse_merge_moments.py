@@ -17,12 +17,12 @@ from mlirfuse.tiling.plain_reduction import plain_reduction
 
 @dataclass(frozen=True)
 class FuseMergeMoments(Pass):
-    """Replaces `Σ x` and `Σ (x - Σx/n)²` by one `fuse.moments`, so that one round of communication is enough.
+    """Replaces `Σ x` and `Σ (x - Σx/n)²` by one `fuse.moments`, so that one exchange is enough.
 
     Requires kernels on tensors. Matches a sum of the square of `x - m`, where m is the sum of the same x over the same
     dimensions divided by the number of elements, through broadcasts and reshapes that only add extents of 1. What the
     dimensions are is asked of the kernel's iteration space: a square of transposed differences has others. Where the
-    schedule turns out to walk rows in chunks, `fuse-expand-moments` takes the merge back.
+    schedule turns out to process rows in chunks, `fuse-expand-moments` takes the merge back.
 
     ```mlir
     %sum = linalg.generic ... reduce add (%x)

@@ -19,7 +19,7 @@ from mlirfuse.analysis.structure import structure_of
 from mlirfuse.dtypes import from_mlir
 from mlirfuse.errors import PassError, ScheduleError
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.passes.fuse_assign_schedule import GRID_FINISH
+from mlirfuse.passes.fuse_assign_schedule import GRID_REDUCTION
 from mlirfuse.passes.host import callee, calls, launches
 from mlirfuse.passes.kernel_pair import KernelPair
 from mlirfuse.passes.shared_views import shared_views
@@ -41,15 +41,16 @@ class FuseMixOrderReduction(Pass):
 
     Requires kernels on tensors, called by a host function. Two of them are merged if they share a value of the whole
     iteration space (both read it, or one reads what the other makes), if their reductions nest (`dx` reduces inside of
-    rows, `dw` and `db` over them; `analysis/grid_reduction.py`), if nothing that a tile needs depends on a total over
-    the grid, if a cluster holds a row and the totals on chip, and if that takes less time (`schedule/fusion_gain.py`),
-    which is asked where all extents are known. The values that only they exchanged are no longer
-    stored. Where the host reshapes what they share, dimensions of both are first collapsed to those that the shapes
-    have in common, as far as each kernel may take them for one (`shared_views.py`). Source: PyTorch Inductor's
+    rows, `dw` and `db` over them; `analysis/grid_reduction.py`), if nothing that a tile needs depends on a grid
+    reduction, if a cluster holds a row and the accumulators on chip, and if that takes less time
+    (`schedule/fusion_gain.py`), which is asked where all extents are known. The values that only they exchanged are no
+    longer stored. Where the host reshapes what they share, dimensions of both are first collapsed to those that the
+    shapes have in common, as far as each kernel may take them for one (`shared_views.py`). Source: PyTorch Inductor's
     mix-order reduction, pull request 165370.
 
     `fuse.mix_order = "split"` on the host function turns this off; with `"fused"` nobody asks what it gains, and a pair
-    that shares data and cannot be merged is an error. Nor is that asked where the caller says who finishes a walk.
+    that shares data and cannot be merged is an error. Nor is that asked where the caller says how the partials of a
+    persistent loop are combined.
 
     ```mlir
     %dx = call @f_0(%dy, %x) : (tensor<?x4096xf32>, tensor<?x4096xf32>) -> tensor<?x4096xf32>   // reduces rows
@@ -62,8 +63,8 @@ class FuseMixOrderReduction(Pass):
     ```
 
     Attributes:
-        target: the architecture whose registers and shared memory decide whether a row and its totals fit.
-        sms: multiprocessors of the device, few of which hold no large cluster; 0 for the number that the architecture
+        target: the architecture whose registers and shared memory decide whether a row and its accumulators fit.
+        sms: SMs of the device, few of which hold no large cluster; 0 for the number that the architecture
             is best known by.
     """
 
@@ -89,7 +90,7 @@ class FuseMixOrderReduction(Pass):
         """Merges the first pair that can be; remarks why the others cannot once there is none."""
         declined: list[tuple[ir.Operation, str, bool]] = []
         target = target_of(self.target, self.sms)
-        is_asked = required or GRID_FINISH in function.attributes  # who finishes is said of one kernel
+        is_asked = required or GRID_REDUCTION in function.attributes  # how partials are combined is said of one kernel
         pairs = _pairs(module, function)
         for pair in pairs:
             if not pair.shared_bytes():
@@ -185,8 +186,8 @@ class _Pair(KernelPair):
         if SCHEDULE in self.second.attributes:
             return f"{symbol(self.second)} has a schedule of its own"
         given = schedule_of(self.first) if SCHEDULE in self.first.attributes else None
-        if given is not None and given.walk is None:
-            return f"the schedule of {symbol(self.first)} has no walk"
+        if given is not None and given.persistent_loop is None:
+            return f"the schedule of {symbol(self.first)} has no persistent loop"
         if self.host_intervenes():
             return "the host works on what one gives to the other"
         trial = self.build()

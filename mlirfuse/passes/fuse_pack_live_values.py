@@ -10,10 +10,10 @@ from mlir.dialects import arith, vector
 
 from mlirfuse.analysis.kernels import is_tile_program, kernels
 from mlirfuse.analysis.patterns import WIDENING
-from mlirfuse.dialect.pin import pin
+from mlirfuse.dialect.optimization_barrier import optimization_barrier
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.passes.live_ranges import blocks, late_uses
-from mlirfuse.passes.rounds import is_tile, with_unit_dims
+from mlirfuse.passes.reduction_points import is_tile, with_unit_dims
 from mlirfuse.rewriting import clone, defining_op, nested
 from mlirfuse.schedule.schedule import schedule_of
 
@@ -24,9 +24,10 @@ class FusePackLiveValues(Pass):
 
     Requires tile programs scheduled with `order = "depth"`, which saves registers. A tile in single precision that was
     cast from half precision takes twice the registers, and it is the tile that lives across the reduction that limits
-    how many rows fit an SM. The cast is cheap: the narrow value is pinned (`fuse.pin`) and cast again where the first
-    use after the reduction stands, and not before the reduction is known. What a loop uses and does not change is cast
-    in each of its steps for the same reason. Casts of what does not vary along the reduced dimensions are left alone.
+    how many rows fit an SM. The cast is cheap: the narrow value goes through an optimization barrier
+    (`fuse.optimization_barrier`) and is cast again where the first use after the reduction stands, and not before the
+    reduction is known. What a loop uses and does not change is cast in each of its steps for the same reason. Casts of
+    what does not vary along the reduced dimensions are left alone.
 
     ```mlir
     %w = arith.extf %n : vector<1x4096xf16> to vector<1x4096xf32>
@@ -38,7 +39,7 @@ class FusePackLiveValues(Pass):
     %w = arith.extf %n : vector<1x4096xf16> to vector<1x4096xf32>
     %s = vector.multi_reduction <add>, %w, %zero [1]
     %t = vector.shape_cast %s : vector<1xf32> to vector<1x1xf32>
-    %p = "fuse.pin"(%n, %t)
+    %p = "fuse.optimization_barrier"(%n, %t)
     %v = arith.extf %p : vector<1x4096xf16> to vector<1x4096xf32>
     %d = arith.subf %v, %m
     ```
@@ -76,7 +77,7 @@ def _sink(loop: ir.Operation) -> int:
             step = arith.IndexCastOp(ir.IntegerType.get_signless(32), block.arguments[0]).result
             rank = ir.VectorType(cast.operands[0].type).rank
             after = vector.BroadcastOp(ir.VectorType.get([1] * rank, step.type), step).result
-            again = clone(cast, {cast.operands[0]: pin(cast.operands[0], after)})
+            again = clone(cast, {cast.operands[0]: optimization_barrier(cast.operands[0], after)})
         for user in users:
             for number, operand in enumerate(user.operands):
                 if operand == cast.results[0]:
@@ -93,7 +94,7 @@ def _pack(block: ir.Block) -> int:
         for late in late_uses(block, op.results[0]):
             with ir.InsertionPoint(late.first), op.location:
                 after = with_unit_dims(late.reduction)
-                again = clone(op, {op.operands[0]: pin(op.operands[0], after)})
+                again = clone(op, {op.operands[0]: optimization_barrier(op.operands[0], after)})
             for user, number in late.uses:
                 user.operands[number] = again.results[0]
             repeated += 1

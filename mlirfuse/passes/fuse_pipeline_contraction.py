@@ -9,7 +9,7 @@ from mlir import ir
 
 from mlirfuse.analysis.kernels import CLUSTER, argument_attributes, is_tile_program, kernels
 from mlirfuse.analysis.strided_views import may_be_reversed
-from mlirfuse.dialect.shared_memory import PANEL_BYTES, WARPGROUP
+from mlirfuse.dialect.shared_memory import SWIZZLE_BYTES, WARPGROUP
 from mlirfuse.dtypes import from_mlir
 from mlirfuse.errors import PassError
 from mlirfuse.passes.base import Pass, Remarks
@@ -17,10 +17,10 @@ from mlirfuse.precision import ATTRIBUTE as PRECISION
 from mlirfuse.precision import IEEE, TF32
 from mlirfuse.schedule.contraction import holds_warpgroup_sums
 from mlirfuse.schedule.schedule import Schedule, schedule_of
+from mlirfuse.tiling.cluster_uniform import is_cluster_uniform, tile_multiple
 from mlirfuse.tiling.contraction_loops import TileOperand, contraction_loop, contraction_loops
 from mlirfuse.tiling.memory import alignment
-from mlirfuse.tiling.pipelined_tile import PipelinedTile, is_walkable
-from mlirfuse.tiling.sharing import is_shared, tile_multiple
+from mlirfuse.tiling.pipelined_tile import PipelinedTile, can_be_persistent
 from mlirfuse.tiling.stage_ring import MAX_BOX, MAX_RANK, TMA_ALIGNMENT
 
 
@@ -29,19 +29,19 @@ class FusePipelineContraction(Pass):
     """Splits the loop along k into a producer that copies tiles to a ring of stages, and consumers that multiply them.
 
     Requires a tile program with one loop that contracts by `wgmma`, a schedule with a `contraction` (its `stages` are
-    the ring's) and a layout of wgmma's accumulators. The factors must be what a tensor map can describe: arguments with
-    `fuse.align = 16` and stride 1 along the tile's last dimension, whose tiles have whole 128-byte panels and a
-    multiple of 8 and at most 256 rows. They are f16 or bf16, or float8 or f32 in tf32 with k contiguous, as wgmma takes
-    those. Otherwise the kernel is declined. The consumers run the epilogue, which is moved as it is. One multiplication
-    stays under way while the next stage is awaited; the stage before is released then. With `promote` in the schedule
-    so many steps are summed from zero, and their sums added up in f32 by other instructions: tensor cores cut off what
-    does not fit the accumulator. With `persistent` both roles walk the block's tiles, so that the ring does not run
-    empty between them. With `teams` so many teams of consumers take turns at these: while one team's products run,
-    another one runs its tile's epilogue. With a `cluster`, neighbouring blocks, which must have the same tiles of the
-    first factor, copy a part of them each to all; a persistent grid has whole clusters. Of a factor's last tile only
-    the rows that there are are copied, if their number is known, k is contiguous and nobody depends on others
-    (`fuse.undefined` on its read): where the factor has several tiles, the producer branches to copies of so many rows.
-    Blocks of a cluster share copies of whole tiles.
+    the ring's) and a layout of wgmma's accumulators. The operands must be what a tensor map can describe: arguments
+    with `fuse.align = 16` and stride 1 along the tile's last dimension, whose tiles have whole 128-byte swizzle atoms
+    and a multiple of 8 and at most 256 rows. They are f16 or bf16, or float8 or f32 in tf32 with k contiguous, as wgmma
+    takes those. Otherwise the kernel is declined. The consumers run the epilogue, which is moved as it is. One
+    multiplication stays under way while the next stage is awaited; the stage before is released then. With `promote` in
+    the schedule so many steps are summed from zero, and their sums added up in f32 by other instructions: tensor cores
+    cut off what does not fit the accumulator. With `persistent` both roles loop over the block's tiles, so that the
+    ring does not run empty between them. With `consumer_groups` so many ping-pong consumer groups alternate over these:
+    while one consumer group's products run, another one runs its tile's epilogue. With a `cluster`, neighbouring
+    blocks, which must have the same tiles of operand A, copy a part of them each to all; a persistent grid has whole
+    clusters. Of an operand's last tile only the rows that there are are copied, if their number is known, k is
+    contiguous and nobody depends on others (`fuse.undefined` on its read): where the operand has several tiles, the
+    producer branches to copies of so many rows. Blocks of a cluster share copies of whole tiles.
 
     ```mlir
     %acc = scf.for %k = %c0 to %c4096 step %c64 iter_args(%sum = %zero) -> (vector<128x256xf32>) {
@@ -97,10 +97,10 @@ class FusePipelineContraction(Pass):
 
 def _summary(plan: PipelinedTile) -> str:
     """What a remark says of a plan."""
-    teams = f" in each of {plan.teams} teams" if plan.teams > 1 else ""
+    consumer_groups = f" in each of {plan.consumer_groups} consumer groups" if plan.consumer_groups > 1 else ""
     grid = ", persistent" if plan.persistent else ""
     clusters = f", clusters of {plan.peers}" if plan.peers > 1 else ""
-    return f"{plan.stages} stages, {plan.consumers} warpgroups of consumers{teams}{grid}{clusters}"
+    return f"{plan.stages} stages, {plan.consumers} warpgroups of consumers{consumer_groups}{grid}{clusters}"
 
 
 def _plan(kernel: ir.Operation, loop: ir.Operation, schedule: Schedule) -> PipelinedTile | str:
@@ -131,32 +131,36 @@ def _plan(kernel: ir.Operation, loop: ir.Operation, schedule: Schedule) -> Pipel
         promote=given.promote,
         streamed=given.streamed,
         blocks_per_sm=max(1, schedule.blocks_per_sm),
-        teams=given.teams,
+        consumer_groups=given.consumer_groups,
     )
-    problem = (is_walkable(tile) if given.persistent else None) or (_cluster_problem(tile) if tile.peers > 1 else None)
+    problem = (can_be_persistent(tile) if given.persistent else None) or (
+        _cluster_problem(tile) if tile.peers > 1 else None
+    )
     if problem:
         raise PassError(f"the schedule cannot be followed: {problem}", where=loop)
     return tile
 
 
 def _cluster_problem(tile: PipelinedTile) -> str | None:
-    """Why the blocks of a cluster cannot share the copies of the first factor, or None."""
+    """Why the blocks of a cluster cannot share the copies of operand A, or None."""
     number, a = tile.blocks.regions[0].blocks[0].arguments[0], tile.parts.a
     if a.rows % (8 * tile.peers):
         return f"{tile.peers} blocks cannot share a tile of {a.rows} rows"
     own = tile.parts.loop.regions[0].blocks[0].arguments[0]
-    if not all(index == own or is_shared(index, number, tile.peers) for index in (*a.indices, *tile.bounds_of_k)):
-        return f"{tile.peers} neighbouring blocks do not have the same tiles of the first factor"
+    if not all(
+        index == own or is_cluster_uniform(index, number, tile.peers) for index in (*a.indices, *tile.bounds_of_k)
+    ):
+        return f"{tile.peers} neighbouring blocks do not have the same tiles of operand A"
     if tile_multiple(tile.blocks) % tile.peers:
         return f"the number of tiles is no multiple of {tile.peers}"
     return None
 
 
 def _operand_problem(kernel: ir.Operation, operand: TileOperand, precision: str) -> str | None:
-    """Why a tensor map, or wgmma, cannot take a factor; None if it can."""
+    """Why a tensor map, or wgmma, cannot take an operand; None if it can."""
     arguments = list(kernel.regions[0].blocks[0].arguments)
     if operand.source not in arguments:
-        return "a factor is not an argument of the kernel"
+        return "an operand is not an argument of the kernel"
     number = arguments.index(operand.source)
     type_ = ir.MemRefType(operand.source.type)
     if problem := _type_problem(type_.element_type, operand.major, precision):
@@ -169,13 +173,13 @@ def _operand_problem(kernel: ir.Operation, operand: TileOperand, precision: str)
     if strides[operand.dims[1]] != 1 or 0 in strides or type_.rank > MAX_RANK or may_be_reversed(known):
         return f"argument {number} has a rank or strides that a tensor map cannot describe"
     width = operand.columns * from_mlir(type_.element_type).bytes
-    if width % PANEL_BYTES or operand.rows % 8 or operand.rows > MAX_BOX:
-        return f"tiles of {operand.rows} rows of {width} bytes do not fit the {PANEL_BYTES}-byte swizzle"
+    if width % SWIZZLE_BYTES or operand.rows % 8 or operand.rows > MAX_BOX:
+        return f"tiles of {operand.rows} rows of {width} bytes do not fit the {SWIZZLE_BYTES}-byte swizzle"
     return None
 
 
 def _type_problem(element: ir.Type, major: str, precision: str) -> str | None:
-    """Why wgmma cannot take factors of a type, or None."""
+    """Why wgmma cannot take operands of a type, or None."""
     if isinstance(element, ir.F16Type | ir.BF16Type):
         return None
     if not isinstance(element, ir.Float8E4M3FNType | ir.Float8E5M2Type) and (str(element), precision) != ("f32", TF32):

@@ -19,14 +19,14 @@ WAIT, BARRIER, COMMIT = "nvvm.cp.async.wait.group", "gpu.barrier", "nvvm.cp.asyn
 
 @dataclass(frozen=True)
 class FusePrefetchFragments(Pass):
-    """Loads fragments of factors from shared memory one group of products ahead, also from one step to the next.
+    """Loads fragments of operands from shared memory one group of products ahead, also from one step to the next.
 
     Requires the gpu stage. Takes each `scf.for` whose steps wait for copies once, at one barrier, then load by
     `ldmatrix`, and multiply; a group is the products between loads. A step then ends by waiting for the next one's
     copies, and loads its first fragments before the last products of its own, so that the tensor cores have work while
     the block meets. The last step loads its own again, for nobody. Copies start behind the first products: the first
     loads do not queue up behind them. Loops that read fragments in another way, meet more often, or copy through
-    registers, of which more blocks then fit a multiprocessor, stay as they are.
+    registers, of which more blocks then fit an SM, stay as they are.
 
     ```mlir
     scf.for %k = %c0 to %c512 step %c32 iter_args(%sum = %zero) {

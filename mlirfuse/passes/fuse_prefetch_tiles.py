@@ -13,7 +13,7 @@ from mlirfuse.analysis.kernels import body, is_tile_program, kernels, symbol
 from mlirfuse.dialect.prefetch_rows import is_rows, prefetch_rows
 from mlirfuse.dtypes import bytes_of
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.passes.rounds import REDUCTIONS
+from mlirfuse.passes.reduction_points import REDUCTIONS
 from mlirfuse.rewriting import backward_slice, clone, integer_of, ops_named
 from mlirfuse.schedule.schedule import schedule_of
 from mlirfuse.target import DEFAULT, Target, target_of
@@ -24,17 +24,17 @@ SINCE = 90
 
 MOST_OF_L2 = 0.5
 """Share of the L2 that tiles may take which nobody has read yet. On an H200 rows of 16384 elements in float16, 17 MB a
-round, took 3 % less time, and where 34 MB of rows of 65536 were asked for, 30 % more."""
+wave, took 3 % less time, and where 34 MB of rows of 65536 were asked for, 30 % more."""
 
 
 @dataclass(frozen=True)
 class FusePrefetchTiles(Pass):
-    """Asks for rows that a later round of blocks will read, while a block waits for what its own reduce to.
+    """Asks for rows that a later wave of blocks will read, while a block waits for what its own reduce to.
 
     Requires tile programs. A block that reduces a tile reads nothing until the sums have gone round, and the device's
     memory has only what other blocks ask for meanwhile. So behind a tile's first reduction its block asks that the tile
-    that a whole round of blocks later will read is brought into the L2: as many blocks further as the device holds, by
-    the schedule's blocks a multiprocessor. Blocks of one round are under way already. (8192 rows on an H200, LayerNorm
+    that a whole wave of blocks later will read is brought into the L2: as many blocks further as the device holds, by
+    the schedule's blocks an SM. Blocks of one wave are under way already. (8192 rows on an H200, LayerNorm
     with fused adds in float16, share of a copy's speed: 1600 columns 0.94 -> 0.97, 12288 0.94 -> 0.97, 20480
     0.93 -> 0.97.)
 
@@ -53,12 +53,12 @@ class FusePrefetchTiles(Pass):
       "fuse.prefetch_rows"(%x, %next) {rows = 1 : i64} : (memref<?x4096xf16>, index) -> ()
     ```
 
-    Only for reads of whole rows that no other block has (`fuse.streaming`), and where those of a round fit half of the
-    L2. Blocks that walk over tiles load ahead by themselves (`fuse-stage-walk`).
+    Only for reads of whole rows that no other block has (`fuse.streaming`), and where those of a wave fit half of the
+    L2. Blocks that loop over tiles load ahead by themselves (`fuse-stage-persistent-loop`).
 
     Args:
         target: the architecture.
-        sms: multiprocessors of the device; 0 for the number that the architecture is best known by.
+        sms: SMs of the device; 0 for the number that the architecture is best known by.
     """
 
     name: ClassVar[str] = "fuse-prefetch-tiles"
@@ -84,7 +84,7 @@ class FusePrefetchTiles(Pass):
             if reason := _why_not(kernel, loops, reads, reductions, target):
                 remarks.declined(self, reason, kernel)
                 continue
-            later = _blocks_of_a_round(kernel, target)
+            later = _blocks_of_a_wave(kernel, target)
             with ir.InsertionPoint(loops[0]), loops[0].location:
                 distance = arith.constant(ir.IndexType.get(), later)
             for read in reads:
@@ -126,13 +126,13 @@ def _why_not(
         return f"no block of {symbol(kernel)} waits for what its tile reduces to"
     if not reads:
         return f"{symbol(kernel)} reads no tiles of whole rows that no other block reads"
-    nbytes = sum(bytes_of(read.results[0].type) for read in reads) * _blocks_of_a_round(kernel, target)
+    nbytes = sum(bytes_of(read.results[0].type) for read in reads) * _blocks_of_a_wave(kernel, target)
     if nbytes > MOST_OF_L2 * target.l2_bytes:
-        return f"tiles of {nbytes >> 20} MB a round are too large for the L2 of {target.l2_bytes >> 20} MB"
+        return f"tiles of {nbytes >> 20} MB a wave are too large for the L2 of {target.l2_bytes >> 20} MB"
     return None
 
 
-def _blocks_of_a_round(kernel: ir.Operation, target: Target) -> int:
+def _blocks_of_a_wave(kernel: ir.Operation, target: Target) -> int:
     """Tiles that the device works on at a time."""
     schedule = schedule_of(kernel)
     return target.sms * max(1, schedule.blocks_per_sm) // schedule.layout.cluster

@@ -10,8 +10,8 @@ from typing import ClassVar
 from mlir import ir
 
 from mlirfuse.analysis.contraction import contraction_in
+from mlirfuse.analysis.contraction_operands import unfit_producers
 from mlirfuse.analysis.contraction_problem import contraction_problem
-from mlirfuse.analysis.factors import unfit_producers
 from mlirfuse.analysis.kernels import KERNEL, functions, symbol
 from mlirfuse.analysis.spaces import kernel_space
 from mlirfuse.dtypes import from_mlir
@@ -33,10 +33,11 @@ class FusePrologues(Pass):
     """Moves what is computed element by element for a contraction into the contraction's kernel.
 
     Requires kernels on tensors, called by a host function. A kernel moves if all of its ops are elementwise, the
-    contraction's is the only launch that reads its results, and each of its ops either computes one factor, along
-    dimensions of that factor, or is needed on the result's tile (`analysis/factors.py`). A factor is then computed anew
-    for every tile of the result that it meets, so it stays apart where the estimate for the two kernels is less. A
-    schedule that was given for either of the two, and is a contraction's, is followed: the kernels become one.
+    contraction's is the only launch that reads its results, and each of its ops either computes one operand, along
+    dimensions of that operand, or is needed on the result's tile (`analysis/contraction_operands.py`). An operand is
+    then computed anew for every tile of the result that it meets, so it stays apart where the estimate for the two
+    kernels is less. A schedule that was given for either of the two, and is a contraction's, is followed: the kernels
+    become one.
 
     ```mlir
     %w = call @f_0(%q, %scale) : (tensor<512x256xi8>, tensor<512xf16>) -> tensor<512x256xf16>   // casts and scales
@@ -49,7 +50,7 @@ class FusePrologues(Pass):
 
     Attributes:
         target: the architecture that the estimates are for.
-        sms: multiprocessors of the device; 0 for the number that the architecture is best known by.
+        sms: SMs of the device; 0 for the number that the architecture is best known by.
     """
 
     name: ClassVar[str] = "fuse-prologues"

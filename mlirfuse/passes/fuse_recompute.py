@@ -46,7 +46,7 @@ class FuseRecompute(Pass):
     The ops move if fewer bytes then go through device memory: a value that nobody else reads is neither written nor
     read, a value that others read is not read here; what the ops read, and this kernel did not yet, is read in its
     place, and sums that were not returned before are written. A value that the host returns, or has a view of, is
-    written in any case. Contractions, whose factors would be computed many times, are `fuse-prologues`' matter.
+    written in any case. Contractions, whose operands would be computed many times, are `fuse-prologues`' matter.
 
     ```mlir
     %0:2 = call @f_0(%dy, %x, %rstd)      // dx, and n = x * rstd

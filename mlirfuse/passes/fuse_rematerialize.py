@@ -10,9 +10,9 @@ from mlir import ir
 
 from mlirfuse.analysis.kernels import is_tile_program, kernels
 from mlirfuse.analysis.shared_memory import is_shared, writes_shared
-from mlirfuse.dialect.pin import pin
+from mlirfuse.dialect.optimization_barrier import optimization_barrier
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.passes.rounds import REDUCTIONS, is_tile, with_unit_dims
+from mlirfuse.passes.reduction_points import REDUCTIONS, is_tile, with_unit_dims
 from mlirfuse.rewriting import clone, defining_op, nested
 from mlirfuse.schedule.schedule import schedule_of
 
@@ -22,7 +22,7 @@ CHEAP = frozenset(
         *("addf", "subf", "mulf", "negf", "maximumf", "minimumf", "extf", "truncf", "select", "cmpf"),
         *("addi", "subi", "muli", "extsi", "extui", "trunci", "cmpi", "andi", "ori", "xori"),
     )
-) | {"vector.broadcast", "vector.shape_cast", "vector.transfer_read", "fuse.pin"}
+) | {"vector.broadcast", "vector.shape_cast", "vector.transfer_read", "fuse.optimization_barrier"}
 """Ops that cost less than keeping their results; reads are of shared memory only."""
 
 
@@ -82,16 +82,16 @@ class _Step:
 
     def rematerialize(self) -> int:
         """Returns the number of ops repeated."""
-        # Reductions meet where the first of their results is used: until then they are one round.
-        rounds = {self._first_use(op): op for op in self.ops if op.name in REDUCTIONS}
-        starts = sorted(rounds)
+        # Reductions meet where the first of their results is used: until then they are one exchange.
+        reductions = {self._first_use(op): op for op in self.ops if op.name in REDUCTIONS}
+        starts = sorted(reductions)
         repeated = 0
         for start, end in zip(starts, [*starts, len(self.ops)][1:], strict=True):
             copies: dict[ir.Value, ir.Value] = {}
             for user in self.ops[start:end]:
                 for number, operand in enumerate(user.operands):
                     if self._lives_across(operand, start) and self._is_repeatable(operand):
-                        user.operands[number] = self._copy(operand, user, rounds[start], copies)
+                        user.operands[number] = self._copy(operand, user, reductions[start], copies)
             repeated += len(copies)
         return repeated
 
@@ -138,7 +138,9 @@ class _Step:
     def _copy(
         self, value: ir.Value, before: ir.Operation, reduction: ir.Operation, copies: dict[ir.Value, ir.Value]
     ) -> ir.Value:
-        """A tile, computed again in front of an op; what was pinned is pinned behind the reduction now."""
+        """A tile, computed again in front of an op; an optimization barrier in front of the reduction moves behind
+        it.
+        """
         maker = defining_op(value)
         if value in copies:
             return copies[value]
@@ -146,8 +148,8 @@ class _Step:
             return value
         mapping = {operand: self._copy(operand, before, reduction, copies) for operand in maker.operands}
         with ir.InsertionPoint(before), maker.location:
-            if maker.name == "fuse.pin":
-                copies[value] = pin(mapping[maker.operands[0]], with_unit_dims(reduction))
+            if maker.name == "fuse.optimization_barrier":
+                copies[value] = optimization_barrier(mapping[maker.operands[0]], with_unit_dims(reduction))
             else:
                 copies[value] = clone(maker, mapping).results[0]
         return copies[value]

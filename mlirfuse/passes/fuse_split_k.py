@@ -17,8 +17,8 @@ from mlirfuse.rewriting import clone, defining_op, erase, integer_of
 from mlirfuse.schedule.contraction import ContractionSchedule
 from mlirfuse.schedule.schedule import schedule_of
 from mlirfuse.tiling.cluster_tiles import meet_in_cluster
-from mlirfuse.tiling.mailboxes import mailbox, meet_in_mailbox
-from mlirfuse.tiling.partial_tiles import last_arriver, partial_tiles, slices, turnstile
+from mlirfuse.tiling.flagged_exchange import exchange_flagged, flagged_workspace
+from mlirfuse.tiling.partial_tiles import last_block, partial_tiles, serial_reduction, slices
 from mlirfuse.tiling.program import forall
 from mlirfuse.tiling.row_slices import RowSlices
 
@@ -30,16 +30,16 @@ class FuseSplitK(Pass):
     Requires tile programs from `fuse-tile-contraction` whose schedule has a split above 1. A slice is every `split`-th
     step: at any time all blocks read steps that lie close together, which device memory serves faster than as many
     streams far apart. The slowest part of a block's number is its slice, so that blocks that run together read the
-    same slice of the factors. How the partial tiles meet is the schedule's `reduction`; all forms add them in the
+    same slice of the operands. How the partial tiles meet is the schedule's `reduction`; all forms add them in the
     order of slices, so that results are the same bits on every run, and leave the semaphores zero:
 
-    - `last_arriver`: every block stores its part, and the one that arrives last adds them all up.
-    - `turnstile`: the blocks of a tile add to one stored tile in turn. A block takes its number from a ticket, so that
+    - `last_block`: every block stores its partial, and the last block adds them all up.
+    - `serial`: the blocks of a tile add to one stored tile in turn. A block takes its number from a ticket, so that
       it only ever waits for blocks that run already.
-    - `slices`: every block stores its part, waits for the others of its tile, and adds up some rows of all of them. The
-      grid must be resident as a whole, and is launched so.
-    - `mailboxes`: the same, but the numbers announce themselves (`fuse.post`, `fuse.collect`): no semaphores, no
-      fences, and one trip through the L2. Sums in f32 only.
+    - `grid_sync`: every block stores its partial, waits for the others of its tile, and adds up some rows of all of
+      them. The grid must be resident as a whole, and is launched so.
+    - `flagged`: the same, but the numbers announce themselves (`fuse.flagged_store`, `fuse.flagged_load`): no
+      semaphores, no fences, and one trip through the L2. Sums in f32 only.
     - `cluster`: the blocks of a tile form a cluster, and each adds up some rows of all parts, which it reads from the
       others' shared memory: no semaphores, no workspace, and nothing to wait for but the cluster.
 
@@ -96,10 +96,10 @@ def _k_loop(blocks: ir.Operation) -> ir.Operation:
 
 def _split(kernel: ir.Operation, old: ir.Operation, loop: ir.Operation, schedule: ContractionSchedule) -> None:
     count, operands = _tile_count(old)
-    in_cluster, by_mail = (schedule.reduction == reduction for reduction in ("cluster", "mailboxes"))
+    in_cluster, by_flags = (schedule.reduction == reduction for reduction in ("cluster", "flagged"))
     tile_type = ir.VectorType(loop.results[0].type)
-    mail = mailbox(kernel, count, operands, tile_type, schedule.split) if by_mail else None
-    parts = None if in_cluster or by_mail else partial_tiles(kernel, count, operands, tile_type, schedule)
+    flagged_buffer = flagged_workspace(kernel, count, operands, tile_type, schedule.split) if by_flags else None
+    partials = None if in_cluster or by_flags else partial_tiles(kernel, count, operands, tile_type, schedule)
     with ir.InsertionPoint(old):
         tiles = affine.AffineApplyOp(ir.AffineMap.get(0, len(operands), [count]), operands).result
         scaled = ir.AffineMap.get(0, len(operands), [count * schedule.split])
@@ -109,8 +109,8 @@ def _split(kernel: ir.Operation, old: ir.Operation, loop: ir.Operation, schedule
     before, after = ops[: ops.index(loop)], ops[ops.index(loop) + 1 :]
     with ir.InsertionPoint.at_block_terminator(new.body):
         number = new.body.arguments[0]
-        if parts is not None and schedule.reduction == "turnstile":
-            number = parts.ticket(tiles, blocks)
+        if partials is not None and schedule.reduction == "serial":
+            number = partials.ticket(tiles, blocks)
         if in_cluster:  # whose blocks follow each other
             size = arith.ConstantOp(ir.IndexType.get(), schedule.split).result
             tile, part = arith.DivUIOp(number, size).result, arith.RemUIOp(number, size).result
@@ -133,18 +133,18 @@ def _split(kernel: ir.Operation, old: ir.Operation, loop: ir.Operation, schedule
             RowSlices(rank - 2, rank, rows, start, mapping).clone(after)
 
         rows = schedule.slice_rows(tile_type.shape[-2])
-        if mail is not None:
-            meet_in_mailbox(mail, tile, part, schedule.split, partial, rows, slice_epilogue)
+        if flagged_buffer is not None:
+            exchange_flagged(flagged_buffer, tile, part, schedule.split, partial, rows, slice_epilogue)
             kernel.attributes[COOPERATIVE] = ir.UnitAttr.get()
-        elif parts is None:
+        elif partials is None:
             meet_in_cluster(part, schedule.split, partial, rows, slice_epilogue)
             kernel.attributes[CLUSTER] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), schedule.split)
-        elif schedule.reduction == "slices":
-            slices(parts, tile, part, partial, rows, slice_epilogue)
+        elif schedule.reduction == "grid_sync":
+            slices(partials, tile, part, partial, rows, slice_epilogue)
             kernel.attributes[COOPERATIVE] = ir.UnitAttr.get()
         else:
-            meet = {"last_arriver": last_arriver, "turnstile": turnstile}[schedule.reduction]
-            meet(parts, tile, part, partial, epilogue)
+            meet = {"last_block": last_block, "serial": serial_reduction}[schedule.reduction]
+            meet(partials, tile, part, partial, epilogue)
     erase(old)
 
 

@@ -48,7 +48,7 @@ class FuseSplitRows(Pass):
 
     Attributes:
         target: the architecture that the rows are spread over.
-        sms: multiprocessors of the device; 0 for the number that the architecture is best known by.
+        sms: SMs of the device; 0 for the number that the architecture is best known by.
     """
 
     name: ClassVar[str] = "fuse-split-rows"

@@ -1,4 +1,4 @@
-"""`fuse-stage-operands`: the factors of a contraction pass through a ring of shared memory."""
+"""`fuse-stage-operands`: the operands of a contraction pass through a ring of shared memory."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.rewriting import clone, defining_op, erase, nested
 from mlirfuse.schedule.layout import LAYOUT
 from mlirfuse.schedule.schedule import schedule_of
-from mlirfuse.tiling.contractions import feeds_contraction, widens_factor, without_warpgroups
-from mlirfuse.tiling.read_ring import ReadRing, padded_row, read_indices
+from mlirfuse.tiling.contractions import feeds_contraction, widens_operand, without_warpgroups
+from mlirfuse.tiling.slot_ring import ReadRing, padded_row, read_indices
 from mlirfuse.tiling.tiles import index
 
 
 @dataclass(frozen=True)
 class FuseStageOperands(Pass):
-    """Copies the factors' tiles of a k-loop into shared memory, some steps ahead of where they are contracted.
+    """Copies the operands' tiles of a k-loop into shared memory, some steps ahead of where they are contracted.
 
-    Requires tile programs with a `contraction` in their schedule, whose k-loop reads factors, or what it computes them
+    Requires tile programs with a `contraction` in their schedule, whose k-loop reads operands, or what it computes them
     from, from device memory at offsets that are the loop's variable or known outside. Each gets a ring of `stages`
     slots. A step waits for its own slot, then starts the copy of the step `stages - 1` ahead into the slot that the
     previous step has left; one barrier a step orders both. Loops that something else feeds (tensor maps) have no such
@@ -73,9 +73,9 @@ class FuseStageOperands(Pass):
                 stages = 1 if step.loop is None else schedule.contraction.stages
                 with ir.InsertionPoint(step.loop or step.contract), step.contract.location:
                     _stage_once(step) if step.loop is None else _stage(step, step.loop, stages)
-                remarks.applied(self, f"{len(step.reads)} factors in {stages} stage(s)", kernel)
+                remarks.applied(self, f"{len(step.reads)} operands in {stages} stage(s)", kernel)
                 if by_mma:
-                    remarks.applied(self, "multiplied by mma.sync: no tensor map describes the factors", kernel)
+                    remarks.applied(self, "multiplied by mma.sync: no tensor map describes the operands", kernel)
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ def _repeats(read: ir.Operation) -> bool:
 
 
 def _may_be_staged(op: ir.Operation, loop: ir.Operation | None) -> bool:
-    """Whether an op reads a factor from device memory, or in a loop the widest tiles that one is computed from.
+    """Whether an op reads an operand from device memory, or in a loop the widest tiles that one is computed from.
 
     Rows or columns of scales are few, and in a cache.
     """
@@ -131,7 +131,7 @@ def _may_be_staged(op: ir.Operation, loop: ir.Operation | None) -> bool:
 
 
 class _Ring(ReadRing):
-    """The slots of one factor."""
+    """The slots of one operand."""
 
     def __init__(self, read: ir.Operation, stages: int):
         tile = ir.VectorType(read.results[0].type)
@@ -165,7 +165,7 @@ def _stage_once(step: _Step) -> None:
         read.results[0].replace_all_uses_with(ring.load(index(0)))
         erase(read)
     for maker in map(defining_op, list(step.contract.operands)[:2]):
-        if maker is not None and widens_factor(maker):
+        if maker is not None and widens_operand(maker):
             maker.move_before(step.contract)
 
 

@@ -11,12 +11,12 @@ from mlirfuse.analysis.kernels import argument_attributes, is_tile_program, kern
 from mlirfuse.analysis.strided_views import may_be_reversed
 from mlirfuse.analysis.workspaces import WORKSPACE
 from mlirfuse.dialect.stage_tile import is_transposed
-from mlirfuse.dialect.warp_roles import teams_of
+from mlirfuse.dialect.warp_roles import consumer_groups_of
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.rewriting import backward_slice, nested, number_of
 from mlirfuse.tiling.memory import alignment
-from mlirfuse.tiling.read_ring import read_indices
-from mlirfuse.tiling.residual_panels import ResidualPanels, stage_residual
+from mlirfuse.tiling.residual_subtiles import ResidualSubtiles, stage_residual
+from mlirfuse.tiling.slot_ring import read_indices
 from mlirfuse.tiling.stage_ring import MAX_RANK, TMA_ALIGNMENT
 
 PURE = frozenset({"arith", "math"})
@@ -30,10 +30,10 @@ class FuseStageResiduals(Pass):
     Requires tile programs with `fuse.warp_roles` as `fuse-pipeline-contraction` makes them, whose results
     `fuse-stage-results` has staged. A `vector.transfer_read` of the consumers is replaced where a tensor map can
     describe its source, an argument that the kernel does not write; where a result of the same type, tile and order in
-    memory is computed of it element by element; and where that result's panels have a stage each. So the copy costs no
-    shared memory, a warp overwrites what it has read itself, and nobody waits for other warps in between. The producer
-    starts the copies behind those of the tile's factors, which are under way then. In a walk it first waits until the
-    stores of the tile that the stages had before have read them.
+    memory is computed of it element by element; and where that result's subtiles have a stage each. So the copy costs
+    no shared memory, a warp overwrites what it has read itself, and nobody waits for other warps in between. The
+    producer starts the copies behind those of the tile's operands, which are under way then. In a persistent loop it
+    first waits until the stores of the tile that the stages had before have read them.
 
     ```mlir
     "fuse.warp_roles"() ({
@@ -44,20 +44,20 @@ class FuseStageResiduals(Pass):
     becomes
     ```mlir
     "fuse.warp_roles"() ({
-      scf.for ... iter_args(..., %round) {
-        "fuse.mbarrier_wait"(%landed, %stage, %round) : ...
-        "fuse.mbarrier_wait"(%landed, %next, %round) : ...
-        %r = "fuse.staged_tile"(%panels, %stage) {offsets = array<i64: 0, 64>} : (...) -> vector<128x128xbf16>
+      scf.for ... iter_args(..., %phase) {
+        "fuse.mbarrier_wait"(%landed, %stage, %phase) : ...
+        "fuse.mbarrier_wait"(%landed, %next, %phase) : ...
+        %r = "fuse.staged_tile"(%subtiles, %stage) {offsets = array<i64: 0, 64>} : (...) -> vector<128x128xbf16>
         ... the result is computed, staged and stored ...
         "fuse.async_store_wait"() {pending = 0 : i64} : () -> ()
-        "fuse.mbarrier_arrive"(%free, %team) {warpgroups = 1 : i64} : ...
+        "fuse.mbarrier_arrive"(%free, %group) {warpgroups = 1 : i64} : ...
       }
     }, {
-      scf.for ... iter_args(..., %team, %round) {
-        ... copies of the factors ...
-        "fuse.mbarrier_wait"(%free, %team, %other_round) : ...
+      scf.for ... iter_args(..., %group, %phase) {
+        ... copies of the operands ...
+        "fuse.mbarrier_wait"(%free, %group, %other_phase) : ...
         "fuse.mbarrier_expect"(%landed, %stage) {bytes = 16384 : i64} : ...
-        "fuse.async_load"(%R, %panels, %stage, %landed, %m, %n) {dims = array<i64: 0, 1>} : ...
+        "fuse.async_load"(%R, %subtiles, %stage, %landed, %m, %n) {dims = array<i64: 0, 1>} : ...
         ...
     ```
     """
@@ -75,38 +75,38 @@ class FuseStageResiduals(Pass):
                         remarks.declined(self, plan, read)
                         continue
                     taken.add(plan.ring)
-                    remarks.applied(self, f"{len(plan.offsets)} panels come through the stages of a result", read)
+                    remarks.applied(self, f"{len(plan.offsets)} subtiles come through the stages of a result", read)
                     stage_residual(role, read, plan)
 
 
-def _plan(kernel: ir.Operation, role: ir.Operation, read: ir.Operation, taken: set[ir.Value]) -> ResidualPanels | str:
+def _plan(kernel: ir.Operation, role: ir.Operation, read: ir.Operation, taken: set[ir.Value]) -> ResidualSubtiles | str:
     mapped = _mapped(kernel, read)
     if isinstance(mapped, str):
         return mapped
     dims, transposed = mapped
-    walk = read.parent if read.parent != role else None
-    if walk is not None and (walk.name != "scf.for" or walk.parent != role):
+    tile_loop = read.parent if read.parent != role else None
+    if tile_loop is not None and (tile_loop.name != "scf.for" or tile_loop.parent != role):
         return "not every block reads the tile"
     own = [op.operation for op in read.block.operations]
     made = backward_slice(read_indices(read), own)
     addressing = tuple(op for op in own if op in made)
-    if walk is None and addressing:
+    if tile_loop is None and addressing:
         return "the consumers compute where the tile lies"
     given = {value for op in addressing for value in op.operands} | set(read_indices(read))
-    known = [read.block.arguments[0]] if walk is not None else []
-    if any(isinstance(v.owner, ir.Block) and v.owner.owner in (walk, role) and v not in known for v in given) or any(
-        op.regions for op in addressing
-    ):
+    known = [read.block.arguments[0]] if tile_loop is not None else []
+    if any(
+        isinstance(v.owner, ir.Block) and v.owner.owner in (tile_loop, role) and v not in known for v in given
+    ) or any(op.regions for op in addressing):
         return "the producer does not know where the tile lies"
     results = _results_of(read, transposed=transposed)
     if not results:
         return "no result of its type and order is staged that is computed of it element by element"
     rings = {ring: writes for ring, writes in results.items() if ring not in taken}
     for ring, writes in rings.items():
-        if ir.MemRefType(ring.type).shape[0] == teams_of(role) * len(writes):
+        if ir.MemRefType(ring.type).shape[0] == consumer_groups_of(role) * len(writes):
             offsets = tuple(ir.IntegerAttr(write.attributes["offset"]).value for write in writes)
-            return ResidualPanels(ring, offsets, dims, tuple(writes), addressing, transposed)
-    return "the result's panels have not a stage each" if rings else "another tile comes through the result's stages"
+            return ResidualSubtiles(ring, offsets, dims, tuple(writes), addressing, transposed)
+    return "the result's subtiles have not a stage each" if rings else "another tile comes through the result's stages"
 
 
 def _mapped(kernel: ir.Operation, read: ir.Operation) -> tuple[tuple[int, int], bool] | str:

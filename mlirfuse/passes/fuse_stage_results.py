@@ -1,4 +1,4 @@
-"""`fuse-stage-results`: tiles of results leave through shared memory, by asynchronous stores of whole panels."""
+"""`fuse-stage-results`: tiles of results leave through shared memory, by asynchronous stores of whole subtiles."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from typing import ClassVar
 from mlir import ir
 from mlir.dialects import arith, gpu, memref
 
-from mlirfuse.analysis.kernels import FINISH, argument_attributes, is_tile_program, kernels
+from mlirfuse.analysis.kernels import SECOND_STAGE, argument_attributes, is_tile_program, kernels
 from mlirfuse.analysis.workspaces import WORKSPACE
 from mlirfuse.dialect.async_store import async_store
 from mlirfuse.dialect.async_store_wait import async_store_wait
-from mlirfuse.dialect.shared_memory import PANEL_BYTES, element_bytes
+from mlirfuse.dialect.shared_memory import SWIZZLE_BYTES, element_bytes
 from mlirfuse.dialect.stage_tile import stage_tile
-from mlirfuse.dialect.warp_roles import teams_of
+from mlirfuse.dialect.warp_roles import consumer_groups_of
 from mlirfuse.dtypes import bytes_of, from_mlir
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.rewriting import erase, nested
 from mlirfuse.schedule.contraction_tiles import RESULT_STAGES
+from mlirfuse.schedule.persistent_loop_memory import copies_bytes
 from mlirfuse.schedule.schedule import schedule_of
-from mlirfuse.schedule.walk_memory import copies_bytes
 from mlirfuse.target import target_of
 from mlirfuse.tiling.stage_ring import MAX_BOX, MAX_RANK, SWIZZLE_ALIGNMENT, TMA_ALIGNMENT
 
@@ -32,19 +32,19 @@ FRAGMENT = 8
 """Columns of an accumulator that threads hold together."""
 
 MOST_COLUMNS = 64
-"""Columns of a tile that a transposed panel has at most: as many as other panels have of elements of 16 bits."""
+"""Columns of a tile that a transposed subtile has at most: as many as other subtiles have of elements of 16 bits."""
 
 
 @dataclass(frozen=True)
 class FuseStageResults(Pass):
-    """Replaces writes of accumulator tiles by panels that pass through shared memory, and leave it asynchronously.
+    """Replaces writes of accumulator tiles by subtiles that pass through shared memory, and leave it asynchronously.
 
     Requires tile programs with `fuse.warp_roles`; a write in the consumers' role is replaced where a tensor map can
     describe its target: an argument with unit stride along the tile's columns or rows, other strides of whole 16 bytes,
-    elements of 2 or 4 bytes, tiles of at least one 128-byte panel with at most 256 rows; and where the panels fit the
-    shared memory that the ring and reductions of the tile leave. A thread of the accumulators' layout has 4 or 8
-    neighbouring bytes, a copy of the tensor memory accelerator has whole lines. Where panels do not divide a tile, the
-    last one begins inside of the one before: what both have is written twice. A tile whose rows are contiguous in
+    elements of 2 or 4 bytes, tiles of at least one 128-byte swizzle atom with at most 256 rows; and where the subtiles
+    fit the shared memory that the ring and reductions of the tile leave. A thread of the accumulators' layout has 4 or
+    8 neighbouring bytes, a copy of the tensor memory accelerator has whole lines. Where subtiles do not divide a tile,
+    the last one begins inside of the one before: what both have is written twice. A tile whose rows are contiguous in
     memory is transposed on its way: some of its columns at a time, 64 at most, are the rows of a stage that is as wide
     as the tile is high. In such tiles of 128x96 2176x2176x2176 takes 31.8 us as `x @ w`, and took 62.5 where threads
     wrote their elements one by one (H200, bf16; ptxas let products wait for each other between such writes).
@@ -52,13 +52,13 @@ class FuseStageResults(Pass):
     ```mlir
     vector.transfer_write %y, %C[%m, %n] : vector<128x256xbf16>, memref<?x4096xbf16>
     ```
-    becomes, for the first of four panels,
+    becomes, for the first of four subtiles,
     ```mlir
-    "fuse.stage_tile"(%panels, %c0, %y) {offset = 0 : i64} : (memref<2x128x64xbf16, ...>, index, ...) -> ()
+    "fuse.stage_tile"(%subtiles, %c0, %y) {offset = 0 : i64} : (memref<2x128x64xbf16, ...>, index, ...) -> ()
     gpu.barrier
-    "fuse.async_store"(%C, %panels, %c0, %m, %n) {dims = array<i64: 0, 1>} : ...
+    "fuse.async_store"(%C, %subtiles, %c0, %m, %n) {dims = array<i64: 0, 1>} : ...
     ```
-    and, before a panel is written again, a `fuse.async_store_wait` and a barrier.
+    and, before a subtile is written again, a `fuse.async_store_wait` and a barrier.
     """
 
     name: ClassVar[str] = "fuse-stage-results"
@@ -74,7 +74,7 @@ class FuseStageResults(Pass):
                         remarks.declined(self, plan, write)
                         continue
                     _stage(role, write, plan)
-                    remarks.applied(self, f"{len(plan.places)} panels through {plan.stages} stages", write)
+                    remarks.applied(self, f"{len(plan.places)} subtiles through {plan.stages} stages", write)
                     erase(write)
 
 
@@ -85,8 +85,8 @@ class Plan:
     Attributes:
         rows: of a stage.
         columns: of a stage.
-        places: the tile's column with which each panel, what a stage holds, begins.
-        stages: panels in shared memory, of each team of consumers.
+        places: the tile's column with which each subtile, what a stage holds, begins.
+        stages: subtiles in shared memory, of each consumer group.
         dims: the target's dimensions along which a stage's rows and columns run.
         transposed: whether a stage's rows are columns of the tile.
     """
@@ -102,7 +102,7 @@ class Plan:
 def _plan(kernel: ir.Operation, role: ir.Operation, write: ir.Operation) -> Plan | str:
     tile, target = ir.VectorType(write.operands[0].type), write.operands[1]
     type_ = ir.MemRefType(target.type)
-    if write.parent.name == "scf.if" and FINISH in write.parent.attributes:
+    if write.parent.name == "scf.if" and SECOND_STAGE in write.parent.attributes:
         return "the tile is a slice of rows, which has not the layout of accumulators"
     arguments = list(kernel.regions[0].blocks[0].arguments)
     if target not in arguments:
@@ -126,22 +126,24 @@ def _plan(kernel: ir.Operation, role: ir.Operation, write: ir.Operation) -> Plan
         return f"a tensor map cannot describe strides {strides}"
     rows, extent = tile.shape[-2:]
     lines = rows if transposed else extent
-    if size not in (2, 4) or lines * size < PANEL_BYTES or extent % FRAGMENT or rows > MAX_BOX or rows % 8:
-        return f"a tile of {rows}x{extent} {type_.element_type} has no panels of {PANEL_BYTES} bytes"
-    columns = _even_columns(extent) if transposed else PANEL_BYTES // size
+    if size not in (2, 4) or lines * size < SWIZZLE_BYTES or extent % FRAGMENT or rows > MAX_BOX or rows % 8:
+        return f"a tile of {rows}x{extent} {type_.element_type} has no subtiles of {SWIZZLE_BYTES} bytes"
+    columns = _even_columns(extent) if transposed else SWIZZLE_BYTES // size
     places = tuple(min(place, extent - columns) for place in range(0, extent, columns))
-    stages = min(RESULT_STAGES, len(places), _bytes_left(kernel, role) // (teams_of(role) * rows * columns * size))
+    stages = min(
+        RESULT_STAGES, len(places), _bytes_left(kernel, role) // (consumer_groups_of(role) * rows * columns * size)
+    )
     if stages < 1:
-        return "there is no shared memory left for a panel"
+        return "there is no shared memory left for a subtile"
     if transposed:
         return Plan(columns, rows, places, stages, (column, row), transposed)
     return Plan(rows, columns, places, stages, (row, column))
 
 
 def _even_columns(extent: int) -> int:
-    """Columns of a transposed panel: so many that the fewest panels of at most `MOST_COLUMNS` share them evenly."""
-    panels = -(-extent // MOST_COLUMNS)
-    return -(-extent // (panels * FRAGMENT)) * FRAGMENT
+    """Columns of a transposed subtile: so many that the fewest subtiles of at most `MOST_COLUMNS` share them evenly."""
+    subtiles = -(-extent // MOST_COLUMNS)
+    return -(-extent // (subtiles * FRAGMENT)) * FRAGMENT
 
 
 def _bytes_left(kernel: ir.Operation, role: ir.Operation) -> int:
@@ -151,20 +153,22 @@ def _bytes_left(kernel: ir.Operation, role: ir.Operation) -> int:
     target = target_of("sm_90a")  # roles are warpgroups of Hopper's; see lower-warpgroup-mma
     blocks = max(1, schedule_of(kernel).blocks_per_sm)
     room = min(target.shared_per_block, target.shared_per_sm // blocks - RESERVED)
-    # Stages and panels lie one behind the other, and what is small behind them.
+    # Stages and subtiles lie one behind the other, and what is small behind them.
     ring = sum(bytes_of(t) for t in types if t.rank > 1)
     return room - SMALL - ring - _exchanged_bytes(kernel, role)
 
 
 def _exchanged_bytes(kernel: ir.Operation, role: ir.Operation) -> int:
-    """Shared memory through which warps meet that reduce tiles, bytes; small ones have it twice in a walk."""
+    """Shared memory through which warps meet that reduce tiles, bytes; small ones have it twice in a persistent
+    loop.
+    """
     schedule = schedule_of(kernel)
     total = 0
     for op in nested(role):
         if op.name != "vector.multi_reduction":
             continue
         tile = ir.VectorType(op.operands[0].type)
-        if tuple(tile.shape) == schedule.tile:  # what is left of slices and rows of parts fits in with what is small
+        if tuple(tile.shape) == schedule.tile:  # what is left of slices and rows of partials fits in with what is small
             dims = list(ir.DenseI64ArrayAttr(op.attributes["reduction_dims"]))
             nbytes = schedule.layout.exchanged(dims) * from_mlir(tile.element_type).bytes
             total += nbytes if op.parent == role else copies_bytes(nbytes)
@@ -176,19 +180,19 @@ def _stage(role: ir.Operation, write: ir.Operation, plan: Plan) -> None:
     i64, index = ir.IntegerType.get_signless(64), ir.IndexType.get()
     element = ir.MemRefType(target.type).element_type
     space = ir.Attribute.parse("#gpu.address_space<workgroup>")
-    teams = teams_of(role)
-    ring_type = ir.MemRefType.get([teams * plan.stages, plan.rows, plan.columns], element, memory_space=space)
+    consumer_groups = consumer_groups_of(role)
+    ring_type = ir.MemRefType.get([consumer_groups * plan.stages, plan.rows, plan.columns], element, memory_space=space)
     with ir.InsertionPoint(role), write.location:
         ring = memref.AllocOp(ring_type, [], [], alignment=ir.IntegerAttr.get(i64, SWIZZLE_ALIGNMENT)).result
     in_loop = write.parent != role
     with ir.InsertionPoint(write), write.location:
-        for panel, offset in enumerate(plan.places):
-            stage = arith.constant(index, panel % plan.stages)
-            if teams > 1:
-                (team,) = role.regions[0].blocks[0].arguments
-                stage = arith.addi(arith.muli(team, arith.constant(index, plan.stages)), stage)
-            if panel >= plan.stages or in_loop:
-                async_store_wait(_stores_since(panel, plan))
+        for subtile, offset in enumerate(plan.places):
+            stage = arith.constant(index, subtile % plan.stages)
+            if consumer_groups > 1:
+                (consumer_group,) = role.regions[0].blocks[0].arguments
+                stage = arith.addi(arith.muli(consumer_group, arith.constant(index, plan.stages)), stage)
+            if subtile >= plan.stages or in_loop:
+                async_store_wait(_stores_since(subtile, plan))
                 gpu.BarrierOp()
             stage_tile(ring, stage, [value], offset, transposed=plan.transposed)
             gpu.BarrierOp()
@@ -201,13 +205,13 @@ def _stage(role: ir.Operation, write: ir.Operation, plan: Plan) -> None:
         async_store_wait(0)
 
 
-def _stores_since(panel: int, plan: Plan) -> int:
-    """Stores of a tile or two since the last that reads the stage which a panel is about to be written to."""
-    if panel >= plan.stages:
+def _stores_since(subtile: int, plan: Plan) -> int:
+    """Stores of a tile or two since the last that reads the stage which a subtile is about to be written to."""
+    if subtile >= plan.stages:
         return plan.stages - 1
-    panels = len(plan.places)
-    last = max(range(panel, panels, plan.stages))  # of the tile before, which begins with the same stage
-    return panels - 1 - last + panel
+    subtiles = len(plan.places)
+    last = max(range(subtile, subtiles, plan.stages))  # of the tile before, which begins with the same stage
+    return subtiles - 1 - last + subtile
 
 
 def _is_static(stride: int) -> bool:

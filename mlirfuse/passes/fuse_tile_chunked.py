@@ -1,4 +1,4 @@
-"""`fuse-tile-chunked`: kernels whose rows do not fit the registers walk them in chunks."""
+"""`fuse-tile-chunked`: kernels whose rows do not fit the registers process them in chunks."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from mlirfuse.dialect.joint import JOINT_REDUCTIONS
 from mlirfuse.errors import ScheduleError
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.schedule.schedule import Schedule, schedule_of
+from mlirfuse.tiling.multi_pass import emit_multi_pass
 from mlirfuse.tiling.program import open_tile_program
-from mlirfuse.tiling.walks import emit_walks
 
 
 @dataclass(frozen=True)
 class FuseTileChunked(Pass):
-    """Turns a kernel on tensors into a tile program that walks each row in chunks, once a reduction and once to write.
+    """Turns a kernel on tensors into a tile program of passes over a row in chunks, one a reduction and one to write.
 
-    Requires `fuse.schedule` with `persistence = "shared"` or `"reread"`, whose tile is smaller than the extent in one
-    reduced dimension at most. Each walk is an `scf.for` that carries a tile of partial results; a remainder that does
-    not fill a chunk is a smaller tile after the loop. Where the extent is known at run time (`"reread"` only), the last
-    chunk is masked, and the results of every 32 chunks are combined on their own, for the sake of long sums. With
-    `"shared"`, what the first walk reads is kept in the block's shared memory; with `"reread"`, later walks read it
-    again. Only what a walk needs is computed in it.
+    Requires `fuse.schedule` with `persistence = "shared"` or `"multi_pass"`, whose tile is smaller than the extent in
+    one reduced dimension at most. Each pass is an `scf.for` that carries a tile of partial results; a remainder that
+    does not fill a chunk is a smaller tile after the loop. Where the extent is known at run time (`"multi_pass"` only),
+    the last chunk is masked, and the results of every 32 chunks are combined on their own, for the sake of long sums.
+    With `"shared"`, what the first pass reads is kept in the block's shared memory; with `"multi_pass"`, later passes
+    read it again. Only what a pass needs is computed in it.
 
     ```mlir
     func.func private @f_0(%x: tensor<?x65536xf32>) -> tensor<?xf32>
-        attributes {fuse.kernel, fuse.schedule = {persistence = "reread", tile = array<i64: 1, 8192>, ...}} { ... }
+        attributes {fuse.kernel, fuse.schedule = {persistence = "multi_pass", tile = array<i64: 1, 8192>, ...}} { ... }
     ```
     becomes
     ```mlir
@@ -58,18 +58,18 @@ class FuseTileChunked(Pass):
                 remarks.declined(self, "scheduled with persistence = 'registers'", kernel)
                 continue
             space, structures = kernel_space(kernel)
-            walked = _walked_dim(schedule, space, structures, kernel)
+            chunked = _chunked_dim(schedule, space, structures, kernel)
             program = open_tile_program(kernel, space, schedule.tile)
             with program.block_body():
-                emit_walks(program, space, structures, schedule, walked)
+                emit_multi_pass(program, space, structures, schedule, chunked)
             program.close()
-            remarks.applied(self, f"chunks of {schedule.tile[walked]} along dimension {walked}", program.function)
+            remarks.applied(self, f"chunks of {schedule.tile[chunked]} along dimension {chunked}", program.function)
 
 
-def _walked_dim(
+def _chunked_dim(
     schedule: Schedule, space: IterationSpace, structures: Sequence[OpStructure], kernel: ir.Operation
 ) -> int:
-    """The reduced dimension that is walked in chunks."""
+    """The reduced dimension that is processed in chunks."""
     if joint := next((s.op.name for s in structures if s.op.name in JOINT_REDUCTIONS), None):
         raise ScheduleError(
             f"{joint} needs whole rows in a tile", where=kernel, hint="run the fuse-expand passes first"
@@ -78,5 +78,7 @@ def _walked_dim(
         raise ScheduleError("chunked persistence needs a reduction", where=kernel, hint="schedule it with 'registers'")
     partial = [d for d in space.reduced_dims if schedule.tile[d] != space.extents[d]]
     if len(partial) > 1:
-        raise ScheduleError(f"tile {schedule.tile} is partial in dimensions {partial}; one may be walked", where=kernel)
+        raise ScheduleError(
+            f"tile {schedule.tile} is partial in dimensions {partial}; one may be chunked", where=kernel
+        )
     return partial[0] if partial else max(space.reduced_dims)

@@ -10,9 +10,9 @@ from mlir import ir
 from mlir.dialects import arith
 
 from mlirfuse.analysis.contraction import Contraction, contraction_in
+from mlirfuse.analysis.contraction_operands import producers
 from mlirfuse.analysis.contraction_problem import contraction_problem
 from mlirfuse.analysis.epilogues import Epilogue, epilogue_of
-from mlirfuse.analysis.factors import producers
 from mlirfuse.analysis.iteration_space import IterationSpace
 from mlirfuse.analysis.kernels import is_tile_program, kernels
 from mlirfuse.analysis.spaces import kernel_space
@@ -25,7 +25,7 @@ from mlirfuse.schedule.schedule import Schedule, schedule_of
 from mlirfuse.tiling.contractions import KLoop, result_space
 from mlirfuse.tiling.emitter import TileEmitter
 from mlirfuse.tiling.program import TileProgram, open_tile_program
-from mlirfuse.tiling.tile_totals import TileTotals
+from mlirfuse.tiling.tile_reductions import TileReductions
 from mlirfuse.tiling.tiles import zero
 from mlirfuse.tiling.transfers import TileTransfers
 
@@ -35,13 +35,13 @@ class FuseTileContraction(Pass):
     """Turns a kernel with a contraction into a tile program: a block a tile of the result, and a loop along k.
 
     Requires `fuse.schedule` with a `contraction`. The loop carries the accumulators, one tile vector of the result's
-    dimensions (batch, m, n), and contracts tiles of the factors into it. What the kernel computes a factor by is
-    emitted in the loop, on the factor's tile; all else on the accumulators' tile behind the loop, as in any other tile
+    dimensions (batch, m, n), and contracts tiles of the operands into it. What the kernel computes an operand by is
+    emitted in the loop, on the operand's tile; all else on the accumulators' tile behind the loop, as in any other tile
     program. A product that adds to something else than zeros does so behind the loop too, as blocks that share a loop
-    add once. Where that reduces the tile, blocks meet at semaphores (`tiling/tile_totals.py`). Factors are read in the
-    order of their memory; which of their dimensions is which says the `vector.contract`. A `swapped` schedule exchanges
-    the roles of rows and columns, so that the accumulators' tile is a transposed one. What lies past the end of a
-    factor reads as zero.
+    add once. Where that reduces the tile, blocks meet at semaphores (`tiling/tile_reductions.py`). Operands are read in
+    the order of their memory; which of their dimensions is which says the `vector.contract`. A `swapped` schedule
+    exchanges the roles of rows and columns, so that the accumulators' tile is a transposed one. What lies past the end
+    of an operand reads as zero.
 
     ```mlir
     func.func private @f_0(%x: tensor<?x512xbf16>, %w: tensor<384x512xbf16>) -> tensor<?x384xf32>
@@ -81,7 +81,7 @@ class FuseTileContraction(Pass):
             if schedule.contraction.swapped:
                 contraction = contraction.swapped()
             tiles = result_space(space, contraction)
-            grid = replace(tiles, reduced={})  # totals are over several tiles
+            grid = replace(tiles, reduced={})  # reductions are over several tiles
             raster, cluster = schedule.contraction.raster, schedule.contraction.cluster
             program = open_tile_program(kernel, grid, schedule.tile, raster, cluster)
             with program.block_body():
@@ -98,7 +98,7 @@ def _emit_tile(
     schedule: Schedule,
     structures: Sequence[OpStructure],
 ) -> None:
-    """Emits what a block does: the loop along k, what follows on its tile, and its part in totals over tiles."""
+    """Emits what a block does: the loop along k, what follows on its tile, and its part in reductions over tiles."""
     assert schedule.contraction is not None  # run has looked
     product = contraction.structure
     computed = {s.op for number in (0, 1) for s in producers(product.op.operands[number])} | {product.op}
@@ -131,12 +131,12 @@ def _emit_tile(
     for structure in epilogue.tile:
         if structure.op not in before:
             emitter.emit(structure)
-    late = {result for s in (*epilogue.totals, *epilogue.finish) for result in s.op.results}
+    late = {result for s in (*epilogue.reductions, *epilogue.second_stage) for result in s.op.results}
     for value, buffer in program.results:
         if value not in late:
             emitter.write(value, buffer)
-    if epilogue.totals:
-        TileTotals(program, emitter, epilogue).emit()
+    if epilogue.reductions:
+        TileReductions(program, emitter, epilogue).emit()
 
 
 def _is_zero(start: ir.Value) -> bool:

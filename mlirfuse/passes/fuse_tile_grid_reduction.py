@@ -17,35 +17,36 @@ from mlirfuse.analysis.structure import OpStructure
 from mlirfuse.errors import ScheduleError
 from mlirfuse.passes.base import Pass, Remarks
 from mlirfuse.passes.host import callee, calls
-from mlirfuse.schedule.grid_walk import FINISHES
+from mlirfuse.schedule.persistent_loop import GRID_REDUCTIONS
 from mlirfuse.schedule.schedule import schedule_of
 from mlirfuse.tiling.grid_reduction import emit_grid_reduction, workspace_of
 from mlirfuse.tiling.program import open_kernel
+from mlirfuse.tiling.reduction_ops import element_type
 from mlirfuse.tiling.second_kernel import emit_two_kernels
-from mlirfuse.tiling.totals import element_type
 
 
 @dataclass(frozen=True)
 class FuseTileGridReduction(Pass):
-    """Turns a kernel on tensors into a tile program of resident blocks that walk the reduced rows together.
+    """Turns a kernel on tensors into a tile program of resident blocks that loop over the reduced rows together.
 
-    Requires `fuse.schedule` with a `walk`. A reduction over the walked dimensions becomes a tile of partial results
-    that an `scf.for` carries, of one row where threads have a tile's rows in turn; everything else that varies along
-    them runs once a tile, reductions inside of it included. Each block that has tiles stores its partial results to
-    a workspace argument. When all have arrived, the blocks add them up, a slice of the columns each (`finish =
-    "slices"`), or the one that arrives last does (`"last_block"`), and run what depends on the totals. With
-    `"atomics"` they add their partial results to a few rows of sums (`fuse.accumulate`), as they come, and the
-    block that arrives last adds these up and leaves them zero; totals must be sums of f32, and their last bits
+    Requires `fuse.schedule` with a `persistent_loop`. A reduction over the looped dimensions becomes a tile of partial
+    results that an `scf.for` carries, of one row where threads are unrolled over a tile's rows; everything else that
+    varies along them runs once a tile, reductions inside of it included. Each block that has tiles stores its partial
+    results to a workspace argument. When all have arrived, the blocks add them up, a slice of the columns each
+    (`grid_reduction = "grid_sync"`), or the one that arrives last does (`"last_block"`), and run what depends on the
+    reductions. With `"atomics"` they add their partial results to a few rows of sums (`fuse.accumulate`), as they come,
+    and the last block adds these up and leaves them zero; reductions must be sums of f32, and their last bits
     differ from run to run. With `"second_kernel"` the parts are a result instead, of a row for each of the
-    schedule's `blocks`, which another kernel takes; the host calls both. With a `chunk`, the end of the walk is
+    schedule's `blocks`, which another kernel takes; the host calls both. With a `chunk`, the tail of a persistent loop
+    is
     shared: a block that is done with its tiles takes chunks of so many, at first of twice as many, as long as there
     are any, and stores a part for each. Rows past the end of the data are masked with the neutral element. Tiles
-    hold rows whole, but for a schedule that walks the innermost dimension too, which what is reduced along both
+    hold rows whole, but for a schedule that loops over the innermost dimension too, which what is reduced along both
     allows.
 
     ```mlir
     func.func private @f_0(%x: tensor<?x4096xf32>) -> tensor<4096xf32>
-        attributes {fuse.kernel, fuse.schedule = {walk = {dims = array<i64: 0>, finish = "slices", ...}, ...}} {
+        attributes {fuse.kernel, fuse.schedule = {persistent_loop = {grid_reduction = "grid_sync", ...}, ...}} {
       %0 = linalg.generic {iterator_types = ["reduction", "parallel"]} ...
     ```
     becomes
@@ -59,7 +60,7 @@ class FuseTileGridReduction(Pass):
           vector.transfer_write %part, %parts[%block, %c0]
         }
         fuse.semaphore_arrive, fuse.semaphore_wait
-        scf.for %slice = %block to %slices step %blocks { ... } {fuse.finish}
+        scf.for %slice = %block to %slices step %blocks { ... } {fuse.second_stage}
         fuse.semaphore_arrive
     ```
     """
@@ -71,23 +72,24 @@ class FuseTileGridReduction(Pass):
             if is_tile_program(kernel):
                 continue
             schedule = schedule_of(kernel)
-            if schedule.walk is None:
+            if schedule.persistent_loop is None:
                 remarks.declined(self, "scheduled with one block a tile", kernel)
                 continue
             space, structures = kernel_space(kernel)
-            whole_rows = space.rank - 1 not in schedule.walk.dims
+            whole_rows = space.rank - 1 not in schedule.persistent_loop.dims
             plan = grid_reduction(space, structures, body(kernel)[-1].operands, whole_rows=whole_rows)
             if isinstance(plan, Conflict):
-                raise ScheduleError(f"the grid cannot walk this kernel: {plan.reason}", where=plan.op)
-            if plan.walked != schedule.walk.dims:
+                raise ScheduleError(f"a persistent loop cannot compute this kernel: {plan.reason}", where=plan.op)
+            if plan.outer_dims != schedule.persistent_loop.dims:
                 raise ScheduleError(
-                    f"the schedule walks dimensions {schedule.walk.dims}, the totals are over {plan.walked}",
+                    f"the schedule loops over dimensions {schedule.persistent_loop.dims}, the reductions are over "
+                    f"{plan.outer_dims}",
                     where=kernel,
                 )
-            if schedule.walk.finish == "atomics":
-                _require_float_sums(plan.totals)
+            if schedule.persistent_loop.grid_reduction == "atomics":
+                _require_float_sums(plan.reductions)
             name = symbol(kernel)
-            if schedule.walk.finish == "second_kernel":
+            if schedule.persistent_loop.grid_reduction == "second_kernel":
                 launches = [call for function in functions(module) for call in calls(function) if callee(call) == name]
                 tiled = emit_two_kernels(kernel, space, plan, schedule, launches)
             else:
@@ -95,18 +97,21 @@ class FuseTileGridReduction(Pass):
                 emit_grid_reduction(frame, space, plan, schedule)
                 frame.close()
                 tiled = frame.function.operation
-            totals = f"{len(plan.totals)} total(s) over the grid"
-            message = f"tiles of {schedule.tile}, {totals}, finished by {FINISHES[schedule.walk.finish]}"
+            totals = f"{len(plan.reductions)} grid reduction(s)"
+            message = (
+                f"tiles of {schedule.tile}, {totals}, combined by "
+                f"{GRID_REDUCTIONS[schedule.persistent_loop.grid_reduction]}"
+            )
             remarks.applied(self, message, tiled)
 
 
 def _require_float_sums(totals: Sequence[OpStructure]) -> None:
-    """Raises `ScheduleError` for a total that cannot be added up atomically."""
+    """Raises `ScheduleError` for a reduction that cannot be added up atomically."""
     for total in totals:
         combiner, type_ = combiner_of(total).name, element_type(total)
         if combiner != "arith.addf" or not isinstance(type_, ir.F32Type):
             raise ScheduleError(
-                f"a total that combines {type_} by {combiner} cannot be finished by atomics, which are sums of f32",
+                f"a reduction that combines {type_} by {combiner} cannot be combined by atomics, which are sums of f32",
                 where=total.op,
-                hint='choose another finish: "slices", "last_block" or "second_kernel"',
+                hint='choose another grid_reduction: "grid_sync", "last_block" or "second_kernel"',
             )

@@ -27,10 +27,10 @@ class FuseTilePersistent(Pass):
 
     Requires `fuse.schedule` on the kernel, with `persistence = "registers"` and a tile that holds every reduced
     dimension whole; kernels scheduled otherwise are left to `fuse-tile-chunked`. A kernel without reductions is the
-    case of no reduced dimension: its tiles cut every dimension, and where the schedule's `crossed` has them `mirrored`,
-    the tiles at (i, j) and (j, i) follow each other in the grid's order. Every input is read once and every result is
-    written once. Ops are emitted by the number of reductions they wait for, so that independent reductions meet in one
-    round.
+    case of no reduced dimension: its tiles cut every dimension, and where the schedule's `transposed` has them
+    `mirrored`, the tiles at (i, j) and (j, i) follow each other in the grid's order. Every input is read once and every
+    result is written once. Ops are emitted by the number of reductions they wait for, so that independent reductions
+    meet in one exchange.
 
     ```mlir
     func.func private @f_0(%x: tensor<?x4096xf32>) -> tensor<?x4096xf32>
@@ -61,7 +61,7 @@ class FuseTilePersistent(Pass):
                 continue
             space, structures = kernel_space(kernel)
             check_tile(schedule, space, kernel)
-            mirrored = schedule.crossed is not None and schedule.crossed.mirrored
+            mirrored = schedule.transposed is not None and schedule.transposed.mirrored
             program = open_tile_program(kernel, space, schedule.tile, mirrored=mirrored)
             with program.block_body():
                 _emit(program, space, structures, schedule)
@@ -75,14 +75,14 @@ def check_tile(schedule: Schedule, space: IterationSpace, kernel: ir.Operation) 
         raise ScheduleError(
             f"tile {schedule.tile} does not have the iteration space's {space.rank} dimensions", where=kernel
         )
-    if schedule.crossed and (problem := schedule.crossed.check_mirrored(schedule.tile, space.extents)):
+    if schedule.transposed and (problem := schedule.transposed.check_mirrored(schedule.tile, space.extents)):
         raise ScheduleError(problem, where=kernel)
     for d in space.reduced_dims:
         if schedule.tile[d] != space.extents[d]:
             raise ScheduleError(
                 f"tile {schedule.tile} does not hold the {space.extents[d]} elements of reduced dimension {d} whole",
                 where=kernel,
-                hint="persistence in registers needs whole rows; use 'shared' or 'reread' for chunks",
+                hint="persistence in registers needs whole rows; use 'shared' or 'multi_pass' for chunks",
             )
 
 

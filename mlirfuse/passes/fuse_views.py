@@ -10,7 +10,7 @@ from mlir import ir
 from mlirfuse.analysis.kernels import body, functions, is_tile_program
 from mlirfuse.analysis.structure import is_unit_reshape, structure_of
 from mlirfuse.passes.base import Pass, Remarks
-from mlirfuse.passes.reading import read_source
+from mlirfuse.passes.producer_composition import compose_producer
 from mlirfuse.rewriting import defining_op, erase_dead
 
 
@@ -19,7 +19,7 @@ class FuseViews(Pass):
     """Lets each `linalg.generic` that reads a transposed, broadcast or unit-reshaped value read where it came from.
 
     Requires functions of tensor ops. The reader's indexing map takes over what the view did, so that a view decides
-    neither what shares a kernel nor what is copied: a contraction of transposed factors reads them as they lie in
+    neither what shares a kernel nor what is copied: a contraction of transposed operands reads them as they lie in
     memory. A view that nobody reads any more is erased. What stays is returned, or reshaped further; `fuse-segment`
     leaves it to the host, which launches nothing for it. An operand is left alone where it alone says how far one of
     the reader's loops runs.
@@ -55,7 +55,7 @@ def _fold(generic: ir.Operation) -> int:
     folded = 0
     for number in range(len(generic.operands) - len(generic.results)):
         while (maker := defining_op(generic.operands[number])) is not None and _is_view(maker):
-            if not read_source(generic, number, maker):
+            if not compose_producer(generic, number, maker):
                 break
             folded += 1
     return folded

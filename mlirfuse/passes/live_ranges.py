@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from mlir import ir
 
-from mlirfuse.passes.rounds import REDUCTIONS, varies
+from mlirfuse.passes.reduction_points import REDUCTIONS, varies
 
 
 @dataclass(frozen=True)

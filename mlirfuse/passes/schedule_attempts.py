@@ -64,8 +64,10 @@ def _text(schedule: Schedule) -> str:
     further = [
         f"cluster {layout.cluster}" if layout.cluster > 1 else "",
         f"{schedule.blocks_per_sm} blocks an SM" if schedule.blocks_per_sm else "",
-        f"{schedule.parked} fragments parked" if schedule.parked else "",
-        f"{schedule.walk.finish_reads} reads at once in the finish" if schedule.walk else "",
+        f"{schedule.shared_spill} fragments spilled to shared memory" if schedule.shared_spill else "",
+        f"{schedule.persistent_loop.second_stage_reads} reads at once in the second stage"
+        if schedule.persistent_loop
+        else "",
     ]
     first = f"tile {schedule.tile} of {layout.threads} threads with {layout.elements_per_thread} elements each"
     return ", ".join([first, schedule.persistence, f"{schedule.order} first", *filter(None, further)])

@@ -151,7 +151,7 @@ def capability(device: int) -> int:
 
 
 def device_target(device: int) -> Target:
-    """The target that code for a device is compiled for, with the device's multiprocessors."""
+    """The target that code for a device is compiled for, with the device's SMs."""
     sms = cupy().cuda.runtime.deviceGetAttribute(MULTIPROCESSORS, device)
     return target_of(chip(device)).with_sms(sms)
 

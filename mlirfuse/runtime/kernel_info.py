@@ -24,7 +24,7 @@ _CODES = {"index": "q", "i64": "q", "i32": "i", "i16": "h", "i8": "b", "i1": "?"
 POINTER_CODE = "Q"
 
 Resident = Callable[[int], int]
-"""How many blocks of a kernel the device holds at once, for so many on each multiprocessor at most."""
+"""How many blocks of a kernel the device holds at once, for so many on each SM at most."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class KernelInfo:
         cluster: blocks a cluster; 1 without clusters.
         grid: number of blocks, over the extents that `grid_operands` names.
         grid_operands: (argument, dimension) pairs, one a symbol of `grid`; (-1, k) is the number of blocks that the
-            device holds at once at k on each multiprocessor.
+            device holds at once at k on each SM.
         parameters: the compiled kernel's parameters, in order.
         dynamic_shared_bytes: shared memory that the launch must ask for, bytes.
         workspaces: the arguments that the launcher supplies by itself; they follow all others.

@@ -40,7 +40,7 @@ class LoadedKernel:
     owner: object
 
     def resident_blocks(self, per_sm: int) -> int:
-        """How many of its blocks the device holds at once, with at most `per_sm` on each multiprocessor.
+        """How many of its blocks the device holds at once, with at most `per_sm` on each SM.
 
         Raises:
             RuntimeLaunchError: not even one block fits.

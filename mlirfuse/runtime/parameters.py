@@ -79,7 +79,7 @@ def plan_parameters(
     Args:
         layout: the call.
         kernels: the kernels' launch information by name.
-        resident: how many blocks of a kernel the device holds at once, for so many on each multiprocessor at most.
+        resident: how many blocks of a kernel the device holds at once, for so many on each SM at most.
 
     Raises:
         IRError: a launch names a kernel that is not there, a kernel's parameters do not fit the launch, or a launch of

@@ -15,12 +15,12 @@ from itertools import chain
 from math import prod
 
 from mlirfuse.errors import ScheduleError
-from mlirfuse.schedule.contraction import TEAM_THREADS, ContractionProblem
+from mlirfuse.schedule.contraction import WARPGROUP_THREADS, ContractionProblem
 from mlirfuse.schedule.contraction_candidates import MOST_REGISTERS, SHARED_REGISTERS
 from mlirfuse.schedule.contraction_cost import contraction_seconds
 from mlirfuse.schedule.contraction_heuristics import candidates
 from mlirfuse.schedule.heuristics import choose_schedule
-from mlirfuse.schedule.lean import lean_schedules
+from mlirfuse.schedule.low_registers import low_register_schedules
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.residency import registers_left
 from mlirfuse.schedule.schedule import Schedule
@@ -69,10 +69,13 @@ def least_spilling(attempts: Sequence[Attempt]) -> Attempt:
 
 
 def choose_schedule_again(
-    attempts: Sequence[Attempt], problem: Problem, target: Target, finish: str, legal: Legal
+    attempts: Sequence[Attempt], problem: Problem, target: Target, grid_reduction: str, legal: Legal
 ) -> Schedule:
     """The next schedule to try for a kernel without contractions; the least spilling one where all were tried."""
-    again, lean = _rows_again(attempts, problem, target, finish), lean_schedules(problem, target, finish)
+    again, lean = (
+        _rows_again(attempts, problem, target, grid_reduction),
+        low_register_schedules(problem, target, grid_reduction),
+    )
     return _next(attempts, again, lean, legal)
 
 
@@ -99,16 +102,18 @@ def _next(
     return least_spilling(attempts).schedule
 
 
-def _rows_again(attempts: Sequence[Attempt], problem: Problem, target: Target, finish: str) -> Iterator[Schedule]:
+def _rows_again(
+    attempts: Sequence[Attempt], problem: Problem, target: Target, grid_reduction: str
+) -> Iterator[Schedule]:
     """What is chosen with corrected estimates, and relaxations of what was tried last.
 
     Bytes that are spilled are more than registers that are lacking: a value may be stored several times. So estimates
     are corrected by the root of what the bytes say first, and by all of it where that was not enough.
     """
     factor = prod(attempt.lacking for attempt in attempts) ** min(1.0, len(attempts) / 2)
-    with suppress(ScheduleError):  # of walks that no registers are left for
+    with suppress(ScheduleError):  # of persistent loops that no registers are left for
         for _ in range(MOST_STRONGER):
-            yield choose_schedule(replace(problem, register_factor=factor), target, finish)
+            yield choose_schedule(replace(problem, register_scale=factor), target, grid_reduction)
             factor *= STRONGER
     last = attempts[-1]
     yield from roomier(last, target)
@@ -122,8 +127,10 @@ def roomier(attempt: Attempt, target: Target) -> Iterator[Schedule]:
     """
     schedule = attempt.schedule
     contraction = schedule.contraction
-    if (contraction is not None and contraction.instruction == "wgmma") or (schedule.walk and schedule.walk.blocks):
-        return  # warpgroups share registers out by themselves; parts of a walk are counted by its blocks
+    if (contraction is not None and contraction.instruction == "wgmma") or (
+        schedule.persistent_loop and schedule.persistent_loop.blocks
+    ):
+        return  # warpgroups share registers out by themselves; parts of a persistent loop are counted by its blocks
     threads, wanted = schedule.layout.threads, attempt.registers * attempt.lacking
     fewer = range(schedule.blocks_per_sm - 1, 0, -1)
     enough = [blocks for blocks in fewer if registers_left(threads, blocks, target) >= wanted]
@@ -137,10 +144,13 @@ def thinner(schedule: Schedule, problem: Problem) -> Iterator[Schedule]:
 
     Tiles that hold what is reduced whole stay whole.
     """
-    if schedule.walk is not None:
-        walk = schedule.walk
-        if walk.finish_reads > 1:
-            yield replace(schedule, walk=replace(walk, finish_reads=walk.finish_reads // 2))
+    if schedule.persistent_loop is not None:
+        persistent_loop = schedule.persistent_loop
+        if persistent_loop.second_stage_reads > 1:
+            yield replace(
+                schedule,
+                persistent_loop=replace(persistent_loop, second_stage_reads=persistent_loop.second_stage_reads // 2),
+            )
         return
     whole = problem.reduced if schedule.persistence == "registers" else problem.reduced - {_chunked(schedule, problem)}
     while (halved := _halved(schedule, problem, whole)) is not None:
@@ -156,7 +166,7 @@ def _chunked(schedule: Schedule, problem: Problem) -> int | None:
 
 def _halved(schedule: Schedule, problem: Problem, whole: frozenset[int]) -> Schedule | None:
     """The schedule with half of the elements of a thread along a dimension: of its repeats, or else of its vector."""
-    if schedule.crossed is not None or any(schedule.layout.anywhere):
+    if schedule.transposed is not None or any(schedule.layout.anywhere):
         return None
     for name in ("repeats", "vector"):
         parts: tuple[int, ...] = getattr(schedule.layout, name)
@@ -191,7 +201,7 @@ def shorter(schedule: Schedule) -> Iterator[Schedule]:
     """The contraction with half as many elements along k a step, again and again: a thread copies fewer at once.
 
     What is not copied by `cp.async` or TMA waits in registers, with an address and a condition each: elements of 16
-    bits one by one, and factors that the kernel computes. A warpgroup's copies are TMA's.
+    bits one by one, and operands that the kernel computes. A warpgroup's copies are TMA's.
     """
     contraction = schedule.contraction
     if contraction is None or contraction.instruction == "wgmma":
@@ -223,6 +233,6 @@ def _spare(schedule: Schedule, problem: ContractionProblem, target: Target) -> i
     assert contraction is not None
     sums = layout.elements_per_thread * problem.accumulator.bytes // REGISTER_BYTES
     if contraction.instruction == "wgmma":
-        warpgroups = layout.threads * contraction.teams // TEAM_THREADS
+        warpgroups = layout.threads * contraction.consumer_groups // WARPGROUP_THREADS
         return min(MOST_REGISTERS, SHARED_REGISTERS // warpgroups) - sums
     return registers_left(layout.threads, 1, target) - sums

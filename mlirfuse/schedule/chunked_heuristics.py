@@ -1,15 +1,15 @@
-"""Schedules of rows that do not fit the registers, and are walked in chunks."""
+"""Schedules of rows that do not fit the registers, and are processed in chunks."""
 
 from __future__ import annotations
 
 from mlirfuse.schedule.layout import WARP
+from mlirfuse.schedule.layout_builder import LayoutBuilder
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.residency import SHARED_RESERVE
 from mlirfuse.schedule.schedule import Schedule
-from mlirfuse.schedule.spread import Spread
 from mlirfuse.target import Target
 
-REREAD_CLUSTER = 4
+MULTI_PASS_CLUSTER = 4
 """Blocks that share a row which is read again for every reduction, at most.
 
 So few rows reach more of the device, and a row is in the L2 still when it is read again. H200, us, with 1, 2, 4 and 8
@@ -19,11 +19,12 @@ blocks: sums of 2 x 4194304 float32 numbers 233, 136, 69, 38, of 64 x 1000000 77
 
 CHUNK_THREADS = 512
 CHUNK_VECTORS = 2
-"""Vectors a thread loads in one step of a chunked walk: 512 threads have 16 KB under way, in each of several blocks."""
+"""Vectors a thread loads in one step of a pass over chunks: 512 threads have 16 KB under way, in each of several
+blocks."""
 
 
 def shared_schedule(problem: Problem, target: Target) -> Schedule | None:
-    """Rows walked in chunks and kept in shared memory between the walks; None where two do not fit an SM."""
+    """Rows processed in chunks and kept in shared memory between the passes; None where two do not fit an SM."""
     row_bytes = problem.row_elements * problem.read_bytes
     if problem.vector_dim not in problem.reduced or not problem.live_bytes:
         return None
@@ -32,10 +33,10 @@ def shared_schedule(problem: Problem, target: Target) -> Schedule | None:
     return _chunks(problem, "shared", 1)
 
 
-def reread_schedule(
+def multi_pass_schedule(
     problem: Problem, target: Target, *, threads: int = CHUNK_THREADS, vectors: int = CHUNK_VECTORS
 ) -> Schedule:
-    """Rows walked in chunks, and read again for every reduction and for what is written, by the blocks of a cluster.
+    """Rows processed in chunks, and read again for every reduction and for what is written, by the blocks of a cluster.
 
     Args:
         problem: the problem.
@@ -43,29 +44,29 @@ def reread_schedule(
         threads: of a block.
         vectors: that a thread loads in one step.
     """
-    return _chunks(problem, "reread", min(REREAD_CLUSTER, target.max_cluster), threads, vectors)
+    return _chunks(problem, "multi_pass", min(MULTI_PASS_CLUSTER, target.max_cluster), threads, vectors)
 
 
 def _chunks(
     problem: Problem, persistence: str, cluster: int, threads: int = CHUNK_THREADS, vectors: int = CHUNK_VECTORS
 ) -> Schedule:
     """Chunks of what a cluster's blocks load at once."""
-    fill = Spread(problem.extents, problem.vector_dim, problem.vector)
+    fill = LayoutBuilder(problem.extents, problem.vector_dim, problem.vector)
     inner = sorted(problem.reduced, reverse=True)
     if problem.vector_dim not in problem.reduced:
         inner = [problem.vector_dim, *inner]
     for dim in inner:
         fill.add_lanes(dim)
     fill.rest_of_lanes(inner[0])
-    walked = max(problem.reduced, key=lambda d: problem.extents[d] or 0)
-    for dim in sorted(problem.reduced - {walked}, reverse=True):
+    chunked = max(problem.reduced, key=lambda d: problem.extents[d] or 0)
+    for dim in sorted(problem.reduced - {chunked}, reverse=True):
         fill.add_warps(dim, threads // WARP)
         fill.rest_in_repeats(dim)
-    fill.add_warps(walked, threads // WARP)
-    fill.repeats[walked] = min(vectors, fill.left(walked))
-    while cluster > fill.left(walked):
+    fill.add_warps(chunked, threads // WARP)
+    fill.repeats[chunked] = min(vectors, fill.left(chunked))
+    while cluster > fill.left(chunked):
         cluster //= 2
-    fill.add_blocks(walked, cluster)
+    fill.add_blocks(chunked, cluster)
     layout = fill.layout()
     tile = tuple(min(n, e or n) for n, e in zip(layout.extents, problem.extents, strict=True))
     return Schedule(tile, layout, persistence)

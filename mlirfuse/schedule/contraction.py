@@ -14,16 +14,16 @@ from mlirfuse.target import Target
 INSTRUCTIONS = ("fma", "mma", "wgmma")
 """What multiplies: scalar multiply-adds on any type, `mma.sync` (sm_80), or `wgmma` fed by tensor maps (sm_90a)."""
 
-REDUCTIONS = ("turnstile", "last_arriver", "slices", "cluster", "mailboxes")
+REDUCTIONS = ("serial", "last_block", "grid_sync", "cluster", "flagged")
 """How the partial tiles of a split meet: added one after another in order; all by the block that comes last; or by all
 blocks at once, a slice of the tile's rows each, when all parts are there: in device memory, in the shared memory of
-a cluster, or, without waiting for one another, in mailboxes. `slices` and `mailboxes` need all blocks resident at once.
-All are deterministic."""
+a cluster, or, without waiting for one another, in flagged buffers. `grid_sync` and `flagged` need all blocks resident
+at once. All are deterministic."""
 
-SLICED = ("slices", "cluster", "mailboxes")
-"""Those in which every block adds up some rows, with a `finish_layout`."""
+SLICED = ("grid_sync", "cluster", "flagged")
+"""Those in which every block adds up some rows, with a `second_stage_layout`."""
 
-WHOLE = ("slices", "mailboxes")
+WHOLE = ("grid_sync", "flagged")
 """Those for which the grid must be resident as a whole."""
 
 BLOCK_RESERVE = 1024
@@ -37,8 +37,8 @@ here. cuBLAS has 1.3e-6 to 4e-6 where it splits k, and 7.8e-5 for a sum of 65536
 LONGEST_FLOAT8_SUM = 256
 """The same of float8, of whose sums Hopper's tensor cores keep some 14 bits."""
 
-TEAM_THREADS, MOST_TEAMS = 128, 2
-"""Threads of a team, a warpgroup, and how many teams have registers for tiles that are worth it."""
+WARPGROUP_THREADS, MAX_CONSUMER_GROUPS = 128, 2
+"""Threads of a consumer group, a warpgroup, and how many consumer groups have registers for tiles that are worth it."""
 
 PRODUCT_REGISTERS = 26
 """Registers beside its accumulators that ptxas wants for a `wgmma` (it refuses kernels with fewer: C7602)."""
@@ -46,8 +46,8 @@ PRODUCT_REGISTERS = 26
 LOAD_BYTES = 16
 """Bytes that a thread loads from shared memory at once, at most."""
 
-MOST_COLLECTED = 128
-"""Words that a thread takes out of mailboxes at once: they wait for each other in registers."""
+MOST_FLAGGED = 128
+"""Words that a thread takes out of flagged buffers at once: they wait for each other in registers."""
 
 
 @refuses_old_fields
@@ -61,37 +61,37 @@ class ContractionSchedule:
         stages: slots of the shared-memory ring that the operands pass through.
         split: blocks that share the contracted dimension of one tile.
         reduction: one of `REDUCTIONS`; without a split it means nothing.
-        finish_layout: where blocks add up slices of rows (`SLICED`), how a slice is spread over threads.
-        persistent: whether a grid of as many blocks as the device holds walks the tiles, of which the next one's
-            factors are copied while a tile's epilogue runs; with `wgmma` only.
+        second_stage_layout: where blocks add up slices of rows (`SLICED`), how a slice is spread over threads.
+        persistent: whether a grid of as many blocks as the device holds loops over the tiles, of which the next one's
+            operands are copied while a tile's epilogue runs; with `wgmma` only.
         raster: rows of tiles that blocks go through together, a column of them after the other. Tiles that are worked
-            on at the same time then read fewer different parts of the factors than a whole row of tiles does.
+            on at the same time then read fewer different parts of the operands than a whole row of tiles does.
         cluster: blocks of a cluster, whose tiles are neighbours along n, in a persistent grid too: each copies a part
-            of the factor that they have in common to all of them; with `wgmma` only.
-        streamed: whether factors are the first to leave the L2, for what stays in it to stay; with `wgmma` only.
+            of the operand that they have in common to all of them; with `wgmma` only.
+        streamed: whether operands are the first to leave the L2, for what stays in it to stay; with `wgmma` only.
         promote: steps along k after which sums leave the tensor cores' accumulators, which cut them off, and are added
             up in registers of their own; 0 is never; with `wgmma` only.
-        teams: teams of consumers that take turns at a block's tiles, each of one warpgroup: while one's products run,
-            the other runs its epilogue; with a persistent grid only.
-        swapped: whether the result's tile is transposed: its rows are the second factor's, its columns the first's.
-        turned: whether factors in which k is contiguous are transposed on their way to shared memory, for threads to
-            load a step's rows (or columns) as vectors; with `fma` only.
+        consumer_groups: ping-pong consumer groups, which alternate over a block's tiles, each of one warpgroup: while
+            one's products run, the other runs its epilogue; with a persistent grid only.
+        swapped: whether the result's tile is transposed: its rows are operand B's, its columns operand A's.
+        transposed_operands: whether operands in which k is contiguous are transposed on their way to shared memory, for
+            threads to load a step's rows (or columns) as vectors; with `fma` only.
     """
 
     k: int
     instruction: str
     stages: int = 2
     split: int = 1
-    reduction: str = "last_arriver"
-    finish_layout: BlockedLayout | None = None
+    reduction: str = "last_block"
+    second_stage_layout: BlockedLayout | None = None
     persistent: bool = False
     raster: int = 1
     cluster: int = 1
     streamed: bool = False
     promote: int = 0
-    teams: int = 1
+    consumer_groups: int = 1
     swapped: bool = False
-    turned: bool = False
+    transposed_operands: bool = False
 
     def slice_rows(self, rows: int) -> int:
         """Rows of a tile of `rows` that one block of a split adds up: the fewest that divide it and leave none over."""
@@ -108,20 +108,21 @@ class ContractionProblem:
         m: rows of the result; None where dynamic.
         n: columns of the result; None where dynamic.
         k: elements that are summed over.
-        element: dtype of the factors.
+        element: dtype of the operands.
         accumulator: dtype of the sums.
-        row_bytes: bytes to which every row of both factors is aligned, 16 at most.
-        k_contiguous: for each factor whether k is the dimension in which its memory is contiguous.
-        precision: how precisely factors are multiplied (`mlirfuse/precision.py`).
-        total_bytes: of an element of all totals together, which the kernel reduces its result to, over several tiles.
-        total_over: whether these are over rows, and over columns.
+        row_bytes: bytes to which every row of both operands is aligned, 16 at most.
+        k_contiguous: for each operand whether k is the dimension in which its memory is contiguous.
+        precision: how precisely operands are multiplied (`mlirfuse/precision.py`).
+        accumulator_bytes: of an element of all reductions together, which the kernel reduces its result to, over
+            several tiles.
+        reduced_over: whether these are over rows, and over columns.
         errors_show: whether a result is as precise as the sums, so that it shows what tensor cores cut off of them.
-        computed_from: for each factor that the kernel computes, bytes of an element of what it reads; else None.
-        sources: for each factor that the kernel computes, bytes of an element of each argument that has all of its
+        computed_from: for each operand that the kernel computes, bytes of an element of what it reads; else None.
+        sources: for each operand that the kernel computes, bytes of an element of each argument that has all of its
             dimensions.
         residual_bytes: of an element of an argument that the epilogue reads beside every element of a result of its
             type; 0 where there is none.
-        reversed: whether a factor may have negative strides, which no tensor map describes.
+        reversed: whether an operand may have negative strides, which no tensor map describes.
     """
 
     batch: tuple[int | None, ...]
@@ -133,8 +134,8 @@ class ContractionProblem:
     row_bytes: int
     k_contiguous: tuple[bool, bool] = (True, True)
     precision: str = IEEE
-    total_bytes: int = 0
-    total_over: tuple[bool, bool] = (False, False)
+    accumulator_bytes: int = 0
+    reduced_over: tuple[bool, bool] = (False, False)
     errors_show: bool = False
     computed_from: tuple[int | None, ...] = (None, None)
     sources: tuple[tuple[int, ...], ...] = ((), ())
@@ -148,7 +149,7 @@ class ContractionProblem:
 
 
 def ring_bytes(schedule: ContractionSchedule, tile: tuple[int, ...], problem: ContractionProblem) -> int:
-    """Shared memory of the factors' ring; those that the kernel computes have one slot in it, whatever `stages` is."""
+    """Shared memory of the operands' ring; those that the kernel computes have one slot in it, whatever `stages` is."""
     rows = reversed(tile[-2:]) if schedule.swapped else tile[-2:]
     slots = [schedule.stages if source is None else 1 for source in problem.computed_from]
     row_bytes = schedule.k * problem.element.bytes
@@ -158,7 +159,7 @@ def ring_bytes(schedule: ContractionSchedule, tile: tuple[int, ...], problem: Co
 def check_ring(
     schedule: ContractionSchedule, tile: tuple[int, ...], problem: ContractionProblem, target: Target
 ) -> str | None:
-    """Why the factors' ring fits no block of the target, whatever else is in shared memory, or None."""
+    """Why the operands' ring fits no block of the target, whatever else is in shared memory, or None."""
     total = ring_bytes(schedule, tile, problem)
     if total <= target.shared_per_block:
         return None
@@ -190,16 +191,16 @@ def check_whole_grid(
     if schedule.split == 1 or schedule.reduction not in WHOLE or None in extents:
         return None
     blocks = schedule.split * prod(-(-(extent or 1) // n) for extent, n in zip(extents, tile, strict=True))
-    producers = TEAM_THREADS if schedule.instruction == "wgmma" else 0
-    by_threads = target.threads_per_sm // (layout.threads * schedule.teams + producers)
+    producers = WARPGROUP_THREADS if schedule.instruction == "wgmma" else 0
+    by_threads = target.threads_per_sm // (layout.threads * schedule.consumer_groups + producers)
     by_memory = target.shared_per_sm // (ring_bytes(schedule, tile, problem) + BLOCK_RESERVE)
     resident = target.sms * min(target.blocks_per_sm, by_threads, by_memory)
     if blocks <= resident:
         return None
     return (
-        f"its {blocks} blocks wait for each other ({schedule.reduction!r}), and {target.sms} multiprocessors hold "
+        f"its {blocks} blocks wait for each other ({schedule.reduction!r}), and {target.sms} SMs hold "
         f"{resident} of them at once at most: choose a smaller split or larger tiles, or the reduction "
-        f"'last_arriver' or 'turnstile', which need not be resident as a whole"
+        f"'last_block' or 'serial', which need not be resident as a whole"
     )
 
 
@@ -213,12 +214,12 @@ def check_registers(
     Args:
         schedule: how the k-loop runs.
         layout: of the accumulators.
-        blocks_per_sm: blocks that share a multiprocessor's registers; 0 is one.
+        blocks_per_sm: blocks that share an SM's registers; 0 is one.
         target: the architecture.
     """
     if schedule.instruction != "wgmma":
         return None
-    threads = layout.threads * schedule.teams + TEAM_THREADS
+    threads = layout.threads * schedule.consumer_groups + WARPGROUP_THREADS
     launched = target.registers_per_sm // (max(1, blocks_per_sm) * threads) // 8 * 8
     columns = layout.extents[-1]
     if columns // 2 + PRODUCT_REGISTERS <= launched:
@@ -246,30 +247,35 @@ def check_contraction(
         return f"reduction {schedule.reduction!r} is not one of {', '.join(REDUCTIONS)}"
     if len(tile) != len(problem.batch) + 2 or any(n != 1 for n in tile[:-2]):
         return f"tile {tile} must have extent 1 in each of {len(problem.batch)} batch dimensions, then m and n"
-    if min(schedule.k, schedule.split, schedule.raster, schedule.cluster, schedule.teams) < 1 or schedule.stages < 2:
-        return "k, split, raster, cluster and teams must be at least 1, and stages at least 2"
+    if (
+        min(schedule.k, schedule.split, schedule.raster, schedule.cluster, schedule.consumer_groups) < 1
+        or schedule.stages < 2
+    ):
+        return "k, split, raster, cluster and consumer groups must be at least 1, and stages at least 2"
     if schedule.promote < 0:
         return f"sums are promoted after {schedule.promote} steps"
     only_wgmma = schedule.persistent or schedule.streamed or schedule.promote or schedule.cluster > 1
     if schedule.instruction != "wgmma" and only_wgmma:
         return f"{schedule.instruction} has no persistent grid, no clusters, no hints to the L2, and promotes no sums"
-    if schedule.turned and schedule.instruction != "fma":
-        return f"{schedule.instruction} takes factors as they lie in memory, and none that are turned"
+    if schedule.transposed_operands and schedule.instruction != "fma":
+        return f"{schedule.instruction} takes operands as they lie in memory, not transposed"
     if schedule.persistent and schedule.split > 1:
         return "a persistent grid has no splits: its blocks are on different tiles"
-    if schedule.teams > 1 and (reason := _check_teams(schedule, layout, problem)):
+    if schedule.consumer_groups > 1 and (reason := _check_consumer_groups(schedule, layout, problem)):
         return reason
     if schedule.split > -(-problem.k // schedule.k):
         return f"{schedule.split} splits of {-(-problem.k // schedule.k)} steps along k leave blocks without work"
     if layout.extents != tile:
         return f"the accumulators' layout covers {layout.extents}, not the tile {tile}"
     slices = schedule.split > 1 and schedule.reduction in SLICED
-    if slices and problem.total_bytes:
-        return f"totals of a tile need a block that has it whole, and with {schedule.reduction!r} blocks have slices"
+    if slices and problem.accumulator_bytes:
+        return (
+            f"reductions of a tile need a block that has it whole, and with {schedule.reduction!r} blocks have slices"
+        )
     if slices and (reason := _check_slices(schedule, tile, layout)):
         return reason
-    if schedule.split > 1 and schedule.reduction == "mailboxes" and problem.accumulator.name != "float32":
-        return f"mailboxes take float32, not {problem.accumulator.name}"
+    if schedule.split > 1 and schedule.reduction == "flagged" and problem.accumulator.name != "float32":
+        return f"flag-in-data exchanges take float32, not {problem.accumulator.name}"
     if schedule.instruction != "fma":
         return _check_tensor_cores(schedule, layout, problem)
     return _check_runs(layout, problem)
@@ -283,13 +289,18 @@ def _check_runs(layout: BlockedLayout, problem: ContractionProblem) -> str | Non
     return None
 
 
-def _check_teams(schedule: ContractionSchedule, layout: BlockedLayout, problem: ContractionProblem) -> str | None:
+def _check_consumer_groups(
+    schedule: ContractionSchedule, layout: BlockedLayout, problem: ContractionProblem
+) -> str | None:
     if not schedule.persistent:
-        return "teams take turns at the tiles of a persistent grid"
-    if layout.threads != TEAM_THREADS or schedule.teams > MOST_TEAMS:
-        return f"{schedule.teams} teams of {layout.threads} threads: there are {MOST_TEAMS} at most, of {TEAM_THREADS}"
-    if problem.total_bytes:
-        return "totals of tiles are added up by the block, which has no team for that"
+        return "consumer groups alternate over the tiles of a persistent grid"
+    if layout.threads != WARPGROUP_THREADS or schedule.consumer_groups > MAX_CONSUMER_GROUPS:
+        return (
+            f"{schedule.consumer_groups} consumer groups of {layout.threads} threads: there are "
+            f"{MAX_CONSUMER_GROUPS} at most, of {WARPGROUP_THREADS}"
+        )
+    if problem.accumulator_bytes:
+        return "reductions of tiles are added up by the block, which has no consumer group for that"
     return None
 
 
@@ -297,17 +308,25 @@ def _check_slices(schedule: ContractionSchedule, tile: tuple[int, ...], layout: 
     rows = schedule.slice_rows(tile[-2])
     if tile[-2] % rows:
         return f"slices of {rows} rows do not divide the tile's {tile[-2]}"
-    if schedule.finish_layout is None:
-        return "slices need a finish_layout"
+    if schedule.second_stage_layout is None:
+        return "slices need a second_stage_layout"
     if schedule.reduction == "cluster" and schedule.split > 8:
         return f"a cluster has 8 blocks at most, not {schedule.split}"
-    finish = schedule.finish_layout
-    words = schedule.split * finish.fragments(len(tile) - 2) * finish.fragments(len(tile) - 1) * finish.vector[-1]
-    if schedule.reduction == "mailboxes" and words > MOST_COLLECTED:
-        return f"a thread would collect {words} words at once, more than {MOST_COLLECTED}"
-    if schedule.finish_layout.threads != layout.threads:
-        return f"the finish has {schedule.finish_layout.threads} threads, the accumulators' layout {layout.threads}"
-    return schedule.finish_layout.check((*tile[:-2], rows, tile[-1]))
+    second_stage = schedule.second_stage_layout
+    words = (
+        schedule.split
+        * second_stage.fragments(len(tile) - 2)
+        * second_stage.fragments(len(tile) - 1)
+        * second_stage.vector[-1]
+    )
+    if schedule.reduction == "flagged" and words > MOST_FLAGGED:
+        return f"a thread would collect {words} words at once, more than {MOST_FLAGGED}"
+    if schedule.second_stage_layout.threads != layout.threads:
+        return (
+            f"the second stage has {schedule.second_stage_layout.threads} threads, the accumulators' layout "
+            f"{layout.threads}"
+        )
+    return schedule.second_stage_layout.check((*tile[:-2], rows, tile[-1]))
 
 
 def holds_warpgroup_sums(layout: BlockedLayout) -> bool:
@@ -336,15 +355,15 @@ def _check_tensor_cores(
 
 
 def tensor_core_misfit(instruction: str, problem: ContractionProblem) -> str | None:
-    """Why tensor cores cannot multiply the factors by an instruction, or None."""
+    """Why tensor cores cannot multiply the operands by an instruction, or None."""
     name, precision = problem.element.name, problem.precision
     if name in ("float16", "bfloat16") and problem.accumulator.name != "float32":
         return f"{instruction} adds up in float32, not in {problem.accumulator.name}"
     if problem.element.is_float8 or (name == "float32" and precision in (TF32, TF32X3)):
         if instruction == "wgmma" and not all(problem.k_contiguous):
-            return f"wgmma multiplies {name} only where k is contiguous in both factors"
+            return f"wgmma multiplies {name} only where k is contiguous in both operands"
         if instruction == "wgmma" and precision == TF32X3:
-            return "wgmma has no registers for the parts of a factor that 3xtf32 is made of"
+            return "wgmma has no registers for the parts of an operand that 3xtf32 is made of"
         return None
     return None if name in ("float16", "bfloat16") else f"{instruction} does not multiply {name} as {precision}"
 

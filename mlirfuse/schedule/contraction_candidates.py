@@ -9,9 +9,9 @@ from mlirfuse.precision import TF32X3
 from mlirfuse.schedule.contraction import LOAD_BYTES, ContractionProblem, check_registers, tensor_core_misfit
 from mlirfuse.schedule.contraction_cost import FEWEST_ASYNC_BYTES, MMA_WARPS
 from mlirfuse.schedule.contraction_tiles import (
-    PANEL_BYTES,
     REGISTER_BYTES,
     RESULT_STAGES,
+    SWIZZLE_BYTES,
     fma_schedule,
     mma_schedule,
     wgmma_schedule,
@@ -25,23 +25,23 @@ BETWEEN_TILES = (
     *product((64, 128), (48, 80, 96, 112, 144, 160, 176, 192, 208, 224, 240)),
     *product((192,), (96, 112, 128, 144, 160, 176, 184, 192, 200)),
 )
-"""Tiles in between, for results of which others leave multiprocessors without work. Each block has one of these: in two
-rounds 2048x1536x4096 took 42 to 46 us in tiles of 128x96, and 40 in one of 128x192. Where k is split they were seen to
+"""Tiles in between, for results of which others leave SMs without work. Each block has one of these: in two
+waves 2048x1536x4096 took 42 to 46 us in tiles of 128x96, and 40 in one of 128x192. Where k is split they were seen to
 gain nothing. Of 192 rows a third warpgroup has 64, and a tile up to 1.17 times what is the most of other tiles: in one
-round of these 2240x2048x2048 takes 27.2 us as `x @ w`, and 59.5 in teams; 2104x2104x2104 by clusters of two 31.3, and
-40.3; 192x14336x4096 37.2 and 41.8. In two rounds 3072x3072x3072 took 92.4, and 86.6 in teams (H200, bf16)."""
+wave of these 2240x2048x2048 takes 27.2 us as `x @ w`, and 59.5 in ping-pong; 2104x2104x2104 by clusters of two 31.3,
+and 40.3; 192x14336x4096 37.2 and 41.8. In two waves 3072x3072x3072 took 92.4, and 86.6 in ping-pong (H200, bf16)."""
 
 WIDE_MMA_TILES = ((128, 256), (256, 128))
-"""Those of which a warp has 64 x 64. No registers are left for splits, for factors that are computed, or for where
-tiles overrun a factor."""
+"""Those of which a warp has 64 x 64. No registers are left for splits, for operands that are computed, or for where
+tiles overrun an operand."""
 MMA_TILES = ((128, 128), (128, 64), (64, 128), (64, 64), (32, 64), (64, 32), (16, 64), (32, 32), (16, 32))
 FMA_TILES = ((128, 128), (128, 64), (64, 64), (32, 32), (16, 32))
 
-TEAM_ROWS, TEAM_COLUMNS = 128, (96, 112, 128)
-"""Tiles of a warpgroup that takes turns with another one: up to 128 accumulators a thread. 4096^3 takes 203 us where
-128x256 takes 208, with a GELU 206 and 225; 4096x4096x1024 52.4 and 57.5; in tf32 400 and 408, in float8 104 and 110.
-With fewer columns than these factors do not come fast enough: 2048x5120x5120 takes 166, 177 and 186 us with 128, 96
-and 80, of which the last has the fewest products to do (H200)."""
+PING_PONG_ROWS, PING_PONG_COLUMNS = 128, (96, 112, 128)
+"""Tiles of a warpgroup that alternates with another one (ping-pong): up to 128 accumulators a thread. 4096^3 takes 203
+us where 128x256 takes 208, with a GELU 206 and 225; 4096x4096x1024 52.4 and 57.5; in tf32 400 and 408, in float8 104
+and 110. With fewer columns than these operands do not come fast enough: 2048x5120x5120 takes 166, 177 and 186 us with
+128, 96 and 80, of which the last has the fewest products to do (H200)."""
 
 SHARED_REGISTERS, MOST_REGISTERS, OTHER_REGISTERS = 472, 240, 40
 """Registers for a thread of each warpgroup of consumers, for one of them, and those that are no sums."""
@@ -57,20 +57,20 @@ STAGED_BYTES = 224 * 1024
 
 MOST_STAGES = 16
 DEEP_STAGES = 6
-"""Stages that a ring has at least where a step along k is more than one panel."""
+"""Stages that a ring has at least where a step along k is more than one swizzle atom."""
 
 MMA_STAGES, FEWEST_MMA_STAGES = 4, 3
 """Stages of a ring for `mma.sync`; with fewer a step's copies take longer than the step before."""
 
 MMA_STEPS = (128, 64)
-"""Bytes of a factor's row in one step: rows of whole 128 bytes are copied and read without bank conflicts."""
+"""Bytes of an operand's row in one step: rows of whole 128 bytes are copied and read without bank conflicts."""
 
 BY_ELEMENT = 32
-"""Elements of a factor's row in one step where these are copied one by one, of any type: each waits in a register of
+"""Elements of an operand's row in one step where these are copied one by one, of any type: each waits in a register of
 its own, and with 64 of float8 threads of 128x128 spilled 120 bytes."""
 
 UNALIGNED_BYTES = MMA_STAGES * MMA_STEPS[0]
-"""Bytes of a factor's row up to which steps are short where rows are aligned to fewer bytes than copies have. All of
+"""Bytes of an operand's row up to which steps are short where rows are aligned to fewer bytes than copies have. All of
 these steps are under way before the first product, in copies of 8 or 4 bytes with an address and an end each, and in
 steps of 128 bytes a thread of 128x128 has too many: 2048x1544x68 spilled. Short ones copy fewer zeros behind the end,
 too: of 68 columns of 16 bits 96, and not 128."""
@@ -78,17 +78,19 @@ too: of 68 columns of 16 bits 96, and not 128."""
 MMA_ROW_PADDING = 16
 """Bytes between rows of a stage, which put eight rows of a column into different banks."""
 
-SPARE_BYTES, TOTALS_BYTES = 1024, 8192
-"""Shared memory beside the ring: for the meeting of splits, and the least for warps of a tile that add up totals."""
+SPARE_BYTES, REDUCTION_BYTES = 1024, 8192
+"""Shared memory beside the ring: for the meeting of splits, and the least for warps of a tile that add up
+reductions."""
 
 COMPUTED_STEP_BYTES = 128
-"""Bytes of a row of a factor in one step, where steps have one barrier more."""
+"""Bytes of a row of an operand in one step, where steps have one barrier more."""
 
 COMPUTED_STEPS = (COMPUTED_STEP_BYTES, 64)
-"""The same, and what there is shared memory for where the kernel computes factors from wider types than theirs."""
+"""The same, and what there is shared memory for where the kernel computes operands from wider types than theirs."""
 
 COMPUTED_SLOTS = 2
-"""Steps of a factor that the kernel computes which shared memory holds, beside the ring of what it is computed from."""
+"""Steps of an operand that the kernel computes which shared memory holds, beside the ring of what it is computed
+from."""
 
 
 def tiles(problem: ContractionProblem, target: Target) -> Iterator[Schedule]:
@@ -125,7 +127,7 @@ def _of_instruction(problem: ContractionProblem, target: Target) -> Iterator[Sch
 
 
 def _has_registers(schedule: Schedule, problem: ContractionProblem, target: Target) -> bool:
-    """Whether threads of scalar products have registers for their sums, and for those of one step."""
+    """Whether threads of SIMT products have registers for their sums, and for those of one step."""
     sums = 2 * schedule.layout.elements_per_thread * problem.accumulator.bytes // REGISTER_BYTES
     most = min(target.max_registers_per_thread, target.registers_per_sm // schedule.layout.threads)
     return sums + OTHER_REGISTERS <= most
@@ -151,7 +153,9 @@ def _mma_tiles(problem: ContractionProblem, target: Target) -> Iterator[Schedule
                 continue
             smallest = mma_schedule(problem, m, n, wide=wide)
             blocks = max(1, MMA_WARPS * WARP // smallest.layout.threads)
-            spare = max(TOTALS_BYTES, _exchanged_bytes(smallest, problem)) if problem.total_bytes else SPARE_BYTES
+            spare = (
+                max(REDUCTION_BYTES, _exchanged_bytes(smallest, problem)) if problem.accumulator_bytes else SPARE_BYTES
+            )
             memory = min(target.shared_per_block, target.shared_per_sm // blocks) - spare
             stages = min(MMA_STAGES, memory // ((m + n) * (step_bytes + MMA_ROW_PADDING)))
             if stages >= FEWEST_MMA_STAGES:
@@ -160,42 +164,45 @@ def _mma_tiles(problem: ContractionProblem, target: Target) -> Iterator[Schedule
 
 
 def _fills(problem: ContractionProblem, m: int, n: int, k: int) -> bool:
-    """Whether tiles, and steps of `k`, overrun neither factor."""
+    """Whether tiles, and steps of `k`, overrun neither operand."""
     ends = zip((problem.m, problem.n, problem.k), (m, n, k), strict=True)
     return all(extent is not None and extent % size == 0 for extent, size in ends)
 
 
 def _wgmma_tiles(problem: ContractionProblem, target: Target, swapped: bool) -> Iterator[Schedule]:
     contiguous = problem.k_contiguous[::-1] if swapped else problem.k_contiguous
-    step = PANEL_BYTES // problem.element.bytes
+    step = SWIZZLE_BYTES // problem.element.bytes
     tiles = [*product(WGMMA_ROWS, WGMMA_COLUMNS), *BETWEEN_TILES]
-    teams = [] if problem.promotes or problem.total_bytes else [(TEAM_ROWS, n) for n in TEAM_COLUMNS]
-    for count, (m, n) in [*((1, tile) for tile in tiles), *((2, tile) for tile in teams)]:
+    consumer_groups = (
+        [] if problem.promotes or problem.accumulator_bytes else [(PING_PONG_ROWS, n) for n in PING_PONG_COLUMNS]
+    )
+    for count, (m, n) in [*((1, tile) for tile in tiles), *((2, tile) for tile in consumer_groups)]:
         if problem.promotes and not fits_promoted(m, n, PROMOTED_STEP_SETS):
             continue
-        # A factor whose rows (or columns) are contiguous is swizzled in panels of 64 of them.
+        # An operand whose rows (or columns) are contiguous is swizzled in atoms of 64 of them.
         if any(not k and size % step for k, size in zip(contiguous, (m, n), strict=True)):
             continue
         # Sums that are promoted at every step stay accurate where steps are short.
-        for panels in (1,) if problem.promotes or count > 1 else (1, 2):
-            stages = min(MOST_STAGES, _ring_bytes(problem, m, n, count) // ((m + n) * PANEL_BYTES * panels))
-            schedule = wgmma_schedule(problem, m, n, stages=stages, swapped=swapped, panels=panels, teams=count)
+        for atoms in (1,) if problem.promotes or count > 1 else (1, 2):
+            stages = min(MOST_STAGES, _ring_bytes(problem, m, n, count) // ((m + n) * SWIZZLE_BYTES * atoms))
+            schedule = wgmma_schedule(problem, m, n, stages=stages, swapped=swapped, atoms=atoms, consumer_groups=count)
             assert schedule.contraction is not None
             too_large = check_registers(schedule.contraction, schedule.layout, 1, target)
-            if not too_large and (panels == 1 or stages >= DEEP_STAGES):
+            if not too_large and (atoms == 1 or stages >= DEEP_STAGES):
                 yield schedule
 
 
-def _ring_bytes(problem: ContractionProblem, m: int, n: int, teams: int) -> int:
-    """Shared memory of a ring: where what an epilogue reads comes through the panels of results, teams have all panels.
+def _ring_bytes(problem: ContractionProblem, m: int, n: int, consumer_groups: int) -> int:
+    """Shared memory of a ring: where what an epilogue reads comes through the subtiles of results, consumer groups have
+    all subtiles.
 
     With five stages of 128x128 where six would fit, products alone take 1 % more time. But a residual, or a gate, costs
     5 and 13 % of 8192x4096x1024 so, and else 18 and 25; 1 to 3 % of 4096^3 either way (H200, bf16).
     """
-    panels = -(-n * problem.residual_bytes // PANEL_BYTES)
-    if teams == 1 or not 0 < panels <= RESULT_STAGES:
+    subtiles = -(-n * problem.residual_bytes // SWIZZLE_BYTES)
+    if consumer_groups == 1 or not 0 < subtiles <= RESULT_STAGES:
         return RING_BYTES
-    return STAGED_BYTES - teams * panels * m * PANEL_BYTES
+    return STAGED_BYTES - consumer_groups * subtiles * m * SWIZZLE_BYTES
 
 
 def fits_promoted(m: int, n: int, sets: int) -> bool:
@@ -204,7 +211,7 @@ def fits_promoted(m: int, n: int, sets: int) -> bool:
 
 
 def _fits(schedule: Schedule, problem: ContractionProblem, target: Target) -> bool:
-    """Whether a block has shared memory for its ring, for factors that it computes, and for totals of its tile."""
+    """Whether a block has shared memory for its ring, for operands that it computes, and for reductions of its tile."""
     contraction = schedule.contraction
     assert contraction is not None
     padding = 0 if contraction.instruction == "wgmma" else MMA_ROW_PADDING
@@ -218,8 +225,8 @@ def _fits(schedule: Schedule, problem: ContractionProblem, target: Target) -> bo
 
 
 def _exchanged_bytes(schedule: Schedule, problem: ContractionProblem) -> int:
-    """Shared memory through which the warps of a block add up totals of its tile."""
+    """Shared memory through which the warps of a block add up reductions of its tile."""
     assert schedule.contraction is not None
-    over = problem.total_over[::-1] if schedule.contraction.swapped else problem.total_over
+    over = problem.reduced_over[::-1] if schedule.contraction.swapped else problem.reduced_over
     dims = [d for d, reduced in enumerate(over, len(problem.batch)) if reduced]
-    return problem.total_bytes * schedule.layout.exchanged(dims)
+    return problem.accumulator_bytes * schedule.layout.exchanged(dims)

@@ -18,16 +18,16 @@ UNKNOWN_EXTENT = 4096
 """What a dynamic extent is taken to be."""
 
 FLOPS_PER_SM = {"wgmma": 5.9e12, "mma": 3.8e12}
-"""Sustained over long products of 16-bit factors, per second; of `mma` without copies."""
+"""Sustained over long products of 16-bit operands, per second; of `mma` without copies."""
 
 FMA_FLOP, FMA_LOAD = 2.1e-12, 1.9e-12
-"""Seconds that an SM takes for an operation of scalar products, and for each element that a thread loads for one, which
+"""Seconds that an SM takes for an operation of SIMT products, and for each element that a thread loads for one, which
 are the fewer the more rows and columns it has. Fitted to 4096x4096x4096 and 2048x512x4096 in tiles of 128x128 with 8x8
 a thread, and to 1024^3 in tiles of 128x64 and 64x64 with 8x4 a thread (H200, f32, `x.T @ w`): 0.387e12, 0.352e12 and
 0.36e12 operations a second. In f64 both take twice as long: 1024^3 0.178e12 in tiles of 128x64."""
 
 COMPUTING_FLOPS_PER_SM = 2.1e12
-"""The same of `mma` where steps have a second barrier, behind factors that are computed."""
+"""The same of `mma` where steps have a second barrier, behind operands that are computed."""
 
 WARPGROUP_ROWS = 64
 """Rows of the tile of a warpgroup that multiplies by itself."""
@@ -41,8 +41,8 @@ CP_ASYNC_BYTES_PER_SM = 42e9
 
 SECTORS_BYTES_PER_SM, PIECES_BYTES_PER_SM = 76e9, 55e9
 """Bytes per second that tensor maps copy where rows are no multiple of a line, and not of a sector either: what each
-row of a box has is then in two lines. 3072x3072x3000 takes 150 us in teams, 121 in 128x256, and 97 in 128x128 by
-clusters of four that share one factor's copies, 4096x4096x4104 331, 244 and, in 256x128 by clusters of two, 217;
+row of a box has is then in two lines. 3072x3072x3000 takes 150 us in ping-pong, 121 in 128x256, and 97 in 128x128 by
+clusters of four that share one operand's copies, 4096x4096x4104 331, 244 and, in 256x128 by clusters of two, 217;
 3072x3072x3024 takes 101 us, and 3072x3072x3072 89 (H200, bf16; cuBLAS 78, 200, 81, 91)."""
 
 SHARED_COPY = {1: 1.0, 2: 0.6, 4: 0.5}
@@ -65,31 +65,32 @@ DRAM_BYTES, DRAM_BYTES_PER_SM = 4.1e12, 60e9
 36.8 us, 128 in 33.5 and 34.1 (H200, bf16)."""
 
 COMPUTED_PER_SM = 30e9
-"""Elements of factors per second that one SM computes, between its products: bytes that are scaled, in f16."""
+"""Elements of operands per second that one SM computes, between its products: bytes that are scaled, in f16."""
 
 COMPUTING_STEP = 0.35e-6
-"""Seconds of a step in which a block computes a factor, alone on its SM: it waits for itself at barriers."""
+"""Seconds of a step in which a block computes an operand, alone on its SM: it waits for itself at barriers."""
 
 COMPUTING_BLOCKS = 4
 """Blocks of an SM that hide each other's waiting then."""
 
-LAUNCH, ROUND, MEETING = 3.0e-6, 2.0e-6, 3.5e-6
-"""Seconds: a launch, a block's prologue and epilogue, and a tile's blocks of which the last adds up all parts."""
+LAUNCH, WAVE, MEETING = 3.0e-6, 2.0e-6, 3.5e-6
+"""Seconds: a launch, a block's prologue and epilogue, and a tile's blocks of which the last combines all partials."""
 
-SLICES, MAIL = 1.4e-6, 0.3e-6
-"""Seconds that a meeting by slices, and parts on their way through mailboxes, take more than results of whole tiles:
-256x1536x11008 took 19.9 us in 120 parts, and 22.0 in 128 tiles. Mailboxes are emptied when they have been read, a third
-pass over the parts: with 8 MB of these 512x512x65536 took 60.2 us by slices and 61.4 by mail, 512x1024x16384 31.9 and
-33.0 (not split 38.0), 384x512x32768 25.6 and 27.5, 768x768x8192 21.4 and 23.0 (by the last arriver 25.0)."""
+SLICES, FLAGGED = 1.4e-6, 0.3e-6
+"""Seconds that a meeting by slices, and parts on their way through flagged buffers, take more than results of whole
+tiles: 256x1536x11008 took 19.9 us in 120 parts, and 22.0 in 128 tiles. Flagged buffers are emptied when they have been
+read, a third pass over the parts: with 8 MB of these 512x512x65536 took 60.2 us by slices and 61.4 by mail,
+512x1024x16384 31.9 and 33.0 (not split 38.0), 384x512x32768 25.6 and 27.5, 768x768x8192 21.4 and 23.0 (by the last
+block 25.0)."""
 
 EPILOGUE = 2.2e-6 / (128 * 256)
-"""Seconds for each element of a tile, between the products of two tiles of one block; teams hide it."""
+"""Seconds for each element of a tile, between the products of two tiles of one block; consumer groups hide it."""
 
 DIRECT, LAST_DIRECT, SHORT_DIRECT = 1.5e-10, 3.2e-15, 0.1e-10
 """Seconds for each element of a transposed tile whose results cannot be staged: before another tile, at the end, times
-the tile's elements, and at the end of one with the 64 rows of one warpgroup. Tiles of 128x96 in teams took 177 us for
-4096x3072x4096 where results were written directly, and 161 where they were not; in two rounds 42.3 and 39.8. In one
-round 384x4096x4096 took 22.7 and 22.0 in 128x96, 777x3072x3072 29.0 and 27.2 in 128x176, 2048x2048x8192 100.5 and 96.3
+the tile's elements, and at the end of one with the 64 rows of one warpgroup. Tiles of 128x96 in ping-pong took 177 us
+for 4096x3072x4096 where results were written directly, and 161 where they were not; in two waves 42.3 and 39.8. In one
+wave 384x4096x4096 took 22.7 and 22.0 in 128x96, 777x3072x3072 29.0 and 27.2 in 128x176, 2048x2048x8192 100.5 and 96.3
 in 256x128, 2304x2048x2048 34.3 and 29.4 in 192x192; 300x4096x14336 59.8 and 59.8 in 64x160, 136x2048x4096 9.5 and 9.7
 in 64x48 (H200, bf16)."""
 
@@ -97,19 +98,19 @@ STAGED_COLUMNS = 8
 """What the columns of results of 16 bits are a multiple of where these are staged: of 16 bytes, as is known of them."""
 
 NARROW = 0.12
-"""By which share of what a team's tile lacks of a square its products take longer: they read more of one factor each.
-Tiles of 128x112 have 1.6 % less to do than 128x128 at 8192^3, and took 7 % more time there (1730 us, 1613); 4.5 % less
-at 2048x11008x4096, and took 1.8 % less time; at 4096x4096x14336, 4096^3 and 4096x14336x4096 they took 1 % less (H200,
-bf16)."""
+"""By which share of what a consumer group's tile lacks of a square its products take longer: they read more of one
+operand each. Tiles of 128x112 have 1.6 % less to do than 128x128 at 8192^3, and took 7 % more time there (1730 us,
+1613); 4.5 % less at 2048x11008x4096, and took 1.8 % less time; at 4096x4096x14336, 4096^3 and 4096x14336x4096 they took
+1 % less (H200, bf16)."""
 
 TOGETHER = 1.01
-"""Time of products whose warpgroups share each stage and walk over tiles, to that of teams: 2 % at 4096x4096x14336 and
-8192^3, 1 % at 4096x14336x4096, besides the epilogues."""
+"""Time of products whose warpgroups share each stage and walk over tiles, to that of consumer groups: 2 % at
+4096x4096x14336 and 8192^3, 1 % at 4096x14336x4096, besides the epilogues."""
 
 STEP = 0.15e-6
 """Seconds that a step along k of `wgmma` takes at least, from a full stage to a free one."""
 
-LAST_ARRIVER_BYTES = 57e9
+LAST_BLOCK_BYTES = 57e9
 """Bytes per second of parts that one block adds up."""
 
 UNALIGNED = 1.05
@@ -123,7 +124,7 @@ OVERLAP = 8
 they run at 1.026 of the speed, geometric mean, and six of them at less than 0.98 (H200, `matmul_streams-h200.json`)."""
 
 ZEROS = 2.8
-"""Time of a row past the end of a factor that copies by tensor maps fill with zeros, to that of one that they copy.
+"""Time of a row past the end of an operand that copies by tensor maps fill with zeros, to that of one that they copy.
 Fitted to 57 products of 8 to 777 rows: 72x2048x4096 took 15.7 us in tiles of 64x32, where the second one's 56 zeros
 were copied, and 9.0 in tiles of 128x32, of which 72 are (H200, bf16)."""
 
@@ -133,11 +134,11 @@ same copies: 192x2048x4096 took 9.6 us in transposed tiles of 64x48, and 10.1 in
 384x2048x4096 12.4 and 12.9 in 64x96, 400x1024x8192 15.7 in 64x128 and 17.1 in 64x64 (H200, bf16)."""
 
 CROWDED = 0.8
-"""By which share rows that all blocks copy at one time take longer than others, where factors come from device memory;
+"""By which share rows that all blocks copy at one time take longer than others, where operands come from device memory;
 in between it grows with the square of the share of blocks. Copies of the same lines seem to stand in line at the few
-parts of the L2 that have them. Of 64x4096x14336 in tiles of 64x32 all blocks copy the 64 rows of the first factor;
+parts of the L2 that have them. Of 64x4096x14336 in tiles of 64x32 all blocks copy the 64 rows of operand A;
 transposed, half of them copy 32 rows and two each the 64 of the second: 31.7 us and 30.2. 64x4096x8192 takes 20.8 and
-19.5, 64x3072x8192 17.1 and 15.3, 8192x128x8192 in 64x128 and 128x64 39.5 and 36.8. Factors that the L2 keeps from call
+19.5, 64x3072x8192 17.1 and 15.3, 8192x128x8192 in 64x128 and 128x64 39.5 and 36.8. Operands that the L2 keeps from call
 to call show it less: 64x3072x4096 takes 9.6 and 9.4, 64x1536x4096 in two splits 6.2 and 6.5 (H200, bf16)."""
 
 
@@ -154,20 +155,20 @@ def extents_of(schedule: Schedule, problem: ContractionProblem) -> list[int]:
 
 
 def contraction_seconds(schedule: Schedule, problem: ContractionProblem, target: Target) -> float:
-    """Estimated time: rounds of blocks over the SMs, limited by products, the L2 or device memory."""
+    """Estimated time: waves of blocks over the SMs, limited by products, the L2 or device memory."""
     contraction = schedule.contraction
     assert contraction is not None
     *_, m, n = schedule.tile
     extents = extents_of(schedule, problem)
     tiles = tile_count(schedule, problem)
     blocks = tiles * contraction.split
-    rounds = -(-blocks // int(target.sms * CLUSTERED_SMS[contraction.cluster]))
+    tiles_per_sm = -(-blocks // int(target.sms * CLUSTERED_SMS[contraction.cluster]))
     steps = ceil(ceil(problem.k / contraction.k) / contraction.split)
     size = problem.element.bytes
     products = 2 * m * n * contraction.k / _rate(schedule, problem)
     if contraction.instruction == "mma" and problem.computed_from == (None, None):
-        products /= min(1.0, rounds * schedule.layout.threads / (WARP * MMA_WARPS))
-    if contraction.teams > 1:
+        products /= min(1.0, tiles_per_sm * schedule.layout.threads / (WARP * MMA_WARPS))
+    if contraction.consumer_groups > 1:
         products *= 1 + NARROW * (1 - n / m)
     elif contraction.persistent and contraction.instruction == "wgmma":
         products *= TOGETHER
@@ -181,37 +182,37 @@ def contraction_seconds(schedule: Schedule, problem: ContractionProblem, target:
     unaligned = UNALIGNED if contraction.split & (contraction.split - 1) else 1.0
     traffic = unaligned * prod(extents[:-2])
     traffic *= (rows * sizes[0] + columns * sizes[1]) * problem.k + rows * columns * size
-    waves = ceil(rounds / blocks_per_sm(problem))
-    overheads = ROUND if contraction.persistent else waves * ROUND
+    waves = ceil(tiles_per_sm / blocks_per_sm(problem))
+    overheads = WAVE if contraction.persistent else waves * WAVE
     overheads += IN_CLUSTERS if contraction.cluster > 1 else 0.0
-    copying = rounds * steps * copies
-    taking_turns = rounds * steps * STEP if contraction.instruction == "wgmma" else 0.0
+    copying = tiles_per_sm * steps * copies
+    stepping = tiles_per_sm * steps * STEP if contraction.instruction == "wgmma" else 0.0
     works = (
-        rounds * steps * (products + _computing_seconds(schedule, problem)),
+        tiles_per_sm * steps * (products + _computing_seconds(schedule, problem)),
         copying,
         traffic / min(DRAM_BYTES, min(blocks, target.sms) * DRAM_BYTES_PER_SM),
-        taking_turns,
+        stepping,
         waves * steps * COMPUTING_STEP if problem.computed_from != (None, None) else 0.0,
     )
-    if contraction.instruction == "wgmma" and contraction.persistent and contraction.teams == 1:
-        overheads += (rounds - 1) * m * n * EPILOGUE
+    if contraction.instruction == "wgmma" and contraction.persistent and contraction.consumer_groups == 1:
+        overheads += (tiles_per_sm - 1) * m * n * EPILOGUE
     is_staged = problem.n is not None and problem.n % STAGED_COLUMNS == 0
     if contraction.swapped and contraction.split == 1 and not is_staged:
         last = m * n * LAST_DIRECT if m > WARPGROUP_ROWS else SHORT_DIRECT
-        overheads += m * n * ((rounds - 1) * DIRECT + last)
+        overheads += m * n * ((tiles_per_sm - 1) * DIRECT + last)
     seconds = LAUNCH + overheads + sum(work**OVERLAP for work in works) ** (1 / OVERLAP)
     if contraction.split == 1:
         return seconds
     part = m * n * problem.accumulator.bytes
-    if contraction.reduction == "mailboxes":
-        return seconds + MAIL + 3 * blocks * part / DRAM_BYTES
-    if contraction.reduction == "slices":
+    if contraction.reduction == "flagged":
+        return seconds + FLAGGED + 3 * blocks * part / DRAM_BYTES
+    if contraction.reduction == "grid_sync":
         return seconds + SLICES + 2 * blocks * part / DRAM_BYTES
-    return seconds + MEETING + contraction.split * part / LAST_ARRIVER_BYTES
+    return seconds + MEETING + contraction.split * part / LAST_BLOCK_BYTES
 
 
 def _copied_rows(schedule: Schedule, problem: ContractionProblem, extents: list[int]) -> list[float]:
-    """Rows of each factor that copies take as long as: in walks those of the mean block, else of slow ones.
+    """Rows of each operand that copies take as long as: in persistent loops those of the mean block, else of slow ones.
 
     No rows past the end are copied where k is contiguous and the extent is known (`TileOperand.last_rows`).
     """
@@ -228,7 +229,7 @@ def _copied_rows(schedule: Schedule, problem: ContractionProblem, extents: list[
 
 
 def _rows_of_a_block(extent: int, tile: int, clips: bool, *, is_mean: bool) -> float:
-    """The same of one factor by its extent, of the mean block or of slow ones; `clips` where zeros are not copied."""
+    """The same of one operand by its extent, of the mean block or of slow ones; `clips` where zeros are not copied."""
     count, over = ceil(extent / tile), -extent % tile
     if clips:
         return extent / count if is_mean or count == 1 else tile + CLIPPED * over
@@ -263,7 +264,7 @@ def _rate(schedule: Schedule, problem: ContractionProblem) -> float:
 
 
 def _copied_bytes(schedule: Schedule, problem: ContractionProblem) -> list[float]:
-    """Bytes of each factor per second that one SM copies to shared memory."""
+    """Bytes of each operand per second that one SM copies to shared memory."""
     assert schedule.contraction is not None
     if schedule.contraction.instruction == "wgmma":
         rates = [_mapped_bytes(n) for n in contiguous_bytes(problem)]
@@ -274,7 +275,7 @@ def _copied_bytes(schedule: Schedule, problem: ContractionProblem) -> list[float
 
 
 def contiguous_bytes(problem: ContractionProblem) -> list[int]:
-    """Bytes of a row of each factor, along which its memory is contiguous; of whole lines where that is not known."""
+    """Bytes of a row of each operand, along which its memory is contiguous; of whole lines where that is not known."""
     outer = (problem.m, problem.n)
     extents = [problem.k if k else extent for k, extent in zip(problem.k_contiguous, outer, strict=True)]
     return [(extent or LINE) * problem.element.bytes for extent in extents]
@@ -293,7 +294,7 @@ def blocks_per_sm(problem: ContractionProblem) -> int:
 
 
 def _computing_seconds(schedule: Schedule, problem: ContractionProblem) -> float:
-    """Time in which a block computes factors for one step along k; a single warp has nobody to fill its waits."""
+    """Time in which a block computes operands for one step along k; a single warp has nobody to fill its waits."""
     assert schedule.contraction is not None
     outer = schedule.tile[-1:-3:-1] if schedule.contraction.swapped else schedule.tile[-2:]
     rows = sum(n for n, stored in zip(outer, problem.computed_from, strict=True) if stored is not None)

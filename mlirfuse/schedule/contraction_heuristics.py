@@ -1,7 +1,8 @@
 """Choosing a contraction's schedule: a pure function of (problem, target).
 
-Candidates are all tiles that an instruction allows (`contraction_candidates.py`), whole, in walks and clusters, and
-with the splits that fill the device; the one with the least estimated time is taken (`contraction_cost.py`).
+Candidates are all tiles that an instruction allows (`contraction_candidates.py`), whole, in persistent loops and
+clusters, and with the splits that fill the device; the one with the least estimated time is taken
+(`contraction_cost.py`).
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import LINE, Target
 
 CLUSTERS, CLUSTER_COLUMNS = tuple(blocks for blocks in SHARED_COPY if blocks > 1), 128
-"""Blocks whose tiles are neighbours, and that copy the factor that they share for each other; and columns of such
+"""Blocks whose tiles are neighbours, and that copy the operand that they share for each other; and columns of such
 tiles, at least: 3072x3072x3000 took 132 us in 256x64 by clusters of four, and 97 in 128x128 (H200, bf16)."""
 
 MOST_SPLIT = 256
@@ -42,7 +43,7 @@ MIN_STEPS = 4
 """Steps along k that a split leaves each block at least."""
 
 RASTER = 8
-"""Rows of tiles that blocks go through together where there are several rounds of them."""
+"""Rows of tiles that blocks go through together where there are several waves of them."""
 
 SQUARE = 4
 """Rows of tiles that blocks go through together where all of them run at once."""
@@ -60,9 +61,9 @@ def candidates(problem: ContractionProblem, target: Target) -> Iterator[Schedule
 
 
 def _in_squares(schedule: Schedule, problem: ContractionProblem) -> Schedule:
-    """The schedule of one round with any sixteen blocks that follow each other on a square of tiles.
+    """The schedule of one wave with any sixteen blocks that follow each other on a square of tiles.
 
-    Such blocks are spread over the whole chip, and read the same steps of four tiles of each factor at one time. What
+    Such blocks are spread over the whole chip, and read the same steps of four tiles of each operand at one time. What
     that gains depends on where in memory these lie (H200, bf16, us, three placements each, row by row and so):
     512x512x8192 11.3 to 12.9 and 11.1 to 11.7, 128x512x16384 10.6 and 9.3, 256x1024x8192 14.3 to 14.9 and 11.5 to 11.8;
     column by column and so: 512x1024x4096 10.5 and 9.8, 1024x512x4096 10.4 to 11.7 and 9.5 to 10.2. Rows of at most
@@ -87,8 +88,10 @@ def _promoting(schedule: Schedule, problem: ContractionProblem) -> Schedule:
     steps = LONGEST_SUM // contraction.k
     is_long = ceil(ceil(problem.k / contraction.k) / contraction.split) > steps
     *_, m, n = schedule.tile
-    # A team's threads have twice the sums that others have of a tile.
-    fits = contraction.instruction == "wgmma" and contraction.teams == 1 and fits_promoted(m, n, PROMOTED_SETS)
+    # A consumer group's threads have twice the sums that others have of a tile.
+    fits = (
+        contraction.instruction == "wgmma" and contraction.consumer_groups == 1 and fits_promoted(m, n, PROMOTED_SETS)
+    )
     promotes = problem.errors_show and not problem.element.is_float8 and is_long and fits
     return replace(schedule, contraction=replace(contraction, promote=steps)) if promotes else schedule
 
@@ -101,19 +104,19 @@ def _splits(problem: ContractionProblem, target: Target) -> Iterator[Schedule]:
         count = tile_count(schedule, problem)
         if known:
             yield from _in_clusters(schedule, problem, target)
-        if schedule.contraction.teams > 1:
+        if schedule.contraction.consumer_groups > 1:
             if count > target.sms:
-                yield _walking(schedule, in_rounds=True)
+                yield _persistent(schedule, in_waves=True)
             continue
         if is_between(schedule) and (count > target.sms or not known):
             continue
-        yield _streaming(_walking(schedule, count > target.sms), problem, target)
+        yield _streaming(_persistent(schedule, count > target.sms), problem, target)
         if is_between(schedule) or is_wide_mma(schedule):
             continue
         blocks = target.sms * blocks_per_sm(problem)
         most = min(MOST_SPLIT, blocks // count, problem.k // schedule.contraction.k // MIN_STEPS)
         # Blocks that wait for each other must all be resident, which is known only where the grid's size is.
-        meets = known and not problem.total_bytes
+        meets = known and not problem.accumulator_bytes
         for split in {2, most, *(1 << bit for bit in range(1, 9))}:
             if 1 < split <= most:
                 parts = replace(schedule, contraction=replace(schedule.contraction, split=split))
@@ -123,55 +126,57 @@ def _splits(problem: ContractionProblem, target: Target) -> Iterator[Schedule]:
 
 
 def _streaming(schedule: Schedule, problem: ContractionProblem, target: Target) -> Schedule:
-    """The schedule with factors that are the first to leave the L2, where nobody would find them in it again.
+    """The schedule with operands that are the first to leave the L2, where nobody would find them in it again.
 
-    Blocks that run together read a part of a factor together. Factors of more than half of the L2, whose two sides both
-    keep what both have read, are gone when the next kernel starts. What gains then are partial tiles, which stay, and
-    the stream itself: eight products of that size in one round took 0.3 to 3 % less time (H200, bf16). Splits gain
-    where factors and partial tiles take a quarter of it, too: 128x512x16384 took 9.5 us and not 9.8, 512x512x8192 10.8
-    and not 11.3, 256x512x8192 8.1 and not 8.4, with factors from device memory.
+    Blocks that run together read a part of an operand together. Operands of more than half of the L2, whose two sides
+    both keep what both have read, are gone when the next kernel starts. What gains then are partial tiles, which stay,
+    and the stream itself: eight products of that size in one wave took 0.3 to 3 % less time (H200, bf16). Splits gain
+    where operands and partial tiles take a quarter of it, too: 128x512x16384 took 9.5 us and not 9.8, 512x512x8192 10.8
+    and not 11.3, 256x512x8192 8.1 and not 8.4, with operands from device memory.
     """
     contraction = schedule.contraction
     assert contraction is not None
     *batch, rows, columns = extents_of(schedule, problem)
-    factors = prod(batch) * (rows + columns) * problem.k * problem.element.bytes
+    operands = prod(batch) * (rows + columns) * problem.k * problem.element.bytes
     blocks = tile_count(schedule, problem) * contraction.split
     parts = blocks * prod(schedule.tile) * problem.accumulator.bytes
-    gone = 2 * factors > target.l2_bytes or (contraction.split > 1 and 4 * (factors + parts) > target.l2_bytes)
+    gone = 2 * operands > target.l2_bytes or (contraction.split > 1 and 4 * (operands + parts) > target.l2_bytes)
     if contraction.instruction != "wgmma" or not gone or blocks > target.sms:
         return schedule
     return replace(schedule, contraction=replace(contraction, streamed=True))
 
 
 def _in_clusters(schedule: Schedule, problem: ContractionProblem, target: Target) -> Iterator[Schedule]:
-    """The schedules of unsplit tiles whose blocks copy the factor of the tile's rows for their neighbours, too.
+    """The schedules of unsplit tiles whose blocks copy the operand of the tile's rows for their neighbours, too.
 
     Only where copies take long because rows are no multiple of a line: else blocks that wait for each other are slower,
-    in teams of 128x128 by clusters of two 4096^3 takes 202 us and not 199, 8192^3 1656 and 1643 (H200, bf16).
+    in ping-pong of 128x128 by clusters of two 4096^3 takes 202 us and not 199, 8192^3 1656 and 1643 (H200, bf16).
     """
     contraction = schedule.contraction
     assert contraction is not None
     is_slow = contraction.instruction == "wgmma" and any(n % LINE for n in contiguous_bytes(problem))
-    if not is_slow or problem.total_bytes or schedule.tile[-1] < CLUSTER_COLUMNS:
+    if not is_slow or problem.accumulator_bytes or schedule.tile[-1] < CLUSTER_COLUMNS:
         return
     columns = ceil(extents_of(schedule, problem)[-1] / schedule.tile[-1])
     for cluster in CLUSTERS:
         if columns % cluster == 0 and cluster <= target.max_cluster:
-            yield _walking(replace(schedule, contraction=replace(contraction, cluster=cluster)), in_rounds=True)
+            yield _persistent(replace(schedule, contraction=replace(contraction, cluster=cluster)), in_waves=True)
 
 
-def _walking(schedule: Schedule, in_rounds: bool) -> Schedule:
-    """The schedule of unsplit tiles: where there are many, close ones run at the same time, and a grid walks them."""
+def _persistent(schedule: Schedule, in_waves: bool) -> Schedule:
+    """The schedule of unsplit tiles: where there are many, close ones run at the same time, and a grid loops
+    overthem.
+    """
     contraction = schedule.contraction
     assert contraction is not None
-    if contraction.instruction == "fma" or not in_rounds:
+    if contraction.instruction == "fma" or not in_waves:
         return schedule
     persistent = contraction.instruction == "wgmma"
     return replace(schedule, contraction=replace(contraction, raster=RASTER, persistent=persistent))
 
 
 def _meetings(schedule: Schedule, problem: ContractionProblem, target: Target) -> Iterator[Schedule]:
-    """The schedules of a split whose parts meet by slices, and through mailboxes where these can take them.
+    """The schedules of a split whose parts meet by slices, and through flagged buffers where these can take them.
 
     Such blocks stage no results, and the ring has all of the shared memory: with 9 stages of 64x128 instead of 8
     256x256x131072 took 37.2 us and not 38.2, with 7 of 64x64 instead of 6 512x512x8192 10.6 and not 10.8, 256x512x8192
@@ -183,7 +188,7 @@ def _meetings(schedule: Schedule, problem: ContractionProblem, target: Target) -
     stages = min(MOST_STAGES, (target.shared_per_block - SPARE_BYTES) // stage_bytes)
     deep = replace(schedule, contraction=replace(contraction, stages=stages))
     yield with_slices(deep)
-    by_mail = with_slices(deep, "mailboxes")
-    assert by_mail.contraction is not None
-    if check_contraction(by_mail.contraction, by_mail.tile, by_mail.layout, problem) is None:
-        yield by_mail
+    by_flags = with_slices(deep, "flagged")
+    assert by_flags.contraction is not None
+    if check_contraction(by_flags.contraction, by_flags.tile, by_flags.layout, problem) is None:
+        yield by_flags

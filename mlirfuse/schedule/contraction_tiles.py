@@ -9,34 +9,35 @@ from mlirfuse.schedule.layout import WARP, BlockedLayout
 from mlirfuse.schedule.schedule import Schedule
 
 MMA_STEP_BYTES = 64
-"""Bytes of one row of a factor in one step along k of `mma.sync`: two instructions deep in 16-bit types."""
+"""Bytes of one row of an operand in one step along k of `mma.sync`: two instructions deep in 16-bit types."""
 
-PANEL_BYTES = 128
+SWIZZLE_BYTES = 128
 """Bytes of a row that `wgmma` takes from swizzled shared memory."""
 
 RESULT_STAGES = 2
-"""Panels of a result in shared memory, on their way out: one is written while the other is read."""
+"""Subtiles of a result in shared memory, on their way out: one is written while the other is read."""
 
 FMA_STEP = 32
-"""Elements of k in one step of scalar products: near the root of common extents, which keeps sums of sums accurate."""
+"""Elements of k in one step of SIMT products: near the root of common extents, which keeps sums of sums accurate."""
 
 MOST_OF_THREAD, WIDE_FMA_TILE = 8, 128
-"""Rows, and columns, of a scalar product's tile that a thread has at most; half as many columns in narrower tiles, and
+"""Rows, and columns, of a SIMT product's tile that a thread has at most; half as many columns in narrower tiles, and
 where an element takes more than a register: 1024^3 took 57 us in tiles of 128x64 with eight rows of four columns, 64 in
 64x64 with four of four (H200, f32, `x.T @ w`, everything else alike)."""
 
 FMA_WARPS = 4
-"""Warps of a block that multiplies by scalar instructions, one for each scheduler, if rows can be shared out so."""
+"""Warps of a block that multiplies by SIMT instructions, one for each scheduler, if rows can be shared out so."""
 
 REGISTER_BYTES = 4
 
 MOST_SUMS = 128
-"""Registers of a thread's sums from which on it has none for several steps along k of a factor: with eight rows of
+"""Registers of a thread's sums from which on it has none for several steps along k of an operand: with eight rows of
 eight columns all 255 were taken. 4096^3 took 3360 us as `x @ w.T` and 3480 as `x.T @ w.T`; turned, and with copies
-spread, 3100 and 2930 (H200, f32)."""
+interleaved, 3100 and 2930 (H200, f32)."""
 
-MAIL_ROWS = 4
-"""Rows that a warp takes out of a mailbox at once, if it can: 8 of their columns are a line of 128 bytes there."""
+FLAGGED_ROWS = 4
+"""Rows that a warp takes out of a flagged buffer at once, if it can: 8 of their columns are a line of 128 bytes
+there."""
 
 
 def wgmma_schedule(
@@ -47,15 +48,15 @@ def wgmma_schedule(
     stages: int = 4,
     split: int = 1,
     swapped: bool = False,
-    panels: int = 1,
+    atoms: int = 1,
     blocks_per_sm: int = 1,
-    teams: int = 1,
+    consumer_groups: int = 1,
 ) -> Schedule:
-    """A tile for `wgmma`: a warpgroup has 64 rows, and where blocks or teams share a multiprocessor 64 for each.
+    """A tile for `wgmma`: a warpgroup has 64 rows, and where blocks or consumer groups share an SM 64 for each.
 
-    A step along k is so many panels of 128 bytes, after which sums are promoted if they must be.
+    A step along k is so many swizzle atoms of 128 bytes, after which sums are promoted if they must be.
     """
-    batch, sharing = (1,) * len(problem.batch), blocks_per_sm * teams
+    batch, sharing = (1,) * len(problem.batch), blocks_per_sm * consumer_groups
     layout = BlockedLayout(
         vector=(*batch, 1, 2),
         lanes=(*batch, 8, 4),
@@ -64,20 +65,21 @@ def wgmma_schedule(
         blocks=(*batch, 1, 1),
         inner=(*batch, 2, 1),
     )
-    step = panels * PANEL_BYTES // problem.element.bytes
+    step = atoms * SWIZZLE_BYTES // problem.element.bytes
     contraction = ContractionSchedule(
         step,
         "wgmma",
         stages,
         split,
-        persistent=teams > 1,
+        persistent=consumer_groups > 1,
         promote=int(problem.promotes),
-        teams=teams,
+        consumer_groups=consumer_groups,
         swapped=swapped,
     )
     resident = blocks_per_sm if blocks_per_sm > 1 else 0
-    # A team's epilogue has time, and beside 128 accumulators few registers: fragments go through it one by one.
-    order = "depth" if teams > 1 else "breadth"
+    # A consumer group's epilogue has time, and beside 128 accumulators few registers: fragments go through it one by
+    # one.
+    order = "depth" if consumer_groups > 1 else "breadth"
     return Schedule((*batch, m, n), layout, order=order, blocks_per_sm=resident, contraction=contraction)
 
 
@@ -91,10 +93,10 @@ def mma_schedule(
     step_bytes: int = MMA_STEP_BYTES,
     wide: bool = False,
 ) -> Schedule:
-    """A tile for `mma.sync`, and that many bytes of a row of a factor a step.
+    """A tile for `mma.sync`, and that many bytes of a row of an operand a step.
 
     Warps have up to 64 x 32 accumulators. With 64 x 64, if `wide`, they read the least from shared memory, and have no
-    registers left for factors that are computed, or for where tiles overrun a factor.
+    registers left for operands that are computed, or for where tiles overrun an operand.
     """
     rows = min(m, 64)
     warps = (m // rows, max(1, n // (64 if wide else 32)))
@@ -116,12 +118,12 @@ def fma_schedule(problem: ContractionProblem, m: int, n: int, *, stages: int = 2
     """A tile for scalar multiply-adds: warps of 4 x 8 threads, each with up to 8 rows of up to 8 columns.
 
     A thread loads what it multiplies from shared memory as vectors of up to 16 bytes, along the rows (and columns) of
-    factors that are contiguous so. Where k is contiguous, it loads several steps of one row at once, and neighbouring
+    operands that are contiguous so. Where k is contiguous, it loads several steps of one row at once, and neighbouring
     threads have neighbouring rows: those that lie four apart are in the same banks (f32 4096^3 as `x @ w.T` on an H200:
     6.3 ms with four columns a thread, 3.7 with one). Threads whose sums, and sums of one step, fill most of their
-    registers have none for several steps: such factors are turned on their way to shared memory (`fuse-turn-factors`).
-    ptxas is told that one block a multiprocessor will do: left alone it takes 80 registers for a tile of 64x64 by eight
-    warps, and spills, where it needs 118.
+    registers have none for several steps: such operands are transposed on their way to shared memory
+    (`fuse-transpose-operands`). ptxas is told that one block an SM will do: left alone it takes 80 registers for a tile
+    of 64x64 by eight warps, and spills, where it needs 118.
     """
     size = problem.accumulator.bytes
     columns = MOST_OF_THREAD if n >= WIDE_FMA_TILE and size <= REGISTER_BYTES else min(MOST_OF_THREAD // 2, n // 8)
@@ -130,9 +132,9 @@ def fma_schedule(problem: ContractionProblem, m: int, n: int, *, stages: int = 2
         rows //= 2
     plain = [source is None for source in problem.computed_from]
     narrow = problem.element.bytes < REGISTER_BYTES  # `cp.async` does not copy these one by one
-    turned = not narrow and any(p and k for p, k in zip(plain, problem.k_contiguous, strict=True))
-    turned &= 2 * rows * columns * size // REGISTER_BYTES >= MOST_SUMS
-    beside = [not k or (turned and p) for p, k in zip(plain, problem.k_contiguous, strict=True)]
+    transposed_operands = not narrow and any(p and k for p, k in zip(plain, problem.k_contiguous, strict=True))
+    transposed_operands &= 2 * rows * columns * size // REGISTER_BYTES >= MOST_SUMS
+    beside = [not k or (transposed_operands and p) for p, k in zip(plain, problem.k_contiguous, strict=True)]
     run, width = (min(e, max(1, LOAD_BYTES // size)) if b else 1 for e, b in zip((rows, columns), beside, strict=True))
     batch = (1,) * len(problem.batch)
     layout = BlockedLayout(
@@ -143,19 +145,19 @@ def fma_schedule(problem: ContractionProblem, m: int, n: int, *, stages: int = 2
         blocks=(*batch, 1, 1),
         run=(*batch, run, 1) if run > 1 else (),
     )
-    contraction = ContractionSchedule(FMA_STEP, "fma", stages, split, turned=turned)
+    contraction = ContractionSchedule(FMA_STEP, "fma", stages, split, transposed_operands=transposed_operands)
     return Schedule((*batch, m, n), layout, blocks_per_sm=1, contraction=contraction)
 
 
-def with_slices(schedule: Schedule, reduction: str = "slices") -> Schedule:
+def with_slices(schedule: Schedule, reduction: str = "grid_sync") -> Schedule:
     """The schedule with its splits meeting by slices of rows; neighbouring threads take neighbouring words."""
     assert schedule.contraction is not None
     *batch, m, n = schedule.tile
     rows = schedule.contraction.slice_rows(m)
     threads = schedule.layout.threads
     width = next((w for w in (4, 2) if rows * n >= threads * w), 1)
-    # In a mailbox so many rows of 8 columns lie in a line.
-    stacked = min(MAIL_ROWS, 1 << rows.bit_length() - 1) if reduction == "mailboxes" else 1
+    # In a flagged buffer so many rows of 8 columns lie in a line.
+    stacked = min(FLAGGED_ROWS, 1 << rows.bit_length() - 1) if reduction == "flagged" else 1
     lanes = min(WARP // stacked, 1 << (n // width).bit_length() - 1)
     warps_n = min(threads // WARP, max(1, n // (width * lanes)))
     warps_m = threads // WARP // warps_n
@@ -168,5 +170,5 @@ def with_slices(schedule: Schedule, reduction: str = "slices") -> Schedule:
         repeats=(*lead, -(-rows // (lanes_m * warps_m)), -(-n // (width * lanes * warps_n))),
         blocks=(*lead, 1, 1),
     )
-    contraction = replace(schedule.contraction, reduction=reduction, finish_layout=layout)
+    contraction = replace(schedule.contraction, reduction=reduction, second_stage_layout=layout)
     return replace(schedule, contraction=contraction)

@@ -27,10 +27,11 @@ REGISTER = 4
 """Bytes."""
 
 AHEAD = 2
-"""Parked fragments that are being loaded while one is worked on: registers are short where fragments are parked."""
+"""Spilled to shared memory fragments that are being loaded while one is worked on: registers are short where fragments
+are spilled to shared memory."""
 
-PARKED_SKEWED = 8
-"""Registers for the ends of a skewed row, where fragments are parked."""
+SPILLED_SHIFTED = 8
+"""Registers for the ends of an unaligned row, where fragments are spilled to shared memory."""
 
 RAGGED = 0.25
 """Registers an element of a fragment for the masks of a row that does not fill its threads' fragments."""
@@ -38,14 +39,14 @@ RAGGED = 0.25
 CLUSTER = 5
 """Registers for the addresses of other blocks' shared memory."""
 
-SKEWED, SKEWED_COLUMN = 5, 2
+SHIFTED, SHIFTED_COLUMN = 5, 2
 """Registers for the places and the ends of a row that is shifted; and for each byte of what is shifted into place."""
 
 LINES = 4
 """Registers for the places and the masks of a row of whole vectors that is shifted."""
 
-MOVED = 8
-"""Registers for the places of the windows that rows are moved from and to."""
+REALIGNED = 8
+"""Registers for the places of the windows that rows are realigned from and to."""
 
 SINGLE_WARP = 7
 """Registers of a row that one warp holds: no barrier keeps what is loaded for later behind the reduction."""
@@ -56,22 +57,22 @@ first: for what they are reduced to and what the others have of it, where elemen
 Softmax over 4 to 256 rows spilled 4 to 92 bytes without."""
 
 
-def registers_per_thread(problem: Problem, layout: BlockedLayout, order: str, parked: int = 0) -> int:
-    """Estimated registers of a thread of a persistent kernel; see `Schedule` for the orders and for `parked`."""
-    return round(problem.register_factor * _uncorrected(problem, layout, order, parked))
+def registers_per_thread(problem: Problem, layout: BlockedLayout, order: str, shared_spill: int = 0) -> int:
+    """Estimated registers of a thread of a persistent kernel; see `Schedule` for the orders and for `shared_spill`."""
+    return round(problem.register_scale * _uncorrected(problem, layout, order, shared_spill))
 
 
-def _uncorrected(problem: Problem, layout: BlockedLayout, order: str, parked: int) -> int:
+def _uncorrected(problem: Problem, layout: BlockedLayout, order: str, shared_spill: int) -> int:
     """The same before the assembler has shown anything."""
     width = max(layout.vector)
-    held = layout.elements_per_thread - parked * width
+    held = layout.elements_per_thread - shared_spill * width
     extra = CLUSTER if layout.cluster > 1 else 0
     if layout.is_shifted_to_lines:
         extra += LINES
-    elif layout.is_skewed:
-        extra += SKEWED + SKEWED_COLUMN * problem.column_bytes + (PARKED_SKEWED if parked else 0)
-    elif layout.is_moved:
-        extra += MOVED + round(RAGGED * width)
+    elif layout.is_shifted:
+        extra += SHIFTED + SHIFTED_COLUMN * problem.column_bytes + (SPILLED_SHIFTED if shared_spill else 0)
+    elif layout.is_realigned:
+        extra += REALIGNED + round(RAGGED * width)
     elif any(layout.extents[d] != problem.extents[d] for d in problem.reduced):
         extra += round(RAGGED * width)
     if all(layout.warps[d] * layout.blocks[d] == 1 for d in problem.reduced):
@@ -87,5 +88,5 @@ def _uncorrected(problem: Problem, layout: BlockedLayout, order: str, parked: in
     live = max(problem.live_bytes, problem.read_bytes / 2)
     live = max(live, REGISTER / width) if problem.live_bytes else live  # a fragment takes whole registers
     element = DEPTH_ELEMENT + DEPTH_LIVE * live + DEPTH_COLUMN * problem.column_bytes
-    loading = AHEAD * width * problem.read_bytes / 4 + problem.column_bytes / 4 if parked else 0
+    loading = AHEAD * width * problem.read_bytes / 4 + problem.column_bytes / 4 if shared_spill else 0
     return round(DEPTH_BASE + held * element + loading) + extra

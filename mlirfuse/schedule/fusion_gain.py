@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from math import log2, prod
 
 from mlirfuse.schedule.contraction_cost import DRAM_BYTES
-from mlirfuse.schedule.finish_heuristics import LAUNCH, parts_bytes
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.schedule import Schedule
+from mlirfuse.schedule.second_stage_heuristics import LAUNCH, partials_bytes
 from mlirfuse.target import Target
 
 END, CLUSTER_END = 1.8, 0.4
@@ -38,11 +38,11 @@ class Gain:
 def fusion_gain(fused: Scheduled, apart: Sequence[Scheduled], shared_bytes: int, target: Target) -> Gain:
     """What one kernel saves in place of two, all of whose extents are known.
 
-    Saved are a launch, and what both would read. But a walk of the grid leaves parts to be added up, which kernels do
-    not have whose blocks reduce columns alone. A few rows that are very long are not worth that: RMSNorm backward of 2,
-    16, 32 and 64 rows of 65536 columns in bfloat16 takes 6.0, 8.2, 9.7 and 13.2 us in one kernel, and 3.8, 5.6, 9.2 and
-    15.8 in two (H200, replayed graphs; benchmarks/results/fusions-h200.json). Of 4096 columns two are faster by up to a
-    microsecond there, but not where a host launches them.
+    Saved are a launch, and what both would read. But a persistent loop of the grid leaves parts to be added up, which
+    kernels do not have whose blocks reduce columns alone. A few rows that are very long are not worth that: RMSNorm
+    backward of 2, 16, 32 and 64 rows of 65536 columns in bfloat16 takes 6.0, 8.2, 9.7 and 13.2 us in one kernel, and
+    3.8, 5.6, 9.2 and 15.8 in two (H200, replayed graphs; benchmarks/results/fusions-h200.json). Of 4096 columns two are
+    faster by up to a microsecond there, but not where a host launches them.
 
     Args:
         fused: the one kernel.
@@ -59,9 +59,9 @@ def fusion_gain(fused: Scheduled, apart: Sequence[Scheduled], shared_bytes: int,
 
 def _end(schedule: Schedule, problem: Problem, target: Target) -> float:
     """Microseconds behind the last tile, where blocks meet and add up parts."""
-    return _meeting(schedule) + 2 * parts_bytes(schedule, problem, target) / L2_BYTES / MICROSECOND
+    return _meeting(schedule) + 2 * partials_bytes(schedule, problem, target) / L2_BYTES / MICROSECOND
 
 
 def _meeting(schedule: Schedule) -> float:
-    """Microseconds that blocks take to meet, however little they add up; 0 without a walk."""
-    return END + CLUSTER_END * log2(schedule.layout.cluster) if schedule.walk is not None else 0.0
+    """Microseconds that blocks take to meet, however little they add up; 0 without a persistent loop."""
+    return END + CLUSTER_END * log2(schedule.layout.cluster) if schedule.persistent_loop is not None else 0.0

@@ -2,31 +2,31 @@
 
 Three families. An elementwise kernel streams: every thread moves one vector, in many small blocks. A kernel with
 reductions keeps rows on chip: the row is spread over as many threads as make the best use of the register file. What no
-block or cluster holds, the whole grid walks together.
+block or cluster holds, the whole grid loops over together.
 """
 
 from __future__ import annotations
 
 from mlirfuse.errors import ScheduleError
-from mlirfuse.schedule.chunked_heuristics import reread_schedule, shared_schedule
-from mlirfuse.schedule.crossed_heuristics import crossed_schedule
-from mlirfuse.schedule.finish_heuristics import cheapest_finish, finished_by
+from mlirfuse.schedule.chunked_heuristics import multi_pass_schedule, shared_schedule
+from mlirfuse.schedule.column_tiles import column_tile_schedule
 from mlirfuse.schedule.grid_heuristics import SQUEEZED, grid_schedule, too_wide
 from mlirfuse.schedule.layout import WARP
-from mlirfuse.schedule.panels import panel_schedule
+from mlirfuse.schedule.layout_builder import LayoutBuilder
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.row_candidates import row_candidates
 from mlirfuse.schedule.row_cost import row_cost
-from mlirfuse.schedule.row_layouts import skewed_vector
+from mlirfuse.schedule.row_layouts import unaligned_vector
 from mlirfuse.schedule.schedule import Schedule
-from mlirfuse.schedule.spread import Spread
+from mlirfuse.schedule.second_stage_heuristics import cheapest_grid_reduction, with_grid_reduction
+from mlirfuse.schedule.transposed_heuristics import transposed_schedule
 from mlirfuse.schedule.wide_rows import column_schedule, fills, finer_schedule
 from mlirfuse.target import Target
 
 ELEMENTWISE_THREADS = 256
 """Threads of an elementwise block: with 16 bytes a thread it matches cudaMemcpyAsync on an H200 (peers-h200.md)."""
 
-CROSSED_ELEMENTS = 32
+TRANSPOSED_ELEMENTS = 32
 """Elements of a row that a thread accesses side by side where its neighbours are in other rows: two sectors of 16-bit
 ones, or more."""
 
@@ -35,76 +35,83 @@ MOST_READ_BYTES = 800
 loads under way at once, and spilled of 64 arrays at 16 bytes each."""
 
 
-def choose_schedule(problem: Problem, target: Target, finish: str = "auto") -> Schedule:
+def choose_schedule(problem: Problem, target: Target, grid_reduction: str = "auto") -> Schedule:
     """The schedule that the cost model likes best.
 
     Args:
         problem: the problem.
         target: the architecture.
-        finish: who is to finish a walk over the grid, one of `grid_walk.FINISHES`; `auto` for whoever is fastest.
+        grid_reduction: how the partials of a persistent loop are combined, one of `persistent_loop.GRID_REDUCTIONS`;
+            `auto` for whoever is fastest.
 
     Raises:
         ScheduleError: what a grid reduces fits no cluster in whole rows, and nothing narrower either.
     """
     schedule = _choose_family(problem, target)
-    if schedule.walk is None:
+    if schedule.persistent_loop is None:
         return schedule
-    who = cheapest_finish(schedule, problem, target) if finish == "auto" else finish
-    return finished_by(schedule, who, target)
+    who = cheapest_grid_reduction(schedule, problem, target) if grid_reduction == "auto" else grid_reduction
+    return with_grid_reduction(schedule, who, target)
 
 
 def _choose_family(problem: Problem, target: Target) -> Schedule:
-    """The cheapest schedule of the first family that has one; a walk is finished by all blocks."""
-    if problem.walk and not problem.walk_is_optional:
-        return _choose_walk(problem, target)
+    """The cheapest schedule of the first family that has one; partials are combined by all blocks."""
+    if problem.persistent_loop and not problem.loop_is_optional:
+        return _choose_loop(problem, target)
     if not problem.reduced:
         return elementwise_schedule(problem)
     candidates = list(row_candidates(problem, target))
     alone = [c for c in candidates if c.schedule.layout.cluster == 1]
-    if problem.walk and not alone and (walked := _optional_walk(problem, target, over_clusters=bool(candidates))):
+    if (
+        problem.persistent_loop
+        and not alone
+        and (walked := _optional_loop(problem, target, over_clusters=bool(candidates)))
+    ):
         return walked
-    if not alone and (panels := panel_schedule(problem, target)):
-        return panels
+    if not alone and (column_tiles := column_tile_schedule(problem, target)):
+        return column_tiles
     shared = shared_schedule(problem, target)
     pairs = [c for c in alone if c.blocks > 1]
     # H200, 256 MB of rows, as shares of a copy: two rows on an SM in registers 0.96, one row 0.92 to 0.95 (0.83 to 0.89
-    # with half of it parked), rows walked in chunks in shared memory 0.89 to 0.95, a row over a cluster 0.65 to 0.85.
-    free = [c for c in pairs if not c.schedule.parked]
-    shared_by_idle = _leaves_sms_idle(problem, target) and not skewed_vector(problem)
-    few = [c for c in candidates if not c.schedule.parked] if shared_by_idle else []
-    # Blocks of a cluster that park part of skewed rows spill: ptxas is short of registers for their ends.
-    split = [c for c in candidates if not c.schedule.parked] if skewed_vector(problem) else []
+    # with half of it spilled to shared memory), rows processed in chunks in shared memory 0.89 to 0.95, a row over a
+    # cluster 0.65 to 0.85.
+    free = [c for c in pairs if not c.schedule.shared_spill]
+    shared_by_idle = _leaves_sms_idle(problem, target) and not unaligned_vector(problem)
+    few = [c for c in candidates if not c.schedule.shared_spill] if shared_by_idle else []
+    # Blocks of a cluster that spill part of unaligned rows spill: ptxas is short of registers for their ends.
+    split = [c for c in candidates if not c.schedule.shared_spill] if unaligned_vector(problem) else []
     for choice in (few, free, pairs, alone, shared, split, candidates):
         if isinstance(choice, Schedule):
             return choice
         if choice:
             return min(choice, key=lambda c: row_cost(c, problem, target)).schedule
-    return reread_schedule(problem, target)
+    return multi_pass_schedule(problem, target)
 
 
 def _leaves_sms_idle(problem: Problem, target: Target) -> bool:
-    """Whether there are known to be fewer rows than multiprocessors, one of which one block each would have."""
+    """Whether there are known to be fewer rows than SMs, one of which one block each would have."""
     if problem.vector_dim not in problem.reduced:
         return False
     rows = problem.tiles([1] * problem.rank, set(range(problem.rank)) - problem.reduced)
     return rows is not None and rows < target.sms
 
 
-def _choose_walk(problem: Problem, target: Target) -> Schedule:
+def _choose_loop(problem: Problem, target: Target) -> Schedule:
     """The schedule of reductions that no block could do alone where rows are many."""
-    assert problem.walk is not None
+    assert problem.persistent_loop is not None
     columns = column_schedule(problem)
     chosen = _walk(problem, columns, target) or columns
-    if chosen is None and not problem.walk.inner:
-        # Totals alone have no other form, as those that are fused with reductions of rows do.
+    if chosen is None and not problem.persistent_loop.inner:
+        # Reductions alone have no other form, as those that are fused with reductions of rows do.
         chosen = grid_schedule(problem, target, SQUEEZED)
     if chosen is None:
         raise ScheduleError(too_wide(problem, target), hint="reduce the rows in a function of its own")
     return chosen
 
 
-def _optional_walk(problem: Problem, target: Target, *, over_clusters: bool) -> Schedule | None:
-    """A walk of the whole grid, or of columns, where blocks could reduce alone, but none holds what it reduces.
+def _optional_loop(problem: Problem, target: Target, *, over_clusters: bool) -> Schedule | None:
+    """A persistent loop of the whole grid, or of columns, where blocks could reduce alone, but none holds what it
+    reduces.
 
     H200, us, by blocks alone and so: the sum of 2^26, 2^22, 2^19 float32 numbers 3744, 236, 12 and 64, 8.7, 4.1 (of
     2^18, which a cluster holds, 2.8 and 3.8); the largest of each column of 65536 x 512 bfloat16 856 and 20; one row
@@ -118,7 +125,7 @@ def _optional_walk(problem: Problem, target: Target, *, over_clusters: bool) -> 
         over_clusters: whether clusters hold what they reduce.
 
     Returns:
-        The schedule; None where blocks or clusters alone are faster, or no walk fits.
+        The schedule; None where blocks or clusters alone are faster, or no persistent loop fits.
     """
     if problem.vector_dim in problem.reduced:
         is_known = None not in problem.extents
@@ -128,12 +135,14 @@ def _optional_walk(problem: Problem, target: Target, *, over_clusters: bool) -> 
 
 
 def _walk(problem: Problem, columns: Schedule | None, target: Target) -> Schedule | None:
-    """Columns that blocks reduce alone, if they fill the device, or a walk over rows or parts of them, if one fits."""
-    assert problem.walk is not None
+    """Columns that blocks reduce alone, if they fill the device, or a persistent loop over rows or parts of them, if
+    one fits.
+    """
+    assert problem.persistent_loop is not None
     if columns is not None and fills(columns, problem, target):
         return columns
-    if any(extent is None for d, extent in enumerate(problem.extents) if d not in problem.walk.dims):
-        return None  # a walk's tiles hold all that is not walked
+    if any(extent is None for d, extent in enumerate(problem.extents) if d not in problem.persistent_loop.dims):
+        return None  # a persistent loop's tiles hold all that is not looped over
     return grid_schedule(problem, target) or finer_schedule(problem, target)
 
 
@@ -144,18 +153,18 @@ def elementwise_schedule(problem: Problem) -> Schedule:
     where they are too narrow for that, lanes lie along one of these and vectors along the other: a warp then accesses
     whole sectors of both.
     """
-    if crossed := crossed_schedule(problem, ELEMENTWISE_THREADS, MOST_READ_BYTES):
-        return crossed
+    if transposed := transposed_schedule(problem, ELEMENTWISE_THREADS, MOST_READ_BYTES):
+        return transposed
     vector = problem.vector
     while vector > 1 and vector * problem.read_bytes > MOST_READ_BYTES:
         vector //= 2
-    fill = Spread(problem.extents, problem.vector_dim, vector)
-    across = problem.crossed.dim if problem.crossed else None
+    fill = LayoutBuilder(problem.extents, problem.vector_dim, vector)
+    across = problem.transposed.dim if problem.transposed else None
     outwards = [d for d in reversed(range(problem.rank)) if d not in (problem.vector_dim, across)]
     order = [problem.vector_dim, *outwards]
     if across is not None:
         order.insert(0, across)
-        most = min(CROSSED_ELEMENTS, MOST_READ_BYTES // max(1, problem.read_bytes)) // vector
+        most = min(TRANSPOSED_ELEMENTS, MOST_READ_BYTES // max(1, problem.read_bytes)) // vector
         fill.repeats[problem.vector_dim] = max(1, min(most, fill.left(problem.vector_dim)))
     for dim in order:
         fill.add_lanes(dim)

@@ -8,12 +8,12 @@ thread, warps, repeats inside a warp, lanes, and the contiguous vector that one 
 
 The repeats inside a warp are what makes the accumulators of tensor cores a blocked layout: a warp of an m64nNk16
 `wgmma` holds 16 neighbouring rows, 8 to a fragment. A run is what a thread has of a dimension in one piece where its
-vectors lie along another: of a product, whose factors it then loads as vectors both.
+vectors lie along another: of a product, whose operands it then loads as vectors both.
 
-The shift is 0 but where rows are skewed: rows of an odd number of elements start at addresses of any alignment, and
+The shift is 0 but where rows are unaligned: rows of an odd number of elements start at addresses of any alignment, and
 each is shifted by as much as its first element lies past a multiple of the vector, so that all vectors are aligned.
 Rows of whole vectors may be shifted to multiples of more, so that warps access whole sectors of memory. Or nothing is
-shifted, and rows are moved into place between memory and the layout; then what all rows share fits them.
+shifted, and rows are realigned through shared memory; then what all rows share fits them.
 
 A layout may cover more than the tile's extent; the rest is padding that no thread reads or writes. Where a tile value
 has extent 1 in a dimension (a value that is the same along it), every thread along that dimension holds a copy.
@@ -34,7 +34,8 @@ LAYOUT = "fuse.layout"
 """The attribute of an op whose tile is laid out so."""
 
 FEWEST_VECTORS = 4
-"""Vectors of a skewed or moved row: its ends are stored element by element, and there is a whole one between them."""
+"""Vectors of a shifted or realigned row: its ends are stored element by element, and there is a whole one between
+them."""
 
 
 @refuses_old_fields
@@ -51,9 +52,9 @@ class BlockedLayout:
         inner: fragments a thread holds along the dimension between which no other warp's lie; empty for 1 everywhere.
         run: fragments a thread holds along the dimension between which no other lane's lie, 1 in the vector dimension;
             empty for 1 everywhere.
-        skew: in the vector dimension, where rows are shifted, the elements to multiples of which they are, a vector or
-            several; 0 in the others; empty for 0 everywhere.
-        moved: 1 where rows are moved between their place in memory and the layout, 0 in the other dimensions.
+        shift_to: in the vector dimension, where rows are shifted, the elements to multiples of which they are, a vector
+            or several; 0 in the others; empty for 0 everywhere.
+        realigned: 1 where rows are realigned between their place in memory and the layout, 0 in the other dimensions.
     """
 
     vector: tuple[int, ...]
@@ -63,8 +64,8 @@ class BlockedLayout:
     blocks: tuple[int, ...]
     inner: tuple[int, ...] = ()
     run: tuple[int, ...] = ()
-    skew: tuple[int, ...] = ()
-    moved: tuple[int, ...] = ()
+    shift_to: tuple[int, ...] = ()
+    realigned: tuple[int, ...] = ()
 
     @property
     def rank(self) -> int:
@@ -96,31 +97,31 @@ class BlockedLayout:
         return prod(self.repeats) * prod(self.inner) * prod(self.run) * prod(self.vector)
 
     @property
-    def is_skewed(self) -> bool:
+    def is_shifted(self) -> bool:
         """Whether rows are shifted."""
-        return any(self.skew)
+        return any(self.shift_to)
 
     @property
     def is_shifted_to_lines(self) -> bool:
         """Whether rows of whole vectors are shifted, which then lie in the layout as they do in memory."""
-        return max(self.skew, default=0) > max(self.vector)
+        return max(self.shift_to, default=0) > max(self.vector)
 
     @property
-    def is_moved(self) -> bool:
-        """Whether rows are moved between memory and the layout."""
-        return any(self.moved)
+    def is_realigned(self) -> bool:
+        """Whether rows are realigned between memory and the layout."""
+        return any(self.realigned)
 
     @property
     def anywhere(self) -> tuple[int, ...]:
-        """Not 0 in the dimension along which rows are shifted or moved; empty where they are not."""
-        return self.skew or self.moved
+        """Not 0 in the dimension along which rows are shifted or realigned; empty where they are not."""
+        return self.shift_to or self.realigned
 
     def slack(self, dim: int) -> int:
         """Elements by which a row may lie off where the layout has it in a dimension."""
-        if self.skew:
+        if self.shift_to:
             step = self.vector[dim] if self.is_shifted_to_lines else 1
-            return max(0, self.skew[dim] - step)
-        return self.vector[dim] - 1 if self.moved and self.moved[dim] else 0
+            return max(0, self.shift_to[dim] - step)
+        return self.vector[dim] - 1 if self.realigned and self.realigned[dim] else 0
 
     def is_alone(self, dims: Collection[int]) -> bool:
         """Whether one thread holds all elements of a tile along some dimensions, so that it can reduce them alone."""
@@ -172,8 +173,8 @@ class BlockedLayout:
         return senders * kept if senders > 1 else 0
 
     def apart(self, dims: Collection[int]) -> BlockedLayout | None:
-        """The layout in which warps that reduce a tile along dimensions each have some of the totals, where all would
-        have the same ones in this; None where a thread has none to leave to others.
+        """The layout in which warps that reduce a tile along dimensions each have some of the reductions, where all
+        would have the same ones in this; None where a thread has none to leave to others.
 
         It may cover more than this one does, where the warps are no divisor of what a thread has.
         """
@@ -204,8 +205,8 @@ class BlockedLayout:
             return f"vector {self.vector} is contiguous in more than one dimension"
         if self.run and any(v > 1 and r > 1 for v, r in zip(self.vector, self.run, strict=True)):
             return f"run {self.run} is longer than 1 along vectors of {self.vector}, which would be longer ones"
-        if self.skew and self.moved:
-            return "rows are shifted or moved, not both"
+        if self.shift_to and self.realigned:
+            return "rows are shifted or realigned, not both"
         if self.anywhere and (problem := self._check_rows(tile)):
             return problem
         for d, (covered, extent) in enumerate(zip(self.extents, tile, strict=True)):
@@ -217,22 +218,22 @@ class BlockedLayout:
         return None
 
     def _check_rows(self, tile: tuple[int, ...]) -> str | None:
-        """What is wrong with rows that are shifted or moved, or None."""
-        name, how = ("skew", "skewed") if self.skew else ("moved", "moved")
-        if len(self.anywhere) != len(tile) or set(self.moved) - {0, 1}:
-            numbers = "0, or a number of elements," if self.skew else "0 or 1"
+        """What is wrong with rows that are shifted or realigned, or None."""
+        name, how = ("shift_to", "shifted") if self.shift_to else ("realigned", "realigned")
+        if len(self.anywhere) != len(tile) or set(self.realigned) - {0, 1}:
+            numbers = "0, or a number of elements," if self.shift_to else "0 or 1"
             return f"{name} {self.anywhere} must be {numbers} in each of {len(tile)} dimensions"
         for d, (here, extent) in enumerate(zip(self.anywhere, tile, strict=True)):
             if here and self.vector[d] == 1:
                 return f"dimension {d} is {how}, but a thread holds single elements of it"
             if here and extent < FEWEST_VECTORS * self.vector[d]:
                 return f"a {how} row of {extent} elements holds fewer than {FEWEST_VECTORS} vectors of {self.vector[d]}"
-            if self.skew and here and (problem := self._check_shift(d, here, extent)):
+            if self.shift_to and here and (problem := self._check_shift(d, here, extent)):
                 return problem
             if not here and self.repeats[d] > 1:
                 return f"a thread may hold one {how} row only, not {self.repeats[d]} in dimension {d}"
-        if self.moved and self.cluster > 1:
-            return "rows are moved inside of a block, and may not be spread over a cluster"
+        if self.realigned and self.cluster > 1:
+            return "rows are realigned inside of a block, and may not be spread over a cluster"
         return f"{how} rows have no repeats inside of a warp, and no runs" if self.inner or self.has_runs else None
 
     def _check_shift(self, dim: int, unit: int, extent: int) -> str | None:

@@ -8,7 +8,7 @@ from math import prod
 
 
 @dataclass(frozen=True)
-class PartOfRows:
+class RowReduction:
     """A reduction over some dimensions of a tile, or of a row in it, which leaves a result for each element of others.
 
     Attributes:
@@ -23,36 +23,36 @@ class PartOfRows:
 
 
 @dataclass(frozen=True)
-class WalkProblem:
+class PersistentLoopProblem:
     """The reductions that a whole grid works on.
 
     Attributes:
-        dims: the dimensions that the grid walks.
-        kept: the dimensions along which totals vary, or what they feed.
-        total_bytes: bytes per element of a tile of the partial results that a block carries.
+        dims: the dimensions of the persistent loop.
+        kept: the dimensions along which reductions vary, or what they feed.
+        accumulator_bytes: bytes per element of a tile of the partial results that a block carries.
         column_bytes: bytes per element of a row of what all tiles share (weights, biases).
         inner: whether there are reductions inside of a tile.
-        row_bytes: bytes per row of what varies along the walk only (a row's mean).
+        row_bytes: bytes per row of what varies along the looped dimensions only (a row's mean).
         wide: whether sums leave the kernel in the type that they are added up in, so that every rounding shows.
-        walked_only: whether totals are over walked dimensions only, and none over elements of a row too.
-        inner_parts: the reductions inside of a tile that reduce parts of a row.
-        total_parts: the same of totals, in each tile's part of them.
+        outer_only: whether reductions are over looped dimensions only, and none over elements of a row too.
+        inner_reductions: the reductions inside of a tile that reduce parts of a row.
+        outer_reductions: the same of reductions, in each tile's part of them.
     """
 
     dims: tuple[int, ...]
     kept: frozenset[int]
-    total_bytes: int
+    accumulator_bytes: int
     column_bytes: int
     inner: bool
     row_bytes: int = 0
     wide: bool = False
-    walked_only: bool = True
-    inner_parts: tuple[PartOfRows, ...] = ()
-    total_parts: tuple[PartOfRows, ...] = ()
+    outer_only: bool = True
+    inner_reductions: tuple[RowReduction, ...] = ()
+    outer_reductions: tuple[RowReduction, ...] = ()
 
 
 @dataclass(frozen=True)
-class CrossedProblem:
+class TransposedProblem:
     """Arrays that are contiguous along another dimension than most: that are transposed.
 
     Attributes:
@@ -82,19 +82,21 @@ class Problem:
         full_bytes: bytes per element of the space that must move through device memory.
         read_bytes: bytes per element of the space that are read from device memory.
         live_bytes: bytes per element of the space that must be kept from a reduction to its use.
-        parked_bytes: bytes per element of the space that all together wait in shared memory if they are parked there.
+        shared_spill_bytes: bytes per element of the space that all together wait in shared memory if they are spilled
+            there.
         column_bytes: bytes per element of the reduced dimensions that every row reads again (weights, biases).
         early_column_bytes: of these, what meets the elements before any reduction.
-        rounds: how many reductions follow one another.
+        dependent_reductions: how many reductions depend on one another, one after the other.
         reductions: all of them, with what warps and blocks exchange of each.
-        skewed_vector: what `vector` is in a layout that shifts rows; 0 where none may, or need to.
+        unaligned_vector: what `vector` is in a layout that shifts rows; 0 where none may, or need to.
         line: elements to multiples of which rows of whole vectors may be shifted that begin inside of sectors; 0 where
             none do, or may be.
-        walk: what a persistent grid is to do, where one can do all reductions.
-        finer_walk: the same with tiles that hold no rows whole, where these are reduced together with the walk.
-        walk_is_optional: whether blocks could do all reductions alone, too.
-        crossed: the traffic that is contiguous along another dimension; None if there is none.
-        register_factor: registers that a thread takes to those that are estimated, as far as the assembler has shown.
+        persistent_loop: what a persistent grid is to do, where one can do all reductions.
+        finer_loop: the same with tiles that hold no rows whole, where these are reduced together with the persistent
+            loop.
+        loop_is_optional: whether blocks could do all reductions alone, too.
+        transposed: the traffic that is contiguous along another dimension; None if there is none.
+        register_scale: registers that a thread takes to those that are estimated, as far as the assembler has shown.
     """
 
     extents: tuple[int | None, ...]
@@ -104,18 +106,18 @@ class Problem:
     full_bytes: int
     read_bytes: int
     live_bytes: int = 0
-    parked_bytes: int = 0
+    shared_spill_bytes: int = 0
     column_bytes: int = 0
     early_column_bytes: int = 0
-    rounds: int = 0
-    reductions: tuple[PartOfRows, ...] = ()
-    skewed_vector: int = 0
+    dependent_reductions: int = 0
+    reductions: tuple[RowReduction, ...] = ()
+    unaligned_vector: int = 0
     line: int = 0
-    walk: WalkProblem | None = None
-    finer_walk: WalkProblem | None = None
-    walk_is_optional: bool = False
-    crossed: CrossedProblem | None = None
-    register_factor: float = 1.0
+    persistent_loop: PersistentLoopProblem | None = None
+    finer_loop: PersistentLoopProblem | None = None
+    loop_is_optional: bool = False
+    transposed: TransposedProblem | None = None
+    register_scale: float = 1.0
 
     @property
     def rank(self) -> int:

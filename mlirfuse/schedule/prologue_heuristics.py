@@ -1,4 +1,4 @@
-"""Whether a contraction should compute a factor itself: a pure function of both ways' problems and the target."""
+"""Whether a contraction should compute an operand itself: a pure function of both ways' problems and the target."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mlirfuse.target import Target
 
 
 def seconds_together(problem: ContractionProblem, target: Target) -> float:
-    """Estimated time of a contraction that computes factors itself, with the best schedule for that."""
+    """Estimated time of a contraction that computes operands itself, with the best schedule for that."""
     return contraction_seconds(choose_contraction(problem, target), problem, target)
 
 

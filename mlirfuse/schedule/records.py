@@ -1,6 +1,6 @@
 """Schedules that `mlirfuse tune` found to be the fastest, kept in a file on disk.
 
-One entry a problem, a target with its multiprocessors, the versions of mlirfuse and MLIR, and the fields of a schedule:
+One entry a problem, a target with its SMs, the versions of mlirfuse and MLIR, and the fields of a schedule:
 what a new version measures differently, or describes in another way, is not taken from an old one. The file is
 `schedules.json` in the user's cache directory, or what `MLIRFUSE_RECORDS` names; `off` is none.
 """
@@ -17,8 +17,8 @@ from pathlib import Path
 
 from mlirfuse.errors import ScheduleError
 from mlirfuse.schedule.contraction import ContractionProblem
-from mlirfuse.schedule.plain import fields_of, from_plain, to_plain
 from mlirfuse.schedule.schedule import Schedule
+from mlirfuse.schedule.serialization import fields_of, from_plain, to_plain
 from mlirfuse.target import Target
 from mlirfuse.user_cache import OFF, cache_path
 

@@ -8,12 +8,12 @@ from math import prod
 
 from mlirfuse.schedule.estimate import registers_per_thread
 from mlirfuse.schedule.layout import WARP, BlockedLayout
-from mlirfuse.schedule.odd_rows import MOST_HELD, has_costly_ends, staged_bytes
+from mlirfuse.schedule.persistent_loop_memory import exchange_bytes
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.residency import SHARED_RESERVE, allocated, registers_left, resident_blocks
-from mlirfuse.schedule.row_layouts import HALF_WARPS, Split, row_schedule, skewed_vector
+from mlirfuse.schedule.row_alignment import MOST_HELD, has_costly_ends, staged_bytes
+from mlirfuse.schedule.row_layouts import HALF_WARPS, Split, row_schedule, unaligned_vector
 from mlirfuse.schedule.schedule import Schedule, check_schedule
-from mlirfuse.schedule.walk_memory import exchange_bytes
 from mlirfuse.target import Target
 
 FINER_VECTOR = 8
@@ -27,20 +27,20 @@ precision, half warps: 1280 columns 0.97 of a copy against 0.93; half vectors: 3
 MOST_FINE = 40
 """Elements a thread of such rows: 52 take 128 registers, and are no faster than padding (H200, 832 columns)."""
 
-LONG_ROW, LONG_SKEWED_ROW = 12 * 1024, 8 * 1024
+LONG_ROW, LONG_UNALIGNED_ROW = 12 * 1024, 8 * 1024
 """Bytes read of a row from which on registers are short (H200: rows of 10 KB gain from breadth, 24 KB from depth).
 
-Of skewed rows all loads are under way early in any case (softmax of 4097 columns: 0.90 of a copy against 0.86).
+Of unaligned rows all loads are under way early in any case (softmax of 4097 columns: 0.90 of a copy against 0.86).
 """
 
-NARROWEST_PARKED = 4
+NARROWEST_SPILLED = 4
 """Bytes of a fragment: what fills no register is not worth an access of shared memory."""
 
 MOST_ELEMENTS = 64
 """Elements a thread may hold of a persistent row in registers: estimates were fitted up to there."""
 
 FEW_REGISTERS = 56
-"""Registers that a thread needs for what it is computing: parking more than what is beyond them saves none."""
+"""Registers that a thread needs for what it is computing: spilling more than what is beyond them saves none."""
 
 FEW_SPARE = 3
 """Registers that an estimate leaves, up to which those of addresses are given up across the reductions."""
@@ -74,8 +74,8 @@ class Candidate:
 
 def row_candidates(problem: Problem, target: Target) -> Iterator[Candidate]:
     """Persistent schedules with every split of a row over a cluster, warps and repeats that fits the registers."""
-    skewed = skewed_vector(problem)
-    long = LONG_SKEWED_ROW if skewed else LONG_ROW
+    unaligned = unaligned_vector(problem)
+    long = LONG_UNALIGNED_ROW if unaligned else LONG_ROW
     order = "depth" if problem.row_elements * problem.read_bytes > long else "breadth"
     cluster = 1
     while cluster <= target.max_cluster:
@@ -92,12 +92,12 @@ def row_candidates(problem: Problem, target: Target) -> Iterator[Candidate]:
 
 def _splits(problem: Problem, warps: int, cluster: int) -> Iterator[Split]:
     """Ways to split a row over warps and blocks that are worth a try."""
-    skewed = skewed_vector(problem)
-    whole = Split(warps, cluster, skewed or problem.vector)
+    unaligned = unaligned_vector(problem)
+    whole = Split(warps, cluster, unaligned or problem.vector)
     yield whole
     if problem.line and problem.row_elements >= FEWEST_LINES * problem.line:
         yield replace(whole, line=problem.line)
-    if skewed or cluster > 1 or problem.vector < FINER_VECTOR:
+    if unaligned or cluster > 1 or problem.vector < FINER_VECTOR:
         return
     yield replace(whole, vector=problem.vector // 2)
     if warps in HALF_WARPS:
@@ -111,27 +111,29 @@ def _divides(layout: BlockedLayout, problem: Problem) -> bool:
 
 
 def fitted(schedule: Schedule, problem: Problem, target: Target) -> Iterator[Candidate]:
-    """The schedule with as few fragments parked in shared memory as each number of resident blocks needs."""
+    """The schedule with as few fragments spilled to shared memory in shared memory as each number of resident blocks
+    needs.
+    """
     layout = schedule.layout
     fragments, width = prod(layout.repeats), max(layout.vector)
-    parks = schedule.order == "depth" and width * problem.live_bytes >= NARROWEST_PARKED
-    # Fragments that several loads make are parked in program order, which loses more than shifted rows gain (H200,
-    # single precision, LayerNorm with fused adds of 20004 columns: 196 us shifted, 160 as they lie).
-    parks = parks and not (layout.is_shifted_to_lines and problem.early_column_bytes)
-    most = fragments - 1 if parks else 0
-    slot = layout.threads * width * problem.parked_bytes
+    spills = schedule.order == "depth" and width * problem.live_bytes >= NARROWEST_SPILLED
+    # Fragments that several loads make are spilled to shared memory in program order, which loses more than shifted
+    # rows gain (H200, single precision, LayerNorm with fused adds of 20004 columns: 196 us shifted, 160 as they lie).
+    spills = spills and not (layout.is_shifted_to_lines and problem.early_column_bytes)
+    most = fragments - 1 if spills else 0
+    slot = layout.threads * width * problem.shared_spill_bytes
     exchange = _exchange(problem, layout)
     most_held = MOST_HELD if has_costly_ends(layout) else MOST_ELEMENTS
     reached = 0
-    for parked in range(most + 1 if fragments <= MOST_FRAGMENTS else 0):
-        shared = parked * slot + staged_bytes(problem, layout) + exchange
-        needed = registers_per_thread(problem, layout, schedule.order, parked)
+    for shared_spill in range(most + 1 if fragments <= MOST_FRAGMENTS else 0):
+        shared = shared_spill * slot + staged_bytes(problem, layout) + exchange
+        needed = registers_per_thread(problem, layout, schedule.order, shared_spill)
         registers = allocated(needed)
         blocks = min(resident_blocks(layout.threads, registers, target), target.shared_per_sm // shared)
-        held = layout.elements_per_thread - parked * width
+        held = layout.elements_per_thread - shared_spill * width
         if shared > target.shared_per_block or held > most_held or blocks <= reached:
             continue
-        if parked and registers <= FEW_REGISTERS:
+        if shared_spill and registers <= FEW_REGISTERS:
             break
         reached = blocks
         # ptxas must know how many blocks are meant to be resident: alone, it saves registers where loads should
@@ -140,9 +142,9 @@ def fitted(schedule: Schedule, problem: Problem, target: Target) -> Iterator[Can
         fitted = replace(
             schedule,
             blocks_per_sm=blocks,
-            parked=parked,
-            in_order=_keeps_order(problem, layout, parked),
-            late_addresses=_is_short(schedule, parked, spare),
+            shared_spill=shared_spill,
+            in_order=_keeps_order(problem, layout, shared_spill),
+            rematerialize_addresses=_is_short(schedule, shared_spill, spare),
         )
         yield Candidate(fitted, blocks, prod(schedule.tile) / prod(layout.extents))
 
@@ -153,24 +155,25 @@ def _exchange(problem: Problem, layout: BlockedLayout) -> int:
     return max(SHARED_RESERVE, usual, sum(n for part in problem.reductions for n in exchange_bytes(part, layout)))
 
 
-def _is_short(schedule: Schedule, parked: int, spare: int) -> bool:
+def _is_short(schedule: Schedule, shared_spill: int, spare: int) -> bool:
     """Whether a kernel has no registers for addresses that wait for the reductions; `spare` are left by the estimate.
 
-    Where part of a row is parked, registers are full by choice. ptxas keeps what the first and the last addresses
-    share, and spills just that. Breadth first it has room, but for the places of skewed rows. Of skewed rows worked on
-    depth first other values spill, sooner so than without (softmax of 94209 columns: 20 bytes against 8).
+    Where part of a row is spilled to shared memory, registers are full by choice. ptxas keeps what the first and the
+    last addresses share, and spills just that. Breadth first it has room, but for the places of unaligned rows. Of
+    unaligned rows worked on depth first other values spill, sooner so than without (softmax of 94209 columns: 20 bytes
+    against 8).
     """
     tight = spare <= FEW_SPARE
     if any(schedule.layout.anywhere) and not schedule.layout.is_shifted_to_lines:
-        return schedule.layout.is_skewed and schedule.order == "breadth" and tight
-    return parked > 0 or (schedule.order == "depth" and tight)
+        return schedule.layout.is_shifted and schedule.order == "breadth" and tight
+    return shared_spill > 0 or (schedule.order == "depth" and tight)
 
 
-def _keeps_order(problem: Problem, layout: BlockedLayout, parked: int) -> bool:
-    """Whether parked fragments are loaded and stored in program order.
+def _keeps_order(problem: Problem, layout: BlockedLayout, shared_spill: int) -> bool:
+    """Whether spilled to shared memory fragments are loaded and stored in program order.
 
     It pays where they are computed from several loads, so that ptxas, left alone, is short of registers (H200, shares
     of a copy, LayerNorm with fused adds of 131072 columns: 0.73 against 0.68). Else it costs what loads are ahead less
     (softmax of 131072 columns: 0.87 against 0.90).
     """
-    return bool(parked and problem.early_column_bytes) and not any(layout.anywhere)
+    return bool(shared_spill and problem.early_column_bytes) and not any(layout.anywhere)

@@ -6,8 +6,8 @@ from math import log2, prod
 
 from mlirfuse.schedule.contraction_cost import DRAM_BYTES, DRAM_BYTES_PER_SM
 from mlirfuse.schedule.layout import WARP
-from mlirfuse.schedule.odd_rows import ROW_BYTES, has_costly_ends
 from mlirfuse.schedule.problem import Problem
+from mlirfuse.schedule.row_alignment import ROW_BYTES, has_costly_ends
 from mlirfuse.schedule.row_candidates import LONG_ROW, Candidate
 from mlirfuse.target import LINE, SECTOR, Target
 
@@ -80,20 +80,21 @@ def _streaming_cost(candidate: Candidate, problem: Problem) -> float:
     coverage = 1.0 + 0.2 * max(0.0, wanted / under_way - 1.0)
     # One block alone on an SM loads nothing while it reduces.
     overlap = 1.0 + 0.4 / candidate.blocks**3
-    # Blocks of a cluster start together, and wait for each other at every round of reductions.
-    cluster = 1.0 + (0.12 + 0.01 * layout.cluster) * problem.rounds if layout.cluster > 1 else 1.0
+    # Blocks of a cluster start together, and wait for each other at every dependent reduction.
+    cluster = 1.0 + (0.12 + 0.01 * layout.cluster) * problem.dependent_reductions if layout.cluster > 1 else 1.0
     # Few threads a block: more blocks to start (H200, 1024 columns: 0.97 of a copy for 128 threads, 0.95 for 64).
     small = 1.025 if layout.threads < SMALL_THREADS else 1.0
     halved = 1.015 if prod(layout.lanes[d] for d in problem.reduced) < WARP else 1.0
-    narrow = 1.03 if max(layout.vector) < max(problem.vector, problem.skewed_vector) else 1.0
+    narrow = 1.03 if max(layout.vector) < max(problem.vector, problem.unaligned_vector) else 1.0
     # Rows that begin inside of sectors: each access of a warp has one more than it needs, which another one has too.
     elements = max(layout.vector) * prod(layout.lanes[d] for d in problem.reduced)
     sectors = elements / problem.line * (LINE // SECTOR) if problem.line else 0.0
-    straddling = 1.0 if not problem.line or layout.is_skewed else 1.0 + STRADDLING / sectors
+    straddling = 1.0 if not problem.line or layout.is_shifted else 1.0 + STRADDLING / sectors
     # Warps along what is reduced tell each other what they have of each column.
     kept = prod(n * layout.repeats[d] for d, n in enumerate(layout.vector) if d not in problem.reduced)
     told = EXCHANGED * layout.threads * prod(layout.warps[d] for d in problem.reduced) * (kept - 1)
     exchange = 1.0 + told / (SHARED_SPEED * rows * row_bytes)
-    # Masks of a row that does not fill its threads take registers, which are short where part of it is parked.
-    masked = 1.02 if candidate.schedule.parked and candidate.efficiency < 1.0 else 1.0
+    # Masks of a row that does not fill its threads take registers, which are short where part of it is spilled to
+    # shared memory.
+    masked = 1.02 if candidate.schedule.shared_spill and candidate.efficiency < 1.0 else 1.0
     return padding * work * coverage * overlap * cluster * small * halved * narrow * straddling * masked * exchange

@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from mlirfuse.schedule.layout import WARP
-from mlirfuse.schedule.odd_rows import access_of_rows
+from mlirfuse.schedule.layout_builder import LayoutBuilder
 from mlirfuse.schedule.problem import Problem
+from mlirfuse.schedule.row_alignment import access_of_rows
 from mlirfuse.schedule.schedule import Schedule
-from mlirfuse.schedule.spread import Spread
 
 MIN_THREADS = 64
 """Blocks smaller than this leave an SM short of threads, because it holds 32 blocks at most."""
@@ -49,9 +49,9 @@ class Split:
     across: int = WARP
 
 
-def skewed_vector(problem: Problem) -> int:
-    """Elements of a vector where rows are shifted or moved; 0 where they are not."""
-    return problem.skewed_vector if access_of_rows(problem) else 0
+def unaligned_vector(problem: Problem) -> int:
+    """Elements of a vector where rows are shifted or realigned; 0 where they are not."""
+    return problem.unaligned_vector if access_of_rows(problem) else 0
 
 
 def row_schedule(problem: Problem, split: Split, order: str, most_threads: int) -> Schedule | None:
@@ -61,9 +61,9 @@ def row_schedule(problem: Problem, split: Split, order: str, most_threads: int) 
     """
     warps, cluster, lanes = split.warps, split.cluster, split.lanes
     outer = [d for d in range(problem.rank) if d not in problem.reduced]
-    slack = split.line - split.vector if split.line else max(0, skewed_vector(problem) - 1)
+    slack = split.line - split.vector if split.line else max(0, unaligned_vector(problem) - 1)
     covered = [n if n is None or d != problem.vector_dim else n + slack for d, n in enumerate(problem.extents)]
-    fill = Spread(covered, problem.vector_dim, split.vector)
+    fill = LayoutBuilder(covered, problem.vector_dim, split.vector)
     inner = sorted(problem.reduced, reverse=True)
     if problem.vector_dim in outer:
         inner = [problem.vector_dim, *inner]
@@ -95,8 +95,8 @@ def row_schedule(problem: Problem, split: Split, order: str, most_threads: int) 
             stacked = max(stacked, min(wanted, most_threads // (WARP * warps)))
         fill.warps[outer[-1]] *= stacked
     layout = fill.layout()
-    if how := "skew" if split.line else access_of_rows(problem):
-        unit = 1 if how == "moved" else split.line or split.vector
+    if how := "shift_to" if split.line else access_of_rows(problem):
+        unit = 1 if how == "realigned" else split.line or split.vector
         layout = replace(layout, **{how: tuple(unit if d == problem.vector_dim else 0 for d in range(problem.rank))})
     tile = tuple(
         extent if d in problem.reduced and extent is not None else min(layout.extents[d], extent or layout.extents[d])

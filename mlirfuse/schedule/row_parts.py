@@ -1,6 +1,6 @@
 """Choosing how many parts a long row is reduced in, where nobody knows how many rows there will be: a pure function.
 
-A block or cluster a row leaves most of the device idle where rows are few, and a grid walks rows of a known number
+A block or cluster a row leaves most of the device idle where rows are few, and a grid loops overrows of a known number
 only. Parts of one size do for any number of rows, and another kernel adds up what each is reduced to.
 
 H200, us, sums of bfloat16 by one cluster a row and so: 2 x 4194304 59.2 and 6.3, 16 x 1048576 18.4 and 9.9, 64 x
@@ -22,12 +22,17 @@ MOST_BYTES, LEAST_BYTES = 32 * 1024, 4 * 1024
 def row_parts(problem: Problem, target: Target) -> int:
     """How many parts of one length each row is reduced in; 1 where rows stay whole.
 
-    Rows stay whole where a block holds one alone, where something of them is needed again, where the grid walks them,
-    as it does those of a known number, and where memory is not contiguous along them.
+    Rows stay whole where a block holds one alone, where something of them is needed again, where the grid loops
+    overthem, as it does those of a known number, and where memory is not contiguous along them.
     """
-    if problem.reduced != {problem.vector_dim} or problem.rounds > 1 or problem.live_bytes or problem.column_bytes:
+    if (
+        problem.reduced != {problem.vector_dim}
+        or problem.dependent_reductions > 1
+        or problem.live_bytes
+        or problem.column_bytes
+    ):
         return 1
-    if problem.walk is None or not problem.walk_is_optional or None not in problem.extents:
+    if problem.persistent_loop is None or not problem.loop_is_optional or None not in problem.extents:
         return 1
     length, each = problem.row_elements // problem.vector, problem.vector * max(1, problem.read_bytes)
     if length * each <= MOST_BYTES:

@@ -13,15 +13,15 @@ from mlir import ir
 from mlirfuse.errors import ScheduleError, errors_at
 from mlirfuse.renamed_names import not_one_of, refuses_old_fields
 from mlirfuse.schedule.attributes import from_attribute, to_attribute
-from mlirfuse.schedule.contraction import TEAM_THREADS, ContractionSchedule
-from mlirfuse.schedule.crossed_tiles import CrossedTiles
-from mlirfuse.schedule.grid_walk import GridWalk
+from mlirfuse.schedule.contraction import WARPGROUP_THREADS, ContractionSchedule
 from mlirfuse.schedule.layout import BlockedLayout
+from mlirfuse.schedule.persistent_loop import PersistentLoop
+from mlirfuse.schedule.transposed_tiles import TransposedTiles
 from mlirfuse.target import Target
 
 ATTRIBUTE = "fuse.schedule"
 
-PERSISTENCE = ("registers", "shared", "reread")
+PERSISTENCE = ("registers", "shared", "multi_pass")
 """Where a row lives between its reduction and its use: in registers, in shared memory, or nowhere (read again)."""
 
 ORDERS = ("breadth", "depth")
@@ -45,14 +45,15 @@ class Schedule:
         order: one of `ORDERS`. Breadth has all loads under way at once, which short rows need; depth keeps few values
             in registers, so that more rows fit an SM.
         blocks_per_sm: resident blocks that the register allocator must leave room for; 0 leaves it alone.
-        parked: fragments of a thread that wait in shared memory across a reduction, where registers are short.
-        in_order: whether parked fragments are loaded and stored in program order, a few ahead, whatever ptxas would do.
-        late_addresses: whether addresses of results are computed behind the reductions, where registers are too short
-            to keep across them what they share with the addresses of operands.
+        shared_spill: fragments of a thread that wait in shared memory across a reduction, where registers are short.
+        in_order: whether spilled to shared memory fragments are loaded and stored in program order, a few ahead,
+            whatever ptxas would do.
+        rematerialize_addresses: whether addresses of results are computed behind the reductions, where registers are
+            too short to keep across them what they share with the addresses of operands.
         contraction: for a kernel with a contraction, how its k-loop runs.
-        walk: where a reduction runs over more than a tile, how a persistent grid walks the tiles; None for one block
-            a tile.
-        crossed: how arrays are accessed that are contiguous along another dimension than `layout`; None if that is
+        persistent_loop: where a reduction runs over more than a tile, how a persistent loop runs over the tiles; None
+            for one block a tile.
+        transposed: how arrays are accessed that are contiguous along another dimension than `layout`; None if that is
             the layout too.
     """
 
@@ -61,12 +62,12 @@ class Schedule:
     persistence: str = "registers"
     order: str = "breadth"
     blocks_per_sm: int = 0
-    parked: int = 0
+    shared_spill: int = 0
     in_order: bool = False
-    late_addresses: bool = False
+    rematerialize_addresses: bool = False
     contraction: ContractionSchedule | None = None
-    walk: GridWalk | None = None
-    crossed: CrossedTiles | None = None
+    persistent_loop: PersistentLoop | None = None
+    transposed: TransposedTiles | None = None
 
     def attribute(self) -> ir.Attribute:
         """The `fuse.schedule` attribute, in the current context."""
@@ -103,15 +104,18 @@ def check_schedule(
     if any(schedule.layout.anywhere) and (problem := _check_rows(schedule, reduced)):
         return problem
     fragments = prod(schedule.layout.fragments(d) for d in range(schedule.layout.rank))
-    if not 0 <= schedule.parked < fragments or (schedule.parked and schedule.persistence != "registers"):
-        return f"{schedule.parked} fragments cannot be parked of the {fragments} that a thread holds in registers"
-    if schedule.in_order and not schedule.parked:
-        return "nothing is parked that could be loaded and stored in order"
-    if schedule.late_addresses and schedule.persistence != "registers":
-        return f"addresses are late only of rows that wait in registers, not {schedule.persistence!r}"
+    if not 0 <= schedule.shared_spill < fragments or (schedule.shared_spill and schedule.persistence != "registers"):
+        return (
+            f"{schedule.shared_spill} fragments cannot be spilled to shared memory of the {fragments} that a "
+            f"thread holds in registers"
+        )
+    if schedule.in_order and not schedule.shared_spill:
+        return "nothing is spilled to shared memory that could be loaded and stored in order"
+    if schedule.rematerialize_addresses and schedule.persistence != "registers":
+        return f"addresses are rematerialized only of rows that wait in registers, not {schedule.persistence!r}"
     if problem := _check_shared(schedule, reduced):
         return problem
-    if schedule.crossed and (problem := _check_crossed(schedule, schedule.crossed, extents, reduced)):
+    if schedule.transposed and (problem := _check_transposed(schedule, schedule.transposed, extents, reduced)):
         return problem
     if schedule.layout.threads > target.max_threads_per_block:
         return f"{schedule.layout.threads} threads exceed the {target.max_threads_per_block} of a block"
@@ -125,40 +129,40 @@ def check_schedule(
         return f"the sums of a contraction stay in registers, not {schedule.persistence!r}"
     if schedule.contraction and (problem := _check_blocks(schedule.contraction, target)):
         return problem
-    walked = schedule.walk.dims if schedule.walk else ()
-    if schedule.walk and (problem := _check_walk(schedule, schedule.walk, extents)):
+    loop_dims = schedule.persistent_loop.dims if schedule.persistent_loop else ()
+    if schedule.persistent_loop and (problem := _check_persistent_loop(schedule, schedule.persistent_loop, extents)):
         return problem
     for d, (tile, extent) in enumerate(zip(schedule.tile, extents, strict=True)):
-        if d in walked:
+        if d in loop_dims:
             continue
         if d in reduced:
-            if extent is None and schedule.persistence != "reread":
-                return f"reduced dimension {d} is dynamic, which only chunks that are read again can walk"
+            if extent is None and schedule.persistence != "multi_pass":
+                return f"reduced dimension {d} is dynamic, which only multi-pass schedules loop over"
             if schedule.persistence == "registers" and tile != extent:
                 return f"persistence in registers needs all {extent} elements of dimension {d} in the tile, not {tile}"
-        elif schedule.layout.blocks[d] > 1 and not schedule.walk:
+        elif schedule.layout.blocks[d] > 1 and not schedule.persistent_loop:
             return f"a cluster may split reduced dimensions only, not dimension {d}"
     return None
 
 
 def _check_residency(schedule: Schedule, target: Target) -> str | None:
-    """What is wrong with the number of blocks that a multiprocessor is to hold, or None."""
+    """What is wrong with the number of blocks that an SM is to hold, or None."""
     if not 0 <= schedule.blocks_per_sm <= target.blocks_per_sm:
-        return f"{schedule.blocks_per_sm} blocks a multiprocessor are not 0 to {target.blocks_per_sm}"
+        return f"{schedule.blocks_per_sm} blocks an SM are not 0 to {target.blocks_per_sm}"
     threads = schedule.layout.threads
     if schedule.contraction and schedule.contraction.instruction == "wgmma":
-        threads = threads * schedule.contraction.teams + TEAM_THREADS  # one warpgroup copies
+        threads = threads * schedule.contraction.consumer_groups + WARPGROUP_THREADS  # one warpgroup copies
     if schedule.blocks_per_sm * threads > target.threads_per_sm:
         resident = f"{schedule.blocks_per_sm} blocks of {threads} threads"
-        return f"{resident} exceed the {target.threads_per_sm} threads of a multiprocessor"
+        return f"{resident} exceed the {target.threads_per_sm} threads of an SM"
     return None
 
 
 def _check_shared(schedule: Schedule, reduced: frozenset[int]) -> str | None:
     """What makes a schedule illegal whose threads read back from shared memory what they stored there, or None."""
-    layout, staged = schedule.layout, schedule.walk is not None and schedule.walk.stages > 1
-    is_reread = all(schedule.tile[d] == 1 for d in reduced)  # as chunks of one element are
-    if not staged and (schedule.persistence != "shared" or is_reread):
+    layout, staged = schedule.layout, schedule.persistent_loop is not None and schedule.persistent_loop.stages > 1
+    is_multi_pass = all(schedule.tile[d] == 1 for d in reduced)  # as chunks of one element are
+    if not staged and (schedule.persistence != "shared" or is_multi_pass):
         return None
     copied = [d for d, extent in enumerate(schedule.tile) if extent == 1 and layout.lanes[d] * layout.warps[d] > 1]
     if copied:
@@ -167,23 +171,23 @@ def _check_shared(schedule: Schedule, reduced: frozenset[int]) -> str | None:
 
 
 def _check_rows(schedule: Schedule, reduced: frozenset[int]) -> str | None:
-    """What makes a schedule that shifts or moves rows illegal, or None."""
-    how = "skewed" if schedule.layout.is_skewed else "moved"
+    """What makes a schedule that shifts or realigns rows illegal, or None."""
+    how = "shifted" if schedule.layout.is_shifted else "realigned"
     where = {d for d, here in enumerate(schedule.layout.anywhere) if here}
-    if schedule.persistence != "registers" or schedule.walk is not None or schedule.contraction is not None:
+    if schedule.persistence != "registers" or schedule.persistent_loop is not None or schedule.contraction is not None:
         return f"only rows that stay in registers may be {how}"
     if where != reduced:
         return f"dimensions {sorted(where)} are {how}, which must be what is reduced, {sorted(reduced)}"
     return None
 
 
-def _check_crossed(
-    schedule: Schedule, crossed: CrossedTiles, extents: tuple[int | None, ...], reduced: frozenset[int]
+def _check_transposed(
+    schedule: Schedule, transposed: TransposedTiles, extents: tuple[int | None, ...], reduced: frozenset[int]
 ) -> str | None:
-    """What makes a schedule with crossed arrays illegal, or None."""
-    if reduced or schedule.contraction or schedule.walk:
-        return "arrays are crossed in elementwise kernels only"
-    return crossed.check(schedule.layout, schedule.tile, extents)
+    """What makes a schedule with transposed arrays illegal, or None."""
+    if reduced or schedule.contraction or schedule.persistent_loop:
+        return "arrays are transposed in elementwise kernels only"
+    return transposed.check(schedule.layout, schedule.tile, extents)
 
 
 def _check_blocks(contraction: ContractionSchedule, target: Target) -> str | None:
@@ -196,13 +200,15 @@ def _check_blocks(contraction: ContractionSchedule, target: Target) -> str | Non
     return None
 
 
-def _check_walk(schedule: Schedule, walk: GridWalk, extents: tuple[int | None, ...]) -> str | None:
+def _check_persistent_loop(
+    schedule: Schedule, persistent_loop: PersistentLoop, extents: tuple[int | None, ...]
+) -> str | None:
     """What makes the schedule of a persistent grid illegal, or None."""
     if schedule.persistence != "registers":
-        return "a grid walks tiles that fit the registers only"
-    if any(schedule.layout.blocks[d] > 1 for d in walk.dims):
-        return f"a cluster may not split the dimensions {walk.dims} that the grid walks"
+        return "a persistent loop takes tiles that fit the registers only"
+    if any(schedule.layout.blocks[d] > 1 for d in persistent_loop.dims):
+        return f"a cluster may not split the dimensions {persistent_loop.dims} of the persistent loop"
     for d, (tile, extent) in enumerate(zip(schedule.tile, extents, strict=True)):
-        if d not in walk.dims and tile != extent:
-            return f"the tiles of a walk hold all {extent} elements of dimension {d}, not {tile}"
-    return walk.check(schedule.layout)
+        if d not in persistent_loop.dims and tile != extent:
+            return f"the tiles of a persistent loop hold all {extent} elements of dimension {d}, not {tile}"
+    return persistent_loop.check(schedule.layout)

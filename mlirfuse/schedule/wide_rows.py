@@ -3,10 +3,10 @@
 What is reduced along rows too, or alone, is walked in tiles of a part of a row. What is not leaves so many columns that
 each block can reduce some of them alone.
 
-H200, TB/s: sums of columns in half precision by blocks alone, by a walk over whole rows, by PyTorch: 65536 columns
-4.06, 3.99, 3.54; 131072 columns 3.95, 3.70, 3.86; 200000 columns 3.66, none, 3.74 (single precision 4.28, none, 4.24);
-140001 columns, element by element, 2.69, 2.68, 2.61. Sums of everything by parts of rows, by whole rows, by PyTorch:
-131072 columns 4.13, 3.94, 4.02; 200000 columns 3.75, none, 3.91 (single precision 4.28, none, 4.20).
+H200, TB/s: sums of columns in half precision by blocks alone, by a persistent loop over whole rows, by PyTorch: 65536
+columns 4.06, 3.99, 3.54; 131072 columns 3.95, 3.70, 3.86; 200000 columns 3.66, none, 3.74 (single precision 4.28, none,
+4.24); 140001 columns, element by element, 2.69, 2.68, 2.61. Sums of everything by parts of rows, by whole rows, by
+PyTorch: 131072 columns 4.13, 3.94, 4.02; 200000 columns 3.75, none, 3.91 (single precision 4.28, none, 4.20).
 """
 
 from __future__ import annotations
@@ -14,19 +14,20 @@ from __future__ import annotations
 from dataclasses import replace
 from math import ceil, prod
 
-from mlirfuse.schedule.finish_heuristics import PERIOD, choose_finish
-from mlirfuse.schedule.grid_drafts import BREADTH_BASE
-from mlirfuse.schedule.grid_walk import GridWalk
+from mlirfuse.schedule.grid_candidates import BREADTH_BASE
 from mlirfuse.schedule.layout import WARP
+from mlirfuse.schedule.layout_builder import LayoutBuilder
+from mlirfuse.schedule.persistent_loop import PersistentLoop
+from mlirfuse.schedule.persistent_loop_memory import RESERVED, persistent_loop_bytes
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.schedule import Schedule, check_schedule
-from mlirfuse.schedule.spread import Spread
-from mlirfuse.schedule.walk_memory import RESERVED, walk_bytes
+from mlirfuse.schedule.second_stage_heuristics import PERIOD, choose_second_stage
 from mlirfuse.target import Target
 
 FINER_WARPS, FINER_ELEMENTS, FINER_BLOCKS = 8, 16, 6
-"""Warps of a block, elements a thread holds of a tile, and blocks of an SM, of a walk over parts of rows: 48 KB of half
-precision are under way on an SM. With 32 elements in fewer blocks it takes between 2 % less and 40 % more time."""
+"""Warps of a block, elements a thread holds of a tile, and blocks of an SM, of a persistent loop over parts of rows: 48
+KB of half precision are under way on an SM. With 32 elements in fewer blocks it takes between 2 % less and 40 % more
+time."""
 
 COLUMN_WARPS, COLUMN_BLOCKS, COLUMN_ELEMENTS = 16, 2, 8
 """Warps of a block that reduces some columns, each over rows of its own, blocks of an SM that ptxas leaves room
@@ -43,45 +44,54 @@ and 35.0, 512 x 131072 41.1 and 36.2, 8192 x 65536 244 and 248; over the second 
 numbers, in single precision: 128 x 32768 5.9 and 6.0, 8192 x 32768 236 and 244."""
 
 HELD_REGISTERS, REGISTER = 96, 4
-"""Registers of a thread for totals and what is read, at most; and bytes of one."""
+"""Registers of a thread for reductions and what is read, at most; and bytes of one."""
 
 KEPT_REGISTERS = 4
-"""Registers of a thread for each row beside the first of which totals are kept: where it is, and where its total goes.
-Without them ptxas spilled 60 bytes of tiles of four rows."""
+"""Registers of a thread for each row beside the first of which reductions are kept: where it is, and where its total
+goes. Without them ptxas spilled 60 bytes of tiles of four rows."""
 
 FILLED = 0.9
-"""Share of the blocks' places on the device that columns must fill, last round included, to be reduced without a walk
-where there could be one."""
+"""Share of the blocks' places on the device that columns must fill, last wave included, to be reduced without a
+persistent loop where there could be one."""
 
 
 def finer_schedule(problem: Problem, target: Target) -> Schedule | None:
-    """A walk over parts of rows; None where rows are not reduced, or what is kept of them fits no block."""
-    walk = problem.finer_walk
-    if walk is None:
+    """A persistent loop over parts of rows; None where rows are not reduced, or what is kept of them fits no block."""
+    persistent_loop = problem.finer_loop
+    if persistent_loop is None:
         return None
-    dim, each = problem.vector_dim, walk.total_bytes + problem.read_bytes
+    dim, each = problem.vector_dim, persistent_loop.accumulator_bytes + problem.read_bytes
     most = _elements(FINER_ELEMENTS, each)
-    fill = Spread(problem.extents, dim, min(problem.vector, most))
+    fill = LayoutBuilder(problem.extents, dim, min(problem.vector, most))
     fill.add_lanes(dim)
-    fill.rest_of_lanes(walk.dims[-1])
-    for kept in set(range(problem.rank)) - set(walk.dims):
+    fill.rest_of_lanes(persistent_loop.dims[-1])
+    for kept in set(range(problem.rank)) - set(persistent_loop.dims):
         fill.rest_in_repeats(kept)
     fill.repeats[dim] *= max(1, min(most // fill.layout().elements_per_thread, fill.left(dim)))
     fill.add_warps(dim, FINER_WARPS)
     layout = fill.layout()
     tile = tuple(min(n, e or n) for n, e in zip(layout.extents, problem.extents, strict=True))
-    kept = prod(layout.extents[d] for d in range(problem.rank) if d not in walk.dims)
+    kept = prod(layout.extents[d] for d in range(problem.rank) if d not in persistent_loop.dims)
     registers = BREADTH_BASE + layout.elements_per_thread * each // REGISTER + KEPT_REGISTERS * (kept - 1)
-    registers = round(problem.register_factor * registers)
+    registers = round(problem.register_scale * registers)
     blocks = min(FINER_BLOCKS, target.registers_per_sm // (-(-registers // 8) * 8 * layout.threads))
     if not blocks or registers > target.max_registers_per_thread:
         return None
-    own = replace(problem, walk=walk)
-    finish_tile, finish_layout, reads = choose_finish(own, walk, layout, blocks, target)
-    period = PERIOD if walk.wide else 0
-    plan = GridWalk(walk.dims, "slices", finish_tile, finish_layout, finish_reads=reads, period=period)
-    schedule = Schedule(tile, layout, blocks_per_sm=blocks, walk=plan)
-    fits = walk_bytes(own, layout, plan) <= min(target.shared_per_block, target.shared_per_sm // blocks - RESERVED)
+    own = replace(problem, persistent_loop=persistent_loop)
+    second_stage_tile, second_stage_layout, reads = choose_second_stage(own, persistent_loop, layout, blocks, target)
+    period = PERIOD if persistent_loop.wide else 0
+    plan = PersistentLoop(
+        persistent_loop.dims,
+        "grid_sync",
+        second_stage_tile,
+        second_stage_layout,
+        second_stage_reads=reads,
+        period=period,
+    )
+    schedule = Schedule(tile, layout, blocks_per_sm=blocks, persistent_loop=plan)
+    fits = persistent_loop_bytes(own, layout, plan) <= min(
+        target.shared_per_block, target.shared_per_sm // blocks - RESERVED
+    )
     return schedule if fits and check_schedule(schedule, problem.extents, problem.reduced, target) is None else None
 
 
@@ -93,19 +103,21 @@ def _elements(most: int, each: int) -> int:
 
 
 def column_schedule(problem: Problem) -> Schedule | None:
-    """Some columns a block, whose rows it walks alone; None where more than one walked dimension is reduced."""
-    walk = problem.walk
-    assert walk is not None
-    if problem.reduced != set(walk.dims) or len(walk.dims) > 1:
+    """Some columns a block, whose rows it loops over alone; None where more than one looped dimension is reduced."""
+    persistent_loop = problem.persistent_loop
+    assert persistent_loop is not None
+    if problem.reduced != set(persistent_loop.dims) or len(persistent_loop.dims) > 1:
         return None
-    (rows,), dim = walk.dims, problem.vector_dim
-    most = _elements(COLUMN_ELEMENTS, 2 * walk.total_bytes)  # a thread's totals, and those of the chunks at hand
-    fill = Spread(problem.extents, dim, min(problem.vector, most))
+    (rows,), dim = persistent_loop.dims, problem.vector_dim
+    most = _elements(
+        COLUMN_ELEMENTS, 2 * persistent_loop.accumulator_bytes
+    )  # a thread's reductions, and those of the chunks at hand
+    fill = LayoutBuilder(problem.extents, dim, min(problem.vector, most))
     for d in sorted(range(problem.rank), key=lambda d: (d != dim, d != rows, -d)):
         fill.add_lanes(d)
     if fill.lanes[dim] == WARP and COLUMN_WARPS * fill.vector[dim] > FEW_PARTS and dim != rows:
         fill.add_warps(rows, LONG_WARPS)
-        most = _elements(LONG_ELEMENTS, 2 * walk.total_bytes)
+        most = _elements(LONG_ELEMENTS, 2 * persistent_loop.accumulator_bytes)
         fill.repeats[rows] = min(max(1, most // fill.vector[dim]), fill.left(rows))
         return _chunks(problem, fill)
     fill.add_warps(rows, COLUMN_WARPS)
@@ -115,10 +127,10 @@ def column_schedule(problem: Problem) -> Schedule | None:
     return _chunks(problem, fill)
 
 
-def _chunks(problem: Problem, fill: Spread) -> Schedule:
+def _chunks(problem: Problem, fill: LayoutBuilder) -> Schedule:
     layout = fill.layout()
     tile = tuple(min(n, e or n) for n, e in zip(layout.extents, problem.extents, strict=True))
-    return Schedule(tile, layout, "reread")
+    return Schedule(tile, layout, "multi_pass")
 
 
 def fills(schedule: Schedule, problem: Problem, target: Target) -> bool:
@@ -130,5 +142,5 @@ def fills(schedule: Schedule, problem: Problem, target: Target) -> bool:
         return False
     sizes = enumerate(zip(problem.extents, schedule.tile, strict=True))
     blocks = prod(-(-(extent or 1) // n) for d, (extent, n) in sizes if d not in problem.reduced)
-    rounds = blocks / (target.sms * COLUMN_BLOCKS)
-    return rounds >= FILLED * ceil(rounds)
+    waves = blocks / (target.sms * COLUMN_BLOCKS)
+    return waves >= FILLED * ceil(waves)

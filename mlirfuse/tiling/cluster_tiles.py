@@ -7,7 +7,7 @@ from functools import reduce
 from mlir import ir
 from mlir.dialects import arith, gpu, memref, scf, vector
 
-from mlirfuse.analysis.kernels import FINISH, PHASE
+from mlirfuse.analysis.kernels import PHASE, SECOND_STAGE
 from mlirfuse.dialect.cluster_barrier import cluster_barrier
 from mlirfuse.dialect.cluster_view import cluster_view
 from mlirfuse.dtypes import from_mlir
@@ -35,7 +35,7 @@ def meet_in_cluster(part: ir.Value, split: int, partial: ir.Value, rows: int, ep
     vector.TransferWriteOp(None, partial, own, zeros, _identity(type_.rank), in_bounds=_inside(type_.rank))
     cluster_barrier()
     branch = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.ult, part, index(whole // rows)).result)
-    branch.operation.attributes[FINISH] = ir.UnitAttr.get()
+    branch.operation.attributes[SECOND_STAGE] = ir.UnitAttr.get()
     with ir.InsertionPoint(branch.then_block):
         start = arith.MulIOp(part, index(rows)).result
         found = [_read(cluster_view(own, index(rank)), type_, start, rows) for rank in range(split)]

@@ -9,12 +9,12 @@ from mlir import ir
 
 from mlirfuse.analysis.kernels import UNDEFINED
 from mlirfuse.rewriting import defining_op, nested
-from mlirfuse.tiling.contractions import INSTRUCTION, factor_maker
+from mlirfuse.tiling.contractions import INSTRUCTION, operand_producer
 
 
 @dataclass(frozen=True)
 class TileOperand:
-    """One factor of a tiled contraction.
+    """One operand of a tiled contraction.
 
     Attributes:
         read: the `vector.transfer_read` of its tile.
@@ -70,8 +70,8 @@ class ContractionLoop:
     Attributes:
         loop: the `scf.for`.
         contract: the `vector.contract` in it.
-        a: the left factor.
-        b: the right factor.
+        a: operand A.
+        b: operand B.
     """
 
     loop: ir.Operation
@@ -98,7 +98,7 @@ def contraction_loops(kernel: ir.Operation, instruction: str) -> Iterator[ir.Ope
 def contraction_loop(loop: ir.Operation) -> ContractionLoop | str:
     """The parts of a loop along k, or why it is not the plain form: two reads and one contraction.
 
-    Factors in float8 of both kinds are widened to the one type that the contraction takes; see `widens_factor`.
+    Operands in float8 of both kinds are widened to the one type that the contraction takes; see `widens_operand`.
     """
     body = [op.operation for op in loop.regions[0].blocks[0].operations]
     contract = next(op for op in body if op.name == "vector.contract")
@@ -113,9 +113,9 @@ def contraction_loop(loop: ir.Operation) -> ContractionLoop | str:
         return "the contraction has not one k, or transposes its result"
     operands = []
     for number in (0, 1):
-        read, cast = factor_maker(contract.operands[number]), defining_op(contract.operands[number])
+        read, cast = operand_producer(contract.operands[number]), defining_op(contract.operands[number])
         if read is None or read.name != "vector.transfer_read" or read.parent != loop:
-            return "a factor is not read in the loop, or changed before it is used"
+            return "an operand is not read in the loop, or changed before it is used"
         operand = _operand(read, None if cast == read else cast, loops[number], k[0])
         if isinstance(operand, str):
             return operand
@@ -131,11 +131,11 @@ def _operand(read: ir.Operation, cast: ir.Operation | None, loops: list[int], k:
     shape = list(ir.VectorType(read.results[0].type).shape)
     results = list(ir.AffineMapAttr(read.attributes["permutation_map"]).value.results)[-2:]
     if len(shape) < 2 or any(extent != 1 for extent in shape[:-2]):
-        return "a factor's tile has more than two dimensions"
+        return "an operand's tile has more than two dimensions"
     if not all(isinstance(result, ir.AffineDimExpr) for result in results):
-        return "a factor is broadcast"
+        return "an operand is broadcast"
     padding = defining_op(read.operands[1 + ir.MemRefType(read.operands[0].type).rank])
     if padding is None or padding.name != "arith.constant" or ir.FloatAttr(padding.attributes["value"]).value != 0:
-        return "a factor is padded with another number than zero"
+        return "an operand is padded with another number than zero"
     row, column = (ir.AffineDimExpr(result).position for result in results)
     return TileOperand(read, cast, "k" if loops[-1] == k else "mn", (row, column), *shape[-2:])

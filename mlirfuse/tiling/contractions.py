@@ -1,4 +1,4 @@
-"""Emits the k-loop of a contraction: tiles of the factors, contracted into a tile of accumulators."""
+"""Emits the k-loop of a contraction: tiles of the operands, contracted into a tile of accumulators."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mlir import ir
 from mlir.dialects import arith, scf, vector
 
 from mlirfuse.analysis.contraction import Contraction
-from mlirfuse.analysis.factors import Axes, Factor, factor_of
+from mlirfuse.analysis.contraction_operands import Axes, ContractionOperand, operand_of
 from mlirfuse.analysis.iteration_space import IterationSpace
 from mlirfuse.analysis.kernels import UNDEFINED
 from mlirfuse.precision import ATTRIBUTE as PRECISION
@@ -80,48 +80,50 @@ class KLoop:
         loop = scf.ForOp(lower, upper, step, [broadcast(initial, tuple(self.tile))])
         with ir.InsertionPoint(loop.body):
             k = loop.induction_variable
-            factors = [self._factor(factor_of(self.space, self.contraction, n), k) for n in self.contraction.factors]
-            total = self._contract(factors, loop.inner_iter_args[0])
+            operands = [
+                self._operand(operand_of(self.space, self.contraction, n), k) for n in self.contraction.operand_numbers
+            ]
+            total = self._contract(operands, loop.inner_iter_args[0])
             scf.YieldOp([total])
         return loop.results[0]
 
-    def _factor(self, factor: Factor, k: ir.Value) -> tuple[ir.Value, Sequence[int]]:
-        """A factor's tile, its dimensions in the order of memory, and the loop that each of them is."""
-        memory = ir.MemRefType(self.buffers[factor.source].type)
-        varying = [axis for axis, dim in enumerate(factor.axes) if dim is not None]
+    def _operand(self, operand: ContractionOperand, k: ir.Value) -> tuple[ir.Value, Sequence[int]]:
+        """An operand's tile, its dimensions in the order of memory, and the loop that each of them is."""
+        memory = ir.MemRefType(self.buffers[operand.source].type)
+        varying = [axis for axis, dim in enumerate(operand.axes) if dim is not None]
         # Batch dimensions, of which a tile has one element, come first, and the axis of stride 1 comes last, so that
         # what is contiguous in memory is contiguous in the tile.
-        varying.sort(key=lambda axis: (factor.axes[axis] not in self.contraction.batch, strides(memory)[axis] == 1))
-        loops = [self._loop(factor.axes[axis]) for axis in varying]
-        tile = self._compute(factor, loops, k) if factor.ops else self._read(factor, varying, loops, k)
+        varying.sort(key=lambda axis: (operand.axes[axis] not in self.contraction.batch, strides(memory)[axis] == 1))
+        loops = [self._loop(operand.axes[axis]) for axis in varying]
+        tile = self._compute(operand, loops, k) if operand.ops else self._read(operand, varying, loops, k)
         return tile, loops
 
-    def _read(self, factor: Factor, varying: Sequence[int], loops: Sequence[int], k: ir.Value) -> ir.Value:
-        """The tile of a factor that is an argument."""
-        buffer = self.buffers[factor.source]
+    def _read(self, operand: ContractionOperand, varying: Sequence[int], loops: Sequence[int], k: ir.Value) -> ir.Value:
+        """The tile of an operand that is an argument."""
+        buffer = self.buffers[operand.source]
         memory = ir.MemRefType(buffer.type)
         sizes = [*self.tile, self.step]
         start = arith.ConstantOp(ir.IndexType.get(), 0).result
         places = [*self.offsets, k]
-        indices = [start if dim is None else places[self._loop(dim)] for dim in factor.axes]
+        indices = [start if dim is None else places[self._loop(dim)] for dim in operand.axes]
         padding = arith.ConstantOp(memory.element_type, zero(memory.element_type)).result
         axes = [ir.AffineExpr.get_dim(axis) for axis in varying]
         read = vector.TransferReadOp(
             ir.VectorType.get([sizes[loop] for loop in loops], memory.element_type),
             buffer,
             indices,
-            ir.AffineMapAttr.get(ir.AffineMap.get(len(factor.axes), 0, axes)),
+            ir.AffineMapAttr.get(ir.AffineMap.get(len(operand.axes), 0, axes)),
             padding,
             in_bounds=ir.ArrayAttr.get([ir.BoolAttr.get(not self._overruns(loop)) for loop in loops]),
         )
-        # Sums past the end of m or n meet no others: totals leave them out, and writes are clipped.
+        # Sums past the end of m or n meet no others: reductions leave them out, and writes are clipped.
         apart = [d for d, loop in enumerate(loops) if loop < len(self.tile) and self._overruns(loop)]
         if apart:
             read.operation.attributes[UNDEFINED] = ir.DenseI64ArrayAttr.get(apart)
         return read.result
 
-    def _compute(self, factor: Factor, loops: Sequence[int], k: ir.Value) -> ir.Value:
-        """The tile of a factor that the kernel computes, in the space of its loops alone."""
+    def _compute(self, operand: ContractionOperand, loops: Sequence[int], k: ir.Value) -> ir.Value:
+        """The tile of an operand that the kernel computes, in the space of its loops alone."""
         dims = [[*self.contraction.parallel, self.contraction.k][loop] for loop in loops]
         shape = tuple([*self.tile, self.step][loop] for loop in loops)
         transfers = TileTransfers(
@@ -133,9 +135,9 @@ class KLoop:
             streaming=False,
         )
         emitter = TileEmitter(transfers, dict(self.scalars))
-        for structure in factor.ops:
+        for structure in operand.ops:
             emitter.emit(structure)
-        tile = broadcast(emitter.values[factor.value], shape)
+        tile = broadcast(emitter.values[operand.value], shape)
         along_k = len(self.tile)
         return self._without_overhang(tile, loops.index(along_k), k) if self._overruns(along_k) else tile
 
@@ -162,12 +164,12 @@ class KLoop:
         extent = self.space.extents[self.contraction.k]
         return extent is None or extent % self.step != 0
 
-    def _contract(self, factors: Sequence[tuple[ir.Value, Sequence[int]]], accumulators: ir.Value) -> ir.Value:
+    def _contract(self, operands: Sequence[tuple[ir.Value, Sequence[int]]], accumulators: ir.Value) -> ir.Value:
         count = len(self.tile) + 1
-        loops = [*(loops for _, loops in factors), range(count - 1)]
+        loops = [*(loops for _, loops in operands), range(count - 1)]
         maps = [ir.AffineMap.get(count, 0, [ir.AffineExpr.get_dim(d) for d in dims]) for dims in loops]
         kinds = [*["parallel"] * (count - 1), "reduction"]
-        values = [value for value, _ in factors]
+        values = [value for value, _ in operands]
         if values[0].type.element_type != values[1].type.element_type:
             values = [_widened(value) for value in values]
         op = vector.ContractionOp(
@@ -184,34 +186,34 @@ class KLoop:
 
 
 def _widened(tile: ir.Value) -> ir.Value:
-    """A tile of float8 in f16, which holds both kinds of it: `vector.contract` has one type for both factors."""
+    """A tile of float8 in f16, which holds both kinds of it: `vector.contract` has one type for both operands."""
     return arith.ExtFOp(ir.VectorType.get(tile.type.shape, ir.F16Type.get()), tile).result
 
 
 def feeds_contraction(read: ir.Operation) -> bool:
-    """Whether a read's tile is nothing but a factor of contractions, which take it from memory as they need it."""
+    """Whether a read's tile is nothing but an operand of contractions, which take it from memory as they need it."""
     users = [use.owner.operation for result in read.results for use in result.uses]
-    return _are_factors(read) or (bool(users) and all(map(widens_factor, users)))
+    return _are_operands(read) or (bool(users) and all(map(widens_operand, users)))
 
 
-def widens_factor(op: ir.Operation) -> bool:
-    """Whether an op widens float8 for contractions, which have one type for both factors.
+def widens_operand(op: ir.Operation) -> bool:
+    """Whether an op widens float8 for contractions, which have one type for both operands.
 
     It stands for nothing: what multiplies takes float8 of both kinds as it lies in memory.
     """
     if op.name != "arith.extf" or not isinstance(op.operands[0].type, ir.VectorType):
         return False
-    return isinstance(op.operands[0].type.element_type, ir.Float8E4M3FNType | ir.Float8E5M2Type) and _are_factors(op)
+    return isinstance(op.operands[0].type.element_type, ir.Float8E4M3FNType | ir.Float8E5M2Type) and _are_operands(op)
 
 
-def factor_maker(factor: ir.Value) -> ir.Operation | None:
-    """The op that makes a contraction's factor, before it is widened; None for a block's argument."""
-    maker = defining_op(factor)
-    return defining_op(maker.operands[0]) if maker is not None and widens_factor(maker) else maker
+def operand_producer(operand: ir.Value) -> ir.Operation | None:
+    """The op that makes a contraction's operand, before it is widened; None for a block's argument."""
+    maker = defining_op(operand)
+    return defining_op(maker.operands[0]) if maker is not None and widens_operand(maker) else maker
 
 
-def _are_factors(op: ir.Operation) -> bool:
-    """Whether the results of an op are factors of contractions, and nothing else."""
+def _are_operands(op: ir.Operation) -> bool:
+    """Whether the results of an op are operands of contractions, and nothing else."""
     uses = [use for result in op.results for use in result.uses]
     return bool(uses) and all(use.owner.operation.name == "vector.contract" and use.operand_number < 2 for use in uses)
 

@@ -1,6 +1,6 @@
 """Kernels whose reductions run over more than a tile: their workspace, their grid, and what each block of it does.
 
-`block_walk` has a block's loop over its tiles, `grid_finish` what follows when all have stored their parts.
+`block_loop` has a block's loop over its tiles, `second_stage` what follows when all have stored their partials.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from mlir.dialects import affine
 
 from mlirfuse.analysis.grid_reduction import GridReduction, kept_dims
 from mlirfuse.analysis.iteration_space import IterationSpace
-from mlirfuse.analysis.kernels import FINISH
+from mlirfuse.analysis.kernels import SECOND_STAGE
 from mlirfuse.analysis.workspaces import (
     RESIDENT,
     SCRATCH,
@@ -24,42 +24,44 @@ from mlirfuse.analysis.workspaces import (
 )
 from mlirfuse.dialect.resident_blocks import resident_blocks
 from mlirfuse.errors import PassError
-from mlirfuse.schedule.grid_walk import SUM_ROWS
+from mlirfuse.schedule.persistent_loop import SUM_ROWS
 from mlirfuse.schedule.schedule import Schedule
-from mlirfuse.tiling.block_walk import BlockWalk
-from mlirfuse.tiling.grid_finish import GridFinish, slice_counts
+from mlirfuse.tiling.block_loop import BlockLoop
+from mlirfuse.tiling.dynamic_tail import TICKETS, most_chunks
 from mlirfuse.tiling.program import Count, KernelFrame, WorkspaceArgument, count_expr, forall, tile_counts
-from mlirfuse.tiling.shared_end import TICKETS, most_chunks
+from mlirfuse.tiling.reduction_ops import element_type
+from mlirfuse.tiling.second_stage import SecondStage, slice_counts
 from mlirfuse.tiling.tiles import Shape, index
-from mlirfuse.tiling.totals import element_type
 
 
 def workspace_of(space: IterationSpace, plan: GridReduction, schedule: Schedule) -> list[WorkspaceArgument]:
     """The arguments that hold partial results, a row for each part, and the semaphores behind them.
 
-    What blocks add to atomically is a few rows a total, which are zero at rest.
+    What blocks add to atomically is a few rows a reduction, which are zero at rest.
     """
-    assert schedule.walk is not None  # the pass looked
-    kept = [[space.extents[d] or 0 for d in kept_dims(space, s)] for s in plan.totals]
+    assert schedule.persistent_loop is not None  # the pass looked
+    kept = [[space.extents[d] or 0 for d in kept_dims(space, s)] for s in plan.reductions]
     semaphores = {WORKSPACE: ir.StringAttr.get(SEMAPHORES)}
-    count = TICKETS + 1 if schedule.walk.chunk else 1
+    count = TICKETS + 1 if schedule.persistent_loop.chunk else 1
     counter = (ir.MemRefType.get([count], ir.IntegerType.get_signless(32)), semaphores)
-    if schedule.walk.finish == "atomics":
+    if schedule.persistent_loop.grid_reduction == "atomics":
         sums = [
             ir.MemRefType.get([SUM_ROWS, *extents], element_type(s))
-            for s, extents in zip(plan.totals, kept, strict=True)
+            for s, extents in zip(plan.reductions, kept, strict=True)
         ]
         return [*((type_, semaphores) for type_ in sums), counter]
     resident = (RESIDENT, max(1, schedule.blocks_per_sm))
     expr, operands = ir.AffineExpr.get_symbol(0), [resident]
-    if schedule.walk.period:
+    if schedule.persistent_loop.period:
         tiles, extents = _tiles(space, plan, schedule.tile)
-        expr = ir.AffineExpr.get_floor_div(tiles, schedule.walk.period) + ir.AffineExpr.get_symbol(len(extents))
+        expr = ir.AffineExpr.get_floor_div(tiles, schedule.persistent_loop.period) + ir.AffineExpr.get_symbol(
+            len(extents)
+        )
         operands = [*extents, resident]
-    if schedule.walk.chunk:
+    if schedule.persistent_loop.chunk:
         tiles, extents = _tiles(space, plan, schedule.tile)
         blocks = ir.AffineExpr.get_symbol(len(extents))
-        expr, operands = blocks + most_chunks(tiles, blocks, schedule.walk.chunk), [*extents, resident]
+        expr, operands = blocks + most_chunks(tiles, blocks, schedule.persistent_loop.chunk), [*extents, resident]
     scratch = {
         WORKSPACE: ir.StringAttr.get(SCRATCH),
         WORKSPACE_EXTENTS: ir.AffineMapAttr.get(ir.AffineMap.get(0, len(operands), [expr])),
@@ -67,7 +69,8 @@ def workspace_of(space: IterationSpace, plan: GridReduction, schedule: Schedule)
     }
     dynamic = ir.ShapedType.get_dynamic_size()
     parts = [
-        ir.MemRefType.get([dynamic, *extents], element_type(s)) for s, extents in zip(plan.totals, kept, strict=True)
+        ir.MemRefType.get([dynamic, *extents], element_type(s))
+        for s, extents in zip(plan.reductions, kept, strict=True)
     ]
     return [*((type_, scratch) for type_ in parts), counter]
 
@@ -76,7 +79,7 @@ def _tiles(space: IterationSpace, plan: GridReduction, tile: Shape) -> tuple[ir.
     """The number of tiles over symbols, and the (argument, axis) whose extent each of these is."""
     expr: ir.AffineExpr = ir.AffineExpr.get_constant(1)
     sources: list[tuple[int, int]] = []
-    for dim in plan.walked:
+    for dim in plan.outer_dims:
         extent = space.extents[dim]
         if extent is not None:
             expr = expr * -(-extent // tile[dim])
@@ -98,54 +101,58 @@ def _argument_axis(space: IterationSpace, dim: int) -> tuple[int, int]:
 
 def emit_grid_reduction(frame: KernelFrame, space: IterationSpace, plan: GridReduction, schedule: Schedule) -> None:
     """Emits the loop and the finish into a kernel that was opened with `workspace_of` the plan."""
-    assert schedule.walk is not None  # the pass looked
+    assert schedule.persistent_loop is not None  # the pass looked
     *buffers, semaphores = frame.workspace
     with frame.body():
         counts, tiles, blocks = _blocks(frame, space, plan, schedule)
         grid = forall(blocks)
         with ir.InsertionPoint.at_block_terminator(grid.body):
             block = grid.body.arguments[0]
-            walk = BlockWalk(frame, space, plan, schedule, counts, tiles, blocks, buffers, semaphores)
-            parts = walk.emit(block)
-            GridFinish(frame, space, plan, schedule.walk, blocks, parts, buffers).emit(block, semaphores)
+            block_loop = BlockLoop(frame, space, plan, schedule, counts, tiles, blocks, buffers, semaphores)
+            parts = block_loop.emit(block)
+            SecondStage(frame, space, plan, schedule.persistent_loop, blocks, parts, buffers).emit(block, semaphores)
 
 
-def emit_walk(
+def emit_persistent_loop(
     frame: KernelFrame, space: IterationSpace, plan: GridReduction, schedule: Schedule, buffers: Sequence[ir.Value]
 ) -> None:
-    """Emits the loop alone, which leaves its parts in some of the kernel's results."""
+    """Emits the loop alone, which stores its partials in some of the kernel's results."""
     with frame.body():
         counts, tiles, blocks = _blocks(frame, space, plan, schedule)
         grid = forall(blocks)
         with ir.InsertionPoint.at_block_terminator(grid.body):
-            BlockWalk(frame, space, plan, schedule, counts, tiles, blocks, buffers).emit(grid.body.arguments[0])
+            BlockLoop(frame, space, plan, schedule, counts, tiles, blocks, buffers).emit(grid.body.arguments[0])
 
 
-def emit_finish(frame: KernelFrame, space: IterationSpace, plan: GridReduction, schedule: Schedule) -> None:
-    """Emits the finish alone, into a kernel whose further inputs are the parts that `emit_walk` leaves."""
-    assert schedule.walk is not None  # the pass looked
+def emit_second_stage(frame: KernelFrame, space: IterationSpace, plan: GridReduction, schedule: Schedule) -> None:
+    """Emits the finish alone, into a kernel whose further inputs are the parts that `emit_persistent_loop` leaves."""
+    assert schedule.persistent_loop is not None  # the pass looked
     with frame.body():
-        blocks = index(schedule.walk.blocks)
-        finish = GridFinish(frame, space, plan, schedule.walk, blocks, blocks, frame.inputs)
-        grid = forall(index(finish.slices))
-        grid.operation.attributes[FINISH] = ir.UnitAttr.get()  # a loop over one slice does not stay a loop
+        blocks = index(schedule.persistent_loop.blocks)
+        second_stage = SecondStage(frame, space, plan, schedule.persistent_loop, blocks, blocks, frame.inputs)
+        grid = forall(index(second_stage.slices))
+        grid.operation.attributes[SECOND_STAGE] = ir.UnitAttr.get()  # a loop over one slice does not stay a loop
         with ir.InsertionPoint.at_block_terminator(grid.body):
-            finish.emit_slices(grid.body.arguments[0], index(finish.slices))
+            second_stage.emit_slices(grid.body.arguments[0], index(second_stage.slices))
 
 
 def _blocks(
     frame: KernelFrame, space: IterationSpace, plan: GridReduction, schedule: Schedule
 ) -> tuple[list[Count], ir.Value, ir.Value]:
-    """The tiles of each dimension, all tiles, and the blocks that walk them."""
-    assert schedule.walk is not None  # the pass looked
-    counts = tile_counts(space, schedule.tile, frame.buffers, frozenset(plan.walked))
+    """The tiles of each dimension, all tiles, and the blocks that loop over them."""
+    assert schedule.persistent_loop is not None  # the pass looked
+    counts = tile_counts(space, schedule.tile, frame.buffers, frozenset(plan.outer_dims))
     expr, symbols = count_expr(counts)
     tiles = affine.AffineApplyOp(ir.AffineMap.get(0, len(symbols), [expr]), symbols).result
-    if schedule.walk.blocks:
-        return counts, tiles, index(schedule.walk.blocks)
-    # One block finishes the totals of nothing. Where all finish, each slice has a block, though that may have no tile:
-    # 2 rows of 4096 columns were finished by the two blocks that there were, in 44 us.
-    slices = prod(slice_counts(space, plan, schedule.walk)) if schedule.walk.finish == "slices" else 1
+    if schedule.persistent_loop.blocks:
+        return counts, tiles, index(schedule.persistent_loop.blocks)
+    # One block combines the results of nothing. Where all combine, each slice has a block, though that may have no
+    # tile: 2 rows of 4096 columns were combined by the two blocks that there were, in 44 us.
+    slices = (
+        prod(slice_counts(space, plan, schedule.persistent_loop))
+        if schedule.persistent_loop.grid_reduction == "grid_sync"
+        else 1
+    )
     least = ir.AffineExpr.get_constant(slices)
     wanted = affine.AffineMaxOp(ir.AffineMap.get(0, len(symbols), [expr, least]), symbols).result
     resident = resident_blocks(max(1, schedule.blocks_per_sm))

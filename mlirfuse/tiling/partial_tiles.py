@@ -9,7 +9,7 @@ from functools import reduce
 from mlir import ir
 from mlir.dialects import affine, arith, scf, vector
 
-from mlirfuse.analysis.kernels import FINISH, argument_attributes
+from mlirfuse.analysis.kernels import SECOND_STAGE, argument_attributes
 from mlirfuse.analysis.workspaces import SCRATCH, SEMAPHORES, WORKSPACE, WORKSPACE_EXTENTS, WORKSPACE_OPERANDS
 from mlirfuse.dialect.semaphore_arrive import semaphore_arrive
 from mlirfuse.dialect.semaphore_wait import semaphore_wait
@@ -99,7 +99,7 @@ def partial_tiles(
         tile: type of a tile.
         schedule: the split, and how its parts meet.
     """
-    rows = 1 if schedule.reduction == "turnstile" else schedule.split
+    rows = 1 if schedule.reduction == "serial" else schedule.split
     scratch = workspace_argument(kernel, SCRATCH, count * rows, operands, list(tile.shape), tile.element_type)
     i32 = ir.IntegerType.get_signless(32)
     semaphores = workspace_argument(kernel, SEMAPHORES, count + 1, operands, [], i32)
@@ -133,56 +133,60 @@ def workspace_argument(
     return _add_argument(kernel, memref_type, attributes)
 
 
-def last_arriver(parts: PartialTiles, tile: ir.Value, part: ir.Value, partial: ir.Value, epilogue: Epilogue) -> None:
-    """Every block stores its part; the one that arrives last adds them up in order."""
-    parts.write(partial, part_row(tile, part, parts.split))
-    old = parts.arrive(tile)
-    last = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.eq, old, _i32(parts.split - 1)).result)
+def last_block(partials: PartialTiles, tile: ir.Value, part: ir.Value, partial: ir.Value, epilogue: Epilogue) -> None:
+    """Every block stores its partial; the last block adds them up in order."""
+    partials.write(partial, part_row(tile, part, partials.split))
+    old = partials.arrive(tile)
+    last = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.eq, old, _i32(partials.split - 1)).result)
     with ir.InsertionPoint(last.then_block):
-        first = parts.read(part_row(tile, index(0), parts.split))
-        loop = scf.ForOp(index(1), index(parts.split), index(1), [first])
+        first = partials.read(part_row(tile, index(0), partials.split))
+        loop = scf.ForOp(index(1), index(partials.split), index(1), [first])
         with ir.InsertionPoint(loop.body):
-            other = parts.read(part_row(tile, loop.induction_variable, parts.split))
+            other = partials.read(part_row(tile, loop.induction_variable, partials.split))
             scf.YieldOp([add_tiles(loop.inner_iter_args[0], other)])
         epilogue(loop.results[0])
         scf.YieldOp([])
 
 
-def turnstile(parts: PartialTiles, tile: ir.Value, part: ir.Value, partial: ir.Value, epilogue: Epilogue) -> None:
-    """Blocks take turns: the first stores its part, the others add theirs, and the last one keeps the sum."""
+def serial_reduction(
+    partials: PartialTiles, tile: ir.Value, part: ir.Value, partial: ir.Value, epilogue: Epilogue
+) -> None:
+    """Blocks take turns: the first stores its partial, the others add theirs, and the last one keeps the sum."""
     i32 = ir.IntegerType.get_signless(32)
-    semaphore_wait(parts.semaphores, tile, arith.IndexCastOp(i32, part).result)
+    semaphore_wait(partials.semaphores, tile, arith.IndexCastOp(i32, part).result)
     first = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.eq, part, index(0)).result)
     with ir.InsertionPoint(first.then_block):
-        parts.write(partial, tile)
+        partials.write(partial, tile)
         scf.YieldOp([])
-    if parts.split > 2:
+    if partials.split > 2:
         behind = arith.CmpIOp(arith.CmpIPredicate.ugt, part, index(0)).result
-        before = arith.CmpIOp(arith.CmpIPredicate.ult, part, index(parts.split - 1)).result
+        before = arith.CmpIOp(arith.CmpIPredicate.ult, part, index(partials.split - 1)).result
         middle = scf.IfOp(arith.AndIOp(behind, before).result)
         with ir.InsertionPoint(middle.then_block):
-            parts.write(add_tiles(parts.read(tile), partial), tile)
+            partials.write(add_tiles(partials.read(tile), partial), tile)
             scf.YieldOp([])
-    parts.arrive(tile)
-    last = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.eq, part, index(parts.split - 1)).result)
+    partials.arrive(tile)
+    last = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.eq, part, index(partials.split - 1)).result)
     with ir.InsertionPoint(last.then_block):
-        epilogue(add_tiles(parts.read(tile), partial))
+        epilogue(add_tiles(partials.read(tile), partial))
         scf.YieldOp([])
 
 
 def slices(
-    parts: PartialTiles, tile: ir.Value, part: ir.Value, partial: ir.Value, rows: int, epilogue: SliceEpilogue
+    partials: PartialTiles, tile: ir.Value, part: ir.Value, partial: ir.Value, rows: int, epilogue: SliceEpilogue
 ) -> None:
-    """Every block stores its part; when all are there, each adds up some rows of all parts, in order."""
+    """Every block stores its partial; when all are there, each adds up some rows of all parts, in order."""
     whole = ir.VectorType(partial.type).shape[-2]
-    parts.write(partial, part_row(tile, part, parts.split))
-    parts.meet(tile)
+    partials.write(partial, part_row(tile, part, partials.split))
+    partials.meet(tile)
     branch = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.ult, part, index(whole // rows)).result)
-    branch.operation.attributes[FINISH] = ir.UnitAttr.get()
+    branch.operation.attributes[SECOND_STAGE] = ir.UnitAttr.get()
     with ir.InsertionPoint(branch.then_block):
         start = arith.MulIOp(part, index(rows)).result
         # All reads before the first sum, so that they are under way together.
-        found = [parts.read(part_row(tile, index(each), parts.split), start, rows) for each in range(parts.split)]
+        found = [
+            partials.read(part_row(tile, index(each), partials.split), start, rows) for each in range(partials.split)
+        ]
         epilogue(reduce(add_tiles, found), start)
         scf.YieldOp([])
 

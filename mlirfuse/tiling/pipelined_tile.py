@@ -1,4 +1,4 @@
-"""Emits a block's tile as a producer and consumers around a ring of stages; the block may walk several tiles."""
+"""Emits a block's tile as a producer and consumers around a ring of stages; the block may loop over several tiles."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from mlirfuse.dialect.shared_memory import WARPGROUP
 from mlirfuse.dialect.warp_roles import warp_roles
 from mlirfuse.rewriting import clone, defining_op, erase, integer_of
 from mlirfuse.tiling.contraction_loops import ContractionLoop
+from mlirfuse.tiling.order_barrier import OrderBarrier, allocate_order_barrier
 from mlirfuse.tiling.program import forall
 from mlirfuse.tiling.stage_products import Emitter, StageProducts, for_each_stage, nothing, run_of
-from mlirfuse.tiling.stage_ring import StageRing, Turn, allocate_ring
-from mlirfuse.tiling.team_turns import TeamTurns, allocate_turns
+from mlirfuse.tiling.stage_ring import PipelineState, StageRing, allocate_ring
 
 PRODUCERS = 1  # warpgroups of the producer: register budgets are a warpgroup's
 PRODUCER_REGISTERS = 40
@@ -37,12 +37,13 @@ class PipelinedTile:
         parts: the loop along k.
         stages: of the ring.
         consumers: warpgroups that multiply.
-        persistent: whether a grid of as many blocks as the device holds walks the tiles.
+        persistent: whether a grid of as many blocks as the device holds loops over the tiles.
         peers: blocks of a cluster; 1 without.
         promote: steps along k after which sums leave the tensor cores' accumulators; 0 is never.
-        streamed: whether factors are the first to leave the L2.
-        blocks_per_sm: blocks that share a multiprocessor, of which one multiplies while another runs its epilogue.
-        teams: teams of so many consumers, which take turns at the block's tiles; a persistent grid's if several.
+        streamed: whether operands are the first to leave the L2.
+        blocks_per_sm: blocks that share an SM, of which one multiplies while another runs its epilogue.
+        consumer_groups: ping-pong consumer groups, which alternate over the block's tiles; a persistent grid's if
+            several.
     """
 
     parts: ContractionLoop
@@ -53,7 +54,7 @@ class PipelinedTile:
     promote: int = 0
     streamed: bool = False
     blocks_per_sm: int = 1
-    teams: int = 1
+    consumer_groups: int = 1
 
     @property
     def blocks(self) -> ir.Operation:
@@ -87,22 +88,22 @@ class PipelinedTile:
             mapping: Mapping = {number: grid.body.arguments[0]}
             if not self.persistent:
                 _clone(self.prologue, mapping)
-            turns = allocate_turns(self.teams, self.consumers) if self.teams > 1 else None
-            factors = (self.parts.a, self.parts.b)
-            ring = allocate_ring(self.stages, factors, self.consumers, self.peers, streamed=self.streamed)
-            registers = _registers(self.consumers * self.teams, self.blocks_per_sm)
-            regions = warp_roles((self.consumers, PRODUCERS), registers, self.teams)
+            order = allocate_order_barrier(self.consumer_groups, self.consumers) if self.consumer_groups > 1 else None
+            operands = (self.parts.a, self.parts.b)
+            ring = allocate_ring(self.stages, operands, self.consumers, self.peers, streamed=self.streamed)
+            registers = _registers(self.consumers * self.consumer_groups, self.blocks_per_sm)
+            regions = warp_roles((self.consumers, PRODUCERS), registers, self.consumer_groups)
             if self.peers > 1:
                 # A block may end only when no other one copies into its stages or arrives at its barriers any more.
                 cluster_barrier()
         for region, role in zip(regions, (self._consume, self._produce), strict=True):
             with ir.InsertionPoint(region), loop.location:
-                if turns is not None and role == self._consume:
-                    self._take_turns(ring, turns, mapping, tiles, bound, region.arguments[0])
+                if order is not None and role == self._consume:
+                    self._ping_pong(ring, order, mapping, tiles, bound, region.arguments[0])
                 elif self.persistent:
-                    self._walk(ring, mapping, tiles, bound, role)
+                    self._persistent_loop(ring, mapping, tiles, bound, role)
                 else:
-                    role(ring, dict(mapping), ring.first_turn())
+                    role(ring, dict(mapping), ring.first_state())
                 vector.YieldOp([])
         erase(self.blocks)
 
@@ -117,7 +118,7 @@ class PipelinedTile:
         else:
             tiles = self.blocks.operands[0]
             maker = defining_op(tiles)
-            assert maker is not None  # is_walkable has looked
+            assert maker is not None  # can_be_persistent has looked
             expr, symbols = ir.AffineMapAttr(maker.attributes["map"]).value.results[0], list(maker.operands)
         if not self.persistent:
             return tiles, tiles
@@ -127,69 +128,79 @@ class PipelinedTile:
         bounds = ir.AffineMap.get(0, len(symbols) + 1, [expr, held])
         return tiles, affine.AffineMinOp(bounds, [*symbols, resident_blocks(self.blocks_per_sm)]).result
 
-    def _walk(
+    def _persistent_loop(
         self,
         ring: StageRing,
         mapping: Mapping,
         tiles: ir.Value,
         blocks: ir.Value,
-        role: Callable[[StageRing, Mapping, Turn], Turn],
+        role: Callable[[StageRing, Mapping, PipelineState], PipelineState],
     ) -> None:
         """A loop over the block's tiles, which carries the role's place in the ring."""
         ((old, first),) = mapping.items()
-        start = ring.first_turn()
+        start = ring.first_state()
         loop = scf.ForOp(first, tiles, blocks, [start.stage, start.parity])
         with ir.InsertionPoint(loop.body):
             own: Mapping = {old: loop.induction_variable}
             _clone(self.prologue, own)
-            turn = role(ring, own, Turn(*loop.inner_iter_args))
-            scf.YieldOp([turn.stage, turn.parity])
+            state = role(ring, own, PipelineState(*loop.inner_iter_args))
+            scf.YieldOp([state.stage, state.parity])
 
-    def _take_turns(
-        self, ring: StageRing, turns: TeamTurns, mapping: Mapping, tiles: ir.Value, blocks: ir.Value, team: ir.Value
+    def _ping_pong(
+        self,
+        ring: StageRing,
+        order: OrderBarrier,
+        mapping: Mapping,
+        tiles: ir.Value,
+        blocks: ir.Value,
+        consumer_group: ir.Value,
     ) -> None:
-        """A team's loop over every `teams`-th of the block's tiles; the stages of those between are other teams'."""
+        """A consumer group's loop over every `consumer_groups`-th of the block's tiles; the stages of those between are
+        other consumer groups'.
+        """
         ((old, first),) = mapping.items()
-        assert self.known_steps is not None  # is_walkable has looked
+        assert self.known_steps is not None  # can_be_persistent has looked
         steps = arith.constant(ir.IndexType.get(), self.known_steps)
-        others = arith.constant(ir.IndexType.get(), self.known_steps * (self.teams - 1))
-        start = ring.skip(ring.first_turn(), arith.muli(team, steps))
-        own_first = arith.addi(first, arith.muli(team, blocks))
-        stride = arith.muli(blocks, arith.constant(ir.IndexType.get(), self.teams))
-        loop = scf.ForOp(own_first, tiles, stride, [start.stage, start.parity, turns.first_parity(team)])
+        others = arith.constant(ir.IndexType.get(), self.known_steps * (self.consumer_groups - 1))
+        start = ring.skip(ring.first_state(), arith.muli(consumer_group, steps))
+        own_first = arith.addi(first, arith.muli(consumer_group, blocks))
+        stride = arith.muli(blocks, arith.constant(ir.IndexType.get(), self.consumer_groups))
+        loop = scf.ForOp(own_first, tiles, stride, [start.stage, start.parity, order.first_parity(consumer_group)])
         with ir.InsertionPoint(loop.body):
             stage, parity, awaited = loop.inner_iter_args
             own: Mapping = {old: loop.induction_variable}
             _clone(self.prologue, own)
-            following = turns.await_turn(team, awaited)
-            turn = self._consume(ring, own, Turn(stage, parity), partial(turns.pass_on, team))
-            turn = ring.skip(turn, others)
-            scf.YieldOp([turn.stage, turn.parity, following])
+            following = order.wait(consumer_group, awaited)
+            state = self._consume(ring, own, PipelineState(stage, parity), partial(order.pass_on, consumer_group))
+            state = ring.skip(state, others)
+            scf.YieldOp([state.stage, state.parity, following])
 
-    def _produce(self, ring: StageRing, mapping: Mapping, turn: Turn) -> Turn:
-        """Copies the tile's factors, stage by stage; what computes their indices is cloned into the loop."""
+    def _produce(self, ring: StageRing, mapping: Mapping, state: PipelineState) -> PipelineState:
+        """Copies the tile's operands, stage by stage; what computes their indices is cloned into the loop."""
         parts = self.parts
         lower, _, step, _ = (mapping.get(v, v) for v in parts.loop.operands)
 
-        def fill(number: ir.Value, turn: Turn, carried: list[ir.Value]) -> list[ir.Value]:
+        def fill(number: ir.Value, state: PipelineState, carried: list[ir.Value]) -> list[ir.Value]:
             own = {**mapping, parts.loop.regions[0].blocks[0].arguments[0]: arith.addi(lower, arith.muli(number, step))}
             _clone(parts.addressing, own)
             operands = (parts.a, parts.b)
-            ring.fill(turn, operands, [[own.get(i, i) for i in operand.indices] for operand in operands])
+            ring.fill(state, operands, [[own.get(i, i) for i in operand.indices] for operand in operands])
             return carried
 
-        _, turn = for_each_stage(ring, turn, self._steps(mapping), [], fill)
-        return turn
+        _, state = for_each_stage(ring, state, self._steps(mapping), [], fill)
+        return state
 
-    def _consume(self, ring: StageRing, mapping: Mapping, turn: Turn, started: Emitter = nothing) -> Turn:
+    def _consume(
+        self, ring: StageRing, mapping: Mapping, state: PipelineState, started: Emitter = nothing
+    ) -> PipelineState:
         """Multiplies the tile, waits for its last product, and runs the epilogue."""
         loop, majors = self.parts.loop, (self.parts.a.major, self.parts.b.major)
         run = run_of(self.known_steps)
         products = StageProducts(ring, majors, self.promote, run, releases_last=self.persistent)
         initial = mapping.get(loop.operands[3], loop.operands[3])
-        mapping[loop.results[0]], turn = products.total(initial, self._steps(mapping), turn, started)
+        mapping[loop.results[0]], state = products.total(initial, self._steps(mapping), state, started)
         _clone(self.epilogue, mapping)
-        return turn
+        return state
 
     def _steps(self, mapping: Mapping) -> ir.Value:
         """Steps of the loop along k."""
@@ -205,16 +216,16 @@ class PipelinedTile:
         return -(-(upper - lower) // step)
 
 
-def is_walkable(tile: PipelinedTile) -> str | None:
-    """Why a persistent grid cannot walk the tiles, or None: what comes before the loop must be cheap to repeat."""
+def can_be_persistent(tile: PipelinedTile) -> str | None:
+    """Why a persistent grid cannot loop over the tiles, or None: what comes before the loop must be cheap to repeat."""
     if any(op.name.split(".")[0] not in ("arith", "affine") and op.name != "memref.dim" for op in tile.prologue):
         return "a block does more than arithmetic before its loop along k"
     if list(tile.blocks.operands):
         maker = defining_op(tile.blocks.operands[0])
         if maker is None or maker.name != "affine.apply":
             return "the number of tiles is no affine.apply of extents"
-    if tile.teams > 1 and tile.known_steps is None:
-        return "the steps along k, which teams skip where they are other teams', are not constant"
+    if tile.consumer_groups > 1 and tile.known_steps is None:
+        return "the steps along k, which consumer groups skip where they are other consumer groups', are not constant"
     return None
 
 
@@ -224,7 +235,7 @@ def _clone(ops: list[ir.Operation], mapping: Mapping) -> None:
 
 
 def _registers(consumers: int, blocks_per_sm: int) -> tuple[int, int]:
-    """Registers of a consumer's and of the producer's threads: the blocks have all of the multiprocessor's."""
+    """Registers of a consumer's and of the producer's threads: the blocks have all of the SM's."""
     warpgroups = consumers + PRODUCERS
     start = REGISTERS_PER_SM // (blocks_per_sm * warpgroups * WARPGROUP) // 8 * 8
     shared = (start * warpgroups - PRODUCER_REGISTERS * PRODUCERS) // consumers // 8 * 8

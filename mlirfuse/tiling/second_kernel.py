@@ -1,4 +1,4 @@
-"""A walk over the grid whose parts a second kernel adds up: neither waits for anything but the stream."""
+"""A grid reduction whose parts a second kernel adds up: neither waits for anything but the stream."""
 
 from __future__ import annotations
 
@@ -12,49 +12,52 @@ from mlirfuse.analysis.iteration_space import IterationSpace
 from mlirfuse.analysis.kernels import body, result_sources, symbol
 from mlirfuse.rewriting import erase
 from mlirfuse.schedule.schedule import Schedule
-from mlirfuse.tiling.grid_reduction import emit_finish, emit_walk
+from mlirfuse.tiling.grid_reduction import emit_persistent_loop, emit_second_stage
 from mlirfuse.tiling.kernel_signature import default_attributes
 from mlirfuse.tiling.program import open_kernel
-from mlirfuse.tiling.totals import element_type
+from mlirfuse.tiling.reduction_ops import element_type
 
 
 def emit_two_kernels(
     kernel: ir.Operation, space: IterationSpace, plan: GridReduction, schedule: Schedule, calls: Sequence[ir.Operation]
 ) -> ir.Operation:
-    """Replaces a tensor kernel and its calls: one kernel walks and returns its parts, another finishes.
+    """Replaces a tensor kernel and its calls: one kernel walks and returns its parts, another combines them.
 
     Args:
         kernel: the kernel on tensors.
         space: its iteration space.
         plan: its ops, by when they run.
-        schedule: a schedule whose `walk` has `finish = "second_kernel"`.
+        schedule: a schedule whose `persistent_loop` has `combining = "second_kernel"`.
         calls: the host's calls of the kernel.
 
     Returns:
-        The tile program that walks.
+        The tile program that persistent loops.
     """
-    assert schedule.walk is not None  # the pass looked
+    assert schedule.persistent_loop is not None  # the pass looked
     returned = list(body(kernel)[-1].operands)
-    late = {result for s in [*plan.totals, *plan.finish] for result in s.op.results}
+    late = {result for s in [*plan.reductions, *plan.second_stage] for result in s.op.results}
     early = [n for n, value in enumerate(returned) if value not in late]
     rest = [n for n, value in enumerate(returned) if value in late]
-    shapes = [([schedule.walk.blocks, *_kept(space, plan, n)], element_type(s)) for n, s in enumerate(plan.totals)]
+    shapes = [
+        ([schedule.persistent_loop.blocks, *_kept(space, plan, n)], element_type(s))
+        for n, s in enumerate(plan.reductions)
+    ]
     parts = [ir.RankedTensorType.get(shape, element) for shape, element in shapes]
     memory = [ir.MemRefType.get(shape, element) for shape, element in shapes]
 
-    walk = open_kernel(kernel, [(type_, {}) for type_ in memory], returned=[returned[n] for n in early])
-    emit_walk(walk, space, plan, schedule, walk.workspace)
+    loop_kernel = open_kernel(kernel, [(type_, {}) for type_ in memory], returned=[returned[n] for n in early])
+    emit_persistent_loop(loop_kernel, space, plan, schedule, loop_kernel.workspace)
     given = [(type_, default_attributes()) for type_ in memory]
-    finish = open_kernel(kernel, inputs=given, returned=[returned[n] for n in rest], suffix="_finish_kernel")
-    emit_finish(finish, space, plan, schedule)
+    combining = open_kernel(kernel, inputs=given, returned=[returned[n] for n in rest], suffix="_second_stage_kernel")
+    emit_second_stage(combining, space, plan, schedule)
 
     inputs = [argument.type for argument in kernel.regions[0].blocks[0].arguments]
     extents = _extents(kernel, returned)
     name, types = symbol(kernel), [value.type for value in returned]
     made = [[types[n] for n in early] + parts, [types[n] for n in rest]]
     for frame, suffix, taken, results, positions in (
-        (walk, "", inputs, made[0], early),
-        (finish, "_finish", [*inputs, *parts], made[1], rest),
+        (loop_kernel, "", inputs, made[0], early),
+        (combining, "_second_stage", [*inputs, *parts], made[1], rest),
     ):
         pairs = ir.DenseI64ArrayAttr.get([number for n in positions for number in extents[n]])
         frame.declare(name + suffix, ir.FunctionType.get(taken, results), pairs)
@@ -62,17 +65,17 @@ def emit_two_kernels(
         with ir.InsertionPoint(call), call.location:
             first = func.CallOp(made[0], name, list(call.operands))
             own = list(first.results)
-            second = func.CallOp(made[1], f"{name}_finish", [*call.operands, *own[len(early) :]])
+            second = func.CallOp(made[1], f"{name}_second_stage", [*call.operands, *own[len(early) :]])
         for n, value in [*zip(early, own, strict=False), *zip(rest, second.results, strict=True)]:
             call.results[n].replace_all_uses_with(value)
         erase(call)
     erase(kernel)
-    return walk.function.operation
+    return loop_kernel.function.operation
 
 
 def _kept(space: IterationSpace, plan: GridReduction, number: int) -> list[int]:
-    """The extents along which a total varies."""
-    return [space.extents[d] or 0 for d in kept_dims(space, plan.totals[number])]
+    """The extents along which a reduction varies."""
+    return [space.extents[d] or 0 for d in kept_dims(space, plan.reductions[number])]
 
 
 def _extents(kernel: ir.Operation, returned: Sequence[ir.Value]) -> list[list[int]]:

@@ -14,7 +14,7 @@ from mlir.dialects import arith, scf
 
 from mlirfuse.dialect.warpgroup_mma import warpgroup_mma
 from mlirfuse.dialect.warpgroup_wait import warpgroup_wait
-from mlirfuse.tiling.stage_ring import StageRing, Turn
+from mlirfuse.tiling.stage_ring import PipelineState, StageRing
 from mlirfuse.tiling.tiles import index
 
 LONGEST_RUN = 4
@@ -45,8 +45,8 @@ class StageProducts:
     """The products of a ring's stages.
 
     Attributes:
-        ring: the stages of both factors.
-        majors: how each factor lies in its stage, `k` or `mn`.
+        ring: the stages of both operands.
+        majors: how each operand lies in its stage, `k` or `mn`.
         promote: steps after which sums are promoted; 0 is never.
         run: where that is every step, those whose products follow each other without a gap; a divisor of all steps.
         releases_last: whether a tile's last stage is released, for another tile.
@@ -59,56 +59,64 @@ class StageProducts:
     releases_last: bool
 
     def total(
-        self, initial: ir.Value, steps: ir.Value, start: Turn, started: Emitter = nothing
-    ) -> tuple[ir.Value, Turn]:
-        """The sum of `initial` and the products of so many stages from `start` on, and the next turn.
+        self, initial: ir.Value, steps: ir.Value, start: PipelineState, started: Emitter = nothing
+    ) -> tuple[ir.Value, PipelineState]:
+        """The sum of `initial` and the products of so many stages from `start` on, and the next state.
 
         `started` emits what is done as soon as the last products have been started.
         """
         if self.promote == 0:
             return self._sum(initial, steps, start, started, releases_last=self.releases_last)
         sum_up = self._sum_apart if self.promote == 1 else self._sum_in_chunks
-        total, turn = sum_up(initial, steps, start)
+        total, state = sum_up(initial, steps, start)
         started()
-        return total, turn
+        return total, state
 
     def _sum(
-        self, initial: ir.Value, steps: ir.Value, start: Turn, started: Emitter = nothing, *, releases_last: bool
-    ) -> tuple[ir.Value, Turn]:
+        self,
+        initial: ir.Value,
+        steps: ir.Value,
+        start: PipelineState,
+        started: Emitter = nothing,
+        *,
+        releases_last: bool,
+    ) -> tuple[ir.Value, PipelineState]:
         """Accumulates: a stage's products are started before those of the stage before are known to be done."""
 
-        def multiply(number: ir.Value, turn: Turn, carried: list[ir.Value]) -> list[ir.Value]:
-            (total,) = warpgroup_wait([self._products(turn, carried[0])], 1)
+        def multiply(number: ir.Value, state: PipelineState, carried: list[ir.Value]) -> list[ir.Value]:
+            (total,) = warpgroup_wait([self._products(state, carried[0])], 1)
             # All but this multiplication are done: the stage before may be filled again.
             not_first = arith.cmpi(arith.CmpIPredicate.ne, number, index(0))
             branch = scf.IfOp(not_first)
             with ir.InsertionPoint(branch.then_block):
-                self.ring.release(self.ring.previous_stage(turn))
+                self.ring.release(self.ring.previous_stage(state))
                 scf.YieldOp([])
             return [total]
 
-        sums, turn = for_each_stage(self.ring, start, steps, [initial], multiply)
+        sums, state = for_each_stage(self.ring, start, steps, [initial], multiply)
         started()
         (total,) = warpgroup_wait(sums, 0)
         if releases_last:
-            self.ring.release(self.ring.previous_stage(turn))
-        return total, turn
+            self.ring.release(self.ring.previous_stage(state))
+        return total, state
 
-    def _sum_in_chunks(self, initial: ir.Value, steps: ir.Value, start: Turn) -> tuple[ir.Value, Turn]:
+    def _sum_in_chunks(
+        self, initial: ir.Value, steps: ir.Value, start: PipelineState
+    ) -> tuple[ir.Value, PipelineState]:
         """Accumulates `promote` steps from zero, and adds their sum to what is carried."""
         length = index(self.promote)
         chunks = scf.ForOp(index(0), steps, length, [initial, start.stage, start.parity])
         with ir.InsertionPoint(chunks.body):
             carried, stage, parity = chunks.inner_iter_args
             rest = arith.subi(steps, chunks.induction_variable)
-            products, turn = self._sum(
-                _zeros(initial), arith.minsi(rest, length), Turn(stage, parity), releases_last=True
+            products, state = self._sum(
+                _zeros(initial), arith.minsi(rest, length), PipelineState(stage, parity), releases_last=True
             )
-            scf.YieldOp([arith.addf(carried, products), turn.stage, turn.parity])
+            scf.YieldOp([arith.addf(carried, products), state.stage, state.parity])
         total, stage, parity = chunks.results
-        return total, Turn(stage, parity)
+        return total, PipelineState(stage, parity)
 
-    def _sum_apart(self, initial: ir.Value, steps: ir.Value, start: Turn) -> tuple[ir.Value, Turn]:
+    def _sum_apart(self, initial: ir.Value, steps: ir.Value, start: PipelineState) -> tuple[ir.Value, PipelineState]:
         """Adds each stage's products to what is carried while the next stage's are under way, in runs of stages.
 
         Nothing is under way from run to run: ptxas gives up on accumulators that are read at one end of a loop while
@@ -118,44 +126,44 @@ class StageProducts:
         runs = scf.ForOp(index(0), steps, index(self.run), [initial, start.stage, start.parity])
         with ir.InsertionPoint(runs.body):
             carried, stage, parity = runs.inner_iter_args
-            turn = Turn(stage, parity)
-            under_way = [self._products(turn, zeros)]
+            state = PipelineState(stage, parity)
+            under_way = [self._products(state, zeros)]
             for left in reversed(range(self.run)):
-                following = self.ring.next_turn(turn)
+                following = self.ring.next_state(state)
                 if left:
                     under_way.append(self._products(following, zeros))
                 done, *under_way = warpgroup_wait(under_way, len(under_way) - 1)
-                self.ring.release(turn.stage)
-                carried, turn = arith.addf(carried, done), following
-            scf.YieldOp([carried, turn.stage, turn.parity])
+                self.ring.release(state.stage)
+                carried, state = arith.addf(carried, done), following
+            scf.YieldOp([carried, state.stage, state.parity])
         total, stage, parity = runs.results
-        return total, Turn(stage, parity)
+        return total, PipelineState(stage, parity)
 
-    def _products(self, turn: Turn, sums: ir.Value) -> ir.Value:
+    def _products(self, state: PipelineState, sums: ir.Value) -> ir.Value:
         """A stage's products, under way, added to sums."""
-        self.ring.await_full(turn)
+        self.ring.await_full(state)
         a, b = self.ring.buffers
-        (total,) = warpgroup_mma(a, b, turn.stage, [sums], *self.majors)
+        (total,) = warpgroup_mma(a, b, state.stage, [sums], *self.majors)
         return total
 
 
 def for_each_stage(
     ring: StageRing,
-    start: Turn,
+    start: PipelineState,
     steps: ir.Value,
     initial: list[ir.Value],
-    body: Callable[[ir.Value, Turn, list[ir.Value]], list[ir.Value]],
-) -> tuple[list[ir.Value], Turn]:
-    """A loop over steps that takes turns at the ring's stages; returns what it carries besides, and the next turn."""
+    body: Callable[[ir.Value, PipelineState, list[ir.Value]], list[ir.Value]],
+) -> tuple[list[ir.Value], PipelineState]:
+    """A loop over steps that takes turns at the ring's stages; returns what it carries besides, and the next state."""
     loop = scf.ForOp(index(0), steps, index(1), [*initial, start.stage, start.parity])
     with ir.InsertionPoint(loop.body):
         *carried, stage, parity = loop.inner_iter_args
-        turn = Turn(stage, parity)
-        results = body(loop.induction_variable, turn, carried)
-        following = ring.next_turn(turn)
+        state = PipelineState(stage, parity)
+        results = body(loop.induction_variable, state, carried)
+        following = ring.next_state(state)
         scf.YieldOp([*results, following.stage, following.parity])
     *totals, stage, parity = loop.results
-    return totals, Turn(stage, parity)
+    return totals, PipelineState(stage, parity)
 
 
 def _zeros(like: ir.Value) -> ir.Value:

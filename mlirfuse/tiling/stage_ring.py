@@ -18,19 +18,19 @@ from mlirfuse.dialect.mbarrier_wait import mbarrier_wait
 from mlirfuse.dialect.shared_memory import stage_bytes
 from mlirfuse.tiling.contraction_loops import TileOperand
 
-SWIZZLE_ALIGNMENT = 1024  # bytes after which the 128-byte swizzle repeats: stages and their panels begin there
+SWIZZLE_ALIGNMENT = 1024  # bytes after which the 128-byte swizzle repeats: stages and their swizzle atoms begin there
 TMA_ALIGNMENT = 16  # bytes that a tensor map's base and strides are multiples of
 MAX_BOX = 256  # rows of one TMA copy
 MAX_RANK = 5  # dimensions of a tensor map
 
 
 @dataclass(frozen=True)
-class Turn:
+class PipelineState:
     """Where a role stands in the ring: carried through its loop.
 
     Attributes:
         stage: the stage's number, index.
-        parity: parity of the ring's round, i32.
+        parity: parity of the ring's phase, i32.
     """
 
     stage: ir.Value
@@ -43,11 +43,11 @@ class StageRing:
 
     Attributes:
         stages: number of stages.
-        buffers: one ring a factor.
+        buffers: one ring an operand.
         full: barriers whose phase ends when a stage's data have come.
         empty: barriers whose phase ends when all consumers are done with a stage.
         consumers: warpgroups that consume.
-        peers: blocks of the cluster that share the first factor's copies; 1 without a cluster.
+        peers: blocks of the cluster that share operand A's copies; 1 without a cluster.
         streamed: whether what is copied is the first to leave the L2.
     """
 
@@ -59,70 +59,82 @@ class StageRing:
     peers: int
     streamed: bool
 
-    def first_turn(self) -> Turn:
-        """Stage 0 in the first round."""
-        return Turn(arith.constant(ir.IndexType.get(), 0), arith.constant(ir.IntegerType.get_signless(32), 0))
+    def first_state(self) -> PipelineState:
+        """Stage 0 in the first phase."""
+        return PipelineState(arith.constant(ir.IndexType.get(), 0), arith.constant(ir.IntegerType.get_signless(32), 0))
 
-    def next_turn(self, turn: Turn) -> Turn:
-        """The next stage; after the last one, stage 0 in the next round."""
+    def next_state(self, state: PipelineState) -> PipelineState:
+        """The next stage; after the last one, stage 0 in the next phase."""
         index, i32 = ir.IndexType.get(), ir.IntegerType.get_signless(32)
-        following = arith.addi(turn.stage, arith.constant(index, 1))
+        following = arith.addi(state.stage, arith.constant(index, 1))
         wraps = arith.cmpi(arith.CmpIPredicate.eq, following, arith.constant(index, self.stages))
-        other = arith.xori(turn.parity, arith.constant(i32, 1))
-        return Turn(arith.select(wraps, arith.constant(index, 0), following), arith.select(wraps, other, turn.parity))
+        other = arith.xori(state.parity, arith.constant(i32, 1))
+        return PipelineState(
+            arith.select(wraps, arith.constant(index, 0), following), arith.select(wraps, other, state.parity)
+        )
 
-    def skip(self, turn: Turn, count: ir.Value) -> Turn:
-        """The turn so many stages (index) later."""
+    def skip(self, state: PipelineState, count: ir.Value) -> PipelineState:
+        """The state so many stages (index) later."""
         stages, i32 = arith.constant(ir.IndexType.get(), self.stages), ir.IntegerType.get_signless(32)
-        later = arith.addi(turn.stage, count)
-        rounds = arith.andi(arith.index_cast(i32, arith.divui(later, stages)), arith.constant(i32, 1))
-        return Turn(arith.remui(later, stages), arith.xori(turn.parity, rounds))
+        later = arith.addi(state.stage, count)
+        wraps = arith.andi(arith.index_cast(i32, arith.divui(later, stages)), arith.constant(i32, 1))
+        return PipelineState(arith.remui(later, stages), arith.xori(state.parity, wraps))
 
-    def previous_stage(self, turn: Turn) -> ir.Value:
+    def previous_stage(self, state: PipelineState) -> ir.Value:
         """The stage before this one."""
         index = ir.IndexType.get()
-        is_first = arith.cmpi(arith.CmpIPredicate.eq, turn.stage, arith.constant(index, 0))
-        before = arith.subi(turn.stage, arith.constant(index, 1))
+        is_first = arith.cmpi(arith.CmpIPredicate.eq, state.stage, arith.constant(index, 0))
+        before = arith.subi(state.stage, arith.constant(index, 1))
         return arith.select(is_first, arith.constant(index, self.stages - 1), before)
 
-    def fill(self, turn: Turn, operands: Sequence[TileOperand], indices: Sequence[Sequence[ir.Value]]) -> None:
-        """The producer waits until the stage is empty, and starts the copies of all factors' tiles into it."""
-        # The first round finds fresh barriers, for which a wait with parity 1 returns at once.
+    def fill(
+        self, state: PipelineState, operands: Sequence[TileOperand], indices: Sequence[Sequence[ir.Value]]
+    ) -> None:
+        """The producer waits until the stage is empty, and starts the copies of all operands' tiles into it."""
+        # The first phase finds fresh barriers, for which a wait with parity 1 returns at once.
         one = arith.constant(ir.IntegerType.get_signless(32), 1)
-        mbarrier_wait(self.empty, turn.stage, arith.xori(turn.parity, one))
-        self._copy(turn, operands, indices, [])
+        mbarrier_wait(self.empty, state.stage, arith.xori(state.parity, one))
+        self._copy(state, operands, indices, [])
 
     def _copy(
-        self, turn: Turn, operands: Sequence[TileOperand], indices: Sequence[Sequence[ir.Value]], rows: list[int]
+        self,
+        state: PipelineState,
+        operands: Sequence[TileOperand],
+        indices: Sequence[Sequence[ir.Value]],
+        rows: list[int],
     ) -> None:
-        """Announces and starts the copies of a stage, so many rows of each of the first factors.
+        """Announces and starts the copies of a stage, so many rows of each of the first operands.
 
         The next one branches if its last tile has fewer rows than others: a copy is as large as its tensor map says.
         """
         number = len(rows)
         if number == len(operands):
-            self._copy_rows(turn, operands, indices, rows)
+            self._copy_rows(state, operands, indices, rows)
             return
         operand, is_shared = operands[number], number == 0 and self.peers > 1
         last = operand.rows if is_shared else operand.last_rows
         if last == operand.rows or operand.last_start == 0:
-            self._copy(turn, operands, indices, [*rows, last])
+            self._copy(state, operands, indices, [*rows, last])
             return
         start = indices[number][operand.dims[0]]
         is_last = arith.cmpi(arith.CmpIPredicate.sge, start, arith.constant(ir.IndexType.get(), operand.last_start))
         branch = scf.IfOp(is_last, has_else=True)
         for block, copied in ((branch.then_block, last), (branch.else_block, operand.rows)):
             with ir.InsertionPoint(block):
-                self._copy(turn, operands, indices, [*rows, copied])
+                self._copy(state, operands, indices, [*rows, copied])
                 scf.YieldOp([])
 
     def _copy_rows(
-        self, turn: Turn, operands: Sequence[TileOperand], indices: Sequence[Sequence[ir.Value]], rows: Sequence[int]
+        self,
+        state: PipelineState,
+        operands: Sequence[TileOperand],
+        indices: Sequence[Sequence[ir.Value]],
+        rows: Sequence[int],
     ) -> None:
-        """Announces and starts the copies of so many rows of each factor."""
+        """Announces and starts the copies of so many rows of each operand."""
         stages = [ir.MemRefType(buffer.type) for buffer in self.buffers]
         nbytes = sum(stage_bytes(s) // o.rows * n for s, o, n in zip(stages, operands, rows, strict=True))
-        mbarrier_expect(self.full, turn.stage, nbytes)
+        mbarrier_expect(self.full, state.stage, nbytes)
         shares = (self.peers, 1)
         for buffer, operand, places, peers, copied in zip(self.buffers, operands, indices, shares, rows, strict=True):
             # f32 comes here to be multiplied by wgmma, which takes tf32.
@@ -130,7 +142,7 @@ class StageRing:
             async_load(
                 operand.source,
                 buffer,
-                turn.stage,
+                state.stage,
                 self.full,
                 places,
                 operand.dims,
@@ -140,9 +152,9 @@ class StageRing:
                 streamed=self.streamed,
             )
 
-    def await_full(self, turn: Turn) -> None:
+    def await_full(self, state: PipelineState) -> None:
         """The consumers wait for the stage's data."""
-        mbarrier_wait(self.full, turn.stage, turn.parity)
+        mbarrier_wait(self.full, state.stage, state.parity)
 
     def release(self, stage: ir.Value) -> None:
         """The consumers are done with a stage."""

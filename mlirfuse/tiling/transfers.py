@@ -37,7 +37,7 @@ class TileTransfers:
         ragged: dimensions in which the tile may reach past the end of the data.
         buffers: the memref of each tensor argument of the kernel.
         stages: shared-memory copies to read from instead of some arguments.
-        walked: the dimension along which the tile is a chunk of what a stage holds; None if tiles are whole.
+        chunked: the dimension along which the tile is a chunk of what a stage holds; None if tiles are whole.
         streaming: whether data of the whole space is touched once by the kernel.
         divided: the dimensions along which there are several tiles; None for those that are not reduced, which is so
             where a tile holds what it reduces.
@@ -50,7 +50,7 @@ class TileTransfers:
     ragged: frozenset[int]
     buffers: dict[ir.Value, ir.Value]
     stages: dict[Read, ir.Value] = field(default_factory=dict)
-    walked: int | None = None
+    chunked: int | None = None
     streaming: bool = True
     divided: frozenset[int] | None = None
     reads: dict[Read, ir.Value] = field(default_factory=dict)
@@ -103,7 +103,7 @@ class TileTransfers:
     @property
     def _is_replicated(self) -> bool:
         """Whether the chunk is one element, which every thread has a copy of: no thread can read back its own then."""
-        return self.walked is not None and self.tile[self.walked] == 1
+        return self.chunked is not None and self.tile[self.chunked] == 1
 
     def _emit_read(self, buffer: ir.Value, axes: tuple[int | None, ...]) -> ir.Value:
         element = ir.MemRefType(buffer.type).element_type
@@ -165,9 +165,9 @@ class TileTransfers:
         ).result
 
     def _stage_indices(self) -> list[ir.Value]:
-        """A stage holds the block's rows whole: only the walked dimension moves in it."""
+        """A stage holds the block's rows whole: only the chunked dimension moves in it."""
         start = arith.ConstantOp(ir.IndexType.get(), 0).result
-        return [self.offsets[d] if d == self.walked else start for d in range(self.space.rank)]
+        return [self.offsets[d] if d == self.chunked else start for d in range(self.space.rank)]
 
     def _indices(self, axes: Sequence[int | None]) -> list[ir.Value]:
         zero_index = None

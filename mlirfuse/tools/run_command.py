@@ -20,8 +20,8 @@ from mlirfuse.errors import ArgumentError
 from mlirfuse.interpreter.interpreter import SMS
 from mlirfuse.lowering.lower_kernel_abi import ABI
 from mlirfuse.passes.attributes import verify_attributes
-from mlirfuse.places import place_of
 from mlirfuse.rewriting import ops_named
+from mlirfuse.source_locations import source_location
 from mlirfuse.tools.reporting import STREAM, read_text, write_bytes
 from mlirfuse.tools.specs import parse_input, parse_spec, static_shape
 
@@ -42,7 +42,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--order", choices=("launch", "reversed", "random"), default="launch", help="of the blocks")
     parser.add_argument("--resident", type=int, metavar="N", help="how many blocks may be on the device at once")
-    parser.add_argument("--sms", type=int, default=SMS, metavar="N", help="multiprocessors, for persistent kernels")
+    parser.add_argument("--sms", type=int, default=SMS, metavar="N", help="SMs, for persistent kernels")
     parser.add_argument("--seed", type=int, default=0, help="of random inputs and of --order=random")
     parser.add_argument("--print", action="store_true", help="print the results' elements")
     parser.add_argument("--save", metavar="DIR", help="write the results there, as result_0.npy, ...")
@@ -92,7 +92,7 @@ def _check_stage(module: ir.Module) -> None:
     if lowered:
         raise ArgumentError(
             f"{symbol(lowered[0])} is at the nvvm stage, which cannot be interpreted",
-            where=place_of(lowered[0].location),
+            where=source_location(lowered[0].location),
             hint="give IR of the linalg, tile or gpu stage: mlirfuse compile --stage gpu",
         )
 

@@ -41,7 +41,7 @@ def run(program: Program) -> Outcome:
         second = _fetched(framework, fused(*arguments))
         check(first, wanted, where)
         for a, b in zip(first, second, strict=True):
-            if a.tobytes() != b.tobytes() and program.options.get("finish") != "atomics":
+            if a.tobytes() != b.tobytes() and program.options.get("grid_reduction") != "atomics":
                 raise WrongResult(f"{where}: a second call differs")
         for host, device in zip(call.arguments(), arguments, strict=True):
             if isinstance(host, np.ndarray) and framework.get(device).tobytes() != host.tobytes():

@@ -19,7 +19,9 @@ def with_options(program: Program) -> Program:
     random = Random(f"options of {program.seed}")
     drawn = random.random()
     if drawn < 0.08:
-        return replace(program, options={"finish": random.choice(("slices", "last_block", "second_kernel", "atomics"))})
+        return replace(
+            program, options={"grid_reduction": random.choice(("grid_sync", "last_block", "second_kernel", "atomics"))}
+        )
     if drawn < 0.14:
         return replace(program, options={"mix_order": random.choice(("fused", "split"))})
     if drawn < 0.18:

@@ -20,7 +20,7 @@ from fuzzing.program import Program
 ENDING = ("gpu", "doomed_backends:ends")
 """Backends whose workers end after a crash."""
 
-CANNOT_FOLLOW = ("was asked for, but", "cannot be finished by atomics")
+CANNOT_FOLLOW = ("was asked for, but", "cannot be combined by atomics")
 """What errors of options say that a program has nothing for (docs/limits.md)."""
 
 Task = tuple[Any, str, str]

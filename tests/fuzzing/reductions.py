@@ -131,7 +131,7 @@ def _product_of(x: Bounded, axes: Axes) -> Bounded:
     least = np.prod(np.minimum(np.where(size == 0, 1, size), 1), axis=axes)
     relative = np.where(x.error > 0, x.error / np.abs(x.value), 0)
     growth = np.expm1(np.sum(np.log1p(relative), axis=axes))
-    # Where a factor may vanish, its own growth has no end: the product of the largest factors has.
+    # Where an operand may vanish, its own growth has no end: the product of the largest operands has.
     grown = np.where(np.isfinite(growth), np.abs(value) * growth, np.abs(value) + np.prod(size, axis=axes))
     rounds = count * 2.0**-form.digits * 1.5
     bound = grown + (np.abs(value) + grown) * rounds

@@ -25,7 +25,7 @@ import prologues
 import protocols
 import split_rows
 import spread_clusters
-import static_totals
+import static_reductions
 import totals
 import transposes
 import wide
@@ -58,7 +58,7 @@ SCHEDULES: dict[str, dict[str, Any]] = {
     "cluster": {"vector": 8, "warps": 2, "cluster": 4},
     "shared": {"vector": 8, "warps": 2, "chunk_repeats": 1, "persistence": "shared"},
     "shared, cluster": {"vector": 8, "warps": 1, "cluster": 2, "chunk_repeats": 1, "persistence": "shared"},
-    "reread": {"vector": 8, "warps": 2, "chunk_repeats": 1, "persistence": "reread"},
+    "multi_pass": {"vector": 8, "warps": 2, "chunk_repeats": 1, "persistence": "multi_pass"},
 }
 
 
@@ -71,27 +71,29 @@ WARPGROUP_SCHEDULES = {
     "128x128": warpgroup_schedule(128, 128),
     "64x64 persistent": warpgroup_schedule(64, 64, persistent=True),
     "128x192 persistent": warpgroup_schedule(128, 192, persistent=True),
-    "128x64 in teams": warpgroup_schedule(128, 64, teams=2),
-    "64x128 in teams": warpgroup_schedule(64, 128, stages=5, teams=2),
+    "128x64 in ping-pong": warpgroup_schedule(128, 64, consumer_groups=2),
+    "64x128 in ping-pong": warpgroup_schedule(64, 128, stages=5, consumer_groups=2),
     "128x80": warpgroup_schedule(128, 80),
-    "128x112 in teams": warpgroup_schedule(128, 112, stages=5, teams=2),
+    "128x112 in ping-pong": warpgroup_schedule(128, 112, stages=5, consumer_groups=2),
     "64x64 raster": _contraction(warpgroup_schedule(64, 64), raster=3),
     "64x64 raster, persistent": _contraction(warpgroup_schedule(64, 64, persistent=True), raster=2),
     "64x128 transposed": _contraction(warpgroup_schedule(64, 128), swapped=True),
-    "128x96 transposed, in teams": _contraction(warpgroup_schedule(128, 96, stages=4, teams=2), swapped=True),
+    "128x96 transposed, in ping-pong": _contraction(
+        warpgroup_schedule(128, 96, stages=4, consumer_groups=2), swapped=True
+    ),
     "192x72": warpgroup_schedule(192, 72),
     "192x80 transposed, persistent": _contraction(warpgroup_schedule(192, 80, persistent=True), swapped=True),
     "64x64 multicast to 2": warpgroup_schedule(64, 64, cluster=2),
     "128x64 multicast to 4": warpgroup_schedule(128, 64, stages=4, cluster=4),
     "64x64 multicast to 2, persistent": _contraction(warpgroup_schedule(64, 64, cluster=2, persistent=True), raster=2),
     "64x72 multicast to 2, transposed": _contraction(warpgroup_schedule(64, 72, cluster=2), swapped=True),
-    "128x64 multicast to 2, in teams": warpgroup_schedule(128, 64, cluster=2, teams=2),
+    "128x64 multicast to 2, in ping-pong": warpgroup_schedule(128, 64, cluster=2, consumer_groups=2),
     "128x64 cluster of 2 slices": cluster_schedule(128, 64, 2),
     "64x128 cluster of 3 slices": cluster_schedule(64, 128, 3),
     "128x128 promoted at every step": warpgroup_schedule(128, 128, promote=1),
     "64x64 promoted, persistent": warpgroup_schedule(64, 64, promote=2, persistent=True),
 }
-"""Grids that walk, rasters, factors that clusters share, and sums that clusters share."""
+"""Grids that walk, rasters, operands that clusters share, and sums that clusters share."""
 
 
 DTYPES_OF_CUPY = ("float16", "float32", "int8", "bool")
@@ -101,7 +103,7 @@ def elementwise(x, y):
     return mf.where(x > y, mf.tanh(x), x * y)
 
 
-def panels(x):
+def subtiles(x):
     e = mf.exp(x - mf.max(x, axis=0, keepdims=True))
     return e / mf.sum(e, axis=0, keepdims=True)
 
@@ -115,22 +117,32 @@ def cases() -> Iterator[tuple[str, Callable[..., Any], list[np.ndarray]]]:
             fused = mf.fuse(family.fn, schedule=row_schedule(COLUMNS, **options))
             yield f"{name}, {label}", fused, family.inputs(7, COLUMNS, dtype)
             if options.get("persistence", "registers") == "registers" and "row_warps" not in options:
-                parked = replace(row_schedule(COLUMNS, **{**options, "vector": 2}), order="depth", parked=1)
-                yield f"{name}, {label}, parked", mf.fuse(family.fn, schedule=parked), family.inputs(7, COLUMNS, dtype)
-                ordered = mf.fuse(family.fn, schedule=replace(parked, in_order=True, late_addresses=True))
-                yield f"{name}, {label}, parked in order", ordered, family.inputs(7, COLUMNS, dtype)
+                shared_spill = replace(row_schedule(COLUMNS, **{**options, "vector": 2}), order="depth", shared_spill=1)
+                yield (
+                    f"{name}, {label}, spilled to shared memory",
+                    mf.fuse(family.fn, schedule=shared_spill),
+                    family.inputs(7, COLUMNS, dtype),
+                )
+                ordered = mf.fuse(
+                    family.fn, schedule=replace(shared_spill, in_order=True, rematerialize_addresses=True)
+                )
+                yield f"{name}, {label}, spilled to shared memory in order", ordered, family.inputs(7, COLUMNS, dtype)
     for label, options in SCHEDULES.items():
         if options.get("persistence", "registers") != "registers":
             continue
         for name in ("layer_norm", "softmax"):  # rows of an odd number of elements, the last of which ends the memory
-            for how in ("skewed",) if "cluster" in options else ("skewed", "moved"):
+            for how in ("shifted",) if "cluster" in options else ("shifted", "realigned"):
                 schedule, inputs = row_schedule(ODD, **{how: True}, **options), FAMILIES[name].inputs(9, ODD, dtype)
                 yield f"{name}, {label}, {how}", mf.fuse(FAMILIES[name].fn, schedule=schedule), inputs
-                late = replace(schedule, late_addresses=True)
+                late = replace(schedule, rematerialize_addresses=True)
                 yield f"{name}, {label}, {how}, late", mf.fuse(FAMILIES[name].fn, schedule=late), inputs
                 if prod(schedule.layout.repeats) > 1:
-                    parked = replace(schedule, order="depth", parked=1)
-                    yield f"{name}, {label}, {how}, parked", mf.fuse(FAMILIES[name].fn, schedule=parked), inputs
+                    shared_spill = replace(schedule, order="depth", shared_spill=1)
+                    yield (
+                        f"{name}, {label}, {how}, spilled to shared memory",
+                        mf.fuse(FAMILIES[name].fn, schedule=shared_spill),
+                        inputs,
+                    )
     for columns in (33, 5140):
         for name, family in FAMILIES.items():
             yield f"{name}, {columns} columns", mf.fuse(family.fn), family.inputs(9, columns, dtype)
@@ -140,20 +152,20 @@ def cases() -> Iterator[tuple[str, Callable[..., Any], list[np.ndarray]]]:
     for columns in (257, 1600, 20480):
         for name, backward in BACKWARD.items():
             yield f"{name}, {columns} columns", mf.fuse(backward.fn), backward.inputs(300, columns, dtype)
-    for name in ("rms_norm_backward", "layer_norm_backward"):  # few tiles a block, of a row, and of several in turn
+    for name in ("rms_norm_backward", "layer_norm_backward"):  # few tiles a block, of a row, and of several unrolled
         for rows, columns in ((600, 4096), (601, 3072)):
             inputs = BACKWARD[name].inputs(rows, columns, dtype)
             yield f"{name}, {columns} columns", mf.fuse(BACKWARD[name].fn), inputs
     for columns in (257, 1600, 20480):
         for name in ("layer_norm_backward", "batch_norm_sums"):
             backward = BACKWARD[name]
-            fused = mf.fuse(backward.fn, finish="atomics")
+            fused = mf.fuse(backward.fn, grid_reduction="atomics")
             yield f"{name}, {columns} columns, atomics", fused, backward.inputs(300, columns, dtype)
-    for finish, (name, columns) in product(("last_block", "second_kernel"), product(BACKWARD, (384, 20480))):
-        fused = mf.fuse(BACKWARD[name].fn, finish=finish)
-        yield f"{name}, {columns} columns, {finish}", fused, BACKWARD[name].inputs(300, columns, dtype)
+    for grid_reduction, (name, columns) in product(("last_block", "second_kernel"), product(BACKWARD, (384, 20480))):
+        fused = mf.fuse(BACKWARD[name].fn, grid_reduction=grid_reduction)
+        yield f"{name}, {columns} columns, {grid_reduction}", fused, BACKWARD[name].inputs(300, columns, dtype)
     rms_norm = BACKWARD["rms_norm_backward"]  # enough rows for blocks to share the end in chunks
-    yield "rms_norm_backward, shared end", mf.fuse(rms_norm.fn), rms_norm.inputs(9001, 384, dtype)
+    yield "rms_norm_backward, dynamic tail", mf.fuse(rms_norm.fn), rms_norm.inputs(9001, 384, dtype)
     for case, m, n, split in (*SPLITS, *WGMMA):
         for reduction in REDUCTIONS if split > 1 else REDUCTIONS[:1]:
             if reduction == "cluster" and split > MOST_IN_CLUSTER:
@@ -177,7 +189,11 @@ def cases() -> Iterator[tuple[str, Callable[..., Any], list[np.ndarray]]]:
     for (label, schedule), form in product(WARPGROUP_SCHEDULES.items(), ("nn", "nt", "tn")):
         case = Product(264, 256, 136, form, "float16")
         yield f"warpgroup product {label}, {form}", mf.fuse(case.fn, schedule=schedule), case.inputs()
-    grids: dict[str, dict[str, Any]] = {"": {}, ", persistent": {"persistent": True}, ", in teams": {"teams": 2}}
+    grids: dict[str, dict[str, Any]] = {
+        "": {},
+        ", persistent": {"persistent": True},
+        ", in ping-pong": {"consumer_groups": 2},
+    }
     for label, schedule in RESIDUAL_SCHEDULES.items():
         fused = mf.fuse(residual, schedule=schedule)
         yield f"product and residual, {label}", fused, residual_inputs(residual, 648, 200, 72)
@@ -191,14 +207,14 @@ def cases() -> Iterator[tuple[str, Callable[..., Any], list[np.ndarray]]]:
         yield f"composition {composition}", mf.fuse(composition.fn), composition.inputs()
     for spread in spread_clusters.CASES:
         yield f"spread cluster, {spread}", mf.fuse(spread.fn, schedule=spread.schedule()), spread.inputs()
-    for name, reduction_case in (*static_totals.CASES.items(), *split_rows.CASES.items()):
+    for name, reduction_case in (*static_reductions.CASES.items(), *split_rows.CASES.items()):
         if reduction_case.dtype in DTYPES_OF_CUPY:
             yield f"long rows, {name}", mf.fuse(reduction_case.fn), reduction_case.arrays(seed=1)
     for name, transposed in transposes.CASES.items():
         if transposed.dtype in DTYPES_OF_CUPY:
             yield f"transposed arrays, {name}", mf.fuse(transposed.fn), transposed.arrays()
     for rows in (512, 4096):  # in a block, and in a cluster
-        yield f"panels of {rows} rows", mf.fuse(panels), [FAMILIES["softmax"].inputs(rows, 72, dtype)[0]]
+        yield f"subtiles of {rows} rows", mf.fuse(subtiles), [FAMILIES["softmax"].inputs(rows, 72, dtype)[0]]
     for name in protocols.EXPECTED:
         yield f"protocol {name}", partial(_first_result, protocol(name)), [protocols.integers(20)]
 

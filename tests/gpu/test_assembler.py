@@ -81,7 +81,7 @@ def test_a_comparison_beside_a_root_and_a_deviation(assembler, monkeypatch):
 
     x, y = np.random.default_rng(0).standard_normal((2, 1, 2049, 31)).astype(np.float32)
     y[..., ::3] = np.nan
-    chosen, _, root = mf.fuse(program, finish="last_block")(cupy.asarray(x), cupy.asarray(y))
+    chosen, _, root = mf.fuse(program, grid_reduction="last_block")(cupy.asarray(x), cupy.asarray(y))
     np.testing.assert_array_equal(chosen.get(), np.where(np.isnan(y), np.nan, x))
     np.testing.assert_allclose(root.get(), np.sqrt(np.abs(np.clip(y, -0.5, 1.5)) + np.float32(0.5)), rtol=1e-6)
 

@@ -17,8 +17,8 @@ from compiling import row_schedule, specs_of
 from gpu.torch_arrays import to_torch, torch
 from lowering_harness import SCALE, compile_text
 from numerics import FAMILIES
+from product_reductions import CASES as TOTALS
 from products import Product, pinned_schedule
-from totals import CASES as TOTALS
 
 import mlirfuse as mf
 from mlirfuse.runtime import cuda
@@ -117,10 +117,10 @@ CASES = {
     "rows in registers": _rows("layer_norm", 4096),
     "rows of a cluster": _rows("layer_norm", 4096, vector=8, warps=2, cluster=4),
     "rows in shared memory": _rows("softmax", 4096, vector=8, warps=2, chunk_repeats=1, persistence="shared"),
-    "rows read again": _rows("softmax", 4096, vector=8, warps=2, chunk_repeats=1, persistence="reread"),
-    "walk": _walk("layer_norm_backward"),
-    "walk, second kernel": _walk("layer_norm_backward", finish="second_kernel"),
-    "walk, last block": _walk("rms_norm_backward", finish="last_block"),
+    "rows read again": _rows("softmax", 4096, vector=8, warps=2, chunk_repeats=1, persistence="multi_pass"),
+    "persistent_loop": _walk("layer_norm_backward"),
+    "walk, second kernel": _walk("layer_norm_backward", grid_reduction="second_kernel"),
+    "walk, last block": _walk("rms_norm_backward", grid_reduction="last_block"),
     "two kernels": _walk("rms_norm_backward", mix_order="split"),
     "total": lambda: (mf.fuse(TOTALS[0].fn), TOTALS[0].inputs()),
     "product": _product(1000, 1000, 520),
@@ -128,7 +128,7 @@ CASES = {
     **{
         f"product, {instruction}, {reduction}": _product(200, 136, 1032, 128, 64, 4, reduction, instruction)
         for instruction in ("wgmma", "mma")
-        for reduction in ("last_arriver", "mailboxes", "cluster")
+        for reduction in ("last_block", "flagged", "cluster")
     },
 }
 
@@ -290,7 +290,7 @@ def again(launch: Callable[[], None], *, captured: bool) -> Iterator[None]:
 
 @pytest.mark.parametrize("captured", [False, True], ids=["stream", "graph"])
 def test_a_chain_that_reads_what_it_wrote_into_the_same_memory(captured: bool) -> None:
-    """Every row is scaled by weights that the kernel before computed: no multiprocessor may have old ones in its L1."""
+    """Every row is scaled by weights that the kernel before computed: no SM may have old ones in its L1."""
     columns, steps = 1024, 50
 
     def step(x, w):

@@ -32,7 +32,7 @@ def test_few_and_many_bytes(name: str, columns: int) -> None:
 
 @pytest.mark.parametrize("columns", [1024, 4096, 16384])
 @pytest.mark.parametrize("name", ["rms_norm_backward", "layer_norm_backward"])
-def test_walks_of_few_and_many_bytes(name: str, columns: int) -> None:
+def test_loops_of_few_and_many_bytes(name: str, columns: int) -> None:
     """Rows do not depend on each other; sums over them are checked on either side by `test_norm_backward.py`."""
     backward = BACKWARD[name]
     fused = mf.fuse(backward.fn)

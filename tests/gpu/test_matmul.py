@@ -66,7 +66,7 @@ def test_wide_warps_are_exact(form: str, tile: tuple[int, int]) -> None:
         check_exact(product, mf.fuse(product.fn, schedule=schedule), seed=k, calls=3)
 
 
-RESIDENT = 132  # multiprocessors of an H200
+RESIDENT = 132  # SMs of an H200
 LARGE_SPLITS = [(Product(256, 384, 4096), 128, 128, split, "wgmma") for split in (1, 2, 8, 13, 64)]
 LARGE_SPLITS += [(Product(100, 200, 4096), 64, 64, split, "mma") for split in (2, 8, 13, 64)]
 
@@ -86,7 +86,7 @@ def test_splits(
     reduction: str,
     workspace_check: Callable[[], None],
 ) -> None:
-    if reduction in ("slices", "mailboxes") and -(-product.m // m) * -(-product.n // n) * split > RESIDENT:
+    if reduction in ("grid_sync", "flagged") and -(-product.m // m) * -(-product.n // n) * split > RESIDENT:
         pytest.skip("more blocks than the device holds at once")
     if reduction == "cluster" and split > MOST_IN_CLUSTER:
         pytest.skip("more blocks than a cluster has")
@@ -163,14 +163,14 @@ def test_long_sums_in_single_precision(instruction: str, reduction: str) -> None
 LONG = [(1024, 1024, 8192), (128, 128, 65536), (520, 512, 65536), (1000, 336, 50304), (256, 256, 131072)]
 LONG += [(128, 128, 262144), (128, 72, 262144), (16, 4096, 14336)]
 
-PROMOTED = [(p, s, r) for p in (1, 2, 7) for s, r in ((1, "last_arriver"), (3, "last_arriver"), (4, "mailboxes"))]
+PROMOTED = [(p, s, r) for p in (1, 2, 7) for s, r in ((1, "last_block"), (3, "last_block"), (4, "flagged"))]
 """Steps after which sums are promoted, splits and how they meet."""
 
 
 @pytest.mark.parametrize("contiguous", ["k", "rows"])
 @pytest.mark.parametrize("extents", LONG, ids=str)
 def test_single_precision_within_twice_cublas_error(extents: tuple[int, int, int], contiguous: str) -> None:
-    """As the heuristics choose, which promote long sums. Factors lie along k, or along rows and columns."""
+    """As the heuristics choose, which promote long sums. Operands lie along k, or along rows and columns."""
     m, n, k = extents
     generator = torch.Generator("cuda").manual_seed(0)
     x, w = (torch.randn(rows, k, device="cuda", generator=generator).bfloat16() for rows in (m, n))

@@ -18,7 +18,7 @@ from numerics import DTYPES, EPSILON, assert_close
 import mlirfuse as mf
 from mlirfuse.errors import RuntimeLaunchError
 from mlirfuse.runtime import workspace
-from mlirfuse.tiling import shared_end
+from mlirfuse.tiling import dynamic_tail
 
 cupy = pytest.importorskip("cupy")
 torch = pytest.importorskip("torch")
@@ -168,13 +168,13 @@ def test_results_are_reproducible(name: str, fused: dict[str, mf.Fused]) -> None
             assert same(again, first)
 
 
-@pytest.mark.parametrize("finish", ["slices", "last_block"])
-def test_an_end_that_blocks_share(finish: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("grid_reduction", ["grid_sync", "last_block"])
+def test_an_end_that_blocks_share(grid_reduction: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Half of the tiles: right, the same bits whoever takes a chunk, and nothing left in semaphores."""
-    monkeypatch.setattr(shared_end, "SHARED", 2)
-    monkeypatch.setattr(shared_end, "LEAST_CHUNKS", 1)
+    monkeypatch.setattr(dynamic_tail, "TAIL", 2)
+    monkeypatch.setattr(dynamic_tail, "LEAST_CHUNKS", 1)
     backward = BACKWARD["rms_norm_backward"]
-    asked = mf.fuse(backward.fn, finish=finish)
+    asked = mf.fuse(backward.fn, grid_reduction=grid_reduction)
     for rows in (0, 2, 4095, 100003):  # the last has chunks
         tensors = [to_torch(a) for a in backward.inputs(rows, 384, DTYPES["bfloat16"], seed=rows)]
         outputs = guarded_outputs(asked(*tensors))
@@ -190,12 +190,12 @@ def test_an_end_that_blocks_share(finish: Any, monkeypatch: pytest.MonkeyPatch) 
     assert not stress.semaphores_at_rest()
 
 
-@pytest.mark.parametrize("finish", ["slices", "last_block", "second_kernel"])
+@pytest.mark.parametrize("grid_reduction", ["grid_sync", "last_block", "second_kernel"])
 @pytest.mark.parametrize("name", [*NORMS, "batch_norm_sums"])
-def test_who_finishes(name: str, finish: Any) -> None:
+def test_who_combines(name: str, grid_reduction: Any) -> None:
     """Right, the same bits again and from a graph, and nothing left in semaphores."""
     backward = BACKWARD[name]
-    asked = mf.fuse(backward.fn, finish=finish)
+    asked = mf.fuse(backward.fn, grid_reduction=grid_reduction)
     for rows, columns in ((3, 384), (4095, 1600), (1000, 20480)):
         tensors = [to_torch(a) for a in backward.inputs(rows, columns, DTYPES["bfloat16"], seed=rows)]
         outputs = guarded_outputs(asked(*tensors))
@@ -220,7 +220,7 @@ def test_who_finishes(name: str, finish: Any) -> None:
 def test_atomic_additions(name: str) -> None:
     """Right, whenever parts come, also from a graph, and the sums are zero again after every launch."""
     backward = BACKWARD[name]
-    asked = mf.fuse(backward.fn, finish="atomics")
+    asked = mf.fuse(backward.fn, grid_reduction="atomics")
     for rows, columns in ((2, 7), (3, 384), (4095, 1600), (300, 257), (1000, 20480)):
         tensors = [to_torch(a) for a in backward.inputs(rows, columns, DTYPES["bfloat16"], seed=rows)]
         outputs = guarded_outputs(asked(*tensors))
@@ -244,7 +244,7 @@ def test_atomic_additions(name: str) -> None:
 def make_exact_stress() -> stress.MakeStress:
     """Sums of integers, which come out the same in whatever order they are added."""
     backward = BACKWARD["batch_norm_sums"]
-    asked = mf.fuse(backward.fn, finish="atomics")
+    asked = mf.fuse(backward.fn, grid_reduction="atomics")
 
     def exact(results: Sequence[Any], tensors: Sequence[Any]) -> None:
         for result, wanted in zip(results, backward.reference(*(t.double() for t in tensors)), strict=True):
@@ -262,11 +262,11 @@ def make_exact_stress() -> stress.MakeStress:
     return make
 
 
-@pytest.mark.parametrize("finish", ["slices", "last_block", "second_kernel"])
-def test_a_call_that_fails(finish: Any) -> None:
+@pytest.mark.parametrize("grid_reduction", ["grid_sync", "last_block", "second_kernel"])
+def test_a_call_that_fails(grid_reduction: Any) -> None:
     """Its only kernel is refused, or the second of two; what is in the semaphores then is not trusted."""
     backward = BACKWARD["layer_norm_backward"]
-    asked = mf.fuse(backward.fn, finish=finish)
+    asked = mf.fuse(backward.fn, grid_reduction=grid_reduction)
     tensors = [to_torch(a) for a in backward.inputs(*SMALL, DTYPES["bfloat16"])]
     stream = torch.cuda.Stream()
     with torch.cuda.stream(stream):
@@ -274,7 +274,7 @@ def test_a_call_that_fails(finish: Any) -> None:
     stream.synchronize()
     check(backward, expected, tensors)
     kernels = next(iter(asked._loaded.values()))
-    broken = stress.refused(asked, next((name for name in kernels if "finish" in name), next(iter(kernels))))
+    broken = stress.refused(asked, next((name for name in kernels if "grid_reduction" in name), next(iter(kernels))))
     for _ in range(3):
         with pytest.raises(RuntimeLaunchError, match="layer_norm_backward: the driver refuses the launch"):
             broken(tuple(tensors), stream=stream)
@@ -313,14 +313,14 @@ STRESSED = {
     "layer_norm_backward, second kernel": ("second_kernel", SMALL),
     "layer_norm_backward, clusters": ("auto", (60, 20480)),
 }
-"""Who finishes, and rows and columns, by name."""
+"""How partials are combined, and rows and columns, by name."""
 
 
 @pytest.fixture(params=STRESSED)
 def make_stress(request: pytest.FixtureRequest) -> stress.MakeStress:
-    finish, shape = STRESSED[request.param]
+    grid_reduction, shape = STRESSED[request.param]
     backward = BACKWARD[request.param.split(",")[0]]
-    asked = mf.fuse(backward.fn, finish=finish)
+    asked = mf.fuse(backward.fn, grid_reduction=grid_reduction)
 
     def make(sets: int) -> stress.Stress:
         arrays = [backward.inputs(*shape, DTYPES["bfloat16"], seed=seed) for seed in range(sets)]

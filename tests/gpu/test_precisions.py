@@ -25,7 +25,7 @@ LARGE = [
     *(PreciseProduct(1000, 333, 500, form, *kind) for form in FORMS for kind in KINDS[:4]),
     *(PreciseProduct(2056, 2064, 512, "nt", *kind) for kind in KINDS),
 ]
-"""Several tiles, splits, ragged ones, and tiles in several rounds."""
+"""Several tiles, splits, ragged ones, and tiles in several waves."""
 
 
 def call(product: PreciseProduct, inputs: list[np.ndarray]) -> np.ndarray:
@@ -40,8 +40,8 @@ def test_integers_are_exact(product: PreciseProduct) -> None:
 
 
 @pytest.mark.parametrize(("form", "rounding"), [("nt", "even"), ("nn", "away"), ("tt", "away")])
-def test_factors_are_rounded_to_tf32_as_the_interpreter_does(form, rounding) -> None:
-    """By the tensor memory accelerator for wgmma, and by conversions for mma.sync, which transposed factors take."""
+def test_operands_are_rounded_to_tf32_as_the_interpreter_does(form, rounding) -> None:
+    """By the tensor memory accelerator for wgmma, and by conversions for mma.sync, which transposed operands take."""
     product = PreciseProduct(64, 32, 32, form, "float32", "float32", "tf32")
     inputs = [ties(shape) for shape in product.shapes]
     np.testing.assert_allclose(call(product, inputs), product.in_tf32(inputs, rounding), rtol=1e-6, atol=1000)

@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not cupy.is_available(), reason="no GPU")]
 
 ROWS = 5003
-"""A prime: no number of rows a tile divides it, and several rounds of blocks are needed for it."""
+"""A prime: no number of rows a tile divides it, and several waves of blocks are needed for it."""
 
 
 @pytest.mark.parametrize("columns", [8, 257, 1000, 1600, 4096, 5140])

@@ -31,7 +31,7 @@ def single(x: Any, w: Any) -> Any:
     return mf.matmul(x, w.mT, dtype=mf.float32)
 
 
-def factors(seed: int) -> list[Any]:
+def operands(seed: int) -> list[Any]:
     generator = torch.Generator("cuda").manual_seed(seed)
     shapes = ((PRODUCT.m, PRODUCT.k), (PRODUCT.n, PRODUCT.k))
     return [torch.randn(shape, device="cuda", generator=generator).bfloat16() for shape in shapes]
@@ -51,7 +51,7 @@ def split_product(instruction: str, reduction: str) -> mf.Fused:
 @pytest.fixture(scope="module", params=FORMS, ids="-".join)
 def make_stress(request: pytest.FixtureRequest) -> stress.MakeStress:
     fused = split_product(*request.param)
-    return lambda sets: stress.Stress(fused, [factors(seed) for seed in range(sets)], check)
+    return lambda sets: stress.Stress(fused, [operands(seed) for seed in range(sets)], check)
 
 
 STRESSES = (stress.back_to_back, stress.on_streams, stress.on_threads, stress.replayed, stress.graphs_beside_calls)
@@ -64,8 +64,8 @@ def test_stress(act: Callable[[stress.MakeStress], None], make_stress: stress.Ma
 
 def test_threads_that_make_the_first_call_together() -> None:
     """One compiles, the others wait for it, and all launch, each on a stream of its own."""
-    fused = split_product("mma", "last_arriver")
-    arguments = [factors(seed) for seed in range(4)]
+    fused = split_product("mma", "last_block")
+    arguments = [operands(seed) for seed in range(4)]
     torch.cuda.synchronize()
     start = Barrier(len(arguments))
 
@@ -93,7 +93,7 @@ def test_a_call_that_fails_after_its_first_kernel(instruction: str, reduction: s
     """The first product has run, the second is refused; what is in the semaphores then is not trusted."""
     schedule = split_product(instruction, reduction)._schedules["single_0"]
     fused = mf.fuse(two_products, schedule={"two_products_0": schedule})
-    x, w = factors(0)
+    x, w = operands(0)
     v = torch.randn(PRODUCT.n, 64, device="cuda").bfloat16()
     stream = torch.cuda.Stream()
     with torch.cuda.stream(stream):

@@ -1,4 +1,4 @@
-"""Factors that a product's kernel computes itself, on the GPU."""
+"""Operands that a product's kernel computes itself, on the GPU."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not cupy.is_available(), reaso
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_computed_factors(case: Case) -> None:
+def test_computed_operands(case: Case) -> None:
     inputs = case.inputs()
     fn = mf.fuse(case.fn)
     tensors = [to_torch(a) for a in inputs]

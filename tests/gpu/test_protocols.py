@@ -48,8 +48,8 @@ def protocol(name: str) -> Dispatcher:
 
 
 def expected(name: str, x: np.ndarray) -> np.ndarray:
-    """What float32 gives: integers are exact, and the turnstile rounds in the order of its turns."""
-    return protocols.EXPECTED[name](x if name == "turnstile" else x.astype(np.float64)).astype(np.float32)
+    """What float32 gives: integers are exact, and the serial reduction rounds in the order of its turns."""
+    return protocols.EXPECTED[name](x if name == "serial" else x.astype(np.float64)).astype(np.float32)
 
 
 class Case:
@@ -94,10 +94,10 @@ def test_a_tile_program(name: str, layout: str, rows: int, monkeypatch: pytest.M
 
 
 def test_more_blocks_than_the_device_holds() -> None:
-    case = Case("last_arriver", 5000)
+    case = Case("last_block", 5000)
     case.launch()
     case.check()
-    case = Case("turnstile", 5000)
+    case = Case("serial", 5000)
     case.launch()
     case.check()
 
@@ -145,7 +145,7 @@ def test_threads() -> None:
 
 def test_a_new_thread_on_the_default_stream() -> None:
     """A thread that has no CUDA context yet."""
-    case = Case("last_arriver")
+    case = Case("last_block")
     case.launch()
     case.check()
     with ThreadPoolExecutor(1) as pool:
@@ -177,7 +177,7 @@ def test_graph_replays() -> None:
 def test_graphs_that_come_and_go() -> None:
     """The arena of a graph that is gone serves another, and not before its last replay is over."""
     stream = cupy.cuda.Stream(non_blocking=True)
-    cases = [Case("turnstile", 1000, seed=seed) for seed in range(5)]
+    cases = [Case("serial", 1000, seed=seed) for seed in range(5)]
     for case in cases:
         case.launch()
         case.check()
@@ -197,8 +197,8 @@ def test_graphs_that_come_and_go() -> None:
 def test_modes_of_capture(mode: int) -> None:
     """Global, thread-local and relaxed; a capture's arena is allocated while it lasts, and so is another thread's."""
     stream, other = (cupy.cuda.Stream(non_blocking=True) for _ in range(2))
-    cases = [Case("last_arriver", 200 + mode), Case("turnstile", 200 + mode)]
-    beside = Case("last_arriver", 300 + mode)
+    cases = [Case("last_block", 200 + mode), Case("serial", 200 + mode)]
+    beside = Case("last_block", 300 + mode)
     for case in (*cases, beside):  # makes their plans
         case.launch()
         case.check()
@@ -217,7 +217,7 @@ def test_modes_of_capture(mode: int) -> None:
 def test_a_capture_of_torch() -> None:
     torch = pytest.importorskip("torch")
     x = torch.from_numpy(protocols.integers(ROWS + 1)).cuda()
-    run = protocol("last_arriver")
+    run = protocol("last_block")
     run((x,))
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
@@ -229,7 +229,7 @@ def test_a_capture_of_torch() -> None:
         x.copy_(torch.from_numpy(new))
         graph.replay()
         for result in (y, again):
-            np.testing.assert_array_equal(result.cpu().numpy(), expected("last_arriver", new))
+            np.testing.assert_array_equal(result.cpu().numpy(), expected("last_block", new))
 
 
 def test_graphs_beside_eager_launches() -> None:
@@ -252,7 +252,7 @@ def test_graphs_beside_eager_launches() -> None:
 
 def test_streams_that_come_and_go() -> None:
     """The pointer of a stream that is gone may be given out again while its last kernels run."""
-    cases = [Case("turnstile", 2000, seed=seed) for seed in range(3)]
+    cases = [Case("serial", 2000, seed=seed) for seed in range(3)]
     cupy.cuda.Device().synchronize()
     for _ in range(20):
         for case in cases:
@@ -265,7 +265,7 @@ def test_streams_that_come_and_go() -> None:
 
 def test_memory_grows_under_kernels_in_flight() -> None:
     stream = cupy.cuda.Stream(non_blocking=True)
-    cases = [Case("last_arriver", rows, seed=rows) for rows in (3, 300, 30, 3000, 9000)]
+    cases = [Case("last_block", rows, seed=rows) for rows in (3, 300, 30, 3000, 9000)]
     cupy.cuda.Device().synchronize()
     for _ in range(20):
         for case in cases:
@@ -283,10 +283,10 @@ def test_a_launch_that_fails() -> None:
         case.launch(stream)
     stream.synchronize()
     semaphores = workspace.arena(0, stream.ptr)._blocks["semaphores"]
-    broken = dispatcher(protocols.text("last_arriver"), lambda info: replace(info, dynamic_shared_bytes=1 << 20))
+    broken = dispatcher(protocols.text("last_block"), lambda info: replace(info, dynamic_shared_bytes=1 << 20))
     for case in cases:
         cupy.cuda.runtime.memsetAsync(semaphores.pointer, 0x55, semaphores.nbytes, stream.ptr)
-        with pytest.raises(RuntimeLaunchError, match="last_arriver: the driver refuses the launch"):
+        with pytest.raises(RuntimeLaunchError, match="last_block: the driver refuses the launch"):
             broken((case.x,), stream=stream)
         case.launch(stream)
         case.check()
@@ -294,13 +294,13 @@ def test_a_launch_that_fails() -> None:
 
 def test_a_kernel_that_does_not_clean_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(workspace.CHECK, "1")
-    text = protocols.text("turnstile").replace("%c1, %limit) : (memref<2xi32>", "%c1, %more) : (memref<2xi32>")
+    text = protocols.text("serial").replace("%c1, %limit) : (memref<2xi32>", "%c1, %more) : (memref<2xi32>")
     text = text.replace("    scf.if %is_first {\n      %ticket", "    %one = arith.constant 1 : i32\n"
                         "    %more = arith.addi %limit, %one : i32\n    scf.if %is_first {\n      %ticket")  # fmt: skip
     x = cupy.asarray(protocols.integers(ROWS))
-    with pytest.raises(RuntimeLaunchError, match="turnstile_kernel: .* left semaphore 1 of argument 2 at 100"):
+    with pytest.raises(RuntimeLaunchError, match="serial reduction_kernel: .* left semaphore 1 of argument 2 at 100"):
         dispatcher(text)((x,))
-    case = Case("turnstile")
+    case = Case("serial")
     case.launch()
     case.check()
 
@@ -313,5 +313,5 @@ def test_the_grid_is_what_the_device_holds() -> None:
     kernel = load(binaries["tickets_kernel"], infos["tickets_kernel"], 0)
     multiprocessors = cupy.cuda.Device().attributes["MultiProcessorCount"]
     assert kernel.resident_blocks(2) == 2 * multiprocessors
-    assert kernel.resident_blocks(1000) == 16 * multiprocessors, "16 blocks of 128 threads fill a multiprocessor"
+    assert kernel.resident_blocks(1000) == 16 * multiprocessors, "16 blocks of 128 threads fill an SM"
     assert infos["tickets_kernel"].blocks([(5000, 128), (5000, 128)], kernel.resident_blocks) == 2 * multiprocessors

@@ -38,7 +38,7 @@ def test_tiles_come_through_the_stages_of_results(fn, schedule):
         check(fn, SCHEDULES[schedule], m, n, k)
 
 
-@pytest.mark.parametrize("grid", [{}, {"persistent": True}, {"teams": 2}], ids=str)
+@pytest.mark.parametrize("grid", [{}, {"persistent": True}, {"consumer_groups": 2}], ids=str)
 @pytest.mark.parametrize("fn", [single, two_results, later_result], ids=lambda fn: fn.__name__)
 def test_wider_and_several_results(fn, grid):
     for m, n, k in SIZES:

@@ -45,7 +45,7 @@ def test_elementwise_and_row_and_column_sums(kind: str, dtype: str) -> None:
 @pytest.mark.parametrize(("kind", "other"), [*((k, "contiguous") for k in VIEWS), *((k, k) for k in VIEWS)])
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
 def test_products(kind: str, other: str, dtype: str) -> None:
-    """No tensor map describes a negative stride, or one of 0: other copies take such factors."""
+    """No tensor map describes a negative stride, or one of 0: other copies take such operands."""
     shapes = (256, 512), (512, 384)
     views = VIEWS | {"contiguous": lambda make, s: make(s)}
     x, w = (views[name](lambda s: random(s, dtype), shape) for name, shape in zip((kind, other), shapes, strict=True))

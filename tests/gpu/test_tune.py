@@ -11,8 +11,8 @@ from gpu.torch_arrays import torch
 
 import mlirfuse as mf
 from mlirfuse.runtime import cuda
-from mlirfuse.schedule.plain import from_plain
 from mlirfuse.schedule.schedule import Schedule
+from mlirfuse.schedule.serialization import from_plain
 from mlirfuse.tools.cli import main
 
 cupy = pytest.importorskip("cupy")
@@ -50,7 +50,7 @@ def test_the_fastest_is_kept_and_taken(records: Path, capsys: pytest.CaptureFixt
     assert target.chip in key
     assert f"sms={target.sms}" in key
 
-    assert entry["microseconds"] > 1, "no kernel moves these factors in less"
+    assert entry["microseconds"] > 1, "no kernel moves these operands in less"
     tuned, pinned = mf.fuse(product), mf.fuse(product, schedule=from_plain(Schedule, entry["schedule"]))
     x, w = (torch.randn(rows, K, device="cuda").bfloat16() for rows in (M, N))
     exact = x.double() @ w.double().T

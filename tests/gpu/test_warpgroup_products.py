@@ -61,13 +61,13 @@ def test_integers_are_exact(form, tile, dtype):
         assert torch.equal(out, expected), (m, n, k)
 
 
-@pytest.mark.parametrize("reduction", ["none", "mailboxes", "slices", "last_arriver"])
+@pytest.mark.parametrize("reduction", ["none", "flagged", "grid_sync", "last_block"])
 @pytest.mark.parametrize("m", [8, 24, 33, 72, 100])
-def test_only_rows_of_a_factor_are_copied(m, reduction):
+def test_only_rows_of_an_operand_are_copied(m, reduction):
     """Tiles of more rows than there are, behind a product that leaves NaN in shared memory."""
     torch.manual_seed(0)
     schedule = warpgroup_schedule(128, 64, split=1 if reduction == "none" else 4)
-    if reduction in ("mailboxes", "slices"):
+    if reduction in ("flagged", "grid_sync"):
         schedule = with_slices(schedule, reduction)
     product = mf.fuse(nt, schedule=schedule)
     nan = torch.full((256, 2048), float("nan"), device="cuda", dtype=torch.bfloat16)
@@ -80,12 +80,12 @@ def test_only_rows_of_a_factor_are_copied(m, reduction):
 
 
 LAST_ROWS = {
-    "both factors": (100, 136, 2048, warpgroup_schedule(64, 64)),
+    "both operands": (100, 136, 2048, warpgroup_schedule(64, 64)),
     "walks": (264, 1032, 520, warpgroup_schedule(128, 64, persistent=True)),
-    "teams": (1000, 520, 264, warpgroup_schedule(128, 112, teams=2)),
+    "consumer_groups": (1000, 520, 264, warpgroup_schedule(128, 112, consumer_groups=2)),
     "cluster": (136, 1000, 1032, warpgroup_schedule(128, 64, cluster=2)),
-    "last arriver": (136, 100, 2048, warpgroup_schedule(64, 64, split=4)),
-    "mailboxes": (136, 104, 2048, with_slices(warpgroup_schedule(64, 64, split=4), "mailboxes")),
+    "last block": (136, 100, 2048, warpgroup_schedule(64, 64, split=4)),
+    "flagged": (136, 104, 2048, with_slices(warpgroup_schedule(64, 64, split=4), "flagged")),
     "one row": (65, 129, 1032, warpgroup_schedule(64, 64, k=128)),
 }
 
@@ -111,11 +111,11 @@ def test_last_tiles_copy_the_rows_that_there_are(name, swapped):
 
 
 @pytest.mark.parametrize("out", [torch.bfloat16, torch.float32], ids=str)
-@pytest.mark.parametrize("grid", [{}, {"persistent": True}, {"teams": 2}], ids=str)
+@pytest.mark.parametrize("grid", [{}, {"persistent": True}, {"consumer_groups": 2}], ids=str)
 @pytest.mark.parametrize("tile", [(64, 48), (64, 96), (128, 112), (128, 240)], ids=str)
-def test_tiles_whose_last_panel_overlaps(tile, grid, out):
-    if grid.get("teams") and tile[1] > 128:
-        pytest.skip("a team has registers for 128 columns")
+def test_tiles_whose_last_subtile_overlaps(tile, grid, out):
+    if grid.get("consumer_groups") and tile[1] > 128:
+        pytest.skip("a consumer group has registers for 128 columns")
     product = mf.fuse(lambda x, w: mf.matmul(x, w.mT, dtype=str(out)[6:]), schedule=warpgroup_schedule(*tile, **grid))
     for m, n, k in ((1000, 520, 264), (2 * tile[0], 2 * tile[1], 136), (2056, 2048, 192)):
         x, w, _ = arguments("nt", m, n, k, torch.bfloat16)
@@ -125,11 +125,11 @@ def test_tiles_whose_last_panel_overlaps(tile, grid, out):
 
 
 @pytest.mark.parametrize("out", [torch.bfloat16, torch.float32], ids=str)
-@pytest.mark.parametrize("grid", [{}, {"persistent": True}, {"teams": 2}], ids=str)
+@pytest.mark.parametrize("grid", [{}, {"persistent": True}, {"consumer_groups": 2}], ids=str)
 @pytest.mark.parametrize("tile", [(64, 8), (64, 40), (128, 96), (128, 176), (192, 200), (256, 128)], ids=str)
 def test_transposed_tiles_leave_through_shared_memory(tile, grid, out):
-    if grid.get("teams") and (tile[0] > 128 or tile[1] > 128):
-        pytest.skip("a team has registers for 128 columns of one or two warpgroups' rows")
+    if grid.get("consumer_groups") and (tile[0] > 128 or tile[1] > 128):
+        pytest.skip("a consumer group has registers for 128 columns of one or two warpgroups' rows")
     schedule = warpgroup_schedule(*tile, **grid)
     schedule = replace(schedule, contraction=replace(schedule.contraction, swapped=True))
     product = mf.fuse(lambda x, w: mf.matmul(x, w.mT, dtype=str(out)[6:]), schedule=schedule)
@@ -140,10 +140,10 @@ def test_transposed_tiles_leave_through_shared_memory(tile, grid, out):
         assert torch.equal(result, (x.double() @ w.double().T).to(out)), (m, n, k)
 
 
-@pytest.mark.parametrize("grid", [{"teams": 2}, {"persistent": True}], ids=str)
+@pytest.mark.parametrize("grid", [{"consumer_groups": 2}, {"persistent": True}], ids=str)
 @pytest.mark.parametrize("tile", [(64, 96), (64, 80), (128, 96)], ids=str)
-def test_panels_are_not_written_while_the_tile_before_leaves(tile, grid):
-    """An odd number of panels through two stages, behind products so short that stores do not end in time."""
+def test_subtiles_are_not_written_while_the_tile_before_leaves(tile, grid):
+    """An odd number of subtiles through two stages, behind products so short that stores do not end in time."""
     product = mf.fuse(lambda x, w: mf.matmul(x, w.mT, dtype="float32"), schedule=warpgroup_schedule(*tile, **grid))
     x, w, _ = arguments("nt", 4096, 2048, 64, torch.bfloat16)
     expected = x.float() @ w.float().T
@@ -171,8 +171,8 @@ def test_a_persistent_grid(form):
 
 @pytest.mark.parametrize("stages", [2, 6])
 @pytest.mark.parametrize("form", FORMS)
-def test_teams_take_turns(form, stages):
-    product = mf.fuse(FORMS[form], schedule=warpgroup_schedule(128, 128, stages=stages, teams=2))
+def test_ping_pong(form, stages):
+    product = mf.fuse(FORMS[form], schedule=warpgroup_schedule(128, 128, stages=stages, consumer_groups=2))
     for m, n, k in (*SIZES, (2056, 2048, 192), (8192, 1024, 64), (4104, 2056, 520)):
         for dtype in (torch.bfloat16, torch.float16):
             x, w, expected = arguments(form, m, n, k, dtype)
@@ -182,7 +182,7 @@ def test_teams_take_turns(form, stages):
                 assert torch.equal(out, expected), (m, n, k)
 
 
-GRIDS = {"one tile a block": {}, "persistent": {"persistent": True}, "teams": {"teams": 2}}
+GRIDS = {"one tile a block": {}, "persistent": {"persistent": True}, "consumer_groups": {"consumer_groups": 2}}
 
 
 @pytest.mark.parametrize("grid", GRIDS)
@@ -190,7 +190,7 @@ GRIDS = {"one tile a block": {}, "persistent": {"persistent": True}, "teams": {"
 def test_epilogues(name, grid):
     fn, _, reference = CASES[name]
     inputs = epilogue_inputs(name)
-    order = "depth" if grid == "teams" else "breadth"
+    order = "depth" if grid == "consumer_groups" else "breadth"
     fused = mf.fuse(fn, schedule=replace(warpgroup_schedule(128, 64, **GRIDS[grid]), order=order))
     results = fused(*(torch.from_numpy(array).cuda() for array in inputs))
     expected = reference(*(array.astype("float64") for array in inputs))
@@ -200,7 +200,7 @@ def test_epilogues(name, grid):
 
 @pytest.mark.parametrize("cluster", [2, 4])
 @pytest.mark.parametrize("form", FORMS)
-def test_clusters_share_a_factor(form, cluster):
+def test_clusters_share_an_operand(form, cluster):
     for tile in ((128, 128), (64, 64)):
         product = mf.fuse(FORMS[form], schedule=warpgroup_schedule(*tile, stages=4, cluster=cluster))
         for m, n, k in ((256, 512, 256), (1000, 1024, 264), (136, 512, 4104)):
@@ -213,17 +213,17 @@ def test_clusters_share_a_factor(form, cluster):
 @pytest.mark.parametrize("raster", [1, 8])
 @pytest.mark.parametrize("cluster", [2, 4])
 @pytest.mark.parametrize(
-    ("tile", "walk"),
+    ("tile", "persistent_loop"),
     [
-        ((128, 128), {"teams": 2}),
-        ((64, 64), {"teams": 2}),
+        ((128, 128), {"consumer_groups": 2}),
+        ((64, 64), {"consumer_groups": 2}),
         ((256, 128), {"persistent": True}),
         ((128, 192), {"persistent": True}),
     ],
     ids=str,
 )
-def test_clusters_walk_the_tiles(tile, walk, cluster, raster):
-    schedule = warpgroup_schedule(*tile, cluster=cluster, **walk)
+def test_clusters_loop_the_tiles(tile, persistent_loop, cluster, raster):
+    schedule = warpgroup_schedule(*tile, cluster=cluster, **persistent_loop)
     product = mf.fuse(nt, schedule=replace(schedule, contraction=replace(schedule.contraction, raster=raster)))
     columns = tile[1] * cluster
     for m, n, k in ((1000, 2 * columns, 264), (4000, 4096 // columns * columns - 8, 200), (136, columns, 1032)):
@@ -245,7 +245,7 @@ def test_slices_of_k_meet_in_a_cluster(split):
                 assert torch.equal(out, expected), (tile, m, n, k)
 
 
-@pytest.mark.parametrize("reduction", ["turnstile", "last_arriver"])
+@pytest.mark.parametrize("reduction", ["serial", "last_block"])
 def test_slices_of_k(reduction):
     schedule = warpgroup_schedule(128, 128)
     for split in (2, 7, 16):

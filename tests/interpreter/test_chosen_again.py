@@ -30,7 +30,7 @@ FUNCTIONS = {
     "elementwise": lambda x: mf.exp(-x * x),
     "rows": _norm,
     "columns": _columns,
-    "walk": _both,
+    "persistent_loop": _both,
     "product": lambda x: mf.exp(-(x @ mf.matrix_transpose(x))),
 }
 

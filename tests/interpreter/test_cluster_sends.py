@@ -1,4 +1,4 @@
-"""`fuse.cluster_send`: what a cluster exchanges round by round at mbarriers, and every way to get it wrong."""
+"""`fuse.cluster_send`: what a cluster exchanges step by step at mbarriers, and every way to get it wrong."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_a_wait_for_the_other_phase_reads_too_early(run_threads):
 
 
 def test_one_mbarrier_for_all_rounds_gets_bytes_of_the_next(run_threads):
-    """A block that is ahead sends in a round that its peer has not waited for yet."""
+    """A block that is ahead sends in a step that its peer has not waited for yet."""
     body = replaced("%number = arith.remui %i, %c2 : index", "%number = arith.remui %c0, %c2 : index")
     with pytest.raises((InterpreterError, AssertionError)):
         exchange(run_threads, body)

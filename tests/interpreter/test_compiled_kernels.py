@@ -99,10 +99,10 @@ SCHEDULES: dict[str, dict[str, Any]] = {
     "shared, three warps": {"warps": 3, "chunk_repeats": 2, "persistence": "shared"},
     "shared with rows": {"lanes": 16, "row_warps": 2, "chunk_repeats": 2, "persistence": "shared"},
     "shared, cluster of 2": {"warps": 2, "cluster": 2, "chunk_repeats": 1, "persistence": "shared"},
-    "reread": {"chunk_repeats": 1, "persistence": "reread"},
-    "reread, five warps": {"warps": 5, "chunk_repeats": 3, "persistence": "reread"},
+    "multi_pass": {"chunk_repeats": 1, "persistence": "multi_pass"},
+    "reread, five warps": {"warps": 5, "chunk_repeats": 3, "persistence": "multi_pass"},
     "reread with rows": {
-        "lanes": 8, "warps": 2, "row_warps": 2, "row_repeats": 2, "chunk_repeats": 2, "persistence": "reread"
+        "lanes": 8, "warps": 2, "row_warps": 2, "row_repeats": 2, "chunk_repeats": 2, "persistence": "multi_pass"
     },
 }  # fmt: skip
 
@@ -121,7 +121,7 @@ def test_forced_schedules(name: str, schedule: str, columns: int, vector: int) -
 
 
 @pytest.mark.parametrize("chunk", [32, 64, 256])
-@pytest.mark.parametrize("persistence", ["shared", "reread"])
+@pytest.mark.parametrize("persistence", ["shared", "multi_pass"])
 @pytest.mark.parametrize("blocks", [1, 2])
 def test_chunks_with_one_element_more(persistence: str, chunk: int, blocks: int) -> None:
     """Of which one row is all: MLIR folded the reduction of the last element, and the process aborted."""
@@ -201,23 +201,29 @@ def test_warps_and_blocks_that_hold_only_minus_infinity(name: str, layout: dict[
 @pytest.mark.parametrize("order", ["depth", "breadth"])
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
 @pytest.mark.parametrize("name", ["layer_norm", "rms_norm", "softmax", "log_softmax", "variance"])
-def test_rows_of_which_a_part_is_parked(name: str, dtype: str, order: str, layout: dict[str, int]) -> None:
-    """What waits in shared memory comes back where it was, in rows that end inside a parked fragment's repeat too."""
+def test_rows_of_which_a_part_is_spilled(name: str, dtype: str, order: str, layout: dict[str, int]) -> None:
+    """What waits in shared memory comes back where it was, in rows that end inside a spilled to shared memory
+    fragment's repeat too.
+    """
     family, columns = FAMILIES[name], 1000
-    for parked in (1, 2):
-        schedule = replace(row_schedule(columns, **layout), order=order, parked=parked)
+    for shared_spill in (1, 2):
+        schedule = replace(row_schedule(columns, **layout), order=order, shared_spill=shared_spill)
         module = module_at("gpu", family.fn, family.specs(None, columns, DTYPES[dtype]), schedule)
         inputs = family.inputs(3, columns, DTYPES[dtype])
-        (result,) = interpreter.run(module, family.name, inputs, order="random", seed=parked)
+        (result,) = interpreter.run(module, family.name, inputs, order="random", seed=shared_spill)
         family.check(result, inputs)
 
 
 @pytest.mark.parametrize("layout", [{"vector": 8}, {"vector": 4, "warps": 2}, {"vector": 4, "cluster": 2}])
 @pytest.mark.parametrize("name", ["layer_norm", "softmax"])
-def test_parked_rows_in_program_order(name: str, layout: dict[str, int]) -> None:
-    """Fragments that are not parked are loaded after those that are, and results are stored at late coordinates."""
+def test_spilled_rows_in_program_order(name: str, layout: dict[str, int]) -> None:
+    """Fragments that are not spilled to shared memory are loaded after those that are, and results are stored at late
+    coordinates.
+    """
     family, columns = FAMILIES[name], 1000
-    schedule = replace(row_schedule(columns, **layout), order="depth", parked=2, in_order=True, late_addresses=True)
+    schedule = replace(
+        row_schedule(columns, **layout), order="depth", shared_spill=2, in_order=True, rematerialize_addresses=True
+    )
     module = module_at("gpu", family.fn, family.specs(None, columns, F16), schedule)
     assert "fuse.in_order" in str(module)
     inputs = family.inputs(3, columns, F16)
@@ -232,9 +238,9 @@ def test_late_addresses(name: str, layout: dict[str, int], order: str) -> None:
     """Results go where they belong, in rows that end inside of a fragment's repeat, and not behind the last one."""
     family = FAMILIES[name]
     for columns in (512, 1000):
-        schedule = replace(row_schedule(columns, vector=4, **layout), order=order, late_addresses=True)
+        schedule = replace(row_schedule(columns, vector=4, **layout), order=order, rematerialize_addresses=True)
         module = module_at("gpu", family.fn, family.specs(None, columns, F16), schedule)
-        assert "fuse.pin" in str(module)
+        assert "fuse.optimization_barrier" in str(module)
         inputs = family.inputs(3, columns, F16)
         (result,) = interpreter.run(module, family.name, inputs, order="random")
         family.check(result, inputs)

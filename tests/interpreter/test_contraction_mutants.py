@@ -16,25 +16,25 @@ from mlirfuse.rewriting import nested
 NOT_SYNCHRONISATION = {"change-shuffle", "shrink-compare", "shrink-mask", "shorten-loop", "drop-neutral"}
 KINDS = sorted(set(MUTATORS) - NOT_SYNCHRONISATION)
 CASES = {
-    "ring": ("mma", 1, "last_arriver"),
-    "scalars": ("fma", 1, "last_arriver"),
-    "last arriver": ("mma", 3, "last_arriver"),
-    "turnstile": ("mma", 3, "turnstile"),
-    "slices": ("mma", 3, "slices"),
+    "ring": ("mma", 1, "last_block"),
+    "scalars": ("fma", 1, "last_block"),
+    "last block": ("mma", 3, "last_block"),
+    "serial": ("mma", 3, "serial"),
+    "grid_sync": ("mma", 3, "grid_sync"),
     "cluster": ("mma", 3, "cluster"),
-    "mailboxes": ("mma", 3, "mailboxes"),
-    "stages": ("wgmma", 1, "last_arriver"),
-    "stages, last arriver": ("wgmma", 3, "last_arriver"),
-    "stages, turnstile": ("wgmma", 3, "turnstile"),
-    "stages, slices": ("wgmma", 3, "slices"),
+    "flagged": ("mma", 3, "flagged"),
+    "stages": ("wgmma", 1, "last_block"),
+    "stages, last block": ("wgmma", 3, "last_block"),
+    "stages, serial reduction": ("wgmma", 3, "serial"),
+    "stages, grid_sync": ("wgmma", 3, "grid_sync"),
     "stages, cluster": ("wgmma", 3, "cluster"),
-    "stages, mailboxes": ("wgmma", 3, "mailboxes"),
+    "stages, flagged": ("wgmma", 3, "flagged"),
 }
 """The instruction, the split, and how its parts meet."""
 
 # A block that arrives for the first time is never the one that wraps the counter: the others wait for it. And the ring
 # that `cp.async` fills has memory of its own, so that no warp still reads where a cluster's part goes.
-EQUIVALENT = {"slices": ["raise-limit"], "stages, slices": ["raise-limit"], "cluster": ["drop-barrier"]}
+EQUIVALENT = {"grid_sync": ["raise-limit"], "stages, grid_sync": ["raise-limit"], "cluster": ["drop-barrier"]}
 
 
 def case(name: str):

@@ -60,7 +60,7 @@ def test_splits(product: Product, m: int, n: int, split: int, reduction: str) ->
             np.testing.assert_array_equal(result, expected, err_msg=f"{stage} {order}")
 
 
-@pytest.mark.parametrize("reduction", ["last_arriver", "turnstile", "slices"])
+@pytest.mark.parametrize("reduction", ["last_block", "serial", "grid_sync"])
 def test_blocks_that_share_a_loop_add_what_it_starts_from_once(reduction: str) -> None:
     product, m, n, split = SPLITS[0]
     inputs = product.inputs(seed=1)
@@ -80,7 +80,7 @@ def test_blocks_that_share_a_loop_add_what_it_starts_from_once(reduction: str) -
 )
 @pytest.mark.parametrize("form", FORMS)
 def test_tiles_of_scalar_products(form: str, dtype: str, m: int, n: int) -> None:
-    """Tiles that overrun both factors and k, turned or not, in a batch and alone, between steps that copy."""
+    """Tiles that overrun both operands and k, transposed or not, in a batch and alone, between steps that copy."""
     for product in (Product(130, 70, 100, form, dtype), Product(20, 72, 96, form, dtype, ((2, 1), (1, 3)))):
         inputs = product.inputs(seed=m)
         for stage in ("tile", "gpu"):
@@ -120,7 +120,7 @@ def test_wgmma(product: Product, m: int, n: int, split: int, reduction: str) -> 
 def test_swapped(form: str, split: int, instruction: str) -> None:
     """The result's tile is transposed: its columns are the rows of x, few as they are."""
     product = Product(16, 200, 192, form, "bfloat16")
-    schedule = pinned_schedule(product, 64, 64 if form == "tn" else 16, split, "slices", instruction, swapped=True)
+    schedule = pinned_schedule(product, 64, 64 if form == "tn" else 16, split, "grid_sync", instruction, swapped=True)
     inputs = product.inputs(seed=split)
     for stage in ("tile", "gpu"):
         module = module_at(stage, product.fn, product.specs, schedule)
@@ -131,7 +131,7 @@ def test_swapped(form: str, split: int, instruction: str) -> None:
 @pytest.mark.parametrize("align", [8, 16])
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8"])
 def test_views(dtype: str, align: int) -> None:
-    """Factors whose contiguous axis is not the last, or that have none, are copied as their strides allow."""
+    """Operands whose contiguous axis is not the last, or that have none, are copied as their strides allow."""
     product = Product(40, 24, 48, "nn", dtype)
     x, w = product.inputs()
     for left, right, strides in (

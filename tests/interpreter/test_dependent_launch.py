@@ -97,7 +97,9 @@ def _product(instruction: str) -> Callable[[], tuple[Callable, list[np.ndarray],
     return lambda: (case.fn, case.inputs(), pinned_schedule(case, 64, 64, instruction=instruction))
 
 
-@pytest.mark.parametrize("make", [_row, _walk, _product("mma"), _product("wgmma")], ids=["row", "walk", "mma", "wgmma"])
+@pytest.mark.parametrize(
+    "make", [_row, _walk, _product("mma"), _product("wgmma")], ids=["row", "persistent_loop", "mma", "wgmma"]
+)
 def test_a_compiled_kernel_without_its_wait(make: Callable) -> None:
     """Every family waits, once, and the wait is what lets it run."""
     fn, inputs, schedule = make()

@@ -37,10 +37,10 @@ def test_rows_and_columns() -> None:
 
 
 SCHEDULES = {
-    "mma, last arriver": (32, 32, 2, "last_arriver", "mma", False),
-    "wgmma": (64, 32, 1, "last_arriver", "wgmma", False),
-    "wgmma, swapped": (64, 16, 1, "last_arriver", "wgmma", True),
-    "wgmma, turnstile": (64, 32, 2, "turnstile", "wgmma", False),
+    "mma, last block": (32, 32, 2, "last_block", "mma", False),
+    "wgmma": (64, 32, 1, "last_block", "wgmma", False),
+    "wgmma, swapped": (64, 16, 1, "last_block", "wgmma", True),
+    "wgmma, serial reduction": (64, 32, 2, "serial", "wgmma", False),
 }
 
 

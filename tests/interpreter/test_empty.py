@@ -46,9 +46,9 @@ CASES: dict[str, Case] = {
     ),
     "no rows": (lambda x, w: x @ w + 1, lambda x, w: x @ w + 1, [(0, 8), (8, 4)]),
     "no columns": (lambda x, w: x @ w + 1, lambda x, w: x @ w + 1, [(3, 8), (8, 0)]),
-    "no factors": (lambda x, w: x @ w + 1, lambda x, w: x @ w + 1, [(3, 0), (0, 4)]),
+    "no operands": (lambda x, w: x @ w + 1, lambda x, w: x @ w + 1, [(3, 0), (0, 4)]),
     "no batches": (lambda x, w: x @ w, lambda x, w: x @ w, [(0, 3, 8), (8, 4)]),
-    "no factors of batches": (lambda x, w: x @ w, lambda x, w: x @ w, [(2, 5, 3, 0), (0, 4)]),
+    "no operands of batches": (lambda x, w: x @ w, lambda x, w: x @ w, [(2, 5, 3, 0), (0, 4)]),
     "broadcast": (lambda x, y: x * y, lambda x, y: x * y, [(1, 3), (0, 1)]),
     "to nothing": (lambda x: mf.broadcast_to(x, (0, 4)), lambda x: np.broadcast_to(x, (0, 4)), [(4,)]),
     "reshaped": (lambda x: mf.reshape(x, (-1, 4)), lambda x: x.reshape(-1, 4), [(3, 0, 8)]),
@@ -114,7 +114,7 @@ def test_output_arrays_without_elements() -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{"mix_order": "fused"}, {"mix_order": "split"}, {"finish": "second_kernel"}], ids=str
+    "options", [{"mix_order": "fused"}, {"mix_order": "split"}, {"grid_reduction": "second_kernel"}], ids=str
 )
 def test_requests_about_kernels_of_rows(options: dict[str, Any]) -> None:
     fn, reference, _ = CASES["backward"]

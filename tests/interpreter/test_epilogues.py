@@ -13,14 +13,14 @@ from mlirfuse import interpreter
 from mlirfuse.schedule.contraction import SLICED
 
 SCHEDULES = {
-    "mma": (64, 32, 1, "last_arriver", "mma", False),
-    "mma, last arriver": (32, 32, 3, "last_arriver", "mma", False),
-    "mma, slices, swapped": (32, 32, 4, "slices", "mma", True),
-    "wgmma": (64, 32, 1, "last_arriver", "wgmma", False),
-    "wgmma, turnstile": (64, 32, 2, "turnstile", "wgmma", False),
-    "wgmma, slices": (64, 64, 3, "slices", "wgmma", False),
-    "wgmma, mailboxes": (64, 64, 3, "mailboxes", "wgmma", False),
-    "wgmma, slices, swapped": (64, 16, 4, "slices", "wgmma", True),
+    "mma": (64, 32, 1, "last_block", "mma", False),
+    "mma, last block": (32, 32, 3, "last_block", "mma", False),
+    "mma, grid_sync, swapped": (32, 32, 4, "grid_sync", "mma", True),
+    "wgmma": (64, 32, 1, "last_block", "wgmma", False),
+    "wgmma, serial reduction": (64, 32, 2, "serial", "wgmma", False),
+    "wgmma, grid_sync": (64, 64, 3, "grid_sync", "wgmma", False),
+    "wgmma, flagged": (64, 64, 3, "flagged", "wgmma", False),
+    "wgmma, grid_sync, swapped": (64, 16, 4, "grid_sync", "wgmma", True),
 }
 
 
@@ -58,7 +58,7 @@ def test_results_are_the_same_bits_in_every_order_of_blocks() -> None:
     inputs = case.inputs()
     specs = specs_of(inputs)
     product = Product(M, N, K, "nt", "float16")
-    for reduction in ("last_arriver", "turnstile", "slices"):
+    for reduction in ("last_block", "serial", "grid_sync"):
         module = module_at("gpu", case.fn, specs, pinned_schedule(product, 32, 32, 5, reduction, "mma"))
         first, *others = (
             interpreter.run(module, "gelu", inputs, order="random", seed=seed)[0].view(np.int16) for seed in range(4)

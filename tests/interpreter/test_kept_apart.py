@@ -34,13 +34,13 @@ def other_batches(x: Any, y: Any) -> Any:
 
 
 def copy_and_product(x: Any, y: Any) -> Any:
-    """A copy of a factor is no part of the product."""
+    """A copy of an operand is no part of the product."""
     turned = mf.permute_dims(y, (1, 0))
     return y @ y, mf.permute_dims(turned, (1, 0))
 
 
 def products_in_two_types(x: Any, y: Any) -> Any:
-    """A product of one step, with a factor that is cast in its kernel, is used twice."""
+    """A product of one step, with an operand that is cast in its kernel, is used twice."""
     z = x @ y.astype(mf.float64).T
     return z + z, z * 2
 

@@ -68,7 +68,7 @@ def test_results_beside_reductions_of_what_all_rows_share(name: str, shape: tupl
 
 
 @pytest.mark.parametrize("stage", ["tile", "gpu"])
-def test_later_walks_read_what_the_first_one_did_not(stage: str) -> None:
+def test_later_loops_read_what_the_first_one_did_not(stage: str) -> None:
     """Chunks in shared memory: only the second walk reads `x`, which then is not there."""
 
     def added(x, w):
@@ -108,11 +108,11 @@ def test_columns_that_are_needed_again(name: str, shape: tuple[int, int], dtype:
 
 @pytest.mark.parametrize("name", COLUMNS)
 def test_long_columns_of_known_number(name: str) -> None:
-    """Held by one block, which parks some of each in shared memory."""
+    """Held by one block, which spills to shared memory some of each in shared memory."""
     fn, reference = COLUMNS[name]
     x = quarters((4096, 8), np.float32)
     fused = mf.fuse(fn, target="sm_90a").lower(*specs_of([x])).compile()
-    assert "fuse.park" in fused.as_text("tile")
+    assert "fuse.spill_to_shared" in fused.as_text("tile")
     (result,) = interpreter.run(fused.module_at("gpu"), fused.program.name, [x])
     np.testing.assert_allclose(result, reference(x.astype(np.float64))[0], rtol=1e-5, atol=1e-5)
 

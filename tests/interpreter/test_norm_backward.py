@@ -12,12 +12,12 @@ from backward import BACKWARD, Backward
 from compiling import module_at
 from mlir import ir
 from numerics import DTYPES
-from walk_cases import walking
+from persistent_loop_cases import looping
 
 import mlirfuse as mf
 from mlirfuse import interpreter
 from mlirfuse.interpreter.mutation import Mutant, mutants, plant, site
-from mlirfuse.schedule.grid_walk import FINISHES
+from mlirfuse.schedule.persistent_loop import GRID_REDUCTIONS
 from mlirfuse.target import target_of
 
 COLUMNS = (257, 384, 1000, 1600, 5140)
@@ -29,7 +29,7 @@ RUNS: tuple[tuple[int, dict[str, Any]], ...] = (
     (100, {"order": "random", "seed": 3, "sms": 5}),
     (100, {"order": "random", "seed": 4, "sms": 1}),
 )
-"""Rows, and the order of blocks on a device of some multiprocessors, on which the number of blocks depends."""
+"""Rows, and the order of blocks on a device of some SMs, on which the number of blocks depends."""
 
 
 def module_of(backward: Backward, columns: int, dtype: np.dtype, stage: str = "gpu") -> ir.Module:
@@ -156,7 +156,7 @@ def test_what_cannot_be_one_pass_is_split_and_says_so() -> None:
 
 
 def test_a_device_too_small_for_the_cluster_of_a_row_has_a_kernel_for_each_order() -> None:
-    """One multiprocessor, as the smallest parts of a device have few."""
+    """One SM, as the smallest parts of a device have few."""
     backward = BACKWARD["rms_norm_backward"]
     fused = mf.fuse(backward.fn, target=target_of("sm_90a").with_sms(1))
     assert len(fused.lower(*backward.specs(20480, F16)).compile().program.launches) == 1
@@ -168,39 +168,39 @@ def test_a_device_too_small_for_the_cluster_of_a_row_has_a_kernel_for_each_order
 
 
 @pytest.mark.parametrize(
-    ("finish", "launches"), [("slices", 1), ("last_block", 1), ("second_kernel", 2), ("atomics", 1)]
+    ("grid_reduction", "launches"), [("grid_sync", 1), ("last_block", 1), ("second_kernel", 2), ("atomics", 1)]
 )
 @pytest.mark.parametrize("name", [*NORMS, "batch_norm_sums"])
-def test_who_finishes_can_be_asked_for(name: str, finish: Any, launches: int) -> None:
+def test_who_combines_can_be_asked_for(name: str, grid_reduction: Any, launches: int) -> None:
     backward = BACKWARD[name]
     inputs = backward.inputs(150, 64, F16)
-    compiled = mf.fuse(backward.fn, finish=finish).lower(*backward.specs(64, F16)).compile()
+    compiled = mf.fuse(backward.fn, grid_reduction=grid_reduction).lower(*backward.specs(64, F16)).compile()
     assert len(compiled.program.launches) == launches
-    assert f"finished by {FINISHES[finish]}" in compiled.explain()
+    assert f"finished by {GRID_REDUCTIONS[grid_reduction]}" in compiled.explain()
     backward.check(interpreter.run(compiled.module_at("gpu"), name, inputs, sms=2), inputs)
 
 
-@pytest.mark.parametrize("finish", list(FINISHES))
-def test_who_finishes_can_be_asked_for_whatever_the_number_of_rows(finish: Any) -> None:
+@pytest.mark.parametrize("grid_reduction", list(GRID_REDUCTIONS))
+def test_who_combines_can_be_asked_for_whatever_the_number_of_rows(grid_reduction: Any) -> None:
     """Of one row, which calls compile for, there are no parts; it is not an error that nobody adds them up."""
     backward = BACKWARD["rms_norm_backward"]
-    fused = mf.fuse(backward.fn, target="interpret", finish=finish)
+    fused = mf.fuse(backward.fn, target="interpret", grid_reduction=grid_reduction)
     for rows in (0, 1, 2):
         inputs = backward.inputs(rows, 64, F16)
         backward.check(fused(*inputs), inputs)
     one = [mf.TensorSpec(a.shape, a.dtype.name) for a in backward.inputs(1, 64, F16)]
-    explained = mf.fuse(backward.fn, finish=finish).lower(*one).compile().explain()
-    assert f"finish='{finish}' has nothing to finish" in explained
+    explained = mf.fuse(backward.fn, grid_reduction=grid_reduction).lower(*one).compile().explain()
+    assert f"grid_reduction='{grid_reduction}' has nothing to finish" in explained
 
 
-def test_a_finish_that_nothing_has_is_an_error() -> None:
+def test_a_second_stage_that_nothing_has_is_an_error() -> None:
     x = mf.TensorSpec(("rows", 384), mf.float16)
-    rows = mf.fuse(lambda x: mf.sum(x, axis=-1), finish="second_kernel")
-    with pytest.raises(mf.MlirFuseError, match="finish='second_kernel' was asked for, but no kernel") as error:
+    rows = mf.fuse(lambda x: mf.sum(x, axis=-1), grid_reduction="second_kernel")
+    with pytest.raises(mf.MlirFuseError, match="grid_reduction='second_kernel' was asked for, but no kernel") as error:
         rows.lower(x).compile()
-    assert 'leave finish at "auto"' in str(error.value)
+    assert 'leave grid_reduction at "auto"' in str(error.value)
     with pytest.raises(mf.MlirFuseError, match="finish is 'somebody'"):
-        mf.fuse(deviations, finish="somebody")
+        mf.fuse(deviations, grid_reduction="somebody")
 
 
 @pytest.mark.parametrize(
@@ -212,7 +212,7 @@ def test_a_finish_that_nothing_has_is_an_error() -> None:
     ],
 )
 def test_only_sums_of_f32_are_added_atomically(function: Any, dtype: Any, why: str) -> None:
-    fused = mf.fuse(function, finish="atomics")
+    fused = mf.fuse(function, grid_reduction="atomics")
     with pytest.raises(mf.MlirFuseError, match=why):
         fused.lower(mf.TensorSpec((4096, 384), dtype)).compile()
 
@@ -226,7 +226,7 @@ and a barrier before the departure, after which the launch reads nothing."""
 
 def test_planted_bugs_in_meetings_are_found() -> None:
     backward = BACKWARD["rms_norm_backward"]
-    module = walking(backward, "gpu", F16)
+    module = looping(backward, "gpu", F16)
     cases = []
     for rows in (1100, 1):  # blocks have several tiles, and one has none
         inputs = backward.inputs(rows, 64, F16)

@@ -43,7 +43,7 @@ def test_integers_are_exact(product: PreciseProduct) -> None:
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_instructions(kind) -> None:
-    """wgmma where k is contiguous and tensor maps can describe both factors; else mma.sync; f32 never by scalars."""
+    """wgmma where k is contiguous and tensor maps can describe both operands; else mma.sync; f32 never by scalars."""
     product = PreciseProduct(64, 32, 128, "nt", *kind)
     by_wgmma = kind[2] != "3xtf32"
     assert ("fuse.warpgroup_mma" in run(product, product.integers(), "gpu", "sm_90a")[1]) == by_wgmma
@@ -56,7 +56,7 @@ def test_instructions(kind) -> None:
 
 @pytest.mark.parametrize("out", [None, "float8_e5m2"])
 def test_views_of_float8(out: str | None) -> None:
-    """Factors that are contiguous along either axis, or none; their kernels are compiled too."""
+    """Operands that are contiguous along either axis, or none; their kernels are compiled too."""
     product = PreciseProduct(64, 80, 96, "nn", "e4m3", "e5m2", out=out)
     x, w = product.integers()
     left, right = np.asfortranarray(x), np.asfortranarray(w)
@@ -77,7 +77,7 @@ def test_views_of_float8(out: str | None) -> None:
 
 
 @pytest.mark.parametrize(("target", "ties"), [("sm_90a", "even"), ("sm_90", "away")])
-def test_factors_are_rounded_to_tf32_as_the_hardware_does(target, ties) -> None:
+def test_operands_are_rounded_to_tf32_as_the_hardware_does(target, ties) -> None:
     product = PreciseProduct(64, 16, 32, "nt", "float32", "float32", "tf32")
     inputs = [half_way(shape) for shape in product.shapes]
     for stage in ("tile", "gpu"):

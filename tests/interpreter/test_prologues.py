@@ -1,4 +1,4 @@
-"""Factors that a product's kernel computes itself, in every kind of schedule."""
+"""Operands that a product's kernel computes itself, in every kind of schedule."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import mlirfuse as mf
 from mlirfuse import interpreter
 
 SCHEDULES = {
-    "mma": (64, 32, 1, "last_arriver", "mma", False),
-    "mma, last arriver": (32, 32, 3, "last_arriver", "mma", False),
-    "mma, slices, swapped": (32, 32, 4, "slices", "mma", True),
-    "wgmma that becomes mma": (64, 32, 1, "last_arriver", "wgmma", False),
+    "mma": (64, 32, 1, "last_block", "mma", False),
+    "mma, last block": (32, 32, 3, "last_block", "mma", False),
+    "mma, grid_sync, swapped": (32, 32, 4, "grid_sync", "mma", True),
+    "wgmma that becomes mma": (64, 32, 1, "last_block", "wgmma", False),
 }
 PLAIN = [case for case in CASES if case.shapes[0][-1] == K and case.dtypes[1:] != ("float32",)]
 

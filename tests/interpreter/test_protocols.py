@@ -41,11 +41,13 @@ def test_every_order_of_blocks(name, order, sms):
             np.testing.assert_array_equal(run(module, name, x, order=order, seed=seed, sms=sms), expected)
 
 
-@pytest.mark.parametrize("name", ["last_arriver", "turnstile", "tickets"])
+@pytest.mark.parametrize("name", ["last_block", "serial", "tickets"])
 @pytest.mark.parametrize("resident", [1, 2, 5])
 @pytest.mark.parametrize("order", ["launch", "reversed", "random"])
 def test_few_resident_blocks(name, resident, order):
-    """A turnstile whose turns are tickets needs no order of dispatch: a block that waits, waits for an earlier one."""
+    """A serial reduction whose turns are tickets needs no order of dispatch: a block that waits, waits for an earlier
+    one.
+    """
     module, x = parse(protocols.text(name)), protocols.integers(ROWS)
     expected = protocols.EXPECTED[name](x.astype(np.float64))
     np.testing.assert_array_equal(run(module, name, x, order=order, resident=resident), expected)

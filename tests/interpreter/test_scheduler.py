@@ -61,7 +61,7 @@ def test_at_most_n_blocks_are_started():
     assert worst == 3
 
 
-def turnstile(count: int, schedule: Schedule) -> list[int]:
+def serial_reduction(count: int, schedule: Schedule) -> list[int]:
     """Blocks that leave in the order of their ids: needs the earlier ones to be resident."""
     left: list[int] = []
 
@@ -77,13 +77,13 @@ def turnstile(count: int, schedule: Schedule) -> list[int]:
 
 @pytest.mark.parametrize("order", ["launch", "reversed", "random"])
 def test_waits_are_served_when_all_blocks_are_resident(order):
-    assert turnstile(4, Schedule(order)) == [0, 1, 2, 3]
+    assert serial_reduction(4, Schedule(order)) == [0, 1, 2, 3]
 
 
 def test_a_protocol_that_needs_launch_order_fails_reversed_with_few_resident():
-    assert turnstile(4, Schedule("launch", resident=2)) == [0, 1, 2, 3]
+    assert serial_reduction(4, Schedule("launch", resident=2)) == [0, 1, 2, 3]
     with pytest.raises(InterpreterError) as caught:
-        turnstile(4, Schedule("reversed", resident=2))
+        serial_reduction(4, Schedule("reversed", resident=2))
     text = str(caught.value)
     assert "none of the 2 resident blocks can go on; 2 more cannot be dispatched" in text
     assert "block 3 waits for turn 3" in text

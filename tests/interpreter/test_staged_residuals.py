@@ -32,7 +32,7 @@ from mlirfuse.errors import InterpreterError
 @pytest.mark.parametrize("stage", ["tile", "gpu"])
 @pytest.mark.parametrize("fn", [residual, gate], ids=lambda fn: fn.__name__)
 def test_tiles_come_through_the_stages_of_results(fn: Callable[..., Any], stage: str, schedule: str) -> None:
-    """Rows and columns that are no multiple of a tile's, and more tiles than a block's teams."""
+    """Rows and columns that are no multiple of a tile's, and more tiles than a block's consumer groups."""
     inputs = residual_inputs(fn, 648, 200, 72)
     module = module_at(stage, fn, specs_of(inputs), SCHEDULES[schedule])
     assert "fuse.staged_tile" in str(module)
@@ -42,7 +42,7 @@ def test_tiles_come_through_the_stages_of_results(fn: Callable[..., Any], stage:
 
 
 @pytest.mark.parametrize("transposed", [False, True])
-@pytest.mark.parametrize("grid", [{}, {"persistent": True}, {"teams": 2}], ids=str)
+@pytest.mark.parametrize("grid", [{}, {"persistent": True}, {"consumer_groups": 2}], ids=str)
 @pytest.mark.parametrize("stage", ["tile", "gpu"])
 @pytest.mark.parametrize("fn", [single, two_results, later_result], ids=lambda fn: fn.__name__)
 def test_wider_and_several_results(fn: Callable[..., Any], stage: str, grid: dict[str, Any], transposed: bool) -> None:
@@ -55,7 +55,7 @@ def test_wider_and_several_results(fn: Callable[..., Any], stage: str, grid: dic
         np.testing.assert_array_equal(result.astype(np.float64), want)
 
 
-def test_a_factor_may_be_what_is_read() -> None:
+def test_an_operand_may_be_what_is_read() -> None:
     def fn(x, w):
         return x + x @ w.mT
 
@@ -69,7 +69,7 @@ def test_a_factor_may_be_what_is_read() -> None:
 def test_rows_may_be_dynamic() -> None:
     inputs = residual_inputs(residual, 200, 128, 72)
     specs = [mf.TensorSpec((None, a.shape[1]) if a.shape[0] == 200 else a.shape, "float16") for a in inputs]
-    module = module_at("gpu", residual, specs, SCHEDULES["teams"])
+    module = module_at("gpu", residual, specs, SCHEDULES["consumer_groups"])
     assert "fuse.staged_tile" in str(module)
     (result,) = interpreter.run(module, "residual", inputs, order="random", resident=1)
     np.testing.assert_array_equal(result, residual_results(residual, inputs)[0])
@@ -96,7 +96,7 @@ MUTANTS = {
         r'"fuse.async_store_wait"() {pending = 0 : i64} : () -> ()\n',
         "deadlock",
     ),
-    "the rounds of the stages are one apart": (
+    "the phases of the stages are one apart": (
         r"%c0_i32\) -> \(index, i32, i32\)",
         "%c1_i32) -> (index, i32, i32)",
         "unwritten|under way|deadlock",

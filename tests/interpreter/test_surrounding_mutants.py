@@ -1,4 +1,4 @@
-"""Planted bugs in what surrounds products in their kernels: factors in shared memory, totals over tiles."""
+"""Planted bugs in what surrounds products in their kernels: operands in shared memory, reductions over tiles."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def _integers(*shapes: tuple[int, ...], dtypes: tuple[str, ...] = ()) -> list[np
 
 
 CASES: dict[str, tuple[Callable[..., Any], list[np.ndarray], tuple[Any, ...]]] = {
-    "computed factor": (
+    "computed operand": (
         dequantised,
         _integers((32, 112), (64, 112), (64,), dtypes=("float16", "int8")),  # threads read what others have copied
-        (32, 64, 1, "last_arriver", "mma"),
+        (32, 64, 1, "last_block", "mma"),
     ),
-    "maxima": (maxima_of_rows, _integers((32, 64), (120, 64)), (32, 64, 1, "last_arriver", "mma")),
-    "totals of stages": (sums_of_rows, _integers((192, 1152), (64, 1152)), (64, 32, 1, "last_arriver", "wgmma")),
+    "maxima": (maxima_of_rows, _integers((32, 64), (120, 64)), (32, 64, 1, "last_block", "mma")),
+    "totals of stages": (sums_of_rows, _integers((192, 1152), (64, 1152)), (64, 32, 1, "last_block", "wgmma")),
 }
 
 

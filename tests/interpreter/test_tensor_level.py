@@ -79,7 +79,7 @@ def reduction(op: str, init: str, dtype: str = "f32") -> str:
     [("arith.addf", "1.0", lambda x: 1 + x.sum(1)), ("arith.maximumf", "0xFF800000", lambda x: x.max(1)),
      ("arith.mulf", "1.0", lambda x: x.prod(1))],
 )  # fmt: skip
-def test_reductions_at_once_and_walked(monkeypatch, op, init, reference, at_once):
+def test_reductions_at_once_and_looped(monkeypatch, op, init, reference, at_once):
     monkeypatch.setattr(linalg_ops, "AT_ONCE", at_once)
     x = np.random.default_rng(0).random((5, 7), np.float32)
     (y,) = interpreter.run(parse(reduction(op, init)), "f", [x])
@@ -105,7 +105,7 @@ def test_bfloat16_sums_round_in_bfloat16():
     assert float(y[0]) == 256.0, "bf16 has 8 bits: 256 + 1 is 256"
 
 
-def test_a_body_that_is_no_simple_reduction_is_walked():
+def test_a_body_that_is_no_simple_reduction_is_looped():
     """Argmax: the value and the index travel together."""
     op = generic(
         "#id, #row, #row",

@@ -75,7 +75,7 @@ def test_a_program_that_skips_rows():
 
 
 def test_chunks_with_accumulators_and_shared_memory():
-    """Rows walked in chunks by an scf.for, kept in shared memory between the walks."""
+    """Rows processed in chunks by an scf.for, kept in shared memory between the persistent loops."""
     shared = f"memref<2x32xf32, {SHARED}>"
     module = parse(f"""
       func.func private @k(%x: memref<?x32xf32>, %y: memref<?x32xf32>) attributes {{fuse.kernel}} {{

@@ -160,7 +160,7 @@ def test_ops_that_only_change_a_type_or_an_assumption(run_threads):
       %aligned = memref.assume_alignment %any, 16 : memref<?xf32>
       %plain = memref.memory_space_cast %aligned : memref<?xf32> to memref<?xf32, 1>
       %v = memref.load %plain[%t] : memref<?xf32, 1>
-      %p = "fuse.pin"(%v, %v) : (f32, f32) -> f32
+      %p = "fuse.optimization_barrier"(%v, %v) : (f32, f32) -> f32
       memref.store %p, %out0[%t] : memref<8xf32>"""
     run_threads(body, [X], [out], threads=8)
     np.testing.assert_array_equal(out, X)

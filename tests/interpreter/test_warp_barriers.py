@@ -1,4 +1,4 @@
-"""Rows side by side, each of several warps, which do not wait for each other in a walk."""
+"""Rows side by side, each of several warps, which do not wait for each other in a persistent loop."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import pytest
 from backward import BACKWARD
 from interpreter.kernels import parse
 from numerics import DTYPES
-from walk_cases import ORDERS, SIDE_BY_SIDE, check_mutants, walking
-from walk_cases import SIDE_BY_SIDE_COLUMNS as COLUMNS
+from persistent_loop_cases import ORDERS, SIDE_BY_SIDE, check_mutants, looping
+from persistent_loop_cases import SIDE_BY_SIDE_COLUMNS as COLUMNS
 
 from mlirfuse import interpreter
 from mlirfuse.errors import InterpreterError
@@ -18,7 +18,7 @@ from mlirfuse.errors import InterpreterError
 def test_results(name: str) -> None:
     """No tile, a ragged one, and several a block."""
     backward = BACKWARD[name]
-    module = walking(backward, "gpu", DTYPES["bfloat16"], COLUMNS, SIDE_BY_SIDE)
+    module = looping(backward, "gpu", DTYPES["bfloat16"], COLUMNS, SIDE_BY_SIDE)
     assert "number_of_threads = %c64_i32" in str(module)
     for rows, order in zip((0, 1, 21), ORDERS, strict=True):
         inputs = backward.inputs(rows, COLUMNS, DTYPES["bfloat16"], seed=rows)
@@ -27,7 +27,7 @@ def test_results(name: str) -> None:
 
 def test_a_missing_barrier_is_noticed() -> None:
     backward = BACKWARD["rms_norm_backward"]
-    module = walking(backward, "gpu", DTYPES["bfloat16"], COLUMNS, SIDE_BY_SIDE)
+    module = looping(backward, "gpu", DTYPES["bfloat16"], COLUMNS, SIDE_BY_SIDE)
     rows = (9, 41)  # blocks with one tile, and with more
     cases = [backward.inputs(n, COLUMNS, DTYPES["bfloat16"], seed=9) for n in rows]
     check_mutants(module, backward, cases, ["drop-numbered-barrier"])

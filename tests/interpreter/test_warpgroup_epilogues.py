@@ -18,8 +18,8 @@ SCHEDULES = {
     "persistent": warpgroup_schedule(128, 64, persistent=True),
     "two blocks": warpgroup_schedule(128, 64, blocks_per_sm=2),
     "two blocks, persistent": warpgroup_schedule(128, 64, persistent=True, blocks_per_sm=2),
-    "teams": warpgroup_schedule(128, 64, teams=2),
-    "teams, fragment by fragment": replace(warpgroup_schedule(128, 64, teams=2), order="depth"),
+    "consumer_groups": warpgroup_schedule(128, 64, consumer_groups=2),
+    "consumer groups, fragment by fragment": replace(warpgroup_schedule(128, 64, consumer_groups=2), order="depth"),
 }
 
 

@@ -50,7 +50,9 @@ def test_products(product: Product, m: int, n: int, stage: str) -> None:
 )
 @pytest.mark.parametrize("split", [1, 2])
 @pytest.mark.parametrize("stage", ["tile", "gpu"])
-def test_only_rows_of_a_factor_are_copied(product: Product, m: int, n: int, rows: str, split: int, stage: str) -> None:
+def test_only_rows_of_an_operand_are_copied(
+    product: Product, m: int, n: int, rows: str, split: int, stage: str
+) -> None:
     """Where one tile has all of them; the stage's other rows are NaN."""
     inputs = product.inputs()
     module = module_at(stage, product.fn, product.specs, warpgroup_schedule(m, n, split=split))
@@ -60,13 +62,13 @@ def test_only_rows_of_a_factor_are_copied(product: Product, m: int, n: int, rows
 
 
 LAST_ROWS = {
-    "both factors": (Product(136, 144, 200, "nt"), warpgroup_schedule(64, 64), 4),
+    "both operands": (Product(136, 144, 200, "nt"), warpgroup_schedule(64, 64), 4),
     "splits": (Product(136, 144, 200, "nt"), warpgroup_schedule(64, 64, split=2), 4),
     "batches": (Product(72, 25, 136, "nt", "bfloat16", ((3,), (3,))), warpgroup_schedule(64, 16, batch=1), 4),
-    "left factor": (Product(145, 72, 136, "nn"), warpgroup_schedule(128, 64), 1),
-    "right factor": (Product(72, 33, 136, "tt"), warpgroup_schedule(64, 16), 1),
+    "left operand": (Product(145, 72, 136, "nn"), warpgroup_schedule(128, 64), 1),
+    "right operand": (Product(72, 33, 136, "tt"), warpgroup_schedule(64, 16), 1),
     "walks": (Product(520, 136, 328, "nt"), warpgroup_schedule(128, 64, persistent=True), 4),
-    "teams": (Product(520, 136, 328, "nt"), warpgroup_schedule(128, 64, teams=2), 4),
+    "consumer_groups": (Product(520, 136, 328, "nt"), warpgroup_schedule(128, 64, consumer_groups=2), 4),
     "cluster": (Product(136, 200, 328, "nt"), warpgroup_schedule(128, 64, cluster=2), 1),
 }
 """Products, and how many copies of fewer rows than a tile's there are for last tiles, in branches for each case."""
@@ -75,7 +77,7 @@ LAST_ROWS = {
 @pytest.mark.parametrize("name", LAST_ROWS)
 @pytest.mark.parametrize("stage", ["tile", "gpu"])
 def test_last_tiles_copy_the_rows_that_there_are(name: str, stage: str) -> None:
-    """The other rows of a stage are NaN; blocks that share copies of a factor copy all of its tile."""
+    """The other rows of a stage are NaN; blocks that share copies of an operand copy all of its tile."""
     product, schedule, copies = LAST_ROWS[name]
     module = module_at(stage, product.fn, product.specs, schedule)
     assert str(module).count(", rows = ") == copies
@@ -133,7 +135,7 @@ CLUSTERS = (
 
 @pytest.mark.parametrize(("product", "m", "n", "cluster"), CLUSTERS, ids=str)
 @pytest.mark.parametrize("stage", ["tile", "gpu"])
-def test_clusters_share_a_factor(product: Product, m: int, n: int, cluster: int, stage: str) -> None:
+def test_clusters_share_an_operand(product: Product, m: int, n: int, cluster: int, stage: str) -> None:
     module = module_at(stage, product.fn, product.specs, warpgroup_schedule(m, n, cluster=cluster))
     assert f"peers = {cluster}" in str(module)
     for order in ("launch", "random"):
@@ -142,13 +144,13 @@ def test_clusters_share_a_factor(product: Product, m: int, n: int, cluster: int,
 
 
 @pytest.mark.parametrize("raster", [1, 2, 3])
-@pytest.mark.parametrize("walk", [{"persistent": True}, {"teams": 2}], ids=str)
+@pytest.mark.parametrize("persistent_loop", [{"persistent": True}, {"consumer_groups": 2}], ids=str)
 @pytest.mark.parametrize("cluster", [2, 4])
 @pytest.mark.parametrize("stage", ["tile", "gpu"])
-def test_clusters_walk_the_tiles(stage: str, cluster: int, walk: dict[str, Any], raster: int) -> None:
-    """Several rounds of them, for blocks that stay neighbours; of five multiprocessors four have one."""
+def test_clusters_loop_the_tiles(stage: str, cluster: int, persistent_loop: dict[str, Any], raster: int) -> None:
+    """Several waves of them, for blocks that stay neighbours; of five SMs four have one."""
     product = Product(392, 64 * 3 * cluster - 8, 200, "nt")
-    schedule = warpgroup_schedule(64, 64, cluster=cluster, **walk)
+    schedule = warpgroup_schedule(64, 64, cluster=cluster, **persistent_loop)
     assert schedule.contraction is not None
     schedule = replace(schedule, contraction=replace(schedule.contraction, raster=raster))
     module = module_at(stage, product.fn, product.specs, schedule)
@@ -160,7 +162,7 @@ def test_clusters_walk_the_tiles(stage: str, cluster: int, walk: dict[str, Any],
 
 @pytest.mark.parametrize("resident", [1, 2, 5])
 @pytest.mark.parametrize("stage", ["tile", "gpu"])
-def test_a_persistent_grid_walks_the_tiles(stage: str, resident: int) -> None:
+def test_a_persistent_grid_loops_the_tiles(stage: str, resident: int) -> None:
     product = Product(520, 72, 328, "nt")
     module = module_at(stage, product.fn, product.specs, warpgroup_schedule(128, 64, persistent=True))
     (result,) = interpreter.run(module, product.form, product.inputs(), order="random", resident=resident)
@@ -170,25 +172,25 @@ def test_a_persistent_grid_walks_the_tiles(stage: str, resident: int) -> None:
 @pytest.mark.parametrize(("m", "n"), [(64, 48), (64, 96), (128, 80)])
 @pytest.mark.parametrize("out", ["bfloat16", "float32"])
 @pytest.mark.parametrize("stage", ["tile", "gpu"])
-def test_tiles_whose_last_panel_overlaps(stage: str, out: str, m: int, n: int) -> None:
+def test_tiles_whose_last_subtile_overlaps(stage: str, out: str, m: int, n: int) -> None:
     """Or that are narrower than one; inside of the result, and past its end."""
     for product in (Product(2 * m, 2 * n, 136, "nt"), Product(m + 8, n + 24, 72, "nt")):
 
         def fn(x, w, out=out):
             return mf.matmul(x, w.mT, dtype=out)
 
-        for schedule in (warpgroup_schedule(m, n), warpgroup_schedule(m, n, teams=2)):
+        for schedule in (warpgroup_schedule(m, n), warpgroup_schedule(m, n, consumer_groups=2)):
             module = module_at(stage, fn, product.specs, schedule)
             assert ("fuse.async_store" in str(module)) == (out == "float32" or n > 64)
             (result,) = interpreter.run(module, "fn", product.inputs(), order="random", resident=2)
             np.testing.assert_array_equal(result, product.expected(product.inputs()).astype(result.dtype))
 
 
-@pytest.mark.parametrize("grid", [{"teams": 2}, {"persistent": True}], ids=str)
+@pytest.mark.parametrize("grid", [{"consumer_groups": 2}, {"persistent": True}], ids=str)
 @pytest.mark.parametrize("n", [96, 80, 64])
 @pytest.mark.parametrize("stage", ["tile", "gpu"])
-def test_the_next_tile_waits_for_the_stores_that_read_its_panels(stage: str, n: int, grid: dict[str, Any]) -> None:
-    """Three panels in two stages: the first one of a tile goes where the last one of the tile before lies."""
+def test_the_next_tile_waits_for_the_stores_that_read_its_subtiles(stage: str, n: int, grid: dict[str, Any]) -> None:
+    """Three subtiles in two stages: the first one of a tile goes where the last one of the tile before lies."""
     product = Product(296, 2 * n, 72, "nt")
 
     def fn(x, w):
@@ -201,27 +203,29 @@ def test_the_next_tile_waits_for_the_stores_that_read_its_panels(stage: str, n: 
 
 @pytest.mark.parametrize("resident", [1, 2, 5])
 @pytest.mark.parametrize("stage", ["tile", "gpu"])
-def test_teams_take_turns_at_the_tiles(stage: str, resident: int) -> None:
-    """Tiles by the odd number, so that a team has one more than the other; fewer and more steps than stages."""
+def test_consumer_groups_alternate_over_the_tiles(stage: str, resident: int) -> None:
+    """Tiles by the odd number, so that a consumer group has one more than the other; fewer and more steps than
+    stages.
+    """
     for m, k in ((520, 328), (640, 64), (904, 456), (64, 128)):
         product = Product(m, 72, k, "nt")
-        module = module_at(stage, product.fn, product.specs, warpgroup_schedule(128, 64, teams=2))
+        module = module_at(stage, product.fn, product.specs, warpgroup_schedule(128, 64, consumer_groups=2))
         (result,) = interpreter.run(module, product.form, product.inputs(), order="random", resident=resident)
         np.testing.assert_array_equal(result, product.expected(product.inputs()))
 
 
-TEAM_MUTANTS = {
-    "a team does not wait for its turn": (
+PING_PONG_MUTANTS = {
+    "a consumer group does not wait for its turn": (
         r'"fuse.mbarrier_wait"\([^\n]*\n(?=[^\n]*arith.xori[^\n]*\n[^\n]*scf.for )',
         "",
         "unwritten|under way|more arrivals|deadlock",
     ),
-    "a team does not pass its turn on": (
+    "a consumer group does not pass its turn on": (
         r'"fuse.mbarrier_arrive"[^\n]*\n(?=[^\n]*"fuse.warpgroup_wait"[^\n]*pending = 0)',
         "",
         "deadlock",
     ),
-    "both teams have the first turn": (
+    "both consumer groups have the first turn": (
         r"c0_i32\) -> \(index, i32, i32\)",
         "c1_i32) -> (index, i32, i32)",
         "unwritten|under way|more arrivals|deadlock",
@@ -231,11 +235,11 @@ TEAM_MUTANTS = {
 }
 
 
-@pytest.mark.parametrize("name", TEAM_MUTANTS)
-def test_mutants_of_teams_are_caught(name: str) -> None:
-    pattern, replacement, message = TEAM_MUTANTS[name]
+@pytest.mark.parametrize("name", PING_PONG_MUTANTS)
+def test_mutants_of_ping_pong_are_caught(name: str) -> None:
+    pattern, replacement, message = PING_PONG_MUTANTS[name]
     product = Product(648, 72, 328, "nt")
-    module = module_at("gpu", product.fn, product.specs, warpgroup_schedule(128, 64, teams=2))
+    module = module_at("gpu", product.fn, product.specs, warpgroup_schedule(128, 64, consumer_groups=2))
     text, count = re.subn(pattern, replacement, str(module))
     assert count, f"nothing to change for {name}"
 
@@ -341,12 +345,12 @@ MUTANTS = {
     ),
     "a stage is released before its product is done": ("pending = 1", "pending = 2", "still reads the stage"),
     "the results are used before they are there": ("pending = 0", "pending = 1", "a product of a warpgroup"),
-    "a panel is stored before all threads have written it": (
+    "a subtile is stored before all threads have written it": (
         r'"fuse.group_barrier"[^\n]*\n(?=[^\n]*\n[^\n]*"fuse.async_store")',
         "",
         "no barrier after the stage was written",
     ),
-    "a panel is written again too early": (
+    "a subtile is written again too early": (
         r'"fuse.async_store_wait"\(\) \{pending = 1',
         '"fuse.async_store_wait"() {pending = 2',
         "a store that no",
@@ -385,7 +389,7 @@ def test_slices_of_k_meet_in_a_cluster(m: int, n: int, split: int, stage: str) -
         np.testing.assert_array_equal(result, product.expected(product.inputs()))
 
 
-@pytest.mark.parametrize("reduction", ["turnstile", "last_arriver"])
+@pytest.mark.parametrize("reduction", ["serial", "last_block"])
 @pytest.mark.parametrize("stage", ["tile", "gpu"])
 def test_slices_of_k_meet(stage: str, reduction: str) -> None:
     product = Product(136, 64, 712, "nt")

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 
-def _turnstile(x: np.ndarray) -> np.ndarray:
+def _serial_reduction(x: np.ndarray) -> np.ndarray:
     running = x[0]
     for row in x[1:]:
         running = running / 2 + row
@@ -21,8 +21,8 @@ def _grid_barrier(x: np.ndarray) -> np.ndarray:
 
 
 EXPECTED: dict[str, Callable[[np.ndarray], np.ndarray]] = {
-    "last_arriver": lambda x: x.sum(axis=0),
-    "turnstile": _turnstile,
+    "last_block": lambda x: x.sum(axis=0),
+    "serial": _serial_reduction,
     "tickets": lambda x: x * 2,
     "grid_barrier": _grid_barrier,
 }

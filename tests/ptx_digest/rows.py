@@ -105,12 +105,12 @@ def second_stage(kind: str) -> Mapping[str, Any]:
     Keep the keys when the option or its values are renamed: they are in the cases' names.
     """
     values = {
-        "grid_sync": "slices",
+        "grid_sync": "grid_sync",
         "last_block": "last_block",
         "second_kernel": "second_kernel",
         "atomics": "atomics",
     }
-    return {} if kind == "chosen" else {"finish": values[kind]}
+    return {} if kind == "chosen" else {"grid_reduction": values[kind]}
 
 
 def cases() -> Iterator[Case]:

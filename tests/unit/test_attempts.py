@@ -19,22 +19,22 @@ from mlirfuse.schedule.attempts import (
     shorter,
     thinner,
 )
-from mlirfuse.schedule.chunked_heuristics import reread_schedule
+from mlirfuse.schedule.chunked_heuristics import multi_pass_schedule
 from mlirfuse.schedule.contraction import ContractionProblem
 from mlirfuse.schedule.contraction_heuristics import choose_contraction
 from mlirfuse.schedule.heuristics import choose_schedule
-from mlirfuse.schedule.lean import lean_schedules
-from mlirfuse.schedule.problem import Problem, WalkProblem
+from mlirfuse.schedule.low_registers import low_register_schedules
+from mlirfuse.schedule.problem import PersistentLoopProblem, Problem
 from mlirfuse.schedule.residency import registers_left
 from mlirfuse.schedule.schedule import check_schedule
 from mlirfuse.target import target_of
 
 HOPPER = target_of("sm_90a")
 
-NORM = Problem((None, 4096), frozenset({1}), 1, 8, 4, 2, live_bytes=2, parked_bytes=2, rounds=2)
+NORM = Problem((None, 4096), frozenset({1}), 1, 8, 4, 2, live_bytes=2, shared_spill_bytes=2, dependent_reductions=2)
 ELEMENTWISE = Problem((None, 4096), frozenset(), 1, 8, 4, 2)
-WALK = WalkProblem((0,), frozenset({1}), 4, 0, inner=True)
-BACKWARD = Problem((None, 1024), frozenset({0, 1}), 1, 8, 6, 4, walk=WALK, rounds=1)
+LOOP = PersistentLoopProblem((0,), frozenset({1}), 4, 0, inner=True)
+BACKWARD = Problem((None, 1024), frozenset({0, 1}), 1, 8, 6, 4, persistent_loop=LOOP, dependent_reductions=1)
 PRODUCT = ContractionProblem((), 4096, 4096, 4096, bfloat16, float32, 16)
 
 
@@ -89,7 +89,7 @@ def test_estimates_grow_by_the_factor():
 
     layout = choose_schedule(NORM, HOPPER).layout
     plain = registers_per_thread(NORM, layout, "breadth")
-    assert registers_per_thread(replace(NORM, register_factor=1.5), layout, "breadth") == round(1.5 * plain)
+    assert registers_per_thread(replace(NORM, register_scale=1.5), layout, "breadth") == round(1.5 * plain)
 
 
 def test_roomier_gives_threads_what_was_lacking():
@@ -108,7 +108,7 @@ def test_thinner_halves_what_a_thread_has_and_keeps_reduced_dimensions_whole():
     assert all(_legal(ELEMENTWISE)(s) for s in schedules)
     row = choose_schedule(NORM, HOPPER)
     assert list(thinner(row, NORM)) == []
-    chunked = replace(row, persistence="reread")
+    chunked = replace(row, persistence="multi_pass")
     assert [s.layout.elements_per_thread for s in thinner(chunked, NORM)][-1] == 1
 
 
@@ -145,12 +145,12 @@ def test_attempts_are_attributes():
 
 
 def _kept(schedule):
-    return schedule.persistence if schedule.walk is None else "walk"
+    return schedule.persistence if schedule.persistent_loop is None else "persistent_loop"
 
 
 @pytest.mark.parametrize(
     ("problem", "family"),
-    [(NORM, {"reread"}), (ELEMENTWISE, {"registers"}), (BACKWARD, {"walk"})],
+    [(NORM, {"multi_pass"}), (ELEMENTWISE, {"registers"}), (BACKWARD, {"persistent_loop"})],
     ids=["norm", "elementwise", "backward"],
 )
 def test_what_spills_in_all_schedules_of_a_family_is_tried_in_the_one_that_holds_least(problem, family):
@@ -162,23 +162,23 @@ def test_what_spills_in_all_schedules_of_a_family_is_tried_in_the_one_that_holds
 
 
 def test_lean_rows_hold_a_vector_a_thread_at_last():
-    *_, last = lean_schedules(NORM, HOPPER, "auto")
+    *_, last = low_register_schedules(NORM, HOPPER, "auto")
     assert last.layout.elements_per_thread == 1
     assert last.blocks_per_sm == 1, "ptxas, left alone, aims at fewer registers than it has"
 
 
 @pytest.mark.parametrize("columns", [255, 1024])
-def test_there_is_a_lean_walk_whatever_the_vector(columns):
+def test_there_is_a_lean_loop_whatever_the_vector(columns):
     """Rows of an odd length have vectors of one element, of which none is narrower."""
     vector = 1 if columns % 2 else 8
     problem = replace(BACKWARD, extents=(None, columns), vector=vector)
-    lean = list(lean_schedules(problem, HOPPER, "auto"))
+    lean = list(low_register_schedules(problem, HOPPER, "auto"))
     assert lean
-    assert all(schedule.walk is not None and _legal(problem)(schedule) for schedule in lean)
+    assert all(schedule.persistent_loop is not None and _legal(problem)(schedule) for schedule in lean)
 
 
 def test_thinner_chunks_keep_other_reduced_dimensions_whole():
-    problem = Problem((None, 64, 100000), frozenset({1, 2}), 2, 4, 8, 4, live_bytes=4, rounds=2)
-    chunks = reread_schedule(problem, HOPPER)
+    problem = Problem((None, 64, 100000), frozenset({1, 2}), 2, 4, 8, 4, live_bytes=4, dependent_reductions=2)
+    chunks = multi_pass_schedule(problem, HOPPER)
     assert chunks.tile[1] == 64
     assert all(schedule.tile[1] == 64 for schedule in thinner(chunks, problem))

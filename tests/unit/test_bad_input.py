@@ -169,7 +169,7 @@ CALLS: dict[str, tuple[type[mf.MlirFuseError], str, Callable[[], Any]]] = {
         "not sm_80 as mlirfuse knows it",
         lambda: mf.fuse(abs, target=other_target("sm_80")),
     ),
-    "multiprocessors": (TargetError, "-1 multiprocessors of sm_80", lambda: target_of("sm_80").with_sms(-1)),
+    "multiprocessors": (TargetError, "-1 SMs of sm_80", lambda: target_of("sm_80").with_sms(-1)),
     "no function": (ArgumentError, "fuse: 3 is no Python function", lambda: mf.fuse(3)),  # type: ignore[call-overload]
     "a parameter's name": (
         ArgumentError,

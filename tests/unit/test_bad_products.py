@@ -14,12 +14,12 @@ from mlirfuse.errors import DTypeError, PassError, ScheduleError, ShapeError
 from mlirfuse.target import Target, target_of
 
 SMALL = target_of("sm_90a").with_sms(16)
-"""As many multiprocessors as the smallest part of an H200 has."""
+"""As many SMs as the smallest part of an H200 has."""
 
 
 def _product(target: str | Target = "sm_90a", instruction: str = "wgmma", split: int = 1, **fields: Any) -> mf.Schedule:
     """Compiles x @ w.T of (256, 512) and (256, 512) with a schedule that has some fields changed; returns that."""
-    reduction = fields.pop("reduction", "last_arriver")
+    reduction = fields.pop("reduction", "last_block")
     general = {name: fields.pop(name) for name in ("blocks_per_sm", "persistence") if name in fields}
     schedule = pinned_schedule(Product(256, 256, 512, "nt", "float16"), 128, 128, split, reduction, instruction)
     assert schedule.contraction is not None
@@ -66,17 +66,17 @@ WRONG: dict[str, tuple[type[Exception], str, Callable[[], Any]]] = {
     ),
     "blocks that wait": (
         ScheduleError,
-        r"its 32 blocks wait for each other \('slices'\), and 16 multiprocessors hold 16 of them at once at most: "
-        "choose a smaller split or larger tiles, or the reduction 'last_arriver'",
-        lambda: _product(SMALL, split=8, reduction="slices"),
+        r"its 32 blocks wait for each other \('grid_sync'\), and 16 SMs hold 16 of them at once at most: "
+        "choose a smaller split or larger tiles, or the reduction 'last_block'",
+        lambda: _product(SMALL, split=8, reduction="grid_sync"),
     ),
     "blocks that wait for mail": (
         ScheduleError,
-        r"its 32 blocks wait for each other \('mailboxes'\)",
-        lambda: _product(SMALL, split=8, reduction="mailboxes"),
+        r"its 32 blocks wait for each other \('flagged buffers'\)",
+        lambda: _product(SMALL, split=8, reduction="flagged"),
     ),
     "blocks": (ScheduleError, "9 blocks of 384 threads exceed the 2048 threads", lambda: _product(blocks_per_sm=9)),
-    "persistence": (ScheduleError, "stay in registers, not 'reread'", lambda: _product(persistence="reread")),
+    "persistence": (ScheduleError, "stay in registers, not 'multi_pass'", lambda: _product(persistence="multi_pass")),
     "instruction": (ScheduleError, "sm_80 has no wgmma", lambda: _product("sm_80")),
 }
 
@@ -93,9 +93,7 @@ def test_a_schedule_is_for_the_only_kernel_whatever_its_name() -> None:
     assert _product(split=2).contraction is not None
 
 
-@pytest.mark.parametrize(
-    ("split", "reduction"), [(4, "slices"), (4, "mailboxes"), (8, "last_arriver"), (8, "turnstile")]
-)
+@pytest.mark.parametrize(("split", "reduction"), [(4, "grid_sync"), (4, "flagged"), (8, "last_block"), (8, "serial")])
 def test_blocks_that_fit_at_once_or_need_not(split: int, reduction: str) -> None:
-    """16 of these fill a device of as many multiprocessors."""
+    """16 of these fill a device of as many SMs."""
     assert _product(SMALL, split=split, reduction=reduction).contraction is not None

@@ -108,7 +108,7 @@ def test_a_decorated_function_keeps_its_target_unless_told(tmp_path: Path, compi
 def test_a_decorated_function_keeps_its_options_for_another_target(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    decorated = "@mf.fuse(finish='second_kernel')\ndef sums(x):\n    return mf.sum(x, axis=0)\n"
+    decorated = "@mf.fuse(grid_reduction='second_kernel')\ndef sums(x):\n    return mf.sum(x, axis=0)\n"
     file = write(tmp_path, f"import mlirfuse as mf\n\n{decorated}")
     assert main(["explain", f"{file}:sums", "--arg", "f32[?,64]", "--target", "sm_80"]) == 0
     assert "second kernel" in capsys.readouterr().out

@@ -12,7 +12,7 @@ from mlir import ir
 
 import mlirfuse
 from mlirfuse.context import BUILT, make_context
-from mlirfuse.dialect.pin import pin
+from mlirfuse.dialect.optimization_barrier import optimization_barrier
 
 
 def _dialects_imported() -> Iterator[str]:
@@ -45,8 +45,8 @@ def test_ops_of_the_fuse_dialect_are_not_searched_for(monkeypatch: pytest.Monkey
         module = ir.Module.parse("func.func @f(%a: i32) { return }")
         block = module.body.operations[0].regions[0].blocks[0]
         with ir.InsertionPoint.at_block_begin(block):
-            pin(block.arguments[0], block.arguments[0])
+            optimization_barrier(block.arguments[0], block.arguments[0])
         names = [op.operation.name for op in block.operations]
         monkeypatch.setattr(sys, "meta_path", [Recorder(), *sys.meta_path])
-        assert [op.operation.name for op in block.operations] == names == ["fuse.pin", "func.return"]
+        assert [op.operation.name for op in block.operations] == names == ["fuse.optimization_barrier", "func.return"]
     assert not searched

@@ -64,7 +64,7 @@ def test_loops_are_classed_by_their_maps(left, right, batch, extents) -> None:
         assert tuple(joint.extents[d] for d in contraction.batch) == batch
         assert tuple(joint.extents[d] for d in (contraction.m, contraction.n, contraction.k)) == extents
         other = contraction.swapped()
-        assert (other.m, other.n, other.factors) == (contraction.n, contraction.m, (1, 0))
+        assert (other.m, other.n, other.operand_numbers) == (contraction.n, contraction.m, (1, 0))
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_a_sum_of_squares_is_no_contraction() -> None:
         (lambda x, w: builder.exp(x @ w) * 2, None),
         (lambda x, w: builder.exp(x) @ w, "a contraction starts a kernel of its own"),
         (lambda x, w: builder.sum(x @ w, axis=-1), None),
-        (lambda x, w: (lambda y: y / builder.sum(y))(x @ w), "every tile would need a total of all tiles"),
+        (lambda x, w: (lambda y: y / builder.sum(y))(x @ w), "every tile would need the reduction of all tiles"),
     ],
 )
 def test_what_shares_a_contractions_kernel(fn, reason) -> None:
@@ -102,11 +102,11 @@ def test_what_shares_a_contractions_kernel(fn, reason) -> None:
 
 CASES = [
     ({"instruction": "dot"}, "instruction 'dot' is not one of fma, mma, wgmma"),
-    ({"reduction": "tree"}, "reduction 'tree' is not one of turnstile, last_arriver, slices"),
+    ({"reduction": "tree"}, "reduction 'tree' is not one of serial, last_block, grid_sync"),
     ({"stages": 1}, "stages at least 2"),
     ({"split": 33}, "33 splits of 32 steps along k leave blocks without work"),
     ({"k": 24}, "steps of 24 along k are not a multiple of 16"),
-    ({"split": 2, "reduction": "slices"}, "slices need a finish_layout"),
+    ({"split": 2, "reduction": "grid_sync"}, "slices need a second_stage_layout"),
 ]
 
 
@@ -131,30 +131,32 @@ def test_a_thread_loads_runs_at_once(run, fits) -> None:
     assert fits or f"runs of {run} float32" in (reason or "")
 
 
-TEAM_CASES = [
-    ({"persistent": False}, {}, "teams take turns at the tiles of a persistent grid"),
-    ({"teams": 3}, {}, "3 teams of 128 threads: there are 2 at most, of 128"),
-    ({"teams": 0}, {}, "teams must be at least 1"),
+PING_PONG_CASES = [
+    ({"persistent": False}, {}, "consumer groups alternate over the tiles of a persistent grid"),
+    ({"consumer_groups": 3}, {}, "3 consumer groups of 128 threads: there are 2 at most, of 128"),
+    ({"consumer_groups": 0}, {}, "consumer groups must be at least 1"),
     ({"split": 2}, {}, "a persistent grid has no splits: its blocks are on different tiles"),
-    ({}, {"total_bytes": 4}, "totals of tiles are added up by the block"),
+    ({}, {"accumulator_bytes": 4}, "reductions of tiles are added up by the block"),
 ]
 
 
-@pytest.mark.parametrize(("fields", "given", "reason"), TEAM_CASES, ids=[reason for *_, reason in TEAM_CASES])
-def test_illegal_teams_are_named(fields, given, reason) -> None:
+@pytest.mark.parametrize(("fields", "given", "reason"), PING_PONG_CASES, ids=[reason for *_, reason in PING_PONG_CASES])
+def test_illegal_consumer_groups_are_named(fields, given, reason) -> None:
     known = problem(4096, 4096, 1024, **given)
-    schedule = wgmma_schedule(known, 128, 128, teams=2)
+    schedule = wgmma_schedule(known, 128, 128, consumer_groups=2)
     assert schedule.contraction is not None
     changed = replace(schedule.contraction, **fields)
     assert reason in (check_contraction(changed, schedule.tile, schedule.layout, known) or "")
     two = wgmma_schedule(known, 128, 128)
     assert two.contraction is not None
-    wide = replace(two.contraction, persistent=True, teams=2)
-    assert "2 teams of 256 threads" in (check_contraction(wide, two.tile, two.layout, problem(4096, 4096, 1024)) or "")
+    wide = replace(two.contraction, persistent=True, consumer_groups=2)
+    assert "2 consumer groups of 256 threads" in (
+        check_contraction(wide, two.tile, two.layout, problem(4096, 4096, 1024)) or ""
+    )
 
 
 @pytest.mark.parametrize(
-    ("rows", "columns", "teams", "blocks_per_sm", "fits"),
+    ("rows", "columns", "consumer_groups", "blocks_per_sm", "fits"),
     [
         (128, 256, 1, 1, True),
         (192, 200, 1, 1, True),
@@ -166,8 +168,10 @@ def test_illegal_teams_are_named(fields, given, reason) -> None:
         (128, 208, 1, 2, False),
     ],
 )
-def test_accumulators_fit_the_registers_of_a_launch(rows, columns, teams, blocks_per_sm, fits) -> None:
-    schedule = wgmma_schedule(problem(4096, 4096, 1024), rows, columns, teams=teams, blocks_per_sm=blocks_per_sm)
+def test_accumulators_fit_the_registers_of_a_launch(rows, columns, consumer_groups, blocks_per_sm, fits) -> None:
+    schedule = wgmma_schedule(
+        problem(4096, 4096, 1024), rows, columns, consumer_groups=consumer_groups, blocks_per_sm=blocks_per_sm
+    )
     assert schedule.contraction is not None
     reason = check_registers(schedule.contraction, schedule.layout, blocks_per_sm, target_of("sm_90a"))
     assert (reason is None) == fits
@@ -190,16 +194,16 @@ def test_an_instruction_takes_its_types_and_its_layout() -> None:
     assert tensor_core_misfit("mma", replace(half, accumulator=mf.float16)) == "mma adds up in float32, not in float16"
 
 
-def test_only_scalar_products_take_turned_factors() -> None:
+def test_only_simt_products_take_transposed_operands() -> None:
     schedule = mma_schedule(problem(128, 128, 1024, mf.float16), 64, 64)
     assert schedule.contraction is not None
-    turned = replace(schedule.contraction, turned=True)
-    reason = check_contraction(turned, schedule.tile, schedule.layout, problem(128, 128, 1024, mf.float16))
-    assert reason == "mma takes factors as they lie in memory, and none that are turned"
+    changed = replace(schedule.contraction, transposed_operands=True)
+    reason = check_contraction(changed, schedule.tile, schedule.layout, problem(128, 128, 1024, mf.float16))
+    assert reason == "mma takes operands as they lie in memory, not transposed"
 
 
 @pytest.mark.parametrize(
-    ("element", "m", "n", "each", "turned"),
+    ("element", "m", "n", "each", "transposed_operands"),
     [
         (mf.float32, 128, 128, (8, 8), True),
         (mf.float32, 128, 64, (8, 4), False),
@@ -211,8 +215,8 @@ def test_only_scalar_products_take_turned_factors() -> None:
     ],
 )
 @pytest.mark.parametrize("along_k", [(True, True), (True, False), (False, True), (False, False)])
-def test_a_thread_has_vectors_of_what_lies_side_by_side(element, m, n, each, turned, along_k) -> None:
-    """What is turned does; factors that the kernel computes stay as they are."""
+def test_a_thread_has_vectors_of_what_lies_side_by_side(element, m, n, each, transposed_operands, along_k) -> None:
+    """What is transposed does; operands that the kernel computes stay as they are."""
     for computed in (False, True):
         given = problem(
             256, 256, 1024, element, k_contiguous=along_k, computed_from=(4, 4) if computed else (None, None)
@@ -220,11 +224,11 @@ def test_a_thread_has_vectors_of_what_lies_side_by_side(element, m, n, each, tur
         schedule = fma_schedule(given, m, n)
         layout, contraction = schedule.layout, schedule.contraction
         assert contraction is not None
-        assert contraction.turned == (turned and any(along_k) and not computed)
+        assert contraction.transposed_operands == (transposed_operands and any(along_k) and not computed)
         assert layout.extents == (m, n)
         held = tuple(layout.fragments(d) * layout.vector[d] for d in (0, 1))
         assert held == each
-        beside = [not k or contraction.turned for k in along_k]
+        beside = [not k or contraction.transposed_operands for k in along_k]
         widest = [min(n, 16 // element.bytes) if b else 1 for n, b in zip(each, beside, strict=True)]
         assert [layout.neighbours(0), layout.vector[1]] == widest
 
@@ -258,8 +262,8 @@ def test_threads_of_scalar_products_load_columns_from_different_banks() -> None:
     st.sampled_from([2, 4, 8, 16]),
     st.tuples(st.booleans(), st.booleans()),
 )
-def test_every_candidate_is_legal(m, n, k, factors, row_bytes, contiguous) -> None:
-    dtype, precision = factors
+def test_every_candidate_is_legal(m, n, k, operands, row_bytes, contiguous) -> None:
+    dtype, precision = operands
     given = replace(problem(m, n, k, dtype, row_bytes=row_bytes, k_contiguous=contiguous), precision=precision)
     for schedule in candidates(given, H200):
         contraction = schedule.contraction
@@ -268,7 +272,7 @@ def test_every_candidate_is_legal(m, n, k, factors, row_bytes, contiguous) -> No
         assert check_schedule(schedule, extents, frozenset(), H200) is None
         assert check_contraction(contraction, schedule.tile, schedule.layout, given) is None
         assert contraction_seconds(schedule, given, H200) > 0
-        if contraction.reduction in ("slices", "mailboxes"):
+        if contraction.reduction in ("grid_sync", "flagged"):
             assert tile_count(schedule, given) * contraction.split <= H200.sms
 
 
@@ -287,7 +291,7 @@ def test_a_schedule_goes_through_its_attribute() -> None:
         ("float32", np.float16, True),
         ("float64", np.float16, True),
         ("float16", np.float16, False),
-        ("float32", np.float32, False),  # whose factors are rounded as the sums are
+        ("float32", np.float32, False),  # whose operands are rounded as the sums are
     ],
 )
 def test_errors_show_in_results_as_precise_as_the_sums(out: str, dtype: type, shows: bool) -> None:
@@ -303,7 +307,7 @@ def test_errors_show_in_results_as_precise_as_the_sums(out: str, dtype: type, sh
         (lambda x, w, r: mf.matmul(x, w, dtype="float32") + r, 0),  # of another type than the result
         (lambda x, w, r: x @ w + r.T, 0),  # in another order
         (lambda x, w, r: x @ w, 0),
-        (lambda x, w, r: x @ w + x, 2),  # a factor
+        (lambda x, w, r: x @ w + x, 2),  # an operand
     ],
 )
 def test_what_is_read_beside_a_result_of_its_type(fn: Callable[..., Any], nbytes: int) -> None:

@@ -40,13 +40,13 @@ CASES = {
         FAMILIES["softmax"].inputs(8, 4096, F16),
         row_schedule(4096, vector=8, warps=2, chunk_repeats=1, persistence="shared"),
     ),
-    "walk": lambda: (
+    "persistent_loop": lambda: (
         BACKWARD["layer_norm_backward"].fn,
         BACKWARD["layer_norm_backward"].inputs(300, 1024, F16),
         None,
     ),
     "wgmma": lambda: _product("wgmma"),
-    "wgmma, mailboxes": lambda: _product("wgmma", 4, "mailboxes"),
+    "wgmma, flagged": lambda: _product("wgmma", 4, "flagged"),
     "mma": lambda: _product("mma"),
 }
 

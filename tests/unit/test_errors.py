@@ -12,7 +12,7 @@ from mlir import ir
 import mlirfuse as mf
 from mlirfuse.errors import PassError, ScheduleError, errors_at
 from mlirfuse.passes.base import Pass, Remark, Remarks
-from mlirfuse.places import place_of, shown
+from mlirfuse.source_locations import shown, source_location
 
 PACKAGE = Path(mf.__file__).parent
 
@@ -30,11 +30,11 @@ def test_a_place_is_the_innermost_file_that_is_known(context: ir.Context) -> Non
         ir.Location.callsite(named, [caller], context),
         ir.Location.fused([unknown, file, caller], context=context),
     ):
-        assert place_of(location) == "dir/model.py:3:9", str(location)
-    assert place_of(ir.Location.file("dir/model.py", 3, 0, context=context)) == "dir/model.py:3"
-    assert place_of(ir.Location.name("norm", unknown, context)) == "norm"
-    assert place_of(ir.Location.fused([unknown, unknown], context=context)) is None
-    assert place_of(unknown) is None
+        assert source_location(location) == "dir/model.py:3:9", str(location)
+    assert source_location(ir.Location.file("dir/model.py", 3, 0, context=context)) == "dir/model.py:3"
+    assert source_location(ir.Location.name("norm", unknown, context)) == "norm"
+    assert source_location(ir.Location.fused([unknown, unknown], context=context)) is None
+    assert source_location(unknown) is None
     inside, outside = os.path.abspath("dir/model.py"), "/elsewhere/model.py"
     assert (shown(inside), shown(outside), shown("dir/model.py")) == ("dir/model.py", outside, "dir/model.py")
 
@@ -101,6 +101,6 @@ def test_no_error_is_given_the_text_of_a_location() -> None:
         f"{path.relative_to(PACKAGE)}:{number}"
         for path in sorted(PACKAGE.rglob("*.py"))
         for number, line in enumerate(path.read_text().splitlines(), 1)
-        if spelled.search(line) and "site.location" not in line  # text already, by `place_of`
+        if spelled.search(line) and "site.location" not in line  # text already, by `source_location`
     ]
     assert found == []

@@ -174,7 +174,7 @@ def test_what_runs_nowhere_is_not_assembled(monkeypatch):
 
 
 def test_names_of_kernels():
-    for name in ("f_0_kernel", "f_0_finish_kernel"):
+    for name in ("f_0_kernel", "f_0_second_stage_kernel"):
         assert kernel_of(name) == "f_0"
 
 

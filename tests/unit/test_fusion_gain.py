@@ -10,7 +10,7 @@ import mlirfuse as mf
 from mlirfuse.options import Finish
 from mlirfuse.schedule.fusion_gain import fusion_gain
 from mlirfuse.schedule.heuristics import choose_schedule
-from mlirfuse.schedule.problem import Problem, WalkProblem
+from mlirfuse.schedule.problem import PersistentLoopProblem, Problem
 from mlirfuse.target import target_of
 
 HOPPER = target_of("sm_90a")
@@ -19,11 +19,24 @@ SHARED_BYTES = 4  # two inputs in half precision
 
 def gain(rows: int, columns: int) -> float:
     """Microseconds, of one kernel for what is a reduction inside of rows and a sum over them."""
-    walk = WalkProblem((0,), frozenset({1}), total_bytes=4, column_bytes=2, inner=True, row_bytes=4)
-    one = Problem((rows, columns), frozenset({0, 1}), 1, 8, 6, 4, live_bytes=4, column_bytes=2, rounds=1, walk=walk)
-    inside = Problem((rows, columns), frozenset({1}), 1, 8, 6, 4, live_bytes=4, column_bytes=2, rounds=1)
-    over = WalkProblem((0,), frozenset({1}), total_bytes=4, column_bytes=0, inner=False)
-    across = Problem((rows, columns), frozenset({0}), 1, 8, 4, 4, walk=over, walk_is_optional=True)
+    persistent_loop = PersistentLoopProblem(
+        (0,), frozenset({1}), accumulator_bytes=4, column_bytes=2, inner=True, row_bytes=4
+    )
+    one = Problem(
+        (rows, columns),
+        frozenset({0, 1}),
+        1,
+        8,
+        6,
+        4,
+        live_bytes=4,
+        column_bytes=2,
+        dependent_reductions=1,
+        persistent_loop=persistent_loop,
+    )
+    inside = Problem((rows, columns), frozenset({1}), 1, 8, 6, 4, live_bytes=4, column_bytes=2, dependent_reductions=1)
+    over = PersistentLoopProblem((0,), frozenset({1}), accumulator_bytes=4, column_bytes=0, inner=False)
+    across = Problem((rows, columns), frozenset({0}), 1, 8, 4, 4, persistent_loop=over, loop_is_optional=True)
     made = [(choose_schedule(problem, HOPPER), problem) for problem in (one, inside, across)]
     return fusion_gain(made[0], made[1:], SHARED_BYTES, HOPPER).saved
 
@@ -44,13 +57,15 @@ def test_a_launch_is_worth_more_than_the_end_of_short_rows(rows: int) -> None:
     assert gain(rows, 1024) > 0
 
 
-@pytest.mark.parametrize("finish", ["slices", "last_block", "second_kernel", "atomics"])
-def test_who_says_how_a_walk_ends_gets_one(finish: Finish) -> None:
+@pytest.mark.parametrize("grid_reduction", ["grid_sync", "last_block", "second_kernel", "atomics"])
+def test_who_says_how_a_loop_ends_gets_one(grid_reduction: Finish) -> None:
     """Two rows of 65536 columns are faster in two kernels, of which none has such an end."""
     backward = BACKWARD["rms_norm_backward"]
     specs = [mf.TensorSpec(a.shape, a.dtype) for a in backward.inputs(2, 65536, DTYPES["bfloat16"])]
-    requests: tuple[Finish, ...] = ("auto", finish)
-    made = [mf.fuse(backward.fn, target="sm_90a", finish=request).lower(*specs).compile() for request in requests]
-    assert [len(compiled.resources) for compiled in made] == [2, 2 if finish == "second_kernel" else 1]
+    requests: tuple[Finish, ...] = ("auto", grid_reduction)
+    made = [
+        mf.fuse(backward.fn, target="sm_90a", grid_reduction=request).lower(*specs).compile() for request in requests
+    ]
+    assert [len(compiled.resources) for compiled in made] == [2, 2 if grid_reduction == "second_kernel" else 1]
     assert "one kernel would take" in made[0].explain()
     assert "one kernel would take" not in made[1].explain()

@@ -1,4 +1,4 @@
-"""What a grid that walks rows runs before, in, and after its tiles; and why it cannot."""
+"""What grid that loops over rows runs before, in, and after its tiles; and why it cannot."""
 
 from __future__ import annotations
 
@@ -63,32 +63,32 @@ def test_when_the_ops_of_a_backward_function_run(plan: Plan) -> None:
 
     space, found = parts(plan(fn, (None, 64), (None, 64), (64,)))
     assert needs_grid(space)
-    assert found.walked == (0,)
+    assert found.outer_dims == (0,)
     assert computes(found.column) == ["sqrt"]
     assert sorted(computes(found.tile)) == ["ADDF", "mulf", "mulf", "mulf", "subf", "tensor.expand_shape"]
     assert computes(found.totals) == ["ADDF"]
-    assert computes(found.finish) == ["exp"]
+    assert computes(found.grid_reduction) == ["exp"]
     assert kept_dims(space, found.totals[0]) == [1]
 
 
-def test_columns_that_the_totals_meet_run_in_the_finish_too(plan: Plan) -> None:
+def test_columns_that_the_reductions_meet_run_in_the_second_stage_too(plan: Plan) -> None:
     def fn(x: Any, w: Any) -> Any:
         bias = mf.sqrt(w)
         return x + bias, mf.sum(x, axis=0) * bias
 
     _, found = parts(plan(fn, (None, 64), (64,)))
     assert computes(found.column) == ["sqrt"]
-    assert computes(found.finish) == ["sqrt", "mulf"]
+    assert computes(found.grid_reduction) == ["sqrt", "mulf"]
 
 
-def test_columns_that_leave_the_kernel_are_written_by_the_finish(plan: Plan) -> None:
+def test_columns_that_leave_the_kernel_are_written_by_the_second_stage(plan: Plan) -> None:
     """It runs even where there are no rows."""
     _, found = parts(plan(lambda x, w: (mf.sum(x * w, axis=0), mf.sqrt(w)), (None, 64), (64,)))
-    assert computes(found.finish) == ["sqrt"]
+    assert computes(found.grid_reduction) == ["sqrt"]
 
 
 @pytest.mark.parametrize(
-    ("fn", "shape", "walked", "kept"),
+    ("fn", "shape", "outer_dims", "kept"),
     [
         (lambda x: mf.sum(x, axis=0), (None, 64), (0,), [1]),
         (lambda x: mf.sum(x, axis=(0, 1)), (None, 8, 64), (0, 1), [2]),
@@ -98,10 +98,12 @@ def test_columns_that_leave_the_kernel_are_written_by_the_finish(plan: Plan) -> 
         (lambda x: (mf.sum(x, axis=(0, 1)), mf.sum(x, axis=0)), (8, 16, 64), (0,), [2]),
     ],
 )
-def test_what_is_walked(plan: Plan, fn: Callable[..., Any], shape: Shape, walked: tuple[int, ...], kept: Any) -> None:
+def test_what_is_looped(
+    plan: Plan, fn: Callable[..., Any], shape: Shape, outer_dims: tuple[int, ...], kept: Any
+) -> None:
     """The outer reductions' common dimensions, without the innermost and without those of inner reductions."""
     space, found = parts(plan(fn, shape))
-    assert (found.walked, kept_dims(space, found.totals[0])) == (walked, kept)
+    assert (found.outer_dims, kept_dims(space, found.totals[0])) == (outer_dims, kept)
 
 
 @pytest.mark.parametrize(

@@ -8,18 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlirfuse.schedule.crossed_tiles import CrossedTiles
 from mlirfuse.schedule.layout import BlockedLayout
+from mlirfuse.schedule.transposed_tiles import TransposedTiles
 
 LAYOUT = BlockedLayout(vector=(1, 8), lanes=(1, 32), warps=(2, 4), repeats=(3, 2), blocks=(1, 2))
 
 
-def test_skewed_rows_and_crossed_arrays_have_no_runs() -> None:
-    skewed = BlockedLayout((1, 4), (2, 16), (1, 1), (1, 3), (1, 1), run=(2, 1), skew=(0, 4))
-    assert "and no runs" in (skewed.check((4, 133)) or "")
+def test_shifted_rows_and_transposed_arrays_have_no_runs() -> None:
+    shifted = BlockedLayout((1, 4), (2, 16), (1, 1), (1, 3), (1, 1), run=(2, 1), shift_to=(0, 4))
+    assert "and no runs" in (shifted.check((4, 133)) or "")
     plain = BlockedLayout((1, 1), (8, 4), (1, 1), (2, 8), (1, 1))
     runs = replace(plain, repeats=(1, 8), run=(2, 1))
-    assert "no `run`" in (CrossedTiles(0, runs).check(plain, (16, 32), (64, 64)) or "")
+    assert "no `run`" in (TransposedTiles(0, runs).check(plain, (16, 32), (64, 64)) or "")
 
 
 def test_sizes_follow_from_the_factors() -> None:
@@ -32,7 +32,7 @@ def test_sizes_follow_from_the_factors() -> None:
     assert [LAYOUT.exchanged(dims) for dims in ((0,), (1,), (0, 1), ())] == [2 * 2048, 4 * 6, 8, 0]
 
 
-def test_warps_that_reduce_a_tile_have_its_totals_apart() -> None:
+def test_warps_that_reduce_a_tile_have_its_reductions_apart() -> None:
     rows = BlockedLayout(vector=(1, 8), lanes=(1, 32), warps=(4, 1), repeats=(1, 4), blocks=(1, 1))
     assert rows.apart([0]) == replace(rows, warps=(1, 4), repeats=(1, 1))
     ragged = replace(rows, warps=(2, 2), repeats=(1, 3))

@@ -86,8 +86,8 @@ def test_refused_options_are_documented() -> None:
         return mf.sum(x, axis=0), mf.sum(x, axis=1) * mf.sum(x)
 
     cases: list[tuple[Any, dict[str, Any]]] = [
-        (lambda x: x * 2, {"finish": "slices"}),
-        (lambda x: mf.sum(x, axis=0), {"finish": "atomics"}),
+        (lambda x: x * 2, {"grid_reduction": "grid_sync"}),
+        (lambda x: mf.sum(x, axis=0), {"grid_reduction": "atomics"}),
         (both, {"target": "sm_1"}),
         (both, {"speed": 2}),
     ]

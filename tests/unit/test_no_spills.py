@@ -113,7 +113,7 @@ FORMS = {
         for dtype in (mf.float64, mf.int64)
         for rows, k in ((33, 31), (None, 7))
     },
-    "odd factors that are computed": (
+    "odd operands that are computed": (
         _product_of_means,
         [_spec(2, 129, 257, dtype=mf.float16), _spec(127, 129, dtype=mf.float16), -2.25],
     ),

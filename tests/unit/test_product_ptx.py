@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 from precisions import PreciseProduct
+from product_reductions import CASES as TOTALS
+from product_reductions import Case as Total
+from product_reductions import rows_of_squares
 from products import MOST_IN_CLUSTER, REDUCTIONS, Product, pinned_schedule
 from prologues import CASES as PROLOGUES
 from prologues import Case as Prologue
-from totals import CASES as TOTALS
-from totals import Case as Total
-from totals import rows_of_squares
 from warpgroup_epilogues import CASES, epilogue_inputs
 from warpgroup_schedules import warpgroup_schedule
 
@@ -29,10 +29,10 @@ from mlirfuse.schedule.contraction_candidates import (
     COMPUTED_STEP_BYTES,
     FMA_TILES,
     MMA_TILES,
+    PING_PONG_COLUMNS,
+    PING_PONG_ROWS,
     PROMOTED_SETS,
     PROMOTED_STEP_SETS,
-    TEAM_COLUMNS,
-    TEAM_ROWS,
     WGMMA_COLUMNS,
     WGMMA_ROWS,
     WIDE_MMA_TILES,
@@ -46,7 +46,9 @@ pytestmark = pytest.mark.skipif(find_ptxas() is None, reason="ptxas was not foun
 LARGE = Product(1032, 520, 4160, "nt")
 SHARED = Product(1032, 1024, 4160, "nt")
 FLOAT = replace(LARGE, dtype="float32")
-TEAMS = replace(warpgroup_schedule(TEAM_ROWS, max(TEAM_COLUMNS), stages=6, teams=2), order="depth")
+PING_PONG = replace(
+    warpgroup_schedule(PING_PONG_ROWS, max(PING_PONG_COLUMNS), stages=6, consumer_groups=2), order="depth"
+)
 LARGEST = ((128, 256), (256, 128))
 SPLIT_TILES = {"wgmma": ((64, 128), (128, 128)), "mma": ((64, 64), (16, 64)), "fma": ((64, 64),)}
 
@@ -75,9 +77,9 @@ def _schedules() -> Iterator[tuple[str, Product, mf.Schedule]]:
         for promote, sets in ((1, PROMOTED_STEP_SETS), (8, PROMOTED_SETS)):
             if fits_promoted(m, n, sets):
                 yield f"wgmma {m}x{n} promoted after {promote}", LARGE, _changed(schedule, promote=promote)
-    for n in TEAM_COLUMNS:
-        schedule = replace(warpgroup_schedule(TEAM_ROWS, n, stages=6, teams=2), order="depth")
-        yield f"wgmma {TEAM_ROWS}x{n} in teams", LARGE, schedule
+    for n in PING_PONG_COLUMNS:
+        schedule = replace(warpgroup_schedule(PING_PONG_ROWS, n, stages=6, consumer_groups=2), order="depth")
+        yield f"wgmma {PING_PONG_ROWS}x{n} in ping-pong", LARGE, schedule
     for form in ("nn", "tn", "tt"):
         product = replace(LARGE, form=form)
         for m, n in LARGEST:
@@ -85,8 +87,8 @@ def _schedules() -> Iterator[tuple[str, Product, mf.Schedule]]:
             swapped = pinned_schedule(product, m, n, instruction="wgmma", swapped=True)
             yield f"wgmma {m}x{n} {form} transposed", product, _changed(swapped, persistent=True)
     for form in ("nn", "nt", "tn", "tt"):
-        yield f"wgmma {form} in teams", replace(LARGE, form=form), TEAMS
-        yield f"wgmma {form} transposed in teams", replace(LARGE, form=form), _changed(TEAMS, swapped=True)
+        yield f"wgmma {form} in ping-pong", replace(LARGE, form=form), PING_PONG
+        yield f"wgmma {form} transposed in ping-pong", replace(LARGE, form=form), _changed(PING_PONG, swapped=True)
     for cluster in (2, 4):
         yield f"wgmma multicast to {cluster}", SHARED, warpgroup_schedule(128, 256, cluster=cluster)
     for m, n in MMA_TILES:
@@ -102,7 +104,7 @@ def _schedules() -> Iterator[tuple[str, Product, mf.Schedule]]:
         for (m, n), reduction in ((tile, reduction) for tile in tiles for reduction in REDUCTIONS):
             split = MOST_IN_CLUSTER if reduction == "cluster" else 13
             # Blocks that wait for each other all fit the device.
-            waits = reduction in ("slices", "mailboxes")
+            waits = reduction in ("grid_sync", "flagged")
             split_product = replace(product, m=2 * m - 8, n=2 * n - 8) if waits else product
             schedule = pinned_schedule(split_product, m, n, split, reduction, instruction)
             yield f"{instruction} {m}x{n} {reduction}", split_product, schedule
@@ -121,7 +123,7 @@ def check(compiled: mf.Compiled, waiting: int = 0) -> None:
 
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_schedules(name: str) -> None:
-    """ptxas fills all registers that there are with what scalar products multiply next, and some more."""
+    """ptxas fills all registers that there are with what SIMT products multiply next, and some more."""
     product, schedule = SCHEDULES[name]
     compiled = mf.fuse(product.fn, target="sm_90a", schedule=schedule).lower(*product.specs).compile(choose_again=False)
     check(compiled, waiting=5 if name.startswith("fma") else 0)
@@ -148,7 +150,7 @@ def test_chosen_scalar_products_keep_their_sums(dtype: str, m: int | None, n: in
     assert kernel.spill_store_bytes == 0
 
 
-def test_a_walk_has_room_for_two_of_its_small_exchanges() -> None:
+def test_a_loop_has_room_for_two_of_its_small_exchanges() -> None:
     def product_and_sums(x, w):
         y = mf.matmul(x, w, dtype=mf.float32)
         return y, mf.sum(y, axis=0)
@@ -160,7 +162,7 @@ def test_a_walk_has_room_for_two_of_its_small_exchanges() -> None:
 EPILOGUE_SCHEDULES = {
     "one tile a block": warpgroup_schedule(128, 256),
     "persistent": warpgroup_schedule(128, 256, persistent=True),
-    "teams": TEAMS,
+    "consumer_groups": PING_PONG,
 }
 
 
@@ -188,7 +190,7 @@ def test_what_surrounds_products(case: Prologue | Total) -> None:
 
 
 @pytest.mark.parametrize(("m", "n"), MMA_TILES)
-def test_tiles_of_computed_factors(m: int, n: int) -> None:
+def test_tiles_of_computed_operands(m: int, n: int) -> None:
     """Weights of bytes, in steps as deep as the heuristics take them."""
 
     def dequantised(x, q, s):
@@ -203,7 +205,7 @@ def test_tiles_of_computed_factors(m: int, n: int) -> None:
 
 @pytest.mark.parametrize(("m", "n"), [(128, 256), (256, 128), (64, 256)])
 @pytest.mark.parametrize("persistent", [False, True])
-def test_totals_of_large_tiles(m: int, n: int, persistent: bool) -> None:
+def test_reductions_of_large_tiles(m: int, n: int, persistent: bool) -> None:
     schedule = _changed(pinned_schedule(SHARED, m, n, instruction="wgmma"), persistent=persistent)
     specs = [mf.TensorSpec(shape, "float16") for shape in ((1032, 4160), (1024, 4160))]
     check(mf.fuse(rows_of_squares, target="sm_90a", schedule=schedule).lower(*specs).compile(choose_again=False))
@@ -222,7 +224,7 @@ def _and_sums_of_columns(x, w):
 WIDENED = {
     "sums of squares of rows": (rows_of_squares, ((4096, 8192), (14336, 8192))),
     "sums of columns": (_and_sums_of_columns, ((512, 4096), (14336, 512))),
-    "GELU of rows that are no panels": (_gelu, ((777, 8192), (8192, 1544), (1544,))),
+    "GELU of rows that are no subtiles": (_gelu, ((777, 8192), (8192, 1544), (1544,))),
 }
 
 

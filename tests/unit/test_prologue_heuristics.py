@@ -1,4 +1,6 @@
-"""When a contraction's kernel should compute a factor itself: as measured on an H200 (bytes times scales, 2026-11)."""
+"""When a contraction's kernel should compute an operand itself: as measured on an H200 (bytes times scales,
+2026-11).
+"""
 
 from __future__ import annotations
 
@@ -8,8 +10,8 @@ import mlirfuse as mf
 from mlirfuse.schedule.contraction import ContractionProblem
 from mlirfuse.schedule.contraction_cost import contraction_seconds
 from mlirfuse.schedule.contraction_tiles import mma_schedule
-from mlirfuse.schedule.factor_layout import factor_layout
 from mlirfuse.schedule.prologue_heuristics import seconds_apart, seconds_together
+from mlirfuse.schedule.prologue_layout import prologue_layout
 from mlirfuse.target import target_of
 
 H200 = target_of("sm_90a").with_sms(132)
@@ -34,7 +36,7 @@ def test_estimates_are_near_what_was_measured(m: int, n: int, k: int, together: 
 @pytest.mark.parametrize("shape", [(128, 64), (16, 32), (64, 16), (1, 96, 40), (33, 7)])
 @pytest.mark.parametrize("threads", [32, 128, 256])
 def test_layouts_of_computed_tiles_cover_them(shape: tuple[int, ...], threads: int) -> None:
-    layout = factor_layout(shape, 2, threads)
+    layout = prologue_layout(shape, 2, threads)
     assert layout.threads == threads
     assert layout.check(shape) is None
 

@@ -63,12 +63,15 @@ def _disagreement(name: str, dtype: str, columns: int) -> str | None:
     )
     (used,) = lowered.compile(choose_again=False).resources
     problem, schedule = _chosen(lowered.module)
-    where = f"{name} {dtype} {columns}: {schedule.layout.elements_per_thread} elements, {schedule.parked} parked"
+    where = (
+        f"{name} {dtype} {columns}: {schedule.layout.elements_per_thread} elements, {schedule.shared_spill} "
+        f"spilled to shared memory"
+    )
     if used.spill_store_bytes:
         return f"{where}: {used.spill_store_bytes} bytes spilled at {used.registers} registers"
     if schedule.persistence != "registers":
         return None
-    estimate = registers_per_thread(problem, schedule.layout, schedule.order, schedule.parked)
+    estimate = registers_per_thread(problem, schedule.layout, schedule.order, schedule.shared_spill)
     target = target_of("sm_90a")
     # What the wanted number of resident blocks leaves a thread, ptxas may take: it loads more at once then.
     spare = resident_blocks(schedule.layout.threads, -(-used.registers // 8) * 8, target) >= schedule.blocks_per_sm

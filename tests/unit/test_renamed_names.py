@@ -22,10 +22,10 @@ from mlirfuse.passes.spec import options_of
 from mlirfuse.renamed_names import RENAMED
 from mlirfuse.schedule.attributes import from_attribute
 from mlirfuse.schedule.contraction import ContractionSchedule
-from mlirfuse.schedule.crossed_tiles import CrossedTiles
-from mlirfuse.schedule.grid_walk import GridWalk
 from mlirfuse.schedule.layout import BlockedLayout
+from mlirfuse.schedule.persistent_loop import PersistentLoop
 from mlirfuse.schedule.schedule import Schedule, check_schedule
+from mlirfuse.schedule.transposed_tiles import TransposedTiles
 from mlirfuse.target import TARGETS
 from mlirfuse.tools.opt_arguments import parse_arguments
 
@@ -119,7 +119,7 @@ def test_ops_and_attributes() -> None:
 
 
 def test_the_tables_new_names_are_there_and_the_old_ones_are_not() -> None:
-    classes = (BlockedLayout, ContractionSchedule, CrossedTiles, GridWalk, Schedule)
+    classes = (BlockedLayout, ContractionSchedule, TransposedTiles, PersistentLoop, Schedule)
     passes = [registry.lookup(name) for name in registry.names()]
     source = "\n".join(path.read_text() for path in Path(mf.__file__).parent.rglob("*.py"))
     known = {

@@ -13,10 +13,10 @@ TEXT = """
 func.func @f(%n: index, %x: f32) -> f32 {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  %0 = "fuse.pin"(%x, %x) : (f32, f32) -> f32
+  %0 = "fuse.optimization_barrier"(%x, %x) : (f32, f32) -> f32
   %1 = scf.for %i = %c0 to %n step %c1 iter_args(%a = %0) -> f32 {
     %2 = arith.addf %a, %x : f32
-    %3 = "fuse.pin"(%2, %x) : (f32, f32) -> f32
+    %3 = "fuse.optimization_barrier"(%2, %x) : (f32, f32) -> f32
     scf.yield %3 : f32
   }
   %4 = arith.addf %1, %x : f32
@@ -29,15 +29,18 @@ def test_nested_is_in_program_order_with_the_root() -> None:
     module = parse_module(TEXT, make_context())
     names = [op.name for op in nested(module.operation)]
     assert names == [
-        "builtin.module", "func.func", "arith.constant", "arith.constant", "fuse.pin", "scf.for", "arith.addf",
-        "fuse.pin", "scf.yield", "arith.addf", "func.return",
+        "builtin.module", "func.func", "arith.constant", "arith.constant",
+        "fuse.optimization_barrier", "scf.for", "arith.addf",
+        "fuse.optimization_barrier", "scf.yield", "arith.addf", "func.return",
     ]  # fmt: skip
 
 
 def test_named_ops_are_those_of_the_names_wherever_they_are() -> None:
     module = parse_module(TEXT, make_context())
     everything = nested(module.operation)
-    assert ops_named(module.operation, "fuse.pin") == [op for op in everything if op.name == "fuse.pin"]
+    assert ops_named(module.operation, "fuse.optimization_barrier") == [
+        op for op in everything if op.name == "fuse.optimization_barrier"
+    ]
     found = ops_named(module.operation, "scf.for", "arith.addf", "memref.load")
     assert [op.name for op in found] == ["arith.addf", "scf.for", "arith.addf"]
     assert ops_named(module.operation, "memref.load") == []
@@ -45,10 +48,10 @@ def test_named_ops_are_those_of_the_names_wherever_they_are() -> None:
 
 def test_named_ops_can_be_erased_while_they_are_gone_through() -> None:
     module = parse_module(TEXT, make_context())
-    for op in ops_named(module.operation, "fuse.pin"):
+    for op in ops_named(module.operation, "fuse.optimization_barrier"):
         op.results[0].replace_all_uses_with(op.operands[0])
         op.erase()
-    assert not ops_named(module.operation, "fuse.pin")
+    assert not ops_named(module.operation, "fuse.optimization_barrier")
     assert module.operation.verify()
 
 

@@ -10,10 +10,10 @@ from mlir import ir
 
 from mlirfuse.errors import ScheduleError
 from mlirfuse.schedule.attributes import from_attribute, to_attribute
-from mlirfuse.schedule.crossed_tiles import CrossedTiles
-from mlirfuse.schedule.grid_walk import GridWalk
 from mlirfuse.schedule.layout import BlockedLayout
+from mlirfuse.schedule.persistent_loop import PersistentLoop
 from mlirfuse.schedule.schedule import Schedule, check_schedule
+from mlirfuse.schedule.transposed_tiles import TransposedTiles
 from mlirfuse.target import target_of
 
 LAYOUT = BlockedLayout(vector=(1, 4), lanes=(1, 32), warps=(1, 2), repeats=(1, 1), blocks=(1, 1))
@@ -57,7 +57,7 @@ def test_values_that_no_attribute_holds_are_errors(context: ir.Context, value: o
     [
         (SCHEDULE, None),
         (replace(SCHEDULE, tile=(256,)), "tile (256,) has 1 dimensions, the iteration space 2"),
-        (replace(SCHEDULE, persistence="disk"), "persistence 'disk' is not one of registers, shared, reread"),
+        (replace(SCHEDULE, persistence="disk"), "persistence 'disk' is not one of registers, shared, multi_pass"),
         (
             replace(
                 SCHEDULE, tile=(1, 256), layout=replace(LAYOUT, warps=(2, *LAYOUT.warps[1:])), persistence="shared"
@@ -65,19 +65,25 @@ def test_values_that_no_attribute_holds_are_errors(context: ir.Context, value: o
             "elements in shared memory have one thread each, not copies along dimension 0",
         ),
         (replace(SCHEDULE, order="random"), "order 'random' is not one of breadth, depth"),
-        (replace(SCHEDULE, parked=1), "1 fragments cannot be parked of the 1 that a thread holds in registers"),
-        (replace(SCHEDULE, in_order=True), "nothing is parked that could be loaded and stored in order"),
-        (replace(SCHEDULE, late_addresses=True), None),
         (
-            replace(SCHEDULE, late_addresses=True, persistence="shared"),
-            "addresses are late only of rows that wait in registers, not 'shared'",
+            replace(SCHEDULE, shared_spill=1),
+            "1 fragments cannot be spilled to shared memory of the 1 that a thread holds in registers",
+        ),
+        (
+            replace(SCHEDULE, in_order=True),
+            "nothing is spilled to shared memory that could be loaded and stored in order",
+        ),
+        (replace(SCHEDULE, rematerialize_addresses=True), None),
+        (
+            replace(SCHEDULE, rematerialize_addresses=True, persistence="shared"),
+            "addresses are rematerialized only of rows that wait in registers, not 'shared'",
         ),
         (replace(SCHEDULE, tile=(0, 256)), "tile (0, 256) has no elements"),
-        (replace(SCHEDULE, blocks_per_sm=-1), "-1 blocks a multiprocessor are not 0 to 32"),
-        (replace(SCHEDULE, blocks_per_sm=33), "33 blocks a multiprocessor are not 0 to 32"),
+        (replace(SCHEDULE, blocks_per_sm=-1), "-1 blocks an SM are not 0 to 32"),
+        (replace(SCHEDULE, blocks_per_sm=33), "33 blocks an SM are not 0 to 32"),
         (
             replace(SCHEDULE, blocks_per_sm=32, layout=replace(LAYOUT, warps=(1, 8))),
-            "32 blocks of 256 threads exceed the 2048 threads of a multiprocessor",
+            "32 blocks of 256 threads exceed the 2048 threads of an SM",
         ),
         (
             Schedule((2**30, 256), replace(LAYOUT, repeats=(2**30, 1))),
@@ -103,7 +109,10 @@ def test_legality(schedule: Schedule, problem: str | None) -> None:
     ("changes", "problem"),
     [
         ({}, None),
-        ({"finish": "nobody"}, "finish 'nobody' is not one of slices, last_block, second_kernel, atomics"),
+        (
+            {"grid_reduction": "nobody"},
+            "grid_reduction 'nobody' is not one of grid_sync, last_block, second_kernel, atomics",
+        ),
         ({"stages": 17}, "17 stages are not 1 to 16"),
         ({"row_values": "shared", "stages": 2}, None),
         ({"row_values": "shared"}, "row values go to shared memory with more than one stage only"),
@@ -113,28 +122,36 @@ def test_legality(schedule: Schedule, problem: str | None) -> None:
         ({"chunk": -1}, "chunks of -1 tiles"),
         (
             {"chunk": 4, "period": 8},
-            "a shared end takes finish slices or last_block, no period, and no last tile behind the loop",
+            "a dynamic tail takes grid_reduction grid_sync or last_block, no period, and no last tile behind the loop",
         ),
         ({"row_values": "memory"}, "row_values 'memory' is not one of registers, shared"),
-        ({"finish_reads": 0}, "a finish reads 1 to 256 tiles at once, not 0"),
-        ({"finish_reads": 2**40}, f"a finish reads 1 to 256 tiles at once, not {2**40}"),
-        ({"finish_tile": (64, 0)}, "finish: tile (64, 0) has no elements"),
-        ({"blocks": 8}, "8 blocks at most: a second kernel needs their number, other finishes take who is resident"),
+        ({"second_stage_reads": 0}, "a second stage reads 1 to 256 tiles at once, not 0"),
+        ({"second_stage_reads": 2**40}, f"a second stage reads 1 to 256 tiles at once, not {2**40}"),
+        ({"second_stage_tile": (64, 0)}, "second stage: tile (64, 0) has no elements"),
+        (
+            {"blocks": 8},
+            "8 blocks at most: a second kernel needs their number, the others take as many as are resident",
+        ),
     ],
 )
-def test_legality_of_walks(changes: dict[str, Any], problem: str | None) -> None:
+def test_legality_of_loops(changes: dict[str, Any], problem: str | None) -> None:
     parts = BlockedLayout(vector=(1, 1), lanes=(32, 1), warps=(2, 1), repeats=(1, 1), blocks=(1, 1))
-    walk = replace(GridWalk((0,), "slices", (64, 1), parts), **changes)
-    assert check_schedule(replace(SCHEDULE, walk=walk), (None, 256), frozenset({1}), target_of("sm_90a")) == problem
+    persistent_loop = replace(PersistentLoop((0,), "grid_sync", (64, 1), parts), **changes)
+    assert (
+        check_schedule(
+            replace(SCHEDULE, persistent_loop=persistent_loop), (None, 256), frozenset({1}), target_of("sm_90a")
+        )
+        == problem
+    )
 
 
-def test_threads_copy_tiles_of_a_walk_that_they_alone_read_back() -> None:
+def test_threads_copy_tiles_of_a_loop_that_they_alone_read_back() -> None:
     parts = BlockedLayout(vector=(1, 1), lanes=(32, 1), warps=(2, 1), repeats=(1, 1), blocks=(1, 1))
     copies = replace(LAYOUT, lanes=(4, 8), repeats=(1, 4))
 
     def check(stages: int) -> str | None:
-        walk = GridWalk((0,), "slices", (64, 1), parts, stages)
-        schedule = replace(SCHEDULE, layout=copies, walk=walk)
+        persistent_loop = PersistentLoop((0,), "grid_sync", (64, 1), parts, stages)
+        schedule = replace(SCHEDULE, layout=copies, persistent_loop=persistent_loop)
         return check_schedule(schedule, (None, 256), frozenset({0}), target_of("sm_90a"))
 
     assert check(stages=1) is None
@@ -146,9 +163,9 @@ def test_a_reduced_dimension_that_stays_on_chip_is_static() -> None:
         schedule = replace(SCHEDULE, persistence=persistence)
         return check_schedule(schedule, (None, None), frozenset({1}), target_of("sm_90a"))
 
-    problem = "reduced dimension 1 is dynamic, which only chunks that are read again can walk"
+    problem = "reduced dimension 1 is dynamic, which only multi-pass schedules loop over"
     assert check("registers") == check("shared") == problem
-    assert check("reread") is None
+    assert check("multi_pass") is None
 
 
 def test_clusters_need_a_target_that_has_them() -> None:
@@ -160,40 +177,40 @@ def test_clusters_need_a_target_that_has_them() -> None:
 
 STRAIGHT = BlockedLayout(vector=(1, 4), lanes=(4, 8), warps=(2, 1), repeats=(4, 1), blocks=(1, 1))
 ACROSS = BlockedLayout(vector=(4, 1), lanes=(8, 4), warps=(1, 2), repeats=(1, 4), blocks=(1, 1))
-CROSSED = Schedule((32, 32), STRAIGHT, crossed=CrossedTiles(0, ACROSS, mirrored=True))
+TRANSPOSED = Schedule((32, 32), STRAIGHT, transposed=TransposedTiles(0, ACROSS, mirrored=True))
 
 
 @pytest.mark.parametrize(
     ("schedule", "problem"),
     [
-        (CROSSED, None),
-        (replace(CROSSED, crossed=CrossedTiles(2, ACROSS)), "dimension 2 is crossed, of a tile (32, 32)"),
-        (replace(CROSSED, crossed=CrossedTiles(0, LAYOUT)), "layout covers 1 of the tile's 32 elements"),
-        (replace(CROSSED, tile=(32, 16)), "cover them exactly, not (32, 32) of (32, 16) (crossed)"),
+        (TRANSPOSED, None),
+        (replace(TRANSPOSED, transposed=TransposedTiles(2, ACROSS)), "dimension 2 is transposed, of a tile (32, 32)"),
+        (replace(TRANSPOSED, transposed=TransposedTiles(0, LAYOUT)), "layout covers 1 of the tile's 32 elements"),
+        (replace(TRANSPOSED, tile=(32, 16)), "cover them exactly, not (32, 32) of (32, 16) (transposed)"),
         (
-            replace(CROSSED, crossed=CrossedTiles(0, replace(ACROSS, warps=(1, 1), repeats=(1, 8)))),
-            "crossed arrays are accessed by 32 threads, the others by 64",
+            replace(TRANSPOSED, transposed=TransposedTiles(0, replace(ACROSS, warps=(1, 1), repeats=(1, 8)))),
+            "transposed arrays are accessed by 32 threads, the others by 64",
         ),
         (
             Schedule(
                 (32, 16), replace(STRAIGHT, lanes=(8, 4), repeats=(2, 1)),
-                crossed=CrossedTiles(0, replace(ACROSS, repeats=(1, 2)), mirrored=True),
+                transposed=TransposedTiles(0, replace(ACROSS, repeats=(1, 2)), mirrored=True),
             ),
             "tiles that mirror each other are squares in the last two dimensions, not (32, 16)",
         ),
     ],
 )  # fmt: skip
-def test_legality_of_crossed_tiles(schedule: Schedule, problem: str | None) -> None:
+def test_legality_of_transposed_tiles(schedule: Schedule, problem: str | None) -> None:
     found = check_schedule(schedule, (512, 512), frozenset(), target_of("sm_90a"))
     assert (found is None) if problem is None else (found is not None and problem in found)
 
 
 @pytest.mark.parametrize("extents", [(512, 256), (None, 512), (512, None), (None, None)])
 def test_tiles_mirror_each_other_in_squares(extents: tuple[int | None, ...]) -> None:
-    found = check_schedule(CROSSED, extents, frozenset(), target_of("sm_90a"))
+    found = check_schedule(TRANSPOSED, extents, frozenset(), target_of("sm_90a"))
     assert found == f"tiles that mirror each other make up a square of a known size, not {extents}"
 
 
-def test_reductions_have_no_crossed_tiles() -> None:
-    found = check_schedule(CROSSED, (512, 32), frozenset({1}), target_of("sm_90a"))
-    assert found == "arrays are crossed in elementwise kernels only"
+def test_reductions_have_no_transposed_tiles() -> None:
+    found = check_schedule(TRANSPOSED, (512, 32), frozenset({1}), target_of("sm_90a"))
+    assert found == "arrays are transposed in elementwise kernels only"

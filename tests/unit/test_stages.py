@@ -17,19 +17,21 @@ def shifted(x: mf.TensorSpec) -> object:
 
 
 def cases() -> dict[str, mf.Lowered]:
-    """A kernel of one block a tile, one that walks rows through shared memory and meets at a semaphore, that with
-    requests of the caller's, and a product.
+    """A kernel of one block a tile, one that persistent loops rows through shared memory and meets at a semaphore, that
+    with requests of the caller's, and a product.
     """
-    walk = BACKWARD["rms_norm_backward"]
+    persistent_loop = BACKWARD["rms_norm_backward"]
     return {
         "tiles": mf.fuse(shifted).lower(mf.TensorSpec((None, 512), mf.float32)),
-        "walk": mf.fuse(walk.fn).lower(*walk.specs(384, DTYPES["bfloat16"])),
-        "requests": mf.fuse(walk.fn, mix_order="fused", finish="atomics").lower(*walk.specs(384, DTYPES["bfloat16"])),
+        "persistent_loop": mf.fuse(persistent_loop.fn).lower(*persistent_loop.specs(384, DTYPES["bfloat16"])),
+        "requests": mf.fuse(persistent_loop.fn, mix_order="fused", grid_reduction="atomics").lower(
+            *persistent_loop.specs(384, DTYPES["bfloat16"])
+        ),
         "product": mf.fuse(lambda x, w: x @ w.T).lower(*[mf.TensorSpec((256, 512), mf.float16)] * 2),
     }
 
 
-@pytest.mark.parametrize("name", ["tiles", "walk", "requests", "product"])
+@pytest.mark.parametrize("name", ["tiles", "persistent_loop", "requests", "product"])
 @pytest.mark.parametrize("stage", ["linalg", "tile", "gpu"])
 def test_any_stage_goes_on_to_the_same_ptx(
     stage: str, name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

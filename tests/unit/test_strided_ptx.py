@@ -26,7 +26,7 @@ def test_addresses_with_negative_strides_are_not_unsigned(stride: Any, unsigned:
     "strides", [("negative", 1), (1, "negative"), ("negative", "negative"), ("packed", "negative")]
 )
 @pytest.mark.parametrize("which", [0, 1])
-def test_no_tensor_map_is_made_of_a_reversed_factor(strides: Any, which: int) -> None:
+def test_no_tensor_map_is_made_of_a_reversed_operand(strides: Any, which: int) -> None:
     """Their strides are unsigned numbers: the driver would refuse the map when the function is called."""
     plain = mf.TensorSpec((512, 512), "float16")
     specs = [plain, plain]

@@ -119,16 +119,18 @@ def test_every_operation_assembles_without_local_memory(chip):
 
 @pytest.mark.parametrize("chip", TARGETS)
 def test_whole_kernels_assemble(chip):
-    """Rows in registers, of bools, and over a cluster or read again, a walk of the grid, and a product with splits."""
+    """Rows in registers, of bools, and over a cluster or read again, a persistent loop of the grid, and a product with
+    splits.
+    """
     x, w = mf.TensorSpec((None, 4096), "float16"), mf.TensorSpec((None, 262144), "float32")
     bools = mf.TensorSpec((None, 4096), "bool")
-    factors = [mf.TensorSpec((128, 16384), "bfloat16")] * 2
+    operands = [mf.TensorSpec((128, 16384), "bfloat16")] * 2
     for fn, specs in (
         (lambda x: x - mf.mean(x, axis=-1, keepdims=True), [x]),
         (lambda x: x - mf.mean(x, axis=-1, keepdims=True), [w]),
         (lambda x: (mf.sum(x, axis=1), mf.any(x, axis=1)), [bools]),
         (lambda x: (x - mf.mean(x, axis=-1, keepdims=True), mf.sum(x, axis=0)), [x]),
-        (lambda x, w: x @ w.T, factors),
+        (lambda x, w: x @ w.T, operands),
     ):
         for kernel in mf.fuse(fn, target=chip).lower(*specs).compile().resources:
             assert kernel.registers > 0

@@ -14,9 +14,9 @@ from mlirfuse.runtime import tuning
 from mlirfuse.schedule.contraction import ContractionProblem
 from mlirfuse.schedule.contraction_tiles import wgmma_schedule, with_slices
 from mlirfuse.schedule.layout import BlockedLayout
-from mlirfuse.schedule.plain import fields_of, from_plain, to_plain
 from mlirfuse.schedule.records import PACKAGES, Record, _format, lookup, record_key, records_path, store
 from mlirfuse.schedule.schedule import Schedule
+from mlirfuse.schedule.serialization import fields_of, from_plain, to_plain
 from mlirfuse.target import target_of
 from mlirfuse.tools.cli import main
 

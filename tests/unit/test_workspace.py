@@ -44,7 +44,7 @@ def test_kernel_info():
     assert barrier.blocks(shapes, lambda per_sm: 132 * per_sm) == 264
     assert barrier.blocks([(7, 128), (7, 128)], lambda per_sm: 132 * per_sm) == 7
     assert barrier.workspace_shapes(shapes, lambda per_sm: 132 * per_sm) == [(2,), (2, 264, 128)]
-    assert not info("last_arriver").cooperative
+    assert not info("last_block").cooperative
 
 
 def test_intermediates_last_and_the_scratch_of_launches_does_not():
@@ -67,7 +67,7 @@ def test_intermediates_last_and_the_scratch_of_launches_does_not():
 
 
 def test_a_launch_gets_its_workspaces(driver: Driver):
-    dispatcher(driver, protocols.text("last_arriver"))((x(),), stream=5)
+    dispatcher(driver, protocols.text("last_block"))((x(),), stream=5)
     (launch,) = driver.launches
     pointers = launch[5]
     assert len(pointers) == 6  # x, its rows, y, semaphores, scratch, its rows
@@ -77,9 +77,9 @@ def test_a_launch_gets_its_workspaces(driver: Driver):
 
 
 def test_one_arena_serves_every_function_on_a_stream(driver: Driver):
-    turnstile, last = (dispatcher(driver, protocols.text(name)) for name in ("turnstile", "last_arriver"))
+    serial_reduction, last = (dispatcher(driver, protocols.text(name)) for name in ("serial", "last_block"))
     for _ in range(3):
-        turnstile((x(),), stream=5)
+        serial_reduction((x(),), stream=5)
         last((x(),), stream=5)
     assert len({launch[5][3] for launch in driver.launches}) == 1
     assert len({launch[5][4] for launch in driver.launches}) == 1
@@ -91,14 +91,14 @@ def test_one_arena_serves_every_function_on_a_stream(driver: Driver):
 @pytest.mark.parametrize("stream", [0, 1])
 def test_a_stream_that_lasts_is_not_asked_which_it_is(driver: Driver, monkeypatch: pytest.MonkeyPatch, stream: int):
     monkeypatch.setattr(workspace.driver, "stream_id", lambda stream: pytest.fail("asked"))
-    run = dispatcher(driver, protocols.text("last_arriver"))
+    run = dispatcher(driver, protocols.text("last_block"))
     for _ in range(2):
         run((x(),), stream=stream)
     assert len({launch[5][3] for launch in driver.launches}) == len(driver.runtime.zeroed) == 1
 
 
 def test_an_arena_grows(driver: Driver):
-    run = dispatcher(driver, protocols.text("last_arriver"))
+    run = dispatcher(driver, protocols.text("last_block"))
     for rows in (6, 1000, 1001, 6):
         run((x(rows),), stream=5)
     first, second, third, fourth = [launch[5][4] for launch in driver.launches]
@@ -109,7 +109,7 @@ def test_an_arena_grows(driver: Driver):
 
 
 def test_what_a_graph_uses_is_freed_with_it(driver: Driver):
-    run = dispatcher(driver, protocols.text("last_arriver"))
+    run = dispatcher(driver, protocols.text("last_block"))
     for rows in (6, 1000):
         run((x(rows),), stream=99)
     assert driver.runtime.freed == []
@@ -121,7 +121,7 @@ def test_what_a_graph_uses_is_freed_with_it(driver: Driver):
 
 
 def test_captures_have_arenas_of_their_own(driver: Driver):
-    run = dispatcher(driver, protocols.text("last_arriver"))
+    run = dispatcher(driver, protocols.text("last_block"))
     run((x(),), stream=98)
     for driver.runtime.capture in (1, 1, 2):
         run((x(),), stream=99)
@@ -132,7 +132,7 @@ def test_captures_have_arenas_of_their_own(driver: Driver):
 
 
 def test_the_arena_of_a_graph_that_is_gone_is_used_again(driver: Driver):
-    run = dispatcher(driver, protocols.text("last_arriver"))
+    run = dispatcher(driver, protocols.text("last_block"))
     for driver.runtime.capture, driver.runtime.graphs_over in ((1, 0), (2, 0), (3, 1), (4, 0)):
         run((x(),), stream=99)
     first, second, third, fourth = [launch[5][3] for launch in driver.launches]
@@ -148,10 +148,10 @@ def test_intermediates_lie_beside_semaphores(driver: Driver):
 
 
 def test_a_launch_that_fails_is_cleaned_up_after(driver: Driver):
-    run = dispatcher(driver, protocols.text("last_arriver"))
+    run = dispatcher(driver, protocols.text("last_block"))
     run((x(),), stream=5)
     driver.errors = ["CUDA_ERROR_INVALID_VALUE: invalid argument"]
-    with pytest.raises(RuntimeLaunchError, match="last_arriver: the driver refuses the launch"):
+    with pytest.raises(RuntimeLaunchError, match="last_block: the driver refuses the launch"):
         run((x(),), stream=5)
     semaphores = driver.launches[0][5][3]
     run((x(),), stream=5)
@@ -160,7 +160,7 @@ def test_a_launch_that_fails_is_cleaned_up_after(driver: Driver):
 
 
 def test_a_capture_that_fails_gets_other_semaphores(driver: Driver):
-    run = dispatcher(driver, protocols.text("last_arriver"))
+    run = dispatcher(driver, protocols.text("last_block"))
     run((x(),), stream=99)
     driver.errors = ["CUDA_ERROR_STREAM_CAPTURE_INVALIDATED"]
     with pytest.raises(RuntimeLaunchError):
@@ -172,11 +172,11 @@ def test_a_capture_that_fails_gets_other_semaphores(driver: Driver):
 
 def test_checking_names_the_kernel_and_the_slot(driver: Driver, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv(workspace.CHECK, "1")
-    run = dispatcher(driver, protocols.text("turnstile"))
+    run = dispatcher(driver, protocols.text("serial"))
     run((x(),), stream=5)
     semaphores = driver.launches[0][5][3]
     driver.runtime.memory[semaphores + 4] = 7
-    with pytest.raises(RuntimeLaunchError, match="turnstile_kernel: .* left semaphore 1 of argument 2 at 7"):
+    with pytest.raises(RuntimeLaunchError, match="serial reduction_kernel: .* left semaphore 1 of argument 2 at 7"):
         run((x(),), stream=5)
     assert driver.runtime.zeroed == [(semaphores, 4096, 77)]
     driver.runtime.memory.clear()
@@ -186,7 +186,7 @@ def test_checking_names_the_kernel_and_the_slot(driver: Driver, monkeypatch: pyt
 
 def test_no_memory(driver: Driver):
     with pytest.raises(RuntimeLaunchError, match=r"there are no \d+ bytes for a workspace: out of memory"):
-        dispatcher(driver, protocols.text("last_arriver"))((x(1 << 22),), stream=5)
+        dispatcher(driver, protocols.text("last_block"))((x(1 << 22),), stream=5)
 
 
 def test_a_grid_that_must_be_whole(driver: Driver):
@@ -194,7 +194,7 @@ def test_a_grid_that_must_be_whole(driver: Driver):
     (launch,) = driver.launches
     assert driver.whole == 1
     assert launch[1] == 264
-    dispatcher(driver, protocols.text("last_arriver"))((x(),), stream=5)
+    dispatcher(driver, protocols.text("last_block"))((x(),), stream=5)
     assert driver.whole == 1
 
 

@@ -16,10 +16,10 @@ from mlirfuse.interpreter.rules.fuse_mbarriers import (
     active_threads,
     agreed,
     barrier_of,
+    consumer_group_of,
     one_thread,
     peer_blocks,
     peer_memref,
-    team_of,
 )
 from mlirfuse.interpreter.scheduler import Coroutine
 from mlirfuse.interpreter.site import Site
@@ -99,7 +99,9 @@ def _async_store(site: Site) -> Callable[[Frame], Coroutine]:
     def step(frame: Frame) -> Coroutine:
         one_thread(site, frame)
         source, number, block = frame.values[ring], agreed(site, frame, stage), frame.block
-        if problem := block.rings.start_store(team_of(frame), stage_key(site, frame, source, number), block.clock):
+        if problem := block.rings.start_store(
+            consumer_group_of(frame), stage_key(site, frame, source, number), block.clock
+        ):
             raise site.error(problem, frame)
         memref = frame.values[target]
         require_waited(site, frame, memref)
@@ -123,7 +125,7 @@ def _async_store_wait(site: Site) -> Callable[[Frame], Coroutine]:
 
     def step(frame: Frame) -> Coroutine:
         one_thread(site, frame)
-        frame.block.rings.wait_stores(team_of(frame), pending)
+        frame.block.rings.wait_stores(consumer_group_of(frame), pending)
         yield None
 
     return step

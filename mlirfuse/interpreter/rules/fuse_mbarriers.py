@@ -35,9 +35,9 @@ def active_threads(frame: Frame) -> np.ndarray:
     return frame.block.lanes if frame.mask is None else np.flatnonzero(frame.mask)
 
 
-def team_of(frame: Frame) -> int:
-    """Whose products and stores are meant: at the tile level a team's number, else its first warpgroup's."""
-    return frame.team + int(active_threads(frame)[0]) // WARPGROUP
+def consumer_group_of(frame: Frame) -> int:
+    """Whose products and stores are meant: at the tile level a consumer group's number, else its first warpgroup's."""
+    return frame.consumer_group + int(active_threads(frame)[0]) // WARPGROUP
 
 
 def warpgroups(site: Site, frame: Frame, expected: int) -> int:

@@ -9,13 +9,13 @@ from mlir import ir
 
 from mlirfuse.dialect.shared_memory import WARPGROUP
 from mlirfuse.dialect.stage_tile import is_transposed
-from mlirfuse.dialect.warp_roles import teams_of
+from mlirfuse.dialect.warp_roles import consumer_groups_of
 from mlirfuse.interpreter.machine import Frame
 from mlirfuse.interpreter.memory import MemRef
 from mlirfuse.interpreter.registry import rule, suspending
 from mlirfuse.interpreter.roles import beside
 from mlirfuse.interpreter.rules.fuse_async_copies import stage_elements, stage_key
-from mlirfuse.interpreter.rules.fuse_mbarriers import active_threads, agreed, team_of, warpgroups
+from mlirfuse.interpreter.rules.fuse_mbarriers import active_threads, agreed, consumer_group_of, warpgroups
 from mlirfuse.interpreter.rules.gpu_ids import WARP
 from mlirfuse.interpreter.scheduler import Coroutine
 from mlirfuse.interpreter.shadow import SEVERAL
@@ -34,9 +34,9 @@ def _warpgroup_mma(site: Site) -> Callable[[Frame], Coroutine]:
         rings, number = frame.block.rings, agreed(site, frame, stage)
         memrefs = [frame.values[a], frame.values[b]]
         stages = tuple(stage_key(site, frame, ring, number) for ring in memrefs)
-        if problem := rings.start_product(team_of(frame), stages):
+        if problem := rings.start_product(consumer_group_of(frame), stages):
             raise site.error(problem, frame)
-        left, right = (_factor(site, frame, ring, number, major) for ring, major in zip(memrefs, majors, strict=True))
+        left, right = (_operand(site, frame, ring, number, major) for ring, major in zip(memrefs, majors, strict=True))
         product = left @ right.T
         before = [rings.value(array) for array in gather(frame.values, accumulators)]
         after = _add(site, frame, before, product)
@@ -53,19 +53,19 @@ def _warpgroup_wait(site: Site) -> Callable[[Frame], Coroutine]:
     pending = site.integer("pending") or 0
 
     def step(frame: Frame) -> Coroutine:
-        rings, team = frame.block.rings, team_of(frame)
-        rings.wait_products(team, pending)
+        rings, consumer_group = frame.block.rings, consumer_group_of(frame)
+        rings.wait_products(consumer_group, pending)
         arrays = gather(frame.values, site.operands)
         for slot, array in zip(site.results, arrays, strict=True):
             frame.values[slot] = rings.waited_for(array)
         if not pending:
-            rings.results_are_there(team)
+            rings.results_are_there(consumer_group)
         yield None
 
     return step
 
 
-def _factor(site: Site, frame: Frame, ring: MemRef, stage: int, major: str) -> np.ndarray:
+def _operand(site: Site, frame: Frame, ring: MemRef, stage: int, major: str) -> np.ndarray:
     """A stage in single precision, k last; of f32 the upper bits are read that tf32 has."""
     tile = _stage_data(site, frame, ring, stage).astype(np.float32)
     tile = truncated_to_tf32(tile) if ring.dtype == np.float32 else tile
@@ -170,15 +170,17 @@ def _staged_tile(site: Site) -> Callable[[Frame], Coroutine]:
 
 @suspending("fuse.warp_roles")
 def _warp_roles(site: Site) -> Callable[[Frame], Coroutine]:
-    """At the tile level: both regions beside each other, each as one logical thread, the first one for each team."""
+    """At the tile level: both regions beside each other, each as one logical thread, the first one for each consumer
+    group.
+    """
     consumers, producer = site.region(0), site.region(1)
 
     def step(frame: Frame) -> Coroutine:
-        teams = [frame.for_team(number) for number in range(teams_of(site.op))]
-        for team in teams:
+        consumer_groups = [frame.for_consumer_group(number) for number in range(consumer_groups_of(site.op))]
+        for consumer_group in consumer_groups:
             for slot in consumers.arguments:
-                team.values[slot] = np.array([team.team])
-        roles = [*((consumers, team) for team in teams), (producer, frame.masked(None))]
+                consumer_group.values[slot] = np.array([consumer_group.consumer_group])
+        roles = [*((consumers, consumer_group) for consumer_group in consumer_groups), (producer, frame.masked(None))]
         yield from beside(roles, frame.block.index)
 
     return step

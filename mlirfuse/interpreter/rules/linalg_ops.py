@@ -140,14 +140,14 @@ def _generic(site: Site) -> Callable[[Frame], Coroutine]:
                     total = reduce_axes(function, terms, space.reduced).reshape(-1)
                     totals[position] = function(totals[position], total)
             else:
-                totals = yield from walk(frame, extents, kept, totals)
+                totals = yield from iterate(frame, extents, kept, totals)
         for result, place, total in zip(results, places, totals, strict=True):
             target = np.broadcast_to(total, (int(np.prod(kept)),)).reshape(kept)
             result[tuple(place)] = target if place else target.reshape(())
         for slot, result in zip(site.results, results, strict=True):
             frame.values[slot] = result
 
-    def walk(frame: Frame, extents: Sequence[int], kept: Sequence[int], totals: list[np.ndarray]) -> Any:
+    def iterate(frame: Frame, extents: Sequence[int], kept: Sequence[int], totals: list[np.ndarray]) -> Any:
         """Any body: the reduced points one after the other, the parallel ones at once."""
         points = np.ogrid[tuple(slice(0, extent) for extent in kept)] if kept else []
         for reduced in np.ndindex(*[extents[d] for d in space.reduced]):

@@ -72,7 +72,7 @@ def _contract(site: Site) -> Function:
     letters = ["".join("abcdefghijklm"[d] for d in dims if d is not None) for dims in maps]
     equation = f"z{letters[0]},z{letters[1]}->z{letters[2]}"
     dtype = element_dtype(site.op.results[0].type)
-    narrow = _factor_rounding(site)
+    narrow = _operand_rounding(site)
 
     def apply(a: np.ndarray, b: np.ndarray, accumulator: np.ndarray) -> np.ndarray:
         lanes = max(a.shape[0], b.shape[0])
@@ -82,8 +82,8 @@ def _contract(site: Site) -> Function:
     return apply
 
 
-def _factor_rounding(site: Site) -> Function:
-    """What a contraction's precision does to its factors."""
+def _operand_rounding(site: Site) -> Function:
+    """What a contraction's precision does to its operands."""
     precision = site.op.attributes.get(PRECISION)
     if precision is None or ir.StringAttr(precision).value != TF32:
         return lambda a: a

@@ -19,11 +19,11 @@
 // CHECK: %[[INSIDE:.*]] = arith.cmpi ult, %[[ROW]], %[[C30]]
 // CHECK: %[[COUNT:.*]] = arith.select %[[INSIDE]], %[[C8]], %{{.*}}
 // CHECK: nvgpu.device_async_copy %[[X]][%[[ROW]], %[[COLUMN:.*]]], %[[A]][%[[ROW]], %[[COLUMN]]], 8, %[[COUNT]] {bypassL1}
-// The 16 x 16 factor has half as many pieces as there are threads.
+// The 16 x 16 operand has half as many pieces as there are threads.
 // CHECK: scf.if
 // CHECK: nvgpu.device_async_copy %[[W]]{{.*}}, %[[B]]{{.*}}, 8 {bypassL1}
 // CHECK: gpu.barrier
-// Rows of the left factor are contiguous in k, those of the right one in n: it is transposed on the way.
+// Rows of operand A are contiguous in k, those of the right one in n: it is transposed on the way.
 // CHECK: %[[LA:.*]] = nvgpu.ldmatrix %[[A]]{{.*}} {numTiles = 4 : i32, transpose = false}
 // CHECK: %[[LEFT:.*]] = vector.shape_cast %[[LA]] : vector<4x2xf16> to vector<8xf16>
 // CHECK: nvgpu.ldmatrix %[[B]]{{.*}} {numTiles = 4 : i32, transpose = true}
@@ -111,7 +111,7 @@ func.func private @not_staged_kernel(%x: memref<8x8xf16>, %w: memref<32x8xf16>, 
     %zero = arith.constant dense<0.0> : vector<8x32xf32>
     %ta = vector.transfer_read %x[%c0, %c0], %pad {in_bounds = [true, true]} : memref<8x8xf16>, vector<8x8xf16>
     %tb = vector.transfer_read %w[%c0, %c0], %pad {in_bounds = [true, true]} : memref<32x8xf16>, vector<32x8xf16>
-    // expected-error @below {{a factor is not in shared memory}}
+    // expected-error @below {{an operand is not in shared memory}}
     %acc = vector.contract {indexing_maps = [#mk, #nk, #mn], iterator_types = ["parallel", "parallel", "reduction"]} %ta, %tb, %zero
         : vector<8x8xf16>, vector<32x8xf16> into vector<8x32xf32>
     vector.transfer_write %acc, %y[%c0, %c0] {in_bounds = [true, true]} : vector<8x32xf32>, memref<8x32xf32>
@@ -129,7 +129,7 @@ func.func private @not_staged_kernel(%x: memref<8x8xf16>, %w: memref<32x8xf16>, 
 #layout = {vector = array<i64: 1, 2>, lanes = array<i64: 8, 4>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 1>,
            blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
 
-// A factor in f32 that is not contiguous in k comes element by element; both are rounded before they are multiplied.
+// An operand in f32 that is not contiguous in k comes element by element; both are rounded before they are multiplied.
 // CHECK-LABEL: gpu.func @tf32_kernel(
 // CHECK: nvgpu.ldmatrix {{.*}} {numTiles = 4 : i32, transpose = false} : {{.*}} -> vector<4x1xf32>
 // CHECK: arith.truncf %{{.*}} to_nearest_away : vector<4xf32> to vector<4xtf32>
@@ -289,7 +289,7 @@ func.func private @no_scheme_kernel(%y: memref<32x8xf32>)
 // CHECK-COUNT-3: math.fma
 // CHECK: vector.load %[[A]][%c1, %{{.*}}] {alignment = 16 : i64}
 func.func private @side_by_side_kernel(%x: memref<16x8xf32>, %w: memref<8x16xf32> {fuse.align = 16 : i64}, %y: memref<16x16xf32>)
-    attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 16, 16>, layout = #layout, contraction = {k = 8, instruction = "fma", turned = true}}} {
+    attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 16, 16>, layout = #layout, contraction = {k = 8, instruction = "fma", transposed_operands = true}}} {
   scf.forall (%block) in (1) {
     %c0 = arith.constant 0 : index
     %pad = arith.constant 0.0 : f32

@@ -5,7 +5,7 @@
 #shared = #gpu.address_space<workgroup>
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 4, 8>, warps = array<i64: 1, 1>, repeats = array<i64: 2, 1>, blocks = array<i64: 1, 1>}
 
-// Copies run along the last axis of what they read: a factor that is contiguous along another is seen transposed. One
+// Copies run along the last axis of what they read: an operand that is contiguous along another is seen transposed. One
 // that is contiguous nowhere goes through registers, though its elements have a size that `cp.async` copies.
 // CHECK-LABEL: gpu.func @views_kernel(
 // CHECK-SAME: %[[X:[a-z0-9]+]]: memref<6x8xf32, strided<[1, ?]>>{{.*}}, %[[W:[a-z0-9]+]]: memref<8x32xf32, strided<[?, ?]>>

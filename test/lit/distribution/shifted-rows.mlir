@@ -1,7 +1,7 @@
 // RUN: mlirfuse-opt --fuse-assign-layouts --fuse-distribute --canonicalize --cse %s | FileCheck %s
 
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>,
-           blocks = array<i64: 1, 1>, skew = array<i64: 0, 4>}
+           blocks = array<i64: 1, 1>, shift_to = array<i64: 0, 4>}
 // No row is read before they are reduced, so that nothing says by how much: they are not shifted. Of the threes that the
 // layout covers, those from column 41 on are left out. The row that is stored lies at any phase: an element at a time.
 // CHECK-LABEL: gpu.func @nothing_is_read

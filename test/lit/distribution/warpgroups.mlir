@@ -55,15 +55,15 @@ func.func @product(%A: memref<?x512xbf16> {fuse.align = 16 : i64}, %B: memref<8x
 #b = affine_map<(m, n, k) -> (n, k)>
 #c = affine_map<(m, n, k) -> (m, n)>
 
-// A panel is written by all threads of the role, which meet before the first of them sends it.
+// A subtile is written by all threads of the role, which meet before the first of them sends it.
 // CHECK-LABEL: gpu.func @staged
 // CHECK: %[[THREAD:.*]] = gpu.thread_id x
-// CHECK: "fuse.stage_tile"(%[[PANELS:.*]], %c0, {{.*}}) {offset = 0 : i64} : ({{.*}}, vector<2xf32>, vector<2xf32>) -> ()
+// CHECK: "fuse.stage_tile"(%[[SUBTILES:.*]], %c0, {{.*}}) {offset = 0 : i64} : ({{.*}}, vector<2xf32>, vector<2xf32>) -> ()
 // CHECK-NEXT: "fuse.group_barrier"() {warpgroups = 2 : i64}
 // CHECK: scf.if %{{.*}} {
-// CHECK-NEXT: "fuse.async_store"(%{{.*}}, %[[PANELS]], %c0, %{{.*}}, %c0)
-// CHECK: "fuse.stage_tile"(%[[PANELS]], %c1, {{.*}}) {offset = 0 : i64}
-// CHECK: "fuse.async_store"(%{{.*}}, %[[PANELS]], %c1, %{{.*}}, %c32)
+// CHECK-NEXT: "fuse.async_store"(%{{.*}}, %[[SUBTILES]], %c0, %{{.*}}, %c0)
+// CHECK: "fuse.stage_tile"(%[[SUBTILES]], %c1, {{.*}}) {offset = 0 : i64}
+// CHECK: "fuse.async_store"(%{{.*}}, %[[SUBTILES]], %c1, %{{.*}}, %c32)
 // CHECK: scf.if %{{.*}} {
 // CHECK-NEXT: "fuse.async_store_wait"() {pending = 0 : i64}
 func.func @staged(%A: memref<?x512xbf16> {fuse.align = 16 : i64}, %B: memref<64x512xbf16> {fuse.align = 16 : i64}, %C: memref<?x64xf32>)
@@ -91,13 +91,13 @@ func.func @staged(%A: memref<?x512xbf16> {fuse.align = 16 : i64}, %B: memref<64x
 // -----
 
 #layout = {vector = array<i64: 1, 2>, lanes = array<i64: 8, 4>, warps = array<i64: 4, 1>, repeats = array<i64: 2, 8>, blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
-#schedule = {tile = array<i64: 128, 64>, layout = #layout, contraction = {k = 64 : i64, instruction = "wgmma", stages = 3 : i64, persistent = true, teams = 2 : i64}}
+#schedule = {tile = array<i64: 128, 64>, layout = #layout, contraction = {k = 64 : i64, instruction = "wgmma", stages = 3 : i64, persistent = true, consumer_groups = 2 : i64}}
 #a = affine_map<(m, n, k) -> (m, k)>
 #b = affine_map<(m, n, k) -> (n, k)>
 #c = affine_map<(m, n, k) -> (m, n)>
 
-// Teams have the same code, each with its own number, threads and barrier.
-// CHECK-LABEL: gpu.func @teams
+// Consumer groups have the same code, each with its own number, threads and barrier.
+// CHECK-LABEL: gpu.func @consumer_groups
 // CHECK-SAME: known_block_size = array<i32: 384, 1, 1>
 // CHECK: %[[THREAD:.*]] = gpu.thread_id x
 // CHECK: %[[WARP:.*]], %{{.*}} = gpu.shuffle idx
@@ -120,7 +120,7 @@ func.func @staged(%A: memref<?x512xbf16> {fuse.align = 16 : i64}, %B: memref<64x
 // CHECK: scf.if %[[SENDS]] {
 // CHECK-NEXT: "fuse.async_store"
 // CHECK: "fuse.set_registers"() {action = "decrease", count = 40 : i64}
-func.func @teams(%A: memref<?x512xbf16> {fuse.align = 16 : i64}, %B: memref<64x512xbf16> {fuse.align = 16 : i64}, %C: memref<?x64xf32>)
+func.func @consumer_groups(%A: memref<?x512xbf16> {fuse.align = 16 : i64}, %B: memref<64x512xbf16> {fuse.align = 16 : i64}, %C: memref<?x64xf32>)
     attributes {fuse.kernel, fuse.schedule = #schedule} {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index

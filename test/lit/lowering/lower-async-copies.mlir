@@ -2,19 +2,19 @@
 // RUN: mlirfuse-opt --pass-pipeline="builtin.module(lower-async-copies,lower-kernel-abi)" --split-input-file --verify-diagnostics=only-expected %s | FileCheck %s --check-prefix=ABI
 
 #shared = #gpu.address_space<workgroup>
-gpu.module @panels [#nvvm.target<chip = "sm_90a">] {
-  // A stage of 256 bytes a row is two panels; the map's innermost dimension comes first.
-  // CHECK-LABEL: gpu.func @panels(
+gpu.module @swizzle_atoms [#nvvm.target<chip = "sm_90a">] {
+  // A stage of 256 bytes a row is two swizzle atoms; the map's innermost dimension comes first.
+  // CHECK-LABEL: gpu.func @swizzle_atoms(
   // CHECK-SAME: %[[MAP:[a-z0-9]+]]: !llvm.ptr {fuse.tensor_map = {arg = 0 : i64, box = array<i64: 64, 64, 1>, dims = array<i64: 2, 1, 0>}})
-  // ABI-LABEL: gpu.func @panels(
+  // ABI-LABEL: gpu.func @swizzle_atoms(
   // ABI-SAME: !llvm.ptr)
   // ABI-SAME: {arg = 0 : i64, box = array<i64: 64, 64, 1>, dim = 0 : i64, dims = array<i64: 2, 1, 0>, kind = "tensor_map"}
-  gpu.func @panels(%x: memref<3x?x512xbf16>, %b: index, %k: index, %m: index, %stage: index)
+  gpu.func @swizzle_atoms(%x: memref<3x?x512xbf16>, %b: index, %k: index, %m: index, %stage: index)
       workgroup(%ring : memref<2x64x128xbf16, #shared>, %full : memref<2xi64, #shared>) kernel {
     // CHECK: nvvm.cp.async.bulk.tensor.shared.cluster.global %{{.*}}, %[[MAP]], %[[BARRIER:.*]], box[%[[M:.*]], %[[K:.*]], %[[B:.*]]] :
     // CHECK: %[[NEXT:.*]] = arith.constant 64 : index
     // CHECK: arith.addi %{{.*}}, %[[NEXT]] : index
-    // CHECK: %[[PANEL:.*]] = arith.constant 8192 : index
+    // CHECK: %[[ATOM:.*]] = arith.constant 8192 : index
     // CHECK: nvvm.cp.async.bulk.tensor.shared.cluster.global %{{.*}}, %[[MAP]], %[[BARRIER]], box[
     "fuse.async_load"(%x, %ring, %stage, %full, %b, %k, %m) {dims = array<i64: 1, 2>}
         : (memref<3x?x512xbf16>, memref<2x64x128xbf16, #shared>, index, memref<2xi64, #shared>, index, index, index) -> ()
@@ -69,10 +69,10 @@ gpu.module @alone [#nvvm.target<chip = "sm_90a">] {
 
 #shared = #gpu.address_space<workgroup>
 gpu.module @some_rows [#nvvm.target<chip = "sm_90a">] {
-  // The box has the rows that are copied; the second panel begins behind all rows of the stage.
+  // The box has the rows that are copied; the second swizzle atom begins behind all rows of the stage.
   // CHECK-LABEL: gpu.func @some_rows(
   // CHECK-SAME: box = array<i64: 64, 24>
-  // CHECK: %[[PANEL:.*]] = arith.constant 8192 : index
+  // CHECK: %[[ATOM:.*]] = arith.constant 8192 : index
   gpu.func @some_rows(%x: memref<24x512xbf16>, %i: index)
       workgroup(%ring : memref<2x64x128xbf16, #shared>, %full : memref<2xi64, #shared>) kernel {
     "fuse.async_load"(%x, %ring, %i, %full, %i, %i) {dims = array<i64: 0, 1>, rows = 24 : i64}

@@ -93,7 +93,7 @@ gpu.module @plain {
 
 #shared = #gpu.address_space<workgroup>
 // Copies branch to those with a policy or without; what is between them are addresses, and those in shared memory are
-// pinned, each once: constants of them are offsets of the instruction.
+// behind an optimization barrier, each once: constants of them are offsets of the instruction.
 gpu.module @walk {
   // CHECK-LABEL: gpu.func @walk(
   // CHECK: %[[MANY:.*]] = arith.cmpi ugt, %{{.*}}, %c1000{{.*}} : index
@@ -101,9 +101,9 @@ gpu.module @walk {
   // CHECK: %[[FIRST:.*]] = nvvm.inline_ptx "createpolicy.fractional.L2::evict_first.b64 $0, 1.0;" -> i64
   // CHECK: nvvm.griddepcontrol wait
   // CHECK: scf.if %arg
-  // CHECK: %[[TO:.*]] = "fuse.pin"(%{{.*}}, %{{.*}}) : (i32, i32) -> i32
+  // CHECK: %[[TO:.*]] = "fuse.optimization_barrier"(%{{.*}}, %{{.*}}) : (i32, i32) -> i32
   // CHECK: %[[FROM:.*]] = arith.index_cast %{{.*}} : index to i64
-  // CHECK: %[[TO2:.*]] = "fuse.pin"
+  // CHECK: %[[TO2:.*]] = "fuse.optimization_barrier"
   // CHECK: %[[FROM2:.*]] = arith.index_cast %{{.*}} : index to i64
   // CHECK: scf.if %[[MANY]]
   // CHECK-NEXT: nvvm.inline_ptx "cp.async.cg.shared.global [$0+0], [$1+0], 16;" ro(%[[TO]], %[[FROM]] : i32, i64)

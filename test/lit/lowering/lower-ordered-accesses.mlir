@@ -1,7 +1,7 @@
 // RUN: mlirfuse-opt --lower-ordered-accesses --split-input-file --verify-diagnostics=only-expected %s | FileCheck %s
 
 gpu.module @parked {
-  // Loads of what is parked and the stores that park it are relaxed; what is not marked may be moved.
+  // Loads of what is spilled to shared memory and the stores that spill to shared memory it are relaxed; what is not marked may be moved.
   // CHECK-LABEL: gpu.func @parked(
   // CHECK-SAME: %[[X:[a-z0-9]+]]: memref<?x64xf16> {{.*}}, %[[ROW:[a-z0-9]+]]: index, %[[COL:[a-z0-9]+]]: index)
   // CHECK-SAME: workgroup(%[[S:[a-z0-9]+]] : memref<512xf16, #gpu.address_space<workgroup>>)

@@ -39,10 +39,10 @@ gpu.module @single [#nvvm.target<chip = "sm_90a">] {
 #shared = #gpu.address_space<workgroup>
 gpu.module @transposed_half [#nvvm.target<chip = "sm_90a">] {
   // Eight rows of 24 columns and the eight below them, by two warpgroups: the last two matrices go by themselves. Lane l
-  // names column l % 8, the stage's row; the second warpgroup's 64 rows are the stage's second panel, 24 * 128 bytes on.
+  // names column l % 8, the stage's row; the second warpgroup's 64 rows are the stage's second swizzle atom, 24 * 128 bytes on.
   // CHECK-LABEL: gpu.func @transposed_half
-  // CHECK-DAG: %[[PANEL:.*]] = arith.constant 3072 : i32
-  // CHECK: arith.muli %{{.*}}, %[[PANEL]] : i32
+  // CHECK-DAG: %[[ATOM:.*]] = arith.constant 3072 : i32
+  // CHECK: arith.muli %{{.*}}, %[[ATOM]] : i32
   // CHECK: nvvm.stmatrix %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} {eltType = #nvvm.ld_st_matrix_elt_type<b16>, layout = #nvvm.mma_layout<col>
   // CHECK: nvvm.stmatrix %{{.*}}, %{{.*}}, %{{.*}} {eltType = #nvvm.ld_st_matrix_elt_type<b16>, layout = #nvvm.mma_layout<col>
   // CHECK-NOT: nvvm.stmatrix
@@ -128,9 +128,9 @@ gpu.module @read_transposed [#nvvm.target<chip = "sm_90a">] {
 // -----
 
 #shared = #gpu.address_space<workgroup>
-gpu.module @two_panels [#nvvm.target<chip = "sm_90a">] {
-  gpu.func @two_panels(%stage: index, %v: vector<2xf32>) workgroup(%ring : memref<2x64x64xf32, #shared>) kernel {
-    // expected-error @below {{1 vectors do not fill a panel of memref<2x64x64xf32}}
+gpu.module @two_atoms [#nvvm.target<chip = "sm_90a">] {
+  gpu.func @two_atoms(%stage: index, %v: vector<2xf32>) workgroup(%ring : memref<2x64x64xf32, #shared>) kernel {
+    // expected-error @below {{1 vectors do not fill a swizzle atom of memref<2x64x64xf32}}
     "fuse.stage_tile"(%ring, %stage, %v) {offset = 0 : i64} : (memref<2x64x64xf32, #shared>, index, vector<2xf32>) -> ()
     gpu.return
   }

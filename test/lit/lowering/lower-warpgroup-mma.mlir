@@ -38,7 +38,7 @@ gpu.module @k_major [#nvvm.target<chip = "sm_90a">] {
 
 #shared = #gpu.address_space<workgroup>
 gpu.module @mn_major [#nvvm.target<chip = "sm_90a">] {
-  // One warpgroup; along k, 16 rows of 128 bytes are 2048 bytes, and 64 more rows or columns are the next panel.
+  // One warpgroup; along k, 16 rows of 128 bytes are 2048 bytes, and 64 more rows or columns are the next swizzle atom.
   // CHECK-LABEL: gpu.func @mn_major
   // CHECK-NOT: nvvm.shfl.sync
   // CHECK: <m = 64, n = 64, k = 16>, D[<f32>, <one>], A[<f16>, <one>, <col>], B[<f16>, <one>, <row>]

@@ -40,7 +40,7 @@ gpu.module @row {
 
 // -----
 
-// A walk's tiles come by copies that run ahead: these are streams, up to fewer bytes, and what blocks leave for each other
+// A persistent loop's tiles come by copies that run ahead: these are streams, up to fewer bytes, and what blocks leave for each other
 // in scratch memory stays until it is loaded. Weights and results are neither.
 // REMARK: applied: copies evicts 1 stores last, and 1 loads first; and 1 copies up to 20 MB
 // CHECK-LABEL: gpu.func @copies(
@@ -104,7 +104,7 @@ gpu.module @stay {
 
 // -----
 
-// REMARK: declined: blocks of walk walk, and copy nothing ahead
+// REMARK: declined: blocks of walk run a persistent loop, and copy nothing ahead
 // CHECK-LABEL: gpu.func @walk(
 // CHECK-NOT: fuse.evict
 gpu.module @walk {
@@ -150,8 +150,8 @@ gpu.module @map {
 
 // -----
 
-// 8 loads of 16 bytes of 512 threads, two blocks a multiprocessor: a third of the L2, but little of it on 8 of them.
-// REMARK: declined: a round reads 16 MB at once, too much for the L2 of 50 MB
+// 8 loads of 16 bytes of 512 threads, two blocks an SM: a third of the L2, but little of it on 8 of them.
+// REMARK: declined: a wave reads 16 MB at once, too much for the L2 of 50 MB
 // SMALL: applied: wide evicts 0 loads last, and 8 first up to 25 MB
 // CHECK-LABEL: gpu.func @wide(
 // CHECK-NOT: fuse.evict
@@ -194,7 +194,7 @@ gpu.module @tables {
 
 // -----
 
-// Without the number of threads, what a round reads is not known.
+// Without the number of threads, what a wave reads is not known.
 // REMARK: declined: unsized does not say how many threads its blocks have
 // CHECK-LABEL: gpu.func @unsized(
 // CHECK-NOT: fuse.evict

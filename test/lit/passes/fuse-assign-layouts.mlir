@@ -73,15 +73,15 @@ func.func private @several(%x: memref<4x128xf32>, %z: memref<2x32xf32>, %y: memr
 // -----
 
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 2>, blocks = array<i64: 1, 1>}
-#finish = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
-// What a walk has added up is stored apart by the warps that have made it; the branch is in the layout of the tile.
+#second_stage = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
+// What a persistent loop has added up is stored apart by the warps that have made it; the branch is in the layout of the tile.
 // CHECK-LABEL: func.func private @totals(
 // CHECK: vector.multi_reduction {{.*}}warps = array<i64: 2, 1>
 // CHECK: vector.transfer_write {{.*}}repeats = array<i64: 1, 1>{{.*}}warps = array<i64: 1, 2>
 // CHECK: } {fuse.layout = {{.*}}warps = array<i64: 2, 1>
 func.func private @totals(%x: memref<2x256xf32>, %some: i1, %y: memref<256xf32>)
     attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 2, 256>, layout = #layout,
-        walk = {dims = array<i64: 0>, finish = "slices", finish_tile = array<i64: 2, 128>, finish_layout = #finish}}} {
+        persistent_loop = {dims = array<i64: 0>, grid_reduction = "grid_sync", second_stage_tile = array<i64: 2, 128>, second_stage_layout = #second_stage}}} {
   %c0 = arith.constant 0 : index
   %pad = arith.constant 0.0 : f32
   %zero = arith.constant dense<0.0> : vector<256xf32>

@@ -3,7 +3,7 @@
 #id = affine_map<(d0, d1) -> (d0, d1)>
 #row = affine_map<(d0, d1) -> (d0)>
 // CHECK-LABEL: func.func private @chosen
-// CHECK-SAME: fuse.schedule = {{{.*}}persistence = "registers", tile = array<i64: {{[0-9]+}}, 4096>}
+// CHECK-SAME: fuse.schedule = {{{.*}}persistence = "registers"{{.*}}tile = array<i64: {{[0-9]+}}, 4096>}
 func.func private @chosen(%x: tensor<?x4096xf32>) -> tensor<?xf32> attributes {fuse.kernel} {
   %c0 = arith.constant 0 : index
   %zero = arith.constant 0.0 : f32
@@ -22,15 +22,15 @@ func.func private @chosen(%x: tensor<?x4096xf32>) -> tensor<?xf32> attributes {f
 // -----
 
 #id = affine_map<(d0, d1) -> (d0, d1)>
-#turned = affine_map<(d0, d1) -> (d1, d0)>
+#transposed = affine_map<(d0, d1) -> (d1, d0)>
 // Sixteen lanes read a row of one array, and sixteen lanes write a row of the other.
 // CHECK-LABEL: func.func private @crossed
-// CHECK-SAME: crossed = {dim = 0 : i64, layout = {blocks = array<i64: 1, 1>, lanes = array<i64: 16, 2>, repeats = array<i64: 1, 4>, vector = array<i64: 4, 1>, warps = array<i64: 1, 8>}, mirrored = false}
 // CHECK-SAME: layout = {blocks = array<i64: 1, 1>, lanes = array<i64: 2, 16>, repeats = array<i64: 4, 1>, vector = array<i64: 1, 4>, warps = array<i64: 8, 1>}
 // CHECK-SAME: tile = array<i64: 64, 64>
+// CHECK-SAME: transposed = {dim = 0 : i64, layout = {blocks = array<i64: 1, 1>, lanes = array<i64: 16, 2>, repeats = array<i64: 1, 4>, vector = array<i64: 4, 1>, warps = array<i64: 1, 8>}, mirrored = false}
 func.func private @crossed(%x: tensor<512x1024xf32>) -> tensor<1024x512xf32> attributes {fuse.kernel} {
   %e = tensor.empty() : tensor<1024x512xf32>
-  %0 = linalg.generic {indexing_maps = [#id, #turned], iterator_types = ["parallel", "parallel"]}
+  %0 = linalg.generic {indexing_maps = [#id, #transposed], iterator_types = ["parallel", "parallel"]}
        ins(%x : tensor<512x1024xf32>) outs(%e : tensor<1024x512xf32>) {
   ^bb0(%a: f32, %out: f32):
     %v = arith.addf %a, %a : f32
@@ -42,17 +42,17 @@ func.func private @crossed(%x: tensor<512x1024xf32>) -> tensor<1024x512xf32> att
 // -----
 
 #id = affine_map<(d0, d1) -> (d0, d1)>
-#turned = affine_map<(d0, d1) -> (d1, d0)>
+#transposed = affine_map<(d0, d1) -> (d1, d0)>
 // Tiles at (i, j) and (j, i) read the same two parts of an array.
 // CHECK-LABEL: func.func private @mirrored
-// CHECK-SAME: crossed = {{.*}} mirrored = true
+// CHECK-SAME: transposed = {{.*}} mirrored = true
 // Rows shorter than a sector have no tiles in shared memory: lanes lie along the rows of one array, and vectors along those of the other.
 // CHECK-LABEL: func.func private @narrow
 // CHECK-NOT: crossed
 // CHECK-SAME: lanes = array<i64: 8, 4>
 func.func private @mirrored(%x: tensor<512x512xf32>) -> tensor<512x512xf32> attributes {fuse.kernel} {
   %e = tensor.empty() : tensor<512x512xf32>
-  %0 = linalg.generic {indexing_maps = [#id, #turned, #id], iterator_types = ["parallel", "parallel"]}
+  %0 = linalg.generic {indexing_maps = [#id, #transposed, #id], iterator_types = ["parallel", "parallel"]}
        ins(%x, %x : tensor<512x512xf32>, tensor<512x512xf32>) outs(%e : tensor<512x512xf32>) {
   ^bb0(%a: f32, %b: f32, %out: f32):
     %v = arith.addf %a, %b : f32
@@ -62,7 +62,7 @@ func.func private @mirrored(%x: tensor<512x512xf32>) -> tensor<512x512xf32> attr
 }
 func.func private @narrow(%x: tensor<5x1024xf32>) -> tensor<1024x5xf32> attributes {fuse.kernel} {
   %e = tensor.empty() : tensor<1024x5xf32>
-  %0 = linalg.generic {indexing_maps = [#id, #turned], iterator_types = ["parallel", "parallel"]}
+  %0 = linalg.generic {indexing_maps = [#id, #transposed], iterator_types = ["parallel", "parallel"]}
        ins(%x : tensor<5x1024xf32>) outs(%e : tensor<1024x5xf32>) {
   ^bb0(%a: f32, %out: f32):
     %v = arith.addf %a, %a : f32
@@ -77,7 +77,7 @@ func.func private @narrow(%x: tensor<5x1024xf32>) -> tensor<1024x5xf32> attribut
 #one = affine_map<(d0) -> ()>
 // A row that no cluster holds is walked by the whole grid.
 // CHECK-LABEL: func.func private @walked
-// CHECK-SAME: fuse.schedule = {{{.*}}tile = array<i64: 4096>, walk = {{{.*}}dims = array<i64: 0>{{.*}}finish = "last_block"
+// CHECK-SAME: fuse.schedule = {{{.*}}persistent_loop = {{{.*}}dims = array<i64: 0>{{.*}}grid_reduction = "last_block"{{.*}}tile = array<i64: 4096>
 func.func private @walked(%x: tensor<1048577xf32>) -> tensor<f32> attributes {fuse.kernel} {
   %zero = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<f32>
@@ -173,7 +173,7 @@ func.func private @empty(%x: tensor<?x0xf32>) -> tensor<?xf32> attributes {fuse.
 #row = affine_map<(d0, d1) -> (d0)>
 // Rows of whole vectors that begin inside of sectors are shifted to lines of 128 bytes.
 // CHECK-LABEL: func.func private @lines
-// CHECK-SAME: skew = array<i64: 0, 64>, vector = array<i64: 1, 4>
+// CHECK-SAME: shift_to = array<i64: 0, 64>, vector = array<i64: 1, 4>
 // expected-remark @below {{breadth first, rows shifted to cache lines}}
 func.func private @lines(%x: tensor<?x5140xf16>) -> tensor<?xf16> attributes {fuse.kernel} {
   %c0 = arith.constant 0 : index
@@ -196,7 +196,7 @@ func.func private @lines(%x: tensor<?x5140xf16>) -> tensor<?xf16> attributes {fu
 #row = affine_map<(d0, d1) -> (d0)>
 // Rows of whole sectors are not.
 // CHECK-LABEL: func.func private @sectors
-// CHECK-NOT: skew = array<i64: 0
+// CHECK-NOT: shift_to = array<i64: 0
 // expected-remark @below {{tile (1, 5136)}}
 func.func private @sectors(%x: tensor<?x5136xf16>) -> tensor<?xf16> attributes {fuse.kernel} {
   %c0 = arith.constant 0 : index
@@ -218,10 +218,10 @@ func.func private @sectors(%x: tensor<?x5136xf16>) -> tensor<?xf16> attributes {
 #id = affine_map<(d0, d1) -> (d0, d1)>
 #row = affine_map<(d0, d1) -> (d0)>
 // Rows that start anywhere are shifted to aligned vectors.
-// CHECK-LABEL: func.func private @skewed
-// CHECK-SAME: skew = array<i64: 0, 8>, vector = array<i64: 1, 8>
+// CHECK-LABEL: func.func private @shifted
+// CHECK-SAME: shift_to = array<i64: 0, 8>, vector = array<i64: 1, 8>
 // expected-remark @below {{depth first, rows shifted to aligned vectors}}
-func.func private @skewed(%x: tensor<?x8193xf16>) -> tensor<?xf16> attributes {fuse.kernel} {
+func.func private @shifted(%x: tensor<?x8193xf16>) -> tensor<?xf16> attributes {fuse.kernel} {
   %c0 = arith.constant 0 : index
   %lowest = arith.constant 0xFC00 : f16
   %m = tensor.dim %x, %c0 : tensor<?x8193xf16>
@@ -241,11 +241,11 @@ func.func private @skewed(%x: tensor<?x8193xf16>) -> tensor<?xf16> attributes {f
 #id = affine_map<(d0, d1) -> (d0, d1)>
 #col = affine_map<(d0, d1) -> (d1)>
 #row = affine_map<(d0, d1) -> (d0)>
-// Where weights meet them, they are moved instead.
-// CHECK-LABEL: func.func private @moved
-// CHECK-SAME: moved = array<i64: 0, 1>, {{.*}} vector = array<i64: 1, 8>
-// expected-remark @below {{depth first, rows moved between aligned vectors and what they share}}
-func.func private @moved(%x: tensor<?x8193xf16>, %w: tensor<8193xf16>) -> tensor<?xf16> attributes {fuse.kernel} {
+// Where weights meet them, they are realigned instead.
+// CHECK-LABEL: func.func private @realigned
+// CHECK-SAME: realigned = array<i64: 0, 1>, {{.*}} vector = array<i64: 1, 8>
+// expected-remark @below {{depth first, rows realigned between aligned vectors and what they share}}
+func.func private @realigned(%x: tensor<?x8193xf16>, %w: tensor<8193xf16>) -> tensor<?xf16> attributes {fuse.kernel} {
   %c0 = arith.constant 0 : index
   %lowest = arith.constant 0xFC00 : f16
   %m = tensor.dim %x, %c0 : tensor<?x8193xf16>
@@ -267,7 +267,7 @@ func.func private @moved(%x: tensor<?x8193xf16>, %w: tensor<8193xf16>) -> tensor
 #row = affine_map<(d0, d1) -> (d0)>
 // The first row of this argument is not aligned: shifting does not help.
 // CHECK-LABEL: func.func private @unaligned
-// CHECK-NOT: skew
+// CHECK-NOT: shift_to
 // expected-remark @below {{threads move 2 bytes at once: rows of 16386 bytes are no multiple of 16}}
 func.func private @unaligned(%x: tensor<?x8193xf16> {fuse.align = 2 : i64}) -> tensor<?xf16> attributes {fuse.kernel} {
   %c0 = arith.constant 0 : index
@@ -288,10 +288,10 @@ func.func private @unaligned(%x: tensor<?x8193xf16> {fuse.align = 2 : i64}) -> t
 
 #id = affine_map<(d0, d1) -> (d0, d1)>
 #row = affine_map<(d0, d1) -> (d0)>
-#layout = {vector = array<i64: 1, 8>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 3>, blocks = array<i64: 1, 1>, skew = array<i64: 0, 8>}
-// expected-error @below {{the schedule of skewed_chunks is illegal: only rows that stay in registers may be skewed}}
-func.func private @skewed_chunks(%x: tensor<?x513xf16>) -> tensor<?xf16>
-    attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 513>, layout = #layout, persistence = "reread"}} {
+#layout = {vector = array<i64: 1, 8>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 3>, blocks = array<i64: 1, 1>, shift_to = array<i64: 0, 8>}
+// expected-error @below {{the schedule of shifted_chunks is illegal: only rows that stay in registers may be shifted}}
+func.func private @shifted_chunks(%x: tensor<?x513xf16>) -> tensor<?xf16>
+    attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 513>, layout = #layout, persistence = "multi_pass"}} {
   %c0 = arith.constant 0 : index
   %lowest = arith.constant 0xFC00 : f16
   %m = tensor.dim %x, %c0 : tensor<?x513xf16>
@@ -310,11 +310,11 @@ func.func private @skewed_chunks(%x: tensor<?x513xf16>) -> tensor<?xf16>
 
 #id = affine_map<(d0, d1) -> (d0, d1)>
 #col = affine_map<(d0, d1) -> (d1)>
-// Who finishes a walk over the grid may be asked for on the host function; a second kernel takes a part from each of so
+// How the partials of a persistent loop are combined may be asked for on the host function; a second kernel takes a part from each of so
 // many blocks.
 // CHECK-LABEL: func.func private @asked_0(
-// CHECK-SAME: walk = {blocks = {{[0-9]+}} : i64, {{.*}}finish = "second_kernel"
-func.func @asked(%x: tensor<?x256xf32>) -> tensor<256xf32> attributes {fuse.grid_finish = "second_kernel"} {
+// CHECK-SAME: persistent_loop = {blocks = {{[0-9]+}} : i64, {{.*}}grid_reduction = "second_kernel"
+func.func @asked(%x: tensor<?x256xf32>) -> tensor<256xf32> attributes {fuse.grid_reduction = "second_kernel"} {
   %0 = call @asked_0(%x) : (tensor<?x256xf32>) -> tensor<256xf32>
   return %0 : tensor<256xf32>
 }
@@ -338,8 +338,8 @@ func.func private @asked_0(%x: tensor<?x256xf32>) -> tensor<256xf32>
 #col = affine_map<(d0, d1) -> (d1)>
 // Atomic additions leave a few rows of sums, over which all threads of the block that reads them are spread.
 // CHECK-LABEL: func.func private @added_0(
-// CHECK-SAME: finish = "atomics", {{.*}}finish_reads = 8 : i64, finish_tile = array<i64: 1, 256>
-func.func @added(%x: tensor<?x256xf32>) -> tensor<256xf32> attributes {fuse.grid_finish = "atomics"} {
+// CHECK-SAME: grid_reduction = "atomics", {{.*}}second_stage_reads = 8 : i64, second_stage_tile = array<i64: 1, 256>
+func.func @added(%x: tensor<?x256xf32>) -> tensor<256xf32> attributes {fuse.grid_reduction = "atomics"} {
   %0 = call @added_0(%x) : (tensor<?x256xf32>) -> tensor<256xf32>
   return %0 : tensor<256xf32>
 }
@@ -360,9 +360,9 @@ func.func private @added_0(%x: tensor<?x256xf32>) -> tensor<256xf32>
 // -----
 
 #id = affine_map<(d0, d1) -> (d0, d1)>
-// expected-error @below {{finish='last_block' was asked for, but no kernel reduces over the grid}}
+// expected-error @below {{grid_reduction='last_block' was asked for, but no kernel reduces over the grid}}
 module {
-  func.func @rows(%x: tensor<?x256xf32>) -> tensor<?x256xf32> attributes {fuse.grid_finish = "last_block"} {
+  func.func @rows(%x: tensor<?x256xf32>) -> tensor<?x256xf32> attributes {fuse.grid_reduction = "last_block"} {
     %0 = call @rows_0(%x) : (tensor<?x256xf32>) -> tensor<?x256xf32>
     return %0 : tensor<?x256xf32>
   }
@@ -385,15 +385,15 @@ module {
 
 #id = affine_map<(d0, d1) -> (d0, d1)>
 #col = affine_map<(d0, d1) -> (d1)>
-// One row is no rows to walk, and leaves no parts that anybody could finish.
+// One row is no rows to loop over, and leaves no parts that anybody could finish.
 // CHECK-LABEL: func.func private @one_row_0(
 // CHECK-NOT: walk
 // CHECK: linalg.generic
-func.func @one_row(%x: tensor<1x256xf32>) -> tensor<256xf32> attributes {fuse.grid_finish = "last_block"} {
+func.func @one_row(%x: tensor<1x256xf32>) -> tensor<256xf32> attributes {fuse.grid_reduction = "last_block"} {
   %0 = call @one_row_0(%x) : (tensor<1x256xf32>) -> tensor<256xf32>
   return %0 : tensor<256xf32>
 }
-// expected-remark @below {{finish='last_block' has nothing to finish: one_row_0 reduces over an extent of 1}}
+// expected-remark @below {{grid_reduction='last_block' has nothing to combine: one_row_0 reduces over an extent of 1}}
 func.func private @one_row_0(%x: tensor<1x256xf32>) -> tensor<256xf32>
     attributes {fuse.kernel, fuse.result_extents = array<i64>} {
   %zero = arith.constant 0.0 : f32
@@ -413,16 +413,16 @@ func.func private @one_row_0(%x: tensor<1x256xf32>) -> tensor<256xf32>
 #id = affine_map<(d0, d1) -> (d0, d1)>
 #col = affine_map<(d0, d1) -> (d1)>
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 2>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
-// expected-error @below {{finish='slices' was asked for, but no kernel whose schedule is not given reduces over the grid}}
+// expected-error @below {{grid_reduction='grid_sync' was asked for, but no kernel whose schedule is not given reduces over the grid}}
 module {
-  func.func @pinned(%x: tensor<?x256xf32>) -> tensor<256xf32> attributes {fuse.grid_finish = "slices"} {
+  func.func @pinned(%x: tensor<?x256xf32>) -> tensor<256xf32> attributes {fuse.grid_reduction = "grid_sync"} {
     %0 = call @pinned_0(%x) : (tensor<?x256xf32>) -> tensor<256xf32>
     return %0 : tensor<256xf32>
   }
   func.func private @pinned_0(%x: tensor<?x256xf32>) -> tensor<256xf32>
       attributes {fuse.kernel, fuse.result_extents = array<i64>,
                   fuse.schedule = {tile = array<i64: 1, 256>, layout = #layout,
-                    walk = {dims = array<i64: 0>, finish = "last_block", finish_tile = array<i64: 1, 256>, finish_layout = #layout}}} {
+                    persistent_loop = {dims = array<i64: 0>, grid_reduction = "last_block", second_stage_tile = array<i64: 1, 256>, second_stage_layout = #layout}}} {
     %zero = arith.constant 0.0 : f32
     %e = tensor.empty() : tensor<256xf32>
     %init = linalg.fill ins(%zero : f32) outs(%e : tensor<256xf32>) -> tensor<256xf32>
@@ -466,7 +466,7 @@ func.func private @malformed(%x: tensor<8x256xf32>) -> tensor<8x256xf32>
 #id = affine_map<(d0, d1) -> (d0, d1)>
 #row = affine_map<(d0, d1) -> (d0)>
 #column = affine_map<(d0, d1) -> (d1)>
-// expected-error @below {{no cluster of 8 holds a row of 4000000 elements with its totals}}
+// expected-error @below {{no cluster of 8 holds a row of 4000000 elements with its accumulators}}
 func.func private @too_wide(%x: tensor<4096x4000000xf32>) -> (tensor<4096xf32>, tensor<4000000xf32>)
     attributes {fuse.kernel} {
   %zero = arith.constant 0.0 : f32
@@ -511,7 +511,7 @@ func.func private @spilled(%x: tensor<?x4096xf32>) -> tensor<?x4096xf32> attribu
 // CHECK-NOT: fuse.attempts
 func.func @host(%x: tensor<?x4096xf32>) -> tensor<?x4096xf32> attributes {
   fuse.attempts = {spilled = [{refused = "", registers = 255 : i64, spilled = 40 : i64, schedule = {
-    blocks_per_sm = 0 : i64, in_order = false, late_addresses = false, order = "breadth", parked = 0 : i64, persistence = "registers",
+    blocks_per_sm = 0 : i64, in_order = false, rematerialize_addresses = false, order = "breadth", shared_spill = 0 : i64, persistence = "registers",
     layout = {blocks = array<i64: 1, 1>, lanes = array<i64: 1, 32>, repeats = array<i64: 1, 1>, vector = array<i64: 1, 4>, warps = array<i64: 1, 8>},
     tile = array<i64: 1, 1024>}}]}} {
   %0 = func.call @spilled(%x) : (tensor<?x4096xf32>) -> tensor<?x4096xf32>

@@ -264,25 +264,25 @@ func.func private @one_row(%x: memref<6x128xf32>, %y: memref<6x128xf32>) attribu
 // -----
 
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 2>, blocks = array<i64: 1, 1>}
-// What is parked and wanted after the reduction only was never written to shared memory, and is not read from there.
-// CHECK-LABEL: gpu.func @parked_for_later
+// What is spilled to shared memory and wanted after the reduction only was never written to shared memory, and is not read from there.
+// CHECK-LABEL: gpu.func @spilled_for_later
 // CHECK-NOT: #gpu.address_space<workgroup>
 // CHECK: %[[EARLY:.*]] = vector.load %arg1
 // CHECK: gpu.shuffle
 // CHECK-NOT: #gpu.address_space<workgroup>
-// CHECK: "fuse.pin"(%[[EARLY]],
+// CHECK: "fuse.optimization_barrier"(%[[EARLY]],
 // CHECK: gpu.return
-func.func private @parked_for_later(%x: memref<8x256xf32> {fuse.align = 16 : i64}, %r: memref<8x256xf32> {fuse.align = 16 : i64}, %y: memref<8x256xf32>) attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 256>, layout = #layout, order = "depth", parked = 1 : i64}} {
+func.func private @spilled_for_later(%x: memref<8x256xf32> {fuse.align = 16 : i64}, %r: memref<8x256xf32> {fuse.align = 16 : i64}, %y: memref<8x256xf32>) attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 256>, layout = #layout, order = "depth", shared_spill = 1 : i64}} {
   %c0 = arith.constant 0 : index
   %pad = arith.constant 0.0 : f32
   %zero = arith.constant dense<0.0> : vector<1xf32>
   scf.forall (%row) in (8) {
     %0 = vector.transfer_read %x[%row, %c0], %pad {fuse.layout = #layout, fuse.streaming, in_bounds = [true, true]} : memref<8x256xf32>, vector<1x256xf32>
     %1 = vector.transfer_read %r[%row, %c0], %pad {fuse.layout = #layout, fuse.streaming, in_bounds = [true, true]} : memref<8x256xf32>, vector<1x256xf32>
-    %2 = "fuse.park"(%1) {fragments = 1 : i64} : (vector<1x256xf32>) -> vector<1x256xf32>
+    %2 = "fuse.spill_to_shared"(%1) {fragments = 1 : i64} : (vector<1x256xf32>) -> vector<1x256xf32>
     %3 = vector.multi_reduction <add>, %0, %zero {fuse.layout = #layout} [1] : vector<1x256xf32> to vector<1xf32>
     %4 = vector.shape_cast %3 : vector<1xf32> to vector<1x1xf32>
-    %5 = "fuse.pin"(%2, %4) : (vector<1x256xf32>, vector<1x1xf32>) -> vector<1x256xf32>
+    %5 = "fuse.optimization_barrier"(%2, %4) : (vector<1x256xf32>, vector<1x1xf32>) -> vector<1x256xf32>
     %6 = vector.broadcast %4 : vector<1x1xf32> to vector<1x256xf32>
     %7 = arith.addf %5, %6 : vector<1x256xf32>
     vector.transfer_write %7, %y[%row, %c0] {fuse.layout = #layout, in_bounds = [true, true]} : vector<1x256xf32>, memref<8x256xf32>
@@ -293,7 +293,7 @@ func.func private @parked_for_later(%x: memref<8x256xf32> {fuse.align = 16 : i64
 // -----
 
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 2>, repeats = array<i64: 1, 5>, blocks = array<i64: 1, 1>}
-// In order: two fragments are loaded ahead of the one that is parked, and so are those that stay in registers; a thread
+// In order: two fragments are loaded ahead of the one that is spilled to shared memory, and so are those that stay in registers; a thread
 // keeps two sums. What results are stored at is computed of coordinates that are not known before the reduction is done.
 // CHECK-LABEL: gpu.func @in_order
 // CHECK-COUNT-3: vector.load %arg0{{.*}} fuse.in_order
@@ -306,20 +306,20 @@ func.func private @parked_for_later(%x: memref<8x256xf32> {fuse.align = 16 : i64
 // CHECK: arith.addf %[[EVEN]], %[[LAST]]#2
 // CHECK: gpu.barrier
 // CHECK: %[[NARROW:.*]] = arith.index_cast %{{.*}} : index to i32
-// CHECK-NEXT: %[[LATE:.*]] = "fuse.pin"(%[[NARROW]], %{{.*}}) : (i32, f32) -> i32
+// CHECK-NEXT: %[[LATE:.*]] = "fuse.optimization_barrier"(%[[NARROW]], %{{.*}}) : (i32, f32) -> i32
 // CHECK-NEXT: arith.index_cast %[[LATE]] : i32 to index
 // CHECK: vector.store {{.*}} %arg1
 // CHECK: gpu.return
-func.func private @in_order(%x: memref<8x1280xf32> {fuse.align = 16 : i64}, %y: memref<8x1280xf32>) attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 1280>, layout = #layout, order = "depth", parked = 2 : i64, in_order = true, late_addresses = true}} {
+func.func private @in_order(%x: memref<8x1280xf32> {fuse.align = 16 : i64}, %y: memref<8x1280xf32>) attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 1280>, layout = #layout, order = "depth", shared_spill = 2 : i64, in_order = true, rematerialize_addresses = true}} {
   %c0 = arith.constant 0 : index
   %pad = arith.constant 0.0 : f32
   %zero = arith.constant dense<0.0> : vector<1xf32>
   scf.forall (%row) in (8) {
     %0 = vector.transfer_read %x[%row, %c0], %pad {fuse.layout = #layout, fuse.streaming, in_bounds = [true, true]} : memref<8x1280xf32>, vector<1x1280xf32>
-    %1 = "fuse.park"(%0) {fragments = 2 : i64} : (vector<1x1280xf32>) -> vector<1x1280xf32>
+    %1 = "fuse.spill_to_shared"(%0) {fragments = 2 : i64} : (vector<1x1280xf32>) -> vector<1x1280xf32>
     %2 = vector.multi_reduction <add>, %1, %zero {fuse.layout = #layout} [1] : vector<1x1280xf32> to vector<1xf32>
     %3 = vector.shape_cast %2 : vector<1xf32> to vector<1x1xf32>
-    %4 = "fuse.pin"(%1, %3) : (vector<1x1280xf32>, vector<1x1xf32>) -> vector<1x1280xf32>
+    %4 = "fuse.optimization_barrier"(%1, %3) : (vector<1x1280xf32>, vector<1x1xf32>) -> vector<1x1280xf32>
     %5 = vector.broadcast %3 : vector<1x1xf32> to vector<1x1280xf32>
     %6 = arith.addf %4, %5 : vector<1x1280xf32>
     vector.transfer_write %6, %y[%row, %c0] {fuse.layout = #layout, in_bounds = [true, true]} : vector<1x1280xf32>, memref<8x1280xf32>
@@ -340,12 +340,12 @@ func.func private @tensors(%x: tensor<8xf32>) -> tensor<8xf32> attributes {fuse.
 // In order, with a reduction in a branch: behind it, where its result may not be known, nothing waits for it.
 // CHECK-LABEL: gpu.func @in_order_branch
 // CHECK: scf.if
-// CHECK: "fuse.pin"
+// CHECK: "fuse.optimization_barrier"
 // CHECK: vector.store {{.*}} %arg1
-// CHECK-NOT: "fuse.pin"
+// CHECK-NOT: "fuse.optimization_barrier"
 // CHECK: vector.store {{.*}} %arg2
 // CHECK: gpu.return
-func.func private @in_order_branch(%x: memref<8x512xf32> {fuse.align = 16 : i64}, %y: memref<8x512xf32>, %z: memref<8x512xf32>) attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 512>, layout = #layout, order = "depth", parked = 1 : i64, in_order = true, late_addresses = true}} {
+func.func private @in_order_branch(%x: memref<8x512xf32> {fuse.align = 16 : i64}, %y: memref<8x512xf32>, %z: memref<8x512xf32>) attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 512>, layout = #layout, order = "depth", shared_spill = 1 : i64, in_order = true, rematerialize_addresses = true}} {
   %c0 = arith.constant 0 : index
   %c5 = arith.constant 5 : index
   %pad = arith.constant 0.0 : f32
@@ -397,7 +397,7 @@ func.func private @no_layout(%x: memref<8xf32>) attributes {fuse.kernel} {
 // Blocks that stay: the grid is the smaller of two numbers, one of which only the launch knows; in the kernel it is the
 // size of the grid. The last of them to arrive writes: one thread asks, and tells the others.
 // CHECK-DAG: #[[GRID:.*]] = affine_map<()[s0, s1] -> (s0 ceildiv 8, s1)>
-// CHECK-LABEL: gpu.func @last_arriver
+// CHECK-LABEL: gpu.func @last_block
 // CHECK-SAME: %{{.*}}: memref<1xi32> {fuse.workspace = "semaphores"})
 // CHECK-SAME: workgroup(%[[TOLD:.*]] : memref<1xi32, #gpu.address_space<workgroup>> {{.*}})
 // CHECK-SAME: fuse.cooperative, fuse.grid = #[[GRID]], fuse.grid_operands = array<i64: 0, 0, -1, 2>
@@ -416,7 +416,7 @@ func.func private @no_layout(%x: memref<8xf32>) attributes {fuse.kernel} {
 // CHECK-NEXT: "fuse.semaphore_wait"
 // CHECK-NEXT: }
 // CHECK-NEXT: gpu.barrier
-func.func private @last_arriver(%x: memref<?x256xf32> {fuse.align = 16 : i64}, %y: memref<?x256xf32>, %semaphores: memref<1xi32> {fuse.workspace = "semaphores"}) attributes {fuse.kernel, fuse.cooperative, fuse.schedule = {tile = array<i64: 1, 256>, layout = #layout}} {
+func.func private @last_block(%x: memref<?x256xf32> {fuse.align = 16 : i64}, %y: memref<?x256xf32>, %semaphores: memref<1xi32> {fuse.workspace = "semaphores"}) attributes {fuse.kernel, fuse.cooperative, fuse.schedule = {tile = array<i64: 1, 256>, layout = #layout}} {
   %c0 = arith.constant 0 : index
   %one = arith.constant 1 : i32
   %pad = arith.constant 0.0 : f32
@@ -587,11 +587,11 @@ func.func private @ragged_rows(%x: memref<?x200xf32> {fuse.align = 16 : i64}, %y
 
 // -----
 
-#layout = {vector = array<i64: 1, 8>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 3>, blocks = array<i64: 1, 1>, skew = array<i64: 0, 8>}
+#layout = {vector = array<i64: 1, 8>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 3>, blocks = array<i64: 1, 1>, shift_to = array<i64: 0, 8>}
 // Rows of an odd number of elements are shifted: what holds whole rows is accessed by aligned vectors, of which the first
 // and the last one are masked; what all rows share is shifted into place. One element a thread is nowhere loaded but at
 // the end of the memory.
-// CHECK-LABEL: gpu.func @skewed
+// CHECK-LABEL: gpu.func @shifted
 // CHECK-SAME: %[[X:[a-z0-9]+]]: memref<?x513xf16>
 // CHECK: %[[START:.*]] = arith.muli %block_id_x, %c513
 // CHECK: arith.andi %[[START]], %c7
@@ -607,7 +607,7 @@ func.func private @ragged_rows(%x: memref<?x200xf32> {fuse.align = 16 : i64}, %y
 // CHECK: arith.select %{{.*}} : i32
 // CHECK: arith.shrui %{{.*}} : i64
 // CHECK: vector.store %{{.*}} {alignment = 16 : i64, nontemporal = true} : memref<?xf16>, vector<8xf16>
-func.func private @skewed(%x: memref<?x513xf16> {fuse.align = 16 : i64}, %w: memref<513xf16> {fuse.align = 16 : i64}, %y: memref<?x513xf16>) attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 513>, layout = #layout}} {
+func.func private @shifted(%x: memref<?x513xf16> {fuse.align = 16 : i64}, %w: memref<513xf16> {fuse.align = 16 : i64}, %y: memref<?x513xf16>) attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 513>, layout = #layout}} {
   %c0 = arith.constant 0 : index
   %pad = arith.constant 0.0 : f16
   %lowest = arith.constant dense<0xFC00> : vector<1xf16>
@@ -628,7 +628,7 @@ func.func private @skewed(%x: memref<?x513xf16> {fuse.align = 16 : i64}, %w: mem
 
 // -----
 
-#layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 5>, blocks = array<i64: 1, 1>, skew = array<i64: 0, 64>}
+#layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 5>, blocks = array<i64: 1, 1>, shift_to = array<i64: 0, 64>}
 // Rows of whole vectors are shifted to lines of 64 elements. Of a fragment that may lie outside of its row the row's last
 // vector is read, and nothing is written; all that lies between is asked nothing. What all rows share lies as the rows do.
 // CHECK-LABEL: gpu.func @lines
@@ -678,21 +678,21 @@ func.func private @lines(%x: memref<?x516xf16> {fuse.align = 16 : i64}, %w: memr
 
 // -----
 
-#layout = {vector = array<i64: 1, 8>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 3>, blocks = array<i64: 1, 1>, skew = array<i64: 0, 8>}
+#layout = {vector = array<i64: 1, 8>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 3>, blocks = array<i64: 1, 1>, shift_to = array<i64: 0, 8>}
 // With late addresses, where the row starts and how it is shifted is computed anew, of a row and of a thread that are not
 // known before the reduction is done.
-// CHECK-LABEL: gpu.func @skewed_late
+// CHECK-LABEL: gpu.func @shifted_late
 // CHECK: %[[START:.*]] = arith.muli %block_id_x, %c513
 // CHECK: arith.andi %[[START]], %c7
 // CHECK: %[[THREAD:.*]] = arith.index_cast %thread_id_x{{.*}} : index to i32
-// CHECK: "fuse.pin"(%[[THREAD]], %{{.*}}) : (i32, f16) -> i32
+// CHECK: "fuse.optimization_barrier"(%[[THREAD]], %{{.*}}) : (i32, f16) -> i32
 // CHECK: %[[ROW:.*]] = arith.index_cast %block_id_x : index to i32
-// CHECK: %[[PINNED:.*]] = "fuse.pin"(%[[ROW]], %{{.*}}) : (i32, f16) -> i32
-// CHECK: %[[LATE:.*]] = arith.index_cast %[[PINNED]] : i32 to index
+// CHECK: %[[OPAQUE:.*]] = "fuse.optimization_barrier"(%[[ROW]], %{{.*}}) : (i32, f16) -> i32
+// CHECK: %[[LATE:.*]] = arith.index_cast %[[OPAQUE]] : i32 to index
 // CHECK: %[[AGAIN:.*]] = arith.muli %[[LATE]], %c513
 // CHECK: arith.andi %[[AGAIN]], %c7
 // CHECK: vector.store %{{.*}} {alignment = 16 : i64, nontemporal = true} : memref<?xf16>, vector<8xf16>
-func.func private @skewed_late(%x: memref<?x513xf16> {fuse.align = 16 : i64}, %y: memref<?x513xf16>) attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 513>, layout = #layout, late_addresses = true}} {
+func.func private @shifted_late(%x: memref<?x513xf16> {fuse.align = 16 : i64}, %y: memref<?x513xf16>) attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 513>, layout = #layout, rematerialize_addresses = true}} {
   %c0 = arith.constant 0 : index
   %pad = arith.constant 0.0 : f16
   %lowest = arith.constant dense<0xFC00> : vector<1xf16>
@@ -711,10 +711,10 @@ func.func private @skewed_late(%x: memref<?x513xf16> {fuse.align = 16 : i64}, %y
 
 // -----
 
-#layout = {vector = array<i64: 1, 8>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 3>, blocks = array<i64: 1, 1>, moved = array<i64: 0, 1>}
-// Or they are moved: two aligned windows of what holds whole rows become one fragment, and of the result, by way of shared
+#layout = {vector = array<i64: 1, 8>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 3>, blocks = array<i64: 1, 1>, realigned = array<i64: 0, 1>}
+// Or they are realigned: two aligned windows of what holds whole rows become one fragment, and of the result, by way of shared
 // memory, one aligned vector. What all rows share is accessed as it lies.
-// CHECK-LABEL: gpu.func @moved
+// CHECK-LABEL: gpu.func @realigned
 // CHECK-SAME: %[[X:[a-z0-9]+]]: memref<?x513xf16>
 // CHECK-SAME: %[[W:[a-z0-9]+]]: memref<513xf16>
 // CHECK-SAME: workgroup(%[[STAGED:.*]] : memref<768xf16, #gpu.address_space<workgroup>>
@@ -731,7 +731,7 @@ func.func private @skewed_late(%x: memref<?x513xf16> {fuse.align = 16 : i64}, %y
 // CHECK: vector.load %[[STAGED]][{{.*}}] {alignment = 16 : i64}
 // CHECK: arith.shrui %{{.*}} : i64
 // CHECK: vector.store %{{.*}} {alignment = 16 : i64, nontemporal = true} : memref<?xf16>, vector<8xf16>
-func.func private @moved(%x: memref<?x513xf16> {fuse.align = 16 : i64}, %w: memref<513xf16> {fuse.align = 16 : i64}, %y: memref<?x513xf16>) attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 513>, layout = #layout}} {
+func.func private @realigned(%x: memref<?x513xf16> {fuse.align = 16 : i64}, %w: memref<513xf16> {fuse.align = 16 : i64}, %y: memref<?x513xf16>) attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 513>, layout = #layout}} {
   %c0 = arith.constant 0 : index
   %pad = arith.constant 0.0 : f16
   %m = memref.dim %x, %c0 : memref<?x513xf16>
@@ -747,7 +747,7 @@ func.func private @moved(%x: memref<?x513xf16> {fuse.align = 16 : i64}, %w: memr
 
 // -----
 
-#layout = {vector = array<i64: 1, 8>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 3>, blocks = array<i64: 1, 1>, skew = array<i64: 0, 8>}
+#layout = {vector = array<i64: 1, 8>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 3>, blocks = array<i64: 1, 1>, shift_to = array<i64: 0, 8>}
 func.func private @unaligned(%x: memref<?x513xf16> {fuse.align = 2 : i64}, %y: memref<?xf16>) attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 513>, layout = #layout}} {
   %c0 = arith.constant 0 : index
   %pad = arith.constant 0.0 : f16

@@ -19,7 +19,7 @@
 // CHECK-NOT: fuse.moments
 // CHECK: return %[[SUM]], %[[M2]]
 func.func private @chunked(%x: tensor<?x1000xf32>) -> (tensor<?xf32>, tensor<?xf32>)
-    attributes {fuse.kernel, fuse.result_extents = array<i64: 0, 0, 0, 0>, fuse.schedule = {tile = array<i64: 1, 256>, persistence = "reread", layout = #layout}} {
+    attributes {fuse.kernel, fuse.result_extents = array<i64: 0, 0, 0, 0>, fuse.schedule = {tile = array<i64: 1, 256>, persistence = "multi_pass", layout = #layout}} {
   %0:2 = "fuse.moments"(%x) {dims = array<i64: 1>} : (tensor<?x1000xf32>) -> (tensor<?xf32>, tensor<?xf32>)
   return %0#0, %0#1 : tensor<?xf32>, tensor<?xf32>
 }
@@ -45,7 +45,7 @@ func.func private @whole_rows(%x: tensor<?x256xf32>) -> (tensor<?xf32>, tensor<?
 // CHECK: return %{{.*}} : tensor<?x1000xf32>
 // expected-remark @below {{no moments, or rows that stay whole in registers}}
 func.func private @no_moments(%x: tensor<?x1000xf32>) -> tensor<?x1000xf32>
-    attributes {fuse.kernel, fuse.result_extents = array<i64: 0, 0>, fuse.schedule = {tile = array<i64: 1, 256>, persistence = "reread", layout = #layout}} {
+    attributes {fuse.kernel, fuse.result_extents = array<i64: 0, 0>, fuse.schedule = {tile = array<i64: 1, 256>, persistence = "multi_pass", layout = #layout}} {
   return %x : tensor<?x1000xf32>
 }
 

@@ -1,7 +1,7 @@
 // RUN: mlirfuse-opt --fuse-launch-dependents --split-input-file --show-remarks %s 2>%t.remarks | FileCheck %s
 // RUN: FileCheck %s --check-prefix=REMARK --input-file=%t.remarks
 // RUN: mlirfuse-opt --fuse-launch-dependents --fuse-launch-dependents --split-input-file %s | FileCheck %s
-// RUN: mlirfuse-opt --fuse-launch-dependents --lower-semaphores --lower-pins --lower-kernel-abi --lower-mailboxes --split-input-file --emit=ptx --target=sm_90a %s | FileCheck %s --check-prefix=PTX
+// RUN: mlirfuse-opt --fuse-launch-dependents --lower-semaphores --lower-optimization-barriers --lower-kernel-abi --lower-flagged-accesses --split-input-file --emit=ptx --target=sm_90a %s | FileCheck %s --check-prefix=PTX
 
 // What blocks have left for each other is read slice by slice: behind the loop over parts of the last slice there are
 // only stores.
@@ -57,7 +57,7 @@ gpu.module @slices {
 
 // Some threads store results, others bring what these need: the trigger is theirs who store.
 // CHECK-LABEL: gpu.func @mail
-// REMARK: applied: mail lets the next kernel start behind fuse.collect
+// REMARK: applied: mail lets the next kernel start behind fuse.flagged_load
 // PTX-LABEL: .entry mail(
 // PTX: ld.relaxed
 // PTX: griddepcontrol.launch_dependents;
@@ -72,8 +72,8 @@ gpu.module @mail {
     nvvm.griddepcontrol wait
     %stores = arith.cmpi ult, %t, %c64 : index
     scf.if %stores {
-      // CHECK: fuse.collect
-      %0:2 = "fuse.collect"(%m, %c0, %t) {parts = 2 : i64} : (memref<2x64xf32>, index, index) -> (f32, f32)
+      // CHECK: fuse.flagged_load
+      %0:2 = "fuse.flagged_load"(%m, %c0, %t) {parts = 2 : i64} : (memref<2x64xf32>, index, index) -> (f32, f32)
       // CHECK-NEXT: nvvm.griddepcontrol launch_dependents
       %sum = arith.addf %0#0, %0#1 : f32
       memref.store %sum, %y[%t] : memref<64xf32>
@@ -90,9 +90,9 @@ gpu.module @mail {
 
 // -----
 
-// Threads that take nothing out of the mailbox would be ahead of those that do.
+// Threads that take nothing out of the flagged buffer would be ahead of those that do.
 // CHECK-LABEL: gpu.func @some
-// REMARK: applied: some lets the next kernel start behind fuse.collect
+// REMARK: applied: some lets the next kernel start behind fuse.flagged_load
 gpu.module @some {
   gpu.func @some(%m: memref<2x64xf32> {fuse.workspace = "semaphores"}, %y: memref<64xf32>)
       kernel attributes {known_block_size = array<i32: 128, 1, 1>, fuse.cooperative, fuse.dependent_launch} {
@@ -104,8 +104,8 @@ gpu.module @some {
     %inside = arith.cmpi ult, %t, %c64 : index
     // CHECK: scf.if
     %0:2 = scf.if %inside -> (f32, f32) {
-      // CHECK-NEXT: fuse.collect
-      %1:2 = "fuse.collect"(%m, %c0, %t) {parts = 2 : i64} : (memref<2x64xf32>, index, index) -> (f32, f32)
+      // CHECK-NEXT: fuse.flagged_load
+      %1:2 = "fuse.flagged_load"(%m, %c0, %t) {parts = 2 : i64} : (memref<2x64xf32>, index, index) -> (f32, f32)
       // CHECK-NEXT: nvvm.griddepcontrol launch_dependents
       scf.yield %1#0, %1#1 : f32, f32
       // CHECK: } else {
@@ -123,7 +123,7 @@ gpu.module @some {
 
 // -----
 
-// Blocks that wait for nobody end together where there are no more of them than multiprocessors. Where there are, those
+// Blocks that wait for nobody end together where there are no more of them than SMs. Where there are, those
 // behind the first do without.
 // CHECK-LABEL: gpu.func @alone
 // REMARK: applied: the first 132 blocks of alone let the next kernel start in front of memref.store
@@ -154,7 +154,7 @@ gpu.module @alone {
     scf.if %inside {
       // CHECK-NEXT: %[[X:.*]] = gpu.block_id x
       // CHECK-NEXT: %[[B:.*]] = arith.index_cast %[[X]] : index to i32
-      // CHECK-NEXT: %[[KNOWN:.*]] = "fuse.pin"(%[[B]], %[[V]]) : (i32, f32) -> i32
+      // CHECK-NEXT: %[[KNOWN:.*]] = "fuse.optimization_barrier"(%[[B]], %[[V]]) : (i32, f32) -> i32
       // CHECK-NEXT: %[[LIMIT:.*]] = arith.constant 132
       // CHECK-NEXT: %[[FIRST:.*]] = arith.cmpi ult, %[[KNOWN]], %[[LIMIT]]
       // CHECK-NEXT: scf.if %[[FIRST]] {
@@ -172,7 +172,7 @@ gpu.module @alone {
 // The grid's size may be known; the value is waited for all the same.
 // CHECK-LABEL: gpu.func @few
 // CHECK: %[[V:.*]] = memref.load
-// CHECK: fuse.pin
+// CHECK: fuse.optimization_barrier
 // CHECK-SAME: %[[V]]
 // CHECK: scf.if
 // CHECK-NEXT: nvvm.griddepcontrol launch_dependents
@@ -294,7 +294,7 @@ gpu.module @unmarked {
       kernel attributes {known_block_size = array<i32: 64, 1, 1>, fuse.cooperative} {
     %c0 = arith.constant 0 : index
     %t = gpu.thread_id x
-    %0:2 = "fuse.collect"(%m, %c0, %t) {parts = 2 : i64} : (memref<2x64xf32>, index, index) -> (f32, f32)
+    %0:2 = "fuse.flagged_load"(%m, %c0, %t) {parts = 2 : i64} : (memref<2x64xf32>, index, index) -> (f32, f32)
     memref.store %0#0, %y[%t] : memref<64xf32>
     gpu.return
   }
@@ -314,7 +314,7 @@ gpu.module @turns {
     nvvm.griddepcontrol wait
     %n = memref.dim %y, %c0 : memref<?x64xf32>
     scf.for %tile = %c0 to %n step %c1 {
-      %0:2 = "fuse.collect"(%m, %c0, %t) {parts = 2 : i64} : (memref<2x64xf32>, index, index) -> (f32, f32)
+      %0:2 = "fuse.flagged_load"(%m, %c0, %t) {parts = 2 : i64} : (memref<2x64xf32>, index, index) -> (f32, f32)
       memref.store %0#0, %y[%tile, %t] : memref<?x64xf32>
     }
     gpu.return
@@ -334,7 +334,7 @@ gpu.module @much {
     %t = gpu.thread_id x
     %at = arith.muli %t, %c4 : index
     nvvm.griddepcontrol wait
-    %0:16 = "fuse.collect"(%m, %c0, %at) {parts = 16 : i64} : (memref<16x256xf32>, index, index)
+    %0:16 = "fuse.flagged_load"(%m, %c0, %at) {parts = 16 : i64} : (memref<16x256xf32>, index, index)
         -> (vector<4xf32>, vector<4xf32>, vector<4xf32>, vector<4xf32>, vector<4xf32>, vector<4xf32>, vector<4xf32>,
             vector<4xf32>, vector<4xf32>, vector<4xf32>, vector<4xf32>, vector<4xf32>, vector<4xf32>, vector<4xf32>,
             vector<4xf32>, vector<4xf32>)

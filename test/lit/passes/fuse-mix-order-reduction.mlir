@@ -366,10 +366,10 @@ func.func private @f_1(%x: tensor<?x64xf32> {fuse.align = 16 : i64, fuse.name = 
 
 #id = affine_map<(d0, d1) -> (d0, d1)>
 #col = affine_map<(d0, d1) -> (d1)>
-// No cluster holds a row with its totals on chip.
+// No cluster holds a row with its accumulators on chip.
 func.func @too_wide(%x: tensor<?x4000000xf32>) -> (tensor<?x4000000xf32>, tensor<4000000xf32>) {
   %0 = call @f_0(%x) : (tensor<?x4000000xf32>) -> tensor<?x4000000xf32>
-  // expected-remark @below {{f_1 stays apart from f_0: no cluster of 8 holds a row of 4000000 elements with its totals}}
+  // expected-remark @below {{f_1 stays apart from f_0: no cluster of 8 holds a row of 4000000 elements with its accumulators}}
   %1 = call @f_1(%x) : (tensor<?x4000000xf32>) -> tensor<4000000xf32>
   return %0, %1 : tensor<?x4000000xf32>, tensor<4000000xf32>
 }
@@ -412,7 +412,7 @@ func.func private @f_1(%x: tensor<?x4000000xf32>) -> tensor<4000000xf32>
 // CHECK: call @f_1
 func.func @given_schedule(%x: tensor<?x256xf32>) -> (tensor<?xf32>, tensor<256xf32>) {
   %0 = call @f_0(%x) : (tensor<?x256xf32>) -> tensor<?xf32>
-  // expected-remark @below {{f_1 stays apart from f_0: the schedule of f_0 has no walk}}
+  // expected-remark @below {{f_1 stays apart from f_0: the schedule of f_0 has no persistent loop}}
   %1 = call @f_1(%x) : (tensor<?x256xf32>) -> tensor<256xf32>
   return %0, %1 : tensor<?xf32>, tensor<256xf32>
 }

@@ -16,7 +16,7 @@ func.func private @packed(%x: memref<8x256xf16>, %y: memref<8x256xf32>)
     %2 = vector.multi_reduction <add>, %1, %zero [1] : vector<1x256xf32> to vector<1xf32>
     %3 = vector.shape_cast %2 : vector<1xf32> to vector<1x1xf32>
     %4 = vector.broadcast %3 : vector<1x1xf32> to vector<1x256xf32>
-    // CHECK: %[[P:.*]] = "fuse.pin"(%[[N]], %{{.*}}) : (vector<1x256xf16>, vector<1x1xf32>) -> vector<1x256xf16>
+    // CHECK: %[[P:.*]] = "fuse.optimization_barrier"(%[[N]], %{{.*}}) : (vector<1x256xf16>, vector<1x1xf32>) -> vector<1x256xf16>
     // CHECK: %[[V:.*]] = arith.extf %[[P]]
     // CHECK: arith.subf %[[V]],
     %5 = arith.subf %1, %4 : vector<1x256xf32>
@@ -28,7 +28,7 @@ func.func private @packed(%x: memref<8x256xf16>, %y: memref<8x256xf32>)
 // -----
 
 #layout = {vector = array<i64: 1, 8>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
-// What a loop uses and does not change is narrow around it, and cast in each step: the pin depends on the step's number,
+// What a loop uses and does not change is narrow around it, and cast in each step: the barrier depends on the step's number,
 // so that nothing moves the cast out again. A row's number stays wide.
 // CHECK-LABEL: func.func private @around_a_loop
 // CHECK: %[[N:.*]] = vector.transfer_read
@@ -36,7 +36,7 @@ func.func private @packed(%x: memref<8x256xf16>, %y: memref<8x256xf32>)
 // CHECK: scf.for %[[T:[a-z0-9]+]] =
 // CHECK: %[[STEP:.*]] = arith.index_cast %[[T]] : index to i32
 // CHECK: %[[AFTER:.*]] = vector.broadcast %[[STEP]] : i32 to vector<1x1xi32>
-// CHECK: %[[P:.*]] = "fuse.pin"(%[[N]], %[[AFTER]]) : (vector<1x256xf16>, vector<1x1xi32>) -> vector<1x256xf16>
+// CHECK: %[[P:.*]] = "fuse.optimization_barrier"(%[[N]], %[[AFTER]]) : (vector<1x256xf16>, vector<1x1xi32>) -> vector<1x256xf16>
 // CHECK: %[[W:.*]] = arith.extf %[[P]]
 // Both uses share one cast.
 // CHECK: arith.addf %{{.*}}, %[[W]]

@@ -68,7 +68,7 @@ func.func @product(%A: memref<?x512xbf16> {fuse.align = 16 : i64}, %B: memref<8x
 #a = affine_map<(m, n, k) -> (m, k)>
 #b = affine_map<(m, n, k) -> (n, k)>
 #c = affine_map<(m, n, k) -> (m, n)>
-// A grid of as many blocks as the device holds walks the tiles; both roles carry their place in the ring from tile to tile.
+// A grid of as many blocks as the device holds loops over the tiles; both roles carry their place in the ring from tile to tile.
 // CHECK-LABEL: func.func @persistent
 // CHECK: %[[TILES:.*]] = affine.apply
 // CHECK: %[[RESIDENT:.*]] = "fuse.resident_blocks"() {per_sm = 1 : i64}
@@ -113,13 +113,13 @@ func.func @persistent(%A: memref<?x512xbf16> {fuse.align = 16 : i64}, %B: memref
 // -----
 
 #layout = {vector = array<i64: 1, 2>, lanes = array<i64: 8, 4>, warps = array<i64: 4, 1>, repeats = array<i64: 2, 1>, blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
-#schedule = {tile = array<i64: 128, 8>, layout = #layout, contraction = {k = 64 : i64, instruction = "wgmma", stages = 3 : i64, persistent = true, teams = 2 : i64}}
+#schedule = {tile = array<i64: 128, 8>, layout = #layout, contraction = {k = 64 : i64, instruction = "wgmma", stages = 3 : i64, persistent = true, consumer_groups = 2 : i64}}
 #a = affine_map<(m, n, k) -> (m, k)>
 #b = affine_map<(m, n, k) -> (n, k)>
 #c = affine_map<(m, n, k) -> (m, n)>
-// Two teams of one warpgroup take every other tile of the block. A team waits for its turn, hands it on when its last
-// products have been started, and goes past the stages of the other team's tile: eight, of a ring of three.
-// CHECK-LABEL: func.func @teams
+// Two consumer groups of one warpgroup take every other tile of the block. A consumer group waits at the order barrier, passes it on when its last
+// products have been started, and goes past the stages of the other consumer group's tile: eight, of a ring of three.
+// CHECK-LABEL: func.func @consumer_groups
 // CHECK-DAG: %[[EIGHT:.*]] = arith.constant 8 : index
 // CHECK: scf.forall (%[[BLOCK:.*]]) in (%[[GRID:.*]])
 // CHECK: %[[TURNS:.*]] = memref.alloc() {alignment = 16 : i64} : memref<2xi64, #gpu.address_space<workgroup>>
@@ -127,19 +127,19 @@ func.func @persistent(%A: memref<?x512xbf16> {fuse.align = 16 : i64}, %B: memref
 // CHECK: "fuse.mbarrier_init"(%{{.*}}) {arrivals = 1 : i64}
 // CHECK: "fuse.mbarrier_init"(%[[EMPTY:.*]]) {arrivals = 1 : i64}
 // CHECK: "fuse.warp_roles"() ({
-// CHECK-NEXT: ^bb0(%[[TEAM:.*]]: index):
-// CHECK: %[[SKIPPED:.*]] = arith.muli %[[TEAM]], %[[EIGHT]]
+// CHECK-NEXT: ^bb0(%[[GROUP:.*]]: index):
+// CHECK: %[[SKIPPED:.*]] = arith.muli %[[GROUP]], %[[EIGHT]]
 // CHECK: %[[STAGE:.*]] = arith.remui %[[SKIPPED]], %c3
-// CHECK: %[[LATER:.*]] = arith.muli %[[TEAM]], %[[GRID]]
+// CHECK: %[[LATER:.*]] = arith.muli %[[GROUP]], %[[GRID]]
 // CHECK: %[[TILE:.*]] = arith.addi %[[BLOCK]], %[[LATER]]
 // CHECK: %[[STEP:.*]] = arith.muli %[[GRID]], %c2
-// CHECK: %[[FIRST:.*]] = arith.cmpi eq, %[[TEAM]], %c0
+// CHECK: %[[FIRST:.*]] = arith.cmpi eq, %[[GROUP]], %c0
 // CHECK: %[[PASSES:.*]] = arith.extui %[[FIRST]] : i1 to i32
 // CHECK: scf.for %{{.*}} = %[[TILE]] to %{{.*}} step %[[STEP]] iter_args(%[[S:.*]] = %[[STAGE]], %[[P:.*]] = %{{.*}}, %[[TURN:.*]] = %[[PASSES]])
-// CHECK: "fuse.mbarrier_wait"(%[[TURNS]], %[[TEAM]], %[[TURN]])
+// CHECK: "fuse.mbarrier_wait"(%[[TURNS]], %[[GROUP]], %[[TURN]])
 // CHECK: %[[NEXT:.*]] = arith.xori %[[TURN]], %c1_i32
 // CHECK: %[[SUM:.*]]:3 = scf.for %{{.*}} iter_args(%{{.*}} = %{{.*}}, %{{.*}} = %[[S]], %{{.*}} = %[[P]])
-// CHECK: %[[ONE_ON:.*]] = arith.addi %[[TEAM]], %c1
+// CHECK: %[[ONE_ON:.*]] = arith.addi %[[GROUP]], %c1
 // CHECK: %[[OTHER:.*]] = arith.remui %[[ONE_ON]], %c2
 // CHECK: "fuse.mbarrier_arrive"(%[[TURNS]], %[[OTHER]]) {warpgroups = 1 : i64}
 // CHECK: "fuse.warpgroup_wait"(%[[SUM]]#0) {pending = 0 : i64}
@@ -151,9 +151,9 @@ func.func @persistent(%A: memref<?x512xbf16> {fuse.align = 16 : i64}, %B: memref
 // The producer goes through all tiles.
 // CHECK: }, {
 // CHECK: scf.for %{{.*}} = %[[BLOCK]] to %{{.*}} step %[[GRID]]
-// CHECK: {registers = array<i64: 232, 40>, teams = 2 : i64, warpgroups = array<i64: 1, 1>}
-// expected-remark @below {{3 stages, 1 warpgroups of consumers in each of 2 teams, persistent}}
-func.func @teams(%A: memref<?x512xbf16> {fuse.align = 16 : i64}, %B: memref<8x512xbf16> {fuse.align = 16 : i64}, %C: memref<?x8xf32>)
+// CHECK: {consumer_groups = 2 : i64, registers = array<i64: 232, 40>, warpgroups = array<i64: 1, 1>}
+// expected-remark @below {{3 stages, 1 warpgroups of consumers in each of 2 consumer groups, persistent}}
+func.func @consumer_groups(%A: memref<?x512xbf16> {fuse.align = 16 : i64}, %B: memref<8x512xbf16> {fuse.align = 16 : i64}, %C: memref<?x8xf32>)
     attributes {fuse.kernel, fuse.schedule = #schedule} {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
@@ -179,11 +179,11 @@ func.func @teams(%A: memref<?x512xbf16> {fuse.align = 16 : i64}, %B: memref<8x51
 // -----
 
 #layout = {vector = array<i64: 1, 2>, lanes = array<i64: 8, 4>, warps = array<i64: 4, 1>, repeats = array<i64: 2, 1>, blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
-#schedule = {tile = array<i64: 128, 8>, layout = #layout, contraction = {k = 64 : i64, instruction = "wgmma", stages = 3 : i64, persistent = true, teams = 2 : i64}}
+#schedule = {tile = array<i64: 128, 8>, layout = #layout, contraction = {k = 64 : i64, instruction = "wgmma", stages = 3 : i64, persistent = true, consumer_groups = 2 : i64}}
 #a = affine_map<(m, n, k) -> (m, k)>
 #b = affine_map<(m, n, k) -> (n, k)>
 #c = affine_map<(m, n, k) -> (m, n)>
-// How many stages the other team takes must be known.
+// How many stages the other consumer group takes must be known.
 func.func @unknown_steps(%A: memref<?x512xbf16> {fuse.align = 16 : i64}, %B: memref<8x512xbf16> {fuse.align = 16 : i64}, %C: memref<?x8xf32>, %end: index)
     attributes {fuse.kernel, fuse.schedule = #schedule} {
   %c0 = arith.constant 0 : index
@@ -195,7 +195,7 @@ func.func @unknown_steps(%A: memref<?x512xbf16> {fuse.align = 16 : i64}, %B: mem
   %blocks = affine.apply affine_map<()[s0] -> (s0 ceildiv 128)>()[%m]
   scf.forall (%block) in (%blocks) {
     %row = affine.apply affine_map<(d0) -> (d0 * 128)>(%block)
-    // expected-error @below {{the schedule cannot be followed: the steps along k, which teams skip where they are other teams', are not constant}}
+    // expected-error @below {{the schedule cannot be followed: the steps along k, which consumer groups skip where they are other consumer groups', are not constant}}
     %acc = scf.for %k = %c0 to %end step %c64 iter_args(%sum = %zero) -> (vector<128x8xf32>) {
       %x = vector.transfer_read %A[%row, %k], %pad {in_bounds = [false, true]} : memref<?x512xbf16>, vector<128x64xbf16>
       %w = vector.transfer_read %B[%c0, %k], %pad {in_bounds = [true, true]} : memref<8x512xbf16>, vector<8x64xbf16>
@@ -215,7 +215,7 @@ func.func @unknown_steps(%A: memref<?x512xbf16> {fuse.align = 16 : i64}, %B: mem
 #a = affine_map<(m, n, k) -> (m, k)>
 #b = affine_map<(m, n, k) -> (n, k)>
 #c = affine_map<(m, n, k) -> (m, n)>
-// Two blocks a multiprocessor, of one warpgroup of consumers with 128 rows each: the registers are shared among four
+// Two blocks an SM, of one warpgroup of consumers with 128 rows each: the registers are shared among four
 // warpgroups. What is copied need not stay in the L2.
 // CHECK-LABEL: func.func @two_blocks
 // CHECK: "fuse.resident_blocks"() {per_sm = 2 : i64}
@@ -255,7 +255,7 @@ func.func @two_blocks(%A: memref<?x512xbf16> {fuse.align = 16 : i64}, %B: memref
 #a = affine_map<(m, n, k) -> (m, k)>
 #b = affine_map<(m, n, k) -> (n, k)>
 #c = affine_map<(m, n, k) -> (m, n)>
-func.func @not_walkable(%A: memref<?x512xbf16> {fuse.align = 16 : i64}, %B: memref<8x512xbf16> {fuse.align = 16 : i64}, %C: memref<?x8xf32>,
+func.func @not_persistent(%A: memref<?x512xbf16> {fuse.align = 16 : i64}, %B: memref<8x512xbf16> {fuse.align = 16 : i64}, %C: memref<?x8xf32>,
     %sem: memref<1xi32> {fuse.workspace = "semaphores"}, %i: i32)
     attributes {fuse.kernel, fuse.schedule = #schedule} {
   %c0 = arith.constant 0 : index
@@ -288,7 +288,7 @@ func.func @not_walkable(%A: memref<?x512xbf16> {fuse.align = 16 : i64}, %B: memr
 #a = affine_map<(m, n, k) -> (k, m)>
 #b = affine_map<(m, n, k) -> (k, n)>
 #c = affine_map<(m, n, k) -> (m, n)>
-// Factors whose k is not contiguous: the ring holds them as they lie in memory.
+// Operands whose k is not contiguous: the ring holds them as they lie in memory.
 // CHECK-LABEL: func.func @transposed
 // CHECK: memref.alloc() {alignment = 1024 : i64, fuse.phase = 0 : i64} : memref<3x64x128xf16
 // CHECK: memref.alloc() {alignment = 1024 : i64, fuse.phase = 0 : i64} : memref<3x64x64xf16
@@ -429,7 +429,7 @@ func.func @another_padding(%A: memref<512x128xf16> {fuse.align = 16 : i64}, %B: 
   %pad = arith.constant 1.0 : f16
   %zero = arith.constant dense<0.0> : vector<128x64xf32>
   scf.forall (%block) in (1) {
-    // expected-remark @below {{a factor is padded with another number than zero}}
+    // expected-remark @below {{an operand is padded with another number than zero}}
     %acc = scf.for %k = %c0 to %c512 step %c64 iter_args(%sum = %zero) -> (vector<128x64xf32>) {
       %x = vector.transfer_read %A[%k, %c0], %pad {in_bounds = [true, true]} : memref<512x128xf16>, vector<64x128xf16>
       %w = vector.transfer_read %B[%k, %c0], %pad {in_bounds = [true, true]} : memref<512x64xf16>, vector<64x64xf16>
@@ -460,7 +460,7 @@ func.func @changed_before(%A: memref<512x128xf16> {fuse.align = 16 : i64}, %B: m
   %pad = arith.constant 0.0 : f16
   %zero = arith.constant dense<0.0> : vector<128x64xf32>
   scf.forall (%block) in (1) {
-    // expected-remark @below {{a factor is not read in the loop, or changed before it is used}}
+    // expected-remark @below {{an operand is not read in the loop, or changed before it is used}}
     %acc = scf.for %k = %c0 to %c512 step %c64 iter_args(%sum = %zero) -> (vector<128x64xf32>) {
       %x = vector.transfer_read %A[%k, %c0], %pad {in_bounds = [true, true]} : memref<512x128xf16>, vector<64x128xf16>
       %w = vector.transfer_read %B[%k, %c0], %pad {in_bounds = [true, true]} : memref<512x64xf16>, vector<64x64xf16>
@@ -545,7 +545,7 @@ func.func @mma(%A: memref<512x128xf16> {fuse.align = 16 : i64}, %B: memref<512x6
 #c = affine_map<(m, n, k) -> (m, n)>
 // Neighbouring blocks have the same tiles of A: each copies a part of them to both, waits for the consumers of both, and
 // outlives the other's copies.
-// CHECK-LABEL: func.func @shared_factor
+// CHECK-LABEL: func.func @shared_operand
 // CHECK-SAME: fuse.cluster = 2 : i64
 // CHECK: "fuse.mbarrier_init"(%{{.*}}) {arrivals = 1 : i64}
 // CHECK: "fuse.mbarrier_init"(%{{.*}}) {arrivals = 4 : i64}
@@ -555,7 +555,7 @@ func.func @mma(%A: memref<512x128xf16> {fuse.align = 16 : i64}, %B: memref<512x6
 // CHECK: "fuse.async_load"({{.*}}) {dims = array<i64: 0, 1>} :
 // CHECK: "fuse.cluster_barrier"()
 // expected-remark @below {{3 stages, 2 warpgroups of consumers, clusters of 2}}
-func.func @shared_factor(%A: memref<512x512xf16> {fuse.align = 16 : i64}, %B: memref<256x512xf16> {fuse.align = 16 : i64}, %C: memref<512x256xf32>)
+func.func @shared_operand(%A: memref<512x512xf16> {fuse.align = 16 : i64}, %B: memref<256x512xf16> {fuse.align = 16 : i64}, %C: memref<512x256xf32>)
     attributes {fuse.kernel, fuse.schedule = #schedule} {
   %c0 = arith.constant 0 : index
   %c4 = arith.constant 4 : index
@@ -590,7 +590,7 @@ func.func @shared_factor(%A: memref<512x512xf16> {fuse.align = 16 : i64}, %B: me
 // A grid of whole clusters walks the tiles: neighbours stay neighbours, and have as many. The barrier at the end is behind
 // the last tile.
 // CHECK-DAG: #[[PAIRS:.*]] = affine_map<()[s0] -> (16, (s0 floordiv 2) * 2)>
-// CHECK-LABEL: func.func @walking_clusters
+// CHECK-LABEL: func.func @persistent_clusters
 // CHECK-SAME: fuse.cluster = 2 : i64
 // CHECK: %[[HELD:.*]] = "fuse.resident_blocks"() {per_sm = 1 : i64}
 // CHECK: %[[BLOCKS:.*]] = affine.min #[[PAIRS]]()[%[[HELD]]]
@@ -601,7 +601,7 @@ func.func @shared_factor(%A: memref<512x512xf16> {fuse.align = 16 : i64}, %B: me
 // CHECK: "fuse.async_load"({{.*}}) {dims = array<i64: 0, 1>, peers = 2 : i64}
 // CHECK: "fuse.cluster_barrier"()
 // expected-remark @below {{3 stages, 2 warpgroups of consumers, persistent, clusters of 2}}
-func.func @walking_clusters(%A: memref<512x512xf16> {fuse.align = 16 : i64}, %B: memref<256x512xf16> {fuse.align = 16 : i64}, %C: memref<512x256xf32>)
+func.func @persistent_clusters(%A: memref<512x512xf16> {fuse.align = 16 : i64}, %B: memref<256x512xf16> {fuse.align = 16 : i64}, %C: memref<512x256xf32>)
     attributes {fuse.kernel, fuse.schedule = #schedule} {
   %c0 = arith.constant 0 : index
   %c4 = arith.constant 4 : index
@@ -646,7 +646,7 @@ func.func @other_order(%A: memref<512x512xf16> {fuse.align = 16 : i64}, %B: memr
     %y = arith.remui %block, %c4 : index
     %m = affine.apply affine_map<(d0) -> (d0 * 128)>(%y)
     %n = affine.apply affine_map<(d0) -> (d0 * 64)>(%x)
-    // expected-error @below {{the schedule cannot be followed: 2 neighbouring blocks do not have the same tiles of the first factor}}
+    // expected-error @below {{the schedule cannot be followed: 2 neighbouring blocks do not have the same tiles of operand A}}
     %acc = scf.for %k = %c0 to %c512 step %c64 iter_args(%sum = %zero) -> (vector<128x64xf32>) {
       %f = vector.transfer_read %A[%m, %k], %pad {in_bounds = [true, true]} : memref<512x512xf16>, vector<128x64xf16>
       %w = vector.transfer_read %B[%n, %k], %pad {in_bounds = [true, true]} : memref<256x512xf16>, vector<64x64xf16>
@@ -859,7 +859,7 @@ func.func @exact(%A: memref<128x512xf32> {fuse.align = 16 : i64}, %B: memref<8x5
 #a = affine_map<(m, n, k) -> (m, k)>
 #b = affine_map<(m, n, k) -> (n, k)>
 #c = affine_map<(m, n, k) -> (m, n)>
-// Of a tile that has all rows of a factor, those are copied that there are, where nobody depends on the others. The
+// Of a tile that has all rows of an operand, those are copied that there are, where nobody depends on the others. The
 // second read does not say so, and is filled with zeros.
 // CHECK-LABEL: func.func @few_rows
 // CHECK: memref<3x128x64xbf16, #gpu.address_space<workgroup>>
@@ -896,7 +896,7 @@ func.func @few_rows(%A: memref<100x512xbf16> {fuse.align = 16 : i64}, %B: memref
 #a = affine_map<(m, n, k) -> (m, k)>
 #b = affine_map<(m, n, k) -> (n, k)>
 #c = affine_map<(m, n, k) -> (m, n)>
-// Of several tiles the last one has fewer rows, for which there are other copies. The bytes are those of both factors.
+// Of several tiles the last one has fewer rows, for which there are other copies. The bytes are those of both operands.
 // CHECK-LABEL: func.func @last_rows
 // CHECK: "fuse.warp_roles"
 // CHECK: }, {

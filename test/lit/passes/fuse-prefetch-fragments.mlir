@@ -101,7 +101,7 @@ gpu.module @kernels {
 
 // -----
 
-// A factor that is computed in each step meets the block twice.
+// An operand that is computed in each step meets the block twice.
 gpu.module @kernels {
   gpu.func @computed(%b: vector<4xf16>, %y: memref<4xf32>)
       workgroup(%ring: memref<2x16x16xf16, #gpu.address_space<workgroup>>) kernel {

@@ -89,8 +89,8 @@ func.func private @apart_0_kernel(%x: memref<256x?xf32>, %w: memref<1x256xf32>, 
 
 // -----
 
-// Rows of 256 KB, two blocks a multiprocessor: what is asked for would push out what has been.
-// REMARK: declined: tiles of 66 MB a round are too large for the L2 of 50 MB
+// Rows of 256 KB, two blocks an SM: what is asked for would push out what has been.
+// REMARK: declined: tiles of 66 MB a wave are too large for the L2 of 50 MB
 // CHECK-LABEL: func.func private @long_0_kernel(
 // CHECK-NOT: fuse.prefetch_rows
 #row = {vector = array<i64: 1, 8>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 32>, repeats = array<i64: 1, 8>, blocks = array<i64: 1, 1>}

@@ -58,7 +58,7 @@ func.func private @f_1(%x: tensor<64x256xf16> {fuse.align = 16 : i64}, %w: tenso
 #mk = affine_map<(m, n, k) -> (m, k)>
 #nk = affine_map<(m, n, k) -> (n, k)>
 #mn = affine_map<(m, n, k) -> (m, n)>
-// Each of 64 columns of tiles would compute the left factor again.
+// Each of 64 columns of tiles would compute operand A again.
 // CHECK-LABEL: func.func @many_tiles(
 // CHECK: call @f_0
 // CHECK: call @f_1
@@ -149,11 +149,11 @@ func.func private @f_1(%x: tensor<64x256xf16> {fuse.align = 16 : i64}, %w: tenso
 #mk = affine_map<(m, n, k) -> (m, k)>
 #nk = affine_map<(m, n, k) -> (n, k)>
 #mn = affine_map<(m, n, k) -> (m, n)>
-// One op would be computed on tiles of either factor.
-// CHECK-LABEL: func.func @both_factors(
+// One op would be computed on tiles of either operand.
+// CHECK-LABEL: func.func @both_operands(
 // CHECK: call @f_0
 // CHECK: call @f_1
-func.func @both_factors(%x: tensor<64x256xf32>) -> tensor<64x64xf32> {
+func.func @both_operands(%x: tensor<64x256xf32>) -> tensor<64x64xf32> {
   %0 = call @f_0(%x) : (tensor<64x256xf32>) -> tensor<64x256xf16>
   // expected-remark @below {{two of its loops are one dimension of its producers}}
   %1 = call @f_1(%0, %0) : (tensor<64x256xf16>, tensor<64x256xf16>) -> tensor<64x64xf32>

@@ -264,7 +264,7 @@ func.func private @twice_1(%n: tensor<512x64xf32>) -> tensor<64xf32> attributes 
 #a = affine_map<(d0, d1, d2) -> (d0, d2)>
 #b = affine_map<(d0, d1, d2) -> (d1, d2)>
 #c = affine_map<(d0, d1, d2) -> (d0, d1)>
-// A contraction would compute a factor for every tile that it meets.
+// A contraction would compute an operand for every tile that it meets.
 // CHECK-LABEL: func.func @product(
 // CHECK: %[[A:.*]] = call @product_0(
 // CHECK: call @product_1(%[[A]],

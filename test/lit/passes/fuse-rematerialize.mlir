@@ -15,7 +15,7 @@
 // CHECK-NEXT: %[[X2:.*]] = vector.transfer_read %[[SLOT]]
 // CHECK-NEXT: %[[W2:.*]] = arith.extf %[[X2]]
 // CHECK-NEXT: %[[D:.*]] = arith.subf %[[W2]], %[[MEANS]]
-// One copy serves all uses in the same round.
+// One copy serves all uses before the same reduction.
 // CHECK-NEXT: arith.mulf %[[D]], %[[W2]]
 // expected-remark @below {{2 op(s) repeated after a reduction}}
 func.func private @again(%s: memref<8x1x256xbf16, #shared>, %y: memref<8x256xf32>)
@@ -47,7 +47,7 @@ func.func private @again(%s: memref<8x1x256xbf16, #shared>, %y: memref<8x256xf32
 
 #layout = {vector = array<i64: 1, 8>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
 #shared = #gpu.address_space<workgroup>
-// Two reductions that meet are one round; what was pinned in front of it is pinned behind it, to what it gives.
+// Two reductions that meet are one exchange; what had an optimization barrier in front of it has one behind it, to what it gives.
 // CHECK-LABEL: func.func private @one_round
 // CHECK: %[[C:.*]] = arith.constant dense<1.000000e+00> : vector<1x256xbf16>
 // CHECK: vector.multi_reduction <add>
@@ -56,8 +56,8 @@ func.func private @again(%s: memref<8x1x256xbf16, #shared>, %y: memref<8x256xf32
 // CHECK: vector.broadcast
 // CHECK: vector.broadcast
 // CHECK: %[[AFTER:.*]] = vector.shape_cast %[[MAX]] : vector<1xf32> to vector<1x1xf32>
-// CHECK: %[[PIN:.*]] = "fuse.pin"(%[[C]], %[[AFTER]])
-// CHECK: arith.extf %[[PIN]]
+// CHECK: %[[BARRIER:.*]] = "fuse.optimization_barrier"(%[[C]], %[[AFTER]])
+// CHECK: arith.extf %[[BARRIER]]
 // CHECK: arith.mulf
 // CHECK: vector.transfer_write
 // expected-remark @below {{op(s) repeated after a reduction}}
@@ -72,8 +72,8 @@ func.func private @one_round(%s: memref<1x256xbf16, #shared>, %y: memref<8x256xf
   %zero = arith.constant dense<0.0> : vector<1xf32>
   scf.forall (%block) in (1) {
     scf.for %t = %c0 to %c8 step %c1 {
-      %pinned = "fuse.pin"(%column, %row) : (vector<1x256xbf16>, vector<1x1xi32>) -> vector<1x256xbf16>
-      %b = arith.extf %pinned : vector<1x256xbf16> to vector<1x256xf32>
+      %opaque = "fuse.optimization_barrier"(%column, %row) : (vector<1x256xbf16>, vector<1x1xi32>) -> vector<1x256xbf16>
+      %b = arith.extf %opaque : vector<1x256xbf16> to vector<1x256xf32>
       %x = vector.transfer_read %s[%c0, %c0], %pad {in_bounds = [true, true]} : memref<1x256xbf16, #shared>, vector<1x256xbf16>
       %w = arith.extf %x : vector<1x256xbf16> to vector<1x256xf32>
       %sum = vector.multi_reduction <add>, %w, %zero [1] : vector<1x256xf32> to vector<1xf32>

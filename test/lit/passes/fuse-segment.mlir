@@ -439,7 +439,7 @@ func.func @unread(%x: tensor<?x8xf32> {fuse.name = "x"}) -> tensor<?x8xf32> {
 #a = affine_map<(d0, d1, d2) -> (d0, d2)>
 #b = affine_map<(d0, d1, d2) -> (d2, d1)>
 #c = affine_map<(d0, d1, d2) -> (d0, d1)>
-// Only what renames a factor comes before a contraction. The transpose is another kernel's, and what nobody reads no kernel's.
+// Only what renames an operand comes before a contraction. The transpose is another kernel's, and what nobody reads no kernel's.
 // CHECK-LABEL: func.func @beside
 // CHECK-COUNT-2: call @beside_
 // CHECK-NOT: call

@@ -36,7 +36,7 @@
 // CHECK: vector.transfer_write %[[SUM]]
 func.func private @last_0_kernel(%x: memref<?x160xf16>, %w: memref<64x160xf16>, %y: memref<?x64xf32>)
     attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 32, 32>, layout = #layout,
-                contraction = {k = 32, instruction = "mma", split = 2, reduction = "last_arriver"}}} {
+                contraction = {k = 32, instruction = "mma", split = 2, reduction = "last_block"}}} {
   %c0 = arith.constant 0 : index
   %c2 = arith.constant 2 : index
   %m = memref.dim %x, %c0 : memref<?x160xf16>
@@ -70,7 +70,7 @@ func.func private @last_0_kernel(%x: memref<?x160xf16>, %w: memref<64x160xf16>, 
 #n = affine_map<(d0) -> (0, d0)>
 #layout = {vector = array<i64: 1, 2>, lanes = array<i64: 8, 4>, warps = array<i64: 1, 2>, repeats = array<i64: 2, 2>,
            blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
-#finish = {vector = array<i64: 1, 4>, lanes = array<i64: 4, 8>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 1>,
+#second_stage = {vector = array<i64: 1, 4>, lanes = array<i64: 4, 8>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 1>,
            blocks = array<i64: 1, 1>}
 
 // Slices of 8 rows: all blocks wait for each other, and the epilogue works on their own rows.
@@ -89,10 +89,10 @@ func.func private @last_0_kernel(%x: memref<?x160xf16>, %w: memref<64x160xf16>, 
 // CHECK: vector.broadcast %{{.*}} : vector<1x32xf32> to vector<8x32xf32>
 // CHECK: %[[ROW:.*]] = arith.addi %{{.*}}, %[[START]]
 // CHECK: vector.transfer_write %{{.*}}[%[[ROW]], %{{.*}}] {{.*}} : vector<8x32xf32>, memref<30x32xf32>
-// CHECK: } {fuse.finish}
+// CHECK: } {fuse.second_stage}
 func.func private @slices_0_kernel(%x: memref<30x128xf16>, %w: memref<32x128xf16>, %bias: memref<32xf32>, %y: memref<30x32xf32>)
     attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 32, 32>, layout = #layout,
-                contraction = {k = 32, instruction = "mma", split = 4, reduction = "slices", finish_layout = #finish}}} {
+                contraction = {k = 32, instruction = "mma", split = 4, reduction = "grid_sync", second_stage_layout = #second_stage}}} {
   %c1 = arith.constant 1 : index
   scf.forall (%block) in (1) {
     %c0 = arith.constant 0 : index
@@ -124,11 +124,11 @@ func.func private @slices_0_kernel(%x: memref<30x128xf16>, %w: memref<32x128xf16
 #n = affine_map<(d0) -> (0, d0)>
 #layout = {vector = array<i64: 1, 2>, lanes = array<i64: 8, 4>, warps = array<i64: 1, 2>, repeats = array<i64: 2, 2>,
            blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
-#finish = {vector = array<i64: 1, 4>, lanes = array<i64: 4, 8>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 1>,
+#second_stage = {vector = array<i64: 1, 4>, lanes = array<i64: 4, 8>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 1>,
            blocks = array<i64: 1, 1>}
 
-// The same through a mailbox: nothing is waited for but the numbers.
-// CHECK-LABEL: func.func private @mailboxes_0_kernel(
+// The same through a flagged buffer: nothing is waited for but the numbers.
+// CHECK-LABEL: func.func private @flagged_0_kernel(
 // CHECK-SAME: %[[MAIL:[a-z0-9]+]]: memref<4x32x32xf32> {fuse.workspace = "semaphores"})
 // CHECK-SAME: fuse.cooperative
 // Slices of equally many steps end equally far from where they begin.
@@ -138,17 +138,17 @@ func.func private @slices_0_kernel(%x: memref<30x128xf16>, %w: memref<32x128xf16
 // CHECK: %[[UPPER:.*]] = arith.addi %[[LOWER]], %[[LENGTH]] : index
 // CHECK: %[[PART:.*]] = scf.for %{{.*}} = %[[LOWER]] to %[[UPPER]] step %[[STRIDE]]
 // CHECK-NOT: vector.transfer_write
-// CHECK: "fuse.post"(%[[PART]], %[[MAIL]], %{{.*}}) : (vector<32x32xf32>, memref<4x32x32xf32>, index, index, index) -> ()
+// CHECK: "fuse.flagged_store"(%[[PART]], %[[MAIL]], %{{.*}}) : (vector<32x32xf32>, memref<4x32x32xf32>, index, index, index) -> ()
 // CHECK-NOT: semaphore
 // CHECK: scf.if
 // CHECK: %[[START:.*]] = arith.muli
-// CHECK: %{{.*}}:4 = "fuse.collect"(%[[MAIL]], %{{.*}}, %[[START]], %{{.*}}) {parts = 4 : i64}
+// CHECK: %{{.*}}:4 = "fuse.flagged_load"(%[[MAIL]], %{{.*}}, %[[START]], %{{.*}}) {parts = 4 : i64}
 // CHECK-COUNT-3: arith.addf %{{.*}} : vector<8x32xf32>
 // CHECK: vector.transfer_write %{{.*}} : vector<8x32xf32>, memref<30x32xf32>
-// CHECK: } {fuse.finish}
-func.func private @mailboxes_0_kernel(%x: memref<30x128xf16>, %w: memref<32x128xf16>, %bias: memref<32xf32>, %y: memref<30x32xf32>)
+// CHECK: } {fuse.second_stage}
+func.func private @flagged_0_kernel(%x: memref<30x128xf16>, %w: memref<32x128xf16>, %bias: memref<32xf32>, %y: memref<30x32xf32>)
     attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 32, 32>, layout = #layout,
-                contraction = {k = 32, instruction = "mma", split = 4, reduction = "mailboxes", finish_layout = #finish}}} {
+                contraction = {k = 32, instruction = "mma", split = 4, reduction = "flagged", second_stage_layout = #second_stage}}} {
   %c1 = arith.constant 1 : index
   scf.forall (%block) in (1) {
     %c0 = arith.constant 0 : index

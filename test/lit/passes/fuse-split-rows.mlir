@@ -62,7 +62,7 @@ func.func private @long_0(%x: tensor<?x1000448xf32> {fuse.align = 16 : i64}, %s:
 
 #id = affine_map<(d0, d1) -> (d0, d1)>
 #row = affine_map<(d0, d1) -> (d0)>
-// What a block holds stays whole, and so do rows of a number that is known, which the grid walks.
+// What a block holds stays whole, and so do rows of a number that is known, which the grid loops over.
 // CHECK-LABEL: func.func @short
 // CHECK-NEXT: call @short_0(%arg0)
 // CHECK-NEXT: call @known_0(%arg1)

@@ -62,7 +62,7 @@ func.func private @ring_0_kernel(%x: memref<?x160xf16>, %w: memref<160x64xf16>, 
 #layout = {vector = array<i64: 1, 2>, lanes = array<i64: 8, 4>, warps = array<i64: 1, 2>, repeats = array<i64: 2, 2>,
            blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
 
-// A single step, whose loop is gone, waits for its copies at once. A column-major factor: its axes are swapped.
+// A single step, whose loop is gone, waits for its copies at once. A column-major operand: its axes are swapped.
 // CHECK-LABEL: func.func private @once_0_kernel(
 // CHECK: memref.alloc() : memref<1x16x40xf16,
 // CHECK: memref.alloc() : memref<1x16x40xf16,
@@ -95,7 +95,7 @@ func.func private @once_0_kernel(%x: memref<32x16xf16, strided<[1, 32]>>, %w: me
 #layout = {vector = array<i64: 1, 2>, lanes = array<i64: 8, 4>, warps = array<i64: 1, 2>, repeats = array<i64: 2, 2>,
            blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
 
-// Two contractions of the same factors, as `canonicalize` makes of a product and a sum with it, share the copies.
+// Two contractions of the same operands, as `canonicalize` makes of a product and a sum with it, share the copies.
 // CHECK-LABEL: func.func private @shared_0_kernel(
 // CHECK-COUNT-2: "fuse.copy_tile"
 // CHECK-NOT: "fuse.copy_tile"

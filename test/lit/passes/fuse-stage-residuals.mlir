@@ -5,7 +5,7 @@
 #a = affine_map<(m, n, k) -> (m, k)>
 #b = affine_map<(m, n, k) -> (n, k)>
 #c = affine_map<(m, n, k) -> (m, n)>
-// A block with one tile: the copies follow those of the factors, and a thread overwrites what it has read.
+// A block with one tile: the copies follow those of the operands, and a thread overwrites what it has read.
 // CHECK-LABEL: func.func @residual
 // CHECK-SAME: %[[R:[a-z0-9]+]]: memref<256x128xf16> {fuse.align = 16 : i64}, %[[C:[a-z0-9]+]]: memref<256x128xf16>)
 // CHECK: scf.forall (%[[BLOCK:.*]]) in (2)
@@ -48,7 +48,7 @@ func.func @residual(%A: memref<256x512xf16> {fuse.align = 16 : i64}, %B: memref<
       scf.yield %next : vector<128x128xf32>
     }
     %y = arith.truncf %acc : vector<128x128xf32> to vector<128x128xf16>
-    // expected-remark @below {{2 panels come through the stages of a result}}
+    // expected-remark @below {{2 subtiles come through the stages of a result}}
     %r = vector.transfer_read %R[%m, %c0], %pad {in_bounds = [true, true]} : memref<256x128xf16>, vector<128x128xf16>
     %z = arith.addf %y, %r : vector<128x128xf16>
     vector.transfer_write %z, %C[%m, %c0] {in_bounds = [true, true]} : vector<128x128xf16>, memref<256x128xf16>
@@ -59,21 +59,21 @@ func.func @residual(%A: memref<256x512xf16> {fuse.align = 16 : i64}, %B: memref<
 // -----
 
 #layout = {vector = array<i64: 1, 2>, lanes = array<i64: 8, 4>, warps = array<i64: 4, 1>, repeats = array<i64: 2, 12>, blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
-#schedule = {tile = array<i64: 128, 96>, layout = #layout, contraction = {k = 64 : i64, instruction = "wgmma", stages = 5 : i64, persistent = true, teams = 2 : i64}}
+#schedule = {tile = array<i64: 128, 96>, layout = #layout, contraction = {k = 64 : i64, instruction = "wgmma", stages = 5 : i64, persistent = true, consumer_groups = 2 : i64}}
 #a = affine_map<(m, n, k) -> (m, k)>
 #b = affine_map<(m, n, k) -> (n, k)>
 #c = affine_map<(m, n, k) -> (m, n)>
-// Teams: the producer computes the tile's place anew, and waits until the team's stages are free, which it says when the
-// stores have read them; no other thread waits for these. The second panel begins inside of the first.
-// CHECK-LABEL: func.func @teams
+// Consumer groups: the producer computes the tile's place anew, and waits until the consumer group's stages are free, which it says when the
+// stores have read them; no other thread waits for these. The second subtile begins inside of the first.
+// CHECK-LABEL: func.func @consumer_groups
 // CHECK-SAME: %[[R:[a-z0-9]+]]: memref<1024x96xf16> {fuse.align = 16 : i64}
 // CHECK: %[[LANDED:.*]] = memref.alloc() {alignment = 16 : i64} : memref<4xi64, #gpu.address_space<workgroup>>
 // CHECK: %[[FREE:.*]] = memref.alloc() {alignment = 16 : i64} : memref<2xi64, #gpu.address_space<workgroup>>
 // CHECK-NEXT: "fuse.mbarrier_init"(%[[FREE]]) {arrivals = 1 : i64}
 // CHECK: %[[RING:.*]] = memref.alloc() {alignment = 1024 : i64} : memref<4x128x64xf16, #gpu.address_space<workgroup>>
-// CHECK: ^bb0(%[[TEAM:.*]]: index):
+// CHECK: ^bb0(%[[GROUP:.*]]: index):
 // CHECK: scf.for {{.*}} iter_args({{.*}}, %[[ROUND:.*]] = %c0_i32)
-// CHECK: %[[FIRST:.*]] = arith.muli %[[TEAM]], %c2
+// CHECK: %[[FIRST:.*]] = arith.muli %[[GROUP]], %c2
 // CHECK-NEXT: "fuse.mbarrier_wait"(%[[LANDED]], %[[FIRST]], %[[ROUND]])
 // CHECK: "fuse.staged_tile"(%[[RING]], %[[FIRST]]) {offsets = array<i64: 0, 32>}
 // CHECK-NOT: fuse.async_store_wait
@@ -81,7 +81,7 @@ func.func @residual(%A: memref<256x512xf16> {fuse.align = 16 : i64}, %B: memref<
 // CHECK-NEXT: "fuse.stage_tile"({{.*}}) {offset = 32 : i64}
 // CHECK: "fuse.async_store"
 // CHECK-NEXT: "fuse.async_store_wait"() {pending = 0 : i64}
-// CHECK-NEXT: "fuse.mbarrier_arrive"(%[[FREE]], %[[TEAM]]) {warpgroups = 1 : i64}
+// CHECK-NEXT: "fuse.mbarrier_arrive"(%[[FREE]], %[[GROUP]]) {warpgroups = 1 : i64}
 // CHECK: %[[OTHER:.*]] = arith.xori %[[ROUND]], %c1_i32
 // CHECK-NEXT: scf.yield {{.*}}, %[[OTHER]]
 // CHECK: scf.for %[[TILE:.*]] = {{.*}} iter_args({{.*}}, %[[WHOSE:.*]] = %c0, %[[ITS:.*]] = %c0_i32)
@@ -90,7 +90,7 @@ func.func @residual(%A: memref<256x512xf16> {fuse.align = 16 : i64}, %B: memref<
 // CHECK: "fuse.mbarrier_wait"(%[[FREE]], %[[WHOSE]], %[[BEFORE]])
 // CHECK: "fuse.async_load"(%[[R]], %[[RING]], %{{.*}}, %[[LANDED]], %[[M]], %c0)
 // CHECK: "fuse.async_load"(%[[R]], %[[RING]], %{{.*}}, %[[LANDED]], %[[M]], %c32)
-func.func @teams(%A: memref<1024x512xf16> {fuse.align = 16 : i64}, %B: memref<96x512xf16> {fuse.align = 16 : i64},
+func.func @consumer_groups(%A: memref<1024x512xf16> {fuse.align = 16 : i64}, %B: memref<96x512xf16> {fuse.align = 16 : i64},
                  %R: memref<1024x96xf16> {fuse.align = 16 : i64}, %C: memref<1024x96xf16>)
     attributes {fuse.kernel, fuse.schedule = #schedule} {
   %c0 = arith.constant 0 : index
@@ -108,7 +108,7 @@ func.func @teams(%A: memref<1024x512xf16> {fuse.align = 16 : i64}, %B: memref<96
       scf.yield %next : vector<128x96xf32>
     }
     %y = arith.truncf %acc : vector<128x96xf32> to vector<128x96xf16>
-    // expected-remark @below {{2 panels come through the stages of a result}}
+    // expected-remark @below {{2 subtiles come through the stages of a result}}
     %r = vector.transfer_read %R[%m, %c0], %pad {in_bounds = [true, true]} : memref<1024x96xf16>, vector<128x96xf16>
     %z = arith.addf %y, %r : vector<128x96xf16>
     vector.transfer_write %z, %C[%m, %c0] {in_bounds = [true, true]} : vector<128x96xf16>, memref<1024x96xf16>
@@ -162,7 +162,7 @@ func.func @declined(%A: memref<128x512xf16> {fuse.align = 16 : i64}, %B: memref<
     %p = vector.transfer_read %R[%c64, %c0], %one {in_bounds = [false, true]} : memref<128x128xf16>, vector<128x128xf16>
     // expected-remark @below {{no result of its type and order is staged that is computed of it element by element}}
     %q = vector.transfer_read %R[%c0, %c0], %pad {in_bounds = [true, true], permutation_map = affine_map<(d0, d1) -> (d1, d0)>} : memref<128x128xf16>, vector<128x128xf16>
-    // expected-remark @below {{2 panels come through the stages of a result}}
+    // expected-remark @below {{2 subtiles come through the stages of a result}}
     %r = vector.transfer_read %R[%c0, %c0], %pad {in_bounds = [true, true]} : memref<128x128xf16>, vector<128x128xf16>
     // expected-remark @below {{another tile comes through the result's stages}}
     %o = vector.transfer_read %R[%c64, %c0], %pad {in_bounds = [false, true]} : memref<128x128xf16>, vector<128x128xf16>
@@ -184,11 +184,11 @@ func.func @declined(%A: memref<128x512xf16> {fuse.align = 16 : i64}, %B: memref<
 // -----
 
 #layout = {vector = array<i64: 1, 2>, lanes = array<i64: 8, 4>, warps = array<i64: 4, 1>, repeats = array<i64: 2, 16>, blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
-#schedule = {tile = array<i64: 128, 128>, layout = #layout, contraction = {k = 64 : i64, instruction = "wgmma", stages = 6 : i64, persistent = true, teams = 2 : i64}}
+#schedule = {tile = array<i64: 128, 128>, layout = #layout, contraction = {k = 64 : i64, instruction = "wgmma", stages = 6 : i64, persistent = true, consumer_groups = 2 : i64}}
 #a = affine_map<(m, n, k) -> (m, k)>
 #b = affine_map<(m, n, k) -> (n, k)>
 #c = affine_map<(m, n, k) -> (m, n)>
-// Six stages leave room for one panel a team, and a result that is not computed of the tile may overwrite it.
+// Six stages leave room for one subtile a consumer group, and a result that is not computed of the tile may overwrite it.
 // CHECK-LABEL: func.func @no_room
 // CHECK-NOT: "fuse.staged_tile"
 func.func @no_room(%A: memref<128x512xf16> {fuse.align = 16 : i64}, %B: memref<128x512xf16> {fuse.align = 16 : i64},
@@ -210,7 +210,7 @@ func.func @no_room(%A: memref<128x512xf16> {fuse.align = 16 : i64}, %B: memref<1
       scf.yield %next : vector<128x128xf32>
     }
     %y = arith.truncf %acc : vector<128x128xf32> to vector<128x128xf16>
-    // expected-remark @below {{the result's panels have not a stage each}}
+    // expected-remark @below {{the result's subtiles have not a stage each}}
     %r = vector.transfer_read %R[%c0, %c0], %pad {in_bounds = [true, true]} : memref<128x128xf16>, vector<128x128xf16>
     // expected-remark @below {{no result of its type and order is staged that is computed of it element by element}}
     %s = vector.transfer_read %S[%c0, %c0], %pad {in_bounds = [true, true]} : memref<128x128xf16>, vector<128x128xf16>
@@ -255,7 +255,7 @@ func.func @transposed(%A: memref<128x512xf16> {fuse.align = 16 : i64}, %B: memre
       scf.yield %next : vector<128x96xf32>
     }
     %y = arith.truncf %acc : vector<128x96xf32> to vector<128x96xf16>
-    // expected-remark @below {{2 panels come through the stages of a result}}
+    // expected-remark @below {{2 subtiles come through the stages of a result}}
     %r = vector.transfer_read %R[%c0, %c0], %pad {in_bounds = [true, true], permutation_map = affine_map<(d0, d1) -> (d1, d0)>} : memref<96x128xf16>, vector<128x96xf16>
     %z = arith.addf %y, %r : vector<128x96xf16>
     vector.transfer_write %z, %C[%c0, %c0] {in_bounds = [true, true], permutation_map = affine_map<(d0, d1) -> (d1, d0)>} : vector<128x96xf16>, memref<96x128xf16>

@@ -5,8 +5,8 @@
 #a = affine_map<(m, n, k) -> (k, m)>
 #b = affine_map<(m, n, k) -> (k, n)>
 #c = affine_map<(m, n, k) -> (m, n)>
-// Two panels of 32 columns leave through two stages: each is written, met over, and sent by itself.
-// CHECK-LABEL: func.func @panels
+// Two subtiles of 32 columns leave through two stages: each is written, met over, and sent by itself.
+// CHECK-LABEL: func.func @subtiles
 // CHECK-SAME: %[[C:[a-z0-9]+]]: memref<128x64xf32>)
 // CHECK: %[[RING:.*]] = memref.alloc() {alignment = 1024 : i64} : memref<2x128x32xf32, #gpu.address_space<workgroup>>
 // CHECK: %[[Y:.*]] = "fuse.warpgroup_wait"({{.*}}) {pending = 0 : i64}
@@ -19,7 +19,7 @@
 // CHECK-NEXT: "fuse.async_store_wait"() {pending = 0 : i64}
 // CHECK-NEXT: vector.yield
 // expected-remark @below {{3 stages, 2 warpgroups of consumers}}
-func.func @panels(%A: memref<512x128xf16> {fuse.align = 16 : i64}, %B: memref<512x64xf16> {fuse.align = 16 : i64}, %C: memref<128x64xf32>)
+func.func @subtiles(%A: memref<512x128xf16> {fuse.align = 16 : i64}, %B: memref<512x64xf16> {fuse.align = 16 : i64}, %C: memref<128x64xf32>)
     attributes {fuse.kernel, fuse.schedule = #schedule} {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
@@ -34,7 +34,7 @@ func.func @panels(%A: memref<512x128xf16> {fuse.align = 16 : i64}, %B: memref<51
               %x, %w, %sum {fuse.instruction = "wgmma"} : vector<64x128xf16>, vector<64x64xf16> into vector<128x64xf32>
       scf.yield %next : vector<128x64xf32>
     }
-    // expected-remark @below {{2 panels through 2 stages}}
+    // expected-remark @below {{2 subtiles through 2 stages}}
     vector.transfer_write %acc, %C[%c0, %c0] {in_bounds = [true, true]} : vector<128x64xf32>, memref<128x64xf32>
   } {mapping = [#gpu.block<x>]}
   return
@@ -43,22 +43,22 @@ func.func @panels(%A: memref<512x128xf16> {fuse.align = 16 : i64}, %B: memref<51
 // -----
 
 #layout = {vector = array<i64: 1, 2>, lanes = array<i64: 8, 4>, warps = array<i64: 4, 1>, repeats = array<i64: 2, 8>, blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
-#schedule = {tile = array<i64: 128, 64>, layout = #layout, contraction = {k = 64 : i64, instruction = "wgmma", stages = 8 : i64, persistent = true, teams = 2 : i64}}
+#schedule = {tile = array<i64: 128, 64>, layout = #layout, contraction = {k = 64 : i64, instruction = "wgmma", stages = 8 : i64, persistent = true, consumer_groups = 2 : i64}}
 #a = affine_map<(m, n, k) -> (k, m)>
 #b = affine_map<(m, n, k) -> (k, n)>
 #c = affine_map<(m, n, k) -> (m, n)>
-// Each team has a panel of its own, which is all that 192 KB of stages leave room for.
-// CHECK-LABEL: func.func @teams
+// Each consumer group has a subtile of its own, which is all that 192 KB of stages leave room for.
+// CHECK-LABEL: func.func @consumer_groups
 // CHECK: %[[RING:.*]] = memref.alloc() {alignment = 1024 : i64} : memref<2x128x32xf32, #gpu.address_space<workgroup>>
-// CHECK: ^bb0(%[[TEAM:.*]]: index):
+// CHECK: ^bb0(%[[GROUP:.*]]: index):
 // CHECK: "fuse.async_store_wait"() {pending = 0 : i64}
 // CHECK-NEXT: gpu.barrier
-// CHECK-NEXT: "fuse.stage_tile"(%[[RING]], %[[TEAM]], %{{.*}}) {offset = 0 : i64}
+// CHECK-NEXT: "fuse.stage_tile"(%[[RING]], %[[GROUP]], %{{.*}}) {offset = 0 : i64}
 // CHECK-NEXT: gpu.barrier
-// CHECK-NEXT: "fuse.async_store"(%{{.*}}, %[[RING]], %[[TEAM]], %c0, %c0)
-// CHECK: "fuse.stage_tile"(%[[RING]], %[[TEAM]], %{{.*}}) {offset = 32 : i64}
-// expected-remark @below {{8 stages, 1 warpgroups of consumers in each of 2 teams, persistent}}
-func.func @teams(%A: memref<512x128xf16> {fuse.align = 16 : i64}, %B: memref<512x64xf16> {fuse.align = 16 : i64}, %C: memref<128x64xf32>)
+// CHECK-NEXT: "fuse.async_store"(%{{.*}}, %[[RING]], %[[GROUP]], %c0, %c0)
+// CHECK: "fuse.stage_tile"(%[[RING]], %[[GROUP]], %{{.*}}) {offset = 32 : i64}
+// expected-remark @below {{8 stages, 1 warpgroups of consumers in each of 2 consumer groups, persistent}}
+func.func @consumer_groups(%A: memref<512x128xf16> {fuse.align = 16 : i64}, %B: memref<512x64xf16> {fuse.align = 16 : i64}, %C: memref<128x64xf32>)
     attributes {fuse.kernel, fuse.schedule = #schedule} {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
@@ -73,7 +73,7 @@ func.func @teams(%A: memref<512x128xf16> {fuse.align = 16 : i64}, %B: memref<512
               %x, %w, %sum {fuse.instruction = "wgmma"} : vector<64x128xf16>, vector<64x64xf16> into vector<128x64xf32>
       scf.yield %next : vector<128x64xf32>
     }
-    // expected-remark @below {{2 panels through 1 stages}}
+    // expected-remark @below {{2 subtiles through 1 stages}}
     vector.transfer_write %acc, %C[%c0, %c0] {in_bounds = [true, true]} : vector<128x64xf32>, memref<128x64xf32>
   } {mapping = [#gpu.block<x>]}
   return
@@ -86,7 +86,7 @@ func.func @teams(%A: memref<512x128xf16> {fuse.align = 16 : i64}, %B: memref<512
 #a = affine_map<(m, n, k) -> (k, m)>
 #b = affine_map<(m, n, k) -> (k, n)>
 #c = affine_map<(m, n, k) -> (m, n)>
-// Two blocks share a multiprocessor's memory: 96 KB of stages leave one of them room for one panel.
+// Two blocks share an SM's memory: 96 KB of stages leave one of them room for one subtile.
 // CHECK-LABEL: func.func @halves
 // CHECK: memref.alloc() {alignment = 1024 : i64} : memref<1x128x32xf32, #gpu.address_space<workgroup>>
 // expected-remark @below {{4 stages, 2 warpgroups of consumers}}
@@ -105,7 +105,7 @@ func.func @halves(%A: memref<512x128xf16> {fuse.align = 16 : i64}, %B: memref<51
               %x, %w, %sum {fuse.instruction = "wgmma"} : vector<64x128xf16>, vector<64x64xf16> into vector<128x64xf32>
       scf.yield %next : vector<128x64xf32>
     }
-    // expected-remark @below {{2 panels through 1 stages}}
+    // expected-remark @below {{2 subtiles through 1 stages}}
     vector.transfer_write %acc, %C[%c0, %c0] {in_bounds = [true, true]} : vector<128x64xf32>, memref<128x64xf32>
   } {mapping = [#gpu.block<x>]}
   return
@@ -118,7 +118,7 @@ func.func @halves(%A: memref<512x128xf16> {fuse.align = 16 : i64}, %B: memref<51
 #a = affine_map<(m, n, k) -> (k, m)>
 #b = affine_map<(m, n, k) -> (k, n)>
 #c = affine_map<(m, n, k) -> (m, n)>
-// Warps that add up columns meet in 2 KB for each of two totals, which the second panel would take.
+// Warps that add up columns meet in 2 KB for each of two reductions, which the second subtile would take.
 // CHECK-LABEL: func.func @totals
 // CHECK: memref.alloc() {alignment = 1024 : i64} : memref<1x128x32xf32, #gpu.address_space<workgroup>>
 // expected-remark @below {{8 stages, 2 warpgroups of consumers}}
@@ -139,7 +139,7 @@ func.func @totals(%A: memref<512x128xf16> {fuse.align = 16 : i64}, %B: memref<51
               %x, %w, %sum {fuse.instruction = "wgmma"} : vector<64x128xf16>, vector<64x64xf16> into vector<128x64xf32>
       scf.yield %next : vector<128x64xf32>
     }
-    // expected-remark @below {{2 panels through 1 stages}}
+    // expected-remark @below {{2 subtiles through 1 stages}}
     vector.transfer_write %acc, %C[%c0, %c0] {in_bounds = [true, true]} : vector<128x64xf32>, memref<128x64xf32>
     %s = vector.multi_reduction <add>, %acc, %none [0] : vector<128x64xf32> to vector<64xf32>
     // expected-remark @below {{the tile has more than two dimensions, or a mask}}
@@ -158,7 +158,7 @@ func.func @totals(%A: memref<512x128xf16> {fuse.align = 16 : i64}, %B: memref<51
 #a = affine_map<(m, n, k) -> (k, m)>
 #b = affine_map<(m, n, k) -> (k, n)>
 #c = affine_map<(m, n, k) -> (m, n)>
-// Four panels: before one is written again, the store that reads it is awaited.
+// Four subtiles: before one is written again, the store that reads it is awaited.
 // CHECK-LABEL: func.func @reused
 // CHECK: "fuse.stage_tile"({{.*}}) {offset = 32 : i64}
 // CHECK: "fuse.async_store"
@@ -181,7 +181,7 @@ func.func @reused(%A: memref<512x128xf16> {fuse.align = 16 : i64}, %B: memref<51
               %x, %w, %sum {fuse.instruction = "wgmma"} : vector<64x128xf16>, vector<64x128xf16> into vector<128x128xf32>
       scf.yield %next : vector<128x128xf32>
     }
-    // expected-remark @below {{4 panels through 2 stages}}
+    // expected-remark @below {{4 subtiles through 2 stages}}
     vector.transfer_write %acc, %C[%c0, %c0] {in_bounds = [true, true]} : vector<128x128xf32>, memref<128x128xf32>
   } {mapping = [#gpu.block<x>]}
   return
@@ -194,7 +194,7 @@ func.func @reused(%A: memref<512x128xf16> {fuse.align = 16 : i64}, %B: memref<51
 #a = affine_map<(m, n, k) -> (k, m)>
 #b = affine_map<(m, n, k) -> (n, k)>
 #c = affine_map<(m, n, k) -> (m, n)>
-// Three panels in two stages: the first panel of a tile goes where the last one of the tile before is read, whose store
+// Three subtiles in two stages: the first subtile of a tile goes where the last one of the tile before is read, whose store
 // is the newest; two are newer than the one that reads the other stage.
 // CHECK-LABEL: func.func @odd
 // CHECK: "fuse.warpgroup_wait"({{.*}}) {pending = 0 : i64}
@@ -220,7 +220,7 @@ func.func @odd(%A: memref<512x64xf16> {fuse.align = 16 : i64}, %B: memref<96x512
               %x, %w, %sum {fuse.instruction = "wgmma"} : vector<64x64xf16>, vector<96x64xf16> into vector<64x96xf32>
       scf.yield %next : vector<64x96xf32>
     }
-    // expected-remark @below {{3 panels through 2 stages}}
+    // expected-remark @below {{3 subtiles through 2 stages}}
     vector.transfer_write %acc, %C[%c0, %c0] {in_bounds = [true, true]} : vector<64x96xf32>, memref<64x96xf32>
   } {mapping = [#gpu.block<x>]}
   return
@@ -233,7 +233,7 @@ func.func @odd(%A: memref<512x64xf16> {fuse.align = 16 : i64}, %B: memref<96x512
 #a = affine_map<(m, n, k) -> (k, m)>
 #b = affine_map<(m, n, k) -> (n, k)>
 #c = affine_map<(m, n, k) -> (m, n)>
-// Panels of 32 columns do not divide 80: the last one has 16 that the one before has too.
+// Subtiles of 32 columns do not divide 80: the last one has 16 that the one before has too.
 // CHECK-LABEL: func.func @overlapping
 // CHECK: "fuse.stage_tile"({{.*}}) {offset = 32 : i64}
 // CHECK: "fuse.stage_tile"({{.*}}, %c0, {{.*}}) {offset = 48 : i64}
@@ -255,7 +255,7 @@ func.func @overlapping(%A: memref<512x128xf16> {fuse.align = 16 : i64}, %B: memr
               %x, %w, %sum {fuse.instruction = "wgmma"} : vector<64x128xf16>, vector<80x64xf16> into vector<128x80xf32>
       scf.yield %next : vector<128x80xf32>
     }
-    // expected-remark @below {{3 panels through 2 stages}}
+    // expected-remark @below {{3 subtiles through 2 stages}}
     vector.transfer_write %acc, %C[%c0, %c0] {in_bounds = [true, true]} : vector<128x80xf32>, memref<128x80xf32>
   } {mapping = [#gpu.block<x>]}
   return
@@ -295,7 +295,7 @@ func.func @transposed(%A: memref<512x128xf16> {fuse.align = 16 : i64}, %B: memre
               %x, %w, %sum {fuse.instruction = "wgmma"} : vector<64x128xf16>, vector<96x64xf16> into vector<128x96xf32>
       scf.yield %next : vector<128x96xf32>
     }
-    // expected-remark @below {{2 panels through 2 stages}}
+    // expected-remark @below {{2 subtiles through 2 stages}}
     vector.transfer_write %acc, %C[%c0, %c128] {in_bounds = [false, true], permutation_map = affine_map<(m, n) -> (n, m)>} : vector<128x96xf32>, memref<?x512xf32>
   } {mapping = [#gpu.block<x>]}
   return
@@ -308,11 +308,11 @@ func.func @transposed(%A: memref<512x128xf16> {fuse.align = 16 : i64}, %B: memre
 #a = affine_map<(m, n, k) -> (k, m)>
 #b = affine_map<(m, n, k) -> (k, n)>
 #c = affine_map<(m, n, k) -> (m, n)>
-// CHECK-LABEL: func.func @odd_rows
+// CHECK-LABEL: func.func @row_alignment
 // CHECK-NOT: fuse.stage_tile
 // CHECK: vector.transfer_write
 // expected-remark @below {{3 stages, 2 warpgroups of consumers}}
-func.func @odd_rows(%A: memref<512x128xf16> {fuse.align = 16 : i64}, %B: memref<512x64xf16> {fuse.align = 16 : i64}, %C: memref<128x63xf32>)
+func.func @row_alignment(%A: memref<512x128xf16> {fuse.align = 16 : i64}, %B: memref<512x64xf16> {fuse.align = 16 : i64}, %C: memref<128x63xf32>)
     attributes {fuse.kernel, fuse.schedule = #schedule} {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
@@ -391,7 +391,7 @@ func.func @no_room(%A: memref<512x128xf16> {fuse.align = 16 : i64}, %B: memref<5
               %x, %w, %sum {fuse.instruction = "wgmma"} : vector<64x128xf16>, vector<64x64xf16> into vector<128x64xf32>
       scf.yield %next : vector<128x64xf32>
     }
-    // expected-remark @below {{there is no shared memory left for a panel}}
+    // expected-remark @below {{there is no shared memory left for a subtile}}
     vector.transfer_write %acc, %C[%c0, %c0] {in_bounds = [true, true]} : vector<128x64xf32>, memref<128x64xf32>
   } {mapping = [#gpu.block<x>]}
   return

@@ -13,7 +13,7 @@
 // CHECK: vector.multi_reduction <add>
 // CHECK: vector.transfer_write
 func.func private @f_0(%x: tensor<?x1000xf32>) -> tensor<?xf32>
-    attributes {fuse.kernel, fuse.result_extents = array<i64: 0, 0>, fuse.schedule = {tile = array<i64: 1, 256>, persistence = "reread", layout = #layout}} {
+    attributes {fuse.kernel, fuse.result_extents = array<i64: 0, 0>, fuse.schedule = {tile = array<i64: 1, 256>, persistence = "multi_pass", layout = #layout}} {
   %c0 = arith.constant 0 : index
   %zero = arith.constant 0.0 : f32
   %m = tensor.dim %x, %c0 : tensor<?x1000xf32>
@@ -34,7 +34,7 @@ func.func private @f_0(%x: tensor<?x1000xf32>) -> tensor<?xf32>
 #row = affine_map<(d0, d1) -> (d0)>
 #keep = affine_map<(d0, d1) -> (d0, 0)>
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 2>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
-// The first walk leaves the row in shared memory; the one that writes reads it there, and the argument no more.
+// The first pass leaves the row in shared memory; the one that writes reads it there, and the argument no more.
 // CHECK-LABEL: func.func private @f_0_kernel(
 // CHECK: %[[STAGE:.*]] = memref.alloc() : memref<1x1024xf32, #gpu.address_space<workgroup>>
 // CHECK: scf.for %[[I:.*]] = {{.*}} iter_args
@@ -131,7 +131,7 @@ func.func private @f_0(%x: tensor<8x256xf32>) -> tensor<8x256xf32>
 // CHECK: vector.multi_reduction <add>, %[[TOTAL]]
 // CHECK: vector.transfer_write
 func.func private @f_0(%x: tensor<?x1024xf32>) -> tensor<1024xf32>
-    attributes {fuse.kernel, fuse.result_extents = array<i64>, fuse.schedule = {tile = array<i64: 8, 128>, persistence = "reread", layout = #layout}} {
+    attributes {fuse.kernel, fuse.result_extents = array<i64>, fuse.schedule = {tile = array<i64: 8, 128>, persistence = "multi_pass", layout = #layout}} {
   %zero = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<1024xf32>
   %init = linalg.fill ins(%zero : f32) outs(%e : tensor<1024xf32>) -> tensor<1024xf32>
@@ -150,7 +150,7 @@ func.func private @f_0(%x: tensor<?x1024xf32>) -> tensor<1024xf32>
 #id = affine_map<(d0, d1) -> (d0, d1)>
 // expected-error @below {{fuse.moments needs whole rows in a tile}}
 func.func private @joint_0(%x: tensor<8x1024xf32>) -> (tensor<8xf32>, tensor<8xf32>)
-    attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 256>, persistence = "reread", layout = #layout}} {
+    attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 256>, persistence = "multi_pass", layout = #layout}} {
   %0:2 = "fuse.moments"(%x) {dims = array<i64: 1>} : (tensor<8x1024xf32>) -> (tensor<8xf32>, tensor<8xf32>)
   return %0#0, %0#1 : tensor<8xf32>, tensor<8xf32>
 }
@@ -160,9 +160,9 @@ func.func private @joint_0(%x: tensor<8x1024xf32>) -> (tensor<8xf32>, tensor<8xf
 #layout = {vector = array<i64: 1, 1, 4>, lanes = array<i64: 1, 1, 32>, warps = array<i64: 1, 1, 2>, repeats = array<i64: 1, 1, 1>, blocks = array<i64: 1, 1, 1>}
 #id = affine_map<(d0, d1, d2) -> (d0, d1, d2)>
 #row = affine_map<(d0, d1, d2) -> (d0)>
-// expected-error @below {{tile (1, 2, 256) is partial in dimensions [1, 2]; one may be walked}}
-func.func private @two_walks_0(%x: tensor<8x4x1024xf32>) -> tensor<8xf32>
-    attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 2, 256>, persistence = "reread", layout = #layout}} {
+// expected-error @below {{tile (1, 2, 256) is partial in dimensions [1, 2]; one may be chunked}}
+func.func private @two_passes_0(%x: tensor<8x4x1024xf32>) -> tensor<8xf32>
+    attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 2, 256>, persistence = "multi_pass", layout = #layout}} {
   %zero = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<8xf32>
   %init = linalg.fill ins(%zero : f32) outs(%e : tensor<8xf32>) -> tensor<8xf32>

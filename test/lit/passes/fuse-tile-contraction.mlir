@@ -9,7 +9,7 @@
            blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
 #schedule = {tile = array<i64: 32, 32>, layout = #layout, contraction = {k = 32, instruction = "mma"}}
 
-// Factors are read in the order of memory; of the dimensions that do not divide, each read may overrun its own.
+// Operands are read in the order of memory; of the dimensions that do not divide, each read may overrun its own.
 // CHECK-DAG: #[[MK:.*]] = affine_map<(d0, d1, d2) -> (d0, d2)>
 // CHECK-DAG: #[[NK:.*]] = affine_map<(d0, d1, d2) -> (d1, d2)>
 // CHECK-DAG: #[[MN:.*]] = affine_map<(d0, d1, d2) -> (d0, d1)>
@@ -62,7 +62,7 @@ func.func private @f_0(%x: tensor<?x80xbf16>, %w: tensor<64x80xbf16>, %b: tensor
            blocks = array<i64: 1, 1, 1>}
 #schedule = {tile = array<i64: 1, 8, 32>, layout = #layout, contraction = {k = 16, instruction = "fma"}}
 
-// A batch dimension that one factor lacks; the left factor is a transposed array, whose stride 1 is that of m.
+// A batch dimension that one operand lacks; operand A is a transposed array, whose stride 1 is that of m.
 // CHECK: #[[SWAP:.*]] = affine_map<(d0, d1, d2) -> (d0, d2, d1)>
 // CHECK-DAG: #[[BKM:.*]] = affine_map<(d0, d1, d2, d3) -> (d0, d3, d1)>
 // CHECK-DAG: #[[KN:.*]] = affine_map<(d0, d1, d2, d3) -> (d3, d2)>
@@ -135,7 +135,7 @@ func.func private @split_0(%x: tensor<64x256xf16>, %w: tensor<64x256xf16>, %init
            blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
 #schedule = {tile = array<i64: 32, 32>, layout = #layout, contraction = {k = 64, instruction = "mma"}}
 
-// A contraction has one type for both factors: float8 of both kinds meets in f16, which holds it. The precision of the
+// A contraction has one type for both operands: float8 of both kinds meets in f16, which holds it. The precision of the
 // multiplication is the contraction's.
 // CHECK-LABEL: func.func private @float8_0_kernel(
 // CHECK: %[[A:.*]] = vector.transfer_read %{{.*}} : memref<32x64xf8E4M3FN>, vector<32x64xf8E4M3FN>
@@ -172,7 +172,7 @@ func.func private @float8_0(%x: tensor<32x64xf8E4M3FN>, %w: tensor<32x64xf8E5M2>
            blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
 #schedule = {tile = array<i64: 32, 32>, layout = #layout, contraction = {k = 32, instruction = "mma"}}
 
-// A row's total is over three tiles, the last of them with 8 columns inside: each block leaves its part, and the last
+// A row's total is over three tiles, the last of them with 8 columns inside: each block stores its partial, and the last
 // one of a row of tiles adds them up in order and finishes.
 // CHECK-LABEL: func.func private @totals_kernel(
 // CHECK-SAME: %[[SEMAPHORES:[a-z0-9]+]]: memref<2xi32> {fuse.workspace = "semaphores"}

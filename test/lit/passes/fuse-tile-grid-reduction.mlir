@@ -5,8 +5,8 @@
 #col = affine_map<(d0, d1) -> (d1)>
 #vec = affine_map<(d0) -> (d0)>
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 2>, blocks = array<i64: 1, 1>}
-#finish = {vector = array<i64: 1, 4>, lanes = array<i64: 4, 8>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
-// Both orders in one walk: blocks take every so many-th tile, carry a tile of partial sums, and write rows as they go.
+#second_stage = {vector = array<i64: 1, 4>, lanes = array<i64: 4, 8>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
+// Both orders in one persistent loop: blocks take every so many-th tile, carry a tile of partial sums, and write rows as they go.
 // CHECK-DAG: #[[TILES:.*]] = affine_map<()[s0] -> (s0 ceildiv 2)>
 // CHECK-DAG: #[[WANTED:.*]] = affine_map<()[s0] -> (s0 ceildiv 2, 8)>
 // CHECK-DAG: #[[GRID:.*]] = affine_map<()[s0, s1] -> (s1, s0)>
@@ -20,7 +20,7 @@
 // CHECK-DAG: %[[ZEROS:.*]] = arith.constant dense<0.000000e+00> : vector<2x256xf32>
 // CHECK: %[[M:.*]] = memref.dim %[[X]]
 // CHECK: %[[COUNT:.*]] = affine.apply #[[TILES]]()[%[[M]]]
-// There are blocks for all eight slices of the totals.
+// There are blocks for all eight slices of the reductions.
 // CHECK: %[[MOST:.*]] = affine.max #[[WANTED]]()[%[[M]]]
 // CHECK: %[[RESIDENT:.*]] = "fuse.resident_blocks"() {per_sm = 2 : i64}
 // CHECK: %[[BLOCKS:.*]] = affine.min #[[GRID]]()[%[[MOST]], %[[RESIDENT]]]
@@ -67,15 +67,15 @@
 // What the total feeds.
 // CHECK: math.sqrt
 // CHECK: vector.transfer_write %{{.*}}, %[[SUM]]
-// CHECK: } {fuse.finish}
+// CHECK: } {fuse.second_stage}
 // At last each leaves, which wraps the counter back to zero.
 // CHECK: "fuse.semaphore_arrive"(%[[SEM]], %[[C0]], %[[LIMIT]]) {relaxed}
 // CHECK: func.func private @both_0(tensor<?x256xf32>, tensor<256xf32>) -> (tensor<?xf32>, tensor<256xf32>) attributes {fuse.launch = @both_0_kernel
 func.func private @both_0(%x: tensor<?x256xf32>, %w: tensor<256xf32>) -> (tensor<?xf32>, tensor<256xf32>)
     attributes {fuse.kernel, fuse.result_extents = array<i64: 0, 0>,
                 fuse.schedule = {tile = array<i64: 2, 256>, layout = #layout, blocks_per_sm = 2 : i64,
-                  walk = {dims = array<i64: 0>, finish = "slices", finish_tile = array<i64: 8, 32>, finish_layout = #finish,
-                          finish_reads = 2 : i64}}} {
+                  persistent_loop = {dims = array<i64: 0>, grid_reduction = "grid_sync", second_stage_tile = array<i64: 8, 32>, second_stage_layout = #second_stage,
+                          second_stage_reads = 2 : i64}}} {
   %c0 = arith.constant 0 : index
   %zero = arith.constant 0.0 : f32
   %m = tensor.dim %x, %c0 : tensor<?x256xf32>
@@ -117,8 +117,8 @@ func.func private @both_0(%x: tensor<?x256xf32>, %w: tensor<256xf32>) -> (tensor
 #row = affine_map<(d0, d1) -> (d0)>
 #col = affine_map<(d0, d1) -> (d1)>
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 2>, repeats = array<i64: 2, 1>, blocks = array<i64: 1, 1>}
-#finish = {vector = array<i64: 1, 4>, lanes = array<i64: 4, 8>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
-// Threads have two rows in turn: they add both at once, and carry partial sums of one. A tile has at least one row.
+#second_stage = {vector = array<i64: 1, 4>, lanes = array<i64: 4, 8>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
+// Threads are unrolled over two rows: they add both at once, and carry partial sums of one. A tile has at least one row.
 // CHECK-LABEL: func.func private @turns_0_kernel(
 // CHECK-DAG: %[[C1:.*]] = arith.constant 1 : index
 // CHECK-DAG: %[[ONE_ROW:.*]] = arith.constant dense<0.000000e+00> : vector<1x256xf32>
@@ -135,7 +135,7 @@ func.func private @both_0(%x: tensor<?x256xf32>, %w: tensor<256xf32>) -> (tensor
 func.func private @turns_0(%x: tensor<?x256xf32>, %w: tensor<256xf32>) -> (tensor<?xf32>, tensor<256xf32>)
     attributes {fuse.kernel, fuse.result_extents = array<i64: 0, 0>,
                 fuse.schedule = {tile = array<i64: 2, 256>, layout = #layout,
-                  walk = {dims = array<i64: 0>, finish = "slices", finish_tile = array<i64: 8, 32>, finish_layout = #finish}}} {
+                  persistent_loop = {dims = array<i64: 0>, grid_reduction = "grid_sync", second_stage_tile = array<i64: 8, 32>, second_stage_layout = #second_stage}}} {
   %c0 = arith.constant 0 : index
   %zero = arith.constant 0.0 : f32
   %m = tensor.dim %x, %c0 : tensor<?x256xf32>
@@ -170,8 +170,8 @@ func.func private @turns_0(%x: tensor<?x256xf32>, %w: tensor<256xf32>) -> (tenso
 #id = affine_map<(d0, d1) -> (d0, d1)>
 #col = affine_map<(d0, d1) -> (d1)>
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 2>, blocks = array<i64: 1, 1>}
-#finish = {vector = array<i64: 1, 4>, lanes = array<i64: 4, 8>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
-// The end of the walk is shared: a block walks its own tiles, and then chunks of 3 or 6 that it takes, each with a part.
+#second_stage = {vector = array<i64: 1, 4>, lanes = array<i64: 4, 8>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
+// The tail of a persistent loop is shared: a block loops over its own tiles, and then chunks of 3 or 6 that it takes, each with a part.
 // CHECK-LABEL: func.func private @shared_0_kernel(
 // CHECK-SAME: fuse.workspace_extents = affine_map<()[s0, s1] -> (s1 + (s0 ceildiv 2) floordiv 60 + s1 + 2)>
 // CHECK-SAME: %[[SEM:[a-z0-9]+]]: memref<2xi32> {fuse.workspace = "semaphores"}
@@ -181,32 +181,32 @@ func.func private @turns_0(%x: tensor<?x256xf32>, %w: tensor<256xf32>) -> (tenso
 // CHECK: %[[OWN:.*]] = arith.select %[[FEW]], %[[TILES]], %{{.*}}
 // CHECK: %[[SOME:.*]] = arith.maxui %[[TILES]], %[[C1]]
 // CHECK: %[[MOST:.*]] = arith.addi %[[BLOCKS]], %{{.*}}
-// CHECK: %[[WALKS:.*]] = arith.minui %[[MOST]], %[[SOME]]
+// CHECK: %[[LOOPS:.*]] = arith.minui %[[MOST]], %[[SOME]]
 // CHECK: scf.while (%[[N:.*]] = %[[B]])
-// CHECK: %[[MORE:.*]] = arith.cmpi ult, %[[N]], %[[WALKS]]
+// CHECK: %[[MORE:.*]] = arith.cmpi ult, %[[N]], %[[LOOPS]]
 // CHECK: scf.condition(%[[MORE]]) %[[N]]
-// CHECK: ^bb0(%[[WALK:.*]]: index):
-// CHECK: %[[IS_OWN:.*]] = arith.cmpi ult, %[[WALK]], %[[BLOCKS]]
-// CHECK: %[[LOWER:.*]] = arith.select %[[IS_OWN]], %[[WALK]], %{{.*}}
+// CHECK: ^bb0(%[[LOOP:.*]]: index):
+// CHECK: %[[IS_OWN:.*]] = arith.cmpi ult, %[[LOOP]], %[[BLOCKS]]
+// CHECK: %[[LOWER:.*]] = arith.select %[[IS_OWN]], %[[LOOP]], %{{.*}}
 // CHECK: %[[UPPER:.*]] = arith.select %[[IS_OWN]], %[[OWN]], %{{.*}}
 // CHECK: %[[STEP:.*]] = arith.select %[[IS_OWN]], %[[BLOCKS]], %[[C1]]
 // CHECK: scf.for %{{.*}} = %[[LOWER]] to %[[UPPER]] step %[[STEP]] iter_args
-// CHECK: vector.transfer_write %{{.*}}, %{{.*}}[%[[WALK]], %{{.*}}]
+// CHECK: vector.transfer_write %{{.*}}, %{{.*}}[%[[LOOP]], %{{.*}}]
 // CHECK: %[[NEXT:.*]] = scf.if %{{.*}} -> (index) {
 // Taken chunks are counted by a semaphore of their own, which orders nothing.
 // CHECK: %[[TAKEN:.*]] = "fuse.semaphore_arrive"(%[[SEM]], %[[C1]], %{{.*}}) {relaxed}
 // CHECK: %[[NUMBER:.*]] = arith.index_castui %[[TAKEN]]
 // CHECK: arith.addi %[[BLOCKS]], %[[NUMBER]]
 // CHECK: } else {
-// CHECK: scf.yield %[[WALKS]]
+// CHECK: scf.yield %[[LOOPS]]
 // CHECK: scf.yield %[[NEXT]]
-// The finish adds the parts of all walks.
+// The finish adds the parts of all persistent loops.
 // CHECK: "fuse.semaphore_wait"
-// CHECK: memref.subview %{{.*}}[0, 0] [%[[WALKS]], 256] [1, 1]
+// CHECK: memref.subview %{{.*}}[0, 0] [%[[LOOPS]], 256] [1, 1]
 func.func private @shared_0(%x: tensor<?x256xf32>) -> tensor<256xf32>
     attributes {fuse.kernel, fuse.result_extents = array<i64>,
                 fuse.schedule = {tile = array<i64: 2, 256>, layout = #layout,
-                  walk = {dims = array<i64: 0>, finish = "slices", finish_tile = array<i64: 8, 32>, finish_layout = #finish,
+                  persistent_loop = {dims = array<i64: 0>, grid_reduction = "grid_sync", second_stage_tile = array<i64: 8, 32>, second_stage_layout = #second_stage,
                           chunk = 3 : i64}}} {
   %zero = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<256xf32>
@@ -225,8 +225,8 @@ func.func private @shared_0(%x: tensor<?x256xf32>) -> tensor<256xf32>
 #id = affine_map<(d0, d1) -> (d0, d1)>
 #col = affine_map<(d0, d1) -> (d1)>
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 2>, blocks = array<i64: 1, 1>}
-#finish = {vector = array<i64: 1, 4>, lanes = array<i64: 4, 8>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
-// The block that arrives last takes all slices, and nobody waits: such a grid need not be resident. Rows are a multiple
+#second_stage = {vector = array<i64: 1, 4>, lanes = array<i64: 4, 8>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
+// The last block takes all slices, and nobody waits: such a grid need not be resident. Rows are a multiple
 // of the tile's, so that none is masked, and a maximum starts from its own neutral element.
 // CHECK-LABEL: func.func private @last_0_kernel(
 // CHECK-NOT: fuse.cooperative
@@ -242,13 +242,13 @@ func.func private @shared_0(%x: tensor<?x256xf32>) -> tensor<256xf32>
 // CHECK: %[[IS_LAST:.*]] = arith.cmpi eq, %[[OLD]], %[[LAST]]
 // CHECK: scf.if %[[IS_LAST]]
 // CHECK: scf.for %{{.*}} = %c0{{.*}} to %c8{{.*}} step %c1
-// CHECK: } {fuse.finish}
+// CHECK: } {fuse.second_stage}
 // CHECK-NOT: fuse.semaphore_arrive
 // CHECK: return
 func.func private @last_0(%x: tensor<4096x256xf32>) -> tensor<256xf32>
     attributes {fuse.kernel, fuse.result_extents = array<i64>,
                 fuse.schedule = {tile = array<i64: 2, 256>, layout = #layout,
-                  walk = {dims = array<i64: 0>, finish = "last_block", finish_tile = array<i64: 8, 32>, finish_layout = #finish}}} {
+                  persistent_loop = {dims = array<i64: 0>, grid_reduction = "last_block", second_stage_tile = array<i64: 8, 32>, second_stage_layout = #second_stage}}} {
   %lowest = arith.constant 0xFF800000 : f32
   %e = tensor.empty() : tensor<256xf32>
   %init = linalg.fill ins(%lowest : f32) outs(%e : tensor<256xf32>) -> tensor<256xf32>
@@ -267,9 +267,9 @@ func.func private @last_0(%x: tensor<4096x256xf32>) -> tensor<256xf32>
 #row = affine_map<(d0, d1) -> (d0)>
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 2>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
 // One block a tile: other passes tile it.
-// CHECK-LABEL: func.func private @no_walk_0(%{{.*}}: tensor<?x256xf32>)
+// CHECK-LABEL: func.func private @no_loop_0(%{{.*}}: tensor<?x256xf32>)
 // expected-remark @below {{scheduled with one block a tile}}
-func.func private @no_walk_0(%x: tensor<?x256xf32>) -> tensor<?xf32>
+func.func private @no_loop_0(%x: tensor<?x256xf32>) -> tensor<?xf32>
     attributes {fuse.kernel, fuse.result_extents = array<i64: 0, 0>, fuse.schedule = {tile = array<i64: 1, 256>, layout = #layout}} {
   %c0 = arith.constant 0 : index
   %zero = arith.constant 0.0 : f32
@@ -290,12 +290,12 @@ func.func private @no_walk_0(%x: tensor<?x256xf32>) -> tensor<?xf32>
 #id = affine_map<(d0, d1) -> (d0, d1)>
 #row = affine_map<(d0, d1) -> (d0)>
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 2>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
-// A walk of rows in a kernel whose reduction runs inside of them.
-// expected-error @below {{the schedule walks dimensions (0,), the totals are over (1,)}}
-func.func private @other_walk_0(%x: tensor<8x256xf32>) -> tensor<8xf32>
+// A persistent loop of rows in a kernel whose reduction runs inside of them.
+// expected-error @below {{the schedule loops over dimensions (0,), the reductions are over (1,)}}
+func.func private @other_loop_0(%x: tensor<8x256xf32>) -> tensor<8xf32>
     attributes {fuse.kernel, fuse.result_extents = array<i64>,
                 fuse.schedule = {tile = array<i64: 1, 256>, layout = #layout,
-                  walk = {dims = array<i64: 0>, finish = "slices", finish_tile = array<i64: 1, 256>, finish_layout = #layout}}} {
+                  persistent_loop = {dims = array<i64: 0>, grid_reduction = "grid_sync", second_stage_tile = array<i64: 1, 256>, second_stage_layout = #layout}}} {
   %zero = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<8xf32>
   %init = linalg.fill ins(%zero : f32) outs(%e : tensor<8xf32>) -> tensor<8xf32>
@@ -316,7 +316,7 @@ func.func private @other_walk_0(%x: tensor<8x256xf32>) -> tensor<8xf32>
 func.func private @second_pass_0(%x: tensor<?x256xf32>) -> tensor<?x256xf32>
     attributes {fuse.kernel, fuse.result_extents = array<i64: 0, 0>,
                 fuse.schedule = {tile = array<i64: 1, 256>, layout = #layout,
-                  walk = {dims = array<i64: 0>, finish = "slices", finish_tile = array<i64: 1, 256>, finish_layout = #layout}}} {
+                  persistent_loop = {dims = array<i64: 0>, grid_reduction = "grid_sync", second_stage_tile = array<i64: 1, 256>, second_stage_layout = #layout}}} {
   %c0 = arith.constant 0 : index
   %zero = arith.constant 0.0 : f32
   %m = tensor.dim %x, %c0 : tensor<?x256xf32>
@@ -329,7 +329,7 @@ func.func private @second_pass_0(%x: tensor<?x256xf32>) -> tensor<?x256xf32>
     linalg.yield %v : f32
   } -> tensor<256xf32>
   %e = tensor.empty(%m) : tensor<?x256xf32>
-  // expected-error @below {{the grid cannot walk this kernel: it needs a sum over the grid in every tile, which takes a second pass}}
+  // expected-error @below {{a persistent loop cannot compute this kernel: it needs a sum over the grid in every tile, which takes a second pass}}
   %y = linalg.generic {indexing_maps = [#id, #col, #id], iterator_types = ["parallel", "parallel"]}
        ins(%x, %sum : tensor<?x256xf32>, tensor<256xf32>) outs(%e : tensor<?x256xf32>) {
   ^bb0(%a: f32, %b: f32, %out: f32):
@@ -344,8 +344,8 @@ func.func private @second_pass_0(%x: tensor<?x256xf32>) -> tensor<?x256xf32>
 #id = affine_map<(d0, d1) -> (d0, d1)>
 #col = affine_map<(d0, d1) -> (d1)>
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 2>, blocks = array<i64: 1, 1>}
-#finish = {vector = array<i64: 1, 4>, lanes = array<i64: 4, 8>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
-// A part every 8 tiles: as many rounds as every block has in full, and a part for the rest; all of them are added up.
+#second_stage = {vector = array<i64: 1, 4>, lanes = array<i64: 4, 8>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
+// A part every 8 tiles: as many periods as every block has in full, and a part for the rest; all of them are added up.
 // CHECK-DAG: #[[TILES:.*]] = affine_map<()[s0] -> (s0 ceildiv 2)>
 // CHECK-LABEL: func.func private @rounds_0_kernel(
 // CHECK-SAME: %[[PARTS:[a-z0-9]+]]: memref<?x256xf32> {fuse.workspace = "scratch", fuse.workspace_extents = affine_map<()[s0, s1] -> ((s0 ceildiv 2) floordiv 8 + s1)>, fuse.workspace_operands = array<i64: 0, 0, -1, 2>}
@@ -355,7 +355,7 @@ func.func private @second_pass_0(%x: tensor<?x256xf32>) -> tensor<?x256xf32>
 // CHECK: scf.forall (%[[B:.*]]) in (%[[BLOCKS]])
 // CHECK: %[[LEAST:.*]] = arith.divui %[[COUNT]], %[[BLOCKS]]
 // CHECK: %[[ROUNDS:.*]] = arith.divui %[[LEAST]], %c8
-// CHECK: %[[WALK:.*]]:2 = scf.for {{.*}} iter_args(%{{.*}} = %[[ZEROS]], %[[BEFORE:.*]] = %c0)
+// CHECK: %[[LOOP:.*]]:2 = scf.for {{.*}} iter_args(%{{.*}} = %[[ZEROS]], %[[BEFORE:.*]] = %c0)
 // CHECK: %[[SUM:.*]] = arith.addf
 // CHECK: %[[DONE:.*]] = arith.addi %[[BEFORE]], %c1
 // CHECK: %[[NUMBER:.*]] = arith.divui %[[DONE]], %c8
@@ -371,13 +371,13 @@ func.func private @second_pass_0(%x: tensor<?x256xf32>) -> tensor<?x256xf32>
 // CHECK: scf.if
 // CHECK: %[[LAST:.*]] = arith.muli %[[ROUNDS]], %[[BLOCKS]]
 // CHECK: %[[ROW:.*]] = arith.addi %[[LAST]], %[[B]]
-// CHECK: vector.multi_reduction <add>, %[[WALK]]#0
+// CHECK: vector.multi_reduction <add>, %[[LOOP]]#0
 // CHECK: vector.transfer_write %{{.*}}, %[[PARTS]][%[[ROW]], %c0]
 // CHECK: %[[OF_LAST:.*]] = arith.minui %[[BLOCKS]], %{{.*}}
 // CHECK: %[[BEHIND:.*]] = arith.muli %[[ROUNDS]], %[[BLOCKS]]
 // CHECK: %[[ALL:.*]] = arith.addi %[[BEHIND]], %[[OF_LAST]]
 // CHECK: memref.subview %[[PARTS]][0, 0] [%[[ALL]], 256]
-// Sums of at most eight steps, whose totals are added up.
+// Sums of at most eight steps, whose reductions are added up.
 // CHECK: scf.for %[[FIRST:.*]] = %c0 to %[[ALL]] step %c64
 // CHECK: %[[END:.*]] = arith.minui %{{.*}}, %[[ALL]]
 // CHECK: %[[GROUP:.*]] = scf.for %{{.*}} = %[[FIRST]] to %[[END]] step %c8 iter_args(%{{.*}} = %{{.*}}) -> (vector<8x32xf32>)
@@ -385,7 +385,7 @@ func.func private @second_pass_0(%x: tensor<?x256xf32>) -> tensor<?x256xf32>
 func.func private @rounds_0(%x: tensor<?x256xf32>) -> tensor<256xf32>
     attributes {fuse.kernel, fuse.result_extents = array<i64>,
                 fuse.schedule = {tile = array<i64: 2, 256>, layout = #layout, blocks_per_sm = 2 : i64,
-                  walk = {dims = array<i64: 0>, finish = "slices", finish_tile = array<i64: 8, 32>, finish_layout = #finish, period = 8 : i64}}} {
+                  persistent_loop = {dims = array<i64: 0>, grid_reduction = "grid_sync", second_stage_tile = array<i64: 8, 32>, second_stage_layout = #second_stage, period = 8 : i64}}} {
   %zero = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<256xf32>
   %init = linalg.fill ins(%zero : f32) outs(%e : tensor<256xf32>) -> tensor<256xf32>
@@ -404,13 +404,13 @@ func.func private @rounds_0(%x: tensor<?x256xf32>) -> tensor<256xf32>
 #col = affine_map<(d0, d1) -> (d1)>
 #vec = affine_map<(d0) -> (d0)>
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 2>, blocks = array<i64: 1, 1>}
-#finish = {vector = array<i64: 1, 4>, lanes = array<i64: 4, 8>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
+#second_stage = {vector = array<i64: 1, 4>, lanes = array<i64: 4, 8>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
 // Two kernels: 24 blocks walk, and return a row each beside what they write as they go; then a block for each slice of 32
 // columns adds up its part of the rows, and runs what the total feeds.
 // CHECK-LABEL: func.func @apart(
 // CHECK-SAME: %[[X:.*]]: tensor<?x256xf32>
 // CHECK: %[[W:.*]]:2 = call @apart_0(%[[X]]) : (tensor<?x256xf32>) -> (tensor<?x256xf32>, tensor<24x256xf32>)
-// CHECK: %[[F:.*]] = call @apart_0_finish(%[[X]], %[[W]]#1) : (tensor<?x256xf32>, tensor<24x256xf32>) -> tensor<256xf32>
+// CHECK: %[[F:.*]] = call @apart_0_second_stage(%[[X]], %[[W]]#1) : (tensor<?x256xf32>, tensor<24x256xf32>) -> tensor<256xf32>
 // CHECK: return %[[F]], %[[W]]#0
 // CHECK-LABEL: func.func private @apart_0_kernel(
 // CHECK-SAME: %{{[a-z0-9]+}}: memref<?x256xf32>, %[[Y:[a-z0-9]+]]: memref<?x256xf32>, %[[PARTS:[a-z0-9]+]]: memref<24x256xf32>)
@@ -421,17 +421,17 @@ func.func private @rounds_0(%x: tensor<?x256xf32>) -> tensor<256xf32>
 // CHECK-NOT: scf.if
 // CHECK: vector.transfer_write %{{.*}}, %[[PARTS]][%[[B]], %c0]
 // CHECK-NOT: fuse.semaphore
-// CHECK-LABEL: func.func private @apart_0_finish_kernel(
+// CHECK-LABEL: func.func private @apart_0_second_stage_kernel(
 // CHECK-SAME: %{{[a-z0-9]+}}: memref<?x256xf32>, %[[PARTS:[a-z0-9]+]]: memref<24x256xf32> {fuse.align = 16 : i64}, %[[SUM:[a-z0-9]+]]: memref<256xf32>)
 // CHECK: scf.forall (%[[S:.*]]) in (8)
 // CHECK: scf.for %{{.*}} = %c0 to %c24 step %c8
 // CHECK: vector.transfer_read
 // CHECK: math.sqrt
 // CHECK: vector.transfer_write %{{.*}}, %[[SUM]]
-// CHECK-NEXT: } {fuse.finish}
-// CHECK-NEXT: } {fuse.finish, mapping = [#gpu.block<x>]}
+// CHECK-NEXT: } {fuse.second_stage}
+// CHECK-NEXT: } {fuse.second_stage, mapping = [#gpu.block<x>]}
 // CHECK: func.func private @apart_0(tensor<?x256xf32>) -> (tensor<?x256xf32>, tensor<24x256xf32>) attributes {fuse.launch = @apart_0_kernel, fuse.result_extents = array<i64: 0, 0>}
-// CHECK: func.func private @apart_0_finish(tensor<?x256xf32>, tensor<24x256xf32>) -> tensor<256xf32> attributes {fuse.launch = @apart_0_finish_kernel, fuse.result_extents = array<i64>}
+// CHECK: func.func private @apart_0_second_stage(tensor<?x256xf32>, tensor<24x256xf32>) -> tensor<256xf32> attributes {fuse.launch = @apart_0_second_stage_kernel, fuse.result_extents = array<i64>}
 func.func @apart(%x: tensor<?x256xf32>) -> (tensor<256xf32>, tensor<?x256xf32>) {
   %0:2 = call @apart_0(%x) : (tensor<?x256xf32>) -> (tensor<256xf32>, tensor<?x256xf32>)
   return %0#0, %0#1 : tensor<256xf32>, tensor<?x256xf32>
@@ -439,7 +439,7 @@ func.func @apart(%x: tensor<?x256xf32>) -> (tensor<256xf32>, tensor<?x256xf32>) 
 func.func private @apart_0(%x: tensor<?x256xf32>) -> (tensor<256xf32>, tensor<?x256xf32>)
     attributes {fuse.kernel, fuse.result_extents = array<i64: 0, 0>,
                 fuse.schedule = {tile = array<i64: 2, 256>, layout = #layout,
-                  walk = {dims = array<i64: 0>, finish = "second_kernel", blocks = 24 : i64, finish_tile = array<i64: 8, 32>, finish_layout = #finish}}} {
+                  persistent_loop = {dims = array<i64: 0>, grid_reduction = "second_kernel", blocks = 24 : i64, second_stage_tile = array<i64: 8, 32>, second_stage_layout = #second_stage}}} {
   %c0 = arith.constant 0 : index
   %zero = arith.constant 0.0 : f32
   %m = tensor.dim %x, %c0 : tensor<?x256xf32>
@@ -472,7 +472,7 @@ func.func private @apart_0(%x: tensor<?x256xf32>) -> (tensor<256xf32>, tensor<?x
 #id = affine_map<(d0, d1) -> (d0, d1)>
 #col = affine_map<(d0, d1) -> (d1)>
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 2>, blocks = array<i64: 1, 1>}
-#finish = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
+#second_stage = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
 // Blocks add their parts to some rows of sums, which are zero at rest; the last one there adds these up, and leaves them
 // zero.
 // CHECK: #[[MODULO:.*]] = affine_map<(d0) -> (d0 mod 8)>
@@ -494,14 +494,14 @@ func.func private @apart_0(%x: tensor<?x256xf32>) -> (tensor<256xf32>, tensor<?x
 // CHECK-NOT: scf.for
 // CHECK: math.sqrt
 // CHECK: vector.transfer_write
-// CHECK: } {fuse.finish}
+// CHECK: } {fuse.second_stage}
 // CHECK: linalg.fill ins(%{{.*}} : f32) outs(%[[SUMS]] : memref<8x256xf32>)
-// CHECK: } {fuse.finish}
+// CHECK: } {fuse.second_stage}
 func.func private @added_0(%x: tensor<?x256xf32>) -> tensor<256xf32>
     attributes {fuse.kernel, fuse.result_extents = array<i64>,
                 fuse.schedule = {tile = array<i64: 2, 256>, layout = #layout, blocks_per_sm = 2 : i64,
-                  walk = {dims = array<i64: 0>, finish = "atomics", finish_tile = array<i64: 1, 128>, finish_layout = #finish,
-                          finish_reads = 8 : i64}}} {
+                  persistent_loop = {dims = array<i64: 0>, grid_reduction = "atomics", second_stage_tile = array<i64: 1, 128>, second_stage_layout = #second_stage,
+                          second_stage_reads = 8 : i64}}} {
   %zero = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<256xf32>
   %init = linalg.fill ins(%zero : f32) outs(%e : tensor<256xf32>) -> tensor<256xf32>
@@ -528,11 +528,11 @@ func.func private @added_0(%x: tensor<?x256xf32>) -> tensor<256xf32>
 func.func private @highest_0(%x: tensor<?x256xf32>) -> tensor<256xf32>
     attributes {fuse.kernel, fuse.result_extents = array<i64>,
                 fuse.schedule = {tile = array<i64: 1, 256>, layout = #layout,
-                  walk = {dims = array<i64: 0>, finish = "atomics", finish_tile = array<i64: 1, 256>, finish_layout = #layout}}} {
+                  persistent_loop = {dims = array<i64: 0>, grid_reduction = "atomics", second_stage_tile = array<i64: 1, 256>, second_stage_layout = #layout}}} {
   %lowest = arith.constant 0xFF800000 : f32
   %e = tensor.empty() : tensor<256xf32>
   %init = linalg.fill ins(%lowest : f32) outs(%e : tensor<256xf32>) -> tensor<256xf32>
-  // expected-error @below {{a total that combines f32 by arith.maximumf cannot be finished by atomics, which are sums of f32}}
+  // expected-error @below {{a reduction that combines f32 by arith.maximumf cannot be combined by atomics, which are sums of f32}}
   %0 = linalg.generic {indexing_maps = [#id, #col], iterator_types = ["reduction", "parallel"]}
        ins(%x : tensor<?x256xf32>) outs(%init : tensor<256xf32>) {
   ^bb0(%a: f32, %out: f32):
@@ -547,7 +547,7 @@ func.func private @highest_0(%x: tensor<?x256xf32>) -> tensor<256xf32>
 #id = affine_map<(d0, d1) -> (d0, d1)>
 #one = affine_map<(d0, d1) -> ()>
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 2>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
-#finish = {vector = array<i64: 1, 1>, lanes = array<i64: 32, 1>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
+#second_stage = {vector = array<i64: 1, 1>, lanes = array<i64: 32, 1>, warps = array<i64: 2, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
 // A schedule may walk both dimensions of what is reduced along both: tiles hold parts of rows, and their ends are masked.
 // CHECK-DAG: #[[TILES:.*]] = affine_map<()[s0] -> (s0 * 4)>
 // CHECK-LABEL: func.func private @all_0_kernel(
@@ -558,7 +558,7 @@ func.func private @highest_0(%x: tensor<?x256xf32>) -> tensor<256xf32>
 // CHECK: vector.create_mask {{.*}} : vector<1x256xi1>
 // CHECK: vector.multi_reduction <add>, %{{.*}} [0, 1] : vector<1x256xf32> to f32
 func.func private @all_0(%x: tensor<?x1000xf32>) -> tensor<f32> attributes {fuse.kernel, fuse.result_extents = array<i64>,
-    fuse.schedule = {tile = array<i64: 1, 256>, layout = #layout, walk = {dims = array<i64: 0, 1>, finish = "slices", finish_tile = array<i64: 64, 1>, finish_layout = #finish}}} {
+    fuse.schedule = {tile = array<i64: 1, 256>, layout = #layout, persistent_loop = {dims = array<i64: 0, 1>, grid_reduction = "grid_sync", second_stage_tile = array<i64: 64, 1>, second_stage_layout = #second_stage}}} {
   %zero = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<f32>
   %init = linalg.fill ins(%zero : f32) outs(%e : tensor<f32>) -> tensor<f32>

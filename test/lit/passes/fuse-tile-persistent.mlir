@@ -35,9 +35,9 @@ func.func private @f_0(%x: tensor<?x256xf32>) -> tensor<?xf32>
 #id = affine_map<(d0, d1) -> (d0, d1)>
 #row = affine_map<(d0, d1) -> (d0)>
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 2>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
-// expected-remark @below {{scheduled with persistence = 'reread'}}
+// expected-remark @below {{scheduled with persistence = 'multi_pass'}}
 func.func private @f_0(%x: tensor<?x1024xf32>) -> tensor<?xf32>
-    attributes {fuse.kernel, fuse.result_extents = array<i64: 0, 0>, fuse.schedule = {tile = array<i64: 1, 256>, persistence = "reread", layout = #layout}} {
+    attributes {fuse.kernel, fuse.result_extents = array<i64: 0, 0>, fuse.schedule = {tile = array<i64: 1, 256>, persistence = "multi_pass", layout = #layout}} {
   %c0 = arith.constant 0 : index
   %zero = arith.constant 0.0 : f32
   %m = tensor.dim %x, %c0 : tensor<?x1024xf32>
@@ -175,7 +175,7 @@ func.func private @unknown_0(%x: tensor<?x128xf32>) -> tensor<?x128xf32>
 // -----
 
 #id = affine_map<(d0, d1) -> (d0, d1)>
-#turned = affine_map<(d0, d1) -> (d1, d0)>
+#transposed = affine_map<(d0, d1) -> (d1, d0)>
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 4, 8>, warps = array<i64: 1, 1>, repeats = array<i64: 8, 1>, blocks = array<i64: 1, 1>}
 #across = {vector = array<i64: 4, 1>, lanes = array<i64: 8, 4>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 8>, blocks = array<i64: 1, 1>}
 // Of 4 x 4 tiles, the last and the first shell have 7 and 1 together, the third and the second 5 and 3.
@@ -191,9 +191,9 @@ func.func private @unknown_0(%x: tensor<?x128xf32>) -> tensor<?x128xf32>
 // CHECK: %[[ROW:.*]] = arith.select %[[FIRST:.*]], %[[SHELL]], %[[OTHER:.*]] :
 // CHECK: %[[COLUMN:.*]] = arith.select %[[FIRST]], %[[OTHER]], %[[SHELL]]
 func.func private @mirrored(%x: tensor<128x128xf32>) -> tensor<128x128xf32>
-    attributes {fuse.kernel, fuse.result_extents = array<i64>, fuse.schedule = {tile = array<i64: 32, 32>, layout = #layout, crossed = {dim = 0, layout = #across, mirrored = true}}} {
+    attributes {fuse.kernel, fuse.result_extents = array<i64>, fuse.schedule = {tile = array<i64: 32, 32>, layout = #layout, transposed = {dim = 0, layout = #across, mirrored = true}}} {
   %e = tensor.empty() : tensor<128x128xf32>
-  %0 = linalg.generic {indexing_maps = [#id, #turned, #id], iterator_types = ["parallel", "parallel"]}
+  %0 = linalg.generic {indexing_maps = [#id, #transposed, #id], iterator_types = ["parallel", "parallel"]}
        ins(%x, %x : tensor<128x128xf32>, tensor<128x128xf32>) outs(%e : tensor<128x128xf32>) {
   ^bb0(%a: f32, %b: f32, %out: f32):
     %v = arith.addf %a, %b : f32
@@ -209,7 +209,7 @@ func.func private @mirrored(%x: tensor<128x128xf32>) -> tensor<128x128xf32>
 #across = {vector = array<i64: 4, 1>, lanes = array<i64: 8, 4>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 8>, blocks = array<i64: 1, 1>}
 // expected-error @below {{tiles that mirror each other make up a square of a known size, not (128, 64)}}
 func.func private @no_square(%x: tensor<128x64xf32>) -> tensor<128x64xf32>
-    attributes {fuse.kernel, fuse.result_extents = array<i64>, fuse.schedule = {tile = array<i64: 32, 32>, layout = #layout, crossed = {dim = 0, layout = #across, mirrored = true}}} {
+    attributes {fuse.kernel, fuse.result_extents = array<i64>, fuse.schedule = {tile = array<i64: 32, 32>, layout = #layout, transposed = {dim = 0, layout = #across, mirrored = true}}} {
   %e = tensor.empty() : tensor<128x64xf32>
   %0 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
        ins(%x : tensor<128x64xf32>) outs(%e : tensor<128x64xf32>) {

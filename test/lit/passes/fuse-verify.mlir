@@ -62,23 +62,23 @@ func.func @hopper(%a: memref<?x512xbf16>, %ra: memref<4x128x64xbf16, #shared>, %
   }) {warpgroups = array<i64: 2, 1>, registers = array<i64: 232, 40>} : () -> ()
   "fuse.group_barrier"() {warpgroups = 1 : i64, first = 1 : i64} : () -> ()
   "fuse.warp_roles"() ({
-  ^bb0(%team: index):
+  ^bb0(%group: index):
     vector.yield
   }, {
     vector.yield
-  }) {warpgroups = array<i64: 1, 1>, registers = array<i64: 232, 40>, teams = 2 : i64} : () -> ()
+  }) {warpgroups = array<i64: 1, 1>, registers = array<i64: 232, 40>, consumer_groups = 2 : i64} : () -> ()
   return
 }
 
 // -----
 
 func.func @nobodys_number() {
-  // expected-error @below {{2 teams, and arguments of types [] for a team's number}}
+  // expected-error @below {{2 consumer groups, and arguments of types [] for a consumer group's number}}
   "fuse.warp_roles"() ({
     vector.yield
   }, {
     vector.yield
-  }) {warpgroups = array<i64: 1, 1>, registers = array<i64: 232, 40>, teams = 2 : i64} : () -> ()
+  }) {warpgroups = array<i64: 1, 1>, registers = array<i64: 232, 40>, consumer_groups = 2 : i64} : () -> ()
   return
 }
 
@@ -102,8 +102,8 @@ func.func @global_ring(%a: memref<?x512xbf16>, %ring: memref<4x128x64xbf16>, %fu
 // -----
 
 #shared = #gpu.address_space<workgroup>
-func.func @narrow_panel(%a: memref<?x512xbf16>, %ring: memref<4x128x32xbf16, #shared>, %full: memref<4xi64, #shared>, %s: index) {
-  // expected-error @below {{a stage must have a multiple of 8 rows, each of whole 128-byte panels}}
+func.func @narrow_subtile(%a: memref<?x512xbf16>, %ring: memref<4x128x32xbf16, #shared>, %full: memref<4xi64, #shared>, %s: index) {
+  // expected-error @below {{a stage must have a multiple of 8 rows, each of whole 128-byte swizzle atoms}}
   "fuse.async_load"(%a, %ring, %s, %full, %s, %s) {dims = array<i64: 0, 1>}
       : (memref<?x512xbf16>, memref<4x128x32xbf16, #shared>, index, memref<4xi64, #shared>, index, index) -> ()
   return
@@ -206,7 +206,7 @@ func.func @registers_out_of_range() {
 // -----
 
 #shared = #gpu.address_space<workgroup>
-func.func @panels(%y: vector<128x256xbf16>, %c: memref<?x512xbf16>, %ring: memref<2x128x64xbf16, #shared>, %s: index) {
+func.func @subtiles(%y: vector<128x256xbf16>, %c: memref<?x512xbf16>, %ring: memref<2x128x64xbf16, #shared>, %s: index) {
   "fuse.stage_tile"(%ring, %s, %y) {offset = 192 : i64} : (memref<2x128x64xbf16, #shared>, index, vector<128x256xbf16>) -> ()
   "fuse.async_store"(%c, %ring, %s, %s, %s) {dims = array<i64: 0, 1>}
       : (memref<?x512xbf16>, memref<2x128x64xbf16, #shared>, index, index, index) -> ()
@@ -226,7 +226,7 @@ func.func @past_the_tile(%y: vector<128x256xbf16>, %ring: memref<2x128x64xbf16, 
 // -----
 
 #shared = #gpu.address_space<workgroup>
-func.func @transposed_panels(%y: vector<128x96xbf16>, %ring: memref<2x48x128xbf16, #shared>, %s: index) {
+func.func @transposed_subtiles(%y: vector<128x96xbf16>, %ring: memref<2x48x128xbf16, #shared>, %s: index) {
   "fuse.stage_tile"(%ring, %s, %y) {offset = 48 : i64, transposed} : (memref<2x48x128xbf16, #shared>, index, vector<128x96xbf16>) -> ()
   // expected-error @below {{columns 0 to 128 of vector<128x96xbf16> do not fill a stage}}
   "fuse.stage_tile"(%ring, %s, %y) {offset = 0 : i64} : (memref<2x48x128xbf16, #shared>, index, vector<128x96xbf16>) -> ()

@@ -8,8 +8,8 @@ func.func private @f(%x: tensor<4xf32>) -> tensor<4xf32> attributes {fuse.kernel
 
 // -----
 
-// expected-error @below {{f: fuse.grid_finish is "soon", and must be one of 'slices', 'last_block', 'second_kernel', 'atomics'}}
-func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> attributes {fuse.grid_finish = "soon"} {
+// expected-error @below {{f: fuse.grid_reduction is "soon", and must be one of 'grid_sync', 'last_block', 'second_kernel', 'atomics'}}
+func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> attributes {fuse.grid_reduction = "soon"} {
   return %x : tensor<4xf32>
 }
 

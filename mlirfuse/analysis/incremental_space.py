@@ -1,0 +1,107 @@
+"""What a segment's ops run over, kept while the segment grows.
+
+Unifying all loops of a segment anew for each op that might join it takes time quadratic in the ops. Most of these are
+elementwise, on values whose dimensions are known, and tie nothing that is not tied already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from mlir import ir
+
+from mlirfuse.analysis.contraction import contraction_in
+from mlirfuse.analysis.iteration_space import IterationSpace
+from mlirfuse.analysis.structure import OpStructure
+
+Axes = tuple[int | None, ...]
+
+
+@dataclass
+class IncrementalSpace:
+    """The dimensions of a group of ops, and of all that these read and make.
+
+    Attributes:
+        extents: extent of each dimension; None if dynamic.
+        axes: the dimension of each axis of a value (None for extent 1); None for a value that is read in several ways.
+        reads: all operands of the ops, also those of which no elements are read.
+        closed: whether any further op has to be looked at together with all others: what follows a contraction, or a
+            sum over an extent that is known at run time only, is subject to more than that its loops agree.
+    """
+
+    extents: tuple[int | None, ...]
+    axes: dict[ir.Value, Axes | None]
+    reads: set[ir.Value]
+    closed: bool
+
+    @staticmethod
+    def of(space: IterationSpace, structures: Sequence[OpStructure]) -> IncrementalSpace:
+        """That of ops whose iteration space is known."""
+        sums_at_run_time = any(space.extents[d] is None for d in space.reduced_dims)
+        closed = sums_at_run_time or contraction_in(space, structures) is not None
+        growing = IncrementalSpace(space.extents, dict(space.value_axes), set(), closed)
+        for s in structures:
+            growing.reads.update(s.operands)
+            growing._read(
+                (s.operands[n], axes) for n in range(len(s.operands)) if (axes := space.use_axes.get((s.op, n)))
+            )
+        return growing
+
+    def take(self, structure: OpStructure) -> bool:
+        """Adds an op that changes nothing about the space; returns False, and adds nothing, where it might.
+
+        Such an op reduces nothing, its loops run along different dimensions, which what it reads has here already, and
+        it tells no extent that was not known.
+        """
+        loops = None if self.closed or structure.reduction_loops else self._loops(structure)
+        if loops is None:
+            return False
+        s = structure
+        read = [
+            (operand, placed)
+            for operand, axes, extents in zip(s.operands, s.operand_axes, s.operand_extents, strict=True)
+            if axes is not None and (placed := self._placed(axes, extents, loops)) is not None
+        ]
+        made = [
+            self._placed(axes, extents, loops) for axes, extents in zip(s.result_axes, s.result_extents, strict=True)
+        ]
+        if len(read) < sum(axes is not None for axes in s.operand_axes) or None in made:
+            return False
+        self.reads.update(s.operands)
+        self._read(read)
+        self.axes.update(zip(s.op.results, made, strict=True))
+        return True
+
+    def _loops(self, structure: OpStructure) -> list[int | None] | None:
+        """The dimension of each loop, from operands that are known; None where these do not agree about it."""
+        loops: list[int | None] = [None] * structure.loop_count
+        for operand, axes in zip(structure.operands, structure.operand_axes, strict=True):
+            if axes is None or operand not in self.axes:
+                continue
+            dims = self.axes[operand]
+            if dims is None:
+                return None
+            for loop, dim in zip(axes, dims, strict=True):
+                if loop is None or dim is None:
+                    continue
+                if loops[loop] not in (None, dim):
+                    return None
+                loops[loop] = dim
+        known = [dim for dim in loops if dim is not None]
+        return loops if len(set(known)) == len(known) else None
+
+    def _placed(self, axes: Axes, extents: Sequence[int | None], loops: Sequence[int | None]) -> Axes | None:
+        """The dimension of each axis of a value; None where one is not known, or has another extent."""
+        placed: list[int | None] = []
+        for loop, extent in zip(axes, extents, strict=True):
+            dim = None if loop is None or extent == 1 else loops[loop]
+            if extent != 1 and (dim is None or extent not in (None, self.extents[dim])):
+                return None
+            placed.append(dim)
+        return tuple(placed)
+
+    def _read(self, readings: Iterable[tuple[ir.Value, Axes]]) -> None:
+        for value, axes in readings:
+            if self.axes.setdefault(value, axes) != axes:
+                self.axes[value] = None

@@ -1,0 +1,64 @@
+"""`fuse.flagged_load`: loads what several blocks have stored in a flagged buffer, as soon as all of it has come.
+
+```mlir
+%0:2 = "fuse.flagged_load"(%buf, %first, %start, %c0) {parts = 2 : i64}
+    : (memref<2x64x64xf32>, index, index, index) -> (vector<32x64xf32>, vector<32x64xf32>)
+```
+
+Result p is what `fuse.flagged_store` has put at the indices, with p added to the first of them; the elements of a
+vector lie along the flagged buffer's last dimensions. The op waits until every word has come, and leaves them empty.
+The blocks that store must run, or must have run: the kernel is launched whole (`fuse.cooperative`). Nothing but the
+words themselves is acquired.
+
+In a tile program the block takes tiles. In a `gpu.func` a thread takes fragments, `vector<Nxf32>` or `f32`, of several
+places, whose indices follow each other; the results of a place do too. All are waited for together, so that one wait
+costs no more than the slowest of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mlir import ir
+
+from mlirfuse.dialect.base import SINGLE, VARIADIC, OpDefinition
+from mlirfuse.dialect.flagged_store import flagged_problem
+
+
+def _verify(op: ir.Operation) -> str | None:
+    flagged_buffer, *indices = op.operands
+    parts = ir.IntegerAttr(op.attributes["parts"]).value
+    types = {str(result.type): result.type for result in op.results}
+    if parts < 1 or len(types) != 1:
+        return "there must be at least one part, and results of one type"
+    if problem := flagged_problem(flagged_buffer.type, *types.values()):
+        return problem
+    rank = ir.MemRefType(flagged_buffer.type).rank
+    if not indices or len(indices) % rank or len(op.results) != len(indices) // rank * parts:
+        return (
+            f"{len(indices)} indices into {flagged_buffer.type} and {parts} parts do not make {len(op.results)} results"
+        )
+    return None
+
+
+DEFINITION = OpDefinition(
+    "flagged_load",
+    operands=(("flagged_buffer", SINGLE), ("indices", VARIADIC)),
+    results=(("values", VARIADIC),),
+    attributes=("parts",),
+    verify=_verify,
+)
+
+
+def flagged_load(
+    flagged_buffer: ir.Value, places: Sequence[Sequence[ir.Value]], type_: ir.Type, parts: int
+) -> list[list[ir.Value]]:
+    """Builds the op at the current insertion point; returns the partials of each place."""
+    op = ir.Operation.create(
+        DEFINITION.full_name,
+        results=[type_] * (parts * len(places)),
+        operands=[flagged_buffer, *(index for place in places for index in place)],
+        attributes={"parts": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), parts)},
+    )
+    values = list(op.results)
+    return [values[n : n + parts] for n in range(0, len(values), parts)]

@@ -1,0 +1,60 @@
+"""`fuse.flagged_store`: leaves numbers for another block in a flagged buffer, where each of them announces itself.
+
+```mlir
+"fuse.flagged_store"(%part, %buf, %row, %c0, %c0) : (vector<64x64xf32>, memref<33x64x64xf32>, index, index, index) -> ()
+```
+
+A flagged buffer is global memory of words that are zero while they are empty: a workspace argument of the kind
+`semaphores`. The op writes the elements of a vector, which lie along the flagged buffer's last dimensions from the
+indices on, into words that are empty. A word becomes visible by itself, at any time after the op, and says with it that
+it has come: there is no fence, no counter, and no order among words. What the block wrote elsewhere is not released.
+Every word that is stored must be loaded by one `fuse.flagged_load`, which leaves it empty.
+
+In a tile program the block stores a tile, in a `gpu.func` each thread stores a fragment of `vector<Nxf32>` or `f32`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mlir import ir
+
+from mlirfuse.dialect.base import SINGLE, VARIADIC, OpDefinition
+
+
+def flagged_problem(flagged_buffer: ir.Type, value: ir.Type) -> str | None:
+    """What keeps values of a type out of a flagged buffer, or None."""
+    if (
+        not isinstance(flagged_buffer, ir.MemRefType)
+        or flagged_buffer.memory_space is not None
+        or str(flagged_buffer.element_type) != "f32"
+    ):
+        return f"flagged buffer {flagged_buffer} must be a memref of f32 in global memory"
+    element, rank = (value.element_type, value.rank) if isinstance(value, ir.VectorType) else (value, 0)
+    if str(element) != "f32" or rank > flagged_buffer.rank:
+        return f"{value} does not fit flagged buffer {flagged_buffer}"
+    return None
+
+
+def _verify(op: ir.Operation) -> str | None:
+    value, flagged_buffer, *indices = op.operands
+    if problem := flagged_problem(flagged_buffer.type, value.type):
+        return problem
+    rank = ir.MemRefType(flagged_buffer.type).rank
+    return (
+        None
+        if len(indices) == rank
+        else f"flagged buffer {flagged_buffer.type} needs {rank} indices, not {len(indices)}"
+    )
+
+
+DEFINITION = OpDefinition(
+    "flagged_store",
+    operands=(("value", SINGLE), ("flagged_buffer", SINGLE), ("indices", VARIADIC)),
+    verify=_verify,
+)
+
+
+def flagged_store(value: ir.Value, flagged_buffer: ir.Value, indices: Sequence[ir.Value]) -> None:
+    """Builds the op at the current insertion point."""
+    ir.Operation.create(DEFINITION.full_name, operands=[value, flagged_buffer, *indices])

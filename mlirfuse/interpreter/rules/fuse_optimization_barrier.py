@@ -1,0 +1,12 @@
+"""`fuse.optimization_barrier`: keeps a value in registers; what the value is does not change."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlirfuse.interpreter.registry import direct
+
+
+@direct("fuse.optimization_barrier")
+def _optimization_barrier(value: Any, after: Any) -> Any:
+    return value

@@ -1,0 +1,81 @@
+"""The schedules that keep the least in registers, for kernels whose other schedules spill: pure functions, no IR."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+
+from mlirfuse.errors import ScheduleError
+from mlirfuse.schedule.chunked_heuristics import multi_pass_schedule
+from mlirfuse.schedule.heuristics import choose_schedule, elementwise_schedule
+from mlirfuse.schedule.problem import Problem
+from mlirfuse.schedule.schedule import Schedule
+from mlirfuse.target import Target
+
+FEW_THREADS = 256
+"""Threads of a block up to which each may have all the registers that a thread can address."""
+
+DOUBLINGS = 6
+"""How often the registers that are estimated are doubled, in search of the most for which a persistent loop is
+found."""
+
+
+def low_register_schedules(problem: Problem, target: Target, grid_reduction: str) -> Iterator[Schedule]:
+    """Schedules of the family that holds the least, with fewer elements a thread from one to the next.
+
+    Elementwise kernels have narrow vectors of not_transposed arrays; rows are read again for every reduction, so that
+    nothing of them lives across one; walks of a grid spread a row over as many threads as can hold it. Blocks that run
+    alone are asked for: left to itself, ptxas may aim at fewer registers than it has, and spill around calls.
+
+    Args:
+        problem: the problem.
+        target: the architecture.
+        grid_reduction: how the partials of a persistent loop are combined, see `choose_schedule`.
+    """
+    if not problem.reduced:
+        plain = replace(problem, transposed=None)
+        yield from (_alone(elementwise_schedule(narrow)) for narrow in (*_narrower(plain), plain))
+        return
+    if (
+        problem.persistent_loop is None
+        or problem.loop_is_optional
+        or problem.reduced == set(problem.persistent_loop.dims)
+    ):
+        yield from map(_alone, _multi_pass(problem, target))
+    if problem.persistent_loop is not None:
+        for narrow in (*_narrower(problem), problem):
+            yield from _leanest_loop(narrow, target, grid_reduction)
+
+
+def _alone(schedule: Schedule) -> Schedule:
+    """The schedule with all registers of an SM for one block, which has them if it needs them."""
+    return replace(schedule, blocks_per_sm=1)
+
+
+def _narrower(problem: Problem) -> Iterator[Problem]:
+    """The problem with vectors of half as many elements, again and again; those of one element last."""
+    while problem.vector > 1:
+        problem = replace(problem, vector=problem.vector // 2, unaligned_vector=0, line=0)
+        yield problem
+
+
+def _multi_pass(problem: Problem, target: Target) -> Iterator[Schedule]:
+    """Rows that are read again for every reduction: a vector a thread, of few threads, and then narrower vectors."""
+    yield multi_pass_schedule(problem, target)
+    for narrow in (problem, *_narrower(problem)):
+        yield multi_pass_schedule(narrow, target, threads=FEW_THREADS, vectors=1)
+
+
+def _leanest_loop(problem: Problem, target: Target, grid_reduction: str) -> Iterator[Schedule]:
+    """The persistent loop for the most registers, by estimate, for which there is one."""
+    factor, leanest = problem.register_scale, None
+    with suppress(ScheduleError):
+        for _ in range(DOUBLINGS):
+            schedule = choose_schedule(replace(problem, register_scale=factor), target, grid_reduction)
+            if schedule.persistent_loop is None:
+                break
+            leanest = schedule
+            factor *= 2
+    if leanest is not None:
+        yield leanest

@@ -1,0 +1,42 @@
+"""Who adds up the parts of a persistent loop, where nobody is asked for."""
+
+from __future__ import annotations
+
+import pytest
+
+from mlirfuse.schedule.heuristics import choose_schedule
+from mlirfuse.schedule.problem import PersistentLoopProblem, Problem
+from mlirfuse.target import Target, target_of
+
+HOPPER = target_of("sm_90a")
+
+
+def sums(columns: int, *, rows: int | None = None, kept: frozenset[int] = frozenset({1})) -> Problem:
+    """Sums of rows or, with nothing kept, of everything, in half precision."""
+    persistent_loop = PersistentLoopProblem((0,), kept, accumulator_bytes=4, column_bytes=0, inner=False)
+    return Problem((rows, columns), frozenset({0, 1}) - kept, 1, 8, 2, 2, persistent_loop=persistent_loop)
+
+
+def grid_reduction(problem: Problem, target: Target = HOPPER, asked: str = "auto") -> str:
+    persistent_loop = choose_schedule(problem, target, asked).persistent_loop
+    assert persistent_loop is not None
+    return persistent_loop.grid_reduction
+
+
+@pytest.mark.parametrize("columns", [8, 384, 4096])
+def test_a_sum_of_everything_is_combined_by_the_last_block(columns: int) -> None:
+    """Its parts are one slice: that all blocks wait gains nothing."""
+    assert grid_reduction(sums(columns, kept=frozenset())) == "last_block"
+
+
+@pytest.mark.parametrize(
+    ("columns", "who"), [(8, "last_block"), (64, "grid_sync"), (384, "grid_sync"), (16384, "grid_sync")]
+)
+def test_sums_of_columns_are_combined_by_as_many_blocks_as_they_have_slices(columns: int, who: str) -> None:
+    assert grid_reduction(sums(columns)) == who
+
+
+@pytest.mark.parametrize("asked", ["grid_sync", "last_block", "second_kernel", "atomics"])
+@pytest.mark.parametrize("kept", [frozenset(), frozenset({1})])
+def test_who_is_asked_for_combines(kept: frozenset[int], asked: str) -> None:
+    assert grid_reduction(sums(384, kept=kept), asked=asked) == asked
