@@ -13,7 +13,7 @@ export PYTEST_TIMEOUT ?= 300
 .PHONY: demo test lint lit unit fuzz fuzz-graphs gpu-test docs clean
 
 demo: $(STAMP) ## compile and run the README's LayerNorm, on the GPU where there is one
-	@extra=$$($(BIN)/python -c 'from mlirfuse.installation import cuda_extra as e, driver_cuda_version as v; print(e(v()) or "")') && \
+	@extra=$$($(BIN)/python -c 'from mlirfuse.support.installation import cuda_extra as e, driver_cuda_version as v; print(e(v()) or "")') && \
 	  if [ -n "$$extra" ] && ! $(BIN)/python -c 'import cupy' 2>/dev/null; then \
 	    echo "An NVIDIA driver: installing mlirfuse[$$extra]" && \
 	    $(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[$$extra]"; \
@@ -39,10 +39,10 @@ unit: $(STAMP) ## pytest, without a GPU
 	$(BIN)/pytest -q -n $(JOBS) -m "not gpu"
 
 fuzz: $(STAMP) ## PROGRAMS random programs on BACKEND (interpret, levels, ptx, gpu) from SEED or a new one, printed; failures are made small
-	PYTHONPATH=.:tests $(BIN)/python -m fuzzing --backend $(BACKEND) --programs $(PROGRAMS) $(if $(SEED),--seed $(SEED)) --jobs $(JOBS) --shrink
+	$(BIN)/python -m tests.fuzzing --backend $(BACKEND) --programs $(PROGRAMS) $(if $(SEED),--seed $(SEED)) --jobs $(JOBS) --shrink
 
 fuzz-graphs: $(STAMP) ## the tests of one kind of function each, such as transposes and schedules of products, over FUZZ_GRAPHS of them
-	MLIRFUSE_FUZZ_GRAPHS=$(FUZZ_GRAPHS) $(BIN)/pytest -q -n $(JOBS) -m "not gpu" -k fuzz --ignore=tests/interpreter/test_fuzz.py --ignore=tests/unit/test_fuzzing.py --timeout=0 --hypothesis-show-statistics
+	MLIRFUSE_FUZZ_GRAPHS=$(FUZZ_GRAPHS) $(BIN)/pytest -q -n $(JOBS) -m "not gpu" -k fuzz --ignore=tests/interpreter/programs/test_fuzz.py --ignore=tests/unit/project/test_fuzzing.py --timeout=0 --hypothesis-show-statistics
 
 gpu-test: $(STAMP) ## tests that launch kernels; install an extra first: pip install -e '.[test,cuda13]'
 	$(BIN)/pytest -q -m gpu

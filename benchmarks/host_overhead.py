@@ -20,18 +20,18 @@ from rich.console import Console
 from rich.table import Table
 from timing import host_us
 
-from mlirfuse.context import make_context
-from mlirfuse.diagnostics import parse_module
-from mlirfuse.lowering import to_ptx
-from mlirfuse.passes.manager import Pipeline
-from mlirfuse.pipeline import LOWER, stage
-from mlirfuse.runtime import cuda
-from mlirfuse.runtime.arrays import signature
+from mlirfuse.compiler.context import make_context
+from mlirfuse.compiler.host_program import HostProgram
+from mlirfuse.compiler.kernel_info import kernel_infos
+from mlirfuse.compiler.pipeline import LOWER, stage
+from mlirfuse.compiler.read_host import host_program
+from mlirfuse.lowering.ptx import to_ptx
+from mlirfuse.passmanager.manager import Pipeline
+from mlirfuse.runtime.arrays.arrays import signature
+from mlirfuse.runtime.device import cuda
+from mlirfuse.runtime.device.module import LoadedKernel, load
 from mlirfuse.runtime.dispatch import Dispatcher
-from mlirfuse.runtime.host_program import HostProgram
-from mlirfuse.runtime.kernel_info import kernel_infos
-from mlirfuse.runtime.module import LoadedKernel, load
-from mlirfuse.runtime.read_host import host_program
+from mlirfuse.support.diagnostics import parse_module
 from mlirfuse.target import target_of
 
 ROWS, COLUMNS = 8, 128

@@ -35,8 +35,8 @@ from rich.table import Table
 from timing import Contestant, host_us, input_sets, release_memory, run_contest
 
 import mlirfuse as mf
-from mlirfuse.runtime import cuda
-from mlirfuse.runtime.module import load
+from mlirfuse.runtime.device import cuda
+from mlirfuse.runtime.device.module import load
 
 ROWS = 8192
 SIZES = (768, 1024, 1280, 1536, 1600, 2048, 2560, 4096, 5140, 12288, 16384, 20480)

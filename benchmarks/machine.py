@@ -10,7 +10,7 @@ from importlib import metadata
 
 import mlirfuse as mf
 from mlirfuse.errors import RuntimeLaunchError
-from mlirfuse.runtime import cuda
+from mlirfuse.runtime.device import cuda
 
 PACKAGES = (
     "torch",

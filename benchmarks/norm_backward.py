@@ -28,7 +28,7 @@ from rich.console import Console
 from timing import Contestant, input_sets, release_memory, run_contest
 
 import mlirfuse as mf
-from mlirfuse.runtime.module import driver_resources, load
+from mlirfuse.runtime.device.module import driver_resources, load
 
 CONTESTANTS = (CEILING, MLIRFUSE, SPLIT, *PEERS)
 NAMED_SHAPES = {"table": TABLE, "extra": EXTRA, "all": (*TABLE, *EXTRA)}

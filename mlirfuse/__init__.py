@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from mlirfuse.api.fused import Fused, fuse
 from mlirfuse.builder import (
     Tensor,
     TensorSpec,
@@ -84,7 +85,10 @@ from mlirfuse.builder import (
 from mlirfuse.builder.counterparts import closest_function
 from mlirfuse.builder.errors import MissingAttributeError
 from mlirfuse.builder.source import at_user_line
-from mlirfuse.dtypes import (
+from mlirfuse.errors import MlirFuseError
+from mlirfuse.schedule.layout import BlockedLayout
+from mlirfuse.schedule.schedule import Schedule
+from mlirfuse.support.dtypes import (
     DType,
     bfloat16,
     bool_,
@@ -98,10 +102,6 @@ from mlirfuse.dtypes import (
     int32,
     int64,
 )
-from mlirfuse.errors import MlirFuseError
-from mlirfuse.fused import Fused, fuse
-from mlirfuse.schedule.layout import BlockedLayout
-from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import Target
 
 __version__ = "0.2.0"

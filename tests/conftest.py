@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from mlir import ir
 
-from mlirfuse.context import make_context
+from mlirfuse.compiler.context import make_context
 
 # Two shared cores make wall-clock deadlines flaky; the seed is printed on failure.
 settings.register_profile("ci", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 from mlir import ir
 
-from mlirfuse.analysis.contraction import contraction_in
-from mlirfuse.analysis.iteration_space import Conflict, IterationSpace
-from mlirfuse.analysis.structure import OpStructure
+from mlirfuse.analysis.contractions.contraction import contraction_in
+from mlirfuse.analysis.loops.iteration_space import Conflict, IterationSpace
+from mlirfuse.analysis.loops.structure import OpStructure
 
 
 @dataclass(frozen=True)

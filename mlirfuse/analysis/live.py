@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from mlir import ir
 
-from mlirfuse.analysis.iteration_space import IterationSpace
-from mlirfuse.analysis.order import by_reduction_depth
-from mlirfuse.analysis.patterns import WIDENING, body_op, tensor_operand
-from mlirfuse.analysis.structure import OpStructure
-from mlirfuse.dtypes import from_mlir
+from mlirfuse.analysis.arithmetic.patterns import WIDENING, body_op, tensor_operand
+from mlirfuse.analysis.loops.iteration_space import IterationSpace
+from mlirfuse.analysis.loops.order import by_reduction_depth
+from mlirfuse.analysis.loops.structure import OpStructure
+from mlirfuse.support.dtypes import from_mlir
 
 
 @dataclass(frozen=True)

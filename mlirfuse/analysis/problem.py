@@ -7,18 +7,18 @@ from math import gcd, prod
 
 from mlir import ir
 
-from mlirfuse.analysis.combining import combiner_of
+from mlirfuse.analysis.arithmetic.combining import combiner_of
 from mlirfuse.analysis.grid_reduction import GridReduction, grid_reduction, needs_grid, second_stage_dims
-from mlirfuse.analysis.iteration_space import Conflict, IterationSpace
 from mlirfuse.analysis.kernels import argument_attributes, body
 from mlirfuse.analysis.live import live_bytes
-from mlirfuse.analysis.order import reduction_depths
-from mlirfuse.analysis.structure import OpStructure
-from mlirfuse.dtypes import from_mlir
+from mlirfuse.analysis.loops.iteration_space import Conflict, IterationSpace
+from mlirfuse.analysis.loops.order import reduction_depths
+from mlirfuse.analysis.loops.structure import OpStructure
 from mlirfuse.errors import ScheduleError
-from mlirfuse.rewriting import defining_op
 from mlirfuse.schedule.layout import FEWEST_VECTORS
 from mlirfuse.schedule.problem import PersistentLoopProblem, Problem, RowReduction, TransposedProblem
+from mlirfuse.support.dtypes import from_mlir
+from mlirfuse.support.rewriting import defining_op
 from mlirfuse.target import LINE, SECTOR
 
 Axes = tuple[int | None, ...]

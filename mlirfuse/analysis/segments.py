@@ -5,7 +5,8 @@ the chip. Ops join greedily in program order; a segment takes an op when
 
 - the loops of all its ops unify without a conflict,
 - one op's loops span the whole space (otherwise the tile would iterate over a product that no op has),
-- a contraction among its ops comes first, and the others work on tiles of its result (`analysis/epilogues.py`),
+- a contraction among its ops comes first, and the others work on tiles of its result
+  (`analysis/contractions/epilogues.py`),
 - all other reductions reduce the same dimensions (those over different ones are `fuse-mix-order-reduction`'s),
 - a reduction over a dynamic extent, which takes the whole grid, feeds nothing that would need a second pass.
 
@@ -21,12 +22,12 @@ from dataclasses import dataclass
 
 from mlir import ir
 
-from mlirfuse.analysis.contraction import contraction_in
-from mlirfuse.analysis.epilogues import misfit
+from mlirfuse.analysis.contractions.contraction import contraction_in
+from mlirfuse.analysis.contractions.epilogues import misfit
 from mlirfuse.analysis.grid_reduction import grid_reduction
 from mlirfuse.analysis.incremental_space import IncrementalSpace
-from mlirfuse.analysis.iteration_space import Conflict, IterationSpace, space_of_structures
-from mlirfuse.analysis.structure import RENAMING_OPS, OpStructure, is_constant, is_unit_reshape, structure_of
+from mlirfuse.analysis.loops.iteration_space import Conflict, IterationSpace, space_of_structures
+from mlirfuse.analysis.loops.structure import RENAMING_OPS, OpStructure, is_constant, is_unit_reshape, structure_of
 
 CHEAP_OPS = frozenset({"arith.constant", "tensor.empty", "tensor.dim", "linalg.fill"})
 """Ops that are cloned into every segment that uses them rather than computed once."""

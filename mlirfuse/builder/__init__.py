@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from mlirfuse.builder.arithmetic import (
+from mlirfuse.builder.errors import ControlFlowError, NeedsStatic, UnsupportedError
+from mlirfuse.builder.functions.arithmetic import (
     abs,
     add,
     divide,
@@ -17,8 +18,8 @@ from mlirfuse.builder.arithmetic import (
     square,
     subtract,
 )
-from mlirfuse.builder.casting import astype
-from mlirfuse.builder.comparisons import (
+from mlirfuse.builder.functions.casting import astype
+from mlirfuse.builder.functions.comparisons import (
     bitwise_and,
     bitwise_invert,
     bitwise_or,
@@ -37,10 +38,9 @@ from mlirfuse.builder.comparisons import (
     logical_xor,
     not_equal,
 )
-from mlirfuse.builder.contraction import matmul
-from mlirfuse.builder.creation import full_like, ones_like, zeros_like
-from mlirfuse.builder.errors import ControlFlowError, NeedsStatic, UnsupportedError
-from mlirfuse.builder.functions import (
+from mlirfuse.builder.functions.contraction import matmul
+from mlirfuse.builder.functions.creation import full_like, ones_like, zeros_like
+from mlirfuse.builder.functions.elementary import (
     ceil,
     cos,
     erf,
@@ -59,7 +59,7 @@ from mlirfuse.builder.functions import (
     tanh,
     trunc,
 )
-from mlirfuse.builder.manipulation import (
+from mlirfuse.builder.functions.manipulation import (
     broadcast_to,
     expand_dims,
     matrix_transpose,
@@ -67,9 +67,9 @@ from mlirfuse.builder.manipulation import (
     reshape,
     squeeze,
 )
-from mlirfuse.builder.powers import pow
-from mlirfuse.builder.reductions import all, any, max, mean, min, prod, std, sum, var
-from mlirfuse.builder.selection import clip, where
+from mlirfuse.builder.functions.powers import pow
+from mlirfuse.builder.functions.reductions import all, any, max, mean, min, prod, std, sum, var
+from mlirfuse.builder.functions.selection import clip, where
 from mlirfuse.builder.spec import ScalarSpec, StaticSpec, TensorSpec
 from mlirfuse.builder.tensor import Scalar, Tensor
 from mlirfuse.builder.trace import equal_extents, result_structure, trace

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from mlir import ir
 from mlir.dialects import arith, func, tensor
 
-from mlirfuse.builder.body import convert
+from mlirfuse.builder.emission.body import convert
 from mlirfuse.builder.extents import Dim, Extent, Shape, Symbol
 from mlirfuse.builder.spec import STRIDES, ScalarSpec, TensorSpec
 from mlirfuse.builder.state import ScalarBase, TensorBase, TraceState
 from mlirfuse.builder.tensor import Scalar
-from mlirfuse.dtypes import bool_, float64, int64
-from mlirfuse.strides import ATTRIBUTE
+from mlirfuse.support.dtypes import bool_, float64, int64
+from mlirfuse.support.strides import ATTRIBUTE
 
 Named = Sequence[tuple[str, TensorSpec | ScalarSpec]]
 

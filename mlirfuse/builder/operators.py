@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from mlirfuse.builder.counterparts import instead_of_function
+from mlirfuse.builder.emission.lift import FUNCTIONS
+from mlirfuse.builder.emission.operands import Operand
 from mlirfuse.builder.errors import ControlFlowError, UnsupportedError
-from mlirfuse.builder.lift import FUNCTIONS
-from mlirfuse.builder.operands import Operand
 from mlirfuse.builder.source import at_user_line
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     contraction: Any
     powers: Any
 else:
-    from mlirfuse.builder import arithmetic, comparisons, contraction, powers
+    from mlirfuse.builder.functions import arithmetic, comparisons, contraction, powers
 
 CONSTANT = "bind it by functools.partial, or pass it in a tuple: numbers are passed at run time, tuples are constants"
 """What to do about a number that the function needs while it is traced."""

@@ -8,9 +8,9 @@ from enum import Enum, auto
 from math import prod
 from typing import Literal
 
-from mlirfuse.dtypes import DType, dtype_of
 from mlirfuse.errors import ArgumentError
-from mlirfuse.strides import NEGATIVE, PACKED, RUN_TIME
+from mlirfuse.support.dtypes import DType, dtype_of
+from mlirfuse.support.strides import NEGATIVE, PACKED, RUN_TIME
 
 MOST_BYTES = 2**48
 """Bytes of an array at most: what GPUs address."""

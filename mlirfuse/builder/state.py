@@ -11,8 +11,8 @@ from mlir.dialects import arith
 
 from mlirfuse.builder.extents import Dim, Extent, Shape, show
 from mlirfuse.builder.source import at_user_line, position_of, user_frame
-from mlirfuse.dtypes import DType
 from mlirfuse.errors import TraceError
+from mlirfuse.support.dtypes import DType
 
 LEAK_HINT = "do not keep tensors beyond the call that made them"
 

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from types import EllipsisType
 from typing import NoReturn
 
-from mlirfuse.builder import casting, manipulation, reductions
-from mlirfuse.builder.axes import Axes
 from mlirfuse.builder.counterparts import instead_of_attribute
 from mlirfuse.builder.errors import ControlFlowError, MissingAttributeError, UnsupportedError
 from mlirfuse.builder.extents import Extent
+from mlirfuse.builder.functions import casting, manipulation, reductions
+from mlirfuse.builder.functions.axes import Axes
+from mlirfuse.builder.functions.reductions import Axis
 from mlirfuse.builder.operators import Operators
-from mlirfuse.builder.reductions import Axis
 from mlirfuse.builder.source import at_user_line
 from mlirfuse.builder.state import ScalarBase, TensorBase
 from mlirfuse.errors import ShapeError
@@ -55,11 +55,11 @@ class Tensor(Operators, TensorBase):
         return manipulation.matrix_transpose(self)
 
     def astype(self, dtype: object) -> Tensor:
-        """See `mlirfuse.builder.casting.astype`."""
+        """See `mlirfuse.builder.functions.casting.astype`."""
         return casting.astype(self, dtype)
 
     def reshape(self, *shape: Extent | Sequence[Extent]) -> Tensor:
-        """`reshape(2, 3)` or `reshape((2, 3))`; see `mlirfuse.builder.manipulation.reshape`."""
+        """`reshape(2, 3)` or `reshape((2, 3))`; see `mlirfuse.builder.functions.manipulation.reshape`."""
         return manipulation.reshape(self, shape[0] if len(shape) == 1 else shape)  # type: ignore[arg-type]
 
     def transpose(self, *axes: int | Sequence[int]) -> Tensor:
@@ -68,43 +68,43 @@ class Tensor(Operators, TensorBase):
         return manipulation.permute_dims(self, order or range(self.ndim)[::-1])  # type: ignore[arg-type]
 
     def squeeze(self, axis: Axes) -> Tensor:
-        """See `mlirfuse.builder.manipulation.squeeze`."""
+        """See `mlirfuse.builder.functions.manipulation.squeeze`."""
         return manipulation.squeeze(self, axis)
 
     def sum(self, axis: Axis = None, *, dtype: object = None, keepdims: bool = False) -> Tensor:
-        """See `mlirfuse.builder.reductions.sum`."""
+        """See `mlirfuse.builder.functions.reductions.sum`."""
         return reductions.sum(self, axis, dtype=dtype, keepdims=keepdims)
 
     def prod(self, axis: Axis = None, *, dtype: object = None, keepdims: bool = False) -> Tensor:
-        """See `mlirfuse.builder.reductions.prod`."""
+        """See `mlirfuse.builder.functions.reductions.prod`."""
         return reductions.prod(self, axis, dtype=dtype, keepdims=keepdims)
 
     def mean(self, axis: Axis = None, *, dtype: object = None, keepdims: bool = False) -> Tensor:
-        """See `mlirfuse.builder.reductions.mean`."""
+        """See `mlirfuse.builder.functions.reductions.mean`."""
         return reductions.mean(self, axis, dtype=dtype, keepdims=keepdims)
 
     def max(self, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
-        """See `mlirfuse.builder.reductions.max`."""
+        """See `mlirfuse.builder.functions.reductions.max`."""
         return reductions.max(self, axis, keepdims=keepdims)
 
     def min(self, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
-        """See `mlirfuse.builder.reductions.min`."""
+        """See `mlirfuse.builder.functions.reductions.min`."""
         return reductions.min(self, axis, keepdims=keepdims)
 
     def var(self, axis: Axis = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
-        """See `mlirfuse.builder.reductions.var`."""
+        """See `mlirfuse.builder.functions.reductions.var`."""
         return reductions.var(self, axis, correction=correction, keepdims=keepdims)
 
     def std(self, axis: Axis = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
-        """See `mlirfuse.builder.reductions.std`."""
+        """See `mlirfuse.builder.functions.reductions.std`."""
         return reductions.std(self, axis, correction=correction, keepdims=keepdims)
 
     def any(self, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
-        """See `mlirfuse.builder.reductions.any`."""
+        """See `mlirfuse.builder.functions.reductions.any`."""
         return reductions.any(self, axis, keepdims=keepdims)
 
     def all(self, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
-        """See `mlirfuse.builder.reductions.all`."""
+        """See `mlirfuse.builder.functions.reductions.all`."""
         return reductions.all(self, axis, keepdims=keepdims)
 
     def __getitem__(self, key: slice | EllipsisType | tuple[slice | EllipsisType | None, ...] | None) -> Tensor:

@@ -21,7 +21,7 @@ from mlir import ir
 from mlirfuse.dialect.async_load import PEERS
 from mlirfuse.dialect.base import SINGLE, OpDefinition
 from mlirfuse.dialect.shared_memory import barriers_problem, count_problem, is_workgroup
-from mlirfuse.dtypes import from_mlir
+from mlirfuse.support.dtypes import from_mlir
 
 SENDABLE_BYTES = (4, 8)
 """Sizes of a value that the hardware sends."""

@@ -6,7 +6,7 @@ from math import prod
 
 from mlir import ir
 
-from mlirfuse.dtypes import from_mlir
+from mlirfuse.support.dtypes import from_mlir
 
 SWIZZLE_BYTES = 128
 """Width of a swizzle atom: a stage's tile lies in shared memory as columns of atoms, each of so many bytes of a row."""

@@ -10,11 +10,11 @@ from mlir import ir
 from mlir.dialects import memref, scf, vector
 
 from mlirfuse.distribution.distributor import Distributor
-from mlirfuse.distribution.fragments import Fragments, elements, fragment_type
-from mlirfuse.distribution.ordered_accesses import keep_in_order
-from mlirfuse.distribution.scalars import add, constant, less, minimum
-from mlirfuse.dtypes import from_mlir
+from mlirfuse.distribution.threads.fragments import Fragments, elements, fragment_type
+from mlirfuse.distribution.threads.ordered_accesses import keep_in_order
+from mlirfuse.distribution.threads.scalars import add, constant, less, minimum
 from mlirfuse.schedule.layout import BlockedLayout
+from mlirfuse.support.dtypes import from_mlir
 from mlirfuse.target import SECTOR
 from mlirfuse.tiling.memory import access_elements, permuted
 from mlirfuse.tiling.transfers import STREAMING

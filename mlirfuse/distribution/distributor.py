@@ -12,16 +12,16 @@ from mlir.dialects import gpu
 from mlirfuse.dialect.group_barrier import group_barrier
 from mlirfuse.dialect.mbarrier_init import mbarrier_init
 from mlirfuse.dialect.shared_memory import WARPGROUP
-from mlirfuse.distribution.exchange import Exchange
-from mlirfuse.distribution.exchange_steps import run_exchanges
-from mlirfuse.distribution.fragments import Fragments, Key, Uniform, splat
-from mlirfuse.distribution.scalars import constant
-from mlirfuse.distribution.threads import Threads
-from mlirfuse.distribution.warp_barriers import warp_barrier
+from mlirfuse.distribution.exchange.exchange import Exchange
+from mlirfuse.distribution.exchange.steps import run_exchanges
+from mlirfuse.distribution.exchange.warp_barriers import warp_barrier
+from mlirfuse.distribution.threads.fragments import Fragments, Key, Uniform, splat
+from mlirfuse.distribution.threads.scalars import constant
+from mlirfuse.distribution.threads.threads import Threads
 from mlirfuse.errors import PassError, errors_at
-from mlirfuse.rewriting import clone, nested
-from mlirfuse.schedule.attributes import from_attribute
 from mlirfuse.schedule.layout import LAYOUT, BlockedLayout
+from mlirfuse.support.dataclass_attributes import from_attribute
+from mlirfuse.support.rewriting import clone, nested
 
 Rule = Callable[["Distributor", ir.Operation], None]
 RULES: dict[str, Rule] = {}

@@ -8,12 +8,12 @@ from math import prod
 from mlir import ir
 from mlir.dialects import arith
 
-from mlirfuse.analysis.patterns import WIDENING
+from mlirfuse.analysis.arithmetic.patterns import WIDENING
 from mlirfuse.distribution.distributor import Distributor, rule
-from mlirfuse.distribution.fragments import Fragments, Key, Uniform, fragment_type, splat, widen
+from mlirfuse.distribution.threads.fragments import Fragments, Key, Uniform, fragment_type, splat, widen
 from mlirfuse.errors import PassError
-from mlirfuse.rewriting import defining_op
-from mlirfuse.tiling.contractions import widens_operand
+from mlirfuse.support.rewriting import defining_op
+from mlirfuse.tiling.contractions.k_loop import widens_operand
 from mlirfuse.tiling.transfers import DIMS
 
 

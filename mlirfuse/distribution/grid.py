@@ -5,9 +5,9 @@ from __future__ import annotations
 from mlir import ir
 
 from mlirfuse.analysis.kernels import GRID_LEAST, body, grid_least
-from mlirfuse.analysis.workspaces import RESIDENT
+from mlirfuse.analysis.memory.workspaces import RESIDENT
 from mlirfuse.errors import PassError
-from mlirfuse.rewriting import defining_op
+from mlirfuse.support.rewriting import defining_op
 
 RESIDENT_BLOCKS = "fuse.resident_blocks"
 GRID = "fuse.grid"

@@ -11,11 +11,11 @@ from mlir.dialects import scf
 from mlirfuse.analysis.kernels import PHASE
 from mlirfuse.dialect.joint import JOINT_REDUCTIONS
 from mlirfuse.distribution.distributor import Distributor, rule
-from mlirfuse.distribution.exchange_steps import STEPS
-from mlirfuse.distribution.fragments import Fragments, Uniform, fragment_type, widen
-from mlirfuse.distribution.scalars import constant
+from mlirfuse.distribution.exchange.steps import STEPS
+from mlirfuse.distribution.threads.fragments import Fragments, Uniform, fragment_type, widen
+from mlirfuse.distribution.threads.scalars import constant
 from mlirfuse.errors import PassError
-from mlirfuse.rewriting import nested
+from mlirfuse.support.rewriting import nested
 
 REDUCTIONS = JOINT_REDUCTIONS | {"vector.multi_reduction"}
 """Ops that may exchange partial results between warps."""

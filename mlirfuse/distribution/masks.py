@@ -8,9 +8,9 @@ from mlir import ir
 from mlir.dialects import arith, vector
 
 from mlirfuse.distribution.distributor import Distributor, rule
-from mlirfuse.distribution.fragments import Fragments, Key, widen
-from mlirfuse.distribution.scalars import add, constant, less
-from mlirfuse.rewriting import integer_of
+from mlirfuse.distribution.threads.fragments import Fragments, Key, widen
+from mlirfuse.distribution.threads.scalars import add, constant, less
+from mlirfuse.support.rewriting import integer_of
 
 
 @rule("vector.create_mask", "vector.constant_mask")

@@ -1,23 +1,18 @@
 """Importing this module registers every distribution rule."""
 
-from mlirfuse.distribution import (
+from mlirfuse.distribution import elementwise, loops, masks
+from mlirfuse.distribution.memory import (
     accumulation,
-    contract,
     copies,
-    elementwise,
-    exp_sums,
     flagged_exchange,
     fragment_copies,
     layout_conversions,
-    loops,
-    masks,
-    moments,
-    reductions,
     semaphores,
     shared_spills,
     transfers,
-    warpgroups,
 )
+from mlirfuse.distribution.mma import contract, warpgroups
+from mlirfuse.distribution.reduce import exp_sums, moments, reductions
 
 __all__ = [
     "accumulation",

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from mlirfuse.errors import InterpreterError
-from mlirfuse.interpreter.machine import Frame, ThreadBlock
-from mlirfuse.interpreter.memory import Extent, MemRef
-from mlirfuse.interpreter.shadow import SEVERAL, Shadow, Violation
 from mlirfuse.interpreter.site import Site
+from mlirfuse.interpreter.state.machine import Frame, ThreadBlock
+from mlirfuse.interpreter.state.memory import Extent, MemRef
+from mlirfuse.interpreter.state.shadow import SEVERAL, Shadow, Violation
 
 
 def lanewise(value: Extent, ndim: int) -> Any:

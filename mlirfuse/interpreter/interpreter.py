@@ -11,7 +11,7 @@ import numpy as np
 from mlir import ir
 
 from mlirfuse.analysis.kernels import CLUSTER
-from mlirfuse.analysis.workspaces import workspaces
+from mlirfuse.analysis.memory.workspaces import workspaces
 from mlirfuse.errors import InterpreterError
 from mlirfuse.interpreter import rules  # noqa: F401  (registers the rules)
 from mlirfuse.interpreter.kernel_arguments import (
@@ -23,13 +23,13 @@ from mlirfuse.interpreter.kernel_arguments import (
     unwritten,
 )
 from mlirfuse.interpreter.kernel_grid import cluster_size, run_grid
-from mlirfuse.interpreter.machine import Cluster, Frame, ThreadBlock, host_block
-from mlirfuse.interpreter.memory import MemRef
 from mlirfuse.interpreter.program import Function, FunctionCompiler, Program
 from mlirfuse.interpreter.progress import BlockProgress
 from mlirfuse.interpreter.scheduler import Coroutine, Schedule, run_blocks
 from mlirfuse.interpreter.site import Site
-from mlirfuse.interpreter.types import DYNAMIC, element_dtype
+from mlirfuse.interpreter.state.machine import Cluster, Frame, ThreadBlock, host_block
+from mlirfuse.interpreter.state.memory import MemRef
+from mlirfuse.interpreter.state.types import DYNAMIC, element_dtype
 
 SMS = 4
 """SMs of the device that is interpreted, where nothing is said: few, so that blocks take several turns."""

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from mlir import ir
 
-from mlirfuse.analysis.workspaces import RESIDENT, SEMAPHORES, Pairs, Workspace, workspaces
+from mlirfuse.analysis.memory.workspaces import RESIDENT, SEMAPHORES, Pairs, Workspace, workspaces
 from mlirfuse.errors import ArgumentError, InterpreterError
-from mlirfuse.interpreter.affine import compile_map
-from mlirfuse.interpreter.memory import MemRef, allocate, from_array
-from mlirfuse.interpreter.types import DYNAMIC, element_dtype
+from mlirfuse.interpreter.state.affine import compile_map
+from mlirfuse.interpreter.state.memory import MemRef, allocate, from_array
+from mlirfuse.interpreter.state.types import DYNAMIC, element_dtype
 from mlirfuse.tiling.memory import DEFAULT_ALIGNMENT
 
 

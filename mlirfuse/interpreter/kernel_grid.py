@@ -8,17 +8,17 @@ from typing import Any
 from mlir import ir
 
 from mlirfuse.analysis.kernels import DEPENDENT_LAUNCH, grid_least
-from mlirfuse.analysis.workspaces import COOPERATIVE, operand_pairs
+from mlirfuse.analysis.memory.workspaces import COOPERATIVE, operand_pairs
 from mlirfuse.errors import InterpreterError
-from mlirfuse.interpreter.affine import compile_map
 from mlirfuse.interpreter.kernel_arguments import extents
-from mlirfuse.interpreter.machine import Cluster, ThreadBlock
-from mlirfuse.interpreter.memory import MemRef
 from mlirfuse.interpreter.program import Function
 from mlirfuse.interpreter.progress import BlockProgress
 from mlirfuse.interpreter.scheduler import Coroutine, Schedule, run_blocks
 from mlirfuse.interpreter.site import int_array
-from mlirfuse.interpreter.workgroup_memory import attributions, workgroup_memory
+from mlirfuse.interpreter.state.affine import compile_map
+from mlirfuse.interpreter.state.machine import Cluster, ThreadBlock
+from mlirfuse.interpreter.state.memory import MemRef
+from mlirfuse.interpreter.state.workgroup_memory import attributions, workgroup_memory
 
 
 def grid_size(op: ir.Operation, arguments: Sequence[Any], sms: int) -> int:

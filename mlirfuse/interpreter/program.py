@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from mlir import ir
 
 from mlirfuse.errors import InterpreterError
-from mlirfuse.interpreter.machine import Frame, ThreadBlock
 from mlirfuse.interpreter.registry import RULES, Step
 from mlirfuse.interpreter.scheduler import Coroutine
 from mlirfuse.interpreter.site import Site, gather
+from mlirfuse.interpreter.state.machine import Frame, ThreadBlock
 
 if TYPE_CHECKING:
     from mlirfuse.interpreter.interpreter import Interpreter

@@ -19,9 +19,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from mlirfuse.interpreter.machine import Frame
 from mlirfuse.interpreter.scheduler import Coroutine
 from mlirfuse.interpreter.site import Site
+from mlirfuse.interpreter.state.machine import Frame
 
 Step = Callable[[Frame], "Coroutine | None"]
 ValueFunction = TypeVar("ValueFunction", bound=Callable[..., Any])

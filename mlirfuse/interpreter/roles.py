@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from mlirfuse.interpreter.machine import Frame
 from mlirfuse.interpreter.program import Program
 from mlirfuse.interpreter.scheduler import Coroutine, Wait
+from mlirfuse.interpreter.state.machine import Frame
 
 
 def beside(roles: Sequence[tuple[Program, Frame]], seed: int) -> Coroutine:

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from mlir import ir
 
-from mlirfuse.analysis.workspaces import workspaces
+from mlirfuse.analysis.memory.workspaces import workspaces
 from mlirfuse.errors import InterpreterError
 from mlirfuse.interpreter.interpreter import symbol_ops
 from mlirfuse.interpreter.kernel_arguments import argument_name, argument_types
-from mlirfuse.interpreter.types import DYNAMIC, element_dtype
+from mlirfuse.interpreter.state.types import DYNAMIC, element_dtype
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from mlir import ir
 
 from mlirfuse.errors import InterpreterError
-from mlirfuse.interpreter.machine import Frame
+from mlirfuse.interpreter.state.machine import Frame
 from mlirfuse.source_locations import source_location
 
 if TYPE_CHECKING:

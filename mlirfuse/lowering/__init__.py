@@ -1,1 +1,1 @@
-"""From the `gpu` stage to PTX: one boundary a file, each a pass named `lower-*`; `to_ptx` is upstream's end of it."""
+"""From the `gpu` stage to PTX: one boundary a file, the pass `lower-x` in `x.py`. Here: whole kernels."""

@@ -10,7 +10,7 @@ from mlir.dialects import arith, gpu, memref, vector
 
 from mlirfuse.errors import PassError
 from mlirfuse.lowering.kernel_func import entry_block, parameters
-from mlirfuse.rewriting import erase
+from mlirfuse.support.rewriting import erase
 
 _LOADS, _STORES = ("vector.load", "memref.load"), ("vector.store", "memref.store")
 _VIEWS = (

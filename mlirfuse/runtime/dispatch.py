@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from mlirfuse.compiler.host_program import HostProgram
 from mlirfuse.errors import ArgumentError, MlirFuseError
-from mlirfuse.runtime.arrays import Argument, Key, read_argument, require_no_gradient, signature
-from mlirfuse.runtime.cuda import require_context, stream_pointer
-from mlirfuse.runtime.host_program import HostProgram
-from mlirfuse.runtime.module import LoadedKernel
-from mlirfuse.runtime.outputs import OutputPlan
+from mlirfuse.runtime.arrays.arrays import Argument, Key, read_argument, require_no_gradient, signature
+from mlirfuse.runtime.arrays.outputs import OutputPlan
+from mlirfuse.runtime.device.cuda import require_context, stream_pointer
+from mlirfuse.runtime.device.module import LoadedKernel
 from mlirfuse.runtime.plan import LaunchPlan
 from mlirfuse.runtime.recognition import Recogniser, recogniser, unknown
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
-from mlirfuse.analysis.workspaces import SCRATCH, SEMAPHORES
-from mlirfuse.runtime.kernel_info import WorkspaceInfo
+from mlirfuse.analysis.memory.workspaces import SCRATCH, SEMAPHORES
+from mlirfuse.compiler.kernel_info import WorkspaceInfo
 
 ALIGNMENT = 256
 """Bytes to which everything is aligned, as new arrays are."""

@@ -15,15 +15,15 @@ from functools import partial
 from math import prod
 from typing import Any
 
-from mlirfuse.analysis.workspaces import SEMAPHORES
+from mlirfuse.analysis.memory.workspaces import SEMAPHORES
+from mlirfuse.compiler.host_program import Launch, Value
+from mlirfuse.compiler.kernel_info import POINTER_CODE, AbiParameter, KernelInfo
 from mlirfuse.errors import IRError
-from mlirfuse.runtime.arrays import ArrayInfo
-from mlirfuse.runtime.foreign import contiguous_strides
-from mlirfuse.runtime.host_program import Launch, Value
-from mlirfuse.runtime.kernel_info import POINTER_CODE, AbiParameter, KernelInfo
-from mlirfuse.runtime.layout import CallLayout
+from mlirfuse.runtime.arrays.arrays import ArrayInfo
+from mlirfuse.runtime.arrays.foreign import contiguous_strides
+from mlirfuse.runtime.arrays.layout import CallLayout
+from mlirfuse.runtime.device.tensor_maps import TENSOR_MAP_BYTES, TensorMapParameter, TensorMapShape, aligned_buffer
 from mlirfuse.runtime.memory_plan import MemoryPlan, MemoryPlanner
-from mlirfuse.runtime.tensor_maps import TENSOR_MAP_BYTES, TensorMapParameter, TensorMapShape, aligned_buffer
 
 WORD = 8
 """Bytes of a parameter's slot; no parameter is larger."""

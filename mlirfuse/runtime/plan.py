@@ -9,16 +9,16 @@ import struct
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from mlirfuse.compiler.host_program import HostProgram
 from mlirfuse.errors import ArgumentError, RuntimeLaunchError
-from mlirfuse.runtime import cuda
-from mlirfuse.runtime.arrays import Argument, ArrayInfo, StaticInfo
-from mlirfuse.runtime.driver import dependent_launcher
-from mlirfuse.runtime.host_program import HostProgram
-from mlirfuse.runtime.layout import CallLayout, lay_out
-from mlirfuse.runtime.module import LoadedKernel
-from mlirfuse.runtime.outputs import OutputPlan, Submit
+from mlirfuse.runtime.arrays.arrays import Argument, ArrayInfo, StaticInfo
+from mlirfuse.runtime.arrays.layout import CallLayout, lay_out
+from mlirfuse.runtime.arrays.outputs import OutputPlan, Submit
+from mlirfuse.runtime.arrays.result_checks import checks_results, with_checked_results
+from mlirfuse.runtime.device import cuda
+from mlirfuse.runtime.device.driver import dependent_launcher
+from mlirfuse.runtime.device.module import LoadedKernel
 from mlirfuse.runtime.parameters import LaunchGeometry, ParameterBlock, plan_parameters
-from mlirfuse.runtime.result_checks import checks_results, with_checked_results
 from mlirfuse.runtime.workspace import checks_workspace, require_zero, with_workspace
 
 Launch = Callable[[int], None]

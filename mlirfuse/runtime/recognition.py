@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import Any
 
-from mlirfuse.runtime import cuda
-from mlirfuse.runtime.arrays import ALIGNMENT, framework_of
+from mlirfuse.runtime.arrays.arrays import ALIGNMENT, framework_of
+from mlirfuse.runtime.device import cuda
 
 Arrays = tuple[Any, ...]
 Recogniser = Callable[[Arrays, Any], list[int] | None]

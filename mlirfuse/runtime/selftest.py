@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mlirfuse.lowering.assembler import DRIVER, Assembler, assemble_kernel, chosen_assembler, driver_release
-from mlirfuse.lowering.miscompilation_probes import ENTRY, THREADS, Probe, probes
-from mlirfuse.lowering.to_ptx import KernelBinary
-from mlirfuse.runtime.cuda import cupy, device_target, on_device
+from mlirfuse.lowering.ptx.assembler import DRIVER, Assembler, assemble_kernel, chosen_assembler, driver_release
+from mlirfuse.lowering.ptx.miscompilation_probes import ENTRY, THREADS, Probe, probes
+from mlirfuse.lowering.ptx.to_ptx import KernelBinary
+from mlirfuse.runtime.device.cuda import cupy, device_target, on_device
 
 
 @dataclass(frozen=True)

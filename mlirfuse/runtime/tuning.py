@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from mlirfuse.dtypes import dtype_of
 from mlirfuse.errors import ArgumentError
-from mlirfuse.runtime.cuda import cupy
+from mlirfuse.runtime.device.cuda import cupy
+from mlirfuse.support.dtypes import dtype_of
 
 COLD_BYTES, MOST_SETS = 256 << 20, 256
 """Calls take turns over sets of arguments, so many that together they are far larger than the L2."""

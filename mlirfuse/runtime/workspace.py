@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from mlirfuse.analysis.workspaces import SCRATCH, SEMAPHORES
+from mlirfuse.analysis.memory.workspaces import SCRATCH, SEMAPHORES
 from mlirfuse.errors import RuntimeLaunchError
-from mlirfuse.runtime import driver
-from mlirfuse.runtime.cuda import cupy
+from mlirfuse.runtime.device import driver
+from mlirfuse.runtime.device.cuda import cupy
 from mlirfuse.runtime.memory_plan import MemoryPlan
 
 CHECK = "MLIRFUSE_CHECK_WORKSPACE"

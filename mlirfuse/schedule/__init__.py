@@ -1,1 +1,1 @@
-"""Schedules and layouts as data: what they mean, when they are legal, and how one is chosen."""
+"""Schedules and layouts as data: what they mean, when they are legal, and how one is chosen. Nothing here sees IR."""

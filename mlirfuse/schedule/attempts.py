@@ -15,14 +15,14 @@ from itertools import chain
 from math import prod
 
 from mlirfuse.errors import ScheduleError
-from mlirfuse.schedule.contraction import WARPGROUP_THREADS, ContractionProblem
-from mlirfuse.schedule.contraction_candidates import MOST_REGISTERS, SHARED_REGISTERS
-from mlirfuse.schedule.contraction_cost import contraction_seconds
-from mlirfuse.schedule.contraction_heuristics import candidates
+from mlirfuse.schedule.contractions.candidates import MOST_REGISTERS, SHARED_REGISTERS
+from mlirfuse.schedule.contractions.cost import contraction_seconds
+from mlirfuse.schedule.contractions.heuristics import candidates
 from mlirfuse.schedule.heuristics import choose_schedule
 from mlirfuse.schedule.low_registers import low_register_schedules
+from mlirfuse.schedule.model.residency import registers_left
+from mlirfuse.schedule.parts.contraction import WARPGROUP_THREADS, ContractionProblem
 from mlirfuse.schedule.problem import Problem
-from mlirfuse.schedule.residency import registers_left
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import Target
 

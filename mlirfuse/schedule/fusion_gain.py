@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log2, prod
 
-from mlirfuse.schedule.contraction_cost import DRAM_BYTES
+from mlirfuse.schedule.contractions.cost import DRAM_BYTES
+from mlirfuse.schedule.grid.second_stage import LAUNCH, partials_bytes
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.schedule import Schedule
-from mlirfuse.schedule.second_stage_heuristics import LAUNCH, partials_bytes
 from mlirfuse.target import Target
 
 END, CLUSTER_END = 1.8, 0.4

@@ -8,19 +8,19 @@ block or cluster holds, the whole grid loops over together.
 from __future__ import annotations
 
 from mlirfuse.errors import ScheduleError
-from mlirfuse.schedule.chunked_heuristics import multi_pass_schedule, shared_schedule
-from mlirfuse.schedule.column_tiles import column_tile_schedule
-from mlirfuse.schedule.grid_heuristics import SQUEEZED, grid_schedule, too_wide
+from mlirfuse.schedule.grid.heuristics import SQUEEZED, grid_schedule, too_wide
+from mlirfuse.schedule.grid.second_stage import cheapest_grid_reduction, with_grid_reduction
+from mlirfuse.schedule.grid.wide_rows import column_schedule, fills, finer_schedule
 from mlirfuse.schedule.layout import WARP
 from mlirfuse.schedule.layout_builder import LayoutBuilder
 from mlirfuse.schedule.problem import Problem
-from mlirfuse.schedule.row_candidates import row_candidates
-from mlirfuse.schedule.row_cost import row_cost
-from mlirfuse.schedule.row_layouts import unaligned_vector
+from mlirfuse.schedule.rows.candidates import row_candidates
+from mlirfuse.schedule.rows.chunked import multi_pass_schedule, shared_schedule
+from mlirfuse.schedule.rows.column_tiles import column_tile_schedule
+from mlirfuse.schedule.rows.cost import row_cost
+from mlirfuse.schedule.rows.layouts import unaligned_vector
+from mlirfuse.schedule.rows.transposed import transposed_schedule
 from mlirfuse.schedule.schedule import Schedule
-from mlirfuse.schedule.second_stage_heuristics import cheapest_grid_reduction, with_grid_reduction
-from mlirfuse.schedule.transposed_heuristics import transposed_schedule
-from mlirfuse.schedule.wide_rows import column_schedule, fills, finer_schedule
 from mlirfuse.target import Target
 
 ELEMENTWISE_THREADS = 256

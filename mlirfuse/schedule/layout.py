@@ -26,7 +26,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 
-from mlirfuse.renamed_names import refuses_old_fields
+from mlirfuse.support.renamed_names import refuses_old_fields
 
 WARP = 32
 

@@ -7,9 +7,9 @@ from contextlib import suppress
 from dataclasses import replace
 
 from mlirfuse.errors import ScheduleError
-from mlirfuse.schedule.chunked_heuristics import multi_pass_schedule
 from mlirfuse.schedule.heuristics import choose_schedule, elementwise_schedule
 from mlirfuse.schedule.problem import Problem
+from mlirfuse.schedule.rows.chunked import multi_pass_schedule
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import Target
 

@@ -16,11 +16,11 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from mlirfuse.errors import ScheduleError
-from mlirfuse.schedule.contraction import ContractionProblem
+from mlirfuse.schedule.parts.contraction import ContractionProblem
 from mlirfuse.schedule.schedule import Schedule
-from mlirfuse.schedule.serialization import fields_of, from_plain, to_plain
+from mlirfuse.support.serialization import fields_of, from_plain, to_plain
+from mlirfuse.support.user_cache import OFF, cache_path
 from mlirfuse.target import Target
-from mlirfuse.user_cache import OFF, cache_path
 
 VARIABLE = "MLIRFUSE_RECORDS"
 

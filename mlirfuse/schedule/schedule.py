@@ -11,12 +11,12 @@ from math import prod
 from mlir import ir
 
 from mlirfuse.errors import ScheduleError, errors_at
-from mlirfuse.renamed_names import not_one_of, refuses_old_fields
-from mlirfuse.schedule.attributes import from_attribute, to_attribute
-from mlirfuse.schedule.contraction import WARPGROUP_THREADS, ContractionSchedule
 from mlirfuse.schedule.layout import BlockedLayout
-from mlirfuse.schedule.persistent_loop import PersistentLoop
-from mlirfuse.schedule.transposed_tiles import TransposedTiles
+from mlirfuse.schedule.parts.contraction import WARPGROUP_THREADS, ContractionSchedule
+from mlirfuse.schedule.parts.persistent_loop import PersistentLoop
+from mlirfuse.schedule.parts.transposed_tiles import TransposedTiles
+from mlirfuse.support.dataclass_attributes import from_attribute, to_attribute
+from mlirfuse.support.renamed_names import not_one_of, refuses_old_fields
 from mlirfuse.target import Target
 
 ATTRIBUTE = "fuse.schedule"

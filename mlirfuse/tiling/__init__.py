@@ -1,1 +1,3 @@
-"""Turning the tensor ops of a kernel into vector ops on whole tiles; shared by the fuse-tile-* passes."""
+"""Turning the tensor ops of a kernel into vector ops on whole tiles: what the passes of `passes.tile` and
+`passes.pipelining` share.
+"""

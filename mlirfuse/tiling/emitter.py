@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from mlir import ir
 from mlir.dialects import arith, math, vector
 
-from mlirfuse.analysis.combining import KINDS, combiner_of
-from mlirfuse.analysis.iteration_space import IterationSpace
-from mlirfuse.analysis.structure import RENAMING_OPS, OpStructure, is_constant
+from mlirfuse.analysis.arithmetic.combining import KINDS, combiner_of
+from mlirfuse.analysis.loops.iteration_space import IterationSpace
+from mlirfuse.analysis.loops.structure import RENAMING_OPS, OpStructure, is_constant
 from mlirfuse.dialect.joint import JOINT_REDUCTIONS
 from mlirfuse.errors import PassError
-from mlirfuse.rewriting import clone
+from mlirfuse.support.rewriting import clone
 from mlirfuse.tiling.tiles import Shape, broadcast, splat, with_unit_dims
 from mlirfuse.tiling.transfers import TileTransfers
 

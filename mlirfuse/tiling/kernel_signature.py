@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from mlir import ir
 from mlir.dialects import func
 
-from mlirfuse.analysis.iteration_space import IterationSpace
 from mlirfuse.analysis.kernels import RESULT_EXTENTS, body, symbol
-from mlirfuse.analysis.spaces import kernel_space
+from mlirfuse.analysis.loops.iteration_space import IterationSpace
+from mlirfuse.analysis.loops.spaces import kernel_space
 from mlirfuse.errors import PassError
-from mlirfuse.rewriting import erase, erase_dead
+from mlirfuse.support.rewriting import erase, erase_dead
 from mlirfuse.tiling.memory import DEFAULT_ALIGNMENT
 
 

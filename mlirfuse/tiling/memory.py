@@ -7,7 +7,7 @@ from math import gcd, prod
 from mlir import ir
 from mlir.dialects import memref
 
-from mlirfuse.dtypes import from_mlir
+from mlirfuse.support.dtypes import from_mlir
 
 WIDEST = 16
 """Bytes of the widest load or store of one thread."""

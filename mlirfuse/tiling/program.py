@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from mlir import ir
 from mlir.dialects import affine, arith, func, memref, scf
 
-from mlirfuse.analysis.iteration_space import IterationSpace
 from mlirfuse.analysis.kernels import KERNEL, LAUNCH, RESULT_EXTENTS, argument_attributes, body, result_sources, symbol
+from mlirfuse.analysis.loops.iteration_space import IterationSpace
 from mlirfuse.errors import PassError
-from mlirfuse.rewriting import clone, erase
 from mlirfuse.schedule.schedule import ATTRIBUTE as SCHEDULE
+from mlirfuse.support.rewriting import clone, erase
 
 
 @dataclass

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from mlir import ir
 from mlir.dialects import memref, vector
 
-from mlirfuse.dtypes import from_mlir
 from mlirfuse.schedule.layout import BlockedLayout
+from mlirfuse.support.dtypes import from_mlir
 from mlirfuse.tiling.tiles import index
 from mlirfuse.tiling.transfers import OWN
 

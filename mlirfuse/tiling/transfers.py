@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from mlir import ir
 from mlir.dialects import arith, scf, vector
 
-from mlirfuse.analysis.iteration_space import IterationSpace
+from mlirfuse.analysis.loops.iteration_space import IterationSpace
 from mlirfuse.tiling.tiles import Shape, broadcast, zero
 
 Read = tuple[ir.Value, tuple[int | None, ...]]

@@ -37,7 +37,7 @@ def _run(arguments: Sequence[str]) -> int:
     for name, summary in COMMANDS.items():
         command = commands.add_parser(name, help=summary, description=summary, allow_abbrev=False)
         if name == asked:
-            module = import_module(f"mlirfuse.tools.{name}_command")
+            module = import_module(f"mlirfuse.tools.commands.{name}")
             module.configure(command)
             command.set_defaults(run=module.run)
     options = parser.parse_args(arguments)

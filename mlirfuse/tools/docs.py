@@ -9,12 +9,13 @@ from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 
-from mlirfuse import dialect, pipeline
+from mlirfuse import dialect
+from mlirfuse.compiler import pipeline
 from mlirfuse.dialect.base import OPTIONAL, VARIADIC, Field, OpDefinition
 from mlirfuse.errors import IRError
-from mlirfuse.passes import registry
-from mlirfuse.passes.base import Pass
-from mlirfuse.passes.spec import Option, options_of
+from mlirfuse.passmanager import registry
+from mlirfuse.passmanager.base import Pass
+from mlirfuse.passmanager.spec import Option, options_of
 from mlirfuse.tools.reporting import Parser, run_tool, write_text
 
 DOCS = Path(__file__).parents[2] / "docs"

@@ -13,8 +13,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from mlirfuse.diagnostics import Diagnostic
 from mlirfuse.errors import IRError
+from mlirfuse.support.diagnostics import Diagnostic
 
 _DESIGNATOR = re.compile(
     r"expected-(?P<severity>error|warning|remark|note)(?P<regex>-re)?\s*"

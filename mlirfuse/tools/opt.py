@@ -20,16 +20,17 @@ from mlir import ir
 
 from mlirfuse.analysis.kernels import body, functions, symbol
 from mlirfuse.analysis.segments import CHEAP_OPS
-from mlirfuse.context import make_context
-from mlirfuse.diagnostics import Diagnostic, at_place, from_error, from_mlir, parse_file, parse_module
+from mlirfuse.compiler.context import make_context
 from mlirfuse.errors import IRError, MlirFuseError
-from mlirfuse.lowering import kernel_func, to_ptx
-from mlirfuse.lowering.lower_kernel_abi import ABI
-from mlirfuse.passes.attributes import verify_attributes
-from mlirfuse.passes.base import Remarks
-from mlirfuse.passes.fuse_segment import GENERALIZE, FuseSegment
-from mlirfuse.passes.manager import Instrumentation, Pipeline
+from mlirfuse.lowering import kernel_func
+from mlirfuse.lowering.kernel_abi import ABI
+from mlirfuse.lowering.ptx import to_ptx
+from mlirfuse.passes.fusion.segment import GENERALIZE, FuseSegment
+from mlirfuse.passmanager.base import Remarks
+from mlirfuse.passmanager.manager import Instrumentation, Pipeline
+from mlirfuse.support.diagnostics import Diagnostic, at_place, from_error, from_mlir, parse_file, parse_module
 from mlirfuse.target import target_of
+from mlirfuse.tools.attributes import verify_attributes
 from mlirfuse.tools.expected import expectations, unmet
 from mlirfuse.tools.opt_arguments import list_passes, parse_arguments
 from mlirfuse.tools.reporting import STREAM, read_text, run_tool, write_text

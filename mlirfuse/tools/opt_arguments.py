@@ -11,12 +11,12 @@ from mlir import ir
 from mlir.passmanager import PassManager
 
 import mlirfuse
-from mlirfuse import pipeline
+from mlirfuse.compiler import pipeline
 from mlirfuse.errors import ArgumentError
-from mlirfuse.passes import registry
-from mlirfuse.passes.spec import options_of
-from mlirfuse.passes.syntax import ANCHOR, parse_pipeline
-from mlirfuse.renamed_names import renamed
+from mlirfuse.passmanager import registry
+from mlirfuse.passmanager.spec import options_of
+from mlirfuse.passmanager.syntax import ANCHOR, parse_pipeline
+from mlirfuse.support.renamed_names import renamed
 from mlirfuse.target import DEFAULT, TARGETS
 from mlirfuse.tools.reporting import STREAM, Parser
 

@@ -1,4 +1,4 @@
-"""Configuration of the IR tests: `lit test/lit`, or `lit test/lit/passes/fuse-verify.mlir` for one of them."""
+"""Configuration of the IR tests: `lit test/lit`, or `lit test/lit/passes/gpu/verify.mlir` for one of them."""
 
 import os
 import shutil

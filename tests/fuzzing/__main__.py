@@ -1,4 +1,4 @@
-"""`python -m fuzzing`: runs programs from seeds, and prints what became of them."""
+"""`python -m tests.fuzzing`: runs programs from seeds, and prints what became of them."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import sys
 import time
 from pathlib import Path
 
-from fuzzing.backends import BACKENDS, PROFILE
-from fuzzing.check import CRASH, TIMEOUT, WRONG
-from fuzzing.generator import PROFILES, program_from_seed
-from fuzzing.pool import Pool
-from fuzzing.report import Report
-from fuzzing.shrink import shrink
+from tests.fuzzing.backends import BACKENDS, PROFILE
+from tests.fuzzing.check import CRASH, TIMEOUT, WRONG
+from tests.fuzzing.generator import PROFILES, program_from_seed
+from tests.fuzzing.pool import Pool
+from tests.fuzzing.report import Report
+from tests.fuzzing.shrink import shrink
 
 
 def main() -> int:
@@ -64,7 +64,7 @@ def _shrink_all(pool: Pool, report: Report, seconds: float) -> None:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m fuzzing", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzzing", description=__doc__)
     parser.add_argument("--backend", choices=list(BACKENDS), default="interpret")
     parser.add_argument(
         "--profile", choices=list(PROFILES), help="how large programs are; by default what the backend takes"

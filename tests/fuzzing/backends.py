@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from fuzzing.check import RIGHT, Outcome, WrongResult, check, signature
-from fuzzing.program import Program
-from fuzzing.types import numpy_dtype
+from tests.fuzzing.check import RIGHT, Outcome, WrongResult, check, signature
+from tests.fuzzing.program import Program
+from tests.fuzzing.types import numpy_dtype
 
 TARGETS = ("sm_90a", "sm_90a", "sm_90a", "sm_80", "sm_90", "sm_100a", "sm_120")
 """One a program, in turns: most kernels are for Hopper."""
@@ -185,7 +185,7 @@ def _bits(array: np.ndarray) -> np.ndarray:
 
 def ptx(program: Program) -> Outcome:
     """Compiles for a target and assembles each kernel; run-time extents as a call has them, or static ones."""
-    from mlirfuse.argument_specs import numpy_specs
+    from mlirfuse.api.argument_specs import numpy_specs
     from mlirfuse.target import target_of
 
     # sm_80 has no conversions of float8, as its error says.
@@ -209,7 +209,7 @@ def spills_of(kernels: Sequence[tuple[str, Any]]) -> list[tuple[str, int]]:
 
 
 def gpu(program: Program) -> Outcome:
-    from fuzzing.gpu import run
+    from tests.fuzzing.gpu import run
 
     return run(program)
 

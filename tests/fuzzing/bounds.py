@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fuzzing.types import FLOAT8, FORMATS, HALVES, kind, numpy_dtype
+from tests.fuzzing.types import FLOAT8, FORMATS, HALVES, kind, numpy_dtype
 
 INF = np.inf
 SLACK = 1 + 2.0**-20

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from fuzzing.bounds import Bounded
-from fuzzing.types import FORMATS, kind, numpy_dtype
+from tests.fuzzing.bounds import Bounded
+from tests.fuzzing.types import FORMATS, kind, numpy_dtype
 
 RIGHT, WRONG, CRASH, REFUSED, TIMEOUT = "right", "wrong", "crash", "refused", "timeout"
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from fuzzing.bounds import INF, Bounded, cast
-from fuzzing.reductions import accumulated, lowest_bit, roundings, special
-from fuzzing.types import FLOAT8, FORMATS, Refused, accumulator, kind, promote
+from tests.fuzzing.bounds import INF, Bounded, cast
+from tests.fuzzing.reductions import accumulated, lowest_bit, roundings, special
+from tests.fuzzing.types import FLOAT8, FORMATS, Refused, accumulator, kind, promote
 
 
 def matmul(a: Bounded, b: Bounded, dtype: str | None = None, precision: str | None = None) -> Bounded:

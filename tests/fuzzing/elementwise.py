@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from fuzzing.bounds import INF, Bounded, cast, exact, product, quotient, rounded, total, ulp
-from fuzzing.types import FLOAT8, FORMATS, HALVES, Refused, kind, meet, numpy_dtype
+from tests.fuzzing.bounds import INF, Bounded, cast, exact, product, quotient, rounded, total, ulp
+from tests.fuzzing.types import FLOAT8, FORMATS, HALVES, Refused, kind, meet, numpy_dtype
 
 RELATIVE = {"float16": 2.0**-14, "bfloat16": 2.0**-14, "float32": 2.0**-21, "float64": 2.0**-48}
 """Error of a transcendental function: 8 units in float32 and 16 in float64 (NumPy's own error is in it); in half

@@ -9,11 +9,11 @@ from math import prod
 
 import numpy as np
 
-from fuzzing.bounds import Bounded, exact
-from fuzzing.inputs import DATA, LAYOUTS, Input
-from fuzzing.options import with_options
-from fuzzing.program import Number, Program, Statement, run_statement
-from fuzzing.types import DTYPES, FLOAT8, FLOATS, INTEGERS, Refused, kind
+from tests.fuzzing.bounds import Bounded, exact
+from tests.fuzzing.inputs import DATA, LAYOUTS, Input
+from tests.fuzzing.options import with_options
+from tests.fuzzing.program import Number, Program, Statement, run_statement
+from tests.fuzzing.types import DTYPES, FLOAT8, FLOATS, INTEGERS, Refused, kind
 
 SIZES = (0, 1, 2, 3, 7, 31, 33, 127, 129, 255, 257, 1000, 1025, 2049, 5140)
 
@@ -229,7 +229,7 @@ def program_from_seed(seed: int, profile: str = "large") -> Program:
 
 
 def _attempt(seed: int, profile: Profile, attempt: int) -> Program:
-    from fuzzing.makers import MAKERS
+    from tests.fuzzing.makers import MAKERS
 
     make = Generator(seed, profile, attempt)
     base = make.base_shape()

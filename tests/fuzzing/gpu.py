@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from fuzzing.backends import _overlapping, as_list, calls_of, declined_of, expected_of, is_documented, spills_of
-from fuzzing.bounds import Bounded
-from fuzzing.check import RIGHT, Outcome, WrongResult, check
-from fuzzing.program import Program
-from fuzzing.types import FLOAT8, numpy_dtype
+from tests.fuzzing.backends import _overlapping, as_list, calls_of, declined_of, expected_of, is_documented, spills_of
+from tests.fuzzing.bounds import Bounded
+from tests.fuzzing.check import RIGHT, Outcome, WrongResult, check
+from tests.fuzzing.program import Program
+from tests.fuzzing.types import FLOAT8, numpy_dtype
 
 CHECK_RESULTS = "MLIRFUSE_CHECK_RESULTS"
 
@@ -54,7 +54,7 @@ def run(program: Program) -> Outcome:
 
 def _spills(fused: Any) -> tuple[int, list[tuple[str, int]]]:
     """How many kernels were compiled, of all signatures; (kernel, bytes) of those that spill, where ptxas says it."""
-    from mlirfuse.lowering.spills import resources_of
+    from mlirfuse.lowering.ptx.spills import resources_of
 
     found = [
         (chip.chip, r) for (_, chip), c in fused._compiled.items() for r in resources_of(list(c.binaries.values()))

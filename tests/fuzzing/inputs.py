@@ -9,7 +9,7 @@ from math import prod
 import ml_dtypes
 import numpy as np
 
-from fuzzing.types import FLOAT8, kind, numpy_dtype
+from tests.fuzzing.types import FLOAT8, kind, numpy_dtype
 
 LAYOUTS = ("contiguous", "strided", "padded", "transposed", "offset", "reversed", "broadcast")
 MOST_SHOWN = 64

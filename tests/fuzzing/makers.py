@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from fuzzing.bounds import Bounded
-from fuzzing.generator import Generator, Retry
-from fuzzing.operations import REDUCTIONS
-from fuzzing.program import Number
-from fuzzing.shape_makers import product, view
-from fuzzing.types import DTYPES, FLOAT8, FLOATS, INTEGERS, kind
+from tests.fuzzing.bounds import Bounded
+from tests.fuzzing.generator import Generator, Retry
+from tests.fuzzing.operations import REDUCTIONS
+from tests.fuzzing.program import Number
+from tests.fuzzing.shape_makers import product, view
+from tests.fuzzing.types import DTYPES, FLOAT8, FLOATS, INTEGERS, kind
 
 
 def is_float(x: Bounded) -> bool:

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from fuzzing import elementwise, reductions
-from fuzzing.bounds import Bounded, cast
-from fuzzing.contraction import matmul
-from fuzzing.types import DTYPES, Refused
+from tests.fuzzing import elementwise, reductions
+from tests.fuzzing.bounds import Bounded, cast
+from tests.fuzzing.contraction import matmul
+from tests.fuzzing.types import DTYPES, Refused
 
 Text = Callable[[Sequence[str], dict[str, Any]], str]
 
@@ -109,7 +109,7 @@ def _clip_rule(x: Bounded, *limits: Bounded, low: bool, high: bool) -> Bounded:
 
 def _like(number: float) -> Callable[..., Bounded]:
     def rule(x: Bounded, dtype: str | None = None) -> Bounded:
-        from fuzzing.program import Number
+        from tests.fuzzing.program import Number
 
         return elementwise.full_like(x, Number(int(number)).bounded(constant=True), dtype)
 

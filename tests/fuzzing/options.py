@@ -7,8 +7,8 @@ from random import Random
 
 import numpy as np
 
-from fuzzing.program import Program
-from fuzzing.types import FLOAT8, HALVES, kind
+from tests.fuzzing.program import Program
+from tests.fuzzing.types import FLOAT8, HALVES, kind
 
 _TINY = 2.0**-60
 """Magnitudes below it may have subnormal squares."""

@@ -14,10 +14,10 @@ from importlib import import_module
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
-from fuzzing.check import CRASH, TIMEOUT, Outcome, outcome_of
-from fuzzing.program import Program
+from tests.fuzzing.check import CRASH, TIMEOUT, Outcome, outcome_of
+from tests.fuzzing.program import Program
 
-ENDING = ("gpu", "doomed_backends:ends")
+ENDING = ("gpu", "tests.support.doomed_backends:ends")
 """Backends whose workers end after a crash."""
 
 CANNOT_FOLLOW = ("was asked for, but", "cannot be combined by atomics")
@@ -29,7 +29,7 @@ Task = tuple[Any, str, str]
 
 def run_task(task: Task) -> tuple[Outcome, str]:
     """The outcome, and the program's text where it is not right."""
-    from fuzzing.generator import program_from_seed
+    from tests.fuzzing.generator import program_from_seed
 
     given, backend, profile = task
     program = given if isinstance(given, Program) else program_from_seed(given, profile)
@@ -49,7 +49,7 @@ def run_program(backend: Callable[[Program], Outcome], program: Program) -> Outc
 
 def _backend(name: str) -> Callable[[Program], Outcome]:
     """A backend of the table, or one that is named `module:function`."""
-    from fuzzing.backends import BACKENDS
+    from tests.fuzzing.backends import BACKENDS
 
     module, colon, function = name.partition(":")
     return getattr(import_module(module), function) if colon else BACKENDS[name]
@@ -190,7 +190,7 @@ class Pool:
 
 
 def _text(worker: _Worker) -> str:
-    from fuzzing.generator import program_from_seed
+    from tests.fuzzing.generator import program_from_seed
 
     assert worker.task is not None
     given, _, profile = worker.task

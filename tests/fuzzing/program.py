@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from fuzzing.bounds import Bounded, exact
-from fuzzing.inputs import Input
-from fuzzing.operations import OPERATIONS
-from fuzzing.reads import computed_once
-from fuzzing.types import Refused, kind
+from tests.fuzzing.bounds import Bounded, exact
+from tests.fuzzing.inputs import Input
+from tests.fuzzing.operations import OPERATIONS
+from tests.fuzzing.reads import computed_once
+from tests.fuzzing.types import Refused, kind
 
 
 @dataclass(frozen=True)

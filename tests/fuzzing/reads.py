@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from fuzzing.program import Statement
+    from tests.fuzzing.program import Statement
 
 SHAPES_ONLY = ("full_like", "zeros_like", "ones_like")
 """Operations that read no element of their first operand."""

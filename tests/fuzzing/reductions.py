@@ -9,9 +9,9 @@ from math import prod as number_of
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
-from fuzzing.bounds import INF, Bounded, cast, exact, product, quotient, total
-from fuzzing.elementwise import SQRT
-from fuzzing.types import FLOAT8, FORMATS, Refused, accumulator, kind, numpy_dtype
+from tests.fuzzing.bounds import INF, Bounded, cast, exact, product, quotient, total
+from tests.fuzzing.elementwise import SQRT
+from tests.fuzzing.types import FLOAT8, FORMATS, Refused, accumulator, kind, numpy_dtype
 
 Axes = tuple[int, ...]
 

@@ -6,10 +6,10 @@ from math import prod
 
 import numpy as np
 
-from fuzzing.bounds import Bounded
-from fuzzing.generator import SIZES, Generator, Retry
-from fuzzing.program import Extent, Number
-from fuzzing.types import FLOAT8, FLOATS, promote
+from tests.fuzzing.bounds import Bounded
+from tests.fuzzing.generator import SIZES, Generator, Retry
+from tests.fuzzing.program import Extent, Number
+from tests.fuzzing.types import FLOAT8, FLOATS, promote
 
 
 def view(make: Generator) -> None:

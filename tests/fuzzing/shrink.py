@@ -8,12 +8,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from fuzzing.check import Outcome
-from fuzzing.generator import trimmed
-from fuzzing.inputs import Input
-from fuzzing.pool import Pool
-from fuzzing.program import Program, Statement
-from fuzzing.types import Refused
+from tests.fuzzing.check import Outcome
+from tests.fuzzing.generator import trimmed
+from tests.fuzzing.inputs import Input
+from tests.fuzzing.pool import Pool
+from tests.fuzzing.program import Program, Statement
+from tests.fuzzing.types import Refused
 
 
 def shrink(pool: Pool, program: Program, backend: str, outcome: Outcome, seconds: float) -> tuple[Program, Outcome]:

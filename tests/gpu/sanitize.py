@@ -1,6 +1,6 @@
 """Runs every family of kernels once at small shapes, to be watched by a sanitizer.
 
-compute-sanitizer --tool memcheck|racecheck|initcheck|synccheck python3 tests/gpu/sanitize.py [WORD]
+compute-sanitizer --tool memcheck|racecheck|initcheck|synccheck python3 -m tests.gpu.sanitize [WORD]
 
 With a word, only the kernels that have it in their name.
 """
@@ -18,36 +18,30 @@ from typing import Any
 
 import cupy
 import numpy as np
-
-sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / "unit")]
-
-import prologues
-import protocols
-import split_rows
-import spread_clusters
-import static_reductions
 import totals
-import transposes
-import wide
+
+from tests.support import protocols
+from tests.support.contractions import prologues
+from tests.support.reductions import split_rows, spread_clusters, static_reductions, wide
+from tests.support.views import transposes
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
 
-from backward import BACKWARD
-from compiling import row_schedule
-from compositions import COMPOSITIONS
-from numerics import DTYPES, FAMILIES
-from precisions import PreciseProduct
-from products import MOST_IN_CLUSTER, REDUCTIONS, SPLITS, WGMMA, Product, pinned_schedule
-from residuals import SCHEDULES as RESIDUAL_SCHEDULES
-from residuals import residual, residual_inputs
-from test_protocols import protocol
-from warpgroup_epilogues import CASES as EPILOGUES
-from warpgroup_epilogues import epilogue_inputs
-from warpgroup_schedules import cluster_schedule, warpgroup_schedule
-
 import mlirfuse as mf
 from mlirfuse.runtime.dispatch import Dispatcher
-from mlirfuse.schedule.contraction_candidates import WIDE_MMA_TILES
+from mlirfuse.schedule.contractions.candidates import WIDE_MMA_TILES
+from tests.gpu.grid.test_protocols import protocol
+from tests.support.compiling import row_schedule
+from tests.support.contractions.compositions import COMPOSITIONS
+from tests.support.contractions.precisions import PreciseProduct
+from tests.support.contractions.products import MOST_IN_CLUSTER, REDUCTIONS, SPLITS, WGMMA, Product, pinned_schedule
+from tests.support.contractions.residuals import SCHEDULES as RESIDUAL_SCHEDULES
+from tests.support.contractions.residuals import residual, residual_inputs
+from tests.support.contractions.warpgroup_epilogues import CASES as EPILOGUES
+from tests.support.contractions.warpgroup_epilogues import epilogue_inputs
+from tests.support.contractions.warpgroup_schedules import cluster_schedule, warpgroup_schedule
+from tests.support.reductions.backward import BACKWARD
+from tests.support.reductions.numerics import DTYPES, FAMILIES
 
 COLUMNS, ODD = 1000, 1001
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from interpreter.kernels import memref_type, parse
 from mlir import ir
 
 from mlirfuse import interpreter
+from tests.support.kernels import memref_type, parse
 
 IR_DIRECTORY = Path(__file__).parent / "ir"
 

@@ -1,4 +1,4 @@
-"""`python -m ptx_digest`: digests of the PTX of all cases, and what differs between two of them."""
+"""`python -m tests.ptx_digest`: digests of the PTX of all cases, and what differs between two of them."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from ptx_digest.compare import compared
-from ptx_digest.digest import all_cases, digests, unpacked, versions
+from tests.ptx_digest.compare import compared
+from tests.ptx_digest.digest import all_cases, digests, unpacked, versions
 
 
 def main() -> int:
@@ -94,7 +94,7 @@ def _commit() -> str:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m ptx_digest", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.ptx_digest", description=__doc__)
     parser.add_argument("--out", type=Path, metavar="FILE.json", help="where to write the digests")
     parser.add_argument("--resume", action="store_true", help="compile only the cases that are not in FILE.json")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes that compile")

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from difflib import unified_diff
 from typing import Any
 
-from ptx_digest.digest import Record, unpacked
+from tests.ptx_digest.digest import Record, unpacked
 
 SHOWN, WIDTH = 12, 150
 """Lines of a difference, and columns of a line, that are printed."""

@@ -16,10 +16,10 @@ from importlib import metadata
 from typing import Any
 
 import mlirfuse as mf
-from ptx_digest import elementwise, products, rows
-from ptx_digest.cases import Case
-from ptx_digest.launch import launches
-from ptx_digest.normalise import kernels_in, normalised
+from tests.ptx_digest import elementwise, products, rows
+from tests.ptx_digest.cases import Case
+from tests.ptx_digest.launch import launches
+from tests.ptx_digest.normalise import kernels_in, normalised
 
 Record = dict[str, Any]
 """`target`, and `kernels` (each with `sha256`, `lines`, `launch` and `ptx`, as `packed`) or `error`."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import mlirfuse as mf
-from ptx_digest.cases import FLOAT8_KINDS, Case, Row, sample
+from tests.ptx_digest.cases import FLOAT8_KINDS, Case, Row, sample
 
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 NUMBERS = ("int8", "int16", "int32", "int64", *FLOATS)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import mlirfuse as mf
-from ptx_digest.cases import FLOAT8_KINDS, Case, Row, sample, tensors
+from tests.ptx_digest.cases import FLOAT8_KINDS, Case, Row, sample, tensors
 
 PRECISIONS: dict[str, tuple[str, str, str | None]] = {
     "float16": ("float16", "float16", None),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import mlirfuse as mf
-from ptx_digest.cases import Case, Row, sample, tensors
+from tests.ptx_digest.cases import Case, Row, sample, tensors
 
 
 def softmax(x):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from fake_driver import Driver, install
+
+from tests.support.fake_driver import Driver, install
 
 
 @pytest.fixture

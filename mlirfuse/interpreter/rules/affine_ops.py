@@ -8,9 +8,9 @@ from functools import reduce
 import numpy as np
 from mlir import ir
 
-from mlirfuse.interpreter.affine import compile_map
 from mlirfuse.interpreter.registry import pure
 from mlirfuse.interpreter.site import Site
+from mlirfuse.interpreter.state.affine import compile_map
 
 
 @pure("affine.apply", "affine.min", "affine.max")

@@ -7,14 +7,14 @@ from collections.abc import Callable
 import numpy as np
 from mlir import ir
 
-from mlirfuse.analysis.casts import rounds_ties_away
-from mlirfuse.dtypes import rounded
-from mlirfuse.interpreter.lanes import expand
+from mlirfuse.analysis.arithmetic.casts import rounds_ties_away
 from mlirfuse.interpreter.registry import pure, rule
 from mlirfuse.interpreter.rules.arith_int import as_signed, as_unsigned
 from mlirfuse.interpreter.site import Site
-from mlirfuse.interpreter.types import constant_array, element_dtype
-from mlirfuse.precision import to_tf32
+from mlirfuse.interpreter.state.lanes import expand
+from mlirfuse.interpreter.state.types import constant_array, element_dtype
+from mlirfuse.support.dtypes import rounded
+from mlirfuse.support.precision import to_tf32
 
 Function = Callable[..., np.ndarray]
 

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 from mlir import ir
 
-from mlirfuse.interpreter.machine import Frame
 from mlirfuse.interpreter.registry import suspending
 from mlirfuse.interpreter.scheduler import Coroutine
 from mlirfuse.interpreter.site import Site, gather, int_array
+from mlirfuse.interpreter.state.machine import Frame
 
 
 @suspending("func.call")

@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 from mlirfuse.dialect.accumulate import ALIGNMENT
 from mlirfuse.interpreter.access import Access
-from mlirfuse.interpreter.lanes import element_indices
-from mlirfuse.interpreter.machine import Frame
 from mlirfuse.interpreter.registry import suspending
 from mlirfuse.interpreter.scheduler import Coroutine
 from mlirfuse.interpreter.site import Site, gather
-from mlirfuse.interpreter.types import vector_shape
+from mlirfuse.interpreter.state.lanes import element_indices
+from mlirfuse.interpreter.state.machine import Frame
+from mlirfuse.interpreter.state.types import vector_shape
 
 
 @suspending("fuse.accumulate")

@@ -8,10 +8,7 @@ import numpy as np
 
 from mlirfuse.dialect.async_load import TF32, peers_of, rows_of
 from mlirfuse.interpreter.access import require_waited
-from mlirfuse.interpreter.machine import Frame
-from mlirfuse.interpreter.memory import MemRef
 from mlirfuse.interpreter.registry import suspending
-from mlirfuse.interpreter.rings import AsyncLoad, StageKey
 from mlirfuse.interpreter.rules.fuse_mbarriers import (
     active_threads,
     agreed,
@@ -23,7 +20,10 @@ from mlirfuse.interpreter.rules.fuse_mbarriers import (
 )
 from mlirfuse.interpreter.scheduler import Coroutine
 from mlirfuse.interpreter.site import Site
-from mlirfuse.precision import to_tf32
+from mlirfuse.interpreter.state.machine import Frame
+from mlirfuse.interpreter.state.memory import MemRef
+from mlirfuse.interpreter.state.rings import AsyncLoad, StageKey
+from mlirfuse.support.precision import to_tf32
 
 
 def stage_key(site: Site, frame: Frame, ring: MemRef, stage: int) -> StageKey:

@@ -7,12 +7,12 @@ from collections.abc import Callable
 import numpy as np
 
 from mlirfuse.interpreter.access import Access
-from mlirfuse.interpreter.machine import Frame
 from mlirfuse.interpreter.registry import rule, suspending
 from mlirfuse.interpreter.rules.fuse_mbarriers import agreed, peer_memref, warpgroups
 from mlirfuse.interpreter.rules.gpu_sync import require_converged
 from mlirfuse.interpreter.scheduler import Coroutine, Wait
 from mlirfuse.interpreter.site import Site, gather
+from mlirfuse.interpreter.state.machine import Frame
 
 
 @suspending("fuse.cluster_barrier")

@@ -7,14 +7,14 @@ from collections.abc import Callable
 import numpy as np
 
 from mlirfuse.dialect.async_load import peers_of
-from mlirfuse.interpreter.machine import Frame
-from mlirfuse.interpreter.memory import MemRef
 from mlirfuse.interpreter.registry import suspending
-from mlirfuse.interpreter.rings import AsyncLoad
 from mlirfuse.interpreter.rules.fuse_mbarriers import barrier_of, peer_blocks, peer_memref
 from mlirfuse.interpreter.rules.gpu_sync import require_converged
 from mlirfuse.interpreter.scheduler import Coroutine
 from mlirfuse.interpreter.site import Site
+from mlirfuse.interpreter.state.machine import Frame
+from mlirfuse.interpreter.state.memory import MemRef
+from mlirfuse.interpreter.state.rings import AsyncLoad
 
 
 @suspending("fuse.cluster_send")

@@ -8,12 +8,12 @@ import numpy as np
 from mlir import ir
 
 from mlirfuse.interpreter.access import Access
-from mlirfuse.interpreter.lanes import element_indices, expand
-from mlirfuse.interpreter.machine import Frame
 from mlirfuse.interpreter.registry import suspending
 from mlirfuse.interpreter.scheduler import Coroutine, Wait
 from mlirfuse.interpreter.site import Site, gather
-from mlirfuse.interpreter.types import vector_shape
+from mlirfuse.interpreter.state.lanes import element_indices, expand
+from mlirfuse.interpreter.state.machine import Frame
+from mlirfuse.interpreter.state.types import vector_shape
 
 WORD = np.dtype(np.uint32)
 

@@ -10,14 +10,14 @@ import numpy as np
 from mlirfuse.dialect.async_load import peers_of
 from mlirfuse.dialect.mbarrier_wait import CLUSTER
 from mlirfuse.dialect.shared_memory import WARPGROUP
-from mlirfuse.interpreter.lanes import uniform
-from mlirfuse.interpreter.machine import Frame, ThreadBlock
-from mlirfuse.interpreter.memory import MemRef
 from mlirfuse.interpreter.registry import rule, suspending
-from mlirfuse.interpreter.rings import Mbarrier
 from mlirfuse.interpreter.rules.gpu_sync import require_converged
 from mlirfuse.interpreter.scheduler import Coroutine, Wait
 from mlirfuse.interpreter.site import Site
+from mlirfuse.interpreter.state.lanes import uniform
+from mlirfuse.interpreter.state.machine import Frame, ThreadBlock
+from mlirfuse.interpreter.state.memory import MemRef
+from mlirfuse.interpreter.state.rings import Mbarrier
 
 Step = Callable[[Frame], Any]
 

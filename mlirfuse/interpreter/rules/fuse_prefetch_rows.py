@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from mlirfuse.interpreter.machine import Frame
 from mlirfuse.interpreter.registry import rule
 from mlirfuse.interpreter.rules.gpu_sync import require_converged
 from mlirfuse.interpreter.site import Site
+from mlirfuse.interpreter.state.machine import Frame
 
 
 @rule("fuse.prefetch_rows")

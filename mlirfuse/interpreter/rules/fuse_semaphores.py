@@ -8,11 +8,11 @@ import numpy as np
 
 from mlirfuse.dialect.semaphore_arrive import RELAXED
 from mlirfuse.interpreter.access import Access
-from mlirfuse.interpreter.machine import Frame
-from mlirfuse.interpreter.memory import MemRef
 from mlirfuse.interpreter.registry import rule, suspending
 from mlirfuse.interpreter.scheduler import Coroutine, Wait
 from mlirfuse.interpreter.site import Site, gather
+from mlirfuse.interpreter.state.machine import Frame
+from mlirfuse.interpreter.state.memory import MemRef
 
 
 @suspending("fuse.semaphore_arrive")

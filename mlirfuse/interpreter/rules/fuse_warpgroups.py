@@ -10,17 +10,17 @@ from mlir import ir
 from mlirfuse.dialect.shared_memory import WARPGROUP
 from mlirfuse.dialect.stage_tile import is_transposed
 from mlirfuse.dialect.warp_roles import consumer_groups_of
-from mlirfuse.interpreter.machine import Frame
-from mlirfuse.interpreter.memory import MemRef
 from mlirfuse.interpreter.registry import rule, suspending
 from mlirfuse.interpreter.roles import beside
 from mlirfuse.interpreter.rules.fuse_async_copies import stage_elements, stage_key
 from mlirfuse.interpreter.rules.fuse_mbarriers import active_threads, agreed, consumer_group_of, warpgroups
 from mlirfuse.interpreter.rules.gpu_ids import WARP
 from mlirfuse.interpreter.scheduler import Coroutine
-from mlirfuse.interpreter.shadow import SEVERAL
 from mlirfuse.interpreter.site import Site, gather
-from mlirfuse.precision import truncated_to_tf32
+from mlirfuse.interpreter.state.machine import Frame
+from mlirfuse.interpreter.state.memory import MemRef
+from mlirfuse.interpreter.state.shadow import SEVERAL
+from mlirfuse.support.precision import truncated_to_tf32
 
 ROWS = 64  # rows of the product that a warpgroup takes at a time
 

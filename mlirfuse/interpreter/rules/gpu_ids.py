@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from mlirfuse.interpreter.machine import Frame, ThreadBlock
 from mlirfuse.interpreter.registry import rule
 from mlirfuse.interpreter.site import Site
-from mlirfuse.interpreter.types import keyword
+from mlirfuse.interpreter.state.machine import Frame, ThreadBlock
+from mlirfuse.interpreter.state.types import keyword
 
 WARP = 32
 

@@ -6,14 +6,14 @@ from collections.abc import Callable
 
 import numpy as np
 
-from mlirfuse.interpreter.lanes import spread
-from mlirfuse.interpreter.machine import Frame
-from mlirfuse.interpreter.memory import allocate
 from mlirfuse.interpreter.registry import rule, suspending
 from mlirfuse.interpreter.rules.gpu_ids import WARP
 from mlirfuse.interpreter.scheduler import Coroutine
 from mlirfuse.interpreter.site import Site
-from mlirfuse.interpreter.types import element_dtype, keyword
+from mlirfuse.interpreter.state.lanes import spread
+from mlirfuse.interpreter.state.machine import Frame
+from mlirfuse.interpreter.state.memory import allocate
+from mlirfuse.interpreter.state.types import element_dtype, keyword
 from mlirfuse.target import target_of
 
 # LLVM's NVPTX backend aligns the dynamic shared array to this when nothing asks for more.

@@ -10,15 +10,15 @@ import numpy as np
 from mlir import ir
 
 from mlirfuse.interpreter.access import Access
-from mlirfuse.interpreter.affine import compile_map, plain_dims
-from mlirfuse.interpreter.machine import Frame
 from mlirfuse.interpreter.registry import pure, rule, suspending
 from mlirfuse.interpreter.rules.arith_float import BINARY as FLOAT
 from mlirfuse.interpreter.rules.arith_int import BINARY as INT
 from mlirfuse.interpreter.rules.vector_reduce import reduce_axes
 from mlirfuse.interpreter.scheduler import Coroutine
 from mlirfuse.interpreter.site import Site, gather
-from mlirfuse.interpreter.types import keyword
+from mlirfuse.interpreter.state.affine import compile_map, plain_dims
+from mlirfuse.interpreter.state.machine import Frame
+from mlirfuse.interpreter.state.types import keyword
 
 # Points of an iteration space that are held in memory at once; larger reductions are walked.
 AT_ONCE = 1 << 24

@@ -9,12 +9,12 @@ from mlir import ir
 from mlir.dialects.arith import AtomicRMWKind
 
 from mlirfuse.interpreter.access import Access
-from mlirfuse.interpreter.machine import Frame
 from mlirfuse.interpreter.registry import suspending
 from mlirfuse.interpreter.rules.arith_float import BINARY as FLOAT
 from mlirfuse.interpreter.rules.arith_int import BINARY as INT
 from mlirfuse.interpreter.scheduler import Coroutine
 from mlirfuse.interpreter.site import Site, gather
+from mlirfuse.interpreter.state.machine import Frame
 
 _SIGNED = {"maxs": "maxsi", "mins": "minsi", "maxu": "maxui", "minu": "minui"}
 

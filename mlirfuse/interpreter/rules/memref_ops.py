@@ -7,12 +7,12 @@ from collections.abc import Callable
 from mlir import ir
 
 from mlirfuse.interpreter.access import Access
-from mlirfuse.interpreter.lanes import uniform
-from mlirfuse.interpreter.machine import Frame
-from mlirfuse.interpreter.memory import MemRef, allocate
 from mlirfuse.interpreter.registry import rule
 from mlirfuse.interpreter.site import Site, gather
-from mlirfuse.interpreter.types import DYNAMIC, element_dtype, is_workgroup
+from mlirfuse.interpreter.state.lanes import uniform
+from mlirfuse.interpreter.state.machine import Frame
+from mlirfuse.interpreter.state.memory import MemRef, allocate
+from mlirfuse.interpreter.state.types import DYNAMIC, element_dtype, is_workgroup
 
 Step = Callable[[Frame], None]
 

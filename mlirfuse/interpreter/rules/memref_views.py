@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from mlir import ir
 
-from mlirfuse.interpreter.lanes import as_extent, as_lanes, mixed
-from mlirfuse.interpreter.machine import Frame
-from mlirfuse.interpreter.memory import Extent, MemRef, row_major
 from mlirfuse.interpreter.registry import direct, pure, rule
 from mlirfuse.interpreter.site import Site, gather
-from mlirfuse.interpreter.types import element_dtype
+from mlirfuse.interpreter.state.lanes import as_extent, as_lanes, mixed
+from mlirfuse.interpreter.state.machine import Frame
+from mlirfuse.interpreter.state.memory import Extent, MemRef, row_major
+from mlirfuse.interpreter.state.types import element_dtype
 
 Step = Callable[[Frame], None]
 

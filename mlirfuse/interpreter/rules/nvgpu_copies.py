@@ -12,11 +12,11 @@ import numpy as np
 from mlir import ir
 
 from mlirfuse.interpreter.access import Access, lanewise
-from mlirfuse.interpreter.affine import plain_dims
-from mlirfuse.interpreter.lanes import expand
-from mlirfuse.interpreter.machine import Frame
 from mlirfuse.interpreter.registry import rule
 from mlirfuse.interpreter.site import Site, gather
+from mlirfuse.interpreter.state.affine import plain_dims
+from mlirfuse.interpreter.state.lanes import expand
+from mlirfuse.interpreter.state.machine import Frame
 
 Step = Callable[[Frame], None]
 

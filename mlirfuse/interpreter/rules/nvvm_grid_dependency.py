@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from mlirfuse.interpreter.machine import Frame
 from mlirfuse.interpreter.registry import rule
 from mlirfuse.interpreter.rules.gpu_sync import require_converged
 from mlirfuse.interpreter.site import Site
-from mlirfuse.interpreter.types import keyword
+from mlirfuse.interpreter.state.machine import Frame
+from mlirfuse.interpreter.state.types import keyword
 
 WAIT = "nvvm.griddepcontrol"
 

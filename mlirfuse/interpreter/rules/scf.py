@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from mlir import ir
 
-from mlirfuse.interpreter.lanes import merge, uniform
-from mlirfuse.interpreter.machine import Frame
 from mlirfuse.interpreter.program import Program
 from mlirfuse.interpreter.registry import rule, suspending
 from mlirfuse.interpreter.roles import beside
 from mlirfuse.interpreter.rules.gpu_ids import WARP
 from mlirfuse.interpreter.scheduler import Coroutine
 from mlirfuse.interpreter.site import Site, gather
+from mlirfuse.interpreter.state.lanes import merge, uniform
+from mlirfuse.interpreter.state.machine import Frame
 
 GeneratorStep = Callable[[Frame], Coroutine]
 

@@ -7,11 +7,11 @@ from collections.abc import Callable
 import numpy as np
 from mlir import ir
 
-from mlirfuse.interpreter.lanes import mixed
-from mlirfuse.interpreter.machine import Frame
 from mlirfuse.interpreter.registry import pure, rule
 from mlirfuse.interpreter.site import Site, gather
-from mlirfuse.interpreter.types import element_dtype
+from mlirfuse.interpreter.state.lanes import mixed
+from mlirfuse.interpreter.state.machine import Frame
+from mlirfuse.interpreter.state.types import element_dtype
 
 Function = Callable[..., np.ndarray]
 Step = Callable[[Frame], None]

@@ -7,7 +7,7 @@ import numpy as np
 from mlirfuse.interpreter.registry import rule
 from mlirfuse.interpreter.rules.tensor_ops import poison
 from mlirfuse.interpreter.site import Site
-from mlirfuse.interpreter.types import element_dtype, vector_shape
+from mlirfuse.interpreter.state.types import element_dtype, vector_shape
 
 
 @rule("ub.poison")

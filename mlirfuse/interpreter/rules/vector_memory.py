@@ -9,13 +9,13 @@ from mlir import ir
 
 from mlirfuse.analysis.kernels import UNDEFINED
 from mlirfuse.interpreter.access import Access, lanewise
-from mlirfuse.interpreter.affine import plain_dims
-from mlirfuse.interpreter.lanes import expand
-from mlirfuse.interpreter.machine import Frame
-from mlirfuse.interpreter.memory import MemRef
 from mlirfuse.interpreter.registry import rule
 from mlirfuse.interpreter.site import Site, gather
-from mlirfuse.interpreter.types import vector_shape
+from mlirfuse.interpreter.state.affine import plain_dims
+from mlirfuse.interpreter.state.lanes import expand
+from mlirfuse.interpreter.state.machine import Frame
+from mlirfuse.interpreter.state.memory import MemRef
+from mlirfuse.interpreter.state.types import vector_shape
 
 Step = Callable[[Frame], None]
 

@@ -8,15 +8,15 @@ from functools import partial, reduce
 import numpy as np
 from mlir import ir
 
-from mlirfuse.interpreter.affine import plain_dims
 from mlirfuse.interpreter.registry import pure
 from mlirfuse.interpreter.rules.arith_float import BINARY as FLOAT
 from mlirfuse.interpreter.rules.arith_int import BINARY as INT
 from mlirfuse.interpreter.site import Site
-from mlirfuse.interpreter.types import element_dtype, keyword
-from mlirfuse.precision import ATTRIBUTE as PRECISION
-from mlirfuse.precision import TF32, to_tf32
-from mlirfuse.tiling.contractions import INSTRUCTION
+from mlirfuse.interpreter.state.affine import plain_dims
+from mlirfuse.interpreter.state.types import element_dtype, keyword
+from mlirfuse.support.precision import ATTRIBUTE as PRECISION
+from mlirfuse.support.precision import TF32, to_tf32
+from mlirfuse.tiling.contractions.k_loop import INSTRUCTION
 
 Function = Callable[..., np.ndarray]
 

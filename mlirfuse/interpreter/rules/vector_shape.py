@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from mlirfuse.interpreter.lanes import common_lanes, spread
 from mlirfuse.interpreter.registry import direct, pure
 from mlirfuse.interpreter.site import Site
-from mlirfuse.interpreter.types import DYNAMIC, element_dtype, vector_shape
+from mlirfuse.interpreter.state.lanes import common_lanes, spread
+from mlirfuse.interpreter.state.types import DYNAMIC, element_dtype, vector_shape
 
 Function = Callable[..., Any]
 

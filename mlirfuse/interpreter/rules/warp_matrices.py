@@ -7,11 +7,11 @@ from collections.abc import Callable
 import numpy as np
 
 from mlirfuse.interpreter.access import Access
-from mlirfuse.interpreter.lanes import expand, spread
-from mlirfuse.interpreter.machine import Frame
 from mlirfuse.interpreter.registry import rule
 from mlirfuse.interpreter.rules.gpu_ids import WARP
 from mlirfuse.interpreter.site import Site, gather
+from mlirfuse.interpreter.state.lanes import expand, spread
+from mlirfuse.interpreter.state.machine import Frame
 
 Step = Callable[[Frame], None]
 

@@ -4,7 +4,7 @@
 # Types inside the bodies: what rounds where.
 
 from mlirfuse import builder as mf
-from mlirfuse.context import make_context
+from mlirfuse.compiler.context import make_context
 
 half = mf.TensorSpec((8, 4), "float16")
 context = make_context()

@@ -4,7 +4,7 @@
 # Errors show the user's line.
 
 from mlirfuse import builder as mf
-from mlirfuse.context import make_context
+from mlirfuse.compiler.context import make_context
 from mlirfuse.errors import TraceError
 
 matrix, row = mf.TensorSpec(("m", 8), "float16"), mf.TensorSpec(5, "float16")

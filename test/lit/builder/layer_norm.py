@@ -4,7 +4,7 @@
 # LayerNorm with two fused adds: float16 adds round one by one, statistics are float32, nothing is broadcast in memory.
 
 from mlirfuse import builder as mf
-from mlirfuse.context import make_context
+from mlirfuse.compiler.context import make_context
 
 
 def layer_norm(x, b0, b1, w, b):

@@ -4,7 +4,7 @@
 # Shapes: expand and collapse, never a copy.
 
 from mlirfuse import builder as mf
-from mlirfuse.context import make_context
+from mlirfuse.compiler.context import make_context
 
 context = make_context()
 

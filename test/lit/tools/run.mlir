@@ -9,8 +9,8 @@
 // RUN: %python %S/Inputs/row_sums.py | mlirfuse run - --input ones:f32[2,64] --print | FileCheck %s --check-prefix=STAGE
 
 // The grid of a kernel whose blocks wait for each other depends on the device, which must hold all of it.
-// RUN: mlirfuse run %S/../../../tests/protocols/grid_barrier.mlir --input ones:f32[9,128] --sms 2 --order random | FileCheck %s --check-prefix=GRID
-// RUN: not mlirfuse run %S/../../../tests/protocols/grid_barrier.mlir --input ones:f32[9,128] --sms 2 --resident 3 2>&1 | FileCheck %s --check-prefix=WHOLE
+// RUN: mlirfuse run %S/../../../tests/support/protocols/grid_barrier.mlir --input ones:f32[9,128] --sms 2 --order random | FileCheck %s --check-prefix=GRID
+// RUN: not mlirfuse run %S/../../../tests/support/protocols/grid_barrier.mlir --input ones:f32[9,128] --sms 2 --resident 3 2>&1 | FileCheck %s --check-prefix=WHOLE
 
 // GRID:  result 0: float32[9,128], min 64, mean 64, max 64
 // WHOLE: @grid_barrier_kernel is launched whole, and of its 4 blocks only 3 may be resident

@@ -1,0 +1,114 @@
+"""Contractions: reductions of products of two operands, and which of their loops is what.
+
+What a loop is follows from the indexing maps alone. A loop of the result and one operand is `m` (the first operand's)
+or `n` (the second's); of both operands but not the result, `k`; all others are `batch`, as are further loops of the
+first two classes but the last one. A product in which m, n or k has one element is no contraction here: it reuses
+nothing, and is a row reduction like any other. So is one with several loops to sum over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from mlir import ir
+
+from mlirfuse.analysis.loops.iteration_space import IterationSpace
+from mlirfuse.analysis.loops.structure import OpStructure
+from mlirfuse.support.precision import ATTRIBUTE, IEEE
+from mlirfuse.support.rewriting import defining_op
+
+PRODUCTS = {"arith.addf": "arith.mulf", "arith.addi": "arith.muli"}
+"""For each op that sums, the op that multiplies in the same type."""
+
+CASTS = frozenset({"arith.extf", "arith.extsi"})
+
+
+@dataclass(frozen=True)
+class Contraction:
+    """A contraction, in dimensions of an iteration space.
+
+    Attributes:
+        structure: the op and its loops; operand 0 is A, operand 1 is B, and operand 2 the initial value.
+        batch: the other dimensions of the result, in the order of the op's loops.
+        m: the dimension of A and the result.
+        n: the dimension of B and the result.
+        k: the dimension of both operands, which is summed over.
+        operand_numbers: the numbers of A and B among the op's operands.
+        precision: how precisely operands are multiplied (`mlirfuse/support/precision.py`).
+    """
+
+    structure: OpStructure
+    batch: tuple[int, ...]
+    m: int
+    n: int
+    k: int
+    operand_numbers: tuple[int, int] = (0, 1)
+    precision: str = IEEE
+
+    def swapped(self) -> Contraction:
+        """The same with rows and columns exchanged."""
+        return replace(self, m=self.n, n=self.m, operand_numbers=self.operand_numbers[::-1])
+
+    @property
+    def parallel(self) -> tuple[int, ...]:
+        """The dimensions of the result: batch, m, n."""
+        return (*self.batch, self.m, self.n)
+
+
+def _product_of(structure: OpStructure) -> ir.Operation | None:
+    """The multiplication in the body of a sum of products; None for anything else."""
+    op = structure.op
+    if op.name != "linalg.generic" or not structure.reduction_loops or len(op.operands) != 3 or len(op.results) != 1:
+        return None
+    block = op.regions[0].blocks[0]
+    left, right, total = block.arguments
+    yielded = block.operations[len(block.operations) - 1].operation.operands[0]
+    added = defining_op(yielded)
+    if added is None or added.name not in PRODUCTS or total not in list(added.operands) or len(list(total.uses)) != 1:
+        return None
+    term = next((v for v in added.operands if v != total), None)
+    product = None if term is None else defining_op(term)
+    if product is None or product.name != PRODUCTS[added.name]:
+        return None
+    sources = [_uncast(v) for v in product.operands]
+    multiply = left.type == right.type or (_is_float8(left.type) and _is_float8(right.type))
+    return product if multiply and sources in ([left, right], [right, left]) else None
+
+
+def _is_float8(type_: ir.Type) -> bool:
+    """Whether a type is one of the float8 types, which tensor cores multiply with each other."""
+    return isinstance(type_, ir.Float8E4M3FNType | ir.Float8E5M2Type)
+
+
+def contraction_in(space: IterationSpace, structures: Sequence[OpStructure]) -> Contraction | None:
+    """The first contraction of a group of ops, or None."""
+    return next((c for s in structures if (c := contraction_of(space, s)) is not None), None)
+
+
+def contraction_of(space: IterationSpace, structure: OpStructure) -> Contraction | None:
+    """The op as a contraction over the dimensions of `space`, or None if it is none."""
+    product = _product_of(structure)
+    if product is None:
+        return None
+    loops = space.loops[structure.op]
+    left, right, result = (
+        {dim for loop in axes or () if loop is not None and (dim := loops[loop]) is not None}
+        for axes in (*structure.operand_axes[:2], structure.result_axes[0])
+    )
+    in_order = [d for d in loops if d is not None]
+    m = [d for d in in_order if d in result & left - right]
+    n = [d for d in in_order if d in result & right - left]
+    k = [d for d in in_order if d not in result]
+    if not m or not n or len(k) != 1 or k[0] not in left & right or not result <= left | right:
+        return None
+    batch = tuple(d for d in in_order if d not in (m[-1], n[-1], k[0]))
+    precision = ir.StringAttr(product.attributes[ATTRIBUTE]).value if ATTRIBUTE in product.attributes else IEEE
+    return Contraction(structure, batch, m[-1], n[-1], k[0], precision=precision)
+
+
+def _uncast(value: ir.Value) -> ir.Value:
+    """What a value was before exact widening casts."""
+    while (owner := defining_op(value)) is not None and owner.name in CASTS:
+        value = owner.operands[0]
+    return value

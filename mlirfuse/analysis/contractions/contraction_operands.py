@@ -1,0 +1,120 @@
+"""The operands of a contraction: arguments as they are, or expressions of arguments, element by element.
+
+An expression is what a kernel applies to an operand's elements before they are multiplied: a cast, a scale, an
+activation. Any elementwise ops will do, as long as they run along dimensions of the operand only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mlir import ir
+
+from mlirfuse.analysis.contractions.contraction import Contraction, contraction_in
+from mlirfuse.analysis.loops.iteration_space import IterationSpace
+from mlirfuse.analysis.loops.structure import RENAMING_OPS, OpStructure, structure_of
+from mlirfuse.errors import PassError
+from mlirfuse.support.dtypes import from_mlir
+
+Axes = tuple[int | None, ...]
+"""The dimension of an iteration space that each axis of a value runs along; None where it has one element."""
+
+
+@dataclass(frozen=True)
+class ContractionOperand:
+    """An operand of a contraction.
+
+    Attributes:
+        value: the contraction's operand.
+        ops: what computes it, in program order; empty for an argument, or a view of one.
+        source: the argument that the operand is, or the widest of those that have all of its dimensions: the order of
+            its memory is the operand's.
+        axes: of the source.
+        whole: of what computes it, the arguments that have all of its dimensions; the source is one of them.
+    """
+
+    value: ir.Value
+    ops: tuple[OpStructure, ...]
+    source: ir.Value
+    axes: Axes
+    whole: tuple[ir.Value, ...] = ()
+
+
+def operand_of(space: IterationSpace, contraction: Contraction, number: int) -> ContractionOperand:
+    """An operand by its operand number; raises `PassError` where no argument has all of its dimensions."""
+    op = contraction.structure.op
+    value = op.operands[number]
+    ops = producers(value)
+    if all(s.op.name in RENAMING_OPS for s in ops):
+        first = ops[0].op if ops else op
+        source = first.operands[0] if ops else value
+        return ContractionOperand(value, (), source, space.use_axes[(first, 0 if ops else number)])
+    dims = {d for d in space.value_axes[value] if d is not None}
+    whole = [(argument, axes) for argument, axes in _leaves(space, ops) if dims <= set(axes)]
+    if not whole:
+        raise PassError("no argument has all dimensions of an operand", where=op)
+    source, axes = max(whole, key=lambda leaf: from_mlir(ir.RankedTensorType(leaf[0].type).element_type).bytes)
+    return ContractionOperand(value, ops, source, axes, tuple(argument for argument, _ in dict.fromkeys(whole)))
+
+
+def producers(value: ir.Value) -> tuple[OpStructure, ...]:
+    """The structured ops that a value of a kernel is computed by, in program order."""
+    found: dict[ir.Operation, OpStructure] = {}
+
+    def visit(current: ir.Value) -> None:
+        if isinstance(current.owner, ir.Block):
+            return
+        structure = structure_of(current.owner.operation)
+        if structure is not None and structure.op not in found:
+            for operand in structure.operands:
+                visit(operand)
+            found[structure.op] = structure
+
+    visit(value)
+    return tuple(found.values())
+
+
+def unfit_producers(space: IterationSpace, structures: Sequence[OpStructure]) -> str | None:
+    """Why ops cannot run in a contraction's kernel before it, or None.
+
+    What computes an operand runs on the operand's tiles, which differ from one operand to the other and hold nothing
+    whole. What is for later runs on the result's tile.
+    """
+    contraction = contraction_in(space, structures)
+    if contraction is None:
+        return "no contraction is among the ops"
+    product = contraction.structure
+    before = structures[: [s.op for s in structures].index(product.op)]
+    operands = [{s.op for s in producers(product.op.operands[number])} for number in (0, 1)]
+    if operands[0] & operands[1]:
+        return "both operands are computed by one op"
+    for s in before:
+        if s.reduction_loops:
+            return "it reduces before the contraction"
+        computes = next((number for number in (0, 1) if s.op in operands[number]), None)
+        dims = {d for d in space.loops[s.op] if d is not None}
+        if computes is None:
+            if contraction.k in dims:
+                return "it runs along a dimension that a contraction sums over"
+            continue
+        users = {use.owner.operation for result in s.op.results for use in result.uses}
+        if not users <= operands[computes] | {product.op}:
+            return "what computes an operand is used elsewhere as well"
+        if not dims <= {d for d in space.value_axes[product.op.operands[computes]] if d is not None}:
+            return "an operand's elements depend on more than its own dimensions"
+    return None
+
+
+def _leaves(space: IterationSpace, ops: Sequence[OpStructure]) -> list[tuple[ir.Value, Axes]]:
+    """The tensor arguments that ops read, with the dimensions of their axes."""
+    return [
+        (operand, space.use_axes[(s.op, number)])
+        for s in ops
+        for number, operand in enumerate(s.operands)
+        if (s.op, number) in space.use_axes and isinstance(operand.owner, ir.Block) and _is_tensor(operand)
+    ]
+
+
+def _is_tensor(value: ir.Value) -> bool:
+    return isinstance(value.type, ir.RankedTensorType)

@@ -1,0 +1,112 @@
+"""Measures a contraction for its schedule heuristics."""
+
+from __future__ import annotations
+
+from math import gcd
+
+from mlir import ir
+
+from mlirfuse.analysis.contractions.contraction import Contraction
+from mlirfuse.analysis.contractions.contraction_operands import Axes, operand_of
+from mlirfuse.analysis.kernels import argument_attributes
+from mlirfuse.analysis.loops.iteration_space import IterationSpace
+from mlirfuse.analysis.memory.strided_views import may_be_reversed
+from mlirfuse.errors import PassError
+from mlirfuse.schedule.parts.contraction import ContractionProblem
+from mlirfuse.support.dtypes import from_mlir
+from mlirfuse.support.strides import ATTRIBUTE as STRIDES
+
+WIDEST = 16
+
+
+def contraction_problem(kernel: ir.Operation, space: IterationSpace, contraction: Contraction) -> ContractionProblem:
+    """The scheduling problem of a kernel with a contraction; raises `PassError` where k is dynamic."""
+    k = space.extents[contraction.k]
+    if k is None:
+        raise PassError("the contracted dimension is dynamic", where=contraction.structure.op)
+    operands = [operand_of(space, contraction, number) for number in (0, 1)]
+    contiguous = [f.axes[_unit_axis(kernel, f.source, f.axes)] == contraction.k for f in operands]
+    stored = [from_mlir(ir.RankedTensorType(f.source.type).element_type).bytes for f in operands]
+    result = ir.RankedTensorType(contraction.structure.op.results[0].type)
+    totals = [op for op in space.reduced if op != contraction.structure.op]
+    over = {d for total in totals for d in space.reduced[total]}
+    return ContractionProblem(
+        batch=tuple(space.extents[d] for d in contraction.batch),
+        m=space.extents[contraction.m],
+        n=space.extents[contraction.n],
+        k=k,
+        element=from_mlir(ir.RankedTensorType(operands[0].value.type).element_type),
+        accumulator=from_mlir(result.element_type),
+        row_bytes=gcd(*(_row_bytes(kernel, operand.source) for operand in operands)),
+        k_contiguous=(contiguous[0], contiguous[1]),
+        reversed=any(_may_be_reversed(kernel, operand.source) for operand in operands),
+        precision=contraction.precision,
+        accumulator_bytes=sum(from_mlir(ir.RankedTensorType(op.results[0].type).element_type).bytes for op in totals),
+        reduced_over=(contraction.m in over, contraction.n in over),
+        errors_show=_errors_show(kernel, operands[0].value.type, result.element_type),
+        computed_from=tuple(size if f.ops else None for f, size in zip(operands, stored, strict=True)),
+        sources=tuple(
+            tuple(from_mlir(ir.RankedTensorType(argument.type).element_type).bytes for argument in f.whole)
+            for f in operands
+        ),
+        residual_bytes=_residual_bytes(kernel, space, contraction),
+    )
+
+
+def _residual_bytes(kernel: ir.Operation, space: IterationSpace, contraction: Contraction) -> int:
+    """Bytes of an element of what is read beside every element of a result of its type, in the same order; else 0."""
+    results = {ir.RankedTensorType(result).element_type for result in _results(kernel)}
+    arguments = list(kernel.regions[0].blocks[0].arguments)
+    for (op, number), axes in space.use_axes.items():
+        value = op.operands[number]
+        if value not in arguments or contraction.k in axes or not {contraction.m, contraction.n} <= set(axes):
+            continue
+        element = ir.RankedTensorType(value.type).element_type
+        if element in results and axes[_unit_axis(kernel, value, axes)] == contraction.n:
+            return from_mlir(element).bytes
+    return 0
+
+
+def _results(kernel: ir.Operation) -> list[ir.Type]:
+    return list(ir.FunctionType(ir.TypeAttr(kernel.attributes["function_type"]).value).results)
+
+
+def _errors_show(kernel: ir.Operation, operand: ir.Type, sums: ir.Type) -> bool:
+    """Whether a kernel returns what is as precise as sums of shorter numbers' products."""
+    if ir.RankedTensorType(operand).element_type.width >= sums.width or not isinstance(sums, ir.FloatType):
+        return False
+    elements = [ir.RankedTensorType(result).element_type for result in _results(kernel)]
+    return any(isinstance(element, ir.FloatType) and element.width >= sums.width for element in elements)
+
+
+def _unit_axis(kernel: ir.Operation, argument: ir.Value, axes: Axes) -> int:
+    """The axis along which an argument is contiguous, of those that vary."""
+    arguments = list(kernel.regions[0].blocks[0].arguments)
+    attributes = argument_attributes(kernel)[arguments.index(argument)]
+    strides = list(ir.DenseI64ArrayAttr(attributes[STRIDES])) if STRIDES in attributes else []
+    varying = [axis for axis, dim in enumerate(axes) if dim is not None]
+    return next((axis for axis in varying if strides and strides[axis] == 1), varying[-1])
+
+
+def _may_be_reversed(kernel: ir.Operation, argument: ir.Value) -> bool:
+    arguments = list(kernel.regions[0].blocks[0].arguments)
+    return may_be_reversed(argument_attributes(kernel)[arguments.index(argument)])
+
+
+def _row_bytes(kernel: ir.Operation, argument: ir.Value) -> int:
+    """Bytes to which every row of an argument is aligned, 16 at most."""
+    arguments = list(kernel.regions[0].blocks[0].arguments)
+    attributes = argument_attributes(kernel)[arguments.index(argument)]
+    tensor = ir.RankedTensorType(argument.type)
+    known = attributes.get("fuse.align")
+    base = WIDEST if known is None else ir.IntegerAttr(known).value
+    if STRIDES in attributes:
+        strides, size = list(ir.DenseI64ArrayAttr(attributes[STRIDES])), from_mlir(tensor.element_type).bytes
+        if 1 not in strides:
+            return size
+        unit = strides.index(1)
+        return gcd(
+            base, *(s * size for axis, s in enumerate(strides) if axis != unit and tensor.shape[axis] != 1 and s > 0)
+        )
+    inner = tensor.shape[-1]
+    return gcd(base, inner * from_mlir(tensor.element_type).bytes)

@@ -1,0 +1,105 @@
+"""Which dimensions of a kernel's iteration space are one in memory and in every op."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
+from mlir import ir
+
+from mlirfuse.analysis.loops.iteration_space import IterationSpace
+from mlirfuse.analysis.loops.structure import OpStructure
+
+Axes = tuple[int | None, ...]
+Pair = tuple[int, int]
+"""Two dimensions, of which the second lies inside of the first in every array."""
+
+
+def mergeable_pairs(
+    space: IterationSpace,
+    structures: Sequence[OpStructure],
+    strided: Iterable[ir.Value],
+    *,
+    of_whole_arrays: bool = False,
+) -> frozenset[Pair]:
+    """Pairs of dimensions that every op runs over together, and that are neighbours in every array that has them.
+
+    A dimension of run-time extent takes no innermost one of static extent with it: what divides the extent, and with it
+    how wide accesses may be, would be forgotten. Where nothing is reduced and one dimension is left, that does not
+    matter: all memory is one run, of which only the end may be odd.
+
+    Args:
+        space: the kernel's iteration space.
+        structures: its ops.
+        strided: arguments that are not contiguous; their dimensions stay apart.
+        of_whole_arrays: only of arrays over all dimensions is the innermost one not to be hidden, which are most of
+            what is read and written.
+    """
+    arrays = [*space.value_axes.values(), *space.use_axes.values()]
+    candidates = {(a, b) for axes in arrays for a, b in pairwise(axes) if a is not None and b is not None}
+    pairs = {
+        pair
+        for pair in candidates
+        if all(_neighbours(pair, axes) for axes in arrays) and all(_together(pair, s, space) for s in structures)
+    }
+    uses: dict[ir.Value, set[Axes]] = {}
+    for (op, number), axes in space.use_axes.items():
+        uses.setdefault(op.operands[number], set()).add(axes)
+    for value in strided:
+        for axes in uses.get(value, ()):
+            pairs -= set(pairwise(axes))
+    while conflict := _ambiguous(uses, pairs):
+        pairs -= conflict
+    if space.reduced_dims or len(pairs) < space.rank - 1:
+        whole = {d for d, extent in enumerate(space.extents) if extent != 1}
+        wide = [axes for axes in arrays if not of_whole_arrays or whole <= set(axes)]
+        pairs = {pair for pair in pairs if not _hides_innermost(pair, pairs, wide, space)}
+        while conflict := _ambiguous(uses, pairs):
+            pairs -= conflict
+    return frozenset(pairs)
+
+
+def runs(axes: Axes, pairs: Iterable[Pair]) -> list[list[int]]:
+    """The axes of an array, grouped into those that become one."""
+    merged = set(pairs)
+    groups: list[list[int]] = []
+    for axis, dim in enumerate(axes):
+        if axis and (axes[axis - 1], dim) in merged:
+            groups[-1].append(axis)
+        else:
+            groups.append([axis])
+    return groups
+
+
+def _neighbours(pair: Pair, axes: Axes) -> bool:
+    a, b = pair
+    if a not in axes and b not in axes:
+        return True
+    return a in axes and b in axes and axes.index(b) == axes.index(a) + 1
+
+
+def _together(pair: Pair, structure: OpStructure, space: IterationSpace) -> bool:
+    """Whether an op runs over both or neither, and reduces both or neither."""
+    loops = space.loops[structure.op]
+    reduced = {loops[loop] for loop in structure.reduction_loops}
+    a, b = pair
+    return (a in loops) == (b in loops) and (a in reduced) == (b in reduced)
+
+
+def _hides_innermost(pair: Pair, pairs: set[Pair], arrays: Sequence[Axes], space: IterationSpace) -> bool:
+    """Whether a dimension of run-time extent would take an innermost one with it, with those between them."""
+    outer, inner = pair
+    if space.extents[outer] is not None or space.extents[inner] is None:
+        return False
+    successor = dict(pairs)
+    while inner in successor:
+        inner = successor[inner]
+    return any(next((d for d in reversed(axes) if d is not None), None) == inner for axes in arrays)
+
+
+def _ambiguous(uses: dict[ir.Value, set[Axes]], pairs: set[Pair]) -> set[Pair]:
+    """Pairs that would give an argument one shape where it is read one way, and another where it is read another."""
+    for readings in uses.values():
+        if len({tuple(map(tuple, runs(axes, pairs))) for axes in readings}) > 1:
+            return {p for axes in readings for p in pairwise(axes) if p in pairs}
+    return set()

@@ -1,0 +1,226 @@
+"""Iteration spaces: the loop dimensions of a group of ops, unified through their indexing maps.
+
+Each op of a segment has loops of its own. Two loops are the same dimension of the segment's space when a value ties
+them together: the producer writes it along one and the consumer reads it along the other. nvFuser unifies IterDomains
+the same way. Every later question (what is reduced, what is contiguous, what is broadcast, what fits on chip) is asked
+of this structure, never of op names.
+
+Extents of 1 are not dimensions: they are broadcast, so they tie nothing. Values that come from outside the group are
+reads; two reads of one value may run along different dimensions (`x + x.T`), so a read ties dimensions only where that
+merges no two loops of one op.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from mlir import ir
+
+from mlirfuse.analysis.loops.structure import OpStructure, structure_of
+
+Node = int
+"""A loop of an op, or an axis of a value or of a use."""
+
+Use = tuple[ir.Operation, int]
+
+
+@dataclass(frozen=True)
+class IterationSpace:
+    """The unified loops of a group of ops.
+
+    Attributes:
+        extents: extent of each dimension, outermost first in the memory order of the largest read; None if dynamic.
+        loops: for each op, the dimension that each of its loops runs along (None for a loop of extent 1).
+        value_axes: for each value made in the group, the dimension of each of its axes (None for extent 1).
+        use_axes: for each read of an outside value, as (op, operand number), the dimension of each of its axes.
+        reduced: for each reducing op, the dimensions it reduces.
+    """
+
+    extents: tuple[int | None, ...]
+    loops: dict[ir.Operation, tuple[int | None, ...]]
+    value_axes: dict[ir.Value, tuple[int | None, ...]]
+    use_axes: dict[Use, tuple[int | None, ...]]
+    reduced: dict[ir.Operation, frozenset[int]]
+
+    @property
+    def rank(self) -> int:
+        return len(self.extents)
+
+    @property
+    def reduced_dims(self) -> frozenset[int]:
+        """Dimensions that some op of the group reduces."""
+        return frozenset().union(*self.reduced.values())
+
+    @property
+    def unread_dims(self) -> frozenset[int]:
+        """Dimensions of run-time extent along which nothing is read: a launch would not know how far they go."""
+        read = {dim for axes in self.use_axes.values() for dim in axes}
+        return frozenset(dim for dim, extent in enumerate(self.extents) if extent is None and dim not in read)
+
+    def spanned(self) -> bool:
+        """Whether one op's loops run along every dimension."""
+        whole = {d for d, extent in enumerate(self.extents) if extent != 1}
+        return any(whole <= set(loops) for loops in self.loops.values())
+
+
+@dataclass(frozen=True)
+class Conflict:
+    """Why ops do not share one iteration space."""
+
+    reason: str
+    op: ir.Operation
+
+
+class _UnionFind:
+    """Nodes in sets of those that are one dimension."""
+
+    def __init__(self, parent: Sequence[Node] = ()):
+        self.parent = list(parent)
+
+    def new(self, count: int) -> list[Node]:
+        """So many nodes, each in a set of its own."""
+        first = len(self.parent)
+        nodes = list(range(first, first + count))
+        self.parent += nodes
+        return nodes
+
+    def find(self, node: Node) -> Node:
+        parent = self.parent
+        while (above := parent[node]) != node:
+            parent[node] = parent[above]  # halves the way for the next search
+            node = parent[node]
+        return node
+
+    def union(self, a: Node, b: Node) -> None:
+        self.parent[self.find(b)] = self.find(a)
+
+    def copy(self) -> _UnionFind:
+        return _UnionFind(self.parent)
+
+
+def build_iteration_space(ops: Sequence[ir.Operation]) -> IterationSpace | Conflict:
+    """Unifies the loops of `ops`, which must be in program order; returns why not where that is impossible."""
+    return space_of_structures([s for op in ops if (s := structure_of(op)) is not None])
+
+
+def space_of_structures(structures: Sequence[OpStructure]) -> IterationSpace | Conflict:
+    """`build_iteration_space` for ops whose structure is known already."""
+    inside = {result for s in structures for result in s.op.results}
+    sets = _UnionFind()
+    extents: dict[Node, int | None] = {}
+    loop_nodes: dict[ir.Operation, list[Node]] = {}
+    value_nodes: dict[ir.Value, list[Node]] = {}
+    uses: dict[ir.Value, list[list[Node]]] = {}
+    use_nodes: dict[Use, list[Node]] = {}
+
+    for s in structures:
+        loops = loop_nodes[s.op] = sets.new(s.loop_count)
+        extents |= {loops[loop]: extent for loop, extent in s.idle_extents}
+        for number, (operand, axes) in enumerate(zip(s.operands, s.operand_axes, strict=True)):
+            if axes is None:
+                continue
+            nodes = _tie(sets, extents, value_nodes.get(operand), s.operand_extents[number], axes, loops)
+            if operand in inside:
+                value_nodes[operand] = nodes
+            else:
+                use_nodes[(s.op, number)] = nodes
+                uses.setdefault(operand, []).append(nodes)
+        for result, shape, axes in zip(s.op.results, s.result_extents, s.result_axes, strict=True):
+            value_nodes[result] = _tie(sets, extents, value_nodes.get(result), shape, axes, loops)
+
+    for op, nodes in loop_nodes.items():
+        if not _distinct(sets, nodes):
+            return Conflict("two of its loops are one dimension of its producers", op)
+    for readings in uses.values():
+        for other in readings[1:]:
+            sets = _tie_reads(sets, extents, loop_nodes.values(), readings[0], other)
+    return _number(structures, sets, extents, loop_nodes, value_nodes, use_nodes)
+
+
+def _tie(
+    sets: _UnionFind,
+    extents: dict[Node, int | None],
+    known: list[Node] | None,
+    shape: Sequence[int | None],
+    axes: Sequence[int | None],
+    loops: list[Node],
+) -> list[Node]:
+    """Joins a value's axes with the loops they run along; returns the axes' nodes, which are made if none are known."""
+    nodes = sets.new(len(shape)) if known is None else known
+    for node, extent, loop in zip(nodes, shape, axes, strict=True):
+        extents[node] = extent
+        if loop is None or extent == 1:
+            continue
+        sets.union(loops[loop], node)
+    return nodes
+
+
+def _tie_reads(
+    sets: _UnionFind,
+    extents: dict[Node, int | None],
+    groups: Collection[list[Node]],
+    first: list[Node],
+    other: list[Node],
+) -> _UnionFind:
+    """Joins two readings of one outside value, unless that would merge two loops of one op."""
+    apart = [(a, b) for a, b in zip(first, other, strict=True) if extents[a] != 1 and sets.find(a) != sets.find(b)]
+    if not apart:  # as most are, of what many ops of a chain read
+        return sets
+    trial = sets.copy()
+    for a, b in apart:
+        trial.union(a, b)
+    return trial if all(_distinct(trial, nodes) for nodes in groups) else sets
+
+
+def _distinct(sets: _UnionFind, nodes: list[Node]) -> bool:
+    roots = [sets.find(node) for node in nodes]
+    return len(set(roots)) == len(roots)
+
+
+def _number(
+    structures: Sequence[OpStructure],
+    sets: _UnionFind,
+    extents: dict[Node, int | None],
+    loop_nodes: dict[ir.Operation, list[Node]],
+    value_nodes: dict[ir.Value, list[Node]],
+    use_nodes: dict[Use, list[Node]],
+) -> IterationSpace:
+    """Gives the merged dimensions numbers, in the memory order of the largest read."""
+    class_extent: dict[Node, int | None] = {}
+    for node, extent in extents.items():
+        if extent != 1:
+            root = sets.find(node)
+            known = class_extent.get(root)
+            class_extent[root] = known if known is not None else extent
+
+    def by_size(use: Use) -> tuple[int, int]:
+        shape = [extents[n] for n in use_nodes[use]]
+        static = 1
+        for extent in shape:
+            static *= extent or 1
+        return len([e for e in shape if e != 1]), static
+
+    order: list[Node] = []
+    for use in sorted(use_nodes, key=by_size, reverse=True):
+        order += [sets.find(n) for n in use_nodes[use]]
+    for nodes in loop_nodes.values():
+        order += [sets.find(n) for n in nodes]
+    number: dict[Node, int] = {}
+    for root in order:
+        if root in class_extent and root not in number:
+            number[root] = len(number)
+    # A group of scalars has one dimension of extent 1, so that every kernel has a tile.
+    sizes = [class_extent[root] for root in number] or [1]
+
+    def axes(nodes: Iterable[Node]) -> tuple[int | None, ...]:
+        return tuple(number.get(sets.find(n)) if extents.get(n) != 1 else None for n in nodes)
+
+    loops = {op: axes(nodes) for op, nodes in loop_nodes.items()}
+    values = {value: axes(nodes) for value, nodes in value_nodes.items()}
+    reduced = {
+        s.op: frozenset(d for i in s.reduction_loops if (d := loops[s.op][i]) is not None)
+        for s in structures
+        if s.reduction_loops
+    }
+    return IterationSpace(tuple(sizes), loops, values, {u: axes(n) for u, n in use_nodes.items()}, reduced)

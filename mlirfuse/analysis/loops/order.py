@@ -1,0 +1,27 @@
+"""Ordering the ops of a kernel by the reductions they wait for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mlir import ir
+
+from mlirfuse.analysis.loops.structure import OpStructure
+
+
+def reduction_depths(structures: Sequence[OpStructure]) -> dict[ir.Operation, int]:
+    """For each op, how many reductions must finish, one after another, before it can start."""
+    after: dict[ir.Value, int] = {}
+    depths: dict[ir.Operation, int] = {}
+    for s in structures:
+        depth = max((after.get(operand, 0) for operand in s.operands), default=0)
+        depths[s.op] = depth
+        for result in s.op.results:
+            after[result] = depth + (1 if s.reduction_loops else 0)
+    return depths
+
+
+def by_reduction_depth(structures: Sequence[OpStructure]) -> list[OpStructure]:
+    """The ops in an order that keeps dependences and puts what waits for fewer reductions first."""
+    depths = reduction_depths(structures)
+    return sorted(structures, key=lambda s: depths[s.op])

@@ -1,0 +1,176 @@
+"""What the loops of a structured tensor op are, in one form for every op that the graph passes understand.
+
+`linalg.generic` states its loops. Transposes, and reshapes that only add or drop extents of 1, have them implicitly.
+Joint reductions (`fuse.moments`, `fuse.exp_sum`) reduce. A fill is a constant, not a loop: its users see a number. A
+reshape that splits or merges dimensions has no loops: it is a view between segments, not a part of one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from mlir import ir
+
+from mlirfuse.analysis.loops.maps import projected_axes
+from mlirfuse.dialect.joint import JOINT_REDUCTIONS
+from mlirfuse.errors import IRError, errors_at
+
+_DYNAMIC = ir.ShapedType.get_dynamic_size()
+
+RENAMING_OPS = frozenset({"linalg.transpose", "tensor.expand_shape", "tensor.collapse_shape"})
+"""Ops that give a value's elements other coordinates and compute nothing."""
+
+
+@dataclass(frozen=True)
+class OpStructure:
+    """The loops of one op.
+
+    Attributes:
+        op: the op.
+        loop_count: number of loops.
+        reduction_loops: which loops reduce.
+        operands: the tensor and scalar operands, inputs first and then inits.
+        operand_axes: for each operand, the loop that each of its axes runs along (None: extent 1, or broadcast);
+            None in place of the tuple for an operand whose elements are not read.
+        result_axes: the same for each result.
+        idle_extents: (loop, extent) pairs that operands tell whose elements are not read; None where dynamic.
+    """
+
+    op: ir.Operation
+    loop_count: int
+    reduction_loops: tuple[int, ...]
+    operands: tuple[ir.Value, ...]
+    operand_axes: tuple[tuple[int | None, ...] | None, ...]
+    result_axes: tuple[tuple[int | None, ...], ...]
+    idle_extents: tuple[tuple[int, int | None], ...] = ()
+
+    @cached_property
+    def operand_extents(self) -> tuple[tuple[int | None, ...], ...]:
+        """The extents of each operand, None where dynamic; a scalar has none."""
+        return tuple(_extents_or_none(operand) for operand in self.operands)
+
+    @cached_property
+    def result_extents(self) -> tuple[tuple[int | None, ...], ...]:
+        """The extents of each result, None where dynamic."""
+        return tuple(_extents_or_none(result) for result in self.op.results)
+
+
+def structure_of(op: ir.Operation) -> OpStructure | None:
+    """The loops of `op`, or None for an op that has none."""
+    builder = _BUILDERS.get(op.name)
+    return builder(op) if builder else None
+
+
+def reduces(generic: ir.Operation) -> bool:
+    """Whether a `linalg.generic` has a loop that reduces."""
+    return any("reduction" in str(kind) for kind in ir.ArrayAttr(generic.attributes["iterator_types"]))
+
+
+def is_constant(value: ir.Value) -> bool:
+    """Whether a tensor is filled with one number, or has no contents yet."""
+    owner = value.owner
+    return not isinstance(owner, ir.Block) and owner.operation.name in ("linalg.fill", "tensor.empty")
+
+
+def is_unit_reshape(op: ir.Operation) -> bool:
+    """Whether a reshape only adds or drops extents of 1."""
+    return op.name in ("tensor.expand_shape", "tensor.collapse_shape") and _reshape(op) is not None
+
+
+def _generic(op: ir.Operation) -> OpStructure:
+    with errors_at(op):
+        axes = [projected_axes(m) for m in ir.ArrayAttr(op.attributes["indexing_maps"])]
+    kinds = [str(k) for k in ir.ArrayAttr(op.attributes["iterator_types"])]
+    result_axes = axes[len(axes) - len(op.results) :]
+    operands, arguments = tuple(op.operands), op.regions[0].blocks[0].arguments
+    # An operand that is a constant, or an init that the body ignores, gives no data that varies along a loop.
+    operand_axes = [
+        None if is_constant(operand) or next(iter(argument.uses), None) is None else axis
+        for operand, argument, axis in zip(operands, arguments, axes, strict=True)
+    ]
+    return OpStructure(
+        op,
+        len(kinds),
+        tuple(i for i, kind in enumerate(kinds) if "reduction" in kind),
+        operands,
+        tuple(operand_axes),
+        tuple(result_axes),
+        _idle_extents(op, axes, operand_axes),
+    )
+
+
+def _idle_extents(
+    op: ir.Operation, axes: Sequence[Sequence[int | None]], read: Sequence[Sequence[int | None] | None]
+) -> tuple[tuple[int, int | None], ...]:
+    """What operands that are not read tell about loops; raises `IRError` where a map cuts elements off an operand."""
+    idle: dict[int, int | None] = {}
+    for operand, loops, read_loops in zip(op.operands, axes, read, strict=True):
+        for axis, (loop, extent) in enumerate(zip(loops, _extents_or_none(operand), strict=True)):
+            if loop is None and extent != 1:
+                raise IRError(
+                    f"only the first element along axis {axis} of {operand.type} is read",
+                    where=op,
+                    hint="only extents of 1 are broadcast",
+                )
+            if read_loops is None and loop is not None and extent != 1:
+                idle[loop] = idle.get(loop) or extent
+    return tuple(idle.items())
+
+
+def _transpose(op: ir.Operation) -> OpStructure:
+    permutation = list(ir.DenseI64ArrayAttr(op.attributes["permutation"]))
+    source: list[int | None] = [None] * len(permutation)
+    for axis, comes_from in enumerate(permutation):
+        source[comes_from] = axis
+    return OpStructure(
+        op, len(permutation), (), tuple(op.operands), (tuple(source), None), (tuple(range(len(permutation))),)
+    )
+
+
+def _joint_reduction(op: ir.Operation) -> OpStructure:
+    rank = ir.ShapedType(op.operands[0].type).rank
+    dims = tuple(ir.DenseI64ArrayAttr(op.attributes["dims"]))
+    kept = tuple(d for d in range(rank) if d not in dims)
+    return OpStructure(op, rank, dims, tuple(op.operands), (tuple(range(rank)),), (kept, kept))
+
+
+def _reshape(op: ir.Operation) -> OpStructure | None:
+    source = _extents(op.operands[0])
+    result = _extents(op.results[0])
+    groups = [[ir.IntegerAttr(i).value for i in ir.ArrayAttr(g)] for g in ir.ArrayAttr(op.attributes["reassociation"])]
+    expands = op.name == "tensor.expand_shape"
+    many = result if expands else source
+    few_axes: list[int | None] = []
+    for group in groups:
+        wide = [axis for axis in group if many[axis] != 1]
+        if len(wide) > 1:
+            return None
+        few_axes.append(wide[0] if wide else None)
+    many_axes = tuple(axis if extent != 1 else None for axis, extent in enumerate(many))
+    source_axes = tuple(few_axes) if expands else many_axes
+    result_axes = many_axes if expands else tuple(few_axes)
+    # Only the first operand holds data; an expand_shape's others are extents.
+    operand_axes = (source_axes, *([None] * (len(op.operands) - 1)))
+    return OpStructure(op, len(many), (), tuple(op.operands), operand_axes, (result_axes,))
+
+
+def _extents(value: ir.Value) -> Sequence[int]:
+    return list(ir.ShapedType(value.type).shape)
+
+
+def _extents_or_none(value: ir.Value) -> tuple[int | None, ...]:
+    type_ = value.type
+    if not isinstance(type_, ir.RankedTensorType):
+        return ()
+    return tuple(None if extent == _DYNAMIC else extent for extent in type_.shape)
+
+
+_BUILDERS = {
+    "linalg.generic": _generic,
+    "linalg.transpose": _transpose,
+    **dict.fromkeys(JOINT_REDUCTIONS, _joint_reduction),
+    "tensor.expand_shape": _reshape,
+    "tensor.collapse_shape": _reshape,
+}

@@ -1,0 +1,54 @@
+"""Reshapes of arguments that are not contiguous: which are views, and what is known of these."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from mlir import ir
+
+from mlirfuse.support import strides
+from mlirfuse.support.dtypes import from_mlir
+
+WIDEST = 16
+"""Bytes to which an argument without `fuse.align` is aligned."""
+
+
+def reshaped_layout(reshape: ir.Operation, known: Mapping[str, ir.Attribute]) -> dict[str, ir.Attribute] | None:
+    """`fuse.strides` and `fuse.align` of a reshape of an array with these; None where it may be no view.
+
+    Args:
+        reshape: a `tensor.expand_shape` or a `tensor.collapse_shape`.
+        known: the attributes of what it reshapes, which has `fuse.strides`.
+    """
+    before = list(ir.DenseI64ArrayAttr(known[strides.ATTRIBUTE]))
+    align = ir.IntegerAttr(known["fuse.align"]).value if "fuse.align" in known else WIDEST
+    groups = [
+        [ir.IntegerAttr(dim).value for dim in ir.ArrayAttr(group)]
+        for group in ir.ArrayAttr(reshape.attributes["reassociation"])
+    ]
+    if not groups:  # all extents are 1 on one side, and the other side has none
+        after: list[int] | None = [strides.RUN_TIME] * ir.RankedTensorType(reshape.results[0].type).rank
+    elif reshape.name == "tensor.collapse_shape":
+        after = strides.merged(before, groups, _extents(reshape.operands[0]))
+    else:
+        extents, size = _extents(reshape.results[0]), _element_bytes(reshape.results[0])
+        after = strides.split(before, groups, extents)
+        align = strides.split_alignment(align, before, groups, extents, size)
+    if after is None:
+        return None
+    i64 = ir.IntegerType.get_signless(64)
+    return {strides.ATTRIBUTE: ir.DenseI64ArrayAttr.get(after), "fuse.align": ir.IntegerAttr.get(i64, align)}
+
+
+def may_be_reversed(known: Mapping[str, ir.Attribute]) -> bool:
+    """Whether an argument with these attributes may have negative strides, which no tensor map describes."""
+    return strides.ATTRIBUTE in known and strides.NEGATIVE in ir.DenseI64ArrayAttr(known[strides.ATTRIBUTE])
+
+
+def _extents(value: ir.Value) -> list[int | None]:
+    type_ = ir.RankedTensorType(value.type)
+    return [None if type_.is_dynamic_dim(d) else n for d, n in enumerate(type_.shape)]
+
+
+def _element_bytes(value: ir.Value) -> int:
+    return from_mlir(ir.RankedTensorType(value.type).element_type).bytes

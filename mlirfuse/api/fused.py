@@ -1,0 +1,358 @@
+"""`mf.fuse`: a Python function that compiles itself for the arrays it is called with."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from threading import RLock
+from types import FunctionType, MethodType
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, Unpack, overload
+
+import numpy as np
+
+from mlirfuse.api.argument_specs import gpu_specs, lowered_specs, name_of, numpy_specs, readable, spec_text
+from mlirfuse.api.options import GridReductionKind, MixOrder, Options, check_names, check_options
+from mlirfuse.api.signature import Extents, Source
+from mlirfuse.builder.errors import NeedsStatic
+from mlirfuse.builder.spec import LEFT_OUT, ArgumentSpec
+from mlirfuse.builder.trace import symbol_of, trace
+from mlirfuse.compiler.compile import Compiled, Lowered, set_grid_reduction, set_mix_order, set_schedules
+from mlirfuse.compiler.context import make_context
+from mlirfuse.compiler.host_program import HostProgram
+from mlirfuse.errors import ArgumentError, UnreadExtentError
+from mlirfuse.runtime.arrays.arrays import Argument, ArrayInfo
+from mlirfuse.runtime.device import cuda
+from mlirfuse.runtime.device.module import LoadedKernel, assemble_ahead, load
+from mlirfuse.runtime.dispatch import Dispatcher
+from mlirfuse.schedule.schedule import Schedule
+from mlirfuse.target import Target, target_of
+
+INTERPRET = "interpret"
+
+_Self = TypeVar("_Self")
+_P = ParamSpec("_P")
+_Q = ParamSpec("_Q")
+_R = TypeVar("_R")
+
+
+class Fused(Generic[_P, _R]):
+    """A function that runs as few kernels as its dependences allow; made by `fuse`, with the function's signature.
+
+    Call it on CuPy, PyTorch or JAX arrays (NumPy arrays with `target="interpret"`). One kernel serves every extent of
+    the leading dimensions; a new dtype, rank, last extent or memory layout compiles again.
+    """
+
+    def __init__(
+        self,
+        fn: Callable[_P, _R],
+        target: str | Target | None = None,
+        schedule: Schedule | Mapping[str, Schedule] | None = None,
+        fast_math: bool = False,
+        mix_order: MixOrder = "auto",
+        grid_reduction: GridReductionKind = "auto",
+        dynamic_products: bool = False,
+    ):
+        try:
+            self._signature = inspect.signature(fn)
+        except (TypeError, ValueError):
+            raise ArgumentError(f"{fn!r} is no Python function", where="fuse", hint="fuse a function") from None
+        for taken in ("out", "stream"):
+            parameter = self._signature.parameters.get(taken)
+            if parameter is not None and parameter.default is inspect.Parameter.empty:
+                what = f"the function has a parameter {taken!r}, which calls take for themselves"
+                raise ArgumentError(what, where=getattr(fn, "__name__", "fuse"), hint="give it another name")
+        functools.update_wrapper(self, fn)
+        self.__name__ = getattr(fn, "__name__", "fused")
+        self._fn = fn
+        self._options = Options(
+            target=target,
+            schedule=schedule,
+            fast_math=fast_math,
+            mix_order=mix_order,
+            grid_reduction=grid_reduction,
+            dynamic_products=dynamic_products,
+        )
+        check_options(self._options)
+        self._interprets = target == INTERPRET
+        self._target = None if target is None or target == INTERPRET else target_of(target)
+        self._schedules = {f"{symbol_of(fn)}_0": schedule} if isinstance(schedule, Schedule) else dict(schedule or {})
+        self._dynamic_products = dynamic_products
+        self._fast_math = fast_math
+        self._mix_order, self._grid_reduction = mix_order, grid_reduction
+        self._lock = RLock()
+        self._static: dict[tuple[ArgumentSpec, ...], frozenset[Source]] = {}
+        self._compiled: dict[tuple[tuple[ArgumentSpec, ...], Target], Compiled] = {}
+        self._loaded: dict[tuple[int, int], dict[str, LoadedKernel]] = {}
+        self._names = tuple(self._signature.parameters)
+        self._dispatch = Dispatcher(self._prepare, self._names)
+        self._key = f"_fused_{self.__name__}"
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._key = f"_fused_{owner.__qualname__}_{name}"
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Fused[_P, _R]: ...
+
+    @overload
+    def __get__(
+        self: Fused[Concatenate[_Self, _Q], _R], instance: _Self, owner: type | None = None
+    ) -> Fused[_Q, _R]: ...
+
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
+        """The function as a method, which the object keeps; attributes of `self` are constants of the compilation.
+
+        Raises:
+            ArgumentError: the object has no dictionary to keep it in.
+        """
+        if instance is None or not isinstance(self._fn, FunctionType):
+            return self
+        method = MethodType(self._fn, instance)
+        kept = getattr(instance, "__dict__", None)
+        if not isinstance(kept, dict):
+            what = f"a method of {instance!r}, which cannot keep what is compiled for it"
+            raise ArgumentError(what, where=self.__name__, hint="fuse a function of arrays, and call it in the method")
+        bound = kept.get(self._key)
+        if bound is None or bound._fn != method:  # a copy of an object has what the object had
+            bound = kept[self._key] = Fused(method, **self._options)
+        return bound
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        """A function is copied and pickled as plain ones are: by its name; a method by its object and its name."""
+        if isinstance(self._fn, MethodType):
+            return getattr, (self._fn.__self__, self.__name__)
+        return getattr(self, "__qualname__", self.__name__)
+
+    def __repr__(self) -> str:
+        return f"<fused {getattr(self, '__qualname__', self.__name__)}>"
+
+    # The function's own parameters; `out` and `stream` cannot stand beside a ParamSpec's (PEP 612).
+    @overload
+    def __call__(self, /, *args: _P.args, **kwargs: _P.kwargs) -> _R: ...
+
+    @overload
+    def __call__(self, /, *args: Any, out: Any, stream: object = None, **kwargs: Any) -> _R: ...
+
+    @overload
+    def __call__(self, /, *args: Any, stream: object, **kwargs: Any) -> _R: ...
+
+    def __call__(self, /, *args: Any, out: Any = None, stream: object = None, **kwargs: Any) -> Any:
+        """Runs the function.
+
+        Args:
+            args: arrays on one GPU, Python numbers, and constants (None, strings, tuples, dtypes). A tensor of PyTorch
+                that requires grad is refused, unless no gradients are recorded, as under `torch.no_grad()`.
+            out: an array, or a tuple of arrays, to write the results into; they must not overlap the arguments.
+            stream: a CuPy or PyTorch stream, or a `cudaStream_t` as an int; the framework's current stream if None.
+            kwargs: arguments by name.
+
+        Returns:
+            An array of the arguments' framework, or a tuple or list of them, as the function returns.
+
+        Raises:
+            ArgumentError: an argument has the wrong kind, dtype, rank or device, or PyTorch wants a gradient for it.
+            TraceError: the function does what cannot be traced.
+        """
+        if kwargs:
+            args = self._in_order(args, kwargs)
+        if self._interprets:
+            return self._interpret(args, out)
+        return self._dispatch.__call__(args, out, stream)  # to call the object itself takes 50 ns more
+
+    def _in_order(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
+        """The arguments in the order of the parameters, up to the last that is given."""
+        try:
+            bound = self._signature.bind(*args, **kwargs)
+        except TypeError as error:
+            hint = f"parameters: {', '.join(self._names)}"
+            raise ArgumentError(str(error), where=self.__name__, hint=hint) from None
+        given = [bound.arguments.get(name, LEFT_OUT) for name in self._names]
+        while given[-1] is LEFT_OUT:
+            given.pop()
+        kinds = {self._signature.parameters[name].kind for name in self._names[: len(given)]}
+        if kinds & {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}:
+            hint = "give the function a parameter for each, or all arguments in order"
+            raise ArgumentError("arguments by name beside *args or **kwargs", where=self.__name__, hint=hint)
+        return tuple(given)
+
+    def with_options(self, **options: Unpack[Options]) -> Fused[_P, _R]:
+        """The same function with these options; it keeps the others that it has.
+
+        Raises:
+            ArgumentError: there is no such option, or it is not what `fuse` takes.
+            TargetError: the target is not known.
+        """
+        check_names(options)
+        return Fused(self._fn, **(self._options | options))
+
+    def lower(self, /, *specs: Any, **named: Any) -> Lowered:
+        """Traces the function for arguments given as arrays, `TensorSpec`s, numbers or constants. Needs no GPU.
+
+        Extents that a spec says are dynamic stay so, those of rows and columns of matrix products too.
+
+        Raises:
+            ArgumentError: the specs do not fit the parameters.
+            TraceError: the function cannot be traced.
+        """
+        specs = self._in_order(specs, named) if named else specs
+        target = self._target or target_of(None)
+        return self._lower(lowered_specs(specs, self._names), target, dynamic_products=True)
+
+    def _lower(
+        self, specs: Sequence[ArgumentSpec], target: Target, notes: tuple[str, ...] = (), *, dynamic_products: bool
+    ) -> Lowered:
+        module = trace(self._fn, list(specs), context=make_context(), dynamic_products=dynamic_products)
+        if self._schedules:
+            set_schedules(module, self._schedules)
+        if self._mix_order != "auto":
+            set_mix_order(module, self._mix_order)
+        if self._grid_reduction != "auto":
+            set_grid_reduction(module, self._grid_reduction)
+        return Lowered(module, target, notes, self._fast_math, tuned=True)
+
+    def _compile(self, describe: Callable[[Extents], tuple[ArgumentSpec, ...]], target: Target) -> Compiled:
+        """Compiles for a signature, with those extents static that the function needs as numbers."""
+        with self._lock:
+            dynamic = describe(Extents())
+            while True:
+                static = self._static.get(dynamic, frozenset())
+                specs = describe(Extents(static))
+                known = self._compiled.get((specs, target))
+                if known is not None:
+                    return known
+                try:
+                    note = f"compiled for {', '.join(map(spec_text, specs))} on {target.chip}"
+                    notes = (note, *_reasons(static, self._names))
+                    lowered = self._lower(specs, target, notes, dynamic_products=self._dynamic_products)
+                    compiled = lowered.compile(choose_again=not self._interprets)
+                except (NeedsStatic, UnreadExtentError) as need:
+                    if static.issuperset(need.sources):
+                        raise
+                    self._static[dynamic] = static.union(need.sources)
+                    continue
+                self._compiled[(specs, target)] = compiled
+                return compiled
+
+    def _prepare(self, arguments: tuple[Argument, ...]) -> tuple[HostProgram, dict[str, LoadedKernel]]:
+        device = next((a.device for a in arguments if isinstance(a, ArrayInfo)), None)
+        if device is None:
+            raise ArgumentError(
+                "a call needs at least one array", where=self.__name__, hint="pass one: results are made on its device"
+            )
+        found = cuda.device_target(device)
+        target = found if self._target is None else self._target.with_sms(found.sms)
+        compiled = self._compile(lambda extents: gpu_specs(arguments, extents), target)
+        key = (id(compiled), device)
+        with self._lock:
+            if key not in self._loaded:
+                assemble_ahead(compiled.binaries.values())
+                self._loaded[key] = {n: load(b, compiled.infos[n], device) for n, b in compiled.binaries.items()}
+            return compiled.program, self._loaded[key]
+
+    def _interpret(self, args: tuple[Any, ...], out: Any) -> Any:
+        from mlirfuse.interpreter import run  # here, as it takes 0.1 s, and kernels that a GPU runs do not need it
+
+        arrays = [readable(argument, name_of(self._names, i)) for i, argument in enumerate(args)]
+        target = target_of(None)
+        compiled = self._compile(lambda extents: numpy_specs(arrays, extents, self._names), target)
+        inputs = [a for a in arrays if isinstance(a, np.ndarray | int | float | np.number | np.bool_)]
+        results = run(compiled.module_at("gpu"), compiled.program.name, inputs, progress=True)
+        if out is not None:
+            if isinstance(out, list):
+                raise ArgumentError("a list is no array", where="out", hint="give a tuple of arrays")
+            given = out if isinstance(out, tuple) else (out,)
+            if [(np.shape(a), getattr(a, "dtype", None)) for a in given] != [(r.shape, r.dtype) for r in results]:
+                wanted = ", ".join(f"{r.dtype}{list(r.shape)}" for r in results)
+                raise ArgumentError("the arrays do not fit the results", where="out", hint=f"give {wanted}")
+            if not all(array.flags.writeable for array in given):
+                raise ArgumentError("an array is read-only", where="out", hint="give one that may be written")
+            for number, array in enumerate(given):
+                others = [*(a for a in arrays if isinstance(a, np.ndarray)), *given[:number]]
+                if any(np.shares_memory(array, other) for other in others):
+                    hint = "give memory of its own, as on a GPU: a block may write what another has yet to read"
+                    raise ArgumentError("overlaps an argument or another output", where="out", hint=hint)
+            for array, result in zip(given, results, strict=True):
+                array[...] = result
+            return out
+        return compiled.program.pack(results)
+
+
+@overload
+def fuse(fn: Callable[_P, _R], /, **options: Unpack[Options]) -> Fused[_P, _R]: ...
+
+
+@overload
+def fuse(fn: None = None, /, **options: Unpack[Options]) -> Callable[[Callable[_P, _R]], Fused[_P, _R]]: ...
+
+
+def fuse(
+    fn: Callable[..., Any] | None = None,
+    /,
+    *,
+    target: str | Target | None = None,
+    schedule: Schedule | Mapping[str, Schedule] | None = None,
+    fast_math: bool = False,
+    mix_order: MixOrder = "auto",
+    grid_reduction: GridReductionKind = "auto",
+    dynamic_products: bool = False,
+    **unknown: object,
+) -> Any:
+    """Makes a function over arrays run as fused GPU kernels; a decorator, with or without arguments.
+
+    One compilation serves all leading extents above 1, which kernels are told when they run. Extents of 0 and 1 are
+    compiled for: what has no elements takes no kernel, and what is reduced over none is what NumPy says it is. Where
+    the function needs a leading extent as a number, it is compiled anew for each:
+
+    - in `max` and `min` over leading dimensions; sums, products, means, variances, `any` and `all` stay as they are;
+    - in reductions over a leading dimension that are not over all before them too, such as `axis=1` of a second one,
+      or over later ones besides with others between, such as `axis=(0, 2)`, or that leave one of run-time extent:
+      blocks loop over the leading dimensions together, and their tiles hold what is left;
+    - in matrix products (see `dynamic_products`), and where Python computes with `shape` what no shape is.
+
+    Args:
+        fn: takes arrays and numbers and returns one array, or a tuple or list of them; a method too. It is called once
+            a signature, on traced values; what it does to them must come from `mlirfuse` or be an operator. What else
+            it reads, such as globals and attributes of `self`, is read then, and constant from there on.
+        target: a name of `mlirfuse.target.TARGETS`, from `sm_80` to `sm_121a`, or `interpret` to run NumPy arrays on
+            the CPU; None is the architecture of the arrays' device.
+        schedule: overrides the heuristics: the schedule of the only kernel, or one by kernel name.
+        fast_math: leaves out roundings that NumPy would make between two operations in half precision, where the second
+            computes in single precision anyway. Results differ in their last places from call-by-call evaluation.
+            Subnormal numbers, which are kept otherwise, may become 0 (docs/architecture.md, "Numbers").
+        mix_order: what becomes of reductions over different dimensions of the same data, such as those of `dx` and `dw`
+            in the backward function of a normalisation. `auto` puts them into one kernel, which reads the data once,
+            where dependences and the size of a row allow it, through reshapes too whose dimensions both can have, and
+            unless extents that are known say that two are faster, as few rows of 65536 columns do. `fused` wants one
+            kernel in any case, and raises a `PassError` at compile time that names the reason where there can be none;
+            `split` keeps one kernel for each. A function that has no such reductions has nothing to fuse, which is no
+            error: `fused` compiles it as `auto` does.
+        grid_reduction: who adds up what the blocks of a grid have summed up, where a function reduces over leading
+            dimensions. `grid_sync`: all blocks together, once all have arrived, in the same launch, which the device
+            must hold as a whole. `last_block`: the last block. `second_kernel`: another launch. All give the same bits
+            on every run. `atomics`: the last block, from rows of sums to which all have added as they came;
+            for sums of float32, whose last bits then differ from run to run. `auto` is whichever of the first three
+            takes the least time: the last block where it has as little to add up as a sum of everything, all blocks
+            where there are columns. Any other is an error where nothing is reduced so, and is left aside at a single
+            row.
+        dynamic_products: makes one kernel for all leading extents of matrix products too. By default a product is
+            compiled anew for each number of rows, because the best tile and split depend on it.
+        **unknown: options that there are not, or not any more: an error that names the nearest, or the new name.
+
+    Raises:
+        ArgumentError: there is no such option; `fn` is no Python function, or must be given an `out` or a `stream` of
+            its own; `schedule` is no schedule, or `mix_order` or `grid_reduction` none of these.
+        TargetError: the target is not known.
+    """
+    check_names(unknown)
+    if fn is None:
+        return lambda function: Fused(
+            function, target, schedule, fast_math, mix_order, grid_reduction, dynamic_products
+        )
+    return Fused(fn, target, schedule, fast_math, mix_order, grid_reduction, dynamic_products)
+
+
+def _reasons(static: frozenset[Source], names: Sequence[str]) -> tuple[str, ...]:
+    return tuple(
+        f"dimension {dim} of {name_of(names, position)} is static: the function reduces it or needs it as a number"
+        for position, dim in sorted(static)
+    )

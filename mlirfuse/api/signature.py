@@ -1,0 +1,79 @@
+"""What a call's arguments are to the compiler: which extents are dynamic, which are equal, how memory is laid out.
+
+Leading dimensions are dynamic, so that one kernel serves every number of rows; the last one is static, because it is
+what rows are reduced over and what vectors run along. A one-dimensional array has one number a row, and is dynamic,
+where its extent is a leading extent of another array and no last one. An extent of 1 is static: it broadcasts. So is
+one of 0: what is left to compute is known then, and no kernel is launched for what has no elements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from mlirfuse.builder.spec import Stride, TensorSpec
+from mlirfuse.support.dtypes import DType
+
+Source = tuple[int, int]
+"""(argument, dimension)"""
+
+
+class Extents:
+    """Names the dynamic extents of one signature: equal numbers get equal names, in order of appearance.
+
+    Args:
+        static: dimensions that have to be static because the function needs their extents as numbers.
+    """
+
+    def __init__(self, static: frozenset[Source] = frozenset()):
+        self.static = static
+        self.names: dict[int, str] = {}
+        self.rows: frozenset[int] = frozenset()
+
+    def observe(self, shapes: Iterable[Sequence[int]]) -> None:
+        """Takes note of which extents lead and which come last, before `spec` is asked for any array."""
+        wide = [shape for shape in shapes if len(shape) > 1]
+        last = {shape[-1] for shape in wide}
+        self.rows = frozenset(extent for shape in wide for extent in shape[:-1]) - last
+
+    def spec(self, position: int, shape: Sequence[int], strides: Sequence[int], dtype: DType, align: int) -> TensorSpec:
+        """The spec of an array argument.
+
+        Args:
+            position: the argument's number.
+            shape: its extents.
+            strides: its strides in elements.
+            dtype: its element type.
+            align: bytes that its address and outer strides are multiples of.
+        """
+        entries: list[int | str] = []
+        for dim, extent in enumerate(shape):
+            leads = dim < len(shape) - 1 or (len(shape) == 1 and extent in self.rows)
+            dynamic = leads and extent > 1 and (position, dim) not in self.static
+            entries.append(self.names.setdefault(extent, f"n{len(self.names)}") if dynamic else extent)
+        layout = None if _is_contiguous(shape, strides) else _layout(shape, strides)
+        return TensorSpec(entries, dtype, align=align, strides=layout)
+
+
+def _layout(shape: Sequence[int], strides: Sequence[int]) -> tuple[Stride, ...]:
+    """What a spec says of the strides of an array that is not C-contiguous."""
+    layout: list[Stride] = []
+    inner: int | None = None  # the extent times the stride of the next dimension that has more than one element
+    for extent, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if stride in (0, 1):
+            layout.append(0 if stride == 0 else 1)
+        elif extent == 1:
+            layout.append(None)
+        else:
+            layout.append("packed" if stride == inner else "negative" if stride < 0 else None)
+        if extent != 1:
+            inner = extent * stride
+    return tuple(reversed(layout))
+
+
+def _is_contiguous(shape: Sequence[int], strides: Sequence[int]) -> bool:
+    expected = 1
+    for extent, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if extent != 1 and stride != expected:
+            return 0 in shape
+        expected *= extent
+    return True

@@ -1,0 +1,147 @@
+"""Arithmetic: add, subtract, multiply, divide and their kin, minimum and maximum."""
+
+from __future__ import annotations
+
+from mlir import ir
+from mlir.dialects import arith, math
+
+from mlirfuse.builder.emission.body import constant_like, is_float
+from mlirfuse.builder.emission.lift import ARITHMETIC, FLOATING, NUMERIC_WIDE, lift
+
+
+@lift(ARITHMETIC)
+def add(a: ir.Value, b: ir.Value) -> ir.Value:
+    """The sum `a + b`."""
+    return (arith.AddFOp if is_float(a) else arith.AddIOp)(a, b).result
+
+
+@lift(ARITHMETIC)
+def subtract(a: ir.Value, b: ir.Value) -> ir.Value:
+    """The difference `a - b`."""
+    return (arith.SubFOp if is_float(a) else arith.SubIOp)(a, b).result
+
+
+@lift(ARITHMETIC)
+def multiply(a: ir.Value, b: ir.Value) -> ir.Value:
+    """The product `a * b`."""
+    return (arith.MulFOp if is_float(a) else arith.MulIOp)(a, b).result
+
+
+@lift(FLOATING)
+def divide(a: ir.Value, b: ir.Value) -> ir.Value:
+    """The quotient `a / b`; integers are divided as float32."""
+    return arith.DivFOp(a, b).result
+
+
+@lift(NUMERIC_WIDE)
+def floor_divide(a: ir.Value, b: ir.Value) -> ir.Value:
+    """The largest integer not above a / b; of integers 0 where b is 0.
+
+    The least integer over -1 wraps, as NumPy's does.
+    """
+    if not is_float(a):
+        quotient = arith.FloorDivSIOp(a, _divisor(b)).result
+        negated = arith.SubIOp(constant_like(a, 0), a).result
+        return _where_equal(b, {-1: negated, 0: constant_like(a, 0)}, quotient)
+    # NumPy's way: divide what the remainder leaves, which is exact up to one rounding, so no quotient is off by one.
+    rest = arith.RemFOp(a, b).result
+    quotient = arith.DivFOp(arith.SubFOp(a, rest).result, b).result
+    one_less = arith.SubFOp(quotient, constant_like(a, 1)).result
+    quotient = arith.SelectOp(_signs_differ(rest, b), one_less, quotient).result
+    by_zero = arith.CmpFOp(arith.CmpFPredicate.OEQ, b, constant_like(b, 0)).result
+    return arith.SelectOp(by_zero, arith.DivFOp(a, b).result, math.RoundEvenOp(quotient).result).result
+
+
+@lift(NUMERIC_WIDE)
+def remainder(a: ir.Value, b: ir.Value) -> ir.Value:
+    """What `a // b` leaves, with the sign of b, as Python's `%`; of integers 0 where b is 0, as NumPy's."""
+    if not is_float(a):
+        return _integer_remainder(a, b)
+    rest = arith.RemFOp(a, b).result
+    moved = arith.SelectOp(_signs_differ(rest, b), arith.AddFOp(rest, b).result, rest).result
+    is_zero = arith.CmpFOp(arith.CmpFPredicate.OEQ, rest, constant_like(rest, 0)).result
+    return arith.SelectOp(is_zero, math.CopySignOp(rest, b).result, moved).result
+
+
+@lift(ARITHMETIC)
+def negative(x: ir.Value) -> ir.Value:
+    """-x."""
+    return arith.NegFOp(x).result if is_float(x) else arith.SubIOp(constant_like(x, 0), x).result
+
+
+@lift(ARITHMETIC)
+def abs(x: ir.Value) -> ir.Value:
+    """The absolute value."""
+    return (math.AbsFOp if is_float(x) else math.AbsIOp)(x).result
+
+
+@lift(ARITHMETIC)
+def square(x: ir.Value) -> ir.Value:
+    """The square, exactly `x * x`."""
+    return (arith.MulFOp if is_float(x) else arith.MulIOp)(x, x).result
+
+
+@lift(FLOATING)
+def reciprocal(x: ir.Value) -> ir.Value:
+    """1 / x."""
+    return arith.DivFOp(constant_like(x, 1), x).result
+
+
+@lift(ARITHMETIC)
+def sign(x: ir.Value) -> ir.Value:
+    """-1, 0 or 1; NaN stays NaN."""
+    zero, one, minus_one = (constant_like(x, n) for n in (0, 1, -1))
+    if is_float(x):
+        above = arith.CmpFOp(arith.CmpFPredicate.OGT, x, zero).result
+        below = arith.CmpFOp(arith.CmpFPredicate.OLT, x, zero).result
+    else:
+        above = arith.CmpIOp(arith.CmpIPredicate.sgt, x, zero).result
+        below = arith.CmpIOp(arith.CmpIPredicate.slt, x, zero).result
+    return arith.SelectOp(above, one, arith.SelectOp(below, minus_one, x).result).result
+
+
+@lift(ARITHMETIC)
+def maximum(a: ir.Value, b: ir.Value) -> ir.Value:
+    """The larger of the two; NaN where either is NaN."""
+    return (arith.MaximumFOp if is_float(a) else arith.MaxSIOp)(a, b).result
+
+
+@lift(ARITHMETIC)
+def minimum(a: ir.Value, b: ir.Value) -> ir.Value:
+    """The smaller of the two; NaN where either is NaN."""
+    return (arith.MinimumFOp if is_float(a) else arith.MinSIOp)(a, b).result
+
+
+def _integer_remainder(a: ir.Value, b: ir.Value) -> ir.Value:
+    rest, zero = arith.RemSIOp(a, _divisor(b)).result, constant_like(a, 0)
+    differ = arith.CmpIOp(arith.CmpIPredicate.slt, arith.XOrIOp(rest, b).result, zero).result
+    adjust = arith.AndIOp(differ, arith.CmpIOp(arith.CmpIPredicate.ne, rest, zero).result).result
+    return arith.SelectOp(adjust, arith.AddIOp(rest, b).result, rest).result
+
+
+def _divisor(b: ir.Value) -> ir.Value:
+    """The divisor of an integer division, 1 in place of 0 and -1.
+
+    LLVM takes a division by 0, or of the least number by -1, for proof that the operands are others, and folds what
+    else is computed of them. What remains of a division by 1 is 0, as it is by 0 and -1 in NumPy.
+    """
+    return _where_equal(b, {-1: constant_like(b, 1), 0: constant_like(b, 1)}, b)
+
+
+def _where_equal(b: ir.Value, values: dict[int, ir.Value], otherwise: ir.Value) -> ir.Value:
+    """The value given for the number that `b` equals; where `b` is a constant, nothing is compared."""
+    if not isinstance(b.owner, ir.Block) and b.owner.operation.name == "arith.constant":
+        return values.get(ir.IntegerAttr(b.owner.operation.attributes["value"]).value, otherwise)
+    for number, value in values.items():
+        equal = arith.CmpIOp(arith.CmpIPredicate.eq, b, constant_like(b, number)).result
+        otherwise = arith.SelectOp(equal, value, otherwise).result
+    return otherwise
+
+
+def _signs_differ(rest: ir.Value, divisor: ir.Value) -> ir.Value:
+    """Whether a remainder is not zero and on the other side of zero than the divisor. NaN counts as on no side."""
+    zero = constant_like(rest, 0)
+    less, greater = arith.CmpFPredicate.OLT, arith.CmpFPredicate.OGT
+    up = arith.AndIOp(arith.CmpFOp(greater, rest, zero).result, arith.CmpFOp(less, divisor, zero).result).result
+    down = arith.AndIOp(arith.CmpFOp(less, rest, zero).result, arith.CmpFOp(greater, divisor, zero).result).result
+    return arith.OrIOp(up, down).result

@@ -1,0 +1,191 @@
+"""From a traced function to kernels: the stages as objects that can be printed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from mlir import ir
+
+from mlirfuse.analysis.kernels import kernels, symbol
+from mlirfuse.compiler import pipeline
+from mlirfuse.compiler.feedback import Attempts, Chosen, Refused, without_spills
+from mlirfuse.compiler.host_program import HostProgram
+from mlirfuse.compiler.kernel_info import KernelInfo, kernel_infos
+from mlirfuse.compiler.read_host import host_program
+from mlirfuse.errors import ArgumentError, MlirFuseError
+from mlirfuse.lowering.ptx import spills
+from mlirfuse.lowering.ptx.assembler import AssembledKernel, assemble_kernels, chosen_assembler
+from mlirfuse.lowering.ptx.resources import KernelResources
+from mlirfuse.lowering.ptx.to_ptx import KernelBinary, ptx, to_nvvm
+from mlirfuse.passes.fusion.mix_order_reduction import MIX_ORDER
+from mlirfuse.passes.fusion.segment import SCHEDULES
+from mlirfuse.passes.kernels.assign_schedule import GRID_REDUCTION
+from mlirfuse.passes.kernels.schedule_attempts import attach_attempts
+from mlirfuse.passmanager.base import Remarks
+from mlirfuse.passmanager.manager import Instrumentation, run_pipeline
+from mlirfuse.schedule.schedule import Schedule, schedule_of
+from mlirfuse.target import Target
+
+STAGES = ("linalg", "tile", "gpu", "nvvm", "ptx")
+"""The stages that have a text, in order."""
+
+# Verification after every pass takes a good part of the compile time; tests and mlirfuse-opt have it on.
+_FAST = Instrumentation(verify_each=False)
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """A traced function, before any pass.
+
+    Attributes:
+        module: the `linalg` stage; never changed.
+        target: the architecture to compile for.
+        notes: what `explain` should say of how the module came to be.
+        fast_math: whether roundings between operations may be left out, and subnormal numbers flushed.
+        tuned: whether schedules that `mlirfuse tune` left on disk come before the cost model's.
+    """
+
+    module: ir.Module
+    target: Target
+    notes: tuple[str, ...] = ()
+    fast_math: bool = False
+    tuned: bool = False
+
+    def as_text(self, stage: str = "linalg") -> str:
+        """The text of a stage, see `Compiled.as_text`; all but `linalg` are compiled for it."""
+        return str(self.module) if stage == "linalg" else self.compile().as_text(stage)
+
+    def pipeline(self, name: str) -> str:
+        """The text of a named pipeline, as this function is compiled."""
+        return pipeline.named(name, self.target.chip, sms=self.target.sms, fast_math=self.fast_math, tuned=self.tuned)
+
+    def module_with(self, attempts: Attempts) -> ir.Module:
+        """A copy of the module that knows which schedules were compiled for its kernels before, and spilled."""
+        module = _copy(self.module)
+        if attempts:
+            with module.context, ir.Location.unknown():
+                attach_attempts(module.body.operations[0].operation, attempts)
+        return module
+
+    def compile(self, *, choose_again: bool = True) -> Compiled:
+        """Runs every pass, and LLVM's backend; where kernels spill, again with other schedules for these.
+
+        Args:
+            choose_again: whether to assemble the kernels, where there is an assembler, and to choose again for those
+                that spill. What a GPU is to run is assembled in any case, so that others pay nothing for it.
+
+        Raises:
+            PassError: a schedule that was asked for is illegal.
+            CompileError: the backend, or the assembler, refuses a kernel.
+        """
+        return without_spills(self._compile) if choose_again else without_spills(self._compile, lambda _: [])
+
+    def _compile(self, attempts: Attempts) -> tuple[Compiled, Chosen]:
+        """The function compiled once, knowing of those attempts, and the schedule of each kernel."""
+        module = self.module_with(attempts)
+        with module.context:
+            remarks = run_pipeline(module, self.pipeline("fuse-graph-pipeline"), instrumentation=_FAST)
+            chosen = {symbol(kernel): schedule_of(kernel) for kernel in kernels(module.operation)}
+            try:
+                later = run_pipeline(module, self.pipeline("fuse-after-graph-pipeline"), instrumentation=_FAST)
+                infos = kernel_infos(module.operation)
+                program = host_program(module.operation)
+                to_nvvm(module.operation)
+                binaries = ptx(module.operation, self.target)
+            except MlirFuseError as error:
+                raise Refused(error, chosen) from error
+        return Compiled(self, program, infos, binaries, Remarks(remarks.entries + later.entries), attempts), chosen
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A compiled function.
+
+    Attributes:
+        lowered: what it was compiled from.
+        program: what the host does: buffers and launches.
+        infos: how to launch each kernel.
+        binaries: each kernel's PTX.
+        remarks: what the passes did and declined.
+        attempts: by kernel, the schedules that it was compiled with before and that spilled; none where it did not.
+    """
+
+    lowered: Lowered
+    program: HostProgram
+    infos: Mapping[str, KernelInfo]
+    binaries: Mapping[str, KernelBinary]
+    remarks: Remarks = field(repr=False)
+    attempts: Attempts = field(default_factory=dict, repr=False)
+
+    def as_text(self, stage: str) -> str:
+        """The text of a stage: `linalg`, `tile`, `gpu`, `nvvm` or `ptx`.
+
+        Each can be read by `mlirfuse-opt`, edited, and run through the rest of the pipeline. Raises `ArgumentError`
+        for another stage.
+        """
+        if stage not in STAGES:
+            raise ArgumentError(f"unknown stage {stage!r}", where="as_text", hint=f"stages: {', '.join(STAGES)}")
+        if stage == "ptx":
+            return "\n".join(binary.ptx for binary in self.binaries.values())
+        return str(self.module_at(stage))
+
+    def module_at(self, stage: str) -> ir.Module:
+        """A new module at the `linalg`, `tile`, `gpu` or `nvvm` stage."""
+        module = self.lowered.module_with(self.attempts)
+        names = {"tile": "fuse-tile-pipeline", "gpu": "fuse-gpu-pipeline", "nvvm": "fuse-lower-pipeline"}
+        with module.context:
+            if stage in names:
+                run_pipeline(module, self.lowered.pipeline(names[stage]))
+            if stage == "nvvm":
+                to_nvvm(module.operation)
+        return module
+
+    @cached_property
+    def assembled(self) -> dict[str, AssembledKernel]:
+        """The machine code of each kernel, by its name; raises `CompileError` without ptxas."""
+        return dict(zip(self.binaries, assemble_kernels(self.binaries.values()), strict=True))
+
+    @property
+    def resources(self) -> list[KernelResources]:
+        """Registers, spills and memory of each kernel, as ptxas reports them; raises `CompileError` without ptxas."""
+        return [kernel.resources for kernel in self.assembled.values()]
+
+    def explain(self) -> str:
+        """What was fused and what was not, and why, and which schedules spilled; one remark a line.
+
+        The last names the assembler.
+        """
+        lines = [*self.lowered.notes, *(str(remark) for remark in self.remarks.entries)]
+        if not spills.are_known(self.lowered.target):
+            lines.append("no ptxas is installed: what spills is not known, and no schedule was chosen again for it")
+        lines.append(f"assembled by {chosen_assembler(self.lowered.target)}")
+        return "\n".join(lines)
+
+
+def set_schedules(module: ir.Module, schedules: Mapping[str, Schedule]) -> None:
+    """Pins schedules by kernel name on the host function, where `fuse-segment` finds them."""
+    with module.context, ir.Location.unknown():
+        attribute = ir.DictAttr.get({name: schedule.attribute() for name, schedule in schedules.items()})
+        module.body.operations[0].attributes[SCHEDULES] = attribute
+
+
+def set_mix_order(module: ir.Module, request: str) -> None:
+    """Tells `fuse-mix-order-reduction` what the user asked for: `fused` or `split`."""
+    with module.context:
+        module.body.operations[0].attributes[MIX_ORDER] = ir.StringAttr.get(request)
+
+
+def set_grid_reduction(module: ir.Module, request: str) -> None:
+    """Tells `fuse-assign-schedule` how the partials of grid reductions are combined."""
+    with module.context:
+        module.body.operations[0].attributes[GRID_REDUCTION] = ir.StringAttr.get(request)
+
+
+def _copy(module: ir.Module) -> ir.Module:
+    with module.context:
+        copy = ir.Module.create(module.operation.location)
+        for op in module.body.operations:
+            copy.body.append(op.operation.clone())
+    return copy

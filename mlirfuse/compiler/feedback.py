@@ -1,0 +1,126 @@
+"""Compiling again where kernels spill: what the assembler says of a schedule decides whether another one is chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from mlirfuse.errors import CompileError, MlirFuseError
+from mlirfuse.lowering.ptx.resources import KernelResources
+from mlirfuse.lowering.ptx.spills import resources_of
+from mlirfuse.lowering.ptx.to_ptx import KernelBinary
+from mlirfuse.schedule.attempts import Attempt
+from mlirfuse.schedule.schedule import Schedule
+
+Attempts = Mapping[str, tuple[Attempt, ...]]
+"""By kernel, the schedules that were compiled for it and spilled, in order."""
+
+Chosen = Mapping[str, Schedule]
+"""The schedule of each kernel, by its name before it is tiled."""
+
+Assemble = Callable[[Sequence[KernelBinary]], list[KernelResources]]
+
+
+class _HasBinaries(Protocol):
+    @property
+    def binaries(self) -> Mapping[str, KernelBinary]: ...
+
+
+C = TypeVar("C", bound=_HasBinaries)
+
+
+class Refused(Exception):
+    """Kernels could not be compiled with these schedules.
+
+    Attributes:
+        error: why.
+        chosen: the schedules.
+    """
+
+    def __init__(self, error: MlirFuseError, chosen: Chosen):
+        super().__init__(str(error))
+        self.error, self.chosen = error, chosen
+
+
+def without_spills(compile_once: Callable[[Attempts], tuple[C, Chosen]], assemble: Assemble = resources_of) -> C:
+    """The first of several compilations in which no kernel spills, or in which each that does spills least.
+
+    A pure function of the program and of what the assembler says: the same of both give the same schedules. All kernels
+    that spill have their next schedule in one compilation; the others are the same in it, so that their code is known.
+
+    Args:
+        compile_once: compiles the program, with other schedules than those that were attempted where there are any;
+            with the best of these at last. Raises `Refused` where that is not possible.
+        assemble: what the assembler says of some kernels; of none without an assembler.
+
+    Raises:
+        MlirFuseError: the program cannot be compiled with the schedules that were chosen first.
+    """
+    attempts: dict[str, tuple[Attempt, ...]] = {}
+    while True:
+        try:
+            compiled, chosen = compile_once(attempts)
+            found = _attempts_in(compiled, chosen, attempts, assemble)
+        except Refused as refused:
+            found = {
+                name: Attempt(schedule, 0, 0, refused=refused.error.message)
+                for name, schedule in refused.chosen.items()
+                if name in attempts
+            }
+            if not _new(found, attempts):
+                raise refused.error from None
+        new = _new(found, attempts)
+        if not new:
+            return compiled
+        attempts = {**attempts, **{name: (*attempts.get(name, ()), attempt) for name, attempt in new.items()}}
+
+
+def _new(found: Mapping[str, Attempt], attempts: Attempts) -> dict[str, Attempt]:
+    """The attempts at schedules that nothing was known of."""
+    known = {name: {attempt.schedule for attempt in tried} for name, tried in attempts.items()}
+    return {name: attempt for name, attempt in found.items() if attempt.schedule not in known.get(name, ())}
+
+
+def _attempts_in(compiled: C, chosen: Chosen, attempts: Attempts, assemble: Assemble) -> dict[str, Attempt]:
+    """Those kernels that spill, and those of another schedule that the assembler refuses."""
+    found: dict[str, Attempt] = {}
+    for resources in _reports(list(compiled.binaries.values()), assemble):
+        if isinstance(resources, _Refusal):
+            if resources.kernel not in attempts:
+                raise resources.error
+            found[resources.kernel] = Attempt(chosen[resources.kernel], 0, 0, refused=resources.error.message)
+            continue
+        name = kernel_of(resources.name)
+        spilled = max(resources.spill_store_bytes or 0, resources.spill_load_bytes or 0)
+        if spilled and name in chosen and spilled > (found[name].spilled if name in found else 0):
+            found[name] = Attempt(chosen[name], resources.registers, spilled)
+    return found
+
+
+@dataclass(frozen=True)
+class _Refusal:
+    """That the assembler refuses a kernel, and why."""
+
+    kernel: str
+    error: CompileError
+
+
+def _reports(binaries: Sequence[KernelBinary], assemble: Assemble) -> Iterator[KernelResources | _Refusal]:
+    """What the assembler says of all kernels, of which it is asked at once; where it refuses one, of each by itself."""
+    try:
+        yield from assemble(binaries)
+        return
+    except CompileError as error:
+        if len(binaries) == 1:
+            yield _Refusal(kernel_of(binaries[0].name), error)
+            return
+    for binary in binaries:
+        yield from _reports([binary], assemble)
+
+
+def kernel_of(name: str) -> str:
+    """The name that a kernel had before it was tiled: what follows are `_kernel`, and `_second_stage` of a second
+    one.
+    """
+    return name.removesuffix("_kernel").removesuffix("_second_stage")

@@ -1,0 +1,92 @@
+"""The compiler as one line: which passes run, in which order, and where each stage ends. The order stands here alone.
+
+Every stage is a textual pipeline that `mlirfuse-opt` runs too, so any stage can be reproduced, stopped in, or started
+from by hand. `{target}` stands for the architecture, `{fast}` for whether roundings may be left out, and subnormal
+numbers flushed.
+"""
+
+from __future__ import annotations
+
+from mlirfuse.errors import PipelineError
+from mlirfuse.passmanager import registry
+from mlirfuse.passmanager.syntax import parse_pipeline
+
+GRAPH = (
+    "fuse-fold-empty,fuse-views,cse,fuse-copy-reshaped,fuse-fold-casts{{through-rounding={fast}}},"
+    "fuse-multiply-add,fuse-segment,"
+    "fuse-mix-order-reduction{{target={target} sms={sms}}},fuse-recompute,"
+    "fuse-prologues{{target={target} sms={sms}}},cse,"
+    "fuse-collapse-dims,fuse-split-rows{{target={target} sms={sms}}},fuse-merge-moments,fuse-merge-exp-sums,"
+    "fuse-assign-schedule{{target={target} sms={sms} tuned={tuned}}}"
+)
+"""Tensors to kernels with schedules."""
+
+ADDITIONS_STAY = ",".join(f"CanonicalizeContractAdd<mlir::arith::{op}>" for op in ("AddFOp", "AddIOp"))
+"""Upstream's patterns that start the sums of a contraction without a loop with what is added to them. They leave the
+contraction where it is for all else that uses it, which is then computed twice, from operands that are shared."""
+
+TILE = (
+    "fuse-expand-moments,fuse-expand-exp-sums,fuse-tile-contraction,fuse-split-k,fuse-pipeline-contraction,"
+    "fuse-stage-results,fuse-stage-residuals,fuse-tile-grid-reduction,fuse-tile-persistent,fuse-tile-chunked,"
+    f"canonicalize{{{{region-simplify=disabled disable-patterns={ADDITIONS_STAY}}}}},cse,"
+    "fuse-pack-live-values,fuse-spill-to-shared"
+)
+"""Kernels to tile programs."""
+
+GPU = (
+    "fuse-transpose-operands,fuse-materialize-prologues,fuse-stage-operands,fuse-stage-persistent-loop,fuse-peel-persistent-loop,"
+    "fuse-prefetch-tiles{{target={target} sms={sms}}},fuse-rematerialize,fuse-transpose-tiles,fuse-assign-layouts,"
+    "fuse-distribute,canonicalize{{region-simplify=disabled}},cse,fuse-interleave-copies,fuse-prefetch-fragments,"
+    "fuse-dependent-launch{{target={target}}},fuse-launch-dependents{{target={target} sms={sms}}},"
+    "fuse-assign-l2-policies{{target={target} sms={sms}}}"
+)
+"""Tile programs to one thread's code."""
+
+LOWER = (
+    "lower-attach-target{{chip={target}}},lower-cluster-ops,lower-prefetches,lower-mma,lower-semaphores,"
+    "lower-flagged-accesses,lower-accumulations,lower-cluster-views,lower-mbarriers,lower-async-copies,"
+    "lower-stage-tiles,lower-warpgroup-mma,lower-warpgroup-control,lower-cluster-ranks,lower-kernel-abi,"
+    "lower-shared-memory,lower-ordered-accesses,lower-l2-policies,lower-streaming-accesses,lower-optimization-barriers,"
+    "lower-float8,lower-int8,lower-math,lower-tanh,lower-exponentials{{flush-subnormals={fast}}},lower-divisions,"
+    "lower-shared-divisions,lower-rounded-divisions,lower-contraction,lower-bfloat16,lower-float16,"
+    "lower-float-to-int"
+)
+"""One thread's code to where upstream's conversion to NVVM begins."""
+
+NAMED: dict[str, str] = {
+    "fuse-graph-pipeline": GRAPH,
+    "fuse-tile-pipeline": f"{GRAPH},{TILE}",
+    "fuse-gpu-pipeline": f"{GRAPH},{TILE},{GPU}",
+    "fuse-lower-pipeline": f"{GRAPH},{TILE},{GPU},{LOWER}",
+    "fuse-after-graph-pipeline": f"{TILE},{GPU},{LOWER}",
+}
+"""Pipelines by name; all start from the linalg stage but the last, which is `fuse-lower-pipeline` behind the first."""
+
+
+def named(name: str, target: str, *, sms: int = 0, fast_math: bool = False, tuned: bool = False) -> str:
+    """The textual pipeline of that name; raises `PipelineError` for one that is not known.
+
+    Args:
+        name: a name of `NAMED`.
+        target: the architecture.
+        sms: SMs of the device; 0 for the number that the architecture is best known by.
+        fast_math: whether roundings between operations may be left out, and subnormal numbers flushed.
+        tuned: whether tuned schedules come before the cost model's.
+    """
+    if name not in NAMED:
+        raise PipelineError(f"unknown pipeline {name!r}", hint=f"pipelines: {', '.join(NAMED)}")
+    return stage(NAMED[name], target, sms=sms, fast_math=fast_math, tuned=tuned)
+
+
+def stage(passes: str, target: str, *, sms: int = 0, fast_math: bool = False, tuned: bool = False) -> str:
+    """A list of passes as a pipeline over `builtin.module`, with the options of `named`."""
+    options = {"target": target, "sms": sms, "fast": str(fast_math).lower(), "tuned": str(tuned).lower()}
+    return f"builtin.module({passes.format(**options)})"
+
+
+def passes() -> tuple[str, ...]:
+    """The names of mlirfuse's passes: those of the pipeline in its order, and after them what is in no pipeline."""
+    elements = parse_pipeline(named("fuse-lower-pipeline", "sm_90a"))
+    ours = registry.names()
+    ordered = dict.fromkeys(element.name for element in elements if element.name in ours)
+    return (*ordered, *(name for name in ours if name not in ordered))

@@ -1,0 +1,229 @@
+"""Reading the host function of a compiled graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from mlir import ir
+
+from mlirfuse.analysis.kernels import (
+    KERNEL,
+    LAUNCH,
+    RESULTS,
+    argument_attributes,
+    body,
+    functions,
+    result_sources,
+    symbol,
+)
+from mlirfuse.compiler.expressions import Binary, Constant, Expression, Symbol
+from mlirfuse.compiler.host_program import Buffer, HostArgument, HostProgram, Launch, Shape, Value
+from mlirfuse.errors import IRError
+from mlirfuse.support.dtypes import from_mlir
+from mlirfuse.support.strides import ATTRIBUTE as STRIDES
+
+_INDEX_OPS = {
+    "arith.addi": "add",
+    "arith.subi": "sub",
+    "arith.muli": "mul",
+    "arith.divui": "floordiv",
+    "arith.divsi": "floordiv",
+    "arith.floordivsi": "floordiv",
+    "arith.ceildivsi": "ceildiv",
+    "arith.ceildivui": "ceildiv",
+    "arith.remui": "mod",
+    "arith.remsi": "mod",
+    "arith.minsi": "min",
+    "arith.minui": "min",
+    "arith.maxsi": "max",
+    "arith.maxui": "max",
+}
+
+
+def host_program(module: ir.Operation) -> HostProgram:
+    """The program of a module's host function: the `func.func` that is neither a kernel nor the declaration of one.
+
+    Needs the stage after tiling, where the functions that the host calls are declarations with `fuse.launch`.
+
+    Raises:
+        IRError: there is not one such function, or it holds an op outside the contract.
+    """
+    found = list(functions(module))
+    declarations = {symbol(f): f for f in found if LAUNCH in f.attributes}
+    hosts = [f for f in found if LAUNCH not in f.attributes and KERNEL not in f.attributes]
+    if len(hosts) != 1:
+        raise IRError(f"expected one host function, found {len(hosts)}", where=module)
+    return _Reader(hosts[0], declarations).read()
+
+
+def _structure(function: ir.Operation) -> str:
+    """How the results are returned; IR that was written by hand does not say, and gets a tuple."""
+    return ir.StringAttr(function.attributes[RESULTS]).value if RESULTS in function.attributes else "tuple"
+
+
+class _Reader:
+    """Walks the host function once and gathers the program's parts."""
+
+    def __init__(self, function: ir.Operation, declarations: dict[str, ir.Operation]):
+        self.function = function
+        self.declarations = declarations
+        self.extents: list[tuple[int, int]] = []
+        self.buffers: list[Buffer] = []
+        self.launches: list[Launch] = []
+        self.results: tuple[Value, ...] = ()
+        self.values: dict[ir.Value, Value] = {}
+        self.empties: dict[ir.Value, Buffer] = {}
+        self.indices: dict[ir.Value, Expression] = {}
+        self.rules: dict[str, Callable[[ir.Operation], None]] = {
+            "arith.constant": self._constant,
+            "tensor.dim": self._dim,
+            "tensor.expand_shape": self._expand_shape,
+            "tensor.collapse_shape": self._collapse_shape,
+            "tensor.empty": self._empty,
+            "linalg.transpose": self._transpose,
+            "func.call": self._launch,
+            "func.return": self._return,
+        }
+
+    def read(self) -> HostProgram:
+        block = self.function.regions[0].blocks[0]
+        for i, argument in enumerate(block.arguments):
+            self.values[argument] = Value("argument", i)
+        for op in body(self.function):
+            rule = self._index_op if op.name in _INDEX_OPS else self.rules.get(op.name)
+            if rule is None:
+                raise IRError(f"{op.name} is not an op of the host function", where=op)
+            rule(op)
+        return HostProgram(
+            name=symbol(self.function),
+            arguments=tuple(_argument(self.function, i, a.type) for i, a in enumerate(block.arguments)),
+            extents=tuple(self.extents),
+            buffers=tuple(self.buffers),
+            launches=tuple(self.launches),
+            results=self.results,
+            structure=_structure(self.function),
+        )
+
+    def _constant(self, op: ir.Operation) -> None:
+        self.indices[op.results[0]] = Constant(ir.IntegerAttr(op.attributes["value"]).value)
+
+    def _index_op(self, op: ir.Operation) -> None:
+        left, right = (self._index(operand, op) for operand in op.operands)
+        self.indices[op.results[0]] = Binary(_INDEX_OPS[op.name], left, right)
+
+    def _dim(self, op: ir.Operation) -> None:
+        dim = self._index(op.operands[1], op)
+        if not isinstance(dim, Constant):
+            raise IRError("tensor.dim of a dimension that is not constant", where=op)
+        self.indices[op.results[0]] = self._shape(op.operands[0])[dim.value]
+
+    def _empty(self, op: ir.Operation) -> None:
+        """Has no elements, and is returned; or only names the type of what a transpose makes."""
+        if all(use.owner.name == "linalg.transpose" for use in op.results[0].uses):
+            return
+        type_ = ir.RankedTensorType(op.results[0].type)
+        if 0 not in type_.shape:
+            raise IRError("tensor.empty has elements, which no kernel writes", where=op)
+        sizes = iter([self._index(operand, op) for operand in op.operands])
+        dynamic = ir.ShapedType.get_dynamic_size()
+        shape = tuple(next(sizes) if extent == dynamic else Constant(extent) for extent in type_.shape)
+        self.empties[op.results[0]] = Buffer(from_mlir(type_.element_type), shape)
+
+    def _expand_shape(self, op: ir.Operation) -> None:
+        sizes = iter([self._index(operand, op) for operand in list(op.operands)[1:]])
+        static = ir.RankedTensorType(op.results[0].type).shape
+        dynamic = ir.ShapedType.get_dynamic_size()
+        self._view(op, tuple(next(sizes) if extent == dynamic else Constant(extent) for extent in static))
+
+    def _collapse_shape(self, op: ir.Operation) -> None:
+        source = self._shape(op.operands[0])
+        groups = [
+            [ir.IntegerAttr(d).value for d in ir.ArrayAttr(g)] for g in ir.ArrayAttr(op.attributes["reassociation"])
+        ]
+        self._view(op, tuple(_product([source[d] for d in group]) for group in groups))
+
+    def _view(self, op: ir.Operation, shape: Shape) -> None:
+        source = self.values[op.operands[0]]
+        if source.axes is not None:
+            raise IRError("a reshape of a transposed array is no view of it", where=op)
+        self.values[op.results[0]] = Value(source.origin, source.position, shape)
+
+    def _transpose(self, op: ir.Operation) -> None:
+        source = self.values[op.operands[0]]
+        permutation = list(ir.DenseI64ArrayAttr(op.attributes["permutation"]))
+        before = source.axes or tuple(range(len(permutation)))
+        shape = source.shape or self._shape(op.operands[0])
+        axes = tuple(before[d] for d in permutation)
+        self.values[op.results[0]] = Value(source.origin, source.position, shape, axes)
+
+    def _launch(self, op: ir.Operation) -> None:
+        callee = ir.FlatSymbolRefAttr(op.attributes["callee"]).value
+        if callee not in self.declarations:
+            raise IRError(f"the host calls {callee}, which has no {LAUNCH}", where=op)
+        declaration = self.declarations[callee]
+        operands = list(op.operands)
+        sizes = iter([self._shape(operands[arg])[dim] for arg, dim in result_sources(declaration)])
+        outputs = []
+        for result in op.results:
+            type_ = ir.RankedTensorType(result.type)
+            dynamic = ir.ShapedType.get_dynamic_size()
+            shape = tuple(next(sizes) if extent == dynamic else Constant(extent) for extent in type_.shape)
+            self.values[result] = Value("buffer", len(self.buffers))
+            outputs.append(len(self.buffers))
+            self.buffers.append(Buffer(from_mlir(type_.element_type), shape))
+        if any(operand not in self.values for operand in operands):
+            raise IRError(f"the host passes {callee} a value that it computed", where=op)
+        if any(self.values[operand].axes is not None for operand in operands):
+            raise IRError(f"the host passes {callee} a transposed view", where=op)
+        kernel = ir.FlatSymbolRefAttr(declaration.attributes[LAUNCH]).value
+        self.launches.append(Launch(kernel, tuple(self.values[v] for v in operands), tuple(outputs)))
+
+    def _return(self, op: ir.Operation) -> None:
+        for operand in op.operands:
+            if operand in self.empties:  # equal ones are one value by now, and still arrays of their own
+                self.values[operand] = Value("buffer", len(self.buffers))
+                self.buffers.append(self.empties[operand])
+            self.results += (self.values[operand],)
+
+    def _index(self, value: ir.Value, op: ir.Operation) -> Expression:
+        if value not in self.indices:
+            raise IRError(f"{op.name} uses an index that does not follow from extents", where=op)
+        return self.indices[value]
+
+    def _shape(self, value: ir.Value) -> Shape:
+        """The extents of a tensor value."""
+        seen = self.values[value]
+        if seen.shape is not None:
+            return seen.shape if seen.axes is None else tuple(seen.shape[axis] for axis in seen.axes)
+        if seen.origin == "buffer":
+            return self.buffers[seen.position].shape
+        type_ = ir.RankedTensorType(value.type)
+        return tuple(
+            self._extent(seen.position, d) if type_.is_dynamic_dim(d) else Constant(type_.shape[d])
+            for d in range(type_.rank)
+        )
+
+    def _extent(self, argument: int, dim: int) -> Symbol:
+        if (argument, dim) not in self.extents:
+            self.extents.append((argument, dim))
+        return Symbol(self.extents.index((argument, dim)))
+
+
+def _product(factors: list[Expression]) -> Expression:
+    result: Expression = Constant(1)
+    for factor in factors:
+        if isinstance(result, Constant) and isinstance(factor, Constant):
+            result = Constant(result.value * factor.value)
+        else:
+            result = factor if result == Constant(1) else Binary("mul", result, factor)
+    return result
+
+
+def _argument(function: ir.Operation, position: int, type_: ir.Type) -> HostArgument:
+    attributes = argument_attributes(function)[position]
+    name = ir.StringAttr(attributes["fuse.name"]).value if "fuse.name" in attributes else f"arg{position}"
+    if not isinstance(type_, ir.RankedTensorType):
+        return HostArgument(name, from_mlir(type_), None)
+    dynamic = ir.ShapedType.get_dynamic_size()
+    shape = tuple(None if extent == dynamic else extent for extent in type_.shape)
+    return HostArgument(name, from_mlir(type_.element_type), shape, STRIDES in attributes)

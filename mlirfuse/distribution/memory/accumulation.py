@@ -1,0 +1,77 @@
+"""Rules for sums in global memory: a thread adds its own fragments of a tile, and the block clears sums together."""
+
+from __future__ import annotations
+
+from math import gcd, prod
+
+from mlir import ir
+from mlir.dialects import gpu, memref, scf, vector
+
+from mlirfuse.dialect.accumulate import accumulate
+from mlirfuse.distribution.distributor import Distributor, rule
+from mlirfuse.distribution.memory.flagged_exchange import holds_alone
+from mlirfuse.distribution.memory.semaphores import meet
+from mlirfuse.distribution.memory.transfers import layout_dims
+from mlirfuse.distribution.threads.fragments import Key, elements, widen
+from mlirfuse.distribution.threads.scalars import add, constant, multiply
+from mlirfuse.support.dtypes import from_mlir
+from mlirfuse.tiling.memory import WIDEST, access_elements
+
+FLOAT_BYTES = 4
+
+
+@rule("fuse.accumulate")
+def accumulate_tile(d: Distributor, op: ir.Operation) -> None:
+    """Every element of the tile is added once."""
+    value, sums, *indices = op.operands
+    tile = d.fragments(value)
+    dims = [n if n is not None and tile.varies(n) else None for n in layout_dims(tile, ir.VectorType(value.type))]
+    starts = [d.scalars[index] for index in indices]
+    lead = len(starts) - len(dims)
+    axis = lead + dims.index(tile.layout.vector_dim) if tile.width > 1 else None
+    contiguous = access_elements(ir.MemRefType(sums.type), axis, None, tile.width)
+
+    def place(key: Key) -> list[ir.Value]:
+        inner = zip(starts[lead:], dims, strict=True)
+        return [*starts[:lead], *(s if n is None else add(s, d.threads.index(n, key[n])) for s, n in inner)]
+
+    for key in tile.keys():
+        fragment, holds = tile.at(key), holds_alone(d, tile, key)
+        branch = scf.IfOp(holds) if holds is not None else None
+        with ir.InsertionPoint(branch.then_block) if branch else ir.InsertionPoint.current:
+            if axis is None or contiguous > 1:
+                accumulate(fragment, d.scalars[sums], place(key), alignment=FLOAT_BYTES * contiguous)
+            else:
+                for n, element in enumerate(elements(fragment)):
+                    each = [add(i, constant(n)) if a == axis else i for a, i in enumerate(place(key))]
+                    accumulate(element, d.scalars[sums], each, alignment=FLOAT_BYTES)
+            if branch:
+                scf.YieldOp([])
+
+
+@rule("linalg.fill")
+def fill(d: Distributor, op: ir.Operation) -> None:
+    """The tile's threads share the buffer out, behind a meeting: what they read of it before has been read."""
+    number, buffer = (d.scalars[operand] for operand in op.operands)
+    d.force_all()
+    meet(d)
+    type_ = ir.MemRefType(buffer.type)
+    flat = buffer
+    if type_.rank > 1:
+        line = ir.MemRefType.get([prod(type_.shape)], type_.element_type)
+        flat = memref.CollapseShapeOp(line, buffer, [list(range(type_.rank))]).result
+    size, bytes_ = prod(type_.shape), from_mlir(type_.element_type).bytes
+    width = gcd(size, WIDEST // bytes_)
+    value = widen(number, width)
+    thread = gpu.ThreadIdOp(gpu.Dimension.x).result
+    if d.layout.cluster > 1:
+        rank = gpu.ClusterBlockIdOp(gpu.Dimension.x).result
+        thread = add(thread, multiply(rank, d.layout.threads))
+    step = width * d.layout.threads * d.layout.cluster
+    loop = scf.ForOp(multiply(thread, width), constant(size), constant(step))
+    with ir.InsertionPoint(loop.body):
+        if width == 1:
+            memref.StoreOp(value, flat, [loop.induction_variable])
+        else:
+            vector.StoreOp(value, flat, [loop.induction_variable], alignment=width * bytes_)
+        scf.YieldOp([])

@@ -1,0 +1,171 @@
+"""The rule of `fuse.copy_tile`: the block's threads share the tile's rows out in pieces of up to 16 bytes."""
+
+from __future__ import annotations
+
+from functools import reduce
+from math import gcd, prod
+
+from mlir import ir
+from mlir.dialects import arith, gpu, memref, nvgpu, scf, vector
+
+from mlirfuse.distribution.distributor import Distributor, rule
+from mlirfuse.distribution.threads.fragments import widen
+from mlirfuse.distribution.threads.scalars import add, constant, divide, less, multiply, remainder
+from mlirfuse.support.dtypes import from_mlir
+from mlirfuse.tiling.memory import WIDEST, access_elements, permuted, strides
+from mlirfuse.tiling.tiles import zero
+
+ASYNC_BYTES = (4, 8, 16)
+"""Sizes that `cp.async` copies."""
+
+
+SIDE = 8
+"""Elements of a row that neighbouring threads copy of what is transposed."""
+
+
+@rule("fuse.copy_tile")
+def copy_tile(d: Distributor, op: ir.Operation) -> None:
+    """Each thread copies every so many pieces; by `cp.async` where they have its sizes, else through registers.
+
+    Ops on several elements go along a buffer's last axis, which must be contiguous: a source with another contiguous
+    axis is transposed. `cp.async` demands that of single elements too: those of a source without one go through
+    registers.
+    """
+    source, slot = (d.scalars[v] for v in list(op.operands)[:2])
+    starts = [d.scalars[v] for v in list(op.operands)[2:]]
+    axes = list(ir.DenseI64ArrayAttr(op.attributes["axes"]))
+    clipped = set(ir.DenseI64ArrayAttr(op.attributes["clipped"]))
+    width = _width(d, source, slot, axes, clipped)
+    across = _across(source, axes) if width == 1 else None
+    source, starts, axes = _contiguous_last(source, starts, axes)
+    shape = list(ir.MemRefType(slot.type).shape)
+    pieces = prod(shape) // width
+    thread = gpu.ThreadIdOp(gpu.Dimension.x).result
+    for first in range(0, pieces, d.layout.threads):
+        piece = add(thread, constant(first))
+        if first + d.layout.threads > pieces:
+            branch = scf.IfOp(less(piece, constant(pieces)))
+            with ir.InsertionPoint(branch.then_block):
+                _copy(source, slot, starts, axes, clipped, _coordinates(piece, shape, width, across), width)
+                scf.YieldOp([])
+        else:
+            _copy(source, slot, starts, axes, clipped, _coordinates(piece, shape, width, across), width)
+
+
+def goes_by_async_copy(type_: ir.MemRefType, width: int) -> bool:
+    """Whether `cp.async` copies so many elements of a memref, along its last axis."""
+    dtype = from_mlir(type_.element_type)
+    if dtype.kind == "bool":  # nvgpu's op counts bits of them
+        return False
+    return width * dtype.bytes in ASYNC_BYTES and strides(type_)[-1] == 1
+
+
+def _width(d: Distributor, source: ir.Value, slot: ir.Value, axes: list[int], clipped: set[int]) -> int:
+    """Elements of one piece: none straddles the source's end."""
+    memory, tile = ir.MemRefType(source.type), ir.MemRefType(slot.type)
+    declared = d.argument_attributes.get(source, {}).get("fuse.align")
+    align = ir.IntegerAttr(declared).value if declared is not None else None
+    most = WIDEST // from_mlir(memory.element_type).bytes
+    last = len(axes) - 1
+    width = gcd(access_elements(memory, axes[last], align, most), tile.shape[last])
+    if last in clipped:
+        extent = memory.shape[axes[last]]
+        width = 1 if extent == ir.ShapedType.get_dynamic_size() else gcd(width, extent)
+    return width
+
+
+def _contiguous_last(
+    source: ir.Value, starts: list[ir.Value], axes: list[int]
+) -> tuple[ir.Value, list[ir.Value], list[int]]:
+    """The source seen with a contiguous axis last, if it has one: that of a piece's elements before others."""
+    steps = strides(ir.MemRefType(source.type))
+    contiguous = [a for a in (axes[-1], *range(len(steps))) if steps[a] == 1]
+    if not contiguous:
+        return source, starts, axes
+    order = [*(a for a in range(len(steps)) if a != contiguous[0]), contiguous[0]]
+    return permuted(source, order), [starts[a] for a in order], [order.index(a) for a in axes]
+
+
+def _across(source: ir.Value, axes: list[int]) -> int | None:
+    """The tile's dimension that lies side by side in the source, where it is not its last one: what is transposed."""
+    steps = strides(ir.MemRefType(source.type))
+    found = next((d for d, axis in enumerate(axes) if steps[axis] == 1), None)
+    return None if found == len(axes) - 1 else found
+
+
+def _coordinates(piece: ir.Value, shape: list[int], width: int, across: int | None) -> list[ir.Value]:
+    """Where a piece starts in the tile; along `across`, if there is such a dimension, the first few are neighbours.
+
+    A warp so reads `SIDE` neighbours of some rows, whole sectors, and stores them to `SIDE` rows of the slot, which lie
+    in banks of their own (`tiling/slot_ring.py`).
+    """
+    if across is not None and shape[across] % SIDE == 0:
+        groups = [n // SIDE if d == across else n for d, n in enumerate(shape)]
+        place = _coordinates(divide(piece, SIDE), groups, width, None)
+        place[across] = add(multiply(place[across], SIDE), remainder(piece, SIDE))
+        return place
+    coordinates: list[ir.Value] = []
+    rest = piece
+    outer, *inner = [*shape[:-1], shape[-1] // width]
+    for extent in reversed(inner):
+        coordinates.insert(0, remainder(rest, extent))
+        rest = divide(rest, extent)
+    coordinates.insert(0, rest if outer > 1 else constant(0))
+    coordinates[-1] = multiply(coordinates[-1], width)
+    return coordinates
+
+
+def _copy(
+    source: ir.Value,
+    slot: ir.Value,
+    starts: list[ir.Value],
+    axes: list[int],
+    clipped: set[int],
+    coordinates: list[ir.Value],
+    width: int,
+) -> None:
+    indices = list(starts)
+    inside = []
+    for d, (axis, coordinate) in enumerate(zip(axes, coordinates, strict=True)):
+        indices[axis] = add(starts[axis], coordinate)
+        if d in clipped:
+            inside.append(less(indices[axis], _extent(source, axis)))
+    condition = reduce(lambda a, b: arith.AndIOp(a, b).result, inside) if inside else None
+    type_ = ir.MemRefType(source.type)
+    if goes_by_async_copy(type_, width):
+        # What is not read is filled with zeros.
+        read = None if condition is None else arith.SelectOp(condition, constant(width), constant(0)).result
+        past_l1 = True if width * from_mlir(type_.element_type).bytes == WIDEST else None
+        nvgpu.DeviceAsyncCopyOp(slot, coordinates, source, indices, width, srcElements=read, bypassL1=past_l1)
+        return
+    _store(_load(source, indices, condition, width), slot, coordinates, width)
+
+
+def _extent(buffer: ir.Value, axis: int) -> ir.Value:
+    extent = ir.MemRefType(buffer.type).shape[axis]
+    if extent == ir.ShapedType.get_dynamic_size():
+        return memref.DimOp(buffer, constant(axis)).result
+    return constant(extent)
+
+
+def _load(source: ir.Value, indices: list[ir.Value], condition: ir.Value | None, width: int) -> ir.Value:
+    """A piece of the source; zero where the condition does not hold, which reads the buffer's first piece instead."""
+    element = ir.MemRefType(source.type).element_type
+    if condition is not None:
+        indices = [arith.SelectOp(condition, index, constant(0)).result for index in indices]
+    if width == 1:
+        value = memref.LoadOp(source, indices).result
+    else:
+        fragment = ir.VectorType.get([width], element)
+        value = vector.LoadOp(fragment, source, indices, alignment=width * from_mlir(element).bytes).result
+    if condition is None:
+        return value
+    padding = widen(arith.ConstantOp(element, zero(element)).result, width)
+    return arith.SelectOp(condition, value, padding).result
+
+
+def _store(value: ir.Value, slot: ir.Value, indices: list[ir.Value], width: int) -> None:
+    if width == 1:
+        memref.StoreOp(value, slot, indices)
+        return
+    vector.StoreOp(value, slot, indices, alignment=width * from_mlir(ir.VectorType(value.type).element_type).bytes)

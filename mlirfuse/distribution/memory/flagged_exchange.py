@@ -1,0 +1,97 @@
+"""Rules of flagged accesses: a thread stores its own fragments of a tile, and loads those of tiles that it makes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+
+from mlir import ir
+from mlir.dialects import arith, scf
+
+from mlirfuse.dialect.flagged_load import flagged_load
+from mlirfuse.dialect.flagged_store import flagged_store
+from mlirfuse.distribution.distributor import Distributor, rule
+from mlirfuse.distribution.threads.fragments import Fragments, Key, widen
+from mlirfuse.distribution.threads.scalars import add, constant, less
+from mlirfuse.tiling.tiles import zero
+
+
+@rule("fuse.flagged_store")
+def store_flagged_tile(d: Distributor, op: ir.Operation) -> None:
+    """Every element of the tile is stored once."""
+    value, flagged_buffer, *indices = op.operands
+    tile = d.fragments(value)
+    starts = [d.scalars[index] for index in indices]
+    for key in tile.keys():
+        fragment, holds = tile.at(key), holds_alone(d, tile, key)
+        branch = scf.IfOp(holds) if holds is not None else None
+        with ir.InsertionPoint(branch.then_block) if branch else ir.InsertionPoint.current:
+            flagged_store(fragment, d.scalars[flagged_buffer], _place(d, tile, starts, key))
+            if branch:
+                scf.YieldOp([])
+
+
+@rule("fuse.flagged_load")
+def load_flagged_tiles(d: Distributor, op: ir.Operation) -> None:
+    """Fragments of the same threads are waited for together; what several threads would hold, the first takes."""
+    flagged_buffer, *indices = op.operands
+    parts = ir.IntegerAttr(op.attributes["parts"]).value
+    type_ = ir.VectorType(op.results[0].type)
+    tiles = [Fragments(d.layout, tuple(type_.shape), type_.element_type) for _ in range(parts)]
+    starts = [d.scalars[index] for index in indices]
+    d.force_all()
+    groups: dict[tuple[tuple[int, int], ...], list[Key]] = {}
+    for key in tiles[0].keys():
+        groups.setdefault(_padded(d, tiles[0], key), []).append(key)
+    for keys in groups.values():
+        found = _flagged_load(
+            d, tiles[0], d.scalars[flagged_buffer], [_place(d, tiles[0], starts, key) for key in keys], parts, keys[0]
+        )
+        for key, values in zip(keys, found, strict=True):
+            for tile, value in zip(tiles, values, strict=True):
+                tile.values[key] = value
+    d.tiles.update(zip(op.results, tiles, strict=True))
+
+
+def _flagged_load(
+    d: Distributor,
+    tile: Fragments,
+    flagged_buffer: ir.Value,
+    places: Sequence[Sequence[ir.Value]],
+    parts: int,
+    key: Key,
+) -> list[list[ir.Value]]:
+    """The partials of each place; zeros in threads that do not take them."""
+    holds = holds_alone(d, tile, key)
+    if holds is None:
+        return flagged_load(flagged_buffer, places, tile.type, parts)
+    branch = scf.IfOp(holds, [tile.type] * (parts * len(places)), has_else=True)
+    with ir.InsertionPoint(branch.then_block):
+        scf.YieldOp([value for values in flagged_load(flagged_buffer, places, tile.type, parts) for value in values])
+    with ir.InsertionPoint(branch.else_block):
+        none = widen(arith.ConstantOp(tile.element_type, zero(tile.element_type)).result, tile.width)
+        scf.YieldOp([none] * (parts * len(places)))
+    values = list(branch.results)
+    return [values[n : n + parts] for n in range(0, len(values), parts)]
+
+
+def _padded(d: Distributor, tile: Fragments, key: Key) -> tuple[tuple[int, int], ...]:
+    """The dimensions in which some thread's fragment is padding, with its repeat."""
+    return tuple((n, key[n]) for n in range(d.layout.rank) if tile.padded(key, n))
+
+
+def holds_alone(d: Distributor, tile: Fragments, key: Key) -> ir.Value | None:
+    """Whether a thread's fragment lies inside the tile, and no other thread has the same one; None if always."""
+    checks = [less(d.threads.index(n, repeat), constant(tile.extents[n])) for n, repeat in _padded(d, tile, key)]
+    alone = d.threads.is_first(n for n in range(d.layout.rank) if not tile.varies(n))
+    checks += [alone] if alone is not None else []
+    return reduce(lambda a, b: arith.AndIOp(a, b).result, checks) if checks else None
+
+
+def _place(d: Distributor, tile: Fragments, starts: Sequence[ir.Value], key: Key) -> list[ir.Value]:
+    """Where a fragment lies in the flagged buffer, along whose last dimensions the tile's run."""
+    lead = len(starts) - d.layout.rank
+    return [
+        start if n < 0 or not tile.varies(n) else add(start, d.threads.index(n, key[n]))
+        for n, start in enumerate(starts, -lead)
+    ]

@@ -1,0 +1,54 @@
+"""The rule of `fuse.copy_fragments`: each thread copies its own fragments, in the background where the hardware can."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from mlir import ir
+from mlir.dialects import nvgpu
+
+from mlirfuse.analysis.memory.buffers import EVICT_FIRST
+from mlirfuse.distribution.access import Access, access_of, load, store
+from mlirfuse.distribution.distributor import Distributor, rule
+from mlirfuse.distribution.memory.copies import goes_by_async_copy
+from mlirfuse.distribution.memory.transfers import Bounds, clamped_index
+from mlirfuse.distribution.threads.fragments import Fragments
+from mlirfuse.tiling.memory import WIDEST, access_elements
+
+
+@rule("fuse.copy_fragments")
+def copy_fragments(d: Distributor, op: ir.Operation) -> None:
+    """By `cp.async` where a fragment is 4, 8 or 16 aligned bytes, contiguous in both; others, and bools, do without.
+
+    A fragment need not be contiguous in the slot, whose last dimension is the tile's, and not the one that threads hold
+    vectors of.
+    """
+    source, slot, *offsets = op.operands
+    element_type = ir.MemRefType(source.type).element_type
+    tile = Fragments(d.layout, tuple(ir.DenseI64ArrayAttr(op.attributes["tile"])), element_type)
+    read = access_of(d, op, source, offsets, list(range(d.layout.rank)), tile)
+    bounds, slots = Bounds(read), _slot_of(d, slot, tile)
+    past_l1 = True if read.bytes == WIDEST else None
+    for key in tile.keys():
+        start = [clamped_index(d, tile, key, read, axis, bounds) for axis in range(len(read.dims))]
+        place = [d.threads.place(dim, repeat, varies=tile.varies(dim)) for dim, repeat in enumerate(key)]
+        if read.width == slots.width == tile.width and goes_by_async_copy(read.type, read.width):
+            copy = nvgpu.DeviceAsyncCopyOp(slots.buffer, place, read.buffer, start, read.width, bypassL1=past_l1)
+            if read.streaming:
+                copy.attributes["nontemporal"] = ir.BoolAttr.get(True)
+            if EVICT_FIRST in op.attributes:
+                copy.attributes[EVICT_FIRST] = ir.UnitAttr.get()
+        else:
+            # The pieces of a fragment share lines: these stay in the L1 until the last is loaded.
+            store(slots, load(replace(read, streaming=False), start, tile.width), place, tile.width)
+
+
+def _slot_of(d: Distributor, slot: ir.Value, tile: Fragments) -> Access:
+    """How a thread stores its fragments of a tile to the slot."""
+    buffer = d.scalars[slot]
+    axis = d.layout.vector_dim
+    width = access_elements(ir.MemRefType(buffer.type), axis, None, tile.width)
+    dims = list(range(d.layout.rank))
+    return Access(
+        buffer, (), dims, frozenset(), width, axis, streaming=False, resumes=False, straddles=False, wide=width
+    )

@@ -1,0 +1,71 @@
+"""Rules of the semaphore ops: what a block does once in a tile program, one of its threads does."""
+
+from __future__ import annotations
+
+from mlir import ir
+from mlir.dialects import gpu, memref, scf
+
+from mlirfuse.dialect.cluster_barrier import cluster_barrier
+from mlirfuse.dialect.cluster_store import cluster_store
+from mlirfuse.dialect.semaphore_arrive import RELAXED, semaphore_arrive
+from mlirfuse.dialect.semaphore_wait import semaphore_wait
+from mlirfuse.distribution.distributor import Distributor, rule
+from mlirfuse.distribution.threads.scalars import add, constant, equals_zero, multiply
+
+
+@rule("fuse.semaphore_arrive")
+def arrive(d: Distributor, op: ir.Operation) -> None:
+    """One thread arrives after all have written, and tells them what it saw through shared memory, if they ask."""
+    semaphores, slot, limit = (d.scalars[operand] for operand in op.operands)
+    relaxed = RELAXED in op.attributes
+    d.force_all()  # reads that were put off belong before it
+    told = d.scratch(1, op.results[0].type) if list(op.results[0].uses) else None
+    if not relaxed or (told is not None and d.in_loop):  # writes are released, or all have read what was told before
+        meet(d)
+    first = scf.IfOp(_is_leader(d))
+    with ir.InsertionPoint(first.then_block):
+        old = semaphore_arrive(semaphores, slot, limit, relaxed=relaxed)
+        if told is not None:
+            _tell(d, old, told)
+        scf.YieldOp([])
+    if told is not None:
+        meet(d)
+        d.scalars[op.results[0]] = memref.LoadOp(told, [constant(0)]).result
+
+
+def _tell(d: Distributor, value: ir.Value, told: ir.Value) -> None:
+    """Writes a value where every block of the cluster reads it."""
+    if d.layout.cluster == 1:
+        memref.StoreOp(value, told, [constant(0)])
+        return
+    for rank in range(d.layout.cluster):
+        cluster_store(value, told, constant(0), constant(rank))
+
+
+@rule("fuse.semaphore_wait")
+def wait(d: Distributor, op: ir.Operation) -> None:
+    """One thread waits; a barrier holds the others and hands them what it acquired."""
+    semaphores, slot, count = (d.scalars[operand] for operand in op.operands)
+    d.force_all()
+    first = scf.IfOp(_is_leader(d))
+    with ir.InsertionPoint(first.then_block):
+        semaphore_wait(semaphores, slot, count)
+        scf.YieldOp([])
+    meet(d)
+
+
+def meet(d: Distributor) -> None:
+    """A meeting of all threads that work on one tile."""
+    if d.layout.cluster > 1:
+        cluster_barrier()
+    else:
+        d.barrier()
+
+
+def _is_leader(d: Distributor) -> ir.Value:
+    """Whether the thread is the first of its block, and that the first of its cluster."""
+    thread = gpu.ThreadIdOp(gpu.Dimension.x).result
+    if d.layout.cluster == 1:
+        return equals_zero(thread)
+    rank = gpu.ClusterBlockIdOp(gpu.Dimension.x).result
+    return equals_zero(add(thread, multiply(rank, d.layout.threads)))

@@ -1,0 +1,312 @@
+"""Rules of `vector.transfer_read` and `vector.transfer_write`.
+
+Padding and out-of-bounds elements are handled without divergence on reads: the index is clamped to the last legal
+fragment, whose bytes are fetched anyway, and what was read is masked where it is reduced. Writes are predicated. So are
+reads of shared memory: a thread reads back what it wrote itself, because nothing orders it after the other threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from functools import reduce
+
+from mlir import ir
+from mlir.dialects import arith, scf
+
+from mlirfuse.analysis.memory.shared_memory import writes_shared
+from mlirfuse.distribution.access import Access, access_of, load, store
+from mlirfuse.distribution.distributor import Distributor, rule
+from mlirfuse.distribution.memory.paired_stores import exchange, store_exchanged, stores_pairs
+from mlirfuse.distribution.memory.rematerialized_places import rematerialized_place
+from mlirfuse.distribution.threads.fragments import Fragments, Key, Uniform, splat, widen
+from mlirfuse.distribution.threads.guard import Guard, both
+from mlirfuse.distribution.threads.scalars import add, constant, less, minimum
+from mlirfuse.distribution.threads.threads import Threads
+from mlirfuse.distribution.unaligned.realigned_rows import realign_row
+from mlirfuse.distribution.unaligned.rows import rows_of
+from mlirfuse.distribution.unaligned.unaligned_rows import Complete, start_load, store_row
+from mlirfuse.schedule.model.estimate import AHEAD
+from mlirfuse.tiling.contractions.k_loop import feeds_contraction
+from mlirfuse.tiling.tiles import zero
+from mlirfuse.tiling.transfers import DIMS, OWN
+
+Check = tuple[int, int]
+"""What must hold of a fragment that is stored: an axis of the buffer, or -1 - a dimension of the tile, and a repeat."""
+
+
+@rule("vector.transfer_read")
+def transfer_read(d: Distributor, op: ir.Operation) -> None:
+    """Loads every fragment of the tile; an operand of a contraction is left in memory for that op to load."""
+    if feeds_contraction(op):
+        return
+    tile_type = ir.VectorType(op.results[0].type)
+    tile = Fragments(d.layout, tuple(tile_type.shape), tile_type.element_type)
+    buffer, *offsets, _ = op.operands
+    access = access_of(d, op, buffer, offsets, list(range(d.layout.rank)), tile)
+    access = replace(access, in_order=d.in_order and access.streaming)
+    if OWN in op.attributes:
+        access = replace(access, offsets=_own_copies(d, access))
+    bounds = Bounds(access)
+    if _starts_anywhere(tile, access):
+        _read_rows(d, tile, access, bounds)
+        d.tiles[op.results[0]] = tile
+        return
+    loaded: dict[tuple[int, ...], ir.Value] = {}
+
+    def make(key: Key) -> ir.Value:
+        coordinates = tuple(key[n] if n is not None else 0 for n in access.dims)
+        if coordinates not in loaded and access.type.memory_space is not None:
+            loaded[coordinates] = _load_own(d, tile, key, access, bounds)
+        elif coordinates not in loaded:
+            indices = [clamped_index(d, tile, key, access, axis, bounds) for axis in range(len(access.dims))]
+            loaded[coordinates] = load(access, indices, tile.width)
+        return loaded[coordinates]
+
+    tile.make = make
+    d.tiles[op.results[0]] = tile
+    # What many blocks read is in a cache and can wait for its use; the rest must be under way as early as possible,
+    # and what the kernel writes as well must be read where the program says.
+    shared = access.type.memory_space is not None
+    if shared and d.depth_first and not any(writes_shared(later) for later in _following(op)):
+        return
+    if access.streaming and d.shared_spill and not d.in_loop:
+        _read_spilled_last(d, tile)
+    elif access.streaming or shared or d.in_loop:
+        tile.force()
+
+
+def _own_copies(d: Distributor, access: Access) -> list[ir.Value]:
+    """Where the thread's copy lies in a slot, whose axes are the layout's dimensions."""
+    return [
+        d.threads.place(axis, 0, varies=False) if dim is None else offset
+        for axis, (offset, dim) in enumerate(zip(access.offsets, access.dims, strict=True))
+    ]
+
+
+def _following(op: ir.Operation) -> Iterator[ir.Operation]:
+    """The ops behind `op` in its block."""
+    behind = False
+    for other in op.block.operations:
+        if behind:
+            yield other.operation
+        behind = behind or other.operation == op
+
+
+def _read_spilled_last(d: Distributor, tile: Fragments) -> None:
+    """Loads the first of the fragments that will be spilled to shared memory, and those that will not, unless loads
+    stay in order; there is no room for all.
+    """
+    keys = list(tile.keys())
+    for key in [*keys[: min(d.shared_spill, AHEAD)], *([] if d.in_order else keys[d.shared_spill :])]:
+        tile.at(key)
+    d.late_reads.append(tile)
+
+
+@rule("vector.transfer_write")
+def transfer_write(d: Distributor, op: ir.Operation) -> None:
+    """Stores every fragment that lies inside the tile and the buffer, once."""
+    _, buffer, *offsets = op.operands
+    tile, dims = _written(d, op)
+    access = access_of(d, op, buffer, offsets, dims, tile)
+    bounds = Bounds(access)
+    whole = d.threads.is_first(n for n in range(d.layout.rank) if not tile.varies(n))
+    if _starts_anywhere(tile, access):
+        _write_rows(d, tile, access, bounds, whole)
+        return
+    threads, access = rematerialized_place(d, access)
+    groups: dict[tuple[Check, ...], list[Key]] = {}
+    for key in tile.keys():
+        checks = [(axis, 0 if n is None else key[n]) for axis, n in enumerate(access.dims) if axis in access.clipped]
+        checks += [(-1 - n, key[n]) for n in range(d.layout.rank) if tile.padded(key, n)]
+        groups.setdefault(tuple(checks), []).append(key)
+    paired = {n: stores_pairs(d, tile, access, _splitting(tile, access, n)) for n in groups}
+
+    def inside(checks: Iterable[Check], condition: ir.Value | None) -> ir.Value | None:
+        return reduce(both, (_inside(threads, tile, access, *check, bounds) for check in checks), condition)
+
+    # What all fragments need is asked once, around all, where these are made already: what LLVM moves to the stores,
+    # such as loads of weights, then goes into one branch. Behind it, the last fragment's would wait in registers.
+    together = len(groups) > 1 and not d.depth_first and not any(paired.values())
+    common = [check for check in min(groups) if all(check in needed for needed in groups)] if together else []
+    with Guard(inside(common, whole) if common else None):
+        for needed, keys in groups.items():
+            condition = inside([c for c in needed if c not in common], None if common else whole)
+            values = ((key, exchange(d, access, tile.at(key)) if paired[needed] else tile.at(key)) for key in keys)
+            # Lanes exchange before some of them stay away.
+            made = values if condition is None else list(values)
+            with Guard(condition):
+                _store_all(d, threads, tile, access, made, paired=paired[needed])
+
+
+def _splitting(tile: Fragments, access: Access, checks: Iterable[Check]) -> set[int | None]:
+    """The dimensions along which checks may hold for some lanes of a warp, and not for others.
+
+    A tile of whole warps ends between two of them.
+    """
+    whole = {n for n, extent in enumerate(tile.extents) if extent % tile.layout.span(n) == 0}
+    return {access.dims[n] if n >= 0 else -1 - n for n, _ in checks if n >= 0 or -1 - n not in whole}
+
+
+def _starts_anywhere(tile: Fragments, access: Access) -> bool:
+    """Whether a transfer is of rows that start anywhere, which the layout shifts or which are realigned."""
+    anywhere = any(tile.layout.anywhere)
+    return tile.varies(tile.layout.vector_dim) and anywhere and access.type.memory_space is None
+
+
+def _read_rows(d: Distributor, tile: Fragments, access: Access, bounds: Bounds) -> None:
+    """All loads are emitted before anything that waits for one of them, where they are to be under way early."""
+    none = (0,) * d.layout.rank
+    row = [clamped_index(d, tile, none, access, axis, bounds) for axis in range(len(access.dims) - 1)]
+    rows = rows_of(d, access, tile, row)
+    started: dict[int, Complete] = {}
+    loaded: dict[int, ir.Value] = {}
+
+    def start(key: Key) -> Complete:
+        repeat = key[d.layout.vector_dim]
+        if repeat not in started:
+            started[repeat] = start_load(d, rows, tile, key)
+        return started[repeat]
+
+    def make(key: Key) -> ir.Value:
+        repeat = key[d.layout.vector_dim]
+        if repeat not in loaded:
+            loaded[repeat] = start(key)()
+        return loaded[repeat]
+
+    tile.make = make
+    if not access.streaming:
+        return
+    if d.shared_spill:
+        _read_spilled_last(d, tile)
+        return
+    for key in tile.keys():
+        start(key)
+    tile.force()
+
+
+def _write_rows(d: Distributor, tile: Fragments, access: Access, bounds: Bounds, whole: ir.Value | None) -> None:
+    inner, none = d.layout.vector_dim, (0,) * d.layout.rank
+    threads, late = rematerialized_place(d, access)
+    row = [fragment_index(threads, late, axis, 0) for axis in range(len(access.dims) - 1)]
+
+    def active(key: Key) -> ir.Value | None:
+        checks = [(axis, 0) for axis in access.clipped]
+        checks += [(-1 - n, 0) for n in range(d.layout.rank) if n != inner and tile.padded(none, n)]
+        return reduce(both, (_inside(threads, tile, late, axis_or_dim, 0, bounds) for axis_or_dim, _ in checks), whole)
+
+    rows = rows_of(d, access, tile, row, late=late is not access)
+    write = realign_row if d.layout.is_realigned and not rows.aligned else store_row
+    write(d, threads, rows, tile, list(tile.keys()), active)
+
+
+class Bounds:
+    """Extents of an access's buffer, emitted at most once each."""
+
+    def __init__(self, access: Access):
+        self.access = access
+        self.extents: dict[int, ir.Value] = {}
+
+    def __getitem__(self, axis: int) -> ir.Value:
+        if axis not in self.extents:
+            self.extents[axis] = self.access.extent(axis)
+        return self.extents[axis]
+
+
+def _written(d: Distributor, op: ir.Operation) -> tuple[Fragments, list[int | None]]:
+    """The tile that a write stores, and the layout dimension of each of its vector's."""
+    value = op.operands[0]
+    written = ir.VectorType(value.type)
+    if DIMS not in op.attributes:
+        tile = d.fragments(value)
+        return tile, layout_dims(tile, written)
+    kept = list(ir.DenseI64ArrayAttr(op.attributes[DIMS]))
+    known = d.tile(value)
+    if isinstance(known, Uniform):
+        extents = dict(zip(kept, written.shape, strict=True))
+        known = splat(d.layout, [extents.get(n, 1) for n in range(d.layout.rank)], known.value)
+    return known, [*kept]
+
+
+def layout_dims(tile: Fragments, written: ir.VectorType) -> list[int | None]:
+    """The layout dimension of each dimension of a vector that may have lost extents of 1."""
+    if written.rank == tile.layout.rank:
+        return list(range(written.rank))
+    varying = iter([n for n in range(tile.layout.rank) if tile.varies(n)])
+    return [next(varying) if extent != 1 else None for extent in written.shape]
+
+
+def fragment_index(threads: Threads, access: Access, axis: int, repeat: int) -> ir.Value:
+    """Index along an axis of the memref of the first element of a fragment."""
+    dim = access.dims[axis]
+    if dim is None:
+        return access.offsets[axis]
+    # Shared memory holds the block's part of a tile that a cluster shares.
+    in_block = access.type.memory_space is not None
+    return add(access.offsets[axis], threads.index(dim, repeat, in_block=in_block))
+
+
+def clamped_index(d: Distributor, tile: Fragments, key: Key, access: Access, axis: int, bounds: Bounds) -> ir.Value:
+    """The same, but for padding and what is out of bounds the last index at which a fragment lies inside."""
+    dim = access.dims[axis]
+    if dim is None:
+        if axis not in access.clipped:
+            return access.offsets[axis]
+        return minimum(access.offsets[axis], add(bounds[axis], constant(-1)))
+    width = d.layout.vector[dim]
+    local = d.threads.index(dim, key[dim])
+    if tile.padded(key, dim):
+        local = minimum(local, constant(tile.extents[dim] - width))
+    index = add(access.offsets[axis], local)
+    if axis in access.clipped and not (access.straddles and axis == access.vector_axis):
+        index = minimum(index, add(bounds[axis], constant(-width)))
+    return index
+
+
+def _inside(
+    threads: Threads, tile: Fragments, access: Access, axis_or_dim: int, repeat: int, bounds: Bounds
+) -> ir.Value:
+    """Whether a fragment lies inside the buffer (an axis), or inside the tile (-1 - dimension)."""
+    if axis_or_dim >= 0:
+        return less(fragment_index(threads, access, axis_or_dim, repeat), bounds[axis_or_dim])
+    dim = -1 - axis_or_dim
+    return less(threads.index(dim, repeat), constant(tile.extents[dim]))
+
+
+def _load_own(d: Distributor, tile: Fragments, key: Key, access: Access, bounds: Bounds) -> ir.Value:
+    """One fragment of shared memory, zero where it pads the tile."""
+    indices = [
+        fragment_index(d.threads, access, axis, key[n] if n is not None else 0) for axis, n in enumerate(access.dims)
+    ]
+    inside = [
+        _inside(d.threads, tile, access, -1 - n, key[n], bounds) for n in range(d.layout.rank) if tile.padded(key, n)
+    ]
+    if not inside:
+        return load(access, indices, tile.width)
+    element_type = access.type.element_type
+    branch = scf.IfOp(reduce(lambda a, b: arith.AndIOp(a, b).result, inside), [tile.type], has_else=True)
+    with ir.InsertionPoint(branch.then_block):
+        scf.YieldOp([load(access, indices, tile.width)])
+    with ir.InsertionPoint(branch.else_block):
+        scf.YieldOp([widen(arith.ConstantOp(element_type, zero(element_type)).result, tile.width)])
+    return branch.results[0]
+
+
+def _store_all(
+    d: Distributor,
+    threads: Threads,
+    tile: Fragments,
+    access: Access,
+    values: Iterable[tuple[Key, ir.Value]],
+    *,
+    paired: bool,
+) -> None:
+    """Stores fragments, each as soon as it is made; those that are `paired` come from `exchange`."""
+    for key, value in values:
+        indices = [
+            fragment_index(threads, access, axis, key[n] if n is not None else 0) for axis, n in enumerate(access.dims)
+        ]
+        if paired:
+            store_exchanged(d, access, value, indices)
+        else:
+            store(access, value, indices, tile.width)

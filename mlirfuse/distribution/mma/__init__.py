@@ -1,0 +1,1 @@
+"""Rules of contractions: on scalar units, by `mma.sync`, and by warpgroups in roles."""

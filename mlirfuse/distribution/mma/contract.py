@@ -1,0 +1,219 @@
+"""The rule of `vector.contract`: one thread's share of a product, by scalar multiply-adds or on the tensor cores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mlir import ir
+from mlir.dialects import arith, math, memref, scf, vector
+
+from mlirfuse.distribution.distributor import Distributor, rule
+from mlirfuse.distribution.exchange.parts import stay_looped
+from mlirfuse.distribution.mma.contract_mma import multiply_by_mma
+from mlirfuse.distribution.mma.contraction_operands import Product, SharedOperand, product_of
+from mlirfuse.distribution.mma.schemes import scheme_of
+from mlirfuse.distribution.threads.fragments import Fragments, Key, fragment_type, widen
+from mlirfuse.distribution.threads.scalars import add, constant
+from mlirfuse.errors import PassError
+from mlirfuse.schedule.contractions.tiles import REGISTER_BYTES
+from mlirfuse.schedule.parts.contraction import LOAD_BYTES
+from mlirfuse.support.dtypes import from_mlir
+from mlirfuse.support.precision import ATTRIBUTE as PRECISION
+from mlirfuse.support.precision import IEEE
+from mlirfuse.tiling.contractions.k_loop import INSTRUCTION
+from mlirfuse.tiling.memory import strides
+from mlirfuse.tiling.tiles import zero
+
+UNROLLED_PRODUCTS = 2048
+"""Multiply-adds of a thread in one iteration along k, at most: its loads of the next steps start while it multiplies,
+but not across iterations. H200, f32 4096^3, 64 accumulators a thread, `x @ w.T` and `x @ w`: 3.68 and 3.65 ms with 4
+steps, 3.71 and 3.64 with 8, 3.54 and 3.34 with 16, 3.36 and 3.19 with all 32 of a tile (cuBLAS 2.72 and 2.68)."""
+
+FEW_UNROLLED = 512
+"""The same of integers, and where there is only one step, so that no later one's copies are under way meanwhile: ptxas
+loads so far ahead of so many that threads spill, 1916 bytes of an int8 `x @ w` of 1024^3, 980 of f32 with k = 8."""
+
+
+MOST_LOADED = 128
+"""Registers of operands that a thread loads in straight code: half of what it can have, as sums, addresses, and what an
+epilogue reads need the others. Where writes are clipped, LLVM moves the multiply-adds of an element behind the branch
+around its write, each behind its own, and so all that was loaded lives until the last one: 8 sums of float64 and 32
+steps want 384 registers, and spilled 628 bytes. What a loop computes stays in the loop."""
+
+
+@rule("vector.contract")
+def contract(d: Distributor, op: ir.Operation) -> None:
+    """Adds the product of two tiles in shared memory to the accumulators."""
+    product = product_of(d, op)
+    instruction = ir.StringAttr(op.attributes[INSTRUCTION]).value if INSTRUCTION in op.attributes else "fma"
+    precision = ir.StringAttr(op.attributes[PRECISION]).value if PRECISION in op.attributes else IEEE
+    left, right = product.left.element_type, product.right.element_type
+    if instruction == "mma" and (scheme := scheme_of(left, right, precision)) is not None:
+        d.tiles[op.results[0]] = multiply_by_mma(d, product, scheme)
+    elif instruction == "fma" and precision == IEEE:
+        is_float = isinstance(product.accumulators.element_type, ir.FloatType)
+        in_loop = op.parent.name == "scf.for"
+        most = UNROLLED_PRODUCTS if is_float and in_loop else FEW_UNROLLED
+        d.tiles[op.results[0]] = multiply_by_fma(d, product, most, straight=not in_loop)
+    else:
+        reason = f"instruction {instruction!r} does not multiply {left} with {right} as {precision}"
+        raise PassError(reason, where=op)
+
+
+def multiply_by_fma(d: Distributor, product: Product, most: int, *, straight: bool) -> Fragments:
+    """A thread multiplies each of its rows' elements with each of its columns', one step along k after another.
+
+    At most so many multiply-adds are in one iteration along k. The products of this tile are summed up by themselves
+    first: a sum of short sums loses less than one long sum. In straight code, which no loop is around, a loop is made
+    where registers do not hold all that is loaded.
+    """
+    before = product.accumulators
+    keys = list(before.keys())
+    unrolled = _unrolled(product.steps, len(keys) * before.width, most)
+    overfull = straight and 1 < unrolled == product.steps and _loaded_registers(product) > MOST_LOADED
+    if overfull:
+        unrolled //= 2
+    nothing = widen(arith.ConstantOp(before.element_type, zero(before.element_type)).result, before.width)
+    sums = dict.fromkeys(keys, nothing)
+    places = _places(d, product)
+    if unrolled < product.steps:
+        loop = scf.ForOp(constant(0), constant(product.steps), constant(unrolled), [nothing] * len(keys))
+        with ir.InsertionPoint(loop.body):
+            sums = dict(zip(keys, loop.inner_iter_args, strict=True))
+            _multiply(product, sums, places, loop.induction_variable, unrolled)
+            scf.YieldOp([sums[key] for key in keys])
+        if overfull:
+            stay_looped(loop)
+        sums = dict(zip(keys, loop.results, strict=True))
+    else:
+        _multiply(product, sums, places, constant(0), product.steps)
+    after = before.like(before.extents, before.element_type)
+    after.values = {key: _add(before.at(key), total) for key, total in sums.items()}
+    return after
+
+
+def _unrolled(steps: int, accumulators: int, most: int) -> int:
+    """Steps along k in one iteration: a power of two that divides all of them."""
+    unrolled = 1
+    while steps % (2 * unrolled) == 0 and 2 * unrolled * accumulators <= most:
+        unrolled *= 2
+    return unrolled
+
+
+def _loaded_registers(product: Product) -> int:
+    """Registers of the elements of both operands that a thread multiplies in all steps, each loaded once."""
+    layout, size = product.accumulators.layout, product.accumulators.element_type
+    outer = [layout.vector[dim] * layout.repeats[dim] for dim in (product.rows, product.columns)]
+    return product.steps * sum(outer) * -(-from_mlir(size).bytes // REGISTER_BYTES)
+
+
+def _add(a: ir.Value, b: ir.Value) -> ir.Value:
+    op = arith.AddIOp if isinstance(elements_type(a), ir.IntegerType) else arith.AddFOp
+    return op(a, b).result
+
+
+Places = dict[tuple[int, int], ir.Value]
+"""Where a thread's fragments stand in the tile: an index, by dimension of the accumulators and repeat."""
+
+
+def _places(d: Distributor, product: Product) -> Places:
+    """The places of all fragments, which are the same in every step."""
+    dims = (product.rows, product.columns)
+    fragments = {(dim, key[dim]) for key in product.accumulators.keys() for dim in dims}
+    return {(dim, fragment): d.threads.index(dim, fragment) for dim, fragment in sorted(fragments)}
+
+
+def _multiply(product: Product, sums: dict[Key, ir.Value], places: Places, k: ir.Value, steps: int) -> None:
+    """Adds the products of some steps along k, of which `k` is the first one's index."""
+    target, width = product.accumulators.element_type, product.accumulators.width
+    layout = product.accumulators.layout
+    loaded: dict[tuple[int, int, int], ir.Value] = {}
+
+    def load(operand: SharedOperand, dim: int, fragment: int, step: int) -> ir.Value:
+        if (dim, fragment, step) not in loaded:
+            # Keys come in order, and steps: this fragment is the first of its run, this step the first of its vector.
+            run = range(fragment, fragment + layout.neighbours(dim))
+            together = range(step, step + _steps_together(operand, steps))
+            places_of_run = [places[dim, n] for n in run]
+            values = _load(operand, places_of_run, add(k, constant(step)), layout.vector[dim], len(together))
+            for ahead, fragments in zip(together, values, strict=True):
+                for n, value in zip(run, fragments, strict=True):
+                    loaded[dim, n, ahead] = _extended(value, target)
+        return loaded[dim, fragment, step]
+
+    for step in range(steps):
+        for key, total in sums.items():
+            left = widen(load(product.left, product.rows, key[product.rows], step), width)
+            right = widen(load(product.right, product.columns, key[product.columns], step), width)
+            sums[key] = _multiply_add(left, right, total)
+
+
+def _steps_together(operand: SharedOperand, steps: int) -> int:
+    """Steps along k of which a thread loads an element each as one vector: rows are aligned to it."""
+    size = from_mlir(operand.element_type).bytes
+    count = LOAD_BYTES // size
+    rows = [step for d, step in enumerate(strides(ir.MemRefType(operand.slot.type))) if d != operand.k]
+    aligned = operand.k_is_contiguous and all(row is not None and row % count == 0 for row in rows)
+    return count if aligned and size >= REGISTER_BYTES and steps % count == 0 else 1
+
+
+def _load(operand: SharedOperand, run: Sequence[ir.Value], k: ir.Value, width: int, steps: int) -> list[list[ir.Value]]:
+    """For each of some steps along k, a run of fragments side by side along rows (or columns), of so many elements."""
+    count = len(run) * width
+    if count > 1 and operand.outer_is_contiguous:
+        parts = _vector(operand, run[0], k, count)
+        if width == count:
+            return [[parts]]
+        return [[vector.ExtractOp(parts, [], [n]).result for n in range(count)]]
+    rows = [_along_k(operand, add(outer, constant(e)), k, steps) for outer in run for e in range(width)]
+    return [
+        [_packed([row[step] for row in rows[at : at + width]]) for at in range(0, count, width)]
+        for step in range(steps)
+    ]
+
+
+def _along_k(operand: SharedOperand, outer: ir.Value, k: ir.Value, steps: int) -> list[ir.Value]:
+    """Elements of one row (or column)."""
+    if steps == 1:
+        return [memref.LoadOp(operand.slot, operand.indices(outer, k)).result]
+    parts = _vector(operand, outer, k, steps)
+    return [vector.ExtractOp(parts, [], [n]).result for n in range(steps)]
+
+
+def _vector(operand: SharedOperand, outer: ir.Value, k: ir.Value, count: int) -> ir.Value:
+    fragment = fragment_type(count, operand.element_type)
+    return vector.LoadOp(fragment, operand.slot, operand.indices(outer, k), alignment=_alignment(fragment)).result
+
+
+def _packed(elements: Sequence[ir.Value]) -> ir.Value:
+    """A fragment of these elements."""
+    if len(elements) == 1:
+        return elements[0]
+    return vector.FromElementsOp(fragment_type(len(elements), elements[0].type), elements).result
+
+
+def _alignment(fragment: ir.Type) -> int:
+    vector_type = ir.VectorType(fragment)
+    return vector_type.shape[0] * from_mlir(vector_type.element_type).bytes
+
+
+def _extended(value: ir.Value, target: ir.Type) -> ir.Value:
+    """A fragment in the accumulators' element type."""
+    if elements_type(value) == target:
+        return value
+    wide = (
+        ir.VectorType.get(ir.VectorType(value.type).shape, target) if isinstance(value.type, ir.VectorType) else target
+    )
+    op = arith.ExtSIOp if isinstance(target, ir.IntegerType) else arith.ExtFOp
+    return op(wide, value).result
+
+
+def elements_type(value: ir.Value) -> ir.Type:
+    """The element type of a fragment."""
+    return ir.VectorType(value.type).element_type if isinstance(value.type, ir.VectorType) else value.type
+
+
+def _multiply_add(a: ir.Value, b: ir.Value, c: ir.Value) -> ir.Value:
+    if isinstance(elements_type(c), ir.IntegerType):
+        return arith.AddIOp(c, arith.MulIOp(a, b).result).result
+    return math.FmaOp(a, b, c).result

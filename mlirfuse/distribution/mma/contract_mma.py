@@ -1,0 +1,150 @@
+"""Products by `fuse.mma`: matrices of 8 rows of 16 bytes come from shared memory, mostly by `ldmatrix`.
+
+The rows of one instruction are two fragments of the accumulators, its columns one; where these stand in the tile is the
+layout's business. `ldmatrix` takes any address for each row of a matrix, so a layout is free to spread warps as it
+likes. An operand whose rows (or columns) are contiguous instead of k is transposed on the way where its elements have
+16 bits, and read element by element where they have not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mlir import ir
+from mlir.dialects import arith, gpu, memref, nvgpu, vector
+
+from mlirfuse.dialect.mma import mma
+from mlirfuse.distribution.distributor import Distributor
+from mlirfuse.distribution.mma.contraction_operands import Product, SharedOperand, warp_start
+from mlirfuse.distribution.mma.schemes import Scheme
+from mlirfuse.distribution.threads.fragments import Fragments, elements
+from mlirfuse.distribution.threads.scalars import add, constant, divide, multiply, remainder
+from mlirfuse.schedule.layout import WARP
+from mlirfuse.support.dtypes import from_mlir
+
+MATRIX = 8
+"""Rows (or columns) of one matrix."""
+
+MATRIX_BYTES = 16
+"""Bytes of one of its rows, along k."""
+
+REGISTER_BYTES = 4
+"""Bytes that a lane has of a matrix, neighbours along k."""
+
+
+def multiply_by_mma(d: Distributor, product: Product, scheme: Scheme) -> Fragments:
+    """One warp's share of a product: pairs of row fragments times column fragments, 32 bytes of k at a time."""
+    before = product.accumulators
+    lead = (0,) * product.rows
+    rows, columns = before.repeats(product.rows), before.repeats(product.columns)
+    lane = remainder(gpu.ThreadIdOp(gpu.Dimension.x).result, WARP)
+    sums = {
+        (r, c): _joined(before.at((*lead, r, c)), before.at((*lead, r + 1, c)))
+        for r in range(0, rows, 2)
+        for c in range(columns)
+    }
+    for k in range(0, product.steps, 2 * _matrix_k(product.left)):
+        left = {r: scheme.rows(_load_rows(d, product, lane, r, k)) for r in range(0, rows, 2)}
+        right: dict[int, list[ir.Value]] = {}
+        for c in range(0, columns, 2):
+            loaded = _load_columns(d, product, lane, range(c, min(c + 2, columns)), k)
+            right.update({at: scheme.columns(fragment) for at, fragment in loaded.items()})
+        for r, c in sums:
+            sums[r, c] = _multiply(scheme, left[r], right[c], sums[r, c])
+    after = before.like(before.extents, before.element_type)
+    for (r, c), total in sums.items():
+        parts = elements(total)
+        for half in (0, 1):
+            pair = vector.FromElementsOp(after.type, parts[2 * half : 2 * half + 2]).result
+            after.values[(*lead, r + half, c)] = pair
+    return after
+
+
+def _multiply(scheme: Scheme, left: Sequence[ir.Value], right: Sequence[ir.Value], total: ir.Value) -> ir.Value:
+    """Adds the products of two fragments' parts to the accumulators."""
+    nothing = ir.DenseElementsAttr.get_splat(total.type, ir.FloatAttr.get_f32(0))
+    products = arith.ConstantOp(total.type, nothing).result if scheme.apart else total
+    for a, b in scheme.pairs:
+        products = mma(left[a], right[b], products)
+    return arith.AddFOp(total, products).result if scheme.apart else products
+
+
+def _matrix_k(operand: SharedOperand) -> int:
+    """Elements along k of one matrix."""
+    return MATRIX_BYTES // from_mlir(operand.element_type).bytes
+
+
+def _joined(upper: ir.Value, lower: ir.Value) -> ir.Value:
+    """The four accumulators of an instruction, from the fragments of its upper and lower rows."""
+    parts = elements(upper) + elements(lower)
+    return vector.FromElementsOp(ir.VectorType.get([4], parts[0].type), parts).result
+
+
+def _load_rows(d: Distributor, product: Product, lane: ir.Value, fragment: int, k: int) -> ir.Value:
+    """Operand A of one fragment: matrices (upper, first), (lower, first), (upper, second), (lower, second)."""
+    if not _by_ldmatrix(product.left):
+        starts = [_matrix_start(d, product.rows, [number], constant(0)) for number in (fragment, fragment + 1)]
+        return _load_elements(product.left, lane, [(starts[i % 2], i // 2) for i in range(4)], k)
+    matrix = divide(lane, MATRIX)
+    row = _matrix_start(d, product.rows, [fragment, fragment + 1], remainder(matrix, 2))
+    column = add(constant(k), multiply(divide(matrix, 2), _matrix_k(product.left)))
+    return _load_matrices(product.left, lane, row, column, 4)
+
+
+def _load_columns(
+    d: Distributor, product: Product, lane: ir.Value, fragments: Sequence[int], k: int
+) -> dict[int, ir.Value]:
+    """Operand B of up to two fragments: for each one its first and second matrix along k."""
+    if not _by_ldmatrix(product.right):
+        starts = {c: _matrix_start(d, product.columns, [c], constant(0)) for c in fragments}
+        return {c: _load_elements(product.right, lane, [(start, 0), (start, 1)], k) for c, start in starts.items()}
+    matrix = divide(remainder(lane, 2 * MATRIX * len(fragments)), MATRIX)
+    column = _matrix_start(d, product.columns, fragments, divide(matrix, 2))
+    row = add(constant(k), multiply(remainder(matrix, 2), _matrix_k(product.right)))
+    parts = elements(_load_matrices(product.right, lane, column, row, 2 * len(fragments)))
+    size = len(parts) // len(fragments)
+    fragment = ir.VectorType.get([size], product.right.element_type)
+    return {c: vector.FromElementsOp(fragment, parts[size * i :][:size]).result for i, c in enumerate(fragments)}
+
+
+def _matrix_start(d: Distributor, dim: int, fragments: Sequence[int], number: ir.Value) -> ir.Value:
+    """Index in the tile of the first element of one of some fragments (at most two) of the current warp."""
+    first, last = (d.layout.offset(dim, fragment) for fragment in (fragments[0], fragments[-1]))
+    start = add(warp_start(d, dim), constant(first))
+    return add(start, multiply(number, last - first)) if last > first else start
+
+
+def _by_ldmatrix(operand: SharedOperand) -> bool:
+    """Whether `ldmatrix` can load an operand: it moves pairs of bytes, and transposes only those."""
+    return operand.k_is_contiguous or from_mlir(operand.element_type).bytes == 2
+
+
+def _load_matrices(operand: SharedOperand, lane: ir.Value, outer: ir.Value, k: ir.Value, count: int) -> ir.Value:
+    """`ldmatrix`: each lane names the start of one row of a matrix; the result has 4 bytes of each matrix."""
+    within = remainder(lane, MATRIX)
+    indices = (
+        operand.indices(add(outer, within), k) if operand.k_is_contiguous else operand.indices(outer, add(k, within))
+    )
+    width = REGISTER_BYTES // from_mlir(operand.element_type).bytes
+    loaded = nvgpu.LdMatrixOp(
+        ir.VectorType.get([count, width], operand.element_type),
+        operand.slot,
+        indices,
+        not operand.k_is_contiguous,
+        count,
+    ).res
+    return vector.ShapeCastOp(ir.VectorType.get([width * count], operand.element_type), loaded).result
+
+
+def _load_elements(
+    operand: SharedOperand, lane: ir.Value, matrices: Sequence[tuple[ir.Value, int]], k: int
+) -> ir.Value:
+    """The same by single loads; a matrix is named by its first row (or column) and its number along k."""
+    width = REGISTER_BYTES // from_mlir(operand.element_type).bytes
+    within, first = divide(lane, WARP // MATRIX), multiply(remainder(lane, WARP // MATRIX), width)
+    values = []
+    for start, number in matrices:
+        for element in range(width):
+            along_k = add(first, constant(k + number * _matrix_k(operand) + element))
+            values.append(memref.LoadOp(operand.slot, operand.indices(add(start, within), along_k)).result)
+    return vector.FromElementsOp(ir.VectorType.get([len(values)], operand.element_type), values).result

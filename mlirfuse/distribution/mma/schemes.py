@@ -1,0 +1,92 @@
+"""How `mma.sync` multiplies fragments of each type: what becomes of a fragment, and which parts meet.
+
+A fragment holds 32 bytes of k. Of 16-bit types that is one instruction's. Of f32 it is one instruction's in tf32, in
+which it is rounded, or split into a large and a small part. float8 is widened to f16, which holds it: two instructions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from mlir import ir
+from mlir.dialects import arith, vector
+
+from mlirfuse.support.precision import TF32, TF32X3
+
+Split = Callable[[ir.Value], list[ir.Value]]
+
+
+@dataclass(frozen=True)
+class Scheme:
+    """How fragments are multiplied.
+
+    Attributes:
+        rows: the parts that a fragment of operand A becomes, operands of `fuse.mma`.
+        columns: the same for operand B.
+        pairs: which parts of both are multiplied, in this order.
+        apart: whether these products are summed by themselves before they are added to the accumulators: tensor cores
+            cut off what they add, which would be the largest error of a long sum.
+    """
+
+    rows: Split
+    columns: Split
+    pairs: Sequence[tuple[int, int]]
+    apart: bool = False
+
+
+def scheme_of(left: ir.Type, right: ir.Type, precision: str) -> Scheme | None:
+    """The scheme for operands of these element types; None where tensor cores do not multiply them."""
+    if left == right and isinstance(left, ir.F16Type | ir.BF16Type):
+        return Scheme(_whole, _whole, ((0, 0),))
+    if left == right and isinstance(left, ir.F32Type) and precision == TF32:
+        return Scheme(_rounded, _rounded, ((0, 0),))
+    if left == right and isinstance(left, ir.F32Type) and precision == TF32X3:
+        # Small terms first; that of both small parts is smaller than what f32 rounds off.
+        return Scheme(_large_and_small, _large_and_small, ((1, 0), (0, 1), (0, 0)), apart=True)
+    if all(isinstance(t, ir.Float8E4M3FNType | ir.Float8E5M2Type) for t in (left, right)):
+        return Scheme(_widened_rows, _widened_columns, ((0, 0), (1, 1)))
+    return None
+
+
+def _whole(fragment: ir.Value) -> list[ir.Value]:
+    return [fragment]
+
+
+def _rounded(fragment: ir.Value) -> list[ir.Value]:
+    """In tf32, to nearest: without it the instruction would cut the last bits off."""
+    tf32 = ir.VectorType.get(ir.VectorType(fragment.type).shape, ir.FloatTF32Type.get())
+    return [arith.TruncFOp(tf32, fragment, roundingmode=arith.RoundingMode.to_nearest_away).result]
+
+
+def _large_and_small(fragment: ir.Value) -> list[ir.Value]:
+    """The upper 11 bits of a number, and 11 of what is left of it."""
+    (large,) = _rounded(fragment)
+    rest = arith.SubFOp(fragment, arith.ExtFOp(fragment.type, large).result).result
+    return [large, *_rounded(rest)]
+
+
+def _widened_rows(fragment: ir.Value) -> list[ir.Value]:
+    """In f16, 16 bytes of k at a time, of which the upper and the lower rows have 4 each.
+
+    An instruction takes 2 neighbours and 2 that are 8 on. That these are 4 neighbours in memory only means that k is
+    gone through in another order, which is that of the columns too.
+    """
+    values = list(vector.ToElementsOp(_widened(fragment)).results)
+    parts = []
+    for first in (0, 8):
+        upper, lower = values[first : first + 4], values[first + 4 : first + 8]
+        parts.append([*upper[:2], *lower[:2], *upper[2:], *lower[2:]])
+    f16 = ir.F16Type.get()
+    return [vector.FromElementsOp(ir.VectorType.get([8], f16), part).result for part in parts]
+
+
+def _widened_columns(fragment: ir.Value) -> list[ir.Value]:
+    wide = _widened(fragment)
+    half = ir.VectorType.get([4], ir.F16Type.get())
+    return [vector.ExtractStridedSliceOp(half, wide, [first], [4], [1]).result for first in (0, 4)]
+
+
+def _widened(fragment: ir.Value) -> ir.Value:
+    wide = ir.VectorType.get(ir.VectorType(fragment.type).shape, ir.F16Type.get())
+    return arith.ExtFOp(wide, fragment).result

@@ -1,0 +1,174 @@
+"""How many elements of a tile each warp and block holds, padding left out.
+
+The counts are known at compile time for every (block, warp) pair; a thread picks its own by comparing its number. Where
+a layout shifts rows, those of the warps with a row's first and last elements depend on the shift, and are computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from itertools import groupby
+from math import prod
+from typing import TypeAlias
+
+from mlir import ir
+from mlir.dialects import arith
+
+from mlirfuse.distribution.threads.fragments import Fragments
+from mlirfuse.distribution.threads.scalars import add, constant, less, multiply
+from mlirfuse.distribution.threads.threads import Threads
+
+
+def held_elements(source: Fragments, dims: Sequence[int], block: int, warp: int | None = None) -> int:
+    """Elements along `dims` that a block of the cluster holds, or one warp of it.
+
+    Args:
+        source: the tile.
+        dims: the reduced dimensions.
+        block: the block's number along `dims`, the last dimension fastest.
+        warp: the warp's number along `dims` likewise; all of them if None.
+    """
+    layout = source.layout
+    count = 1
+    for dim in sorted(dims, reverse=True):
+        block, block_digit = divmod(block, layout.blocks[dim])
+        digits = range(layout.warps[dim])
+        if warp is not None:
+            warp, warp_digit = divmod(warp, layout.warps[dim])
+            digits = range(warp_digit, warp_digit + 1)
+        if source.varies(dim):
+            count *= sum(_along(source, dim, block_digit, digit) for digit in digits)
+    return count
+
+
+def _along(source: Fragments, dim: int, block: int, warp: int) -> int:
+    layout = source.layout
+    span = layout.span(dim)
+    start = block * layout.repeats[dim] * layout.repeat_stride(dim) + warp * layout.within(dim) * span
+    runs = range(0, source.repeats(dim), layout.neighbours(dim))
+    starts = (start + layout.offset(dim, fragment) for fragment in runs)
+    return sum(max(0, min(span, source.extents[dim] - first)) for first in starts)
+
+
+Count: TypeAlias = float | ir.Value
+"""Elements, or one over them: known, or computed from how far a row is shifted."""
+
+
+class Held:
+    """How many elements the senders of an exchange hold, and one over that; 1 of a warp or block that holds none.
+
+    Args:
+        threads: the current thread's coordinates.
+        source: the tile.
+        dims: the reduced dimensions.
+        shift: by how many elements the thread's row is shifted, in a layout that shifts rows.
+    """
+
+    def __init__(self, threads: Threads, source: Fragments, dims: Sequence[int], shift: ir.Value | None = None):
+        layout = source.layout
+        self._source, self._dims, self._shift = source, dims, shift
+        self._type = source.element_type
+        self._blocks, self._warps = (prod(sizes[n] for n in dims) for sizes in (layout.blocks, layout.warps))
+        self._block = threads.linear(threads.block, layout.blocks, dims)
+        self._warp = threads.linear(threads.warp, layout.warps, dims)
+
+    def own_inverse(self) -> ir.Value:
+        """One over what the current thread's warp holds."""
+        number = self._warp
+        if self._block is not None:
+            first = multiply(self._block, self._warps)
+            number = first if number is None else add(first, number)
+        return select_from(number, self._inverses(self._table("cluster")), self._type)
+
+    def sent(self, sender: ir.Value | int, level: str) -> tuple[ir.Value, ir.Value]:
+        """What a sender of a step holds, and one over that.
+
+        Args:
+            sender: its number.
+            level: who sends: `warps` of the block, `blocks` of the cluster, or all warps of the `cluster`.
+        """
+        if level == "warps" and self._block is not None:
+            sender = add(multiply(self._block, self._warps), _index(sender))
+        number = None if isinstance(sender, int) else sender
+        table = [self._of(sender, level)] if isinstance(sender, int) else self._table(level)
+        return select_from(number, table, self._type), select_from(number, self._inverses(table), self._type)
+
+    def total_inverse(self, level: str) -> ir.Value:
+        """One over what all senders of a step hold together."""
+        if level != "warps" or self._blocks == 1:
+            total = sum(held_elements(self._source, self._dims, block) for block in range(self._blocks))
+            return select_from(None, self._inverses([float(total)]), self._type)
+        return select_from(self._block, self._inverses(self._table("blocks")), self._type)
+
+    def _table(self, level: str) -> list[Count]:
+        """What each block of the cluster holds, or each warp of it."""
+        return [self._of(n, level) for n in range(self._blocks * (self._warps if level != "blocks" else 1))]
+
+    def _of(self, sender: int, level: str) -> Count:
+        block, warp = (sender, None) if level == "blocks" else divmod(sender, self._warps)
+        if self._shift is None:
+            return float(held_elements(self._source, self._dims, block, warp))
+        return self._of_shifted(self._shift, block, warp)
+
+    def _of_shifted(self, shift: ir.Value, block: int, warp: int | None) -> Count:
+        """The same of a shifted row: where its end may lie more or less, and its first warp lacks the shift."""
+        (dim,) = self._dims
+        layout, extent = self._source.layout, self._source.extents[dim]
+        size = layout.repeats[dim] * layout.repeat_stride(dim)
+        span, starts = size, [block * size]
+        if warp is not None:
+            span = layout.span(dim)
+            starts = [block * size + warp * span + layout.offset(dim, n) for n in range(layout.repeats[dim])]
+        known, computed = 0, []
+        for start in starts:
+            fewest, most = (max(0, min(span, extent + n - start)) for n in (0, layout.slack(dim)))
+            if fewest == most:
+                known += most
+                continue
+            held = arith.MinSIOp(add(shift, constant(extent - start)), constant(span)).result
+            computed.append(arith.MaxSIOp(held, constant(0)).result)
+        is_first = starts[0] == 0
+        if not computed and not is_first:
+            return float(known)
+        count = reduce(add, computed, constant(known))
+        if is_first:
+            count = arith.SubIOp(count, shift).result
+        return arith.SIToFPOp(self._type, arith.IndexCastOp(ir.IntegerType.get_signless(32), count).result).result
+
+    def _inverses(self, table: Sequence[Count]) -> list[Count]:
+        return [self._inverse(count) for count in table]
+
+    def _inverse(self, count: Count) -> Count:
+        if isinstance(count, float):
+            return 1.0 / max(1.0, count)
+        one = arith.ConstantOp(self._type, ir.FloatAttr.get(self._type, 1.0)).result
+        return arith.DivFOp(one, arith.MaximumFOp(count, one).result).result
+
+
+def _index(number: ir.Value | int) -> ir.Value:
+    return constant(number) if isinstance(number, int) else number
+
+
+def _same(count: Count) -> object:
+    """Equal for counts that are known and equal, and for a computed one and itself."""
+    return count if isinstance(count, float) else id(count)
+
+
+def select_from(number: ir.Value | None, table: Sequence[Count], element_type: ir.Type) -> ir.Value:
+    """`table[number]` by comparisons, one for each run of equal entries."""
+    runs = [(next(run), 1 + sum(1 for _ in run)) for _, run in groupby(table, key=_same)]
+    end = len(table)
+    result = None
+    for value, length in reversed(runs):
+        entry = value
+        if isinstance(value, float):
+            entry = arith.ConstantOp(element_type, ir.FloatAttr.get(element_type, value)).result
+        if result is None:
+            result = entry
+        else:
+            assert number is not None  # more than one run means more than one warp
+            result = arith.SelectOp(less(number, constant(end)), entry, result).result
+        end -= length
+    assert result is not None
+    return result

@@ -1,0 +1,106 @@
+"""The rule of `fuse.moments`: sum and centred sum of squares with one exchange between warps.
+
+Each level works about the mean it knows: a warp's sum gives the warp's mean, about which its lanes sum squares; then
+pairs (sum, m2) of warps, and of blocks of a cluster, merge exactly:
+
+    m2 = Σ m2_i + Σ n_i (mean_i - mean)² = Σ m2_i + Σ (sum_i - n_i mean)² / n_i
+
+(Chan, Golub and LeVeque, 1979.) No sum of uncentred squares is formed. What a large mean costs is the rounding of the
+warps' sums: in f32, mean 1000 and deviation 1 over 4096 elements, some 1e-6 of the variance, where exact sums leave
+2e-8 and two passes 4e-8. To sum the deviations too would win that back, for an addition an element and a third value in
+the exchange. How many elements n_i a warp holds is known at compile time, so nothing is divided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mlir import ir
+from mlir.dialects import arith
+
+from mlirfuse.distribution.distributor import Distributor, rule
+from mlirfuse.distribution.elementwise import recast
+from mlirfuse.distribution.exchange.exchange import Exchange
+from mlirfuse.distribution.exchange.parts import Part, Parts
+from mlirfuse.distribution.reduce.counts import Held
+from mlirfuse.distribution.reduce.reductions import (
+    combiner,
+    mask_padding,
+    product_of_sum,
+    reduce_in_thread,
+    reduce_over_lanes,
+)
+from mlirfuse.distribution.threads.fragments import Fragments, Key, widen
+
+_add, _sub, _mul = (combiner(f"arith.{name}") for name in ("addf", "subf", "mulf"))
+
+
+@rule("fuse.moments")
+def moments(d: Distributor, op: ir.Operation) -> None:
+    """Sum and centred sum of squares of a tile along some dimensions."""
+    source = d.fragments(op.operands[0])
+    dims = tuple(ir.DenseI64ArrayAttr(op.attributes["dims"]))
+    zero = _constant(0.0, source.element_type)
+    total = reduce_over_lanes(reduce_in_thread(d, mask_padding(d, source, dims, zero), dims, _add), dims, _add)
+    # Between the two passes over its elements a thread waits for its warp: it may keep them narrow meanwhile.
+    again = recast(d, op.operands[0], total) if d.depth_first else source
+    squares = _centred_squares(d, again, total, dims)
+    m2 = reduce_over_lanes(reduce_in_thread(d, mask_padding(d, squares, dims, zero), dims, _add), dims, _add)
+    results = [total.like(total.extents, total.element_type) for _ in op.results]
+
+    def merge(parts: Parts, level: str) -> tuple[ir.Value, ...]:
+        return _merge(d, source, dims, parts, level)
+
+    def deliver(key: Key, values: tuple[ir.Value, ...]) -> None:
+        for result, value in zip(results, values, strict=True):
+            result.values[key] = value
+
+    for value, result in zip(op.results, results, strict=True):
+        d.tiles[value] = result
+    d.pending.append(Exchange((total, m2), dims, merge, deliver))
+    if not d.pending[-1].needed:
+        d.flush()
+
+
+def _centred_squares(d: Distributor, source: Fragments, total: Fragments, dims: Sequence[int]) -> Fragments:
+    """(x - warp mean)² of every element."""
+    # A warp that holds padding only sums to 0, whatever its mean is multiplied by.
+    factor = _held(d, source, dims).own_inverse()
+    means = total.map(lambda s: _mul(s, widen(factor, total.width)))
+    means.force()
+
+    def square(key: Key) -> ir.Value:
+        centred = _sub(source.at(key), widen(means.at(key), source.width))
+        return product_of_sum(centred, centred)
+
+    return source.like(source.extents, source.element_type, square)
+
+
+def _merge(d: Distributor, source: Fragments, dims: Sequence[int], parts: Parts, level: str) -> tuple[ir.Value, ...]:
+    """Merges the (sum, m2) pairs of all warps of the block, of all blocks of the cluster, or of all warps of these."""
+    held = _held(d, source, dims)
+
+    def spread(part: Part) -> ir.Value:
+        """A part's squares about the common mean: m2_i + (sum_i - n_i mean)² / n_i."""
+        total_i, m2_i = part.values
+        width = ir.VectorType(total_i.type).shape[0] if isinstance(total_i.type, ir.VectorType) else 1
+        sender = part.sender_value if part.sender is None else part.sender
+        assert sender is not None
+        count, inverse = held.sent(sender, level)
+        gap = _sub(total_i, product_of_sum(widen(count, width), mean))
+        return _add(m2_i, product_of_sum(_mul(gap, gap), widen(inverse, width)))
+
+    zero = _constant(0.0, source.element_type)
+    total = parts.combine(lambda part: part.values[0], _add, zero)
+    factor = held.total_inverse(level)
+    width = ir.VectorType(total.type).shape[0] if isinstance(total.type, ir.VectorType) else 1
+    mean = _mul(total, widen(factor, width))
+    return total, parts.combine(spread, _add, zero)
+
+
+def _held(d: Distributor, source: Fragments, dims: Sequence[int]) -> Held:
+    return Held(d.threads, source, dims, d.shift() if source.layout.is_shifted else None)
+
+
+def _constant(value: float, element_type: ir.Type) -> ir.Value:
+    return arith.ConstantOp(element_type, ir.FloatAttr.get(element_type, value)).result

@@ -1,0 +1,225 @@
+"""The rule of `vector.multi_reduction`: registers, then lanes, then (through `exchange`) warps and blocks.
+
+Every step combines in a fixed order, so results are the same bits on every run: a few running
+results over a thread's elements, a butterfly over lanes, a pairwise tree or a butterfly over warps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from mlir import ir
+from mlir.dialects import arith
+
+from mlirfuse.analysis.arithmetic.combining import KINDS, neutral
+from mlirfuse.distribution.distributor import Distributor, rule
+from mlirfuse.distribution.exchange.exchange import Exchange, LaneReduction, Takers
+from mlirfuse.distribution.exchange.parts import Combine, Parts, tree
+from mlirfuse.distribution.threads.fragments import Fragments, Key, Uniform, elements, splat, widen
+from mlirfuse.distribution.threads.scalars import constant, less
+from mlirfuse.distribution.threads.shuffles import butterfly, lane_offsets
+from mlirfuse.distribution.threads.threads import Threads
+from mlirfuse.errors import PassError
+from mlirfuse.schedule.layout import BlockedLayout
+
+
+@rule("vector.multi_reduction")
+def multi_reduction(d: Distributor, op: ir.Operation) -> None:
+    """Reduces a tile along some dimensions; the result is the same in all threads along them.
+
+    Neutral elements alone combine to what they are: no thread asks another one.
+    """
+    start = d.tile(op.operands[1]) if op.operands[1] in d.tiles else Uniform(d.scalars[op.operands[1]])
+    taken = _taken_layout(d, op)
+    if (number := _neutral_in_all(d, op, start)) is not None:
+        reduced = ir.DenseI64ArrayAttr(op.attributes["reduction_dims"])
+        shape = ir.VectorType(op.operands[0].type).shape
+        d.tiles[op.results[0]] = splat(taken, [1 if n in reduced else e for n, e in enumerate(shape)], number)
+        return
+    source = d.fragments(op.operands[0])
+    # Along a dimension of extent 1 all threads hold copies: there is nothing to combine.
+    dims = tuple(dim for dim in ir.DenseI64ArrayAttr(op.attributes["reduction_dims"]) if source.varies(dim))
+    op_name = combining_op(op.attributes["kind"], source.element_type)
+    combine = combiner(op_name)
+    identity = arith.ConstantOp(source.element_type, neutral(op_name, source.element_type)).result
+
+    partial = reduce_in_thread(d, mask_padding(d, source, dims, identity), dims, combine)
+    result = Fragments(taken, partial.extents, partial.element_type)
+    takers = None if taken == d.layout else Takers(result, Threads(taken, d.first_thread))
+
+    def merge(parts: Parts, level: str) -> tuple[ir.Value, ...]:
+        return (parts.combine(lambda part: part.values[0], combine, widen(identity, partial.width)),)
+
+    def deliver(key: Key, values: tuple[ir.Value, ...]) -> None:
+        value = values[0]
+        if not (isinstance(start, Uniform) and _is_neutral(start.value, op_name)):
+            initial = start.at(key) if isinstance(start, Fragments) else widen(start.value, partial.width)
+            value = combine(initial, value)
+        result.values[key] = value
+
+    d.tiles[op.results[0]] = result
+    d.pending.append(Exchange((partial,), dims, merge, deliver, LaneReduction(op_name, combine), takers))
+    if takers is not None and (d.pending[-1].warps == 1 or d.pending[-1].blocks > 1):
+        raise PassError("a reduction is taken in another layout only where the warps of one block make it", where=op)
+    if not d.pending[-1].needed:
+        d.flush()
+
+
+def _taken_layout(d: Distributor, op: ir.Operation) -> BlockedLayout:
+    """The layout in which a reduction is used: its tile's, or the one of all that uses it."""
+    layouts = {layout for use in op.results[0].uses for layout in d.layouts_of(use.owner.operation)}
+    return layouts.pop() if len(layouts) == 1 else d.layout
+
+
+def combining_op(kind: ir.Attribute, element_type: ir.Type) -> str:
+    """The `arith` op of a combining kind."""
+    name = str(kind).split("<")[-1].rstrip(">")
+    suffix = "i" if isinstance(element_type, ir.IntegerType) else "f"
+    for op_name, known in KINDS.items():
+        if known.name.lower() == name and (known.name not in ("ADD", "MUL") or op_name.endswith(suffix)):
+            return op_name
+    raise PassError(
+        f"no rule for a reduction of kind {name}",
+        where=ir.Location.current,
+        hint=f"kinds: {', '.join(k.name.lower() for k in KINDS.values())}",
+    )
+
+
+def combiner(op_name: str) -> Combine:
+    """Builds `op_name(a, b)`."""
+
+    def combine(a: ir.Value, b: ir.Value) -> ir.Value:
+        return ir.Operation.create(op_name, results=[a.type], operands=[a, b]).results[0]
+
+    return combine
+
+
+def product_of_sum(a: ir.Value, b: ir.Value) -> ir.Value:
+    """Builds `a * b` for a sum that nothing else reads: a fused multiply-add may take both."""
+    return arith.MulFOp(a, b, fastmath=arith.FastMathFlags.contract).result
+
+
+def mask_padding(d: Distributor, source: Fragments, dims: Sequence[int], identity: ir.Value) -> Fragments:
+    """The tile with `identity` in place of elements that lie past its extents along `dims`."""
+    inside: dict[tuple[int, int], ir.Value] = {}
+
+    def masked(key: Key) -> ir.Value:
+        value = source.at(key)
+        for dim in dims:
+            if not source.padded(key, dim) and not source.starts_early(key, dim):
+                continue
+            where = (dim, key[dim])
+            if where not in inside:
+                inside[where] = _inside(d, source, dim, key[dim])
+            value = arith.SelectOp(inside[where], value, widen(identity, source.width)).result
+        return value
+
+    return source.like(source.extents, source.element_type, masked)
+
+
+def _inside(d: Distributor, source: Fragments, dim: int, repeat: int) -> ir.Value:
+    """Whether a fragment lies inside of the tile along `dim`; of a shifted or realigned row, which of its elements
+    do.
+    """
+    index, extent = d.threads.index(dim, repeat), source.extents[dim]
+    if not source.layout.slack(dim):
+        return less(index, constant(extent))
+    i32 = ir.IntegerType.get_signless(32)
+    vector_type = ir.VectorType.get([source.width], i32)
+    column = arith.SubIOp(index, d.shift()).result if source.layout.is_shifted else index
+    if source.layout.is_shifted_to_lines:
+        return less(column, constant(extent))
+    first = widen(arith.IndexCastOp(i32, column).result, source.width)
+    steps = ir.DenseElementsAttr.get([ir.IntegerAttr.get(i32, n) for n in range(source.width)], vector_type)
+    each = arith.AddIOp(first, arith.ConstantOp(vector_type, steps).result).result
+    bound = ir.DenseElementsAttr.get_splat(vector_type, ir.IntegerAttr.get(i32, extent))
+    return less(each, arith.ConstantOp(vector_type, bound).result)  # as unsigned numbers: those before 0 are large
+
+
+NARROW_ACCUMULATORS, FEWEST_ACCUMULATORS = 4, 2
+"""Partial results of a thread that must save registers: still enough to hide an addition's latency. Where registers are
+so short that fragments are spilled to shared memory in order, there are enough warps for that."""
+
+
+def reduce_in_thread(d: Distributor, source: Fragments, dims: Sequence[int], combine: Combine) -> Fragments:
+    """Combines what one thread holds along `dims`."""
+    extents = tuple(1 if dim in dims else extent for dim, extent in enumerate(source.extents))
+    result = source.like(extents, source.element_type)
+    for key, keys in reduction_groups(source, dims).items():
+        result.values[key] = reduce_fragments(d, source, keys, dims, combine)
+    return result
+
+
+def reduction_groups(source: Fragments, dims: Sequence[int]) -> dict[Key, list[Key]]:
+    """The fragments that are combined into one, by the key of the result."""
+    groups: dict[Key, list[Key]] = {}
+    for key in source.keys():
+        kept = tuple(0 if dim in dims else r for dim, r in enumerate(key))
+        groups.setdefault(kept, []).append(key)
+    return groups
+
+
+def reduce_fragments(
+    d: Distributor, source: Fragments, keys: Iterable[Key], dims: Sequence[int], combine: Combine
+) -> ir.Value:
+    """Combines some fragments of a thread into one that does not vary along `dims`."""
+    fragments = (source.at(key) for key in keys)
+    if source.width == 1 or source.layout.vector_dim not in dims:
+        return _accumulate(fragments, combine)
+    most = FEWEST_ACCUMULATORS if d.in_order else NARROW_ACCUMULATORS if d.depth_first else source.width
+    return _accumulate_elements(fragments, combine, min(most, source.width))
+
+
+def reduce_packed(source: Fragments, keys: Iterable[Key], dims: Sequence[int], combine: Combine) -> ir.Value:
+    """Like `reduce_fragments`, but whole fragments first: ops on half precision then take two elements at a time."""
+    total = _accumulate((source.at(key) for key in keys), combine)
+    horizontal = source.width > 1 and source.layout.vector_dim in dims
+    return tree(elements(total), combine) if horizontal else total
+
+
+def _accumulate_elements(fragments: Iterable[ir.Value], combine: Combine, accumulators: int) -> ir.Value:
+    """Combines all elements of some fragments, each fragment emitted just before its elements are combined."""
+    totals: list[ir.Value] = []
+    for fragment in fragments:
+        for position, element in enumerate(elements(fragment)):
+            if len(totals) < accumulators:
+                totals.append(element)
+            else:
+                slot = position % accumulators
+                totals[slot] = combine(totals[slot], element)
+    return tree(totals, combine)
+
+
+def _accumulate(fragments: Iterable[ir.Value], combine: Combine) -> ir.Value:
+    total = None
+    for fragment in fragments:
+        total = fragment if total is None else combine(total, fragment)
+    assert total is not None  # a tile has at least one fragment
+    return total
+
+
+def reduce_over_lanes(source: Fragments, dims: Sequence[int], combine: Combine) -> Fragments:
+    """Combines over the lanes along `dims`; every one of them gets the result."""
+    result = source.like(source.extents, source.element_type)
+    for key in source.keys():
+        value = source.at(key)
+        for offset in lane_offsets(source.layout, dims):
+            value = combine(value, butterfly(value, offset))
+        result.values[key] = value
+    return result
+
+
+def _neutral_in_all(d: Distributor, op: ir.Operation, start: Fragments | Uniform) -> ir.Value | None:
+    """The neutral element of a reduction that combines nothing else."""
+    tile = d.tile(op.operands[0])
+    if not isinstance(tile, Uniform) or not isinstance(start, Uniform):
+        return None
+    op_name = combining_op(op.attributes["kind"], tile.element_type)
+    return tile.value if _is_neutral(tile.value, op_name) and _is_neutral(start.value, op_name) else None
+
+
+def _is_neutral(value: ir.Value, op_name: str) -> bool:
+    owner = value.owner
+    if isinstance(owner, ir.Block) or owner.operation.name != "arith.constant":
+        return False
+    return owner.operation.attributes["value"] == neutral(op_name, value.type)

@@ -1,0 +1,74 @@
+"""Stores of rows that start anywhere, from layouts that do not shift them.
+
+A thread's vectors are no vectors of memory: what it holds is left in shared memory, from where each thread takes the
+windows that an aligned vector of memory lies in, shifts them into place (`register_shifts.py`), and stores it. So
+rows cost the same however many operands meet them, and these are accessed as if there were no other alignment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from math import gcd, prod
+
+from mlir import ir
+from mlir.dialects import arith, vector
+
+from mlirfuse.distribution.distributor import Distributor
+from mlirfuse.distribution.threads.fragments import Fragments, Key
+from mlirfuse.distribution.threads.guard import Guard
+from mlirfuse.distribution.threads.scalars import add, constant, minimum, multiply
+from mlirfuse.distribution.threads.threads import Threads
+from mlirfuse.distribution.unaligned.register_shifts import shifted
+from mlirfuse.distribution.unaligned.rows import Rows, modulo
+from mlirfuse.distribution.unaligned.unaligned_rows import store_fragment
+
+
+def realign_row(
+    d: Distributor,
+    threads: Threads,
+    rows: Rows,
+    tile: Fragments,
+    keys: Sequence[Key],
+    active: Callable[[Key], ir.Value | None],
+) -> None:
+    """Stores a thread's fragments; `active` says whether its row is to be written, None where it always is."""
+    dim, width, layout = d.layout.vector_dim, rows.width, d.layout
+    outer = [n for n in range(layout.rank) if n != dim]
+    held = width * layout.lanes[dim] * layout.warps[dim] * tile.repeats(dim)
+    staged = d.scratch(held * prod(layout.lanes[n] * layout.warps[n] for n in outer), tile.element_type)
+    row = threads.linear(threads.own, layout.extents, outer)
+    base = constant(0) if row is None else multiply(row, held)
+    own = {key: add(base, threads.index(dim, key[dim])) for key in keys}
+    for key in keys:
+        _store(rows, tile.at(key), staged, own[key])
+    d.barrier()
+    shift = modulo(rows.start, width)
+    phase = modulo(arith.SubIOp(constant(width), shift).result, rows.window)
+    back = add(shift, phase)
+    memory = replace(rows, shift=shift, aligned=True)
+    for key in keys:
+        ragged = tile.padded(key, dim) or key[dim] == 0
+        column = arith.SubIOp(threads.index(dim, key[dim]), shift).result
+        first, condition = arith.SubIOp(own[key], back).result, active(key)
+        windows = []
+        for begin in range(0, width + rows.window, rows.window):
+            place = add(first, constant(begin)) if begin else first
+            # What lies in front of the row or behind all fragments is not stored: any window stands for it.
+            if begin < width and key[dim] == 0:
+                place = arith.MaxSIOp(place, base).result
+            if begin == width and tile.end(key, dim) == held:
+                place = minimum(place, add(base, constant(held - rows.window)))
+            windows.append(vector.LoadOp(rows.window_type, staged, [place], alignment=rows.bytes).result)
+        value = shifted(windows, phase, width, gcd(rows.window, rows.columns))
+        with Guard(condition):
+            store_fragment(memory, value, column, ragged)
+
+
+def _store(rows: Rows, value: ir.Value, staged: ir.Value, place: ir.Value) -> None:
+    """A fragment to shared memory, in accesses as wide as a window."""
+    for begin in range(0, rows.width, rows.window):
+        part = value
+        if rows.window < rows.width:
+            part = vector.ExtractStridedSliceOp(rows.window_type, value, [begin], [rows.window], [1]).result
+        vector.StoreOp(part, staged, [add(place, constant(begin)) if begin else place], alignment=rows.bytes)

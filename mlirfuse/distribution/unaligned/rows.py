@@ -1,0 +1,138 @@
+"""Buffers that hold whole rows, one behind the other, as layouts that shift or move rows see them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from mlir import ir
+from mlir.dialects import arith, memref
+
+from mlirfuse.distribution.access import Access
+from mlirfuse.distribution.distributor import Distributor
+from mlirfuse.distribution.threads.fragments import Fragments
+from mlirfuse.distribution.threads.scalars import add, constant
+from mlirfuse.errors import PassError
+from mlirfuse.support.dtypes import from_mlir
+from mlirfuse.tiling.memory import DEFAULT_ALIGNMENT, WIDEST
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A contiguous buffer whose rows run along its last axis, in a layout of rows that start anywhere.
+
+    Attributes:
+        flat: the buffer as one run of elements.
+        total: elements of it.
+        start: where the thread's row starts in the run.
+        shift: by how much the layout shifts the row, 0 where it is realigned.
+        in_whole_vectors: whether the layout shifts rows of whole fragments, which are then aligned in memory, and each
+            inside of its row or outside.
+        columns: elements of a row.
+        width: elements of a fragment.
+        window: elements of one access.
+        aligned: whether fragments are aligned in memory.
+        streaming: whether the data is touched once.
+        in_order: whether loads stay where the program has them.
+    """
+
+    flat: ir.Value
+    total: ir.Value
+    start: ir.Value
+    shift: ir.Value
+    in_whole_vectors: bool
+    columns: int
+    width: int
+    window: int
+    aligned: bool
+    streaming: bool
+    in_order: bool
+
+    @property
+    def window_type(self) -> ir.VectorType:
+        return ir.VectorType.get([self.window], ir.MemRefType(self.flat.type).element_type)
+
+    @property
+    def bytes(self) -> int:
+        """Size of one access."""
+        return self.window * from_mlir(self.window_type.element_type).bytes
+
+
+def rows_of(
+    d: Distributor, access: Access, tile: Fragments, indices: Sequence[ir.Value], *, late: bool = False
+) -> Rows:
+    """The rows that a transfer accesses; the first whole ones of a kernel say how the layout shifts.
+
+    Args:
+        d: the kernel.
+        access: the transfer.
+        tile: its fragments.
+        indices: of the thread's row, along each axis of the buffer but the last.
+        late: whether what these indices say of the row is not to be known earlier than they are.
+
+    Raises:
+        PassError: they are not contiguous, or not aligned.
+    """
+    buffer_type, axis = access.type, access.vector_axis
+    dtype, dynamic = from_mlir(buffer_type.element_type), ir.ShapedType.get_dynamic_size()
+    window = min(tile.width, WIDEST // dtype.bytes)
+    align = d.argument_attributes.get(access.buffer, {}).get("fuse.align")
+    base = DEFAULT_ALIGNMENT if align is None else ir.IntegerAttr(align).value
+    contiguous = axis == buffer_type.rank - 1 and not isinstance(buffer_type.layout, ir.StridedLayoutAttr)
+    if axis is None or not contiguous or axis in access.clipped or base < window * dtype.bytes or dtype.kind == "bool":
+        raise PassError(
+            f"{buffer_type} has no rows, whole and aligned, that a layout could shift or move",
+            where=ir.Location.current,
+        )
+    extents = [access.extent(n) for n in range(buffer_type.rank)]
+    terms = [arith.MulIOp(index, _product(extents[n + 1 :])).result for n, index in enumerate(indices)]
+    start = _sum(terms)
+    place = (tuple(access.dims), tuple(access.offsets[:axis]))
+    whole = all(n in access.dims for n in range(d.layout.rank) if d.layout.extents[n] > 1)
+    unit = max(d.layout.shift_to, default=tile.width)
+    if d.layout.is_shifted and d.row_shift is None and whole:
+        d.row_shift, d.shifted_like = modulo(start, unit), place
+    aligned = d.shifted_like == place if d.layout.is_shifted else not terms
+    shift = d.shift() if d.layout.is_shifted else constant(0)
+    if d.layout.is_shifted and aligned and late:
+        shift = modulo(start, unit)
+    shape = list(buffer_type.shape)
+    flat = access.buffer
+    if buffer_type.rank > 1:
+        flat_type = ir.MemRefType.get([dynamic if dynamic in shape else prod(shape)], buffer_type.element_type)
+        flat = memref.CollapseShapeOp(flat_type, access.buffer, [list(range(buffer_type.rank))]).result
+    return Rows(
+        flat=flat,
+        total=_product(extents),
+        start=start,
+        shift=shift,
+        in_whole_vectors=d.layout.is_shifted_to_lines,
+        columns=shape[axis],
+        width=tile.width,
+        window=window,
+        aligned=aligned,
+        streaming=access.streaming,
+        in_order=access.in_order,
+    )
+
+
+def modulo(value: ir.Value, power: int) -> ir.Value:
+    """The remainder of a division by a power of two."""
+    return arith.AndIOp(value, constant(power - 1)).result
+
+
+def _product(factors: Sequence[ir.Value]) -> ir.Value:
+    result = factors[0]
+    for factor in factors[1:]:
+        result = arith.MulIOp(result, factor).result
+    return result
+
+
+def _sum(terms: Sequence[ir.Value]) -> ir.Value:
+    if not terms:
+        return constant(0)
+    total = terms[0]
+    for term in terms[1:]:
+        total = add(total, term)
+    return total

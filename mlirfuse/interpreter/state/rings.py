@@ -1,0 +1,211 @@
+"""Stages of shared memory that the asynchronous ops of Hopper fill and read: mbarriers, copies and products under way.
+
+Everything asynchronous happens as late as it may. A load lands when somebody waits for the phase that it counts
+towards; until then its stage may be neither read nor written. A product reads its stages until a wait covers it; until
+then nothing may be loaded into them. So every protocol that hands a stage over too early is caught.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from mlirfuse.interpreter.state.clocks import Clocks
+from mlirfuse.interpreter.state.memory import Buffer
+
+StageKey = tuple[int, int]
+"""A stage: the buffer that its ring lies in (its identity), and the stage's first byte in it."""
+
+
+@dataclass
+class AsyncLoad:
+    """A load under way.
+
+    Attributes:
+        stage: where to.
+        nbytes: what it counts towards its barrier.
+        land: writes the data.
+    """
+
+    stage: StageKey
+    nbytes: int
+    land: Callable[[], None]
+
+
+@dataclass
+class Mbarrier:
+    """A barrier whose phase ends with the last arrival and the last byte.
+
+    Attributes:
+        arrivals: arrivals of a phase.
+        born: the block's clock when it was initialised; it may be used from the next one on.
+        phase: phases completed.
+        missing: arrivals that the current phase still lacks.
+        expected: bytes announced in the current phase.
+        loads: loads of the current phase.
+        sent: what the blocks that sent something in the current phase had done before.
+        released: that of all phases completed; None if nobody has sent anything.
+    """
+
+    arrivals: int
+    born: int
+    phase: int = 0
+    missing: int = 0
+    expected: int = 0
+    loads: list[AsyncLoad] = field(default_factory=list)
+    sent: list[Clocks] = field(default_factory=list)
+    released: Clocks | None = None
+
+    def __post_init__(self) -> None:
+        self.missing = self.arrivals
+
+    def arrive(self, count: int) -> bool:
+        """Counts arrivals; returns whether there were not so many left."""
+        self.missing -= count
+        return self.missing >= 0
+
+    @property
+    def brought(self) -> int:
+        """Bytes of the loads of this phase."""
+        return sum(load.nbytes for load in self.loads)
+
+
+@dataclass(eq=False)
+class Product:
+    """A product under way.
+
+    Attributes:
+        consumer_group: whose it is: only its own wait covers it.
+        stages: what it reads.
+    """
+
+    consumer_group: int
+    stages: tuple[StageKey, ...]
+
+
+class Rings:
+    """What is asynchronous in one block."""
+
+    def __init__(self) -> None:
+        self._barriers: dict[tuple[int, int], Mbarrier] = {}
+        self._landing: dict[StageKey, list[AsyncLoad]] = {}
+        self._products: list[Product] = []
+        # By stage: the block's clock when threads last wrote it. And by consumer group, stages that stores read, in
+        # order.
+        self._staged: dict[StageKey, int] = {}
+        self._stores: dict[int, list[StageKey]] = {}
+        # By identity of the array that stands for it: that array, what it will be, and by which product.
+        self._results: dict[int, tuple[np.ndarray, np.ndarray, Product]] = {}
+
+    def initialise(self, buffer: Buffer, count: int, arrivals: int, clock: int) -> None:
+        """Makes `count` fresh barriers."""
+        for index in range(count):
+            self._barriers[id(buffer), index] = Mbarrier(arrivals, clock)
+
+    def barrier(self, buffer: Buffer, index: int, clock: int) -> Mbarrier | str:
+        """A barrier, or why it may not be used."""
+        barrier = self._barriers.get((id(buffer), index))
+        if barrier is None:
+            return "was never initialised"
+        return "is used before a barrier of the block has shown it" if barrier.born == clock else barrier
+
+    def complete(self, barrier: Mbarrier) -> None:
+        """Ends the phase if all has come: loads land now."""
+        if barrier.missing or barrier.brought != barrier.expected:
+            return
+        for load in barrier.loads:
+            load.land()
+            self._landing.pop(load.stage, None)
+        for clocks in barrier.sent:
+            if barrier.released is None:
+                barrier.released = clocks.copy()
+            barrier.released.join(clocks)
+        barrier.sent = []
+        barrier.phase += 1
+        barrier.missing, barrier.expected, barrier.loads = barrier.arrivals, 0, []
+
+    def load(self, barrier: Mbarrier, load: AsyncLoad, *, shared: bool) -> str | None:
+        """Starts a load, of a part of the stage where it is shared; returns what is wrong with that, or None."""
+        landing = self._landing.setdefault(load.stage, [])
+        if any(other not in barrier.loads or not shared for other in landing):
+            return "another asynchronous load into the stage is under way"
+        if any(load.stage in product.stages for product in self._products):
+            return "a product that no wait has covered still reads the stage"
+        if any(load.stage in stores for stores in self._stores.values()):
+            return "a store that no wait has covered still reads the stage"
+        landing.append(load)
+        barrier.loads.append(load)
+        return None
+
+    def start_product(self, consumer_group: int, stages: tuple[StageKey, ...]) -> str | None:
+        """Starts a consumer group's product, which reads stages; returns what is wrong with that, or None."""
+        if any(stage in self._landing for stage in stages):
+            return "an asynchronous load into the stage is under way: no wait has covered it"
+        self._products.append(Product(consumer_group, stages))
+        return None
+
+    def is_landing(self, stage: StageKey) -> bool:
+        """Whether a load into a stage is under way."""
+        return stage in self._landing
+
+    def stage(self, stage: StageKey, clock: int) -> str | None:
+        """Threads write a stage themselves; returns what is wrong with that, or None."""
+        if any(stage in stores for stores in self._stores.values()):
+            return "a store that no wait has covered still reads the stage"
+        if stage in self._landing or any(stage in product.stages for product in self._products):
+            return "a load or a product under way uses the stage"
+        self._staged[stage] = clock
+        return None
+
+    def start_store(self, consumer_group: int, stage: StageKey, clock: int) -> str | None:
+        """Starts reading a stage to store it, for a consumer group; returns what is wrong with that, or None."""
+        if self._staged.get(stage, clock) == clock:
+            return "no barrier after the stage was written, if it was"
+        self._stores.setdefault(consumer_group, []).append(stage)
+        return None
+
+    def wait_stores(self, consumer_group: int, pending: int) -> None:
+        """Ends all of a consumer group's stores but the last `pending`."""
+        stores = self._stores.get(consumer_group, [])
+        del stores[: max(0, len(stores) - pending)]
+
+    def wait_products(self, consumer_group: int, pending: int) -> None:
+        """Ends all of a consumer group's products but the last `pending`."""
+        own = [product for product in self._products if product.consumer_group == consumer_group]
+        for product in own[: max(0, len(own) - pending)]:
+            self._products.remove(product)
+
+    def put_off(self, value: np.ndarray) -> np.ndarray:
+        """Stands in for a result of the latest product, which is not there yet: not a number."""
+        stand_in = np.full_like(value, np.nan)
+        self._results[id(stand_in)] = (stand_in, value, self._products[-1])
+        return stand_in
+
+    def value(self, array: np.ndarray) -> np.ndarray:
+        """What an array is or will be."""
+        known = self._results.get(id(array))
+        return array if known is None else known[1]
+
+    def waited_for(self, array: np.ndarray) -> np.ndarray:
+        """What an array is: the result that it stands for, if the product that makes it is done."""
+        known = self._results.get(id(array))
+        is_there = known is not None and not any(known[2] is product for product in self._products)
+        return self.value(array) if is_there else array
+
+    def results_are_there(self, consumer_group: int) -> None:
+        """Forgets a consumer group's stand-ins: all its products are done."""
+        self._results = {
+            key: known for key, known in self._results.items() if known[2].consumer_group != consumer_group
+        }
+
+    @property
+    def unfinished(self) -> str | None:
+        """What is still under way, or None."""
+        if self._landing:
+            return "an asynchronous load, for which nobody waited"
+        if self._products:
+            return "a product of a warpgroup, for which nobody waited"
+        stores = any(self._stores.values())
+        return "an asynchronous store that may still read shared memory" if stores else None

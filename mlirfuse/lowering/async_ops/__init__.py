@@ -1,0 +1,1 @@
+"""Ops of asynchronous hardware to NVVM: tensor-map copies, mbarriers, warpgroup multiplication, clusters."""

@@ -1,0 +1,188 @@
+"""`lower-async-copies`: copies of tiles become TMA instructions on tensor-map parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from mlir import ir
+from mlir.dialects import arith, gpu, llvm, nvvm, scf
+
+from mlirfuse.dialect.async_load import STREAMED, TF32, peers_of, rows_of
+from mlirfuse.dialect.shared_memory import SWIZZLE_BYTES, element_bytes
+from mlirfuse.errors import PassError
+from mlirfuse.lowering.async_ops.hopper import hopper_kernels, thread_number
+from mlirfuse.lowering.async_ops.shared_address import element_address, shared_pointer, stage_address
+from mlirfuse.lowering.kernel_func import (
+    Argument,
+    attributions,
+    dictionary,
+    entry_block,
+    move_body,
+    parameters,
+    rebuild,
+)
+from mlirfuse.passmanager.base import Pass, Remarks
+from mlirfuse.support.rewriting import erase
+
+LOAD, STORE, STORE_WAIT = "fuse.async_load", "fuse.async_store", "fuse.async_store_wait"
+TENSOR_MAP = "fuse.tensor_map"
+EVICT_FIRST = 0x12F0000000000000  # the L2's policy for data that nobody reads again
+MAX_BOX = 256  # elements of a box along one dimension (cuTensorMapEncodeTiled)
+
+
+@dataclass(frozen=True)
+class TensorMap:
+    """What a tensor map describes.
+
+    Attributes:
+        arg: position of the memref among the kernel's arguments.
+        dims: the memref's dimensions, the innermost of the map first.
+        box: elements of one copy along each of `dims`.
+        tf32: whether elements of f32 are rounded to tf32.
+    """
+
+    arg: int
+    dims: tuple[int, ...]
+    box: tuple[int, ...]
+    tf32: bool = False
+
+    def attribute(self) -> ir.DictAttr:
+        """The dictionary form: `{arg = 0 : i64, box = array<i64: 64, 128>, dims = array<i64: 1, 0>}`."""
+        entries = {
+            "arg": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), self.arg),
+            "dims": ir.DenseI64ArrayAttr.get(list(self.dims)),
+            "box": ir.DenseI64ArrayAttr.get(list(self.box)),
+        }
+        return dictionary(entries | ({TF32: ir.UnitAttr.get()} if self.tf32 else {}))
+
+
+@dataclass(frozen=True)
+class LowerAsyncCopies(Pass):
+    """Lowers `fuse.async_load` and `fuse.async_store` to one TMA copy for each 128-byte swizzle atom of the stage.
+
+    Requires a target of sm_90a, and sources that are arguments of the kernel. For each way in which an argument is
+    copied the kernel gets one more argument, a pointer to a tensor map, which `fuse.tensor_map` on it describes: the
+    memref it views, the memref's dimensions from the inside out, and the extents of one copy along them. All are
+    swizzled by 128 bytes. `lower-kernel-abi` lists it, and the runtime encodes it.
+
+    ```mlir
+    gpu.func @k(%a: memref<?x512xbf16>) {
+      "fuse.async_load"(%a, %ring, %stage, %full, %m, %k) {dims = array<i64: 0, 1>} : ...
+    // lower-async-copies
+    gpu.func @k(%a: memref<?x512xbf16>,
+                %map: !llvm.ptr {fuse.tensor_map = {arg = 0, box = array<i64: 64, 128>, dims = array<i64: 1, 0>}}) {
+      nvvm.cp.async.bulk.tensor.shared.cluster.global %atom, %map, %barrier, box[%k, %m] : !llvm.ptr<7>, !llvm.ptr
+    ```
+
+    Raises `TargetError` for another target, and `PassError` for a source that is no argument or a stage of more than
+    256 rows.
+    """
+
+    name: ClassVar[str] = "lower-async-copies"
+
+    def run(self, module: ir.Operation, remarks: Remarks) -> None:
+        """Rewrites the `builtin.module` in place."""
+        for func, ops in hopper_kernels(module, frozenset((LOAD, STORE, STORE_WAIT))):
+            copies, waits = ([op for op in ops if (op.name == STORE_WAIT) == is_wait] for is_wait in (False, True))
+            needed = [_tensor_map(func, op) for op in copies]
+            maps = list(dict.fromkeys(needed))
+            with func.location:
+                pointers = _add_arguments(func, maps)
+            for op, tensor_map in zip(copies, needed, strict=True):
+                with ir.InsertionPoint(op), op.location:
+                    (_load if op.name == LOAD else _store)(op, tensor_map, pointers[maps.index(tensor_map)])
+                erase(op)
+            for op in waits:
+                with ir.InsertionPoint(op), op.location:
+                    nvvm.cp_async_bulk_wait_group(ir.IntegerAttr(op.attributes["pending"]).value, read=True)
+                erase(op)
+            remarks.applied(self, f"{len(copies)} copies through {len(maps)} tensor maps", func)
+            erase(func)
+
+
+def _tensor_map(func: gpu.GPUFuncOp, op: ir.Operation) -> TensorMap:
+    """The tensor map that an op needs."""
+    arguments = list(entry_block(func).arguments)[: len(parameters(func))]
+    tensor, ring = op.operands[0], ir.MemRefType(op.operands[1].type)
+    if tensor not in arguments:
+        raise PassError("the global side of an asynchronous copy must be a kernel argument", where=op)
+    _, rows, _ = ring.shape
+    if rows > MAX_BOX:
+        raise PassError(f"a stage of {rows} rows, TMA copies {MAX_BOX} at most", where=op)
+    row, column = ir.DenseI64ArrayAttr(op.attributes["dims"])
+    outer = [d for d in reversed(range(ir.MemRefType(tensor.type).rank)) if d not in (row, column)]
+    copied = rows if op.name == STORE else rows_of(op) // peers_of(op)
+    box = (SWIZZLE_BYTES // element_bytes(ring), copied, *(1 for _ in outer))
+    return TensorMap(arguments.index(tensor), (column, row, *outer), box, TF32 in op.attributes)
+
+
+def _add_arguments(func: gpu.GPUFuncOp, maps: Sequence[TensorMap]) -> list[ir.Value]:
+    """Rebuilds the kernel in front of `func` with an argument more a tensor map; returns those, and empties `func`."""
+    pointer = ir.Type.parse("!llvm.ptr")
+    old, known = list(entry_block(func).arguments), parameters(func)
+    more = [Argument(pointer, dictionary({TENSOR_MAP: tensor_map.attribute()})) for tensor_map in maps]
+    _, block = rebuild(func, [*known, *more], attributions(func))
+    new = list(block.arguments)
+    added = new[len(known) : len(known) + len(more)]
+    for before, after in zip(old, [value for value in new if value not in added], strict=True):
+        before.replace_all_uses_with(after)
+    with ir.InsertionPoint(block):
+        # The first copy would wait for its map to come from memory.
+        first = arith.cmpi(arith.CmpIPredicate.eq, thread_number(), arith.constant(ir.IntegerType.get_signless(32), 0))
+        branch = scf.IfOp(first)
+        with ir.InsertionPoint(branch.then_block):
+            for value in added:
+                nvvm.prefetch(value, tensormap=True)
+            scf.YieldOp([])
+    move_body(func, block)
+    return added
+
+
+def _load(op: ir.Operation, tensor_map: TensorMap, pointer: ir.Value) -> None:
+    _, ring, stage, barriers, *indices = op.operands
+    barrier = shared_pointer(element_address(barriers, stage))
+    peers, part, mask = peers_of(op), None, None
+    if peers > 1:
+        rank = gpu.ClusterBlockIdOp(gpu.Dimension.x).result
+        part = arith.muli(rank, arith.constant(rank.type, tensor_map.box[1]))
+        mask = arith.constant(ir.IntegerType.get_signless(16), (1 << peers) - 1)
+    i64 = ir.IntegerType.get_signless(64)
+    hint = arith.constant(i64, EVICT_FIRST) if STREAMED in op.attributes else None
+    for atom, coordinates in _swizzle_atoms(ring, stage, indices, tensor_map, part):
+        target = llvm.addrspacecast(ir.Type.parse("!llvm.ptr<7>"), atom)
+        nvvm.cp_async_bulk_tensor_shared_cluster_global(
+            target, pointer, coordinates, barrier, [], multicast_mask=mask, l2_cache_hint=hint
+        )
+
+
+def _store(op: ir.Operation, tensor_map: TensorMap, pointer: ir.Value) -> None:
+    _, ring, stage, *indices = op.operands
+    for atom, coordinates in _swizzle_atoms(ring, stage, indices, tensor_map):
+        nvvm.cp_async_bulk_tensor_global_shared_cta(pointer, atom, coordinates)
+    nvvm.cp_async_bulk_commit_group()
+
+
+def _swizzle_atoms(
+    ring: ir.Value,
+    stage: ir.Value,
+    indices: Sequence[ir.Value],
+    tensor_map: TensorMap,
+    first_row: ir.Value | None = None,
+) -> Iterator[tuple[ir.Value, list[ir.Value]]]:
+    """Each swizzle atom of a stage, from a row on: its pointer in shared memory, and its coordinates, the innermost
+    first.
+    """
+    i32, index = ir.IntegerType.get_signless(32), ir.IndexType.get()
+    _, rows, columns = ir.MemRefType(ring.type).shape
+    start, width = stage_address(ring, stage), tensor_map.box[0]
+    if first_row is not None:
+        start = arith.addi(start, arith.muli(first_row, arith.constant(index, SWIZZLE_BYTES)))
+    for atom in range(columns // width):
+        place = [indices[d] for d in tensor_map.dims]
+        if atom:
+            place[0] = arith.addi(place[0], arith.constant(index, atom * width))
+        if first_row is not None:
+            place[1] = arith.addi(place[1], first_row)
+        yield shared_pointer(start, atom * rows * SWIZZLE_BYTES), [arith.index_cast(i32, value) for value in place]

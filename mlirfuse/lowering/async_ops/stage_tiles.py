@@ -1,0 +1,236 @@
+"""`lower-stage-tiles`: tiles go to swizzled shared memory by `stmatrix`, and come from it by `ldmatrix`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from mlir import ir
+from mlir.dialects import arith, llvm, nvvm, vector
+
+from mlirfuse.dialect.shared_memory import SWIZZLE_BYTES, WARPGROUP, element_bytes
+from mlirfuse.dialect.stage_tile import is_transposed, staged_shape
+from mlirfuse.errors import PassError
+from mlirfuse.lowering.async_ops.hopper import hopper_kernels, thread_number
+from mlirfuse.lowering.async_ops.shared_address import shared_pointer, stage_address
+from mlirfuse.passmanager.base import Pass, Remarks
+from mlirfuse.support.rewriting import erase
+
+WRITE, READ = "fuse.stage_tile", "fuse.staged_tile"
+ROWS = 64  # rows of an accumulator that a warpgroup holds together
+WARP_ROWS = 16  # rows of them that a warp holds
+CHUNK = 16  # bytes that the swizzle moves as one
+
+
+@dataclass(frozen=True)
+class LowerStageTiles(Pass):
+    """Lowers `fuse.stage_tile` to `nvvm.stmatrix` for elements of 16 bits, and to stores of pairs for those of 32.
+
+    Requires a target of sm_90a, and one swizzle atom a stage where the tile is not transposed. Row r's 16-byte chunk c
+    lies at chunk `c ^ (r % 8)` of the row, as the TMA's 128-byte swizzle has it: neither the stores nor the copy meet
+    bank conflicts. A fence makes the writes visible to the asynchronous proxy. Transposed tiles go by `stmatrix.trans`,
+    or element by element. `fuse.staged_tile`, the way back, becomes `nvvm.ldmatrix` of the same matrices, or loads.
+
+    ```mlir
+    "fuse.stage_tile"(%ring, %stage, %0, %1, %2, %3) {offset = 0 : i64} : (..., vector<2xbf16>, ...) -> ()
+    ```
+    becomes
+    ```mlir
+    nvvm.stmatrix %address, %r0, %r1, %r2, %r3 {layout = #nvvm.mma_layout<row>, ...} : !llvm.ptr<3>, i32, i32, i32, i32
+    nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}
+    ```
+
+    Raises `TargetError` for another target, and `PassError` for stages of several swizzle atoms or elements of another
+    size.
+    """
+
+    name: ClassVar[str] = "lower-stage-tiles"
+
+    def run(self, module: ir.Operation, remarks: Remarks) -> None:
+        """Rewrites the `builtin.module` in place."""
+        for func, ops in hopper_kernels(module, frozenset((WRITE, READ))):
+            reads = sum(op.name == READ for op in ops)
+            for op in ops:
+                with ir.InsertionPoint(op), op.location:
+                    (_write if op.name == WRITE else _read)(op)
+                erase(op)
+            also = f", {reads} are read" if reads else ""
+            remarks.applied(self, f"{len(ops) - reads} stages are written{also}", func)
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Values that one instruction moves, or two where their elements do not lie together.
+
+    Attributes:
+        values: up to four pairs of 2-byte elements, a matrix each, or one of 4-byte elements.
+        addresses: `!llvm.ptr<3>` of a row of a matrix, of a pair, or of both of its elements.
+        layout: of matrices.
+    """
+
+    values: list[ir.Value]
+    addresses: list[ir.Value]
+    layout: nvvm.MMALayout | None = None
+
+
+def _write(op: ir.Operation) -> None:
+    for piece in _pieces(op, list(op.operands)[2:]):
+        if piece.layout is not None:
+            registers = [llvm.bitcast(ir.IntegerType.get_signless(32), value) for value in piece.values]
+            nvvm.stmatrix(piece.addresses[0], registers, piece.layout, _matrix_shape(), nvvm.LdStMatrixEltType.B16)
+            continue
+        (pair,) = piece.values
+        parts = [pair] if len(piece.addresses) == 1 else list(vector.ToElementsOp(pair).results)
+        for part, address in zip(parts, piece.addresses, strict=True):
+            llvm.StoreOp(part, address, alignment=CHUNK // 2 // len(parts))
+    nvvm.fence_proxy(nvvm.ProxyKind.async_shared, space=nvvm.SharedSpace.shared_cta)
+
+
+def _read(op: ir.Operation) -> None:
+    for piece in _pieces(op, list(op.results)):
+        for value, loaded in zip(piece.values, _loaded(piece), strict=True):
+            value.replace_all_uses_with(loaded)
+
+
+def _loaded(piece: Piece) -> list[ir.Value]:
+    """What lies where the values belong."""
+    i32, count, types = ir.IntegerType.get_signless(32), len(piece.values), [value.type for value in piece.values]
+    if piece.layout is not None:
+        registers = ir.Type.parse(f"!llvm.struct<({', '.join(['i32'] * count)})>")
+        address, b16 = piece.addresses[0], nvvm.LdStMatrixEltType.B16
+        loaded = nvvm.ldmatrix(registers, address, count, piece.layout, _matrix_shape(), b16)
+        words = [llvm.extractvalue(i32, loaded, ir.DenseI64ArrayAttr.get([i])) for i in range(count)]
+        return [llvm.bitcast(type_, word) for type_, word in zip(types, words, strict=True)]
+    (type_,) = types
+    if len(piece.addresses) == 1:
+        return [llvm.LoadOp(type_, piece.addresses[0], alignment=CHUNK // 2).result]
+    element = ir.VectorType(type_).element_type
+    elements = [llvm.LoadOp(element, address, alignment=CHUNK // 4).result for address in piece.addresses]
+    return [vector.FromElementsOp(type_, elements).result]
+
+
+def _pieces(op: ir.Operation, values: list[ir.Value]) -> Iterator[Piece]:
+    """A thread's values of a stage, in their order, with the places that they have there."""
+    ring, stage = list(op.operands)[:2]
+    type_ = ir.MemRefType(ring.type)
+    transposed, size = is_transposed(op), element_bytes(type_)
+    rows, columns = staged_shape(type_, transposed)
+    pair = ir.VectorType.get([2], type_.element_type)
+    fills = transposed or columns * size == SWIZZLE_BYTES
+    if not fills or size not in (2, 4) or any(value.type != pair for value in values):
+        raise PassError(f"{len(values)} vectors do not fill a swizzle atom of {type_}", where=op)
+    across = columns // 8  # fragments along a row
+    tiles = len(values) // (2 * across)
+    warpgroups = rows // (ROWS * tiles)
+    parts = [values[t * 2 * across : (t + 1) * 2 * across] for t in range(tiles)]
+    start = stage_address(ring, stage)
+    if transposed:
+        # The rows of a warpgroup are so many bytes of each row of the stage, in swizzle atoms.
+        height = ROWS * size // SWIZZLE_BYTES * columns
+        group = _group_address(start, height * SWIZZLE_BYTES, alone=warpgroups == 1)
+        for t, part in enumerate(parts):
+            base = t * warpgroups * height * SWIZZLE_BYTES
+            if size == 2:
+                yield from _transposed_matrices(group, base, part)
+            else:
+                yield from _transposed_elements(group, base, part, columns * SWIZZLE_BYTES)
+        return
+    lane, row = _place(start, alone=warpgroups == 1)
+    for t, part in enumerate(parts):
+        yield from (_matrices if size == 2 else _pairs)(lane, row, t * warpgroups * ROWS * SWIZZLE_BYTES, part)
+
+
+def _place(stage: ir.Value, *, alone: bool) -> tuple[ir.Value, ir.Value]:
+    """The lane (i32), and the byte address (index) of the warp's first row in the first swizzle atom.
+
+    A warpgroup that has a swizzle atom alone need not be the block's first one.
+    """
+    index = ir.IndexType.get()
+    thread = thread_number()
+    warp = arith.shrui(thread, _i32(5))
+    offset = arith.muli(arith.andi(warp, _i32(WARPGROUP // 32 - 1)), _i32(WARP_ROWS * SWIZZLE_BYTES))
+    if not alone:
+        offset = arith.addi(offset, arith.muli(arith.shrui(warp, _i32(2)), _i32(ROWS * SWIZZLE_BYTES)))
+    return arith.andi(thread, _i32(31)), arith.addi(stage, arith.index_cast(index, offset))
+
+
+def _matrices(lane: ir.Value, row: ir.Value, base: int, values: Sequence[ir.Value]) -> Iterator[Piece]:
+    """Four 8x8 matrices at a time: the upper and the lower eight rows of 16 columns; a lane names one row of one."""
+    r = arith.addi(arith.andi(lane, _i32(7)), arith.andi(lane, _i32(8)))  # row 0-15; the matrices alternate halves
+    for first in range(0, len(values), 4):
+        chunk = arith.addi(arith.shrui(lane, _i32(4)), _i32(first // 2))
+        yield Piece([*values[first : first + 4]], [_address(row, r, chunk, base)], nvvm.MMALayout.row)
+
+
+def _pairs(lane: ir.Value, row: ir.Value, base: int, values: Sequence[ir.Value]) -> Iterator[Piece]:
+    """A pair of 4-byte elements is half a chunk."""
+    r, within = arith.shrui(lane, _i32(2)), arith.shrui(arith.andi(lane, _i32(3)), _i32(1))
+    half = arith.index_cast(ir.IndexType.get(), arith.muli(arith.andi(lane, _i32(1)), _i32(CHUNK // 2)))
+    for i, value in enumerate(values):
+        column, lower = divmod(i, 2)
+        chunk = arith.addi(within, _i32(2 * column))
+        yield Piece([value], [_address(arith.addi(row, half), r, chunk, base + lower * 8 * SWIZZLE_BYTES)])
+
+
+def _group_address(stage: ir.Value, size: int, *, alone: bool) -> ir.Value:
+    """The byte address (index) of what the thread's warpgroup has of a transposed stage, `size` bytes."""
+    if alone:
+        return stage
+    group = arith.shrui(thread_number(), _i32(WARPGROUP.bit_length() - 1))
+    return arith.addi(stage, arith.index_cast(ir.IndexType.get(), arith.muli(group, _i32(size))))
+
+
+def _warp_and_lane() -> tuple[ir.Value, ir.Value]:
+    """The warp's number in its warpgroup, and the lane's in its warp."""
+    thread = thread_number()
+    return arith.andi(arith.shrui(thread, _i32(5)), _i32(WARPGROUP // 32 - 1)), arith.andi(thread, _i32(31))
+
+
+def _transposed_matrices(group: ir.Value, base: int, values: Sequence[ir.Value]) -> Iterator[Piece]:
+    """The same matrices; a lane names a column of one: a row of the swizzle atom, with eight rows of the tile in a
+    chunk.
+    """
+    warp, lane = _warp_and_lane()
+    column = arith.andi(lane, _i32(7))
+    half = arith.shrui(arith.andi(lane, _i32(8)), _i32(3))
+    chunk = arith.addi(arith.muli(warp, _i32(WARP_ROWS * 2 // CHUNK)), half)
+    right = arith.muli(arith.shrui(lane, _i32(4)), _i32(8 * SWIZZLE_BYTES))  # the second pair of matrices is beside it
+    place = arith.addi(group, arith.index_cast(ir.IndexType.get(), right))
+    for first in range(0, len(values), 4):
+        address = _address(place, column, chunk, base + first // 2 * 8 * SWIZZLE_BYTES)
+        yield Piece([*values[first : first + 4]], [address], nvvm.MMALayout.col)
+
+
+def _transposed_elements(group: ir.Value, base: int, values: Sequence[ir.Value], atom_bytes: int) -> Iterator[Piece]:
+    """Each 4-byte element by itself, a warp's in different banks. Two warps share a swizzle atom: 32 rows of the
+    tile.
+    """
+    index = ir.IndexType.get()
+    warp, lane = _warp_and_lane()
+    atom = arith.muli(arith.shrui(warp, _i32(1)), _i32(atom_bytes))
+    row = arith.shrui(lane, _i32(2))
+    within = arith.muli(arith.andi(row, _i32(3)), _i32(4))
+    place = arith.addi(group, arith.index_cast(index, arith.addi(atom, within)))
+    first = arith.addi(arith.muli(arith.andi(warp, _i32(1)), _i32(WARP_ROWS * 4 // CHUNK)), arith.shrui(row, _i32(2)))
+    pair = arith.muli(arith.andi(lane, _i32(3)), _i32(2))
+    for i, value in enumerate(values):
+        column, lower = divmod(i, 2)
+        chunk = arith.addi(first, _i32(lower * 8 * 4 // CHUNK))
+        below = base + column * 8 * SWIZZLE_BYTES
+        yield Piece([value], [_address(place, arith.addi(pair, _i32(number)), chunk, below) for number in (0, 1)])
+
+
+def _matrix_shape() -> ir.Attribute:
+    return ir.Attribute.parse("#nvvm.ld_st_matrix_shape<m = 8, n = 8>")
+
+
+def _address(row: ir.Value, r: ir.Value, chunk: ir.Value, base: int) -> ir.Value:
+    """The pointer to a chunk of row `r` below `row`, swizzled; `base` bytes on."""
+    swizzled = arith.xori(chunk, arith.andi(r, _i32(7)))
+    offset = arith.addi(arith.muli(r, _i32(SWIZZLE_BYTES)), arith.muli(swizzled, _i32(CHUNK)))
+    return shared_pointer(arith.addi(row, arith.index_cast(ir.IndexType.get(), offset)), base)
+
+
+def _i32(value: int) -> ir.Value:
+    return arith.constant(ir.IntegerType.get_signless(32), value)

@@ -1,0 +1,54 @@
+"""`lower-attach-target`: says for which GPU the kernels are compiled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from mlir import ir
+
+from mlirfuse.lowering.async_ops.hopper import hopper_kernels
+from mlirfuse.passes.gpu.dependent_launch import SINCE
+from mlirfuse.passmanager.base import Pass, Remarks
+from mlirfuse.support.rewriting import ops_named
+from mlirfuse.target import DEFAULT, Target, target_of
+
+
+@dataclass(frozen=True)
+class LowerAttachTarget(Pass):
+    """Attaches `#nvvm.target` to every `gpu.module`, in place of any that is there.
+
+    Lowering passes and `gpu-module-to-binary` read the architecture from it. LLVM's own default PTX version is too old
+    for some chips, so the version of `mlirfuse.target` is asked for.
+
+    ```mlir
+    gpu.module @k { ... }
+    // lower-attach-target{chip=sm_90a}
+    gpu.module @k [#nvvm.target<O = 3, chip = "sm_90a", features = "+ptx81">] { ... }
+    ```
+
+    Raises `TargetError` for a chip that mlirfuse does not know, and for kernels that wait for their predecessor in the
+    stream where the chip has no such wait: LLVM would end the process.
+    """
+
+    name: ClassVar[str] = "lower-attach-target"
+
+    chip: str = DEFAULT
+
+    def __post_init__(self) -> None:
+        target_of(self.chip)
+
+    def run(self, module: ir.Operation, remarks: Remarks) -> None:
+        """Rewrites the `builtin.module` in place."""
+        target = target_of(self.chip)
+        found = ops_named(module, "gpu.module")
+        for gpu_module in found:
+            gpu_module.attributes["targets"] = ir.ArrayAttr.get([nvvm_target(target)])
+        hopper_kernels(module, frozenset({"nvvm.griddepcontrol"}), SINCE)
+        if not found:
+            remarks.declined(self, "there is no gpu.module to attach a target to", module)
+
+
+def nvvm_target(target: Target) -> ir.Attribute:
+    """The `#nvvm.target` attribute of a target; the bindings have no builder for it."""
+    return ir.Attribute.parse(f'#nvvm.target<O = 3, chip = "{target.chip}", features = "+ptx{target.ptx}">')

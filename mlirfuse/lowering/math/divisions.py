@@ -1,0 +1,86 @@
+"""`lower-divisions`: a division by a constant becomes a multiplication and its correction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import copysign, frexp, ldexp
+from typing import ClassVar
+
+import numpy as np
+from mlir import ir
+from mlir.dialects import arith
+
+from mlirfuse.lowering.kernel_func import kernels
+from mlirfuse.lowering.math.quotients import NUDGE, corrected_quotient
+from mlirfuse.passmanager.base import Pass, Remarks
+from mlirfuse.support.rewriting import erase, ops_named
+
+
+@dataclass(frozen=True)
+class LowerDivisions(Pass):
+    """Lowers `x / c` in `f32`, for a constant c, to `q = x r; q + r (x - c q)` with r = 1 / c rounded.
+
+    `div.rn.f32` costs about ten instructions and a branch. The correction step makes the quotient correctly rounded
+    where it is 2^-101 at least, up to the largest number, and within 1.5 units in the last place below; infinities,
+    zeros and NaN come out as IEEE division has them. x and c are first multiplied by a power of two where c is less
+    than 0.5, which keeps the remainder of small x, and by -1 where c is positive, which keeps the sign of zero.
+    Divisors outside 2^-64 to 2^64 are left to the hardware's sequence, as are powers of two, which LLVM turns into
+    exact products.
+
+    ```mlir
+    %q = arith.divf %x, %c : f32      // %c = 5140
+    // lower-divisions
+    %0 = arith.negf %x : f32
+    %1 = llvm.call_intrinsic "llvm.nvvm.mul.rz.f"(%0, %above) : (f32, f32) -> f32   // %above = -1/5140 - half a unit
+    %2 = math.fma %1, %c, %0 : f32
+    %3 = arith.minnumf %2, %largest : f32
+    %q = math.fma %3, %r, %1 : f32    // %r = -1/5140
+    ```
+    """
+
+    name: ClassVar[str] = "lower-divisions"
+
+    def run(self, module: ir.Operation, remarks: Remarks) -> None:
+        """Rewrites the `builtin.module` in place."""
+        for func in kernels(module):
+            done = 0
+            for op in ops_named(func.operation, "arith.divf"):
+                divisor = _divisor(op)
+                if divisor is None:
+                    continue
+                with ir.InsertionPoint(op), op.location:
+                    op.results[0].replace_all_uses_with(_divide(op.operands[0], divisor))
+                erase(op)
+                done += 1
+            if done:
+                remarks.applied(self, f"{done} divisions by a constant", func)
+
+
+def _divisor(op: ir.Operation) -> float | None:
+    """The constant that a single-precision division divides by, where the rewrite is exact."""
+    if not isinstance(op.results[0].type, ir.F32Type):
+        return None
+    maker = op.operands[1].owner
+    if isinstance(maker, ir.Block) or maker.operation.name != "arith.constant":
+        return None
+    value = ir.FloatAttr(maker.operation.attributes["value"]).value
+    mantissa, exponent = frexp(value)
+    return None if value == 0.0 or abs(mantissa) == 0.5 or abs(exponent) > 64 else value
+
+
+def _divide(x: ir.Value, divisor: float) -> ir.Value:
+    scale = -copysign(ldexp(1.0, max(0, -frexp(divisor)[1])), divisor)
+    scaled = divisor * scale
+    nearest = float(np.float32(1.0) / np.float32(scaled))
+    above = float(np.float32((1.0 + NUDGE) / scaled))
+    return corrected_quotient(_scaled(x, scale), *(_constant(value) for value in (above, -scaled, nearest)))
+
+
+def _scaled(x: ir.Value, scale: float) -> ir.Value:
+    if abs(scale) == 1.0:
+        return arith.negf(x) if scale < 0 else x
+    return arith.mulf(x, _constant(scale))
+
+
+def _constant(value: float) -> ir.Value:
+    return arith.constant(ir.F32Type.get(), ir.FloatAttr.get(ir.F32Type.get(), value))

@@ -1,0 +1,115 @@
+"""`lower-exponentials`: exponentials that need not be exact to the last bit are computed by the special unit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import e, log2
+from typing import ClassVar
+
+from mlir import ir
+from mlir.dialects import arith, llvm, math, vector
+
+from mlirfuse.analysis.arithmetic.casts import element_type
+from mlirfuse.analysis.arithmetic.rounded import adds_positive, is_rounded, rounds_to
+from mlirfuse.lowering.kernel_func import kernels
+from mlirfuse.passmanager.base import Pass, Remarks
+from mlirfuse.support.rewriting import defining_op, erase, number_of, ops_named
+
+LEAST_ADDED = 2.0**-64
+"""From this constant on, a subnormal number is far below the last place of a sum with it."""
+MOST_MINUEND = 64.0
+"""Magnitude of a constant that may be scaled before something is subtracted from it: both products round at 2^-18."""
+
+
+@dataclass(frozen=True)
+class LowerExponentials(Pass):
+    """Lowers `math.exp` in `f32` to the special unit's `ex2`, where flags allow it, or half precision hides it.
+
+    libdevice's `expf` takes eight instructions, this three, which matters where a kernel would otherwise stream at the
+    speed of memory. The result is the square of `ex2.approx.ftz(x log2(e) / 2)`: the unit gives 0 below 2^-126, but the
+    square of what it gives above is a subnormal number where it should be. The relative error is |x| 2^-24 + 2^-21,
+    which is less than 2^-17 wherever the result is finite and normal. That is taken where all that is left of the
+    result is rounded to half precision, whose units are 2^-11 or more: products and quotients keep a relative error, so
+    the result may pass through those on the way to the cast; sums may not, but that of a sigmoid, 1 + exp(-x).
+
+    Two instructions are enough, `ex2.approx.ftz(x log2(e))`, where nobody can tell a subnormal number from 0: it is
+    cast to float16 at once, or added to a positive constant, or the op carries `fastmath<afn>`, which stands on addends
+    of a sum of at least 1 (`distribution/reduce/exp_sums.py`); and with `flush-subnormals`.
+
+    Where all is rounded to half precision, a small constant that x is subtracted from, as bfloat16's sigmoid has it, is
+    scaled in advance: a multiply-add takes both.
+
+    ```mlir
+    %e = math.exp %x : f32
+    %q = arith.divf %e, %s : f32
+    %h = arith.truncf %q : f32 to f16
+    // lower-exponentials
+    %0 = arith.mulf %x, %half_of_log2e : f32
+    %1 = llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz"(%0) : (f32) -> f32
+    %e = arith.mulf %1, %1 : f32
+    ```
+
+    Attributes:
+        flush_subnormals: whether results below 2^-126 may be 0.
+    """
+
+    name: ClassVar[str] = "lower-exponentials"
+
+    flush_subnormals: bool = False
+
+    def run(self, module: ir.Operation, remarks: Remarks) -> None:
+        """Rewrites the `builtin.module` in place."""
+        for func in kernels(module):
+            found = [
+                op for op in ops_named(func.operation, "math.exp") if str(element_type(op.results[0].type)) == "f32"
+            ]
+            chosen = [op for op in found if _is_flagged(op) or is_rounded(op.results[0])]
+            for op in chosen:
+                with ir.InsertionPoint(op), op.location:
+                    flushes = self.flush_subnormals or _is_flagged(op) or _hides_subnormals(op.results[0])
+                    scaled = _scaled(op.operands[0], log2(e) / (1 if flushes else 2), fuses=is_rounded(op.results[0]))
+                    op.results[0].replace_all_uses_with(_exponential(scaled, flushes=flushes))
+                erase(op)
+            if chosen:
+                remarks.applied(self, f"{len(chosen)} exponentials are computed by the special unit", func)
+            elif found:
+                remarks.declined(self, f"{len(found)} exponentials must be exact in single precision", func)
+
+
+def _is_flagged(op: ir.Operation) -> bool:
+    return "afn" in str(op.attributes["fastmath"])
+
+
+def _hides_subnormals(value: ir.Value) -> bool:
+    """Whether 0 in place of a subnormal number makes no difference to anything that uses a value."""
+    users = [use.owner.operation for use in value.uses]
+    return all(rounds_to(user, "f16") or adds_positive(user, value, at_least=LEAST_ADDED) for user in users)
+
+
+def _scaled(x: ir.Value, factor: float, *, fuses: bool) -> ir.Value:
+    """`x * factor`; in one multiply-add, if that may be, where x is a small constant less something."""
+    maker = defining_op(x)
+    minuend = number_of(maker.operands[0]) if maker is not None and maker.name == "arith.subf" else None
+    if not fuses or maker is None or minuend is None or not abs(minuend) <= MOST_MINUEND:
+        return arith.mulf(x, _constant(factor, x.type))
+    return math.fma(maker.operands[1], _constant(-factor, x.type), _constant(minuend * factor, x.type))
+
+
+def _exponential(scaled: ir.Value, *, flushes: bool) -> ir.Value:
+    if not isinstance(scaled.type, ir.VectorType):
+        power = _exp2(scaled)
+    else:
+        power = vector.from_elements(scaled.type, [_exp2(element) for element in vector.ToElementsOp(scaled).results])
+    return power if flushes else arith.mulf(power, power)
+
+
+def _constant(number: float, type_: ir.Type) -> ir.Value:
+    """A number, or a vector of it."""
+    f32 = ir.F32Type.get()
+    value = arith.constant(f32, ir.FloatAttr.get(f32, number))
+    return vector.broadcast(type_, value) if isinstance(type_, ir.VectorType) else value
+
+
+def _exp2(x: ir.Value) -> ir.Value:
+    call = llvm.CallIntrinsicOp(x.type, "llvm.nvvm.ex2.approx.ftz", [x], [], [])
+    return call.results[0]

@@ -1,0 +1,108 @@
+"""`lower-float16`: beside `wgmma`, vectors of single precision are rounded to float16 two numbers at a time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from mlir import ir
+from mlir.dialects import nvvm, vector
+
+from mlirfuse.analysis.arithmetic.casts import element_type
+from mlirfuse.lowering.kernel_func import kernels
+from mlirfuse.passmanager.base import Pass, Remarks
+from mlirfuse.support.rewriting import defining_op, erase, number_of, ops_named
+
+NARROWED = frozenset({"arith.addf", "arith.subf", "arith.mulf", "arith.divf", "arith.negf", "arith.select"})
+"""Operations of single precision that, rounded to a half, LLVM makes those of that half where they take halves."""
+
+
+@dataclass(frozen=True)
+class LowerFloat16(Pass):
+    """Rounds vectors of `f32` to `f16` by one conversion of two numbers, in kernels that multiply with `wgmma`.
+
+    LLVM takes a vector apart whose halves are then used one by one, as those that are widened again for a total or an
+    activation, and rounds each by itself. Where they come of accumulators, ptxas may move these conversions in between
+    the instructions of the loop, and then has each `wgmma` wait for the one before (its warning C7514): a product with
+    its rows' sums of squares of 4096x14336x8192 did. Of `bf16` the halves stay words, see `lower-bfloat16`. Either
+    conversion rounds to nearest even, and makes what is too large infinity. Kernels without `wgmma` are left alone;
+    and so are vectors of an odd number of elements, scalars, and results of operations of widened halves, which LLVM
+    makes operations of float16.
+
+    ```mlir
+    %y = arith.truncf %x : vector<2xf32> to vector<2xf16>
+    // lower-float16
+    %0:2 = vector.to_elements %x : vector<2xf32>
+    %y = nvvm.convert.f32x2.to.f16x2 %0#1, %0#0 {rnd = #nvvm.fp_rnd_mode<rn>} : vector<2xf16>
+    ```
+    """
+
+    name: ClassVar[str] = "lower-float16"
+
+    def run(self, module: ir.Operation, remarks: Remarks) -> None:
+        """Rewrites the `builtin.module` in place."""
+        for func in kernels(module):
+            casts = [op for op in ops_named(func.operation, "arith.truncf") if _rounds(op)]
+            if not casts:
+                continue
+            if not ops_named(func.operation, "nvvm.wgmma.mma_async"):
+                remarks.declined(self, "no wgmma has to wait for casts to float16", func)
+                continue
+            whole = [op for op in casts if _is_of_pairs(op.results[0].type)]
+            lowered = [op for op in whole if not _is_narrow(op.operands[0])]
+            for op in lowered:
+                with ir.InsertionPoint(op), op.location:
+                    op.results[0].replace_all_uses_with(_rounded(op.operands[0], ir.VectorType(op.results[0].type)))
+                erase(op)
+            if lowered:
+                remarks.applied(self, f"{len(lowered)} casts to float16 round pairs", func)
+            if len(casts) > len(whole):
+                remarks.declined(self, f"{len(casts) - len(whole)} casts to float16 are of no pairs", func)
+            if len(whole) > len(lowered):
+                remarks.declined(self, f"{len(whole) - len(lowered)} casts round operations of float16", func)
+
+
+def _rounds(op: ir.Operation) -> bool:
+    source, target = (element_type(value.type) for value in (op.operands[0], op.results[0]))
+    return isinstance(source, ir.F32Type) and isinstance(target, ir.F16Type)
+
+
+def _is_of_pairs(type_: ir.Type) -> bool:
+    return isinstance(type_, ir.VectorType) and type_.rank == 1 and type_.shape[0] % 2 == 0
+
+
+def _is_narrow(value: ir.Value) -> bool:
+    """Whether LLVM makes of a value that is rounded one of float16: what it is computed of are halves and constants."""
+    maker = defining_op(value)
+    if maker is None or maker.name not in NARROWED:
+        return _is_widened(value)
+    operands = list(maker.operands)[1:] if maker.name == "arith.select" else list(maker.operands)
+    # Of a select LLVM rounds what is no half; an operation needs all of its operands to be halves.
+    found = [_is_widened(operand) for operand in operands]
+    if maker.name == "arith.select":
+        return any(found)
+    return any(found) and all(
+        widened or number_of(operand) is not None for widened, operand in zip(found, operands, strict=True)
+    )
+
+
+def _is_widened(value: ir.Value) -> bool:
+    maker = defining_op(value)
+    return (
+        maker is not None
+        and maker.name == "arith.extf"
+        and isinstance(element_type(maker.operands[0].type), ir.F16Type)
+    )
+
+
+def _rounded(value: ir.Value, target: ir.VectorType) -> ir.Value:
+    pair = ir.VectorType.get([2], target.element_type)
+    numbers, nearest = vector.ToElementsOp(value).results, nvvm.FPRoundingMode.RN
+    # The first operand is the upper half of the result.
+    pairs = [
+        nvvm.convert_f32x2_to_f16x2(pair, numbers[i + 1], numbers[i], rnd=nearest) for i in range(0, len(numbers), 2)
+    ]
+    if len(pairs) == 1:
+        return pairs[0]
+    halves = [half for rounded in pairs for half in vector.ToElementsOp(rounded).results]
+    return vector.FromElementsOp(target, halves).result

@@ -1,0 +1,172 @@
+"""`lower-shared-divisions`: many divisions by one number share its reciprocal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from mlir import ir
+from mlir.dialects import arith, llvm, math, vector
+
+from mlirfuse.analysis.arithmetic.casts import element_type
+from mlirfuse.analysis.arithmetic.rounded import rounds_to_half
+from mlirfuse.lowering.kernel_func import kernels
+from mlirfuse.lowering.math.quotients import NUDGE, corrected_quotient
+from mlirfuse.passmanager.base import Pass, Remarks
+from mlirfuse.support.rewriting import defining_op, erase, ops_named
+
+MANTISSA_BITS, BIAS = 23, 127
+"""Of single precision: the bits of 2^e are (BIAS + e) << MANTISSA_BITS."""
+
+
+@dataclass(frozen=True)
+class LowerSharedDivisions(Pass):
+    """Lowers `x / s` in `f32`, where a thread divides several elements by one s, through one reciprocal of s.
+
+    `div.rn.f32` costs about a dozen instructions and a branch an element; a softmax divides every element by its row's
+    sum. With r = 1 / (s k) and q = (x k) r, where k, a power of two, brings s to where its reciprocal is a normal
+    number, q is within 1.5 units in the last place. Where all users round the quotient to half precision that is
+    enough: the rounding is 2^13 times coarser. Elsewhere q is corrected by the remainder, as in `lower-divisions`: it
+    is correctly rounded where it is 2^-101 at least, up to the largest number, and within 1.5 units below. Infinities,
+    zeros and NaN come out as IEEE division has them: k keeps subnormal numbers from the special unit, which flushes
+    them, and is negative where s is not, so that quotients of zero keep their sign. Constant divisors are left to
+    `lower-divisions`.
+
+    r is what `rcp.rn.f32` gives, by the steps that ptxas takes for normal numbers: the special unit's reciprocal, and
+    one step of Newton's. For all others ptxas has a function, and around its call it spilled what a softmax's thread
+    holds of a long row.
+
+    ```mlir
+    %b = vector.broadcast %s : f32 to vector<8xf32>
+    %q = arith.divf %x, %b : vector<8xf32>
+    %h = arith.truncf %q : vector<8xf32> to vector<8xf16>
+    // lower-shared-divisions
+    %r0 = llvm.call_intrinsic "llvm.nvvm.rcp.approx.ftz.f"(%scaled) : (f32) -> f32   // once for all fragments
+    %e = math.fma %scaled, %r0, %minus_one : f32
+    %n = arith.negf %e : f32
+    %r1 = math.fma %r0, %n, %r0 : f32
+    %r = arith.select %e_is_a_number, %r1, %r0 : f32
+    %0 = arith.mulf %x, %k : vector<8xf32>
+    %q = arith.mulf %0, %r : vector<8xf32>
+    %h = arith.truncf %q : vector<8xf32> to vector<8xf16>
+    // where the quotient stays in single precision, for each element
+    %q0 = llvm.call_intrinsic "llvm.nvvm.mul.rz.f"(%0, %above) : (f32, f32) -> f32   // %above = 1 / (s k) + half a unit
+    %1 = math.fma %q0, %minus_sk, %0 : f32
+    %2 = arith.minnumf %1, %largest : f32
+    %q = math.fma %2, %r, %q0 : f32
+    ```
+    """
+
+    name: ClassVar[str] = "lower-shared-divisions"
+
+    def run(self, module: ir.Operation, remarks: Remarks) -> None:
+        """Rewrites the `builtin.module` in place."""
+        for func in kernels(module):
+            groups: dict[ir.Value, list[ir.Operation]] = {}
+            for op in ops_named(func.operation, "arith.divf"):
+                divisor = _divisor(op)
+                if divisor is not None:
+                    groups.setdefault(divisor, []).append(op)
+            shared = {s: ops for s, ops in groups.items() if sum(_width(op) for op in ops) > 1 and _one_block(ops)}
+            for divisor, ops in shared.items():
+                with ir.InsertionPoint(ops[0]), ops[0].location:
+                    reciprocal = _reciprocal(divisor)
+                for op in ops:
+                    with ir.InsertionPoint(op), op.location:
+                        op.results[0].replace_all_uses_with(_quotient(op, reciprocal))
+                    erase(op)
+            if shared:
+                remarks.applied(self, f"{sum(map(len, shared.values()))} divisions by {len(shared)} numbers", func)
+
+
+def _divisor(op: ir.Operation) -> ir.Value | None:
+    """The number that a single-precision division divides all its elements by; None if there is none, or a constant."""
+    if str(element_type(op.results[0].type)) != "f32":
+        return None
+    divisor = op.operands[1]
+    owner = defining_op(divisor)
+    if isinstance(divisor.type, ir.VectorType):
+        if owner is None or owner.name != "vector.broadcast" or isinstance(owner.operands[0].type, ir.VectorType):
+            return None
+        divisor = owner.operands[0]
+        owner = defining_op(divisor)
+    return None if owner is not None and owner.name == "arith.constant" else divisor
+
+
+def _one_block(ops: Sequence[ir.Operation]) -> bool:
+    """Whether the first division comes before all others, so that its reciprocal is known to them."""
+    return len({op.block for op in ops}) == 1
+
+
+@dataclass(frozen=True)
+class _Reciprocal:
+    """The numbers that all divisions by one s share.
+
+    Attributes:
+        scale: k, a power of two, negative where s is not.
+        scaled: s k, which is negative.
+        nearest: 1 / (s k), rounded to nearest; what IEEE has where s is zero or infinite.
+        above: the same, nudged as `corrected_quotient` wants it.
+        correction: the same as `nearest`, but -0 where s is zero or infinite.
+    """
+
+    scale: ir.Value
+    scaled: ir.Value
+    nearest: ir.Value
+    above: ir.Value
+    correction: ir.Value
+
+
+def _reciprocal(divisor: ir.Value) -> _Reciprocal:
+    scale = _scale(divisor)
+    scaled = arith.mulf(divisor, scale)
+    first = llvm.CallIntrinsicOp(scaled.type, "llvm.nvvm.rcp.approx.ftz.f", [scaled], [], []).results[0]
+    error = math.fma(scaled, first, _constant(-1.0))
+    better = math.fma(first, arith.negf(error), first)
+    above = math.fma(first, arith.subf(_constant(NUDGE), error), first)
+    # Of zero and of infinity the first is the reciprocal, and its error is no number.
+    is_number = arith.cmpf(arith.CmpFPredicate.ORD, error, error)
+    nearest, above = (arith.select(is_number, value, first) for value in (better, above))
+    return _Reciprocal(scale, scaled, nearest, above, arith.select(is_number, better, _constant(-0.0)))
+
+
+def _scale(divisor: ir.Value) -> ir.Value:
+    """k: 2^-e for an s of 2^(e-1) up to 2^e, where that is more than 1; 1 up to 2^64, and 2^(64-e) from there on.
+
+    So no product of x and k overflows whose quotient does not, subnormal dividends of small divisors become normal, and
+    those of others stay what they are. The numbers that a float's exponent bits stand for are ordered as the bits are.
+    """
+    bits = arith.bitcast(ir.IntegerType.get_signless(32), divisor)
+    exponent = arith.andi(bits, _bits(0xFF << MANTISSA_BITS))
+    inverse = arith.subi(_bits((2 * BIAS - 1) << MANTISSA_BITS), exponent)
+    raised = arith.addi(inverse, _bits(64 << MANTISSA_BITS))
+    size = arith.maxsi(inverse, arith.minsi(raised, _bits(BIAS << MANTISSA_BITS)))
+    return math.copysign(arith.bitcast(divisor.type, size), arith.negf(divisor))
+
+
+def _quotient(op: ir.Operation, shared: _Reciprocal) -> ir.Value:
+    x = op.operands[0]
+    scaled = arith.mulf(x, _like(shared.scale, x.type))
+    if all(rounds_to_half(use.owner.operation) for use in op.results[0].uses):
+        return arith.mulf(scaled, _like(shared.nearest, x.type))
+    minus_s = arith.negf(shared.scaled)
+    numbers = (_like(value, x.type) for value in (shared.above, minus_s, shared.correction))
+    return corrected_quotient(scaled, *numbers)
+
+
+def _like(value: ir.Value, target: ir.Type) -> ir.Value:
+    return vector.broadcast(target, value) if isinstance(target, ir.VectorType) else value
+
+
+def _width(op: ir.Operation) -> int:
+    result = op.results[0].type
+    return result.shape[0] if isinstance(result, ir.VectorType) else 1
+
+
+def _constant(value: float) -> ir.Value:
+    return arith.constant(ir.F32Type.get(), ir.FloatAttr.get(ir.F32Type.get(), value))
+
+
+def _bits(value: int) -> ir.Value:
+    return arith.constant(ir.IntegerType.get_signless(32), value)

@@ -1,0 +1,114 @@
+"""`lower-tanh`: one plus a hyperbolic tangent takes two instructions of the special unit, where rounding hides it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import e, log2
+from typing import ClassVar
+
+from mlir import ir
+from mlir.dialects import arith, llvm, vector
+
+from mlirfuse.analysis.arithmetic.casts import element_type
+from mlirfuse.analysis.arithmetic.rounded import is_rounded
+from mlirfuse.lowering.kernel_func import kernels
+from mlirfuse.passmanager.base import Pass, Remarks
+from mlirfuse.support.rewriting import defining_op, erase, number_of, ops_named
+
+SCALE = -2 * log2(e)
+MOST_FACTOR = 2.0**64
+"""Magnitude of a constant that is moved into another one, which must stay a number; or of its reciprocal."""
+
+
+@dataclass(frozen=True)
+class LowerTanh(Pass):
+    """Lowers `1 + tanh(x)` in `f32` to `2 rcp(1 + ex2(-2 x log2(e)))`, where the result is rounded to half precision.
+
+    It is what a GELU makes of a tangent. libdevice's `tanhf` takes some twenty instructions and is exact where x is
+    small, which the sum forgets; far below zero the sum keeps no digit of it, and this form keeps all. Its relative
+    error is below |x| 2^-22 + 2^-21: 2^-14 where the result is 2^-126, and less above; below, the result is 0, as is
+    that of the addition, which leaves nothing under 2^-24. The sum may pass through
+    products and quotients on its way to the cast, which keep a relative error. A constant factor of x goes into the
+    scale, and where the sum is multiplied by half of something, half of the sum is multiplied by that: of products that
+    are limited by power, a GELU costs what its instructions take.
+
+    ```mlir
+    %x = arith.mulf %v, %c : f32
+    %t = math.tanh %x : f32
+    %s = arith.addf %t, %one : f32
+    %w = arith.mulf %v, %half : f32
+    %g = arith.mulf %w, %s : f32
+    %h = arith.truncf %g : f32 to bf16
+    // lower-tanh
+    %0 = arith.mulf %v, %scale_times_c : f32
+    %1 = llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz"(%0) : (f32) -> f32
+    %2 = arith.addf %1, %one : f32
+    %3 = llvm.call_intrinsic "llvm.nvvm.rcp.approx.ftz.f"(%2) : (f32) -> f32
+    %g = arith.mulf %v, %3 : f32
+    ```
+    """
+
+    name: ClassVar[str] = "lower-tanh"
+
+    def run(self, module: ir.Operation, remarks: Remarks) -> None:
+        """Rewrites the `builtin.module` in place."""
+        for func in kernels(module):
+            tangents = ops_named(func.operation, "math.tanh")
+            sums = {sum_: tangent for tangent in tangents for sum_ in _sums(tangent)}
+            for sum_, tangent in sums.items():
+                with ir.InsertionPoint(sum_), sum_.location:
+                    half = _half_of_sum(*_scaled(tangent.operands[0]))
+                    _multiply_by_half(sum_.results[0], half)
+                    if list(sum_.results[0].uses):
+                        sum_.results[0].replace_all_uses_with(arith.addf(half, half))
+                erase(sum_)
+            if sums:
+                remarks.applied(self, f"{len(sums)} tangents are computed by the special unit", func)
+            elif tangents:
+                remarks.declined(self, f"{len(tangents)} tangents are not only added to one and rounded", func)
+
+
+def _sums(tangent: ir.Operation) -> list[ir.Operation]:
+    """The uses of a tangent, if all of them add one, for a result in half precision; the tangent is dead then."""
+    users = [use.owner.operation for use in tangent.results[0].uses]
+    fits = all(user.name == "arith.addf" and _adds_one(user) and is_rounded(user.results[0]) for user in users)
+    return users if fits and element_type(tangent.results[0].type) == ir.F32Type.get(tangent.context) else []
+
+
+def _adds_one(op: ir.Operation) -> bool:
+    return any(number_of(operand) == 1 for operand in op.operands)
+
+
+def _scaled(value: ir.Value) -> tuple[ir.Value, float]:
+    """What a value is a constant multiple of, and that constant; itself and 1 where that is not seen."""
+    maker = defining_op(value)
+    if maker is not None and maker.name == "arith.mulf":
+        for number, operand in enumerate(maker.operands):
+            factor = number_of(operand)
+            if factor is not None and MOST_FACTOR**-1 <= abs(factor) <= MOST_FACTOR:
+                return maker.operands[1 - number], factor
+    return value, 1.0
+
+
+def _multiply_by_half(total: ir.Value, half: ir.Value) -> None:
+    """Products of `total` and half of something become those of `half` and all of it."""
+    for use in list(total.uses):
+        user, number = use.owner.operation, use.operand_number
+        if user.name == "arith.mulf":
+            whole, factor = _scaled(user.operands[1 - number])
+            if factor == 0.5:
+                user.operands[number], user.operands[1 - number] = half, whole
+
+
+def _half_of_sum(x: ir.Value, factor: float) -> ir.Value:
+    """`(1 + tanh(factor x)) / 2`."""
+    if not isinstance(x.type, ir.VectorType):
+        return _number(x, factor)
+    return vector.from_elements(x.type, [_number(element, factor) for element in vector.ToElementsOp(x).results])
+
+
+def _number(x: ir.Value, factor: float) -> ir.Value:
+    f32 = ir.F32Type.get()
+    scale, one = (arith.constant(f32, ir.FloatAttr.get(f32, value)) for value in (SCALE * factor, 1.0))
+    power = llvm.CallIntrinsicOp(f32, "llvm.nvvm.ex2.approx.ftz", [arith.mulf(x, scale)], [], []).results[0]
+    return llvm.CallIntrinsicOp(f32, "llvm.nvvm.rcp.approx.ftz.f", [arith.addf(power, one)], [], []).results[0]

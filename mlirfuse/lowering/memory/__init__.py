@@ -1,0 +1,1 @@
+"""Accesses to global and shared memory to NVVM and inline PTX: cache policies, orders, semaphores, prefetches."""

@@ -1,0 +1,93 @@
+"""Addresses of elements of memrefs, for accesses that upstream has no op for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+
+from mlir import ir
+from mlir.dialects import arith, llvm, memref
+
+from mlirfuse.distribution.threads.scalars import add, constant, multiply
+from mlirfuse.support.dtypes import from_mlir
+from mlirfuse.support.rewriting import defining_op, integer_of
+
+GLOBAL, SHARED = 1, 3
+"""LLVM's address spaces."""
+
+_DYNAMIC = -(1 << 31)
+"""Stands among the constant indices of `llvm.getelementptr` where one is a value."""
+
+_CONSTANT_BITS = 29
+"""Of a constant index of `llvm.getelementptr`, with its sign: MLIR's `GEPConstantIndex` aborts at any that has more."""
+
+
+def global_pointer(base: ir.Value, indices: Sequence[ir.Value]) -> ir.Value:
+    """The global-memory pointer to `base[indices]`."""
+    return element_pointer(base, indices, GLOBAL)
+
+
+def element_pointer(base: ir.Value, indices: Sequence[ir.Value], space: int) -> ir.Value:
+    """The pointer to `base[indices]` in an address space; index arithmetic is in 64 bits.
+
+    What is constant of the indices is added last, to the pointer: it then is the immediate offset of the access, and
+    all accesses of a thread share one pair of registers.
+    """
+    address, constant_bytes = element_address(base, indices)
+    i64 = ir.IntegerType.get_signless(64)
+    pointer = llvm.inttoptr(ir.Type.parse(f"!llvm.ptr<{space}>"), arith.index_cast(i64, address))
+    return byte_offset(pointer, constant_bytes) if constant_bytes else pointer
+
+
+def element_address(base: ir.Value, indices: Sequence[ir.Value]) -> tuple[ir.Value, int]:
+    """The byte address (index) of `base[indices]` less what is constant of the indices, and that, in bytes.
+
+    A constant that is too far for an instruction's is part of the address.
+    """
+    type_ = ir.MemRefType(base.type)
+    strides, offset = type_.get_strides_and_offset()
+    dynamic = ir.ShapedType.get_dynamic_stride_or_offset()
+    described = memref.ExtractStridedMetadataOp(base) if dynamic in (offset, *strides) else None
+    constant_bytes, size = 0, from_mlir(type_.element_type).bytes
+    terms: list[ir.Value] = []
+    if described is not None and offset == dynamic:
+        terms.append(described.offset)
+    elif offset:
+        terms.append(constant(offset))
+    for i, (position, stride) in enumerate(zip(indices, strides, strict=True)):
+        if described is not None and stride == dynamic:
+            terms.append(arith.muli(position, described.strides[i]))
+            continue
+        position, known = split_constant(position)
+        constant_bytes += known * stride * size
+        terms.append(multiply(position, stride))
+    linear = reduce(add, terms) if terms else constant(0)
+    start = memref.extract_aligned_pointer_as_index(base)
+    address = arith.addi(start, multiply(linear, size))
+    if _fits(constant_bytes):
+        return address, constant_bytes
+    return arith.addi(address, constant(constant_bytes)), 0
+
+
+def byte_offset(pointer: ir.Value, offset: ir.Value | int) -> ir.Value:
+    """The pointer so many bytes further on: a number, or an i64."""
+    byte = ir.IntegerType.get_signless(8)
+    if isinstance(offset, int) and not _fits(offset):
+        offset = arith.constant(ir.IntegerType.get_signless(64), offset)
+    dynamic, constants = ([], [offset]) if isinstance(offset, int) else ([offset], [_DYNAMIC])
+    return llvm.getelementptr(pointer.type, pointer, dynamic, constants, byte, llvm.GEPNoWrapFlags.none)
+
+
+def _fits(constant_bytes: int) -> bool:
+    """Whether a distance may be a constant of an instruction."""
+    return -(1 << _CONSTANT_BITS - 1) <= constant_bytes < 1 << _CONSTANT_BITS - 1
+
+
+def split_constant(position: ir.Value) -> tuple[ir.Value, int]:
+    """An index as (rest, constant): `x + c` is (x, c)."""
+    owner = defining_op(position)
+    if owner is None or owner.name != "arith.addi":
+        return position, 0
+    rest, term = owner.operands
+    number = integer_of(term)
+    return (position, 0) if number is None else (rest, number)

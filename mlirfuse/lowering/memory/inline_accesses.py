@@ -1,0 +1,121 @@
+"""Vector loads and stores as inline PTX, for qualifiers that LLVM does not know."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from mlir import ir
+from mlir.dialects import llvm, nvvm, vector
+
+from mlirfuse.lowering.memory.addresses import element_pointer
+from mlirfuse.support.dtypes import from_mlir
+from mlirfuse.support.rewriting import erase
+
+HINT = ".L2::cache_hint"
+WIDTHS = (4, 8, 16)  # bytes that one thread can access at once, in 32-bit registers
+
+
+def buffer_of(op: ir.Operation) -> ir.Value:
+    """The memref that a `vector.load` or `vector.store` accesses."""
+    return op.operands[0] if op.name == "vector.load" else op.operands[1]
+
+
+def why_not_inline(op: ir.Operation) -> str | None:
+    """Why a `vector.load` or `vector.store` cannot become one access of whole registers, or None."""
+    fragment = _fragment(op)
+    if fragment.rank != 1:
+        return f"{fragment} is not one-dimensional"
+    width = _bytes(fragment)
+    if width not in WIDTHS:
+        return f"{width} bytes is none of {', '.join(map(str, WIDTHS))}"
+    aligned = ir.IntegerAttr(op.attributes["alignment"]).value if "alignment" in op.attributes else 0
+    return None if aligned >= width else f"its alignment is not known to be {width} bytes"
+
+
+def inline_load(op: ir.Operation, instruction: str, space: int, policy: ir.Value | None = None) -> None:
+    """Puts `instruction` in the place of a `vector.load` of an address space, and erases the op.
+
+    Args:
+        op: the load.
+        instruction: opcode and qualifiers, up to the cache hint.
+        space: LLVM's number of the address space.
+        policy: of the L2, an i64 that `createpolicy` made; None for a load without a hint.
+    """
+    count = _bytes(_fragment(op)) // 4
+    pointer = element_pointer(op.operands[0], list(op.operands)[1:], space)
+    hint, last, operands = ("", "", [pointer]) if policy is None else (HINT, f", ${count + 1}", [pointer, policy])
+    text = f"{instruction}{hint}{_suffix(count)} {_registers(count, 0)}, [${count}]{last};"
+    words = nvvm.InlinePtxOp([_i32()] * count, operands, [], text)
+    _replace(op, list(words.results))
+
+
+def movable_load(op: ir.Operation, instruction: str, space: int, policy: ir.Value) -> None:
+    """Like `inline_load`, of memory that nobody writes before the kernel ends.
+
+    The backend may put such a load anywhere behind what makes `policy`, as it does with loads of its own: it has them
+    wait for a use, and not in registers.
+    """
+    count = _bytes(_fragment(op)) // 4
+    pointer = element_pointer(op.operands[0], list(op.operands)[1:], space)
+    text = f"{instruction}{HINT}{_suffix(count)} {_registers(count, 0)}, [${count}], ${count + 1};"
+    constraints = ",".join(["=r"] * count + ["l", "l"])
+    if count == 1:
+        _replace(op, [llvm.inline_asm(_i32(), [pointer, policy], text, constraints)])
+        return
+    struct = llvm.StructType.get_literal([_i32()] * count)
+    words = llvm.inline_asm(struct, [pointer, policy], text, constraints)
+    _replace(op, [llvm.extractvalue(_i32(), words, ir.DenseI64ArrayAttr.get([i])) for i in range(count)])
+
+
+def inline_store(op: ir.Operation, instruction: str, space: int, policy: ir.Value | None = None) -> None:
+    """Puts `instruction` in the place of a `vector.store` to an address space, and erases the op.
+
+    Args:
+        op: the store.
+        instruction: opcode and qualifiers, up to the cache hint.
+        space: LLVM's number of the address space.
+        policy: of the L2, an i64 that `createpolicy` made; None for a store without a hint.
+    """
+    count = _bytes(_fragment(op)) // 4
+    pointer = element_pointer(op.operands[1], list(op.operands)[2:], space)
+    words_type = ir.VectorType.get([count], _i32())
+    packed = vector.bitcast(words_type, op.operands[0]) if op.operands[0].type != words_type else op.operands[0]
+    words = list(vector.ToElementsOp(packed).results)
+    hint, last, policies = ("", "", []) if policy is None else (HINT, f", ${count + 1}", [policy])
+    text = f"{instruction}{hint}{_suffix(count)} [$0], {_registers(count, 1)}{last};"
+    nvvm.InlinePtxOp([], [pointer, *words, *policies], [], text)
+    erase(op)
+
+
+def _replace(load: ir.Operation, words: Sequence[ir.Value]) -> None:
+    """Puts 32-bit words in the place of what a `vector.load` loads."""
+    fragment = _fragment(load)
+    packed = vector.from_elements(ir.VectorType.get([len(words)], _i32()), words)
+    value = vector.bitcast(fragment, packed) if fragment != packed.type else packed
+    load.results[0].replace_all_uses_with(value)
+    erase(load)
+
+
+def _i32() -> ir.Type:
+    return ir.IntegerType.get_signless(32)
+
+
+def _fragment(op: ir.Operation) -> ir.VectorType:
+    return ir.VectorType(op.results[0].type if op.name == "vector.load" else op.operands[0].type)
+
+
+def _bytes(fragment: ir.VectorType) -> int:
+    """Size of a fragment in memory; 0 for `i1`, which has no bytes until `lower-kernel-abi` gives it some."""
+    dtype = from_mlir(fragment.element_type)
+    return 0 if dtype.kind == "bool" else prod(fragment.shape) * dtype.bytes
+
+
+def _registers(count: int, first: int) -> str:
+    """`count` placeholders of inline PTX, from `$first` on: `$0`, `{$0, $1}`."""
+    names = ", ".join(f"${first + i}" for i in range(count))
+    return names if count == 1 else f"{{{names}}}"
+
+
+def _suffix(count: int) -> str:
+    return ".b32" if count == 1 else f".v{count}.b32"

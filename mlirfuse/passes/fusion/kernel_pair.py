@@ -1,0 +1,113 @@
+"""Making one kernel of two that a host function launches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mlir import ir
+from mlir.dialects import func
+
+from mlirfuse.analysis.kernels import KERNEL, RESULT_EXTENTS, argument_attributes, body, result_sources, symbol
+from mlirfuse.passes.kernels.host import depends_on, order_host_ops
+from mlirfuse.schedule.schedule import ATTRIBUTE as SCHEDULE
+from mlirfuse.support.rewriting import clone, erase
+
+
+@dataclass(frozen=True)
+class KernelPair:
+    """Two launches, in program order, and their kernels on tensors."""
+
+    first_call: ir.Operation
+    second_call: ir.Operation
+    first: ir.Operation
+    second: ir.Operation
+
+    def host_intervenes(self) -> bool:
+        """Whether the host makes something of what the first gives to the second."""
+        made = set(self.first_call.results)
+        return any(v not in made and depends_on(v, self.first_call) for v in self.second_call.operands)
+
+    def merge(self, function: ir.Operation) -> None:
+        """Replaces both calls by one, and both kernels."""
+        merged = self.build()
+        inputs, kept = self._inputs(), self._kept()
+        outputs = [*kept, *self.second_call.results]
+        with ir.InsertionPoint(self.second_call), self.second_call.location:
+            call = func.CallOp([v.type for v in outputs], symbol(self.first), inputs)
+        for old, new in zip(outputs, call.results, strict=True):
+            old.replace_all_uses_with(new)
+        erase(self.second_call)
+        erase(self.first_call)
+        merged.attributes["sym_name"] = self.first.attributes["sym_name"]
+        erase(self.first)
+        erase(self.second)
+        order_host_ops(function)
+
+    def _inputs(self) -> list[ir.Value]:
+        """What the merged kernel reads: the operands of both, but for what one makes for the other."""
+        made = set(self.first_call.results)
+        operands = [*self.first_call.operands, *(v for v in self.second_call.operands if v not in made)]
+        return list(dict.fromkeys(operands))
+
+    def _kept(self) -> list[ir.Value]:
+        """Results of the first that others than the second use."""
+        return [r for r in self.first_call.results if any(use.owner.operation != self.second_call for use in r.uses)]
+
+    def build(self) -> ir.Operation:
+        """The merged kernel, beside the first, whose schedule it takes, or else the second's."""
+        inputs, kept = self._inputs(), self._kept()
+        outputs = [*kept, *self.second_call.results]
+        attributes: dict[ir.Value, dict[str, ir.Attribute]] = {}
+        for call, kernel in ((self.first_call, self.first), (self.second_call, self.second)):
+            for value, known in zip(call.operands, argument_attributes(kernel), strict=True):
+                attributes.setdefault(value, known)
+        with ir.InsertionPoint(self.first), self.first.location:
+            kernel = func.FuncOp(
+                f"{symbol(self.first)}_{symbol(self.second)}",
+                ir.FunctionType.get([v.type for v in inputs], [v.type for v in outputs]),
+                visibility="private",
+            )
+        kernel.attributes[KERNEL] = ir.UnitAttr.get()
+        kernel.attributes[RESULT_EXTENTS] = ir.DenseI64ArrayAttr.get(self._result_extents(inputs, kept))
+        kernel.attributes["arg_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get(attributes[v]) for v in inputs])
+        for source in (self.second, self.first):
+            if SCHEDULE in source.attributes:
+                kernel.attributes[SCHEDULE] = source.attributes[SCHEDULE]
+        block = kernel.add_entry_block()
+        values = dict(zip(inputs, block.arguments, strict=True))
+        with ir.InsertionPoint(block), self.first.location:
+            for call, source in ((self.first_call, self.first), (self.second_call, self.second)):
+                mapping = {
+                    argument: values[operand]
+                    for argument, operand in zip(source.regions[0].blocks[0].arguments, call.operands, strict=True)
+                }
+                *ops, terminator = body(source)
+                for op in ops:
+                    clone(op, mapping)
+                values.update(zip(call.results, (mapping[v] for v in terminator.operands), strict=True))
+            func.ReturnOp([values[v] for v in outputs])
+        return kernel.operation
+
+    def _result_extents(self, inputs: Sequence[ir.Value], kept: Sequence[ir.Value]) -> list[int]:
+        """Where the dynamic extents of the merged kernel's results come from."""
+        sources = _extent_sources(self.first_call, self.first)
+        second = _extent_sources(self.second_call, self.second)
+        pairs: list[int] = []
+        for result in [*kept, *self.second_call.results]:
+            for value, axis in (sources if result in sources else second)[result]:
+                while value in sources:  # what the first makes for the second is no input
+                    value, axis = sources[value][_dynamic_axes(value).index(axis)]
+                pairs += [inputs.index(value), axis]
+        return pairs
+
+
+def _extent_sources(call: ir.Operation, kernel: ir.Operation) -> dict[ir.Value, list[tuple[ir.Value, int]]]:
+    """For each result of a call, where each of its dynamic extents comes from: an operand of the call and its axis."""
+    pairs = iter([(call.operands[argument], axis) for argument, axis in result_sources(kernel)])
+    return {result: [next(pairs) for _ in _dynamic_axes(result)] for result in call.results}
+
+
+def _dynamic_axes(value: ir.Value) -> list[int]:
+    tensor = ir.RankedTensorType(value.type)
+    return [axis for axis in range(tensor.rank) if tensor.is_dynamic_dim(axis)]

@@ -1,0 +1,270 @@
+"""`fuse-mix-order-reduction`: kernels that reduce the same data in different orders become one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import ClassVar
+
+from mlir import ir
+
+from mlirfuse.analysis.contractions.contraction import contraction_in
+from mlirfuse.analysis.grid_reduction import grid_reduction, needs_grid
+from mlirfuse.analysis.kernels import KERNEL, body, functions, symbol
+from mlirfuse.analysis.loops.iteration_space import Conflict, space_of_structures
+from mlirfuse.analysis.loops.spaces import check_results, kernel_space
+from mlirfuse.analysis.loops.structure import structure_of
+from mlirfuse.analysis.problem import problem_of
+from mlirfuse.errors import PassError, ScheduleError
+from mlirfuse.passes.fusion.kernel_pair import KernelPair
+from mlirfuse.passes.fusion.shared_views import shared_views
+from mlirfuse.passes.kernels.assign_schedule import GRID_REDUCTION
+from mlirfuse.passes.kernels.host import callee, calls, launches
+from mlirfuse.passmanager.base import Pass, Remarks
+from mlirfuse.schedule.fusion_gain import Gain, Scheduled, fusion_gain
+from mlirfuse.schedule.grid.heuristics import grid_schedule, too_wide
+from mlirfuse.schedule.heuristics import choose_schedule
+from mlirfuse.schedule.schedule import ATTRIBUTE as SCHEDULE
+from mlirfuse.schedule.schedule import schedule_of
+from mlirfuse.support.dtypes import from_mlir
+from mlirfuse.support.rewriting import erase
+from mlirfuse.target import DEFAULT, Target, target_of
+
+MIX_ORDER = "fuse.mix_order"
+"""On a host function: `"split"` keeps such kernels apart; `"fused"` makes it an error where one must stay apart."""
+
+
+@dataclass(frozen=True)
+class FuseMixOrderReduction(Pass):
+    """Merges two kernels that read the same data and reduce it over different dimensions, so that it is read once.
+
+    Requires kernels on tensors, called by a host function. Two of them are merged if they share a value of the whole
+    iteration space (both read it, or one reads what the other makes), if their reductions nest (`dx` reduces inside of
+    rows, `dw` and `db` over them; `analysis/grid_reduction.py`), if nothing that a tile needs depends on a grid
+    reduction, if a cluster holds a row and the accumulators on chip, and if that takes less time
+    (`schedule/fusion_gain.py`), which is asked where all extents are known. The values that only they exchanged are no
+    longer stored. Where the host reshapes what they share, dimensions of both are first collapsed to those that the
+    shapes have in common, as far as each kernel may take them for one (`shared_views.py`). Source: PyTorch Inductor's
+    mix-order reduction, pull request 165370.
+
+    `fuse.mix_order = "split"` on the host function turns this off; with `"fused"` nobody asks what it gains, and a pair
+    that shares data and cannot be merged is an error. Nor is that asked where the caller says how the partials of a
+    persistent loop are combined.
+
+    ```mlir
+    %dx = call @f_0(%dy, %x) : (tensor<?x4096xf32>, tensor<?x4096xf32>) -> tensor<?x4096xf32>   // reduces rows
+    %dw = call @f_1(%dy, %x) : (tensor<?x4096xf32>, tensor<?x4096xf32>) -> tensor<4096xf32>     // reduces over rows
+    ```
+    becomes
+    ```mlir
+    %0:2 = call @f_0(%dy, %x)
+        : (tensor<?x4096xf32>, tensor<?x4096xf32>) -> (tensor<?x4096xf32>, tensor<4096xf32>)
+    ```
+
+    Attributes:
+        target: the architecture whose registers and shared memory decide whether a row and its accumulators fit.
+        sms: SMs of the device, few of which hold no large cluster; 0 for the number that the architecture
+            is best known by.
+    """
+
+    name: ClassVar[str] = "fuse-mix-order-reduction"
+
+    target: str = DEFAULT
+    sms: int = 0
+
+    def run(self, module: ir.Operation, remarks: Remarks) -> None:
+        for function in [f for f in functions(module) if KERNEL not in f.attributes and calls(f)]:
+            request = (
+                ir.StringAttr(function.attributes[MIX_ORDER]).value if MIX_ORDER in function.attributes else "auto"
+            )
+            if request not in ("auto", "fused", "split"):
+                raise PassError(f"{MIX_ORDER} is {request!r}", where=function, hint="fused, split, or leave it out")
+            if request == "split":
+                remarks.declined(self, "the caller asked for kernels of one order each", function)
+                continue
+            while self._merge_one(module, function, remarks, required=request == "fused"):
+                pass
+
+    def _merge_one(self, module: ir.Operation, function: ir.Operation, remarks: Remarks, *, required: bool) -> bool:
+        """Merges the first pair that can be; remarks why the others cannot once there is none."""
+        declined: list[tuple[ir.Operation, str, bool]] = []
+        target = target_of(self.target, self.sms)
+        is_asked = required or GRID_REDUCTION in function.attributes  # how partials are combined is said of one kernel
+        pairs = _pairs(module, function)
+        for pair in pairs:
+            if not pair.shared_bytes():
+                continue
+            reason = pair.obstacle(target) or (None if is_asked else _loss(pair, pairs, target))
+            if reason is None:
+                self._merge(pair, function, remarks)
+                return True
+            declined.append((pair.second_call, f"{pair}: {reason}", True))
+        for position, pair in enumerate(pairs):
+            views = shared_views(pair) if not pair.shared_bytes() and pair.reduces_over_rows() else []
+            reasons: list[str] = []
+            for number, view in enumerate(views):
+                reason = _aligned(module.clone(ip=False), symbol(function), position, number, target)
+                if reason is None:
+                    view.align(function)
+                    self._merge(_pairs(module, function)[position], function, remarks)
+                    return True
+                reasons.append(f"{pair}: {view}, and {reason}")
+            declined += [(pair.second_call, reason, pair.both_reduce()) for reason in reasons[:1]]
+        for call, reason, is_mixed in declined:
+            if required and is_mixed:
+                raise PassError(
+                    f"mix-order fusion was asked for, but {reason}",
+                    where=call,
+                    hint="mix_order='auto' fuses what can be fused, and leaves the rest in kernels of their own",
+                )
+            remarks.declined(self, reason, call)
+        return False
+
+    def _merge(self, pair: _Pair, function: ir.Operation, remarks: Remarks) -> None:
+        saved = f"{symbol(pair.second)} joins {symbol(pair.first)}: {pair.shared_bytes()} bytes an element saved"
+        remarks.applied(self, saved, pair.second_call)
+        pair.merge(function)
+
+
+def _pairs(module: ir.Operation, function: ir.Operation) -> list[_Pair]:
+    """All pairs of launches of a host function, in order."""
+    return [
+        _Pair(first, second, first_kernel, second_kernel)
+        for (first, first_kernel), (second, second_kernel) in combinations(launches(module, function).items(), 2)
+    ]
+
+
+def _aligned(copy: ir.Operation, host: str, position: int, number: int, target: Target) -> str | None:
+    """Why two kernels cannot be one even over dimensions that a view of shared data has in common; None if they can.
+
+    Args:
+        copy: a copy of the module, which is left changed.
+        host: the name of the host function.
+        position: which of its pairs of launches they are.
+        number: which of their shared views.
+        target: the architecture.
+    """
+    function = next(f for f in functions(copy) if symbol(f) == host)
+    if reason := shared_views(_pairs(copy, function)[position])[number].align(function):
+        return reason
+    pair = _pairs(copy, function)[position]
+    return pair.obstacle(target) if pair.shared_bytes() else "no dimensions that both can have are all of it"
+
+
+class _Pair(KernelPair):
+    """Two launches that may read the same data."""
+
+    def __str__(self) -> str:
+        return f"{callee(self.second_call)} stays apart from {callee(self.first_call)}"
+
+    def shared_bytes(self) -> int:
+        """Bytes of an element of the iteration space that move once less when the two are one; 0 for no relation."""
+        whole = max(_rank(v) for v in [*self.first_call.operands, *self.first_call.results])
+        moved = {*_read(self.first_call, self.first), *self.first_call.results}
+        return sum(_bytes(v) for v in _read(self.second_call, self.second) if v in moved and _rank(v) == whole > 1)
+
+    def reduces_over_rows(self) -> bool:
+        """Whether one of the two reduces over others than the innermost dimension, and both are no contractions.
+
+        What reads reshapes of an array, as a product does of batches, is else no matter of two orders.
+        """
+        try:
+            spaces = [kernel_space(kernel) for kernel in (self.first, self.second)]
+        except ScheduleError:  # what has no schedule is for `fuse-assign-schedule` to say
+            return False
+        if any(contraction_in(*space) is not None for space in spaces):
+            return False
+        return any(dims and space.rank - 1 not in dims for space, _ in spaces for dims in space.reduced.values())
+
+    def both_reduce(self) -> bool:
+        """Whether there are reductions on both sides, whose orders may differ."""
+        return all(kernel_space(kernel)[0].reduced_dims for kernel in (self.first, self.second))
+
+    def obstacle(self, target: Target) -> str | None:
+        """Why the two cannot be one kernel, or None."""
+        if SCHEDULE in self.second.attributes:
+            return f"{symbol(self.second)} has a schedule of its own"
+        given = schedule_of(self.first) if SCHEDULE in self.first.attributes else None
+        if given is not None and given.persistent_loop is None:
+            return f"the schedule of {symbol(self.first)} has no persistent loop"
+        if self.host_intervenes():
+            return "the host works on what one gives to the other"
+        trial = self.build()
+        try:
+            structures = [s for op in body(trial) if (s := structure_of(op)) is not None]
+            space = space_of_structures(structures)
+            if isinstance(space, Conflict):
+                return space.reason
+            if not needs_grid(space):
+                return "no reduction runs over the grid"
+            if not space.spanned():
+                return "no op's loops span both iteration spaces"
+            check_results(trial, space)
+            plan = grid_reduction(space, structures, body(trial)[-1].operands)
+            if isinstance(plan, Conflict):
+                return plan.reason
+            if 0 in space.extents:
+                return "there are no elements"
+            problem = problem_of(trial, space, structures)
+            if given is None and grid_schedule(problem, target) is None:
+                return too_wide(problem, target)
+            return None
+        except ScheduleError as error:
+            return str(error)
+        finally:
+            erase(trial)
+
+    def gain(self, target: Target) -> Gain | None:
+        """What one kernel saves of two that can be one; None where nothing says that two are faster."""
+        tensors = [v.type for v in self._inputs() if isinstance(v.type, ir.RankedTensorType)]
+        if SCHEDULE in self.first.attributes or not all(type_.has_static_shape for type_ in tensors):
+            return None
+        trial = self.build()
+        try:
+            apart = [_scheduled(kernel, target) for kernel in (self.first, self.second)]
+            return fusion_gain(_scheduled(trial, target), apart, self.shared_bytes(), target)
+        except ScheduleError:  # one of the two has no schedule of its own
+            return None
+        finally:
+            erase(trial)
+
+
+def _loss(pair: _Pair, pairs: Sequence[_Pair], target: Target) -> str | None:
+    """Why two kernels that can be one take less time apart, with all that could join the first; None if they do not.
+
+    All of these would meet once, at the end of one grid.
+    """
+    gain = pair.gain(target)
+    if gain is None or gain.saved >= 0:
+        return None
+    others = [p for p in pairs if p is not pair and p.first_call == pair.first_call and p.shared_bytes()]
+    gains = [p.gain(target) for p in others if p.obstacle(target) is None]
+    together = gain.saved + sum(max(0.0, each.saved + each.meeting) for each in gains if each is not None)
+    if together >= 0:
+        return None
+    return f"one kernel would take {-together:.1f} us more, to add up parts of what each of two has whole"
+
+
+def _scheduled(kernel: ir.Operation, target: Target) -> Scheduled:
+    """The schedule that a kernel would get, and its problem."""
+    problem = problem_of(kernel, *kernel_space(kernel))
+    return choose_schedule(problem, target), problem
+
+
+def _read(call: ir.Operation, kernel: ir.Operation) -> list[ir.Value]:
+    """What a launch gives its kernel to read; of others the kernel asks an extent only."""
+    arguments = kernel.regions[0].blocks[0].arguments
+    pairs = zip(call.operands, arguments, strict=True)
+    return list(dict.fromkeys(v for v, a in pairs if any(use.owner.name != "tensor.dim" for use in a.uses)))
+
+
+def _rank(value: ir.Value) -> int:
+    """Dimensions of a tensor that vary; 0 for a scalar."""
+    if not isinstance(value.type, ir.RankedTensorType):
+        return 0
+    return sum(extent != 1 for extent in value.type.shape)
+
+
+def _bytes(value: ir.Value) -> int:
+    return from_mlir(ir.RankedTensorType(value.type).element_type).bytes

@@ -1,0 +1,143 @@
+"""`fuse-prologues`: elementwise kernels move into the contraction's kernel that reads what they make."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
+from typing import ClassVar
+
+from mlir import ir
+
+from mlirfuse.analysis.contractions.contraction import contraction_in
+from mlirfuse.analysis.contractions.contraction_operands import unfit_producers
+from mlirfuse.analysis.contractions.problem import contraction_problem
+from mlirfuse.analysis.kernels import KERNEL, functions, symbol
+from mlirfuse.analysis.loops.spaces import kernel_space
+from mlirfuse.errors import PassError, ScheduleError
+from mlirfuse.passes.fusion.kernel_pair import KernelPair
+from mlirfuse.passes.kernels.host import callee, calls, launches
+from mlirfuse.passmanager.base import Pass, Remarks
+from mlirfuse.schedule.contractions.cost import UNKNOWN_EXTENT
+from mlirfuse.schedule.contractions.prologues import seconds_apart, seconds_together
+from mlirfuse.schedule.parts.contraction import ContractionProblem
+from mlirfuse.schedule.schedule import ATTRIBUTE as SCHEDULE
+from mlirfuse.schedule.schedule import schedule_of
+from mlirfuse.support.dtypes import from_mlir
+from mlirfuse.support.rewriting import erase
+from mlirfuse.target import DEFAULT, Target, target_of
+
+
+@dataclass(frozen=True)
+class FusePrologues(Pass):
+    """Moves what is computed element by element for a contraction into the contraction's kernel.
+
+    Requires kernels on tensors, called by a host function. A kernel moves if all of its ops are elementwise, the
+    contraction's is the only launch that reads its results, and each of its ops either computes one operand, along
+    dimensions of that operand, or is needed on the result's tile (`analysis/contractions/contraction_operands.py`). An
+    operand is then computed anew for every tile of the result that it meets, so it stays apart where the estimate for
+    the two kernels is less. A schedule that was given for either of the two, and is a contraction's, is followed: the
+    kernels become one.
+
+    ```mlir
+    %w = call @f_0(%q, %scale) : (tensor<512x256xi8>, tensor<512xf16>) -> tensor<512x256xf16>   // casts and scales
+    %y = call @f_1(%x, %w) : (tensor<64x256xf16>, tensor<512x256xf16>) -> tensor<64x512xf16>    // multiplies
+    ```
+    becomes
+    ```mlir
+    %y = call @f_0(%q, %scale, %x) : (tensor<512x256xi8>, tensor<512xf16>, tensor<64x256xf16>) -> tensor<64x512xf16>
+    ```
+
+    Attributes:
+        target: the architecture that the estimates are for.
+        sms: SMs of the device; 0 for the number that the architecture is best known by.
+    """
+
+    name: ClassVar[str] = "fuse-prologues"
+
+    target: str = DEFAULT
+    sms: int = 0
+
+    def run(self, module: ir.Operation, remarks: Remarks) -> None:
+        target = target_of(self.target, self.sms)
+        for function in [f for f in functions(module) if KERNEL not in f.attributes and calls(f)]:
+            declined: set[tuple[str, str]] = set()
+            while (pair := next(_pairs(module, function, declined), None)) is not None:
+                reason = pair.obstacle(target)
+                if reason is None:
+                    remarks.applied(
+                        self, f"{symbol(pair.second)} computes what {symbol(pair.first)} did", pair.second_call
+                    )
+                    pair.merge(function)
+                    continue
+                declined.add((symbol(pair.first), symbol(pair.second)))
+                message = f"{symbol(pair.first)} stays apart from {symbol(pair.second)}: {reason}"
+                remarks.declined(self, message, pair.second_call)
+
+
+def _pairs(module: ir.Operation, function: ir.Operation, declined: set[tuple[str, str]]) -> Iterator[_Pair]:
+    """Launches of a contraction, each with one that makes an operand for it, that were not looked at yet."""
+    known = launches(module, function)
+    for second, kernel in known.items():
+        makers = [
+            first
+            for first in known
+            if (callee(first), callee(second)) not in declined and set(first.results) & set(second.operands)
+        ]
+        if makers and contraction_in(*kernel_space(kernel)) is not None:
+            yield from (_Pair(first, second, known[first], kernel) for first in makers)
+
+
+class _Pair(KernelPair):
+    """A launch, and one of a contraction that reads its results."""
+
+    def obstacle(self, target: Target) -> str | None:
+        """Why the two should not be one kernel, or None."""
+        space, structures = kernel_space(self.first)
+        if space.reduced_dims:
+            return "it reduces"
+        if any(use.owner.operation != self.second_call for result in self.first_call.results for use in result.uses):
+            return "its results are used elsewhere as well"
+        if self.host_intervenes():
+            return "the host works on what one gives to the other"
+        given = [schedule_of(k) for k in (self.first, self.second) if SCHEDULE in k.attributes]
+        if any(schedule.contraction is None for schedule in given):
+            return "it has a schedule of its own"
+        trial = self.build()
+        try:
+            space, structures = kernel_space(trial)
+            if not space.spanned():
+                return "no op's loops span both iteration spaces"
+            if reason := unfit_producers(space, structures):
+                return reason
+            problem = _problem(trial)
+        except (PassError, ScheduleError) as error:
+            return str(error)
+        finally:
+            erase(trial)
+        before = _problem(self.second)
+        if given or problem == before:
+            return None
+        together, apart = seconds_together(problem, target), seconds_apart(before, self._moved_bytes(), target)
+        if together > apart:
+            return f"one kernel is estimated at {together * 1e6:.1f} us, two at {apart * 1e6:.1f} us"
+        return None
+
+    def _moved_bytes(self) -> int:
+        """Bytes that the first kernel reads and writes."""
+        return sum(_bytes(v) for v in [*self.first_call.operands, *self.first_call.results])
+
+
+def _problem(kernel: ir.Operation) -> ContractionProblem:
+    space, structures = kernel_space(kernel)
+    contraction = contraction_in(space, structures)
+    assert contraction is not None  # _pairs has looked
+    return contraction_problem(kernel, space, contraction)
+
+
+def _bytes(value: ir.Value) -> int:
+    if not isinstance(value.type, ir.RankedTensorType):
+        return 0
+    dynamic = ir.ShapedType.get_dynamic_size()
+    extents = [UNKNOWN_EXTENT if n == dynamic else n for n in value.type.shape]
+    return prod(extents) * from_mlir(value.type.element_type).bytes

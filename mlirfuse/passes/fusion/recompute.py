@@ -1,0 +1,261 @@
+"""`fuse-recompute`: a kernel computes for itself what another one would store for it, where this moves fewer bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from math import prod
+from typing import ClassVar
+
+from mlir import ir
+
+from mlirfuse.analysis.contractions.contraction import contraction_in
+from mlirfuse.analysis.contractions.epilogues import misfit
+from mlirfuse.analysis.grid_reduction import grid_reduction, needs_grid
+from mlirfuse.analysis.kernels import KERNEL, argument_attributes, body, functions, symbol
+from mlirfuse.analysis.loops.iteration_space import Conflict, space_of_structures
+from mlirfuse.analysis.loops.structure import structure_of
+from mlirfuse.passes.kernels.host import callee, calls, launches, order_host_ops
+from mlirfuse.passmanager.base import Pass, Remarks
+from mlirfuse.schedule.schedule import ATTRIBUTE as SCHEDULE
+from mlirfuse.support.dtypes import from_mlir
+from mlirfuse.support.rewriting import clone, erase, nested, read_values
+from mlirfuse.tiling.kernel_signature import change_signature, default_attributes
+
+UNKNOWN_EXTENT = 1 << 16
+"""What an extent is taken to be that is known at run time only: far more than a vector of weights, say."""
+
+FUNCTION_BYTES = 1
+"""What an exponential or its like costs, in bytes of an element: the special function units of an H200 make 3.6e12
+results a second while its memory moves 4.2e12 bytes. Additions and multiplications are hidden behind the memory."""
+
+
+@dataclass(frozen=True)
+class FuseRecompute(Pass):
+    """Copies elementwise ops from the kernel whose results they are into a kernel that reads these results.
+
+    Requires kernels on tensors, called by a host function. Where one kernel reads values that another computes element
+    by element from what it reads itself, or from sums that it returns or may return, the two need not exchange them.
+    The ops move if fewer bytes then go through device memory: a value that nobody else reads is neither written nor
+    read, a value that others read is not read here; what the ops read, and this kernel did not yet, is read in its
+    place, and sums that were not returned before are written. A value that the host returns, or has a view of, is
+    written in any case. Contractions, whose operands would be computed many times, are `fuse-prologues`' matter.
+
+    ```mlir
+    %0:2 = call @f_0(%dy, %x, %rstd)      // dx, and n = x * rstd
+        : (tensor<?x384xbf16>, tensor<?x384xbf16>, tensor<?x1xf32>) -> (tensor<?x384xbf16>, tensor<?x384xf32>)
+    %dw = call @f_1(%dy, %0#1) : (tensor<?x384xbf16>, tensor<?x384xf32>) -> tensor<384xf32>
+    ```
+    becomes
+    ```mlir
+    %dx = call @f_0(%dy, %x, %rstd) : (tensor<?x384xbf16>, tensor<?x384xbf16>, tensor<?x1xf32>) -> tensor<?x384xbf16>
+    %dw = call @f_1(%dy, %x, %rstd) : (tensor<?x384xbf16>, tensor<?x384xbf16>, tensor<?x1xf32>) -> tensor<384xf32>
+    ```
+    """
+
+    name: ClassVar[str] = "fuse-recompute"
+
+    def run(self, module: ir.Operation, remarks: Remarks) -> None:
+        for function in [f for f in functions(module) if KERNEL not in f.attributes and calls(f)]:
+            names = [callee(call) for call in calls(function)]
+            for maker, reader in combinations(names, 2):
+                exchange = _exchange(module, function, maker, reader)
+                if exchange is None:
+                    continue
+                if reason := exchange.obstacle():
+                    message = f"{reader} reads what {maker} computes element by element: {reason}"
+                    remarks.declined(self, message, exchange.reader_call)
+                    continue
+                message = f"{reader} computes {len(exchange.values)} value(s) that it would have read from {maker}"
+                remarks.applied(self, message, exchange.reader_call)
+                exchange.rewrite()
+                order_host_ops(function)
+
+
+def _exchange(module: ir.Operation, function: ir.Operation, maker: str, reader: str) -> _Exchange | None:
+    """What two kernels exchange that could be recomputed; None where they are no tensor kernels or exchange nothing."""
+    known = {callee(call): (call, kernel) for call, kernel in launches(module, function).items()}
+    if not {maker, reader} <= known.keys():
+        return None
+    exchange = _Exchange(*known[maker], *known[reader])
+    return exchange if exchange.values else None
+
+
+class _Exchange:
+    """Two launches, the second of which reads what the first computes element by element.
+
+    Attributes:
+        values: what could be recomputed, as the host sees it, with its value in the first kernel.
+        ops: the first kernel's ops that compute it, in program order.
+        leaves: what these ops read: arguments and sums of the first kernel.
+    """
+
+    def __init__(self, call: ir.Operation, maker: ir.Operation, reader_call: ir.Operation, reader: ir.Operation):
+        self.call, self.maker, self.reader_call, self.reader = call, maker, reader_call, reader
+        self.returned = dict(zip(call.results, body(maker)[-1].operands, strict=True))
+        read = [v for v in dict.fromkeys(reader_call.operands) if v in self.returned]
+        self.values = {v: self.returned[v] for v in read if not _is_leaf(self.returned[v])}
+        self.ops, self.leaves = _slice(self.values.values())
+
+    def obstacle(self) -> str | None:
+        """Why the values should rather be exchanged, or None."""
+        if SCHEDULE in self.maker.attributes or SCHEDULE in self.reader.attributes:
+            return "a schedule is given"
+        if self._saved_bytes() <= 0:
+            return "computing it again would not move fewer bytes"
+        trial = self._trial()
+        try:
+            *ops, end = body(trial)
+            return _misfit(ops, end.operands, contracts=False) or self._left_over()
+        finally:
+            erase(trial)
+
+    def _left_over(self) -> str | None:
+        """Why what the first kernel still does for others is no kernel, or None."""
+        readers = {on_host: {use.owner.operation for use in on_host.uses} for on_host in self.returned}
+        unread = {on_host for on_host in self.values if readers[on_host] == {self.reader_call}}
+        kept = [v for on_host, v in self.returned.items() if on_host not in unread]
+        kept += [v for v in self.leaves if not _is_argument(v)]
+        reason = _misfit(_needed(kept), kept, contracts=True) if kept else None
+        return reason and f"what is left of {symbol(self.maker)} is no kernel: {reason}"
+
+    def _saved_bytes(self) -> float:
+        """Bytes that move less if the reader computes the values; a store counts in equal shares for all readers."""
+        saved = 0.0
+        for value in self.values:
+            users = {use.owner.operation for use in value.uses}
+            is_for_kernels = all(user.name == "func.call" for user in users)
+            saved += _bytes(value) * (1 + (1 / len(users) if is_for_kernels else 0))
+        on_host = {inner: host for host, inner in self.returned.items()}
+        on_host |= zip(self.maker.regions[0].blocks[0].arguments, self.call.operands, strict=True)
+        for leaf in self.leaves:
+            if leaf not in on_host:
+                saved -= 2 * _bytes(leaf)
+            elif on_host[leaf] not in self.reader_call.operands:
+                saved -= _bytes(leaf)
+        functions_used = [op for op in self.ops for inner in nested(op) if inner.name.startswith("math.")]
+        return saved - sum(_elements(op.results[0]) * FUNCTION_BYTES for op in functions_used)
+
+    def _trial(self) -> ir.Operation:
+        """The reader as it would be, beside it; arguments for the leaves come behind its own."""
+        with ir.InsertionPoint(self.reader):
+            trial = self.reader.clone()
+        trial.attributes["sym_name"] = ir.StringAttr.get(f"{symbol(self.reader)}_recomputing")
+        block = trial.regions[0].blocks[0]
+        replaced = [
+            (argument, self.values[operand])
+            for argument, operand in zip(block.arguments, self.reader_call.operands, strict=True)
+            if operand in self.values
+        ]
+        mapping = {leaf: block.add_argument(leaf.type, trial.location) for leaf in self.leaves}
+        with ir.InsertionPoint.at_block_begin(block):
+            for op in self.ops:
+                clone(op, mapping)
+        for argument, value in replaced:
+            argument.replace_all_uses_with(mapping[value])
+        return trial
+
+    def rewrite(self) -> None:
+        """Makes the reader compute the values; the first kernel no longer returns what nobody reads."""
+        trial = self._trial()
+        reader_attributes, name = argument_attributes(self.reader), self.reader.attributes["sym_name"]
+        erase(self.reader)
+        trial.attributes["sym_name"] = name
+        returned = list(dict.fromkeys([*self.returned.values(), *(v for v in self.leaves if not _is_argument(v))]))
+        call = change_signature(
+            self.call, self.maker, list(self.call.operands), argument_attributes(self.maker), returned
+        )
+        arguments = list(self.maker.regions[0].blocks[0].arguments)
+        attributes = dict(zip(arguments, argument_attributes(self.maker), strict=True))
+        results = dict(zip(returned, call.results, strict=True))
+        on_host = results | dict(zip(arguments, call.operands, strict=True))
+        change_signature(
+            self.reader_call,
+            trial,
+            [*self.reader_call.operands, *(on_host[leaf] for leaf in self.leaves)],
+            [*reader_attributes, *(attributes.get(leaf, default_attributes()) for leaf in self.leaves)],
+            list(body(trial)[-1].operands),
+        )
+        read = [value for value, result in results.items() if list(result.uses)]
+        if read:
+            change_signature(call, self.maker, list(call.operands), argument_attributes(self.maker), read)
+        else:
+            erase(call)
+            erase(self.maker)
+
+
+def _is_argument(value: ir.Value) -> bool:
+    return isinstance(value.owner, ir.Block)
+
+
+def _is_leaf(value: ir.Value) -> bool:
+    """Whether a value is read rather than recomputed: an argument, or a reduction's result."""
+    if _is_argument(value):
+        return True
+    structure = structure_of(value.owner.operation)
+    return structure is not None and bool(structure.reduction_loops)
+
+
+def _slice(values: Iterable[ir.Value]) -> tuple[list[ir.Operation], list[ir.Value]]:
+    """The ops that compute values, producers first, and the leaves that they start from."""
+    ops: dict[ir.Operation, None] = {}
+    leaves: dict[ir.Value, None] = {}
+
+    def visit(value: ir.Value) -> None:
+        if _is_leaf(value):
+            leaves[value] = None
+            return
+        op = value.owner.operation
+        if op not in ops:
+            for operand in read_values(op):
+                visit(operand)
+            ops[op] = None
+
+    for value in values:
+        visit(value)
+    return list(ops), list(leaves)
+
+
+def _needed(values: Iterable[ir.Value]) -> list[ir.Operation]:
+    """The ops of a kernel that values depend on, in program order."""
+    wanted: set[ir.Operation] = set()
+
+    def visit(value: ir.Value) -> None:
+        if not _is_argument(value) and value.owner.operation not in wanted:
+            wanted.add(value.owner.operation)
+            for operand in read_values(value.owner.operation):
+                visit(operand)
+
+    for value in values:
+        visit(value)
+    return [op for op in body(next(iter(wanted)).parent.operation) if op in wanted] if wanted else []
+
+
+def _misfit(ops: Sequence[ir.Operation], returned: Iterable[ir.Value], *, contracts: bool) -> str | None:
+    """What keeps ops from sharing a kernel, or None; `contracts` says whether a contraction may be one of them."""
+    structures = [s for op in ops if (s := structure_of(op)) is not None]
+    space = space_of_structures(structures)
+    if isinstance(space, Conflict):
+        return space.reason
+    if not space.spanned():
+        return "no op's loops span both iteration spaces"
+    if space.unread_dims:
+        return "nothing that it reads then has one of its run-time extents"
+    if contraction_in(space, structures) is not None:
+        return misfit(space, structures) if contracts else "a contraction would compute it for every tile that it meets"
+    if needs_grid(space) and isinstance(plan := grid_reduction(space, structures, returned), Conflict):
+        return plan.reason
+    return None
+
+
+def _elements(value: ir.Value) -> int:
+    dynamic = ir.ShapedType.get_dynamic_size()
+    return prod(UNKNOWN_EXTENT if n == dynamic else n for n in ir.RankedTensorType(value.type).shape)
+
+
+def _bytes(value: ir.Value) -> int:
+    """Bytes of a tensor; 0 for a scalar."""
+    if not isinstance(value.type, ir.RankedTensorType):
+        return 0
+    return _elements(value) * from_mlir(ir.RankedTensorType(value.type).element_type).bytes

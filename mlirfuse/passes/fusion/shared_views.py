@@ -1,0 +1,164 @@
+"""Kernels that run over the same data through different reshapes: giving both the dimensions that these have in common.
+
+A host reads an array of (8, 16, 64) elements as (128, 64) where a function sums rows of one and columns of the other.
+Both kernels can run over 128 by 64 elements, if all that the first does with two of its dimensions it does with both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import prod
+
+from mlir import ir
+
+from mlirfuse.analysis.kernels import argument_attributes, body
+from mlirfuse.analysis.loops.collapsing import Pair, mergeable_pairs
+from mlirfuse.analysis.loops.iteration_space import IterationSpace
+from mlirfuse.analysis.loops.spaces import kernel_space
+from mlirfuse.passes.fusion.kernel_pair import KernelPair
+from mlirfuse.passes.kernels.collapse_dims import merge_dims, obstacle
+from mlirfuse.passes.kernels.collapse_kernel import DYNAMIC
+from mlirfuse.support.rewriting import defining_op, erase_dead
+
+VIEWS = ("tensor.collapse_shape", "tensor.expand_shape")
+
+
+@dataclass(frozen=True)
+class SharedView:
+    """One tensor that two launches have in different shapes.
+
+    Attributes:
+        pair: the launches.
+        first: what the first reads or makes.
+        second: what the second reads of it.
+    """
+
+    pair: KernelPair
+    first: ir.Value
+    second: ir.Value
+
+    def __str__(self) -> str:
+        return f"it reads {_shape(self.first)} elements as {_shape(self.second)}"
+
+    def align(self, function: ir.Operation) -> str | None:
+        """Collapses dimensions of both kernels to those that the shapes have in common; says why where it cannot.
+
+        What it has changed until it finds that out stays changed: try it on a copy.
+        """
+        edges = {value: _edges(value) for value in (self.first, self.second)}
+        common = set(edges[self.first]) & set(edges[self.second])
+        for kernel, call, value in (
+            (self.pair.first, self.pair.first_call, self.first),
+            (self.pair.second, self.pair.second_call, self.second),
+        ):
+            kept = [edge in common for edge in edges[value]]
+            if all(kept):
+                continue
+            if reason := obstacle(kernel):
+                return reason
+            space, structures = kernel_space(kernel)
+            needed = _needed(kernel, call, value, space, kept)
+            arguments = kernel.regions[0].blocks[0].arguments
+            known = zip(arguments, argument_attributes(kernel), strict=True)
+            strided = [argument for argument, attributes in known if "fuse.strides" in attributes]
+            if not needed <= mergeable_pairs(space, structures, strided, of_whole_arrays=True):
+                return f"its dimensions of {_shape(value)} cannot be one in all that a kernel does"
+            merge_dims(kernel, space, needed, [function])
+        _fold(function)
+        return None
+
+
+def shared_views(pair: KernelPair) -> list[SharedView]:
+    """The tensors of several dimensions that the second of two launches reads as a reshape of what the first has."""
+    has = [*dict.fromkeys([*pair.first_call.operands, *pair.first_call.results])]
+    reads = list(dict.fromkeys(pair.second_call.operands))
+    return [
+        SharedView(pair, a, b) for b in reads for a in has if a != b and _many(a) and _many(b) and _root(a) == _root(b)
+    ]
+
+
+def _many(value: ir.Value) -> bool:
+    return isinstance(value.type, ir.RankedTensorType) and sum(n != 1 for n in value.type.shape) > 1
+
+
+def _shape(value: ir.Value) -> str:
+    tensor = ir.RankedTensorType(value.type)
+    return " x ".join("?" if tensor.is_dynamic_dim(axis) else str(n) for axis, n in enumerate(tensor.shape))
+
+
+def _root(value: ir.Value) -> ir.Value:
+    while (op := defining_op(value)) is not None and op.name in VIEWS:
+        value = op.operands[0]
+    return value
+
+
+def _groups(view: ir.Operation) -> list[list[int]]:
+    return [
+        [ir.IntegerAttr(axis).value for axis in ir.ArrayAttr(group)]
+        for group in ir.ArrayAttr(view.attributes["reassociation"])
+    ]
+
+
+def _edges(value: ir.Value) -> list[object]:
+    """Where each axis of a view of an array ends, under names by which views of one array can be compared.
+
+    A view is contiguous, so that an edge is as many elements from the array's end in all of them. Where that is not
+    known, it is named for the axis of the array, or for the shape that a view makes of one.
+    """
+    op, shape = defining_op(value), list(ir.RankedTensorType(value.type).shape)
+    named: list[object]
+    if op is None or op.name not in VIEWS:
+        named = [("axis", axis) for axis in range(len(shape))]
+    elif not (groups := _groups(op)):  # of a single element
+        named = [op] * len(shape)
+    elif op.name == "tensor.collapse_shape":
+        source = _edges(op.operands[0])
+        named = [source[group[-1]] for group in groups]
+    else:
+        named = []
+        for end, group in zip(_edges(op.operands[0]), groups, strict=True):
+            inner = tuple(shape[axis] for axis in group)
+            known: object = inner if inner.count(DYNAMIC) < 2 else op  # else it is not one number that is not known
+            named += [*((known, n, end) for n in range(len(group) - 1)), end]
+    behind = [shape[axis + 1 :] for axis in range(len(shape))]
+    return [name if DYNAMIC in rest else prod(rest) for name, rest in zip(named, behind, strict=True)]
+
+
+def _needed(
+    kernel: ir.Operation, call: ir.Operation, value: ir.Value, space: IterationSpace, kept: Sequence[bool]
+) -> frozenset[Pair]:
+    """The pairs of a kernel's dimensions, along axes of what its call has as `value`, with no edge to keep between."""
+    found: set[Pair] = set()
+    for number, operand in enumerate(call.operands):
+        argument = kernel.regions[0].blocks[0].arguments[number]
+        if operand == value:
+            for (op, position), axes in space.use_axes.items():
+                if op.operands[position] == argument:
+                    found |= _inside(axes, kept)
+    for result, returned in zip(call.results, body(kernel)[-1].operands, strict=True):
+        if result == value:
+            found |= _inside(space.value_axes[returned], kept)
+    return frozenset(found)
+
+
+def _inside(axes: Sequence[int | None], kept: Sequence[bool]) -> set[Pair]:
+    return {
+        (a, b)
+        for (a, b), is_kept in zip(pairwise(axes), kept, strict=False)
+        if not is_kept and a is not None and b is not None
+    }
+
+
+def _fold(function: ir.Operation) -> None:
+    """Reads views of one array that have the same shape as one, and those of its own shape as the array."""
+    seen: dict[tuple[object, ...], ir.Value] = {}
+    for op in [op for op in body(function) if op.name in VIEWS]:
+        result, root = op.results[0], _root(op.results[0])
+        for value in (root, result):
+            seen.setdefault((root, value.type, *_edges(value)), value)
+        known = seen[root, result.type, *_edges(result)]
+        if known != result:
+            result.replace_all_uses_with(known)
+    erase_dead([op for op in body(function) if op.name in VIEWS])

@@ -1,0 +1,82 @@
+"""`fuse-dependent-launch`: kernels may start while the one before them in the stream still ends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from mlir import ir
+from mlir.dialects import nvvm
+
+from mlirfuse.analysis.kernels import DEPENDENT_LAUNCH, gpu_kernels, symbol
+from mlirfuse.analysis.memory.global_memory import touches_global_memory
+from mlirfuse.passmanager.base import Pass, Remarks
+from mlirfuse.support.rewriting import nested
+from mlirfuse.target import DEFAULT, target_of
+
+SINCE = 90
+"""The compute capability that programmatic dependent launch came with."""
+
+
+@dataclass(frozen=True)
+class FuseDependentLaunch(Pass):
+    """Makes kernels wait for their predecessor in the stream themselves, and marks them: the launcher need not.
+
+    Requires the gpu stage. What a kernel does before it touches global memory (indices, mbarriers, its launch itself)
+    then overlaps with the end of the kernel before it: programmatic dependent launch (CUDA Programming Guide). The wait
+    (`griddepcontrol.wait`) comes before the first op of the body that has global memory in it, for every thread of
+    every block. It ends when the predecessor is complete and its writes are visible, and a block that has not waited
+    does not end; so a kernel that has waited for one has waited for all. `lower-kernel-abi` keeps the loads of a marked
+    kernel off the read-only path, on which they could be moved above the wait. Where a kernel lets those behind it
+    start is up to `fuse-launch-dependents`.
+
+    ```mlir
+    gpu.func @k(%x: memref<?xf32>, %y: memref<?xf32>) kernel {
+      %t = gpu.thread_id x
+      %v = memref.load %x[%t] : memref<?xf32>
+    ```
+    becomes
+    ```mlir
+    gpu.func @k(%x: memref<?xf32>, %y: memref<?xf32>) kernel attributes {fuse.dependent_launch} {
+      %t = gpu.thread_id x
+      nvvm.griddepcontrol wait
+      %v = memref.load %x[%t] : memref<?xf32>
+    ```
+
+    Architectures before sm_90 have no such launch.
+
+    Args:
+        target: the architecture.
+    """
+
+    name: ClassVar[str] = "fuse-dependent-launch"
+
+    target: str = DEFAULT
+
+    def __post_init__(self) -> None:
+        target_of(self.target)
+
+    def run(self, module: ir.Operation, remarks: Remarks) -> None:
+        """Rewrites the `builtin.module` in place."""
+        for kernel in gpu_kernels(module):
+            if DEPENDENT_LAUNCH in kernel.attributes:
+                continue
+            if target_of(self.target).capability < SINCE:
+                remarks.declined(self, f"{self.target} launches no kernel before its predecessor has ended", kernel)
+                continue
+            first = _first_access(kernel)
+            if first is None:
+                remarks.declined(self, "the kernel touches no global memory", kernel)
+                continue
+            with ir.InsertionPoint(first), first.location:
+                nvvm.griddepcontrol(nvvm.GridDepActionKind.wait)
+            kernel.attributes[DEPENDENT_LAUNCH] = ir.UnitAttr.get()
+            remarks.applied(self, f"{symbol(kernel)} waits for its predecessor before {first.name}", first)
+
+
+def _first_access(kernel: ir.Operation) -> ir.Operation | None:
+    """The first op of a kernel's body that touches global memory, or has an op in it that does."""
+    for op in kernel.regions[0].blocks[0].operations:
+        if any(map(touches_global_memory, nested(op.operation))):
+            return op.operation
+    return None

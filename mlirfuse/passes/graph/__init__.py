@@ -1,0 +1,1 @@
+"""Passes on the traced function before it has kernels: views, casts, multiply-adds."""

@@ -1,0 +1,104 @@
+"""`fuse-copy-reshaped`: arguments are copied that are not contiguous, and whose reshapes are no views."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from mlir import ir
+from mlir.dialects import arith, linalg, tensor
+
+from mlirfuse.analysis.kernels import KERNEL, argument_attributes, body, functions
+from mlirfuse.analysis.memory.strided_views import reshaped_layout
+from mlirfuse.analysis.segments import RESHAPES
+from mlirfuse.passmanager.base import Pass, Remarks
+from mlirfuse.support.rewriting import defining_op
+from mlirfuse.support.strides import ATTRIBUTE as STRIDES
+
+
+@dataclass(frozen=True)
+class FuseCopyReshaped(Pass):
+    """Copies each argument that is not contiguous in front of reshapes that are no views of it.
+
+    Requires host functions of tensor ops. To split a dimension is a view of any array; to make one dimension of several
+    is one where the strides follow from each other, which `fuse.strides` says. What is computed of other reshapes reads
+    a contiguous copy, as in NumPy: an elementwise op that one kernel executes once. A reshape that is only returned
+    stays, for the caller's framework to make, and so does all in kernels.
+
+    ```mlir
+    func.func @f(%x: tensor<4x8xf32> {fuse.strides = array<i64: -1, 1>}) -> ... {
+      %0 = tensor.collapse_shape %x [[0, 1]] : tensor<4x8xf32> into tensor<32xf32>
+      %1 = linalg.generic ... ins(%0 : tensor<32xf32>) ...
+    ```
+    becomes
+    ```mlir
+      %copy = linalg.generic ... ins(%x : tensor<4x8xf32>) ... -> tensor<4x8xf32>
+      %0 = tensor.collapse_shape %copy [[0, 1]] : tensor<4x8xf32> into tensor<32xf32>
+      %1 = linalg.generic ... ins(%0 : tensor<32xf32>) ...
+    ```
+    """
+
+    name: ClassVar[str] = "fuse-copy-reshaped"
+
+    def run(self, module: ir.Operation, remarks: Remarks) -> None:
+        """Rewrites the `builtin.module` in place."""
+        for function in functions(module):
+            if KERNEL in function.attributes or not body(function):
+                continue
+            known = zip(function.regions[0].blocks[0].arguments, argument_attributes(function), strict=True)
+            layouts = {argument: attributes for argument, attributes in known if STRIDES in attributes}
+            copies: dict[ir.Value, ir.Value] = {}
+            for op in body(function):
+                if op.name not in RESHAPES or op.operands[0] not in layouts:
+                    continue
+                source = op.operands[0]
+                seen = reshaped_layout(op, layouts[source])
+                if seen is not None:
+                    layouts[op.results[0]] = layouts[source] | seen
+                elif not _is_only_returned(op):
+                    if source not in copies:
+                        copies[source] = _copied(op, source)
+                        remarks.applied(self, f"copies {_name(source, layouts)}: a reshape of it may be no view", op)
+                    op.operands[0] = copies[source]
+
+
+def _is_only_returned(op: ir.Operation) -> bool:
+    """Whether nothing is computed of a reshape: it, and transposes and reshapes of it, are only returned."""
+    for use in op.results[0].uses:
+        user = use.owner.operation
+        if user.name == "func.return":
+            continue
+        if user.name not in RESHAPES or not _is_only_returned(user):
+            return False
+    return True
+
+
+def _name(value: ir.Value, layouts: dict[ir.Value, dict[str, ir.Attribute]]) -> str:
+    """The user's name of the argument that a value is, or is a view of."""
+    name = layouts[value].get("fuse.name")
+    if name is not None:
+        return ir.StringAttr(name).value
+    while (maker := defining_op(value)) is not None:
+        value = maker.operands[0]
+    return f"argument {ir.BlockArgument(value).arg_number}"
+
+
+def _copied(reshape: ir.Operation, source: ir.Value) -> ir.Value:
+    """A contiguous copy of a tensor, made in front of the first reshape that needs it."""
+    type_ = ir.RankedTensorType(source.type)
+    with ir.InsertionPoint(reshape), reshape.location:
+        sizes = [
+            tensor.DimOp(source, arith.ConstantOp(ir.IndexType.get(), d).result).result
+            if type_.is_dynamic_dim(d)
+            else type_.get_dim_size(d)
+            for d in range(type_.rank)
+        ]
+        init = tensor.EmptyOp(sizes, type_.element_type).result
+        identity = ir.AffineMapAttr.get(ir.AffineMap.get_identity(type_.rank))
+        parallel = ir.Attribute.parse("#linalg.iterator_type<parallel>")
+        maps, kinds = ir.ArrayAttr.get([identity] * 2), ir.ArrayAttr.get([parallel] * type_.rank)
+        copy = linalg.GenericOp([type_], [source], [init], maps, kinds)
+        block = copy.regions[0].blocks.append(*[type_.element_type] * 2, arg_locs=[copy.location] * 2)
+        with ir.InsertionPoint(block):
+            linalg.YieldOp([block.arguments[0]])
+    return copy.results[0]

@@ -1,0 +1,105 @@
+"""`fuse-fold-casts`: casts that undo each other, also those of different ops."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from mlir import ir
+
+from mlirfuse.analysis.arithmetic.casts import CASTS, SAME, joined
+from mlirfuse.analysis.arithmetic.patterns import body_op
+from mlirfuse.analysis.kernels import body, functions, is_tile_program
+from mlirfuse.passes.graph.producer_composition import compose_producer
+from mlirfuse.passes.graph.rounding import peel_rounding
+from mlirfuse.passmanager.base import Pass, Remarks
+from mlirfuse.support.rewriting import defining_op, erase, erase_dead
+
+
+@dataclass(frozen=True)
+class FuseFoldCasts(Pass):
+    """Replaces two casts in a row by one, or by none, where the numbers stay the same.
+
+    Requires functions of `linalg.generic`s; both casts may stand in one body, or the first may be an op of its own.
+    Widening changes no number: what was widened and is narrowed or widened again is read as it was. A narrowing cast
+    rounds, and what was rounded stays so, unless it is to half precision and `through-rounding` gives leave to skip it.
+    Then a chain of operations in half precision, which rounds after each, runs in single precision as far as it goes.
+
+    ```mlir
+    %0 = linalg.generic ins(%x : tensor<8xf16>) { ^bb0(%a: f16, %o: f32): %w = arith.extf %a; linalg.yield %w }
+    %1 = linalg.generic ins(%0 : tensor<8xf32>) { ^bb0(%a: f32, %o: f16): %n = arith.truncf %a; ... %n }
+    ```
+    becomes
+    ```mlir
+    %1 = linalg.generic ins(%x : tensor<8xf16>) { ^bb0(%a: f16, %o: f16): ... %a }
+    ```
+
+    Attributes:
+        through_rounding: whether to leave out narrowing casts to half precision whose results are widened again.
+    """
+
+    name: ClassVar[str] = "fuse-fold-casts"
+
+    through_rounding: bool = False
+
+    def run(self, module: ir.Operation, remarks: Remarks) -> None:
+        """Rewrites the `builtin.module` in place."""
+        for function in functions(module):
+            ops = body(function)
+            if not ops or is_tile_program(function):
+                continue
+            if self.through_rounding:
+                for op in ops:
+                    peel_rounding(op)
+            folded = sum(self._fold(op) for op in body(function) if op.name == "linalg.generic")
+            erase_dead([op for op in body(function) if op.name == "linalg.generic"])
+            if folded:
+                remarks.applied(self, f"{folded} cast(s) folded", function)
+            else:
+                remarks.declined(self, "no cast that another one undoes", function)
+
+    def _fold(self, generic: ir.Operation) -> int:
+        """Folds the casts of a generic's body with those before them; returns how many are gone."""
+        count = 0
+        for number in range(len(generic.operands) - len(generic.results)):
+            while self._fold_operand(generic, number):
+                count += 1
+        for op in [o.operation for o in generic.regions[0].blocks[0].operations]:
+            first = defining_op(op.operands[0]) if op.name in CASTS else None
+            if first is not None and first.name in CASTS and (name := self._joined(first, op)):
+                _replace(op, name, first.operands[0])
+                count += 1
+        erase_dead([o.operation for o in generic.regions[0].blocks[0].operations if o.operation.results])
+        return count
+
+    def _fold_operand(self, generic: ir.Operation, number: int) -> bool:
+        """Reads what an operand was cast from, where the body does nothing with it but cast it again."""
+        argument = generic.regions[0].blocks[0].arguments[number]
+        maker = body_op(generic.operands[number])
+        users = list({use.owner.operation for use in argument.uses})
+        if maker is None or maker[1].name not in CASTS or not users:
+            return False
+        first = maker[1]
+        if any(user.name not in CASTS or not self._joined(first, user) for user in users):
+            return False
+        if not compose_producer(generic, number, maker[0]):
+            return False
+        argument.set_type(first.operands[0].type)
+        for user in users:
+            _replace(user, self._joined(first, user) or SAME, argument)
+        return True
+
+    def _joined(self, first: ir.Operation, second: ir.Operation) -> str | None:
+        return joined(first, second, through_rounding=self.through_rounding)
+
+
+def _replace(cast: ir.Operation, name: str, source: ir.Value) -> None:
+    """Puts the cast `name` of `source` in place of a cast; one of the same name keeps its rounding mode."""
+    value = source
+    if name != SAME:
+        kept = {key: cast.attributes[key] for key in cast.attributes} if name == cast.name else {}
+        with ir.InsertionPoint(cast), cast.location:
+            made = ir.Operation.create(name, results=[cast.results[0].type], operands=[source], attributes=kept)
+        value = made.results[0]
+    cast.results[0].replace_all_uses_with(value)
+    erase(cast)

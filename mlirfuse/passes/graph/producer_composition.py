@@ -1,0 +1,37 @@
+"""Composes a producer's indexing map into its consumer."""
+
+from __future__ import annotations
+
+from mlir import ir
+
+from mlirfuse.analysis.loops.maps import projected_axes, projection, through
+from mlirfuse.analysis.loops.structure import structure_of
+
+
+def compose_producer(generic: ir.Operation, number: int, maker: ir.Operation) -> bool:
+    """Makes a `linalg.generic` read an operand's source in place of the operand, through the map that this takes.
+
+    The block argument is left as it is; where the source has another element type, the caller sets it.
+
+    Args:
+        generic: the reader.
+        number: which of its inputs.
+        maker: the op that makes the operand from its own first input, one element from one element.
+
+    Returns:
+        Whether it could be done: not where the operand was the only one whose shape says how far a loop runs.
+    """
+    structure = structure_of(maker)
+    assert structure is not None
+    source_axes = structure.operand_axes[0]
+    if source_axes is None:
+        return False
+    maps = list(ir.ArrayAttr(generic.attributes["indexing_maps"]))
+    loops = maps[number].value.n_dims
+    axes = through(projected_axes(maps[number]), structure.result_axes[0], source_axes)
+    maps[number] = projection(loops, axes)
+    if {axis for m in maps for axis in projected_axes(m)} - {None} != set(range(loops)):
+        return False
+    generic.operands[number] = maker.operands[0]
+    generic.attributes["indexing_maps"] = ir.ArrayAttr.get(maps)
+    return True

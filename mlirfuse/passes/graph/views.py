@@ -1,0 +1,76 @@
+"""`fuse-views`: ops that only move elements become accesses of those that compute."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from mlir import ir
+
+from mlirfuse.analysis.kernels import body, functions, is_tile_program
+from mlirfuse.analysis.loops.structure import is_unit_reshape, structure_of
+from mlirfuse.passes.graph.producer_composition import compose_producer
+from mlirfuse.passmanager.base import Pass, Remarks
+from mlirfuse.support.rewriting import defining_op, erase_dead
+
+
+@dataclass(frozen=True)
+class FuseViews(Pass):
+    """Lets each `linalg.generic` that reads a transposed, broadcast or unit-reshaped value read where it came from.
+
+    Requires functions of tensor ops. The reader's indexing map takes over what the view did, so that a view decides
+    neither what shares a kernel nor what is copied: a contraction of transposed operands reads them as they lie in
+    memory. A view that nobody reads any more is erased. What stays is returned, or reshaped further; `fuse-segment`
+    leaves it to the host, which launches nothing for it. An operand is left alone where it alone says how far one of
+    the reader's loops runs.
+
+    ```mlir
+    %t = linalg.transpose ins(%w : tensor<384x512xf16>) outs(%e : tensor<512x384xf16>) permutation = [1, 0]
+    %y = linalg.generic {indexing_maps = [..., affine_map<(m, n, k) -> (k, n)>, ...]} ins(%x, %t) ...
+    ```
+    becomes
+    ```mlir
+    %y = linalg.generic {indexing_maps = [..., affine_map<(m, n, k) -> (n, k)>, ...]} ins(%x, %w) ...
+    ```
+    """
+
+    name: ClassVar[str] = "fuse-views"
+
+    def run(self, module: ir.Operation, remarks: Remarks) -> None:
+        """Rewrites the `builtin.module` in place."""
+        for function in functions(module):
+            ops = body(function)
+            if not ops or is_tile_program(function):
+                continue
+            folded = sum(_fold(op) for op in ops if op.name == "linalg.generic")
+            erase_dead([op for op in ops if _is_view(op)])
+            if folded:
+                remarks.applied(self, f"{folded} reads of views", function)
+            else:
+                remarks.declined(self, "no op reads a view", function)
+
+
+def _fold(generic: ir.Operation) -> int:
+    """Folds the views that an op reads; returns how many."""
+    folded = 0
+    for number in range(len(generic.operands) - len(generic.results)):
+        while (maker := defining_op(generic.operands[number])) is not None and _is_view(maker):
+            if not compose_producer(generic, number, maker):
+                break
+            folded += 1
+    return folded
+
+
+def _is_view(op: ir.Operation) -> bool:
+    """Whether an op gives the elements of its first operand other coordinates, and does nothing else."""
+    return op.name == "linalg.transpose" or is_unit_reshape(op) or _is_copy(op)
+
+
+def _is_copy(op: ir.Operation) -> bool:
+    """Whether an op is an elementwise `linalg.generic` that yields its one input: a broadcast, mostly."""
+    if op.name != "linalg.generic" or len(op.operands) != 2 or len(op.results) != 1:
+        return False
+    structure = structure_of(op)
+    block = op.regions[0].blocks[0]
+    yielded = block.operations[len(block.operations) - 1].operation.operands[0]
+    return structure is not None and not structure.reduction_loops and yielded == block.arguments[0]

@@ -1,0 +1,234 @@
+"""`fuse-assign-schedule`: decides how each kernel is tiled and spread over threads."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from mlir import ir
+
+from mlirfuse.analysis.contractions.contraction import contraction_in
+from mlirfuse.analysis.contractions.problem import contraction_problem
+from mlirfuse.analysis.kernels import functions, is_tile_program, kernels, symbol
+from mlirfuse.analysis.loops.iteration_space import IterationSpace
+from mlirfuse.analysis.loops.spaces import kernel_space
+from mlirfuse.analysis.loops.structure import OpStructure
+from mlirfuse.analysis.problem import narrow_accesses, problem_of
+from mlirfuse.errors import PassError, ScheduleError, errors_at
+from mlirfuse.passes.kernels.host import callee, calls
+from mlirfuse.passes.kernels.schedule_attempts import attempts_of, forget_attempts, report
+from mlirfuse.passmanager.base import Pass, Remarks
+from mlirfuse.schedule.attempts import Attempt, choose_contraction_again, choose_schedule_again
+from mlirfuse.schedule.contractions.cost import UNKNOWN_EXTENT
+from mlirfuse.schedule.contractions.heuristics import choose_contraction
+from mlirfuse.schedule.heuristics import choose_schedule
+from mlirfuse.schedule.layout import BlockedLayout
+from mlirfuse.schedule.parts.contraction import check_contraction, check_registers, check_ring, check_whole_grid
+from mlirfuse.schedule.records import lookup
+from mlirfuse.schedule.schedule import ATTRIBUTE, Schedule, check_schedule, schedule_of
+from mlirfuse.target import DEFAULT, Target, target_of
+
+GRID_REDUCTION = "fuse.grid_reduction"
+"""On a host function: how its kernels combine the partials of grid reductions, one of
+`persistent_loop.GRID_REDUCTIONS`."""
+
+
+@dataclass(frozen=True)
+class FuseAssignSchedule(Pass):
+    """Puts `fuse.schedule` on every tensor kernel that has none; all later passes only read it.
+
+    Requires kernels made by `fuse-segment`. The choice is a pure function of the kernel's iteration space, its traffic
+    and the target (`mlirfuse/schedule/heuristics.py`, for contractions `contractions/heuristics.py`). A schedule that
+    is there already is checked and kept: that is how a test pins one, a tuner records one, and a user overrides one.
+    `fuse.grid_reduction` on the host function chooses how the partials of a persistent loop are combined; it is an
+    error where no kernel whose schedule is chosen here has one. Where one has none because what it reduces over has an
+    extent of 1, nothing is left to combine, and the request is declined: callers ask for all extents, of which 1 is
+    one. `fuse.attempts` on the host function has schedules that were compiled before and spilled, by kernel, with what
+    the assembler said of each: another one is then chosen for the kernel, at most three times, and at last the one that
+    spilled least (`schedule/attempts.py`).
+
+    ```mlir
+    func.func private @f_0(...) attributes {fuse.kernel}
+    ```
+    becomes
+    ```mlir
+    func.func private @f_0(...) attributes {fuse.kernel,
+      fuse.schedule = {tile = array<i64: 1, 4096>, layout = {...}, persistence = "registers", blocks_per_sm = 0 : i64}}
+    ```
+
+    Attributes:
+        target: the architecture whose limits the schedule respects.
+        sms: SMs of the device; 0 for the number that the architecture is best known by.
+        tuned: whether schedules that `mlirfuse tune` left on disk come before the cost model's.
+    """
+
+    name: ClassVar[str] = "fuse-assign-schedule"
+
+    target: str = DEFAULT
+    sms: int = 0
+    tuned: bool = False
+
+    def run(self, module: ir.Operation, remarks: Remarks) -> None:
+        target = target_of(self.target, self.sms)
+        requests = _requests(module)
+        attempts = attempts_of(module)
+        given_schedules = {symbol(k) for k in kernels(module) if symbol(k) in requests and ATTRIBUTE in k.attributes}
+        for kernel in kernels(module):
+            if is_tile_program(kernel):
+                remarks.declined(self, "already a tile program", kernel)
+                continue
+            space, structures = kernel_space(kernel)
+            if 0 in space.extents:
+                raise PassError(
+                    f"{symbol(kernel)} has no elements: dimension {space.extents.index(0)} of its iteration space is 0",
+                    where=kernel,
+                    hint="only extents that are known at run time may be 0",
+                )
+            given = ATTRIBUTE in kernel.attributes
+            tried = attempts.get(symbol(kernel), ())
+            if not given:
+                with errors_at(kernel):
+                    grid_reduction = requests.get(symbol(kernel), "auto")
+                    chosen, origin = self._choose(kernel, space, structures, target, grid_reduction, tried)
+                kernel.attributes[ATTRIBUTE] = chosen.attribute()
+            schedule = schedule_of(kernel)
+            if reason := _check(schedule, kernel, space, structures, target):
+                raise ScheduleError(f"the schedule of {symbol(kernel)} is illegal: {reason}", where=kernel)
+            layout = schedule.layout
+            plain = not given and schedule.contraction is None and not any(layout.anywhere)
+            if plain and (reason := narrow_accesses(kernel, space)):
+                remarks.declined(self, reason, kernel)
+            remarks.applied(
+                self,
+                f"{symbol(kernel)}: {'given' if given else origin} tile {schedule.tile}, {layout.threads} threads, "
+                f"{layout.elements_per_thread} elements a thread, cluster {layout.cluster}, {schedule.persistence}, "
+                f"{schedule.order} first{_rows(layout)}",
+                kernel,
+            )
+            if tried:
+                report(self, kernel, schedule, tried, remarks, kept="is given" if given else f"is {origin}")
+        forget_attempts(module)
+        self._check_requests(module, requests, given_schedules, remarks)
+
+    def _check_requests(
+        self, module: ir.Operation, requests: Mapping[str, str], given: Collection[str], remarks: Remarks
+    ) -> None:
+        """Raises `PassError` where no grid reduction is combined as the caller asked, but for want of rows to loop
+        over.
+        """
+        asked = [kernel for kernel in kernels(module) if symbol(kernel) in requests]
+        walks = [
+            persistent_loop for kernel in asked if (persistent_loop := schedule_of(kernel).persistent_loop) is not None
+        ]
+        for grid_reduction in dict.fromkeys(requests.values()):
+            if any(persistent_loop.grid_reduction == grid_reduction for persistent_loop in walks):
+                continue
+            of_one = [
+                kernel
+                for kernel in asked
+                if requests[symbol(kernel)] == grid_reduction and _reduces_an_extent_of_one(kernel)
+            ]
+            if of_one and not walks:
+                reason = (
+                    f"grid_reduction={grid_reduction!r} has nothing to combine: {symbol(of_one[0])} reduces over "
+                    f"an extent of 1"
+                )
+                remarks.declined(self, reason, of_one[0])
+                continue
+            whose = "whose schedule is not given " if given else ""
+            why = (
+                "the persistent loop of a schedule that is given says how"
+                if given
+                else "no partials are left to combine"
+            )
+            hint = f'leave grid_reduction at "auto", its default: {why}'
+            raise PassError(
+                f"grid_reduction={grid_reduction!r} was asked for, but no kernel {whose}reduces over the grid",
+                where=module,
+                hint=hint,
+            )
+
+    def _choose(
+        self,
+        kernel: ir.Operation,
+        space: IterationSpace,
+        structures: Sequence[OpStructure],
+        target: Target,
+        grid_reduction: str,
+        tried: Sequence[Attempt],
+    ) -> tuple[Schedule, str]:
+        """The schedule, and where it is from: another one than those that were tried, if there is one."""
+        contraction = contraction_in(space, structures)
+
+        def legal(schedule: Schedule) -> bool:
+            return _check(schedule, kernel, space, structures, target) is None
+
+        if contraction is None:
+            rows = problem_of(kernel, space, structures)
+            if tried:
+                return choose_schedule_again(tried, rows, target, grid_reduction, legal), "chosen again"
+            return choose_schedule(rows, target, grid_reduction), "chosen"
+        problem = contraction_problem(kernel, space, contraction)
+        record = lookup(problem, target) if self.tuned else None
+        if record is not None:
+            return record.schedule, "tuned"
+        if tried:
+            return choose_contraction_again(tried, problem, target, legal), "chosen again"
+        unknown = None in (*problem.batch, problem.m, problem.n)
+        guess = f", where extents that only run time knows are taken to be {UNKNOWN_EXTENT}," if unknown else ""
+        return choose_contraction(problem, target), f"chosen{guess}"
+
+
+def _rows(layout: BlockedLayout) -> str:
+    """What is done about rows that do not start where accesses are best."""
+    if layout.is_shifted_to_lines:
+        return ", rows shifted to cache lines"
+    if layout.is_shifted:
+        return ", rows shifted to aligned vectors"
+    return ", rows realigned between aligned vectors and what they share" if layout.is_realigned else ""
+
+
+def _requests(module: ir.Operation) -> dict[str, str]:
+    """By kernel that is not tiled yet, how the partials of a persistent loop are combined, where the caller asked for
+    somebody.
+    """
+    untiled = {symbol(kernel) for kernel in kernels(module) if not is_tile_program(kernel)}
+    return {
+        callee(call): ir.StringAttr(function.attributes[GRID_REDUCTION]).value
+        for function in functions(module)
+        if GRID_REDUCTION in function.attributes
+        for call in calls(function)
+        if callee(call) in untiled
+    }
+
+
+def _reduces_an_extent_of_one(kernel: ir.Operation) -> bool:
+    """Whether some reduction of a kernel on tensors runs over an extent of 1, for which there is no loop to loop
+    over.
+    """
+    space, structures = kernel_space(kernel)
+    return any(space.loops[s.op][loop] is None for s in structures for loop in s.reduction_loops)
+
+
+def _check(
+    schedule: Schedule, kernel: ir.Operation, space: IterationSpace, structures: Sequence[OpStructure], target: Target
+) -> str | None:
+    """What makes a schedule illegal for the kernel, or None."""
+    contraction = contraction_in(space, structures)
+    if contraction is None:
+        if schedule.contraction is not None:
+            return "it is a contraction's, and the kernel has none"
+        return check_schedule(schedule, space.extents, space.reduced_dims, target)
+    if schedule.contraction is None:
+        return "the kernel is a contraction, and the schedule has no `contraction`"
+    oriented = contraction.swapped() if schedule.contraction.swapped else contraction
+    extents = tuple(space.extents[d] for d in oriented.parallel)
+    problem = contraction_problem(kernel, space, contraction)
+    return (
+        check_schedule(schedule, extents, frozenset(), target)
+        or check_contraction(schedule.contraction, schedule.tile, schedule.layout, problem)
+        or check_registers(schedule.contraction, schedule.layout, schedule.blocks_per_sm, target)
+        or check_ring(schedule.contraction, schedule.tile, problem, target)
+        or check_whole_grid(schedule.contraction, schedule.tile, schedule.layout, extents, problem, target)
+    )

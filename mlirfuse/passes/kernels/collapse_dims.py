@@ -1,0 +1,151 @@
+"""`fuse-collapse-dims`: dimensions that every op of a kernel runs over together become one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import ClassVar
+
+from mlir import ir
+from mlir.dialects import arith, func, tensor
+
+from mlirfuse.analysis.kernels import (
+    KERNEL,
+    argument_attributes,
+    body,
+    functions,
+    is_tile_program,
+    kernels,
+    result_sources,
+    symbol,
+)
+from mlirfuse.analysis.loops.collapsing import Pair, mergeable_pairs
+from mlirfuse.analysis.loops.iteration_space import IterationSpace
+from mlirfuse.analysis.loops.spaces import kernel_space
+from mlirfuse.analysis.loops.structure import is_unit_reshape
+from mlirfuse.analysis.segments import CHEAP_OPS
+from mlirfuse.passes.kernels.collapse_kernel import DYNAMIC, KernelCollapser, collapsed_type
+from mlirfuse.passes.kernels.host import callee, calls
+from mlirfuse.passmanager.base import Pass, Remarks
+from mlirfuse.schedule.schedule import ATTRIBUTE as SCHEDULE
+from mlirfuse.support.rewriting import defining_op, erase, nested
+
+Groups = list[list[int]]
+
+
+@dataclass(frozen=True)
+class FuseCollapseDims(Pass):
+    """Merges neighbouring dimensions of a kernel's iteration space, and has its caller pass views.
+
+    Requires kernels on tensors, called by a host function. Two dimensions become one where every op runs over both or
+    neither, reduces both or neither, and every array has them side by side: a row of 64 by 80 elements that is reduced
+    whole is a row of 5120, and batches of rows are rows. A dimension of run-time extent does not swallow the innermost
+    one, whose static extent says how wide accesses may be. Arguments that are not contiguous keep their dimensions, and
+    so do kernels that have a schedule already, which names the dimensions they have.
+
+    ```mlir
+    %0 = call @f_0(%x) : (tensor<?x64x80xf32>) -> tensor<?xf32>      // sums over d1 and d2
+    ```
+    becomes
+    ```mlir
+    %rows = tensor.collapse_shape %x [[0], [1, 2]] : tensor<?x64x80xf32> into tensor<?x5120xf32>
+    %0 = call @f_0(%rows) : (tensor<?x5120xf32>) -> tensor<?xf32>
+    ```
+    """
+
+    name: ClassVar[str] = "fuse-collapse-dims"
+
+    def run(self, module: ir.Operation, remarks: Remarks) -> None:
+        """Rewrites the `builtin.module` in place."""
+        hosts = [f for f in functions(module) if KERNEL not in f.attributes and calls(f)]
+        for kernel in list(kernels(module)):
+            if is_tile_program(kernel):
+                continue
+            if reason := obstacle(kernel):
+                remarks.declined(self, reason, kernel)
+                continue
+            space, structures = kernel_space(kernel)
+            arguments = kernel.regions[0].blocks[0].arguments
+            attributes = argument_attributes(kernel)
+            strided = [a for a, known in zip(arguments, attributes, strict=True) if "fuse.strides" in known]
+            pairs = mergeable_pairs(space, structures, strided)
+            if not pairs:
+                remarks.declined(self, "no two dimensions belong together", kernel)
+                continue
+            if space.unread_dims:
+                remarks.declined(self, "it reads nothing that has one of its run-time extents", kernel)
+                continue
+            merge_dims(kernel, space, pairs, hosts)
+            remarks.applied(self, f"{space.rank} dimensions became {space.rank - len(pairs)}", kernel)
+
+
+def merge_dims(
+    kernel: ir.Operation, space: IterationSpace, pairs: frozenset[Pair], hosts: Iterable[ir.Operation]
+) -> None:
+    """Makes some or all of a kernel's `mergeable_pairs` of dimensions one, and has its callers pass views."""
+    old_sources = result_sources(kernel)
+    groups, returned = KernelCollapser(kernel, space, pairs).collapse()
+    for call in [c for host in hosts for c in calls(host) if callee(c) == symbol(kernel)]:
+        _pass_views(call, kernel, groups, returned, old_sources)
+
+
+def obstacle(kernel: ir.Operation) -> str | None:
+    """Why a kernel's dimensions cannot be renumbered; None where they can."""
+    if SCHEDULE in kernel.attributes:
+        return "its schedule names the dimensions that it has"
+    for op in body(kernel)[:-1]:
+        known = op.name in CHEAP_OPS or op.name in ("linalg.generic", "linalg.transpose") or is_unit_reshape(op)
+        if not known or any(inner.name == "linalg.index" for inner in nested(op)):
+            return f"{op.name} depends on the number of dimensions"
+        sizes = ("tensor.empty", "tensor.expand_shape")
+        if op.name == "tensor.dim" and any(use.owner.name not in sizes for use in op.results[0].uses):
+            return "it computes with an extent"
+    return None
+
+
+def _pass_views(
+    call: ir.Operation,
+    kernel: ir.Operation,
+    groups: dict[int, Groups],
+    returned: list[Groups],
+    extent_sources: list[tuple[int, int]],
+) -> None:
+    """Calls the rewritten kernel on views, and gives its results their shapes back."""
+    kernel_type = ir.FunctionType(ir.TypeAttr(kernel.attributes["function_type"]).value)
+    with ir.InsertionPoint(call), call.location:
+        operands = [_collapsed(v, groups[i]) if i in groups else v for i, v in enumerate(call.operands)]
+        new = func.CallOp(kernel_type.results, callee(call), operands)
+        pairs = iter(extent_sources)
+        for old, result, merged in zip(call.results, new.results, returned, strict=True):
+            shape = ir.RankedTensorType(old.type).shape
+            sources = [next(pairs) for extent in shape if extent == DYNAMIC]
+            old.replace_all_uses_with(
+                _expanded(result, old.type, merged, [call.operands[a] for a, _ in sources], [d for _, d in sources])
+            )
+    erase(call)
+
+
+def _collapsed(value: ir.Value, groups: Groups) -> ir.Value:
+    """The view of a host value whose axes are grouped; what was expanded so is taken back."""
+    type_ = collapsed_type(value.type, groups)
+    if type_ == value.type:
+        return value
+    maker = defining_op(value)
+    if maker is not None and maker.name == "tensor.expand_shape" and maker.operands[0].type == type_:
+        known = [
+            [ir.IntegerAttr(i).value for i in ir.ArrayAttr(g)] for g in ir.ArrayAttr(maker.attributes["reassociation"])
+        ]
+        if known == groups:
+            return maker.operands[0]
+    return tensor.CollapseShapeOp(type_, value, groups).result
+
+
+def _expanded(value: ir.Value, type_: ir.Type, groups: Groups, sources: list[ir.Value], dims: list[int]) -> ir.Value:
+    """A kernel's result with its axes apart again; its dynamic extents are those of the sources."""
+    if type_ == value.type:
+        return value
+    sizes = [
+        tensor.DimOp(source, arith.ConstantOp(ir.IndexType.get(), dim).result).result
+        for source, dim in zip(sources, dims, strict=True)
+    ]
+    return tensor.ExpandShapeOp(type_, value, groups, sizes, list(ir.RankedTensorType(type_).shape)).result

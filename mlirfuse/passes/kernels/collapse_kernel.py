@@ -1,0 +1,213 @@
+"""Rewriting a tensor kernel so that dimensions which belong together are one; part of `fuse-collapse-dims`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from mlir import ir
+from mlir.dialects import arith, linalg, tensor
+
+from mlirfuse.analysis.kernels import RESULT_EXTENTS, body
+from mlirfuse.analysis.loops.collapsing import Axes, Pair, runs
+from mlirfuse.analysis.loops.iteration_space import IterationSpace
+from mlirfuse.analysis.loops.maps import projected_axes, projection
+from mlirfuse.analysis.loops.structure import is_constant
+from mlirfuse.support.rewriting import defining_op, erase_dead
+
+DYNAMIC = ir.ShapedType.get_dynamic_size()
+
+
+@dataclass
+class KernelCollapser:
+    """Rewrites a kernel in place.
+
+    Attributes:
+        kernel: a kernel function of `linalg.generic`s, transposes, reshapes by extents of 1 and constants.
+        space: its iteration space before.
+        pairs: the dimensions to merge, as `mergeable_pairs` gives them.
+    """
+
+    kernel: ir.Operation
+    space: IterationSpace
+    pairs: frozenset[Pair]
+
+    def __post_init__(self) -> None:
+        self.heads = {b: a for a, b in self.pairs}
+        self.arguments = list(self.kernel.regions[0].blocks[0].arguments)
+        # Of each argument, the dimensions that its axes run along wherever it is read: a matrix that is multiplied by
+        # itself has two rows. `mergeable_pairs` groups its axes alike in all of them.
+        self.readings: dict[ir.Value, list[Axes]] = {}
+        for (op, number), axes in self.space.use_axes.items():
+            if op.operands[number] in self.arguments:
+                self.readings.setdefault(op.operands[number], []).append(axes)
+
+    def collapse(self) -> tuple[dict[int, list[list[int]]], list[list[list[int]]]]:
+        """Rewrites the kernel; returns which axes were merged of each tensor argument, and of each result."""
+        ops = body(self.kernel)
+        # An op's hash depends on its types, so nothing is looked up by op once these change.
+        known = [(op, self.space.loops.get(op, ()), self._source_axes(op), list(map(_type, op.operands))) for op in ops]
+        returned = [self.space.value_axes[v] for v in ops[-1].operands]
+        groups = {i: runs(self.readings[a][0], self.pairs) for i, a in enumerate(self.arguments) if a in self.readings}
+        for i, merged in groups.items():
+            self.arguments[i].set_type(collapsed_type(self.arguments[i].type, merged))
+        for op, loops, source_axes, types in known[:-1]:
+            with ir.InsertionPoint(op), op.location:
+                if op.name == "linalg.generic":
+                    self._generic(op, loops, types)
+                elif op.name == "linalg.transpose":
+                    self._transpose(op, types)
+                elif op.name in ("tensor.expand_shape", "tensor.collapse_shape"):
+                    self._reshape(op, source_axes)
+        erase_dead([op for op in body(self.kernel) if op.results])
+        inputs, outputs = [a.type for a in self.arguments], [v.type for v in ops[-1].operands]
+        extents = [n for t, axes in zip(outputs, returned, strict=True) for n in self._result_extents(t, axes)]
+        self.kernel.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, outputs))
+        self.kernel.attributes[RESULT_EXTENTS] = ir.DenseI64ArrayAttr.get(extents)
+        return groups, [runs(axes, self.pairs) for axes in returned]
+
+    def _source_axes(self, op: ir.Operation) -> Axes:
+        """The dimensions of an op's first operand, where it is a tensor that holds data."""
+        source = op.operands[0] if op.operands else None
+        return self.space.use_axes.get((op, 0)) or self.space.value_axes.get(source, ())
+
+    def _generic(self, op: ir.Operation, loops: Axes, types: Sequence[ir.Type]) -> None:
+        kept = [i for i, d in enumerate(loops) if d is None or d not in self.heads]
+        number = {loop: new for new, loop in enumerate(kept)}
+        maps = [projected_axes(m) for m in ir.ArrayAttr(op.attributes["indexing_maps"])]
+        kinds = list(ir.ArrayAttr(op.attributes["iterator_types"]))
+        inputs = len(op.operands) - len(op.results)
+        new_maps = []
+        for position, axes in enumerate(maps):
+            dims = tuple(None if loop is None else loops[loop] for loop in axes)
+            if position < inputs and self._only_has_a_shape(op, position):
+                along = self._replace_constant(op, position, dims)
+                heads: list[int | None] = [loops.index(dim) for dim in along]
+            else:
+                merged = runs(dims, self.pairs)
+                heads = [axes[group[0]] for group in merged]
+                if position >= inputs:
+                    self._retype_init(op, position, types[position], merged, dims)
+            new_maps.append(projection(len(kept), [None if loop is None else number[loop] for loop in heads]))
+        op.attributes["indexing_maps"] = ir.ArrayAttr.get(new_maps)
+        op.attributes["iterator_types"] = ir.ArrayAttr.get([kinds[loop] for loop in kept])
+        for result in op.results:
+            result.set_type(collapsed_type(result.type, runs(self.space.value_axes[result], self.pairs)))
+
+    def _transpose(self, op: ir.Operation, types: Sequence[ir.Type]) -> None:
+        permutation = list(ir.DenseI64ArrayAttr(op.attributes["permutation"]))
+        axes = self.space.value_axes[op.results[0]]
+        result = runs(axes, self.pairs)
+        source_axes: list[int | None] = [None] * len(permutation)
+        for axis, comes_from in enumerate(permutation):
+            source_axes[comes_from] = axes[axis]
+        source = {group[0]: i for i, group in enumerate(runs(tuple(source_axes), self.pairs))}
+        op.attributes["permutation"] = ir.DenseI64ArrayAttr.get([source[permutation[group[0]]] for group in result])
+        self._retype_init(op, 1, types[1], result, axes)
+        op.results[0].set_type(collapsed_type(op.results[0].type, result))
+
+    def _reshape(self, op: ir.Operation, source_axes: Axes) -> None:
+        """A reshape by extents of 1: the same between the merged shapes."""
+        expands = op.name == "tensor.expand_shape"
+        result_axes = self.space.value_axes[op.results[0]]
+        few_axes, many_axes = (source_axes, result_axes) if expands else (result_axes, source_axes)
+        old = [[ir.IntegerAttr(i).value for i in ir.ArrayAttr(g)] for g in ir.ArrayAttr(op.attributes["reassociation"])]
+        many = runs(many_axes, self.pairs)
+        new_axis = {axis: i for i, group in enumerate(many) for axis in group}
+        groups = [
+            sorted({new_axis[axis] for few in group for axis in old[few]}) for group in runs(few_axes, self.pairs)
+        ]
+        type_ = collapsed_type(op.results[0].type, runs(result_axes, self.pairs))
+        if expands:
+            sizes = [self._size(result_axes[g[0]]) for g, n in zip(many, type_.shape, strict=True) if n == DYNAMIC]
+            new = tensor.ExpandShapeOp(type_, op.operands[0], groups, sizes, list(type_.shape)).result
+        else:
+            new = tensor.CollapseShapeOp(type_, op.operands[0], groups).result
+        op.results[0].replace_all_uses_with(new)
+
+    def _only_has_a_shape(self, op: ir.Operation, position: int) -> bool:
+        """Whether no element of an operand lies in memory: it is a fill, or the body does not read it."""
+        if is_constant(op.operands[position]):
+            return True
+        return op.name == "linalg.generic" and not list(op.regions[0].blocks[0].arguments[position].uses)
+
+    def _replace_constant(self, op: ir.Operation, position: int, dims: Axes) -> list[int]:
+        """Replaces an input that only has a shape by one of merged dimensions, which are returned by their first.
+
+        The input may have had its axes in any order, as no array has to lie so.
+        """
+        along = list(dict.fromkeys(self._first(dim) for dim in dims if dim is not None))
+        shape = [self._extent(dim) for dim in along]
+        element = ir.RankedTensorType(op.operands[position].type).element_type
+        self._replace(op, position, ir.RankedTensorType.get(shape, element), along)
+        return along
+
+    def _retype_init(
+        self, op: ir.Operation, position: int, type_: ir.Type, groups: list[list[int]], dims: Axes
+    ) -> None:
+        """Replaces an init, which had that type, by one of the merged shape, where it only has a shape."""
+        if not self._only_has_a_shape(op, position):
+            return
+        self._replace(op, position, collapsed_type(type_, groups), [dims[group[0]] for group in groups])
+
+    def _replace(
+        self, op: ir.Operation, position: int, type_: ir.RankedTensorType, along: Sequence[int | None]
+    ) -> None:
+        """Replaces an operand by a fill with the same number, or by what has no contents where it is none."""
+        maker = defining_op(op.operands[position])
+        sizes = [self._size(dim) for dim, extent in zip(along, type_.shape, strict=True) if extent == DYNAMIC]
+        value = ir.Operation.create("tensor.empty", results=[type_], operands=sizes).results[0]
+        if maker is not None and maker.name == "linalg.fill":
+            value = linalg.fill(maker.operands[0], outs=[value])
+        op.operands[position] = value
+
+    def _first(self, dim: int) -> int:
+        """The dimension that begins the merged one which has `dim`."""
+        while dim in self.heads:
+            dim = self.heads[dim]
+        return dim
+
+    def _extent(self, first: int) -> int:
+        """The extent of the merged dimension that `first` begins."""
+        merged = [self.space.extents[d] for d in range(self.space.rank) if self._first(d) == first]
+        return DYNAMIC if None in merged else prod(extent for extent in merged if extent is not None)
+
+    def _source(self, dim: int | None) -> tuple[int, int]:
+        """An (argument, axis) pair that has the extent of a merged dimension, which `dim` begins."""
+        for argument, readings in self.readings.items():
+            for axes in readings:
+                for axis, group in enumerate(runs(axes, self.pairs)):
+                    if axes[group[0]] == dim:
+                        return self.arguments.index(argument), axis
+        raise AssertionError(f"no argument runs along dimension {dim}, whose extent is dynamic")
+
+    def _size(self, dim: int | None) -> ir.Value:
+        argument, axis = self._source(dim)
+        index = arith.ConstantOp(ir.IndexType.get(), axis).result
+        return tensor.DimOp(self.arguments[argument], index).result
+
+    def _result_extents(self, type_: ir.Type, axes: Axes) -> list[int]:
+        return [
+            n
+            for group, extent in zip(runs(axes, self.pairs), ir.RankedTensorType(type_).shape, strict=True)
+            if extent == DYNAMIC
+            for n in self._source(axes[group[0]])
+        ]
+
+
+def _type(value: ir.Value) -> ir.Type:
+    return value.type
+
+
+def collapsed_type(type_: ir.Type, groups: Sequence[Sequence[int]]) -> ir.RankedTensorType:
+    """A tensor type with each group of its axes made one."""
+    source = ir.RankedTensorType(type_)
+    shape = []
+    for group in groups:
+        extent = 1
+        for axis in group:
+            n = source.shape[axis]
+            extent = DYNAMIC if DYNAMIC in (n, extent) else extent * n
+        shape.append(extent)
+    return ir.RankedTensorType.get(shape, source.element_type)

@@ -1,0 +1,63 @@
+"""The host function's side of passes that make kernels: its calls, and the order of its ops."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from mlir import ir
+
+from mlirfuse.analysis.kernels import body, functions, is_tile_program, kernels, symbol
+from mlirfuse.support.rewriting import defining_op
+
+
+def calls(function: ir.Operation) -> list[ir.Operation]:
+    """The calls of a host function, in order."""
+    return [op for op in body(function) if op.name == "func.call"]
+
+
+def callee(call: ir.Operation) -> str:
+    """The symbol that a call names."""
+    return ir.FlatSymbolRefAttr(call.attributes["callee"]).value
+
+
+def launches(module: ir.Operation, function: ir.Operation) -> dict[ir.Operation, ir.Operation]:
+    """The calls of a host function, in order, with the kernels on tensors that they alone launch.
+
+    A kernel that is launched elsewhere as well cannot be changed for one of its calls.
+    """
+    callers = Counter(callee(call) for host in functions(module) for call in calls(host))
+    known = {symbol(kernel): kernel for kernel in kernels(module) if not is_tile_program(kernel)}
+    return {
+        call: known[callee(call)] for call in calls(function) if callee(call) in known and callers[callee(call)] == 1
+    }
+
+
+def depends_on(value: ir.Value, op: ir.Operation) -> bool:
+    """Whether a value of a host function is computed from results of `op`."""
+    open_, seen = [value], set[ir.Operation]()
+    while open_:
+        owner = defining_op(open_.pop())
+        if owner is None or owner in seen:
+            continue
+        if owner == op:
+            return True
+        seen.add(owner)
+        open_ += owner.operands
+    return False
+
+
+def order_host_ops(function: ir.Operation) -> None:
+    """Moves what the host does behind what it needs: a call sits before its first use, which may be an early view."""
+    *ops, terminator = body(function)
+    pending = dict.fromkeys(ops)
+
+    def place(op: ir.Operation) -> None:
+        del pending[op]
+        for value in op.operands:
+            owner = defining_op(value)
+            if owner in pending:
+                place(owner)
+        op.move_before(terminator)
+
+    while pending:
+        place(next(iter(pending)))

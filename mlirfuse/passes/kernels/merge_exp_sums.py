@@ -1,0 +1,64 @@
+"""`fuse-merge-exp-sums`: a maximum and a sum of exponentials about it become one reduction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from mlir import ir
+
+from mlirfuse.analysis.arithmetic.patterns import body_op, difference_source, tensor_operand
+from mlirfuse.analysis.loops.structure import OpStructure, structure_of
+from mlirfuse.dialect.exp_sum import exp_sum
+from mlirfuse.passes.kernels.merge_reductions import DependentReductions, merge_reductions
+from mlirfuse.passmanager.base import Pass, Remarks
+from mlirfuse.support.rewriting import defining_op
+from mlirfuse.tiling.reduction.plain_reduction import plain_reduction
+
+
+@dataclass(frozen=True)
+class FuseMergeExpSums(Pass):
+    """Replaces `max x` and `Σ exp(x - max x)` by one `fuse.exp_sum`, so that one exchange is enough.
+
+    Requires kernels on tensors. Matches a sum of exponentials of `x - m`, where m is the maximum of the same x over the
+    same dimensions, through broadcasts and reshapes that only add extents of 1, in single or double precision. What
+    else uses the exponentials (a softmax divides them by their sum) computes them again, once the maximum is known.
+    Where the schedule turns out to process rows in chunks, `fuse-expand-exp-sums` takes the merge back.
+
+    ```mlir
+    %max = linalg.generic ... reduce maximumf (%x)
+    %d = subf %x, %max
+    %e = math.exp %d
+    %sum = linalg.generic ... reduce addf (%e)
+    ```
+    becomes
+    ```mlir
+    %max, %sum = "fuse.exp_sum"(%x) {dims = array<i64: 1>}
+    ```
+    """
+
+    name: ClassVar[str] = "fuse-merge-exp-sums"
+
+    def run(self, module: ir.Operation, remarks: Remarks) -> None:
+        """Rewrites the `builtin.module` in place."""
+        for kernel, count in merge_reductions(module, _match, exp_sum):
+            for _ in range(count):
+                remarks.applied(self, "maximum and sum of exponentials share one reduction", kernel)
+            if not count:
+                remarks.declined(self, "no sum of exponentials about a maximum", kernel)
+
+
+def _match(total: OpStructure) -> DependentReductions | None:
+    """The maximum and the sum of exponentials that end in `total`."""
+    exponential = body_op(total.operands[0]) if plain_reduction(total) == "arith.addf" else None
+    if exponential is None or exponential[1].name != "math.exp":
+        return None
+    centred = tensor_operand(exponential[0], exponential[1].operands[0])
+    difference = None if centred is None else difference_source(centred)
+    if difference is None or not isinstance(difference.source.type.element_type, (ir.F32Type, ir.F64Type)):
+        return None
+    maker = defining_op(difference.subtracted)
+    first = structure_of(maker) if maker is not None else None
+    if first is None or plain_reduction(first) != "arith.maximumf" or first.operands[0] != difference.source:
+        return None
+    return DependentReductions(first, total, difference)

@@ -1,0 +1,73 @@
+"""`fuse-merge-moments`: a mean and a sum of squared deviations from it become one reduction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from mlir import ir
+
+from mlirfuse.analysis.arithmetic.patterns import is_scaled, squared_difference
+from mlirfuse.analysis.loops.structure import OpStructure, structure_of
+from mlirfuse.dialect.moments import moments
+from mlirfuse.passes.kernels.merge_reductions import DependentReductions, merge_reductions
+from mlirfuse.passmanager.base import Pass, Remarks
+from mlirfuse.tiling.reduction.plain_reduction import plain_reduction
+
+
+@dataclass(frozen=True)
+class FuseMergeMoments(Pass):
+    """Replaces `Σ x` and `Σ (x - Σx/n)²` by one `fuse.moments`, so that one exchange is enough.
+
+    Requires kernels on tensors. Matches a sum of the square of `x - m`, where m is the sum of the same x over the same
+    dimensions divided by the number of elements, through broadcasts and reshapes that only add extents of 1. What the
+    dimensions are is asked of the kernel's iteration space: a square of transposed differences has others. Where the
+    schedule turns out to process rows in chunks, `fuse-expand-moments` takes the merge back.
+
+    ```mlir
+    %sum = linalg.generic ... reduce add (%x)
+    %mean = divf %sum, n
+    %d = subf %x, %mean
+    %sq = mulf %d, %d
+    %m2 = linalg.generic ... reduce add (%sq)
+    ```
+    becomes
+    ```mlir
+    %sum, %m2 = "fuse.moments"(%x) {dims = array<i64: 1>}
+    %mean = divf %sum, n
+    %d = subf %x, %mean
+    ```
+    """
+
+    name: ClassVar[str] = "fuse-merge-moments"
+
+    def run(self, module: ir.Operation, remarks: Remarks) -> None:
+        """Rewrites the `builtin.module` in place."""
+        for kernel, count in merge_reductions(module, _match, moments):
+            for _ in range(count):
+                remarks.applied(self, "sum and centred sum of squares share one reduction", kernel)
+            if not count:
+                remarks.declined(self, "no sum of squared deviations from a mean", kernel)
+
+
+def _match(m2: OpStructure) -> DependentReductions | None:
+    """The sum and the centred sum of squares that end in `m2`."""
+    difference = squared_difference(m2.operands[0]) if plain_reduction(m2) == "arith.addf" else None
+    total = is_scaled(difference.subtracted, _count(m2)) if difference is not None else None
+    first = structure_of(total) if total is not None else None
+    if difference is None or first is None or plain_reduction(first) != "arith.addf":
+        return None
+    return DependentReductions(first, m2, difference) if first.operands[0] == difference.source else None
+
+
+def _count(structure: OpStructure) -> int | None:
+    """Number of elements reduced into one result; None where it is dynamic."""
+    source = ir.RankedTensorType(structure.operands[0].type)
+    axes = structure.operand_axes[0] or ()
+    count = 1
+    for axis, loop in enumerate(axes):
+        if loop in structure.reduction_loops:
+            if source.is_dynamic_dim(axis):
+                return None
+            count *= source.get_dim_size(axis)
+    return count

@@ -1,0 +1,72 @@
+"""Replacing two dependent reductions of the same rows by one op that computes both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from mlir import ir
+
+from mlirfuse.analysis.arithmetic.patterns import Difference
+from mlirfuse.analysis.kernels import body, is_tile_program, kernels
+from mlirfuse.analysis.loops.iteration_space import IterationSpace, space_of_structures
+from mlirfuse.analysis.loops.structure import OpStructure, structure_of
+from mlirfuse.support.rewriting import erase_dead
+
+Build = Callable[[ir.Value, Sequence[int], ir.Type], tuple[ir.Value, ir.Value]]
+"""Builds a joint reduction of a tensor over dimensions; returns its two results."""
+
+
+@dataclass(frozen=True)
+class DependentReductions:
+    """A reduction, and one that needs it of what is computed from the difference to it.
+
+    Attributes:
+        first: the reduction of the source's elements.
+        second: the reduction that needs its result.
+        difference: the source minus what is made of the first result.
+    """
+
+    first: OpStructure
+    second: OpStructure
+    difference: Difference
+
+    def of_the_same_rows(self, space: IterationSpace) -> bool:
+        """Whether both reduce the same dimensions, along which the difference has the source as the first reads it.
+
+        What is made in the kernel has one dimension along each axis wherever it is read, but arguments may be read in
+        several ways, and a square of a transposed difference reduces others, or leaves its dimensions in another order.
+        """
+        source = self.difference.source
+        axes = {
+            space.value_axes.get(source) or space.use_axes[use] for use in ((self.first.op, 0), self.difference.read)
+        }
+        reduced = {space.reduced.get(s.op, frozenset()) for s in (self.first, self.second)}
+        left = {space.value_axes[s.op.results[0]] for s in (self.first, self.second)}
+        same = len(axes) == len(reduced) == len(left) == 1
+        return same and self.first.reduction_loops == self.second.reduction_loops
+
+
+def merge_reductions(
+    module: ir.Operation, match: Callable[[OpStructure], DependentReductions | None], build: Build
+) -> Iterable[tuple[ir.Operation, int]]:
+    """Merges all pairs that match in a module's kernels on tensors; yields each kernel, and how many there were."""
+    for kernel in kernels(module):
+        if is_tile_program(kernel):
+            continue
+        structures = [s for op in body(kernel) if (s := structure_of(op)) is not None]
+        found = [pair for s in structures if (pair := match(s)) is not None]
+        space = space_of_structures(structures) if found else None
+        merged = [pair for pair in found if isinstance(space, IterationSpace) and pair.of_the_same_rows(space)]
+        for pair in merged:
+            _rewrite(pair, build)
+        yield kernel, len(merged)
+        erase_dead([op for op in body(kernel) if op.results])
+
+
+def _rewrite(pair: DependentReductions, build: Build) -> None:
+    first, second = pair.first.op, pair.second.op
+    with ir.InsertionPoint(first), first.location:
+        made = build(pair.difference.source, pair.first.reduction_loops, first.results[0].type)
+    for old, new in zip((first, second), made, strict=True):
+        old.results[0].replace_all_uses_with(new)

@@ -1,0 +1,73 @@
+"""What is known of schedules that were compiled before, on the host function for `fuse-assign-schedule` to read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from mlir import ir
+
+from mlirfuse.analysis.kernels import functions
+from mlirfuse.passmanager.base import Pass, Remarks
+from mlirfuse.schedule.attempts import Attempt
+from mlirfuse.schedule.schedule import Schedule
+from mlirfuse.support.dataclass_attributes import from_attribute, to_attribute
+
+ATTEMPTS = "fuse.attempts"
+"""On a host function: for each kernel, by name, an array of the `Attempt`s at it that spilled, in order."""
+
+
+def attach_attempts(function: ir.Operation, attempts: Mapping[str, Sequence[Attempt]]) -> None:
+    """Puts attempts on a host function; its context must be current."""
+    arrays = {name: ir.ArrayAttr.get([to_attribute(each) for each in tried]) for name, tried in attempts.items()}
+    function.attributes[ATTEMPTS] = ir.DictAttr.get(arrays)
+
+
+def attempts_of(module: ir.Operation) -> dict[str, tuple[Attempt, ...]]:
+    """The attempts that are known, by kernel; raises `ScheduleError` where one is malformed."""
+    return {
+        entry.name: tuple(from_attribute(Attempt, each) for each in ir.ArrayAttr(entry.attr))
+        for function in functions(module)
+        if ATTEMPTS in function.attributes
+        for entry in ir.DictAttr(function.attributes[ATTEMPTS])
+    }
+
+
+def forget_attempts(module: ir.Operation) -> None:
+    """Takes the attempts off the host functions: schedules are on the kernels by now."""
+    for function in functions(module):
+        if ATTEMPTS in function.attributes:
+            del function.attributes[ATTEMPTS]
+
+
+def report(
+    pass_: Pass, kernel: ir.Operation, taken: Schedule, tried: Sequence[Attempt], remarks: Remarks, *, kept: str
+) -> None:
+    """Says what spilled, and what was taken instead; `kept` is why nothing was, where there was a single attempt."""
+    spilled = "; ".join(_outcome(attempt) for attempt in tried)
+    if taken not in {attempt.schedule for attempt in tried}:
+        remarks.applied(pass_, f"{spilled}: {_text(taken)} was taken instead", kernel)
+    elif len(tried) == 1:
+        remarks.declined(pass_, f"{spilled}, and was kept: it {kept}, and nothing else is legal", kernel)
+    else:
+        remarks.declined(pass_, f"{spilled}: {_text(taken)} spills least, and was kept", kernel)
+
+
+def _outcome(attempt: Attempt) -> str:
+    spilled = f"spilled {attempt.spilled} bytes a thread"
+    what = f"cannot be compiled ({attempt.refused})" if attempt.refused else spilled
+    return f"{_text(attempt.schedule)} {what}"
+
+
+def _text(schedule: Schedule) -> str:
+    """What tells the schedules of one kernel apart, as text."""
+    layout = schedule.layout
+    further = [
+        f"cluster {layout.cluster}" if layout.cluster > 1 else "",
+        f"{schedule.blocks_per_sm} blocks an SM" if schedule.blocks_per_sm else "",
+        f"{schedule.shared_spill} fragments spilled to shared memory" if schedule.shared_spill else "",
+        f"{schedule.persistent_loop.second_stage_reads} reads at once in the second stage"
+        if schedule.persistent_loop
+        else "",
+    ]
+    first = f"tile {schedule.tile} of {layout.threads} threads with {layout.elements_per_thread} elements each"
+    return ", ".join([first, schedule.persistence, f"{schedule.order} first", *filter(None, further)])

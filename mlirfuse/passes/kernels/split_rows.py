@@ -1,0 +1,126 @@
+"""`fuse-split-rows`: long rows, of which there may be few, are reduced in parts of one length."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from mlir import ir
+
+from mlirfuse.analysis.arithmetic.combining import combiner_of, neutral
+from mlirfuse.analysis.contractions.contraction import contraction_in
+from mlirfuse.analysis.kernels import argument_attributes, body, functions, is_tile_program, kernels, symbol
+from mlirfuse.analysis.loops.iteration_space import IterationSpace
+from mlirfuse.analysis.loops.spaces import kernel_space
+from mlirfuse.analysis.loops.structure import OpStructure
+from mlirfuse.analysis.problem import problem_of
+from mlirfuse.passes.kernels.host import launches
+from mlirfuse.passes.kernels.row_split import ROWS, RowSplit, leading_to
+from mlirfuse.passmanager.base import Pass, Remarks
+from mlirfuse.schedule.rows.parts import row_parts
+from mlirfuse.schedule.schedule import ATTRIBUTE as SCHEDULE
+from mlirfuse.support.rewriting import defining_op
+from mlirfuse.target import DEFAULT, target_of
+
+
+@dataclass(frozen=True)
+class FuseSplitRows(Pass):
+    """Makes two kernels of one that reduces long rows: the first reduces parts of rows, the second what these leave.
+
+    Requires kernels on tensors, called by a host function. Where a row fits no block, and its number is known at run
+    time only, there may be too few rows to fill a device. Parts of a row are rows of their own in a view that the host
+    passes, so that all that follows treats them as such. Declines where a schedule is given, where a row is not one run
+    of memory, where the cost model (`mlirfuse/schedule/rows/parts.py`) leaves rows whole, and where there are several
+    reductions, or one that reads anything beside whole rows or starts from a number that is not its neutral one.
+
+    ```mlir
+    %0 = call @f_0(%x) : (tensor<?x4194304xf32>) -> tensor<?xf32>      // sums over d1
+    ```
+    becomes
+    ```mlir
+    %apart = tensor.expand_shape %x [[0], [1, 2]] ... into tensor<?x512x8192xf32>
+    %rows = tensor.collapse_shape %apart [[0, 1], [2]] ... into tensor<?x8192xf32>
+    %1 = call @f_0_parts(%rows) : (tensor<?x8192xf32>) -> tensor<?xf32>
+    %parts = tensor.expand_shape %1 [[0, 1]] ... into tensor<?x512xf32>
+    %0 = call @f_0(%parts) : (tensor<?x512xf32>) -> tensor<?xf32>
+    ```
+
+    Attributes:
+        target: the architecture that the rows are spread over.
+        sms: SMs of the device; 0 for the number that the architecture is best known by.
+    """
+
+    name: ClassVar[str] = "fuse-split-rows"
+
+    target: str = DEFAULT
+    sms: int = 0
+
+    def run(self, module: ir.Operation, remarks: Remarks) -> None:
+        target = target_of(self.target, self.sms)
+        calls = {symbol(kernel): call for host in functions(module) for call, kernel in launches(module, host).items()}
+        for kernel in list(kernels(module)):
+            if is_tile_program(kernel) or SCHEDULE in kernel.attributes:
+                remarks.declined(self, "it has a schedule, which says how rows are reduced", kernel)
+                continue
+            space, structures = kernel_space(kernel)
+            if symbol(kernel) not in calls or contraction_in(space, structures) is not None or 0 in space.extents:
+                remarks.declined(self, "no rows that one launch reduces", kernel)
+                continue
+            parts = row_parts(problem_of(kernel, space, structures), target) if space.reduced_dims else 1
+            if parts == 1:
+                remarks.declined(
+                    self, "no long rows of an unknown number, or none that parts of one length make up", kernel
+                )
+                continue
+            if reason := _obstacle(kernel, space, structures):
+                remarks.declined(self, reason, kernel)
+                continue
+            second = RowSplit(calls[symbol(kernel)], kernel, space, structures, parts).split()
+            remarks.applied(self, f"rows of {space.extents[1]} elements are reduced in {parts} parts each", second)
+
+
+def _obstacle(kernel: ir.Operation, space: IterationSpace, structures: Sequence[OpStructure]) -> str | None:
+    """Why the parts of a kernel's rows are no rows like them; None where they are."""
+    if space.rank != 2:
+        return f"rows in {space.rank - 1} dimensions"
+    reductions = [s for s in structures if s.reduction_loops]
+    if len(reductions) > 1:
+        return "several reductions, of whose parts nothing says that they belong together"
+    (reduction,) = reductions
+    ops = leading_to(reduction, structures)
+    early = [s for s in structures if s.op in ops]
+    if any(s.op.name != "linalg.generic" or len(s.op.results) != 1 for s in early):
+        return "an op that has no form for parts of rows"
+    if space.value_axes[reduction.op.results[0]] != (0,) or ROWS not in space.use_axes.values():
+        return "what is reduced has no rows of numbers in memory, or leaves more than a number of each"
+    if not _starts_neutral(reduction):
+        return "the reduction starts from a number that each part would add"
+    if any(1 in space.loops[s.op] for s in structures if s not in early):
+        return "something of whole rows is not reduced"
+    for s in early:
+        loops = space.loops[s.op]
+        axes = [a for a in s.operand_axes if a is not None]
+        if any(a and tuple(None if loop is None else loops[loop] for loop in a) != ROWS for a in axes):
+            return "what is reduced meets something beside whole rows"
+        if any(inner.operation.name == "linalg.index" for inner in s.op.regions[0].blocks[0].operations):
+            return "it computes with an element's place in its row"
+    read = {operand for s in early for operand in s.operands}
+    arguments = zip(kernel.regions[0].blocks[0].arguments, argument_attributes(kernel), strict=True)
+    if any("fuse.strides" in known for argument, known in arguments if argument in read):
+        return "an array is not contiguous"
+    dims = [op for op in body(kernel) if op.name == "tensor.dim"]
+    sizes = ("tensor.empty", "linalg.fill")
+    if any(use.owner.name not in sizes for op in dims for use in op.results[0].uses):
+        return "it computes with an extent"
+    return None
+
+
+def _starts_neutral(structure: OpStructure) -> bool:
+    """Whether a reduction starts from a fill with the neutral number of what it does."""
+    fill = defining_op(structure.operands[-1])
+    constant = None if fill is None or fill.name != "linalg.fill" else defining_op(fill.operands[0])
+    if constant is None or constant.name != "arith.constant":
+        return False
+    element = ir.RankedTensorType(structure.op.results[0].type).element_type
+    return bool(constant.attributes["value"] == neutral(combiner_of(structure).name, element))

@@ -1,0 +1,239 @@
+"""`fuse-peel-persistent-loop`: what a block adds up leaves before the rows of its last tile are reduced."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from mlir import ir
+from mlir.dialects import arith, nvvm, scf
+
+from mlirfuse.analysis.kernels import body, is_tile_program, kernels
+from mlirfuse.passes.layouts.reduction_points import REDUCTIONS, reduced_dims
+from mlirfuse.passes.pipelining.mask_elimination import drop_masks
+from mlirfuse.passmanager.base import Pass, Remarks
+from mlirfuse.schedule.layout import BlockedLayout
+from mlirfuse.schedule.schedule import schedule_of
+from mlirfuse.support.rewriting import backward_slice, clone, defining_op, erase, nested
+
+ARRIVE = "fuse.semaphore_arrive"
+WAIT_GROUP = "nvvm.cp.async.wait.group"
+LOADS = ("fuse.copy_fragments", "nvvm.cp.async.commit.group", WAIT_GROUP)
+"""Ops of a step that load for it and for later ones."""
+WRITE = "vector.transfer_write"
+ATOMICS = ("memref.atomic_rmw", "memref.generic_atomic_rmw")
+
+
+@dataclass(frozen=True)
+class FusePeelPersistentLoop(Pass):
+    """Takes the last step of a persistent loop out of its loop, and stores the block's parts in the midst of it.
+
+    Requires tile programs whose schedule has a `persistent_loop` with `peeled`. The reductions of a step need its data,
+    not what its rows reduce to (sums over rows that a thread is unrolled over, which it adds up alone, are part of the
+    reductions). In the last step they are complete at once: so they are added up first, the parts are stored, and the
+    block arrives, before its rows are reduced and the step's results are written. The parts, and the news of them, are
+    on their way while the rest of the step is done. What is stored where a block has tiles is stored without asking;
+    one without tiles does what is left, about which its threads have nothing to tell each other. What a step starts to
+    load for later ones is left out of the last, which waits for all that was. Only the last tile may reach past the end
+    of the data: masks of the others are dropped.
+
+    ```mlir
+    %sums = scf.for %t = %block to %tiles step %blocks iter_args(%acc = %zero) -> (vector<1x4096xf32>) {
+      %x = vector.transfer_read %a[%t, %c0] ...
+      %r = vector.multi_reduction <add>, %x, %none [1]
+      %next = arith.addf %acc, %x
+      vector.transfer_write %y, %out[%t, %c0]
+    }
+    scf.if %has_tile { vector.transfer_write %part, %parts[%block, %c0] }
+    "fuse.semaphore_arrive"(%semaphores, %c0, %limit)
+    ```
+    becomes
+    ```mlir
+    %stop = arith.subi %tiles, %blocks
+    %sums, %last = scf.for %t = %block to %stop step %blocks iter_args(%acc = %zero, %at = %block) { ... }
+    scf.if %has_tile {
+      %x = vector.transfer_read %a[%last, %c0] ...
+      %sum = arith.addf %sums, %x
+      vector.transfer_write %part, %parts[%block, %c0]
+      "fuse.semaphore_arrive"(%semaphores, %c0, %limit)
+      %r = vector.multi_reduction <add>, %x, %none [1]
+      vector.transfer_write %y, %out[%last, %c0]
+    } else {
+      "fuse.semaphore_arrive"(%semaphores, %c0, %limit)
+    }
+    ```
+    """
+
+    name: ClassVar[str] = "fuse-peel-persistent-loop"
+
+    def run(self, module: ir.Operation, remarks: Remarks) -> None:
+        for kernel in kernels(module):
+            schedule = schedule_of(kernel) if is_tile_program(kernel) else None
+            if schedule is None or schedule.persistent_loop is None:
+                continue
+            if not schedule.persistent_loop.peeled:
+                remarks.declined(self, "scheduled with all steps in the loop", kernel)
+                continue
+            found = _peelable(kernel, schedule.layout)
+            if isinstance(found, str):
+                remarks.declined(self, found, kernel)
+                continue
+            with ir.InsertionPoint(found.loop), found.loop.location:
+                _peel(found)
+            early, late = len(found.early), len(found.late)
+            remarks.applied(self, f"{early} of a step's ops before the parts, {late} after", kernel)
+
+
+@dataclass(frozen=True)
+class _PeeledLoop:
+    """A loop over the tiles of a block, and what its last step does when.
+
+    Attributes:
+        loop: the loop.
+        early: ops of a step that its reductions need, in order.
+        late: the others, down to the writes of its results.
+        parts: ops behind the loop that store the parts, and the arrival that follows.
+        before: ops among these that do not depend on the loop.
+    """
+
+    loop: ir.Operation
+    early: Sequence[ir.Operation]
+    late: Sequence[ir.Operation]
+    parts: Sequence[ir.Operation]
+    before: Sequence[ir.Operation]
+
+
+def _peelable(kernel: ir.Operation, layout: BlockedLayout) -> _PeeledLoop | str:
+    """The kernel's walk, or why its last step cannot be taken apart."""
+    (forall,) = (op for op in body(kernel) if op.name == "scf.forall")
+    ops = [op.operation for op in forall.regions[0].blocks[0].operations]
+    loop = next((op for op in ops if op.name == "scf.for" and list(op.results)), None)
+    if loop is None:
+        return "no loop adds anything up"
+    *following, _ = ops[ops.index(loop) + 1 :]
+    behind = _until_arrival(following)
+    parts = _dependent(behind, loop)
+    left = {result for op in (loop, *parts) for result in op.results}
+    if any(_uses(op, left) for op in following if op not in parts):
+        return "what the loop leaves is used behind the block's arrival"
+    used = {operand for op in parts for inner in nested(op) for operand in inner.operands}
+    *steps, terminator = (op.operation for op in loop.regions[0].blocks[0].operations)
+    yielded = [value for value, total in zip(terminator.operands, loop.results, strict=True) if total in used]
+    if strange := next((op.name for op in steps if _acts(op) and op.name != WRITE), None):
+        return f"{strange} in a step does more than make a value"
+    early = backward_slice(yielded, steps)
+    writes = [op for op in steps if op.name == WRITE]
+    needed = backward_slice([operand for op in writes for operand in op.operands], steps) | set(writes)
+    late = [op for op in steps if op in needed and op not in early]
+    if any(_meets(op, layout) for op in early):
+        return "reductions need what rows reduce to"
+    if not any(_meets(op, layout) for op in late):
+        return "a step waits for nothing when its reductions are known"
+    return _PeeledLoop(loop, [op for op in steps if op in early], late, parts, [op for op in behind if op not in parts])
+
+
+def _meets(op: ir.Operation, layout: BlockedLayout) -> bool:
+    """Whether threads meet in an op: a reduction, of more than what each of them holds alone."""
+    return op.name in REDUCTIONS and not layout.is_alone(reduced_dims(op))
+
+
+def _until_arrival(ops: Sequence[ir.Operation]) -> list[ir.Operation]:
+    """The ops up to the block's arrival, which is with them where nobody asks what it saw."""
+    for number, op in enumerate(ops):
+        if op.name == ARRIVE:
+            return list(ops[: number + (not list(op.results[0].uses))])
+    return list(ops)
+
+
+def _dependent(ops: Sequence[ir.Operation], loop: ir.Operation) -> list[ir.Operation]:
+    """Those of some ops that use what the loop leaves, and those that do more than make a value."""
+    values = set(loop.results)
+    found = []
+    for op in ops:
+        if _acts(op) or _uses(op, values):
+            values.update(op.results)
+            found.append(op)
+    return found
+
+
+def _uses(op: ir.Operation, values: Collection[ir.Value]) -> bool:
+    """Whether an op, or one inside of it, has an operand among some values."""
+    return any(operand in values for inner in nested(op) for operand in inner.operands)
+
+
+def _acts(op: ir.Operation) -> bool:
+    """Whether an op does more than make a value or load one; stores of these dialects have no results."""
+    if op.name == "scf.if":
+        return any(_acts(inner) for inner in nested(op) if inner != op)
+    makes = op.name.split(".")[0] in ("arith", "affine", "math", "vector", "memref") and op.name not in ATOMICS
+    return not (makes and list(op.results)) and op.name not in (*LOADS, "scf.yield", *REDUCTIONS)
+
+
+def _peel(peeled: _PeeledLoop) -> None:
+    lower, upper, step, *initial = peeled.loop.operands
+    outer: dict[ir.Value, ir.Value] = {}
+    for op in peeled.before:
+        clone(op, outer)
+    stop = arith.SubIOp(upper, step).result
+    loop = scf.ForOp(lower, stop, step, [*initial, lower])
+    old = peeled.loop.regions[0].blocks[0]
+    *steps, terminator = (op.operation for op in old.operations)
+    with ir.InsertionPoint(loop.body):
+        mapping = dict(zip(old.arguments, [loop.induction_variable, *list(loop.inner_iter_args)[:-1]], strict=True))
+        for op in steps:
+            clone(op, mapping)
+        following = arith.AddIOp(loop.induction_variable, step).result
+        scf.YieldOp([*(mapping.get(v, v) for v in terminator.operands), following])
+    drop_masks([op.operation for op in loop.body.operations], loop.induction_variable, upper)
+    *carried, last = loop.results
+    has_tile = arith.CmpIOp(arith.CmpIPredicate.ult, lower, upper).result
+    branch = scf.IfOp(has_tile, has_else=True)
+    with ir.InsertionPoint(branch.then_block):
+        _last_step(peeled, outer | dict(zip(old.arguments, [last, *carried], strict=True)), terminator.operands)
+        scf.YieldOp([])
+    with ir.InsertionPoint(branch.else_block):
+        mapping = outer | dict(zip(peeled.loop.results, initial, strict=True))
+        for op in peeled.parts:
+            clone(op, mapping)
+        scf.YieldOp([])
+    for op in peeled.before:
+        for result in op.results:
+            result.replace_all_uses_with(outer[result])
+    for op in [*reversed(peeled.parts), *reversed(peeled.before), peeled.loop]:
+        erase(op)
+
+
+def _last_step(peeled: _PeeledLoop, mapping: dict[ir.Value, ir.Value], yielded: Sequence[ir.Value]) -> None:
+    """The step whose arguments are mapped: its reductions, the block's parts and arrival, and what else it computes."""
+    if any(op.name == WAIT_GROUP for op in nested(peeled.loop)):
+        nvvm.CpAsyncWaitGroupOp(0)
+    for op in peeled.early:
+        clone(op, mapping)
+    mapping.update((result, mapping.get(v, v)) for result, v in zip(peeled.loop.results, yielded, strict=True))
+    # The arrival waits until the parts are in the L2. Nothing does that is done meanwhile, and all blocks wait for it.
+    for op in (*peeled.parts, *peeled.late):
+        for part in _then_ops(op) if _holds_of_tiles(op, peeled.loop) else [op]:
+            clone(part, mapping)
+
+
+def _holds_of_tiles(op: ir.Operation, loop: ir.Operation) -> bool:
+    """Whether an op is an `scf.if` that is taken where the loop has a step: it asks whether that starts below its end,
+    or below a number that is no less.
+    """
+    condition = defining_op(op.operands[0]) if op.name == "scf.if" and not list(op.results) else None
+    if condition is None or condition.name != "arith.cmpi" or list(op.regions[1].blocks):
+        return False
+    if ir.IntegerAttr(condition.attributes["predicate"]).value != arith.CmpIPredicate.ult:
+        return False
+    lower, upper, *_ = loop.operands
+    below, bound = condition.operands
+    maximum = defining_op(bound)
+    bounds = [bound, *(maximum.operands if maximum is not None and maximum.name == "arith.maxui" else [])]
+    return bool(below == lower) and upper in bounds
+
+
+def _then_ops(branch: ir.Operation) -> list[ir.Operation]:
+    """The ops of an `scf.if` that are done if its condition holds."""
+    *ops, _ = branch.regions[0].blocks[0].operations
+    return [op.operation for op in ops]

@@ -1,0 +1,187 @@
+"""`fuse-pipeline-contraction`: a contraction's k-loop becomes a producer and consumers around a ring of stages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from mlir import ir
+
+from mlirfuse.analysis.kernels import CLUSTER, argument_attributes, is_tile_program, kernels
+from mlirfuse.analysis.memory.strided_views import may_be_reversed
+from mlirfuse.dialect.shared_memory import SWIZZLE_BYTES, WARPGROUP
+from mlirfuse.errors import PassError
+from mlirfuse.passmanager.base import Pass, Remarks
+from mlirfuse.schedule.parts.contraction import holds_warpgroup_sums
+from mlirfuse.schedule.schedule import Schedule, schedule_of
+from mlirfuse.support.dtypes import from_mlir
+from mlirfuse.support.precision import ATTRIBUTE as PRECISION
+from mlirfuse.support.precision import IEEE, TF32
+from mlirfuse.tiling.contractions.cluster_uniform import is_cluster_uniform, tile_multiple
+from mlirfuse.tiling.contractions.loops import TileOperand, contraction_loop, contraction_loops
+from mlirfuse.tiling.contractions.pipelined_tile import PipelinedTile, can_be_persistent
+from mlirfuse.tiling.contractions.stage_ring import MAX_BOX, MAX_RANK, TMA_ALIGNMENT
+from mlirfuse.tiling.memory import alignment
+
+
+@dataclass(frozen=True)
+class FusePipelineContraction(Pass):
+    """Splits the loop along k into a producer that copies tiles to a ring of stages, and consumers that multiply them.
+
+    Requires a tile program with one loop that contracts by `wgmma`, a schedule with a `contraction` (its `stages` are
+    the ring's) and a layout of wgmma's accumulators. The operands must be what a tensor map can describe: arguments
+    with `fuse.align = 16` and stride 1 along the tile's last dimension, whose tiles have whole 128-byte swizzle atoms
+    and a multiple of 8 and at most 256 rows. They are f16 or bf16, or float8 or f32 in tf32 with k contiguous, as wgmma
+    takes those. Otherwise the kernel is declined. The consumers run the epilogue, which is moved as it is. One
+    multiplication stays under way while the next stage is awaited; the stage before is released then. With `promote` in
+    the schedule so many steps are summed from zero, and their sums added up in f32 by other instructions: tensor cores
+    cut off what does not fit the accumulator. With `persistent` both roles loop over the block's tiles, so that the
+    ring does not run empty between them. With `consumer_groups` so many ping-pong consumer groups alternate over these:
+    while one consumer group's products run, another one runs its tile's epilogue. With a `cluster`, neighbouring
+    blocks, which must have the same tiles of operand A, copy a part of them each to all; a persistent grid has whole
+    clusters. Of an operand's last tile only the rows that there are are copied, if their number is known, k is
+    contiguous and nobody depends on others (`fuse.undefined` on its read): where the operand has several tiles, the
+    producer branches to copies of so many rows. Blocks of a cluster share copies of whole tiles.
+
+    ```mlir
+    %acc = scf.for %k = %c0 to %c4096 step %c64 iter_args(%sum = %zero) -> (vector<128x256xf32>) {
+      %a = vector.transfer_read %A[%m, %k], %pad : memref<?x4096xbf16>, vector<128x64xbf16>
+      %b = vector.transfer_read %B[%n, %k], %pad : memref<4096x4096xbf16>, vector<256x64xbf16>
+      %next = vector.contract {fuse.instruction = "wgmma", ...} %a, %b, %sum : ...
+    }
+    vector.transfer_write %acc, %C[%m, %n]
+    ```
+    becomes
+    ```mlir
+    "fuse.mbarrier_init"(%full) {arrivals = 1 : i64} : ...
+    "fuse.mbarrier_init"(%empty) {arrivals = 2 : i64} : ...
+    gpu.barrier
+    "fuse.warp_roles"() ({
+      %acc:3 = scf.for %i = %c0 to %c64 step %c1 iter_args(%sum = %zero, %stage = %c0, %parity = %c0_i32) -> ... {
+        "fuse.mbarrier_wait"(%full, %stage, %parity) : ...
+        %1 = "fuse.warpgroup_mma"(%ra, %rb, %stage, %sum) {a_major = "k", b_major = "k"} : ...
+        %2 = "fuse.warpgroup_wait"(%1) {pending = 1 : i64} : ...
+        scf.if %not_first { "fuse.mbarrier_arrive"(%empty, %previous) {warpgroups = 2 : i64} : ... }
+      }
+      %done = "fuse.warpgroup_wait"(%acc#0) {pending = 0 : i64} : ...
+      vector.transfer_write %done, %C[%m, %n]
+    }, {
+      scf.for %i = %c0 to %c64 step %c1 iter_args(%stage = %c0, %parity = %c0_i32) -> ... {
+        "fuse.mbarrier_wait"(%empty, %stage, %other_parity) : ...
+        "fuse.mbarrier_expect"(%full, %stage) {bytes = 49152 : i64} : ...
+        "fuse.async_load"(%A, %ra, %stage, %full, %m, %k) {dims = array<i64: 0, 1>} : ...
+        "fuse.async_load"(%B, %rb, %stage, %full, %n, %k) {dims = array<i64: 0, 1>} : ...
+      }
+    }) {warpgroups = array<i64: 2, 1>, registers = array<i64: 232, 40>} : () -> ()
+    ```
+
+    Raises `PassError` where the schedule asks for a persistent grid or a cluster that the tile program does not allow.
+    """
+
+    name: ClassVar[str] = "fuse-pipeline-contraction"
+
+    def run(self, module: ir.Operation, remarks: Remarks) -> None:
+        for kernel in kernels(module):
+            loops = list(contraction_loops(kernel, "wgmma")) if is_tile_program(kernel) else []
+            for loop in loops:
+                schedule = schedule_of(kernel)
+                plan = _plan(kernel, loop, schedule)
+                if isinstance(plan, str):
+                    remarks.declined(self, plan, loop)
+                    continue
+                plan.emit()
+                if plan.peers > 1:
+                    kernel.attributes[CLUSTER] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), plan.peers)
+                remarks.applied(self, _summary(plan), kernel)
+
+
+def _summary(plan: PipelinedTile) -> str:
+    """What a remark says of a plan."""
+    consumer_groups = f" in each of {plan.consumer_groups} consumer groups" if plan.consumer_groups > 1 else ""
+    grid = ", persistent" if plan.persistent else ""
+    clusters = f", clusters of {plan.peers}" if plan.peers > 1 else ""
+    return f"{plan.stages} stages, {plan.consumers} warpgroups of consumers{consumer_groups}{grid}{clusters}"
+
+
+def _plan(kernel: ir.Operation, loop: ir.Operation, schedule: Schedule) -> PipelinedTile | str:
+    """The plan for a loop, or why it cannot be pipelined; raises `PassError` for a grid that it cannot have."""
+    if schedule.contraction is None:
+        return "the kernel's schedule has no contraction"
+    parts = contraction_loop(loop)
+    if isinstance(parts, str):
+        return parts
+    layout = schedule.layout
+    if layout.cluster > 1 or not holds_warpgroup_sums(layout):
+        return "the layout is not that of wgmma's accumulators"
+    if loop.parent.name != "scf.forall":
+        return "the loop along k does not stand in the loop over blocks"
+    attribute = parts.contract.attributes.get(PRECISION)
+    precision = IEEE if attribute is None else ir.StringAttr(attribute).value
+    for operand in (parts.a, parts.b):
+        if problem := _operand_problem(kernel, operand, precision):
+            return problem
+    given = schedule.contraction
+    consumers = layout.threads // WARPGROUP
+    tile = PipelinedTile(
+        parts,
+        given.stages,
+        consumers,
+        given.persistent,
+        given.cluster,
+        promote=given.promote,
+        streamed=given.streamed,
+        blocks_per_sm=max(1, schedule.blocks_per_sm),
+        consumer_groups=given.consumer_groups,
+    )
+    problem = (can_be_persistent(tile) if given.persistent else None) or (
+        _cluster_problem(tile) if tile.peers > 1 else None
+    )
+    if problem:
+        raise PassError(f"the schedule cannot be followed: {problem}", where=loop)
+    return tile
+
+
+def _cluster_problem(tile: PipelinedTile) -> str | None:
+    """Why the blocks of a cluster cannot share the copies of operand A, or None."""
+    number, a = tile.blocks.regions[0].blocks[0].arguments[0], tile.parts.a
+    if a.rows % (8 * tile.peers):
+        return f"{tile.peers} blocks cannot share a tile of {a.rows} rows"
+    own = tile.parts.loop.regions[0].blocks[0].arguments[0]
+    if not all(
+        index == own or is_cluster_uniform(index, number, tile.peers) for index in (*a.indices, *tile.bounds_of_k)
+    ):
+        return f"{tile.peers} neighbouring blocks do not have the same tiles of operand A"
+    if tile_multiple(tile.blocks) % tile.peers:
+        return f"the number of tiles is no multiple of {tile.peers}"
+    return None
+
+
+def _operand_problem(kernel: ir.Operation, operand: TileOperand, precision: str) -> str | None:
+    """Why a tensor map, or wgmma, cannot take an operand; None if it can."""
+    arguments = list(kernel.regions[0].blocks[0].arguments)
+    if operand.source not in arguments:
+        return "an operand is not an argument of the kernel"
+    number = arguments.index(operand.source)
+    type_ = ir.MemRefType(operand.source.type)
+    if problem := _type_problem(type_.element_type, operand.major, precision):
+        return problem
+    known = argument_attributes(kernel)[number]
+    align = known.get("fuse.align")
+    if align is None or alignment(type_, operand.dims[1], ir.IntegerAttr(align).value) < TMA_ALIGNMENT:
+        return f"argument {number} is not aligned to {TMA_ALIGNMENT} bytes, which a tensor map needs"
+    strides, _ = type_.get_strides_and_offset()
+    if strides[operand.dims[1]] != 1 or 0 in strides or type_.rank > MAX_RANK or may_be_reversed(known):
+        return f"argument {number} has a rank or strides that a tensor map cannot describe"
+    width = operand.columns * from_mlir(type_.element_type).bytes
+    if width % SWIZZLE_BYTES or operand.rows % 8 or operand.rows > MAX_BOX:
+        return f"tiles of {operand.rows} rows of {width} bytes do not fit the {SWIZZLE_BYTES}-byte swizzle"
+    return None
+
+
+def _type_problem(element: ir.Type, major: str, precision: str) -> str | None:
+    """Why wgmma cannot take operands of a type, or None."""
+    if isinstance(element, ir.F16Type | ir.BF16Type):
+        return None
+    if not isinstance(element, ir.Float8E4M3FNType | ir.Float8E5M2Type) and (str(element), precision) != ("f32", TF32):
+        return f"wgmma does not multiply {element} as {precision}"
+    return None if major == "k" else f"wgmma multiplies {element} only where k is contiguous"

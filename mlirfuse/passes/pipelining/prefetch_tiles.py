@@ -1,0 +1,153 @@
+"""`fuse-prefetch-tiles`: a block asks the L2 for the tile of the block that will take its place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+from mlir import ir
+from mlir.dialects import arith
+
+from mlirfuse.analysis.kernels import body, is_tile_program, kernels, symbol
+from mlirfuse.dialect.prefetch_rows import is_rows, prefetch_rows
+from mlirfuse.passes.layouts.reduction_points import REDUCTIONS
+from mlirfuse.passmanager.base import Pass, Remarks
+from mlirfuse.schedule.schedule import schedule_of
+from mlirfuse.support.dtypes import bytes_of
+from mlirfuse.support.rewriting import backward_slice, clone, integer_of, ops_named
+from mlirfuse.target import DEFAULT, Target, target_of
+from mlirfuse.tiling.transfers import STREAMING
+
+SINCE = 90
+"""The compute capability that copies in bulk came with."""
+
+MOST_OF_L2 = 0.5
+"""Share of the L2 that tiles may take which nobody has read yet. On an H200 rows of 16384 elements in float16, 17 MB a
+wave, took 3 % less time, and where 34 MB of rows of 65536 were asked for, 30 % more."""
+
+
+@dataclass(frozen=True)
+class FusePrefetchTiles(Pass):
+    """Asks for rows that a later wave of blocks will read, while a block waits for what its own reduce to.
+
+    Requires tile programs. A block that reduces a tile reads nothing until the sums have gone round, and the device's
+    memory has only what other blocks ask for meanwhile. So behind a tile's first reduction its block asks that the tile
+    that a whole wave of blocks later will read is brought into the L2: as many blocks further as the device holds, by
+    the schedule's blocks an SM. Blocks of one wave are under way already. (8192 rows on an H200, LayerNorm
+    with fused adds in float16, share of a copy's speed: 1600 columns 0.94 -> 0.97, 12288 0.94 -> 0.97, 20480
+    0.93 -> 0.97.)
+
+    ```mlir
+    scf.forall (%t) in (%n) {
+      %x0 = vector.transfer_read %x[%t, %c0], %zero {fuse.streaming, ...} : memref<?x4096xf16>, vector<1x4096xf16>
+      %sum = vector.multi_reduction <add>, %x0, %init [1] : vector<1x4096xf16> to vector<1xf16>
+    ```
+    becomes
+    ```mlir
+    %later = arith.constant 792 : index
+    scf.forall (%t) in (%n) {
+      %x0 = vector.transfer_read ...
+      %sum = vector.multi_reduction ...
+      %next = arith.addi %t, %later : index
+      "fuse.prefetch_rows"(%x, %next) {rows = 1 : i64} : (memref<?x4096xf16>, index) -> ()
+    ```
+
+    Only for reads of whole rows that no other block has (`fuse.streaming`), and where those of a wave fit half of the
+    L2. Blocks that loop over tiles load ahead by themselves (`fuse-stage-persistent-loop`).
+
+    Args:
+        target: the architecture.
+        sms: SMs of the device; 0 for the number that the architecture is best known by.
+    """
+
+    name: ClassVar[str] = "fuse-prefetch-tiles"
+
+    target: str = DEFAULT
+    sms: int = 0
+
+    def __post_init__(self) -> None:
+        target_of(self.target)
+
+    def run(self, module: ir.Operation, remarks: Remarks) -> None:
+        """Rewrites the `builtin.module` in place."""
+        target = target_of(self.target, self.sms)
+        for kernel in kernels(module):
+            if not is_tile_program(kernel):
+                continue
+            if target.capability < SINCE:
+                remarks.declined(self, f"{target.chip} copies nothing in bulk", kernel)
+                continue
+            loops = [op for op in body(kernel) if op.name == "scf.forall"]
+            reads = [read for loop in loops for read in _reads_of_rows(loop)]
+            reductions = [op for loop in loops for op in _directly_in(loop) if op.name in REDUCTIONS]
+            if reason := _why_not(kernel, loops, reads, reductions, target):
+                remarks.declined(self, reason, kernel)
+                continue
+            later = _blocks_of_a_wave(kernel, target)
+            with ir.InsertionPoint(loops[0]), loops[0].location:
+                distance = arith.constant(ir.IndexType.get(), later)
+            for read in reads:
+                _prefetch(read, loops[0], reductions[0], distance)
+            remarks.applied(self, f"{symbol(kernel)} asks for {len(reads)} tiles {later} blocks ahead", kernel)
+
+
+def _directly_in(loop: ir.Operation) -> list[ir.Operation]:
+    return [op.operation for op in loop.regions[0].blocks[0].operations]
+
+
+def _reads_of_rows(loop: ir.Operation) -> Iterator[ir.Operation]:
+    """Reads of tiles of whole rows, each tile by one block."""
+    inside = _directly_in(loop)
+    for op in inside:
+        if op.name != "vector.transfer_read" or STREAMING not in op.attributes:
+            continue
+        buffer, tile = ir.MemRefType(op.operands[0].type), ir.VectorType(op.results[0].type)
+        if buffer.rank != tile.rank or not is_rows(buffer) or list(buffer.shape)[1:] != list(tile.shape)[1:]:
+            continue
+        whole = all(integer_of(index) == 0 for index in list(op.operands)[2 : 1 + buffer.rank])
+        identity = ir.AffineMap.get_identity(buffer.rank)
+        if whole and ir.AffineMapAttr(op.attributes["permutation_map"]).value == identity:
+            yield op
+
+
+def _why_not(
+    kernel: ir.Operation,
+    loops: list[ir.Operation],
+    reads: list[ir.Operation],
+    reductions: list[ir.Operation],
+    target: Target,
+) -> str | None:
+    if ops_named(kernel, "fuse.prefetch_rows"):
+        return f"{symbol(kernel)} asks for rows already"
+    if len(loops) != 1 or len(loops[0].regions[0].blocks[0].arguments) != 1:
+        return f"{symbol(kernel)} has not one loop over tiles that are numbered"
+    if not reductions:
+        return f"no block of {symbol(kernel)} waits for what its tile reduces to"
+    if not reads:
+        return f"{symbol(kernel)} reads no tiles of whole rows that no other block reads"
+    nbytes = sum(bytes_of(read.results[0].type) for read in reads) * _blocks_of_a_wave(kernel, target)
+    if nbytes > MOST_OF_L2 * target.l2_bytes:
+        return f"tiles of {nbytes >> 20} MB a wave are too large for the L2 of {target.l2_bytes >> 20} MB"
+    return None
+
+
+def _blocks_of_a_wave(kernel: ir.Operation, target: Target) -> int:
+    """Tiles that the device works on at a time."""
+    schedule = schedule_of(kernel)
+    return target.sms * max(1, schedule.blocks_per_sm) // schedule.layout.cluster
+
+
+def _prefetch(read: ir.Operation, loop: ir.Operation, behind: ir.Operation, distance: ir.Value) -> None:
+    """Emits a prefetch of the tile of a later iteration, behind an op of the loop."""
+    inside = _directly_in(loop)
+    tile = loop.regions[0].blocks[0].arguments[0]
+    row = read.operands[1]
+    following = inside[inside.index(behind) + 1]
+    with ir.InsertionPoint(following), read.location:
+        mapping = {tile: arith.addi(tile, distance)}
+        makers = backward_slice([row], inside)
+        for op in inside:
+            if op in makers:
+                clone(op, mapping)
+        prefetch_rows(read.operands[0], mapping.get(row, row), ir.VectorType(read.results[0].type).shape[0])

@@ -1,0 +1,220 @@
+"""`fuse-stage-operands`: the operands of a contraction pass through a ring of shared memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from mlir import ir
+from mlir.dialects import arith, gpu, nvvm, scf
+
+from mlirfuse.analysis.kernels import is_tile_program, kernels
+from mlirfuse.analysis.memory.shared_memory import is_shared
+from mlirfuse.dialect.copy_tile import copy_tile
+from mlirfuse.passmanager.base import Pass, Remarks
+from mlirfuse.schedule.layout import LAYOUT
+from mlirfuse.schedule.schedule import schedule_of
+from mlirfuse.support.rewriting import clone, defining_op, erase, nested
+from mlirfuse.tiling.contractions.k_loop import feeds_contraction, widens_operand, without_warpgroups
+from mlirfuse.tiling.slot_ring import ReadRing, padded_row, read_indices
+from mlirfuse.tiling.tiles import index
+
+
+@dataclass(frozen=True)
+class FuseStageOperands(Pass):
+    """Copies the operands' tiles of a k-loop into shared memory, some steps ahead of where they are contracted.
+
+    Requires tile programs with a `contraction` in their schedule, whose k-loop reads operands, or what it computes them
+    from, from device memory at offsets that are the loop's variable or known outside. Each gets a ring of `stages`
+    slots. A step waits for its own slot, then starts the copy of the step `stages - 1` ahead into the slot that the
+    previous step has left; one barrier a step orders both. Loops that something else feeds (tensor maps) have no such
+    reads; what was to be multiplied by `wgmma` and is still here is multiplied by `mma.sync`.
+
+    ```mlir
+    scf.for %k = %c0 to %c512 step %c32 iter_args(%sum = %zero) {
+      %a = vector.transfer_read %x[%m, %k], %pad : memref<?x512xbf16>, vector<128x32xbf16>
+      %b = vector.transfer_read %w[%n, %k], %pad : memref<384x512xbf16>, vector<128x32xbf16>
+      %next = vector.contract ... %a, %b, %sum
+    ```
+    becomes
+    ```mlir
+    %ring = memref.alloc() : memref<3x128x40xbf16, #gpu.address_space<workgroup>>
+    ... copies of the first steps, a group each ...
+    scf.for %k = %c0 to %c512 step %c32 iter_args(%sum = %zero) {
+      nvvm.cp.async.wait.group 1
+      gpu.barrier
+      scf.if %more { "fuse.copy_tile"(%x, %ahead, %m, %next_k) ... }
+      nvvm.cp.async.commit.group
+      %a = vector.transfer_read %slot[%c0, %c0], %pad : memref<128x32xbf16, ...>, vector<128x32xbf16>
+      ...
+    ```
+    """
+
+    name: ClassVar[str] = "fuse-stage-operands"
+
+    def run(self, module: ir.Operation, remarks: Remarks) -> None:
+        for kernel in kernels(module):
+            schedule = schedule_of(kernel) if is_tile_program(kernel) else None
+            if schedule is None or schedule.contraction is None:
+                continue
+            contracts = [op for op in nested(kernel) if op.name == "vector.contract"]
+            found = [step for op in contracts if (step := _step(op)) is not None]
+            if not found:
+                remarks.declined(self, "nothing contracts tiles that it reads from device memory", kernel)
+            by_mma = [step for step in found if without_warpgroups(step.contract)]
+            # Contractions of a step share their reads: `canonicalize` adds to a product by multiplying once more.
+            for step in {step.contract.parent.operation: step for step in reversed(found)}.values():
+                if any(
+                    _may_be_staged(op.operation, step.loop) and _repeats(op) for op in step.contract.block.operations
+                ):
+                    message = "a tile that repeats along a dimension is read where it lies: no axis can be copied along"
+                    remarks.declined(self, message, kernel)
+                stages = 1 if step.loop is None else schedule.contraction.stages
+                with ir.InsertionPoint(step.loop or step.contract), step.contract.location:
+                    _stage_once(step) if step.loop is None else _stage(step, step.loop, stages)
+                remarks.applied(self, f"{len(step.reads)} operands in {stages} stage(s)", kernel)
+                if by_mma:
+                    remarks.applied(self, "multiplied by mma.sync: no tensor map describes the operands", kernel)
+
+
+@dataclass(frozen=True)
+class _Step:
+    """A step along k: the contraction, the reads that feed it, and the loop over steps, if there are several."""
+
+    contract: ir.Operation
+    reads: Sequence[ir.Operation]
+    loop: ir.Operation | None
+
+    @property
+    def variable(self) -> ir.Value | None:
+        """The loop's variable, k."""
+        return None if self.loop is None else self.loop.regions[0].blocks[0].arguments[0]
+
+
+def _step(contract: ir.Operation) -> _Step | None:
+    """What stages a contraction; None where nothing is read from device memory just here."""
+    parent = contract.parent.operation
+    loop = parent if parent.name == "scf.for" else None
+    reads = [op.operation for op in contract.block.operations if _is_staged(op.operation, loop)]
+    if not reads:
+        return None
+    if loop is None:
+        return _Step(contract, reads, None)
+    inside = {r for o in loop.regions[0].blocks[0].operations for r in o.operation.results}
+    indices = [v for read in reads for v in read_indices(read)]
+    return None if any(v in inside for v in indices) else _Step(contract, reads, loop)
+
+
+def _is_staged(op: ir.Operation, loop: ir.Operation | None) -> bool:
+    """Whether a read goes through shared memory: what repeats along a dimension of its tile is few, and in a cache."""
+    return _may_be_staged(op, loop) and not _repeats(op)
+
+
+def _repeats(read: ir.Operation) -> bool:
+    """Whether a tile is the same all along a dimension, which is none of the buffer's: there is no axis to copy."""
+    axes = read.attributes["permutation_map"].value.results
+    return not all(isinstance(axis, ir.AffineDimExpr) for axis in axes)
+
+
+def _may_be_staged(op: ir.Operation, loop: ir.Operation | None) -> bool:
+    """Whether an op reads an operand from device memory, or in a loop the widest tiles that one is computed from.
+
+    Rows or columns of scales are few, and in a cache.
+    """
+    if op.name != "vector.transfer_read" or is_shared(op.operands[0]):
+        return False
+    if feeds_contraction(op):
+        return True
+    rows, columns = ir.VectorType(op.results[0].type).shape[-2:]
+    return loop is not None and LAYOUT in op.attributes and rows > 1 and columns > 1
+
+
+class _Ring(ReadRing):
+    """The slots of one operand."""
+
+    def __init__(self, read: ir.Operation, stages: int):
+        tile = ir.VectorType(read.results[0].type)
+        super().__init__(read, stages, tile.shape, padded_row(tile))
+
+    def fill(self, number: ir.Value, variable: ir.Value | None = None, k: ir.Value | None = None) -> None:
+        """Starts the copy of the tile into a slot, with `k` in place of the loop's variable."""
+        offsets = [k if k is not None and v == variable else v for v in read_indices(self.read)]
+        axes = [expr.position for expr in self.read.attributes["permutation_map"].value.results]
+        in_bounds = [ir.BoolAttr(b).value for b in self.read.attributes["in_bounds"]]
+        clipped = [d for d, inside in enumerate(in_bounds) if not inside]
+        copy_tile(self.read.operands[0], self.slot(number), offsets, axes, clipped)
+
+    def load(self, number: ir.Value) -> ir.Value:
+        """The tile in a slot, in the layout of the read if it has one."""
+        tile = super().load(number)
+        if LAYOUT in self.read.attributes:
+            tile.owner.operation.attributes[LAYOUT] = self.read.attributes[LAYOUT]
+        return tile
+
+
+def _stage_once(step: _Step) -> None:
+    """A single step waits for its copies at once."""
+    rings = [_Ring(read, 1) for read in step.reads]
+    for ring in rings:
+        ring.fill(index(0))
+    nvvm.CpAsyncCommitGroupOp()
+    nvvm.CpAsyncWaitGroupOp(0)
+    gpu.BarrierOp()
+    for read, ring in zip(step.reads, rings, strict=True):
+        read.results[0].replace_all_uses_with(ring.load(index(0)))
+        erase(read)
+    for maker in map(defining_op, list(step.contract.operands)[:2]):
+        if maker is not None and widens_operand(maker):
+            maker.move_before(step.contract)
+
+
+def _stage(found: _Step, loop: ir.Operation, stages: int) -> None:
+    """Replaces the loop by one that works on a ring of slots."""
+    lower, upper, step, *initial = loop.operands
+    rings = [_Ring(read, stages) for read in found.reads]
+    for ahead in range(stages - 1):
+        _copy_step(found, rings, index(ahead), _advanced(lower, step, ahead), upper)
+    new = scf.ForOp(lower, upper, step, initial)
+    old = loop.regions[0].blocks[0]
+    mapping = dict(zip(old.arguments, [new.induction_variable, *new.inner_iter_args], strict=True))
+    with ir.InsertionPoint(new.body):
+        k = new.induction_variable
+        number = arith.DivUIOp(arith.SubIOp(k, lower).result, step).result
+        # All groups but those of the steps in between: the slot of this step is then full.
+        nvvm.CpAsyncWaitGroupOp(stages - 2)
+        gpu.BarrierOp()
+        free = _slot(arith.AddIOp(number, index(stages - 1)).result, stages)
+        _copy_step(found, rings, free, _advanced(k, step, stages - 1), upper)
+        full = _slot(number, stages)
+        staged = dict(zip(found.reads, rings, strict=True))
+        for op in list(old.operations)[:-1]:
+            if op.operation in staged:
+                mapping[op.results[0]] = staged[op.operation].load(full)
+            else:
+                clone(op.operation, mapping)
+        scf.YieldOp([mapping[v] for v in old.operations[len(old.operations) - 1].operands])
+    for before, after in zip(loop.results, new.results, strict=True):
+        before.replace_all_uses_with(after)
+    erase(loop)
+
+
+def _copy_step(found: _Step, rings: Sequence[_Ring], number: ir.Value, k: ir.Value, upper: ir.Value) -> None:
+    """Starts the copies of one step as a group, which is empty where the step lies behind the last one."""
+    more = arith.CmpIOp(arith.CmpIPredicate.ult, k, upper).result
+    branch = scf.IfOp(more)
+    with ir.InsertionPoint(branch.then_block):
+        for ring in rings:
+            ring.fill(number, found.variable, k)
+        scf.YieldOp([])
+    nvvm.CpAsyncCommitGroupOp()
+
+
+def _advanced(k: ir.Value, step: ir.Value, steps: int) -> ir.Value:
+    """`k` some steps later."""
+    return arith.AddIOp(k, arith.MulIOp(step, index(steps)).result).result if steps else k
+
+
+def _slot(step: ir.Value, stages: int) -> ir.Value:
+    """The slot that the step of that number uses."""
+    return arith.RemUIOp(step, index(stages)).result

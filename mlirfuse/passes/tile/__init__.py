@@ -1,0 +1,1 @@
+"""Passes that turn scheduled tensor kernels into tile programs."""

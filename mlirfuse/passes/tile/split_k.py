@@ -1,0 +1,181 @@
+"""`fuse-split-k`: several blocks share the k-loop of one tile, and their partial tiles meet through semaphores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from mlir import ir
+from mlir.dialects import affine, arith
+
+from mlirfuse.analysis.kernels import CLUSTER, body, is_tile_program, kernels
+from mlirfuse.analysis.memory.workspaces import COOPERATIVE
+from mlirfuse.errors import ScheduleError
+from mlirfuse.passmanager.base import Pass, Remarks
+from mlirfuse.schedule.parts.contraction import ContractionSchedule
+from mlirfuse.schedule.schedule import schedule_of
+from mlirfuse.support.rewriting import clone, defining_op, erase, integer_of
+from mlirfuse.tiling.contractions.row_slices import RowSlices
+from mlirfuse.tiling.program import forall
+from mlirfuse.tiling.sync.cluster_tiles import meet_in_cluster
+from mlirfuse.tiling.sync.flagged_exchange import exchange_flagged, flagged_workspace
+from mlirfuse.tiling.sync.partial_tiles import last_block, partial_tiles, serial_reduction, slices
+
+
+@dataclass(frozen=True)
+class FuseSplitK(Pass):
+    """Gives each tile of a contraction to `split` blocks, a slice of the loop along k each.
+
+    Requires tile programs from `fuse-tile-contraction` whose schedule has a split above 1. A slice is every `split`-th
+    step: at any time all blocks read steps that lie close together, which device memory serves faster than as many
+    streams far apart. The slowest part of a block's number is its slice, so that blocks that run together read the
+    same slice of the operands. How the partial tiles meet is the schedule's `reduction`; all forms add them in the
+    order of slices, so that results are the same bits on every run, and leave the semaphores zero:
+
+    - `last_block`: every block stores its partial, and the last block adds them all up.
+    - `serial`: the blocks of a tile add to one stored tile in turn. A block takes its number from a ticket, so that
+      it only ever waits for blocks that run already.
+    - `grid_sync`: every block stores its partial, waits for the others of its tile, and adds up some rows of all of
+      them. The grid must be resident as a whole, and is launched so.
+    - `flagged`: the same, but the numbers announce themselves (`fuse.flagged_store`, `fuse.flagged_load`): no
+      semaphores, no fences, and one trip through the L2. Sums in f32 only.
+    - `cluster`: the blocks of a tile form a cluster, and each adds up some rows of all parts, which it reads from the
+      others' shared memory: no semaphores, no workspace, and nothing to wait for but the cluster.
+
+    What follows the loop is done by the block that has the whole sum, or the whole sum of some rows.
+
+    ```mlir
+    scf.forall (%tile) in (%tiles) {
+      %acc = scf.for %k = %c0 to %c4096 step %c32 iter_args(%sum = %zero) { ... }
+      vector.transfer_write %acc, %y[%m, %n]
+    }
+    ```
+    becomes
+    ```mlir
+    scf.forall (%block) in (%blocks) {
+      %tile = arith.remui %block, %tiles
+      %slice = arith.divui %block, %tiles
+      %part = scf.for %k = %first to %last step %c32 iter_args(%sum = %zero) { ... }
+      vector.transfer_write %part, %parts[%row, %c0, %c0]
+      %old = "fuse.semaphore_arrive"(%semaphores, %tile, %c3_i32)
+      scf.if %is_last {
+        %acc = scf.for %s ... { ... vector.transfer_read %parts ... }
+        vector.transfer_write %acc, %y[%m, %n]
+      }
+    }
+    ```
+    """
+
+    name: ClassVar[str] = "fuse-split-k"
+
+    def run(self, module: ir.Operation, remarks: Remarks) -> None:
+        for kernel in kernels(module):
+            contraction = schedule_of(kernel).contraction if is_tile_program(kernel) else None
+            if contraction is None:
+                continue
+            if contraction.split == 1:
+                remarks.declined(self, "the schedule has no split", kernel)
+                continue
+            blocks = next(op for op in body(kernel) if op.name == "scf.forall")
+            loop = _k_loop(blocks)
+            with kernel.location:
+                _split(kernel, blocks, loop, contraction)
+            remarks.applied(self, f"{contraction.split} slices meet by {contraction.reduction}", kernel)
+
+
+def _k_loop(blocks: ir.Operation) -> ir.Operation:
+    """The loop along k of a tile; raises `ScheduleError` where there is none to split."""
+    for op in blocks.regions[0].blocks[0].operations:
+        if op.operation.name == "scf.for" and any(
+            inner.operation.name == "vector.contract" for inner in op.operation.regions[0].blocks[0].operations
+        ):
+            return op.operation
+    raise ScheduleError("the schedule splits k, and no loop runs along it", where=blocks)
+
+
+def _split(kernel: ir.Operation, old: ir.Operation, loop: ir.Operation, schedule: ContractionSchedule) -> None:
+    count, operands = _tile_count(old)
+    in_cluster, by_flags = (schedule.reduction == reduction for reduction in ("cluster", "flagged"))
+    tile_type = ir.VectorType(loop.results[0].type)
+    flagged_buffer = flagged_workspace(kernel, count, operands, tile_type, schedule.split) if by_flags else None
+    partials = None if in_cluster or by_flags else partial_tiles(kernel, count, operands, tile_type, schedule)
+    with ir.InsertionPoint(old):
+        tiles = affine.AffineApplyOp(ir.AffineMap.get(0, len(operands), [count]), operands).result
+        scaled = ir.AffineMap.get(0, len(operands), [count * schedule.split])
+        blocks = affine.AffineApplyOp(scaled, operands).result
+        new = forall(blocks)
+    ops = [op.operation for op in old.regions[0].blocks[0].operations][:-1]
+    before, after = ops[: ops.index(loop)], ops[ops.index(loop) + 1 :]
+    with ir.InsertionPoint.at_block_terminator(new.body):
+        number = new.body.arguments[0]
+        if partials is not None and schedule.reduction == "serial":
+            number = partials.ticket(tiles, blocks)
+        if in_cluster:  # whose blocks follow each other
+            size = arith.ConstantOp(ir.IndexType.get(), schedule.split).result
+            tile, part = arith.DivUIOp(number, size).result, arith.RemUIOp(number, size).result
+        else:
+            tile, part = arith.RemUIOp(number, tiles).result, arith.DivUIOp(number, tiles).result
+        mapping = {old.regions[0].blocks[0].arguments[0]: tile}
+        for op in before:
+            clone(op, mapping)
+        partial = _slice_of(loop, mapping, part, schedule.split)
+
+        def epilogue(total: ir.Value) -> None:
+            mapping[loop.results[0]] = total
+            for op in after:
+                clone(op, mapping)
+
+        def slice_epilogue(total: ir.Value, start: ir.Value) -> None:
+            rank = ir.VectorType(partial.type).rank
+            rows = ir.VectorType(total.type).shape[rank - 2]
+            mapping[loop.results[0]] = total
+            RowSlices(rank - 2, rank, rows, start, mapping).clone(after)
+
+        rows = schedule.slice_rows(tile_type.shape[-2])
+        if flagged_buffer is not None:
+            exchange_flagged(flagged_buffer, tile, part, schedule.split, partial, rows, slice_epilogue)
+            kernel.attributes[COOPERATIVE] = ir.UnitAttr.get()
+        elif partials is None:
+            meet_in_cluster(part, schedule.split, partial, rows, slice_epilogue)
+            kernel.attributes[CLUSTER] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), schedule.split)
+        elif schedule.reduction == "grid_sync":
+            slices(partials, tile, part, partial, rows, slice_epilogue)
+            kernel.attributes[COOPERATIVE] = ir.UnitAttr.get()
+        else:
+            meet = {"last_block": last_block, "serial": serial_reduction}[schedule.reduction]
+            meet(partials, tile, part, partial, epilogue)
+    erase(old)
+
+
+def _tile_count(blocks: ir.Operation) -> tuple[ir.AffineExpr, Sequence[ir.Value]]:
+    """The number of tiles as an expression over symbols, and the symbols' values."""
+    static = list(ir.DenseI64ArrayAttr(blocks.attributes["staticUpperBound"]))
+    if static[0] != ir.ShapedType.get_dynamic_size():
+        return ir.AffineExpr.get_constant(static[0]), []
+    maker = defining_op(blocks.operands[0])
+    if maker is None or maker.name != "affine.apply" or maker.attributes["map"].value.n_dims:
+        raise ScheduleError("the number of tiles is no affine.apply of extents", where=blocks)
+    return maker.attributes["map"].value.results[0], list(maker.operands)
+
+
+def _slice_of(loop: ir.Operation, mapping: dict[ir.Value, ir.Value], part: ir.Value, split: int) -> ir.Value:
+    """The loop over the steps of one slice; returns the partial accumulators."""
+    lower, upper, step = (_constant(v) for v in list(loop.operands)[:3])
+    first = affine.AffineApplyOp(ir.AffineMap.get(1, 0, [ir.AffineExpr.get_dim(0) * step + lower]), [part]).result
+    stride = arith.ConstantOp(ir.IndexType.get(), step * split).result
+    bounds = {0: first, 2: stride}
+    if (upper - lower) % (step * split) == 0:
+        # All slices have the same steps, and say so by where they end: nothing then is left to be computed of them.
+        bounds[1] = arith.AddIOp(first, arith.ConstantOp(ir.IndexType.get(), upper - lower).result).result
+    copy = clone(loop, mapping)
+    for number, bound in bounds.items():
+        copy.operands[number] = bound
+    return copy.results[0]
+
+
+def _constant(value: ir.Value) -> int:
+    number = integer_of(value)
+    if number is None:
+        raise ScheduleError("the bounds of the loop along k are not constant", where=value)
+    return number

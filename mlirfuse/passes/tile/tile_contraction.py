@@ -1,0 +1,147 @@
+"""`fuse-tile-contraction`: kernels with a contraction become tile programs with a loop along k."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from mlir import ir
+from mlir.dialects import arith
+
+from mlirfuse.analysis.contractions.contraction import Contraction, contraction_in
+from mlirfuse.analysis.contractions.contraction_operands import producers
+from mlirfuse.analysis.contractions.epilogues import Epilogue, epilogue_of
+from mlirfuse.analysis.contractions.problem import contraction_problem
+from mlirfuse.analysis.kernels import is_tile_program, kernels
+from mlirfuse.analysis.loops.iteration_space import IterationSpace
+from mlirfuse.analysis.loops.spaces import kernel_space
+from mlirfuse.analysis.loops.structure import OpStructure, is_constant
+from mlirfuse.errors import PassError, ScheduleError
+from mlirfuse.passmanager.base import Pass, Remarks
+from mlirfuse.schedule.parts.contraction import check_contraction
+from mlirfuse.schedule.schedule import Schedule, schedule_of
+from mlirfuse.support.rewriting import integer_of, number_of
+from mlirfuse.tiling.contractions.k_loop import KLoop, result_space
+from mlirfuse.tiling.contractions.tile_reductions import TileReductions
+from mlirfuse.tiling.emitter import TileEmitter
+from mlirfuse.tiling.program import TileProgram, open_tile_program
+from mlirfuse.tiling.tiles import zero
+from mlirfuse.tiling.transfers import TileTransfers
+
+
+@dataclass(frozen=True)
+class FuseTileContraction(Pass):
+    """Turns a kernel with a contraction into a tile program: a block a tile of the result, and a loop along k.
+
+    Requires `fuse.schedule` with a `contraction`. The loop carries the accumulators, one tile vector of the result's
+    dimensions (batch, m, n), and contracts tiles of the operands into it. What the kernel computes an operand by is
+    emitted in the loop, on the operand's tile; all else on the accumulators' tile behind the loop, as in any other tile
+    program. A product that adds to something else than zeros does so behind the loop too, as blocks that share a loop
+    add once. Where that reduces the tile, blocks meet at semaphores (`tiling/contractions/tile_reductions.py`).
+    Operands are read in the order of their memory; which of their dimensions is which says the `vector.contract`. A
+    `swapped` schedule exchanges the roles of rows and columns, so that the accumulators' tile is a transposed one. What
+    lies past the end of an operand reads as zero.
+
+    ```mlir
+    func.func private @f_0(%x: tensor<?x512xbf16>, %w: tensor<384x512xbf16>) -> tensor<?x384xf32>
+        attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 128, 128>, contraction = {k = 32, ...}, ...}}
+    ```
+    becomes
+    ```mlir
+    scf.forall (%block) in (%blocks) {
+      %acc = scf.for %k = %c0 to %c512 step %c32 iter_args(%sum = %zero) -> (vector<128x128xf32>) {
+        %a = vector.transfer_read %x[%m, %k], %pad {in_bounds = [false, true]} : ..., vector<128x32xbf16>
+        %b = vector.transfer_read %w[%n, %k], %pad {in_bounds = [true, true]} : ..., vector<128x32xbf16>
+        %next = vector.contract {fuse.instruction = "mma", ...} %a, %b, %sum : ... into vector<128x128xf32>
+        scf.yield %next
+      }
+      vector.transfer_write %acc, %y[%m, %n]
+    }
+    ```
+    """
+
+    name: ClassVar[str] = "fuse-tile-contraction"
+
+    def run(self, module: ir.Operation, remarks: Remarks) -> None:
+        for kernel in list(kernels(module)):
+            if is_tile_program(kernel):
+                continue
+            schedule = schedule_of(kernel)
+            if schedule.contraction is None:
+                remarks.declined(self, "scheduled without a contraction", kernel)
+                continue
+            space, structures = kernel_space(kernel)
+            contraction = contraction_in(space, structures)
+            if contraction is None:
+                raise ScheduleError("the schedule is a contraction's, and the kernel has none", where=kernel)
+            problem = contraction_problem(kernel, space, contraction)
+            if reason := check_contraction(schedule.contraction, schedule.tile, schedule.layout, problem):
+                raise ScheduleError(f"the schedule is illegal: {reason}", where=kernel)
+            if schedule.contraction.swapped:
+                contraction = contraction.swapped()
+            tiles = result_space(space, contraction)
+            grid = replace(tiles, reduced={})  # reductions are over several tiles
+            raster, cluster = schedule.contraction.raster, schedule.contraction.cluster
+            program = open_tile_program(kernel, grid, schedule.tile, raster, cluster)
+            with program.block_body():
+                _emit_tile(program, space, tiles, contraction, schedule, structures)
+            program.close()
+            remarks.applied(self, f"tile {schedule.tile}, {schedule.contraction.k} a step along k", program.function)
+
+
+def _emit_tile(
+    program: TileProgram,
+    space: IterationSpace,
+    tiles: IterationSpace,
+    contraction: Contraction,
+    schedule: Schedule,
+    structures: Sequence[OpStructure],
+) -> None:
+    """Emits what a block does: the loop along k, what follows on its tile, and its part in reductions over tiles."""
+    assert schedule.contraction is not None  # run has looked
+    product = contraction.structure
+    computed = {s.op for number in (0, 1) for s in producers(product.op.operands[number])} | {product.op}
+    epilogue = epilogue_of(space, contraction, [s for s in structures if s.op not in computed])
+    if not isinstance(epilogue, Epilogue):
+        raise PassError(epilogue[1], where=epilogue[0].op)
+    several = frozenset(d for d, extent in enumerate(tiles.extents) if extent != schedule.tile[d])
+    transfers = TileTransfers(tiles, schedule.tile, program.offsets, program.ragged, program.buffers, divided=several)
+    emitter = TileEmitter(transfers, dict(program.scalars))
+    loop = KLoop(
+        space,
+        contraction,
+        schedule.tile,
+        schedule.contraction.k,
+        program.offsets,
+        program.ragged,
+        program.buffers,
+        program.scalars,
+        schedule.contraction.instruction,
+    )
+    start = product.operands[-1]
+    adds = not _is_zero(start)
+    zeros = arith.ConstantOp(element := start.type.element_type, zero(element)).result if adds else None
+    total = loop.emit(emitter.initial(product) if zeros is None else zeros)
+    before = {s.op for s in producers(start)} if adds else set()
+    for structure in epilogue.tile:
+        if structure.op in before:
+            emitter.emit(structure)
+    emitter.values[product.op.results[0]] = emitter.combined(product, total) if adds else total
+    for structure in epilogue.tile:
+        if structure.op not in before:
+            emitter.emit(structure)
+    late = {result for s in (*epilogue.reductions, *epilogue.second_stage) for result in s.op.results}
+    for value, buffer in program.results:
+        if value not in late:
+            emitter.write(value, buffer)
+    if epilogue.reductions:
+        TileReductions(program, emitter, epilogue).emit()
+
+
+def _is_zero(start: ir.Value) -> bool:
+    """Whether a product's initial values are zeros."""
+    if not is_constant(start):
+        return False
+    number = start.owner.operation.operands[0]
+    return integer_of(number) == 0 or number_of(number) == 0

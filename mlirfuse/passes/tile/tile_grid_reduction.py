@@ -1,0 +1,117 @@
+"""`fuse-tile-grid-reduction`: kernels whose reductions run over more than a tile become persistent tile programs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from mlir import ir
+
+from mlirfuse.analysis.arithmetic.combining import combiner_of
+from mlirfuse.analysis.grid_reduction import grid_reduction
+from mlirfuse.analysis.kernels import body, functions, is_tile_program, kernels, symbol
+from mlirfuse.analysis.loops.iteration_space import Conflict
+from mlirfuse.analysis.loops.spaces import kernel_space
+from mlirfuse.analysis.loops.structure import OpStructure
+from mlirfuse.errors import ScheduleError
+from mlirfuse.passes.kernels.host import callee, calls
+from mlirfuse.passmanager.base import Pass, Remarks
+from mlirfuse.schedule.parts.persistent_loop import GRID_REDUCTIONS
+from mlirfuse.schedule.schedule import schedule_of
+from mlirfuse.tiling.program import open_kernel
+from mlirfuse.tiling.reduction.grid_reduction import emit_grid_reduction, workspace_of
+from mlirfuse.tiling.reduction.reduction_ops import element_type
+from mlirfuse.tiling.reduction.second_kernel import emit_two_kernels
+
+
+@dataclass(frozen=True)
+class FuseTileGridReduction(Pass):
+    """Turns a kernel on tensors into a tile program of resident blocks that loop over the reduced rows together.
+
+    Requires `fuse.schedule` with a `persistent_loop`. A reduction over the looped dimensions becomes a tile of partial
+    results that an `scf.for` carries, of one row where threads are unrolled over a tile's rows; everything else that
+    varies along them runs once a tile, reductions inside of it included. Each block that has tiles stores its partial
+    results to a workspace argument. When all have arrived, the blocks add them up, a slice of the columns each
+    (`grid_reduction = "grid_sync"`), or the one that arrives last does (`"last_block"`), and run what depends on the
+    reductions. With `"atomics"` they add their partial results to a few rows of sums (`fuse.accumulate`), as they come,
+    and the last block adds these up and leaves them zero; reductions must be sums of f32, and their last bits
+    differ from run to run. With `"second_kernel"` the parts are a result instead, of a row for each of the
+    schedule's `blocks`, which another kernel takes; the host calls both. With a `chunk`, the tail of a persistent loop
+    is
+    shared: a block that is done with its tiles takes chunks of so many, at first of twice as many, as long as there
+    are any, and stores a part for each. Rows past the end of the data are masked with the neutral element. Tiles
+    hold rows whole, but for a schedule that loops over the innermost dimension too, which what is reduced along both
+    allows.
+
+    ```mlir
+    func.func private @f_0(%x: tensor<?x4096xf32>) -> tensor<4096xf32>
+        attributes {fuse.kernel, fuse.schedule = {persistent_loop = {grid_reduction = "grid_sync", ...}, ...}} {
+      %0 = linalg.generic {iterator_types = ["reduction", "parallel"]} ...
+    ```
+    becomes
+    ```mlir
+    func.func private @f_0_kernel(%x: memref<?x4096xf32>, %y: memref<4096xf32>,
+        %parts: memref<?x4096xf32> {fuse.workspace = "scratch", ...}, %semaphore: memref<1xi32> {...}) {
+      scf.forall (%block) in (%blocks) {
+        %partial = scf.for %tile = %block to %tiles step %blocks iter_args(%acc = %zero) -> vector<2x4096xf32> { ... }
+        scf.if %has_tile {
+          %part = vector.multi_reduction <add>, %partial, %none [0]
+          vector.transfer_write %part, %parts[%block, %c0]
+        }
+        fuse.semaphore_arrive, fuse.semaphore_wait
+        scf.for %slice = %block to %slices step %blocks { ... } {fuse.second_stage}
+        fuse.semaphore_arrive
+    ```
+    """
+
+    name: ClassVar[str] = "fuse-tile-grid-reduction"
+
+    def run(self, module: ir.Operation, remarks: Remarks) -> None:
+        for kernel in list(kernels(module)):
+            if is_tile_program(kernel):
+                continue
+            schedule = schedule_of(kernel)
+            if schedule.persistent_loop is None:
+                remarks.declined(self, "scheduled with one block a tile", kernel)
+                continue
+            space, structures = kernel_space(kernel)
+            whole_rows = space.rank - 1 not in schedule.persistent_loop.dims
+            plan = grid_reduction(space, structures, body(kernel)[-1].operands, whole_rows=whole_rows)
+            if isinstance(plan, Conflict):
+                raise ScheduleError(f"a persistent loop cannot compute this kernel: {plan.reason}", where=plan.op)
+            if plan.outer_dims != schedule.persistent_loop.dims:
+                raise ScheduleError(
+                    f"the schedule loops over dimensions {schedule.persistent_loop.dims}, the reductions are over "
+                    f"{plan.outer_dims}",
+                    where=kernel,
+                )
+            if schedule.persistent_loop.grid_reduction == "atomics":
+                _require_float_sums(plan.reductions)
+            name = symbol(kernel)
+            if schedule.persistent_loop.grid_reduction == "second_kernel":
+                launches = [call for function in functions(module) for call in calls(function) if callee(call) == name]
+                tiled = emit_two_kernels(kernel, space, plan, schedule, launches)
+            else:
+                frame = open_kernel(kernel, workspace_of(space, plan, schedule))
+                emit_grid_reduction(frame, space, plan, schedule)
+                frame.close()
+                tiled = frame.function.operation
+            totals = f"{len(plan.reductions)} grid reduction(s)"
+            message = (
+                f"tiles of {schedule.tile}, {totals}, combined by "
+                f"{GRID_REDUCTIONS[schedule.persistent_loop.grid_reduction]}"
+            )
+            remarks.applied(self, message, tiled)
+
+
+def _require_float_sums(totals: Sequence[OpStructure]) -> None:
+    """Raises `ScheduleError` for a reduction that cannot be added up atomically."""
+    for total in totals:
+        combiner, type_ = combiner_of(total).name, element_type(total)
+        if combiner != "arith.addf" or not isinstance(type_, ir.F32Type):
+            raise ScheduleError(
+                f"a reduction that combines {type_} by {combiner} cannot be combined by atomics, which are sums of f32",
+                where=total.op,
+                hint='choose another grid_reduction: "grid_sync", "last_block" or "second_kernel"',
+            )

@@ -1,0 +1,68 @@
+"""What a pass is, and how it reports.
+
+A pass is a frozen dataclass. Its fields are its options; `name` is its name in a pipeline, and behind its first
+dash that of its file and its lit test. Its docstring says what it does, what it requires, and shows the
+IR before and after. `run` gets the `builtin.module` operation and changes it in place.
+
+A pass that finds nothing to do, or may not do it, says so through `Remarks` and leaves the IR alone. It raises
+`PassError` only where it was told to do something illegal.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from mlir import ir
+
+from mlirfuse.source_locations import source_location
+
+
+@dataclass(frozen=True)
+class Remark:
+    """One thing a pass wants to tell the user.
+
+    Attributes:
+        pass_name: the pass that speaks.
+        kind: `applied` or `declined`.
+        message: one sentence.
+        place: `file:line:column` of what it is about (a user's line, where the builder made it); None if not known.
+    """
+
+    pass_name: str
+    kind: str
+    message: str
+    place: str | None = None
+
+    def __str__(self) -> str:
+        where = f" ({self.place})" if self.place else ""
+        return f"{self.pass_name}: {self.kind}: {self.message}{where}"
+
+
+@dataclass
+class Remarks:
+    """Collects remarks over one run of a pipeline; `explain` prints them."""
+
+    entries: list[Remark] = field(default_factory=list)
+
+    def applied(self, pass_: Pass, message: str, op: ir.Operation | ir.OpView | None = None) -> None:
+        """Records that the pass changed something."""
+        self._add(pass_, "applied", message, op)
+
+    def declined(self, pass_: Pass, message: str, op: ir.Operation | ir.OpView | None = None) -> None:
+        """Records that the pass left something alone, and why."""
+        self._add(pass_, "declined", message, op)
+
+    def _add(self, pass_: Pass, kind: str, message: str, op: ir.Operation | ir.OpView | None) -> None:
+        self.entries.append(Remark(pass_.name, kind, message, None if op is None else source_location(op.location)))
+
+
+@dataclass(frozen=True)
+class Pass:
+    """Base of all passes; see the module's docstring for the conventions."""
+
+    name: ClassVar[str]
+
+    def run(self, module: ir.Operation, remarks: Remarks) -> None:
+        """Rewrites the `builtin.module` in place."""
+        raise NotImplementedError

@@ -1,0 +1,176 @@
+"""Arrays of the caller that results go into: where they may lie, and how results get into those that no kernel writes.
+
+Kernels write C-contiguous memory (or that of a transposed result), aligned as new arrays are. What a caller gives with
+other strides, reversed or transposed for instance, or aligned worse, gets a copy of the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from mlirfuse.errors import ArgumentError
+from mlirfuse.runtime.arrays.arrays import ALIGNMENT, Argument, ArrayInfo
+from mlirfuse.runtime.arrays.layout import CallLayout, Result
+from mlirfuse.runtime.device import cuda
+
+Submit = Callable[[Sequence[Any], int], None]
+
+_MOST_WORK = 100_000
+"""Steps that are taken to find whether two arrays share an element; after these they are taken to."""
+
+
+@dataclass(frozen=True)
+class _Placed:
+    """An array of a call.
+
+    Attributes:
+        word: the position of its pointer among the words of a call.
+        info: its shape and strides; its pointer is that of another call.
+        begin: bytes from the pointer to its first byte, 0 or less.
+        end: bytes from the pointer to behind its last byte.
+    """
+
+    word: int
+    info: ArrayInfo
+    begin: int
+    end: int
+
+    @classmethod
+    def at(cls, word: int, info: ArrayInfo) -> _Placed:
+        return cls(word, info, *info.span)
+
+    def meets(self, other: _Placed, words: Sequence[Any]) -> bool:
+        """Whether the two share memory, where the words say that they lie."""
+        first, second = words[self.word], words[other.word]
+        if first + self.begin >= second + other.end or second + other.begin >= first + self.end:
+            return False
+        if self.info.is_contiguous and other.info.is_contiguous:
+            return True
+        try:
+            arrays = _stand_in(self.info, first), _stand_in(other.info, second)
+            return np.shares_memory(*arrays, max_work=_MOST_WORK)  # type: ignore[arg-type]
+        except np.exceptions.TooHardError:
+            return True
+
+
+class _Interface:
+    def __init__(self, interface: dict[str, Any]):
+        self.__array_interface__ = interface
+
+
+def _stand_in(info: ArrayInfo, pointer: int) -> np.ndarray:
+    """An array of NumPy that lies where one of the GPU does; its elements must not be touched."""
+    size = info.dtype.bytes
+    strides = tuple(s * size for s in info.strides)
+    interface = {"data": (pointer, True), "shape": info.shape, "strides": strides, "typestr": f"|V{size}", "version": 3}
+    return np.asarray(_Interface(interface))
+
+
+class OutputPlan:
+    """Writes the results of a launch plan into arrays of certain shapes and strides.
+
+    Args:
+        layout: the call.
+        submit: launches its kernels, for its words and a stream.
+        current_stream: gives the stream of a call that names none.
+        out: what the caller gives, one array a result.
+
+    Raises:
+        ArgumentError: the results do not fit into these.
+    """
+
+    def __init__(
+        self,
+        layout: CallLayout,
+        submit: Submit,
+        current_stream: Callable[[], int],
+        out: Sequence[Argument],
+        device: int,
+    ):
+        results, self._where = layout.results, f"{layout.program.name}: out"
+        if len(out) != len(results):
+            raise ArgumentError(f"expected {len(results)} arrays, got {len(out)}", where=self._where)
+        arrays = [_fitting(result, given, device, self._where) for result, given in zip(results, out, strict=True)]
+        self._submit, self._current_stream, self._device = submit, current_stream, device
+        count = len(layout.arguments)
+        inputs = [_Placed.at(i, a) for i, a in enumerate(layout.arguments) if isinstance(a, ArrayInfo)]
+        self._outputs = [_Placed.at(count + i, info) for i, info in enumerate(arrays)]
+        self._apart_from = [
+            (output, [other for other in (*inputs, *self._outputs) if other is not output and other.end])
+            for output in self._outputs
+            if output.end
+        ]
+        self._copied = [
+            (placed, result)
+            for placed, result in zip(self._outputs, results, strict=True)
+            if placed.end and not _is_written(result, placed.info)
+        ]
+        # The last pointers that were found not to overlap: most callers use the same buffers again.
+        self._apart: Sequence[Any] = ()
+
+    def run(self, values: Sequence[Any], stream: int | None) -> None:
+        """Launches into the caller's arrays.
+
+        Args:
+            values: the arguments' pointers and numbers, then the pointers of the outputs.
+            stream: the stream's pointer; None is the framework's current one.
+
+        Raises:
+            ArgumentError: an output overlaps an argument, or another output.
+            RuntimeLaunchError: the driver refuses the launch.
+        """
+        if values != self._apart:
+            self._check_apart(values)
+            self._apart = values
+        pointer = self._current_stream() if stream is None else stream
+        if not self._copied:
+            self._submit(values, pointer)
+            return
+        with cuda.on_device(self._device), cuda.on_stream(pointer):
+            words = list(values)
+            made = [cuda.bits(result.shape, result.dtype.bytes) for _, result in self._copied]
+            for (placed, _), array in zip(self._copied, made, strict=True):
+                words[placed.word] = array.data.ptr
+            self._submit(words, pointer)
+            for (placed, result), array in zip(self._copied, made, strict=True):
+                source = array if result.axes is None else array.transpose(result.axes)
+                cuda.copy_bits(source, values[placed.word], placed.info.strides, (placed.begin, placed.end))
+
+    def _check_apart(self, values: Sequence[Any]) -> None:
+        """Raises `ArgumentError` where an output overlaps an argument or another output."""
+        if any(output.meets(other, values) for output, others in self._apart_from for other in others):
+            raise ArgumentError(
+                "overlaps an argument or another output",
+                where=self._where,
+                hint="give memory of its own: a block may write what another has yet to read",
+            )
+
+
+def _fitting(result: Result, given: Argument, device: int, where: str) -> ArrayInfo:
+    """What is given for a result; raises `ArgumentError` where that does not fit into it."""
+    if not isinstance(given, ArrayInfo):
+        raise ArgumentError("expected an array", where=where)
+    shape, _ = result.shape_and_strides
+    problem, hint = None, None
+    if (given.dtype, given.shape) != (result.dtype, shape):
+        problem = f"expected {result.dtype.name} {shape}, got {given.dtype.name} {given.shape}"
+    elif given.device != device:
+        problem = f"is on device {given.device}, the arguments are on {device}"
+    elif prod(shape) and any(n > 1 and not s for n, s in zip(shape, given.strides, strict=True)):
+        problem = f"has strides {given.strides}: several elements are one in memory"
+        hint = "give an array, not a broadcast one"
+    if problem:
+        raise ArgumentError(problem, where=where, hint=hint)
+    return given
+
+
+def _is_written(result: Result, given: ArrayInfo) -> bool:
+    """Whether kernels write a result where a caller's array has it."""
+    shape, strides = result.shape_and_strides
+    same = all(n == 1 or a == b for n, a, b in zip(shape, given.strides, strides, strict=True))
+    return same and given.pointer % ALIGNMENT == 0

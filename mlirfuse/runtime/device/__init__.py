@@ -1,0 +1,1 @@
+"""The CUDA libraries and the driver: functions, loaded modules, tensor maps."""

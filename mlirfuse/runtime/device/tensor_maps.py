@@ -1,0 +1,149 @@
+"""Tensor maps: what the tensor memory accelerator must know of an array, 128 bytes that the driver encodes.
+
+A map holds the array's pointer, so it changes with it. Encoding takes some microseconds; the last maps are kept by
+pointer, and a call with the pointers of the one before does nothing.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mlirfuse.errors import RuntimeLaunchError
+from mlirfuse.runtime.device import driver
+from mlirfuse.support.dtypes import DType
+
+TENSOR_MAP_BYTES = 128
+TENSOR_MAP_ALIGNMENT = 64
+STRIDE_BYTES = 16
+"""What strides are multiples of."""
+
+KEPT = 256
+"""Maps that one parameter keeps, for as many pointers."""
+
+# Of the CUDA driver API: CUtensorMapDataType, -Swizzle, -L2promotion, -FloatOOBfill, -Interleave.
+_DATA_TYPES = {"float16": 6, "float32": 7, "bfloat16": 9}
+_DATA_TYPES |= {"float8_e4m3fn": 0, "float8_e5m2": 0}  # unsigned bytes
+_TF32 = 11
+_NO_INTERLEAVE, _SWIZZLE_128, _FILL_ZERO = 0, 3, 0
+
+_PROMOTE_128 = 2
+"""Misses of the L2 bring the 128 bytes that a row of a box has. With 256 the other half came for a later copy, and was
+gone by then or had pushed out what others shared (H200, us): in bf16 128x128x262144 took 38.5 and takes 32.9,
+256x256x131072 with rows contiguous 41.2 and 34.7, 16x4096x14336 30.6 and 28.7, 64x11008x4096 24.3 and 23.4; in float8
+64x4096x14336 19.9 and 18.2. What stays in the L2 from one call to the next takes up to 1 % more time so (256x256x4096,
+4.41 and 4.47), all others the same."""
+
+
+@dataclass(frozen=True)
+class TensorMapShape:
+    """All of a tensor map but the pointer; dimensions from the innermost out.
+
+    Attributes:
+        dtype: of the elements.
+        extents: of the array.
+        strides: bytes from one element to the next along each dimension but the innermost, whose elements are
+            neighbours.
+        box: elements of one copy along each dimension.
+        tf32: whether copies round float32 to tf32.
+    """
+
+    dtype: DType
+    extents: tuple[int, ...]
+    strides: tuple[int, ...]
+    box: tuple[int, ...]
+    tf32: bool = False
+
+    @classmethod
+    def of_view(
+        cls,
+        dtype: DType,
+        shape: Sequence[int],
+        strides: Sequence[int],
+        dims: Sequence[int],
+        box: Sequence[int],
+        *,
+        tf32: bool = False,
+    ) -> TensorMapShape:
+        """The map of an array with `strides` in elements, whose dimensions `dims` lists from the innermost out.
+
+        The stride of a dimension of extent 1 means nothing, and need not be one that a map can have: it gets another.
+        """
+        unused = -(-max(shape) * dtype.bytes // STRIDE_BYTES) * STRIDE_BYTES
+        byte_strides = [strides[d] * dtype.bytes if shape[d] > 1 else unused for d in dims[1:]]
+        return cls(dtype, tuple(shape[d] for d in dims), tuple(byte_strides), tuple(box), tf32)
+
+
+class TensorMapParameter:
+    """A tensor map in the parameters of a launch plan, encoded again when the pointer has changed.
+
+    Args:
+        shape: the map without its pointer.
+        word: position of the pointer among the words of a call.
+        address: where the map is written; aligned to `TENSOR_MAP_ALIGNMENT` bytes.
+    """
+
+    def __init__(self, shape: TensorMapShape, word: int, address: int):
+        self._shape, self._word, self._address = shape, word, address
+        self._current: int | None = None
+        self._kept: dict[int, bytes] = {}
+
+    def update(self, words: Sequence[int]) -> None:
+        """Writes the map for a call's pointer; raises `RuntimeLaunchError` where the driver cannot encode it."""
+        pointer = words[self._word]
+        if pointer == self._current:
+            return
+        encoded = self._kept.get(pointer)
+        if encoded is None:
+            if len(self._kept) == KEPT:
+                del self._kept[next(iter(self._kept))]
+            encoded = self._kept[pointer] = encode(self._shape, pointer)
+        ctypes.memmove(self._address, encoded, TENSOR_MAP_BYTES)
+        self._current = pointer
+
+
+def encode(shape: TensorMapShape, pointer: int) -> bytes:
+    """The tensor map of an array, by `cuTensorMapEncodeTiled`.
+
+    Raises:
+        RuntimeLaunchError: the driver refuses it, or is too old to know of tensor maps.
+    """
+    if shape.dtype.name not in _DATA_TYPES:
+        raise RuntimeLaunchError(f"there are no tensor maps of {shape.dtype.name}")
+    rank = len(shape.extents)
+    buffer = aligned_buffer(TENSOR_MAP_BYTES)
+    extents = (ctypes.c_uint64 * rank)(*shape.extents)
+    strides = (ctypes.c_uint64 * (rank - 1))(*shape.strides)
+    box, unit = (ctypes.c_uint32 * rank)(*shape.box), (ctypes.c_uint32 * rank)(*[1] * rank)
+    data_type = _TF32 if shape.tf32 else _DATA_TYPES[shape.dtype.name]
+    status = driver.function("cuTensorMapEncodeTiled")(
+        ctypes.c_void_p(buffer.address), data_type, rank, ctypes.c_void_p(pointer),
+        extents, strides, box, unit, _NO_INTERLEAVE, _SWIZZLE_128, _PROMOTE_128, _FILL_ZERO,
+    )  # fmt: skip
+    if status:
+        raise RuntimeLaunchError(
+            f"the driver makes no tensor map of extents {shape.extents}, strides {shape.strides} bytes and box "
+            f"{shape.box} at {pointer:#x} (CUresult {status})"
+        )
+    return ctypes.string_at(buffer.address, TENSOR_MAP_BYTES)
+
+
+@dataclass(frozen=True)
+class AlignedBuffer:
+    """Host memory at an address that is a multiple of `TENSOR_MAP_ALIGNMENT`.
+
+    Attributes:
+        address: of the first byte.
+        owner: keeps it allocated.
+    """
+
+    address: int
+    owner: object
+
+
+def aligned_buffer(nbytes: int) -> AlignedBuffer:
+    """Zeroed host memory, aligned for tensor maps."""
+    owner = ctypes.create_string_buffer(nbytes + TENSOR_MAP_ALIGNMENT)
+    start = ctypes.addressof(owner)
+    return AlignedBuffer(-(-start // TENSOR_MAP_ALIGNMENT) * TENSOR_MAP_ALIGNMENT, owner)

@@ -1,0 +1,1 @@
+"""Schedules of contractions: tiles, candidates, their cost, and the choice."""

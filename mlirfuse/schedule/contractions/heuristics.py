@@ -1,0 +1,194 @@
+"""Choosing a contraction's schedule: a pure function of (problem, target).
+
+Candidates are all tiles that an instruction allows (`contractions/candidates.py`), whole, in persistent loops and
+clusters, and with the splits that fill the device; the one with the least estimated time is taken
+(`contractions/cost.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from math import ceil, prod
+
+from mlirfuse.schedule.contractions.candidates import (
+    MOST_STAGES,
+    PROMOTED_SETS,
+    SPARE_BYTES,
+    fits_promoted,
+    is_between,
+    is_wide_mma,
+    tiles,
+)
+from mlirfuse.schedule.contractions.cost import (
+    SHARED_COPY,
+    blocks_per_sm,
+    contiguous_bytes,
+    contraction_seconds,
+    extents_of,
+    tile_count,
+)
+from mlirfuse.schedule.contractions.tiles import with_slices
+from mlirfuse.schedule.parts.contraction import LONGEST_SUM, ContractionProblem, check_contraction
+from mlirfuse.schedule.schedule import Schedule
+from mlirfuse.target import LINE, Target
+
+CLUSTERS, CLUSTER_COLUMNS = tuple(blocks for blocks in SHARED_COPY if blocks > 1), 128
+"""Blocks whose tiles are neighbours, and that copy the operand that they share for each other; and columns of such
+tiles, at least: 3072x3072x3000 took 132 us in 256x64 by clusters of four, and 97 in 128x128 (H200, bf16)."""
+
+MOST_SPLIT = 256
+
+MIN_STEPS = 4
+"""Steps along k that a split leaves each block at least."""
+
+RASTER = 8
+"""Rows of tiles that blocks go through together where there are several waves of them."""
+
+SQUARE = 4
+"""Rows of tiles that blocks go through together where all of them run at once."""
+
+
+def choose_contraction(problem: ContractionProblem, target: Target) -> Schedule:
+    """The schedule with the least estimated time."""
+    return min(candidates(problem, target), key=lambda s: contraction_seconds(s, problem, target))
+
+
+def candidates(problem: ContractionProblem, target: Target) -> Iterator[Schedule]:
+    """Every schedule that is worth estimating."""
+    for schedule in _splits(problem, target):
+        yield _promoting(_in_squares(schedule, problem), problem)
+
+
+def _in_squares(schedule: Schedule, problem: ContractionProblem) -> Schedule:
+    """The schedule of one wave with any sixteen blocks that follow each other on a square of tiles.
+
+    Such blocks are spread over the whole chip, and read the same steps of four tiles of each operand at one time. What
+    that gains depends on where in memory these lie (H200, bf16, us, three placements each, row by row and so):
+    512x512x8192 11.3 to 12.9 and 11.1 to 11.7, 128x512x16384 10.6 and 9.3, 256x1024x8192 14.3 to 14.9 and 11.5 to 11.8;
+    column by column and so: 512x1024x4096 10.5 and 9.8, 1024x512x4096 10.4 to 11.7 and 9.5 to 10.2. Rows of at most
+    four tiles are squares as they are: 1024x256x8192 11.4, and 11.6 to 12.2 so. A last row of tiles by itself is none:
+    320x2080x4096 took 14.8 in 64x80 with its fifth row alone, and 12.1 with five rows together, 320x4160x14336 78.9 and
+    60.4 in 64x160. Where the tiles of a split are counted at run time, further divisions are not worth it.
+    """
+    contraction = schedule.contraction
+    assert contraction is not None
+    is_short = extents_of(schedule, problem)[-1] <= SQUARE * schedule.tile[-1]
+    counted = contraction.split > 1 and None in (problem.m, problem.n)
+    if contraction.instruction == "fma" or max(contraction.raster, contraction.cluster) > 1 or is_short or counted:
+        return schedule
+    rows = ceil(extents_of(schedule, problem)[-2] / schedule.tile[-2])
+    return replace(schedule, contraction=replace(contraction, raster=SQUARE + (rows > SQUARE and rows % SQUARE == 1)))
+
+
+def _promoting(schedule: Schedule, problem: ContractionProblem) -> Schedule:
+    """The schedule with long sums promoted whose errors would show, if registers allow."""
+    contraction = schedule.contraction
+    assert contraction is not None
+    steps = LONGEST_SUM // contraction.k
+    is_long = ceil(ceil(problem.k / contraction.k) / contraction.split) > steps
+    *_, m, n = schedule.tile
+    # A consumer group's threads have twice the sums that others have of a tile.
+    fits = (
+        contraction.instruction == "wgmma" and contraction.consumer_groups == 1 and fits_promoted(m, n, PROMOTED_SETS)
+    )
+    promotes = problem.errors_show and not problem.element.is_float8 and is_long and fits
+    return replace(schedule, contraction=replace(contraction, promote=steps)) if promotes else schedule
+
+
+def _splits(problem: ContractionProblem, target: Target) -> Iterator[Schedule]:
+    """Every tile, whole, and with its steps along k spread over blocks."""
+    known = None not in (*problem.batch, problem.m, problem.n)
+    for schedule in tiles(problem, target):
+        assert schedule.contraction is not None
+        count = tile_count(schedule, problem)
+        if known:
+            yield from _in_clusters(schedule, problem, target)
+        if schedule.contraction.consumer_groups > 1:
+            if count > target.sms:
+                yield _persistent(schedule, in_waves=True)
+            continue
+        if is_between(schedule) and (count > target.sms or not known):
+            continue
+        yield _streaming(_persistent(schedule, count > target.sms), problem, target)
+        if is_between(schedule) or is_wide_mma(schedule):
+            continue
+        blocks = target.sms * blocks_per_sm(problem)
+        most = min(MOST_SPLIT, blocks // count, problem.k // schedule.contraction.k // MIN_STEPS)
+        # Blocks that wait for each other must all be resident, which is known only where the grid's size is.
+        meets = known and not problem.accumulator_bytes
+        for split in {2, most, *(1 << bit for bit in range(1, 9))}:
+            if 1 < split <= most:
+                parts = replace(schedule, contraction=replace(schedule.contraction, split=split))
+                yield _streaming(parts, problem, target)
+                if meets and schedule.contraction.instruction == "wgmma":
+                    yield from (_streaming(meeting, problem, target) for meeting in _meetings(parts, problem, target))
+
+
+def _streaming(schedule: Schedule, problem: ContractionProblem, target: Target) -> Schedule:
+    """The schedule with operands that are the first to leave the L2, where nobody would find them in it again.
+
+    Blocks that run together read a part of an operand together. Operands of more than half of the L2, whose two sides
+    both keep what both have read, are gone when the next kernel starts. What gains then are partial tiles, which stay,
+    and the stream itself: eight products of that size in one wave took 0.3 to 3 % less time (H200, bf16). Splits gain
+    where operands and partial tiles take a quarter of it, too: 128x512x16384 took 9.5 us and not 9.8, 512x512x8192 10.8
+    and not 11.3, 256x512x8192 8.1 and not 8.4, with operands from device memory.
+    """
+    contraction = schedule.contraction
+    assert contraction is not None
+    *batch, rows, columns = extents_of(schedule, problem)
+    operands = prod(batch) * (rows + columns) * problem.k * problem.element.bytes
+    blocks = tile_count(schedule, problem) * contraction.split
+    parts = blocks * prod(schedule.tile) * problem.accumulator.bytes
+    gone = 2 * operands > target.l2_bytes or (contraction.split > 1 and 4 * (operands + parts) > target.l2_bytes)
+    if contraction.instruction != "wgmma" or not gone or blocks > target.sms:
+        return schedule
+    return replace(schedule, contraction=replace(contraction, streamed=True))
+
+
+def _in_clusters(schedule: Schedule, problem: ContractionProblem, target: Target) -> Iterator[Schedule]:
+    """The schedules of unsplit tiles whose blocks copy the operand of the tile's rows for their neighbours, too.
+
+    Only where copies take long because rows are no multiple of a line: else blocks that wait for each other are slower,
+    in ping-pong of 128x128 by clusters of two 4096^3 takes 202 us and not 199, 8192^3 1656 and 1643 (H200, bf16).
+    """
+    contraction = schedule.contraction
+    assert contraction is not None
+    is_slow = contraction.instruction == "wgmma" and any(n % LINE for n in contiguous_bytes(problem))
+    if not is_slow or problem.accumulator_bytes or schedule.tile[-1] < CLUSTER_COLUMNS:
+        return
+    columns = ceil(extents_of(schedule, problem)[-1] / schedule.tile[-1])
+    for cluster in CLUSTERS:
+        if columns % cluster == 0 and cluster <= target.max_cluster:
+            yield _persistent(replace(schedule, contraction=replace(contraction, cluster=cluster)), in_waves=True)
+
+
+def _persistent(schedule: Schedule, in_waves: bool) -> Schedule:
+    """The schedule of unsplit tiles: where there are many, close ones run at the same time, and a grid loops
+    overthem.
+    """
+    contraction = schedule.contraction
+    assert contraction is not None
+    if contraction.instruction == "fma" or not in_waves:
+        return schedule
+    persistent = contraction.instruction == "wgmma"
+    return replace(schedule, contraction=replace(contraction, raster=RASTER, persistent=persistent))
+
+
+def _meetings(schedule: Schedule, problem: ContractionProblem, target: Target) -> Iterator[Schedule]:
+    """The schedules of a split whose parts meet by slices, and through flagged buffers where these can take them.
+
+    Such blocks stage no results, and the ring has all of the shared memory: with 9 stages of 64x128 instead of 8
+    256x256x131072 took 37.2 us and not 38.2, with 7 of 64x64 instead of 6 512x512x8192 10.6 and not 10.8, 256x512x8192
+    7.6 and not 7.8 (H200, bf16).
+    """
+    contraction = schedule.contraction
+    assert contraction is not None
+    stage_bytes = sum(schedule.tile[-2:]) * contraction.k * problem.element.bytes
+    stages = min(MOST_STAGES, (target.shared_per_block - SPARE_BYTES) // stage_bytes)
+    deep = replace(schedule, contraction=replace(contraction, stages=stages))
+    yield with_slices(deep)
+    by_flags = with_slices(deep, "flagged")
+    assert by_flags.contraction is not None
+    if check_contraction(by_flags.contraction, by_flags.tile, by_flags.layout, problem) is None:
+        yield by_flags

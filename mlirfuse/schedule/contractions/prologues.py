@@ -1,0 +1,18 @@
+"""Whether a contraction should compute an operand itself: a pure function of both ways' problems and the target."""
+
+from __future__ import annotations
+
+from mlirfuse.schedule.contractions.cost import DRAM_BYTES, LAUNCH, contraction_seconds
+from mlirfuse.schedule.contractions.heuristics import choose_contraction
+from mlirfuse.schedule.parts.contraction import ContractionProblem
+from mlirfuse.target import Target
+
+
+def seconds_together(problem: ContractionProblem, target: Target) -> float:
+    """Estimated time of a contraction that computes operands itself, with the best schedule for that."""
+    return contraction_seconds(choose_contraction(problem, target), problem, target)
+
+
+def seconds_apart(problem: ContractionProblem, moved_bytes: int, target: Target) -> float:
+    """Estimated time of a kernel that reads and writes so many bytes, and then of the contraction that is left."""
+    return LAUNCH + moved_bytes / DRAM_BYTES + seconds_together(problem, target)

@@ -1,0 +1,1 @@
+"""Schedules of reductions that the blocks of a grid share."""

@@ -1,0 +1,1 @@
+"""What a schedule takes of the machine before there is code: registers, shared memory, resident blocks."""

@@ -1,0 +1,100 @@
+"""Shared memory of a block that loops over tiles: what its tile program and its exchanges allocate, part by part."""
+
+from __future__ import annotations
+
+from math import prod
+
+from mlirfuse.schedule.layout import BlockedLayout
+from mlirfuse.schedule.parts.persistent_loop import PersistentLoop
+from mlirfuse.schedule.problem import PersistentLoopProblem, Problem, RowReduction
+
+MOST_ALTERNATING = 4096
+"""Bytes of an exchange in a loop up to which a second copy is cheaper than a second barrier."""
+
+INNER_VALUES = 4
+"""Numbers a row that the reductions inside of a tile exchange, at most."""
+
+BUFFERS = 12
+"""Buffers that alignment may waste 16 bytes on, mbarriers and what a semaphore's thread tells the others included."""
+
+RESERVED = 1024
+"""Shared memory that the system takes of each block, bytes."""
+
+
+def persistent_loop_bytes(problem: Problem, layout: BlockedLayout, persistent_loop: PersistentLoop) -> int:
+    """An upper bound of the bytes that a block needs, of which little is left unused."""
+    assert problem.persistent_loop is not None
+    elements = prod(layout.extents) // layout.cluster
+    tile = elements * problem.read_bytes
+    if persistent_loop.row_values == "shared":  # each thread that holds some of a row has a copy
+        holders = (
+            layout.lanes[d] * layout.warps[d] for d in range(problem.rank) if d not in problem.persistent_loop.dims
+        )
+        tile += (
+            prod(layout.extents[d] for d in problem.persistent_loop.dims)
+            * prod(holders)
+            * problem.persistent_loop.row_bytes
+        )
+    ring = persistent_loop.stages * tile if persistent_loop.stages > 1 else 0
+    columns = elements * problem.persistent_loop.column_bytes if persistent_loop.columns == "shared" else 0
+    exchanges = _row_exchange(problem.persistent_loop, layout, persistent_loop) + _accumulator_exchange(
+        problem.persistent_loop, layout, persistent_loop
+    )
+    exchanges += _exchange_of_rows(problem.persistent_loop, layout, persistent_loop)
+    return ring + columns + exchanges + _second_stage(problem.persistent_loop, persistent_loop) + BUFFERS * 16
+
+
+def _row_exchange(problem: PersistentLoopProblem, layout: BlockedLayout, persistent_loop: PersistentLoop) -> int:
+    """What the reductions inside of rows exchange between warps and blocks, in a loop, and behind it once more."""
+    if not problem.inner:
+        return 0
+    rows = prod(layout.extents[d] for d in problem.dims)
+    senders = prod(layout.warps) // prod(layout.warps[d] for d in problem.dims) * layout.cluster
+    nbytes = rows * senders * 4 * INNER_VALUES
+    return copies_bytes(nbytes) + (nbytes if persistent_loop.peeled else 0) if senders > 1 else 0
+
+
+def _accumulator_exchange(
+    problem: PersistentLoopProblem, layout: BlockedLayout, persistent_loop: PersistentLoop
+) -> int:
+    """What warps with rows side by side exchange: a row of reductions each, behind a persistent loop or a chunk, and
+    once a period.
+    """
+    nbytes = layout.exchanged(problem.dims) * problem.accumulator_bytes
+    if persistent_loop.chunk:
+        return copies_bytes(nbytes)
+    return 2 * nbytes if persistent_loop.period else nbytes
+
+
+def _exchange_of_rows(problem: PersistentLoopProblem, layout: BlockedLayout, persistent_loop: PersistentLoop) -> int:
+    """What reductions of parts of rows exchange: a number for each element that they keep and each sender.
+
+    That can be as much as the tile itself has, or more where every warp or block has some of what is reduced.
+    """
+    inner = sum(
+        copies_bytes(nbytes) + (nbytes if persistent_loop.peeled else 0)
+        for part in problem.inner_reductions
+        for nbytes in exchange_bytes(part, layout)
+    )
+    totals = sum(nbytes for part in problem.outer_reductions for nbytes in exchange_bytes(part, layout))
+    return inner + (copies_bytes(totals) if persistent_loop.chunk else 2 * totals if persistent_loop.period else totals)
+
+
+def exchange_bytes(part: RowReduction, layout: BlockedLayout) -> list[int]:
+    """Bytes that the warps of a block exchange, and then the blocks of a cluster."""
+    places = part.bytes * prod(layout.extents[d] // layout.blocks[d] for d in part.kept)
+    senders = (prod(factors[d] for d in part.dims) for factors in (layout.warps, layout.blocks))
+    return [places * count for count in senders if count > 1]
+
+
+def _second_stage(problem: PersistentLoopProblem, persistent_loop: PersistentLoop) -> int:
+    """What warps exchange that add up parts of the same columns."""
+    layout, first = persistent_loop.second_stage_layout, problem.dims[0]
+    columns = prod(n // b for d, (n, b) in enumerate(zip(layout.extents, layout.blocks, strict=True)) if d != first)
+    meet = layout.warps[first] > 1 and persistent_loop.second_stage_tile[first] > 1
+    return copies_bytes(layout.warps[first] * columns * problem.accumulator_bytes) if meet else 0
+
+
+def copies_bytes(nbytes: int) -> int:
+    """Bytes of an exchange in a loop: a small one has two alternating buffers, for one barrier a step."""
+    return nbytes if nbytes > MOST_ALTERNATING else 2 * nbytes

@@ -1,0 +1,151 @@
+"""How a persistent loop runs over a dimension that is reduced, and how its partials are combined."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mlirfuse.schedule.layout import BlockedLayout
+from mlirfuse.support.renamed_names import not_one_of, refuses_old_fields
+
+GRID_REDUCTIONS = {
+    "grid_sync": "all blocks",
+    "last_block": "the last block",
+    "second_kernel": "a second kernel",
+    "atomics": "atomic additions and the last block",
+}
+"""Who adds up the blocks' partials.
+
+- `grid_sync`: all blocks, a slice of the columns each, once all have arrived. The grid must be resident as a whole, and
+  is launched so.
+- `last_block`: the last block, for which nobody waits.
+- `second_kernel`: another kernel, behind the persistent loop in the stream; nobody waits, and there are no semaphores.
+- `atomics`: blocks add their parts to `SUM_ROWS` rows of sums as they come, and the last block adds these
+  up. Sums of f32 only.
+
+All but the last add in the order of blocks, so that results are the same bits on every run. With `atomics` they are
+not, which is why nobody gets it who does not ask."""
+
+SHARING = ("grid_sync", "last_block")
+"""Who may add up the parts of a persistent loop whose end blocks share: who takes any number of parts, in their
+order."""
+
+SUM_ROWS = 8
+"""Rows of sums for atomic additions: block b adds to row b % SUM_ROWS, so that few blocks meet at an address, and a sum
+of all blocks' parts in some order loses less."""
+
+COLUMNS = ("registers", "shared")
+"""Where a block keeps what all its tiles share, such as weights."""
+
+ROW_VALUES = ("registers", "shared")
+"""Where a block keeps what varies along the looped dimensions only, such as a row's mean, until its tile's turn."""
+
+
+TAIL, LEAST_CHUNKS = 20, 3
+"""One in so many tiles is in the end that blocks share, if that makes so many small chunks a block.
+
+Measured on an H200, RMSNorm backward of 576000 x 384 in bfloat16: blocks that have equally many tiles end between 190
+and 325 us after they began, those of a group of SMs together, as if groups of different size had an equal
+share of memory; with all tiles taken one by one they end between 300 and 304. A twentieth of them, in chunks, takes 314
+us and not 324."""
+
+MOST_STAGES, MOST_READS = 16, 256
+"""Tiles of a block that may be under way at once, and of partial results: more than there is room for on chip."""
+
+
+@refuses_old_fields
+@dataclass(frozen=True)
+class PersistentLoop:
+    """A loop of resident blocks over the tiles of some dimensions.
+
+    Attributes:
+        dims: the looped dimensions; block b takes tiles b, b + blocks, b + 2 blocks, ...
+        grid_reduction: one of `GRID_REDUCTIONS`.
+        second_stage_tile: extents of the tiles in which partial results are added up: blocks along the first of `dims`,
+            1 along its others, and a slice of the dimensions that are kept.
+        second_stage_layout: how such a tile is spread over the threads of a block.
+        stages: tiles of a block that are under way at once; more than 1 loads them into shared memory by asynchronous
+            copies.
+        columns: one of `COLUMNS`; in shared memory only with more than one stage, and with one row a tile, so that each
+            thread reads back what it wrote.
+        second_stage_reads: such tiles that are read before any is added, so that one latency covers them all.
+        blocks: blocks of the grid, for `second_kernel`, where the host has to know how many parts there are; 0 for as
+            many as are resident.
+        period: tiles of a block after which it stores a part, and starts a new one; 0 for one part a block. Sums of few
+            numbers, added up as parts, lose less than a long one. Not for `second_kernel` and `atomics`.
+        peeled: whether a block's last tile is worked on behind the loop, where its part leaves before the tile's rows
+            are reduced. Not with a period.
+        few_tiles: tiles of a block up to which only the next one is loaded while one is in work, whatever `stages` is:
+            what is asked for at once arrives at once, and leaves its work for the end. 0 for no such persistent loop.
+        row_values: one of `ROW_VALUES`: in registers, where they are loaded one step ahead, or in shared memory, where
+            they are copied with their tile.
+        streamed: whether a step asks if the persistent loop reads little enough for its tiles to leave the L2 first.
+        chunk: tiles of the chunks in which blocks share the tail of a persistent loop, each of which has a part of its
+            own; 0 where all tiles are given out from the start. With a second stage of `SHARING`, no period, and not
+            peeled.
+    """
+
+    dims: tuple[int, ...]
+    grid_reduction: str
+    second_stage_tile: tuple[int, ...]
+    second_stage_layout: BlockedLayout
+    stages: int = 1
+    columns: str = "registers"
+    second_stage_reads: int = 1
+    period: int = 0
+    blocks: int = 0
+    peeled: bool = False
+    few_tiles: int = 0
+    row_values: str = "registers"
+    streamed: bool = False
+    chunk: int = 0
+
+    def check(self, layout: BlockedLayout) -> str | None:
+        """What makes this persistent loop illegal for tiles of that layout, or None."""
+        if self.grid_reduction not in GRID_REDUCTIONS:
+            return not_one_of("grid_reduction", self.grid_reduction, GRID_REDUCTIONS)
+        if self.columns not in COLUMNS:
+            return f"columns {self.columns!r} is not one of {', '.join(COLUMNS)}"
+        if self.columns == "shared" and (self.stages == 1 or any(layout.extents[d] > 1 for d in self.dims)):
+            return "columns go to shared memory with more than one stage and one row a tile only"
+        if self.row_values not in ROW_VALUES:
+            return f"row_values {self.row_values!r} is not one of {', '.join(ROW_VALUES)}"
+        if self.row_values == "shared" and self.stages == 1:
+            return "row values go to shared memory with more than one stage only"
+        if self.streamed and self.stages == 1:
+            return "only tiles that are copied, with more than one stage, can leave the L2 first"
+        if not 1 <= self.stages <= MOST_STAGES:
+            return f"{self.stages} stages are not 1 to {MOST_STAGES}"
+        if self.few_tiles < 0:
+            return f"{self.few_tiles} tiles are no limit"
+        if (self.grid_reduction == "second_kernel") != (self.blocks > 0):
+            return (
+                f"{self.blocks} blocks at most: a second kernel needs their number, the others take as many as are "
+                f"resident"
+            )
+        if self.grid_reduction in ("second_kernel", "atomics") and self.period:
+            return f"grid_reduction{self.grid_reduction!r} takes one part a block, without a period"
+        if self.peeled and self.period:
+            return "a last tile behind the loop leaves one part a block, without a period"
+        if self.chunk < 0:
+            return f"chunks of {self.chunk} tiles"
+        if self.chunk and (self.grid_reduction not in SHARING or self.period or self.peeled):
+            return (
+                f"a dynamic tail takes grid_reduction {' or '.join(SHARING)}, no period, and no last tile behind "
+                f"the loop"
+            )
+        if self.period < 0:
+            return f"a part after {self.period} tiles"
+        if not 1 <= self.second_stage_reads <= MOST_READS:
+            return f"a second stage reads 1 to {MOST_READS} tiles at once, not {self.second_stage_reads}"
+        if problem := self.second_stage_layout.check(self.second_stage_tile):
+            return f"second stage: {problem}"
+        if self.second_stage_layout.threads != layout.threads or self.second_stage_layout.cluster != layout.cluster:
+            second_stage, persistent_loop = self.second_stage_layout, layout
+            return (
+                f"the second stage has {second_stage.threads} threads in {second_stage.cluster} block(s), the "
+                f"persistent loop {persistent_loop.threads} in "
+                f"{persistent_loop.cluster}"
+            )
+        if any(self.second_stage_layout.blocks[d] > 1 for d in self.dims):
+            return "the second stage may split a slice over a cluster, not the blocks whose parts it adds up"
+        return None

@@ -1,0 +1,1 @@
+"""Schedules of rows that a block or a cluster holds or streams."""

@@ -1,0 +1,179 @@
+"""The schedules that keep rows in registers, which `rows.cost` chooses from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from math import prod
+
+from mlirfuse.schedule.layout import WARP, BlockedLayout
+from mlirfuse.schedule.model.estimate import registers_per_thread
+from mlirfuse.schedule.model.persistent_loop_memory import exchange_bytes
+from mlirfuse.schedule.model.residency import SHARED_RESERVE, allocated, registers_left, resident_blocks
+from mlirfuse.schedule.problem import Problem
+from mlirfuse.schedule.rows.layouts import HALF_WARPS, Split, row_schedule, unaligned_vector
+from mlirfuse.schedule.rows.row_alignment import MOST_HELD, has_costly_ends, staged_bytes
+from mlirfuse.schedule.schedule import Schedule, check_schedule
+from mlirfuse.target import Target
+
+FINER_VECTOR = 8
+"""Elements of a vector that may be halved, and whose rows may be over half a warp, where rows then fill their threads.
+
+These divide into rows what whole warps of whole vectors leave padding in (H200, LayerNorm with fused adds in half
+precision, half warps: 1280 columns 0.97 of a copy against 0.93; half vectors: 3200 columns 0.97 against 0.91; both:
+1600 columns 0.94 against 0.92).
+"""
+
+MOST_FINE = 40
+"""Elements a thread of such rows: 52 take 128 registers, and are no faster than padding (H200, 832 columns)."""
+
+LONG_ROW, LONG_UNALIGNED_ROW = 12 * 1024, 8 * 1024
+"""Bytes read of a row from which on registers are short (H200: rows of 10 KB gain from breadth, 24 KB from depth).
+
+Of unaligned rows all loads are under way early in any case (softmax of 4097 columns: 0.90 of a copy against 0.86).
+"""
+
+NARROWEST_SPILLED = 4
+"""Bytes of a fragment: what fills no register is not worth an access of shared memory."""
+
+MOST_ELEMENTS = 64
+"""Elements a thread may hold of a persistent row in registers: estimates were fitted up to there."""
+
+FEW_REGISTERS = 56
+"""Registers that a thread needs for what it is computing: spilling more than what is beyond them saves none."""
+
+FEW_SPARE = 3
+"""Registers that an estimate leaves, up to which those of addresses are given up across the reductions."""
+
+FEWEST_LINES = 16
+"""Cache lines of a row from which on its shift pays (H200, half precision: LayerNorm with fused adds of 260 columns
+takes 26.6 us shifted and 22.3 as it lies, of 1604 columns 106.1 and 109.5)."""
+
+EXCHANGED_BYTES = 8
+"""Of each element that the warps of a block meet for, at least: a maximum and a sum, or a mean and squared deviations,
+in f32. What was measured left that much, where a single sum needs less."""
+
+MOST_FRAGMENTS = 32
+"""Fragments a thread may hold of a persistent row: beyond it the unrolled code outgrows the instruction cache."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A schedule and what the cost model needs to know of it.
+
+    Attributes:
+        schedule: the schedule.
+        blocks: blocks that an SM will hold at once.
+        efficiency: share of the threads' fragments that are not padding.
+    """
+
+    schedule: Schedule
+    blocks: int
+    efficiency: float
+
+
+def row_candidates(problem: Problem, target: Target) -> Iterator[Candidate]:
+    """Persistent schedules with every split of a row over a cluster, warps and repeats that fits the registers."""
+    unaligned = unaligned_vector(problem)
+    long = LONG_UNALIGNED_ROW if unaligned else LONG_ROW
+    order = "depth" if problem.row_elements * problem.read_bytes > long else "breadth"
+    cluster = 1
+    while cluster <= target.max_cluster:
+        for warps in range(1, target.max_threads_per_block // WARP + 1):
+            for split in _splits(problem, warps, cluster):
+                schedule = row_schedule(problem, split, order, target.max_threads_per_block)
+                if schedule is None or check_schedule(schedule, problem.extents, problem.reduced, target):
+                    continue
+                fine = split.lanes < WARP or split.vector < problem.vector
+                if not fine or _divides(schedule.layout, problem):
+                    yield from fitted(schedule, problem, target)
+        cluster *= 2
+
+
+def _splits(problem: Problem, warps: int, cluster: int) -> Iterator[Split]:
+    """Ways to split a row over warps and blocks that are worth a try."""
+    unaligned = unaligned_vector(problem)
+    whole = Split(warps, cluster, unaligned or problem.vector)
+    yield whole
+    if problem.line and problem.row_elements >= FEWEST_LINES * problem.line:
+        yield replace(whole, line=problem.line)
+    if unaligned or cluster > 1 or problem.vector < FINER_VECTOR:
+        return
+    yield replace(whole, vector=problem.vector // 2)
+    if warps in HALF_WARPS:
+        yield replace(whole, lanes=WARP // 2)
+        yield replace(whole, vector=problem.vector // 2, lanes=WARP // 2)
+
+
+def _divides(layout: BlockedLayout, problem: Problem) -> bool:
+    """Whether a layout finer than whole vectors over whole warps leaves no padding, in few elements a thread."""
+    return layout.extents[problem.vector_dim] == problem.row_elements and layout.elements_per_thread <= MOST_FINE
+
+
+def fitted(schedule: Schedule, problem: Problem, target: Target) -> Iterator[Candidate]:
+    """The schedule with as few fragments spilled to shared memory in shared memory as each number of resident blocks
+    needs.
+    """
+    layout = schedule.layout
+    fragments, width = prod(layout.repeats), max(layout.vector)
+    spills = schedule.order == "depth" and width * problem.live_bytes >= NARROWEST_SPILLED
+    # Fragments that several loads make are spilled to shared memory in program order, which loses more than shifted
+    # rows gain (H200, single precision, LayerNorm with fused adds of 20004 columns: 196 us shifted, 160 as they lie).
+    spills = spills and not (layout.is_shifted_to_lines and problem.early_column_bytes)
+    most = fragments - 1 if spills else 0
+    slot = layout.threads * width * problem.shared_spill_bytes
+    exchange = _exchange(problem, layout)
+    most_held = MOST_HELD if has_costly_ends(layout) else MOST_ELEMENTS
+    reached = 0
+    for shared_spill in range(most + 1 if fragments <= MOST_FRAGMENTS else 0):
+        shared = shared_spill * slot + staged_bytes(problem, layout) + exchange
+        needed = registers_per_thread(problem, layout, schedule.order, shared_spill)
+        registers = allocated(needed)
+        blocks = min(resident_blocks(layout.threads, registers, target), target.shared_per_sm // shared)
+        held = layout.elements_per_thread - shared_spill * width
+        if shared > target.shared_per_block or held > most_held or blocks <= reached:
+            continue
+        if shared_spill and registers <= FEW_REGISTERS:
+            break
+        reached = blocks
+        # ptxas must know how many blocks are meant to be resident: alone, it saves registers where loads should
+        # overlap, and spends them where another block would fit.
+        spare = registers_left(layout.threads, blocks, target) - needed
+        fitted = replace(
+            schedule,
+            blocks_per_sm=blocks,
+            shared_spill=shared_spill,
+            in_order=_keeps_order(problem, layout, shared_spill),
+            rematerialize_addresses=_is_short(schedule, shared_spill, spare),
+        )
+        yield Candidate(fitted, blocks, prod(schedule.tile) / prod(layout.extents))
+
+
+def _exchange(problem: Problem, layout: BlockedLayout) -> int:
+    """Bytes of shared memory that reductions have for the exchange between warps, and between blocks: each its own."""
+    usual = EXCHANGED_BYTES * layout.exchanged(sorted(problem.reduced))
+    return max(SHARED_RESERVE, usual, sum(n for part in problem.reductions for n in exchange_bytes(part, layout)))
+
+
+def _is_short(schedule: Schedule, shared_spill: int, spare: int) -> bool:
+    """Whether a kernel has no registers for addresses that wait for the reductions; `spare` are left by the estimate.
+
+    Where part of a row is spilled to shared memory, registers are full by choice. ptxas keeps what the first and the
+    last addresses share, and spills just that. Breadth first it has room, but for the places of unaligned rows. Of
+    unaligned rows worked on depth first other values spill, sooner so than without (softmax of 94209 columns: 20 bytes
+    against 8).
+    """
+    tight = spare <= FEW_SPARE
+    if any(schedule.layout.anywhere) and not schedule.layout.is_shifted_to_lines:
+        return schedule.layout.is_shifted and schedule.order == "breadth" and tight
+    return shared_spill > 0 or (schedule.order == "depth" and tight)
+
+
+def _keeps_order(problem: Problem, layout: BlockedLayout, shared_spill: int) -> bool:
+    """Whether spilled to shared memory fragments are loaded and stored in program order.
+
+    It pays where they are computed from several loads, so that ptxas, left alone, is short of registers (H200, shares
+    of a copy, LayerNorm with fused adds of 131072 columns: 0.73 against 0.68). Else it costs what loads are ahead less
+    (softmax of 131072 columns: 0.87 against 0.90).
+    """
+    return bool(shared_spill and problem.early_column_bytes) and not any(layout.anywhere)

@@ -1,0 +1,72 @@
+"""Schedules of rows that do not fit the registers, and are processed in chunks."""
+
+from __future__ import annotations
+
+from mlirfuse.schedule.layout import WARP
+from mlirfuse.schedule.layout_builder import LayoutBuilder
+from mlirfuse.schedule.model.residency import SHARED_RESERVE
+from mlirfuse.schedule.problem import Problem
+from mlirfuse.schedule.schedule import Schedule
+from mlirfuse.target import Target
+
+MULTI_PASS_CLUSTER = 4
+"""Blocks that share a row which is read again for every reduction, at most.
+
+So few rows reach more of the device, and a row is in the L2 still when it is read again. H200, us, with 1, 2, 4 and 8
+blocks: sums of 2 x 4194304 float32 numbers 233, 136, 69, 38, of 64 x 1000000 77, 66, 62, 74, of 300 x 524288 149, 144,
+144, 145; softmax of 16 x 1048576 466, 210, 115, 85, of 256 x 524288 354, 348, 353, 357, over the first dimension of
+8192 x 8192 in bfloat16 635, 354, 252, 230; sums over the second one of 8 x 8192 x 1024 56, 39, 38, 60."""
+
+CHUNK_THREADS = 512
+CHUNK_VECTORS = 2
+"""Vectors a thread loads in one step of a pass over chunks: 512 threads have 16 KB under way, in each of several
+blocks."""
+
+
+def shared_schedule(problem: Problem, target: Target) -> Schedule | None:
+    """Rows processed in chunks and kept in shared memory between the passes; None where two do not fit an SM."""
+    row_bytes = problem.row_elements * problem.read_bytes
+    if problem.vector_dim not in problem.reduced or not problem.live_bytes:
+        return None
+    if 2 * (row_bytes + SHARED_RESERVE) > target.shared_per_sm:
+        return None
+    return _chunks(problem, "shared", 1)
+
+
+def multi_pass_schedule(
+    problem: Problem, target: Target, *, threads: int = CHUNK_THREADS, vectors: int = CHUNK_VECTORS
+) -> Schedule:
+    """Rows processed in chunks, and read again for every reduction and for what is written, by the blocks of a cluster.
+
+    Args:
+        problem: the problem.
+        target: the architecture.
+        threads: of a block.
+        vectors: that a thread loads in one step.
+    """
+    return _chunks(problem, "multi_pass", min(MULTI_PASS_CLUSTER, target.max_cluster), threads, vectors)
+
+
+def _chunks(
+    problem: Problem, persistence: str, cluster: int, threads: int = CHUNK_THREADS, vectors: int = CHUNK_VECTORS
+) -> Schedule:
+    """Chunks of what a cluster's blocks load at once."""
+    fill = LayoutBuilder(problem.extents, problem.vector_dim, problem.vector)
+    inner = sorted(problem.reduced, reverse=True)
+    if problem.vector_dim not in problem.reduced:
+        inner = [problem.vector_dim, *inner]
+    for dim in inner:
+        fill.add_lanes(dim)
+    fill.rest_of_lanes(inner[0])
+    chunked = max(problem.reduced, key=lambda d: problem.extents[d] or 0)
+    for dim in sorted(problem.reduced - {chunked}, reverse=True):
+        fill.add_warps(dim, threads // WARP)
+        fill.rest_in_repeats(dim)
+    fill.add_warps(chunked, threads // WARP)
+    fill.repeats[chunked] = min(vectors, fill.left(chunked))
+    while cluster > fill.left(chunked):
+        cluster //= 2
+    fill.add_blocks(chunked, cluster)
+    layout = fill.layout()
+    tile = tuple(min(n, e or n) for n, e in zip(layout.extents, problem.extents, strict=True))
+    return Schedule(tile, layout, persistence)

@@ -1,0 +1,121 @@
+"""How a row is spread over a cluster, warps, lanes and repeats, and small rows over the warps that are left."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import prod
+
+from mlirfuse.schedule.layout import WARP
+from mlirfuse.schedule.layout_builder import LayoutBuilder
+from mlirfuse.schedule.problem import Problem
+from mlirfuse.schedule.rows.row_alignment import access_of_rows
+from mlirfuse.schedule.schedule import Schedule
+
+MIN_THREADS = 64
+"""Blocks smaller than this leave an SM short of threads, because it holds 32 blocks at most."""
+
+MIN_BYTES = 4096
+"""Bytes that a block moves at least where rows are small: a device starts some 1.6 blocks a nanosecond (H200, bfloat16,
+us by blocks of 1 KB and of 4 KB: sums of 1000000 rows of 16 numbers 20.3 and 10.5, of 64 numbers 77.5 and 35.4; of 2 KB
+and of 8 KB: softmax of 1048576 rows of 64 numbers 81.3 and 65.1, of 16 numbers 21.7 and 17.8)."""
+
+HALF_WARPS, HALF_THREADS, FEW_ELEMENTS = range(1, 7), 128, 16
+"""Warps of which half the lanes may be on one row and half on another; about how many threads' rows are stacked then;
+and elements a thread up to which that is the least, not the most (H200, blocks of 96 threads against 192: 768 columns
+with 16 elements a thread 0.90 of a copy against 0.92, 960 columns with 20 elements 0.95 against 0.91)."""
+
+MANY_ELEMENTS = 32
+"""Elements a thread from which on rows of two warps come two to a block (H200, 1600 columns: 0.92 against 0.91)."""
+
+
+@dataclass(frozen=True)
+class Split:
+    """How a row is split up.
+
+    Attributes:
+        warps: warps of each block.
+        cluster: blocks.
+        vector: elements that a thread moves at once.
+        lanes: lanes of each warp.
+        line: elements to multiples of which rows of whole vectors are shifted; 0 where they are not.
+        across: lanes of each warp along contiguous memory, at most, where that is not what is reduced.
+    """
+
+    warps: int
+    cluster: int
+    vector: int
+    lanes: int = WARP
+    line: int = 0
+    across: int = WARP
+
+
+def unaligned_vector(problem: Problem) -> int:
+    """Elements of a vector where rows are shifted or realigned; 0 where they are not."""
+    return problem.unaligned_vector if access_of_rows(problem) else 0
+
+
+def row_schedule(problem: Problem, split: Split, order: str, most_threads: int) -> Schedule | None:
+    """A row that is split up so; small ones are stacked until the block is large enough, or has `most_threads`.
+
+    None where a row is not that large.
+    """
+    warps, cluster, lanes = split.warps, split.cluster, split.lanes
+    outer = [d for d in range(problem.rank) if d not in problem.reduced]
+    slack = split.line - split.vector if split.line else max(0, unaligned_vector(problem) - 1)
+    covered = [n if n is None or d != problem.vector_dim else n + slack for d, n in enumerate(problem.extents)]
+    fill = LayoutBuilder(covered, problem.vector_dim, split.vector)
+    inner = sorted(problem.reduced, reverse=True)
+    if problem.vector_dim in outer:
+        inner = [problem.vector_dim, *inner]
+    for dim in inner:
+        fill.add_lanes(dim, lanes if dim in problem.reduced else split.across)
+    if lanes < WARP and (len(inner) > 1 or not outer or fill.lanes_left * lanes != WARP):
+        return None
+    if fill.lanes_left > 1 and outer:
+        fill.rest_of_lanes(outer[-1])
+    else:
+        fill.rest_of_lanes(inner[0])
+    for dim in inner:
+        if dim in problem.reduced:
+            fill.add_blocks(dim, cluster)
+    if prod(fill.blocks) != cluster:
+        return None
+    for dim in inner:
+        if dim in problem.reduced:
+            fill.add_warps(dim, warps)
+    if prod(fill.warps) != warps:
+        return None
+    for dim in problem.reduced:
+        fill.rest_in_repeats(dim)
+    if outer:
+        elements = prod(fill.repeats) * prod(fill.vector)
+        stacked = _stacked_rows(warps, lanes, elements)
+        if problem.vector_dim in problem.reduced:
+            wanted = -(-MIN_BYTES // (WARP * warps * elements * problem.full_bytes))
+            stacked = max(stacked, min(wanted, most_threads // (WARP * warps)))
+        fill.warps[outer[-1]] *= stacked
+    layout = fill.layout()
+    if how := "shift_to" if split.line else access_of_rows(problem):
+        unit = 1 if how == "realigned" else split.line or split.vector
+        layout = replace(layout, **{how: tuple(unit if d == problem.vector_dim else 0 for d in range(problem.rank))})
+    tile = tuple(
+        extent if d in problem.reduced and extent is not None else min(layout.extents[d], extent or layout.extents[d])
+        for d, extent in enumerate(problem.extents)
+    )
+    return Schedule(tile, layout, order=order)
+
+
+def _stacked_rows(warps: int, lanes: int, elements: int) -> int:
+    """Warps that a block has over rows, each over as many as it has lanes for.
+
+    Args:
+        warps: warps over a row.
+        lanes: lanes of a warp over a row.
+        elements: elements that a thread holds.
+    """
+    if lanes < WARP:
+        less, more = HALF_THREADS // (WARP * warps), -(-HALF_THREADS // (WARP * warps))
+        return more if elements <= FEW_ELEMENTS else max(1, less)
+    if warps == 2 and elements >= MANY_ELEMENTS:
+        return 2
+    return max(1, MIN_THREADS // (WARP * warps)) if warps == 1 else 1

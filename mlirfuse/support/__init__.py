@@ -1,0 +1,3 @@
+"""What every package may use and what knows no kernel: dtypes, strides,
+diagnostics, dataclasses as data, helpers of the bindings.
+"""

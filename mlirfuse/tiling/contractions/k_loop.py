@@ -1,0 +1,226 @@
+"""Emits the k-loop of a contraction: tiles of the operands, contracted into a tile of accumulators."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from mlir import ir
+from mlir.dialects import arith, scf, vector
+
+from mlirfuse.analysis.contractions.contraction import Contraction
+from mlirfuse.analysis.contractions.contraction_operands import Axes, ContractionOperand, operand_of
+from mlirfuse.analysis.kernels import UNDEFINED
+from mlirfuse.analysis.loops.iteration_space import IterationSpace
+from mlirfuse.support.precision import ATTRIBUTE as PRECISION
+from mlirfuse.support.precision import IEEE
+from mlirfuse.support.rewriting import defining_op
+from mlirfuse.tiling.emitter import TileEmitter
+from mlirfuse.tiling.memory import strides
+from mlirfuse.tiling.tiles import broadcast, index, splat, zero
+from mlirfuse.tiling.transfers import TileTransfers
+
+INSTRUCTION = "fuse.instruction"
+"""On a `vector.contract`: what multiplies (`schedule/parts/contraction.py`)."""
+
+
+def result_space(space: IterationSpace, contraction: Contraction) -> IterationSpace:
+    """The space of what a contraction makes: its parallel dimensions, in the order batch, m, n."""
+    return subspace(space, contraction.parallel)
+
+
+def subspace(space: IterationSpace, dims: Sequence[int]) -> IterationSpace:
+    """Some dimensions of a space, in that order; values do not vary along the others."""
+    number = {dim: position for position, dim in enumerate(dims)}
+
+    def renamed(axes: Axes) -> Axes:
+        return tuple(None if d is None else number.get(d) for d in axes)
+
+    return replace(
+        space,
+        extents=tuple(space.extents[d] for d in dims),
+        loops={op: renamed(axes) for op, axes in space.loops.items()},
+        value_axes={value: renamed(axes) for value, axes in space.value_axes.items()},
+        use_axes={use: renamed(axes) for use, axes in space.use_axes.items()},
+        reduced={op: frozenset(number[d] for d in found) for op, found in space.reduced.items() if found <= set(dims)},
+    )
+
+
+@dataclass(frozen=True)
+class KLoop:
+    """What the k-loop of one block needs.
+
+    Attributes:
+        space: the kernel's iteration space.
+        contraction: the contraction in it.
+        tile: extents of the accumulators: batch, m, n.
+        step: elements of k in one step.
+        offsets: the tile's first index in each dimension of the result.
+        ragged: dimensions of the result in which the tile may reach past the end.
+        buffers: the memref of each tensor argument.
+        scalars: the new value of each scalar argument and constant.
+        instruction: what multiplies.
+    """
+
+    space: IterationSpace
+    contraction: Contraction
+    tile: Sequence[int]
+    step: int
+    offsets: Sequence[ir.Value]
+    ragged: frozenset[int]
+    buffers: dict[ir.Value, ir.Value]
+    scalars: dict[ir.Value, ir.Value]
+    instruction: str
+
+    def emit(self, initial: ir.Value) -> ir.Value:
+        """Emits the loop at the current insertion point; returns the accumulators, which start from `initial`."""
+        extent = self.space.extents[self.contraction.k]
+        assert extent is not None  # contraction_problem has refused others
+        lower, upper, step = (index(n) for n in (0, extent, self.step))
+        loop = scf.ForOp(lower, upper, step, [broadcast(initial, tuple(self.tile))])
+        with ir.InsertionPoint(loop.body):
+            k = loop.induction_variable
+            operands = [
+                self._operand(operand_of(self.space, self.contraction, n), k) for n in self.contraction.operand_numbers
+            ]
+            total = self._contract(operands, loop.inner_iter_args[0])
+            scf.YieldOp([total])
+        return loop.results[0]
+
+    def _operand(self, operand: ContractionOperand, k: ir.Value) -> tuple[ir.Value, Sequence[int]]:
+        """An operand's tile, its dimensions in the order of memory, and the loop that each of them is."""
+        memory = ir.MemRefType(self.buffers[operand.source].type)
+        varying = [axis for axis, dim in enumerate(operand.axes) if dim is not None]
+        # Batch dimensions, of which a tile has one element, come first, and the axis of stride 1 comes last, so that
+        # what is contiguous in memory is contiguous in the tile.
+        varying.sort(key=lambda axis: (operand.axes[axis] not in self.contraction.batch, strides(memory)[axis] == 1))
+        loops = [self._loop(operand.axes[axis]) for axis in varying]
+        tile = self._compute(operand, loops, k) if operand.ops else self._read(operand, varying, loops, k)
+        return tile, loops
+
+    def _read(self, operand: ContractionOperand, varying: Sequence[int], loops: Sequence[int], k: ir.Value) -> ir.Value:
+        """The tile of an operand that is an argument."""
+        buffer = self.buffers[operand.source]
+        memory = ir.MemRefType(buffer.type)
+        sizes = [*self.tile, self.step]
+        start = arith.ConstantOp(ir.IndexType.get(), 0).result
+        places = [*self.offsets, k]
+        indices = [start if dim is None else places[self._loop(dim)] for dim in operand.axes]
+        padding = arith.ConstantOp(memory.element_type, zero(memory.element_type)).result
+        axes = [ir.AffineExpr.get_dim(axis) for axis in varying]
+        read = vector.TransferReadOp(
+            ir.VectorType.get([sizes[loop] for loop in loops], memory.element_type),
+            buffer,
+            indices,
+            ir.AffineMapAttr.get(ir.AffineMap.get(len(operand.axes), 0, axes)),
+            padding,
+            in_bounds=ir.ArrayAttr.get([ir.BoolAttr.get(not self._overruns(loop)) for loop in loops]),
+        )
+        # Sums past the end of m or n meet no others: reductions leave them out, and writes are clipped.
+        apart = [d for d, loop in enumerate(loops) if loop < len(self.tile) and self._overruns(loop)]
+        if apart:
+            read.operation.attributes[UNDEFINED] = ir.DenseI64ArrayAttr.get(apart)
+        return read.result
+
+    def _compute(self, operand: ContractionOperand, loops: Sequence[int], k: ir.Value) -> ir.Value:
+        """The tile of an operand that the kernel computes, in the space of its loops alone."""
+        dims = [[*self.contraction.parallel, self.contraction.k][loop] for loop in loops]
+        shape = tuple([*self.tile, self.step][loop] for loop in loops)
+        transfers = TileTransfers(
+            subspace(self.space, dims),
+            shape,
+            [[*self.offsets, k][loop] for loop in loops],
+            frozenset(position for position, loop in enumerate(loops) if self._overruns(loop)),
+            self.buffers,
+            streaming=False,
+        )
+        emitter = TileEmitter(transfers, dict(self.scalars))
+        for structure in operand.ops:
+            emitter.emit(structure)
+        tile = broadcast(emitter.values[operand.value], shape)
+        along_k = len(self.tile)
+        return self._without_overhang(tile, loops.index(along_k), k) if self._overruns(along_k) else tile
+
+    def _without_overhang(self, tile: ir.Value, dim: int, k: ir.Value) -> ir.Value:
+        """A computed tile with zeros past the end of k, where an expression of zeros need not be zero, or a number."""
+        tile_type = ir.VectorType(tile.type)
+        extent = self.space.extents[self.contraction.k]
+        assert extent is not None  # contraction_problem has refused others
+        bounds = [index(size) for size in tile_type.shape]
+        bounds[dim] = arith.SubIOp(index(extent), k).result
+        i1 = ir.IntegerType.get_signless(1)
+        mask = vector.CreateMaskOp(ir.VectorType.get(tile_type.shape, i1), bounds).result
+        nothing = arith.ConstantOp(tile_type.element_type, zero(tile_type.element_type)).result
+        return arith.SelectOp(mask, tile, splat(nothing, tile_type.shape)).result
+
+    def _loop(self, dim: int | None) -> int:
+        """The number of a dimension's loop in the contraction: batch, m, n, k."""
+        assert dim is not None
+        return [*self.contraction.parallel, self.contraction.k].index(dim)
+
+    def _overruns(self, loop: int) -> bool:
+        if loop < len(self.tile):
+            return loop in self.ragged
+        extent = self.space.extents[self.contraction.k]
+        return extent is None or extent % self.step != 0
+
+    def _contract(self, operands: Sequence[tuple[ir.Value, Sequence[int]]], accumulators: ir.Value) -> ir.Value:
+        count = len(self.tile) + 1
+        loops = [*(loops for _, loops in operands), range(count - 1)]
+        maps = [ir.AffineMap.get(count, 0, [ir.AffineExpr.get_dim(d) for d in dims]) for dims in loops]
+        kinds = [*["parallel"] * (count - 1), "reduction"]
+        values = [value for value, _ in operands]
+        if values[0].type.element_type != values[1].type.element_type:
+            values = [_widened(value) for value in values]
+        op = vector.ContractionOp(
+            accumulators.type,
+            *values,
+            accumulators,
+            ir.ArrayAttr.get([ir.AffineMapAttr.get(m) for m in maps]),
+            ir.ArrayAttr.get([ir.Attribute.parse(f"#vector.iterator_type<{kind}>") for kind in kinds]),
+        )
+        op.operation.attributes[INSTRUCTION] = ir.StringAttr.get(self.instruction)
+        if self.contraction.precision != IEEE:
+            op.operation.attributes[PRECISION] = ir.StringAttr.get(self.contraction.precision)
+        return op.result
+
+
+def _widened(tile: ir.Value) -> ir.Value:
+    """A tile of float8 in f16, which holds both kinds of it: `vector.contract` has one type for both operands."""
+    return arith.ExtFOp(ir.VectorType.get(tile.type.shape, ir.F16Type.get()), tile).result
+
+
+def feeds_contraction(read: ir.Operation) -> bool:
+    """Whether a read's tile is nothing but an operand of contractions, which take it from memory as they need it."""
+    users = [use.owner.operation for result in read.results for use in result.uses]
+    return _are_operands(read) or (bool(users) and all(map(widens_operand, users)))
+
+
+def widens_operand(op: ir.Operation) -> bool:
+    """Whether an op widens float8 for contractions, which have one type for both operands.
+
+    It stands for nothing: what multiplies takes float8 of both kinds as it lies in memory.
+    """
+    if op.name != "arith.extf" or not isinstance(op.operands[0].type, ir.VectorType):
+        return False
+    return isinstance(op.operands[0].type.element_type, ir.Float8E4M3FNType | ir.Float8E5M2Type) and _are_operands(op)
+
+
+def operand_producer(operand: ir.Value) -> ir.Operation | None:
+    """The op that makes a contraction's operand, before it is widened; None for a block's argument."""
+    maker = defining_op(operand)
+    return defining_op(maker.operands[0]) if maker is not None and widens_operand(maker) else maker
+
+
+def _are_operands(op: ir.Operation) -> bool:
+    """Whether the results of an op are operands of contractions, and nothing else."""
+    uses = [use for result in op.results for use in result.uses]
+    return bool(uses) and all(use.owner.operation.name == "vector.contract" and use.operand_number < 2 for use in uses)
+
+
+def without_warpgroups(contract: ir.Operation) -> bool:
+    """Has `mma.sync` do what `wgmma` cannot; the accumulators have the same layout. Returns whether it was so."""
+    if INSTRUCTION not in contract.attributes or ir.StringAttr(contract.attributes[INSTRUCTION]).value != "wgmma":
+        return False
+    contract.attributes[INSTRUCTION] = ir.StringAttr.get("mma")
+    return True

@@ -1,0 +1,141 @@
+"""Finds the loop along k of a tiled contraction, and what its operands are in global memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from mlir import ir
+
+from mlirfuse.analysis.kernels import UNDEFINED
+from mlirfuse.support.rewriting import defining_op, nested
+from mlirfuse.tiling.contractions.k_loop import INSTRUCTION, operand_producer
+
+
+@dataclass(frozen=True)
+class TileOperand:
+    """One operand of a tiled contraction.
+
+    Attributes:
+        read: the `vector.transfer_read` of its tile.
+        cast: what widens the tile, if something does.
+        major: `k` where k is contiguous in the tile, `mn` where the other dimension is.
+        dims: the source's dimensions along which the tile's rows and columns run.
+        rows: extent of the tile along `dims[0]`.
+        columns: extent along `dims[1]`.
+    """
+
+    read: ir.Operation
+    cast: ir.Operation | None
+    major: str
+    dims: tuple[int, int]
+    rows: int
+    columns: int
+
+    @property
+    def ops(self) -> list[ir.Operation]:
+        """The read, and the cast if there is one."""
+        return [self.read] if self.cast is None else [self.read, self.cast]
+
+    @property
+    def source(self) -> ir.Value:
+        return self.read.operands[0]
+
+    @property
+    def last_rows(self) -> int:
+        """Rows of the last tile that lie inside of the source, where nobody depends on the others; else all."""
+        source = ir.MemRefType(self.source.type)
+        undefined = self.read.attributes.get(UNDEFINED)
+        position = ir.VectorType(self.read.results[0].type).rank - 2
+        if undefined is None or position not in ir.DenseI64ArrayAttr(undefined) or source.is_dynamic_dim(self.dims[0]):
+            return self.rows
+        return source.shape[self.dims[0]] % self.rows or self.rows
+
+    @property
+    def last_start(self) -> int:
+        """From which index along `dims[0]` on no tile has more than `last_rows` rows."""
+        return ir.MemRefType(self.source.type).shape[self.dims[0]] - self.last_rows
+
+    @property
+    def indices(self) -> list[ir.Value]:
+        """Where the tile begins, an index for each dimension of the source."""
+        rank = ir.MemRefType(self.source.type).rank
+        return list(self.read.operands)[1 : 1 + rank]
+
+
+@dataclass(frozen=True)
+class ContractionLoop:
+    """A loop along k that carries one tile of accumulators.
+
+    Attributes:
+        loop: the `scf.for`.
+        contract: the `vector.contract` in it.
+        a: operand A.
+        b: operand B.
+    """
+
+    loop: ir.Operation
+    contract: ir.Operation
+    a: TileOperand
+    b: TileOperand
+
+    @property
+    def addressing(self) -> list[ir.Operation]:
+        """The ops of the body that say where tiles lie: all but the reads, the contraction and the yield."""
+        skipped = (*self.a.ops, *self.b.ops, self.contract)
+        ops = [op.operation for op in self.loop.regions[0].blocks[0].operations]
+        return [op for op in ops[:-1] if op not in skipped]
+
+
+def contraction_loops(kernel: ir.Operation, instruction: str) -> Iterator[ir.Operation]:
+    """Loops of a tile program whose body contracts with that instruction."""
+    for op in nested(kernel):
+        is_marked = op.name == "vector.contract" and INSTRUCTION in op.attributes and op.parent.name == "scf.for"
+        if is_marked and ir.StringAttr(op.attributes[INSTRUCTION]).value == instruction:
+            yield op.parent
+
+
+def contraction_loop(loop: ir.Operation) -> ContractionLoop | str:
+    """The parts of a loop along k, or why it is not the plain form: two reads and one contraction.
+
+    Operands in float8 of both kinds are widened to the one type that the contraction takes; see `widens_operand`.
+    """
+    body = [op.operation for op in loop.regions[0].blocks[0].operations]
+    contract = next(op for op in body if op.name == "vector.contract")
+    if len(loop.results) != 1 or body[-1].operands[0] != contract.results[0]:
+        return "the loop carries more than the accumulators"
+    if contract.operands[2] != loop.regions[0].blocks[0].arguments[1]:
+        return "the accumulators pass through other ops before the contraction"
+    maps = [ir.AffineMapAttr(m).value for m in ir.ArrayAttr(contract.attributes["indexing_maps"])]
+    loops = [[ir.AffineDimExpr(e).position for e in m.results] for m in maps]
+    k = [d for d in loops[0] if d not in loops[2]]
+    if len(k) != 1 or loops[2] != list(range(len(loops[2]))):
+        return "the contraction has not one k, or transposes its result"
+    operands = []
+    for number in (0, 1):
+        read, cast = operand_producer(contract.operands[number]), defining_op(contract.operands[number])
+        if read is None or read.name != "vector.transfer_read" or read.parent != loop:
+            return "an operand is not read in the loop, or changed before it is used"
+        operand = _operand(read, None if cast == read else cast, loops[number], k[0])
+        if isinstance(operand, str):
+            return operand
+        operands.append(operand)
+    known = [op for operand in operands for op in operand.ops]
+    rest = [op for op in body[:-1] if op not in (*known, contract)]
+    if any(op.regions or any(isinstance(v.type, ir.VectorType) for v in op.results) for op in rest):
+        return "the loop does more than read and contract"
+    return ContractionLoop(loop, contract, *operands)
+
+
+def _operand(read: ir.Operation, cast: ir.Operation | None, loops: list[int], k: int) -> TileOperand | str:
+    shape = list(ir.VectorType(read.results[0].type).shape)
+    results = list(ir.AffineMapAttr(read.attributes["permutation_map"]).value.results)[-2:]
+    if len(shape) < 2 or any(extent != 1 for extent in shape[:-2]):
+        return "an operand's tile has more than two dimensions"
+    if not all(isinstance(result, ir.AffineDimExpr) for result in results):
+        return "an operand is broadcast"
+    padding = defining_op(read.operands[1 + ir.MemRefType(read.operands[0].type).rank])
+    if padding is None or padding.name != "arith.constant" or ir.FloatAttr(padding.attributes["value"]).value != 0:
+        return "an operand is padded with another number than zero"
+    row, column = (ir.AffineDimExpr(result).position for result in results)
+    return TileOperand(read, cast, "k" if loops[-1] == k else "mn", (row, column), *shape[-2:])

@@ -1,0 +1,242 @@
+"""Emits a block's tile as a producer and consumers around a ring of stages; the block may loop over several tiles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, partial
+
+from mlir import ir
+from mlir.dialects import affine, arith, scf, vector
+
+from mlirfuse.dialect.cluster_barrier import cluster_barrier
+from mlirfuse.dialect.resident_blocks import resident_blocks
+from mlirfuse.dialect.shared_memory import WARPGROUP
+from mlirfuse.dialect.warp_roles import warp_roles
+from mlirfuse.support.rewriting import clone, defining_op, erase, integer_of
+from mlirfuse.tiling.contractions.loops import ContractionLoop
+from mlirfuse.tiling.contractions.order_barrier import OrderBarrier, allocate_order_barrier
+from mlirfuse.tiling.contractions.stage_products import Emitter, StageProducts, for_each_stage, nothing, run_of
+from mlirfuse.tiling.contractions.stage_ring import PipelineState, StageRing, allocate_ring
+from mlirfuse.tiling.program import forall
+
+PRODUCERS = 1  # warpgroups of the producer: register budgets are a warpgroup's
+PRODUCER_REGISTERS = 40
+REGISTERS_PER_SM = 65536
+MOST_REGISTERS = 240  # what setmaxnreg may ask for that a consumer can use
+
+Mapping = dict[ir.Value, ir.Value]
+"""New values of a tile program's old ones."""
+
+
+@dataclass(frozen=True)
+class PipelinedTile:
+    """What becomes of a loop over blocks with one contraction.
+
+    Attributes:
+        parts: the loop along k.
+        stages: of the ring.
+        consumers: warpgroups that multiply.
+        persistent: whether a grid of as many blocks as the device holds loops over the tiles.
+        peers: blocks of a cluster; 1 without.
+        promote: steps along k after which sums leave the tensor cores' accumulators; 0 is never.
+        streamed: whether operands are the first to leave the L2.
+        blocks_per_sm: blocks that share an SM, of which one multiplies while another runs its epilogue.
+        consumer_groups: ping-pong consumer groups, which alternate over the block's tiles; a persistent grid's if
+            several.
+    """
+
+    parts: ContractionLoop
+    stages: int
+    consumers: int
+    persistent: bool
+    peers: int
+    promote: int = 0
+    streamed: bool = False
+    blocks_per_sm: int = 1
+    consumer_groups: int = 1
+
+    @property
+    def blocks(self) -> ir.Operation:
+        """The `scf.forall` over blocks."""
+        return self.parts.loop.parent
+
+    @property
+    def bounds_of_k(self) -> list[ir.Value]:
+        """Lower and upper bound of the loop along k."""
+        return list(self.parts.loop.operands)[:2]
+
+    @cached_property
+    def prologue(self) -> list[ir.Operation]:
+        """What the block does before the loop along k."""
+        ops = [op.operation for op in self.blocks.regions[0].blocks[0].operations]
+        return ops[: ops.index(self.parts.loop)]
+
+    @cached_property
+    def epilogue(self) -> list[ir.Operation]:
+        """What it does after it."""
+        ops = [op.operation for op in self.blocks.regions[0].blocks[0].operations][:-1]
+        return ops[ops.index(self.parts.loop) + 1 :]
+
+    def emit(self) -> None:
+        """Replaces the loop over blocks."""
+        loop, number = self.parts.loop, self.blocks.regions[0].blocks[0].arguments[0]
+        with ir.InsertionPoint(self.blocks), loop.location:
+            tiles, bound = self._bounds()
+            grid = forall(bound)
+        with ir.InsertionPoint.at_block_terminator(grid.body), loop.location:
+            mapping: Mapping = {number: grid.body.arguments[0]}
+            if not self.persistent:
+                _clone(self.prologue, mapping)
+            order = allocate_order_barrier(self.consumer_groups, self.consumers) if self.consumer_groups > 1 else None
+            operands = (self.parts.a, self.parts.b)
+            ring = allocate_ring(self.stages, operands, self.consumers, self.peers, streamed=self.streamed)
+            registers = _registers(self.consumers * self.consumer_groups, self.blocks_per_sm)
+            regions = warp_roles((self.consumers, PRODUCERS), registers, self.consumer_groups)
+            if self.peers > 1:
+                # A block may end only when no other one copies into its stages or arrives at its barriers any more.
+                cluster_barrier()
+        for region, role in zip(regions, (self._consume, self._produce), strict=True):
+            with ir.InsertionPoint(region), loop.location:
+                if order is not None and role == self._consume:
+                    self._ping_pong(ring, order, mapping, tiles, bound, region.arguments[0])
+                elif self.persistent:
+                    self._persistent_loop(ring, mapping, tiles, bound, role)
+                else:
+                    role(ring, dict(mapping), ring.first_state())
+                vector.YieldOp([])
+        erase(self.blocks)
+
+    def _bounds(self) -> tuple[ir.Value, ir.Value]:
+        """The number of tiles, and of blocks; the latter at most what the device holds, for a persistent grid.
+
+        Both are multiples of a cluster's blocks, which so always have tiles that are neighbours, and as many.
+        """
+        static = ir.DenseI64ArrayAttr(self.blocks.attributes["staticUpperBound"])[0]
+        if static != ir.ShapedType.get_dynamic_size():
+            tiles, expr, symbols = arith.constant(ir.IndexType.get(), static), ir.AffineExpr.get_constant(static), []
+        else:
+            tiles = self.blocks.operands[0]
+            maker = defining_op(tiles)
+            assert maker is not None  # can_be_persistent has looked
+            expr, symbols = ir.AffineMapAttr(maker.attributes["map"]).value.results[0], list(maker.operands)
+        if not self.persistent:
+            return tiles, tiles
+        held = ir.AffineExpr.get_symbol(len(symbols))
+        if self.peers > 1:
+            held = ir.AffineExpr.get_floor_div(held, self.peers) * self.peers
+        bounds = ir.AffineMap.get(0, len(symbols) + 1, [expr, held])
+        return tiles, affine.AffineMinOp(bounds, [*symbols, resident_blocks(self.blocks_per_sm)]).result
+
+    def _persistent_loop(
+        self,
+        ring: StageRing,
+        mapping: Mapping,
+        tiles: ir.Value,
+        blocks: ir.Value,
+        role: Callable[[StageRing, Mapping, PipelineState], PipelineState],
+    ) -> None:
+        """A loop over the block's tiles, which carries the role's place in the ring."""
+        ((old, first),) = mapping.items()
+        start = ring.first_state()
+        loop = scf.ForOp(first, tiles, blocks, [start.stage, start.parity])
+        with ir.InsertionPoint(loop.body):
+            own: Mapping = {old: loop.induction_variable}
+            _clone(self.prologue, own)
+            state = role(ring, own, PipelineState(*loop.inner_iter_args))
+            scf.YieldOp([state.stage, state.parity])
+
+    def _ping_pong(
+        self,
+        ring: StageRing,
+        order: OrderBarrier,
+        mapping: Mapping,
+        tiles: ir.Value,
+        blocks: ir.Value,
+        consumer_group: ir.Value,
+    ) -> None:
+        """A consumer group's loop over every `consumer_groups`-th of the block's tiles; the stages of those between are
+        other consumer groups'.
+        """
+        ((old, first),) = mapping.items()
+        assert self.known_steps is not None  # can_be_persistent has looked
+        steps = arith.constant(ir.IndexType.get(), self.known_steps)
+        others = arith.constant(ir.IndexType.get(), self.known_steps * (self.consumer_groups - 1))
+        start = ring.skip(ring.first_state(), arith.muli(consumer_group, steps))
+        own_first = arith.addi(first, arith.muli(consumer_group, blocks))
+        stride = arith.muli(blocks, arith.constant(ir.IndexType.get(), self.consumer_groups))
+        loop = scf.ForOp(own_first, tiles, stride, [start.stage, start.parity, order.first_parity(consumer_group)])
+        with ir.InsertionPoint(loop.body):
+            stage, parity, awaited = loop.inner_iter_args
+            own: Mapping = {old: loop.induction_variable}
+            _clone(self.prologue, own)
+            following = order.wait(consumer_group, awaited)
+            state = self._consume(ring, own, PipelineState(stage, parity), partial(order.pass_on, consumer_group))
+            state = ring.skip(state, others)
+            scf.YieldOp([state.stage, state.parity, following])
+
+    def _produce(self, ring: StageRing, mapping: Mapping, state: PipelineState) -> PipelineState:
+        """Copies the tile's operands, stage by stage; what computes their indices is cloned into the loop."""
+        parts = self.parts
+        lower, _, step, _ = (mapping.get(v, v) for v in parts.loop.operands)
+
+        def fill(number: ir.Value, state: PipelineState, carried: list[ir.Value]) -> list[ir.Value]:
+            own = {**mapping, parts.loop.regions[0].blocks[0].arguments[0]: arith.addi(lower, arith.muli(number, step))}
+            _clone(parts.addressing, own)
+            operands = (parts.a, parts.b)
+            ring.fill(state, operands, [[own.get(i, i) for i in operand.indices] for operand in operands])
+            return carried
+
+        _, state = for_each_stage(ring, state, self._steps(mapping), [], fill)
+        return state
+
+    def _consume(
+        self, ring: StageRing, mapping: Mapping, state: PipelineState, started: Emitter = nothing
+    ) -> PipelineState:
+        """Multiplies the tile, waits for its last product, and runs the epilogue."""
+        loop, majors = self.parts.loop, (self.parts.a.major, self.parts.b.major)
+        run = run_of(self.known_steps)
+        products = StageProducts(ring, majors, self.promote, run, releases_last=self.persistent)
+        initial = mapping.get(loop.operands[3], loop.operands[3])
+        mapping[loop.results[0]], state = products.total(initial, self._steps(mapping), state, started)
+        _clone(self.epilogue, mapping)
+        return state
+
+    def _steps(self, mapping: Mapping) -> ir.Value:
+        """Steps of the loop along k."""
+        lower, upper, step, _ = (mapping.get(v, v) for v in self.parts.loop.operands)
+        return arith.ceildivsi(arith.subi(upper, lower), step)
+
+    @cached_property
+    def known_steps(self) -> int | None:
+        """Steps of the loop along k where its bounds are constants."""
+        lower, upper, step = map(integer_of, list(self.parts.loop.operands)[:3])
+        if lower is None or upper is None or step is None:
+            return None
+        return -(-(upper - lower) // step)
+
+
+def can_be_persistent(tile: PipelinedTile) -> str | None:
+    """Why a persistent grid cannot loop over the tiles, or None: what comes before the loop must be cheap to repeat."""
+    if any(op.name.split(".")[0] not in ("arith", "affine") and op.name != "memref.dim" for op in tile.prologue):
+        return "a block does more than arithmetic before its loop along k"
+    if list(tile.blocks.operands):
+        maker = defining_op(tile.blocks.operands[0])
+        if maker is None or maker.name != "affine.apply":
+            return "the number of tiles is no affine.apply of extents"
+    if tile.consumer_groups > 1 and tile.known_steps is None:
+        return "the steps along k, which consumer groups skip where they are other consumer groups', are not constant"
+    return None
+
+
+def _clone(ops: list[ir.Operation], mapping: Mapping) -> None:
+    for op in ops:
+        clone(op, mapping)
+
+
+def _registers(consumers: int, blocks_per_sm: int) -> tuple[int, int]:
+    """Registers of a consumer's and of the producer's threads: the blocks have all of the SM's."""
+    warpgroups = consumers + PRODUCERS
+    start = REGISTERS_PER_SM // (blocks_per_sm * warpgroups * WARPGROUP) // 8 * 8
+    shared = (start * warpgroups - PRODUCER_REGISTERS * PRODUCERS) // consumers // 8 * 8
+    return min(shared, MOST_REGISTERS), PRODUCER_REGISTERS

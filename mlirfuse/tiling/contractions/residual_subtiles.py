@@ -1,0 +1,174 @@
+"""Emits copies of a tile that an epilogue reads, into the stages that its result leaves through, and their waits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from mlir import ir
+from mlir.dialects import arith, memref, scf
+
+from mlirfuse.dialect.async_load import async_load
+from mlirfuse.dialect.async_store_wait import async_store_wait
+from mlirfuse.dialect.mbarrier_arrive import mbarrier_arrive
+from mlirfuse.dialect.mbarrier_expect import mbarrier_expect
+from mlirfuse.dialect.mbarrier_init import mbarrier_init
+from mlirfuse.dialect.mbarrier_wait import mbarrier_wait
+from mlirfuse.dialect.shared_memory import stage_bytes
+from mlirfuse.dialect.staged_tile import staged_tile
+from mlirfuse.dialect.warp_roles import consumer_groups_of
+from mlirfuse.support.rewriting import clone, erase
+from mlirfuse.tiling.slot_ring import read_indices
+from mlirfuse.tiling.tiles import index
+
+
+@dataclass(frozen=True)
+class ResidualSubtiles:
+    """How a tile that an epilogue reads comes through the stages of a result.
+
+    Attributes:
+        ring: the stages of the result's subtiles, of each consumer group.
+        offsets: the tile's column with which each subtile begins.
+        dims: the source's dimensions along which a stage's rows and columns run.
+        writes: the `fuse.stage_tile`s of the result, a subtile each.
+        addressing: what computes the tile's place in the persistent loop.
+        transposed: whether a stage's rows are columns of the tile.
+    """
+
+    ring: ir.Value
+    offsets: tuple[int, ...]
+    dims: tuple[int, int]
+    writes: tuple[ir.Operation, ...]
+    addressing: tuple[ir.Operation, ...]
+    transposed: bool
+
+
+def stage_residual(role: ir.Operation, read: ir.Operation, plan: ResidualSubtiles) -> None:
+    """Replaces a read of the consumers of `fuse.warp_roles` by copies of the producer, and waits for these."""
+    subtiles, consumer_groups = len(plan.offsets), consumer_groups_of(role)
+    with read.location:
+        if read.parent == role:
+            (landed,) = _barriers(role, [(subtiles, 1)])
+            with ir.InsertionPoint(read):
+                _receive(read, plan, landed, index(0), _parity(0))
+            with ir.InsertionPoint.at_block_terminator(role.regions[1].blocks[0]):
+                _copy(read, plan, landed, index(0), read_indices(read))
+            erase(read)
+            return
+        warpgroups = ir.DenseI64ArrayAttr(role.attributes["warpgroups"])[0]
+        landed, free = _barriers(role, [(consumer_groups * subtiles, 1), (consumer_groups, warpgroups)])
+        tile_loop, (phase,) = _carry(read.parent, [_parity], lambda carried: [_other(carried[0])])
+        with ir.InsertionPoint(read):
+            consumer_group = role.regions[0].blocks[0].arguments[0] if consumer_groups > 1 else index(0)
+            _receive(read, plan, landed, _first_stage(consumer_group, subtiles), phase)
+        _hand_back(tile_loop, plan, free, consumer_group, warpgroups)
+        (other,) = [op.operation for op in role.regions[1].blocks[0].operations if op.operation.name == "scf.for"]
+        producer, (consumer_group, phase) = _carry(
+            other, [lambda: index(0), _parity], lambda carried: _next_tile(carried[0], carried[1], consumer_groups)
+        )
+        with ir.InsertionPoint.at_block_terminator(producer.regions[0].blocks[0]):
+            mapping = {_variable(tile_loop): _variable(producer)}
+            for op in plan.addressing:
+                clone(op, mapping)
+            # The first tile of each consumer group finds a fresh barrier, for which a wait with parity 1 returns at
+            # once.
+            mbarrier_wait(free, consumer_group, _other(phase))
+            places = [mapping.get(place, place) for place in read_indices(read)]
+            _copy(read, plan, landed, _first_stage(consumer_group, subtiles), places)
+        erase(read)
+
+
+def _barriers(role: ir.Operation, counts: Sequence[tuple[int, int]]) -> list[ir.Value]:
+    """Barriers beside the ring's, so many that expect so many arrivals each."""
+    space, i64 = ir.Attribute.parse("#gpu.address_space<workgroup>"), ir.IntegerType.get_signless(64)
+    block = [op.operation for op in role.block.operations]
+    last = max(number for number, op in enumerate(block) if op.name == "fuse.mbarrier_init")
+    made = []
+    with ir.InsertionPoint(block[last + 1]):
+        for count, arrivals in counts:
+            type_ = ir.MemRefType.get([count], i64, memory_space=space)
+            made.append(memref.AllocOp(type_, [], [], alignment=ir.IntegerAttr.get(i64, 16)).result)
+            mbarrier_init(made[-1], arrivals)
+    return made
+
+
+def _receive(read: ir.Operation, plan: ResidualSubtiles, landed: ir.Value, first: ir.Value, parity: ir.Value) -> None:
+    """The consumers wait for all subtiles, and read them as one tile."""
+    for number in range(len(plan.offsets)):
+        mbarrier_wait(landed, _advanced(first, number), parity)
+    (tile,) = staged_tile(plan.ring, first, [read.results[0].type], plan.offsets, transposed=plan.transposed)
+    read.results[0].replace_all_uses_with(tile)
+
+
+def _copy(
+    read: ir.Operation, plan: ResidualSubtiles, landed: ir.Value, first: ir.Value, places: Sequence[ir.Value]
+) -> None:
+    """The producer starts the copies of all subtiles."""
+    for number, offset in enumerate(plan.offsets):
+        stage, place = _advanced(first, number), list(places)
+        moved = plan.dims[0 if plan.transposed else 1]
+        place[moved] = _advanced(place[moved], offset)
+        mbarrier_expect(landed, stage, stage_bytes(ir.MemRefType(plan.ring.type)))
+        async_load(read.operands[0], plan.ring, stage, landed, place, plan.dims)
+
+
+def _hand_back(
+    tile_loop: ir.Operation, plan: ResidualSubtiles, free: ir.Value, consumer_group: ir.Value, warpgroups: int
+) -> None:
+    """The stages are free for the next tile when the result's stores have read them; nobody else waits for these."""
+    ops = [op.operation for op in tile_loop.regions[0].blocks[0].operations]
+    stores = [number for number, op in enumerate(ops) if op.name == "fuse.async_store" and op.operands[1] == plan.ring]
+    with ir.InsertionPoint(ops[stores[-1] + 1]):
+        async_store_wait(0)
+        mbarrier_arrive(free, consumer_group, warpgroups)
+    before = [ops[number] for write in plan.writes for number in range(ops.index(write) - 2, ops.index(write))]
+    for op in before:
+        if op.name in ("fuse.async_store_wait", "gpu.barrier"):
+            erase(op)
+
+
+def _carry(
+    loop: ir.Operation, initial: Sequence[Callable[[], ir.Value]], following: Callable[[list[ir.Value]], list[ir.Value]]
+) -> tuple[ir.Operation, list[ir.Value]]:
+    """The loop with more values carried: what each begins with is emitted before it, what follows at its end."""
+    old = loop.regions[0].blocks[0]
+    with ir.InsertionPoint(loop), loop.location:
+        new = scf.ForOp(*list(loop.operands)[:3], [*list(loop.operands)[3:], *(make() for make in initial)])
+        for before, after in zip(old.arguments, new.body.arguments, strict=False):
+            before.replace_all_uses_with(after)
+        for op in list(old.operations)[:-1]:
+            new.body.append(op)
+        carried = list(new.inner_iter_args)[-len(initial) :]
+        with ir.InsertionPoint(new.body):
+            scf.YieldOp([*old.operations[0].operands, *following(carried)])
+    for before, after in zip(loop.results, new.results, strict=False):
+        before.replace_all_uses_with(after)
+    erase(loop)
+    return new.operation, carried
+
+
+def _next_tile(consumer_group: ir.Value, parity: ir.Value, consumer_groups: int) -> list[ir.Value]:
+    """Whose tile the next one of the persistent loop is, and the parity of that group's phase."""
+    following = arith.addi(consumer_group, index(1))
+    wraps = arith.cmpi(arith.CmpIPredicate.eq, following, index(consumer_groups))
+    return [arith.select(wraps, index(0), following), arith.select(wraps, _other(parity), parity)]
+
+
+def _first_stage(consumer_group: ir.Value, subtiles: int) -> ir.Value:
+    return arith.muli(consumer_group, index(subtiles))
+
+
+def _advanced(start: ir.Value, count: int) -> ir.Value:
+    return arith.addi(start, index(count)) if count else start
+
+
+def _variable(loop: ir.Operation) -> ir.Value:
+    return loop.regions[0].blocks[0].arguments[0]
+
+
+def _parity(value: int = 0) -> ir.Value:
+    return arith.constant(ir.IntegerType.get_signless(32), value)
+
+
+def _other(parity: ir.Value) -> ir.Value:
+    return arith.xori(parity, _parity(1))

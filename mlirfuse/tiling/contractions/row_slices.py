@@ -1,0 +1,121 @@
+"""Re-emits ops on tiles for a slice of their rows: the same code on smaller tiles that begin further down."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from mlir import ir
+from mlir.dialects import arith
+
+from mlirfuse.errors import PassError
+from mlirfuse.support.rewriting import clone, erase
+
+
+@dataclass
+class RowSlices:
+    """Clones ops so that they work on some rows of their tiles.
+
+    Attributes:
+        dim: the dimension of rows in a tile of full rank.
+        rank: the full rank.
+        rows: of a slice.
+        start: the slice's first row in the tile.
+        mapping: new values of old ones.
+    """
+
+    dim: int
+    rank: int
+    rows: int
+    start: ir.Value
+    mapping: dict[ir.Value, ir.Value] = field(default_factory=dict)
+    positions: dict[ir.Value, int | None] = field(default_factory=dict)
+
+    def clone(self, ops: Iterable[ir.Operation]) -> None:
+        """Clones straight-line ops at the current insertion point; raises `PassError` for one that it does not know."""
+        for op in ops:
+            if op.name in ("vector.transfer_read", "vector.transfer_write"):
+                self._transfer(op)
+            elif op.regions or not any(isinstance(v.type, ir.VectorType) for v in [*op.operands, *op.results]):
+                self._plain(op)
+            elif op.name == "arith.constant":
+                self._constant(op)
+            elif op.name == "vector.shape_cast":
+                self._shape_cast(op)
+            elif op.name == "vector.broadcast" or op.name.split(".")[0] in ("arith", "math"):
+                self._create(op, [self._sliced(r.type, self.dim) for r in op.results])
+            else:
+                raise PassError(f"{op.name} cannot work on a slice of a tile's rows", where=op)
+
+    def _position(self, value: ir.Value) -> int | None:
+        """The dimension of a vector that runs along rows; None if none does."""
+        return self.positions.get(value, self.dim)
+
+    def _sliced(self, vector_type: ir.Type, position: int | None) -> ir.Type:
+        if not isinstance(vector_type, ir.VectorType) or position is None:
+            return vector_type
+        shape = list(vector_type.shape)
+        if shape[position] != 1:
+            shape[position] = self.rows
+        return ir.VectorType.get(shape, vector_type.element_type)
+
+    def _plain(self, op: ir.Operation) -> None:
+        if op.regions and any(isinstance(v.type, ir.VectorType) for v in op.results):
+            raise PassError(f"{op.name} cannot work on a slice of a tile's rows", where=op)
+        if not op.regions:
+            clone(op, self.mapping)
+            return
+        # A branch around writes: its ops are sliced like those around it.
+        copy = op.clone(ir.InsertionPoint.current)
+        for number, operand in enumerate(op.operands):
+            copy.operands[number] = self.mapping.get(operand, operand)
+        for old, new in zip(op.regions, copy.regions, strict=True):
+            for block in new.blocks:
+                *inner, end = (each.operation for each in block.operations)
+                for each in reversed(inner):
+                    erase(each)
+                with ir.InsertionPoint(end):
+                    self.clone([each.operation for each in old.blocks[0].operations][:-1])
+
+    def _create(self, op: ir.Operation, results: list[ir.Type]) -> None:
+        operands = [self.mapping.get(v, v) for v in op.operands]
+        attributes = {name: op.attributes[name] for name in op.attributes}
+        new = ir.Operation.create(op.name, results=results, operands=operands, attributes=attributes, loc=op.location)
+        self.mapping.update(zip(op.results, new.results, strict=True))
+
+    def _constant(self, op: ir.Operation) -> None:
+        dense = ir.DenseElementsAttr(op.attributes["value"])
+        sliced = self._sliced(op.results[0].type, self.dim)
+        splat = ir.DenseElementsAttr.get_splat(sliced, dense.get_splat_value())
+        self.mapping[op.results[0]] = arith.ConstantOp(sliced, splat).result
+
+    def _shape_cast(self, op: ir.Operation) -> None:
+        """Extents of 1 come or go; rows are what they were among the others."""
+        source, result = (list(ir.VectorType(v.type).shape) for v in (op.operands[0], op.results[0]))
+        position = self._position(op.operands[0])
+        if position is not None and source[position] != 1:
+            before = sum(extent != 1 for extent in source[:position])
+            position = [d for d, extent in enumerate(result) if extent != 1][before]
+        else:
+            position = None if len(result) != self.rank else self.dim
+        self.positions[op.results[0]] = position
+        self._create(op, [self._sliced(op.results[0].type, position)])
+
+    def _transfer(self, op: ir.Operation) -> None:
+        """A read or write begins `start` rows further down, if it runs along rows."""
+        reads = op.name == "vector.transfer_read"
+        value = op.results[0] if reads else op.operands[0]
+        position = self.dim if reads else self._position(value)
+        first = 1 if reads else 2
+        operands = [self.mapping.get(v, v) for v in op.operands]
+        along = None if position is None else ir.AffineMapAttr(op.attributes["permutation_map"]).value.results[position]
+        if (
+            position is not None
+            and ir.VectorType(value.type).shape[position] != 1
+            and isinstance(along, ir.AffineDimExpr)
+        ):
+            operands[first + along.position] = arith.AddIOp(operands[first + along.position], self.start).result
+        attributes = {name: op.attributes[name] for name in op.attributes}
+        results = [self._sliced(r.type, position) for r in op.results]
+        new = ir.Operation.create(op.name, results=results, operands=operands, attributes=attributes, loc=op.location)
+        self.mapping.update(zip(op.results, new.results, strict=True))

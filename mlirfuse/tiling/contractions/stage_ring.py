@@ -1,0 +1,191 @@
+"""A ring of shared-memory stages between a producer and consumers, with the barriers that hand stages over."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mlir import ir
+from mlir.dialects import arith, gpu, memref, scf
+
+from mlirfuse.analysis.kernels import PHASE
+from mlirfuse.dialect.async_load import async_load
+from mlirfuse.dialect.cluster_barrier import cluster_barrier
+from mlirfuse.dialect.mbarrier_arrive import mbarrier_arrive
+from mlirfuse.dialect.mbarrier_expect import mbarrier_expect
+from mlirfuse.dialect.mbarrier_init import mbarrier_init
+from mlirfuse.dialect.mbarrier_wait import mbarrier_wait
+from mlirfuse.dialect.shared_memory import stage_bytes
+from mlirfuse.tiling.contractions.loops import TileOperand
+
+SWIZZLE_ALIGNMENT = 1024  # bytes after which the 128-byte swizzle repeats: stages and their swizzle atoms begin there
+TMA_ALIGNMENT = 16  # bytes that a tensor map's base and strides are multiples of
+MAX_BOX = 256  # rows of one TMA copy
+MAX_RANK = 5  # dimensions of a tensor map
+
+
+@dataclass(frozen=True)
+class PipelineState:
+    """Where a role stands in the ring: carried through its loop.
+
+    Attributes:
+        stage: the stage's number, index.
+        parity: parity of the ring's phase, i32.
+    """
+
+    stage: ir.Value
+    parity: ir.Value
+
+
+@dataclass(frozen=True)
+class StageRing:
+    """Buffers of `stages` stages, which `full` and `empty` barriers hand over.
+
+    Attributes:
+        stages: number of stages.
+        buffers: one ring an operand.
+        full: barriers whose phase ends when a stage's data have come.
+        empty: barriers whose phase ends when all consumers are done with a stage.
+        consumers: warpgroups that consume.
+        peers: blocks of the cluster that share operand A's copies; 1 without a cluster.
+        streamed: whether what is copied is the first to leave the L2.
+    """
+
+    stages: int
+    buffers: tuple[ir.Value, ...]
+    full: ir.Value
+    empty: ir.Value
+    consumers: int
+    peers: int
+    streamed: bool
+
+    def first_state(self) -> PipelineState:
+        """Stage 0 in the first phase."""
+        return PipelineState(arith.constant(ir.IndexType.get(), 0), arith.constant(ir.IntegerType.get_signless(32), 0))
+
+    def next_state(self, state: PipelineState) -> PipelineState:
+        """The next stage; after the last one, stage 0 in the next phase."""
+        index, i32 = ir.IndexType.get(), ir.IntegerType.get_signless(32)
+        following = arith.addi(state.stage, arith.constant(index, 1))
+        wraps = arith.cmpi(arith.CmpIPredicate.eq, following, arith.constant(index, self.stages))
+        other = arith.xori(state.parity, arith.constant(i32, 1))
+        return PipelineState(
+            arith.select(wraps, arith.constant(index, 0), following), arith.select(wraps, other, state.parity)
+        )
+
+    def skip(self, state: PipelineState, count: ir.Value) -> PipelineState:
+        """The state so many stages (index) later."""
+        stages, i32 = arith.constant(ir.IndexType.get(), self.stages), ir.IntegerType.get_signless(32)
+        later = arith.addi(state.stage, count)
+        wraps = arith.andi(arith.index_cast(i32, arith.divui(later, stages)), arith.constant(i32, 1))
+        return PipelineState(arith.remui(later, stages), arith.xori(state.parity, wraps))
+
+    def previous_stage(self, state: PipelineState) -> ir.Value:
+        """The stage before this one."""
+        index = ir.IndexType.get()
+        is_first = arith.cmpi(arith.CmpIPredicate.eq, state.stage, arith.constant(index, 0))
+        before = arith.subi(state.stage, arith.constant(index, 1))
+        return arith.select(is_first, arith.constant(index, self.stages - 1), before)
+
+    def fill(
+        self, state: PipelineState, operands: Sequence[TileOperand], indices: Sequence[Sequence[ir.Value]]
+    ) -> None:
+        """The producer waits until the stage is empty, and starts the copies of all operands' tiles into it."""
+        # The first phase finds fresh barriers, for which a wait with parity 1 returns at once.
+        one = arith.constant(ir.IntegerType.get_signless(32), 1)
+        mbarrier_wait(self.empty, state.stage, arith.xori(state.parity, one))
+        self._copy(state, operands, indices, [])
+
+    def _copy(
+        self,
+        state: PipelineState,
+        operands: Sequence[TileOperand],
+        indices: Sequence[Sequence[ir.Value]],
+        rows: list[int],
+    ) -> None:
+        """Announces and starts the copies of a stage, so many rows of each of the first operands.
+
+        The next one branches if its last tile has fewer rows than others: a copy is as large as its tensor map says.
+        """
+        number = len(rows)
+        if number == len(operands):
+            self._copy_rows(state, operands, indices, rows)
+            return
+        operand, is_shared = operands[number], number == 0 and self.peers > 1
+        last = operand.rows if is_shared else operand.last_rows
+        if last == operand.rows or operand.last_start == 0:
+            self._copy(state, operands, indices, [*rows, last])
+            return
+        start = indices[number][operand.dims[0]]
+        is_last = arith.cmpi(arith.CmpIPredicate.sge, start, arith.constant(ir.IndexType.get(), operand.last_start))
+        branch = scf.IfOp(is_last, has_else=True)
+        for block, copied in ((branch.then_block, last), (branch.else_block, operand.rows)):
+            with ir.InsertionPoint(block):
+                self._copy(state, operands, indices, [*rows, copied])
+                scf.YieldOp([])
+
+    def _copy_rows(
+        self,
+        state: PipelineState,
+        operands: Sequence[TileOperand],
+        indices: Sequence[Sequence[ir.Value]],
+        rows: Sequence[int],
+    ) -> None:
+        """Announces and starts the copies of so many rows of each operand."""
+        stages = [ir.MemRefType(buffer.type) for buffer in self.buffers]
+        nbytes = sum(stage_bytes(s) // o.rows * n for s, o, n in zip(stages, operands, rows, strict=True))
+        mbarrier_expect(self.full, state.stage, nbytes)
+        shares = (self.peers, 1)
+        for buffer, operand, places, peers, copied in zip(self.buffers, operands, indices, shares, rows, strict=True):
+            # f32 comes here to be multiplied by wgmma, which takes tf32.
+            tf32 = isinstance(ir.MemRefType(buffer.type).element_type, ir.F32Type)
+            async_load(
+                operand.source,
+                buffer,
+                state.stage,
+                self.full,
+                places,
+                operand.dims,
+                peers,
+                rows=copied,
+                tf32=tf32,
+                streamed=self.streamed,
+            )
+
+    def await_full(self, state: PipelineState) -> None:
+        """The consumers wait for the stage's data."""
+        mbarrier_wait(self.full, state.stage, state.parity)
+
+    def release(self, stage: ir.Value) -> None:
+        """The consumers are done with a stage."""
+        mbarrier_arrive(self.empty, stage, self.consumers, self.peers)
+
+
+def allocate_ring(
+    stages: int, operands: Sequence[TileOperand], consumers: int, peers: int, *, streamed: bool
+) -> StageRing:
+    """Allocates a ring in the block's shared memory and initialises its barriers, at the current insertion point."""
+    space = ir.Attribute.parse("#gpu.address_space<workgroup>")
+    i64 = ir.IntegerType.get_signless(64)
+
+    def allocate(shape: Sequence[int], element: ir.Type, alignment: int) -> ir.Value:
+        type_ = ir.MemRefType.get(list(shape), element, memory_space=space)
+        op = memref.AllocOp(type_, [], [], alignment=ir.IntegerAttr.get(i64, alignment))
+        if alignment == SWIZZLE_ALIGNMENT:
+            op.operation.attributes[PHASE] = ir.IntegerAttr.get(i64, 0)  # stages are free when the last one is read
+        return op.result
+
+    buffers = tuple(
+        allocate(
+            (stages, operand.rows, operand.columns), ir.MemRefType(operand.source.type).element_type, SWIZZLE_ALIGNMENT
+        )
+        for operand in operands
+    )
+    full, empty = (allocate((stages,), i64, 16) for _ in range(2))
+    mbarrier_init(full, 1)
+    mbarrier_init(empty, consumers * peers)  # a copy into the stages of all peers waits for the consumers of all
+    if peers > 1:
+        cluster_barrier()
+    else:
+        gpu.BarrierOp()
+    return StageRing(stages, buffers, full, empty, consumers, peers, streamed)

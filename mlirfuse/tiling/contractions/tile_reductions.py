@@ -1,0 +1,145 @@
+"""Reductions over tiles of a contraction's result: each block leaves its tile's part, and the last one there adds them
+up.
+
+Blocks whose tiles lie along the reduced dimensions are a group. Which of them comes last differs from run to run, the
+order in which parts are added does not: results are the same bits on every run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mlir import ir
+from mlir.dialects import affine, arith, scf
+
+from mlirfuse.analysis.contractions.epilogues import Epilogue
+from mlirfuse.analysis.loops.structure import OpStructure
+from mlirfuse.analysis.memory.workspaces import SCRATCH, SEMAPHORES
+from mlirfuse.dialect.semaphore_arrive import semaphore_arrive
+from mlirfuse.tiling.emitter import TileEmitter
+from mlirfuse.tiling.program import Count, TileProgram, count_expr, tile_counts
+from mlirfuse.tiling.reduction.reduction_ops import combine, element_type, mask_of, neutral_scalar
+from mlirfuse.tiling.sync.partial_tiles import PartialTiles, workspace_argument
+from mlirfuse.tiling.tiles import broadcast, index, splat
+from mlirfuse.tiling.transfers import TileTransfers
+
+
+@dataclass(frozen=True)
+class TileReductions:
+    """What a block needs to take part in reductions.
+
+    Attributes:
+        program: the tile program, in whose body ops are being inserted.
+        emitter: of the tile; its space has the reductions' reductions.
+        epilogue: the ops.
+    """
+
+    program: TileProgram
+    emitter: TileEmitter
+    epilogue: Epilogue
+
+    def emit(self) -> None:
+        """Emits the reductions, what works on them, and the writes of both."""
+        transfers = self.emitter.transfers
+        with ir.InsertionPoint(self.program.forall):
+            counts = tile_counts(
+                transfers.space, transfers.tile, self.program.buffers, frozenset(range(transfers.space.rank))
+            )
+        members = [d for d in self.reduced if counts[d] != 1]
+        if not members:
+            self._second_stage(
+                [self._partial(total, self.emitter.initial(total)) for total in self.epilogue.reductions]
+            )
+            return
+        groups = [d for d in range(len(counts)) if d not in self.reduced and counts[d] != 1]
+        partial = [self._partial(total, neutral_scalar(total)) for total in self.epilogue.reductions]
+        self._meet(partial, counts, groups, members)
+
+    @property
+    def reduced(self) -> list[int]:
+        """The dimensions that reductions reduce."""
+        return sorted(self.emitter.space.reduced[self.epilogue.reductions[0].op])
+
+    def _partial(self, total: OpStructure, initial: ir.Value) -> ir.Value:
+        """The total of the block's tile, of which what lies past the end of the data is no part."""
+        transfers, space = self.emitter.transfers, self.emitter.space
+        elements = self.emitter.combine_input(total)
+        shape = tuple(ir.VectorType(elements.type).shape)
+        bounds = {}
+        for d in set(self.reduced) & transfers.ragged:
+            extent = space.extents[d]
+            assert extent is not None  # `epilogue_of` has looked
+            bounds[d] = arith.SubIOp(index(extent), transfers.offsets[d]).result
+        if bounds:
+            outside = splat(neutral_scalar(total), shape)
+            elements = arith.SelectOp(broadcast(mask_of(shape, bounds), shape), elements, outside).result
+        return self.emitter.reduce(total, elements, initial)
+
+    def _meet(
+        self, partial: Sequence[ir.Value], counts: Sequence[Count], groups: Sequence[int], members: Sequence[int]
+    ) -> None:
+        """Stores the parts, counts the block in, and has the last block of its group run the second stage."""
+        function = self.program.function.operation
+        size, size_symbols = count_expr([counts[d] for d in members])
+        tiles = count_expr([counts[d] for d in [*members, *groups]])
+        i32 = ir.IntegerType.get_signless(32)
+        semaphores = workspace_argument(function, SEMAPHORES, *count_expr([counts[d] for d in groups]), [], i32)
+        stores = []
+        for total, part in zip(self.epilogue.reductions, partial, strict=True):
+            inner = list(ir.VectorType(part.type).shape)
+            scratch = workspace_argument(function, SCRATCH, *tiles, inner, element_type(total))
+            stores.append(PartialTiles(semaphores, scratch, 1))
+        parts = affine.AffineApplyOp(ir.AffineMap.get(0, len(size_symbols), [size]), size_symbols).result
+        group, member = self._number(groups, counts), self._number(members, counts)
+        first = arith.MulIOp(group, parts).result
+        for store, part in zip(stores, partial, strict=True):
+            store.write(part, arith.AddIOp(first, member).result)
+        last = arith.SubIOp(arith.IndexCastOp(i32, parts).result, arith.ConstantOp(i32, 1).result).result
+        before = semaphore_arrive(semaphores, group, last)
+        branch = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.eq, before, last).result)
+        with ir.InsertionPoint(branch.then_block):
+            shapes = [tuple(ir.VectorType(part.type).shape) for part in partial]
+            starts = [self.emitter.initial(total) for total in self.epilogue.reductions]
+            first_sums = [broadcast(start, shape) for start, shape in zip(starts, shapes, strict=True)]
+            loop = scf.ForOp(index(0), parts, index(1), first_sums)
+            with ir.InsertionPoint(loop.body):
+                row = arith.AddIOp(first, loop.induction_variable).result
+                added = zip(self.epilogue.reductions, loop.inner_iter_args, stores, strict=True)
+                scf.YieldOp([combine(total, sofar, store.read(row), None) for total, sofar, store in added])
+            self._second_stage(list(loop.results))
+            scf.YieldOp([])
+
+    def _number(self, dims: Sequence[int], counts: Sequence[Count]) -> ir.Value:
+        """The number of the block's tile among those along some dimensions."""
+        transfers = self.emitter.transfers
+        number = index(0)
+        for d in dims:
+            count, symbols = count_expr([counts[d]])
+            along = affine.AffineApplyOp(ir.AffineMap.get(0, len(symbols), [count]), symbols).result
+            place = ir.AffineExpr.get_floor_div(ir.AffineExpr.get_dim(0), transfers.tile[d])
+            position = affine.AffineApplyOp(ir.AffineMap.get(1, 0, [place]), [transfers.offsets[d]]).result
+            number = arith.AddIOp(arith.MulIOp(number, along).result, position).result
+        return number
+
+    def _second_stage(self, totals: Sequence[ir.Value]) -> None:
+        """Works on the reductions, and writes what is a result of the kernel."""
+        outer = self.emitter.transfers
+        transfers = TileTransfers(
+            outer.space,
+            outer.tile,
+            outer.offsets,
+            outer.ragged,
+            outer.buffers,
+            streaming=False,
+            divided=frozenset(d for d in range(outer.space.rank) if d not in self.reduced),
+        )
+        emitter = TileEmitter(transfers, dict(self.emitter.values))
+        for total, value in zip(self.epilogue.reductions, totals, strict=True):
+            emitter.values[total.op.results[0]] = value
+        for structure in self.epilogue.second_stage:
+            emitter.emit(structure)
+        made = {result for s in (*self.epilogue.reductions, *self.epilogue.second_stage) for result in s.op.results}
+        for value, buffer in self.program.results:
+            if value in made:
+                emitter.write(value, buffer)

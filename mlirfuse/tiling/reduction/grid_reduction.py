@@ -1,0 +1,161 @@
+"""Kernels whose reductions run over more than a tile: their workspace, their grid, and what each block of it does.
+
+`block_loop` has a block's loop over its tiles, `second_stage` what follows when all have stored their partials.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from mlir import ir
+from mlir.dialects import affine
+
+from mlirfuse.analysis.grid_reduction import GridReduction, kept_dims
+from mlirfuse.analysis.kernels import SECOND_STAGE
+from mlirfuse.analysis.loops.iteration_space import IterationSpace
+from mlirfuse.analysis.memory.workspaces import (
+    RESIDENT,
+    SCRATCH,
+    SEMAPHORES,
+    WORKSPACE,
+    WORKSPACE_EXTENTS,
+    WORKSPACE_OPERANDS,
+)
+from mlirfuse.dialect.resident_blocks import resident_blocks
+from mlirfuse.errors import PassError
+from mlirfuse.schedule.parts.persistent_loop import SUM_ROWS
+from mlirfuse.schedule.schedule import Schedule
+from mlirfuse.tiling.program import Count, KernelFrame, WorkspaceArgument, count_expr, forall, tile_counts
+from mlirfuse.tiling.reduction.block_loop import BlockLoop
+from mlirfuse.tiling.reduction.reduction_ops import element_type
+from mlirfuse.tiling.reduction.second_stage import SecondStage, slice_counts
+from mlirfuse.tiling.sync.dynamic_tail import TICKETS, most_chunks
+from mlirfuse.tiling.tiles import Shape, index
+
+
+def workspace_of(space: IterationSpace, plan: GridReduction, schedule: Schedule) -> list[WorkspaceArgument]:
+    """The arguments that hold partial results, a row for each part, and the semaphores behind them.
+
+    What blocks add to atomically is a few rows a reduction, which are zero at rest.
+    """
+    assert schedule.persistent_loop is not None  # the pass looked
+    kept = [[space.extents[d] or 0 for d in kept_dims(space, s)] for s in plan.reductions]
+    semaphores = {WORKSPACE: ir.StringAttr.get(SEMAPHORES)}
+    count = TICKETS + 1 if schedule.persistent_loop.chunk else 1
+    counter = (ir.MemRefType.get([count], ir.IntegerType.get_signless(32)), semaphores)
+    if schedule.persistent_loop.grid_reduction == "atomics":
+        sums = [
+            ir.MemRefType.get([SUM_ROWS, *extents], element_type(s))
+            for s, extents in zip(plan.reductions, kept, strict=True)
+        ]
+        return [*((type_, semaphores) for type_ in sums), counter]
+    resident = (RESIDENT, max(1, schedule.blocks_per_sm))
+    expr, operands = ir.AffineExpr.get_symbol(0), [resident]
+    if schedule.persistent_loop.period:
+        tiles, extents = _tiles(space, plan, schedule.tile)
+        expr = ir.AffineExpr.get_floor_div(tiles, schedule.persistent_loop.period) + ir.AffineExpr.get_symbol(
+            len(extents)
+        )
+        operands = [*extents, resident]
+    if schedule.persistent_loop.chunk:
+        tiles, extents = _tiles(space, plan, schedule.tile)
+        blocks = ir.AffineExpr.get_symbol(len(extents))
+        expr, operands = blocks + most_chunks(tiles, blocks, schedule.persistent_loop.chunk), [*extents, resident]
+    scratch = {
+        WORKSPACE: ir.StringAttr.get(SCRATCH),
+        WORKSPACE_EXTENTS: ir.AffineMapAttr.get(ir.AffineMap.get(0, len(operands), [expr])),
+        WORKSPACE_OPERANDS: ir.DenseI64ArrayAttr.get([number for pair in operands for number in pair]),
+    }
+    dynamic = ir.ShapedType.get_dynamic_size()
+    parts = [
+        ir.MemRefType.get([dynamic, *extents], element_type(s))
+        for s, extents in zip(plan.reductions, kept, strict=True)
+    ]
+    return [*((type_, scratch) for type_ in parts), counter]
+
+
+def _tiles(space: IterationSpace, plan: GridReduction, tile: Shape) -> tuple[ir.AffineExpr, list[tuple[int, int]]]:
+    """The number of tiles over symbols, and the (argument, axis) whose extent each of these is."""
+    expr: ir.AffineExpr = ir.AffineExpr.get_constant(1)
+    sources: list[tuple[int, int]] = []
+    for dim in plan.outer_dims:
+        extent = space.extents[dim]
+        if extent is not None:
+            expr = expr * -(-extent // tile[dim])
+            continue
+        count = ir.AffineExpr.get_symbol(len(sources))
+        expr = expr * ir.AffineExpr.get_ceil_div(count, tile[dim])
+        sources.append(_argument_axis(space, dim))
+    return expr, sources
+
+
+def _argument_axis(space: IterationSpace, dim: int) -> tuple[int, int]:
+    """An argument of the kernel, and its axis, that runs along a dimension; `dynamic_extent` refuses if none does."""
+    for (op, number), axes in space.use_axes.items():
+        value = op.operands[number]
+        if isinstance(value.owner, ir.Block) and dim in axes:
+            return ir.BlockArgument(value).arg_number, axes.index(dim)
+    raise PassError(f"no argument has the dynamic extent of dimension {dim}", hint="make the extent static")
+
+
+def emit_grid_reduction(frame: KernelFrame, space: IterationSpace, plan: GridReduction, schedule: Schedule) -> None:
+    """Emits the loop and the finish into a kernel that was opened with `workspace_of` the plan."""
+    assert schedule.persistent_loop is not None  # the pass looked
+    *buffers, semaphores = frame.workspace
+    with frame.body():
+        counts, tiles, blocks = _blocks(frame, space, plan, schedule)
+        grid = forall(blocks)
+        with ir.InsertionPoint.at_block_terminator(grid.body):
+            block = grid.body.arguments[0]
+            block_loop = BlockLoop(frame, space, plan, schedule, counts, tiles, blocks, buffers, semaphores)
+            parts = block_loop.emit(block)
+            SecondStage(frame, space, plan, schedule.persistent_loop, blocks, parts, buffers).emit(block, semaphores)
+
+
+def emit_persistent_loop(
+    frame: KernelFrame, space: IterationSpace, plan: GridReduction, schedule: Schedule, buffers: Sequence[ir.Value]
+) -> None:
+    """Emits the loop alone, which stores its partials in some of the kernel's results."""
+    with frame.body():
+        counts, tiles, blocks = _blocks(frame, space, plan, schedule)
+        grid = forall(blocks)
+        with ir.InsertionPoint.at_block_terminator(grid.body):
+            BlockLoop(frame, space, plan, schedule, counts, tiles, blocks, buffers).emit(grid.body.arguments[0])
+
+
+def emit_second_stage(frame: KernelFrame, space: IterationSpace, plan: GridReduction, schedule: Schedule) -> None:
+    """Emits the finish alone, into a kernel whose further inputs are the parts that `emit_persistent_loop` leaves."""
+    assert schedule.persistent_loop is not None  # the pass looked
+    with frame.body():
+        blocks = index(schedule.persistent_loop.blocks)
+        second_stage = SecondStage(frame, space, plan, schedule.persistent_loop, blocks, blocks, frame.inputs)
+        grid = forall(index(second_stage.slices))
+        grid.operation.attributes[SECOND_STAGE] = ir.UnitAttr.get()  # a loop over one slice does not stay a loop
+        with ir.InsertionPoint.at_block_terminator(grid.body):
+            second_stage.emit_slices(grid.body.arguments[0], index(second_stage.slices))
+
+
+def _blocks(
+    frame: KernelFrame, space: IterationSpace, plan: GridReduction, schedule: Schedule
+) -> tuple[list[Count], ir.Value, ir.Value]:
+    """The tiles of each dimension, all tiles, and the blocks that loop over them."""
+    assert schedule.persistent_loop is not None  # the pass looked
+    counts = tile_counts(space, schedule.tile, frame.buffers, frozenset(plan.outer_dims))
+    expr, symbols = count_expr(counts)
+    tiles = affine.AffineApplyOp(ir.AffineMap.get(0, len(symbols), [expr]), symbols).result
+    if schedule.persistent_loop.blocks:
+        return counts, tiles, index(schedule.persistent_loop.blocks)
+    # One block combines the results of nothing. Where all combine, each slice has a block, though that may have no
+    # tile: 2 rows of 4096 columns were combined by the two blocks that there were, in 44 us.
+    slices = (
+        prod(slice_counts(space, plan, schedule.persistent_loop))
+        if schedule.persistent_loop.grid_reduction == "grid_sync"
+        else 1
+    )
+    least = ir.AffineExpr.get_constant(slices)
+    wanted = affine.AffineMaxOp(ir.AffineMap.get(0, len(symbols), [expr, least]), symbols).result
+    resident = resident_blocks(max(1, schedule.blocks_per_sm))
+    bounds = [ir.AffineExpr.get_symbol(0), ir.AffineExpr.get_symbol(1)]
+    blocks = affine.AffineMinOp(ir.AffineMap.get(0, 2, bounds), [wanted, resident]).result
+    return counts, tiles, blocks

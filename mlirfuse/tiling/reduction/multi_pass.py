@@ -1,0 +1,254 @@
+"""Passes over a row in chunks: one a level of reductions, and one that writes the results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from mlir import ir
+from mlir.dialects import arith, memref, scf
+
+from mlirfuse.analysis.loops.iteration_space import IterationSpace
+from mlirfuse.analysis.loops.order import by_reduction_depth, reduction_depths
+from mlirfuse.analysis.loops.structure import OpStructure
+from mlirfuse.schedule.schedule import Schedule
+from mlirfuse.support.rewriting import erase
+from mlirfuse.tiling.emitter import TileEmitter
+from mlirfuse.tiling.program import TileProgram, dynamic_extent, ragged_dims
+from mlirfuse.tiling.reduction.reduction_ops import apply, combine, mask_of, neutral_tile, subtract
+from mlirfuse.tiling.tiles import Shape, index
+from mlirfuse.tiling.transfers import Read, TileTransfers
+
+Accumulators = list[ir.Value]
+Step = Callable[[TileEmitter, Accumulators], Accumulators]
+
+GROUP = 32
+"""Chunks of an extent known at run time whose partial results are combined into those of all at once: a long sum of few
+numbers each loses less than one of many."""
+
+FEWEST_SHARED = 3
+"""Elements of a chunk from which on it leaves two to each of two, with one more."""
+
+
+def emit_multi_pass(
+    program: TileProgram, space: IterationSpace, structures: Sequence[OpStructure], schedule: Schedule, chunked: int
+) -> None:
+    """Emits the body of a block: passes along dimension `chunked`, and what is one number a row between them."""
+    _MultiPass(program, space, list(by_reduction_depth(structures)), schedule, chunked).emit()
+
+
+@dataclass
+class _MultiPass:
+    program: TileProgram
+    space: IterationSpace
+    structures: list[OpStructure]
+    schedule: Schedule
+    chunked: int
+    row_values: dict[ir.Value, ir.Value] = field(default_factory=dict)
+    stages: dict[Read, ir.Value] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.depths = reduction_depths(self.structures)
+        self.row_values.update(self.program.scalars)
+        self.extent = self.space.extents[self.chunked]
+        self.chunk = self.schedule.tile[self.chunked]
+
+    def emit(self) -> None:
+        levels = sorted({self.depths[op] for op in self.space.reduced})
+        if self.schedule.persistence == "shared":
+            self._allocate_stages()
+        for level in range(max(self.depths.values()) + 1):
+            self._emit_row_ops(level)
+            if level in levels:
+                reductions = [s for s in self.structures if s.reduction_loops and self.depths[s.op] == level]
+                self._reduce(reductions, first=level == levels[0])
+                self._drop_unfilled_stages()
+        results = self.program.results
+        for value, buffer in results:
+            if value in self.row_values:
+                emitter = self._emitter(self._tiles()[0], index(0))
+                emitter.write(value, buffer)
+        varying = [(value, buffer) for value, buffer in results if value not in self.row_values]
+        if varying:
+            self._pass_over([], lambda emitter, _: self._write(emitter, varying), staged=True)
+
+    def _varies(self, structure: OpStructure) -> bool:
+        return self.chunked in self.space.loops[structure.op]
+
+    def _emit_row_ops(self, level: int) -> None:
+        """Ops of a level that do not vary along the row."""
+        emitter = self._emitter(self._tiles()[0], index(0))
+        for s in self.structures:
+            if self.depths[s.op] == level and not self._varies(s):
+                emitter.emit(s)
+                for result in s.op.results:
+                    self.row_values[result] = emitter.values[result]
+
+    def _reduce(self, reductions: Sequence[OpStructure], *, first: bool) -> None:
+        """One pass that accumulates all reductions of a level."""
+
+        def step(emitter: TileEmitter, accumulators: Accumulators) -> Accumulators:
+            self._emit_needed(emitter, [s.op for s in reductions])
+            mask = self._inside(emitter.transfers)
+            combined = [
+                combine(s, accumulator, emitter.combine_input(s), mask)
+                for s, accumulator in zip(reductions, accumulators, strict=True)
+            ]
+            if first:
+                emitter.transfers.fill_stages(self.stages)
+            return combined
+
+        partials = self._pass_over(reductions, step, staged=not first)
+        for s, parts in zip(reductions, zip(*partials, strict=True), strict=True):
+            result = None
+            for part, tile in zip(parts, self._tiles(), strict=True):
+                emitter = self._emitter(tile, index(0))
+                result = emitter.reduce(s, part, emitter.initial(s) if result is None else result)
+            assert result is not None
+            self.row_values[s.op.results[0]] = result
+
+    def _pass_over(self, reductions: Sequence[OpStructure], step: Step, *, staged: bool) -> list[Accumulators]:
+        """Runs `step` for every chunk; returns the accumulators of the loop and of the remainder, where these exist."""
+        if self.extent is None:
+            return [self._pass_over_groups(reductions, step)]
+        outcomes: list[Accumulators] = []
+        remainders = self._remainders()
+        position = self.extent - sum(remainders)
+        if position:
+            start = self._initial(reductions, self.schedule.tile)
+            outcomes.append(self._loop(index(0), index(position), start, step, staged=staged))
+        for size in remainders:
+            tile = self._tile_of(size)
+            start = self._initial(reductions, tile)
+            outcomes.append(step(self._emitter(tile, index(position), staged), start))
+            position += size
+        return outcomes
+
+    def _pass_over_groups(self, reductions: Sequence[OpStructure], step: Step) -> Accumulators:
+        """Runs `step` for every chunk of an extent known at run time; the last one may reach past the end."""
+        extent = dynamic_extent(self.space, self.chunked, self.program.buffers)
+        start = self._initial(reductions, self.schedule.tile)
+        if not reductions:
+            return self._loop(index(0), extent, start, step)
+        length = GROUP * self.chunk
+        groups = scf.ForOp(index(0), extent, index(length), start)
+        with ir.InsertionPoint(groups.body):
+            behind = apply(ir.AffineExpr.get_dim(0) + length, groups.induction_variable)
+            end = arith.MinUIOp(behind, extent).result
+            sums = self._loop(groups.induction_variable, end, start, step)
+            carried = zip(reductions, groups.inner_iter_args, sums, strict=True)
+            scf.YieldOp([combine(s, total, part, None) for s, total, part in carried])
+        return list(groups.results)
+
+    def _loop(
+        self, first: ir.Value, end: ir.Value, start: Accumulators, step: Step, *, staged: bool = False
+    ) -> Accumulators:
+        """Runs `step` for chunks of the schedule's size."""
+        loop = scf.ForOp(first, end, index(self.chunk), start)
+        with ir.InsertionPoint(loop.body):
+            emitter = self._emitter(self.schedule.tile, loop.induction_variable, staged)
+            scf.YieldOp(step(emitter, list(loop.inner_iter_args)))
+        return list(loop.results)
+
+    def _initial(self, reductions: Sequence[OpStructure], tile: Shape) -> Accumulators:
+        """A tile of neutral elements for each reduction."""
+        varying = [{d for d in self.space.loops[s.op] if d is not None} for s in reductions]
+        shapes = [tuple(n if d in dims else 1 for d, n in enumerate(tile)) for dims in varying]
+        return [neutral_tile(s, shape) for s, shape in zip(reductions, shapes, strict=True)]
+
+    def _inside(self, transfers: TileTransfers) -> ir.Value | None:
+        """Which elements of a chunk are not past the end; None where all are."""
+        if self.chunked not in transfers.ragged:
+            return None
+        extent = dynamic_extent(self.space, self.chunked, self.program.buffers)
+        return mask_of(transfers.tile, {self.chunked: subtract(extent, transfers.offsets[self.chunked])})
+
+    def _tiles(self) -> list[Shape]:
+        """The tile of the loop over whole chunks, where there are such, and those of the remainders."""
+        if self.extent is None:
+            return [self.schedule.tile]
+        remainders = self._remainders()
+        loops = [self.chunk] if self.extent > sum(remainders) else []
+        return [self._tile_of(size) for size in (*loops, *remainders)]
+
+    def _remainders(self) -> list[int]:
+        """Elements of the chunks behind the loop, which are no whole ones.
+
+        None has a single element, as MLIR folds a reduction of one into that element, which one thread alone has, and
+        which nothing then tells from a number of the row, which all have. So the chunk before it is shared out too.
+        """
+        assert self.extent is not None
+        rest = self.extent % self.chunk
+        if rest != 1 or self.extent == 1 or self.chunk < FEWEST_SHARED:
+            return [rest] if rest else []
+        both = self.chunk + rest
+        return [both - both // 2, both // 2]
+
+    def _tile_of(self, size: int) -> Shape:
+        """The tile of a chunk with so many elements."""
+        return tuple(size if d == self.chunked else n for d, n in enumerate(self.schedule.tile))
+
+    def _emitter(self, tile: Shape, position: ir.Value, staged: bool = False) -> TileEmitter:
+        offsets = list(self.program.offsets)
+        offsets[self.chunked] = position
+        ends = ragged_dims(self.space, tile) if self.extent is None else frozenset()
+        transfers = TileTransfers(
+            self.space,
+            tile,
+            offsets,
+            self.program.ragged | (ends & {self.chunked}),
+            self.program.buffers,
+            stages=self.stages if staged else {},
+            chunked=self.chunked,
+            streaming=False,  # rows that are read again should stay in the L2 meanwhile
+        )
+        return TileEmitter(transfers, dict(self.row_values))
+
+    def _emit_needed(self, emitter: TileEmitter, roots: Sequence[ir.Operation]) -> None:
+        """Emits the varying ops that `roots` depend on."""
+        makers = {r: s for s in self.structures for r in s.op.results}
+        needed: set[ir.Operation] = set()
+        stack = list(roots)
+        while stack:
+            op = stack.pop()
+            for operand in op.operands:
+                maker = makers.get(operand)
+                if maker is not None and operand not in self.row_values and maker.op not in needed:
+                    needed.add(maker.op)
+                    stack.append(maker.op)
+        for s in self.structures:
+            if s.op in needed:
+                emitter.emit(s)
+
+    def _write(self, emitter: TileEmitter, results: Sequence[tuple[ir.Value, ir.Value]]) -> Accumulators:
+        roots = {r: s.op for s in self.structures for r in s.op.results}
+        makers = [roots[value] for value, _ in results]
+        self._emit_needed(emitter, makers)
+        for s in self.structures:
+            if s.op in makers and s.op.results[0] not in emitter.values:
+                emitter.emit(s)
+        for value, buffer in results:
+            emitter.write(value, buffer)
+        return []
+
+    def _allocate_stages(self) -> None:
+        """Shared memory for every argument that varies over the whole tile."""
+        space = ir.Attribute.parse("#gpu.address_space<workgroup>")
+        for (op, number), axes in self.space.use_axes.items():
+            value = op.operands[number]
+            if value not in self.program.buffers or not self._whole(axes) or (value, axes) in self.stages:
+                continue
+            element = ir.MemRefType(self.program.buffers[value].type).element_type
+            shape = [self.extent or 0 if d == self.chunked else n for d, n in enumerate(self.schedule.tile)]
+            stage = memref.AllocOp(ir.MemRefType.get(shape, element, memory_space=space), [], []).result
+            self.stages[(value, axes)] = stage
+
+    def _drop_unfilled_stages(self) -> None:
+        """Later passes read from global memory what the first one did not read, and so stored nowhere."""
+        for read, stage in list(self.stages.items()):
+            if not list(stage.uses):
+                del self.stages[read]
+                erase(stage.owner.operation)
+
+    def _whole(self, axes: tuple[int | None, ...]) -> bool:
+        return {d for d, extent in enumerate(self.space.extents) if extent != 1} <= set(axes)

@@ -1,0 +1,68 @@
+"""Tiles of partial results: what a block carries from tile to tile for a reduction over more than a tile."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from mlir import ir
+from mlir.dialects import affine, arith, vector
+
+from mlirfuse.analysis.arithmetic.combining import combiner_of, neutral
+from mlirfuse.analysis.loops.structure import OpStructure
+from mlirfuse.tiling.tiles import Shape, broadcast, index, splat
+
+
+def element_type(total: OpStructure) -> ir.Type:
+    """The type of a reduction's elements."""
+    return ir.RankedTensorType(total.op.results[0].type).element_type
+
+
+def neutral_scalar(total: OpStructure) -> ir.Value:
+    """The neutral element of a reduction's combining op."""
+    return arith.ConstantOp(element_type(total), neutral(combiner_of(total).name, element_type(total))).result
+
+
+def neutral_tile(total: OpStructure, shape: Shape) -> ir.Value:
+    """A tile of neutral elements."""
+    return splat(neutral_scalar(total), shape)
+
+
+def combine(total: OpStructure, carried: ir.Value, elements: ir.Value, mask: ir.Value | None) -> ir.Value:
+    """A carried tile with one more element combined into each of its own; those outside of the mask stay."""
+    elements = masked(total, elements, mask)
+    name = combiner_of(total).name
+    return ir.Operation.create(name, results=[carried.type], operands=[carried, elements]).results[0]
+
+
+def combine_pairwise(total: OpStructure, tiles: Sequence[ir.Value]) -> ir.Value:
+    """Combines tiles of one shape two by two: a sum of n numbers is rounded log2(n) times so, and not n times."""
+    level = list(tiles)
+    while len(level) > 1:
+        paired = [combine(total, a, b, None) for a, b in zip(level[::2], level[1::2], strict=False)]
+        level = paired + level[2 * len(paired) :]
+    return level[0]
+
+
+def masked(total: OpStructure, elements: ir.Value, mask: ir.Value | None) -> ir.Value:
+    """Elements to combine, in place of which those outside of the mask are neutral."""
+    if mask is None:
+        return elements
+    shape = tuple(ir.VectorType(elements.type).shape)
+    return arith.SelectOp(broadcast(mask, shape), elements, splat(neutral_scalar(total), shape)).result
+
+
+def mask_of(shape: Sequence[int], bounds: Mapping[int, ir.Value]) -> ir.Value:
+    """Which elements of a tile lie below the bounds of some dimensions; it has extent 1 in the others."""
+    extents = [n if d in bounds else 1 for d, n in enumerate(shape)]
+    operands = [bounds[d] if d in bounds else index(1) for d in range(len(shape))]
+    return vector.CreateMaskOp(ir.VectorType.get(extents, ir.IntegerType.get_signless(1)), operands).result
+
+
+def subtract(a: ir.Value, b: ir.Value) -> ir.Value:
+    """The difference of two indices."""
+    return apply(ir.AffineExpr.get_dim(0) - ir.AffineExpr.get_dim(1), a, b)
+
+
+def apply(expr: ir.AffineExpr, *operands: ir.Value) -> ir.Value:
+    """An affine expression of indices, which are its dimensions in order."""
+    return affine.AffineApplyOp(ir.AffineMap.get(len(operands), 0, [expr]), list(operands)).result

@@ -1,0 +1,89 @@
+"""A grid reduction whose parts a second kernel adds up: neither waits for anything but the stream."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mlir import ir
+from mlir.dialects import func
+
+from mlirfuse.analysis.grid_reduction import GridReduction, kept_dims
+from mlirfuse.analysis.kernels import body, result_sources, symbol
+from mlirfuse.analysis.loops.iteration_space import IterationSpace
+from mlirfuse.schedule.schedule import Schedule
+from mlirfuse.support.rewriting import erase
+from mlirfuse.tiling.kernel_signature import default_attributes
+from mlirfuse.tiling.program import open_kernel
+from mlirfuse.tiling.reduction.grid_reduction import emit_persistent_loop, emit_second_stage
+from mlirfuse.tiling.reduction.reduction_ops import element_type
+
+
+def emit_two_kernels(
+    kernel: ir.Operation, space: IterationSpace, plan: GridReduction, schedule: Schedule, calls: Sequence[ir.Operation]
+) -> ir.Operation:
+    """Replaces a tensor kernel and its calls: one kernel walks and returns its parts, another combines them.
+
+    Args:
+        kernel: the kernel on tensors.
+        space: its iteration space.
+        plan: its ops, by when they run.
+        schedule: a schedule whose `persistent_loop` has `combining = "second_kernel"`.
+        calls: the host's calls of the kernel.
+
+    Returns:
+        The tile program that persistent loops.
+    """
+    assert schedule.persistent_loop is not None  # the pass looked
+    returned = list(body(kernel)[-1].operands)
+    late = {result for s in [*plan.reductions, *plan.second_stage] for result in s.op.results}
+    early = [n for n, value in enumerate(returned) if value not in late]
+    rest = [n for n, value in enumerate(returned) if value in late]
+    shapes = [
+        ([schedule.persistent_loop.blocks, *_kept(space, plan, n)], element_type(s))
+        for n, s in enumerate(plan.reductions)
+    ]
+    parts = [ir.RankedTensorType.get(shape, element) for shape, element in shapes]
+    memory = [ir.MemRefType.get(shape, element) for shape, element in shapes]
+
+    loop_kernel = open_kernel(kernel, [(type_, {}) for type_ in memory], returned=[returned[n] for n in early])
+    emit_persistent_loop(loop_kernel, space, plan, schedule, loop_kernel.workspace)
+    given = [(type_, default_attributes()) for type_ in memory]
+    combining = open_kernel(kernel, inputs=given, returned=[returned[n] for n in rest], suffix="_second_stage_kernel")
+    emit_second_stage(combining, space, plan, schedule)
+
+    inputs = [argument.type for argument in kernel.regions[0].blocks[0].arguments]
+    extents = _extents(kernel, returned)
+    name, types = symbol(kernel), [value.type for value in returned]
+    made = [[types[n] for n in early] + parts, [types[n] for n in rest]]
+    for frame, suffix, taken, results, positions in (
+        (loop_kernel, "", inputs, made[0], early),
+        (combining, "_second_stage", [*inputs, *parts], made[1], rest),
+    ):
+        pairs = ir.DenseI64ArrayAttr.get([number for n in positions for number in extents[n]])
+        frame.declare(name + suffix, ir.FunctionType.get(taken, results), pairs)
+    for call in calls:
+        with ir.InsertionPoint(call), call.location:
+            first = func.CallOp(made[0], name, list(call.operands))
+            own = list(first.results)
+            second = func.CallOp(made[1], f"{name}_second_stage", [*call.operands, *own[len(early) :]])
+        for n, value in [*zip(early, own, strict=False), *zip(rest, second.results, strict=True)]:
+            call.results[n].replace_all_uses_with(value)
+        erase(call)
+    erase(kernel)
+    return loop_kernel.function.operation
+
+
+def _kept(space: IterationSpace, plan: GridReduction, number: int) -> list[int]:
+    """The extents along which a reduction varies."""
+    return [space.extents[d] or 0 for d in kept_dims(space, plan.reductions[number])]
+
+
+def _extents(kernel: ir.Operation, returned: Sequence[ir.Value]) -> list[list[int]]:
+    """The (argument, dimension) pairs of each result's dynamic extents, one behind the other."""
+    sources = iter(result_sources(kernel))
+    found = []
+    for value in returned:
+        tensor = ir.RankedTensorType(value.type)
+        dynamic = sum(tensor.is_dynamic_dim(axis) for axis in range(tensor.rank))
+        found.append([number for _ in range(dynamic) for number in next(sources)])
+    return found

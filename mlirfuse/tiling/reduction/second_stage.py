@@ -1,0 +1,248 @@
+"""The end of a grid reduction: the blocks' partials of the reductions meet, and what they feed runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from mlir import ir
+from mlir.dialects import arith, linalg, memref, scf, vector
+
+from mlirfuse.analysis.grid_reduction import GridReduction, kept_dims, second_stage_dims
+from mlirfuse.analysis.kernels import SECOND_STAGE
+from mlirfuse.analysis.loops.iteration_space import IterationSpace
+from mlirfuse.analysis.loops.structure import OpStructure
+from mlirfuse.analysis.memory.workspaces import COOPERATIVE
+from mlirfuse.dialect.semaphore_arrive import semaphore_arrive
+from mlirfuse.dialect.semaphore_wait import semaphore_wait
+from mlirfuse.schedule.parts.persistent_loop import PersistentLoop
+from mlirfuse.tiling.emitter import TileEmitter
+from mlirfuse.tiling.program import KernelFrame, ragged_dims, tile_offsets
+from mlirfuse.tiling.reduction.reduction_ops import (
+    apply,
+    combine,
+    combine_pairwise,
+    mask_of,
+    masked,
+    neutral_scalar,
+    neutral_tile,
+    subtract,
+)
+from mlirfuse.tiling.tiles import Shape, index, zero
+from mlirfuse.tiling.transfers import TileTransfers
+
+GROUP = 8
+"""Steps of a second stage whose sum is added to the total at once, where there are the more parts the more rows there
+are."""
+
+LoadPartials = Callable[[ir.Value], list[ir.Value]]
+"""Reads a tile of parts of every reduction, from the row that it is given on."""
+
+
+def slice_counts(space: IterationSpace, plan: GridReduction, persistent_loop: PersistentLoop) -> list[int]:
+    """How many slices the second stage has along each dimension; 1 along those that the reductions do not have."""
+    varying = second_stage_dims(space, plan)
+    sizes = zip(space.extents, persistent_loop.second_stage_tile, strict=True)
+    return [-(-(extent or 1) // n) if d in varying else 1 for d, (extent, n) in enumerate(sizes)]
+
+
+@dataclass
+class SecondStage:
+    """Emits the second stage of one block, which has stored its parts.
+
+    Attributes:
+        frame: the kernel of the second stage.
+        space: the kernel's iteration space.
+        plan: its ops, by when they run.
+        persistent_loop: how partials are combined, and in which tiles.
+        blocks: number of blocks, an index.
+        partials: number of parts that they have stored, an index.
+        buffers: where the partials of each reduction are, one a row.
+    """
+
+    frame: KernelFrame
+    space: IterationSpace
+    plan: GridReduction
+    persistent_loop: PersistentLoop
+    blocks: ir.Value
+    partials: ir.Value
+    buffers: Sequence[ir.Value]
+
+    def emit(self, block: ir.Value, semaphore: ir.Value) -> None:
+        """Emits the second stage of a block at the current insertion point."""
+        if self.persistent_loop.grid_reduction == "grid_sync":
+            self._together(block, semaphore)
+        else:
+            self._by_the_last(semaphore)
+
+    @property
+    def slices(self) -> int:
+        """How many slices there are."""
+        return prod(slice_counts(self.space, self.plan, self.persistent_loop))
+
+    def _together(self, block: ir.Value, semaphore: ir.Value) -> None:
+        """All blocks wait for each other, and take every so many-th slice."""
+        self.frame.function.attributes[COOPERATIVE] = ir.UnitAttr.get()
+        slot = index(0)
+        limit = _as_i32(apply(2 * ir.AffineExpr.get_dim(0) - 1, self.blocks))
+        semaphore_arrive(semaphore, slot, limit)
+        semaphore_wait(semaphore, slot, _as_i32(self.blocks))
+        self.emit_slices(block, self.blocks)
+        # Departing counts the semaphore on to zero. Nobody waits for it, so that it stands in nobody's way at the end.
+        semaphore_arrive(semaphore, slot, limit, relaxed=True)
+
+    def _by_the_last(self, semaphore: ir.Value) -> None:
+        """The block that finds all others arrived takes all slices."""
+        last = _as_i32(apply(ir.AffineExpr.get_dim(0) - 1, self.blocks))
+        arrived = semaphore_arrive(semaphore, index(0), last)
+        branch = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.eq, arrived, last).result)
+        branch.operation.attributes[SECOND_STAGE] = ir.UnitAttr.get()  # a loop over one slice does not stay a loop
+        with ir.InsertionPoint(branch.then_block):
+            self.emit_slices(index(0), index(1))
+            if self.persistent_loop.grid_reduction == "atomics":  # sums are zero at rest, as semaphores are
+                for s, buffer in zip(self.plan.reductions, self.buffers, strict=True):
+                    linalg.fill(neutral_scalar(s), outs=[buffer])
+            scf.YieldOp([])
+
+    def emit_slices(self, first: ir.Value, step: ir.Value) -> None:
+        """A loop over slices of the columns."""
+        counts = slice_counts(self.space, self.plan, self.persistent_loop)
+        partials = [self._written_partials(buffer) for buffer in self.buffers]
+        loop = scf.ForOp(first, index(self.slices), step)
+        loop.operation.attributes[SECOND_STAGE] = ir.UnitAttr.get()
+        with ir.InsertionPoint(loop.body):
+            divided = frozenset(d for d, count in enumerate(counts) if count > 1)
+            self._slice(
+                tile_offsets(loop.induction_variable, counts, self.persistent_loop.second_stage_tile), divided, partials
+            )
+            scf.YieldOp([])
+
+    def _written_partials(self, buffer: ir.Value) -> ir.Value:
+        """The rows of a workspace that blocks of this launch wrote."""
+        whole = ir.MemRefType(buffer.type)
+        dynamic, kept = ir.ShapedType.get_dynamic_size(), list(whole.shape)[1:]
+        layout = ir.StridedLayoutAttr.get(0, [prod(kept[axis:]) for axis in range(len(kept) + 1)])
+        return memref.SubViewOp(
+            ir.MemRefType.get([dynamic, *kept], whole.element_type, layout),
+            buffer,
+            [],
+            [self.partials],
+            [],
+            [0] * whole.rank,
+            [dynamic, *kept],
+            [1] * whole.rank,
+        ).result
+
+    def _slice(self, offsets: Sequence[ir.Value], divided: frozenset[int], buffers: Sequence[ir.Value]) -> None:
+        """Combines all partials of one slice, and runs what the reductions feed."""
+        tile = self.persistent_loop.second_stage_tile
+        first = self.plan.outer_dims[0]
+        ragged = ragged_dims(self.space, tile) - set(self.plan.outer_dims)
+        shapes = [
+            tuple(n if d == first or d in kept_dims(self.space, s) else 1 for d, n in enumerate(tile))
+            for s in self.plan.reductions
+        ]
+        start = [neutral_tile(s, shape) for s, shape in zip(self.plan.reductions, shapes, strict=True)]
+
+        def load(position: ir.Value) -> list[ir.Value]:
+            places = [[position, *(offsets[d] for d in kept_dims(self.space, s))] for s in self.plan.reductions]
+            return [
+                self._load(s, buffer, shape, place, ragged)
+                for s, buffer, shape, place in zip(self.plan.reductions, buffers, shapes, places, strict=True)
+            ]
+
+        totals = (self._sum_of_groups if self.persistent_loop.period else self._sum)(
+            index(0), self.partials, start, load
+        )
+        transfers = TileTransfers(
+            self.space, tile, offsets, ragged, self.frame.buffers, streaming=False, divided=divided
+        )
+        emitter = TileEmitter(transfers, dict(self.frame.scalars))
+        for s, total in zip(self.plan.reductions, totals, strict=True):
+            emitter.values[s.op.results[0]] = emitter.reduce(s, total, emitter.initial(s))
+        for s in self.plan.second_stage:
+            emitter.emit(s)
+        for value, buffer in self.frame.results:
+            if value in emitter.values:
+                emitter.write(value, buffer)
+
+    def _sum_of_groups(
+        self, first: ir.Value, end: ir.Value, start: Sequence[ir.Value], load: LoadPartials
+    ) -> list[ir.Value]:
+        """What `_sum` does, in sums of a few steps each: so are those of the persistent loop, and rows make no sum
+        longer.
+        """
+        rows = self._rows_at_once * GROUP
+        loop = scf.ForOp(first, end, index(rows), start)
+        with ir.InsertionPoint(loop.body):
+            behind = apply(ir.AffineExpr.get_dim(0) + rows, loop.induction_variable)
+            group = self._sum(loop.induction_variable, arith.MinUIOp(behind, end).result, start, load)
+            added = zip(self.plan.reductions, loop.inner_iter_args, group, strict=True)
+            scf.YieldOp([combine(s, total, part, None) for s, total, part in added])
+        return list(loop.results)
+
+    def _sum(self, first: ir.Value, end: ir.Value, start: Sequence[ir.Value], load: LoadPartials) -> list[ir.Value]:
+        """Adds up the parts in rows from `first` to `end`, `second_stage_reads` tiles of every reduction at once, two
+        by two.
+        """
+        loop = scf.ForOp(first, end, index(self._rows_at_once), start)
+        with ir.InsertionPoint(loop.body):
+            rows = self.persistent_loop.second_stage_tile[self.plan.outer_dims[0]]
+            positions = [
+                apply(ir.AffineExpr.get_dim(0) + number * rows, loop.induction_variable)
+                for number in range(self.persistent_loop.second_stage_reads)
+            ]
+            tiles = [load(position) for position in positions]
+            masks = [self._inside(position) for position in positions]
+            together = [
+                combine_pairwise(s, [masked(s, part, mask) for part, mask in zip(partials, masks, strict=True)])
+                for s, partials in zip(self.plan.reductions, zip(*tiles, strict=True), strict=True)
+            ]
+            added = zip(self.plan.reductions, loop.inner_iter_args, together, strict=True)
+            scf.YieldOp([combine(s, total, part, None) for s, total, part in added])
+        return list(loop.results)
+
+    @property
+    def _rows_at_once(self) -> int:
+        """Rows of partials that a step of the finish adds."""
+        return self.persistent_loop.second_stage_tile[self.plan.outer_dims[0]] * self.persistent_loop.second_stage_reads
+
+    @property
+    def _clips(self) -> bool:
+        """Whether a step of the second stage may reach past the last part."""
+        return self._rows_at_once > 1
+
+    def _inside(self, position: ir.Value) -> ir.Value | None:
+        """Which rows of a tile that starts at a position are parts; None where all are."""
+        if not self._clips:
+            return None
+        left = subtract(self.partials, arith.MinUIOp(position, self.partials).result)
+        return mask_of(self.persistent_loop.second_stage_tile, {self.plan.outer_dims[0]: left})
+
+    def _load(
+        self, s: OpStructure, buffer: ir.Value, shape: Shape, place: Sequence[ir.Value], ragged: frozenset[int]
+    ) -> ir.Value:
+        """The parts of some blocks, in a tile with these blocks along the first looped dimension."""
+        axes = [self.plan.outer_dims[0], *kept_dims(self.space, s)]
+        element = ir.MemRefType(buffer.type).element_type
+        exprs = [
+            ir.AffineExpr.get_dim(axes.index(d)) if d in axes else ir.AffineExpr.get_constant(0)
+            for d in range(self.space.rank)
+        ]
+        bounds = [
+            ir.BoolAttr.get(d not in axes or (d not in ragged and (d != axes[0] or not self._clips)))
+            for d in range(self.space.rank)
+        ]
+        return vector.TransferReadOp(
+            ir.VectorType.get(list(shape), element),
+            buffer,
+            place,
+            ir.AffineMapAttr.get(ir.AffineMap.get(len(axes), 0, exprs)),
+            arith.ConstantOp(element, zero(element)).result,
+            in_bounds=ir.ArrayAttr.get(bounds),
+        ).result
+
+
+def _as_i32(value: ir.Value) -> ir.Value:
+    return arith.IndexCastOp(ir.IntegerType.get_signless(32), value).result

@@ -1,0 +1,1 @@
+"""How partial results of several blocks meet: semaphores, words that announce themselves, clusters."""

@@ -1,0 +1,216 @@
+"""Partial tiles of several blocks and how they meet: memory for them, and the protocols on semaphores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+from mlir import ir
+from mlir.dialects import affine, arith, scf, vector
+
+from mlirfuse.analysis.kernels import SECOND_STAGE, argument_attributes
+from mlirfuse.analysis.memory.workspaces import SCRATCH, SEMAPHORES, WORKSPACE, WORKSPACE_EXTENTS, WORKSPACE_OPERANDS
+from mlirfuse.dialect.semaphore_arrive import semaphore_arrive
+from mlirfuse.dialect.semaphore_wait import semaphore_wait
+from mlirfuse.schedule.parts.contraction import ContractionSchedule
+from mlirfuse.support.rewriting import defining_op
+from mlirfuse.tiling.tiles import index, zero
+
+Epilogue = Callable[[ir.Value], None]
+"""Emits what is done with the whole sum."""
+
+SliceEpilogue = Callable[[ir.Value, ir.Value], None]
+"""The same for some rows of the sum, given the first of them."""
+
+
+@dataclass(frozen=True)
+class PartialTiles:
+    """Where blocks leave partial tiles.
+
+    Attributes:
+        semaphores: one a tile, and one more for tickets.
+        scratch: partial tiles, along its first dimension.
+        split: partial tiles that make a whole one.
+    """
+
+    semaphores: ir.Value
+    scratch: ir.Value
+    split: int
+
+    def write(self, tile: ir.Value, row: ir.Value) -> None:
+        """Stores a partial tile."""
+        vector.TransferWriteOp(None, tile, self.scratch, self._place(row), self._map(), in_bounds=self._bounds())
+
+    def read(self, row: ir.Value, start: ir.Value | None = None, rows: int | None = None) -> ir.Value:
+        """A partial tile that was stored, or some of its rows from `start` on."""
+        memory = ir.MemRefType(self.scratch.type)
+        shape = list(memory.shape)[1:]
+        place = self._place(row)
+        if start is not None and rows is not None:
+            shape[-2], place[-2] = rows, start
+        tile = ir.VectorType.get(shape, memory.element_type)
+        padding = arith.ConstantOp(memory.element_type, zero(memory.element_type)).result
+        return vector.TransferReadOp(tile, self.scratch, place, self._map(), padding, in_bounds=self._bounds()).result
+
+    def ticket(self, tiles: ir.Value, blocks: ir.Value) -> ir.Value:
+        """The number of blocks that have begun before this one."""
+        i32 = ir.IntegerType.get_signless(32)
+        last = arith.SubIOp(arith.IndexCastOp(i32, blocks).result, _i32(1)).result
+        taken = semaphore_arrive(self.semaphores, tiles, last, relaxed=True)
+        return arith.IndexCastOp(ir.IndexType.get(), taken).result
+
+    def arrive(self, tile: ir.Value) -> ir.Value:
+        """Counts a part of a tile in; how many there were before."""
+        return semaphore_arrive(self.semaphores, tile, _i32(self.split - 1))
+
+    def meet(self, tile: ir.Value) -> None:
+        """Waits for all parts of a tile; the last one to leave resets the semaphore."""
+        all_steps = _i32(2 * self.split - 1)
+        semaphore_arrive(self.semaphores, tile, all_steps)
+        semaphore_wait(self.semaphores, tile, _i32(self.split))
+        semaphore_arrive(self.semaphores, tile, all_steps, relaxed=True)
+
+    def _place(self, row: ir.Value) -> list[ir.Value]:
+        rank = ir.MemRefType(self.scratch.type).rank
+        return [row, *[arith.ConstantOp(ir.IndexType.get(), 0).result] * (rank - 1)]
+
+    def _map(self) -> ir.AffineMapAttr:
+        rank = ir.MemRefType(self.scratch.type).rank
+        return ir.AffineMapAttr.get(ir.AffineMap.get(rank, 0, [ir.AffineExpr.get_dim(d) for d in range(1, rank)]))
+
+    def _bounds(self) -> ir.ArrayAttr:
+        return ir.ArrayAttr.get([ir.BoolAttr.get(True)] * (ir.MemRefType(self.scratch.type).rank - 1))
+
+
+def partial_tiles(
+    kernel: ir.Operation,
+    count: ir.AffineExpr,
+    operands: Sequence[ir.Value],
+    tile: ir.VectorType,
+    schedule: ContractionSchedule,
+) -> PartialTiles:
+    """Adds the workspace arguments to a tile program.
+
+    Args:
+        kernel: the tile program.
+        count: number of whole tiles, over symbols.
+        operands: the symbols' values: `memref.dim`s of arguments.
+        tile: type of a tile.
+        schedule: the split, and how its parts meet.
+    """
+    rows = 1 if schedule.reduction == "serial" else schedule.split
+    scratch = workspace_argument(kernel, SCRATCH, count * rows, operands, list(tile.shape), tile.element_type)
+    i32 = ir.IntegerType.get_signless(32)
+    semaphores = workspace_argument(kernel, SEMAPHORES, count + 1, operands, [], i32)
+    return PartialTiles(semaphores, scratch, schedule.split)
+
+
+def workspace_argument(
+    kernel: ir.Operation,
+    kind: str,
+    extent: ir.AffineExpr,
+    operands: Sequence[ir.Value],
+    inner: Sequence[int],
+    element: ir.Type,
+) -> ir.Value:
+    """Adds a workspace argument of shape (extent, *inner) to a tile program; `extent` is over symbols `operands`."""
+    arguments = list(kernel.regions[0].blocks[0].arguments)
+    pairs: list[int] = []
+    for operand in operands:
+        dim = operand.owner.operation
+        axis = defining_op(dim.operands[1])
+        assert axis is not None
+        pairs += [arguments.index(dim.operands[0]), ir.IntegerAttr(axis.attributes["value"]).value]
+    dynamic = ir.ShapedType.get_dynamic_size()
+    (folded,) = ir.AffineMap.get(0, len(operands), [extent]).results
+    static = folded.value if isinstance(folded, ir.AffineConstantExpr) else None
+    attributes: dict[str, ir.Attribute] = {WORKSPACE: ir.StringAttr.get(kind)}
+    if static is None:
+        attributes[WORKSPACE_EXTENTS] = ir.AffineMapAttr.get(ir.AffineMap.get(0, len(operands), [extent]))
+        attributes[WORKSPACE_OPERANDS] = ir.DenseI64ArrayAttr.get(pairs)
+    memref_type = ir.MemRefType.get([dynamic if static is None else static, *inner], element)
+    return _add_argument(kernel, memref_type, attributes)
+
+
+def last_block(partials: PartialTiles, tile: ir.Value, part: ir.Value, partial: ir.Value, epilogue: Epilogue) -> None:
+    """Every block stores its partial; the last block adds them up in order."""
+    partials.write(partial, part_row(tile, part, partials.split))
+    old = partials.arrive(tile)
+    last = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.eq, old, _i32(partials.split - 1)).result)
+    with ir.InsertionPoint(last.then_block):
+        first = partials.read(part_row(tile, index(0), partials.split))
+        loop = scf.ForOp(index(1), index(partials.split), index(1), [first])
+        with ir.InsertionPoint(loop.body):
+            other = partials.read(part_row(tile, loop.induction_variable, partials.split))
+            scf.YieldOp([add_tiles(loop.inner_iter_args[0], other)])
+        epilogue(loop.results[0])
+        scf.YieldOp([])
+
+
+def serial_reduction(
+    partials: PartialTiles, tile: ir.Value, part: ir.Value, partial: ir.Value, epilogue: Epilogue
+) -> None:
+    """Blocks take turns: the first stores its partial, the others add theirs, and the last one keeps the sum."""
+    i32 = ir.IntegerType.get_signless(32)
+    semaphore_wait(partials.semaphores, tile, arith.IndexCastOp(i32, part).result)
+    first = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.eq, part, index(0)).result)
+    with ir.InsertionPoint(first.then_block):
+        partials.write(partial, tile)
+        scf.YieldOp([])
+    if partials.split > 2:
+        behind = arith.CmpIOp(arith.CmpIPredicate.ugt, part, index(0)).result
+        before = arith.CmpIOp(arith.CmpIPredicate.ult, part, index(partials.split - 1)).result
+        middle = scf.IfOp(arith.AndIOp(behind, before).result)
+        with ir.InsertionPoint(middle.then_block):
+            partials.write(add_tiles(partials.read(tile), partial), tile)
+            scf.YieldOp([])
+    partials.arrive(tile)
+    last = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.eq, part, index(partials.split - 1)).result)
+    with ir.InsertionPoint(last.then_block):
+        epilogue(add_tiles(partials.read(tile), partial))
+        scf.YieldOp([])
+
+
+def slices(
+    partials: PartialTiles, tile: ir.Value, part: ir.Value, partial: ir.Value, rows: int, epilogue: SliceEpilogue
+) -> None:
+    """Every block stores its partial; when all are there, each adds up some rows of all parts, in order."""
+    whole = ir.VectorType(partial.type).shape[-2]
+    partials.write(partial, part_row(tile, part, partials.split))
+    partials.meet(tile)
+    branch = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.ult, part, index(whole // rows)).result)
+    branch.operation.attributes[SECOND_STAGE] = ir.UnitAttr.get()
+    with ir.InsertionPoint(branch.then_block):
+        start = arith.MulIOp(part, index(rows)).result
+        # All reads before the first sum, so that they are under way together.
+        found = [
+            partials.read(part_row(tile, index(each), partials.split), start, rows) for each in range(partials.split)
+        ]
+        epilogue(reduce(add_tiles, found), start)
+        scf.YieldOp([])
+
+
+def _add_argument(kernel: ir.Operation, memref_type: ir.Type, attributes: dict[str, ir.Attribute]) -> ir.Value:
+    known = [ir.DictAttr.get(a) for a in argument_attributes(kernel)]
+    kernel.attributes["arg_attrs"] = ir.ArrayAttr.get([*known, ir.DictAttr.get(attributes)])
+    old = ir.FunctionType(ir.TypeAttr(kernel.attributes["function_type"]).value)
+    new = ir.FunctionType.get([*old.inputs, memref_type], old.results)
+    kernel.attributes["function_type"] = ir.TypeAttr.get(new)
+    return kernel.regions[0].blocks[0].add_argument(memref_type, kernel.location)
+
+
+def part_row(tile: ir.Value, part: ir.Value, split: int) -> ir.Value:
+    """The row of the scratch that a part of a tile has to itself."""
+    place = ir.AffineExpr.get_dim(0) * split + ir.AffineExpr.get_dim(1)
+    return affine.AffineApplyOp(ir.AffineMap.get(2, 0, [place]), [tile, part]).result
+
+
+def add_tiles(a: ir.Value, b: ir.Value) -> ir.Value:
+    """The sum of two tiles."""
+    integer = isinstance(ir.VectorType(a.type).element_type, ir.IntegerType)
+    return (arith.AddIOp if integer else arith.AddFOp)(a, b).result
+
+
+def _i32(value: int) -> ir.Value:
+    return arith.ConstantOp(ir.IntegerType.get_signless(32), value).result

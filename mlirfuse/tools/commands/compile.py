@@ -1,0 +1,38 @@
+"""`mlirfuse compile FILE.py:FUNCTION`: the IR of any stage, the PTX, and what each kernel takes of the machine."""
+
+from __future__ import annotations
+
+import argparse
+
+from rich.console import Console
+
+from mlirfuse.errors import ArgumentError
+from mlirfuse.tools.commands.tables import print_resources, resource_table
+from mlirfuse.tools.commands.user_function import add_arguments, compile_function
+from mlirfuse.tools.reporting import STREAM, write_text
+
+STAGES = ("linalg", "tile", "gpu", "nvvm", "ptx")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's arguments."""
+    add_arguments(parser)
+    parser.add_argument("--stage", choices=STAGES, help="print the text of this stage; without it, the resource table")
+    parser.add_argument("-o", "--output", default=STREAM, metavar="FILE", help="where to write the stage's text")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Compiles; prints a stage's text on standard output, or the resource table (which needs ptxas).
+
+    A text that goes into a file leaves room for the table, where there is a ptxas.
+    """
+    if options.stage is None and options.output != STREAM:
+        raise ArgumentError("there is no text to write without --stage", where="--output", hint="the table is printed")
+    compiled = compile_function(options)
+    if options.stage is None:
+        Console().print(resource_table(compiled.resources))
+        return 0
+    write_text(options.output, compiled.as_text(options.stage).rstrip("\n") + "\n")
+    if options.output != STREAM:
+        print_resources(Console(), compiled)
+    return 0

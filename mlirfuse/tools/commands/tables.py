@@ -1,0 +1,54 @@
+"""Tables that more than one command prints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from mlirfuse.compiler.compile import Compiled
+from mlirfuse.lowering.ptx.assembler import DRIVER, chosen_assembler
+from mlirfuse.lowering.ptx.resources import KernelResources
+
+
+def print_resources(console: Console, compiled: Compiled) -> None:
+    """Prints the table of a function's kernels, or what is missing for it."""
+    if chosen_assembler().kind == DRIVER:
+        console.print(
+            "No ptxas: pip install nvidia-cuda-nvcc to see what the kernel takes of the machine, and to have another "
+            "schedule chosen where one spills."
+        )
+        return
+    console.print(resource_table(compiled.resources))
+
+
+def resource_table(kernels: Iterable[KernelResources]) -> Table:
+    """What ptxas says of each kernel; spills are marked, and losses told, since no schedule should have any."""
+    table = Table(title="Kernels", title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 0, 0, 1), pad_edge=False)
+    table.add_column("kernel", no_wrap=True)
+    for column in ("threads", "cluster", "registers", "shared bytes", "stack bytes", "spill bytes"):
+        table.add_column(column, justify="right", no_wrap=" " not in column)
+    for kernel in kernels:
+        spills = _spills(kernel)
+        table.add_row(
+            kernel.name,
+            str(kernel.block),
+            str(kernel.cluster),
+            str(kernel.registers),
+            str(kernel.shared_bytes),
+            str(kernel.stack_bytes),
+            spills,
+        )
+        for loss in kernel.losses:
+            table.add_row(f"[bold red]{loss}[/]")
+    return table
+
+
+def _spills(kernel: KernelResources) -> str:
+    """Bytes stored and loaded for want of registers; the driver does not tell, ptxas does."""
+    if kernel.spill_store_bytes is None or kernel.spill_load_bytes is None:
+        return "unknown"
+    spills = kernel.spill_store_bytes + kernel.spill_load_bytes
+    return f"[bold red]{spills}[/]" if spills else "0"

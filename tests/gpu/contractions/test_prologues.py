@@ -1,0 +1,46 @@
+"""Operands that a product's kernel computes itself, on the GPU."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import mlirfuse as mf
+from tests.support.contractions.products import Product, pinned_schedule
+from tests.support.contractions.prologues import CASES, Case
+from tests.support.gpu.torch_arrays import to_numpy, to_torch
+
+cupy = pytest.importorskip("cupy")
+torch = pytest.importorskip("torch")
+pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not cupy.is_available(), reason="no GPU")]
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_computed_operands(case: Case) -> None:
+    inputs = case.inputs()
+    fn = mf.fuse(case.fn)
+    tensors = [to_torch(a) for a in inputs]
+    first, *others = (to_numpy(fn(*tensors)) for _ in range(3))
+    case.check(first, inputs)
+    assert all((other == first).all() for other in others)
+
+
+EXTENTS = ((512, 384, 1024), (33, 129, 72), (130, 70, 1000), (16, 1024, 4096))
+
+
+@pytest.mark.parametrize("extents", EXTENTS, ids=str)
+@pytest.mark.parametrize("split", [1, 3])
+def test_weights_of_bytes_are_exact(extents: tuple[int, int, int], split: int) -> None:
+    m, n, k = extents
+    rng = np.random.default_rng(split)
+    x = rng.integers(-2, 3, (m, k)).astype(np.float16)
+    q = (rng.integers(-3, 4, (n, k)) * (rng.random((n, k)) < 8 / k)).astype(np.int8)
+    scale = (2.0 ** rng.integers(-2, 3, n)).astype(np.float16)
+
+    def product(x, q, scale):
+        return x @ (q.astype(x.dtype) * scale[:, None]).T
+
+    schedule = pinned_schedule(Product(m, n, k, "nt", "float16"), 64, 64, split, instruction="mma")
+    expected = x.astype(np.float64) @ (q * scale[:, None].astype(np.float64)).T
+    for fn in (mf.fuse(product), mf.fuse(product, schedule=schedule)):
+        np.testing.assert_array_equal(to_numpy(fn(*map(to_torch, (x, q, scale)))), expected)

@@ -1,0 +1,34 @@
+"""Reductions over static extents that no block holds, on the GPU."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import mlirfuse as mf
+from tests.support.gpu.torch_arrays import to_numpy, to_torch
+from tests.support.reductions.static_reductions import CASES
+
+cupy = pytest.importorskip("cupy")
+torch = pytest.importorskip("torch")
+pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not cupy.is_available(), reason="no GPU")]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_no_block_holds_is_shared(name: str) -> None:
+    """The same bits again, on a device whose blocks end in another order."""
+    case = CASES[name]
+    arrays = case.arrays(seed=1)
+    fused, tensors = mf.fuse(case.fn), [to_torch(a) for a in arrays]
+    first = to_numpy(fused(*tensors))
+    case.check(first, arrays)
+    for _ in range(20):
+        np.testing.assert_array_equal(to_numpy(fused(*tensors)), first)
+
+
+def test_a_long_sum_is_as_good_as_a_pairwise_one() -> None:
+    """The sum of 2^26 numbers is as close to float64 as PyTorch's."""
+    x = torch.rand(2**26, device="cuda")
+    exact = x.sum(dtype=torch.float64)
+    ours, theirs = (abs(y.double() - exact) for y in (mf.fuse(lambda x: mf.sum(x))(x), x.sum()))
+    assert ours <= 2 * theirs + exact * 6e-8

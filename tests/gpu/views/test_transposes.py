@@ -1,0 +1,32 @@
+"""Elementwise functions of transposed arrays, on the GPU."""
+
+from __future__ import annotations
+
+import pytest
+
+import mlirfuse as mf
+from tests.support.gpu.torch_arrays import to_numpy, to_torch
+from tests.support.views.transposes import CASES
+
+cupy = pytest.importorskip("cupy")
+torch = pytest.importorskip("torch")
+pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not cupy.is_available(), reason="no GPU")]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_transposed_arrays(name: str) -> None:
+    case = CASES[name]
+    arrays = case.arrays()
+    fused, tensors = mf.fuse(case.fn), [to_torch(a) for a in arrays]
+    out = fused(*tensors)
+    out.view(torch.uint8).fill_(0x7F)  # not what any result is: of floats NaN, or a large number
+    fused(*tensors, out=out)
+    case.check(to_numpy(out), arrays)
+
+
+@pytest.mark.parametrize("shape", [(136, 200), (137, 75)])
+def test_views_of_transposed_arrays(shape: tuple[int, int]) -> None:
+    rows, columns = shape
+    x = torch.randint(-9, 10, shape, device="cuda").float()
+    y = torch.randint(-9, 10, (columns, rows), device="cuda").float().T
+    assert torch.equal(mf.fuse(lambda x, y: x - 2 * y)(x, y), x - 2 * y)

@@ -1,0 +1,168 @@
+"""Contractions at the tile and gpu levels, interpreted with all checks: integers come out exactly."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mlirfuse as mf
+from mlirfuse import interpreter
+from mlirfuse.compiler.context import make_context
+from mlirfuse.passmanager.manager import run_pipeline
+from mlirfuse.support.diagnostics import parse_module
+from tests.support.compiling import module_at
+from tests.support.contractions.products import (
+    FORMS,
+    MOST_IN_CLUSTER,
+    PRODUCTS,
+    REDUCTIONS,
+    SLICED,
+    SPLITS,
+    WGMMA,
+    Product,
+    pinned_schedule,
+)
+
+Order = dict[str, Any]
+
+ZERO = "arith.constant 0.000000e+00"
+
+ORDERS: tuple[Order, ...] = ({}, {"order": "reversed", "resident": 1}, {"order": "random", "seed": 3, "resident": 2})
+
+
+def orders(reduction: str, split: int) -> tuple[Order, ...]:
+    """Orders of blocks: one after the other from either end, and interleaved; few resident where that is enough."""
+    if split == 1 or reduction not in SLICED:
+        return ORDERS
+    # A cluster needs its own blocks resident, other slices all.
+    few: Order = {"resident": split} if reduction == "cluster" else {}
+    return ({}, {"order": "reversed", **few}, {"order": "random", "seed": 5})
+
+
+def skip_impossible(split: int, reduction: str) -> None:
+    """A cluster is no larger than the hardware's."""
+    if reduction == "cluster" and split > MOST_IN_CLUSTER:
+        pytest.skip("more blocks than a cluster has")
+
+
+@pytest.mark.parametrize("product", PRODUCTS, ids=str)
+def test_products(product: Product) -> None:
+    inputs = product.inputs(seed=product.m)
+    expected = product.expected(inputs)
+    for number, stage in enumerate(("tile", "gpu")):
+        module = module_at(stage, product.fn, product.specs)
+        (result,) = interpreter.run(module, product.form, inputs, **ORDERS[(product.n + number) % 3])
+        np.testing.assert_array_equal(result, expected, err_msg=stage)
+
+
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+@pytest.mark.parametrize(("product", "m", "n", "split"), SPLITS, ids=str)
+def test_splits(product: Product, m: int, n: int, split: int, reduction: str) -> None:
+    skip_impossible(split, reduction)
+    inputs = product.inputs(seed=split)
+    expected = product.expected(inputs)
+    for stage in ("tile", "gpu"):
+        module = module_at(stage, product.fn, product.specs, pinned_schedule(product, m, n, split, reduction))
+        for order in orders(reduction, split):
+            (result,) = interpreter.run(module, product.form, inputs, **order)
+            np.testing.assert_array_equal(result, expected, err_msg=f"{stage} {order}")
+
+
+@pytest.mark.parametrize("reduction", ["last_block", "serial", "grid_sync"])
+def test_blocks_that_share_a_loop_add_what_it_starts_from_once(reduction: str) -> None:
+    product, m, n, split = SPLITS[0]
+    inputs = product.inputs(seed=1)
+    fused = mf.fuse(product.fn, target="sm_90a", schedule=pinned_schedule(product, m, n, split, reduction))
+    lowered = fused.lower(*product.specs)
+    text = str(lowered.module)
+    assert text.count(ZERO) == 1
+    module = parse_module(text.replace(ZERO, "arith.constant 3.000000e+00"), make_context())
+    with module.context:
+        run_pipeline(module, lowered.pipeline("fuse-gpu-pipeline"))
+    (result,) = interpreter.run(module, product.form, inputs)
+    np.testing.assert_array_equal(result, product.expected(inputs) + 3)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "m", "n"), [("float32", 128, 128), ("float32", 128, 64), ("float64", 64, 64), ("int32", 32, 32)]
+)
+@pytest.mark.parametrize("form", FORMS)
+def test_tiles_of_scalar_products(form: str, dtype: str, m: int, n: int) -> None:
+    """Tiles that overrun both operands and k, transposed or not, in a batch and alone, between steps that copy."""
+    for product in (Product(130, 70, 100, form, dtype), Product(20, 72, 96, form, dtype, ((2, 1), (1, 3)))):
+        inputs = product.inputs(seed=m)
+        for stage in ("tile", "gpu"):
+            module = module_at(stage, product.fn, product.specs, pinned_schedule(product, m, n))
+            (result,) = interpreter.run(module, product.form, inputs, order="random", seed=n)
+            np.testing.assert_array_equal(result, product.expected(inputs), err_msg=f"{stage} {product}")
+
+
+@pytest.mark.parametrize("form", ["nt", "tn"])
+def test_wide_warps(form: str) -> None:
+    """Warps with 64 x 64 accumulators, in steps of whole 128 bytes of a row, fewer of them than stages."""
+    product = Product(128, 256, 128, form, "float16")
+    inputs = product.inputs()
+    schedule = pinned_schedule(product, 128, 256, instruction="mma", wide=True)
+    module = module_at("gpu", product.fn, product.specs, schedule)
+    (result,) = interpreter.run(module, product.form, inputs, order="random", seed=1)
+    np.testing.assert_array_equal(result, product.expected(inputs))
+
+
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+@pytest.mark.parametrize(("product", "m", "n", "split"), WGMMA, ids=str)
+def test_wgmma(product: Product, m: int, n: int, split: int, reduction: str) -> None:
+    if split == 1 and reduction != REDUCTIONS[0]:
+        pytest.skip("without a split nothing meets")
+    inputs = product.inputs(seed=split)
+    for stage in ("tile", "gpu"):
+        module = module_at(stage, product.fn, product.specs, pinned_schedule(product, m, n, split, reduction, "wgmma"))
+        assert "fuse.warpgroup_mma" in str(module)
+        for order in orders(reduction, split):
+            (result,) = interpreter.run(module, product.form, inputs, **order)
+            np.testing.assert_array_equal(result, product.expected(inputs), err_msg=f"{stage} {order}")
+
+
+@pytest.mark.parametrize("instruction", ["mma", "wgmma"])
+@pytest.mark.parametrize("split", [1, 3])
+@pytest.mark.parametrize("form", ["nt", "tn"])
+def test_swapped(form: str, split: int, instruction: str) -> None:
+    """The result's tile is transposed: its columns are the rows of x, few as they are."""
+    product = Product(16, 200, 192, form, "bfloat16")
+    schedule = pinned_schedule(product, 64, 64 if form == "tn" else 16, split, "grid_sync", instruction, swapped=True)
+    inputs = product.inputs(seed=split)
+    for stage in ("tile", "gpu"):
+        module = module_at(stage, product.fn, product.specs, schedule)
+        (result,) = interpreter.run(module, product.form, inputs, order="random", seed=3)
+        np.testing.assert_array_equal(result, product.expected(inputs), err_msg=stage)
+
+
+@pytest.mark.parametrize("align", [8, 16])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8"])
+def test_views(dtype: str, align: int) -> None:
+    """Operands whose contiguous axis is not the last, or that have none, are copied as their strides allow."""
+    product = Product(40, 24, 48, "nn", dtype)
+    x, w = product.inputs()
+    for left, right, strides in (
+        (np.asfortranarray(x), np.asfortranarray(w), ((1, None), (1, None))),
+        (x[:, ::2], w[::2], ((None, None), (None, 1))),
+    ):
+        specs = [
+            mf.TensorSpec(a.shape, dtype, strides=s, align=align) for a, s in zip((left, right), strides, strict=True)
+        ]
+        (result,) = interpreter.run(module_at("gpu", product.fn, specs), "nn", [left, right])
+        np.testing.assert_array_equal(result, product.expected([left, right]), err_msg=str(strides))
+        mf.fuse(product.fn, target="sm_90a").lower(*specs).compile()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int32])
+@pytest.mark.parametrize("extents", [(3, 4, 3), (40, 9, 70), (64, 16, 64)], ids=str)
+def test_a_product_and_sums_with_it(extents: tuple[int, int, int], dtype: type) -> None:
+    """Upstream's canonicalisation multiplies once more for each, where k is a single step."""
+    m, k, n = extents
+    rng = np.random.default_rng(k)
+    x, w = rng.integers(-3, 4, (m, k)).astype(dtype), rng.integers(-3, 4, (k, n)).astype(dtype)
+    fused = mf.fuse(lambda x, w: (mf.sum((x @ w + 1) ** 2, axis=1), x @ w, x @ w - 2), target="interpret")
+    for result, expected in zip(fused(x, w), (((x @ w + 1) ** 2).sum(1), x @ w, x @ w - 2), strict=True):
+        np.testing.assert_array_equal(result, expected)

@@ -1,0 +1,66 @@
+"""Operands that a product's kernel computes itself, in every kind of schedule."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import mlirfuse as mf
+from mlirfuse import interpreter
+from tests.support.compiling import module_at, specs_of
+from tests.support.contractions.products import Product, pinned_schedule
+from tests.support.contractions.prologues import CASES, Case, K, M, N
+
+SCHEDULES = {
+    "mma": (64, 32, 1, "last_block", "mma", False),
+    "mma, last block": (32, 32, 3, "last_block", "mma", False),
+    "mma, grid_sync, swapped": (32, 32, 4, "grid_sync", "mma", True),
+    "wgmma that becomes mma": (64, 32, 1, "last_block", "wgmma", False),
+}
+PLAIN = [case for case in CASES if case.shapes[0][-1] == K and case.dtypes[1:] != ("float32",)]
+
+
+@pytest.mark.parametrize("stage", ["tile", "gpu"])
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_one_kernel(case: Case, stage: str) -> None:
+    inputs = case.inputs()
+    module = module_at(stage, case.fn, specs_of(inputs))
+    assert str(module).count("call @") == 1
+    (result,) = interpreter.run(module, case.fn.__name__, inputs, order="random", seed=1)
+    case.check(result, inputs)
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+@pytest.mark.parametrize("case", PLAIN, ids=str)
+def test_pinned_schedules(case: Case, name: str) -> None:
+    m, n, split, reduction, instruction, swapped = SCHEDULES[name]
+    schedule = pinned_schedule(Product(M, N, K, "nt", "float16"), m, n, split, reduction, instruction, swapped)
+    inputs = case.inputs()
+    module = module_at("gpu", case.fn, specs_of(inputs), schedule)
+    assert str(module).count("gpu.func") == 1
+    (result,) = interpreter.run(module, case.fn.__name__, inputs, order="random", seed=2)
+    case.check(result, inputs)
+
+
+def test_one_step_along_k() -> None:
+    def scaled(x, w):
+        return (x + 1) @ (w / 2).T
+
+    rng = np.random.default_rng(0)
+    x, w = (rng.integers(-4, 5, shape).astype(np.float16) for shape in ((40, 24), (48, 24)))
+    module = module_at("gpu", scaled, specs_of((x, w)))
+    (result,) = interpreter.run(module, "scaled", [x, w], order="random")
+    np.testing.assert_array_equal(result, (x.astype(np.float64) + 1) @ (w.astype(np.float64) / 2).T)
+
+
+@pytest.mark.parametrize(
+    ("fn", "reason"),
+    [
+        (lambda x, w: ((x * 2) @ w.T, x * 2), "its results are used elsewhere as well"),
+        (lambda x, w: (x / mf.sum(x, axis=1, keepdims=True)) @ w.T, "it reduces"),
+    ],
+)
+def test_what_stays_apart_says_why(fn, reason: str) -> None:
+    specs = [mf.TensorSpec((64, 128), mf.float16)] * 2
+    explained = mf.fuse(fn, target="sm_90a").lower(*specs).compile().explain()
+    assert any("fuse-prologues: declined" in line and reason in line for line in explained.splitlines())

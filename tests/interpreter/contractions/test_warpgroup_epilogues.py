@@ -1,0 +1,38 @@
+"""What follows a product on Hopper runs on the consumers: bias, activation, residual, scales, wider results."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import mlirfuse as mf
+from mlirfuse import interpreter
+from tests.support.compiling import module_at
+from tests.support.contractions.warpgroup_epilogues import CASES, epilogue_inputs
+from tests.support.contractions.warpgroup_schedules import warpgroup_schedule
+
+SCHEDULES = {
+    "tiles": warpgroup_schedule(128, 64),
+    "persistent": warpgroup_schedule(128, 64, persistent=True),
+    "two blocks": warpgroup_schedule(128, 64, blocks_per_sm=2),
+    "two blocks, persistent": warpgroup_schedule(128, 64, persistent=True, blocks_per_sm=2),
+    "consumer_groups": warpgroup_schedule(128, 64, consumer_groups=2),
+    "consumer groups, fragment by fragment": replace(warpgroup_schedule(128, 64, consumer_groups=2), order="depth"),
+}
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("name", CASES)
+def test_epilogues(name: str, schedule: str) -> None:
+    fn, _, reference = CASES[name]
+    inputs = epilogue_inputs(name)
+    specs = [mf.TensorSpec(array.shape, "float16") for array in inputs]
+    expected = reference(*(a.astype(np.float64) for a in inputs))
+    for stage in ("tile", "gpu"):
+        module = module_at(stage, fn, specs, SCHEDULES[schedule])
+        assert "fuse.warpgroup_mma" in str(module)
+        results = interpreter.run(module, fn.__name__, inputs, order="random")
+        for result, want in zip(results, expected, strict=True):
+            np.testing.assert_array_equal(result.astype(np.float64), want, err_msg=stage)

@@ -1,0 +1,83 @@
+"""What is chosen after spills computes the same: each family with one to three schedules passed over."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+import mlirfuse as mf
+from mlirfuse.compiler.feedback import without_spills
+from mlirfuse.interpreter import run
+from mlirfuse.lowering.ptx.resources import KernelResources
+from mlirfuse.lowering.ptx.to_ptx import KernelBinary
+
+
+def _norm(x):
+    return (x - mf.mean(x, axis=-1, keepdims=True)) * mf.rsqrt(mf.var(x, axis=-1, keepdims=True) + 1e-5)
+
+
+def _columns(x):
+    return (x - mf.mean(x, axis=0)) / (mf.std(x, axis=0) + 1)
+
+
+def _both(x):
+    return x - mf.max(x, axis=-1, keepdims=True), mf.sum(x, axis=0)
+
+
+FUNCTIONS = {
+    "elementwise": lambda x: mf.exp(-x * x),
+    "rows": _norm,
+    "columns": _columns,
+    "persistent_loop": _both,
+    "product": lambda x: mf.exp(-(x @ mf.matrix_transpose(x))),
+}
+
+
+def _spilling(bytes_: int, times: int):
+    """An assembler by which the first so many codes of each kernel spill."""
+    seen: dict[str, list[str]] = {}
+
+    def assemble(binaries: Sequence[KernelBinary]) -> list[KernelResources]:
+        reports = []
+        for binary in binaries:
+            codes = seen.setdefault(binary.name, [])
+            codes.extend([binary.ptx] if binary.ptx not in codes else [])
+            spilled = bytes_ if codes.index(binary.ptx) < times else 0
+            reports.append(KernelResources(binary.name, 64, spilled, spilled, 0, 0, 0, 128, 1))
+        return reports
+
+    return assemble
+
+
+@pytest.mark.parametrize("times", [1, 3])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_same_results(name, dtype, times):
+    fn = mf.fuse(FUNCTIONS[name], target="sm_90a")
+    x = np.random.default_rng(0).uniform(0.1, 1, (33, 136)).astype(dtype)
+    lowered = fn.lower(mf.TensorSpec(x.shape, x.dtype))
+    first = lowered.compile(choose_again=False)
+    again = without_spills(lowered._compile, _spilling(400, times))
+    assert again.attempts
+    wanted, got = (run(c.module_at("gpu"), c.program.name, [x]) for c in (first, again))
+    for a, b in zip(wanted, got, strict=True):
+        np.testing.assert_allclose(
+            a.astype(np.float64), b.astype(np.float64), rtol=2e-2 if dtype == "float16" else 1e-5, atol=1e-3
+        )
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float16"])
+def test_same_results_of_shorter_steps(dtype):
+    """Products that no tile leaves more registers: a thread copies fewer elements along k at once."""
+    fn = mf.fuse(lambda x, w: mf.abs(x) @ mf.matrix_transpose(w + 2), target="sm_90a")
+    rng = np.random.default_rng(0)
+    x, w = rng.uniform(0.1, 1, (3, 65)).astype(dtype), rng.uniform(0.1, 1, (31, 65)).astype(dtype)
+    lowered = fn.lower(mf.TensorSpec(x.shape, x.dtype), mf.TensorSpec(w.shape, w.dtype))
+    again = without_spills(lowered._compile, _spilling(400, 5))
+    (tried,) = again.attempts.values()
+    assert len({attempt.schedule.contraction.k for attempt in tried}) > 1
+    (got,) = run(again.module_at("gpu"), again.program.name, [x, w])
+    wanted = x.astype(np.float64) @ (w.astype(np.float64) + 2).T
+    np.testing.assert_allclose(got.astype(np.float64), wanted, rtol=2e-3 if dtype == "float16" else 1e-12)

@@ -1,0 +1,1 @@
+"""Arrays, guards and stress for tests that launch kernels."""

@@ -1,0 +1,1 @@
+"""Reductions with references, for the interpreter's and the GPU's tests."""

@@ -1,0 +1,93 @@
+"""What tests of grid reductions share: schedules with changed walks, and bugs that the interpreter must notice."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+from mlir import ir
+from mlir.dialects import arith
+
+import mlirfuse as mf
+from mlirfuse import interpreter
+from mlirfuse.analysis.kernels import kernels
+from mlirfuse.compiler import pipeline
+from mlirfuse.errors import InterpreterError
+from mlirfuse.interpreter.mutation import mutants, plant, site
+from mlirfuse.passmanager.manager import run_pipeline
+from mlirfuse.schedule.schedule import schedule_of
+from mlirfuse.support.rewriting import nested
+from tests.support.compiling import module_at
+from tests.support.reductions.backward import Backward
+
+COLUMNS, SMS = 64, 3
+SIDE_BY_SIDE_COLUMNS, SIDE_BY_SIDE = 2048, {"warps": (2, 2), "repeats": (1, 4)}
+"""Two rows of two warps each; the heuristics are unrolled over them, over four warps."""
+ORDERS: tuple[dict[str, Any], ...] = ({}, {"order": "reversed"}, {"order": "random", "seed": 7})
+
+
+def looping(
+    backward: Backward,
+    stage: str,
+    dtype: Any,
+    columns: int = COLUMNS,
+    layout: Mapping[str, tuple[int, ...]] = MappingProxyType({}),
+    **changes: Any,
+) -> ir.Module:
+    """The function, with the schedule that the heuristics choose but for some fields of its layout and of its
+    persistent loop.
+
+    Blocks share no end unless `changes` say so: few rows have none, so that nothing is seen of bugs in it.
+    """
+    specs = backward.specs(columns, dtype)
+    module = mf.fuse(backward.fn, target="sm_90a").lower(*specs).module
+    with module.context:
+        run_pipeline(module, pipeline.named("fuse-graph-pipeline", "sm_90a"))
+    (kernel,) = kernels(module.operation)
+    schedule = schedule_of(kernel)
+    assert schedule.persistent_loop is not None
+    persistent_loop = replace(schedule.persistent_loop, **{"chunk": 0} | changes)
+    held = replace(schedule.layout, **dict[str, Any](layout))
+    tile = tuple(held.extents[d] if d in persistent_loop.dims else n for d, n in enumerate(schedule.tile))
+    return module_at(
+        stage, backward.fn, specs, replace(schedule, tile=tile, layout=held, persistent_loop=persistent_loop)
+    )
+
+
+def check_mutants(
+    module: ir.Module, backward: Backward, cases: Sequence[Any], kinds: Collection[str], harmless: Sequence[str] = ()
+) -> None:
+    """Asserts that there are mutants of all kinds, each of which some inputs in some order of blocks show.
+
+    `harmless` are the kinds of those that may survive.
+    """
+
+    def notices(mutated: ir.Operation) -> bool:
+        try:
+            for inputs in cases:
+                for order in ORDERS:
+                    backward.check(interpreter.run(mutated, backward.name, inputs, sms=SMS, **order), inputs)
+        except (InterpreterError, AssertionError):
+            return True
+        return False
+
+    tried = [mutant for mutant in mutants(module) if mutant.kind in kinds]
+    survivors = [m for m in tried if not notices(plant(module, m))]
+    assert {m.kind for m in tried} == set(kinds)
+    assert Counter(m.kind for m in survivors) <= Counter(harmless), [f"{m}: {site(module, m)}" for m in survivors]
+
+
+def arrivals(module: ir.Module) -> list[ir.Operation]:
+    """The arrivals at semaphores, in program order."""
+    return [op for op in nested(module.operation) if op.name == "fuse.semaphore_arrive"]
+
+
+def drop_arrival(arrival: ir.Operation) -> None:
+    """Takes an arrival out; who asks what it saw is told 0."""
+    with arrival.context, ir.InsertionPoint(arrival), arrival.location:
+        nothing = arith.ConstantOp(arrival.results[0].type, 0).result
+    arrival.results[0].replace_all_uses_with(nothing)
+    arrival.erase()

@@ -1,0 +1,188 @@
+"""Compiling again where kernels spill, with an assembler that says what the test wants."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import pytest
+
+import mlirfuse as mf
+from mlirfuse.compiler.compile import Compiled, Lowered
+from mlirfuse.compiler.feedback import kernel_of, without_spills
+from mlirfuse.errors import CompileError
+from mlirfuse.lowering.ptx import spills
+from mlirfuse.lowering.ptx.resources import KernelResources
+from mlirfuse.lowering.ptx.to_ptx import KernelBinary
+from mlirfuse.schedule.attempts import MOST_AGAIN, MOST_LEAN
+
+
+class Assembler:
+    """Says of each new code of a kernel how many bytes it spills: the next number of the kernel's list, and then 0.
+
+    Attributes:
+        spilled: bytes, or an error, by kernel.
+        codes: by kernel, the PTX texts that it was given, in order.
+    """
+
+    def __init__(self, spilled: dict[str, Sequence[int | Exception]]):
+        self.spilled = spilled
+        self.codes: dict[str, list[str]] = {}
+
+    def __call__(self, binaries: Iterable[KernelBinary]) -> list[KernelResources]:
+        return [self._resources(binary) for binary in binaries]
+
+    def _resources(self, binary: KernelBinary) -> KernelResources:
+        codes = self.codes.setdefault(binary.name, [])
+        if binary.ptx not in codes:
+            codes.append(binary.ptx)
+        said = [*self.spilled.get(binary.name, ()), *[0] * len(codes)][codes.index(binary.ptx)]
+        if isinstance(said, Exception):
+            raise said
+        return KernelResources(binary.name, 40, said, said, 0, 0, 0, 128, 1)
+
+
+def _lowered() -> Lowered:
+    """Two kernels: a normalised row, and a sum of the columns of another array."""
+
+    @mf.fuse
+    def fn(x, y):
+        return x - mf.mean(x, axis=-1, keepdims=True), mf.sum(y, axis=0)
+
+    return fn.lower(mf.TensorSpec((None, 4096), mf.float16), mf.TensorSpec((512, 384), mf.float32))
+
+
+def _compiled(assembler: Assembler) -> tuple[Compiled, int]:
+    """What was compiled, and how often."""
+    lowered, calls = _lowered(), []
+
+    def compile_once(attempts):
+        calls.append(attempts)
+        return lowered._compile(attempts)
+
+    return without_spills(compile_once, assembler), len(calls)
+
+
+def _texts(compiled: Compiled) -> dict[str, str]:
+    return {name: binary.ptx for name, binary in compiled.binaries.items()}
+
+
+@pytest.fixture(scope="module")
+def plain() -> Compiled:
+    return _lowered().compile(choose_again=False)
+
+
+def test_without_spills_everything_is_compiled_and_assembled_once(plain):
+    assembler = Assembler({})
+    compiled, times = _compiled(assembler)
+    assert times == 1
+    assert _texts(compiled) == _texts(plain)
+    assert {name: len(codes) for name, codes in assembler.codes.items()} == {"fn_0_kernel": 1, "fn_1_kernel": 1}
+    assert not compiled.attempts
+    assert "spilled" not in compiled.explain()
+
+
+def test_a_kernel_that_spills_has_another_schedule_and_the_other_stays(plain):
+    assembler = Assembler({"fn_0_kernel": [24]})
+    compiled, times = _compiled(assembler)
+    assert times == 2
+    assert (
+        compiled.binaries["fn_0_kernel"].ptx == assembler.codes["fn_0_kernel"][1] != plain.binaries["fn_0_kernel"].ptx
+    )
+    assert compiled.binaries["fn_1_kernel"].ptx == plain.binaries["fn_1_kernel"].ptx
+    (attempt,) = compiled.attempts["fn_0"]
+    assert (attempt.registers, attempt.spilled) == (40, 24)
+    (line,) = [line for line in compiled.explain().splitlines() if "spilled" in line]
+    assert "spilled 24 bytes a thread" in line
+    assert "was taken instead" in line
+
+
+def test_each_stage_shows_what_was_taken():
+    compiled, _ = _compiled(Assembler({"fn_0_kernel": [24]}))
+    first = str(_lowered().compile(choose_again=False).module_at("gpu"))
+    assert compiled.as_text("gpu") != first
+    assert "fuse.attempts" not in compiled.as_text("tile")
+    with compiled.module_at("linalg").context:
+        assert "fuse.attempts" in str(compiled.module_at("linalg"))
+
+
+def test_after_all_that_are_tried_the_least_spilling_is_kept():
+    assembler = Assembler({"fn_0_kernel": [40, 24, 8, 16, 32, 48]})
+    compiled, times = _compiled(assembler)
+    codes = assembler.codes["fn_0_kernel"]
+    assert 1 + MOST_AGAIN < len(codes) <= 1 + MOST_AGAIN + MOST_LEAN
+    assert times == 1 + len(codes)
+    assert compiled.binaries["fn_0_kernel"].ptx == codes[2]
+    assert "spills least, and was kept" in compiled.explain()
+
+
+def test_kernels_that_spill_are_chosen_again_together():
+    compiled, times = _compiled(Assembler({"fn_0_kernel": [24], "fn_1_kernel": [8, 8]}))
+    assert times == 3
+    assert {name: len(tried) for name, tried in compiled.attempts.items()} == {"fn_0": 1, "fn_1": 2}
+
+
+def test_the_same_reports_give_the_same_code():
+    said = {"fn_0_kernel": [24, 400], "fn_1_kernel": [8]}
+    assert _texts(_compiled(Assembler(said))[0]) == _texts(_compiled(Assembler(said))[0])
+
+
+def test_a_schedule_that_the_assembler_refuses_is_passed_over():
+    assembler = Assembler({"fn_0_kernel": [24, CompileError("too many registers")]})
+    compiled, _ = _compiled(assembler)
+    assert compiled.binaries["fn_0_kernel"].ptx == assembler.codes["fn_0_kernel"][2]
+    assert "cannot be compiled (too many registers)" in compiled.explain()
+
+
+def test_the_first_schedule_s_error_is_the_user_s():
+    with pytest.raises(CompileError, match="out of order"):
+        _compiled(Assembler({"fn_1_kernel": [CompileError("out of order")]}))
+
+
+def test_a_given_schedule_is_kept_and_explained(plain):
+    """It is the user's: it spills what it spills."""
+    tile = next(line for line in plain.explain().splitlines() if "fn_0: chosen tile" in line)
+    compiled, _ = _compiled(Assembler({"fn_0_kernel": [24]}))
+    schedule = compiled.attempts["fn_0"][0].schedule
+
+    @mf.fuse(schedule={"fn_0": schedule})
+    def fn(x):
+        return x - mf.mean(x, axis=-1, keepdims=True)
+
+    lowered = fn.lower(mf.TensorSpec((None, 4096), mf.float16))
+    kept = without_spills(lowered._compile, Assembler({"fn_0_kernel": [24]}))
+    assert str(schedule.tile) in tile
+    assert kept.binaries["fn_0_kernel"].ptx == plain.binaries["fn_0_kernel"].ptx
+    assert "it is given" in kept.explain()
+
+
+def test_without_an_assembler_the_first_schedules_stay(plain, monkeypatch):
+    monkeypatch.setattr(spills, "are_known", lambda _: False)
+    compiled = _lowered().compile()
+    assert _texts(compiled) == _texts(plain)
+    assert "no ptxas is installed: what spills is not known" in compiled.explain()
+
+
+def test_what_runs_nowhere_is_not_assembled(monkeypatch):
+    def assemble(*_):
+        raise AssertionError("the interpreter needs no machine code")
+
+    monkeypatch.setattr("mlirfuse.lowering.ptx.spills.assemble_kernels", assemble)
+    import numpy as np
+
+    double = mf.fuse(lambda x: x + x, target="interpret")
+    assert double(np.ones(3, np.float32)).tolist() == [2, 2, 2]
+
+
+def test_names_of_kernels():
+    for name in ("f_0_kernel", "f_0_second_stage_kernel"):
+        assert kernel_of(name) == "f_0"
+
+
+@pytest.mark.parametrize("choose_again", [True, False])
+def test_errors_of_passes_are_the_user_s(choose_again, monkeypatch):
+    def refuse(*_):
+        raise CompileError("no code for it")
+
+    monkeypatch.setattr("mlirfuse.compiler.compile.ptx", refuse)
+    with pytest.raises(CompileError, match="no code for it"):
+        _lowered().compile(choose_again=choose_again)

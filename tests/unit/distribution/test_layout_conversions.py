@@ -1,0 +1,87 @@
+"""Where tiles lie in shared memory that go from one layout to another: lanes meet few bank conflicts."""
+
+from __future__ import annotations
+
+from itertools import product
+from math import prod
+
+import pytest
+
+from mlirfuse.distribution.memory.layout_conversions import BANK, BANKS_BYTES, Place, place_between
+from mlirfuse.schedule.heuristics import elementwise_schedule
+from mlirfuse.schedule.layout import WARP, BlockedLayout
+from mlirfuse.schedule.problem import Problem, TransposedProblem
+from mlirfuse.schedule.schedule import Schedule
+
+
+def _schedule(size: int, vectors: tuple[int, int], extents: tuple[int | None, ...] = (None, 8192)) -> Schedule:
+    """Of two arrays with elements of so many bytes, accessed by vectors of so many of them along either dimension."""
+    padded_dim = TransposedProblem(0, vectors[0], size, size)
+    return elementwise_schedule(Problem(extents, frozenset(), 1, vectors[1], 2 * size, size, padded_dim=padded_dim))
+
+
+def _address(place: Place, index: tuple[int, ...]) -> int:
+    straight = sum(i * step for i, step in zip(index, place.strides, strict=True))
+    return straight + index[place.padded_dim] // place.group * place.gap
+
+
+def _ways(place: Place, layout: BlockedLayout, size: int) -> int:
+    """Most words of one bank that lanes want at once, of those that are served together."""
+    wide = layout.vector[-1] * size
+    together = min(WARP, BANKS_BYTES // max(wide, BANK))
+    lanes = list(product(*(range(n) for n in layout.lanes)))
+    most = 0
+    for first in range(0, WARP, together):
+        words = set()
+        for lane in lanes[first : first + together]:
+            start = _address(place, tuple(at * v for at, v in zip(lane, layout.vector, strict=True))) * size
+            words |= {byte // BANK for byte in range(start, start + wide)}
+        banks = [word % (BANKS_BYTES // BANK) for word in words]
+        most = max(most, max(banks.count(bank) for bank in banks))
+    return most
+
+
+@pytest.mark.parametrize("extents", [(None, 8192), (40, 8192), (8192, 40)])
+@pytest.mark.parametrize(
+    ("size", "vectors", "ways"),
+    [
+        (1, (16, 16), 1),
+        (2, (8, 8), 1),
+        (2, (1, 1), 1),
+        (4, (1, 1), 1),
+        (4, (4, 1), 1),
+        (4, (4, 4), 2),  # sixteen lanes whose vectors are 16 bytes apart, as the other side's accesses want it
+        (8, (2, 2), 2),
+        (2, (1, 8), 4),  # thirty-two lanes, 16 bytes apart
+    ],
+)
+def test_few_lanes_want_the_same_bank(
+    size: int, vectors: tuple[int, int], ways: int, extents: tuple[int | None, int | None]
+) -> None:
+    schedule = _schedule(size, vectors, extents)
+    assert schedule.padded_dim is not None
+    layouts = (schedule.padded_dim.layout, schedule.layout)
+    place = place_between(*layouts, size)
+    assert max(_ways(place, layout, size) for layout in layouts) <= ways
+
+
+@pytest.mark.parametrize(("size", "vectors"), [(1, (16, 16)), (2, (8, 8)), (2, (1, 8)), (4, (4, 1)), (8, (2, 2))])
+def test_no_two_elements_share_a_place(size: int, vectors: tuple[int, int]) -> None:
+    schedule = _schedule(size, vectors)
+    assert schedule.padded_dim is not None
+    for layouts in ((schedule.padded_dim.layout, schedule.layout), (schedule.layout, schedule.padded_dim.layout)):
+        place = place_between(*layouts, size)
+        addresses = {_address(place, index) for index in product(*(range(n) for n in schedule.tile))}
+        assert len(addresses) == prod(schedule.tile)
+        assert min(addresses) == 0
+        assert max(addresses) < place.size
+
+
+def test_tiles_of_several_dimensions_have_gaps_in_each() -> None:
+    """The outer dimension steps over the gaps of the crossed one."""
+    one = BlockedLayout((1, 4, 1), (1, 8, 4), (2, 1, 1), (1, 1, 8), (1, 1, 1))
+    other = BlockedLayout((1, 1, 4), (1, 4, 8), (2, 1, 1), (1, 8, 1), (1, 1, 1))
+    place = place_between(one, other, 4)
+    assert (place.padded_dim, place.group, place.gap) == (1, 4, 4)
+    assert place.strides == (8 * (4 * 32 + 4), 32, 1)
+    assert place.size == 2 * 8 * (4 * 32 + 4)

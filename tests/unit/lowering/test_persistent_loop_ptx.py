@@ -1,0 +1,146 @@
+"""Backward kernels down to PTX and ptxas: what loads them, what waits for it, and that no register is spilled."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import mlirfuse as mf
+from tests.support.reductions.backward import BACKWARD
+from tests.support.reductions.numerics import DTYPES
+from tests.support.sass import loops, needs_sass, sass_of
+
+SAMPLE = (
+    ("rms_norm_backward", "bfloat16", 7),
+    ("rms_norm_backward", "bfloat16", 255),
+    ("rms_norm_backward", "bfloat16", 257),
+    ("rms_norm_backward", "float32", 257),
+    ("add_rms_norm_backward", "float32", 255),
+    ("add_rms_norm_backward", "bfloat16", 257),
+    ("softmax_backward", "bfloat16", 255),
+    ("softmax_backward", "float32", 255),
+    ("rms_norm_backward", "float16", 384),
+    ("rms_norm_backward", "float32", 1000),
+    ("rms_norm_backward", "bfloat16", 1280),
+    ("rms_norm_backward", "bfloat16", 5140),
+    ("rms_norm_backward", "float32", 8192),
+    ("rms_norm_backward", "float16", 20480),
+    ("layer_norm_backward", "float32", 40),
+    ("layer_norm_backward", "bfloat16", 768),
+    ("layer_norm_backward", "float16", 1600),
+    ("layer_norm_backward", "bfloat16", 3000),
+    ("layer_norm_backward", "float32", 4096),
+    ("layer_norm_backward", "bfloat16", 4096),
+    ("layer_norm_backward", "bfloat16", 8192),
+    ("layer_norm_backward", "bfloat16", 16384),
+    ("rms_norm_backward", "bfloat16", 20480),
+    ("layer_norm_backward", "float16", 20480),
+    ("layer_norm_backward", "bfloat16", 32768),
+    ("layer_norm_backward", "bfloat16", 65536),
+    ("layer_norm_backward", "float32", 65536),
+)
+"""Rows of one vector, of single elements and of a cluster, whole and ragged, in the orders that the heuristics choose
+for them."""
+
+UNIFORM = (("layer_norm_backward", "bfloat16", 1024), ("layer_norm_backward", "bfloat16", 2048))
+"""Where ptxas 13.0 keeps the uniform part of addresses in shared memory apart without optimization barriers."""
+
+
+def compiled(name: str, dtype: str, columns: int) -> mf.Compiled:
+    backward = BACKWARD[name]
+    return mf.fuse(backward.fn).lower(*backward.specs(columns, DTYPES[dtype])).compile(choose_again=False)
+
+
+@pytest.mark.parametrize(("name", "dtype", "columns"), SAMPLE, ids=str)
+def test_no_spills(name: str, dtype: str, columns: int) -> None:
+    (kernel,) = compiled(name, dtype, columns).resources
+    assert (kernel.spill_store_bytes, kernel.spill_load_bytes, kernel.stack_bytes) == (0, 0, 0)
+
+
+def test_loads() -> None:
+    """Tiles by asynchronous copies past the L1; nothing by the read-only path, which knows no wait."""
+    ptx = compiled("rms_norm_backward", "bfloat16", 384).as_text("ptx")
+    fragments, stages = 3, 2
+    assert len(re.findall(r"cp\.async\.cg\.shared\.global \[.*\], 16;", ptx)) == 2 * fragments * stages
+    assert len(re.findall(r"cp\.async\.ca\.shared\.global \[.*\], 4;", ptx)) == stages
+    assert ptx.count("cp.async.commit_group") == stages
+    assert re.findall(r"cp\.async\.wait_group\s+(\d)", ptx) == [str(stages - 1)]
+    assert "ld.global" in ptx
+    assert "ld.global.nc" not in ptx
+
+
+@needs_sass
+def test_loops_over_parts_of_warps_are_not_unrolled(tmp_path: Path) -> None:
+    """16 warps have a loop for each of their fragments, here one: four parts come before it, and four in a step."""
+    layout = mf.BlockedLayout((1, 8), (1, 32), (16, 1), (1, 1), (1, 1))
+    total = mf.fuse(
+        lambda x: mf.sum(x.astype(mf.float32), axis=0), schedule=mf.Schedule((16, 256), layout, "multi_pass")
+    )
+    ptx = total.lower(mf.TensorSpec((None, 4096), mf.bfloat16)).compile().as_text("ptx")
+    assert ptx.count('.pragma "nounroll";') == 1
+    loads = [[i.opcode for i in loop if i.opcode.startswith("LD")] for loop in loops(sass_of(ptx, tmp_path))]
+    assert loads.count(["LDS.128"] * 8) == 1
+
+
+@needs_sass
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
+@pytest.mark.parametrize("columns", [1600, 2048, 5140])
+@pytest.mark.parametrize("name", ["rms_norm_backward", "layer_norm_backward"])
+def test_steps_wait_for_what_the_step_before_has_loaded(name: str, columns: int, dtype: str, tmp_path: Path) -> None:
+    """The next step's means are under way until sums have gone round: nothing else waits at the same counter."""
+    ptx = compiled(name, dtype, columns).as_text("ptx")
+    (persistent_loop,) = [
+        loop for loop in loops(sass_of(ptx, tmp_path)) if any(i.opcode.startswith("LDGSTS") for i in loop)
+    ]
+    loads = [at for at, i in enumerate(persistent_loop) if i.opcode.startswith("LDG.")]
+    assert loads
+    first_sum = next(at for at, i in enumerate(persistent_loop) if i.opcode.startswith("SHFL"))
+    for load in loads:
+        early = [i for i in persistent_loop[load + 1 : first_sum] if persistent_loop[load].counts in i.waits]
+        assert not early, f"{early[0].opcode} {early[0].operands}"
+
+
+@needs_sass
+@pytest.mark.parametrize(("name", "dtype", "columns"), [*SAMPLE, *UNIFORM], ids=str)
+def test_copies_with_policies_are_legal(name: str, dtype: str, columns: int, tmp_path: Path) -> None:
+    """No address in shared memory has a uniform part for half of the policy (`lowering/memory/inline_copies.py`)."""
+    code = sass_of(compiled(name, dtype, columns).as_text("ptx"), tmp_path)
+    for copy in (i.operands for i in code if i.opcode.startswith("LDGSTS")):
+        place, descriptor = copy.split("desc")
+        assert "UR" not in place, copy
+        assert int(re.findall(r"UR(\d+)", descriptor)[0]) % 2 == 0, copy
+
+
+def test_loops_choose_how_they_stream() -> None:
+    """Tiles by copies with a policy, or without where there is much to read; parts stay until they have been read."""
+    ptx = compiled("layer_norm_backward", "bfloat16", 4096).as_text("ptx")
+    policies = {register: kind for kind, register in re.findall(r"createpolicy\S+L2::(\w+)\.b64\s+(%rd\d+)", ptx)}
+    hinted = re.findall(r"cp\.async\S+cache_hint \[.*\], 16, (%rd\d+);", ptx)
+    plain = re.findall(r"cp\.async\.cg\.shared\.global \[.*\], 16;", ptx)
+    assert len(hinted) == len(plain) > 0
+    assert {policies[register] for register in hinted} == {"evict_first"}
+    stored = re.findall(r"st\.global\.L2::cache_hint\S+\s+\[.*\], \{.*\}, (%rd\d+);", ptx)
+    loaded = re.findall(r"ld\.global\.L2::cache_hint\S+\s+\{.*\}, \[.*\], (%rd\d+);", ptx)
+    assert {policies[register] for register in stored} == {"evict_last"}
+    assert {policies[register] for register in loaded} == {"evict_first"}
+
+
+@needs_sass
+@pytest.mark.parametrize("columns", [384, 768, 1024])
+@pytest.mark.parametrize("name", ["rms_norm_backward", "layer_norm_backward"])
+def test_steps_of_warps_that_never_meet_wait_for_no_load(name: str, columns: int, tmp_path: Path) -> None:
+    """Their means come with the tile: a step waits for its copies only."""
+    ptx = compiled(name, "bfloat16", columns).as_text("ptx")
+    walks = [loop for loop in loops(sass_of(ptx, tmp_path)) if any(i.opcode.startswith("LDGSTS") for i in loop)]
+    persistent_loop = min(walks, key=len)  # a loop over chunks may be around it
+    assert not [i for i in persistent_loop if i.opcode.startswith("LDG.")]
+
+
+def test_neutral_parts_are_added_too() -> None:
+    """What a block without a tile adds are constants, in registers: `red` takes no immediates."""
+    backward = BACKWARD["layer_norm_backward"]
+    specs = backward.specs(257, DTYPES["float16"])
+    text = mf.fuse(backward.fn, grid_reduction="atomics", target="sm_90a").lower(*specs).compile().as_text("ptx")
+    assert re.search(r"mov\.\w32\s+(%\w+), 0[^;]*;(.|\n)*red\.relaxed\.gpu\.global\.add\.f32 \[%rd\d+\], \1;", text)

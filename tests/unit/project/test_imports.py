@@ -1,0 +1,110 @@
+"""Imports point one way, and CuPy is imported at one place: what CONTRIBUTING.md says of the tree."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from graphlib import TopologicalSorter
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+import mlirfuse
+
+ROOT = Path(mlirfuse.__file__).parent
+
+LAYERS = (
+    *("places", "errors", "target", "support", "schedule", "dialect", "analysis", "tiling", "distribution"),
+    *("passmanager", "passes", "lowering", "compiler", "runtime", "api", "tools"),
+)
+"""Packages and modules, each of which imports those before it alone."""
+
+ROOMS = ("graph", "kernels", "fusion", "tile", "layouts", "pipelining", "gpu")
+"""The same of `mlirfuse.passes`."""
+
+PACKAGES = sorted(path.parent for path in ROOT.rglob("__init__.py"))
+
+
+def _names(node: ast.AST) -> Iterator[str]:
+    """Full names of what a node imports; of `from package import name`, `package.name`."""
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+    elif isinstance(node, ast.ImportFrom):
+        yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def _imported(path: Path) -> Iterator[str]:
+    """What a file imports anywhere."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        yield from _names(node)
+
+
+def _imported_first(path: Path) -> Iterator[str]:
+    """What a file imports when it is imported: neither in functions nor for type checkers alone."""
+    for node in ast.parse(path.read_text()).body:
+        yield from _names(node)
+
+
+def _children(package: Path, imported: Callable[[Path], Iterator[str]] = _imported) -> dict[str, set[str]]:
+    """What each module and package in a package imports of its neighbours."""
+    prefix = [*package.relative_to(ROOT.parent).parts]
+    depth = len(prefix)
+    found: dict[str, set[str]] = {}
+    for path in package.rglob("*.py"):
+        child = path.relative_to(package).parts[0].removesuffix(".py")
+        names = [name.split(".") for name in imported(path)]
+        others = {parts[depth] for parts in names if parts[:depth] == prefix and len(parts) > depth}
+        found.setdefault(child, set()).update(others - {child})
+    return found
+
+
+def test_imports_point_one_way() -> None:
+    units = _children(ROOT)
+    assert {"analysis", "dialect", "schedule"} <= units["passes"]
+    TopologicalSorter(units).prepare()  # raises CycleError
+    for order, children in ((LAYERS, units), (ROOMS, _children(ROOT / "passes"))):
+        for lower, upper in pairwise(order):
+            later = order[order.index(upper) :]
+            assert not children[lower].intersection(later), f"{lower} imports what comes after it"
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda path: ".".join(path.relative_to(ROOT.parent).parts))
+def test_neighbours_import_each_other_one_way(package: Path) -> None:
+    """Of two modules or packages in one package, one at most imports the other, at any distance."""
+    children = _children(package, _imported_first)
+    children.pop("__init__", None)
+    TopologicalSorter(children).prepare()  # raises CycleError
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda path: ".".join(path.relative_to(ROOT.parent).parts))
+def test_a_package_says_what_belongs_there(package: Path) -> None:
+    assert ast.get_docstring(ast.parse((package / "__init__.py").read_text()))
+    assert all(
+        (path / "__init__.py").exists() for path in package.iterdir() if path.is_dir() and any(path.glob("*.py"))
+    )
+
+
+def test_only_the_runtime_imports_cupy() -> None:
+    importers = {
+        path.relative_to(ROOT).parts[0]
+        for path in ROOT.rglob("*.py")
+        if any(name.split(".")[0] == "cupy" for name in _imported(path))
+    }
+    assert importers == {"runtime"}
+
+
+def test_compiling_imports_nothing_of_the_runtime() -> None:
+    above = ("runtime", "api", "tools")
+    for path in ROOT.rglob("*.py"):
+        if path.relative_to(ROOT).parts[0] not in above:
+            assert not any(name.startswith("mlirfuse.runtime") for name in _imported(path)), path
+
+
+def test_what_few_calls_need_is_imported_by_these() -> None:
+    """`import mlirfuse` takes half a second, of which the interpreter and what it shows progress with were a tenth."""
+    code = "import mlirfuse, sys; print(*sys.modules)"
+    modules = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
+    assert not {"cupy", "filelock", "rich", "mlirfuse.interpreter"} & set(modules)

@@ -1,0 +1,184 @@
+"""Which schedule is tried next where the assembler reports spills: pure functions, no IR."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+
+from mlirfuse.schedule.attempts import (
+    MOST_AGAIN,
+    MOST_LEAN,
+    Attempt,
+    choose_contraction_again,
+    choose_schedule_again,
+    least_spilling,
+    roomier,
+    shorter,
+    thinner,
+)
+from mlirfuse.schedule.contractions.heuristics import choose_contraction
+from mlirfuse.schedule.heuristics import choose_schedule
+from mlirfuse.schedule.low_registers import low_register_schedules
+from mlirfuse.schedule.model.residency import registers_left
+from mlirfuse.schedule.parts.contraction import ContractionProblem
+from mlirfuse.schedule.problem import PersistentLoopProblem, Problem
+from mlirfuse.schedule.rows.chunked import multi_pass_schedule
+from mlirfuse.schedule.schedule import check_schedule
+from mlirfuse.support.dtypes import bfloat16, float32
+from mlirfuse.target import target_of
+
+HOPPER = target_of("sm_90a")
+
+NORM = Problem((None, 4096), frozenset({1}), 1, 8, 4, 2, live_bytes=2, shared_spill_bytes=2, dependent_reductions=2)
+ELEMENTWISE = Problem((None, 4096), frozenset(), 1, 8, 4, 2)
+LOOP = PersistentLoopProblem((0,), frozenset({1}), 4, 0, inner=True)
+BACKWARD = Problem((None, 1024), frozenset({0, 1}), 1, 8, 6, 4, persistent_loop=LOOP, dependent_reductions=1)
+PRODUCT = ContractionProblem((), 4096, 4096, 4096, bfloat16, float32, 16)
+
+
+def _legal(problem: Problem):
+    return lambda schedule: check_schedule(schedule, problem.extents, problem.reduced, HOPPER) is None
+
+
+def _tried(problem: Problem, spilled: int, count: int) -> list[Attempt]:
+    """Attempts at a problem in whose order every schedule spills as many bytes."""
+    attempts = [Attempt(choose_schedule(problem, HOPPER), 40, spilled)]
+    while len(attempts) < count:
+        schedule = choose_schedule_again(attempts, problem, HOPPER, "auto", _legal(problem))
+        attempts.append(Attempt(schedule, 40, spilled))
+    return attempts
+
+
+@pytest.mark.parametrize("spilled", [4, 100, 1500])
+@pytest.mark.parametrize("problem", [NORM, ELEMENTWISE, BACKWARD], ids=["norm", "elementwise", "backward"])
+def test_each_schedule_is_another_and_legal(problem, spilled):
+    schedules = [attempt.schedule for attempt in _tried(problem, spilled, 1 + MOST_AGAIN)]
+    assert len(set(schedules)) == 1 + MOST_AGAIN
+    assert all(_legal(problem)(schedule) for schedule in schedules)
+
+
+def test_the_same_attempts_give_the_same_schedule():
+    assert _tried(NORM, 60, 4) == _tried(NORM, 60, 4)
+
+
+def test_after_all_families_the_least_spilling_is_kept():
+    attempts = _tried(NORM, 60, 1 + MOST_AGAIN + MOST_LEAN)
+    attempts[2] = replace(attempts[2], spilled=8)
+    assert choose_schedule_again(attempts, NORM, HOPPER, "auto", _legal(NORM)) == attempts[2].schedule
+    attempts[1] = replace(attempts[1], spilled=0, refused="no shared memory")
+    assert least_spilling(attempts) == attempts[2], "what does not compile spills nothing, and is not taken"
+
+
+def test_the_only_legal_schedule_is_kept():
+    attempts = _tried(NORM, 60, 1)
+    assert choose_schedule_again(attempts, NORM, HOPPER, "auto", lambda _: False) == attempts[0].schedule
+
+
+def test_few_lacking_registers_are_found_by_fewer_resident_blocks():
+    """Half of what makes kernels spill are 32 or 40 registers that so many resident blocks leave a thread."""
+    first = choose_schedule(NORM, HOPPER)
+    had = registers_left(first.layout.threads, first.blocks_per_sm, HOPPER)
+    again = choose_schedule_again([Attempt(first, had, 40)], NORM, HOPPER, "auto", _legal(NORM))
+    assert registers_left(again.layout.threads, again.blocks_per_sm, HOPPER) > had
+
+
+def test_estimates_grow_by_the_factor():
+    from mlirfuse.schedule.model.estimate import registers_per_thread
+
+    layout = choose_schedule(NORM, HOPPER).layout
+    plain = registers_per_thread(NORM, layout, "breadth")
+    assert registers_per_thread(replace(NORM, register_scale=1.5), layout, "breadth") == round(1.5 * plain)
+
+
+def test_roomier_gives_threads_what_was_lacking():
+    first = choose_schedule(NORM, HOPPER)
+    threads = first.layout.threads
+    had = registers_left(threads, first.blocks_per_sm, HOPPER)
+    enough, alone = roomier(Attempt(first, had, 32), HOPPER)
+    assert registers_left(threads, enough.blocks_per_sm, HOPPER) >= had + 8
+    assert alone.blocks_per_sm == 1
+    assert list(roomier(Attempt(replace(first, blocks_per_sm=1), 255, 32), HOPPER)) == []
+
+
+def test_thinner_halves_what_a_thread_has_and_keeps_reduced_dimensions_whole():
+    schedules = [choose_schedule(ELEMENTWISE, HOPPER), *thinner(choose_schedule(ELEMENTWISE, HOPPER), ELEMENTWISE)]
+    assert [s.layout.elements_per_thread for s in schedules] == [8, 4, 2, 1]
+    assert all(_legal(ELEMENTWISE)(s) for s in schedules)
+    row = choose_schedule(NORM, HOPPER)
+    assert list(thinner(row, NORM)) == []
+    chunked = replace(row, persistence="multi_pass")
+    assert [s.layout.elements_per_thread for s in thinner(chunked, NORM)][-1] == 1
+
+
+def test_contractions_leave_more_registers_beside_their_sums():
+    attempts = [Attempt(choose_contraction(PRODUCT, HOPPER), 168, 1000)]
+    for _ in range(MOST_AGAIN):
+        schedule = choose_contraction_again(attempts, PRODUCT, HOPPER, lambda _: True)
+        attempts.append(Attempt(schedule, 168, 1000))
+    assert len({attempt.schedule for attempt in attempts}) == 1 + MOST_AGAIN
+    held = [attempt.schedule.layout.elements_per_thread for attempt in attempts]
+    assert all(later <= earlier for earlier, later in pairwise(held))
+    assert held[1] < held[0]
+
+
+def test_steps_along_k_get_shorter_but_those_of_warpgroups():
+    odd = replace(PRODUCT, row_bytes=2)
+    schedule = choose_contraction(odd, HOPPER)
+    assert schedule.contraction.instruction == "mma"
+    steps = [s.contraction.k for s in shorter(schedule)]
+    assert steps[0] == schedule.contraction.k // 2
+    assert steps == sorted(steps, reverse=True)
+    assert list(shorter(choose_contraction(PRODUCT, HOPPER))) == []
+
+
+def test_attempts_are_attributes():
+    from mlir import ir
+
+    from mlirfuse.compiler.context import make_context
+    from mlirfuse.support.dataclass_attributes import from_attribute, to_attribute
+
+    attempt = Attempt(choose_schedule(NORM, HOPPER), 40, 12, refused="why")
+    with make_context(), ir.Location.unknown():
+        assert from_attribute(Attempt, to_attribute(attempt)) == attempt
+
+
+def _kept(schedule):
+    return schedule.persistence if schedule.persistent_loop is None else "persistent_loop"
+
+
+@pytest.mark.parametrize(
+    ("problem", "family"),
+    [(NORM, {"multi_pass"}), (ELEMENTWISE, {"registers"}), (BACKWARD, {"persistent_loop"})],
+    ids=["norm", "elementwise", "backward"],
+)
+def test_what_spills_in_all_schedules_of_a_family_is_tried_in_the_one_that_holds_least(problem, family):
+    tried = _tried(problem, 60, 1 + MOST_AGAIN + MOST_LEAN)
+    lean = [attempt.schedule for attempt in tried[1 + MOST_AGAIN :]]
+    assert lean
+    assert {_kept(schedule) for schedule in lean} <= family
+    assert all(_legal(problem)(schedule) for schedule in lean)
+
+
+def test_lean_rows_hold_a_vector_a_thread_at_last():
+    *_, last = low_register_schedules(NORM, HOPPER, "auto")
+    assert last.layout.elements_per_thread == 1
+    assert last.blocks_per_sm == 1, "ptxas, left alone, aims at fewer registers than it has"
+
+
+@pytest.mark.parametrize("columns", [255, 1024])
+def test_there_is_a_lean_loop_whatever_the_vector(columns):
+    """Rows of an odd length have vectors of one element, of which none is narrower."""
+    vector = 1 if columns % 2 else 8
+    problem = replace(BACKWARD, extents=(None, columns), vector=vector)
+    lean = list(low_register_schedules(problem, HOPPER, "auto"))
+    assert lean
+    assert all(schedule.persistent_loop is not None and _legal(problem)(schedule) for schedule in lean)
+
+
+def test_thinner_chunks_keep_other_reduced_dimensions_whole():
+    problem = Problem((None, 64, 100000), frozenset({1, 2}), 2, 4, 8, 4, live_bytes=4, dependent_reductions=2)
+    chunks = multi_pass_schedule(problem, HOPPER)
+    assert chunks.tile[1] == 64
+    assert all(schedule.tile[1] == 64 for schedule in thinner(chunks, problem))

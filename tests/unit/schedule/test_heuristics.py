@@ -1,0 +1,349 @@
+"""The choice of schedules for rows: pure functions of a problem and a target."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+import mlirfuse as mf
+from mlirfuse.schedule.heuristics import choose_schedule
+from mlirfuse.schedule.model.estimate import registers_per_thread
+from mlirfuse.schedule.model.residency import REGISTER_STEP, registers_left, resident_blocks
+from mlirfuse.schedule.problem import PersistentLoopProblem, Problem, TransposedProblem
+from mlirfuse.schedule.rows.candidates import FEW_SPARE, Candidate, row_candidates
+from mlirfuse.schedule.rows.cost import row_cost
+from mlirfuse.schedule.rows.parts import row_parts
+from mlirfuse.target import target_of
+
+TARGET = target_of("sm_90a")
+
+
+def _layer_norm(columns: int) -> Problem:
+    """LayerNorm in half precision after two adds, with four operands that all rows share."""
+    return Problem(
+        (None, columns),
+        frozenset({1}),
+        1,
+        8,
+        4,
+        2,
+        live_bytes=2,
+        shared_spill_bytes=2,
+        column_bytes=8,
+        dependent_reductions=1,
+    )
+
+
+@pytest.mark.parametrize(
+    ("columns", "vector", "lanes"),
+    [(1024, 8, 16), (1280, 8, 16), (1600, 4, 16), (2048, 8, 32), (3200, 4, 32)],
+)
+def test_short_rows_fill_their_threads(columns: int, vector: int, lanes: int) -> None:
+    schedule = choose_schedule(_layer_norm(columns), TARGET)
+    assert (schedule.layout.vector[1], schedule.layout.lanes[1]) == (vector, lanes)
+    assert schedule.layout.extents[1] == columns
+
+
+@pytest.mark.parametrize("nbytes", [1, 2, 3])
+@pytest.mark.parametrize("columns", [2, 7, 31])
+def test_small_rows_of_narrow_elements_fill_one_block_at_most(columns: int, nbytes: int) -> None:
+    """Blocks of 4096 bytes would take more threads than there are in one; the rows stay in registers all the same."""
+    schedule = choose_schedule(
+        Problem((None, columns), frozenset({1}), 1, 1, nbytes, nbytes, dependent_reductions=1), TARGET
+    )
+    assert schedule.persistence == "registers"
+    assert schedule.layout.threads == TARGET.max_threads_per_block
+
+
+def test_finer_vectors_leave_no_padding() -> None:
+    problem = _layer_norm(3000)
+    for candidate in row_candidates(problem, TARGET):
+        layout = candidate.schedule.layout
+        assert layout.extents[1] == 3000 or (layout.vector[1], layout.lanes[1]) == (8, 32)
+
+
+def test_spilled_fragments_keep_their_order_where_columns_meet_them_early() -> None:
+    problem = _layer_norm(65536)
+    late, early = (choose_schedule(replace(problem, early_column_bytes=n), TARGET) for n in (0, 4))
+    assert (late.shared_spill, late.in_order) == (early.shared_spill, False)
+    assert early.shared_spill
+    assert early.in_order
+
+
+def test_rows_in_registers_have_no_order_to_keep() -> None:
+    schedule = choose_schedule(replace(_layer_norm(4096), early_column_bytes=4), TARGET)
+    assert not schedule.shared_spill
+    assert not schedule.in_order
+
+
+def test_addresses_are_late_where_registers_are_short() -> None:
+    """Of aligned rows: spilled to shared memory ones, and others that are worked on depth first and leave a few
+    registers.
+    """
+    for columns in (3001, 8192, 20480, 65536):
+        for candidate in row_candidates(_layer_norm(columns), TARGET):
+            schedule, problem = candidate.schedule, _layer_norm(columns)
+            needed = registers_per_thread(problem, schedule.layout, schedule.order, schedule.shared_spill)
+            spare = registers_left(schedule.layout.threads, candidate.blocks, TARGET) - needed
+            tight = spare <= FEW_SPARE and schedule.order == "depth"
+            assert schedule.rematerialize_addresses == bool(schedule.shared_spill or tight)
+
+
+def test_rows_that_begin_inside_of_sectors_are_shifted_to_lines() -> None:
+    """Long rows; of short ones the shift takes too large a share."""
+    softmax = Problem(
+        (None, 5140), frozenset({1}), 1, 4, 2, 2, live_bytes=2, shared_spill_bytes=2, dependent_reductions=1, line=64
+    )
+    for columns, shift_to in ((260, ()), (5140, (0, 64)), (20004, (0, 64))):
+        assert choose_schedule(replace(softmax, extents=(None, columns)), TARGET).layout.shift_to == shift_to
+    assert choose_schedule(replace(softmax, line=0), TARGET).layout.shift_to == ()
+
+
+def test_rows_that_are_spilled_in_order_are_not_shifted() -> None:
+    for early, shift_to in ((0, (0, 64)), (4, ())):
+        problem = replace(_layer_norm(50004), vector=4, line=64, early_column_bytes=early)
+        schedule = choose_schedule(problem, TARGET)
+        assert schedule.shared_spill
+        assert (schedule.layout.shift_to, schedule.in_order) == (shift_to, early > 0)
+
+
+def test_addresses_of_unaligned_rows_are_late_breadth_first() -> None:
+    softmax = Problem(
+        (None, 3001),
+        frozenset({1}),
+        1,
+        1,
+        2,
+        2,
+        live_bytes=2,
+        shared_spill_bytes=2,
+        dependent_reductions=1,
+        unaligned_vector=8,
+    )
+    for columns, late in ((3001, True), (94209, False)):
+        schedule = choose_schedule(replace(softmax, extents=(None, columns)), TARGET)
+        assert schedule.layout.is_shifted
+        assert schedule.rematerialize_addresses == late
+
+
+@pytest.mark.parametrize("threads", [64, 96, 320, 512, 800, 1024])
+def test_registers_left_are_the_most_that_a_number_of_blocks_leaves(threads: int) -> None:
+    for blocks in range(1, TARGET.threads_per_sm // threads + 1):
+        registers = registers_left(threads, blocks, TARGET)
+        assert resident_blocks(threads, registers, TARGET) >= blocks
+        more = registers + REGISTER_STEP
+        assert more > TARGET.max_registers_per_thread or resident_blocks(threads, more, TARGET) < blocks
+
+
+def test_an_sm_should_hold_enough_rows() -> None:
+    problem = _layer_norm(5120)
+    schedule = choose_schedule(problem, TARGET)
+    costs = [row_cost(Candidate(schedule, blocks, 1.0), problem, TARGET) for blocks in (3, 4, 5)]
+    assert costs == sorted(costs, reverse=True)
+    assert len(set(costs)) == len(costs)
+
+
+@pytest.mark.parametrize(("arrays", "vector"), [(1, 4), (50, 4), (51, 2), (100, 2), (101, 1), (500, 1)])
+def test_threads_of_elementwise_kernels_read_less_of_many_arrays(arrays: int, vector: int) -> None:
+    problem = Problem((None,), frozenset(), 0, 4, 4 * arrays + 4, 4 * arrays)
+    assert choose_schedule(problem, TARGET).layout.vector == (vector,)
+
+
+@pytest.mark.parametrize("arrays", [48, 64])
+def test_sums_of_many_arrays_do_not_spill(arrays: int) -> None:
+    fused = mf.fuse(lambda *xs: sum(xs[1:], xs[0]))
+    (resources,) = fused.lower(*[mf.TensorSpec((None, 64), mf.float16)] * arrays).compile(choose_again=False).resources
+    assert resources.spill_store_bytes == 0
+
+
+def shareable(extents: tuple[int | None, ...], reduced: int, nbytes: int) -> Problem:
+    """Sums over one dimension, which a grid can do too."""
+    kept = frozenset(range(len(extents))) - {reduced}
+    persistent_loop = PersistentLoopProblem((reduced,), kept, 4, 0, inner=False)
+    last = len(extents) - 1
+    finer = persistent_loop if reduced == last else None
+    return Problem(
+        extents, frozenset({reduced}), last, 16 // nbytes, nbytes, nbytes, dependent_reductions=1,
+        persistent_loop=persistent_loop, finer_loop=finer,
+        loop_is_optional=True,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("extents", "reduced", "nbytes", "walks"),
+    [
+        ((1 << 26,), 0, 4, True),
+        ((1 << 19,), 0, 4, True),
+        ((1 << 18,), 0, 4, False),  # a cluster holds it
+        ((4, 1 << 20), 1, 4, True),
+        ((300, 1 << 19), 1, 4, False),  # so many rows no block keeps the reductions of
+        ((None, 1 << 20), 1, 4, False),
+        ((8192, 8192), 0, 2, True),
+        ((1000000, 16), 0, 2, True),
+        ((16, 1 << 20), 0, 2, False),  # a block holds 16 rows of some columns
+        ((None, 4, 1024), 1, 2, False),
+    ],
+)
+def test_all_blocks_share_what_none_holds(
+    extents: tuple[int | None, ...], reduced: int, nbytes: int, walks: bool
+) -> None:
+    schedule = choose_schedule(shareable(extents, reduced, nbytes), target_of("sm_90a"))
+    assert (schedule.persistent_loop is not None) == walks
+
+
+def test_columns_that_only_a_cluster_holds_are_looped_by_blocks() -> None:
+    schedule = choose_schedule(shareable((None, 512, 1024), 1, 2), target_of("sm_90a"))
+    assert (schedule.persistence, schedule.layout.cluster) == ("multi_pass", 1)
+
+
+@pytest.mark.parametrize(("chip", "cluster"), [("sm_90a", 4), ("sm_80", 1)])
+def test_clusters_share_rows_that_are_read_again(chip: str, cluster: int) -> None:
+    for extents, reduced in (((None, 1 << 20), 1), ((None, 16384, 512), 1)):
+        schedule = choose_schedule(shareable(extents, reduced, 4), target_of(chip))
+        assert (schedule.persistence, schedule.layout.cluster) == ("multi_pass", cluster)
+
+
+def test_columns_of_an_unknown_number_of_matrices_have_blocks_of_their_own() -> None:
+    """A persistent loop's tiles would hold all matrices, and a cluster the columns of one."""
+    total = mf.fuse(lambda x: mf.sum(x.astype(mf.float32), axis=1), target="sm_90a")
+    explained = total.lower(mf.TensorSpec((None, 512, 1024), mf.bfloat16)).compile().explain()
+    assert "cluster 1, reread" in explained
+
+
+@pytest.mark.parametrize(
+    ("extents", "reduced", "nbytes", "parts"),
+    [
+        ((None, 1 << 22), 1, 2, 256),  # of 32 KB
+        ((None, 1000000), 1, 2, 100),  # of 10000 numbers: 62 to 99 parts would be of no whole vectors
+        ((None, 1 << 17), 1, 2, 8),
+        ((None, 1 << 16), 1, 2, 1),  # a block holds it
+        ((None, 8 * 131071), 1, 2, 1),  # vectors of a prime number
+        ((2, 1 << 22), 1, 2, 1),  # a grid loops overthem
+        ((1 << 22,), 0, 2, 1),
+        ((None, 1 << 20, 64), 1, 2, 1),  # columns
+    ],
+)
+def test_long_rows_of_an_unknown_number_have_parts(
+    extents: tuple[int | None, ...], reduced: int, nbytes: int, parts: int
+) -> None:
+    assert row_parts(shareable(extents, reduced, nbytes), TARGET) == parts
+
+
+def test_rows_that_are_needed_again_stay_whole() -> None:
+    problem = shareable((None, 1 << 22), 1, 2)
+    for other in (
+        replace(problem, live_bytes=2),
+        replace(problem, dependent_reductions=2),
+        replace(problem, column_bytes=4),
+    ):
+        assert row_parts(other, TARGET) == 1
+
+
+@pytest.mark.parametrize(
+    ("rows", "warps", "cluster"), [(512, 8, 1), (1024, 8, 1), (4096, 8, 4), (8192, 8, 8), (16384, 16, 8)]
+)
+def test_clusters_hold_column_tiles_that_are_needed_again(rows: int, warps: int, cluster: int) -> None:
+    problem = Problem(
+        (None, rows, 1024), frozenset({1}), 2, 8, 4, 2, live_bytes=2, shared_spill_bytes=2, dependent_reductions=1
+    )
+    schedule = choose_schedule(problem, TARGET)
+    assert (schedule.tile, schedule.persistence) == ((1, rows, 32), "registers")
+    assert (schedule.layout.warps[1], schedule.layout.cluster) == (warps, cluster)
+    assert schedule.layout.elements_per_thread <= 128
+
+
+def test_columns_of_which_no_cluster_holds_a_tile_are_read_again() -> None:
+    problem = Problem(
+        (None, 1 << 17, 1024), frozenset({1}), 2, 8, 4, 2, live_bytes=2, shared_spill_bytes=2, dependent_reductions=1
+    )
+    assert choose_schedule(problem, TARGET).persistence == "multi_pass"
+
+
+@pytest.mark.parametrize(("columns", "full", "threads"), [(16, 2, 256), (64, 2, 256), (64, 4, 128), (16, 16, 64)])
+def test_blocks_of_small_rows_move_4_kb(columns: int, full: int, threads: int) -> None:
+    problem = Problem((None, columns), frozenset({1}), 1, 8, full, 2, dependent_reductions=1)
+    assert choose_schedule(problem, TARGET).layout.threads == threads
+
+
+@pytest.mark.parametrize(
+    ("extents", "reduced", "nbytes", "warps", "repeats"),
+    [
+        ((None, 65536), 0, 2, 8, 4),
+        ((None, 512, 1024), 1, 2, 8, 4),
+        ((None, 3136, 64), 1, 2, 16, 1),  # lanes lie along rows as well
+        ((None, 1 << 17), 0, 4, 16, 2),  # four columns a thread
+    ],
+)
+def test_few_warps_loop_columns_that_fill_all_lanes(
+    extents: tuple[int | None, ...], reduced: int, nbytes: int, warps: int, repeats: int
+) -> None:
+    layout = choose_schedule(shareable(extents, reduced, nbytes), TARGET).layout
+    assert (layout.warps[reduced], layout.repeats[reduced]) == (warps, repeats)
+
+
+def test_tiles_of_transposed_arrays_have_a_layout_for_either() -> None:
+    """Rows of both are whole lines: eight lanes of 16 bytes, or lanes of one element where rows are not aligned."""
+    transposed = TransposedProblem(0, 8, 2, 2)
+    schedule = choose_schedule(Problem((8192, 8192), frozenset(), 1, 8, 4, 2, transposed=transposed), TARGET)
+    assert schedule.transposed is not None
+    for layout, along in ((schedule.layout, 1), (schedule.transposed.layout, 0)):
+        assert (layout.lanes[along], layout.vector[along], layout.warps[1 - along]) == (8, 8, 8)
+        assert layout.extents == schedule.tile == (64, 64)
+    odd = choose_schedule(
+        Problem((None, 777), frozenset(), 1, 1, 8, 4, transposed=TransposedProblem(0, 4, 4, 4)), TARGET
+    )
+    assert odd.transposed is not None
+    assert (odd.layout.lanes, odd.transposed.layout.vector, odd.tile) == ((1, 32), (4, 1), (64, 64))
+    bytes_ = choose_schedule(
+        Problem((None, 4096), frozenset(), 1, 16, 2, 1, transposed=TransposedProblem(0, 16, 1, 1)), TARGET
+    )
+    assert bytes_.tile == (128, 128)
+
+
+def test_tiles_mirror_each_other_where_an_array_meets_its_transpose() -> None:
+    mirrored = Problem((4, 512, 512), frozenset(), 2, 8, 6, 4, transposed=TransposedProblem(1, 8, 2, 2, mirrored=True))
+    schedule = choose_schedule(mirrored, TARGET)
+    assert schedule.transposed is not None
+    assert schedule.transposed.mirrored
+
+
+def test_many_transposed_arrays_have_smaller_tiles() -> None:
+    many = Problem((512, 512), frozenset(), 1, 4, 44, 40, transposed=TransposedProblem(0, 4, 40, 4))
+    schedule = choose_schedule(many, TARGET)
+    assert schedule.tile == (32, 32)
+    assert choose_schedule(replace(many, read_bytes=4000), TARGET).transposed is None
+
+
+def test_lanes_of_narrow_transposed_arrays_lie_along_one_and_vectors_along_the_other() -> None:
+    transposed = TransposedProblem(0, 1, 2, 2)
+    layout = choose_schedule(Problem((5, 1030), frozenset(), 1, 2, 4, 2, transposed=transposed), TARGET).layout
+    assert (layout.lanes, layout.repeats) == ((8, 4), (1, 16))
+
+
+@pytest.mark.parametrize("rows", [8, 16, 24, 32, 64])
+def test_few_warps_tell_each_other_sums_of_columns(rows: int) -> None:
+    """Each reads what all have of its columns: 32 warps of a row each took 8 us for what 4 do in one."""
+    layout = choose_schedule(
+        Problem((512, rows, 1024), frozenset({1}), 2, 8, 2, 2, dependent_reductions=1), TARGET
+    ).layout
+    columns = layout.elements_per_thread // layout.repeats[1]
+    told, read = layout.warps[1] * columns * 4, layout.elements_per_thread * 2
+    assert told <= 3 * read
+
+
+@pytest.mark.parametrize(
+    ("extents", "cluster"),
+    [
+        ((2, 1024), 1),
+        ((2, 4096), 1),
+        ((2, 65536), 8),
+        ((120, 16384), 1),
+        ((131, 2048), 1),
+        ((512, 16384), 1),
+        ((None, 16384), 1),
+    ],
+)
+def test_clusters_share_long_rows_that_are_known_to_be_few(extents: tuple[int | None, int], cluster: int) -> None:
+    problem = Problem(extents, frozenset({1}), 1, 8, 4, 2, live_bytes=2, shared_spill_bytes=2, dependent_reductions=2)
+    assert choose_schedule(problem, TARGET).layout.cluster == cluster

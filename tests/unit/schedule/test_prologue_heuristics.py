@@ -1,0 +1,58 @@
+"""When a contraction's kernel should compute an operand itself: as measured on an H200 (bytes times scales,
+2026-11).
+"""
+
+from __future__ import annotations
+
+import pytest
+
+import mlirfuse as mf
+from mlirfuse.schedule.contractions.cost import contraction_seconds
+from mlirfuse.schedule.contractions.prologue_layout import prologue_layout
+from mlirfuse.schedule.contractions.prologues import seconds_apart, seconds_together
+from mlirfuse.schedule.contractions.tiles import mma_schedule
+from mlirfuse.schedule.parts.contraction import ContractionProblem
+from mlirfuse.target import target_of
+
+H200 = target_of("sm_90a").with_sms(132)
+
+
+def _problem(m: int, n: int, k: int, computed_from: tuple[int | None, int | None]) -> ContractionProblem:
+    return ContractionProblem((), m, n, k, mf.float16, mf.float32, 16, computed_from=computed_from)
+
+
+@pytest.mark.parametrize(
+    ("m", "n", "k", "together", "apart"),
+    [(16, 4096, 14336, 28.5, 86.2), (64, 4096, 14336, 50.3, 87.9), (256, 4096, 4096, 45.3, 30.5)],
+)
+def test_estimates_are_near_what_was_measured(m: int, n: int, k: int, together: float, apart: float) -> None:
+    one = seconds_together(_problem(m, n, k, (None, 1)), H200) * 1e6
+    two = seconds_apart(_problem(m, n, k, (None, None)), 3 * n * k, H200) * 1e6
+    assert 0.75 < one / together < 1.35
+    assert 0.75 < two / apart < 1.35
+    assert (one < two) == (together < apart)
+
+
+@pytest.mark.parametrize("shape", [(128, 64), (16, 32), (64, 16), (1, 96, 40), (33, 7)])
+@pytest.mark.parametrize("threads", [32, 128, 256])
+def test_layouts_of_computed_tiles_cover_them(shape: tuple[int, ...], threads: int) -> None:
+    layout = prologue_layout(shape, 2, threads)
+    assert layout.threads == threads
+    assert layout.check(shape) is None
+
+
+MEASURED = {
+    (16, 4096, 14336): {(16, 64, 64, 16): 40.6, (16, 64, 128, 8): 28.5, (16, 128, 64, 8): 32.3, (16, 32, 64, 8): 46.2},
+    (64, 4096, 14336): {(64, 64, 64, 8): 58.3, (64, 64, 64, 16): 68.6, (64, 128, 64, 8): 50.3, (64, 32, 64, 4): 66.1},
+    (256, 4096, 4096): {(64, 128, 64, 1): 54.6, (128, 128, 64, 2): 45.3, (64, 64, 64, 2): 56.0},
+    (1024, 4096, 4096): {(128, 128, 32, 1): 157.2, (128, 128, 64, 1): 173.0, (128, 64, 64, 1): 162.8},
+}
+"""Rows and columns of a tile, elements of k a step, and splits: microseconds, of weights of bytes."""
+
+
+@pytest.mark.parametrize("extents", MEASURED, ids=str)
+def test_estimates_of_tiles_are_near_what_was_measured(extents: tuple[int, int, int]) -> None:
+    problem = _problem(*extents, (None, 1))
+    for (m, n, k, split), microseconds in MEASURED[extents].items():
+        schedule = mma_schedule(problem, m, n, split=split, step_bytes=2 * k)
+        assert 0.8 < contraction_seconds(schedule, problem, H200) * 1e6 / microseconds < 1.25
