@@ -69,7 +69,10 @@ class LowerSharedDivisions(Pass):
                 if divisor is not None:
                     groups.setdefault(divisor, []).append(op)
             shared = {s: ops for s, ops in groups.items() if sum(_width(op) for op in ops) > 1 and _one_block(ops)}
-            for divisor, ops in shared.items():
+            for ops in shared.values():
+                # Read again: a divisor may be a quotient that was replaced just now.
+                divisor = _divisor(ops[0])
+                assert divisor is not None
                 with ir.InsertionPoint(ops[0]), ops[0].location:
                     reciprocal = _reciprocal(divisor)
                 for op in ops:

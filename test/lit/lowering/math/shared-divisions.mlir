@@ -132,3 +132,32 @@ gpu.module @branches {
     gpu.return
   }
 }
+
+// -----
+
+// A divisor that is a quotient itself is the new one by the time that others are divided by it.
+gpu.module @quotients_by_quotients {
+  // CHECK-LABEL: gpu.func @quotients_by_quotients
+  gpu.func @quotients_by_quotients(%x: f32, %s: f32, %out: memref<4xf32>) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c2 = arith.constant 2 : index
+    %c3 = arith.constant 3 : index
+    // CHECK-NOT: arith.divf
+    // CHECK-COUNT-2: arith.minnumf
+    // CHECK-NEXT: %[[R:.*]] = math.fma
+    // CHECK: arith.bitcast %[[R]] : f32 to i32
+    // CHECK: llvm.nvvm.rcp.approx.ftz.f
+    // CHECK-NOT: arith.divf
+    %one = arith.constant 1.0 : f32
+    %q = arith.divf %x, %s : f32
+    %r = arith.divf %one, %s : f32
+    %a = arith.divf %x, %r : f32
+    %b = arith.divf %q, %r : f32
+    memref.store %q, %out[%c0] : memref<4xf32>
+    memref.store %r, %out[%c1] : memref<4xf32>
+    memref.store %a, %out[%c2] : memref<4xf32>
+    memref.store %b, %out[%c3] : memref<4xf32>
+    gpu.return
+  }
+}
