@@ -186,7 +186,15 @@ def quotient(a: Bounded, b: Bounded, dtype: str, relative: float = 0.0) -> Bound
     if not b.signed:
         unsure = unsure | (b.value == 0)
     unsure = unsure | ((b.value == 0) & (a.error > 0))
-    return rounded(value, np.where(unsure, INF, error), dtype, signed=a.signed and b.signed)
+    result = rounded(value, np.where(unsure, INF, error), dtype, signed=a.signed and b.signed)
+    if dtype != "float32":
+        return result
+    small = (np.abs(result.value) < _CORRECTED) & (value != 0)
+    return replace(result, error=result.error + np.where(small, 1.5 * ulp(result.value, dtype), 0))
+
+
+_CORRECTED = 2.0**-101
+"""From here on float32 quotients are correctly rounded, as `mf.divide` says; smaller ones are within 1.5 units."""
 
 
 def cast(x: Bounded, dtype: str) -> Bounded:

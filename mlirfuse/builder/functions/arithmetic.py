@@ -29,7 +29,10 @@ def multiply(a: ir.Value, b: ir.Value) -> ir.Value:
 
 @lift(FLOATING)
 def divide(a: ir.Value, b: ir.Value) -> ir.Value:
-    """The quotient `a / b`; integers are divided as float32."""
+    """The quotient `a / b`; integers are divided as float32.
+
+    float32 quotients are correctly rounded from 2^-101 on, and within 1.5 units in the last place below.
+    """
     return arith.DivFOp(a, b).result
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.fuzzing import elementwise as ops
 from tests.fuzzing.bounds import Bounded, cast, exact
-from tests.fuzzing.check import check
+from tests.fuzzing.check import WrongResult, check
 from tests.fuzzing.contraction import matmul
 from tests.fuzzing.reductions import mean_of, prod_of
 from tests.fuzzing.types import FORMATS, numpy_dtype
@@ -38,7 +38,23 @@ def holds(bounded: Bounded, *values: float) -> None:
         check([np.array([value], numpy_dtype(bounded.dtype))], [bounded], "here")
 
 
+def refuses(bounded: Bounded, value: float) -> None:
+    with pytest.raises(WrongResult):
+        holds(bounded, value)
+
+
 UNKNOWN = about(0.0, np.inf)
+
+
+def test_small_quotients_may_be_one_unit_off() -> None:
+    unit = 2.0**-149
+    small = ops.divide(sure(3 * unit * 2**20, "float32"), sure(2.0**20, "float32"))
+    holds(small, 2 * unit, 3 * unit, 4 * unit)
+    refuses(small, 5 * unit)
+    third = ops.divide(sure(2.0**-99, "float32"), sure(3.0, "float32"))
+    right = float(np.float32(2.0**-99) / np.float32(3.0))
+    holds(third, right)
+    refuses(third, right + 2.0**-124)
 
 
 @pytest.mark.parametrize("rule", [ops.floor_divide, ops.remainder, ops.divide, ops.multiply, ops.power, ops.maximum])
