@@ -140,15 +140,15 @@ class _Planner:
         """Makes one segment of those that an op reads from, where they and the op fit together.
 
         Ops on different arguments start segments apart; only the op that reads both tells that they belong together.
+        The op itself can join none but the last one, so that others join that one or stay.
         """
-        homes = sorted({self.home[o] for o in structure.operands if o in self.home})
-        while len(homes) > 1:
-            last = homes.pop()
-            first = homes[-1]
+        *others, last = sorted({self.home[o] for o in structure.operands if o in self.home}) or [-1]
+        for first in reversed(others):
             ops = [*self.segments[first].ops, *self.segments[last].ops]
             joint = joint_space([*(self.structures[o] for o in ops), structure])
             if isinstance(joint, IterationSpace) and self._may_wait(first, last):
                 self._merge(first, last)
+                last -= 1  # the gap has closed
 
     def _join_readers(self) -> None:
         """Makes one segment of elementwise ones that read the same data of the whole space.
