@@ -115,7 +115,7 @@ class Program:
         lines = [
             "import ml_dtypes",
             "import numpy as np",
-            "from fuzzing.inputs import Input",
+            "from tests.fuzzing.inputs import Input",
             "import mlirfuse as mf",
             "from mlirfuse import interpreter",
             "",

@@ -176,7 +176,7 @@ def test_who_combines_can_be_asked_for(name: str, grid_reduction: Any, launches:
     inputs = backward.inputs(150, 64, F16)
     compiled = mf.fuse(backward.fn, grid_reduction=grid_reduction).lower(*backward.specs(64, F16)).compile()
     assert len(compiled.program.launches) == launches
-    assert f"finished by {GRID_REDUCTIONS[grid_reduction]}" in compiled.explain()
+    assert f"combined by {GRID_REDUCTIONS[grid_reduction]}" in compiled.explain()
     backward.check(interpreter.run(compiled.module_at("gpu"), name, inputs, sms=2), inputs)
 
 
@@ -190,7 +190,7 @@ def test_who_combines_can_be_asked_for_whatever_the_number_of_rows(grid_reductio
         backward.check(fused(*inputs), inputs)
     one = [mf.TensorSpec(a.shape, a.dtype.name) for a in backward.inputs(1, 64, F16)]
     explained = mf.fuse(backward.fn, grid_reduction=grid_reduction).lower(*one).compile().explain()
-    assert f"grid_reduction='{grid_reduction}' has nothing to finish" in explained
+    assert f"grid_reduction='{grid_reduction}' has nothing to combine" in explained
 
 
 def test_a_second_stage_that_nothing_has_is_an_error() -> None:
@@ -199,7 +199,7 @@ def test_a_second_stage_that_nothing_has_is_an_error() -> None:
     with pytest.raises(mf.MlirFuseError, match="grid_reduction='second_kernel' was asked for, but no kernel") as error:
         rows.lower(x).compile()
     assert 'leave grid_reduction at "auto"' in str(error.value)
-    with pytest.raises(mf.MlirFuseError, match="finish is 'somebody'"):
+    with pytest.raises(mf.MlirFuseError, match="grid_reduction is 'somebody'"):
         mf.fuse(deviations, grid_reduction="somebody")
 
 

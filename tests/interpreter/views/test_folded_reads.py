@@ -67,9 +67,9 @@ def test_rows_are_read_behind_a_reduction_that_reads_none(shape: tuple[int, ...]
     np.testing.assert_array_equal(total, x.sum(axis=-1))
 
 
-def test_a_skewed_layout_that_the_caller_chose() -> None:
+def test_a_shifted_layout_that_the_caller_chose() -> None:
     x = integers(6, 1001)
-    schedule = row_schedule(1001, vector=4, warps=2, skewed=True)
+    schedule = row_schedule(1001, vector=4, warps=2, shifted=True)
     module = module_at("gpu", lambda x: mf.sum(x - x, axis=-1, keepdims=True) + x, specs_of([x]), schedule)
     function = next(f for f in module.body.operations if "fuse.results" in f.operation.attributes)
     (result,) = interpreter.run(module, function.operation.attributes["sym_name"].value, [x])

@@ -66,9 +66,9 @@ def test_when_the_ops_of_a_backward_function_run(plan: Plan) -> None:
     assert found.outer_dims == (0,)
     assert computes(found.column) == ["sqrt"]
     assert sorted(computes(found.tile)) == ["ADDF", "mulf", "mulf", "mulf", "subf", "tensor.expand_shape"]
-    assert computes(found.totals) == ["ADDF"]
-    assert computes(found.grid_reduction) == ["exp"]
-    assert kept_dims(space, found.totals[0]) == [1]
+    assert computes(found.reductions) == ["ADDF"]
+    assert computes(found.second_stage) == ["exp"]
+    assert kept_dims(space, found.reductions[0]) == [1]
 
 
 def test_columns_that_the_reductions_meet_run_in_the_second_stage_too(plan: Plan) -> None:
@@ -78,13 +78,13 @@ def test_columns_that_the_reductions_meet_run_in_the_second_stage_too(plan: Plan
 
     _, found = parts(plan(fn, (None, 64), (64,)))
     assert computes(found.column) == ["sqrt"]
-    assert computes(found.grid_reduction) == ["sqrt", "mulf"]
+    assert computes(found.second_stage) == ["sqrt", "mulf"]
 
 
 def test_columns_that_leave_the_kernel_are_written_by_the_second_stage(plan: Plan) -> None:
     """It runs even where there are no rows."""
     _, found = parts(plan(lambda x, w: (mf.sum(x * w, axis=0), mf.sqrt(w)), (None, 64), (64,)))
-    assert computes(found.grid_reduction) == ["sqrt"]
+    assert computes(found.second_stage) == ["sqrt"]
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_what_is_looped(
 ) -> None:
     """The outer reductions' common dimensions, without the innermost and without those of inner reductions."""
     space, found = parts(plan(fn, shape))
-    assert (found.outer_dims, kept_dims(space, found.totals[0])) == (outer_dims, kept)
+    assert (found.outer_dims, kept_dims(space, found.reductions[0])) == (outer_dims, kept)
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,7 @@ WRONG: dict[str, tuple[type[Exception], str, Callable[[], Any]]] = {
     ),
     "blocks that wait for mail": (
         ScheduleError,
-        r"its 32 blocks wait for each other \('flagged buffers'\)",
+        r"its 32 blocks wait for each other \('flagged'\)",
         lambda: _product(SMALL, split=8, reduction="flagged"),
     ),
     "blocks": (ScheduleError, "9 blocks of 384 threads exceed the 2048 threads", lambda: _product(blocks_per_sm=9)),

@@ -16,8 +16,8 @@ from mlirfuse.schedule.schedule import Schedule
 
 def _schedule(size: int, vectors: tuple[int, int], extents: tuple[int | None, ...] = (None, 8192)) -> Schedule:
     """Of two arrays with elements of so many bytes, accessed by vectors of so many of them along either dimension."""
-    padded_dim = TransposedProblem(0, vectors[0], size, size)
-    return elementwise_schedule(Problem(extents, frozenset(), 1, vectors[1], 2 * size, size, padded_dim=padded_dim))
+    transposed = TransposedProblem(0, vectors[0], size, size)
+    return elementwise_schedule(Problem(extents, frozenset(), 1, vectors[1], 2 * size, size, transposed=transposed))
 
 
 def _address(place: Place, index: tuple[int, ...]) -> int:
@@ -59,8 +59,8 @@ def test_few_lanes_want_the_same_bank(
     size: int, vectors: tuple[int, int], ways: int, extents: tuple[int | None, int | None]
 ) -> None:
     schedule = _schedule(size, vectors, extents)
-    assert schedule.padded_dim is not None
-    layouts = (schedule.padded_dim.layout, schedule.layout)
+    assert schedule.transposed is not None
+    layouts = (schedule.transposed.layout, schedule.layout)
     place = place_between(*layouts, size)
     assert max(_ways(place, layout, size) for layout in layouts) <= ways
 
@@ -68,8 +68,8 @@ def test_few_lanes_want_the_same_bank(
 @pytest.mark.parametrize(("size", "vectors"), [(1, (16, 16)), (2, (8, 8)), (2, (1, 8)), (4, (4, 1)), (8, (2, 2))])
 def test_no_two_elements_share_a_place(size: int, vectors: tuple[int, int]) -> None:
     schedule = _schedule(size, vectors)
-    assert schedule.padded_dim is not None
-    for layouts in ((schedule.padded_dim.layout, schedule.layout), (schedule.layout, schedule.padded_dim.layout)):
+    assert schedule.transposed is not None
+    for layouts in ((schedule.transposed.layout, schedule.layout), (schedule.layout, schedule.transposed.layout)):
         place = place_between(*layouts, size)
         addresses = {_address(place, index) for index in product(*(range(n) for n in schedule.tile))}
         assert len(addresses) == prod(schedule.tile)

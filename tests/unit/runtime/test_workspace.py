@@ -176,7 +176,7 @@ def test_checking_names_the_kernel_and_the_slot(driver: Driver, monkeypatch: pyt
     run((x(),), stream=5)
     semaphores = driver.launches[0][5][3]
     driver.runtime.memory[semaphores + 4] = 7
-    with pytest.raises(RuntimeLaunchError, match="serial reduction_kernel: .* left semaphore 1 of argument 2 at 7"):
+    with pytest.raises(RuntimeLaunchError, match="serial_kernel: .* left semaphore 1 of argument 2 at 7"):
         run((x(),), stream=5)
     assert driver.runtime.zeroed == [(semaphores, 4096, 77)]
     driver.runtime.memory.clear()

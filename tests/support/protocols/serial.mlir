@@ -1,6 +1,6 @@
 // y = (...(x[0] / 2 + x[1]) / 2 + ...) / 2 + x[n-1]: blocks take turns, in the order of the tickets that they drew.
-gpu.module @serial_reduction_kernel {
-  gpu.func @serial_reduction_kernel(%x: memref<?x128xf32> {fuse.name = "x"}, %y: memref<128xf32>,
+gpu.module @serial_kernel {
+  gpu.func @serial_kernel(%x: memref<?x128xf32> {fuse.name = "x"}, %y: memref<128xf32>,
       %semaphores: memref<2xi32> {fuse.workspace = "semaphores"},
       %running: memref<128xf32> {fuse.workspace = "scratch"})
       workgroup(%told: memref<1xi32, #gpu.address_space<workgroup>>)
@@ -46,9 +46,9 @@ gpu.module @serial_reduction_kernel {
     gpu.return
   }
 }
-func.func @serial_reduction(%x: tensor<?x128xf32> {fuse.name = "x"}) -> tensor<128xf32> {
-  %0 = call @serial_reduction_0(%x) : (tensor<?x128xf32>) -> tensor<128xf32>
+func.func @serial(%x: tensor<?x128xf32> {fuse.name = "x"}) -> tensor<128xf32> {
+  %0 = call @serial_0(%x) : (tensor<?x128xf32>) -> tensor<128xf32>
   return %0 : tensor<128xf32>
 }
-func.func private @serial_reduction_0(tensor<?x128xf32>) -> tensor<128xf32>
-    attributes {fuse.launch = @serial_reduction_kernel, fuse.result_extents = array<i64>}
+func.func private @serial_0(tensor<?x128xf32>) -> tensor<128xf32>
+    attributes {fuse.launch = @serial_kernel, fuse.result_extents = array<i64>}
