@@ -104,6 +104,7 @@ def _is_final_view(op: ir.Operation) -> bool:
 class _Planner:
     def __init__(self, ops: Sequence[ir.Operation]):
         self.ops = ops
+        self.order = {op: n for n, op in enumerate(ops)}
         self.segments: list[Segment] = []
         self.structures: dict[ir.Operation, OpStructure] = {}
         self.home: dict[ir.Value, int] = {}
@@ -143,12 +144,18 @@ class _Planner:
         The op itself can join none but the last one, so that others join that one or stay.
         """
         *others, last = sorted({self.home[o] for o in structure.operands if o in self.home}) or [-1]
+        if self._earliest(structure) > last:
+            return  # it reads a view of what is in memory only after that one
         for first in reversed(others):
-            ops = [*self.segments[first].ops, *self.segments[last].ops]
+            ops = self._together(first, last)
             joint = joint_space([*(self.structures[o] for o in ops), structure])
             if isinstance(joint, IterationSpace) and self._may_wait(first, last):
                 self._merge(first, last)
                 last -= 1  # the gap has closed
+
+    def _together(self, first: int, last: int) -> list[ir.Operation]:
+        """The ops of two segments, in program order."""
+        return sorted([*self.segments[first].ops, *self.segments[last].ops], key=self.order.__getitem__)
 
     def _join_readers(self) -> None:
         """Makes one segment of elementwise ones that read the same data of the whole space.
@@ -198,10 +205,9 @@ class _Planner:
 
     def _merge(self, first: int, last: int) -> None:
         """Moves a segment's ops into a later one, in program order, and closes the gap."""
-        order = {op: n for n, op in enumerate(self.ops)}
-        merged = self.segments.pop(first)
-        target = self.segments[last - 1]
-        self.segments[last - 1] = self._segment(sorted([*merged.ops, *target.ops], key=order.__getitem__))
+        together = self._together(first, last)
+        self.segments.pop(first)
+        self.segments[last - 1] = self._segment(together)
         for op in self.segments[last - 1].ops:
             for result in op.results:
                 self.home[result] = last
@@ -211,14 +217,8 @@ class _Planner:
 
     def _place(self, structure: OpStructure) -> None:
         op = structure.op
-        earliest = 0
-        for operand in structure.operands:
-            if operand in self.home:
-                earliest = max(earliest, self.home[operand])
-            else:
-                earliest = max(earliest, self.in_memory_from.get(operand, 0))
         reason = None
-        for index in range(earliest, len(self.segments)):
+        for index in range(self._earliest(structure), len(self.segments)):
             if not self._related(structure, index):
                 continue
             reason_here = self._take(self.segments[index], structure)
@@ -232,6 +232,10 @@ class _Planner:
             self.declined.append((op, reason))
         self.segments.append(self._segment([op]))
         self._settle(op, len(self.segments) - 1)
+
+    def _earliest(self, structure: OpStructure) -> int:
+        """The first segment that an op may be in: none that runs before what it reads is made, or in memory."""
+        return max((self.home.get(o, self.in_memory_from.get(o, 0)) for o in structure.operands), default=0)
 
     def _is_reshaped_result(self, value: ir.Value) -> bool:
         """Whether a value is a view on the host of what a segment makes."""

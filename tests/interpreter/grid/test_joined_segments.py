@@ -24,3 +24,16 @@ def test_an_op_joins_the_last_kernel_that_it_reads_from() -> None:
         expected = np.where(np.isinf(centred / np.sqrt(np.mean(centred**2) + 1e-5)), centred, x / np.float32(1.5))
     got = mf.fuse(function, target="interpret")(x, y)
     np.testing.assert_array_equal(got, expected)
+
+
+def test_an_op_that_reads_a_later_view_joins_no_earlier_kernels() -> None:
+    """The view is in memory after its kernel alone, so that the op cannot be in what would become one for it."""
+
+    def function(x: mf.Tensor, y: mf.Tensor, z: mf.Tensor) -> mf.Tensor:
+        negative, double = -x, y * 2
+        return mf.where((z * z > 1).reshape(32, 64), negative, double)
+
+    rng = np.random.default_rng(0)
+    x, y, z = (rng.standard_normal(shape).astype(np.float32) for shape in ((32, 64), (32, 64), (2048,)))
+    got = mf.fuse(function, target="interpret")(x, y, z)
+    np.testing.assert_array_equal(got, np.where((z * z > 1).reshape(32, 64), -x, y * 2))

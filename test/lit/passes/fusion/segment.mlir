@@ -578,3 +578,141 @@ func.func @counted(%x: tensor<?x2xf32>) -> tensor<f32> {
   } -> tensor<f32>
   return %1 : tensor<f32>
 }
+
+// -----
+
+// What reads three kernels joins the last of them, and so does what it alone shares with it; the sum has no loops in
+// common with that, and stays.
+// CHECK-LABEL: func.func @reads_a_later_kernel_too(
+// CHECK-COUNT-2: call @reads_a_later_kernel_too_
+// CHECK-NOT: call
+// CHECK-LABEL: func.func private @reads_a_later_kernel_too_0(
+// CHECK-NOT: math.exp
+// CHECK: math.log
+// CHECK-LABEL: func.func private @reads_a_later_kernel_too_1(
+// CHECK: math.exp
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#all = affine_map<(d0, d1) -> ()>
+func.func @reads_a_later_kernel_too(%x: tensor<?x64xf32>, %y: tensor<?x64xf32>) -> tensor<?x64xf32> {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  %n = tensor.dim %x, %c0 : tensor<?x64xf32>
+  %e = tensor.empty(%n) : tensor<?x64xf32>
+  %exp = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+         ins(%x : tensor<?x64xf32>) outs(%e : tensor<?x64xf32>) {
+  ^bb0(%v: f32, %out: f32):
+    %r = math.exp %v : f32
+    linalg.yield %r : f32
+  } -> tensor<?x64xf32>
+  %log = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+         ins(%y : tensor<?x64xf32>) outs(%e : tensor<?x64xf32>) {
+  ^bb0(%v: f32, %out: f32):
+    %r = math.log %v : f32
+    linalg.yield %r : f32
+  } -> tensor<?x64xf32>
+  %t = tensor.empty() : tensor<f32>
+  %init = linalg.fill ins(%zero : f32) outs(%t : tensor<f32>) -> tensor<f32>
+  %sum = linalg.generic {indexing_maps = [#id, #all], iterator_types = ["reduction", "reduction"]}
+         ins(%log : tensor<?x64xf32>) outs(%init : tensor<f32>) {
+  ^bb0(%v: f32, %out: f32):
+    %r = arith.addf %out, %v : f32
+    linalg.yield %r : f32
+  } -> tensor<f32>
+  %scaled = linalg.generic {indexing_maps = [#id, #all, #id], iterator_types = ["parallel", "parallel"]}
+            ins(%log, %sum : tensor<?x64xf32>, tensor<f32>) outs(%e : tensor<?x64xf32>) {
+  ^bb0(%v: f32, %w: f32, %out: f32):
+    %r = arith.mulf %v, %w : f32
+    linalg.yield %r : f32
+  } -> tensor<?x64xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #id, #id, #id], iterator_types = ["parallel", "parallel"]}
+       ins(%scaled, %log, %exp : tensor<?x64xf32>, tensor<?x64xf32>, tensor<?x64xf32>) outs(%e : tensor<?x64xf32>) {
+  ^bb0(%u: f32, %v: f32, %w: f32, %out: f32):
+    %r = math.fma %u, %v, %w : f32
+    linalg.yield %r : f32
+  } -> tensor<?x64xf32>
+  return %0 : tensor<?x64xf32>
+}
+
+// -----
+
+// Of three kernels that an op reads all become its own, whatever kernel is between them.
+// CHECK-LABEL: func.func @three_with_another_between(
+// CHECK-COUNT-2: call @three_with_another_between_
+// CHECK-NOT: call
+#id = affine_map<(d0, d1) -> (d0, d1)>
+func.func @three_with_another_between(%a: tensor<32x64xf32>, %b: tensor<32x64xf32>, %other: tensor<5x7xf32>,
+                                      %c: tensor<32x64xf32>) -> (tensor<5x7xf32>, tensor<32x64xf32>) {
+  %e = tensor.empty() : tensor<32x64xf32>
+  %f = tensor.empty() : tensor<5x7xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+       ins(%a : tensor<32x64xf32>) outs(%e : tensor<32x64xf32>) {
+  ^bb0(%v: f32, %out: f32):
+    %r = math.exp %v : f32
+    linalg.yield %r : f32
+  } -> tensor<32x64xf32>
+  %1 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+       ins(%b : tensor<32x64xf32>) outs(%e : tensor<32x64xf32>) {
+  ^bb0(%v: f32, %out: f32):
+    %r = math.exp %v : f32
+    linalg.yield %r : f32
+  } -> tensor<32x64xf32>
+  %2 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+       ins(%other : tensor<5x7xf32>) outs(%f : tensor<5x7xf32>) {
+  ^bb0(%v: f32, %out: f32):
+    %r = math.exp %v : f32
+    linalg.yield %r : f32
+  } -> tensor<5x7xf32>
+  %3 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+       ins(%c : tensor<32x64xf32>) outs(%e : tensor<32x64xf32>) {
+  ^bb0(%v: f32, %out: f32):
+    %r = math.exp %v : f32
+    linalg.yield %r : f32
+  } -> tensor<32x64xf32>
+  %4 = linalg.generic {indexing_maps = [#id, #id, #id, #id], iterator_types = ["parallel", "parallel"]}
+       ins(%0, %1, %3 : tensor<32x64xf32>, tensor<32x64xf32>, tensor<32x64xf32>) outs(%e : tensor<32x64xf32>) {
+  ^bb0(%u: f32, %v: f32, %w: f32, %out: f32):
+    %r = math.fma %u, %v, %w : f32
+    linalg.yield %r : f32
+  } -> tensor<32x64xf32>
+  return %2, %4 : tensor<5x7xf32>, tensor<32x64xf32>
+}
+
+// -----
+
+// A view of what a later kernel makes is in memory after that one alone: what reads it joins none of the earlier ones.
+// CHECK-LABEL: func.func @reads_a_later_view_too(
+// CHECK-COUNT-4: call @reads_a_later_view_too_
+// CHECK-NOT: call
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#one = affine_map<(d0) -> (d0)>
+func.func @reads_a_later_view_too(%x: tensor<32x64xf32>, %y: tensor<32x64xf32>, %z: tensor<2048xf32>)
+    -> tensor<32x64xf32> {
+  %e = tensor.empty() : tensor<32x64xf32>
+  %f = tensor.empty() : tensor<2048xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+       ins(%x : tensor<32x64xf32>) outs(%e : tensor<32x64xf32>) {
+  ^bb0(%v: f32, %out: f32):
+    %r = math.exp %v : f32
+    linalg.yield %r : f32
+  } -> tensor<32x64xf32>
+  %1 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+       ins(%y : tensor<32x64xf32>) outs(%e : tensor<32x64xf32>) {
+  ^bb0(%v: f32, %out: f32):
+    %r = math.exp %v : f32
+    linalg.yield %r : f32
+  } -> tensor<32x64xf32>
+  %2 = linalg.generic {indexing_maps = [#one, #one], iterator_types = ["parallel"]}
+       ins(%z : tensor<2048xf32>) outs(%f : tensor<2048xf32>) {
+  ^bb0(%v: f32, %out: f32):
+    %r = math.exp %v : f32
+    linalg.yield %r : f32
+  } -> tensor<2048xf32>
+  %view = tensor.expand_shape %2 [[0, 1]] output_shape [32, 64] : tensor<2048xf32> into tensor<32x64xf32>
+  %3 = linalg.generic {indexing_maps = [#id, #id, #id, #id], iterator_types = ["parallel", "parallel"]}
+       ins(%0, %1, %view : tensor<32x64xf32>, tensor<32x64xf32>, tensor<32x64xf32>) outs(%e : tensor<32x64xf32>) {
+  ^bb0(%u: f32, %v: f32, %w: f32, %out: f32):
+    %r = math.fma %u, %v, %w : f32
+    linalg.yield %r : f32
+  } -> tensor<32x64xf32>
+  return %3 : tensor<32x64xf32>
+}
