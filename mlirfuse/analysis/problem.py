@@ -16,13 +16,13 @@ from mlirfuse.analysis.loops.order import reduction_depths
 from mlirfuse.analysis.loops.structure import OpStructure
 from mlirfuse.errors import ScheduleError
 from mlirfuse.schedule.layout import FEWEST_VECTORS
+from mlirfuse.schedule.model.machine import WIDEST_ACCESS
 from mlirfuse.schedule.problem import PersistentLoopProblem, Problem, RowReduction, TransposedProblem
 from mlirfuse.support.dtypes import from_mlir
 from mlirfuse.support.rewriting import defining_op
 from mlirfuse.target import LINE, SECTOR
 
 Axes = tuple[int | None, ...]
-WIDEST = 16
 
 
 def problem_of(kernel: ir.Operation, space: IterationSpace, structures: Sequence[OpStructure]) -> Problem:
@@ -90,13 +90,14 @@ def narrow_accesses(kernel: ir.Operation, space: IterationSpace) -> str | None:
     whole = frozenset(d for d, extent in enumerate(space.extents) if extent != 1)
     full = [o for o in operands if whole <= set(o.axes)] or operands
     dim, _ = _contiguous_dims(space, full)
-    narrowest = min((o.element_bytes for o in full), default=WIDEST)
+    narrowest = min((o.element_bytes for o in full), default=WIDEST_ACCESS)
     width, extent = _vector(space, full, dim) * narrowest, space.extents[dim]
-    if width >= min(WIDEST, (extent or WIDEST) * narrowest):
+    if width >= min(WIDEST_ACCESS, (extent or WIDEST_ACCESS) * narrowest):
         return None
-    if extent is not None and extent * narrowest % WIDEST:
-        return f"threads move {width} bytes at once: rows of {extent * narrowest} bytes are no multiple of {WIDEST}"
-    return f"threads move {width} bytes at once: an array is not aligned to {WIDEST}, or not contiguous along a row"
+    moved = f"threads move {width} bytes at once"
+    if extent is not None and extent * narrowest % WIDEST_ACCESS:
+        return f"{moved}: rows of {extent * narrowest} bytes are no multiple of {WIDEST_ACCESS}"
+    return f"{moved}: an array is not aligned to {WIDEST_ACCESS}, or not contiguous along a row"
 
 
 def _persistent_loops(
@@ -188,7 +189,7 @@ class _Operand:
         tensor_type: ir.RankedTensorType,
         axes: Axes,
         strides: Sequence[int] | None = None,
-        align: int = WIDEST,
+        align: int = WIDEST_ACCESS,
         *,
         written: bool = False,
     ):
@@ -204,7 +205,7 @@ class _Operand:
         self.alignment = align
         # Its last dimension, where its rows can be realigned whole: they follow each other, and the first one is
         # aligned.
-        movable = strides is None and align >= WIDEST and from_mlir(tensor_type.element_type).kind != "bool"
+        movable = strides is None and align >= WIDEST_ACCESS and from_mlir(tensor_type.element_type).kind != "bool"
         self.row_dim = axes[-1] if movable and axes else None
         if strides is None:
             # A contiguous tensor's outer strides are products of inner extents.
@@ -229,7 +230,7 @@ def _operands(kernel: ir.Operation, space: IterationSpace) -> Iterator[_Operand]
             value.type,
             axes,
             None if strides is None else list(ir.DenseI64ArrayAttr(strides)),
-            WIDEST if align is None else ir.IntegerAttr(align).value,
+            WIDEST_ACCESS if align is None else ir.IntegerAttr(align).value,
         )
     for value in body(kernel)[-1].operands:
         yield _Operand(value.type, space.value_axes[value], written=True)
@@ -252,8 +253,8 @@ def _vector(space: IterationSpace, full: Sequence[_Operand], vector_dim: int) ->
 
     What a run-time extent has left over at its end is accessed element by element; reductions cannot mask that.
     """
-    narrowest = min((o.element_bytes for o in full), default=WIDEST)
-    vector = WIDEST // narrowest
+    narrowest = min((o.element_bytes for o in full), default=WIDEST_ACCESS)
+    vector = WIDEST_ACCESS // narrowest
     for operand in full:
         contiguous = operand.unit_axis is not None and operand.axes[operand.unit_axis] == vector_dim
         if contiguous:
@@ -272,8 +273,8 @@ def _unaligned_vector(
     space: IterationSpace, operands: Sequence[_Operand], full: Sequence[_Operand], vector_dim: int
 ) -> int:
     """Elements that a thread moves at once where rows are shifted, which start anywhere; 0 where they may not be."""
-    narrowest = min((o.element_bytes for o in full), default=WIDEST)
-    vector = WIDEST // narrowest
+    narrowest = min((o.element_bytes for o in full), default=WIDEST_ACCESS)
+    vector = WIDEST_ACCESS // narrowest
     if _vector(space, full, vector_dim) * narrowest >= WIDE_ENOUGH:
         return 0
     return vector if _may_be_shifted(space, operands, full, vector_dim, vector) else 0
@@ -286,7 +287,7 @@ def _line(space: IterationSpace, operands: Sequence[_Operand], full: Sequence[_O
     """
     if all(extent == 1 for d, extent in enumerate(space.extents) if d != vector_dim):
         return 0
-    narrowest = min((o.element_bytes for o in full), default=WIDEST)
+    narrowest = min((o.element_bytes for o in full), default=WIDEST_ACCESS)
     vector = _vector(space, full, vector_dim)
     if vector * narrowest < WIDE_ENOUGH or (space.extents[vector_dim] or 0) * narrowest % SECTOR == 0:
         return 0

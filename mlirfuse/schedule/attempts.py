@@ -15,13 +15,17 @@ from itertools import chain
 from math import prod
 
 from mlirfuse.errors import ScheduleError
-from mlirfuse.schedule.contractions.candidates import MOST_REGISTERS, SHARED_REGISTERS
 from mlirfuse.schedule.contractions.cost import contraction_seconds
 from mlirfuse.schedule.contractions.heuristics import candidates
 from mlirfuse.schedule.heuristics import choose_schedule
 from mlirfuse.schedule.low_registers import low_register_schedules
+from mlirfuse.schedule.model.contraction_registers import (
+    accumulator_registers,
+    consumer_registers,
+)
+from mlirfuse.schedule.model.machine import REGISTER_BYTES, WARPGROUP
 from mlirfuse.schedule.model.residency import registers_left
-from mlirfuse.schedule.parts.contraction import WARPGROUP_THREADS, ContractionProblem
+from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import Target
@@ -31,8 +35,6 @@ MOST_AGAIN = 3
 
 MOST_LEAN = 2
 """How many of those that keep the least in registers are tried after these."""
-
-REGISTER_BYTES = 4
 
 STRONGER, MOST_STRONGER = 1.1, 16
 """By how much a correction grows that leaves the choice as it was, and how often it may."""
@@ -231,8 +233,8 @@ def _spare(schedule: Schedule, problem: ContractionProblem, target: Target) -> i
     """Registers that a thread has beside its sums."""
     contraction, layout = schedule.contraction, schedule.layout
     assert contraction is not None
-    sums = layout.elements_per_thread * problem.accumulator.bytes // REGISTER_BYTES
+    sums = accumulator_registers(layout, problem.accumulator.bytes)
     if contraction.instruction == "wgmma":
-        warpgroups = layout.threads * contraction.consumer_groups // WARPGROUP_THREADS
-        return min(MOST_REGISTERS, SHARED_REGISTERS // warpgroups) - sums
+        warpgroups = layout.threads * contraction.consumer_groups // WARPGROUP
+        return consumer_registers(warpgroups) - sums
     return registers_left(layout.threads, 1, target) - sums

@@ -6,18 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log2, prod
 
-from mlirfuse.schedule.contractions.cost import DRAM_BYTES
-from mlirfuse.schedule.grid.second_stage import LAUNCH, partials_bytes
+from mlirfuse.schedule.grid.second_stage import partials_bytes
+from mlirfuse.schedule.model.disagreeing import L2_BYTES, LOOP_CLUSTER_MEETING, LOOP_MEETING, SECOND_KERNEL_LAUNCH
+from mlirfuse.schedule.model.speeds import DRAM_BYTES, MICROSECOND
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import Target
-
-END, CLUSTER_END = 1.8, 0.4
-"""Microseconds that a grid takes to be launched as a whole, to store parts, to meet and to read the first of them; and
-how many more where twice as many blocks share a row."""
-
-L2_BYTES, MICROSECOND = 5.5e12, 1e-6
-"""Bytes that an H200's L2 moves in a second; and seconds."""
 
 Scheduled = tuple[Schedule, Problem]
 
@@ -52,7 +46,7 @@ def fusion_gain(fused: Scheduled, apart: Sequence[Scheduled], shared_bytes: int,
     """
     schedule, problem = fused
     elements = prod(extent or 1 for extent in problem.extents)
-    saved = LAUNCH + shared_bytes * elements / DRAM_BYTES / MICROSECOND
+    saved = (SECOND_KERNEL_LAUNCH + shared_bytes * elements / DRAM_BYTES) / MICROSECOND
     ends = [_end(*kernel, target) for kernel in (fused, *apart)]
     return Gain(saved + sum(ends[1:]) - ends[0], _meeting(schedule))
 
@@ -64,4 +58,6 @@ def _end(schedule: Schedule, problem: Problem, target: Target) -> float:
 
 def _meeting(schedule: Schedule) -> float:
     """Microseconds that blocks take to meet, however little they add up; 0 without a persistent loop."""
-    return END + CLUSTER_END * log2(schedule.layout.cluster) if schedule.persistent_loop is not None else 0.0
+    if schedule.persistent_loop is None:
+        return 0.0
+    return (LOOP_MEETING + LOOP_CLUSTER_MEETING * log2(schedule.layout.cluster)) / MICROSECOND

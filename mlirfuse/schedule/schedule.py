@@ -12,7 +12,8 @@ from mlir import ir
 
 from mlirfuse.errors import ScheduleError, errors_at
 from mlirfuse.schedule.layout import BlockedLayout
-from mlirfuse.schedule.parts.contraction import WARPGROUP_THREADS, ContractionSchedule
+from mlirfuse.schedule.model.machine import WARPGROUP
+from mlirfuse.schedule.parts.contraction import ContractionSchedule
 from mlirfuse.schedule.parts.persistent_loop import PersistentLoop
 from mlirfuse.schedule.parts.transposed_tiles import TransposedTiles
 from mlirfuse.support.dataclass_attributes import from_attribute, to_attribute
@@ -151,7 +152,7 @@ def _check_residency(schedule: Schedule, target: Target) -> str | None:
         return f"{schedule.blocks_per_sm} blocks an SM are not 0 to {target.blocks_per_sm}"
     threads = schedule.layout.threads
     if schedule.contraction and schedule.contraction.instruction == "wgmma":
-        threads = threads * schedule.contraction.consumer_groups + WARPGROUP_THREADS  # one warpgroup copies
+        threads = threads * schedule.contraction.consumer_groups + WARPGROUP  # one warpgroup copies
     if schedule.blocks_per_sm * threads > target.threads_per_sm:
         resident = f"{schedule.blocks_per_sm} blocks of {threads} threads"
         return f"{resident} exceed the {target.threads_per_sm} threads of an SM"

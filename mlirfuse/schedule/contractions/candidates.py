@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product
 
-from mlirfuse.schedule.contractions.cost import FEWEST_ASYNC_BYTES, MMA_WARPS
-from mlirfuse.schedule.contractions.tiles import (
-    REGISTER_BYTES,
-    RESULT_STAGES,
-    SWIZZLE_BYTES,
-    fma_schedule,
-    mma_schedule,
-    wgmma_schedule,
-)
+from mlirfuse.schedule.contractions.cost import MMA_WARPS
+from mlirfuse.schedule.contractions.tiles import RESULT_STAGES, fma_schedule, mma_schedule, wgmma_schedule
 from mlirfuse.schedule.layout import WARP
-from mlirfuse.schedule.parts.contraction import LOAD_BYTES, ContractionProblem, check_registers, tensor_core_misfit
+from mlirfuse.schedule.model.contraction_registers import PROMOTED_STEP_SETS, fits_promoted, fits_simt
+from mlirfuse.schedule.model.machine import ACCESS_WIDTHS, SWIZZLE_BYTES, WIDEST_ACCESS
+from mlirfuse.schedule.parts.contraction_checks import check_registers, tensor_core_misfit
+from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.support.precision import TF32X3
 from mlirfuse.target import Target
@@ -42,12 +38,6 @@ PING_PONG_ROWS, PING_PONG_COLUMNS = 128, (96, 112, 128)
 us where 128x256 takes 208, with a GELU 206 and 225; 4096x4096x1024 52.4 and 57.5; in tf32 400 and 408, in float8 104
 and 110. With fewer columns than these operands do not come fast enough: 2048x5120x5120 takes 166, 177 and 186 us with
 128, 96 and 80, of which the last has the fewest products to do (H200)."""
-
-SHARED_REGISTERS, MOST_REGISTERS, OTHER_REGISTERS = 472, 240, 40
-"""Registers for a thread of each warpgroup of consumers, for one of them, and those that are no sums."""
-
-PROMOTED_STEP_SETS, PROMOTED_SETS = 3, 2
-"""Times that a thread has its sums: where every step's are promoted while the next step's are under way, and else."""
 
 RING_BYTES = 192 * 1024
 """Shared memory of the ring of stages, where the rest is for results on their way out."""
@@ -113,7 +103,7 @@ def is_wide_mma(schedule: Schedule) -> bool:
 def _of_instruction(problem: ContractionProblem, target: Target) -> Iterator[Schedule]:
     if tensor_core_misfit("mma", problem) is not None:
         tiles = (fma_schedule(problem, m, n) for m, n in FMA_TILES)
-        yield from (schedule for schedule in tiles if _has_registers(schedule, problem, target))
+        yield from (schedule for schedule in tiles if fits_simt(schedule.layout, problem.accumulator.bytes, target))
         return
     found = False
     fits = target.chip == "sm_90a" and tensor_core_misfit("wgmma", problem) is None
@@ -126,13 +116,6 @@ def _of_instruction(problem: ContractionProblem, target: Target) -> Iterator[Sch
         yield from _mma_tiles(problem, target)
 
 
-def _has_registers(schedule: Schedule, problem: ContractionProblem, target: Target) -> bool:
-    """Whether threads of SIMT products have registers for their sums, and for those of one step."""
-    sums = 2 * schedule.layout.elements_per_thread * problem.accumulator.bytes // REGISTER_BYTES
-    most = min(target.max_registers_per_thread, target.registers_per_sm // schedule.layout.threads)
-    return sums + OTHER_REGISTERS <= most
-
-
 def _mma_tiles(problem: ContractionProblem, target: Target) -> Iterator[Schedule]:
     if problem.computed_from != (None, None):
         for m, n in MMA_TILES:
@@ -142,11 +125,13 @@ def _mma_tiles(problem: ContractionProblem, target: Target) -> Iterator[Schedule
     if problem.precision == TF32X3:
         yield from (mma_schedule(problem, m, n) for m, n in MMA_TILES)
         return
-    if problem.row_bytes < FEWEST_ASYNC_BYTES:
+    if problem.row_bytes < ACCESS_WIDTHS[0]:
         step_bytes = BY_ELEMENT * problem.element.bytes
         yield from (mma_schedule(problem, m, n, step_bytes=step_bytes) for m, n in MMA_TILES)
         return
-    short = problem.k * problem.element.bytes <= (MMA_STEPS[-1] if problem.row_bytes == LOAD_BYTES else UNALIGNED_BYTES)
+    short = problem.k * problem.element.bytes <= (
+        MMA_STEPS[-1] if problem.row_bytes == WIDEST_ACCESS else UNALIGNED_BYTES
+    )
     for wide, (m, n) in [*((True, tile) for tile in WIDE_MMA_TILES), *((False, tile) for tile in MMA_TILES)]:
         for step_bytes in MMA_STEPS[-1:] if short else MMA_STEPS:
             if wide and not _fills(problem, m, n, step_bytes // problem.element.bytes):
@@ -203,11 +188,6 @@ def _ring_bytes(problem: ContractionProblem, m: int, n: int, consumer_groups: in
     if consumer_groups == 1 or not 0 < subtiles <= RESULT_STAGES:
         return RING_BYTES
     return STAGED_BYTES - consumer_groups * subtiles * m * SWIZZLE_BYTES
-
-
-def fits_promoted(m: int, n: int, sets: int) -> bool:
-    """Whether threads have registers for so many sets of sums: a warpgroup has 64 rows, of which a thread has n / 2."""
-    return sets * n // 2 + OTHER_REGISTERS <= min(MOST_REGISTERS, SHARED_REGISTERS // (m // 64))
 
 
 def _fits(schedule: Schedule, problem: ContractionProblem, target: Target) -> bool:

@@ -7,9 +7,32 @@ from __future__ import annotations
 
 from math import ceil, prod
 
-from mlirfuse.schedule.contractions.tiles import REGISTER_BYTES
 from mlirfuse.schedule.layout import WARP
-from mlirfuse.schedule.parts.contraction import ContractionProblem
+from mlirfuse.schedule.model.disagreeing import (
+    CONTRACTION_CLUSTERS,
+    CONTRACTION_LAUNCH,
+    CP_ASYNC_BYTES_PER_SM,
+    FLAGGED_MEETING,
+    LAST_BLOCK_MEETING,
+    SLICES_MEETING,
+)
+from mlirfuse.schedule.model.machine import ACCESS_WIDTHS, REGISTER_BYTES, WARPGROUP_ROWS
+from mlirfuse.schedule.model.speeds import (
+    CLUSTERED_SMS,
+    COMPUTED_PER_SM,
+    COMPUTING_FLOPS_PER_SM,
+    DRAM_BYTES,
+    DRAM_BYTES_PER_SM,
+    ELEMENTS_BYTES_PER_SM,
+    FLOPS_PER_SM,
+    FMA_FLOP,
+    FMA_LOAD,
+    LAST_BLOCK_BYTES,
+    MAPPED_BYTES_PER_SM,
+    MAPPED_PIECES_BYTES_PER_SM,
+    MAPPED_SECTORS_BYTES_PER_SM,
+)
+from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.support.precision import TF32X3
 from mlirfuse.target import LINE, SECTOR, Target
@@ -17,55 +40,12 @@ from mlirfuse.target import LINE, SECTOR, Target
 UNKNOWN_EXTENT = 4096
 """What a dynamic extent is taken to be."""
 
-FLOPS_PER_SM = {"wgmma": 5.9e12, "mma": 3.8e12}
-"""Sustained over long products of 16-bit operands, per second; of `mma` without copies."""
-
-FMA_FLOP, FMA_LOAD = 2.1e-12, 1.9e-12
-"""Seconds that an SM takes for an operation of SIMT products, and for each element that a thread loads for one, which
-are the fewer the more rows and columns it has. Fitted to 4096x4096x4096 and 2048x512x4096 in tiles of 128x128 with 8x8
-a thread, and to 1024^3 in tiles of 128x64 and 64x64 with 8x4 a thread (H200, f32, `x.T @ w`): 0.387e12, 0.352e12 and
-0.36e12 operations a second. In f64 both take twice as long: 1024^3 0.178e12 in tiles of 128x64."""
-
-COMPUTING_FLOPS_PER_SM = 2.1e12
-"""The same of `mma` where steps have a second barrier, behind operands that are computed."""
-
-WARPGROUP_ROWS = 64
-"""Rows of the tile of a warpgroup that multiplies by itself."""
-
 MMA_WARPS = 8
 """Warps that `mma.sync` keeps an SM's tensor cores busy with: two for each of the four."""
-
-L2_BYTES_PER_SM = 138e9
-CP_ASYNC_BYTES_PER_SM = 42e9
-"""Of copies by tensor maps, and by threads, which read 5.5 TB/s from the L2 of an H200 whatever the tile."""
-
-SECTORS_BYTES_PER_SM, PIECES_BYTES_PER_SM = 76e9, 55e9
-"""Bytes per second that tensor maps copy where rows are no multiple of a line, and not of a sector either: what each
-row of a box has is then in two lines. 3072x3072x3000 takes 150 us in ping-pong, 121 in 128x256, and 97 in 128x128 by
-clusters of four that share one operand's copies, 4096x4096x4104 331, 244 and, in 256x128 by clusters of two, 217;
-3072x3072x3024 takes 101 us, and 3072x3072x3072 89 (H200, bf16; cuBLAS 78, 200, 81, 91)."""
 
 SHARED_COPY = {1: 1.0, 2: 0.6, 4: 0.5}
 """Time of a row that the blocks of a cluster copy for each other, by their number, to that of one that each copies for
 itself: it arrives at all of them. Fitted to the same products in tiles of 128 and 256 columns."""
-
-IN_CLUSTERS = 2.0e-6
-"""Seconds that a kernel of clusters takes longer: 520x520x200 takes 4.0 us in 64x144 by four and 2.8 without,
-776x520x264 4.6 by two and 3.3, 2048x2056x1024 18.7 in 192x176 by two and 16.7 (H200, bf16)."""
-
-CLUSTERED_SMS = {1: 1.0, 2: 1.0, 4: 120 / 132}
-"""Share of the SMs that have a block when blocks come in clusters of so many, which stay inside of one part of the
-device (`cuOccupancyMaxActiveClusters` of an H200: 66 clusters of two, 30 of four)."""
-
-ELEMENTS_BYTES_PER_SM, FEWEST_ASYNC_BYTES = 17e9, 4
-"""Of copies that go through registers, element by element, because rows are aligned to fewer bytes than these."""
-
-DRAM_BYTES, DRAM_BYTES_PER_SM = 4.1e12, 60e9
-"""Bytes per second, of the device and of one SM: 64 blocks read the 134 MB of 8x512x131072 and 8x1024x65536 in 35.1 and
-36.8 us, 128 in 33.5 and 34.1 (H200, bf16)."""
-
-COMPUTED_PER_SM = 30e9
-"""Elements of operands per second that one SM computes, between its products: bytes that are scaled, in f16."""
 
 COMPUTING_STEP = 0.35e-6
 """Seconds of a step in which a block computes an operand, alone on its SM: it waits for itself at barriers."""
@@ -73,15 +53,8 @@ COMPUTING_STEP = 0.35e-6
 COMPUTING_BLOCKS = 4
 """Blocks of an SM that hide each other's waiting then."""
 
-LAUNCH, WAVE, MEETING = 3.0e-6, 2.0e-6, 3.5e-6
+WAVE = 2.0e-6
 """Seconds: a launch, a block's prologue and epilogue, and a tile's blocks of which the last combines all partials."""
-
-SLICES, FLAGGED = 1.4e-6, 0.3e-6
-"""Seconds that a meeting by slices, and parts on their way through flagged buffers, take more than results of whole
-tiles: 256x1536x11008 took 19.9 us in 120 parts, and 22.0 in 128 tiles. Flagged buffers are emptied when they have been
-read, a third pass over the parts: with 8 MB of these 512x512x65536 took 60.2 us by slices and 61.4 by mail,
-512x1024x16384 31.9 and 33.0 (not split 38.0), 384x512x32768 25.6 and 27.5, 768x768x8192 21.4 and 23.0 (by the last
-block 25.0)."""
 
 EPILOGUE = 2.2e-6 / (128 * 256)
 """Seconds for each element of a tile, between the products of two tiles of one block; consumer groups hide it."""
@@ -109,9 +82,6 @@ TOGETHER = 1.01
 
 STEP = 0.15e-6
 """Seconds that a step along k of `wgmma` takes at least, from a full stage to a free one."""
-
-LAST_BLOCK_BYTES = 57e9
-"""Bytes per second of parts that one block adds up."""
 
 UNALIGNED = 1.05
 """Time of a stream of which blocks read every so many'th step, that number being no power of two: what they read at
@@ -184,7 +154,7 @@ def contraction_seconds(schedule: Schedule, problem: ContractionProblem, target:
     traffic *= (rows * sizes[0] + columns * sizes[1]) * problem.k + rows * columns * size
     waves = ceil(tiles_per_sm / blocks_per_sm(problem))
     overheads = WAVE if contraction.persistent else waves * WAVE
-    overheads += IN_CLUSTERS if contraction.cluster > 1 else 0.0
+    overheads += CONTRACTION_CLUSTERS if contraction.cluster > 1 else 0.0
     copying = tiles_per_sm * steps * copies
     stepping = tiles_per_sm * steps * STEP if contraction.instruction == "wgmma" else 0.0
     works = (
@@ -200,15 +170,15 @@ def contraction_seconds(schedule: Schedule, problem: ContractionProblem, target:
     if contraction.swapped and contraction.split == 1 and not is_staged:
         last = m * n * LAST_DIRECT if m > WARPGROUP_ROWS else SHORT_DIRECT
         overheads += m * n * ((tiles_per_sm - 1) * DIRECT + last)
-    seconds = LAUNCH + overheads + sum(work**OVERLAP for work in works) ** (1 / OVERLAP)
+    seconds = CONTRACTION_LAUNCH + overheads + sum(work**OVERLAP for work in works) ** (1 / OVERLAP)
     if contraction.split == 1:
         return seconds
     part = m * n * problem.accumulator.bytes
     if contraction.reduction == "flagged":
-        return seconds + FLAGGED + 3 * blocks * part / DRAM_BYTES
+        return seconds + FLAGGED_MEETING + 3 * blocks * part / DRAM_BYTES
     if contraction.reduction == "grid_sync":
-        return seconds + SLICES + 2 * blocks * part / DRAM_BYTES
-    return seconds + MEETING + contraction.split * part / LAST_BLOCK_BYTES
+        return seconds + SLICES_MEETING + 2 * blocks * part / DRAM_BYTES
+    return seconds + LAST_BLOCK_MEETING + contraction.split * part / LAST_BLOCK_BYTES
 
 
 def _copied_rows(schedule: Schedule, problem: ContractionProblem, extents: list[int]) -> list[float]:
@@ -270,8 +240,8 @@ def _copied_bytes(schedule: Schedule, problem: ContractionProblem) -> list[float
         rates = [_mapped_bytes(n) for n in contiguous_bytes(problem)]
         return rates[::-1] if schedule.contraction.swapped else rates
     if schedule.contraction.instruction != "mma" or problem.computed_from != (None, None):
-        return [L2_BYTES_PER_SM] * 2
-    return [CP_ASYNC_BYTES_PER_SM if problem.row_bytes >= FEWEST_ASYNC_BYTES else ELEMENTS_BYTES_PER_SM] * 2
+        return [MAPPED_BYTES_PER_SM] * 2
+    return [CP_ASYNC_BYTES_PER_SM if problem.row_bytes >= ACCESS_WIDTHS[0] else ELEMENTS_BYTES_PER_SM] * 2
 
 
 def contiguous_bytes(problem: ContractionProblem) -> list[int]:
@@ -284,8 +254,8 @@ def contiguous_bytes(problem: ContractionProblem) -> list[int]:
 def _mapped_bytes(row_bytes: int) -> float:
     """The same of copies by tensor maps of rows of so many bytes."""
     if row_bytes % LINE == 0:
-        return L2_BYTES_PER_SM
-    return PIECES_BYTES_PER_SM if row_bytes % SECTOR else SECTORS_BYTES_PER_SM
+        return MAPPED_BYTES_PER_SM
+    return MAPPED_PIECES_BYTES_PER_SM if row_bytes % SECTOR else MAPPED_SECTORS_BYTES_PER_SM
 
 
 def blocks_per_sm(problem: ContractionProblem) -> int:

@@ -11,15 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from math import ceil, prod
 
-from mlirfuse.schedule.contractions.candidates import (
-    MOST_STAGES,
-    PROMOTED_SETS,
-    SPARE_BYTES,
-    fits_promoted,
-    is_between,
-    is_wide_mma,
-    tiles,
-)
+from mlirfuse.schedule.contractions.candidates import MOST_STAGES, SPARE_BYTES, is_between, is_wide_mma, tiles
 from mlirfuse.schedule.contractions.cost import (
     SHARED_COPY,
     blocks_per_sm,
@@ -29,7 +21,10 @@ from mlirfuse.schedule.contractions.cost import (
     tile_count,
 )
 from mlirfuse.schedule.contractions.tiles import with_slices
-from mlirfuse.schedule.parts.contraction import LONGEST_SUM, ContractionProblem, check_contraction
+from mlirfuse.schedule.model.contraction_registers import PROMOTED_SETS, fits_promoted
+from mlirfuse.schedule.parts.contraction import LONGEST_SUM
+from mlirfuse.schedule.parts.contraction_checks import check_contraction
+from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import LINE, Target
 

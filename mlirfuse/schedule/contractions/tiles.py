@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from mlirfuse.schedule.layout import WARP, BlockedLayout
-from mlirfuse.schedule.parts.contraction import LOAD_BYTES, ContractionProblem, ContractionSchedule
+from mlirfuse.schedule.model.machine import REGISTER_BYTES, SWIZZLE_BYTES, WIDEST_ACCESS
+from mlirfuse.schedule.parts.contraction import ContractionSchedule
+from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.schedule.schedule import Schedule
 
 MMA_STEP_BYTES = 64
 """Bytes of one row of an operand in one step along k of `mma.sync`: two instructions deep in 16-bit types."""
-
-SWIZZLE_BYTES = 128
-"""Bytes of a row that `wgmma` takes from swizzled shared memory."""
 
 RESULT_STAGES = 2
 """Subtiles of a result in shared memory, on their way out: one is written while the other is read."""
@@ -27,8 +26,6 @@ where an element takes more than a register: 1024^3 took 57 us in tiles of 128x6
 
 FMA_WARPS = 4
 """Warps of a block that multiplies by SIMT instructions, one for each scheduler, if rows can be shared out so."""
-
-REGISTER_BYTES = 4
 
 MOST_SUMS = 128
 """Registers of a thread's sums from which on it has none for several steps along k of an operand: with eight rows of
@@ -135,7 +132,9 @@ def fma_schedule(problem: ContractionProblem, m: int, n: int, *, stages: int = 2
     transposed_operands = not narrow and any(p and k for p, k in zip(plain, problem.k_contiguous, strict=True))
     transposed_operands &= 2 * rows * columns * size // REGISTER_BYTES >= MOST_SUMS
     beside = [not k or (transposed_operands and p) for p, k in zip(plain, problem.k_contiguous, strict=True)]
-    run, width = (min(e, max(1, LOAD_BYTES // size)) if b else 1 for e, b in zip((rows, columns), beside, strict=True))
+    run, width = (
+        min(e, max(1, WIDEST_ACCESS // size)) if b else 1 for e, b in zip((rows, columns), beside, strict=True)
+    )
     batch = (1,) * len(problem.batch)
     layout = BlockedLayout(
         vector=(*batch, 1, width),

@@ -10,37 +10,15 @@ from math import prod
 
 from mlirfuse.schedule.layout import WARP, BlockedLayout
 from mlirfuse.schedule.layout_builder import LayoutBuilder
-from mlirfuse.schedule.model.residency import allocated, resident_blocks
+from mlirfuse.schedule.model.disagreeing import BLOCK_WARPS_ALLOCATED
+from mlirfuse.schedule.model.grid_registers import loop_registers
+from mlirfuse.schedule.model.loop_tiles import are_apart, row_elements, unrolled_rows
+from mlirfuse.schedule.model.residency import allocated, blocks_by_registers, resident_blocks
 from mlirfuse.schedule.problem import PersistentLoopProblem, Problem
 from mlirfuse.target import Target
 
 TILE_ELEMENTS = 8192
 """Elements of the tiles that are in work on one SM."""
-
-BREADTH_BASE, BREADTH_ELEMENT = 16, 2.1
-"""Registers of a thread that works breadth-first: addresses and row values, and what each register of an element's
-accumulators, packed reads and columns takes with what is computed from it (ptxas 13.0, sm_90a, no spills)."""
-
-DEPTH_BASE, DEPTH_ELEMENT, DEPTH_READ = 32, 0.25, 1 / 8
-"""Registers of a thread that works depth-first: besides an element's accumulators and columns, something for each
-element and for each byte that is read of it."""
-
-PADDED_BASE, BREADTH_PADDED, DEPTH_PADDED = 12, 0.75, 1.5
-"""Registers for the masks of a row that does not fill its threads, and for each element in either order."""
-
-CLUSTER_REGISTERS = {"breadth": 4, "depth": 12}
-"""Registers for the addresses of other blocks' shared memory and mbarriers, by order."""
-
-CLUSTER_SINGLE = 8
-"""And for them breadth-first where a thread has single elements, which all have a mask and an address of their own.
-Fitted to backward passes of 255 columns in bfloat16 and float32, which spilled 20 to 88 bytes (ptxas 13.0, sm_90a)."""
-
-UNROLL_BASE, UNROLL_STREAMED, UNROLL_FOURTH, UNROLL_PADDED, UNROLL_READ, UNROLL_CARRIED = 12, 8, 10, 13, 4.1, 0.5
-"""Registers of a thread that has unrolled rows: addresses, more where tiles leave the L2 first, and there for a fourth
-row, or for every row beyond two where rows do not fill their threads; what every 4 bytes that are read of an element
-take until its row is reduced, and what every 4 bytes of a column's accumulators take. Fitted to what RMSNorm and
-LayerNorm backward in bfloat16 of 1024 to 5140 columns take without spills (ptxas 13.0, sm_90a), and to which of 245
-layouts are slow for want of registers."""
 
 UNROLL_TOTALS = 2
 """Bytes of an element's accumulators to every byte that is read of it, at most, where rows are unrolled: five
@@ -53,9 +31,6 @@ side.)"""
 
 MOST_ELEMENTS = 40
 """Elements that a thread may hold: beyond it these estimates are no longer to be trusted."""
-
-WARPS_ALLOCATED = 4
-"""Warps that registers are given to at once."""
 
 WAYS = (("breadth", "registers"), ("depth", "registers"), ("depth", "shared"))
 """In which order a thread works, and where it keeps what all tiles share: the first needs the most registers."""
@@ -97,7 +72,7 @@ def grid_candidates(
             if unrolled_rows(persistent_loop, layout) > 1 and order != "breadth":
                 continue
             registers = round(
-                squeeze * problem.register_scale * _registers(problem, persistent_loop, layout, order, columns)
+                squeeze * problem.register_scale * loop_registers(problem, persistent_loop, layout, order, columns)
             )
             most = _resident_blocks(problem, persistent_loop, layout, registers, target)
             # Where nobody waits for another, more than memory can serve is under way sooner than too little.
@@ -172,78 +147,15 @@ def _resident_blocks(
         return min(resident_blocks(layout.threads, given, target), max(1, wanted))
     # What the others cost is fitted with each block's warps rounded up, and not those of an SM's partition:
     # of 45 walks that have more blocks otherwise 30 were slower, rows of 257 columns by 12 blocks up to 2.8 times.
-    threads = -(-layout.threads // (WARP * WARPS_ALLOCATED)) * WARP * WARPS_ALLOCATED
+    threads = -(-layout.threads // (WARP * BLOCK_WARPS_ALLOCATED)) * WARP * BLOCK_WARPS_ALLOCATED
     wanted = TILE_ELEMENTS // (held * layout.threads)
     return min(
-        target.registers_per_sm // (allocated(registers) * threads),
+        blocks_by_registers(threads, registers, target),
         target.threads_per_sm // layout.threads,
         max(1, wanted),
     )
 
 
-def _registers(
-    problem: Problem, persistent_loop: PersistentLoopProblem, layout: BlockedLayout, order: str, columns: str
-) -> int:
-    """Estimated registers of a thread."""
-    in_registers = persistent_loop.column_bytes if columns == "registers" else 0
-    carried = (persistent_loop.accumulator_bytes + in_registers) / 4
-    unrolled = unrolled_rows(persistent_loop, layout)
-    if unrolled > 1:
-        base = UNROLL_BASE + (CLUSTER_REGISTERS[order] if layout.cluster > 1 else 0)
-        full = UNROLL_STREAMED + UNROLL_FOURTH * max(0, unrolled - 3)
-        base += full if padding(problem, persistent_loop, layout) == 1 else UNROLL_PADDED * (unrolled - 2)
-        return round(
-            base
-            + (UNROLL_READ * problem.read_bytes / 4 + UNROLL_CARRIED * carried / unrolled) * layout.elements_per_thread
-        )
-    if order == "breadth":
-        base, each = BREADTH_BASE, BREADTH_ELEMENT * (carried + problem.read_bytes / 4)
-    else:
-        base, each = DEPTH_BASE, carried + DEPTH_ELEMENT + DEPTH_READ * problem.read_bytes
-        if persistent_loop.wide:  # a part that leaves in the loop is there beside the next one's start
-            each += persistent_loop.accumulator_bytes / 4
-    if any(layout.extents[d] != extent for d, extent in enumerate(problem.extents) if d not in persistent_loop.dims):
-        base, each = base + PADDED_BASE, each + (BREADTH_PADDED if order == "breadth" else DEPTH_PADDED)
-    if layout.cluster > 1:
-        base += CLUSTER_REGISTERS[order] + (CLUSTER_SINGLE if problem.vector == 1 and order == "breadth" else 0)
-    registers = base + each * layout.elements_per_thread
-    return round(registers)
-
-
-def are_apart(persistent_loop: PersistentLoopProblem, layout: BlockedLayout, order: str) -> bool:
-    """Whether rows are reduced, each by one warp or by less, so that the warps of a block never meet in a step.
-
-    With order `depth`, which takes more instructions, what two warps of a scheduler do has not been measured.
-    """
-    return (
-        persistent_loop.inner
-        and order == "breadth"
-        and layout.threads == WARP * prod(layout.warps[d] for d in persistent_loop.dims)
-    )
-
-
-def unrolled_rows(persistent_loop: PersistentLoopProblem, layout: BlockedLayout) -> int:
-    """Rows of a tile that each thread has a part of, one after the other."""
-    return prod(layout.repeats[d] for d in persistent_loop.dims)
-
-
-def padding(problem: Problem, persistent_loop: PersistentLoopProblem, layout: BlockedLayout) -> float:
-    """Elements that a layout covers to every one that the rows of a tile have: 1 where no thread idles."""
-    rows = prod(layout.extents[d] for d in persistent_loop.dims)
-    return prod(layout.extents) / (rows * row_elements(problem))
-
-
-def waits(persistent_loop: PersistentLoopProblem, layout: BlockedLayout) -> bool:
-    """Whether warps of a block wait for each other in a step: where several hold a row that is reduced."""
-    return persistent_loop.inner and layout.threads > WARP * prod(layout.warps[d] for d in persistent_loop.dims)
-
-
 def in_work(candidate: GridCandidate) -> int:
     """Elements of the tiles that are in work on one SM."""
     return candidate.layout.elements_per_thread * candidate.layout.threads * candidate.blocks
-
-
-def row_elements(problem: Problem) -> int:
-    """Elements of a row: of all dimensions that are not looped over."""
-    assert problem.persistent_loop is not None
-    return prod(extent or 1 for d, extent in enumerate(problem.extents) if d not in problem.persistent_loop.dims)

@@ -6,17 +6,11 @@ from __future__ import annotations
 
 from math import log2, prod
 
-from mlirfuse.schedule.grid.candidates import (
-    TILE_ELEMENTS,
-    GridCandidate,
-    are_apart,
-    in_work,
-    padding,
-    row_elements,
-    unrolled_rows,
-    waits,
-)
+from mlirfuse.schedule.grid.candidates import TILE_ELEMENTS, GridCandidate, in_work
 from mlirfuse.schedule.layout import WARP
+from mlirfuse.schedule.model.disagreeing import TILES_IN_FLIGHT
+from mlirfuse.schedule.model.loop_tiles import are_apart, padding, row_elements, unrolled_rows, waits
+from mlirfuse.schedule.model.machine import PARTITIONS
 from mlirfuse.schedule.problem import PersistentLoopProblem, Problem
 
 FRAGMENTS = 3
@@ -38,26 +32,6 @@ what a block alone costs there, beside which nobody works while it waits."""
 UNROLL_PADDING, UNROLL_FRAGMENTS, UNROLL_ROWS = 0.15, 0.01, 0.004
 """What threads that idle cost where rows are unrolled; half or twice the fragments of each row; and every row beyond
 two."""
-
-SCHEDULERS = 4
-"""Schedulers of an SM."""
-
-IN_FLIGHT = 48 * 1024
-"""Bytes of tiles that an SM has asked for at once, where no warp waits for another.
-
-A row's own numbers, loaded a step ahead into registers, are waited for at the end of that step: an L2 miss in each,
-64 % of a warp's time. Copied with their tile they cost nothing, but then all is under way that may be, and memory
-serves too much at once slower. Measured on an H200, RMSNorm and LayerNorm backward in bfloat16, share of `torch.add`:
-
-| columns | registers, 3 stages | copied, 36 KiB | 48 KiB | 60 to 66 KiB | 96 KiB and more |
-|---|---|---|---|---|---|
-| 384 | 0.917, 0.879 | 0.913, 0.888 | 0.942, 0.956 | 0.915 | 0.914, 0.903 |
-| 768 | 0.955, 0.874 | 0.896, 0.851 | 0.951, 0.941 | 0.886 | 0.883, 0.859 |
-| 1024 | 0.946, 0.915 | | 0.944, 0.922 | 0.879, 0.863 | 0.884, 0.830 |
-
-Where warps meet in a step, as in rows of 2048 columns and more, 3 stages and registers are faster: 0.98 and 0.96 at
-4096, against 0.94 with 48 KiB, and 0.89 and 0.86 with 96. Six warps took 1 to 3 % longer than four or eight.
-"""
 
 
 def persistent_loop_cost(
@@ -142,6 +116,6 @@ def _flight_cost(problem: Problem, candidate: GridCandidate, stages: int) -> flo
     It chooses between numbers of rows of one kind, and weighs little beside what says how a row is best held.
     """
     # The number of a warp in its block says which scheduler issues it.
-    uneven = candidate.layout.threads % (WARP * SCHEDULERS) > 0
+    uneven = candidate.layout.threads % (WARP * PARTITIONS) > 0
     in_flight = in_work(candidate) * max(problem.read_bytes, 1) * stages
-    return 0.03 * abs(log2(in_flight / IN_FLIGHT)) + 0.03 * uneven + 0.05 * _work_cost(candidate)
+    return 0.03 * abs(log2(in_flight / TILES_IN_FLIGHT)) + 0.03 * uneven + 0.05 * _work_cost(candidate)

@@ -15,18 +15,13 @@ from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
 
-from mlirfuse.schedule.grid.candidates import (
-    GridCandidate,
-    are_apart,
-    grid_candidates,
-    in_work,
-    padding,
-    row_elements,
-    unrolled_rows,
-)
-from mlirfuse.schedule.grid.cost import IN_FLIGHT, partials_cost, persistent_loop_cost
+from mlirfuse.schedule.grid.candidates import GridCandidate, grid_candidates, in_work
+from mlirfuse.schedule.grid.cost import partials_cost, persistent_loop_cost
 from mlirfuse.schedule.grid.second_stage import PERIOD, choose_second_stage
-from mlirfuse.schedule.model.persistent_loop_memory import RESERVED, persistent_loop_bytes
+from mlirfuse.schedule.grid.shared_memory import persistent_loop_bytes
+from mlirfuse.schedule.model.disagreeing import TILES_IN_FLIGHT
+from mlirfuse.schedule.model.loop_tiles import are_apart, padding, row_elements, unrolled_rows
+from mlirfuse.schedule.model.residency import shared_left
 from mlirfuse.schedule.parts.persistent_loop import PersistentLoop
 from mlirfuse.schedule.problem import PersistentLoopProblem, Problem
 from mlirfuse.schedule.schedule import Schedule, check_schedule
@@ -118,7 +113,7 @@ def _most_stages(problem: Problem, persistent_loop: PersistentLoopProblem, candi
         return 1
     if not are_apart(persistent_loop, candidate.layout, candidate.order):
         return STAGES
-    return min(STAGES, max(2, round(IN_FLIGHT / in_work(candidate) / max(problem.read_bytes, 1))))
+    return min(STAGES, max(2, round(TILES_IN_FLIGHT / in_work(candidate) / max(problem.read_bytes, 1))))
 
 
 def _is_streamed(problem: Problem, persistent_loop: PersistentLoopProblem, candidate: GridCandidate) -> bool:
@@ -154,7 +149,7 @@ def _complete(
     second_stage_tile, second_stage_layout, second_stage_reads = choose_second_stage(
         problem, persistent_loop, layout, blocks, target
     )
-    shared = min(target.shared_per_block, target.shared_per_sm // blocks - RESERVED)
+    shared = shared_left(blocks, target)
     period = PERIOD if persistent_loop.wide else 0
     chunk = _chunk(problem, persistent_loop, candidate)
     none_abreast = layout.cluster == 1 and layout.is_alone(persistent_loop.dims) and candidate.order == "breadth"

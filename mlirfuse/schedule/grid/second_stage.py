@@ -14,6 +14,8 @@ from math import gcd
 
 from mlirfuse.schedule.layout import WARP, BlockedLayout
 from mlirfuse.schedule.layout_builder import LayoutBuilder
+from mlirfuse.schedule.model.disagreeing import SECOND_KERNEL_LAUNCH
+from mlirfuse.schedule.model.speeds import GRID_READ, GRID_SYNC
 from mlirfuse.schedule.parts.persistent_loop import SHARING, SUM_ROWS
 from mlirfuse.schedule.problem import PersistentLoopProblem, Problem
 from mlirfuse.schedule.schedule import Schedule
@@ -37,17 +39,6 @@ Of N random numbers, sums of n each that are added pairwise have the error varia
 the whole, a pairwise sum of all has log2(N). Measured on an H200 with LayerNorm backward, 384 columns: 1.07 times the
 error of a pairwise sum of 1000 rows, 1.08 of 36,000, and 1.17 of 576,000, where one part a block has 2.2. A part every
 16 tiles has 1.10, and takes 3 to 7 % longer. What leaves narrower is rounded far more coarsely in the end."""
-
-
-READ, MEETING, LAUNCH = 0.8, 0.4, 2.0
-"""Microseconds that a block takes to read parts of a slice and add them up, for as many as it reads at once; that a
-grid takes to wait for itself, and to be launched so; and that a host takes for one more launch.
-
-Measured on an H200 with replayed graphs, us by slices, the last block, and a second kernel, which has no host to wait
-for there: sums of everything in bfloat16, which are one slice, 128 x 384 2.73, 2.34, 2.43; 1024 x 1024 3.46, 3.05,
-2.74; 8192 x 384 4.71, 4.17, 4.35. Sums of columns, 8192 x 64 (8 slices) 3.73, 8.06, 4.60; 1024 x 4096 (128 slices)
-6.40, 153, 5.67. RMSNorm backward of 1024 x 1024 4.66, 62.5, 4.83; LayerNorm's of 1024 x 4096 10.1, 100, 10.6
-(benchmarks/results/finishes-h200.json)."""
 
 
 def choose_second_stage(
@@ -97,11 +88,15 @@ def cheapest_grid_reduction(schedule: Schedule, problem: Problem, target: Target
     partials, slices = _partials(schedule, problem, target), _slices(schedule, problem)
     persistent_loop = schedule.persistent_loop
     assert persistent_loop is not None  # the caller looked
-    each = READ * -(
+    each = GRID_READ * -(
         -partials // (persistent_loop.second_stage_tile[persistent_loop.dims[0]] * persistent_loop.second_stage_reads)
     )
     together = each * -(-slices // _clusters(schedule, target))
-    costs = {"grid_sync": MEETING + together, "last_block": each * slices, "second_kernel": LAUNCH + together}
+    costs = {
+        "grid_sync": GRID_SYNC + together,
+        "last_block": each * slices,
+        "second_kernel": SECOND_KERNEL_LAUNCH + together,
+    }
     return min(costs, key=lambda grid_reduction: costs[grid_reduction])
 
 

@@ -14,11 +14,13 @@ from __future__ import annotations
 from dataclasses import replace
 from math import ceil, prod
 
-from mlirfuse.schedule.grid.candidates import BREADTH_BASE
 from mlirfuse.schedule.grid.second_stage import PERIOD, choose_second_stage
+from mlirfuse.schedule.grid.shared_memory import persistent_loop_bytes
 from mlirfuse.schedule.layout import WARP
 from mlirfuse.schedule.layout_builder import LayoutBuilder
-from mlirfuse.schedule.model.persistent_loop_memory import RESERVED, persistent_loop_bytes
+from mlirfuse.schedule.model.grid_registers import BREADTH_BASE
+from mlirfuse.schedule.model.machine import REGISTER_BYTES
+from mlirfuse.schedule.model.residency import blocks_by_registers, shared_left
 from mlirfuse.schedule.parts.persistent_loop import PersistentLoop
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.schedule import Schedule, check_schedule
@@ -43,8 +45,8 @@ and 35.0, 512 x 131072 41.1 and 36.2, 8192 x 65536 244 and 248; over the second 
 18.2. Where lanes lie along rows too: of 64 x 3136 x 64 10.8 and 16.3, of 1024 x 3136 x 64 95.9 and 102.7. Of few
 numbers, in single precision: 128 x 32768 5.9 and 6.0, 8192 x 32768 236 and 244."""
 
-HELD_REGISTERS, REGISTER = 96, 4
-"""Registers of a thread for reductions and what is read, at most; and bytes of one."""
+HELD_REGISTERS = 96
+"""Registers of a thread for reductions and what is read, at most."""
 
 KEPT_REGISTERS = 4
 """Registers of a thread for each row beside the first of which reductions are kept: where it is, and where its total
@@ -72,9 +74,9 @@ def finer_schedule(problem: Problem, target: Target) -> Schedule | None:
     layout = fill.layout()
     tile = tuple(min(n, e or n) for n, e in zip(layout.extents, problem.extents, strict=True))
     kept = prod(layout.extents[d] for d in range(problem.rank) if d not in persistent_loop.dims)
-    registers = BREADTH_BASE + layout.elements_per_thread * each // REGISTER + KEPT_REGISTERS * (kept - 1)
+    registers = BREADTH_BASE + layout.elements_per_thread * each // REGISTER_BYTES + KEPT_REGISTERS * (kept - 1)
     registers = round(problem.register_scale * registers)
-    blocks = min(FINER_BLOCKS, target.registers_per_sm // (-(-registers // 8) * 8 * layout.threads))
+    blocks = min(FINER_BLOCKS, blocks_by_registers(layout.threads, registers, target))
     if not blocks or registers > target.max_registers_per_thread:
         return None
     own = replace(problem, persistent_loop=persistent_loop)
@@ -89,15 +91,13 @@ def finer_schedule(problem: Problem, target: Target) -> Schedule | None:
         period=period,
     )
     schedule = Schedule(tile, layout, blocks_per_sm=blocks, persistent_loop=plan)
-    fits = persistent_loop_bytes(own, layout, plan) <= min(
-        target.shared_per_block, target.shared_per_sm // blocks - RESERVED
-    )
+    fits = persistent_loop_bytes(own, layout, plan) <= shared_left(blocks, target)
     return schedule if fits and check_schedule(schedule, problem.extents, problem.reduced, target) is None else None
 
 
 def _elements(most: int, each: int) -> int:
     """Elements of a thread, of so many bytes each, that `HELD_REGISTERS` hold; a power of two."""
-    while most > 1 and most * each > HELD_REGISTERS * REGISTER:
+    while most > 1 and most * each > HELD_REGISTERS * REGISTER_BYTES:
         most //= 2
     return most
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from mlirfuse.schedule.layout import WARP, BlockedLayout
-from mlirfuse.schedule.model.estimate import registers_per_thread
-from mlirfuse.schedule.model.persistent_loop_memory import exchange_bytes
+from mlirfuse.schedule.model.exchanges import exchange_bytes
 from mlirfuse.schedule.model.residency import SHARED_RESERVE, allocated, registers_left, resident_blocks
+from mlirfuse.schedule.model.row_registers import registers_per_thread
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.rows.layouts import HALF_WARPS, Split, row_schedule, unaligned_vector
 from mlirfuse.schedule.rows.row_alignment import MOST_HELD, has_costly_ends, staged_bytes

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from math import log2, prod
 
-from mlirfuse.schedule.contractions.cost import DRAM_BYTES, DRAM_BYTES_PER_SM
 from mlirfuse.schedule.layout import WARP
+from mlirfuse.schedule.model.disagreeing import ROWS_IN_FLIGHT
+from mlirfuse.schedule.model.speeds import CLUSTER_LAUNCH, DRAM_BYTES, DRAM_BYTES_PER_SM, SHARED_SPEED
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.rows.candidates import LONG_ROW, Candidate
 from mlirfuse.schedule.rows.row_alignment import ROW_BYTES, has_costly_ends
@@ -13,7 +14,7 @@ from mlirfuse.target import LINE, SECTOR, Target
 
 SMALL_THREADS = 96
 
-IN_FLIGHT, IN_FLIGHT_COLUMN = 28 * 1024, 0.4
+IN_FLIGHT_COLUMN = 0.4
 """Bytes of rows that an SM must hold to keep memory busy, and what share more for a column operand at each byte.
 
 H200, LayerNorm with fused adds, shares of a copy by KB of rows on an SM: half precision 32 KB 0.85, 38 KB 0.90, 44 KB
@@ -28,15 +29,12 @@ H200, half precision, shares of a copy with rows as they lie and with rows shift
 with fused adds 0.91 and 0.94, RMSNorm 0.91 and 0.97; 5136 columns, whose rows are whole sectors, 0.96 and 0.96.
 """
 
-EXCHANGED, SHARED_SPEED = 4, 7
+EXCHANGED = 4
 """Bytes of a number that warps exchange; and how much faster an SM reads shared memory than its share of the device's.
 
 Every thread reads what all warps along the reduced dimensions have of each of its results. Of rows that is one number.
 Of columns it is a whole vector's: sums of 32 x 1024 numbers by 32 warps of a row each took 8 us, 64 x 1024 by 8 warps
 1.5 (H200, bfloat16, RMSNorm's dw)."""
-
-CLUSTER_START = 0.7e-6
-"""Seconds that a cluster takes to start and to meet (H200)."""
 
 
 def row_cost(candidate: Candidate, problem: Problem, target: Target) -> float:
@@ -54,7 +52,7 @@ def row_cost(candidate: Candidate, problem: Problem, target: Target) -> float:
     cluster = schedule.layout.cluster
     streaming = prod(extent or 1 for extent in problem.extents) * problem.full_bytes / DRAM_BYTES
     alone = prod(schedule.tile) * problem.full_bytes / cluster / DRAM_BYTES_PER_SM
-    start = CLUSTER_START if cluster > 1 else 0.0
+    start = CLUSTER_LAUNCH if cluster > 1 else 0.0
     return cost + (max(0.0, alone - streaming) + start) / streaming
 
 
@@ -75,7 +73,7 @@ def _streaming_cost(candidate: Candidate, problem: Problem) -> float:
     work = 1.0 + (0.05 * share if share > 0 else -0.18 * share)
     # Too few rows on an SM do not cover the time that a row is there, which is longer where weights are read again.
     columns = problem.column_bytes * problem.vector / 16  # operands, in vectors of 16 bytes
-    wanted = IN_FLIGHT * (1.0 + IN_FLIGHT_COLUMN * columns / max(problem.read_bytes, 1))
+    wanted = ROWS_IN_FLIGHT * (1.0 + IN_FLIGHT_COLUMN * columns / max(problem.read_bytes, 1))
     under_way = candidate.blocks * rows * row_bytes / layout.cluster
     coverage = 1.0 + 0.2 * max(0.0, wanted / under_way - 1.0)
     # One block alone on an SM loads nothing while it reduces.

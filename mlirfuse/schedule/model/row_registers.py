@@ -9,6 +9,7 @@ from __future__ import annotations
 from math import prod
 
 from mlirfuse.schedule.layout import BlockedLayout
+from mlirfuse.schedule.model.machine import REGISTER_BYTES
 from mlirfuse.schedule.problem import Problem
 
 BREADTH_BASE, DEPTH_BASE = 14, 18
@@ -22,9 +23,6 @@ FREE_COLUMN_BYTES, WIDE_COLUMN = 8, 1.5
 
 DEPTH_ELEMENT, DEPTH_LIVE, DEPTH_COLUMN = 0.25, 0.25, 0.025
 """Registers an element, for each byte of it that lives across a reduction, and for each byte of column operands."""
-
-REGISTER = 4
-"""Bytes."""
 
 AHEAD = 2
 """Spilled to shared memory fragments that are being loaded while one is worked on: registers are short where fragments
@@ -86,7 +84,7 @@ def _uncorrected(problem: Problem, layout: BlockedLayout, order: str, shared_spi
         return round(BREADTH_BASE + held * element + wide) + columns + extra
     # What no reduction's result meets again is still read twice inside of a joint reduction.
     live = max(problem.live_bytes, problem.read_bytes / 2)
-    live = max(live, REGISTER / width) if problem.live_bytes else live  # a fragment takes whole registers
+    live = max(live, REGISTER_BYTES / width) if problem.live_bytes else live  # a fragment takes whole registers
     element = DEPTH_ELEMENT + DEPTH_LIVE * live + DEPTH_COLUMN * problem.column_bytes
     loading = AHEAD * width * problem.read_bytes / 4 + problem.column_bytes / 4 if shared_spill else 0
     return round(DEPTH_BASE + held * element + loading) + extra

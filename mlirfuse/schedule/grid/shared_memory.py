@@ -5,20 +5,15 @@ from __future__ import annotations
 from math import prod
 
 from mlirfuse.schedule.layout import BlockedLayout
+from mlirfuse.schedule.model.exchanges import copies_bytes, exchange_bytes
 from mlirfuse.schedule.parts.persistent_loop import PersistentLoop
-from mlirfuse.schedule.problem import PersistentLoopProblem, Problem, RowReduction
-
-MOST_ALTERNATING = 4096
-"""Bytes of an exchange in a loop up to which a second copy is cheaper than a second barrier."""
+from mlirfuse.schedule.problem import PersistentLoopProblem, Problem
 
 INNER_VALUES = 4
 """Numbers a row that the reductions inside of a tile exchange, at most."""
 
 BUFFERS = 12
 """Buffers that alignment may waste 16 bytes on, mbarriers and what a semaphore's thread tells the others included."""
-
-RESERVED = 1024
-"""Shared memory that the system takes of each block, bytes."""
 
 
 def persistent_loop_bytes(problem: Problem, layout: BlockedLayout, persistent_loop: PersistentLoop) -> int:
@@ -80,21 +75,9 @@ def _exchange_of_rows(problem: PersistentLoopProblem, layout: BlockedLayout, per
     return inner + (copies_bytes(totals) if persistent_loop.chunk else 2 * totals if persistent_loop.period else totals)
 
 
-def exchange_bytes(part: RowReduction, layout: BlockedLayout) -> list[int]:
-    """Bytes that the warps of a block exchange, and then the blocks of a cluster."""
-    places = part.bytes * prod(layout.extents[d] // layout.blocks[d] for d in part.kept)
-    senders = (prod(factors[d] for d in part.dims) for factors in (layout.warps, layout.blocks))
-    return [places * count for count in senders if count > 1]
-
-
 def _second_stage(problem: PersistentLoopProblem, persistent_loop: PersistentLoop) -> int:
     """What warps exchange that add up parts of the same columns."""
     layout, first = persistent_loop.second_stage_layout, problem.dims[0]
     columns = prod(n // b for d, (n, b) in enumerate(zip(layout.extents, layout.blocks, strict=True)) if d != first)
     meet = layout.warps[first] > 1 and persistent_loop.second_stage_tile[first] > 1
     return copies_bytes(layout.warps[first] * columns * problem.accumulator_bytes) if meet else 0
-
-
-def copies_bytes(nbytes: int) -> int:
-    """Bytes of an exchange in a loop: a small one has two alternating buffers, for one barrier a step."""
-    return nbytes if nbytes > MOST_ALTERNATING else 2 * nbytes
