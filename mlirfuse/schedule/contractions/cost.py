@@ -1,6 +1,7 @@
 """Estimates the time of a contraction's schedule: a pure function of (schedule, problem, target).
 
-The constants are fitted to sweeps on an H200 (benchmarks/matmul.py, bf16, 2026-11).
+Machine facts are in `schedule/model/`; the weights here were fitted to sweeps of `benchmarks/matmul.py` in bfloat16 on
+an H200 (`benchmarks/results/`).
 """
 
 from __future__ import annotations
@@ -44,72 +45,57 @@ MMA_WARPS = 8
 """Warps that `mma.sync` keeps an SM's tensor cores busy with: two for each of the four."""
 
 SHARED_COPY = {1: 1.0, 2: 0.6, 4: 0.5}
-"""Time of a row that the blocks of a cluster copy for each other, by their number, to that of one that each copies for
-itself: it arrives at all of them. Fitted to the same products in tiles of 128 and 256 columns."""
+"""Time of copying a row that the blocks of a cluster copy for each other, by their number, to that of one that each
+block copies for itself."""
 
 COMPUTING_STEP = 0.35e-6
-"""Seconds of a step in which a block computes an operand, alone on its SM: it waits for itself at barriers."""
+"""Seconds of a step in which a block computes an operand, alone on its SM: its warps wait for each other at barriers.
+"""
 
 COMPUTING_BLOCKS = 4
-"""Blocks of an SM that hide each other's waiting then."""
+"""Blocks of an SM that hide each other's waiting where blocks compute operands."""
 
 WAVE = 2.0e-6
-"""Seconds: a launch, a block's prologue and epilogue, and a tile's blocks of which the last combines all partials."""
+"""Seconds of a block's prologue and epilogue."""
 
 EPILOGUE = 2.2e-6 / (128 * 256)
-"""Seconds for each element of a tile, between the products of two tiles of one block; consumer groups hide it."""
+"""Seconds for each element of a tile between the products of two tiles of one block; consumer groups hide them."""
 
 DIRECT, LAST_DIRECT, SHORT_DIRECT = 1.5e-10, 3.2e-15, 0.1e-10
-"""Seconds for each element of a transposed tile whose results cannot be staged: before another tile, at the end, times
-the tile's elements, and at the end of one with the 64 rows of one warpgroup. Tiles of 128x96 in ping-pong took 177 us
-for 4096x3072x4096 where results were written directly, and 161 where they were not; in two waves 42.3 and 39.8. In one
-wave 384x4096x4096 took 22.7 and 22.0 in 128x96, 777x3072x3072 29.0 and 27.2 in 128x176, 2048x2048x8192 100.5 and 96.3
-in 256x128, 2304x2048x2048 34.3 and 29.4 in 192x192; 300x4096x14336 59.8 and 59.8 in 64x160, 136x2048x4096 9.5 and 9.7
-in 64x48 (H200, bf16)."""
+"""Seconds for each element of a transposed tile whose results cannot be staged: before another tile; at the end, times
+the tile's elements; and at the end of a tile with the 64 rows of one warpgroup."""
 
 STAGED_COLUMNS = 8
-"""What the columns of results of 16 bits are a multiple of where these are staged: of 16 bytes, as is known of them."""
+"""The number of which the columns of 16-bit results are a multiple where results are staged: 16 bytes."""
 
 NARROW = 0.12
-"""By which share of what a consumer group's tile lacks of a square its products take longer: they read more of one
-operand each. Tiles of 128x112 have 1.6 % less to do than 128x128 at 8192^3, and took 7 % more time there (1730 us,
-1613); 4.5 % less at 2048x11008x4096, and took 1.8 % less time; at 4096x4096x14336, 4096^3 and 4096x14336x4096 they took
-1 % less (H200, bf16)."""
+"""Share by which products of a consumer group take longer for what its tile lacks of a square: such tiles read more of
+one operand for each product."""
 
 TOGETHER = 1.01
-"""Time of products whose warpgroups share each stage and walk over tiles, to that of consumer groups: 2 % at
-4096x4096x14336 and 8192^3, 1 % at 4096x14336x4096, besides the epilogues."""
+"""Time of products in a persistent loop whose warpgroups share each stage, to that of ping-pong consumer groups."""
 
 STEP = 0.15e-6
 """Seconds that a step along k of `wgmma` takes at least, from a full stage to a free one."""
 
 UNALIGNED = 1.05
-"""Time of a stream of which blocks read every so many'th step, that number being no power of two: what they read at
-one time then begins anywhere in memory's pages. 128x128x262144 took 36.0 us in 32 parts, and 36.9 in 33, 128x1536x16384
-17.5 in four and 18.8 in five, 32x768x16384 9.0 and 9.4; 192x128x65536 12.9 in 16, and in smaller tiles 13.4 in 11."""
+"""Time of traffic to that of a split by a power of two, where the split is another number: blocks then read their steps
+from anywhere in memory's pages."""
 
 OVERLAP = 8
-"""Exponent by which products, copies and traffic of device memory add up: the longest hides most of the others. It was
-6, and 43 of 502 products have other schedules so, and by `UNALIGNED` and `DRAM_BYTES_PER_SM`, which were 1.02 and none:
-they run at 1.026 of the speed, geometric mean, and six of them at less than 0.98 (H200, `matmul_streams-h200.json`)."""
+"""Exponent by which products, copies and traffic of device memory add up: the longest hides most of the others."""
 
 ZEROS = 2.8
-"""Time of a row past the end of an operand that copies by tensor maps fill with zeros, to that of one that they copy.
-Fitted to 57 products of 8 to 777 rows: 72x2048x4096 took 15.7 us in tiles of 64x32, where the second one's 56 zeros
-were copied, and 9.0 in tiles of 128x32, of which 72 are (H200, bf16)."""
+"""Time of a row past the end of an operand that copies by tensor maps fill with zeros, to that of a row that they copy.
+"""
 
 CLIPPED = 0.12
-"""The same of a row past the end that is not copied, of the last of several tiles. Tiles that fit did better with the
-same copies: 192x2048x4096 took 9.6 us in transposed tiles of 64x48, and 10.1 in 64x48, which overrun the 2048 columns;
-384x2048x4096 12.4 and 12.9 in 64x96, 400x1024x8192 15.7 in 64x128 and 17.1 in 64x64 (H200, bf16)."""
+"""Time of a row past the end that is not copied, to that of a row that is, in the last of several tiles."""
 
 CROWDED = 0.8
-"""By which share rows that all blocks copy at one time take longer than others, where operands come from device memory;
-in between it grows with the square of the share of blocks. Copies of the same lines seem to stand in line at the few
-parts of the L2 that have them. Of 64x4096x14336 in tiles of 64x32 all blocks copy the 64 rows of operand A;
-transposed, half of them copy 32 rows and two each the 64 of the second: 31.7 us and 30.2. 64x4096x8192 takes 20.8 and
-19.5, 64x3072x8192 17.1 and 15.3, 8192x128x8192 in 64x128 and 128x64 39.5 and 36.8. Operands that the L2 keeps from call
-to call show it less: 64x3072x4096 takes 9.6 and 9.4, 64x1536x4096 in two splits 6.2 and 6.5 (H200, bf16)."""
+"""Share by which copies take longer of rows that all blocks copy at one time, where operands come from device memory:
+copies of the same lines queue at the parts of the L2 that hold these. In between the share grows with the square of the
+share of blocks."""
 
 
 def tile_count(schedule: Schedule, problem: ContractionProblem) -> int:
@@ -182,7 +168,8 @@ def contraction_seconds(schedule: Schedule, problem: ContractionProblem, target:
 
 
 def _copied_rows(schedule: Schedule, problem: ContractionProblem, extents: list[int]) -> list[float]:
-    """Rows of each operand that copies take as long as: in persistent loops those of the mean block, else of slow ones.
+    """Rows of each operand, weighted by what their copies take: of the mean block in persistent loops, else of slow
+    blocks.
 
     No rows past the end are copied where k is contiguous and the extent is known (`TileOperand.last_rows`).
     """
@@ -199,7 +186,9 @@ def _copied_rows(schedule: Schedule, problem: ContractionProblem, extents: list[
 
 
 def _rows_of_a_block(extent: int, tile: int, clips: bool, *, is_mean: bool) -> float:
-    """The same of one operand by its extent, of the mean block or of slow ones; `clips` where zeros are not copied."""
+    """Weighted rows of one operand by its extent, of the mean block or of slow ones; `clips` where zeros are not
+    copied.
+    """
     count, over = ceil(extent / tile), -extent % tile
     if clips:
         return extent / count if is_mean or count == 1 else tile + CLIPPED * over
@@ -209,7 +198,7 @@ def _rows_of_a_block(extent: int, tile: int, clips: bool, *, is_mean: bool) -> f
 
 
 def _crowding(schedule: Schedule, extents: list[int]) -> float:
-    """The share of blocks, which all run at once, that copy the same row; the mean of the rows of a block."""
+    """The share of blocks that copy the same row at the same time; the mean over the rows of a block."""
     assert schedule.contraction is not None
     ends = list(zip(extents[-2:], schedule.tile[-2:], strict=True))
     copied = [min(extent, tile) for extent, tile in ends]
@@ -252,7 +241,7 @@ def contiguous_bytes(problem: ContractionProblem) -> list[int]:
 
 
 def _mapped_bytes(row_bytes: int) -> float:
-    """The same of copies by tensor maps of rows of so many bytes."""
+    """Bytes per second that tensor maps copy to one SM, of rows of `row_bytes`."""
     if row_bytes % LINE == 0:
         return MAPPED_BYTES_PER_SM
     return MAPPED_PIECES_BYTES_PER_SM if row_bytes % SECTOR else MAPPED_SECTORS_BYTES_PER_SM
@@ -264,7 +253,9 @@ def blocks_per_sm(problem: ContractionProblem) -> int:
 
 
 def _computing_seconds(schedule: Schedule, problem: ContractionProblem) -> float:
-    """Time in which a block computes operands for one step along k; a single warp has nobody to fill its waits."""
+    """Seconds in which a block computes operands for one step along k; a single warp has no other warp to hide its
+    waiting.
+    """
     assert schedule.contraction is not None
     outer = schedule.tile[-1:-3:-1] if schedule.contraction.swapped else schedule.tile[-2:]
     rows = sum(n for n, stored in zip(outer, problem.computed_from, strict=True) if stored is not None)

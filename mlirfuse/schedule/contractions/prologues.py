@@ -1,4 +1,6 @@
-"""Whether a contraction should compute an operand itself: a pure function of both ways' problems and the target."""
+"""Estimated times of a contraction that computes an operand itself, and of one that reads it: pure functions of
+(problem, target).
+"""
 
 from __future__ import annotations
 
@@ -16,5 +18,5 @@ def seconds_together(problem: ContractionProblem, target: Target) -> float:
 
 
 def seconds_apart(problem: ContractionProblem, moved_bytes: int, target: Target) -> float:
-    """Estimated time of a kernel that reads and writes so many bytes, and then of the contraction that is left."""
+    """Estimated time of a kernel that reads and writes `moved_bytes`, and then of the contraction that is left."""
     return CONTRACTION_LAUNCH + moved_bytes / DRAM_BYTES + seconds_together(problem, target)

@@ -1,5 +1,5 @@
-"""Ways for a persistent loop to run over rows: which threads hold a row, how many come abreast or are unrolled, what
-fits.
+"""Ways for a persistent loop to run over rows: which threads hold a row, and how many rows come side by side or are
+unrolled.
 """
 
 from __future__ import annotations
@@ -21,19 +21,16 @@ TILE_ELEMENTS = 8192
 """Elements of the tiles that are in work on one SM."""
 
 UNROLL_TOTALS = 2
-"""Bytes of an element's accumulators to every byte that is read of it, at most, where rows are unrolled: five
-reductions of what is read in two bytes spilled up to 368 bytes, two none."""
+"""Bytes of an element's accumulators to every byte that is read of it, at most, where rows are unrolled: more spill."""
 
 UNROLL_ELEMENTS, UNROLL_BLOCKS = 10240, 3
-"""Elements of the tiles in work on one SM, and blocks that share it, at most, where rows are unrolled.
-(H200, RMSNorm backward: five blocks with unrolled rows of 896 columns took 14 to 35 % longer than rows side by
-side.)"""
+"""Elements of the tiles in work on one SM, and blocks that share it, at most, where rows are unrolled."""
 
 MOST_ELEMENTS = 40
-"""Elements that a thread may hold: beyond it these estimates are no longer to be trusted."""
+"""Elements that a thread may hold: the register estimates hold up to here."""
 
 WAYS = (("breadth", "registers"), ("depth", "registers"), ("depth", "shared"))
-"""In which order a thread works, and where it keeps what all tiles share: the first needs the most registers."""
+"""In which order a thread works, and where it keeps what all tiles share: the first way needs the most registers."""
 
 MOST_ROWS = 16
 """Warps side by side in a tile, at most."""
@@ -44,7 +41,7 @@ MAX_UNROLLED_ROWS = 4
 
 @dataclass(frozen=True)
 class GridCandidate:
-    """A schedule whose finish and stages are still open.
+    """A schedule whose second stage and stages are still open.
 
     Attributes:
         layout: how a tile is spread over threads.
@@ -62,8 +59,8 @@ class GridCandidate:
 def grid_candidates(
     problem: Problem, persistent_loop: PersistentLoopProblem, target: Target, squeeze: float
 ) -> Iterator[GridCandidate]:
-    """Every split of a row over lanes, warps and blocks of a cluster, with every number of rows abreast or unrolled
-    that fits.
+    """Every split of a row over lanes, warps and blocks of a cluster, with every number of rows side by side or
+    unrolled that fits.
     """
     for layout in dict.fromkeys(_layouts(problem, persistent_loop, target)):
         for order, columns in WAYS:
@@ -75,19 +72,19 @@ def grid_candidates(
                 squeeze * problem.register_scale * loop_registers(problem, persistent_loop, layout, order, columns)
             )
             most = _resident_blocks(problem, persistent_loop, layout, registers, target)
-            # Where nobody waits for another, more than memory can serve is under way sooner than too little.
+            # Where no warp waits for another, fewer blocks may do: more bytes may be under way than memory can serve.
             fewest = 1 if are_apart(persistent_loop, layout, order) else most
             for blocks in range(most, max(0, fewest - 1), -1):
                 yield GridCandidate(layout, order, columns, blocks)
 
 
 def _layouts(problem: Problem, persistent_loop: PersistentLoopProblem, target: Target) -> Iterator[BlockedLayout]:
-    """Every way to spread a row over lanes, warps and blocks of a cluster, with every number of others side by side, or
+    """Every way to spread a row over lanes, warps and blocks of a cluster, with every number of rows side by side or
     unrolled.
 
-    Unrolled rows are reduced together: the warps that hold them meet once for all. Where a row is one warp's, or
-    nothing is reduced inside of it, nobody waits. Reductions that are over a row's elements too would be carried for
-    each of them. Rows of single elements have not been measured so.
+    Unrolled rows are reduced together: the warps that hold them exchange partials once for all. Where a row is one
+    warp's, or nothing is reduced inside of it, no warp waits. Reductions that are over a row's elements too would be
+    carried for each unrolled row.
     """
     few_accumulators = persistent_loop.accumulator_bytes <= UNROLL_TOTALS * problem.read_bytes
     may_unroll = persistent_loop.inner and persistent_loop.outer_only and few_accumulators and problem.vector > 1
@@ -108,14 +105,14 @@ def _layouts(problem: Problem, persistent_loop: PersistentLoopProblem, target: T
 
 
 def _times(rows: int, factors: tuple[int, ...], dim: int) -> tuple[int, ...]:
-    """A layout's factors with so many times as many along one dimension."""
+    """A layout's factors with that of one dimension multiplied by `rows`."""
     return tuple(rows * n if d == dim else n for d, n in enumerate(factors))
 
 
 def _row_builder(
     problem: Problem, persistent_loop: PersistentLoopProblem, lanes: int, warps: int, cluster: int
 ) -> LayoutBuilder | None:
-    """A row over so many lanes of `warps` warps of `cluster` blocks; None if some would idle."""
+    """A row over `lanes` lanes of `warps` warps of `cluster` blocks; None if some would idle."""
     fill = LayoutBuilder(problem.extents, problem.vector_dim, problem.vector)
     inner = [d for d in range(problem.rank) if d not in persistent_loop.dims]
     inner.sort(key=lambda d: (d != problem.vector_dim, -d))
@@ -136,7 +133,7 @@ def _row_builder(
 def _resident_blocks(
     problem: Problem, persistent_loop: PersistentLoopProblem, layout: BlockedLayout, registers: int, target: Target
 ) -> int:
-    """How many blocks of so many registers a thread are to share an SM; 0 if not even one fits."""
+    """How many blocks, of `registers` registers a thread, are to share an SM; 0 if not even one fits."""
     held = layout.elements_per_thread
     if registers > target.max_registers_per_thread or held > MOST_ELEMENTS:
         return 0
@@ -145,8 +142,7 @@ def _resident_blocks(
         given = min(allocated(registers), target.max_registers_per_thread)
         wanted = min(UNROLL_BLOCKS, UNROLL_ELEMENTS // (unrolled * row_elements(problem)))
         return min(resident_blocks(layout.threads, given, target), max(1, wanted))
-    # What the others cost is fitted with each block's warps rounded up, and not those of an SM's partition:
-    # of 45 walks that have more blocks otherwise 30 were slower, rows of 257 columns by 12 blocks up to 2.8 times.
+    # The weights of `grid.cost` were fitted to blocks counted so, and choose worse with the machine's own count.
     threads = -(-layout.threads // (WARP * BLOCK_WARPS_ALLOCATED)) * WARP * BLOCK_WARPS_ALLOCATED
     wanted = TILE_ELEMENTS // (held * layout.threads)
     return min(

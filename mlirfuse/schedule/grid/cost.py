@@ -1,6 +1,4 @@
-"""What slows a persistent loop of a persistent grid down; the weights are fitted to what `grid.heuristics` has
-measured.
-"""
+"""What slows a persistent loop of a grid down, relative to others; fitted to norm backward passes on an H200."""
 
 from __future__ import annotations
 
@@ -14,30 +12,28 @@ from mlirfuse.schedule.model.machine import PARTITIONS
 from mlirfuse.schedule.problem import PersistentLoopProblem, Problem
 
 FRAGMENTS = 3
-"""Fragments a thread holds of a tile: loops over fewer have too much overhead, over more too few threads."""
+"""Fragments that a thread holds of a tile: loops over fewer have more overhead, over more too few threads."""
 
 CLUSTER_COST = 0.08
-"""What doubling the blocks that share a row costs: a longer exchange, and SMs that no cluster fits on (an
-H200 has 132, of which clusters of 4 take 120)."""
+"""What doubling the blocks that share a row costs: a longer exchange, and SMs that no cluster fits on
+(`speeds.CLUSTERED_SMS`)."""
 
 PARTIALS_COST = 0.006
-"""What twice the blocks of an SM cost for every byte of an element's accumulators: each has a part, for which the
-second stage waits. (H200, bf16, 1024 rows: LayerNorm backward of 4096 columns 11.6 us by 264 blocks, 10.2 by 132;
-RMSNorm 10.0 and 9.8.)"""
+"""What twice the blocks of an SM cost for every byte of an element's accumulators: each block has a partial, for which
+the second stage waits."""
 
 UNROLL_WORK, UNROLL_WORK_COST, UNROLL_ALONE = 9216, 0.12, 0.04
-"""Elements in work on an SM that serve it best where rows are unrolled; what twice or half as many cost; and
-what a block alone costs there, beside which nobody works while it waits."""
+"""Elements in work on an SM that serve it best where rows are unrolled; what twice or half as many cost; and what a
+block alone on its SM costs, as no other works while it waits."""
 
 UNROLL_PADDING, UNROLL_FRAGMENTS, UNROLL_ROWS = 0.15, 0.01, 0.004
-"""What threads that idle cost where rows are unrolled; half or twice the fragments of each row; and every row beyond
-two."""
+"""What idle threads cost where rows are unrolled; half or twice the fragments of each row; and every row beyond two."""
 
 
 def persistent_loop_cost(
     problem: Problem, persistent_loop: PersistentLoopProblem, candidate: GridCandidate, stages: int
 ) -> float:
-    """What slows a persistent loop down; the weights are fitted to the measurements that this module names."""
+    """What slows a persistent loop down; lower is better."""
     layout = candidate.layout
     if unrolled_rows(persistent_loop, layout) > 1:
         return _unrolled_cost(problem, persistent_loop, candidate) + CLUSTER_COST * log2(layout.cluster)
@@ -64,8 +60,8 @@ def persistent_loop_cost(
 
 
 def partials_cost(persistent_loop: PersistentLoopProblem, candidate: GridCandidate) -> float:
-    """What a block's parts cost: among unrolled rows, and where these are compared with the best of the others, among
-    whom it has not been measured.
+    """What a block's partials cost among unrolled rows, and where the best of these is compared with the best of the
+    others.
     """
     return (
         PARTIALS_COST * persistent_loop.accumulator_bytes * log2(candidate.blocks)
@@ -75,21 +71,7 @@ def partials_cost(persistent_loop: PersistentLoopProblem, candidate: GridCandida
 
 
 def _unrolled_cost(problem: Problem, persistent_loop: PersistentLoopProblem, candidate: GridCandidate) -> float:
-    """What too little or too much work costs where a block's warps meet once for several rows.
-
-    H200, bfloat16, a row or rows side by side at a time and unrolled rows, us (docs/architecture.md has more):
-
-    | columns | RMSNorm, 1024 rows | LayerNorm, 1024 rows | RMSNorm, 134 million elements | LayerNorm |
-    |---|---|---|---|---|
-    | 1536 (RMSNorm two, LayerNorm three; two blocks) | 8.1, 5.5 | 9.4, 7.1 | 203, 207 | 216, 194 |
-    | 1600 (two; three blocks) | 6.8, 7.6 | 8.8, 9.4 | 207, 202 | 225, 201 |
-    | 2048 (two; two blocks) | 7.5, 6.6 | 10.1, 7.6 | 191, 192 | 195, 197 |
-    | 3072 (three) | 8.4, 8.3 | 9.8, 9.6 | 199, 189 | 207, 202 |
-    | 4096 (two) | 10.1, 9.9 | 11.6, 10.2 | 188, 190 | 192, 194 |
-    | 5140 (two) | 12.6, 12.3 | 14.8, 14.3 | 219, 190 | 226, 201 |
-
-    Three rows of 1600 columns by two blocks of seven warps took 230 and 246, nobody knows why.
-    """
+    """What too little or too much work costs where a block's warps exchange partials once for several rows."""
     rows, padded = unrolled_rows(persistent_loop, candidate.layout), padding(problem, persistent_loop, candidate.layout)
     fragments = candidate.layout.elements_per_thread / max(candidate.layout.vector) / rows
     work = rows * row_elements(problem) * candidate.blocks / candidate.layout.cluster
@@ -111,9 +93,9 @@ def _work_cost(candidate: GridCandidate) -> float:
 
 
 def _flight_cost(problem: Problem, candidate: GridCandidate, stages: int) -> float:
-    """What too few or too many bytes under way cost where nobody waits.
+    """What too few or too many bytes in flight cost where no warp waits for another.
 
-    It chooses between numbers of rows of one kind, and weighs little beside what says how a row is best held.
+    The cost chooses between numbers of rows of one kind, and weighs little beside how a row is best held.
     """
     # The number of a warp in its block says which scheduler issues it.
     uneven = candidate.layout.threads % (WARP * PARTITIONS) > 0

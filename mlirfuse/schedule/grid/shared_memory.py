@@ -1,4 +1,4 @@
-"""Shared memory of a block that loops over tiles: what its tile program and its exchanges allocate, part by part."""
+"""Shared memory of a block that loops over tiles: of its tile program and of its exchanges."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ INNER_VALUES = 4
 """Numbers a row that the reductions inside of a tile exchange, at most."""
 
 BUFFERS = 12
-"""Buffers that alignment may waste 16 bytes on, mbarriers and what a semaphore's thread tells the others included."""
+"""Buffers of which alignment may waste 16 bytes each, mbarriers and the word by which a semaphore's thread answers the
+others included."""
 
 
 def persistent_loop_bytes(problem: Problem, layout: BlockedLayout, persistent_loop: PersistentLoop) -> int:
@@ -40,7 +41,9 @@ def persistent_loop_bytes(problem: Problem, layout: BlockedLayout, persistent_lo
 
 
 def _row_exchange(problem: PersistentLoopProblem, layout: BlockedLayout, persistent_loop: PersistentLoop) -> int:
-    """What the reductions inside of rows exchange between warps and blocks, in a loop, and behind it once more."""
+    """Bytes that the reductions inside of rows exchange between warps and blocks in the loop, and once more behind it
+    where the last tile is peeled.
+    """
     if not problem.inner:
         return 0
     rows = prod(layout.extents[d] for d in problem.dims)
@@ -52,8 +55,8 @@ def _row_exchange(problem: PersistentLoopProblem, layout: BlockedLayout, persist
 def _accumulator_exchange(
     problem: PersistentLoopProblem, layout: BlockedLayout, persistent_loop: PersistentLoop
 ) -> int:
-    """What warps with rows side by side exchange: a row of reductions each, behind a persistent loop or a chunk, and
-    once a period.
+    """Bytes that warps with rows side by side exchange of the reductions: behind a persistent loop or a chunk, and once
+    a period.
     """
     nbytes = layout.exchanged(problem.dims) * problem.accumulator_bytes
     if persistent_loop.chunk:
@@ -62,9 +65,9 @@ def _accumulator_exchange(
 
 
 def _exchange_of_rows(problem: PersistentLoopProblem, layout: BlockedLayout, persistent_loop: PersistentLoop) -> int:
-    """What reductions of parts of rows exchange: a number for each element that they keep and each sender.
+    """Bytes that reductions of parts of rows exchange: a number for each element that they keep and each sender.
 
-    That can be as much as the tile itself has, or more where every warp or block has some of what is reduced.
+    That can be as much as the tile itself, or more where every warp or block has some of what is reduced.
     """
     inner = sum(
         copies_bytes(nbytes) + (nbytes if persistent_loop.peeled else 0)
@@ -76,7 +79,7 @@ def _exchange_of_rows(problem: PersistentLoopProblem, layout: BlockedLayout, per
 
 
 def _second_stage(problem: PersistentLoopProblem, persistent_loop: PersistentLoop) -> int:
-    """What warps exchange that add up parts of the same columns."""
+    """Bytes that warps exchange that add up partials of the same columns."""
     layout, first = persistent_loop.second_stage_layout, problem.dims[0]
     columns = prod(n // b for d, (n, b) in enumerate(zip(layout.extents, layout.blocks, strict=True)) if d != first)
     meet = layout.warps[first] > 1 and persistent_loop.second_stage_tile[first] > 1

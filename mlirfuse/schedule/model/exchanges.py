@@ -8,7 +8,7 @@ from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.schedule.problem import RowReduction
 
 MOST_ALTERNATING = 4096
-"""Bytes of an exchange in a loop up to which a second copy is cheaper than a second barrier."""
+"""Bytes of an exchange in a loop up to which a second buffer is cheaper than a second barrier."""
 
 
 def copies_bytes(nbytes: int) -> int:

@@ -8,34 +8,39 @@ from mlirfuse.schedule.problem import PersistentLoopProblem, Problem
 
 BREADTH_BASE, BREADTH_ELEMENT = 16, 2.1
 """Registers of a thread that works breadth-first: addresses and row values, and what each register of an element's
-accumulators, packed reads and columns takes with what is computed from it (ptxas 13.0, sm_90a, no spills)."""
+accumulators, packed reads and columns takes with what is computed from it."""
 
 DEPTH_BASE, DEPTH_ELEMENT, DEPTH_READ = 32, 0.25, 1 / 8
-"""Registers of a thread that works depth-first: besides an element's accumulators and columns, something for each
-element and for each byte that is read of it."""
+"""Registers of a thread that works depth-first, besides an element's accumulators and columns: base, for each element,
+and for each byte that is read of it."""
 
 PADDED_BASE, BREADTH_PADDED, DEPTH_PADDED = 12, 0.75, 1.5
-"""Registers for the masks of a row that does not fill its threads, and for each element in either order."""
+"""Registers for the masks of a row that does not fill its threads: base, and for each element in either order."""
 
 CLUSTER_REGISTERS = {"breadth": 4, "depth": 12}
 """Registers for the addresses of other blocks' shared memory and mbarriers, by order."""
 
 CLUSTER_SINGLE = 8
-"""And for them breadth-first where a thread has single elements, which all have a mask and an address of their own.
-Fitted to backward passes of 255 columns in bfloat16 and float32, which spilled 20 to 88 bytes (ptxas 13.0, sm_90a)."""
+"""More of these breadth-first where a thread has single elements, each with a mask and an address of its own."""
 
 UNROLL_BASE, UNROLL_STREAMED, UNROLL_FOURTH, UNROLL_PADDED, UNROLL_READ, UNROLL_CARRIED = 12, 8, 10, 13, 4.1, 0.5
-"""Registers of a thread that has unrolled rows: addresses, more where tiles leave the L2 first, and there for a fourth
-row, or for every row beyond two where rows do not fill their threads; what every 4 bytes that are read of an element
-take until its row is reduced, and what every 4 bytes of a column's accumulators take. Fitted to what RMSNorm and
-LayerNorm backward in bfloat16 of 1024 to 5140 columns take without spills (ptxas 13.0, sm_90a), and to which of 245
-layouts are slow for want of registers."""
+"""Register model for more than one row a thread: base, tiles that leave the L2 first, each row beyond the third of
+these, each row beyond the second where rows do not fill their threads, per 4 bytes read of an element, per 4 bytes of
+an element's accumulators."""
 
 
 def loop_registers(
     problem: Problem, persistent_loop: PersistentLoopProblem, layout: BlockedLayout, order: str, columns: str
 ) -> int:
-    """Estimated registers of a thread."""
+    """Estimated registers of a thread of a persistent loop.
+
+    Args:
+        problem: the kernel.
+        persistent_loop: the reductions that the grid works on.
+        layout: of a tile.
+        order: `breadth` or `depth`, see `Schedule`.
+        columns: where a block keeps what all its tiles share, `registers` or `shared`.
+    """
     in_registers = persistent_loop.column_bytes if columns == "registers" else 0
     carried = (persistent_loop.accumulator_bytes + in_registers) / 4
     unrolled = unrolled_rows(persistent_loop, layout)
