@@ -1,4 +1,4 @@
-"""What one kernel saves where two would do: a pure function of (problem, target)."""
+"""Time saved by fusing two kernels of static shape: a pure function of (problem, target)."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ Scheduled = tuple[Schedule, Problem]
 
 @dataclass(frozen=True)
 class Gain:
-    """What one kernel saves where two would do, in microseconds.
+    """What one kernel saves in place of two, in microseconds.
 
     Attributes:
-        saved: all that it saves; negative where two take less time.
-        meeting: what its blocks take to meet, once for all that they add up. It has been subtracted.
+        saved: all that it saves, `meeting` subtracted; negative where two take less time.
+        meeting: what its blocks take to meet, once for all reductions that they add up.
     """
 
     saved: float
@@ -30,13 +30,11 @@ class Gain:
 
 
 def fusion_gain(fused: Scheduled, apart: Sequence[Scheduled], shared_bytes: int, target: Target) -> Gain:
-    """What one kernel saves in place of two, all of whose extents are known.
+    """Time saved by one kernel in place of two, all of whose extents are known.
 
-    Saved are a launch, and what both would read. But a persistent loop of the grid leaves parts to be added up, which
-    kernels do not have whose blocks reduce columns alone. A few rows that are very long are not worth that: RMSNorm
-    backward of 2, 16, 32 and 64 rows of 65536 columns in bfloat16 takes 6.0, 8.2, 9.7 and 13.2 us in one kernel, and
-    3.8, 5.6, 9.2 and 15.8 in two (H200, replayed graphs; benchmarks/results/fusions-h200.json). Of 4096 columns two are
-    faster by up to a microsecond there, but not where a host launches them.
+    A launch is saved, and reads that both kernels would do. But a persistent loop of the grid leaves partials to be
+    added up, which kernels whose blocks reduce columns alone do not have: few rows that are very long are faster in two
+    kernels.
 
     Args:
         fused: the one kernel.
@@ -52,7 +50,7 @@ def fusion_gain(fused: Scheduled, apart: Sequence[Scheduled], shared_bytes: int,
 
 
 def _end(schedule: Schedule, problem: Problem, target: Target) -> float:
-    """Microseconds behind the last tile, where blocks meet and add up parts."""
+    """Microseconds behind the last tile, where blocks meet and add up partials."""
     return _meeting(schedule) + 2 * partials_bytes(schedule, problem, target) / L2_BYTES / MICROSECOND
 
 

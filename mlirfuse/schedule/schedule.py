@@ -1,6 +1,6 @@
 """The schedule of a kernel: data that the graph passes choose and the tile passes read.
 
-It sits on the kernel as the `fuse.schedule` attribute, so that a lit test pins one and a user overrides one.
+The `fuse.schedule` attribute of the kernel holds it; an attribute that is there already is kept.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class Schedule:
             in registers, so that more rows fit an SM.
         blocks_per_sm: resident blocks that the register allocator must leave room for; 0 leaves it alone.
         shared_spill: fragments of a thread that wait in shared memory across a reduction, where registers are short.
-        in_order: whether spilled to shared memory fragments are loaded and stored in program order, a few ahead,
-            whatever ptxas would do.
+        in_order: whether fragments that are spilled to shared memory are loaded and stored in program order, a few
+            ahead, whatever ptxas would do.
         rematerialize_addresses: whether addresses of results are computed behind the reductions, where registers are
             too short to keep across them what they share with the addresses of operands.
         contraction: for a kernel with a contraction, how its k-loop runs.

@@ -11,21 +11,20 @@ INSTRUCTIONS = ("fma", "mma", "wgmma")
 """What multiplies: scalar multiply-adds on any type, `mma.sync` (sm_80), or `wgmma` fed by tensor maps (sm_90a)."""
 
 REDUCTIONS = ("serial", "last_block", "grid_sync", "cluster", "flagged")
-"""How the partial tiles of a split meet: added one after another in order; all by the block that comes last; or by all
-blocks at once, a slice of the tile's rows each, when all parts are there: in device memory, in the shared memory of
-a cluster, or, without waiting for one another, in flagged buffers. `grid_sync` and `flagged` need all blocks resident
-at once. All are deterministic."""
+"""How the partials of a split are combined: added one after another in order (`serial`); all by the last block; or by
+all blocks, a slice of the tile's rows each, behind a grid barrier (`grid_sync`), in the shared memory of a cluster, or
+by a flag-in-data exchange (`flagged`). `grid_sync` and `flagged` need all blocks resident at once. All are
+deterministic."""
 
 SLICED = ("grid_sync", "cluster", "flagged")
-"""Those in which every block adds up some rows, with a `second_stage_layout`."""
+"""The reductions in which every block adds up some rows, with a `second_stage_layout`."""
 
 WHOLE = ("grid_sync", "flagged")
-"""Those for which the grid must be resident as a whole."""
+"""The reductions for which the grid must be resident as a whole."""
 
 LONGEST_SUM = 2048
-"""Elements of k that an accumulator of a tensor core sums up where errors show, if registers allow. What does not fit
-the accumulator is cut off at each instruction, which costs 1.1e-9 of the largest result an element (H200, bf16): 2.3e-6
-here. cuBLAS has 1.3e-6 to 4e-6 where it splits k, and 7.8e-5 for a sum of 65536 elements where it does not."""
+"""Elements of k that an accumulator of a tensor core sums up where errors show, if registers allow: each instruction
+cuts off what does not fit the accumulator."""
 
 MAX_CONSUMER_GROUPS = 2
 """Ping-pong consumer groups of a block, at most: one warpgroup each, with registers for tiles that are worth it."""

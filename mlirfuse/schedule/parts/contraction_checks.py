@@ -21,14 +21,17 @@ from mlirfuse.support.precision import TF32, TF32X3
 from mlirfuse.target import Target
 
 LONGEST_FLOAT8_SUM = 256
-"""The same of float8, of whose sums Hopper's tensor cores keep some 14 bits."""
+"""Elements of k that an accumulator sums up of float8 operands, of whose sums Hopper's tensor cores keep some 14 bits.
+"""
 
 MOST_FLAGGED = 128
-"""Words that a thread takes out of flagged buffers at once: they wait for each other in registers."""
+"""Words that a thread takes out of flagged buffers at once, at most: they wait for each other in registers."""
 
 
 def ring_bytes(schedule: ContractionSchedule, tile: tuple[int, ...], problem: ContractionProblem) -> int:
-    """Shared memory of the operands' ring; those that the kernel computes have one slot in it, whatever `stages` is."""
+    """Bytes of shared memory of the operands' ring; operands that the kernel computes have one slot in it, whatever
+    `stages` is.
+    """
     rows = reversed(tile[-2:]) if schedule.swapped else tile[-2:]
     slots = [schedule.stages if source is None else 1 for source in problem.computed_from]
     row_bytes = schedule.k * problem.element.bytes
