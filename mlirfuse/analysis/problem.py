@@ -57,7 +57,9 @@ def problem_of(kernel: ir.Operation, space: IterationSpace, structures: Sequence
 
 
 def _early_column_bytes(space: IterationSpace, depths: Mapping[ir.Operation, int], whole: frozenset[int]) -> int:
-    """Bytes per element of a row of the operands that all rows share, and that meet them before any reduction."""
+    """Bytes per element of a row of the operands that all rows share and that ops read together with a row's elements
+    before any reduction.
+    """
     early = {
         op.operands[number]: axes
         for (op, number), axes in space.use_axes.items()
@@ -107,7 +109,9 @@ def _persistent_loops(
     operands: Sequence[_Operand],
     vector_dim: int,
 ) -> tuple[PersistentLoopProblem | None, PersistentLoopProblem | None]:
-    """What a grid has to do, or can do where blocks could reduce alone, in tiles of whole rows and in finer ones."""
+    """The reductions of a grid, needed or possible, in tiles of whole rows and in tiles of parts of rows; None for
+    neither.
+    """
     if not space.reduced_dims:
         return None, None
     returned = list(body(kernel)[-1].operands)
@@ -128,7 +132,7 @@ def _persistent_loops(
 def _persistent_loop(
     kernel: ir.Operation, space: IterationSpace, plan: GridReduction, operands: Sequence[_Operand]
 ) -> PersistentLoopProblem:
-    """What a grid has to do that persistent loops as planned."""
+    """The problem of a persistent loop that runs as planned."""
     return PersistentLoopProblem(
         dims=plan.outer_dims,
         kept=second_stage_dims(space, plan),
@@ -161,7 +165,7 @@ def _row_reductions(
 
 
 def _part(space: IterationSpace, structure: OpStructure) -> RowReduction:
-    """What an op reduces, and leaves."""
+    """The dimensions that an op reduces and keeps, and the bytes of its results."""
     op = structure.op
     dims = frozenset(space.reduced.get(op, ()))
     kept = frozenset(d for d in space.loops[op] if d is not None) - dims
@@ -169,8 +173,8 @@ def _part(space: IterationSpace, structure: OpStructure) -> RowReduction:
 
 
 def _leaves_wide(kernel: ir.Operation, plan: GridReduction) -> bool:
-    """Whether a reduction, or what is computed of reductions, leaves the kernel in floating point that no sum is
-    rounded to.
+    """Whether a reduction, or a value computed from one, leaves the kernel in a floating-point type as wide as its
+    sums.
     """
     late = {result for s in [*plan.reductions, *plan.second_stage] for result in s.op.results}
     types = [ir.RankedTensorType(v.type).element_type for v in body(kernel)[-1].operands if v in late]
@@ -203,8 +207,7 @@ class _Operand:
             else next((a for a, s in enumerate(strides) if s == 1 and axes[a] is not None), None)
         )
         self.alignment = align
-        # Its last dimension, where its rows can be realigned whole: they follow each other, and the first one is
-        # aligned.
+        # The last dimension, where rows can be realigned whole: rows follow each other, and the first one is aligned.
         movable = strides is None and align >= WIDEST_ACCESS and from_mlir(tensor_type.element_type).kind != "bool"
         self.row_dim = axes[-1] if movable and axes else None
         if strides is None:
@@ -249,9 +252,9 @@ def _contiguous_dims(space: IterationSpace, full: Sequence[_Operand]) -> tuple[i
 
 
 def _vector(space: IterationSpace, full: Sequence[_Operand], vector_dim: int) -> int:
-    """Elements that the narrowest type fits into 16 bytes, less where an operand is aligned worse or extents odd.
+    """Elements that the narrowest type fits into 16 bytes, less where an operand is aligned worse or extents are odd.
 
-    What a run-time extent has left over at its end is accessed element by element; reductions cannot mask that.
+    Elements past the last whole vector of a run-time extent are accessed one by one; reductions cannot mask them.
     """
     narrowest = min((o.element_bytes for o in full), default=WIDEST_ACCESS)
     vector = WIDEST_ACCESS // narrowest
@@ -266,13 +269,13 @@ def _vector(space: IterationSpace, full: Sequence[_Operand], vector_dim: int) ->
 
 
 WIDE_ENOUGH = 8
-"""Bytes that a thread moves at once from which on there is nothing to gain from shifted rows."""
+"""Bytes that a thread moves at once from which on shifted rows gain nothing."""
 
 
 def _unaligned_vector(
     space: IterationSpace, operands: Sequence[_Operand], full: Sequence[_Operand], vector_dim: int
 ) -> int:
-    """Elements that a thread moves at once where rows are shifted, which start anywhere; 0 where they may not be."""
+    """Elements that a thread moves at once where rows are shifted to any alignment; 0 where they may not be."""
     narrowest = min((o.element_bytes for o in full), default=WIDEST_ACCESS)
     vector = WIDEST_ACCESS // narrowest
     if _vector(space, full, vector_dim) * narrowest >= WIDE_ENOUGH:
@@ -283,7 +286,7 @@ def _unaligned_vector(
 def _line(space: IterationSpace, operands: Sequence[_Operand], full: Sequence[_Operand], vector_dim: int) -> int:
     """Elements of a cache line, where rows begin inside of its sectors and may be shifted to lines; else 0.
 
-    The first row begins where its array does, which is no reason to shift a single one.
+    A single row begins where its array does, and is not shifted.
     """
     if all(extent == 1 for d, extent in enumerate(space.extents) if d != vector_dim):
         return 0
@@ -297,15 +300,15 @@ def _line(space: IterationSpace, operands: Sequence[_Operand], full: Sequence[_O
 def _may_be_shifted(
     space: IterationSpace, operands: Sequence[_Operand], full: Sequence[_Operand], vector_dim: int, vector: int
 ) -> bool:
-    """Whether a row may be shifted, as a whole: what varies along it must lie in rows, and these be what is reduced."""
+    """Whether a row may be shifted, as a whole: all operands that vary along it lie in rows, and rows are reduced."""
     extent = space.extents[vector_dim]
     if extent is None or space.reduced_dims != {vector_dim} or extent < FEWEST_VECTORS * vector:
         return False
     in_rows = all(o.row_dim == vector_dim for o in operands if vector_dim in o.axes)
-    # What is read of the whole space tells how its rows are shifted; `full` may hold less where nothing is that large.
+    # An operand that is read over the whole space decides the shift of rows; `full` may hold smaller ones only.
     whole = {d for d, extent in enumerate(space.extents) if extent != 1}
     read = any(whole <= set(o.axes) for o in full if not o.written)
-    # Rows are shifted as the first one that is read lies, and reductions must know by how much.
+    # The first operand read decides the shift of rows, and every reduction must depend on such an operand.
     return in_rows and read and all(_reads_whole(space, op, whole) for op in space.reduced)
 
 

@@ -53,7 +53,9 @@ def contraction_problem(kernel: ir.Operation, space: IterationSpace, contraction
 
 
 def _residual_bytes(kernel: ir.Operation, space: IterationSpace, contraction: Contraction) -> int:
-    """Bytes of an element of what is read beside every element of a result of its type, in the same order; else 0."""
+    """Bytes of an element of an argument that the epilogue reads beside every element of a result of its type, in the
+    same order; 0 without one.
+    """
     results = {ir.RankedTensorType(result).element_type for result in _results(kernel)}
     arguments = list(kernel.regions[0].blocks[0].arguments)
     for (op, number), axes in space.use_axes.items():
@@ -71,7 +73,7 @@ def _results(kernel: ir.Operation) -> list[ir.Type]:
 
 
 def _errors_show(kernel: ir.Operation, operand: ir.Type, sums: ir.Type) -> bool:
-    """Whether a kernel returns what is as precise as sums of shorter numbers' products."""
+    """Whether a kernel returns a type as precise as the sums of products of shorter numbers."""
     if ir.RankedTensorType(operand).element_type.width >= sums.width or not isinstance(sums, ir.FloatType):
         return False
     elements = [ir.RankedTensorType(result).element_type for result in _results(kernel)]
