@@ -24,7 +24,7 @@ from timing import Contestant, host_us, input_sets, release_memory, run_contest
 
 import mlirfuse as mf
 from mlirfuse.schedule.contractions.heuristics import choose_contraction
-from mlirfuse.schedule.parts.contraction import ContractionProblem
+from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.target import target_of
 
 COMPUTE_BOUND = (

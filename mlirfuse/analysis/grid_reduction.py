@@ -20,7 +20,7 @@ from mlirfuse.analysis.loops.structure import OpStructure
 
 @dataclass(frozen=True)
 class GridReduction:
-    """A kernel's ops, by when grid that loops over some dimensions runs them.
+    """A kernel's ops, by when a grid that loops over some dimensions runs them.
 
     Attributes:
         outer_dims: the dimensions of the persistent loop, in order.
@@ -50,15 +50,14 @@ def grid_reduction(
     *,
     whole_rows: bool = True,
 ) -> GridReduction | Conflict:
-    """Splits ops, given in program order, into what runs before and after the reductions; or says why that is
-    impossible.
+    """Splits ops, given in program order, into those before and after the reductions; or says why that is impossible.
 
     Args:
         space: the ops' iteration space.
         structures: the ops.
         returned: values that leave the kernel.
         whole_rows: whether a tile holds the innermost dimension whole where it is reduced together with others; if not,
-            the grid loops overit too.
+            the grid loops over it too.
     """
     last = structures[-1].op
     if not space.reduced_dims:
@@ -95,8 +94,8 @@ def grid_reduction(
             late.update(s.op.results)
         else:
             (tile if along else column).append(s)
-    # What does not vary along the looped dimensions is written by the second stage, which runs even where there is
-    # nothing to loop over.
+    # Results that do not vary along the looped dimensions are written by the second stage, which runs even where there
+    # is no tile.
     roots = [v for s in second_stage for v in s.operands] + list(returned)
     needed = _producers(column, roots)
     for s in needed:

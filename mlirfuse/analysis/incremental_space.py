@@ -1,7 +1,7 @@
-"""What a segment's ops run over, kept while the segment grows.
+"""The iteration space of a segment, kept while the segment grows.
 
-Unifying all loops of a segment anew for each op that might join it takes time quadratic in the ops. Most of these are
-elementwise, on values whose dimensions are known, and tie nothing that is not tied already.
+Unifying all loops of a segment anew for each op that might join it takes time quadratic in the ops. Most ops are
+elementwise, on values whose dimensions are known, and tie no dimensions that are apart.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ Axes = tuple[int | None, ...]
 
 @dataclass
 class IncrementalSpace:
-    """The dimensions of a group of ops, and of all that these read and make.
+    """The dimensions of a group of ops, and of all values that they read and make.
 
     Attributes:
         extents: extent of each dimension; None if dynamic.
         axes: the dimension of each axis of a value (None for extent 1); None for a value that is read in several ways.
         reads: all operands of the ops, also those of which no elements are read.
-        closed: whether any further op has to be looked at together with all others: what follows a contraction, or a
-            sum over an extent that is known at run time only, is subject to more than that its loops agree.
+        closed: whether any further op has to be unified with all others: ops behind a contraction, or behind a sum over
+            an extent that is known at run time only, must meet more conditions than that their loops agree.
     """
 
     extents: tuple[int | None, ...]
@@ -37,7 +37,7 @@ class IncrementalSpace:
 
     @staticmethod
     def of(space: IterationSpace, structures: Sequence[OpStructure]) -> IncrementalSpace:
-        """That of ops whose iteration space is known."""
+        """The incremental space of ops whose iteration space is known."""
         sums_at_run_time = any(space.extents[d] is None for d in space.reduced_dims)
         closed = sums_at_run_time or contraction_in(space, structures) is not None
         growing = IncrementalSpace(space.extents, dict(space.value_axes), set(), closed)
@@ -49,10 +49,10 @@ class IncrementalSpace:
         return growing
 
     def take(self, structure: OpStructure) -> bool:
-        """Adds an op that changes nothing about the space; returns False, and adds nothing, where it might.
+        """Adds an op that leaves the dimensions as they are; returns False, and adds nothing, for any other.
 
-        Such an op reduces nothing, its loops run along different dimensions, which what it reads has here already, and
-        it tells no extent that was not known.
+        Such an op reduces nothing, its loops run along different dimensions, which its operands have here already, and
+        it tells no extent that was unknown.
         """
         loops = None if self.closed or structure.reduction_loops else self._loops(structure)
         if loops is None:

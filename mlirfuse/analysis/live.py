@@ -1,4 +1,4 @@
-"""What a persistent kernel must keep on chip between a reduction and the use of its result."""
+"""Bytes that a kernel must keep on chip between a reduction and the use of its result."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class LiveBytes:
     """What lives across reductions, in bytes per element of the space.
 
     Attributes:
-        most: of all that lives across the worst reduction.
-        shared_spill: of all that lives across any, each with a place of its own in shared memory
-            (`fuse-spill-to-shared`); of two reductions that could be done at once, too, one comes first. What is
-            computed of operands that all rows share counts as well: each thread spills its elements of that too.
+        most: of all values that live across the reduction with the most of them.
+        shared_spill: of all that lives across any reduction, each with a place of its own in shared memory
+            (`fuse-spill-to-shared`); of two independent reductions one comes first. Values computed from operands that
+            all rows share count as well: each thread spills its elements of them.
     """
 
     most: int
@@ -35,11 +35,11 @@ def live_bytes(
     depths: dict[ir.Operation, int],
     returned: Iterable[ir.Value] = (),
 ) -> LiveBytes:
-    """Measures what a kernel on tensors keeps from a reduction to its use.
+    """Measures the values that a kernel on tensors keeps from a reduction to their use.
 
-    Counts values that vary along the reduced dimensions, are known before a reduction finishes and are used after it,
-    be it by what does not wait for it. Results are written last. A value that is a widening cast counts as what it was
-    cast from (`fuse-pack-live-values` keeps it so).
+    Counts values that vary along the reduced dimensions, are known before a reduction completes and are used after it,
+    by ops that depend on the reduction or not. Results are written last. A value that is a widening cast counts as its
+    source (`fuse-pack-live-values` keeps the source).
 
     Args:
         space: the ops' iteration space.
@@ -88,7 +88,7 @@ def _bytes(values: Iterable[ir.Value]) -> int:
 
 
 def narrow_source(value: ir.Value) -> ir.Value:
-    """What a value was before widening casts."""
+    """The value before widening casts."""
     found = body_op(value)
     while found is not None and found[1].name in WIDENING:
         source = tensor_operand(found[0], found[1].operands[0])

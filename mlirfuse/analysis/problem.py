@@ -16,13 +16,13 @@ from mlirfuse.analysis.loops.order import reduction_depths
 from mlirfuse.analysis.loops.structure import OpStructure
 from mlirfuse.errors import ScheduleError
 from mlirfuse.schedule.layout import FEWEST_VECTORS
+from mlirfuse.schedule.model.machine import WIDEST_ACCESS
 from mlirfuse.schedule.problem import PersistentLoopProblem, Problem, RowReduction, TransposedProblem
 from mlirfuse.support.dtypes import from_mlir
 from mlirfuse.support.rewriting import defining_op
 from mlirfuse.target import LINE, SECTOR
 
 Axes = tuple[int | None, ...]
-WIDEST = 16
 
 
 def problem_of(kernel: ir.Operation, space: IterationSpace, structures: Sequence[OpStructure]) -> Problem:
@@ -57,7 +57,9 @@ def problem_of(kernel: ir.Operation, space: IterationSpace, structures: Sequence
 
 
 def _early_column_bytes(space: IterationSpace, depths: Mapping[ir.Operation, int], whole: frozenset[int]) -> int:
-    """Bytes per element of a row of the operands that all rows share, and that meet them before any reduction."""
+    """Bytes per element of a row of the operands that all rows share and that ops read together with a row's elements
+    before any reduction.
+    """
     early = {
         op.operands[number]: axes
         for (op, number), axes in space.use_axes.items()
@@ -90,13 +92,14 @@ def narrow_accesses(kernel: ir.Operation, space: IterationSpace) -> str | None:
     whole = frozenset(d for d, extent in enumerate(space.extents) if extent != 1)
     full = [o for o in operands if whole <= set(o.axes)] or operands
     dim, _ = _contiguous_dims(space, full)
-    narrowest = min((o.element_bytes for o in full), default=WIDEST)
+    narrowest = min((o.element_bytes for o in full), default=WIDEST_ACCESS)
     width, extent = _vector(space, full, dim) * narrowest, space.extents[dim]
-    if width >= min(WIDEST, (extent or WIDEST) * narrowest):
+    if width >= min(WIDEST_ACCESS, (extent or WIDEST_ACCESS) * narrowest):
         return None
-    if extent is not None and extent * narrowest % WIDEST:
-        return f"threads move {width} bytes at once: rows of {extent * narrowest} bytes are no multiple of {WIDEST}"
-    return f"threads move {width} bytes at once: an array is not aligned to {WIDEST}, or not contiguous along a row"
+    moved = f"threads move {width} bytes at once"
+    if extent is not None and extent * narrowest % WIDEST_ACCESS:
+        return f"{moved}: rows of {extent * narrowest} bytes are no multiple of {WIDEST_ACCESS}"
+    return f"{moved}: an array is not aligned to {WIDEST_ACCESS}, or not contiguous along a row"
 
 
 def _persistent_loops(
@@ -106,7 +109,9 @@ def _persistent_loops(
     operands: Sequence[_Operand],
     vector_dim: int,
 ) -> tuple[PersistentLoopProblem | None, PersistentLoopProblem | None]:
-    """What a grid has to do, or can do where blocks could reduce alone, in tiles of whole rows and in finer ones."""
+    """The reductions of a grid, needed or possible, in tiles of whole rows and in tiles of parts of rows; None for
+    neither.
+    """
     if not space.reduced_dims:
         return None, None
     returned = list(body(kernel)[-1].operands)
@@ -127,7 +132,7 @@ def _persistent_loops(
 def _persistent_loop(
     kernel: ir.Operation, space: IterationSpace, plan: GridReduction, operands: Sequence[_Operand]
 ) -> PersistentLoopProblem:
-    """What a grid has to do that persistent loops as planned."""
+    """The problem of a persistent loop that runs as planned."""
     return PersistentLoopProblem(
         dims=plan.outer_dims,
         kept=second_stage_dims(space, plan),
@@ -160,7 +165,7 @@ def _row_reductions(
 
 
 def _part(space: IterationSpace, structure: OpStructure) -> RowReduction:
-    """What an op reduces, and leaves."""
+    """The dimensions that an op reduces and keeps, and the bytes of its results."""
     op = structure.op
     dims = frozenset(space.reduced.get(op, ()))
     kept = frozenset(d for d in space.loops[op] if d is not None) - dims
@@ -168,8 +173,8 @@ def _part(space: IterationSpace, structure: OpStructure) -> RowReduction:
 
 
 def _leaves_wide(kernel: ir.Operation, plan: GridReduction) -> bool:
-    """Whether a reduction, or what is computed of reductions, leaves the kernel in floating point that no sum is
-    rounded to.
+    """Whether a reduction, or a value computed from one, leaves the kernel in a floating-point type as wide as its
+    sums.
     """
     late = {result for s in [*plan.reductions, *plan.second_stage] for result in s.op.results}
     types = [ir.RankedTensorType(v.type).element_type for v in body(kernel)[-1].operands if v in late]
@@ -188,7 +193,7 @@ class _Operand:
         tensor_type: ir.RankedTensorType,
         axes: Axes,
         strides: Sequence[int] | None = None,
-        align: int = WIDEST,
+        align: int = WIDEST_ACCESS,
         *,
         written: bool = False,
     ):
@@ -202,9 +207,8 @@ class _Operand:
             else next((a for a, s in enumerate(strides) if s == 1 and axes[a] is not None), None)
         )
         self.alignment = align
-        # Its last dimension, where its rows can be realigned whole: they follow each other, and the first one is
-        # aligned.
-        movable = strides is None and align >= WIDEST and from_mlir(tensor_type.element_type).kind != "bool"
+        # The last dimension, where rows can be realigned whole: rows follow each other, and the first one is aligned.
+        movable = strides is None and align >= WIDEST_ACCESS and from_mlir(tensor_type.element_type).kind != "bool"
         self.row_dim = axes[-1] if movable and axes else None
         if strides is None:
             # A contiguous tensor's outer strides are products of inner extents.
@@ -229,7 +233,7 @@ def _operands(kernel: ir.Operation, space: IterationSpace) -> Iterator[_Operand]
             value.type,
             axes,
             None if strides is None else list(ir.DenseI64ArrayAttr(strides)),
-            WIDEST if align is None else ir.IntegerAttr(align).value,
+            WIDEST_ACCESS if align is None else ir.IntegerAttr(align).value,
         )
     for value in body(kernel)[-1].operands:
         yield _Operand(value.type, space.value_axes[value], written=True)
@@ -248,12 +252,12 @@ def _contiguous_dims(space: IterationSpace, full: Sequence[_Operand]) -> tuple[i
 
 
 def _vector(space: IterationSpace, full: Sequence[_Operand], vector_dim: int) -> int:
-    """Elements that the narrowest type fits into 16 bytes, less where an operand is aligned worse or extents odd.
+    """Elements that the narrowest type fits into 16 bytes, less where an operand is aligned worse or extents are odd.
 
-    What a run-time extent has left over at its end is accessed element by element; reductions cannot mask that.
+    Elements past the last whole vector of a run-time extent are accessed one by one; reductions cannot mask them.
     """
-    narrowest = min((o.element_bytes for o in full), default=WIDEST)
-    vector = WIDEST // narrowest
+    narrowest = min((o.element_bytes for o in full), default=WIDEST_ACCESS)
+    vector = WIDEST_ACCESS // narrowest
     for operand in full:
         contiguous = operand.unit_axis is not None and operand.axes[operand.unit_axis] == vector_dim
         if contiguous:
@@ -265,15 +269,15 @@ def _vector(space: IterationSpace, full: Sequence[_Operand], vector_dim: int) ->
 
 
 WIDE_ENOUGH = 8
-"""Bytes that a thread moves at once from which on there is nothing to gain from shifted rows."""
+"""Bytes that a thread moves at once from which on shifted rows gain nothing."""
 
 
 def _unaligned_vector(
     space: IterationSpace, operands: Sequence[_Operand], full: Sequence[_Operand], vector_dim: int
 ) -> int:
-    """Elements that a thread moves at once where rows are shifted, which start anywhere; 0 where they may not be."""
-    narrowest = min((o.element_bytes for o in full), default=WIDEST)
-    vector = WIDEST // narrowest
+    """Elements that a thread moves at once where rows are shifted to any alignment; 0 where they may not be."""
+    narrowest = min((o.element_bytes for o in full), default=WIDEST_ACCESS)
+    vector = WIDEST_ACCESS // narrowest
     if _vector(space, full, vector_dim) * narrowest >= WIDE_ENOUGH:
         return 0
     return vector if _may_be_shifted(space, operands, full, vector_dim, vector) else 0
@@ -282,11 +286,11 @@ def _unaligned_vector(
 def _line(space: IterationSpace, operands: Sequence[_Operand], full: Sequence[_Operand], vector_dim: int) -> int:
     """Elements of a cache line, where rows begin inside of its sectors and may be shifted to lines; else 0.
 
-    The first row begins where its array does, which is no reason to shift a single one.
+    A single row begins where its array does, and is not shifted.
     """
     if all(extent == 1 for d, extent in enumerate(space.extents) if d != vector_dim):
         return 0
-    narrowest = min((o.element_bytes for o in full), default=WIDEST)
+    narrowest = min((o.element_bytes for o in full), default=WIDEST_ACCESS)
     vector = _vector(space, full, vector_dim)
     if vector * narrowest < WIDE_ENOUGH or (space.extents[vector_dim] or 0) * narrowest % SECTOR == 0:
         return 0
@@ -296,15 +300,15 @@ def _line(space: IterationSpace, operands: Sequence[_Operand], full: Sequence[_O
 def _may_be_shifted(
     space: IterationSpace, operands: Sequence[_Operand], full: Sequence[_Operand], vector_dim: int, vector: int
 ) -> bool:
-    """Whether a row may be shifted, as a whole: what varies along it must lie in rows, and these be what is reduced."""
+    """Whether a row may be shifted, as a whole: all operands that vary along it lie in rows, and rows are reduced."""
     extent = space.extents[vector_dim]
     if extent is None or space.reduced_dims != {vector_dim} or extent < FEWEST_VECTORS * vector:
         return False
     in_rows = all(o.row_dim == vector_dim for o in operands if vector_dim in o.axes)
-    # What is read of the whole space tells how its rows are shifted; `full` may hold less where nothing is that large.
+    # An operand that is read over the whole space decides the shift of rows; `full` may hold smaller ones only.
     whole = {d for d, extent in enumerate(space.extents) if extent != 1}
     read = any(whole <= set(o.axes) for o in full if not o.written)
-    # Rows are shifted as the first one that is read lies, and reductions must know by how much.
+    # The first operand read decides the shift of rows, and every reduction must depend on such an operand.
     return in_rows and read and all(_reads_whole(space, op, whole) for op in space.reduced)
 
 

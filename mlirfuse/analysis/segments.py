@@ -128,20 +128,18 @@ class _Planner:
         return Segmentation(self.segments, self.declined)
 
     def _is_host_view(self, op: ir.Operation) -> bool:
-        """Views of whole buffers stay on the host.
-
-        These are reshapes of what is in memory already, or that split or merge extents, and what gives a result its
-        final shape: nothing is launched for a function that only returns views.
+        """Views of whole buffers stay on the host: reshapes of values in memory, or that split or merge extents, and
+        ops that give a result its final shape. A function that only returns views launches nothing.
         """
         if op.name in RESHAPES and (op.operands[0] not in self.home or not is_unit_reshape(op)):
             return True
         return _is_final_view(op)
 
     def _join_producers(self, structure: OpStructure) -> None:
-        """Makes one segment of those that an op reads from, where they and the op fit together.
+        """Joins the segments that an op reads from, where they and the op fit together.
 
-        Ops on different arguments start segments apart; only the op that reads both tells that they belong together.
-        The op itself can join none but the last one, so that others join that one or stay.
+        Ops on different arguments start segments apart, until an op reads results of both. The op itself can join only
+        the last of these segments, so that the others join that one or stay.
         """
         *others, last = sorted({self.home[o] for o in structure.operands if o in self.home}) or [-1]
         if self._earliest(structure) > last:
@@ -158,10 +156,10 @@ class _Planner:
         return sorted([*self.segments[first].ops, *self.segments[last].ops], key=self.order.__getitem__)
 
     def _join_readers(self) -> None:
-        """Makes one segment of elementwise ones that read the same data of the whole space.
+        """Joins elementwise segments that read the same data of the whole space.
 
-        `a * 2 + x` and `b * 3 + x` start from arguments of their own, and only their second ops share one. Where
-        something is reduced, what one kernel would hold on chip for both may cost more than the read.
+        `a * 2 + x` and `b * 3 + x` start from arguments of their own, and only their second ops share one. With
+        reductions, holding values of both segments on chip may cost more than the read.
         """
         last = 1
         while last < len(self.segments):
@@ -173,7 +171,9 @@ class _Planner:
                 last -= 1
 
     def _share(self, first: int, last: int) -> bool:
-        """Whether two segments are elementwise, read something of the whole space alike, and make what lies alike."""
+        """Whether two segments are elementwise, read an operand of the whole space alike, and make results laid out
+        alike.
+        """
         structures = [[self.structures[op] for op in self.segments[number].ops] for number in (first, last)]
         together = [s for segment in structures for s in segment]
         if any(s.reduction_loops for s in together):
@@ -192,7 +192,7 @@ class _Planner:
         return len(made) == 1 and bool(set.intersection(*read))
 
     def _may_wait(self, first: int, last: int) -> bool:
-        """Whether a segment may run as late as another: nothing else reads its results so far, not even as a view."""
+        """Whether a segment may run as late as another: no op in between reads its results, not even as a view."""
         for op in self.segments[first].ops:
             for result in op.results:
                 for use in result.uses:
@@ -238,7 +238,7 @@ class _Planner:
         return max((self.home.get(o, self.in_memory_from.get(o, 0)) for o in structure.operands), default=0)
 
     def _is_reshaped_result(self, value: ir.Value) -> bool:
-        """Whether a value is a view on the host of what a segment makes."""
+        """Whether a value is a view on the host of a segment's result."""
         source = value
         while source not in self.home and source in self.in_memory_from:
             source = source.owner.operation.operands[0]
@@ -261,7 +261,7 @@ class _Planner:
         return None
 
     def _settle(self, op: ir.Operation, index: int) -> None:
-        """Notes where an op's results are made, and from when on they are in memory."""
+        """Notes which segment makes an op's results, and from which segment on they are in memory."""
         for result in op.results:
             self.home[result] = index
             self.in_memory_from[result] = index + 1

@@ -6,13 +6,8 @@ from math import prod
 
 from mlir import ir
 
+from mlirfuse.schedule.model.machine import SWIZZLE_BYTES
 from mlirfuse.support.dtypes import from_mlir
-
-SWIZZLE_BYTES = 128
-"""Width of a swizzle atom: a stage's tile lies in shared memory as columns of atoms, each of so many bytes of a row."""
-
-WARPGROUP = 128
-"""Threads of a warpgroup: four warps whose first is a multiple of four."""
 
 
 def ring_problem(ring: ir.Value) -> str | None:

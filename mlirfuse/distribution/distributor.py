@@ -11,7 +11,6 @@ from mlir.dialects import gpu
 
 from mlirfuse.dialect.group_barrier import group_barrier
 from mlirfuse.dialect.mbarrier_init import mbarrier_init
-from mlirfuse.dialect.shared_memory import WARPGROUP
 from mlirfuse.distribution.exchange.exchange import Exchange
 from mlirfuse.distribution.exchange.steps import run_exchanges
 from mlirfuse.distribution.exchange.warp_barriers import warp_barrier
@@ -20,6 +19,7 @@ from mlirfuse.distribution.threads.scalars import constant
 from mlirfuse.distribution.threads.threads import Threads
 from mlirfuse.errors import PassError, errors_at
 from mlirfuse.schedule.layout import LAYOUT, BlockedLayout
+from mlirfuse.schedule.model.machine import WARPGROUP
 from mlirfuse.support.dataclass_attributes import from_attribute
 from mlirfuse.support.rewriting import clone, nested
 

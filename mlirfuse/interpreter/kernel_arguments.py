@@ -13,7 +13,7 @@ from mlirfuse.errors import ArgumentError, InterpreterError
 from mlirfuse.interpreter.state.affine import compile_map
 from mlirfuse.interpreter.state.memory import MemRef, allocate, from_array
 from mlirfuse.interpreter.state.types import DYNAMIC, element_dtype
-from mlirfuse.tiling.memory import DEFAULT_ALIGNMENT
+from mlirfuse.schedule.model.machine import DEFAULT_ALIGNMENT
 
 
 def argument_types(op: ir.Operation) -> list[ir.Type]:

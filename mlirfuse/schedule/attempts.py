@@ -1,9 +1,8 @@
-"""Choosing again where the assembler reports spills: pure functions of (what was tried, problem, target).
+"""Choosing again where the assembler reports spills: pure functions of (attempts, problem, target).
 
-Estimates of registers are made before there is any code. What the assembler says of a schedule that spilled corrects
-them, and the same choice is made again. Where that gives nothing new, threads get more registers, and then less work.
-What still spills is tried with the schedules that keep the least in registers (`lean.py`), so that a kernel spills only
-where every family does.
+Registers are estimated before there is code. The assembler's report of a schedule that spilled corrects the estimates,
+and the same choice is made again. Where that gives nothing new, threads get more registers, and then less work. Kernels
+that still spill get the schedules of `low_registers.py`, so that a kernel spills only where every family does.
 """
 
 from __future__ import annotations
@@ -15,24 +14,26 @@ from itertools import chain
 from math import prod
 
 from mlirfuse.errors import ScheduleError
-from mlirfuse.schedule.contractions.candidates import MOST_REGISTERS, SHARED_REGISTERS
 from mlirfuse.schedule.contractions.cost import contraction_seconds
 from mlirfuse.schedule.contractions.heuristics import candidates
 from mlirfuse.schedule.heuristics import choose_schedule
 from mlirfuse.schedule.low_registers import low_register_schedules
+from mlirfuse.schedule.model.contraction_registers import (
+    accumulator_registers,
+    consumer_registers,
+)
+from mlirfuse.schedule.model.machine import REGISTER_BYTES, WARPGROUP
 from mlirfuse.schedule.model.residency import registers_left
-from mlirfuse.schedule.parts.contraction import WARPGROUP_THREADS, ContractionProblem
+from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import Target
 
 MOST_AGAIN = 3
-"""How many schedules are tried after the first one; as many again may turn out not to compile."""
+"""Schedules that are tried after the first one; as many again may turn out not to compile."""
 
 MOST_LEAN = 2
-"""How many of those that keep the least in registers are tried after these."""
-
-REGISTER_BYTES = 4
+"""Schedules of the fewest registers that are tried after these."""
 
 STRONGER, MOST_STRONGER = 1.1, 16
 """By how much a correction grows that leaves the choice as it was, and how often it may."""
@@ -43,13 +44,13 @@ Legal = Callable[[Schedule], bool]
 
 @dataclass(frozen=True)
 class Attempt:
-    """A schedule that a kernel was compiled with, and what the assembler said of it.
+    """A schedule that a kernel was compiled with, and the assembler's report.
 
     Attributes:
         schedule: the schedule.
         registers: registers of a thread.
         spilled: bytes that a thread stores, or loads, for want of registers, whichever are more.
-        refused: why no code could be made of it at all, where that is so; the numbers mean nothing then.
+        refused: why no code could be made of the schedule, where that is so; the numbers mean nothing then.
     """
 
     schedule: Schedule
@@ -90,7 +91,7 @@ def choose_contraction_again(
 def _next(
     attempts: Sequence[Attempt], alternatives: Iterator[Schedule], lean: Iterator[Schedule], legal: Legal
 ) -> Schedule:
-    """The first alternative that is new and legal, or of the lean ones after enough of the others."""
+    """The first alternative that is new and legal, or of the `lean` ones after enough of the others."""
     tried = {attempt.schedule for attempt in attempts}
     compiled = sum(not attempt.refused for attempt in attempts)
     most = MOST_AGAIN + MOST_LEAN
@@ -105,10 +106,10 @@ def _next(
 def _rows_again(
     attempts: Sequence[Attempt], problem: Problem, target: Target, grid_reduction: str
 ) -> Iterator[Schedule]:
-    """What is chosen with corrected estimates, and relaxations of what was tried last.
+    """The choices with corrected estimates, and relaxations of the last attempt.
 
-    Bytes that are spilled are more than registers that are lacking: a value may be stored several times. So estimates
-    are corrected by the root of what the bytes say first, and by all of it where that was not enough.
+    More bytes are spilled than registers are lacking: a value may be stored several times. So estimates are corrected
+    by the root of what the bytes say first, and by all of it where that was not enough.
     """
     factor = prod(attempt.lacking for attempt in attempts) ** min(1.0, len(attempts) / 2)
     with suppress(ScheduleError):  # of persistent loops that no registers are left for
@@ -123,7 +124,7 @@ def _rows_again(
 def roomier(attempt: Attempt, target: Target) -> Iterator[Schedule]:
     """The schedule with fewer resident blocks, whose threads may have the registers that were lacking; then with one.
 
-    None where a thread had all that it may have.
+    No schedule where a thread had all registers that it may have.
     """
     schedule = attempt.schedule
     contraction = schedule.contraction
@@ -159,7 +160,7 @@ def thinner(schedule: Schedule, problem: Problem) -> Iterator[Schedule]:
 
 
 def _chunked(schedule: Schedule, problem: Problem) -> int | None:
-    """The dimension whose chunks a schedule walks, as `fuse-tile-chunked` takes it; None where nothing is reduced."""
+    """The dimension whose chunks a schedule loops over, as in `fuse-tile-chunked`; None where nothing is reduced."""
     partial = [d for d in sorted(problem.reduced) if schedule.tile[d] != problem.extents[d]]
     return partial[0] if partial else max(problem.reduced, default=None)
 
@@ -183,7 +184,7 @@ def _halved(schedule: Schedule, problem: Problem, whole: frozenset[int]) -> Sche
 def _contractions_again(attempts: Sequence[Attempt], problem: ContractionProblem, target: Target) -> Iterator[Schedule]:
     """The fastest schedules that leave threads more registers beside their sums, by as much as was lacking if any does.
 
-    If that did not do either, their epilogue goes fragment by fragment; then steps along k are shorter.
+    If none of these helps, the epilogue goes fragment by fragment; then steps along k are shorter.
     """
     last = attempts[-1]
     yield from roomier(last, target)
@@ -200,8 +201,8 @@ def _contractions_again(attempts: Sequence[Attempt], problem: ContractionProblem
 def shorter(schedule: Schedule) -> Iterator[Schedule]:
     """The contraction with half as many elements along k a step, again and again: a thread copies fewer at once.
 
-    What is not copied by `cp.async` or TMA waits in registers, with an address and a condition each: elements of 16
-    bits one by one, and operands that the kernel computes. A warpgroup's copies are TMA's.
+    Copies other than `cp.async` and TMA wait in registers, with an address and a condition each: elements of 16 bits
+    one by one, and operands that the kernel computes. A warpgroup's copies are TMA's.
     """
     contraction = schedule.contraction
     if contraction is None or contraction.instruction == "wgmma":
@@ -212,9 +213,8 @@ def shorter(schedule: Schedule) -> Iterator[Schedule]:
 
 
 def _lean_contractions(attempts: Sequence[Attempt], problem: ContractionProblem, target: Target) -> Iterator[Schedule]:
-    """Schedules whose epilogue goes fragment by fragment: the fastest with half of the sums a thread, then the fewest.
-
-    Half of what was tried, again and again, as far as there are such tiles.
+    """Schedules whose epilogue goes fragment by fragment: the fastest with at most half of the sums a thread that were
+    tried, then those with the fewest sums.
     """
     ranked = [replace(schedule, order="depth") for schedule in _fastest_first(problem, target)]
     fewest = min(schedule.layout.elements_per_thread for schedule in ranked)
@@ -231,8 +231,8 @@ def _spare(schedule: Schedule, problem: ContractionProblem, target: Target) -> i
     """Registers that a thread has beside its sums."""
     contraction, layout = schedule.contraction, schedule.layout
     assert contraction is not None
-    sums = layout.elements_per_thread * problem.accumulator.bytes // REGISTER_BYTES
+    sums = accumulator_registers(layout, problem.accumulator.bytes)
     if contraction.instruction == "wgmma":
-        warpgroups = layout.threads * contraction.consumer_groups // WARPGROUP_THREADS
-        return min(MOST_REGISTERS, SHARED_REGISTERS // warpgroups) - sums
+        warpgroups = layout.threads * contraction.consumer_groups // WARPGROUP
+        return consumer_registers(warpgroups) - sums
     return registers_left(layout.threads, 1, target) - sums

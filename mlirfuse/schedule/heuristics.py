@@ -1,8 +1,8 @@
 """Choosing a schedule: pure functions of (problem, target), tested without a GPU.
 
 Three families. An elementwise kernel streams: every thread moves one vector, in many small blocks. A kernel with
-reductions keeps rows on chip: the row is spread over as many threads as make the best use of the register file. What no
-block or cluster holds, the whole grid loops over together.
+reductions keeps rows on chip: a row is spread over as many threads as make the best use of the register file. Over
+reductions that fit no block or cluster the whole grid loops together.
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import Target
 
 ELEMENTWISE_THREADS = 256
-"""Threads of an elementwise block: with 16 bytes a thread it matches cudaMemcpyAsync on an H200 (peers-h200.md)."""
+"""Threads of an elementwise block: with 16 bytes a thread as fast as a copy."""
 
 TRANSPOSED_ELEMENTS = 32
 """Elements of a row that a thread accesses side by side where its neighbours are in other rows: two sectors of 16-bit
-ones, or more."""
+elements, or more."""
 
 MOST_READ_BYTES = 800
 """Bytes that a thread of an elementwise kernel reads at most, by narrower accesses where arrays are many: ptxas has all
-loads under way at once, and spilled of 64 arrays at 16 bytes each."""
+loads under way at once, and spills."""
 
 
 def choose_schedule(problem: Problem, target: Target, grid_reduction: str = "auto") -> Schedule:
-    """The schedule that the cost model likes best.
+    """The schedule of the least estimated cost.
 
     Args:
         problem: the problem.
         target: the architecture.
         grid_reduction: how the partials of a persistent loop are combined, one of `persistent_loop.GRID_REDUCTIONS`;
-            `auto` for whoever is fastest.
+            `auto` for the fastest of those that give the same bits on every run.
 
     Raises:
-        ScheduleError: what a grid reduces fits no cluster in whole rows, and nothing narrower either.
+        ScheduleError: what a grid reduces fits no cluster in whole rows, and no other family has a schedule.
     """
     schedule = _choose_family(problem, target)
     if schedule.persistent_loop is None:
@@ -65,20 +65,18 @@ def _choose_family(problem: Problem, target: Target) -> Schedule:
     if (
         problem.persistent_loop
         and not alone
-        and (walked := _optional_loop(problem, target, over_clusters=bool(candidates)))
+        and (loop := _optional_loop(problem, target, over_clusters=bool(candidates)))
     ):
-        return walked
+        return loop
     if not alone and (column_tiles := column_tile_schedule(problem, target)):
         return column_tiles
     shared = shared_schedule(problem, target)
     pairs = [c for c in alone if c.blocks > 1]
-    # H200, 256 MB of rows, as shares of a copy: two rows on an SM in registers 0.96, one row 0.92 to 0.95 (0.83 to 0.89
-    # with half of it spilled to shared memory), rows processed in chunks in shared memory 0.89 to 0.95, a row over a
-    # cluster 0.65 to 0.85.
+    # In order of speed: two rows on an SM in registers, one row, rows in chunks in shared memory, a row over a cluster.
     free = [c for c in pairs if not c.schedule.shared_spill]
     shared_by_idle = _leaves_sms_idle(problem, target) and not unaligned_vector(problem)
     few = [c for c in candidates if not c.schedule.shared_spill] if shared_by_idle else []
-    # Blocks of a cluster that spill part of unaligned rows spill: ptxas is short of registers for their ends.
+    # Clusters that keep part of unaligned rows in shared memory are short of registers for the ends of rows.
     split = [c for c in candidates if not c.schedule.shared_spill] if unaligned_vector(problem) else []
     for choice in (few, free, pairs, alone, shared, split, candidates):
         if isinstance(choice, Schedule):
@@ -89,7 +87,7 @@ def _choose_family(problem: Problem, target: Target) -> Schedule:
 
 
 def _leaves_sms_idle(problem: Problem, target: Target) -> bool:
-    """Whether there are known to be fewer rows than SMs, one of which one block each would have."""
+    """Whether there are known to be fewer rows than SMs, so that one block a row would leave SMs idle."""
     if problem.vector_dim not in problem.reduced:
         return False
     rows = problem.tiles([1] * problem.rank, set(range(problem.rank)) - problem.reduced)
@@ -97,12 +95,12 @@ def _leaves_sms_idle(problem: Problem, target: Target) -> bool:
 
 
 def _choose_loop(problem: Problem, target: Target) -> Schedule:
-    """The schedule of reductions that no block could do alone where rows are many."""
+    """The schedule of reductions that need the whole grid."""
     assert problem.persistent_loop is not None
     columns = column_schedule(problem)
-    chosen = _walk(problem, columns, target) or columns
+    chosen = _loop_or_columns(problem, columns, target) or columns
     if chosen is None and not problem.persistent_loop.inner:
-        # Reductions alone have no other form, as those that are fused with reductions of rows do.
+        # Reductions that are not fused with reductions of rows have no other form.
         chosen = grid_schedule(problem, target, SQUEEZED)
     if chosen is None:
         raise ScheduleError(too_wide(problem, target), hint="reduce the rows in a function of its own")
@@ -110,14 +108,8 @@ def _choose_loop(problem: Problem, target: Target) -> Schedule:
 
 
 def _optional_loop(problem: Problem, target: Target, *, over_clusters: bool) -> Schedule | None:
-    """A persistent loop of the whole grid, or of columns, where blocks could reduce alone, but none holds what it
+    """A persistent loop of the whole grid, or of columns, where blocks could reduce alone, but no block holds what it
     reduces.
-
-    H200, us, by blocks alone and so: the sum of 2^26, 2^22, 2^19 float32 numbers 3744, 236, 12 and 64, 8.7, 4.1 (of
-    2^18, which a cluster holds, 2.8 and 3.8); the largest of each column of 65536 x 512 bfloat16 856 and 20; one row
-    times a matrix of 4096 x 14336 108 and 32 (14336 x 4096 352 and 32); sums over the second dimension of 128 x 256 x
-    2048 344 and 47, of 64 x 512 x 1024 108 and 21, and where blocks hold what they reduce the other way round: 8192 x 4
-    x 1024 27 and 57, 512 x 16 x 4096 48 and 147.
 
     Args:
         problem: the problem.
@@ -131,10 +123,10 @@ def _optional_loop(problem: Problem, target: Target, *, over_clusters: bool) -> 
         is_known = None not in problem.extents
         return finer_schedule(problem, target) if is_known and not over_clusters else None
     columns = column_schedule(problem)
-    return _walk(problem, columns, target) or (columns if over_clusters else None)
+    return _loop_or_columns(problem, columns, target) or (columns if over_clusters else None)
 
 
-def _walk(problem: Problem, columns: Schedule | None, target: Target) -> Schedule | None:
+def _loop_or_columns(problem: Problem, columns: Schedule | None, target: Target) -> Schedule | None:
     """Columns that blocks reduce alone, if they fill the device, or a persistent loop over rows or parts of them, if
     one fits.
     """
@@ -149,9 +141,9 @@ def _walk(problem: Problem, columns: Schedule | None, target: Target) -> Schedul
 def elementwise_schedule(problem: Problem) -> Schedule:
     """One vector a thread, threads along the contiguous dimension first and then outwards.
 
-    Where arrays are contiguous along different dimensions, as one and its transpose, tiles go through shared memory, or
-    where they are too narrow for that, lanes lie along one of these and vectors along the other: a warp then accesses
-    whole sectors of both.
+    Where arrays are contiguous along different dimensions, as one and its transpose, tiles go through shared memory;
+    where the arrays are too narrow for that, lanes lie along one of the dimensions and vectors along the other, so that
+    a warp accesses whole sectors of both.
     """
     if transposed := transposed_schedule(problem, ELEMENTWISE_THREADS, MOST_READ_BYTES):
         return transposed

@@ -34,7 +34,7 @@ LAYOUT = "fuse.layout"
 """The attribute of an op whose tile is laid out so."""
 
 FEWEST_VECTORS = 4
-"""Vectors of a shifted or realigned row: its ends are stored element by element, and there is a whole one between
+"""Vectors of a shifted or realigned row, at least: its ends are stored element by element, with a whole vector between
 them."""
 
 
@@ -173,10 +173,10 @@ class BlockedLayout:
         return senders * kept if senders > 1 else 0
 
     def apart(self, dims: Collection[int]) -> BlockedLayout | None:
-        """The layout in which warps that reduce a tile along dimensions each have some of the reductions, where all
-        would have the same ones in this; None where a thread has none to leave to others.
+        """Reduce-scatter layout: each warp that reduces a tile along `dims` keeps a distinct slice of the result, of
+        which all would keep a copy in this layout. None where a thread has no elements to leave to other warps.
 
-        It may cover more than this one does, where the warps are no divisor of what a thread has.
+        The layout may cover more than this one does, where the warps are no divisor of what a thread has.
         """
         senders, inner = prod(self.warps[d] for d in dims), self.vector_dim
         if senders == 1 or inner in dims or self.repeats[inner] == 1:

@@ -14,19 +14,18 @@ from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import Target
 
 FEW_THREADS = 256
-"""Threads of a block up to which each may have all the registers that a thread can address."""
+"""Threads of a block up to which each thread may have as many registers as it can address."""
 
 DOUBLINGS = 6
-"""How often the registers that are estimated are doubled, in search of the most for which a persistent loop is
-found."""
+"""How often the estimated registers are doubled, in search of the persistent loop that keeps the least in registers."""
 
 
 def low_register_schedules(problem: Problem, target: Target, grid_reduction: str) -> Iterator[Schedule]:
     """Schedules of the family that holds the least, with fewer elements a thread from one to the next.
 
-    Elementwise kernels have narrow vectors of not_transposed arrays; rows are read again for every reduction, so that
-    nothing of them lives across one; walks of a grid spread a row over as many threads as can hold it. Blocks that run
-    alone are asked for: left to itself, ptxas may aim at fewer registers than it has, and spill around calls.
+    Elementwise kernels have narrow vectors of arrays that are not transposed; rows are read again for every reduction,
+    so that no element lives across one; persistent loops spread a row over as many threads as can hold it. One block an
+    SM is asked for: left to itself, ptxas may aim at fewer registers than it has, and spill around calls.
 
     Args:
         problem: the problem.
@@ -49,7 +48,7 @@ def low_register_schedules(problem: Problem, target: Target, grid_reduction: str
 
 
 def _alone(schedule: Schedule) -> Schedule:
-    """The schedule with all registers of an SM for one block, which has them if it needs them."""
+    """The schedule with all registers of an SM for one block."""
     return replace(schedule, blocks_per_sm=1)
 
 
@@ -68,7 +67,7 @@ def _multi_pass(problem: Problem, target: Target) -> Iterator[Schedule]:
 
 
 def _leanest_loop(problem: Problem, target: Target, grid_reduction: str) -> Iterator[Schedule]:
-    """The persistent loop for the most registers, by estimate, for which there is one."""
+    """The persistent loop for the largest register estimate for which there is one."""
     factor, leanest = problem.register_scale, None
     with suppress(ScheduleError):
         for _ in range(DOUBLINGS):

@@ -1,6 +1,6 @@
 """The schedule of a kernel: data that the graph passes choose and the tile passes read.
 
-It sits on the kernel as the `fuse.schedule` attribute, so that a lit test pins one and a user overrides one.
+The `fuse.schedule` attribute of the kernel holds it; an attribute that is there already is kept.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from mlir import ir
 
 from mlirfuse.errors import ScheduleError, errors_at
 from mlirfuse.schedule.layout import BlockedLayout
-from mlirfuse.schedule.parts.contraction import WARPGROUP_THREADS, ContractionSchedule
+from mlirfuse.schedule.model.machine import WARPGROUP
+from mlirfuse.schedule.parts.contraction import ContractionSchedule
 from mlirfuse.schedule.parts.persistent_loop import PersistentLoop
 from mlirfuse.schedule.parts.transposed_tiles import TransposedTiles
 from mlirfuse.support.dataclass_attributes import from_attribute, to_attribute
@@ -46,8 +47,8 @@ class Schedule:
             in registers, so that more rows fit an SM.
         blocks_per_sm: resident blocks that the register allocator must leave room for; 0 leaves it alone.
         shared_spill: fragments of a thread that wait in shared memory across a reduction, where registers are short.
-        in_order: whether spilled to shared memory fragments are loaded and stored in program order, a few ahead,
-            whatever ptxas would do.
+        in_order: whether fragments that are spilled to shared memory are loaded and stored in program order, a few
+            ahead, whatever ptxas would do.
         rematerialize_addresses: whether addresses of results are computed behind the reductions, where registers are
             too short to keep across them what they share with the addresses of operands.
         contraction: for a kernel with a contraction, how its k-loop runs.
@@ -151,7 +152,7 @@ def _check_residency(schedule: Schedule, target: Target) -> str | None:
         return f"{schedule.blocks_per_sm} blocks an SM are not 0 to {target.blocks_per_sm}"
     threads = schedule.layout.threads
     if schedule.contraction and schedule.contraction.instruction == "wgmma":
-        threads = threads * schedule.contraction.consumer_groups + WARPGROUP_THREADS  # one warpgroup copies
+        threads = threads * schedule.contraction.consumer_groups + WARPGROUP  # one warpgroup copies
     if schedule.blocks_per_sm * threads > target.threads_per_sm:
         resident = f"{schedule.blocks_per_sm} blocks of {threads} threads"
         return f"{resident} exceed the {target.threads_per_sm} threads of an SM"

@@ -11,8 +11,8 @@ from mlirfuse.analysis.kernels import RESULT_EXTENTS, body, symbol
 from mlirfuse.analysis.loops.iteration_space import IterationSpace
 from mlirfuse.analysis.loops.spaces import kernel_space
 from mlirfuse.errors import PassError
+from mlirfuse.schedule.model.machine import DEFAULT_ALIGNMENT
 from mlirfuse.support.rewriting import erase, erase_dead
-from mlirfuse.tiling.memory import DEFAULT_ALIGNMENT
 
 
 def change_signature(

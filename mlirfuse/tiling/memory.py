@@ -7,13 +7,8 @@ from math import gcd, prod
 from mlir import ir
 from mlir.dialects import memref
 
+from mlirfuse.schedule.model.machine import DEFAULT_ALIGNMENT, WIDEST_ACCESS
 from mlirfuse.support.dtypes import from_mlir
-
-WIDEST = 16
-"""Bytes of the widest load or store of one thread."""
-
-DEFAULT_ALIGNMENT = 16
-"""Bytes to which kernels may assume buffers aligned that carry no `fuse.align`, as results and shared memory."""
 
 
 def strides(buffer_type: ir.MemRefType) -> list[int | None]:
@@ -33,7 +28,7 @@ def alignment(buffer_type: ir.MemRefType, vector_axis: int | None, declared: int
             run time only, are multiples of it.
     """
     size = from_mlir(buffer_type.element_type).bytes
-    base = min(declared if declared is not None else DEFAULT_ALIGNMENT, WIDEST)
+    base = min(declared if declared is not None else DEFAULT_ALIGNMENT, WIDEST_ACCESS)
     result = base
     for axis, step in enumerate(strides(buffer_type)):
         if axis == vector_axis:

@@ -1,4 +1,4 @@
-"""Which two casts in a row are one, and at what price."""
+"""Which two casts in a row are one cast."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ SAME = "same"
 def joined(first: ir.Operation, second: ir.Operation, *, through_rounding: bool = False) -> str | None:
     """The one cast that gives what `second` makes of the result of `first`; None where there is none.
 
-    Widening changes no number, so that whatever follows it can start from the narrow one. Numbers that were rounded
-    stay so, unless `through_rounding` says that the rounding need not happen: to half precision, that is, for rounding
-    to float8 or to single precision is never by the way.
+    Widening changes no number, so that a later cast can start from the narrow type. A rounded number stays rounded,
+    unless `through_rounding` allows a rounding to half precision to be left out; roundings to float8 and to single
+    precision always stay.
 
     Args:
         first: a cast of scalars or vectors.
@@ -67,7 +67,7 @@ def _float_cast(source: ir.Type, target: ir.Type) -> str | None:
 
 
 def _after_extension(extension: str, second: str, source: ir.Type, target: ir.Type) -> str | None:
-    """What is left of a cast of an extended integer."""
+    """The cast of the narrow integer that replaces `second` behind an extension; None where there is none."""
     if second == "arith.trunci":
         if source == target:
             return SAME
@@ -80,6 +80,6 @@ def _after_extension(extension: str, second: str, source: ir.Type, target: ir.Ty
 
 
 def rounds_ties_away(cast: ir.Operation) -> bool:
-    """Whether an `arith.truncf` rounds to nearest and ties away from zero, the one way in which tf32 is rounded to."""
+    """Whether an `arith.truncf` rounds to nearest with ties away from zero, as roundings to tf32 do."""
     mode = cast.attributes.get("roundingmode")
     return mode is not None and ir.IntegerAttr(mode).value == arith.RoundingMode.to_nearest_away

@@ -1,4 +1,4 @@
-"""Which products may be contracted into the sums that they go into, each pair one fused multiply-add."""
+"""Which products may be contracted with the additions that read them into fused multiply-adds."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ def allow_contraction(op: ir.Operation) -> bool:
 
 
 def only_summed(value: ir.Value) -> bool:
-    """Whether nothing but sums over some dimension read a value of a `linalg` function, as a tensor or in a body.
+    """Whether all readers of a value of a `linalg` function, as a tensor or in a body, are sums over some dimension.
 
-    A sum adds the value itself to its accumulator: not what a cast or another op makes of it.
+    Such a sum adds the value itself to its accumulator, not the result of a cast or another op on it.
     """
     uses = list(value.uses)
     return bool(uses) and all(_is_summed(use.owner.operation, use.operand_number) for use in uses)
 
 
 def added_once(product: ir.Operation) -> bool:
-    """Whether a product is added to something, in a value that is computed in one place only.
+    """Whether a product is an addend of a sum that is computed in one place only.
 
-    Everything computed from it is then read once, up to one result of the function, so that no other copy of it can
-    tell how it was rounded. What is added is not the product of the same factors: `a * b - b * a` is 0.
+    Each value computed from the sum is then read once, up to one result of the function, so that no other copy shows
+    how the sum was rounded. The other addend is no product of the same factors: `a * b - b * a` is 0.
     """
     user = _reader(product.results[0])
     if user is None or user.name not in SUMS or not computed_once(product.results[0]):
@@ -54,7 +54,9 @@ def added_once(product: ir.Operation) -> bool:
 
 
 def computed_once(value: ir.Value) -> bool:
-    """Whether one elementwise op reads a value, one what that makes of it, and so on up to a result of the function."""
+    """Whether one elementwise op reads a value, one op reads the result of that op, and so on up to a result of the
+    function.
+    """
     uses = list(value.uses)
     if len(uses) != 1:
         return False
@@ -100,7 +102,7 @@ def _maker(value: ir.Value) -> ir.Operation | None:
 
 
 def _factors(product: ir.Operation) -> list[ir.Value | ir.Attribute]:
-    """What a product in a body multiplies: tensors, constants, or values of the body."""
+    """The factors of a product in a body: tensors, constants, or values of the body."""
     return [_source(operand) for operand in product.operands]
 
 

@@ -58,7 +58,7 @@ def through_unit_reshapes(value: ir.Value) -> ir.Value:
 
 
 def squared_difference(value: ir.Value) -> Difference | None:
-    """x - m if `value` is the elementwise square of it."""
+    """x and m if `value` is the elementwise square of x - m; None for anything else."""
     square = body_op(value)
     if square is None or square[1].name != "arith.mulf" or square[1].operands[0] != square[1].operands[1]:
         # The square of one tensor read twice has two block arguments for it.
@@ -85,7 +85,9 @@ def difference_source(difference: ir.Value) -> Difference | None:
 
 
 def is_scaled(value: ir.Value, count: int | None) -> ir.Operation | None:
-    """The op that makes t, if `value` is t / count or t * (1 / count), through reshapes that add extents of 1."""
+    """The op that makes t, if `value` is t / count or t * (1 / count), through reshapes that add extents of 1; else
+    None.
+    """
     found = body_op(value)
     if found is None or count is None:
         return None

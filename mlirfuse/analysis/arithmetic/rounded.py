@@ -1,4 +1,4 @@
-"""Which values are only ever seen rounded to half precision, so that they may have an error in single precision."""
+"""Which values reach every reader rounded to half precision, so that they may have an error in single precision."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ HALF = ("f16", "bf16")
 
 
 def is_rounded(value: ir.Value) -> bool:
-    """Whether every use of a value ends in a cast to half precision, on a way that keeps its relative error.
+    """Whether every use of a value ends in a cast to half precision, through ops that keep its relative error.
 
-    Products, quotients and choices do, and so does the sum of an exponential and a positive constant; other sums may
-    cancel all but the error.
+    Products, quotients and selected operands keep it, and so does the sum of an exponential and a positive constant;
+    other sums may cancel all but the error.
     """
     return all(_is_rounded_by(use.owner.operation, value) for use in value.uses)
 
@@ -46,7 +46,7 @@ def _is_rounded_by(user: ir.Operation, value: ir.Value) -> bool:
 
 
 def _is_positive_sum(user: ir.Operation, value: ir.Value) -> bool:
-    """Whether an addition is of an exponential, which no number is below zero of, and a positive constant."""
+    """Whether an addition is of an exponential, which is never negative, and a positive constant."""
     maker = defining_op(value)
     return maker is not None and maker.name == "math.exp" and adds_positive(user, value)
 

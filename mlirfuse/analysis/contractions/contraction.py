@@ -1,9 +1,9 @@
-"""Contractions: reductions of products of two operands, and which of their loops is what.
+"""Contractions: reductions of products of two operands, and the role of each of their loops.
 
-What a loop is follows from the indexing maps alone. A loop of the result and one operand is `m` (the first operand's)
-or `n` (the second's); of both operands but not the result, `k`; all others are `batch`, as are further loops of the
-first two classes but the last one. A product in which m, n or k has one element is no contraction here: it reuses
-nothing, and is a row reduction like any other. So is one with several loops to sum over.
+The roles follow from the indexing maps alone. A loop of the result and one operand is `m` (the first operand's) or `n`
+(the second's); a loop of both operands but not the result is `k`; all others are `batch`, as are all but the last of
+several `m` or `n` loops. A product in which m, n or k has one element reuses no element, and is a row reduction, no
+contraction. So is a product with several loops to sum over.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def contraction_of(space: IterationSpace, structure: OpStructure) -> Contraction
 
 
 def _uncast(value: ir.Value) -> ir.Value:
-    """What a value was before exact widening casts."""
+    """The value before exact widening casts."""
     while (owner := defining_op(value)) is not None and owner.name in CASTS:
         value = owner.operands[0]
     return value

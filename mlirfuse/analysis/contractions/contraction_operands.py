@@ -1,7 +1,7 @@
-"""The operands of a contraction: arguments as they are, or expressions of arguments, element by element.
+"""The operands of a contraction: arguments, or elementwise expressions of arguments.
 
-An expression is what a kernel applies to an operand's elements before they are multiplied: a cast, a scale, an
-activation. Any elementwise ops will do, as long as they run along dimensions of the operand only.
+A kernel applies such an expression to an operand's elements before they are multiplied: a cast, a scale, an activation.
+Any elementwise ops will do that run along dimensions of the operand only.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def operand_of(space: IterationSpace, contraction: Contraction, number: int) -> 
 
 
 def producers(value: ir.Value) -> tuple[OpStructure, ...]:
-    """The structured ops that a value of a kernel is computed by, in program order."""
+    """The structured ops that compute a value of a kernel, in program order."""
     found: dict[ir.Operation, OpStructure] = {}
 
     def visit(current: ir.Value) -> None:
@@ -76,10 +76,10 @@ def producers(value: ir.Value) -> tuple[OpStructure, ...]:
 
 
 def unfit_producers(space: IterationSpace, structures: Sequence[OpStructure]) -> str | None:
-    """Why ops cannot run in a contraction's kernel before it, or None.
+    """Why ops cannot run in a contraction's kernel before the contraction, or None.
 
-    What computes an operand runs on the operand's tiles, which differ from one operand to the other and hold nothing
-    whole. What is for later runs on the result's tile.
+    Ops that compute an operand run on the operand's tiles, which hold no dimension whole and differ between the
+    operands. Ops behind the contraction run on the result's tile.
     """
     contraction = contraction_in(space, structures)
     if contraction is None:

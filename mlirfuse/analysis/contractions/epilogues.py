@@ -1,10 +1,8 @@
-"""What follows a contraction in its kernel: work on the tile of its result, reductions over tiles, and work on their
-results.
+"""Ops behind a contraction in its kernel: on the tile of its result, reductions over tiles, and on their results.
 
-A reduction is a reduction of what the tile holds, over dimensions of the result: rows' sums of squares, a column's
-maximum. A block has its tile's part of it; the whole is known when all blocks along those dimensions are done, so what
-a tile needs of a reduction would take a second kernel. So does a reduction over an extent that is known at run time: it
-may be 0, and then there is no block at all.
+A reduction reduces the tile over dimensions of the result, such as a row's sum of squares. A block has a partial of it;
+the result is known when all blocks along these dimensions are done, so ops on a tile that need a reduction take a
+second kernel. So does a reduction over an extent that is known at run time: it may be 0, and then there is no block.
 """
 
 from __future__ import annotations
@@ -27,9 +25,9 @@ class Epilogue:
     """The ops behind a contraction, in program order.
 
     Attributes:
-        tile: what works on the tile.
+        tile: ops on the tile.
         reductions: reductions, all over the same dimensions.
-        second_stage: what works on reductions.
+        second_stage: ops on the results of reductions.
     """
 
     tile: tuple[OpStructure, ...]
@@ -56,7 +54,7 @@ def epilogue_of(
 
 
 def misfit(space: IterationSpace, structures: Sequence[OpStructure]) -> str | None:
-    """Why ops that have a contraction among them cannot share its kernel; None if they can, or have none.
+    """Why ops with a contraction among them cannot share its kernel; None if they can, or if there is no contraction.
 
     The contraction comes first, but for ops that only rename its operands' elements.
     """

@@ -12,11 +12,10 @@ from mlirfuse.analysis.kernels import argument_attributes
 from mlirfuse.analysis.loops.iteration_space import IterationSpace
 from mlirfuse.analysis.memory.strided_views import may_be_reversed
 from mlirfuse.errors import PassError
-from mlirfuse.schedule.parts.contraction import ContractionProblem
+from mlirfuse.schedule.model.machine import WIDEST_ACCESS
+from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.support.dtypes import from_mlir
 from mlirfuse.support.strides import ATTRIBUTE as STRIDES
-
-WIDEST = 16
 
 
 def contraction_problem(kernel: ir.Operation, space: IterationSpace, contraction: Contraction) -> ContractionProblem:
@@ -54,7 +53,9 @@ def contraction_problem(kernel: ir.Operation, space: IterationSpace, contraction
 
 
 def _residual_bytes(kernel: ir.Operation, space: IterationSpace, contraction: Contraction) -> int:
-    """Bytes of an element of what is read beside every element of a result of its type, in the same order; else 0."""
+    """Bytes of an element of an argument that the epilogue reads beside every element of a result of its type, in the
+    same order; 0 without one.
+    """
     results = {ir.RankedTensorType(result).element_type for result in _results(kernel)}
     arguments = list(kernel.regions[0].blocks[0].arguments)
     for (op, number), axes in space.use_axes.items():
@@ -72,7 +73,7 @@ def _results(kernel: ir.Operation) -> list[ir.Type]:
 
 
 def _errors_show(kernel: ir.Operation, operand: ir.Type, sums: ir.Type) -> bool:
-    """Whether a kernel returns what is as precise as sums of shorter numbers' products."""
+    """Whether a kernel returns a type as precise as the sums of products of shorter numbers."""
     if ir.RankedTensorType(operand).element_type.width >= sums.width or not isinstance(sums, ir.FloatType):
         return False
     elements = [ir.RankedTensorType(result).element_type for result in _results(kernel)]
@@ -99,7 +100,7 @@ def _row_bytes(kernel: ir.Operation, argument: ir.Value) -> int:
     attributes = argument_attributes(kernel)[arguments.index(argument)]
     tensor = ir.RankedTensorType(argument.type)
     known = attributes.get("fuse.align")
-    base = WIDEST if known is None else ir.IntegerAttr(known).value
+    base = WIDEST_ACCESS if known is None else ir.IntegerAttr(known).value
     if STRIDES in attributes:
         strides, size = list(ir.DenseI64ArrayAttr(attributes[STRIDES])), from_mlir(tensor.element_type).bytes
         if 1 not in strides:

@@ -1,4 +1,4 @@
-"""Which dimensions of a kernel's iteration space are one in memory and in every op."""
+"""Which neighbouring dimensions of a kernel's iteration space are one dimension in memory and in every op."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ def mergeable_pairs(
 ) -> frozenset[Pair]:
     """Pairs of dimensions that every op runs over together, and that are neighbours in every array that has them.
 
-    A dimension of run-time extent takes no innermost one of static extent with it: what divides the extent, and with it
-    how wide accesses may be, would be forgotten. Where nothing is reduced and one dimension is left, that does not
-    matter: all memory is one run, of which only the end may be odd.
+    A dimension of run-time extent is not merged with an innermost one of static extent: the divisors of the extent, and
+    with them the width of accesses, would be lost. They do not matter where nothing is reduced and one dimension is
+    left: all memory is one run, of which only the end may be odd.
 
     Args:
         space: the kernel's iteration space.
         structures: its ops.
         strided: arguments that are not contiguous; their dimensions stay apart.
-        of_whole_arrays: only of arrays over all dimensions is the innermost one not to be hidden, which are most of
-            what is read and written.
+        of_whole_arrays: whether only arrays over all dimensions, which are most of the traffic, keep their innermost
+            dimension apart.
     """
     arrays = [*space.value_axes.values(), *space.use_axes.values()]
     candidates = {(a, b) for axes in arrays for a, b in pairwise(axes) if a is not None and b is not None}
@@ -87,7 +87,7 @@ def _together(pair: Pair, structure: OpStructure, space: IterationSpace) -> bool
 
 
 def _hides_innermost(pair: Pair, pairs: set[Pair], arrays: Sequence[Axes], space: IterationSpace) -> bool:
-    """Whether a dimension of run-time extent would take an innermost one with it, with those between them."""
+    """Whether a dimension of run-time extent would be merged with an innermost one, and with those between them."""
     outer, inner = pair
     if space.extents[outer] is not None or space.extents[inner] is None:
         return False

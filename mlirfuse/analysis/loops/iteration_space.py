@@ -54,7 +54,7 @@ class IterationSpace:
 
     @property
     def unread_dims(self) -> frozenset[int]:
-        """Dimensions of run-time extent along which nothing is read: a launch would not know how far they go."""
+        """Dimensions of run-time extent along which no operand is read, so that a launch cannot tell the extent."""
         read = {dim for axes in self.use_axes.values() for dim in axes}
         return frozenset(dim for dim, extent in enumerate(self.extents) if extent is None and dim not in read)
 
@@ -73,13 +73,13 @@ class Conflict:
 
 
 class _UnionFind:
-    """Nodes in sets of those that are one dimension."""
+    """Disjoint sets of nodes; a set is one dimension."""
 
     def __init__(self, parent: Sequence[Node] = ()):
         self.parent = list(parent)
 
     def new(self, count: int) -> list[Node]:
-        """So many nodes, each in a set of its own."""
+        """`count` nodes, each in a set of its own."""
         first = len(self.parent)
         nodes = list(range(first, first + count))
         self.parent += nodes
@@ -163,9 +163,9 @@ def _tie_reads(
     first: list[Node],
     other: list[Node],
 ) -> _UnionFind:
-    """Joins two readings of one outside value, unless that would merge two loops of one op."""
+    """Joins two reads of one outside value, unless that would merge two loops of one op."""
     apart = [(a, b) for a, b in zip(first, other, strict=True) if extents[a] != 1 and sets.find(a) != sets.find(b)]
-    if not apart:  # as most are, of what many ops of a chain read
+    if not apart:  # most reads of a value agree
         return sets
     trial = sets.copy()
     for a, b in apart:

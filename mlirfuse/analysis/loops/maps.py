@@ -38,15 +38,15 @@ def _no_projection(attribute: ir.AffineMapAttr) -> IRError:
 def through(
     reader: Sequence[int | None], value_axes: Sequence[int | None], source_axes: Sequence[int | None]
 ) -> tuple[int | None, ...]:
-    """How a reader of a value reads what the value was made from, element by element.
+    """Composes a producer's indexing map into its consumer.
 
     Args:
-        reader: the reader's loop along each axis of the value; None for the constant 0.
-        value_axes: the maker's loop along each axis of the value.
-        source_axes: the maker's loop along each axis of its source.
+        reader: the consumer's loop along each axis of the value; None for the constant 0.
+        value_axes: the producer's loop along each axis of the value.
+        source_axes: the producer's loop along each axis of its source.
 
     Returns:
-        The reader's loop along each axis of the source.
+        The consumer's loop along each axis of the source.
     """
     by_loop = {loop: reader[axis] for axis, loop in enumerate(value_axes) if loop is not None}
     return tuple(None if loop is None else by_loop[loop] for loop in source_axes)

@@ -10,7 +10,7 @@ from mlirfuse.analysis.loops.structure import OpStructure
 
 
 def reduction_depths(structures: Sequence[OpStructure]) -> dict[ir.Operation, int]:
-    """For each op, how many reductions must finish, one after another, before it can start."""
+    """For each op, the length of the longest chain of reductions that must complete before it can start."""
     after: dict[ir.Value, int] = {}
     depths: dict[ir.Operation, int] = {}
     for s in structures:
@@ -22,6 +22,6 @@ def reduction_depths(structures: Sequence[OpStructure]) -> dict[ir.Operation, in
 
 
 def by_reduction_depth(structures: Sequence[OpStructure]) -> list[OpStructure]:
-    """The ops in an order that keeps dependences and puts what waits for fewer reductions first."""
+    """The ops in an order that keeps dependences and puts ops that wait for fewer reductions first."""
     depths = reduction_depths(structures)
     return sorted(structures, key=lambda s: depths[s.op])

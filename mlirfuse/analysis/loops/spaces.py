@@ -23,7 +23,7 @@ def kernel_space(kernel: ir.Operation) -> tuple[IterationSpace, Sequence[OpStruc
 
 
 def check_results(kernel: ir.Operation, space: IterationSpace) -> None:
-    """Raises `ScheduleError` where a kernel returns what is not computed in its iteration space."""
+    """Raises `ScheduleError` where a kernel returns a value that is not computed in its iteration space."""
     for number, value in enumerate(body(kernel)[-1].operands):
         if value not in space.value_axes:
             reason = f"result {number} is made by none of the ops that have loops"

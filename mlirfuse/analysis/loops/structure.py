@@ -1,8 +1,8 @@
-"""What the loops of a structured tensor op are, in one form for every op that the graph passes understand.
+"""The loops of a structured tensor op, in one form for every op that the graph passes understand.
 
 `linalg.generic` states its loops. Transposes, and reshapes that only add or drop extents of 1, have them implicitly.
-Joint reductions (`fuse.moments`, `fuse.exp_sum`) reduce. A fill is a constant, not a loop: its users see a number. A
-reshape that splits or merges dimensions has no loops: it is a view between segments, not a part of one.
+Joint reductions (`fuse.moments`, `fuse.exp_sum`) reduce. A fill is a constant without loops. A reshape that splits or
+merges dimensions has no loops: it is a view between segments.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def _generic(op: ir.Operation) -> OpStructure:
 def _idle_extents(
     op: ir.Operation, axes: Sequence[Sequence[int | None]], read: Sequence[Sequence[int | None] | None]
 ) -> tuple[tuple[int, int | None], ...]:
-    """What operands that are not read tell about loops; raises `IRError` where a map cuts elements off an operand."""
+    """The extents of loops that unread operands have; raises `IRError` where a map cuts elements off an operand."""
     idle: dict[int, int | None] = {}
     for operand, loops, read_loops in zip(op.operands, axes, read, strict=True):
         for axis, (loop, extent) in enumerate(zip(loops, _extents_or_none(operand), strict=True)):

@@ -6,11 +6,9 @@ from collections.abc import Mapping
 
 from mlir import ir
 
+from mlirfuse.schedule.model.machine import DEFAULT_ALIGNMENT
 from mlirfuse.support import strides
 from mlirfuse.support.dtypes import from_mlir
-
-WIDEST = 16
-"""Bytes to which an argument without `fuse.align` is aligned."""
 
 
 def reshaped_layout(reshape: ir.Operation, known: Mapping[str, ir.Attribute]) -> dict[str, ir.Attribute] | None:
@@ -21,7 +19,7 @@ def reshaped_layout(reshape: ir.Operation, known: Mapping[str, ir.Attribute]) ->
         known: the attributes of what it reshapes, which has `fuse.strides`.
     """
     before = list(ir.DenseI64ArrayAttr(known[strides.ATTRIBUTE]))
-    align = ir.IntegerAttr(known["fuse.align"]).value if "fuse.align" in known else WIDEST
+    align = ir.IntegerAttr(known["fuse.align"]).value if "fuse.align" in known else DEFAULT_ALIGNMENT
     groups = [
         [ir.IntegerAttr(dim).value for dim in ir.ArrayAttr(group)]
         for group in ir.ArrayAttr(reshape.attributes["reassociation"])

@@ -31,7 +31,7 @@ from mlirfuse.distribution.exchange.recursive_halving import JointShuffle, combi
 from mlirfuse.distribution.exchange.slots import MOST_LISTED_ELEMENTS, Slots
 from mlirfuse.distribution.exchange.warp_barriers import warps_that_meet
 from mlirfuse.distribution.threads.scalars import add, constant, divide, equals_zero, remainder
-from mlirfuse.schedule.model.persistent_loop_memory import MOST_ALTERNATING
+from mlirfuse.schedule.model.exchanges import MOST_ALTERNATING
 from mlirfuse.support.dtypes import from_mlir
 
 CLUSTER = "cluster"

@@ -14,8 +14,9 @@ from mlirfuse.distribution.memory.semaphores import meet
 from mlirfuse.distribution.memory.transfers import layout_dims
 from mlirfuse.distribution.threads.fragments import Key, elements, widen
 from mlirfuse.distribution.threads.scalars import add, constant, multiply
+from mlirfuse.schedule.model.machine import WIDEST_ACCESS
 from mlirfuse.support.dtypes import from_mlir
-from mlirfuse.tiling.memory import WIDEST, access_elements
+from mlirfuse.tiling.memory import access_elements
 
 FLOAT_BYTES = 4
 
@@ -61,7 +62,7 @@ def fill(d: Distributor, op: ir.Operation) -> None:
         line = ir.MemRefType.get([prod(type_.shape)], type_.element_type)
         flat = memref.CollapseShapeOp(line, buffer, [list(range(type_.rank))]).result
     size, bytes_ = prod(type_.shape), from_mlir(type_.element_type).bytes
-    width = gcd(size, WIDEST // bytes_)
+    width = gcd(size, WIDEST_ACCESS // bytes_)
     value = widen(number, width)
     thread = gpu.ThreadIdOp(gpu.Dimension.x).result
     if d.layout.cluster > 1:

@@ -11,13 +11,10 @@ from mlir.dialects import arith, gpu, memref, nvgpu, scf, vector
 from mlirfuse.distribution.distributor import Distributor, rule
 from mlirfuse.distribution.threads.fragments import widen
 from mlirfuse.distribution.threads.scalars import add, constant, divide, less, multiply, remainder
+from mlirfuse.schedule.model.machine import ACCESS_WIDTHS, WIDEST_ACCESS
 from mlirfuse.support.dtypes import from_mlir
-from mlirfuse.tiling.memory import WIDEST, access_elements, permuted, strides
+from mlirfuse.tiling.memory import access_elements, permuted, strides
 from mlirfuse.tiling.tiles import zero
-
-ASYNC_BYTES = (4, 8, 16)
-"""Sizes that `cp.async` copies."""
-
 
 SIDE = 8
 """Elements of a row that neighbouring threads copy of what is transposed."""
@@ -57,7 +54,7 @@ def goes_by_async_copy(type_: ir.MemRefType, width: int) -> bool:
     dtype = from_mlir(type_.element_type)
     if dtype.kind == "bool":  # nvgpu's op counts bits of them
         return False
-    return width * dtype.bytes in ASYNC_BYTES and strides(type_)[-1] == 1
+    return width * dtype.bytes in ACCESS_WIDTHS and strides(type_)[-1] == 1
 
 
 def _width(d: Distributor, source: ir.Value, slot: ir.Value, axes: list[int], clipped: set[int]) -> int:
@@ -65,7 +62,7 @@ def _width(d: Distributor, source: ir.Value, slot: ir.Value, axes: list[int], cl
     memory, tile = ir.MemRefType(source.type), ir.MemRefType(slot.type)
     declared = d.argument_attributes.get(source, {}).get("fuse.align")
     align = ir.IntegerAttr(declared).value if declared is not None else None
-    most = WIDEST // from_mlir(memory.element_type).bytes
+    most = WIDEST_ACCESS // from_mlir(memory.element_type).bytes
     last = len(axes) - 1
     width = gcd(access_elements(memory, axes[last], align, most), tile.shape[last])
     if last in clipped:
@@ -135,7 +132,7 @@ def _copy(
     if goes_by_async_copy(type_, width):
         # What is not read is filled with zeros.
         read = None if condition is None else arith.SelectOp(condition, constant(width), constant(0)).result
-        past_l1 = True if width * from_mlir(type_.element_type).bytes == WIDEST else None
+        past_l1 = True if width * from_mlir(type_.element_type).bytes == WIDEST_ACCESS else None
         nvgpu.DeviceAsyncCopyOp(slot, coordinates, source, indices, width, srcElements=read, bypassL1=past_l1)
         return
     _store(_load(source, indices, condition, width), slot, coordinates, width)

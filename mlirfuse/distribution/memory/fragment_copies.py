@@ -13,7 +13,8 @@ from mlirfuse.distribution.distributor import Distributor, rule
 from mlirfuse.distribution.memory.copies import goes_by_async_copy
 from mlirfuse.distribution.memory.transfers import Bounds, clamped_index
 from mlirfuse.distribution.threads.fragments import Fragments
-from mlirfuse.tiling.memory import WIDEST, access_elements
+from mlirfuse.schedule.model.machine import WIDEST_ACCESS
+from mlirfuse.tiling.memory import access_elements
 
 
 @rule("fuse.copy_fragments")
@@ -28,7 +29,7 @@ def copy_fragments(d: Distributor, op: ir.Operation) -> None:
     tile = Fragments(d.layout, tuple(ir.DenseI64ArrayAttr(op.attributes["tile"])), element_type)
     read = access_of(d, op, source, offsets, list(range(d.layout.rank)), tile)
     bounds, slots = Bounds(read), _slot_of(d, slot, tile)
-    past_l1 = True if read.bytes == WIDEST else None
+    past_l1 = True if read.bytes == WIDEST_ACCESS else None
     for key in tile.keys():
         start = [clamped_index(d, tile, key, read, axis, bounds) for axis in range(len(read.dims))]
         place = [d.threads.place(dim, repeat, varies=tile.varies(dim)) for dim, repeat in enumerate(key)]

@@ -14,9 +14,9 @@ from mlirfuse.distribution.distributor import Distributor, rule
 from mlirfuse.distribution.threads.fragments import Key
 from mlirfuse.distribution.threads.ordered_accesses import keep_in_order
 from mlirfuse.distribution.threads.scalars import add, constant, multiply, opaque_index
-from mlirfuse.schedule.model.estimate import AHEAD
+from mlirfuse.schedule.model.machine import WIDEST_ACCESS
+from mlirfuse.schedule.model.row_registers import AHEAD
 from mlirfuse.support.dtypes import from_mlir
-from mlirfuse.tiling.memory import WIDEST
 
 
 @rule("fuse.spill_to_shared")
@@ -31,7 +31,7 @@ def spill_to_shared(d: Distributor, op: ir.Operation) -> None:
     awaited = every if d.in_order else shared_spill
     number = {key: n for n, key in enumerate(shared_spill)}
     threads, width = d.layout.threads, source.width
-    alignment = min(WIDEST, width * from_mlir(source.element_type).bytes)
+    alignment = min(WIDEST_ACCESS, width * from_mlir(source.element_type).bytes)
     own = multiply(gpu.ThreadIdOp(gpu.Dimension.x).result, width)
     reads: dict[ir.Value, list[ir.Value]] = {}
     stored: set[Key] = set()

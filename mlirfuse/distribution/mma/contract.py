@@ -15,8 +15,7 @@ from mlirfuse.distribution.mma.schemes import scheme_of
 from mlirfuse.distribution.threads.fragments import Fragments, Key, fragment_type, widen
 from mlirfuse.distribution.threads.scalars import add, constant
 from mlirfuse.errors import PassError
-from mlirfuse.schedule.contractions.tiles import REGISTER_BYTES
-from mlirfuse.schedule.parts.contraction import LOAD_BYTES
+from mlirfuse.schedule.model.machine import REGISTER_BYTES, WIDEST_ACCESS
 from mlirfuse.support.dtypes import from_mlir
 from mlirfuse.support.precision import ATTRIBUTE as PRECISION
 from mlirfuse.support.precision import IEEE
@@ -151,7 +150,7 @@ def _multiply(product: Product, sums: dict[Key, ir.Value], places: Places, k: ir
 def _steps_together(operand: SharedOperand, steps: int) -> int:
     """Steps along k of which a thread loads an element each as one vector: rows are aligned to it."""
     size = from_mlir(operand.element_type).bytes
-    count = LOAD_BYTES // size
+    count = WIDEST_ACCESS // size
     rows = [step for d, step in enumerate(strides(ir.MemRefType(operand.slot.type))) if d != operand.k]
     aligned = operand.k_is_contiguous and all(row is not None and row % count == 0 for row in rows)
     return count if aligned and size >= REGISTER_BYTES and steps % count == 0 else 1

@@ -20,16 +20,8 @@ from mlirfuse.distribution.mma.schemes import Scheme
 from mlirfuse.distribution.threads.fragments import Fragments, elements
 from mlirfuse.distribution.threads.scalars import add, constant, divide, multiply, remainder
 from mlirfuse.schedule.layout import WARP
+from mlirfuse.schedule.model.machine import MATRIX_ROW_BYTES, MATRIX_ROWS, REGISTER_BYTES
 from mlirfuse.support.dtypes import from_mlir
-
-MATRIX = 8
-"""Rows (or columns) of one matrix."""
-
-MATRIX_BYTES = 16
-"""Bytes of one of its rows, along k."""
-
-REGISTER_BYTES = 4
-"""Bytes that a lane has of a matrix, neighbours along k."""
 
 
 def multiply_by_mma(d: Distributor, product: Product, scheme: Scheme) -> Fragments:
@@ -71,7 +63,7 @@ def _multiply(scheme: Scheme, left: Sequence[ir.Value], right: Sequence[ir.Value
 
 def _matrix_k(operand: SharedOperand) -> int:
     """Elements along k of one matrix."""
-    return MATRIX_BYTES // from_mlir(operand.element_type).bytes
+    return MATRIX_ROW_BYTES // from_mlir(operand.element_type).bytes
 
 
 def _joined(upper: ir.Value, lower: ir.Value) -> ir.Value:
@@ -85,7 +77,7 @@ def _load_rows(d: Distributor, product: Product, lane: ir.Value, fragment: int, 
     if not _by_ldmatrix(product.left):
         starts = [_matrix_start(d, product.rows, [number], constant(0)) for number in (fragment, fragment + 1)]
         return _load_elements(product.left, lane, [(starts[i % 2], i // 2) for i in range(4)], k)
-    matrix = divide(lane, MATRIX)
+    matrix = divide(lane, MATRIX_ROWS)
     row = _matrix_start(d, product.rows, [fragment, fragment + 1], remainder(matrix, 2))
     column = add(constant(k), multiply(divide(matrix, 2), _matrix_k(product.left)))
     return _load_matrices(product.left, lane, row, column, 4)
@@ -98,7 +90,7 @@ def _load_columns(
     if not _by_ldmatrix(product.right):
         starts = {c: _matrix_start(d, product.columns, [c], constant(0)) for c in fragments}
         return {c: _load_elements(product.right, lane, [(start, 0), (start, 1)], k) for c, start in starts.items()}
-    matrix = divide(remainder(lane, 2 * MATRIX * len(fragments)), MATRIX)
+    matrix = divide(remainder(lane, 2 * MATRIX_ROWS * len(fragments)), MATRIX_ROWS)
     column = _matrix_start(d, product.columns, fragments, divide(matrix, 2))
     row = add(constant(k), multiply(remainder(matrix, 2), _matrix_k(product.right)))
     parts = elements(_load_matrices(product.right, lane, column, row, 2 * len(fragments)))
@@ -121,7 +113,7 @@ def _by_ldmatrix(operand: SharedOperand) -> bool:
 
 def _load_matrices(operand: SharedOperand, lane: ir.Value, outer: ir.Value, k: ir.Value, count: int) -> ir.Value:
     """`ldmatrix`: each lane names the start of one row of a matrix; the result has 4 bytes of each matrix."""
-    within = remainder(lane, MATRIX)
+    within = remainder(lane, MATRIX_ROWS)
     indices = (
         operand.indices(add(outer, within), k) if operand.k_is_contiguous else operand.indices(outer, add(k, within))
     )
@@ -141,7 +133,7 @@ def _load_elements(
 ) -> ir.Value:
     """The same by single loads; a matrix is named by its first row (or column) and its number along k."""
     width = REGISTER_BYTES // from_mlir(operand.element_type).bytes
-    within, first = divide(lane, WARP // MATRIX), multiply(remainder(lane, WARP // MATRIX), width)
+    within, first = divide(lane, WARP // MATRIX_ROWS), multiply(remainder(lane, WARP // MATRIX_ROWS), width)
     values = []
     for start, number in matrices:
         for element in range(width):

@@ -10,7 +10,6 @@ from mlir.dialects import arith, gpu, scf
 from mlirfuse.dialect.cluster_barrier import cluster_barrier
 from mlirfuse.dialect.elect_one import elect_one
 from mlirfuse.dialect.set_registers import set_registers
-from mlirfuse.dialect.shared_memory import WARPGROUP
 from mlirfuse.dialect.stage_tile import is_transposed, stage_tile, staged_shape
 from mlirfuse.dialect.staged_tile import staged_tile
 from mlirfuse.dialect.warp_roles import consumer_groups_of
@@ -21,6 +20,7 @@ from mlirfuse.distribution.threads.fragments import Fragments, Key, widen
 from mlirfuse.distribution.threads.scalars import add, constant, divide, equals_zero
 from mlirfuse.errors import PassError
 from mlirfuse.schedule.layout import WARP
+from mlirfuse.schedule.model.machine import WARPGROUP
 from mlirfuse.schedule.parts.contraction import holds_warpgroup_sums
 from mlirfuse.support.rewriting import clone
 

@@ -13,10 +13,8 @@ from mlir.dialects import arith, vector
 
 from mlirfuse.distribution.threads.fragments import elements, fragment_type
 from mlirfuse.distribution.threads.scalars import constant, equals_zero, multiply
+from mlirfuse.schedule.model.machine import REGISTER_BYTES
 from mlirfuse.support.dtypes import from_mlir
-
-REGISTER = 4
-"""Bytes."""
 
 
 def shifted(windows: Sequence[ir.Value], by: ir.Value, width: int, step: int) -> ir.Value:
@@ -30,10 +28,10 @@ def shifted(windows: Sequence[ir.Value], by: ir.Value, width: int, step: int) ->
     """
     window = ir.VectorType(windows[0].type)
     size, nbytes = window.shape[0], from_mlir(window.element_type).bytes
-    packed = max(1, REGISTER // nbytes)
+    packed = max(1, REGISTER_BYTES // nbytes)
     digits = [1 << n for n in reversed(range(size.bit_length() - 1)) if 1 << n >= max(step, packed)]
-    distances = [digit * nbytes // REGISTER for digit in digits]
-    count, rest = width * nbytes // REGISTER, int(step < packed)
+    distances = [digit * nbytes // REGISTER_BYTES for digit in digits]
+    count, rest = width * nbytes // REGISTER_BYTES, int(step < packed)
     words = [word for window in windows for word in _words(window)]
     for n, (digit, distance) in enumerate(zip(digits, distances, strict=True)):
         stays = equals_zero(arith.AndIOp(by, constant(digit)).result)
@@ -59,6 +57,6 @@ def _low(low: ir.Value, high: ir.Value, bits: ir.Value) -> ir.Value:
 def _words(window: ir.Value) -> list[ir.Value]:
     """A vector as registers."""
     window_type = ir.VectorType(window.type)
-    count = window_type.shape[0] * from_mlir(window_type.element_type).bytes // REGISTER
+    count = window_type.shape[0] * from_mlir(window_type.element_type).bytes // REGISTER_BYTES
     packed = ir.VectorType.get([count], ir.IntegerType.get_signless(32))
     return elements(window if window.type == packed else vector.BitCastOp(packed, window).result)

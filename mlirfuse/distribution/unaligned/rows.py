@@ -14,8 +14,8 @@ from mlirfuse.distribution.distributor import Distributor
 from mlirfuse.distribution.threads.fragments import Fragments
 from mlirfuse.distribution.threads.scalars import add, constant
 from mlirfuse.errors import PassError
+from mlirfuse.schedule.model.machine import DEFAULT_ALIGNMENT, WIDEST_ACCESS
 from mlirfuse.support.dtypes import from_mlir
-from mlirfuse.tiling.memory import DEFAULT_ALIGNMENT, WIDEST
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def rows_of(
     """
     buffer_type, axis = access.type, access.vector_axis
     dtype, dynamic = from_mlir(buffer_type.element_type), ir.ShapedType.get_dynamic_size()
-    window = min(tile.width, WIDEST // dtype.bytes)
+    window = min(tile.width, WIDEST_ACCESS // dtype.bytes)
     align = d.argument_attributes.get(access.buffer, {}).get("fuse.align")
     base = DEFAULT_ALIGNMENT if align is None else ir.IntegerAttr(align).value
     contiguous = axis == buffer_type.rank - 1 and not isinstance(buffer_type.layout, ir.StridedLayoutAttr)

@@ -9,7 +9,6 @@ import numpy as np
 
 from mlirfuse.dialect.async_load import peers_of
 from mlirfuse.dialect.mbarrier_wait import CLUSTER
-from mlirfuse.dialect.shared_memory import WARPGROUP
 from mlirfuse.interpreter.registry import rule, suspending
 from mlirfuse.interpreter.rules.gpu_sync import require_converged
 from mlirfuse.interpreter.scheduler import Coroutine, Wait
@@ -18,6 +17,7 @@ from mlirfuse.interpreter.state.lanes import uniform
 from mlirfuse.interpreter.state.machine import Frame, ThreadBlock
 from mlirfuse.interpreter.state.memory import MemRef
 from mlirfuse.interpreter.state.rings import Mbarrier
+from mlirfuse.schedule.model.machine import WARPGROUP
 
 Step = Callable[[Frame], Any]
 

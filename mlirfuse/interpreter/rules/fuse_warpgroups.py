@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 from mlir import ir
 
-from mlirfuse.dialect.shared_memory import WARPGROUP
 from mlirfuse.dialect.stage_tile import is_transposed
 from mlirfuse.dialect.warp_roles import consumer_groups_of
 from mlirfuse.interpreter.registry import rule, suspending
@@ -20,6 +19,7 @@ from mlirfuse.interpreter.site import Site, gather
 from mlirfuse.interpreter.state.machine import Frame
 from mlirfuse.interpreter.state.memory import MemRef
 from mlirfuse.interpreter.state.shadow import SEVERAL
+from mlirfuse.schedule.model.machine import WARPGROUP
 from mlirfuse.support.precision import truncated_to_tf32
 
 ROWS = 64  # rows of the product that a warpgroup takes at a time

@@ -12,14 +12,9 @@ from mlirfuse.interpreter.rules.gpu_ids import WARP
 from mlirfuse.interpreter.site import Site, gather
 from mlirfuse.interpreter.state.lanes import expand, spread
 from mlirfuse.interpreter.state.machine import Frame
+from mlirfuse.schedule.model.machine import MATRIX_ROW_BYTES, MATRIX_ROWS
 
 Step = Callable[[Frame], None]
-
-ROW = 8
-"""Rows of one of `ldmatrix`'s matrices."""
-
-ROW_BYTES = 16
-"""Bytes of a row."""
 
 
 def _require_whole_warps(site: Site, frame: Frame) -> None:
@@ -41,18 +36,18 @@ def _ldmatrix(site: Site) -> Step:
     def step(frame: Frame) -> None:
         _require_whole_warps(site, frame)
         values, threads = frame.values, frame.block.threads
-        width = ROW_BYTES // values[source].dtype.itemsize
-        if transposed and width != ROW:
+        width = MATRIX_ROW_BYTES // values[source].dtype.itemsize
+        if transposed and width != MATRIX_ROWS:
             raise site.error("only elements of 16 bits are transposed", frame)
         indices = [expand(spread(start, threads), 2) for start in gather(values, starts)]
         indices[-1] = indices[-1] + np.arange(width)[None]
-        naming = (frame.block.lanes % WARP < ROW * count)[:, None]
+        naming = (frame.block.lanes % WARP < MATRIX_ROWS * count)[:, None]
         access = Access(site, frame, values[source], indices, naming)
-        access.require_aligned(ROW_BYTES)
-        rows = access.load().reshape(-1, WARP, width)[:, : ROW * count].reshape(-1, count, ROW, width)
+        access.require_aligned(MATRIX_ROW_BYTES)
+        rows = access.load().reshape(-1, WARP, width)[:, : MATRIX_ROWS * count].reshape(-1, count, MATRIX_ROWS, width)
         matrices = rows.swapaxes(2, 3) if transposed else rows
         # (warp, matrix, row, 4 bytes, element) to (warp, lane = row and 4 bytes, matrix, element)
-        lanes = matrices.reshape(-1, count, ROW, 4, width // 4).transpose(0, 2, 3, 1, 4)
+        lanes = matrices.reshape(-1, count, MATRIX_ROWS, 4, width // 4).transpose(0, 2, 3, 1, 4)
         values[out] = lanes.reshape(threads, count, width // 4)
 
     return step
@@ -69,11 +64,16 @@ def _mma(site: Site) -> Step:
         # Lane 4 g + t holds (k half, row half, element) of a at row g + 8 half, column e t + 4 e half + element, for e
         # elements in 4 bytes.
         e = values[b].shape[-1] // 2
-        left = spread(values[a], threads).reshape(-1, ROW, 4, 2, 2, e).transpose(0, 4, 1, 3, 2, 5)
-        right = spread(values[b], threads).reshape(-1, ROW, 4, 2, e).transpose(0, 3, 2, 4, 1)
-        left, right = left.reshape(-1, 16, 8 * e), right.reshape(-1, 8 * e, ROW)
-        before = spread(values[c], threads).reshape(-1, ROW, 4, 2, 2).transpose(0, 3, 1, 2, 4).reshape(-1, 16, ROW)
+        left = spread(values[a], threads).reshape(-1, MATRIX_ROWS, 4, 2, 2, e).transpose(0, 4, 1, 3, 2, 5)
+        right = spread(values[b], threads).reshape(-1, MATRIX_ROWS, 4, 2, e).transpose(0, 3, 2, 4, 1)
+        left, right = left.reshape(-1, 16, 8 * e), right.reshape(-1, 8 * e, MATRIX_ROWS)
+        before = (
+            spread(values[c], threads)
+            .reshape(-1, MATRIX_ROWS, 4, 2, 2)
+            .transpose(0, 3, 1, 2, 4)
+            .reshape(-1, 16, MATRIX_ROWS)
+        )
         total = before + left.astype(np.float32) @ right.astype(np.float32)
-        values[out] = total.reshape(-1, 2, ROW, 4, 2).transpose(0, 2, 3, 1, 4).reshape(threads, 4)
+        values[out] = total.reshape(-1, 2, MATRIX_ROWS, 4, 2).transpose(0, 2, 3, 1, 4).reshape(threads, 4)
 
     return step

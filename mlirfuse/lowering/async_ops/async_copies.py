@@ -10,7 +10,7 @@ from mlir import ir
 from mlir.dialects import arith, gpu, llvm, nvvm, scf
 
 from mlirfuse.dialect.async_load import STREAMED, TF32, peers_of, rows_of
-from mlirfuse.dialect.shared_memory import SWIZZLE_BYTES, element_bytes
+from mlirfuse.dialect.shared_memory import element_bytes
 from mlirfuse.errors import PassError
 from mlirfuse.lowering.async_ops.hopper import hopper_kernels, thread_number
 from mlirfuse.lowering.async_ops.shared_address import element_address, shared_pointer, stage_address
@@ -24,12 +24,12 @@ from mlirfuse.lowering.kernel_func import (
     rebuild,
 )
 from mlirfuse.passmanager.base import Pass, Remarks
+from mlirfuse.schedule.model.machine import MAX_BOX, SWIZZLE_BYTES
 from mlirfuse.support.rewriting import erase
 
 LOAD, STORE, STORE_WAIT = "fuse.async_load", "fuse.async_store", "fuse.async_store_wait"
 TENSOR_MAP = "fuse.tensor_map"
 EVICT_FIRST = 0x12F0000000000000  # the L2's policy for data that nobody reads again
-MAX_BOX = 256  # elements of a box along one dimension (cuTensorMapEncodeTiled)
 
 
 @dataclass(frozen=True)

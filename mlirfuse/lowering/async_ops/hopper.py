@@ -5,9 +5,9 @@ from __future__ import annotations
 from mlir import ir
 from mlir.dialects import arith, gpu, nvvm
 
-from mlirfuse.dialect.shared_memory import WARPGROUP
 from mlirfuse.errors import TargetError
 from mlirfuse.lowering.kernel_func import kernels, target_of_kernel
+from mlirfuse.schedule.model.machine import WARPGROUP
 from mlirfuse.support.rewriting import ops_named
 
 CHIP = "sm_90a"  # wgmma and setmaxnreg are in no other architecture; TMA and mbarriers came with sm_90

@@ -11,10 +11,10 @@ from mlir.dialects import arith, nvvm, scf
 
 from mlirfuse.dialect.async_load import peers_of
 from mlirfuse.dialect.mbarrier_wait import CLUSTER
-from mlirfuse.dialect.shared_memory import WARPGROUP
 from mlirfuse.lowering.async_ops.hopper import MBARRIERS, hopper_kernels, thread_number
 from mlirfuse.lowering.async_ops.shared_address import element_address, shared_pointer
 from mlirfuse.passmanager.base import Pass, Remarks
+from mlirfuse.schedule.model.machine import WARPGROUP
 from mlirfuse.support.rewriting import erase
 
 

@@ -9,18 +9,18 @@ from typing import ClassVar
 from mlir import ir
 from mlir.dialects import arith, llvm, nvvm, vector
 
-from mlirfuse.dialect.shared_memory import SWIZZLE_BYTES, WARPGROUP, element_bytes
+from mlirfuse.dialect.shared_memory import element_bytes
 from mlirfuse.dialect.stage_tile import is_transposed, staged_shape
 from mlirfuse.errors import PassError
 from mlirfuse.lowering.async_ops.hopper import hopper_kernels, thread_number
 from mlirfuse.lowering.async_ops.shared_address import shared_pointer, stage_address
 from mlirfuse.passmanager.base import Pass, Remarks
+from mlirfuse.schedule.model.machine import SWIZZLE_BYTES, SWIZZLE_CHUNK, WARPGROUP, WARPGROUP_ROWS
 from mlirfuse.support.rewriting import erase
 
 WRITE, READ = "fuse.stage_tile", "fuse.staged_tile"
-ROWS = 64  # rows of an accumulator that a warpgroup holds together
-WARP_ROWS = 16  # rows of them that a warp holds
-CHUNK = 16  # bytes that the swizzle moves as one
+
+WARP_ROWS = 16  # rows of an accumulator that a warp holds together
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def _write(op: ir.Operation) -> None:
         (pair,) = piece.values
         parts = [pair] if len(piece.addresses) == 1 else list(vector.ToElementsOp(pair).results)
         for part, address in zip(parts, piece.addresses, strict=True):
-            llvm.StoreOp(part, address, alignment=CHUNK // 2 // len(parts))
+            llvm.StoreOp(part, address, alignment=SWIZZLE_CHUNK // 2 // len(parts))
     nvvm.fence_proxy(nvvm.ProxyKind.async_shared, space=nvvm.SharedSpace.shared_cta)
 
 
@@ -104,9 +104,9 @@ def _loaded(piece: Piece) -> list[ir.Value]:
         return [llvm.bitcast(type_, word) for type_, word in zip(types, words, strict=True)]
     (type_,) = types
     if len(piece.addresses) == 1:
-        return [llvm.LoadOp(type_, piece.addresses[0], alignment=CHUNK // 2).result]
+        return [llvm.LoadOp(type_, piece.addresses[0], alignment=SWIZZLE_CHUNK // 2).result]
     element = ir.VectorType(type_).element_type
-    elements = [llvm.LoadOp(element, address, alignment=CHUNK // 4).result for address in piece.addresses]
+    elements = [llvm.LoadOp(element, address, alignment=SWIZZLE_CHUNK // 4).result for address in piece.addresses]
     return [vector.FromElementsOp(type_, elements).result]
 
 
@@ -122,12 +122,12 @@ def _pieces(op: ir.Operation, values: list[ir.Value]) -> Iterator[Piece]:
         raise PassError(f"{len(values)} vectors do not fill a swizzle atom of {type_}", where=op)
     across = columns // 8  # fragments along a row
     tiles = len(values) // (2 * across)
-    warpgroups = rows // (ROWS * tiles)
+    warpgroups = rows // (WARPGROUP_ROWS * tiles)
     parts = [values[t * 2 * across : (t + 1) * 2 * across] for t in range(tiles)]
     start = stage_address(ring, stage)
     if transposed:
         # The rows of a warpgroup are so many bytes of each row of the stage, in swizzle atoms.
-        height = ROWS * size // SWIZZLE_BYTES * columns
+        height = WARPGROUP_ROWS * size // SWIZZLE_BYTES * columns
         group = _group_address(start, height * SWIZZLE_BYTES, alone=warpgroups == 1)
         for t, part in enumerate(parts):
             base = t * warpgroups * height * SWIZZLE_BYTES
@@ -138,7 +138,9 @@ def _pieces(op: ir.Operation, values: list[ir.Value]) -> Iterator[Piece]:
         return
     lane, row = _place(start, alone=warpgroups == 1)
     for t, part in enumerate(parts):
-        yield from (_matrices if size == 2 else _pairs)(lane, row, t * warpgroups * ROWS * SWIZZLE_BYTES, part)
+        yield from (_matrices if size == 2 else _pairs)(
+            lane, row, t * warpgroups * WARPGROUP_ROWS * SWIZZLE_BYTES, part
+        )
 
 
 def _place(stage: ir.Value, *, alone: bool) -> tuple[ir.Value, ir.Value]:
@@ -151,7 +153,7 @@ def _place(stage: ir.Value, *, alone: bool) -> tuple[ir.Value, ir.Value]:
     warp = arith.shrui(thread, _i32(5))
     offset = arith.muli(arith.andi(warp, _i32(WARPGROUP // 32 - 1)), _i32(WARP_ROWS * SWIZZLE_BYTES))
     if not alone:
-        offset = arith.addi(offset, arith.muli(arith.shrui(warp, _i32(2)), _i32(ROWS * SWIZZLE_BYTES)))
+        offset = arith.addi(offset, arith.muli(arith.shrui(warp, _i32(2)), _i32(WARPGROUP_ROWS * SWIZZLE_BYTES)))
     return arith.andi(thread, _i32(31)), arith.addi(stage, arith.index_cast(index, offset))
 
 
@@ -166,7 +168,7 @@ def _matrices(lane: ir.Value, row: ir.Value, base: int, values: Sequence[ir.Valu
 def _pairs(lane: ir.Value, row: ir.Value, base: int, values: Sequence[ir.Value]) -> Iterator[Piece]:
     """A pair of 4-byte elements is half a chunk."""
     r, within = arith.shrui(lane, _i32(2)), arith.shrui(arith.andi(lane, _i32(3)), _i32(1))
-    half = arith.index_cast(ir.IndexType.get(), arith.muli(arith.andi(lane, _i32(1)), _i32(CHUNK // 2)))
+    half = arith.index_cast(ir.IndexType.get(), arith.muli(arith.andi(lane, _i32(1)), _i32(SWIZZLE_CHUNK // 2)))
     for i, value in enumerate(values):
         column, lower = divmod(i, 2)
         chunk = arith.addi(within, _i32(2 * column))
@@ -194,7 +196,7 @@ def _transposed_matrices(group: ir.Value, base: int, values: Sequence[ir.Value])
     warp, lane = _warp_and_lane()
     column = arith.andi(lane, _i32(7))
     half = arith.shrui(arith.andi(lane, _i32(8)), _i32(3))
-    chunk = arith.addi(arith.muli(warp, _i32(WARP_ROWS * 2 // CHUNK)), half)
+    chunk = arith.addi(arith.muli(warp, _i32(WARP_ROWS * 2 // SWIZZLE_CHUNK)), half)
     right = arith.muli(arith.shrui(lane, _i32(4)), _i32(8 * SWIZZLE_BYTES))  # the second pair of matrices is beside it
     place = arith.addi(group, arith.index_cast(ir.IndexType.get(), right))
     for first in range(0, len(values), 4):
@@ -212,11 +214,13 @@ def _transposed_elements(group: ir.Value, base: int, values: Sequence[ir.Value],
     row = arith.shrui(lane, _i32(2))
     within = arith.muli(arith.andi(row, _i32(3)), _i32(4))
     place = arith.addi(group, arith.index_cast(index, arith.addi(atom, within)))
-    first = arith.addi(arith.muli(arith.andi(warp, _i32(1)), _i32(WARP_ROWS * 4 // CHUNK)), arith.shrui(row, _i32(2)))
+    first = arith.addi(
+        arith.muli(arith.andi(warp, _i32(1)), _i32(WARP_ROWS * 4 // SWIZZLE_CHUNK)), arith.shrui(row, _i32(2))
+    )
     pair = arith.muli(arith.andi(lane, _i32(3)), _i32(2))
     for i, value in enumerate(values):
         column, lower = divmod(i, 2)
-        chunk = arith.addi(first, _i32(lower * 8 * 4 // CHUNK))
+        chunk = arith.addi(first, _i32(lower * 8 * 4 // SWIZZLE_CHUNK))
         below = base + column * 8 * SWIZZLE_BYTES
         yield Piece([value], [_address(place, arith.addi(pair, _i32(number)), chunk, below) for number in (0, 1)])
 
@@ -228,7 +232,7 @@ def _matrix_shape() -> ir.Attribute:
 def _address(row: ir.Value, r: ir.Value, chunk: ir.Value, base: int) -> ir.Value:
     """The pointer to a chunk of row `r` below `row`, swizzled; `base` bytes on."""
     swizzled = arith.xori(chunk, arith.andi(r, _i32(7)))
-    offset = arith.addi(arith.muli(r, _i32(SWIZZLE_BYTES)), arith.muli(swizzled, _i32(CHUNK)))
+    offset = arith.addi(arith.muli(r, _i32(SWIZZLE_BYTES)), arith.muli(swizzled, _i32(SWIZZLE_CHUNK)))
     return shared_pointer(arith.addi(row, arith.index_cast(ir.IndexType.get(), offset)), base)
 
 

@@ -10,9 +10,9 @@ from mlir import ir
 from mlir.dialects import arith, nvvm
 
 from mlirfuse.dialect.group_barrier import first_of
-from mlirfuse.dialect.shared_memory import WARPGROUP
 from mlirfuse.lowering.async_ops.hopper import hopper_kernels
 from mlirfuse.passmanager.base import Pass, Remarks
+from mlirfuse.schedule.model.machine import WARPGROUP
 from mlirfuse.support.rewriting import erase
 
 MIN_BLOCKS = "nvvm.minctasm"

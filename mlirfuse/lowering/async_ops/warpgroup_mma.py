@@ -9,17 +9,15 @@ from typing import ClassVar
 from mlir import ir
 from mlir.dialects import arith, llvm, nvvm, vector
 
-from mlirfuse.dialect.shared_memory import SWIZZLE_BYTES, element_bytes
+from mlirfuse.dialect.shared_memory import element_bytes
 from mlirfuse.dialect.warpgroup_mma import extents
 from mlirfuse.errors import PassError
 from mlirfuse.lowering.async_ops.hopper import hopper_kernels, warpgroup_number
 from mlirfuse.lowering.async_ops.shared_address import stage_address
 from mlirfuse.passmanager.base import Pass, Remarks
+from mlirfuse.schedule.model.machine import MMA_K_BYTES, SWIZZLE_BYTES, SWIZZLE_ROWS, WARPGROUP_ROWS
 from mlirfuse.support.rewriting import defining_op, erase
 
-ROWS = 64  # rows of one wgmma
-K_BYTES = 32  # bytes of one wgmma's operands along k
-SWIZZLE_ROWS = 8  # rows after which the 128-byte swizzle repeats
 SWIZZLE_128 = 1 << 62  # the layout type of a shared-memory matrix descriptor (PTX ISA, "Matrix Descriptor Format")
 TYPES = {
     "f16": nvvm.WGMMATypes.f16,
@@ -64,16 +62,16 @@ class Operand:
     def k_offset(self, step: int) -> int:
         """Bytes to the `step`-th instruction's part along k."""
         if self.major == "k":
-            atom, within = divmod(step * K_BYTES, SWIZZLE_BYTES)
+            atom, within = divmod(step * MMA_K_BYTES, SWIZZLE_BYTES)
             return atom * self.atom_stride + within
-        return step * (K_BYTES // element_bytes(self.ring)) * SWIZZLE_BYTES
+        return step * (MMA_K_BYTES // element_bytes(self.ring)) * SWIZZLE_BYTES
 
     @property
     def rows_stride(self) -> int:
         """Bytes from 64 rows (or columns of the product) to the next 64."""
         if self.major == "k":
-            return ROWS * SWIZZLE_BYTES
-        return ROWS * element_bytes(self.ring) // SWIZZLE_BYTES * self.atom_stride
+            return WARPGROUP_ROWS * SWIZZLE_BYTES
+        return WARPGROUP_ROWS * element_bytes(self.ring) // SWIZZLE_BYTES * self.atom_stride
 
 
 @dataclass(frozen=True)
@@ -129,11 +127,13 @@ def _multiply(op: ir.Operation) -> list[ir.Value]:
             where=op,
         )
     tiles = len(accumulators) // size
-    warpgroups = rows // (ROWS * tiles)
+    warpgroups = rows // (WARPGROUP_ROWS * tiles)
     first_a = _descriptor(ring_a, stage, a, warpgroup_number() if warpgroups > 1 else None)
     first_b = _descriptor(ring_b, stage, b, None)
-    steps = k * element_bytes(a.ring) // K_BYTES
-    shape = ir.Attribute.parse(f"#nvvm.shape<m = {ROWS}, n = {columns}, k = {K_BYTES // element_bytes(a.ring)}>")
+    steps = k * element_bytes(a.ring) // MMA_K_BYTES
+    shape = ir.Attribute.parse(
+        f"#nvvm.shape<m = {WARPGROUP_ROWS}, n = {columns}, k = {MMA_K_BYTES // element_bytes(a.ring)}>"
+    )
     sums = [_pack(accumulators[t * size : (t + 1) * size]) for t in range(tiles)]
     from_zero = all(map(_is_zero, accumulators))
     plus, f32 = nvvm.WGMMAScaleIn.one, nvvm.WGMMATypes.f32

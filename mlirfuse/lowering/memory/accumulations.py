@@ -13,11 +13,12 @@ from mlirfuse.dialect.accumulate import DEFINITION as ACCUMULATE
 from mlirfuse.lowering.kernel_func import kernels, target_of_kernel
 from mlirfuse.lowering.memory.addresses import global_pointer
 from mlirfuse.passmanager.base import Pass, Remarks
+from mlirfuse.schedule.model.machine import WIDEST_ACCESS
 from mlirfuse.support.rewriting import erase, ops_named
 
 FIRST_VECTORS = 90  # `red` of several floats came with Hopper
-WIDEST, FLOAT = 16, 4
-"""Bytes of the widest `red`, and of a float."""
+FLOAT = 4
+"""Bytes of a float."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ def _accumulate(op: ir.Operation, *, vectors: bool) -> None:
     value, sums, *indices = op.operands
     numbers = list(vector.ToElementsOp(value).results) if isinstance(value.type, ir.VectorType) else [value]
     aligned = ir.IntegerAttr(op.attributes[ALIGNMENT]).value if ALIGNMENT in op.attributes else FLOAT
-    width = min(aligned, WIDEST) // FLOAT if vectors else 1
+    width = min(aligned, WIDEST_ACCESS) // FLOAT if vectors else 1
     *outer, last = indices
     for first in range(0, len(numbers), width):
         some = numbers[first : first + width]

@@ -9,11 +9,11 @@ from mlir import ir
 from mlir.dialects import llvm, nvvm, vector
 
 from mlirfuse.lowering.memory.addresses import element_pointer
+from mlirfuse.schedule.model.machine import ACCESS_WIDTHS
 from mlirfuse.support.dtypes import from_mlir
 from mlirfuse.support.rewriting import erase
 
 HINT = ".L2::cache_hint"
-WIDTHS = (4, 8, 16)  # bytes that one thread can access at once, in 32-bit registers
 
 
 def buffer_of(op: ir.Operation) -> ir.Value:
@@ -27,8 +27,8 @@ def why_not_inline(op: ir.Operation) -> str | None:
     if fragment.rank != 1:
         return f"{fragment} is not one-dimensional"
     width = _bytes(fragment)
-    if width not in WIDTHS:
-        return f"{width} bytes is none of {', '.join(map(str, WIDTHS))}"
+    if width not in ACCESS_WIDTHS:
+        return f"{width} bytes is none of {', '.join(map(str, ACCESS_WIDTHS))}"
     aligned = ir.IntegerAttr(op.attributes["alignment"]).value if "alignment" in op.attributes else 0
     return None if aligned >= width else f"its alignment is not known to be {width} bytes"
 

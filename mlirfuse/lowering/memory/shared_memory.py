@@ -23,12 +23,13 @@ from mlirfuse.lowering.kernel_func import (
     target_of_kernel,
 )
 from mlirfuse.passmanager.base import Pass, Remarks
+from mlirfuse.schedule.model.machine import WIDEST_ACCESS
 from mlirfuse.support.dtypes import bytes_of
 from mlirfuse.support.rewriting import erase
 
 ALIGN = "llvm.align"
 STATIC_LIMIT = 48 * 1024  # bytes of `.shared` variables that ptxas accepts in one kernel
-BUFFER_ALIGNMENT = 16  # widest shared-memory access of one thread, bytes
+BUFFER_ALIGNMENT = WIDEST_ACCESS
 DYNAMIC_BYTES = "fuse.dynamic_shared_bytes"
 
 

@@ -20,7 +20,7 @@ from mlirfuse.passes.kernels.host import callee, calls, launches
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.contractions.cost import UNKNOWN_EXTENT
 from mlirfuse.schedule.contractions.prologues import seconds_apart, seconds_together
-from mlirfuse.schedule.parts.contraction import ContractionProblem
+from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.schedule.schedule import ATTRIBUTE as SCHEDULE
 from mlirfuse.schedule.schedule import schedule_of
 from mlirfuse.support.dtypes import from_mlir

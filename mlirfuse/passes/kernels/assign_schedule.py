@@ -24,7 +24,7 @@ from mlirfuse.schedule.contractions.cost import UNKNOWN_EXTENT
 from mlirfuse.schedule.contractions.heuristics import choose_contraction
 from mlirfuse.schedule.heuristics import choose_schedule
 from mlirfuse.schedule.layout import BlockedLayout
-from mlirfuse.schedule.parts.contraction import check_contraction, check_registers, check_ring, check_whole_grid
+from mlirfuse.schedule.parts.contraction_checks import check_contraction, check_registers, check_ring, check_whole_grid
 from mlirfuse.schedule.records import lookup
 from mlirfuse.schedule.schedule import ATTRIBUTE, Schedule, check_schedule, schedule_of
 from mlirfuse.target import DEFAULT, Target, target_of

@@ -9,9 +9,9 @@ from mlir import ir
 
 from mlirfuse.analysis.kernels import CLUSTER, argument_attributes, is_tile_program, kernels
 from mlirfuse.analysis.memory.strided_views import may_be_reversed
-from mlirfuse.dialect.shared_memory import SWIZZLE_BYTES, WARPGROUP
 from mlirfuse.errors import PassError
 from mlirfuse.passmanager.base import Pass, Remarks
+from mlirfuse.schedule.model.machine import MAX_BOX, MAX_RANK, SWIZZLE_BYTES, TENSOR_MAP_STRIDE, WARPGROUP
 from mlirfuse.schedule.parts.contraction import holds_warpgroup_sums
 from mlirfuse.schedule.schedule import Schedule, schedule_of
 from mlirfuse.support.dtypes import from_mlir
@@ -20,7 +20,6 @@ from mlirfuse.support.precision import IEEE, TF32
 from mlirfuse.tiling.contractions.cluster_uniform import is_cluster_uniform, tile_multiple
 from mlirfuse.tiling.contractions.loops import TileOperand, contraction_loop, contraction_loops
 from mlirfuse.tiling.contractions.pipelined_tile import PipelinedTile, can_be_persistent
-from mlirfuse.tiling.contractions.stage_ring import MAX_BOX, MAX_RANK, TMA_ALIGNMENT
 from mlirfuse.tiling.memory import alignment
 
 
@@ -167,8 +166,8 @@ def _operand_problem(kernel: ir.Operation, operand: TileOperand, precision: str)
         return problem
     known = argument_attributes(kernel)[number]
     align = known.get("fuse.align")
-    if align is None or alignment(type_, operand.dims[1], ir.IntegerAttr(align).value) < TMA_ALIGNMENT:
-        return f"argument {number} is not aligned to {TMA_ALIGNMENT} bytes, which a tensor map needs"
+    if align is None or alignment(type_, operand.dims[1], ir.IntegerAttr(align).value) < TENSOR_MAP_STRIDE:
+        return f"argument {number} is not aligned to {TENSOR_MAP_STRIDE} bytes, which a tensor map needs"
     strides, _ = type_.get_strides_and_offset()
     if strides[operand.dims[1]] != 1 or 0 in strides or type_.rank > MAX_RANK or may_be_reversed(known):
         return f"argument {number} has a rank or strides that a tensor map cannot describe"

@@ -13,9 +13,9 @@ from mlirfuse.analysis.memory.workspaces import WORKSPACE
 from mlirfuse.dialect.stage_tile import is_transposed
 from mlirfuse.dialect.warp_roles import consumer_groups_of
 from mlirfuse.passmanager.base import Pass, Remarks
+from mlirfuse.schedule.model.machine import MAX_RANK, TENSOR_MAP_STRIDE
 from mlirfuse.support.rewriting import backward_slice, nested, number_of
 from mlirfuse.tiling.contractions.residual_subtiles import ResidualSubtiles, stage_residual
-from mlirfuse.tiling.contractions.stage_ring import MAX_RANK, TMA_ALIGNMENT
 from mlirfuse.tiling.memory import alignment
 from mlirfuse.tiling.slot_ring import read_indices
 
@@ -133,7 +133,7 @@ def _mapped(kernel: ir.Operation, read: ir.Operation) -> tuple[tuple[int, int], 
         row, column = column, row
     if (
         strides[column] != 1
-        or alignment(type_, column, ir.IntegerAttr(align).value) < TMA_ALIGNMENT
+        or alignment(type_, column, ir.IntegerAttr(align).value) < TENSOR_MAP_STRIDE
         or 0 in strides
         or type_.rank > MAX_RANK
         or may_be_reversed(attributes)

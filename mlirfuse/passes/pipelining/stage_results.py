@@ -13,20 +13,21 @@ from mlirfuse.analysis.kernels import SECOND_STAGE, argument_attributes, is_tile
 from mlirfuse.analysis.memory.workspaces import WORKSPACE
 from mlirfuse.dialect.async_store import async_store
 from mlirfuse.dialect.async_store_wait import async_store_wait
-from mlirfuse.dialect.shared_memory import SWIZZLE_BYTES, element_bytes
+from mlirfuse.dialect.shared_memory import element_bytes
 from mlirfuse.dialect.stage_tile import stage_tile
 from mlirfuse.dialect.warp_roles import consumer_groups_of
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.contractions.tiles import RESULT_STAGES
-from mlirfuse.schedule.model.persistent_loop_memory import copies_bytes
+from mlirfuse.schedule.model.exchanges import copies_bytes
+from mlirfuse.schedule.model.machine import MAX_BOX, MAX_RANK, SWIZZLE_ALIGNMENT, SWIZZLE_BYTES, TENSOR_MAP_STRIDE
+from mlirfuse.schedule.model.residency import shared_left
 from mlirfuse.schedule.schedule import schedule_of
 from mlirfuse.support.dtypes import bytes_of, from_mlir
 from mlirfuse.support.rewriting import erase, nested
 from mlirfuse.target import target_of
-from mlirfuse.tiling.contractions.stage_ring import MAX_BOX, MAX_RANK, SWIZZLE_ALIGNMENT, TMA_ALIGNMENT
 
-RESERVED, SMALL = 1024, 1024
-"""Bytes of shared memory that the driver keeps of each block, and that its barriers and small exchanges fit in."""
+SMALL = 1024
+"""Bytes of shared memory that a block's barriers and small exchanges fit in."""
 
 FRAGMENT = 8
 """Columns of an accumulator that threads hold together."""
@@ -121,7 +122,7 @@ def _plan(kernel: ir.Operation, role: ir.Operation, write: ir.Operation) -> Plan
     if (
         type_.rank > MAX_RANK
         or strides[inner] != 1
-        or any(not _is_static(s) or s * size % TMA_ALIGNMENT or s == 0 for s in whole)
+        or any(not _is_static(s) or s * size % TENSOR_MAP_STRIDE or s == 0 for s in whole)
     ):
         return f"a tensor map cannot describe strides {strides}"
     rows, extent = tile.shape[-2:]
@@ -152,7 +153,7 @@ def _bytes_left(kernel: ir.Operation, role: ir.Operation) -> int:
     types = [ir.MemRefType(buffer.type) for buffer in buffers]
     target = target_of("sm_90a")  # roles are warpgroups of Hopper's; see lower-warpgroup-mma
     blocks = max(1, schedule_of(kernel).blocks_per_sm)
-    room = min(target.shared_per_block, target.shared_per_sm // blocks - RESERVED)
+    room = shared_left(blocks, target)
     # Stages and subtiles lie one behind the other, and what is small behind them.
     ring = sum(bytes_of(t) for t in types if t.rank > 1)
     return room - SMALL - ring - _exchanged_bytes(kernel, role)

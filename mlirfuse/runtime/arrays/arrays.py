@@ -20,10 +20,11 @@ from mlirfuse.builder.spec import LeftOut
 from mlirfuse.builder.state import ScalarBase, TensorBase
 from mlirfuse.errors import ArgumentError, DTypeError
 from mlirfuse.runtime.arrays.foreign import read_dlpack, read_interface
+from mlirfuse.schedule.model.machine import WIDEST_ACCESS
 from mlirfuse.support.dtypes import DType, dtype_of, is_dtype
 
-ALIGNMENT = 16
-"""Bytes: the widest access of one thread, which the compiler may use on pointers that are multiples of it."""
+ALIGNMENT = WIDEST_ACCESS
+"""Bytes to which a pointer is known to be aligned at most: more allows no wider access."""
 
 _LOW_BITS = ALIGNMENT - 1
 

@@ -12,13 +12,11 @@ from dataclasses import dataclass
 
 from mlirfuse.errors import RuntimeLaunchError
 from mlirfuse.runtime.device import driver
+from mlirfuse.schedule.model.machine import TENSOR_MAP_STRIDE
 from mlirfuse.support.dtypes import DType
 
 TENSOR_MAP_BYTES = 128
 TENSOR_MAP_ALIGNMENT = 64
-STRIDE_BYTES = 16
-"""What strides are multiples of."""
-
 KEPT = 256
 """Maps that one parameter keeps, for as many pointers."""
 
@@ -70,7 +68,7 @@ class TensorMapShape:
 
         The stride of a dimension of extent 1 means nothing, and need not be one that a map can have: it gets another.
         """
-        unused = -(-max(shape) * dtype.bytes // STRIDE_BYTES) * STRIDE_BYTES
+        unused = -(-max(shape) * dtype.bytes // TENSOR_MAP_STRIDE) * TENSOR_MAP_STRIDE
         byte_strides = [strides[d] * dtype.bytes if shape[d] > 1 else unused for d in dims[1:]]
         return cls(dtype, tuple(shape[d] for d in dims), tuple(byte_strides), tuple(box), tf32)
 

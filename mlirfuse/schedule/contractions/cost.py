@@ -1,15 +1,39 @@
 """Estimates the time of a contraction's schedule: a pure function of (schedule, problem, target).
 
-The constants are fitted to sweeps on an H200 (benchmarks/matmul.py, bf16, 2026-11).
+Machine facts are in `schedule/model/`; the weights here were fitted to sweeps of `benchmarks/matmul.py` in bfloat16 on
+an H200 (`benchmarks/results/`).
 """
 
 from __future__ import annotations
 
 from math import ceil, prod
 
-from mlirfuse.schedule.contractions.tiles import REGISTER_BYTES
 from mlirfuse.schedule.layout import WARP
-from mlirfuse.schedule.parts.contraction import ContractionProblem
+from mlirfuse.schedule.model.disagreeing import (
+    CONTRACTION_CLUSTERS,
+    CONTRACTION_LAUNCH,
+    CP_ASYNC_BYTES_PER_SM,
+    FLAGGED_MEETING,
+    LAST_BLOCK_MEETING,
+    SLICES_MEETING,
+)
+from mlirfuse.schedule.model.machine import ACCESS_WIDTHS, REGISTER_BYTES, WARPGROUP_ROWS
+from mlirfuse.schedule.model.speeds import (
+    CLUSTERED_SMS,
+    COMPUTED_PER_SM,
+    COMPUTING_FLOPS_PER_SM,
+    DRAM_BYTES,
+    DRAM_BYTES_PER_SM,
+    ELEMENTS_BYTES_PER_SM,
+    FLOPS_PER_SM,
+    FMA_FLOP,
+    FMA_LOAD,
+    LAST_BLOCK_BYTES,
+    MAPPED_BYTES_PER_SM,
+    MAPPED_PIECES_BYTES_PER_SM,
+    MAPPED_SECTORS_BYTES_PER_SM,
+)
+from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.support.precision import TF32X3
 from mlirfuse.target import LINE, SECTOR, Target
@@ -17,129 +41,61 @@ from mlirfuse.target import LINE, SECTOR, Target
 UNKNOWN_EXTENT = 4096
 """What a dynamic extent is taken to be."""
 
-FLOPS_PER_SM = {"wgmma": 5.9e12, "mma": 3.8e12}
-"""Sustained over long products of 16-bit operands, per second; of `mma` without copies."""
-
-FMA_FLOP, FMA_LOAD = 2.1e-12, 1.9e-12
-"""Seconds that an SM takes for an operation of SIMT products, and for each element that a thread loads for one, which
-are the fewer the more rows and columns it has. Fitted to 4096x4096x4096 and 2048x512x4096 in tiles of 128x128 with 8x8
-a thread, and to 1024^3 in tiles of 128x64 and 64x64 with 8x4 a thread (H200, f32, `x.T @ w`): 0.387e12, 0.352e12 and
-0.36e12 operations a second. In f64 both take twice as long: 1024^3 0.178e12 in tiles of 128x64."""
-
-COMPUTING_FLOPS_PER_SM = 2.1e12
-"""The same of `mma` where steps have a second barrier, behind operands that are computed."""
-
-WARPGROUP_ROWS = 64
-"""Rows of the tile of a warpgroup that multiplies by itself."""
-
 MMA_WARPS = 8
 """Warps that `mma.sync` keeps an SM's tensor cores busy with: two for each of the four."""
 
-L2_BYTES_PER_SM = 138e9
-CP_ASYNC_BYTES_PER_SM = 42e9
-"""Of copies by tensor maps, and by threads, which read 5.5 TB/s from the L2 of an H200 whatever the tile."""
-
-SECTORS_BYTES_PER_SM, PIECES_BYTES_PER_SM = 76e9, 55e9
-"""Bytes per second that tensor maps copy where rows are no multiple of a line, and not of a sector either: what each
-row of a box has is then in two lines. 3072x3072x3000 takes 150 us in ping-pong, 121 in 128x256, and 97 in 128x128 by
-clusters of four that share one operand's copies, 4096x4096x4104 331, 244 and, in 256x128 by clusters of two, 217;
-3072x3072x3024 takes 101 us, and 3072x3072x3072 89 (H200, bf16; cuBLAS 78, 200, 81, 91)."""
-
 SHARED_COPY = {1: 1.0, 2: 0.6, 4: 0.5}
-"""Time of a row that the blocks of a cluster copy for each other, by their number, to that of one that each copies for
-itself: it arrives at all of them. Fitted to the same products in tiles of 128 and 256 columns."""
-
-IN_CLUSTERS = 2.0e-6
-"""Seconds that a kernel of clusters takes longer: 520x520x200 takes 4.0 us in 64x144 by four and 2.8 without,
-776x520x264 4.6 by two and 3.3, 2048x2056x1024 18.7 in 192x176 by two and 16.7 (H200, bf16)."""
-
-CLUSTERED_SMS = {1: 1.0, 2: 1.0, 4: 120 / 132}
-"""Share of the SMs that have a block when blocks come in clusters of so many, which stay inside of one part of the
-device (`cuOccupancyMaxActiveClusters` of an H200: 66 clusters of two, 30 of four)."""
-
-ELEMENTS_BYTES_PER_SM, FEWEST_ASYNC_BYTES = 17e9, 4
-"""Of copies that go through registers, element by element, because rows are aligned to fewer bytes than these."""
-
-DRAM_BYTES, DRAM_BYTES_PER_SM = 4.1e12, 60e9
-"""Bytes per second, of the device and of one SM: 64 blocks read the 134 MB of 8x512x131072 and 8x1024x65536 in 35.1 and
-36.8 us, 128 in 33.5 and 34.1 (H200, bf16)."""
-
-COMPUTED_PER_SM = 30e9
-"""Elements of operands per second that one SM computes, between its products: bytes that are scaled, in f16."""
+"""Time of copying a row that the blocks of a cluster copy for each other, by their number, to that of one that each
+block copies for itself."""
 
 COMPUTING_STEP = 0.35e-6
-"""Seconds of a step in which a block computes an operand, alone on its SM: it waits for itself at barriers."""
+"""Seconds of a step in which a block computes an operand, alone on its SM: its warps wait for each other at barriers.
+"""
 
 COMPUTING_BLOCKS = 4
-"""Blocks of an SM that hide each other's waiting then."""
+"""Blocks of an SM that hide each other's waiting where blocks compute operands."""
 
-LAUNCH, WAVE, MEETING = 3.0e-6, 2.0e-6, 3.5e-6
-"""Seconds: a launch, a block's prologue and epilogue, and a tile's blocks of which the last combines all partials."""
-
-SLICES, FLAGGED = 1.4e-6, 0.3e-6
-"""Seconds that a meeting by slices, and parts on their way through flagged buffers, take more than results of whole
-tiles: 256x1536x11008 took 19.9 us in 120 parts, and 22.0 in 128 tiles. Flagged buffers are emptied when they have been
-read, a third pass over the parts: with 8 MB of these 512x512x65536 took 60.2 us by slices and 61.4 by mail,
-512x1024x16384 31.9 and 33.0 (not split 38.0), 384x512x32768 25.6 and 27.5, 768x768x8192 21.4 and 23.0 (by the last
-block 25.0)."""
+WAVE = 2.0e-6
+"""Seconds of a block's prologue and epilogue."""
 
 EPILOGUE = 2.2e-6 / (128 * 256)
-"""Seconds for each element of a tile, between the products of two tiles of one block; consumer groups hide it."""
+"""Seconds for each element of a tile between the products of two tiles of one block; consumer groups hide them."""
 
 DIRECT, LAST_DIRECT, SHORT_DIRECT = 1.5e-10, 3.2e-15, 0.1e-10
-"""Seconds for each element of a transposed tile whose results cannot be staged: before another tile, at the end, times
-the tile's elements, and at the end of one with the 64 rows of one warpgroup. Tiles of 128x96 in ping-pong took 177 us
-for 4096x3072x4096 where results were written directly, and 161 where they were not; in two waves 42.3 and 39.8. In one
-wave 384x4096x4096 took 22.7 and 22.0 in 128x96, 777x3072x3072 29.0 and 27.2 in 128x176, 2048x2048x8192 100.5 and 96.3
-in 256x128, 2304x2048x2048 34.3 and 29.4 in 192x192; 300x4096x14336 59.8 and 59.8 in 64x160, 136x2048x4096 9.5 and 9.7
-in 64x48 (H200, bf16)."""
+"""Seconds for each element of a transposed tile whose results cannot be staged: before another tile; at the end, times
+the tile's elements; and at the end of a tile with the 64 rows of one warpgroup."""
 
 STAGED_COLUMNS = 8
-"""What the columns of results of 16 bits are a multiple of where these are staged: of 16 bytes, as is known of them."""
+"""The number of which the columns of 16-bit results are a multiple where results are staged: 16 bytes."""
 
 NARROW = 0.12
-"""By which share of what a consumer group's tile lacks of a square its products take longer: they read more of one
-operand each. Tiles of 128x112 have 1.6 % less to do than 128x128 at 8192^3, and took 7 % more time there (1730 us,
-1613); 4.5 % less at 2048x11008x4096, and took 1.8 % less time; at 4096x4096x14336, 4096^3 and 4096x14336x4096 they took
-1 % less (H200, bf16)."""
+"""Share by which products of a consumer group take longer for what its tile lacks of a square: such tiles read more of
+one operand for each product."""
 
 TOGETHER = 1.01
-"""Time of products whose warpgroups share each stage and walk over tiles, to that of consumer groups: 2 % at
-4096x4096x14336 and 8192^3, 1 % at 4096x14336x4096, besides the epilogues."""
+"""Time of products in a persistent loop whose warpgroups share each stage, to that of ping-pong consumer groups."""
 
 STEP = 0.15e-6
 """Seconds that a step along k of `wgmma` takes at least, from a full stage to a free one."""
 
-LAST_BLOCK_BYTES = 57e9
-"""Bytes per second of parts that one block adds up."""
-
 UNALIGNED = 1.05
-"""Time of a stream of which blocks read every so many'th step, that number being no power of two: what they read at
-one time then begins anywhere in memory's pages. 128x128x262144 took 36.0 us in 32 parts, and 36.9 in 33, 128x1536x16384
-17.5 in four and 18.8 in five, 32x768x16384 9.0 and 9.4; 192x128x65536 12.9 in 16, and in smaller tiles 13.4 in 11."""
+"""Time of traffic to that of a split by a power of two, where the split is another number: blocks then read their steps
+from anywhere in memory's pages."""
 
 OVERLAP = 8
-"""Exponent by which products, copies and traffic of device memory add up: the longest hides most of the others. It was
-6, and 43 of 502 products have other schedules so, and by `UNALIGNED` and `DRAM_BYTES_PER_SM`, which were 1.02 and none:
-they run at 1.026 of the speed, geometric mean, and six of them at less than 0.98 (H200, `matmul_streams-h200.json`)."""
+"""Exponent by which products, copies and traffic of device memory add up: the longest hides most of the others."""
 
 ZEROS = 2.8
-"""Time of a row past the end of an operand that copies by tensor maps fill with zeros, to that of one that they copy.
-Fitted to 57 products of 8 to 777 rows: 72x2048x4096 took 15.7 us in tiles of 64x32, where the second one's 56 zeros
-were copied, and 9.0 in tiles of 128x32, of which 72 are (H200, bf16)."""
+"""Time of a row past the end of an operand that copies by tensor maps fill with zeros, to that of a row that they copy.
+"""
 
 CLIPPED = 0.12
-"""The same of a row past the end that is not copied, of the last of several tiles. Tiles that fit did better with the
-same copies: 192x2048x4096 took 9.6 us in transposed tiles of 64x48, and 10.1 in 64x48, which overrun the 2048 columns;
-384x2048x4096 12.4 and 12.9 in 64x96, 400x1024x8192 15.7 in 64x128 and 17.1 in 64x64 (H200, bf16)."""
+"""Time of a row past the end that is not copied, to that of a row that is, in the last of several tiles."""
 
 CROWDED = 0.8
-"""By which share rows that all blocks copy at one time take longer than others, where operands come from device memory;
-in between it grows with the square of the share of blocks. Copies of the same lines seem to stand in line at the few
-parts of the L2 that have them. Of 64x4096x14336 in tiles of 64x32 all blocks copy the 64 rows of operand A;
-transposed, half of them copy 32 rows and two each the 64 of the second: 31.7 us and 30.2. 64x4096x8192 takes 20.8 and
-19.5, 64x3072x8192 17.1 and 15.3, 8192x128x8192 in 64x128 and 128x64 39.5 and 36.8. Operands that the L2 keeps from call
-to call show it less: 64x3072x4096 takes 9.6 and 9.4, 64x1536x4096 in two splits 6.2 and 6.5 (H200, bf16)."""
+"""Share by which copies take longer of rows that all blocks copy at one time, where operands come from device memory:
+copies of the same lines queue at the parts of the L2 that hold these. In between the share grows with the square of the
+share of blocks."""
 
 
 def tile_count(schedule: Schedule, problem: ContractionProblem) -> int:
@@ -184,7 +140,7 @@ def contraction_seconds(schedule: Schedule, problem: ContractionProblem, target:
     traffic *= (rows * sizes[0] + columns * sizes[1]) * problem.k + rows * columns * size
     waves = ceil(tiles_per_sm / blocks_per_sm(problem))
     overheads = WAVE if contraction.persistent else waves * WAVE
-    overheads += IN_CLUSTERS if contraction.cluster > 1 else 0.0
+    overheads += CONTRACTION_CLUSTERS if contraction.cluster > 1 else 0.0
     copying = tiles_per_sm * steps * copies
     stepping = tiles_per_sm * steps * STEP if contraction.instruction == "wgmma" else 0.0
     works = (
@@ -200,19 +156,20 @@ def contraction_seconds(schedule: Schedule, problem: ContractionProblem, target:
     if contraction.swapped and contraction.split == 1 and not is_staged:
         last = m * n * LAST_DIRECT if m > WARPGROUP_ROWS else SHORT_DIRECT
         overheads += m * n * ((tiles_per_sm - 1) * DIRECT + last)
-    seconds = LAUNCH + overheads + sum(work**OVERLAP for work in works) ** (1 / OVERLAP)
+    seconds = CONTRACTION_LAUNCH + overheads + sum(work**OVERLAP for work in works) ** (1 / OVERLAP)
     if contraction.split == 1:
         return seconds
     part = m * n * problem.accumulator.bytes
     if contraction.reduction == "flagged":
-        return seconds + FLAGGED + 3 * blocks * part / DRAM_BYTES
+        return seconds + FLAGGED_MEETING + 3 * blocks * part / DRAM_BYTES
     if contraction.reduction == "grid_sync":
-        return seconds + SLICES + 2 * blocks * part / DRAM_BYTES
-    return seconds + MEETING + contraction.split * part / LAST_BLOCK_BYTES
+        return seconds + SLICES_MEETING + 2 * blocks * part / DRAM_BYTES
+    return seconds + LAST_BLOCK_MEETING + contraction.split * part / LAST_BLOCK_BYTES
 
 
 def _copied_rows(schedule: Schedule, problem: ContractionProblem, extents: list[int]) -> list[float]:
-    """Rows of each operand that copies take as long as: in persistent loops those of the mean block, else of slow ones.
+    """Rows of each operand, weighted by what their copies take: of the mean block in persistent loops, else of slow
+    blocks.
 
     No rows past the end are copied where k is contiguous and the extent is known (`TileOperand.last_rows`).
     """
@@ -229,7 +186,9 @@ def _copied_rows(schedule: Schedule, problem: ContractionProblem, extents: list[
 
 
 def _rows_of_a_block(extent: int, tile: int, clips: bool, *, is_mean: bool) -> float:
-    """The same of one operand by its extent, of the mean block or of slow ones; `clips` where zeros are not copied."""
+    """Weighted rows of one operand by its extent, of the mean block or of slow ones; `clips` where zeros are not
+    copied.
+    """
     count, over = ceil(extent / tile), -extent % tile
     if clips:
         return extent / count if is_mean or count == 1 else tile + CLIPPED * over
@@ -239,7 +198,7 @@ def _rows_of_a_block(extent: int, tile: int, clips: bool, *, is_mean: bool) -> f
 
 
 def _crowding(schedule: Schedule, extents: list[int]) -> float:
-    """The share of blocks, which all run at once, that copy the same row; the mean of the rows of a block."""
+    """The share of blocks that copy the same row at the same time; the mean over the rows of a block."""
     assert schedule.contraction is not None
     ends = list(zip(extents[-2:], schedule.tile[-2:], strict=True))
     copied = [min(extent, tile) for extent, tile in ends]
@@ -270,8 +229,8 @@ def _copied_bytes(schedule: Schedule, problem: ContractionProblem) -> list[float
         rates = [_mapped_bytes(n) for n in contiguous_bytes(problem)]
         return rates[::-1] if schedule.contraction.swapped else rates
     if schedule.contraction.instruction != "mma" or problem.computed_from != (None, None):
-        return [L2_BYTES_PER_SM] * 2
-    return [CP_ASYNC_BYTES_PER_SM if problem.row_bytes >= FEWEST_ASYNC_BYTES else ELEMENTS_BYTES_PER_SM] * 2
+        return [MAPPED_BYTES_PER_SM] * 2
+    return [CP_ASYNC_BYTES_PER_SM if problem.row_bytes >= ACCESS_WIDTHS[0] else ELEMENTS_BYTES_PER_SM] * 2
 
 
 def contiguous_bytes(problem: ContractionProblem) -> list[int]:
@@ -282,10 +241,10 @@ def contiguous_bytes(problem: ContractionProblem) -> list[int]:
 
 
 def _mapped_bytes(row_bytes: int) -> float:
-    """The same of copies by tensor maps of rows of so many bytes."""
+    """Bytes per second that tensor maps copy to one SM, of rows of `row_bytes`."""
     if row_bytes % LINE == 0:
-        return L2_BYTES_PER_SM
-    return PIECES_BYTES_PER_SM if row_bytes % SECTOR else SECTORS_BYTES_PER_SM
+        return MAPPED_BYTES_PER_SM
+    return MAPPED_PIECES_BYTES_PER_SM if row_bytes % SECTOR else MAPPED_SECTORS_BYTES_PER_SM
 
 
 def blocks_per_sm(problem: ContractionProblem) -> int:
@@ -294,7 +253,9 @@ def blocks_per_sm(problem: ContractionProblem) -> int:
 
 
 def _computing_seconds(schedule: Schedule, problem: ContractionProblem) -> float:
-    """Time in which a block computes operands for one step along k; a single warp has nobody to fill its waits."""
+    """Seconds in which a block computes operands for one step along k; a single warp has no other warp to hide its
+    waiting.
+    """
     assert schedule.contraction is not None
     outer = schedule.tile[-1:-3:-1] if schedule.contraction.swapped else schedule.tile[-2:]
     rows = sum(n for n, stored in zip(outer, problem.computed_from, strict=True) if stored is not None)

@@ -11,15 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from math import ceil, prod
 
-from mlirfuse.schedule.contractions.candidates import (
-    MOST_STAGES,
-    PROMOTED_SETS,
-    SPARE_BYTES,
-    fits_promoted,
-    is_between,
-    is_wide_mma,
-    tiles,
-)
+from mlirfuse.schedule.contractions.candidates import MOST_STAGES, SPARE_BYTES, is_between, is_wide_mma, tiles
 from mlirfuse.schedule.contractions.cost import (
     SHARED_COPY,
     blocks_per_sm,
@@ -29,13 +21,16 @@ from mlirfuse.schedule.contractions.cost import (
     tile_count,
 )
 from mlirfuse.schedule.contractions.tiles import with_slices
-from mlirfuse.schedule.parts.contraction import LONGEST_SUM, ContractionProblem, check_contraction
+from mlirfuse.schedule.model.contraction_registers import PROMOTED_SETS, fits_promoted
+from mlirfuse.schedule.parts.contraction import LONGEST_SUM
+from mlirfuse.schedule.parts.contraction_checks import check_contraction
+from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import LINE, Target
 
 CLUSTERS, CLUSTER_COLUMNS = tuple(blocks for blocks in SHARED_COPY if blocks > 1), 128
-"""Blocks whose tiles are neighbours, and that copy the operand that they share for each other; and columns of such
-tiles, at least: 3072x3072x3000 took 132 us in 256x64 by clusters of four, and 97 in 128x128 (H200, bf16)."""
+"""Blocks of a cluster, whose tiles are neighbours and which copy the operand that they share for each other; and
+columns of such tiles, at least."""
 
 MOST_SPLIT = 256
 
@@ -61,15 +56,11 @@ def candidates(problem: ContractionProblem, target: Target) -> Iterator[Schedule
 
 
 def _in_squares(schedule: Schedule, problem: ContractionProblem) -> Schedule:
-    """The schedule of one wave with any sixteen blocks that follow each other on a square of tiles.
+    """The schedule of one wave with any sixteen consecutive blocks on a square of tiles.
 
-    Such blocks are spread over the whole chip, and read the same steps of four tiles of each operand at one time. What
-    that gains depends on where in memory these lie (H200, bf16, us, three placements each, row by row and so):
-    512x512x8192 11.3 to 12.9 and 11.1 to 11.7, 128x512x16384 10.6 and 9.3, 256x1024x8192 14.3 to 14.9 and 11.5 to 11.8;
-    column by column and so: 512x1024x4096 10.5 and 9.8, 1024x512x4096 10.4 to 11.7 and 9.5 to 10.2. Rows of at most
-    four tiles are squares as they are: 1024x256x8192 11.4, and 11.6 to 12.2 so. A last row of tiles by itself is none:
-    320x2080x4096 took 14.8 in 64x80 with its fifth row alone, and 12.1 with five rows together, 320x4160x14336 78.9 and
-    60.4 in 64x160. Where the tiles of a split are counted at run time, further divisions are not worth it.
+    Such blocks are spread over the whole chip and read the same steps of four tiles of each operand at one time. Rows
+    of at most four tiles are squares already. A last row of tiles by itself would be none, so that five rows then go
+    together. Where the tiles of a split are counted at run time, the further divisions cost more than the squares save.
     """
     contraction = schedule.contraction
     assert contraction is not None
@@ -82,7 +73,7 @@ def _in_squares(schedule: Schedule, problem: ContractionProblem) -> Schedule:
 
 
 def _promoting(schedule: Schedule, problem: ContractionProblem) -> Schedule:
-    """The schedule with long sums promoted whose errors would show, if registers allow."""
+    """The schedule with long sums promoted where errors would show and registers allow."""
     contraction = schedule.contraction
     assert contraction is not None
     steps = LONGEST_SUM // contraction.k
@@ -115,7 +106,7 @@ def _splits(problem: ContractionProblem, target: Target) -> Iterator[Schedule]:
             continue
         blocks = target.sms * blocks_per_sm(problem)
         most = min(MOST_SPLIT, blocks // count, problem.k // schedule.contraction.k // MIN_STEPS)
-        # Blocks that wait for each other must all be resident, which is known only where the grid's size is.
+        # Blocks that wait for each other must all be resident, which is decided only where the grid's size is known.
         meets = known and not problem.accumulator_bytes
         for split in {2, most, *(1 << bit for bit in range(1, 9))}:
             if 1 < split <= most:
@@ -126,13 +117,11 @@ def _splits(problem: ContractionProblem, target: Target) -> Iterator[Schedule]:
 
 
 def _streaming(schedule: Schedule, problem: ContractionProblem, target: Target) -> Schedule:
-    """The schedule with operands that are the first to leave the L2, where nobody would find them in it again.
+    """The schedule with operands that leave the L2 first, where no later kernel would find them in the L2 anyway.
 
     Blocks that run together read a part of an operand together. Operands of more than half of the L2, whose two sides
-    both keep what both have read, are gone when the next kernel starts. What gains then are partial tiles, which stay,
-    and the stream itself: eight products of that size in one wave took 0.3 to 3 % less time (H200, bf16). Splits gain
-    where operands and partial tiles take a quarter of it, too: 128x512x16384 took 9.5 us and not 9.8, 512x512x8192 10.8
-    and not 11.3, 256x512x8192 8.1 and not 8.4, with operands from device memory.
+    both keep what both have read, are gone when the next kernel starts. Partial tiles then stay in the L2, which makes
+    splits gain from a quarter of its size on.
     """
     contraction = schedule.contraction
     assert contraction is not None
@@ -149,8 +138,8 @@ def _streaming(schedule: Schedule, problem: ContractionProblem, target: Target) 
 def _in_clusters(schedule: Schedule, problem: ContractionProblem, target: Target) -> Iterator[Schedule]:
     """The schedules of unsplit tiles whose blocks copy the operand of the tile's rows for their neighbours, too.
 
-    Only where copies take long because rows are no multiple of a line: else blocks that wait for each other are slower,
-    in ping-pong of 128x128 by clusters of two 4096^3 takes 202 us and not 199, 8192^3 1656 and 1643 (H200, bf16).
+    Only where copies take long because rows are no multiple of a line: elsewhere blocks that wait for each other are
+    slower.
     """
     contraction = schedule.contraction
     assert contraction is not None
@@ -164,8 +153,8 @@ def _in_clusters(schedule: Schedule, problem: ContractionProblem, target: Target
 
 
 def _persistent(schedule: Schedule, in_waves: bool) -> Schedule:
-    """The schedule of unsplit tiles: where there are many, close ones run at the same time, and a grid loops
-    overthem.
+    """The schedule of unsplit tiles where there are several waves: neighbouring tiles run at the same time, in a
+    persistent loop where the instruction is `wgmma`.
     """
     contraction = schedule.contraction
     assert contraction is not None
@@ -176,11 +165,10 @@ def _persistent(schedule: Schedule, in_waves: bool) -> Schedule:
 
 
 def _meetings(schedule: Schedule, problem: ContractionProblem, target: Target) -> Iterator[Schedule]:
-    """The schedules of a split whose parts meet by slices, and through flagged buffers where these can take them.
+    """The schedules of a split whose partials are combined by slices, and through flag-in-data exchanges where these
+    take them.
 
-    Such blocks stage no results, and the ring has all of the shared memory: with 9 stages of 64x128 instead of 8
-    256x256x131072 took 37.2 us and not 38.2, with 7 of 64x64 instead of 6 512x512x8192 10.6 and not 10.8, 256x512x8192
-    7.6 and not 7.8 (H200, bf16).
+    Such blocks stage no results, so that the ring has all of the shared memory.
     """
     contraction = schedule.contraction
     assert contraction is not None

@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from math import gcd
 
 from mlirfuse.schedule.layout import WARP, BlockedLayout
-
-WIDEST = 16
-"""Bytes that a thread stores at once."""
+from mlirfuse.schedule.model.machine import WIDEST_ACCESS
 
 
 def prologue_layout(shape: Sequence[int], element_bytes: int, threads: int) -> BlockedLayout:
@@ -21,7 +19,7 @@ def prologue_layout(shape: Sequence[int], element_bytes: int, threads: int) -> B
     """
     *batch, rows, columns = shape
     lead = (1,) * len(batch)
-    vector = gcd(columns, max(1, WIDEST // element_bytes))
+    vector = gcd(columns, max(1, WIDEST_ACCESS // element_bytes))
     lanes = gcd(columns // vector, WARP)
     at_once = threads // lanes
     return BlockedLayout(

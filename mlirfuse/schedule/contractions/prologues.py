@@ -1,10 +1,14 @@
-"""Whether a contraction should compute an operand itself: a pure function of both ways' problems and the target."""
+"""Estimated times of a contraction that computes an operand itself, and of one that reads it: pure functions of
+(problem, target).
+"""
 
 from __future__ import annotations
 
-from mlirfuse.schedule.contractions.cost import DRAM_BYTES, LAUNCH, contraction_seconds
+from mlirfuse.schedule.contractions.cost import contraction_seconds
 from mlirfuse.schedule.contractions.heuristics import choose_contraction
-from mlirfuse.schedule.parts.contraction import ContractionProblem
+from mlirfuse.schedule.model.disagreeing import CONTRACTION_LAUNCH
+from mlirfuse.schedule.model.speeds import DRAM_BYTES
+from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.target import Target
 
 
@@ -14,5 +18,5 @@ def seconds_together(problem: ContractionProblem, target: Target) -> float:
 
 
 def seconds_apart(problem: ContractionProblem, moved_bytes: int, target: Target) -> float:
-    """Estimated time of a kernel that reads and writes so many bytes, and then of the contraction that is left."""
-    return LAUNCH + moved_bytes / DRAM_BYTES + seconds_together(problem, target)
+    """Estimated time of a kernel that reads and writes `moved_bytes`, and then of the contraction that is left."""
+    return CONTRACTION_LAUNCH + moved_bytes / DRAM_BYTES + seconds_together(problem, target)

@@ -5,39 +5,34 @@ from __future__ import annotations
 from dataclasses import replace
 
 from mlirfuse.schedule.layout import WARP, BlockedLayout
-from mlirfuse.schedule.parts.contraction import LOAD_BYTES, ContractionProblem, ContractionSchedule
+from mlirfuse.schedule.model.machine import REGISTER_BYTES, SWIZZLE_BYTES, WIDEST_ACCESS
+from mlirfuse.schedule.parts.contraction import ContractionSchedule
+from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.schedule.schedule import Schedule
 
 MMA_STEP_BYTES = 64
 """Bytes of one row of an operand in one step along k of `mma.sync`: two instructions deep in 16-bit types."""
 
-SWIZZLE_BYTES = 128
-"""Bytes of a row that `wgmma` takes from swizzled shared memory."""
-
 RESULT_STAGES = 2
-"""Subtiles of a result in shared memory, on their way out: one is written while the other is read."""
+"""Subtiles of a result in shared memory on their way out: one is written while the other is read."""
 
 FMA_STEP = 32
-"""Elements of k in one step of SIMT products: near the root of common extents, which keeps sums of sums accurate."""
+"""Elements of k in one step of SIMT products: near the square root of common extents, which keeps two-level sums
+accurate."""
 
 MOST_OF_THREAD, WIDE_FMA_TILE = 8, 128
-"""Rows, and columns, of a SIMT product's tile that a thread has at most; half as many columns in narrower tiles, and
-where an element takes more than a register: 1024^3 took 57 us in tiles of 128x64 with eight rows of four columns, 64 in
-64x64 with four of four (H200, f32, `x.T @ w`, everything else alike)."""
+"""Rows, and columns, of a SIMT product's tile that a thread has at most; half as many columns in tiles narrower than
+`WIDE_FMA_TILE`, and where an element takes more than a register."""
 
 FMA_WARPS = 4
 """Warps of a block that multiplies by SIMT instructions, one for each scheduler, if rows can be shared out so."""
 
-REGISTER_BYTES = 4
-
 MOST_SUMS = 128
-"""Registers of a thread's sums from which on it has none for several steps along k of an operand: with eight rows of
-eight columns all 255 were taken. 4096^3 took 3360 us as `x @ w.T` and 3480 as `x.T @ w.T`; turned, and with copies
-interleaved, 3100 and 2930 (H200, f32)."""
+"""Registers of a thread's sums from which on it has none to hold several steps along k of an operand."""
 
 FLAGGED_ROWS = 4
-"""Rows that a warp takes out of a flagged buffer at once, if it can: 8 of their columns are a line of 128 bytes
-there."""
+"""Rows that a warp takes out of a flagged buffer at once, if it can: 8 of their columns are a line of 128 bytes in the
+buffer."""
 
 
 def wgmma_schedule(
@@ -77,8 +72,8 @@ def wgmma_schedule(
         swapped=swapped,
     )
     resident = blocks_per_sm if blocks_per_sm > 1 else 0
-    # A consumer group's epilogue has time, and beside 128 accumulators few registers: fragments go through it one by
-    # one.
+    # Fragments go through a consumer group's epilogue one by one: the other group's products hide it, and few registers
+    # are left beside 128 accumulators.
     order = "depth" if consumer_groups > 1 else "breadth"
     return Schedule((*batch, m, n), layout, order=order, blocks_per_sm=resident, contraction=contraction)
 
@@ -117,13 +112,12 @@ def mma_schedule(
 def fma_schedule(problem: ContractionProblem, m: int, n: int, *, stages: int = 2, split: int = 1) -> Schedule:
     """A tile for scalar multiply-adds: warps of 4 x 8 threads, each with up to 8 rows of up to 8 columns.
 
-    A thread loads what it multiplies from shared memory as vectors of up to 16 bytes, along the rows (and columns) of
-    operands that are contiguous so. Where k is contiguous, it loads several steps of one row at once, and neighbouring
-    threads have neighbouring rows: those that lie four apart are in the same banks (f32 4096^3 as `x @ w.T` on an H200:
-    6.3 ms with four columns a thread, 3.7 with one). Threads whose sums, and sums of one step, fill most of their
-    registers have none for several steps: such operands are transposed on their way to shared memory
-    (`fuse-transpose-operands`). ptxas is told that one block an SM will do: left alone it takes 80 registers for a tile
-    of 64x64 by eight warps, and spills, where it needs 118.
+    A thread loads operands from shared memory as vectors of up to 16 bytes, along the rows (or columns) of operands
+    that are contiguous so. Where k is contiguous, a thread loads several steps of one row at once, and neighbouring
+    threads have neighbouring rows: rows that lie four apart are in the same banks. Threads whose sums, and sums of one
+    step, fill most of their registers have none for several steps: such operands are transposed on their way to shared
+    memory (`fuse-transpose-operands`). One block an SM is asked of ptxas, which otherwise takes too few registers and
+    spills.
     """
     size = problem.accumulator.bytes
     columns = MOST_OF_THREAD if n >= WIDE_FMA_TILE and size <= REGISTER_BYTES else min(MOST_OF_THREAD // 2, n // 8)
@@ -135,7 +129,9 @@ def fma_schedule(problem: ContractionProblem, m: int, n: int, *, stages: int = 2
     transposed_operands = not narrow and any(p and k for p, k in zip(plain, problem.k_contiguous, strict=True))
     transposed_operands &= 2 * rows * columns * size // REGISTER_BYTES >= MOST_SUMS
     beside = [not k or (transposed_operands and p) for p, k in zip(plain, problem.k_contiguous, strict=True)]
-    run, width = (min(e, max(1, LOAD_BYTES // size)) if b else 1 for e, b in zip((rows, columns), beside, strict=True))
+    run, width = (
+        min(e, max(1, WIDEST_ACCESS // size)) if b else 1 for e, b in zip((rows, columns), beside, strict=True)
+    )
     batch = (1,) * len(problem.batch)
     layout = BlockedLayout(
         vector=(*batch, 1, width),
@@ -150,13 +146,15 @@ def fma_schedule(problem: ContractionProblem, m: int, n: int, *, stages: int = 2
 
 
 def with_slices(schedule: Schedule, reduction: str = "grid_sync") -> Schedule:
-    """The schedule with its splits meeting by slices of rows; neighbouring threads take neighbouring words."""
+    """The schedule with the partials of its splits combined by slices of rows; neighbouring threads take neighbouring
+    words.
+    """
     assert schedule.contraction is not None
     *batch, m, n = schedule.tile
     rows = schedule.contraction.slice_rows(m)
     threads = schedule.layout.threads
     width = next((w for w in (4, 2) if rows * n >= threads * w), 1)
-    # In a flagged buffer so many rows of 8 columns lie in a line.
+    # A line of a flagged buffer holds this many rows of 8 columns.
     stacked = min(FLAGGED_ROWS, 1 << rows.bit_length() - 1) if reduction == "flagged" else 1
     lanes = min(WARP // stacked, 1 << (n // width).bit_length() - 1)
     warps_n = min(threads // WARP, max(1, n // (width * lanes)))

@@ -1,1 +1,1 @@
-"""Schedules of reductions that the blocks of a grid share."""
+"""Schedules of reductions that a whole grid works on: candidates, their cost, second stages, the choice."""

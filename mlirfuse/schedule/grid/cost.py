@@ -1,69 +1,39 @@
-"""What slows a persistent loop of a persistent grid down; the weights are fitted to what `grid.heuristics` has
-measured.
-"""
+"""What slows a persistent loop of a grid down, relative to others; fitted to norm backward passes on an H200."""
 
 from __future__ import annotations
 
 from math import log2, prod
 
-from mlirfuse.schedule.grid.candidates import (
-    TILE_ELEMENTS,
-    GridCandidate,
-    are_apart,
-    in_work,
-    padding,
-    row_elements,
-    unrolled_rows,
-    waits,
-)
+from mlirfuse.schedule.grid.candidates import TILE_ELEMENTS, GridCandidate, in_work
 from mlirfuse.schedule.layout import WARP
+from mlirfuse.schedule.model.disagreeing import TILES_IN_FLIGHT
+from mlirfuse.schedule.model.loop_tiles import are_apart, padding, row_elements, unrolled_rows, waits
+from mlirfuse.schedule.model.machine import PARTITIONS
 from mlirfuse.schedule.problem import PersistentLoopProblem, Problem
 
 FRAGMENTS = 3
-"""Fragments a thread holds of a tile: loops over fewer have too much overhead, over more too few threads."""
+"""Fragments that a thread holds of a tile: loops over fewer have more overhead, over more too few threads."""
 
 CLUSTER_COST = 0.08
-"""What doubling the blocks that share a row costs: a longer exchange, and SMs that no cluster fits on (an
-H200 has 132, of which clusters of 4 take 120)."""
+"""What doubling the blocks that share a row costs: a longer exchange, and SMs that no cluster fits on
+(`speeds.CLUSTERED_SMS`)."""
 
 PARTIALS_COST = 0.006
-"""What twice the blocks of an SM cost for every byte of an element's accumulators: each has a part, for which the
-second stage waits. (H200, bf16, 1024 rows: LayerNorm backward of 4096 columns 11.6 us by 264 blocks, 10.2 by 132;
-RMSNorm 10.0 and 9.8.)"""
+"""What twice the blocks of an SM cost for every byte of an element's accumulators: each block has a partial, for which
+the second stage waits."""
 
 UNROLL_WORK, UNROLL_WORK_COST, UNROLL_ALONE = 9216, 0.12, 0.04
-"""Elements in work on an SM that serve it best where rows are unrolled; what twice or half as many cost; and
-what a block alone costs there, beside which nobody works while it waits."""
+"""Elements in work on an SM that serve it best where rows are unrolled; what twice or half as many cost; and what a
+block alone on its SM costs, as no other works while it waits."""
 
 UNROLL_PADDING, UNROLL_FRAGMENTS, UNROLL_ROWS = 0.15, 0.01, 0.004
-"""What threads that idle cost where rows are unrolled; half or twice the fragments of each row; and every row beyond
-two."""
-
-SCHEDULERS = 4
-"""Schedulers of an SM."""
-
-IN_FLIGHT = 48 * 1024
-"""Bytes of tiles that an SM has asked for at once, where no warp waits for another.
-
-A row's own numbers, loaded a step ahead into registers, are waited for at the end of that step: an L2 miss in each,
-64 % of a warp's time. Copied with their tile they cost nothing, but then all is under way that may be, and memory
-serves too much at once slower. Measured on an H200, RMSNorm and LayerNorm backward in bfloat16, share of `torch.add`:
-
-| columns | registers, 3 stages | copied, 36 KiB | 48 KiB | 60 to 66 KiB | 96 KiB and more |
-|---|---|---|---|---|---|
-| 384 | 0.917, 0.879 | 0.913, 0.888 | 0.942, 0.956 | 0.915 | 0.914, 0.903 |
-| 768 | 0.955, 0.874 | 0.896, 0.851 | 0.951, 0.941 | 0.886 | 0.883, 0.859 |
-| 1024 | 0.946, 0.915 | | 0.944, 0.922 | 0.879, 0.863 | 0.884, 0.830 |
-
-Where warps meet in a step, as in rows of 2048 columns and more, 3 stages and registers are faster: 0.98 and 0.96 at
-4096, against 0.94 with 48 KiB, and 0.89 and 0.86 with 96. Six warps took 1 to 3 % longer than four or eight.
-"""
+"""What idle threads cost where rows are unrolled; half or twice the fragments of each row; and every row beyond two."""
 
 
 def persistent_loop_cost(
     problem: Problem, persistent_loop: PersistentLoopProblem, candidate: GridCandidate, stages: int
 ) -> float:
-    """What slows a persistent loop down; the weights are fitted to the measurements that this module names."""
+    """What slows a persistent loop down; lower is better."""
     layout = candidate.layout
     if unrolled_rows(persistent_loop, layout) > 1:
         return _unrolled_cost(problem, persistent_loop, candidate) + CLUSTER_COST * log2(layout.cluster)
@@ -90,8 +60,8 @@ def persistent_loop_cost(
 
 
 def partials_cost(persistent_loop: PersistentLoopProblem, candidate: GridCandidate) -> float:
-    """What a block's parts cost: among unrolled rows, and where these are compared with the best of the others, among
-    whom it has not been measured.
+    """What a block's partials cost among unrolled rows, and where the best of these is compared with the best of the
+    others.
     """
     return (
         PARTIALS_COST * persistent_loop.accumulator_bytes * log2(candidate.blocks)
@@ -101,21 +71,7 @@ def partials_cost(persistent_loop: PersistentLoopProblem, candidate: GridCandida
 
 
 def _unrolled_cost(problem: Problem, persistent_loop: PersistentLoopProblem, candidate: GridCandidate) -> float:
-    """What too little or too much work costs where a block's warps meet once for several rows.
-
-    H200, bfloat16, a row or rows side by side at a time and unrolled rows, us (docs/architecture.md has more):
-
-    | columns | RMSNorm, 1024 rows | LayerNorm, 1024 rows | RMSNorm, 134 million elements | LayerNorm |
-    |---|---|---|---|---|
-    | 1536 (RMSNorm two, LayerNorm three; two blocks) | 8.1, 5.5 | 9.4, 7.1 | 203, 207 | 216, 194 |
-    | 1600 (two; three blocks) | 6.8, 7.6 | 8.8, 9.4 | 207, 202 | 225, 201 |
-    | 2048 (two; two blocks) | 7.5, 6.6 | 10.1, 7.6 | 191, 192 | 195, 197 |
-    | 3072 (three) | 8.4, 8.3 | 9.8, 9.6 | 199, 189 | 207, 202 |
-    | 4096 (two) | 10.1, 9.9 | 11.6, 10.2 | 188, 190 | 192, 194 |
-    | 5140 (two) | 12.6, 12.3 | 14.8, 14.3 | 219, 190 | 226, 201 |
-
-    Three rows of 1600 columns by two blocks of seven warps took 230 and 246, nobody knows why.
-    """
+    """What too little or too much work costs where a block's warps exchange partials once for several rows."""
     rows, padded = unrolled_rows(persistent_loop, candidate.layout), padding(problem, persistent_loop, candidate.layout)
     fragments = candidate.layout.elements_per_thread / max(candidate.layout.vector) / rows
     work = rows * row_elements(problem) * candidate.blocks / candidate.layout.cluster
@@ -137,11 +93,11 @@ def _work_cost(candidate: GridCandidate) -> float:
 
 
 def _flight_cost(problem: Problem, candidate: GridCandidate, stages: int) -> float:
-    """What too few or too many bytes under way cost where nobody waits.
+    """What too few or too many bytes in flight cost where no warp waits for another.
 
-    It chooses between numbers of rows of one kind, and weighs little beside what says how a row is best held.
+    The cost chooses between numbers of rows of one kind, and weighs little beside how a row is best held.
     """
     # The number of a warp in its block says which scheduler issues it.
-    uneven = candidate.layout.threads % (WARP * SCHEDULERS) > 0
+    uneven = candidate.layout.threads % (WARP * PARTITIONS) > 0
     in_flight = in_work(candidate) * max(problem.read_bytes, 1) * stages
-    return 0.03 * abs(log2(in_flight / IN_FLIGHT)) + 0.03 * uneven + 0.05 * _work_cost(candidate)
+    return 0.03 * abs(log2(in_flight / TILES_IN_FLIGHT)) + 0.03 * uneven + 0.05 * _work_cost(candidate)

@@ -1,12 +1,9 @@
 """Choosing how a persistent loop runs over rows that it reduces: a pure function of (problem, target).
 
-Measured on an H200 with RMSNorm and LayerNorm backward in bfloat16, 384 to 8192 columns: what decides is how many
-bytes an SM has under way while it computes. Asynchronous copies into shared memory keep them so without
-taking registers; some 8 K elements of a tile on an SM, two or three tiles deep, reach 0.87 to 0.98 of
-`torch.add` of the same size. Where a row is of several warps, these are unrolled over two to four, to meet less often
-(`grid/cost.py`). Tiles that are held by few threads, many elements each, or by many threads in one block,
-are slower. Wider rows are spread over clusters, so that a block has as much of one: 0.94 and 0.91 at 16384 columns,
-where one block with the whole row reached 0.86 and 0.84, and 0.87 and 0.84 at 65536.
+Bytes in flight on an SM decide. Asynchronous copies into shared memory keep them there without registers: some 8192
+elements of a tile on an SM, two or three tiles deep. Where a row is several warps', threads are unrolled over two to
+four rows, so that the warps exchange partials less often (`grid/cost.py`). Wider rows are spread over clusters, so that
+a block holds as much of one. Figures: `benchmarks/results/`.
 """
 
 from __future__ import annotations
@@ -15,45 +12,31 @@ from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
 
-from mlirfuse.schedule.grid.candidates import (
-    GridCandidate,
-    are_apart,
-    grid_candidates,
-    in_work,
-    padding,
-    row_elements,
-    unrolled_rows,
-)
-from mlirfuse.schedule.grid.cost import IN_FLIGHT, partials_cost, persistent_loop_cost
+from mlirfuse.schedule.grid.candidates import GridCandidate, grid_candidates, in_work
+from mlirfuse.schedule.grid.cost import partials_cost, persistent_loop_cost
 from mlirfuse.schedule.grid.second_stage import PERIOD, choose_second_stage
-from mlirfuse.schedule.model.persistent_loop_memory import RESERVED, persistent_loop_bytes
+from mlirfuse.schedule.grid.shared_memory import persistent_loop_bytes
+from mlirfuse.schedule.model.disagreeing import TILES_IN_FLIGHT
+from mlirfuse.schedule.model.loop_tiles import are_apart, padding, row_elements, unrolled_rows
+from mlirfuse.schedule.model.residency import shared_left
 from mlirfuse.schedule.parts.persistent_loop import PersistentLoop
 from mlirfuse.schedule.problem import PersistentLoopProblem, Problem
 from mlirfuse.schedule.schedule import Schedule, check_schedule
 from mlirfuse.target import Target
 
 SQUEEZED = 0.75
-"""What ptxas may have to do with of the registers that are estimated, where nothing else is left."""
+"""Share of the estimated registers that ptxas may have to do with, where no other schedule is left."""
 
 CHUNK_ELEMENTS, SHARED_ACCUMULATORS, SHARED_ROW = 12 * 1024, 4, 512
-"""Elements of a small chunk of the end that blocks share; bytes of an element's accumulators, and elements of a row, up
-to which they share it.
-
-More chunks leave more parts for the second stage, and larger ones end less together. Measured on an H200, RMSNorm
-backward of 576000 x 384 in bfloat16: 0.968 of `torch.add` with a twentieth of the tiles in chunks of 64 and then 32
-rows and 16 reads at once in the second stage (which takes few rows 0.5 us longer), 0.965 with 5 reads and 32 rows only;
-with a tenth in chunks of 128 and 64 0.967, of 64 and 32 0.961; 0.936 to 0.938 without. LayerNorm, whose parts are
-twice as large, takes 0.7 to 1.1 % longer so. RMSNorm of 131072 x 768 took from 1 % less to 0.6 % longer, of 65536 x
-1024 2 to 3 % longer, as an end of 5 us is one chunk a block; both of 32768 x 2048 0.2 to 0.4 % longer."""
+"""Elements of a small chunk of the dynamic tail; bytes of an element's accumulators, and elements of a row, up to which
+blocks share the tail. More chunks leave more partials for the second stage, and larger ones end less together."""
 
 STAGES = 3
 """Tiles of a block under way: one in work, two loading."""
 
 FEW_TILES = 16
-"""Tiles of a block up to which one is loading, where a tile is a row of one block, or unrolled rows. Measured on an
-H200 with RMSNorm and LayerNorm backward of 4096 and 8192 columns, two stages against three: 0.4 to 1.4 us less at 4
-tiles a block, as less work is left when the last data arrive; 1 % more in RMSNorm at 124 tiles. Where several rows lie
-side by side it also helps where there are few, but asking costs 0.3 % of each step of 768 and 1024 columns."""
+"""Tiles of a block up to which one is loading and not two, where a tile is one row or unrolled rows: less work is left
+when the last data arrive."""
 
 
 @lru_cache(maxsize=256)  # whether there is one is asked before it is taken
@@ -81,15 +64,14 @@ def grid_schedule(problem: Problem, target: Target, squeeze: float = 1.0) -> Sch
 def _cheapest(
     problem: Problem, persistent_loop: PersistentLoopProblem, candidates: Sequence[GridCandidate], target: Target
 ) -> tuple[float, Schedule] | None:
-    """The cheapest of some candidates, completed, and what it costs with its parts; None where none is legal."""
+    """The cheapest of some candidates, completed, and its cost with that of its partials; None where none is legal."""
     bounds = [
         persistent_loop_cost(problem, persistent_loop, candidate, _most_stages(problem, persistent_loop, candidate))
         for candidate in candidates
     ]
     best: tuple[float, int, Schedule] | None = None
-    # To choose a finish and to count shared memory takes longer than to say what a candidate costs with all its stages.
-    # So candidates are completed from the cheapest on, until what is left cannot be cheaper; of equals the first is
-    # taken.
+    # Choosing a second stage and counting shared memory takes longer than the cost of a candidate with all its stages.
+    # So candidates are completed from the cheapest on, until no other can be cheaper; of equals the first is taken.
     for bound, position in sorted(zip(bounds, range(len(candidates)), strict=True)):
         if best is not None and bound > best[0]:
             break
@@ -108,26 +90,22 @@ def _cheapest(
 
 
 def too_wide(problem: Problem, target: Target) -> str:
-    """What `grid_schedule` finds no schedule for."""
+    """Why `grid_schedule` finds no schedule."""
     return f"no cluster of {target.max_cluster} holds a row of {row_elements(problem)} elements with its accumulators"
 
 
 def _most_stages(problem: Problem, persistent_loop: PersistentLoopProblem, candidate: GridCandidate) -> int:
-    """Tiles that a block has under way; as many as nobody has to wait for, where its warps never meet."""
+    """Tiles that a block has under way; where its warps never wait for each other, as many as keep memory busy."""
     if problem.vector == 1:  # asynchronous copies move 4 bytes or more
         return 1
     if not are_apart(persistent_loop, candidate.layout, candidate.order):
         return STAGES
-    return min(STAGES, max(2, round(IN_FLIGHT / in_work(candidate) / max(problem.read_bytes, 1))))
+    return min(STAGES, max(2, round(TILES_IN_FLIGHT / in_work(candidate) / max(problem.read_bytes, 1))))
 
 
 def _is_streamed(problem: Problem, persistent_loop: PersistentLoopProblem, candidate: GridCandidate) -> bool:
-    """Whether steps ask how their tile is to be copied: where rows fill their threads, and no rows of several warps lie
-    side by side.
-
-    On an H200, backward passes of RMSNorm and LayerNorm in bfloat16 that read 17 MB or less took 0.3 to 4 % less time
-    with tiles that leave the L2 first, from 2048 to 65536 columns. To ask cost walks over more nothing at 4096, 8192
-    and 16384 to 65536 columns, but 0.8 % at 1600 columns, 0.1 to 0.8 % at 2048, and up to 1.9 % at 5140.
+    """Whether steps decide at run time if their tile leaves the L2 first: where rows fill their threads, and no rows of
+    several warps lie side by side. Elsewhere deciding costs more than it gains.
     """
     layout = candidate.layout
     is_apart = layout.is_alone(persistent_loop.dims) or are_apart(persistent_loop, layout, candidate.order)
@@ -135,7 +113,7 @@ def _is_streamed(problem: Problem, persistent_loop: PersistentLoopProblem, candi
 
 
 def _chunk(problem: Problem, persistent_loop: PersistentLoopProblem, candidate: GridCandidate) -> int:
-    """Tiles of a small chunk of the end that blocks share; 0 where they share none."""
+    """Tiles of a small chunk of the dynamic tail; 0 where all tiles are given out from the start."""
     is_small = persistent_loop.accumulator_bytes <= SHARED_ACCUMULATORS and row_elements(problem) <= SHARED_ROW
     if persistent_loop.wide or not is_small or not are_apart(persistent_loop, candidate.layout, candidate.order):
         return 0
@@ -145,7 +123,7 @@ def _chunk(problem: Problem, persistent_loop: PersistentLoopProblem, candidate: 
 def _complete(
     problem: Problem, persistent_loop: PersistentLoopProblem, candidate: GridCandidate, target: Target
 ) -> Schedule | None:
-    """A candidate with a finish and as many stages as shared memory has room for; None if it is illegal."""
+    """A candidate with a second stage and as many stages as shared memory has room for; None if it is illegal."""
     layout, blocks = candidate.layout, candidate.blocks
     tile = tuple(
         (extent if d not in persistent_loop.dims else layout.extents[d]) or layout.extents[d]
@@ -154,7 +132,7 @@ def _complete(
     second_stage_tile, second_stage_layout, second_stage_reads = choose_second_stage(
         problem, persistent_loop, layout, blocks, target
     )
-    shared = min(target.shared_per_block, target.shared_per_sm // blocks - RESERVED)
+    shared = shared_left(blocks, target)
     period = PERIOD if persistent_loop.wide else 0
     chunk = _chunk(problem, persistent_loop, candidate)
     none_abreast = layout.cluster == 1 and layout.is_alone(persistent_loop.dims) and candidate.order == "breadth"
@@ -168,7 +146,7 @@ def _complete(
             candidate.columns,
             second_stage_reads,
             period,
-            # With order `depth` this has not been measured. A block that takes chunks does not know its last tile.
+            # A block that takes chunks does not know its last tile. Costs of peeling were not fitted to order `depth`.
             peeled=candidate.order == "breadth" and persistent_loop.inner and not period and not chunk,
             few_tiles=FEW_TILES if none_abreast and stages > 2 else 0,
             row_values="shared" if are_apart(persistent_loop, layout, candidate.order) and stages > 1 else "registers",

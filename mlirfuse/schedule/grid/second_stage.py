@@ -1,10 +1,8 @@
-"""Choosing who adds up a grid's partial results, and in which tiles: pure functions of (problem, target).
+"""Choosing who adds up a grid's partials, and in which tiles: pure functions of (problem, target).
 
-What takes time is latency: after the last block has arrived, a block waits for the parts that it adds up to come from
-the L2, and nothing else is left to do. So every block gets a slice of the columns where they suffice, its threads
-share the parts of the slice, and each thread asks for all of its own before it adds the first. Measured on an H200 with
-the backward passes of RMSNorm and LayerNorm at 1024 x 4096: 0.5 and 0.7 us less than slices of 128 bytes whose parts
-are added as they come.
+The time is latency: after the last block has arrived, a block waits for the partials that it adds up to come from the
+L2. So every block gets a slice of the columns where they suffice, its threads share the partials of the slice, and each
+thread asks for all of its own before it adds the first.
 """
 
 from __future__ import annotations
@@ -14,40 +12,28 @@ from math import gcd
 
 from mlirfuse.schedule.layout import WARP, BlockedLayout
 from mlirfuse.schedule.layout_builder import LayoutBuilder
+from mlirfuse.schedule.model.disagreeing import SECOND_KERNEL_LAUNCH
+from mlirfuse.schedule.model.speeds import GRID_READ, GRID_SYNC
 from mlirfuse.schedule.parts.persistent_loop import SHARING, SUM_ROWS
 from mlirfuse.schedule.problem import PersistentLoopProblem, Problem
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import Target
 
 SLICE_BYTES = 32
-"""Bytes of a row of partial results that a block reads at least: a sector of the L2."""
+"""Bytes of a row of partials that a block reads at least: a sector of the L2."""
 
 READ_REGISTERS = 64
-"""Registers for the parts that a thread has asked for, at most; at most half of those that it may have."""
+"""Registers for the partials that a thread has asked for, at most; at most half of those that a thread may have."""
 
 SINGLE_READS = 0.75
-"""The share of these registers for parts that are read number by number, each from an address of its own. Backward
-passes of 257 columns, whose persistent loops take 80 registers, spilled 16 to 44 bytes with 41 such reads at once and
-96 registers, none with 21 (ptxas 13.0, sm_90a)."""
+"""Share of `READ_REGISTERS` for partials that are read number by number, each from an address of its own."""
 
 PERIOD = 32
-"""Tiles that a block adds up one by one before it stores a part, where sums leave as wide as they are added up.
+"""Tiles that a block adds up one by one before it stores a partial, where sums leave as wide as they are added up.
 
 Of N random numbers, sums of n each that are added pairwise have the error variance of n / 2 + log2(N / n) roundings of
-the whole, a pairwise sum of all has log2(N). Measured on an H200 with LayerNorm backward, 384 columns: 1.07 times the
-error of a pairwise sum of 1000 rows, 1.08 of 36,000, and 1.17 of 576,000, where one part a block has 2.2. A part every
-16 tiles has 1.10, and takes 3 to 7 % longer. What leaves narrower is rounded far more coarsely in the end."""
-
-
-READ, MEETING, LAUNCH = 0.8, 0.4, 2.0
-"""Microseconds that a block takes to read parts of a slice and add them up, for as many as it reads at once; that a
-grid takes to wait for itself, and to be launched so; and that a host takes for one more launch.
-
-Measured on an H200 with replayed graphs, us by slices, the last block, and a second kernel, which has no host to wait
-for there: sums of everything in bfloat16, which are one slice, 128 x 384 2.73, 2.34, 2.43; 1024 x 1024 3.46, 3.05,
-2.74; 8192 x 384 4.71, 4.17, 4.35. Sums of columns, 8192 x 64 (8 slices) 3.73, 8.06, 4.60; 1024 x 4096 (128 slices)
-6.40, 153, 5.67. RMSNorm backward of 1024 x 1024 4.66, 62.5, 4.83; LayerNorm's of 1024 x 4096 10.1, 100, 10.6
-(benchmarks/results/finishes-h200.json)."""
+the whole; a pairwise sum of all has log2(N). Sums that leave narrower are rounded far more coarsely in the end.
+"""
 
 
 def choose_second_stage(
@@ -88,26 +74,29 @@ def choose_second_stage(
 
 
 def cheapest_grid_reduction(schedule: Schedule, problem: Problem, target: Target) -> str:
-    """Who adds up a persistent loop's parts in the least time; nobody gets atomics, which differ from run to run,
-    unasked.
+    """Who adds up a persistent loop's partials in the least time, of those whose results are the same bits on every
+    run.
 
-    A second kernel has the same slices in as many blocks, and costs a launch where a grid that waits costs less: it is
-    for those who want no semaphores.
+    A second kernel takes the same slices in as many blocks as a grid barrier, and a launch in place of the barrier.
     """
     partials, slices = _partials(schedule, problem, target), _slices(schedule, problem)
     persistent_loop = schedule.persistent_loop
     assert persistent_loop is not None  # the caller looked
-    each = READ * -(
+    each = GRID_READ * -(
         -partials // (persistent_loop.second_stage_tile[persistent_loop.dims[0]] * persistent_loop.second_stage_reads)
     )
     together = each * -(-slices // _clusters(schedule, target))
-    costs = {"grid_sync": MEETING + together, "last_block": each * slices, "second_kernel": LAUNCH + together}
+    costs = {
+        "grid_sync": GRID_SYNC + together,
+        "last_block": each * slices,
+        "second_kernel": SECOND_KERNEL_LAUNCH + together,
+    }
     return min(costs, key=lambda grid_reduction: costs[grid_reduction])
 
 
 def partials_bytes(schedule: Schedule, problem: Problem, target: Target) -> int:
-    """Bytes of the parts that a persistent loop leaves, each of which is written and read once; 0 without a persistent
-    loop.
+    """Bytes of the partials that a persistent loop leaves, each of which is written and read once; 0 without a
+    persistent loop.
     """
     if schedule.persistent_loop is None:
         return 0
@@ -117,7 +106,7 @@ def partials_bytes(schedule: Schedule, problem: Problem, target: Target) -> int:
 
 
 def _loop_of(schedule: Schedule, problem: Problem) -> PersistentLoopProblem:
-    """What the grid has to do that a schedule's walk does."""
+    """The reductions that a schedule's persistent loop works on."""
     assert schedule.persistent_loop is not None  # the caller looked
     dims = schedule.persistent_loop.dims
     return next(
@@ -133,8 +122,8 @@ def _clusters(schedule: Schedule, target: Target) -> int:
 
 
 def _partials(schedule: Schedule, problem: Problem, target: Target) -> int:
-    """Parts that a persistent loop leaves at its end, one of every block that has a tile; periods and chunks before
-    leave more.
+    """Partials that a persistent loop leaves at its end, one of every block that has a tile; periods and chunks leave
+    more before.
     """
     blocks = _clusters(schedule, target)
     return min(blocks, problem.tiles(schedule.tile, _loop_of(schedule, problem).dims) or blocks)
@@ -152,8 +141,8 @@ def _slices(schedule: Schedule, problem: Problem) -> int:
 def with_grid_reduction(schedule: Schedule, grid_reduction: str, target: Target) -> Schedule:
     """The schedule of a persistent loop with another second stage.
 
-    A second kernel takes one part from each block that the device holds, so that long sums stay as they are. So do
-    atomic additions, which leave a few rows of sums: a thread reads all of them in its columns at once.
+    A second kernel takes one partial from each block that the device holds, so that long sums stay as they are. So do
+    atomic additions, which leave `SUM_ROWS` rows of sums: a thread reads all of these in its columns at once.
     """
     assert schedule.persistent_loop is not None  # the caller looked
     persistent_loop = replace(
@@ -162,8 +151,7 @@ def with_grid_reduction(schedule: Schedule, grid_reduction: str, target: Target)
         chunk=schedule.persistent_loop.chunk if grid_reduction in SHARING else 0,
     )
     if grid_reduction == "last_block" and persistent_loop.period:
-        # What is read at once is as much as registers hold, far more than there are parts in most cases. In a branch
-        # that one block takes ptxas holds less: sums of everything in single precision spilled 12 to 60 bytes.
+        # In a branch that one block takes ptxas has fewer registers for reads than in the whole kernel.
         persistent_loop = replace(persistent_loop, second_stage_reads=max(1, persistent_loop.second_stage_reads // 2))
     if grid_reduction == "second_kernel":
         clusters = target.sms * schedule.blocks_per_sm // schedule.layout.cluster
@@ -177,9 +165,7 @@ def with_grid_reduction(schedule: Schedule, grid_reduction: str, target: Target)
 
 
 def _row_of_sums(schedule: Schedule, dims: tuple[int, ...]) -> tuple[tuple[int, ...], BlockedLayout]:
-    """A tile of one row along the looped dimensionsed dimensions over all threads of the persistent loop, and its
-    layout.
-    """
+    """A tile of one row along the looped dimensions over all threads of the persistent loop, and its layout."""
     loop_layout = schedule.layout
     extents = [1 if d in dims else n for d, n in enumerate(schedule.tile)]
     kept = sorted((d for d in range(len(extents)) if d not in dims), key=lambda d: (d != loop_layout.vector_dim, -d))
@@ -201,7 +187,7 @@ def _row_of_sums(schedule: Schedule, dims: tuple[int, ...]) -> tuple[tuple[int, 
 def _reads(persistent_loop: PersistentLoopProblem, second_stage: BlockedLayout, steps: int, registers: int) -> int:
     """How many tiles to read at once, of `steps`: as many as fit, and no more than reads of equal size need.
 
-    Where blocks store several parts there are more steps, and what is read at once is added two by two: all that fit.
+    Where blocks store several partials there are more steps, and what is read at once is added pairwise: all that fit.
     """
     at_once = max(1, registers * 4 // (second_stage.elements_per_thread * persistent_loop.accumulator_bytes))
     if persistent_loop.wide:

@@ -1,12 +1,7 @@
 """Choosing schedules for reductions over a grid without whole rows in tiles: pure functions of (problem, target).
 
-What is reduced along rows too, or alone, is walked in tiles of a part of a row. What is not leaves so many columns that
-each block can reduce some of them alone.
-
-H200, TB/s: sums of columns in half precision by blocks alone, by a persistent loop over whole rows, by PyTorch: 65536
-columns 4.06, 3.99, 3.54; 131072 columns 3.95, 3.70, 3.86; 200000 columns 3.66, none, 3.74 (single precision 4.28, none,
-4.24); 140001 columns, element by element, 2.69, 2.68, 2.61. Sums of everything by parts of rows, by whole rows, by
-PyTorch: 131072 columns 4.13, 3.94, 4.02; 200000 columns 3.75, none, 3.91 (single precision 4.28, none, 4.20).
+Reductions along rows, alone or with others, loop over tiles of a part of a row. Reductions of columns alone leave so
+many columns that each block can reduce some of them without other blocks.
 """
 
 from __future__ import annotations
@@ -14,45 +9,40 @@ from __future__ import annotations
 from dataclasses import replace
 from math import ceil, prod
 
-from mlirfuse.schedule.grid.candidates import BREADTH_BASE
 from mlirfuse.schedule.grid.second_stage import PERIOD, choose_second_stage
+from mlirfuse.schedule.grid.shared_memory import persistent_loop_bytes
 from mlirfuse.schedule.layout import WARP
 from mlirfuse.schedule.layout_builder import LayoutBuilder
-from mlirfuse.schedule.model.persistent_loop_memory import RESERVED, persistent_loop_bytes
+from mlirfuse.schedule.model.grid_registers import BREADTH_BASE
+from mlirfuse.schedule.model.machine import REGISTER_BYTES
+from mlirfuse.schedule.model.residency import blocks_by_registers, shared_left
 from mlirfuse.schedule.parts.persistent_loop import PersistentLoop
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.schedule import Schedule, check_schedule
 from mlirfuse.target import Target
 
 FINER_WARPS, FINER_ELEMENTS, FINER_BLOCKS = 8, 16, 6
-"""Warps of a block, elements a thread holds of a tile, and blocks of an SM, of a persistent loop over parts of rows: 48
-KB of half precision are under way on an SM. With 32 elements in fewer blocks it takes between 2 % less and 40 % more
-time."""
+"""Warps of a block, elements a thread holds of a tile, and blocks of an SM, of a persistent loop over parts of rows."""
 
 COLUMN_WARPS, COLUMN_BLOCKS, COLUMN_ELEMENTS = 16, 2, 8
-"""Warps of a block that reduces some columns, each over rows of its own, blocks of an SM that ptxas leaves room
-for, and elements that a thread loads at once of a tensor: with 16 it takes 2 to 20 % more time."""
+"""Warps of a block that reduces some columns, each over rows of its own; blocks of an SM that ptxas leaves room for;
+and elements that a thread loads at once of a tensor."""
 
 LONG_WARPS, LONG_ELEMENTS, FEW_PARTS = 8, 32, 64
-"""The same where all lanes of a warp lie along columns, so that none shares in adding up what the warps have, and
-these would have more numbers of a thread's columns than that: few warps leave less to add up at the end of the rows,
-and each thread loads as much more at once.
+"""The same where all lanes of a warp lie along columns, so that no lanes share in adding up the warps' partials, and a
+thread's columns have more than `FEW_PARTS` of these. Fewer warps leave less to add up at the end of the rows, and each
+thread loads as much more at once."""
 
-H200, sums of columns in bfloat16, us by 16 warps with 8 elements and so: 128 x 65536 10.2 and 7.3, 1024 x 65536 37.4
-and 35.0, 512 x 131072 41.1 and 36.2, 8192 x 65536 244 and 248; over the second dimension of 64 x 512 x 1024 20.6 and
-18.2. Where lanes lie along rows too: of 64 x 3136 x 64 10.8 and 16.3, of 1024 x 3136 x 64 95.9 and 102.7. Of few
-numbers, in single precision: 128 x 32768 5.9 and 6.0, 8192 x 32768 236 and 244."""
-
-HELD_REGISTERS, REGISTER = 96, 4
-"""Registers of a thread for reductions and what is read, at most; and bytes of one."""
+HELD_REGISTERS = 96
+"""Registers of a thread for reductions and what is read, at most."""
 
 KEPT_REGISTERS = 4
-"""Registers of a thread for each row beside the first of which reductions are kept: where it is, and where its total
-goes. Without them ptxas spilled 60 bytes of tiles of four rows."""
+"""Registers of a thread for each row beside the first of which reductions are kept: an address of the row and of its
+result."""
 
 FILLED = 0.9
-"""Share of the blocks' places on the device that columns must fill, last wave included, to be reduced without a
-persistent loop where there could be one."""
+"""Share of the resident blocks' places that columns must fill, last wave included, to be reduced without a persistent
+loop where there could be one."""
 
 
 def finer_schedule(problem: Problem, target: Target) -> Schedule | None:
@@ -72,9 +62,9 @@ def finer_schedule(problem: Problem, target: Target) -> Schedule | None:
     layout = fill.layout()
     tile = tuple(min(n, e or n) for n, e in zip(layout.extents, problem.extents, strict=True))
     kept = prod(layout.extents[d] for d in range(problem.rank) if d not in persistent_loop.dims)
-    registers = BREADTH_BASE + layout.elements_per_thread * each // REGISTER + KEPT_REGISTERS * (kept - 1)
+    registers = BREADTH_BASE + layout.elements_per_thread * each // REGISTER_BYTES + KEPT_REGISTERS * (kept - 1)
     registers = round(problem.register_scale * registers)
-    blocks = min(FINER_BLOCKS, target.registers_per_sm // (-(-registers // 8) * 8 * layout.threads))
+    blocks = min(FINER_BLOCKS, blocks_by_registers(layout.threads, registers, target))
     if not blocks or registers > target.max_registers_per_thread:
         return None
     own = replace(problem, persistent_loop=persistent_loop)
@@ -89,15 +79,13 @@ def finer_schedule(problem: Problem, target: Target) -> Schedule | None:
         period=period,
     )
     schedule = Schedule(tile, layout, blocks_per_sm=blocks, persistent_loop=plan)
-    fits = persistent_loop_bytes(own, layout, plan) <= min(
-        target.shared_per_block, target.shared_per_sm // blocks - RESERVED
-    )
+    fits = persistent_loop_bytes(own, layout, plan) <= shared_left(blocks, target)
     return schedule if fits and check_schedule(schedule, problem.extents, problem.reduced, target) is None else None
 
 
 def _elements(most: int, each: int) -> int:
-    """Elements of a thread, of so many bytes each, that `HELD_REGISTERS` hold; a power of two."""
-    while most > 1 and most * each > HELD_REGISTERS * REGISTER:
+    """Elements of a thread, of `each` bytes each, that `HELD_REGISTERS` hold; a power of two."""
+    while most > 1 and most * each > HELD_REGISTERS * REGISTER_BYTES:
         most //= 2
     return most
 
@@ -134,9 +122,9 @@ def _chunks(problem: Problem, fill: LayoutBuilder) -> Schedule:
 
 
 def fills(schedule: Schedule, problem: Problem, target: Target) -> bool:
-    """Whether what `column_schedule` chose keeps the device busy to the end: few columns leave places of blocks empty.
+    """Whether blocks of `column_schedule` keep the device busy to the end: few columns leave places of blocks empty.
 
-    Nor do rows along which memory is contiguous, of which there may be few.
+    Rows along which memory is contiguous do not, of which there may be few.
     """
     if problem.vector_dim in problem.reduced:
         return False

@@ -1,18 +1,14 @@
-"""What an SM holds at once of blocks that are alike."""
+"""What an SM holds at once of blocks that are alike: registers and shared memory shared out, and resident blocks."""
 
 from __future__ import annotations
 
 from mlirfuse.schedule.layout import WARP
+from mlirfuse.schedule.model.machine import PARTITIONS, REGISTER_STEP, RESERVED_SHARED
 from mlirfuse.target import Target
 
 SHARED_RESERVE = 2048
-"""Shared memory left for the exchange between warps, bytes."""
-
-REGISTER_STEP = 8
-"""Registers are given to threads so many at a time."""
-
-PARTITIONS = 4
-"""Partitions of an SM, each with a scheduler and registers of its own."""
+"""Bytes of shared memory that rows in registers leave at least: for exchanges between warps, and for what the system
+takes (`RESERVED_SHARED`)."""
 
 
 def allocated(registers: int) -> int:
@@ -24,6 +20,11 @@ def resident_blocks(threads: int, registers: int, target: Target) -> int:
     """Blocks of an SM that its registers and threads allow; 0 if not even one.
 
     Each of an SM's four partitions has a quarter of the registers and takes whole warps.
+
+    Args:
+        threads: of a block.
+        registers: that a thread is given.
+        target: the architecture.
     """
     if registers > target.max_registers_per_thread:
         return 0
@@ -31,8 +32,42 @@ def resident_blocks(threads: int, registers: int, target: Target) -> int:
     return min(warps * WARP // threads, target.threads_per_sm // threads, target.blocks_per_sm)
 
 
+def blocks_by_registers(threads: int, registers: int, target: Target) -> int:
+    """Blocks of an SM whose threads' registers add up to no more than the SM has, partitions aside.
+
+    The heuristics of persistent loops count blocks so; `resident_blocks` is what the machine does.
+
+    Args:
+        threads: of a block.
+        registers: that a thread needs.
+        target: the architecture.
+    """
+    return target.registers_per_sm // (allocated(registers) * threads)
+
+
+def blocks_by_memory(threads: int, shared_bytes: int, target: Target) -> int:
+    """Blocks of an SM that its threads and its shared memory allow, whatever registers they take.
+
+    Args:
+        threads: of a block.
+        shared_bytes: of a block, without what the system takes.
+        target: the architecture.
+    """
+    by_shared = target.shared_per_sm // (shared_bytes + RESERVED_SHARED)
+    return min(target.blocks_per_sm, target.threads_per_sm // threads, by_shared)
+
+
+def shared_left(blocks: int, target: Target) -> int:
+    """Bytes of shared memory that each of so many blocks of an SM may allocate."""
+    return min(target.shared_per_block, target.shared_per_sm // blocks - RESERVED_SHARED)
+
+
+def registers_shared_out(threads: int, blocks: int, target: Target) -> int:
+    """Registers of a thread where so many blocks share all of an SM, which may exceed what a thread can address."""
+    warps = -(-threads * blocks // (WARP * PARTITIONS))  # of a partition
+    return target.registers_per_sm // PARTITIONS // (warps * WARP) // REGISTER_STEP * REGISTER_STEP
+
+
 def registers_left(threads: int, blocks: int, target: Target) -> int:
     """Registers that a thread may take where an SM is to hold so many blocks, which `resident_blocks` allows."""
-    warps = -(-threads * blocks // (WARP * PARTITIONS))  # of a partition
-    most = target.registers_per_sm // PARTITIONS // (warps * WARP)
-    return min(most // REGISTER_STEP * REGISTER_STEP, target.max_registers_per_thread)
+    return min(registers_shared_out(threads, blocks, target), target.max_registers_per_thread)

@@ -1,1 +1,1 @@
-"""The parts of a schedule that some kernels add: contractions, transposed arrays, loops over a grid."""
+"""The parts of a schedule that some kernels add, and their checks: contractions, transposed tiles, persistent loops."""

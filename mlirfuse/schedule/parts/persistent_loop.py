@@ -17,36 +17,34 @@ GRID_REDUCTIONS = {
 
 - `grid_sync`: all blocks, a slice of the columns each, once all have arrived. The grid must be resident as a whole, and
   is launched so.
-- `last_block`: the last block, for which nobody waits.
-- `second_kernel`: another kernel, behind the persistent loop in the stream; nobody waits, and there are no semaphores.
-- `atomics`: blocks add their parts to `SUM_ROWS` rows of sums as they come, and the last block adds these
+- `last_block`: the last block; no block waits.
+- `second_kernel`: another kernel, behind the persistent loop in the stream; there are no semaphores.
+- `atomics`: blocks add their partials to `SUM_ROWS` rows of sums as they come, and the last block adds these
   up. Sums of f32 only.
 
-All but the last add in the order of blocks, so that results are the same bits on every run. With `atomics` they are
-not, which is why nobody gets it who does not ask."""
+All but `atomics` add in the order of blocks, so that results are the same bits on every run; `atomics` is never chosen
+unasked.
+"""
 
 SHARING = ("grid_sync", "last_block")
-"""Who may add up the parts of a persistent loop whose end blocks share: who takes any number of parts, in their
-order."""
+"""Who may add up the partials of a persistent loop with a dynamic tail: any number of partials, in their order."""
 
 SUM_ROWS = 8
-"""Rows of sums for atomic additions: block b adds to row b % SUM_ROWS, so that few blocks meet at an address, and a sum
-of all blocks' parts in some order loses less."""
+"""Rows of sums for atomic additions: block b adds to row b % SUM_ROWS, so that few blocks contend for an address, and a
+sum of all partials in any order loses less."""
 
 COLUMNS = ("registers", "shared")
 """Where a block keeps what all its tiles share, such as weights."""
 
 ROW_VALUES = ("registers", "shared")
-"""Where a block keeps what varies along the looped dimensions only, such as a row's mean, until its tile's turn."""
+"""Where a block keeps what varies along the looped dimensions only, such as a row's mean, until its tile is worked on.
+"""
 
 
 TAIL, LEAST_CHUNKS = 20, 3
-"""One in so many tiles is in the end that blocks share, if that makes so many small chunks a block.
-
-Measured on an H200, RMSNorm backward of 576000 x 384 in bfloat16: blocks that have equally many tiles end between 190
-and 325 us after they began, those of a group of SMs together, as if groups of different size had an equal
-share of memory; with all tiles taken one by one they end between 300 and 304. A twentieth of them, in chunks, takes 314
-us and not 324."""
+"""One tile in `TAIL` is in the dynamic tail that blocks share, if that makes at least `LEAST_CHUNKS` small chunks a
+block. Blocks with equally many tiles end at different times, as groups of SMs get different shares of memory
+bandwidth."""
 
 MOST_STAGES, MOST_READS = 16, 256
 """Tiles of a block that may be under way at once, and of partial results: more than there is room for on chip."""

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from mlirfuse.schedule.layout import WARP, BlockedLayout
-from mlirfuse.schedule.model.estimate import registers_per_thread
-from mlirfuse.schedule.model.persistent_loop_memory import exchange_bytes
+from mlirfuse.schedule.model.exchanges import exchange_bytes
 from mlirfuse.schedule.model.residency import SHARED_RESERVE, allocated, registers_left, resident_blocks
+from mlirfuse.schedule.model.row_registers import registers_per_thread
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.rows.layouts import HALF_WARPS, Split, row_schedule, unaligned_vector
 from mlirfuse.schedule.rows.row_alignment import MOST_HELD, has_costly_ends, staged_bytes
@@ -17,41 +17,34 @@ from mlirfuse.schedule.schedule import Schedule, check_schedule
 from mlirfuse.target import Target
 
 FINER_VECTOR = 8
-"""Elements of a vector that may be halved, and whose rows may be over half a warp, where rows then fill their threads.
-
-These divide into rows what whole warps of whole vectors leave padding in (H200, LayerNorm with fused adds in half
-precision, half warps: 1280 columns 0.97 of a copy against 0.93; half vectors: 3200 columns 0.97 against 0.91; both:
-1600 columns 0.94 against 0.92).
-"""
+"""Elements of a vector that may be halved, and whose rows may be over half a warp, where rows then fill their threads:
+rows that whole warps of whole vectors would pad."""
 
 MOST_FINE = 40
-"""Elements a thread of such rows: 52 take 128 registers, and are no faster than padding (H200, 832 columns)."""
+"""Elements a thread of such rows, at most: with more registers run short, and padding is as fast."""
 
 LONG_ROW, LONG_UNALIGNED_ROW = 12 * 1024, 8 * 1024
-"""Bytes read of a row from which on registers are short (H200: rows of 10 KB gain from breadth, 24 KB from depth).
-
-Of unaligned rows all loads are under way early in any case (softmax of 4097 columns: 0.90 of a copy against 0.86).
-"""
+"""Bytes read of a row from which on registers are short, so that threads work depth-first; and of unaligned rows, whose
+loads are under way early in either order."""
 
 NARROWEST_SPILLED = 4
-"""Bytes of a fragment: what fills no register is not worth an access of shared memory."""
+"""Bytes of a fragment from which on it may be spilled: less than a register is not worth an access of shared memory."""
 
 MOST_ELEMENTS = 64
-"""Elements a thread may hold of a persistent row in registers: estimates were fitted up to there."""
+"""Elements a thread may hold of a row in registers: the register estimates hold up to here."""
 
 FEW_REGISTERS = 56
-"""Registers that a thread needs for what it is computing: spilling more than what is beyond them saves none."""
+"""Registers that a thread needs for what it is computing: spilling beyond the rest of them saves none."""
 
 FEW_SPARE = 3
 """Registers that an estimate leaves, up to which those of addresses are given up across the reductions."""
 
 FEWEST_LINES = 16
-"""Cache lines of a row from which on its shift pays (H200, half precision: LayerNorm with fused adds of 260 columns
-takes 26.6 us shifted and 22.3 as it lies, of 1604 columns 106.1 and 109.5)."""
+"""Cache lines of a row from which on shifting it to lines pays."""
 
 EXCHANGED_BYTES = 8
-"""Of each element that the warps of a block meet for, at least: a maximum and a sum, or a mean and squared deviations,
-in f32. What was measured left that much, where a single sum needs less."""
+"""Bytes of each element that the warps of a block exchange, at least: two numbers of f32, such as a maximum and a sum.
+"""
 
 MOST_FRAGMENTS = 32
 """Fragments a thread may hold of a persistent row: beyond it the unrolled code outgrows the instruction cache."""
@@ -111,14 +104,12 @@ def _divides(layout: BlockedLayout, problem: Problem) -> bool:
 
 
 def fitted(schedule: Schedule, problem: Problem, target: Target) -> Iterator[Candidate]:
-    """The schedule with as few fragments spilled to shared memory in shared memory as each number of resident blocks
-    needs.
-    """
+    """The schedule with as few fragments spilled to shared memory as each number of resident blocks needs."""
     layout = schedule.layout
     fragments, width = prod(layout.repeats), max(layout.vector)
     spills = schedule.order == "depth" and width * problem.live_bytes >= NARROWEST_SPILLED
     # Fragments that several loads make are spilled to shared memory in program order, which loses more than shifted
-    # rows gain (H200, single precision, LayerNorm with fused adds of 20004 columns: 196 us shifted, 160 as they lie).
+    # rows gain.
     spills = spills and not (layout.is_shifted_to_lines and problem.early_column_bytes)
     most = fragments - 1 if spills else 0
     slot = layout.threads * width * problem.shared_spill_bytes
@@ -158,10 +149,9 @@ def _exchange(problem: Problem, layout: BlockedLayout) -> int:
 def _is_short(schedule: Schedule, shared_spill: int, spare: int) -> bool:
     """Whether a kernel has no registers for addresses that wait for the reductions; `spare` are left by the estimate.
 
-    Where part of a row is spilled to shared memory, registers are full by choice. ptxas keeps what the first and the
-    last addresses share, and spills just that. Breadth first it has room, but for the places of unaligned rows. Of
-    unaligned rows worked on depth first other values spill, sooner so than without (softmax of 94209 columns: 20 bytes
-    against 8).
+    Where part of a row is spilled to shared memory, registers are full by choice: ptxas keeps what the first and the
+    last addresses share, and spills just that. Breadth-first only the places of unaligned rows are too many. In
+    unaligned rows that are worked on depth-first other values would spill.
     """
     tight = spare <= FEW_SPARE
     if any(schedule.layout.anywhere) and not schedule.layout.is_shifted_to_lines:
@@ -170,10 +160,9 @@ def _is_short(schedule: Schedule, shared_spill: int, spare: int) -> bool:
 
 
 def _keeps_order(problem: Problem, layout: BlockedLayout, shared_spill: int) -> bool:
-    """Whether spilled to shared memory fragments are loaded and stored in program order.
+    """Whether fragments that are spilled to shared memory are loaded and stored in program order.
 
-    It pays where they are computed from several loads, so that ptxas, left alone, is short of registers (H200, shares
-    of a copy, LayerNorm with fused adds of 131072 columns: 0.73 against 0.68). Else it costs what loads are ahead less
-    (softmax of 131072 columns: 0.87 against 0.90).
+    The order pays where fragments are computed from several loads, so that ptxas, left alone, is short of registers.
+    Elsewhere it keeps loads from being under way early.
     """
     return bool(shared_spill and problem.early_column_bytes) and not any(layout.anywhere)

@@ -10,17 +10,12 @@ from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import Target
 
 MULTI_PASS_CLUSTER = 4
-"""Blocks that share a row which is read again for every reduction, at most.
-
-So few rows reach more of the device, and a row is in the L2 still when it is read again. H200, us, with 1, 2, 4 and 8
-blocks: sums of 2 x 4194304 float32 numbers 233, 136, 69, 38, of 64 x 1000000 77, 66, 62, 74, of 300 x 524288 149, 144,
-144, 145; softmax of 16 x 1048576 466, 210, 115, 85, of 256 x 524288 354, 348, 353, 357, over the first dimension of
-8192 x 8192 in bfloat16 635, 354, 252, 230; sums over the second one of 8 x 8192 x 1024 56, 39, 38, 60."""
+"""Blocks that share a row which is read again for every reduction, at most: so few rows are in work that the L2 still
+holds a row when it is read again, and rows that are few reach more of the device."""
 
 CHUNK_THREADS = 512
 CHUNK_VECTORS = 2
-"""Vectors a thread loads in one step of a pass over chunks: 512 threads have 16 KB under way, in each of several
-blocks."""
+"""Vectors a thread loads in one step of a pass over chunks."""
 
 
 def shared_schedule(problem: Problem, target: Target) -> Schedule | None:

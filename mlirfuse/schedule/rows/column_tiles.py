@@ -3,13 +3,6 @@ target).
 
 A softmax over the first dimension reads a column, which no warp reads alone without wasting most of each sector. Where
 blocks hold narrow column tiles whole, memory is read once, and a sector's columns belong to one block.
-
-H200, us, columns read again for each reduction and tiles of 32 of them held: softmax in bfloat16 over the first
-dimension of 8192 x 8192 251 and 116, of 1024 x 4096 85 and 10.4, over the second one of 64 x 512 x 1024 254 and 47; a
-division by roots of sums of squares over the second one of 16 x 4096 x 1024 142 and 93. With column tiles of 16 or 64
-columns the first takes 145 or 133 us at best, by blocks of 16 warps with 64 elements a thread 139, with as many
-elements as here 132, with 256 125, and by eight warps with 256 143: what the lanes and warps of a block have of each
-column has to meet, which takes as long for few elements, and few threads do not keep memory busy.
 """
 
 from __future__ import annotations
@@ -27,7 +20,8 @@ MOST_ELEMENTS = 128
 """Elements that a thread holds of a column tile, some of them spilled to shared memory."""
 
 WAYS = ((8, 1), (8, 2), (8, 4), (8, 8), (16, 8), (32, 8))
-"""Warps of a block and blocks of a cluster, from those on that reduce short columns best."""
+"""Warps of a block and blocks of a cluster, in the order in which they are tried: the first ones reduce short columns
+best."""
 
 
 def column_tile_schedule(problem: Problem, target: Target) -> Schedule | None:

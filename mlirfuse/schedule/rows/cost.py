@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from math import log2, prod
 
-from mlirfuse.schedule.contractions.cost import DRAM_BYTES, DRAM_BYTES_PER_SM
 from mlirfuse.schedule.layout import WARP
+from mlirfuse.schedule.model.disagreeing import ROWS_IN_FLIGHT
+from mlirfuse.schedule.model.speeds import CLUSTER_LAUNCH, DRAM_BYTES, DRAM_BYTES_PER_SM, SHARED_SPEED
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.rows.candidates import LONG_ROW, Candidate
 from mlirfuse.schedule.rows.row_alignment import ROW_BYTES, has_costly_ends
@@ -13,38 +14,23 @@ from mlirfuse.target import LINE, SECTOR, Target
 
 SMALL_THREADS = 96
 
-IN_FLIGHT, IN_FLIGHT_COLUMN = 28 * 1024, 0.4
-"""Bytes of rows that an SM must hold to keep memory busy, and what share more for a column operand at each byte.
-
-H200, LayerNorm with fused adds, shares of a copy by KB of rows on an SM: half precision 32 KB 0.85, 38 KB 0.90, 44 KB
-0.93, 50 KB and more 0.95; single precision 38 KB 0.99. RMSNorm in half precision: 34 KB 0.99.
-"""
+IN_FLIGHT_COLUMN = 0.4
+"""By what share of `ROWS_IN_FLIGHT` an SM must hold more for a vector of column operands to each byte that is read:
+rows then stay longer."""
 
 
 STRADDLING = 0.36
-"""What one sector more costs of those that a warp accesses at once, where rows begin inside of sectors.
+"""What one sector more costs of those that a warp accesses at once, where rows begin inside of sectors."""
 
-H200, half precision, shares of a copy with rows as they lie and with rows shifted to lines: 5140 columns, LayerNorm
-with fused adds 0.91 and 0.94, RMSNorm 0.91 and 0.97; 5136 columns, whose rows are whole sectors, 0.96 and 0.96.
-"""
-
-EXCHANGED, SHARED_SPEED = 4, 7
-"""Bytes of a number that warps exchange; and how much faster an SM reads shared memory than its share of the device's.
-
-Every thread reads what all warps along the reduced dimensions have of each of its results. Of rows that is one number.
-Of columns it is a whole vector's: sums of 32 x 1024 numbers by 32 warps of a row each took 8 us, 64 x 1024 by 8 warps
-1.5 (H200, bfloat16, RMSNorm's dw)."""
-
-CLUSTER_START = 0.7e-6
-"""Seconds that a cluster takes to start and to meet (H200)."""
+EXCHANGED = 4
+"""Bytes of a number that warps exchange. Every thread reads what all warps along the reduced dimensions have of each of
+its results: one number of a row, a whole vector of columns."""
 
 
 def row_cost(candidate: Candidate, problem: Problem, target: Target) -> float:
     """Time relative to streaming the rows; lower is better.
 
-    Rows of which there are so few that SMs idle take as long as one of them, or the blocks that share it, and a cluster
-    then pays. H200, bfloat16, us by blocks and by clusters: the two kernels of softmax backward of 2 and 16 rows of
-    65536 columns 7.0 and 4.0, 8.4 and 5.7, RMSNorm's of 32768 columns 5.7 and 3.2, 6.6 and 4.3.
+    Rows of which there are so few that SMs idle take as long as one of them, or as the blocks that share it.
     """
     cost = _streaming_cost(candidate, problem)
     schedule = candidate.schedule
@@ -54,43 +40,43 @@ def row_cost(candidate: Candidate, problem: Problem, target: Target) -> float:
     cluster = schedule.layout.cluster
     streaming = prod(extent or 1 for extent in problem.extents) * problem.full_bytes / DRAM_BYTES
     alone = prod(schedule.tile) * problem.full_bytes / cluster / DRAM_BYTES_PER_SM
-    start = CLUSTER_START if cluster > 1 else 0.0
+    start = CLUSTER_LAUNCH if cluster > 1 else 0.0
     return cost + (max(0.0, alone - streaming) + start) / streaming
 
 
 def _streaming_cost(candidate: Candidate, problem: Problem) -> float:
     """What slows kernels of many rows down.
 
-    The weights are fitted to sweeps of a fused LayerNorm in half precision over twelve sizes and all splits on an H200.
+    The weights were fitted to a fused LayerNorm in half precision over twelve sizes and all splits on an H200.
     """
     layout = candidate.schedule.layout
     rows = prod(n for d, n in enumerate(candidate.schedule.tile) if d not in problem.reduced)
     row_bytes = problem.row_elements * max(problem.read_bytes, 1)
     # Padding is loaded from the cache and computed, but moves no memory.
     padding = 0.5 + 0.5 / candidate.efficiency
-    # Too little work a thread: the reductions' fixed cost shows. Too much: few threads hide each other's latency.
+    # With too little work a thread the reductions' fixed cost shows, with too much few threads hide latency.
     is_long = problem.row_elements * problem.read_bytes > LONG_ROW
     ideal = ROW_BYTES if has_costly_ends(layout) else 56 if is_long else 32
     share = log2(rows * row_bytes / (layout.threads * layout.cluster) / ideal)
     work = 1.0 + (0.05 * share if share > 0 else -0.18 * share)
-    # Too few rows on an SM do not cover the time that a row is there, which is longer where weights are read again.
+    # Too few rows on an SM do not cover the time that a row stays, which is longer where weights are read again.
     columns = problem.column_bytes * problem.vector / 16  # operands, in vectors of 16 bytes
-    wanted = IN_FLIGHT * (1.0 + IN_FLIGHT_COLUMN * columns / max(problem.read_bytes, 1))
+    wanted = ROWS_IN_FLIGHT * (1.0 + IN_FLIGHT_COLUMN * columns / max(problem.read_bytes, 1))
     under_way = candidate.blocks * rows * row_bytes / layout.cluster
     coverage = 1.0 + 0.2 * max(0.0, wanted / under_way - 1.0)
     # One block alone on an SM loads nothing while it reduces.
     overlap = 1.0 + 0.4 / candidate.blocks**3
     # Blocks of a cluster start together, and wait for each other at every dependent reduction.
     cluster = 1.0 + (0.12 + 0.01 * layout.cluster) * problem.dependent_reductions if layout.cluster > 1 else 1.0
-    # Few threads a block: more blocks to start (H200, 1024 columns: 0.97 of a copy for 128 threads, 0.95 for 64).
+    # Few threads a block: more blocks to start.
     small = 1.025 if layout.threads < SMALL_THREADS else 1.0
     halved = 1.015 if prod(layout.lanes[d] for d in problem.reduced) < WARP else 1.0
     narrow = 1.03 if max(layout.vector) < max(problem.vector, problem.unaligned_vector) else 1.0
-    # Rows that begin inside of sectors: each access of a warp has one more than it needs, which another one has too.
+    # Where rows begin inside of sectors, each access of a warp touches one sector more, which another access shares.
     elements = max(layout.vector) * prod(layout.lanes[d] for d in problem.reduced)
     sectors = elements / problem.line * (LINE // SECTOR) if problem.line else 0.0
     straddling = 1.0 if not problem.line or layout.is_shifted else 1.0 + STRADDLING / sectors
-    # Warps along what is reduced tell each other what they have of each column.
+    # Warps along what is reduced exchange partials of each column.
     kept = prod(n * layout.repeats[d] for d, n in enumerate(layout.vector) if d not in problem.reduced)
     told = EXCHANGED * layout.threads * prod(layout.warps[d] for d in problem.reduced) * (kept - 1)
     exchange = 1.0 + told / (SHARED_SPEED * rows * row_bytes)

@@ -12,20 +12,17 @@ from mlirfuse.schedule.rows.row_alignment import access_of_rows
 from mlirfuse.schedule.schedule import Schedule
 
 MIN_THREADS = 64
-"""Blocks smaller than this leave an SM short of threads, because it holds 32 blocks at most."""
+"""Threads of a block, at least: an SM holds 32 blocks at most, and smaller ones leave it short of threads."""
 
 MIN_BYTES = 4096
-"""Bytes that a block moves at least where rows are small: a device starts some 1.6 blocks a nanosecond (H200, bfloat16,
-us by blocks of 1 KB and of 4 KB: sums of 1000000 rows of 16 numbers 20.3 and 10.5, of 64 numbers 77.5 and 35.4; of 2 KB
-and of 8 KB: softmax of 1048576 rows of 64 numbers 81.3 and 65.1, of 16 numbers 21.7 and 17.8)."""
+"""Bytes that a block moves at least where rows are small: a device starts few blocks a nanosecond."""
 
 HALF_WARPS, HALF_THREADS, FEW_ELEMENTS = range(1, 7), 128, 16
 """Warps of which half the lanes may be on one row and half on another; about how many threads' rows are stacked then;
-and elements a thread up to which that is the least, not the most (H200, blocks of 96 threads against 192: 768 columns
-with 16 elements a thread 0.90 of a copy against 0.92, 960 columns with 20 elements 0.95 against 0.91)."""
+and elements a thread up to which that number is the least, not the most."""
 
 MANY_ELEMENTS = 32
-"""Elements a thread from which on rows of two warps come two to a block (H200, 1600 columns: 0.92 against 0.91)."""
+"""Elements a thread from which on rows of two warps come two to a block."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +54,7 @@ def unaligned_vector(problem: Problem) -> int:
 def row_schedule(problem: Problem, split: Split, order: str, most_threads: int) -> Schedule | None:
     """A row that is split up so; small ones are stacked until the block is large enough, or has `most_threads`.
 
-    None where a row is not that large.
+    None where a row is smaller than the split.
     """
     warps, cluster, lanes = split.warps, split.cluster, split.lanes
     outer = [d for d in range(problem.rank) if d not in problem.reduced]
@@ -106,7 +103,7 @@ def row_schedule(problem: Problem, split: Split, order: str, most_threads: int) 
 
 
 def _stacked_rows(warps: int, lanes: int, elements: int) -> int:
-    """Warps that a block has over rows, each over as many as it has lanes for.
+    """Warps that a block has over rows, each over as many rows as it has lanes for.
 
     Args:
         warps: warps over a row.

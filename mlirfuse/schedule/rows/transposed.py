@@ -11,12 +11,10 @@ from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import LINE, SECTOR
 
 SIDE = 64
-"""Elements of a tile's row, if these are a line: fewer threads' worth of them are too few loads under way. H200, shares
-of a copy's speed, by 32 and 64 elements of float32 x.T + 1 0.85 and 0.94, x + x.T 0.83 and 0.89; by 64 and 128 of
-bfloat16 0.90 and 0.92, 0.85 and 0.82, batches of 1024 x 1024 0.98 and 0.94."""
+"""Elements of a tile's row, if these are a line: smaller tiles have too few loads under way."""
 
 MOST_SHARED = 48 << 10
-"""Bytes of a block's tiles in shared memory: four blocks of an SM of sm_90 have room for theirs."""
+"""Bytes of a block's tiles in shared memory, so that four blocks fit an SM of sm_90."""
 
 
 def transposed_schedule(problem: Problem, threads: int, most_read: int) -> Schedule | None:

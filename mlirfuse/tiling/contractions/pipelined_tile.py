@@ -11,9 +11,10 @@ from mlir.dialects import affine, arith, scf, vector
 
 from mlirfuse.dialect.cluster_barrier import cluster_barrier
 from mlirfuse.dialect.resident_blocks import resident_blocks
-from mlirfuse.dialect.shared_memory import WARPGROUP
 from mlirfuse.dialect.warp_roles import warp_roles
+from mlirfuse.schedule.model.contraction_registers import warpgroup_registers
 from mlirfuse.support.rewriting import clone, defining_op, erase, integer_of
+from mlirfuse.target import target_of
 from mlirfuse.tiling.contractions.loops import ContractionLoop
 from mlirfuse.tiling.contractions.order_barrier import OrderBarrier, allocate_order_barrier
 from mlirfuse.tiling.contractions.stage_products import Emitter, StageProducts, for_each_stage, nothing, run_of
@@ -21,9 +22,6 @@ from mlirfuse.tiling.contractions.stage_ring import PipelineState, StageRing, al
 from mlirfuse.tiling.program import forall
 
 PRODUCERS = 1  # warpgroups of the producer: register budgets are a warpgroup's
-PRODUCER_REGISTERS = 40
-REGISTERS_PER_SM = 65536
-MOST_REGISTERS = 240  # what setmaxnreg may ask for that a consumer can use
 
 Mapping = dict[ir.Value, ir.Value]
 """New values of a tile program's old ones."""
@@ -91,7 +89,9 @@ class PipelinedTile:
             order = allocate_order_barrier(self.consumer_groups, self.consumers) if self.consumer_groups > 1 else None
             operands = (self.parts.a, self.parts.b)
             ring = allocate_ring(self.stages, operands, self.consumers, self.peers, streamed=self.streamed)
-            registers = _registers(self.consumers * self.consumer_groups, self.blocks_per_sm)
+            consumers = self.consumers * self.consumer_groups
+            target = target_of("sm_90a")  # roles are warpgroups of Hopper's; see lower-warpgroup-mma
+            registers = warpgroup_registers(consumers, PRODUCERS, self.blocks_per_sm, target)
             regions = warp_roles((self.consumers, PRODUCERS), registers, self.consumer_groups)
             if self.peers > 1:
                 # A block may end only when no other one copies into its stages or arrives at its barriers any more.
@@ -232,11 +232,3 @@ def can_be_persistent(tile: PipelinedTile) -> str | None:
 def _clone(ops: list[ir.Operation], mapping: Mapping) -> None:
     for op in ops:
         clone(op, mapping)
-
-
-def _registers(consumers: int, blocks_per_sm: int) -> tuple[int, int]:
-    """Registers of a consumer's and of the producer's threads: the blocks have all of the SM's."""
-    warpgroups = consumers + PRODUCERS
-    start = REGISTERS_PER_SM // (blocks_per_sm * warpgroups * WARPGROUP) // 8 * 8
-    shared = (start * warpgroups - PRODUCER_REGISTERS * PRODUCERS) // consumers // 8 * 8
-    return min(shared, MOST_REGISTERS), PRODUCER_REGISTERS

@@ -16,12 +16,8 @@ from mlirfuse.dialect.mbarrier_expect import mbarrier_expect
 from mlirfuse.dialect.mbarrier_init import mbarrier_init
 from mlirfuse.dialect.mbarrier_wait import mbarrier_wait
 from mlirfuse.dialect.shared_memory import stage_bytes
+from mlirfuse.schedule.model.machine import SWIZZLE_ALIGNMENT
 from mlirfuse.tiling.contractions.loops import TileOperand
-
-SWIZZLE_ALIGNMENT = 1024  # bytes after which the 128-byte swizzle repeats: stages and their swizzle atoms begin there
-TMA_ALIGNMENT = 16  # bytes that a tensor map's base and strides are multiples of
-MAX_BOX = 256  # rows of one TMA copy
-MAX_RANK = 5  # dimensions of a tensor map
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from mlirfuse.runtime import tuning
 from mlirfuse.runtime.device import cuda
 from mlirfuse.schedule.contractions.cost import contraction_seconds
 from mlirfuse.schedule.contractions.heuristics import candidates, choose_contraction
-from mlirfuse.schedule.parts.contraction import ContractionProblem
+from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.schedule.records import Record, records_path, store
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import Target, target_of

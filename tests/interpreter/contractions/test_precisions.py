@@ -13,7 +13,7 @@ from mlirfuse.compiler import pipeline
 from mlirfuse.interpreter.mutation import MUTATORS, hunt
 from mlirfuse.passmanager.manager import run_pipeline
 from mlirfuse.schedule.contractions.tiles import wgmma_schedule
-from mlirfuse.schedule.parts.contraction import ContractionProblem
+from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from tests.support.compiling import module_at
 from tests.support.contractions.precisions import KINDS, PRECISE, PreciseProduct
 from tests.support.contractions.precisions import ties as half_way

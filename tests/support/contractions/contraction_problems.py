@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import mlirfuse as mf
-from mlirfuse.schedule.parts.contraction import ContractionProblem
+from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.target import target_of
 
 H200 = target_of("sm_90a")

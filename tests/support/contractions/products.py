@@ -12,7 +12,8 @@ import numpy as np
 import mlirfuse as mf
 from mlirfuse.schedule.contractions.candidates import MMA_STEPS
 from mlirfuse.schedule.contractions.tiles import fma_schedule, mma_schedule, wgmma_schedule, with_slices
-from mlirfuse.schedule.parts.contraction import REDUCTIONS, SLICED, ContractionProblem
+from mlirfuse.schedule.parts.contraction import REDUCTIONS, SLICED
+from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.support.dtypes import dtype_of
 
 __all__ = [

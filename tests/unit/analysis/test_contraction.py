@@ -25,12 +25,8 @@ from mlirfuse.passmanager.manager import run_pipeline
 from mlirfuse.schedule.contractions.cost import contraction_seconds, tile_count
 from mlirfuse.schedule.contractions.heuristics import candidates
 from mlirfuse.schedule.contractions.tiles import fma_schedule, mma_schedule, wgmma_schedule, with_slices
-from mlirfuse.schedule.parts.contraction import (
-    ContractionProblem,
-    check_contraction,
-    check_registers,
-    tensor_core_misfit,
-)
+from mlirfuse.schedule.parts.contraction_checks import check_contraction, check_registers, tensor_core_misfit
+from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.schedule.schedule import check_schedule, schedule_of
 from mlirfuse.target import target_of
 from tests.support.builder_harness import traced

@@ -21,15 +21,14 @@ from mlirfuse.schedule.contractions.candidates import (
     MMA_TILES,
     PING_PONG_COLUMNS,
     PING_PONG_ROWS,
-    PROMOTED_SETS,
-    PROMOTED_STEP_SETS,
     WGMMA_COLUMNS,
     WGMMA_ROWS,
     WIDE_MMA_TILES,
-    fits_promoted,
 )
 from mlirfuse.schedule.contractions.tiles import mma_schedule, wgmma_schedule
-from mlirfuse.schedule.parts.contraction import ContractionProblem, check_registers
+from mlirfuse.schedule.model.contraction_registers import PROMOTED_SETS, PROMOTED_STEP_SETS, fits_promoted
+from mlirfuse.schedule.parts.contraction_checks import check_registers
+from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.target import target_of
 from tests.support.contractions.precisions import PreciseProduct
 from tests.support.contractions.product_reductions import CASES as TOTALS

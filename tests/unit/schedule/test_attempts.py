@@ -22,7 +22,7 @@ from mlirfuse.schedule.contractions.heuristics import choose_contraction
 from mlirfuse.schedule.heuristics import choose_schedule
 from mlirfuse.schedule.low_registers import low_register_schedules
 from mlirfuse.schedule.model.residency import registers_left
-from mlirfuse.schedule.parts.contraction import ContractionProblem
+from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.schedule.problem import PersistentLoopProblem, Problem
 from mlirfuse.schedule.rows.chunked import multi_pass_schedule
 from mlirfuse.schedule.schedule import check_schedule
@@ -85,7 +85,7 @@ def test_few_lacking_registers_are_found_by_fewer_resident_blocks():
 
 
 def test_estimates_grow_by_the_factor():
-    from mlirfuse.schedule.model.estimate import registers_per_thread
+    from mlirfuse.schedule.model.row_registers import registers_per_thread
 
     layout = choose_schedule(NORM, HOPPER).layout
     plain = registers_per_thread(NORM, layout, "breadth")

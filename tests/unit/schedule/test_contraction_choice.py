@@ -19,7 +19,9 @@ from mlirfuse.schedule.contractions.heuristics import (
     choose_contraction,
 )
 from mlirfuse.schedule.contractions.tiles import wgmma_schedule, with_slices
-from mlirfuse.schedule.parts.contraction import LONGEST_SUM, ContractionProblem, ContractionSchedule, check_contraction
+from mlirfuse.schedule.parts.contraction import LONGEST_SUM, ContractionSchedule
+from mlirfuse.schedule.parts.contraction_checks import check_contraction
+from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import target_of
 from tests.support.contractions.contraction_problems import H200, problem

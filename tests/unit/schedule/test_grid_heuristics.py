@@ -7,12 +7,15 @@ from dataclasses import replace
 import pytest
 
 from mlirfuse.errors import ScheduleError
-from mlirfuse.schedule.grid.candidates import grid_candidates, unrolled_rows
-from mlirfuse.schedule.grid.cost import IN_FLIGHT, partials_cost, persistent_loop_cost
+from mlirfuse.schedule.grid.candidates import grid_candidates
+from mlirfuse.schedule.grid.cost import partials_cost, persistent_loop_cost
 from mlirfuse.schedule.grid.heuristics import FEW_TILES, _complete, grid_schedule, too_wide
 from mlirfuse.schedule.grid.second_stage import PERIOD, with_grid_reduction
+from mlirfuse.schedule.grid.shared_memory import persistent_loop_bytes
 from mlirfuse.schedule.heuristics import choose_schedule
-from mlirfuse.schedule.model.persistent_loop_memory import RESERVED, persistent_loop_bytes
+from mlirfuse.schedule.model.disagreeing import TILES_IN_FLIGHT
+from mlirfuse.schedule.model.loop_tiles import unrolled_rows
+from mlirfuse.schedule.model.machine import RESERVED_SHARED
 from mlirfuse.schedule.parts.persistent_loop import SUM_ROWS
 from mlirfuse.schedule.problem import PersistentLoopProblem, Problem
 from mlirfuse.schedule.schedule import Schedule, check_schedule
@@ -67,7 +70,7 @@ def check(schedule: Schedule, problem: Problem, target: Target) -> None:
     assert schedule.blocks_per_sm * layout.threads <= target.threads_per_sm
     shared = persistent_loop_bytes(problem, layout, persistent_loop)
     assert shared <= target.shared_per_block
-    assert (shared + RESERVED) * schedule.blocks_per_sm <= target.shared_per_sm
+    assert (shared + RESERVED_SHARED) * schedule.blocks_per_sm <= target.shared_per_sm
     # No block of a cluster is without elements of a row.
     columns = schedule.tile[1]
     assert (layout.blocks[1] - 1) * (layout.extents[1] // layout.blocks[1]) < columns
@@ -165,7 +168,7 @@ def test_warps_that_never_meet_have_asked_for_48_kib(
     assert persistent_loop is not None
     assert (schedule.tile, schedule.blocks_per_sm, persistent_loop.stages) == ((rows, columns), blocks, stages)
     assert persistent_loop.row_values == "shared"
-    assert 4 * rows * columns * blocks * stages == IN_FLIGHT
+    assert 4 * rows * columns * blocks * stages == TILES_IN_FLIGHT
 
 
 @pytest.mark.parametrize("columns", [1600, 2048, 4096])

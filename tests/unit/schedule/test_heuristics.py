@@ -8,8 +8,8 @@ import pytest
 
 import mlirfuse as mf
 from mlirfuse.schedule.heuristics import choose_schedule
-from mlirfuse.schedule.model.estimate import registers_per_thread
 from mlirfuse.schedule.model.residency import REGISTER_STEP, registers_left, resident_blocks
+from mlirfuse.schedule.model.row_registers import registers_per_thread
 from mlirfuse.schedule.problem import PersistentLoopProblem, Problem, TransposedProblem
 from mlirfuse.schedule.rows.candidates import FEW_SPARE, Candidate, row_candidates
 from mlirfuse.schedule.rows.cost import row_cost

@@ -15,8 +15,8 @@ from mlirfuse.analysis.problem import problem_of
 from mlirfuse.compiler import pipeline
 from mlirfuse.lowering.ptx.ptxas import find_ptxas
 from mlirfuse.passmanager.manager import run_pipeline
-from mlirfuse.schedule.model.estimate import registers_per_thread
 from mlirfuse.schedule.model.residency import resident_blocks
+from mlirfuse.schedule.model.row_registers import registers_per_thread
 from mlirfuse.schedule.problem import Problem
 from mlirfuse.schedule.schedule import ATTRIBUTE, Schedule, schedule_of
 from mlirfuse.target import target_of

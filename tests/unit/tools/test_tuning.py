@@ -13,7 +13,7 @@ from mlirfuse.errors import ScheduleError
 from mlirfuse.runtime import tuning
 from mlirfuse.schedule.contractions.tiles import wgmma_schedule, with_slices
 from mlirfuse.schedule.layout import BlockedLayout
-from mlirfuse.schedule.parts.contraction import ContractionProblem
+from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.schedule.records import PACKAGES, Record, _format, lookup, record_key, records_path, store
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.support.serialization import fields_of, from_plain, to_plain

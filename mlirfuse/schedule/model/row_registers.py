@@ -1,7 +1,7 @@
-"""Registers that ptxas will use, estimated before there is any code; fitted to what ptxas reports on sm_90a.
+"""Registers that ptxas will use for rows in registers, estimated before there is code; fitted to ptxas for sm_90a.
 
-The fit is over 650 kernels: LayerNorms, RMSNorms and softmaxes in three types, rows of 512 to 65536 elements split in
-many ways, left to ptxas without a limit. `tests/unit/schedule/test_register_estimate.py` holds it to the machine.
+The fit is over LayerNorms, RMSNorms and softmaxes in three types, rows of 512 to 65536 elements split in many ways.
+`tests/unit/schedule/test_register_estimate.py` compares it with ptxas.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from math import prod
 
 from mlirfuse.schedule.layout import BlockedLayout
+from mlirfuse.schedule.model.machine import REGISTER_BYTES
 from mlirfuse.schedule.problem import Problem
 
 BREADTH_BASE, DEPTH_BASE = 14, 18
@@ -23,12 +24,8 @@ FREE_COLUMN_BYTES, WIDE_COLUMN = 8, 1.5
 DEPTH_ELEMENT, DEPTH_LIVE, DEPTH_COLUMN = 0.25, 0.25, 0.025
 """Registers an element, for each byte of it that lives across a reduction, and for each byte of column operands."""
 
-REGISTER = 4
-"""Bytes."""
-
 AHEAD = 2
-"""Spilled to shared memory fragments that are being loaded while one is worked on: registers are short where fragments
-are spilled to shared memory."""
+"""Fragments spilled to shared memory that are being loaded while one is worked on."""
 
 SPILLED_SHIFTED = 8
 """Registers for the ends of an unaligned row, where fragments are spilled to shared memory."""
@@ -52,9 +49,8 @@ SINGLE_WARP = 7
 """Registers of a row that one warp holds: no barrier keeps what is loaded for later behind the reduction."""
 
 KEPT_COLUMN, SUMMED_COLUMN = 8, 4
-"""Registers for each column beside the first of which a thread has elements, where several warps reduce columns breadth
-first: for what they are reduced to and what the others have of it, where elements wait for that; and where none does.
-Softmax over 4 to 256 rows spilled 4 to 92 bytes without."""
+"""Registers for each column beside the first of which a thread has elements, where several warps reduce columns
+breadth-first: where elements wait for the result, and where none does."""
 
 
 def registers_per_thread(problem: Problem, layout: BlockedLayout, order: str, shared_spill: int = 0) -> int:
@@ -63,7 +59,7 @@ def registers_per_thread(problem: Problem, layout: BlockedLayout, order: str, sh
 
 
 def _uncorrected(problem: Problem, layout: BlockedLayout, order: str, shared_spill: int) -> int:
-    """The same before the assembler has shown anything."""
+    """The estimate before the assembler's reports correct it."""
     width = max(layout.vector)
     held = layout.elements_per_thread - shared_spill * width
     extra = CLUSTER if layout.cluster > 1 else 0
@@ -86,7 +82,7 @@ def _uncorrected(problem: Problem, layout: BlockedLayout, order: str, shared_spi
         return round(BREADTH_BASE + held * element + wide) + columns + extra
     # What no reduction's result meets again is still read twice inside of a joint reduction.
     live = max(problem.live_bytes, problem.read_bytes / 2)
-    live = max(live, REGISTER / width) if problem.live_bytes else live  # a fragment takes whole registers
+    live = max(live, REGISTER_BYTES / width) if problem.live_bytes else live  # a fragment takes whole registers
     element = DEPTH_ELEMENT + DEPTH_LIVE * live + DEPTH_COLUMN * problem.column_bytes
     loading = AHEAD * width * problem.read_bytes / 4 + problem.column_bytes / 4 if shared_spill else 0
     return round(DEPTH_BASE + held * element + loading) + extra

@@ -14,7 +14,7 @@ from mlirfuse.analysis.loops.spaces import kernel_space
 from mlirfuse.analysis.problem import problem_of
 from mlirfuse.compiler import pipeline
 from mlirfuse.passmanager.manager import run_pipeline
-from mlirfuse.schedule.model.persistent_loop_memory import persistent_loop_bytes
+from mlirfuse.schedule.grid.shared_memory import persistent_loop_bytes
 from mlirfuse.schedule.schedule import ATTRIBUTE, schedule_of
 from mlirfuse.support.dtypes import from_mlir
 from mlirfuse.support.rewriting import nested

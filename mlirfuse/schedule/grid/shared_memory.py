@@ -1,24 +1,20 @@
-"""Shared memory of a block that loops over tiles: what its tile program and its exchanges allocate, part by part."""
+"""Shared memory of a block that loops over tiles: of its tile program and of its exchanges."""
 
 from __future__ import annotations
 
 from math import prod
 
 from mlirfuse.schedule.layout import BlockedLayout
+from mlirfuse.schedule.model.exchanges import copies_bytes, exchange_bytes
 from mlirfuse.schedule.parts.persistent_loop import PersistentLoop
-from mlirfuse.schedule.problem import PersistentLoopProblem, Problem, RowReduction
-
-MOST_ALTERNATING = 4096
-"""Bytes of an exchange in a loop up to which a second copy is cheaper than a second barrier."""
+from mlirfuse.schedule.problem import PersistentLoopProblem, Problem
 
 INNER_VALUES = 4
 """Numbers a row that the reductions inside of a tile exchange, at most."""
 
 BUFFERS = 12
-"""Buffers that alignment may waste 16 bytes on, mbarriers and what a semaphore's thread tells the others included."""
-
-RESERVED = 1024
-"""Shared memory that the system takes of each block, bytes."""
+"""Buffers of which alignment may waste 16 bytes each, mbarriers and the word by which a semaphore's thread answers the
+others included."""
 
 
 def persistent_loop_bytes(problem: Problem, layout: BlockedLayout, persistent_loop: PersistentLoop) -> int:
@@ -45,7 +41,9 @@ def persistent_loop_bytes(problem: Problem, layout: BlockedLayout, persistent_lo
 
 
 def _row_exchange(problem: PersistentLoopProblem, layout: BlockedLayout, persistent_loop: PersistentLoop) -> int:
-    """What the reductions inside of rows exchange between warps and blocks, in a loop, and behind it once more."""
+    """Bytes that the reductions inside of rows exchange between warps and blocks in the loop, and once more behind it
+    where the last tile is peeled.
+    """
     if not problem.inner:
         return 0
     rows = prod(layout.extents[d] for d in problem.dims)
@@ -57,8 +55,8 @@ def _row_exchange(problem: PersistentLoopProblem, layout: BlockedLayout, persist
 def _accumulator_exchange(
     problem: PersistentLoopProblem, layout: BlockedLayout, persistent_loop: PersistentLoop
 ) -> int:
-    """What warps with rows side by side exchange: a row of reductions each, behind a persistent loop or a chunk, and
-    once a period.
+    """Bytes that warps with rows side by side exchange of the reductions: behind a persistent loop or a chunk, and once
+    a period.
     """
     nbytes = layout.exchanged(problem.dims) * problem.accumulator_bytes
     if persistent_loop.chunk:
@@ -67,9 +65,9 @@ def _accumulator_exchange(
 
 
 def _exchange_of_rows(problem: PersistentLoopProblem, layout: BlockedLayout, persistent_loop: PersistentLoop) -> int:
-    """What reductions of parts of rows exchange: a number for each element that they keep and each sender.
+    """Bytes that reductions of parts of rows exchange: a number for each element that they keep and each sender.
 
-    That can be as much as the tile itself has, or more where every warp or block has some of what is reduced.
+    That can be as much as the tile itself, or more where every warp or block has some of what is reduced.
     """
     inner = sum(
         copies_bytes(nbytes) + (nbytes if persistent_loop.peeled else 0)
@@ -80,21 +78,9 @@ def _exchange_of_rows(problem: PersistentLoopProblem, layout: BlockedLayout, per
     return inner + (copies_bytes(totals) if persistent_loop.chunk else 2 * totals if persistent_loop.period else totals)
 
 
-def exchange_bytes(part: RowReduction, layout: BlockedLayout) -> list[int]:
-    """Bytes that the warps of a block exchange, and then the blocks of a cluster."""
-    places = part.bytes * prod(layout.extents[d] // layout.blocks[d] for d in part.kept)
-    senders = (prod(factors[d] for d in part.dims) for factors in (layout.warps, layout.blocks))
-    return [places * count for count in senders if count > 1]
-
-
 def _second_stage(problem: PersistentLoopProblem, persistent_loop: PersistentLoop) -> int:
-    """What warps exchange that add up parts of the same columns."""
+    """Bytes that warps exchange that add up partials of the same columns."""
     layout, first = persistent_loop.second_stage_layout, problem.dims[0]
     columns = prod(n // b for d, (n, b) in enumerate(zip(layout.extents, layout.blocks, strict=True)) if d != first)
     meet = layout.warps[first] > 1 and persistent_loop.second_stage_tile[first] > 1
     return copies_bytes(layout.warps[first] * columns * problem.accumulator_bytes) if meet else 0
-
-
-def copies_bytes(nbytes: int) -> int:
-    """Bytes of an exchange in a loop: a small one has two alternating buffers, for one barrier a step."""
-    return nbytes if nbytes > MOST_ALTERNATING else 2 * nbytes

@@ -1,0 +1,57 @@
+"""What a heuristic may know of a contraction: sizes, dtypes and alignment, no IR."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mlirfuse.support.dtypes import DType
+from mlirfuse.support.precision import FAST_ACCUM, IEEE
+
+
+@dataclass(frozen=True)
+class ContractionProblem:
+    """What a heuristic may know of a contraction.
+
+    Attributes:
+        batch: number of products for each batch dimension; None where dynamic.
+        m: rows of the result; None where dynamic.
+        n: columns of the result; None where dynamic.
+        k: elements that are summed over.
+        element: dtype of the operands.
+        accumulator: dtype of the sums.
+        row_bytes: bytes to which every row of both operands is aligned, 16 at most.
+        k_contiguous: for each operand whether k is the dimension in which its memory is contiguous.
+        precision: how precisely operands are multiplied (`mlirfuse/support/precision.py`).
+        accumulator_bytes: of an element of all reductions together, which the kernel reduces its result to, over
+            several tiles.
+        reduced_over: whether these are over rows, and over columns.
+        errors_show: whether a result is as precise as the sums, so that it shows what tensor cores cut off of them.
+        computed_from: for each operand that the kernel computes, bytes of an element of what it reads; else None.
+        sources: for each operand that the kernel computes, bytes of an element of each argument that has all of its
+            dimensions.
+        residual_bytes: of an element of an argument that the epilogue reads beside every element of a result of its
+            type; 0 where there is none.
+        reversed: whether an operand may have negative strides, which no tensor map describes.
+    """
+
+    batch: tuple[int | None, ...]
+    m: int | None
+    n: int | None
+    k: int
+    element: DType
+    accumulator: DType
+    row_bytes: int
+    k_contiguous: tuple[bool, bool] = (True, True)
+    precision: str = IEEE
+    accumulator_bytes: int = 0
+    reduced_over: tuple[bool, bool] = (False, False)
+    errors_show: bool = False
+    computed_from: tuple[int | None, ...] = (None, None)
+    sources: tuple[tuple[int, ...], ...] = ((), ())
+    residual_bytes: int = 0
+    reversed: bool = False
+
+    @property
+    def promotes(self) -> bool:
+        """Whether sums on Hopper's tensor cores, which keep too few bits of them, are carried on outside."""
+        return self.element.is_float8 and self.precision != FAST_ACCUM
