@@ -12,6 +12,7 @@ from mlir.dialects import arith, llvm, math, vector
 from mlirfuse.analysis.arithmetic.casts import element_type
 from mlirfuse.analysis.arithmetic.rounded import adds_positive, is_rounded, rounds_to
 from mlirfuse.lowering.kernel_func import kernels
+from mlirfuse.lowering.math.elements import by_element
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.rewriting import defining_op, erase, number_of, ops_named
 
@@ -96,10 +97,7 @@ def _scaled(x: ir.Value, factor: float, *, fuses: bool) -> ir.Value:
 
 
 def _exponential(scaled: ir.Value, *, flushes: bool) -> ir.Value:
-    if not isinstance(scaled.type, ir.VectorType):
-        power = _exp2(scaled)
-    else:
-        power = vector.from_elements(scaled.type, [_exp2(element) for element in vector.ToElementsOp(scaled).results])
+    power = by_element(_exp2, scaled)
     return power if flushes else arith.mulf(power, power)
 
 

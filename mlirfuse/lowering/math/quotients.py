@@ -5,6 +5,8 @@ from __future__ import annotations
 from mlir import ir
 from mlir.dialects import arith, llvm, math, vector
 
+from mlirfuse.lowering.math.elements import by_element
+
 NUDGE = 2.0**-25
 """How much the reciprocal of a truncated product is above 1 / s, relative to it: half a unit in the last place at most.
 
@@ -30,16 +32,13 @@ def corrected_quotient(x: ir.Value, above: ir.Value, minus_s: ir.Value, reciproc
         minus_s: `-s`, where `s` is negative, and `0.5 <= |s|`, or all x are multiples of 2^-101.
         reciprocal: `1 / s`, rounded to nearest; -0 where `s` is zero or infinite, whose `above` is `1 / s`.
     """
-    first = _truncated_product(x, above)
+    first = by_element(_truncated_product, x, above)
     rest = arith.minnumf(math.fma(first, minus_s, x), _like(LARGEST, x.type))
     return math.fma(rest, reciprocal, first)
 
 
 def _truncated_product(x: ir.Value, y: ir.Value) -> ir.Value:
-    if not isinstance(x.type, ir.VectorType):
-        return llvm.CallIntrinsicOp(x.type, "llvm.nvvm.mul.rz.f", [x, y], [], []).results[0]
-    pairs = zip(vector.ToElementsOp(x).results, vector.ToElementsOp(y).results, strict=True)
-    return vector.from_elements(x.type, [_truncated_product(*pair) for pair in pairs])
+    return llvm.CallIntrinsicOp(x.type, "llvm.nvvm.mul.rz.f", [x, y], [], []).results[0]
 
 
 def _like(value: float, target: ir.Type) -> ir.Value:

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from mlir import ir
-from mlir.dialects import llvm, vector
+from mlir.dialects import llvm
 
 from mlirfuse.analysis.arithmetic.casts import element_type
 from mlirfuse.analysis.arithmetic.rounded import is_rounded
 from mlirfuse.lowering.kernel_func import kernels
+from mlirfuse.lowering.math.elements import by_element
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.rewriting import erase, ops_named
 
@@ -47,7 +48,7 @@ class LowerRoundedDivisions(Pass):
             rounded = [op for op in found if is_rounded(op.results[0])]
             for op in rounded:
                 with ir.InsertionPoint(op), op.location:
-                    op.results[0].replace_all_uses_with(_quotient(*op.operands))
+                    op.results[0].replace_all_uses_with(by_element(_quotient, *op.operands))
                 erase(op)
             if rounded:
                 remarks.applied(self, f"{len(rounded)} quotients are rounded to half precision", func)
@@ -56,7 +57,4 @@ class LowerRoundedDivisions(Pass):
 
 
 def _quotient(x: ir.Value, y: ir.Value) -> ir.Value:
-    if not isinstance(x.type, ir.VectorType):
-        return llvm.CallIntrinsicOp(x.type, "llvm.nvvm.div.full", [x, y], [], []).results[0]
-    pairs = zip(vector.ToElementsOp(x).results, vector.ToElementsOp(y).results, strict=True)
-    return vector.from_elements(x.type, [_quotient(*pair) for pair in pairs])
+    return llvm.CallIntrinsicOp(x.type, "llvm.nvvm.div.full", [x, y], [], []).results[0]

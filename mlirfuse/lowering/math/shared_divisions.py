@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import ClassVar
 
 from mlir import ir
@@ -164,7 +165,7 @@ def _like(value: ir.Value, target: ir.Type) -> ir.Value:
 
 def _width(op: ir.Operation) -> int:
     result = op.results[0].type
-    return result.shape[0] if isinstance(result, ir.VectorType) else 1
+    return prod(result.shape) if isinstance(result, ir.VectorType) else 1
 
 
 def _constant(value: float) -> ir.Value:

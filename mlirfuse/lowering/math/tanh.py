@@ -7,11 +7,12 @@ from math import e, log2
 from typing import ClassVar
 
 from mlir import ir
-from mlir.dialects import arith, llvm, vector
+from mlir.dialects import arith, llvm
 
 from mlirfuse.analysis.arithmetic.casts import element_type
 from mlirfuse.analysis.arithmetic.rounded import is_rounded
 from mlirfuse.lowering.kernel_func import kernels
+from mlirfuse.lowering.math.elements import by_element
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.rewriting import defining_op, erase, number_of, ops_named
 
@@ -102,9 +103,7 @@ def _multiply_by_half(total: ir.Value, half: ir.Value) -> None:
 
 def _half_of_sum(x: ir.Value, factor: float) -> ir.Value:
     """`(1 + tanh(factor x)) / 2`."""
-    if not isinstance(x.type, ir.VectorType):
-        return _number(x, factor)
-    return vector.from_elements(x.type, [_number(element, factor) for element in vector.ToElementsOp(x).results])
+    return by_element(lambda element: _number(element, factor), x)
 
 
 def _number(x: ir.Value, factor: float) -> ir.Value:

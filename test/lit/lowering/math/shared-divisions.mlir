@@ -161,3 +161,39 @@ gpu.module @quotients_by_quotients {
     gpu.return
   }
 }
+
+// -----
+
+// Vectors of other ranks are flattened where the instruction takes numbers.
+gpu.module @ranks {
+  // CHECK-LABEL: gpu.func @ranks
+  gpu.func @ranks(%x: vector<2x4xf32>, %y: vector<1x4xf32>, %z: vector<f32>, %s: f32, %out: memref<8xf32>) kernel {
+    %c0 = arith.constant 0 : index
+    // CHECK-NOT: arith.divf
+    // CHECK: %[[X:.*]] = vector.shape_cast %{{.*}} : vector<2x4xf32> to vector<8xf32>
+    // CHECK: vector.to_elements %[[X]] : vector<8xf32>
+    // CHECK-COUNT-8: llvm.call_intrinsic "llvm.nvvm.mul.rz.f"
+    // CHECK: %[[P:.*]] = vector.from_elements
+    // CHECK: vector.shape_cast %[[P]] : vector<8xf32> to vector<2x4xf32>
+    // CHECK: vector.shape_cast %{{.*}} : vector<1x4xf32> to vector<4xf32>
+    // CHECK-COUNT-4: llvm.call_intrinsic "llvm.nvvm.mul.rz.f"
+    // CHECK: vector.shape_cast %{{.*}} : vector<4xf32> to vector<1x4xf32>
+    // CHECK: vector.shape_cast %{{.*}} : vector<f32> to vector<1xf32>
+    // CHECK: llvm.call_intrinsic "llvm.nvvm.mul.rz.f"
+    // CHECK: vector.shape_cast %{{.*}} : vector<1xf32> to vector<f32>
+    // CHECK-NOT: arith.divf
+    %xs = vector.broadcast %s : f32 to vector<2x4xf32>
+    %ys = vector.broadcast %s : f32 to vector<1x4xf32>
+    %zs = vector.broadcast %s : f32 to vector<f32>
+    %0 = arith.divf %x, %xs : vector<2x4xf32>
+    %1 = arith.divf %y, %ys : vector<1x4xf32>
+    %2 = arith.divf %z, %zs : vector<f32>
+    %3 = vector.shape_cast %0 : vector<2x4xf32> to vector<8xf32>
+    %4 = vector.shape_cast %1 : vector<1x4xf32> to vector<4xf32>
+    %5 = vector.shape_cast %2 : vector<f32> to vector<1xf32>
+    vector.store %3, %out[%c0] : memref<8xf32>, vector<8xf32>
+    vector.store %4, %out[%c0] : memref<8xf32>, vector<4xf32>
+    vector.store %5, %out[%c0] : memref<8xf32>, vector<1xf32>
+    gpu.return
+  }
+}

@@ -1,0 +1,28 @@
+"""Instructions that take numbers, for vectors of any rank."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+
+from mlir import ir
+from mlir.dialects import vector
+
+
+def by_element(function: Callable[..., ir.Value], *operands: ir.Value) -> ir.Value:
+    """`function` of the operands, or of each of their elements where they are vectors; its results have their type.
+
+    Vectors of other ranks than 1 are flattened: MLIR lowers their `vector.to_elements` to invalid LLVM IR where a value
+    is computed.
+    """
+    type_ = operands[0].type
+    if not isinstance(type_, ir.VectorType):
+        return function(*operands)
+    flat = ir.VectorType.get([prod(type_.shape)], type_.element_type)
+    elements = (vector.ToElementsOp(_reshaped(flat, operand)).results for operand in operands)
+    result = vector.from_elements(flat, [function(*numbers) for numbers in zip(*elements, strict=True)])
+    return _reshaped(type_, result)
+
+
+def _reshaped(type_: ir.VectorType, value: ir.Value) -> ir.Value:
+    return value if value.type == type_ else vector.shape_cast(type_, value)
