@@ -40,7 +40,6 @@ ROW_VALUES = ("registers", "shared")
 """Where a block keeps what varies along the looped dimensions only, such as a row's mean, until its tile is worked on.
 """
 
-
 TAIL, LEAST_CHUNKS = 20, 3
 """One tile in `TAIL` is in the dynamic tail that blocks share, if that makes at least `LEAST_CHUNKS` small chunks a
 block. Blocks with equally many tiles end at different times, as groups of SMs get different shares of memory
@@ -58,28 +57,26 @@ class PersistentLoop:
     Attributes:
         dims: the looped dimensions; block b takes tiles b, b + blocks, b + 2 blocks, ...
         grid_reduction: one of `GRID_REDUCTIONS`.
-        second_stage_tile: extents of the tiles in which partial results are added up: blocks along the first of `dims`,
+        second_stage_tile: extents of the tiles in which partials are added up: blocks along the first of `dims`,
             1 along its others, and a slice of the dimensions that are kept.
         second_stage_layout: how such a tile is spread over the threads of a block.
         stages: tiles of a block that are under way at once; more than 1 loads them into shared memory by asynchronous
             copies.
         columns: one of `COLUMNS`; in shared memory only with more than one stage, and with one row a tile, so that each
             thread reads back what it wrote.
-        second_stage_reads: such tiles that are read before any is added, so that one latency covers them all.
-        blocks: blocks of the grid, for `second_kernel`, where the host has to know how many parts there are; 0 for as
-            many as are resident.
-        period: tiles of a block after which it stores a part, and starts a new one; 0 for one part a block. Sums of few
-            numbers, added up as parts, lose less than a long one. Not for `second_kernel` and `atomics`.
-        peeled: whether a block's last tile is worked on behind the loop, where its part leaves before the tile's rows
-            are reduced. Not with a period.
+        second_stage_reads: tiles of partials that are read before any is added, so that one latency covers them all.
+        blocks: blocks of the grid, for `second_kernel`, where the host has to know how many partials there are; 0 for
+            as many as are resident.
+        period: tiles of a block after which it stores a partial, and starts a new one; 0 for one partial a block. Sums
+            of few numbers, added up as partials, lose less than a long one. Not for `second_kernel` and `atomics`.
+        peeled: whether a block's last tile is worked on behind the loop, where the partial leaves before the tile's
+            rows are reduced. Not with a period.
         few_tiles: tiles of a block up to which only the next one is loaded while one is in work, whatever `stages` is:
-            what is asked for at once arrives at once, and leaves its work for the end. 0 for no such persistent loop.
-        row_values: one of `ROW_VALUES`: in registers, where they are loaded one step ahead, or in shared memory, where
-            they are copied with their tile.
-        streamed: whether a step asks if the persistent loop reads little enough for its tiles to leave the L2 first.
-        chunk: tiles of the chunks in which blocks share the tail of a persistent loop, each of which has a part of its
-            own; 0 where all tiles are given out from the start. With a second stage of `SHARING`, no period, and not
-            peeled.
+            tiles that are loaded together arrive together, and leave their work for the end. 0 for no such limit.
+        row_values: one of `ROW_VALUES`: loaded into registers one step ahead, or copied to shared memory with the tile.
+        streamed: whether a step decides if the loop reads little enough for its tiles to leave the L2 first.
+        chunk: tiles of a chunk of the dynamic tail, which blocks share: each chunk has a partial of its own; 0 where
+            all tiles are given out from the start. With a second stage of `SHARING`, no period, and not peeled.
     """
 
     dims: tuple[int, ...]
@@ -121,7 +118,7 @@ class PersistentLoop:
                 f"resident"
             )
         if self.grid_reduction in ("second_kernel", "atomics") and self.period:
-            return f"grid_reduction{self.grid_reduction!r} takes one part a block, without a period"
+            return f"grid_reduction {self.grid_reduction!r} takes one part a block, without a period"
         if self.peeled and self.period:
             return "a last tile behind the loop leaves one part a block, without a period"
         if self.chunk < 0:

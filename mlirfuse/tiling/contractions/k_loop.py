@@ -21,7 +21,7 @@ from mlirfuse.tiling.tiles import broadcast, index, splat, zero
 from mlirfuse.tiling.transfers import TileTransfers
 
 INSTRUCTION = "fuse.instruction"
-"""On a `vector.contract`: what multiplies (`schedule/parts/contraction.py`)."""
+"""On a `vector.contract`: the instruction that multiplies (`schedule/parts/contraction.py`)."""
 
 
 def result_space(space: IterationSpace, contraction: Contraction) -> IterationSpace:
