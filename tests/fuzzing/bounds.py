@@ -122,7 +122,7 @@ def product(a: Bounded, b: Bounded, dtype: str) -> Bounded:
     error = np.where(_may_move(a, b), error + FORMATS["float64"].tiny, 0)
     least = np.maximum(np.abs(a.value) - a.error, 0) * np.maximum(np.abs(b.value) - b.error, 0)
     error = np.where(_overflows(value, a, b) & np.isfinite(least), INF, error)
-    zero_times_infinity = (_may_vanish(a) & np.isinf(b.value)) | (_may_vanish(b) & np.isinf(a.value))
+    zero_times_infinity = (may_vanish(a) & np.isinf(b.value)) | (may_vanish(b) & np.isinf(a.value))
     infinite = np.isinf(a.value) | np.isinf(b.value) | np.isnan(value)
     error = np.where(infinite & ~zero_times_infinity, 0, np.where(zero_times_infinity, INF, error))
     result = rounded(value, np.where(a.known & b.known, error, INF), dtype, signed=a.signed and b.signed)
@@ -142,7 +142,7 @@ def _significant(values: np.ndarray) -> np.ndarray:
     return np.where(mantissa == 0, 0, 53 - np.log2(np.maximum(mantissa & -mantissa, 1)))
 
 
-def _may_vanish(x: Bounded) -> np.ndarray:
+def may_vanish(x: Bounded) -> np.ndarray:
     """Whether a number that is not known exactly may be zero."""
     return (x.error > 0) & (np.abs(x.value) <= x.error)
 
@@ -220,7 +220,7 @@ def cast(x: Bounded, dtype: str) -> Bounded:
             error = np.where(wide.astype(np.longdouble) == x.value, error, np.spacing(np.abs(wide)))
         return rounded(wide, error, dtype, through=through, signed=x.signed)
     if target == "bool":
-        unsure = ~x.known if source != "float" else ~x.known | _may_vanish(x)
+        unsure = ~x.known if source != "float" else ~x.known | may_vanish(x)
         return Bounded(x.value != 0, np.where(unsure, INF, 0), dtype)
     if source == "float":
         return _to_integer(x, dtype)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.fuzzing.bounds import INF, Bounded, cast
+from tests.fuzzing.bounds import INF, Bounded, cast, may_vanish
 from tests.fuzzing.reductions import accumulated, lowest_bit, roundings, special
 from tests.fuzzing.types import FLOAT8, FORMATS, Refused, accumulator, kind, promote
 
@@ -40,6 +40,11 @@ def _meet(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Where a row of `a` or a column of `b` has an element."""
     rows, columns = a.astype(float), b.astype(float)
     return np.asarray(np.matmul(rows, np.ones(b.shape)) + np.matmul(np.ones(a.shape), columns) > 0)
+
+
+def _pair(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Where an element of a row of `a` meets one of a column of `b` in a product."""
+    return np.asarray(np.matmul(a.astype(float), b.astype(float)) > 0)
 
 
 def _unit(xs: np.ndarray, ys: np.ndarray) -> np.ndarray:
@@ -99,4 +104,5 @@ def _contraction(x: Bounded, y: Bounded, wide: str, precision: str | None) -> Bo
     infinite = _meet(*(~(np.abs(t.value) < _TF32_END) if rounds else ~np.isfinite(t.value) for t in (x, y)))
     # An infinity times what may be zero, and the forms of tf32, in which infinities are not kept.
     unsure = _meet(~x.known, ~y.known) | (infinite & ((error > 0) | (precision not in (None, "ieee"))))
+    unsure = unsure | _pair(np.isinf(x.value), may_vanish(y)) | _pair(may_vanish(x), np.isinf(y.value))
     return accumulated(value, bound, size + error, unsure, wide)

@@ -11,7 +11,7 @@ from tests.fuzzing import elementwise as ops
 from tests.fuzzing.bounds import Bounded, cast, exact
 from tests.fuzzing.check import WrongResult, check
 from tests.fuzzing.contraction import matmul
-from tests.fuzzing.reductions import mean_of, prod_of
+from tests.fuzzing.reductions import mean_of, prod_of, std_of
 from tests.fuzzing.types import FORMATS, numpy_dtype
 
 MOST = float(np.finfo(np.float64).max)
@@ -231,3 +231,28 @@ def test_sums_of_float8_lose_what_hopper_cuts_off() -> None:
     assert abs(total - bounded.value.item()) > 2.0**-16 * bounded.value.item()
     ones = exact(np.ones((1, 100)), "float8_e4m3fn")
     assert matmul(ones, exact(np.ones((100, 1)), "float8_e4m3fn")).error.item() == 0
+
+
+def test_infinities_times_what_may_vanish_are_not_known_in_products_of_matrices() -> None:
+    """A NaN where the factor is zero: the deviation of equal numbers is, or next to it (seed 51005440)."""
+    deviation = std_of(exact(np.ones((3, 33, 31)), "float64"), keepdims=True, correction=1.0)
+    others = np.array([[[np.inf, -np.inf, 2.0]]])
+    for product in (matmul(deviation, exact(others, "float64")), matmul(exact(others.mT, "float64"), deviation)):
+        assert list(product.known.ravel()) == [False, False, True]
+    assert matmul(about(1.0, 0.5), exact(np.array([[np.inf]]), "float64")).known.all()
+    assert not matmul(about(0.0, TINY), exact(np.array([[np.inf]]), "float64")).known.any()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("value", [0.0, 1e-20, -1e-20])
+@pytest.mark.parametrize("infinity", [np.inf, -np.inf])
+def test_what_may_vanish_beside_an_infinity_is_not_known(dtype: str, value: float, infinity: float) -> None:
+    x, y = about(value, abs(value) or 1e-20, dtype), sure(infinity, dtype)
+    assert not ops.multiply(x, y).known.any()
+    assert not ops.multiply(y, x).known.any()
+    assert not ops.add(ops.multiply(x, y), sure(1.0, dtype)).known.any()
+    assert not ops.divide(y, x).known.any()
+    assert not ops.divide(x, sure(0.0, dtype)).known.any()
+    assert not ops.power(y, x).known.any()
+    pair = Bounded(np.array([value, infinity]), np.array([x.error.item(), 0.0]), dtype)
+    assert not prod_of(pair).known.any()
