@@ -113,9 +113,7 @@ def _has_shape(array: str, shape: tuple[int, ...]) -> str:
 def _of_torch(torch: Any, arrays: Arrays) -> tuple[dict[str, object], str, str]:
     known = {"matches": _guard(torch, arrays), "data_ptr": torch.Tensor.data_ptr}
     test = f"matches({', '.join(f'a{i}' for i in range(len(arrays)))})"
-    if any(
-        array.requires_grad for array in arrays
-    ):  # guards do not check whether autograd is recording
+    if any(array.requires_grad for array in arrays):  # guards do not check whether autograd is recording
         known["records"] = torch.is_grad_enabled
         test = f"not records() and {test}"
     return known, test, "data_ptr(a{0})"
