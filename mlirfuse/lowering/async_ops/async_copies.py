@@ -29,7 +29,7 @@ from mlirfuse.support.rewriting import erase
 
 LOAD, STORE, STORE_WAIT = "fuse.async_load", "fuse.async_store", "fuse.async_store_wait"
 TENSOR_MAP = "fuse.tensor_map"
-EVICT_FIRST = 0x12F0000000000000  # the L2's policy for data that nobody reads again
+EVICT_FIRST = 0x12F0000000000000  # the L2 eviction policy of data that is read once
 
 
 @dataclass(frozen=True)

@@ -127,7 +127,7 @@ def _pieces(op: ir.Operation, values: list[ir.Value]) -> Iterator[Piece]:
     parts = [values[t * 2 * across : (t + 1) * 2 * across] for t in range(tiles)]
     start = stage_address(ring, stage)
     if transposed:
-        # The rows of a warpgroup are so many bytes of each row of the stage, in swizzle atoms.
+        # A warpgroup's rows take this many bytes of each row of the stage, in swizzle atoms.
         height = WARPGROUP_ROWS * size // SWIZZLE_BYTES * columns
         group = _group_address(start, height * SWIZZLE_BYTES, alone=warpgroups == 1)
         for t, part in enumerate(parts):

@@ -45,8 +45,8 @@ class FuseStageResults(Pass):
     elements of 2 or 4 bytes, tiles of at least one 128-byte swizzle atom with at most 256 rows; and where the subtiles
     fit the shared memory that the ring and reductions of the tile leave. A thread of the accumulators' layout has 4 or
     8 contiguous bytes, whereas TMA stores write whole lines. Where subtiles do not divide a tile, the last one overlaps
-    the one before, and the overlap is written twice. A column-major tile is
-    transposed in shared memory: up to 64 of its columns at a time are the rows of a stage as wide as the tile is high.
+    the one before, and the overlap is written twice. A column-major tile is transposed
+    in shared memory: up to 64 of its columns at a time are the rows of a stage as wide as the tile is high.
 
     ```mlir
     vector.transfer_write %y, %C[%m, %n] : vector<128x256xbf16>, memref<?x4096xbf16>
@@ -152,7 +152,7 @@ def _bytes_left(kernel: ir.Operation, role: ir.Operation) -> int:
     target = target_of("sm_90a")  # roles are warpgroups of Hopper's; see lower-warpgroup-mma
     blocks = max(1, schedule_of(kernel).blocks_per_sm)
     room = shared_left(blocks, target)
-    # Stages and subtiles lie one behind the other, and what is small behind them.
+    # Stages and subtiles are contiguous, followed by small buffers.
     ring = sum(bytes_of(t) for t in types if t.rank > 1)
     return room - SMALL - ring - _exchanged_bytes(kernel, role)
 
