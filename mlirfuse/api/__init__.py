@@ -1,3 +1,3 @@
-"""What users call: `mf.fuse`, its options, and what arguments are to the compiler.
-The functions that a traced body calls are in `builder`, launching is in `runtime`.
+"""The user's interface: `mf.fuse`, its options, and the compile-time specs of arguments. The functions that a traced
+body calls are in `builder`, launching is in `runtime`.
 """

@@ -1,4 +1,4 @@
-"""The specs of what a function is called with, or lowered for: GPU arrays, NumPy arrays, numbers and constants."""
+"""The specs of a function's arguments: GPU arrays, NumPy arrays, numbers and constants."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def spec_of(argument: Any, name: str, extents: Extents) -> ArgumentSpec:
 def readable(argument: Any, name: str) -> Any:
     """A NumPy array as it lies in memory, and anything else as it is; raises `ArgumentError` for an array with a mask.
 
-    What no kernel reads is copied: elements that are not aligned, or as far apart as no number of elements is.
+    Arrays that no kernel can read are copied: unaligned elements, or strides that are no multiple of the element size.
     """
     if isinstance(argument, np.ma.MaskedArray):
         raise ArgumentError("the array has a mask", where=name, hint="fill it: x.filled(0)")

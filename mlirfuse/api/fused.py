@@ -157,7 +157,7 @@ class Fused(Generic[_P, _R]):
             args = self._in_order(args, kwargs)
         if self._interprets:
             return self._interpret(args, out)
-        return self._dispatch.__call__(args, out, stream)  # to call the object itself takes 50 ns more
+        return self._dispatch.__call__(args, out, stream)  # faster than calling the object
 
     def _in_order(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
         """The arguments in the order of the parameters, up to the last that is given."""
@@ -250,7 +250,7 @@ class Fused(Generic[_P, _R]):
             return compiled.program, self._loaded[key]
 
     def _interpret(self, args: tuple[Any, ...], out: Any) -> Any:
-        from mlirfuse.interpreter import run  # here, as it takes 0.1 s, and kernels that a GPU runs do not need it
+        from mlirfuse.interpreter import run  # imported here, as the import is slow and only the interpreter needs it
 
         arrays = [readable(argument, name_of(self._names, i)) for i, argument in enumerate(args)]
         target = target_of(None)
@@ -300,43 +300,42 @@ def fuse(
     """Makes a function over arrays run as fused GPU kernels; a decorator, with or without arguments.
 
     One compilation serves all leading extents above 1, which kernels are told when they run. Extents of 0 and 1 are
-    compiled for: what has no elements takes no kernel, and what is reduced over none is what NumPy says it is. Where
-    the function needs a leading extent as a number, it is compiled anew for each:
+    compiled separately: empty results need no kernel, and reductions over no element follow NumPy. Where the function
+    needs a leading extent as a number, it is compiled anew for each:
 
     - in `max` and `min` over leading dimensions; sums, products, means, variances, `any` and `all` stay as they are;
     - in reductions over a leading dimension that are not over all before them too, such as `axis=1` of a second one,
       or over later ones besides with others between, such as `axis=(0, 2)`, or that leave one of run-time extent:
       blocks loop over the leading dimensions together, and their tiles hold what is left;
-    - in matrix products (see `dynamic_products`), and where Python computes with `shape` what no shape is.
+    - in matrix products (see `dynamic_products`), and where Python computes with `shape` for another purpose than a
+      shape.
 
     Args:
         fn: takes arrays and numbers and returns one array, or a tuple or list of them; a method too. It is called once
-            a signature, on traced values; what it does to them must come from `mlirfuse` or be an operator. What else
-            it reads, such as globals and attributes of `self`, is read then, and constant from there on.
+            a signature, on traced values, with functions of `mlirfuse` and operators. Other values that it reads, such
+            as globals and attributes of `self`, are read then, and are constants of the compilation.
         target: a name of `mlirfuse.target.TARGETS`, from `sm_80` to `sm_121a`, or `interpret` to run NumPy arrays on
             the CPU; None is the architecture of the arrays' device.
         schedule: overrides the heuristics: the schedule of the only kernel, or one by kernel name.
         fast_math: leaves out roundings that NumPy would make between two operations in half precision, where the second
             computes in single precision anyway. Results differ in their last places from call-by-call evaluation.
             Subnormal numbers, which are kept otherwise, may become 0 (docs/architecture.md, "Numbers").
-        mix_order: what becomes of reductions over different dimensions of the same data, such as those of `dx` and `dw`
-            in the backward function of a normalisation. `auto` puts them into one kernel, which reads the data once,
-            where dependences and the size of a row allow it, through reshapes too whose dimensions both can have, and
-            unless extents that are known say that two are faster, as few rows of 65536 columns do. `fused` wants one
-            kernel in any case, and raises a `PassError` at compile time that names the reason where there can be none;
-            `split` keeps one kernel for each. A function that has no such reductions has nothing to fuse, which is no
-            error: `fused` compiles it as `auto` does.
-        grid_reduction: who adds up what the blocks of a grid have summed up, where a function reduces over leading
-            dimensions. `grid_sync`: all blocks together, once all have arrived, in the same launch, which the device
-            must hold as a whole. `last_block`: the last block. `second_kernel`: another launch. All give the same bits
-            on every run. `atomics`: the last block, from rows of sums to which all have added as they came;
-            for sums of float32, whose last bits then differ from run to run. `auto` is whichever of the first three
-            takes the least time: the last block where it has as little to add up as a sum of everything, all blocks
-            where there are columns. Any other is an error where nothing is reduced so, and is left aside at a single
-            row.
+        mix_order: how to compile reductions over different dimensions of the same data, such as those of `dx` and `dw`
+            in the backward function of a normalisation. `auto` compiles one kernel, which reads the data once, where
+            dependences and the size of a row allow it, also across reshapes, and where the cost model does not prefer
+            two for the known extents. `fused` requires one kernel, and raises a `PassError` at compile time that names
+            the reason where one is impossible; `split` keeps one kernel for each. A function without such reductions
+            compiles in the same way under each.
+        grid_reduction: the second stage of a grid reduction, which adds up the partials of the blocks where a function
+            reduces over leading dimensions. `grid_sync`: all blocks together, once all have arrived, in the same
+            launch, which the device must hold as a whole. `last_block`: the last block. `second_kernel`: another
+            launch. All give the same bits on every run. `atomics`: the last block, from sums to which all blocks add
+            atomically; for float32 sums only, whose last bits then differ from run to run. `auto` is the fastest of the
+            first three by the cost model. An explicit choice is an error in a function without grid reductions, and is
+            ignored at a single row.
         dynamic_products: makes one kernel for all leading extents of matrix products too. By default a product is
             compiled anew for each number of rows, because the best tile and split depend on it.
-        **unknown: options that there are not, or not any more: an error that names the nearest, or the new name.
+        **unknown: unknown or renamed options: an error that gives the nearest or the new name.
 
     Raises:
         ArgumentError: there is no such option; `fn` is no Python function, or must be given an `out` or a `stream` of

@@ -1,4 +1,4 @@
-"""What `mf.fuse` can be told."""
+"""The options of `mf.fuse`."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from mlirfuse.support.renamed_names import renamed
 from mlirfuse.target import Target
 
 MixOrder = Literal["auto", "fused", "split"]
-"""What to do with reductions over different dimensions of the same data; see `fuse`."""
+"""How to compile reductions over different dimensions of the same data; see `fuse`."""
 
 GridReductionKind = Literal["auto", "grid_sync", "last_block", "second_kernel", "atomics"]
-"""Who adds up what the blocks of a grid have summed up; see `fuse`."""
+"""The second stage of grid reductions; see `fuse`."""
 
 
 class Options(TypedDict, total=False):
@@ -40,7 +40,7 @@ def check_names(options: Iterable[str]) -> None:
 
 
 def check_options(options: Options) -> None:
-    """Raises `ArgumentError` where one of all options is not what `fuse` takes; `target_of` checks the target."""
+    """Raises `ArgumentError` where the value of an option is invalid; `target_of` checks the target."""
     schedule = options["schedule"]
     if not _is_schedule(schedule):
         hint = "a Schedule, or a dictionary of them by kernel name"

@@ -1,9 +1,9 @@
-"""What a call's arguments are to the compiler: which extents are dynamic, which are equal, how memory is laid out.
+"""Compile-time properties of a call's arguments: dynamic extents, equal extents, memory layout.
 
 Leading dimensions are dynamic, so that one kernel serves every number of rows; the last one is static, because it is
 what rows are reduced over and what vectors run along. A one-dimensional array has one number a row, and is dynamic,
 where its extent is a leading extent of another array and no last one. An extent of 1 is static: it broadcasts. So is
-one of 0: what is left to compute is known then, and no kernel is launched for what has no elements.
+one of 0, so that no kernel is launched for empty arrays.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Extents:
         self.rows: frozenset[int] = frozenset()
 
     def observe(self, shapes: Iterable[Sequence[int]]) -> None:
-        """Takes note of which extents lead and which come last, before `spec` is asked for any array."""
+        """Records the leading and last extents of an array; called for all arrays before `spec`."""
         wide = [shape for shape in shapes if len(shape) > 1]
         last = {shape[-1] for shape in wide}
         self.rows = frozenset(extent for shape in wide for extent in shape[:-1]) - last

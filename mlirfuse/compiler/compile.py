@@ -31,7 +31,7 @@ from mlirfuse.target import Target
 STAGES = ("linalg", "tile", "gpu", "nvvm", "ptx")
 """The stages that have a text, in order."""
 
-# Verification after every pass takes a good part of the compile time; tests and mlirfuse-opt have it on.
+# Verification after every pass is slow; tests and mlirfuse-opt switch it on.
 _FAST = Instrumentation(verify_each=False)
 
 
@@ -42,7 +42,7 @@ class Lowered:
     Attributes:
         module: the `linalg` stage; never changed.
         target: the architecture to compile for.
-        notes: what `explain` should say of how the module came to be.
+        notes: remarks of `explain` about the trace.
         fast_math: whether roundings between operations may be left out, and subnormal numbers flushed.
         tuned: whether schedules that `mlirfuse tune` left on disk come before the cost model's.
     """
@@ -62,7 +62,7 @@ class Lowered:
         return pipeline.named(name, self.target.chip, sms=self.target.sms, fast_math=self.fast_math, tuned=self.tuned)
 
     def module_with(self, attempts: Attempts) -> ir.Module:
-        """A copy of the module that knows which schedules were compiled for its kernels before, and spilled."""
+        """A copy of the module, annotated with the schedules that were compiled before and spilled."""
         module = _copy(self.module)
         if attempts:
             with module.context, ir.Location.unknown():
@@ -70,20 +70,20 @@ class Lowered:
         return module
 
     def compile(self, *, choose_again: bool = True) -> Compiled:
-        """Runs every pass, and LLVM's backend; where kernels spill, again with other schedules for these.
+        """Runs every pass and LLVM's backend; kernels that spill are compiled again with other schedules.
 
         Args:
-            choose_again: whether to assemble the kernels, where there is an assembler, and to choose again for those
-                that spill. What a GPU is to run is assembled in any case, so that others pay nothing for it.
+            choose_again: whether to assemble the kernels, where there is an assembler, and to choose another schedule
+                for those that spill. Kernels for a GPU are assembled in any case, and cached.
 
         Raises:
-            PassError: a schedule that was asked for is illegal.
+            PassError: a requested schedule is illegal.
             CompileError: the backend, or the assembler, refuses a kernel.
         """
         return without_spills(self._compile) if choose_again else without_spills(self._compile, lambda _: [])
 
     def _compile(self, attempts: Attempts) -> tuple[Compiled, Chosen]:
-        """The function compiled once, knowing of those attempts, and the schedule of each kernel."""
+        """Compiles the function once, given the attempts before, and returns it with the schedule of each kernel."""
         module = self.module_with(attempts)
         with module.context:
             remarks = run_pipeline(module, self.pipeline("fuse-graph-pipeline"), instrumentation=_FAST)
@@ -104,12 +104,12 @@ class Compiled:
     """A compiled function.
 
     Attributes:
-        lowered: what it was compiled from.
-        program: what the host does: buffers and launches.
+        lowered: the traced function.
+        program: the host's buffers and launches.
         infos: how to launch each kernel.
         binaries: each kernel's PTX.
-        remarks: what the passes did and declined.
-        attempts: by kernel, the schedules that it was compiled with before and that spilled; none where it did not.
+        remarks: the passes' remarks.
+        attempts: by kernel, the schedules that were compiled before and spilled.
     """
 
     lowered: Lowered
@@ -153,7 +153,7 @@ class Compiled:
         return [kernel.resources for kernel in self.assembled.values()]
 
     def explain(self) -> str:
-        """What was fused and what was not, and why, and which schedules spilled; one remark a line.
+        """What was fused, what was not and why, and which schedules spilled; one remark a line.
 
         The last names the assembler.
         """
@@ -165,20 +165,20 @@ class Compiled:
 
 
 def set_schedules(module: ir.Module, schedules: Mapping[str, Schedule]) -> None:
-    """Pins schedules by kernel name on the host function, where `fuse-segment` finds them."""
+    """Attaches the user's schedules, by kernel name, to the host function, where `fuse-segment` reads them."""
     with module.context, ir.Location.unknown():
         attribute = ir.DictAttr.get({name: schedule.attribute() for name, schedule in schedules.items()})
         module.body.operations[0].attributes[SCHEDULES] = attribute
 
 
 def set_mix_order(module: ir.Module, request: str) -> None:
-    """Tells `fuse-mix-order-reduction` what the user asked for: `fused` or `split`."""
+    """Sets the attribute by which `fuse-mix-order-reduction` gets the user's choice, `fused` or `split`."""
     with module.context:
         module.body.operations[0].attributes[MIX_ORDER] = ir.StringAttr.get(request)
 
 
 def set_grid_reduction(module: ir.Module, request: str) -> None:
-    """Tells `fuse-assign-schedule` how the partials of grid reductions are combined."""
+    """Sets the attribute by which `fuse-assign-schedule` combines the partials of grid reductions."""
     with module.context:
         module.body.operations[0].attributes[GRID_REDUCTION] = ir.StringAttr.get(request)
 

@@ -10,15 +10,14 @@ BUILT = (
     *("affine", "arith", "func", "gpu", "irdl", "linalg", "llvm", "math", "memref", "nvgpu", "nvvm", "scf", "tensor"),
     "vector",
 )
-"""Upstream dialects that are loaded from the start; to load all takes three times as long."""
+"""Upstream dialects that are loaded from the start; loading all is slower."""
 
 
 def make_context() -> ir.Context:
-    """A new MLIR context that knows every upstream dialect and the `fuse` dialect.
+    """A new MLIR context with every upstream dialect and the `fuse` dialect registered.
 
-    Dialects that are not in `BUILT` are loaded when they are met, by the parser and by passes that need them.
-    Contexts are not shared between compilations: an MLIR context is not freed piecemeal, and two threads may
-    compile at once.
+    Dialects that are not in `BUILT` are loaded on demand, by the parser and by passes that need them. Contexts are not
+    shared between compilations: an MLIR context is not freed piecemeal, and two threads may compile at once.
     """
     context = ir.Context(load_on_create_dialects=BUILT)
     load(context)

@@ -1,4 +1,4 @@
-"""Integer expressions over extents: what is left of index arithmetic once the IR is gone."""
+"""Integer expressions over extents: index arithmetic as plain data, independent of MLIR."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Constant:
     value: int
 
     def evaluate(self, symbols: Sequence[int]) -> int:
-        """The number, whatever the symbols are."""
+        """The number itself."""
         return self.value
 
 

@@ -1,4 +1,4 @@
-"""Compiling again where kernels spill: what the assembler says of a schedule decides whether another one is chosen."""
+"""Compiles again where kernels spill, according to the assembler's report, with other schedules."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ class Refused(Exception):
 def without_spills(compile_once: Callable[[Attempts], tuple[C, Chosen]], assemble: Assemble = resources_of) -> C:
     """The first of several compilations in which no kernel spills, or in which each that does spills least.
 
-    A pure function of the program and of what the assembler says: the same of both give the same schedules. All kernels
-    that spill have their next schedule in one compilation; the others are the same in it, so that their code is known.
+    The result depends only on the program and the assembler's reports. One compilation changes the schedules of all
+    kernels that spill; the other kernels stay the same, and their machine code is cached.
 
     Args:
-        compile_once: compiles the program, with other schedules than those that were attempted where there are any;
-            with the best of these at last. Raises `Refused` where that is not possible.
-        assemble: what the assembler says of some kernels; of none without an assembler.
+        compile_once: compiles the program with schedules that were not attempted, or with the best attempt where there
+            are none. Raises `Refused` where that is not possible.
+        assemble: the assembler's report of some kernels; empty without an assembler.
 
     Raises:
         MlirFuseError: the program cannot be compiled with the schedules that were chosen first.
@@ -77,7 +77,7 @@ def without_spills(compile_once: Callable[[Attempts], tuple[C, Chosen]], assembl
 
 
 def _new(found: Mapping[str, Attempt], attempts: Attempts) -> dict[str, Attempt]:
-    """The attempts at schedules that nothing was known of."""
+    """Attempts with schedules that were not attempted before."""
     known = {name: {attempt.schedule for attempt in tried} for name, tried in attempts.items()}
     return {name: attempt for name, attempt in found.items() if attempt.schedule not in known.get(name, ())}
 
@@ -100,14 +100,14 @@ def _attempts_in(compiled: C, chosen: Chosen, attempts: Attempts, assemble: Asse
 
 @dataclass(frozen=True)
 class _Refusal:
-    """That the assembler refuses a kernel, and why."""
+    """The assembler's refusal of a kernel."""
 
     kernel: str
     error: CompileError
 
 
 def _reports(binaries: Sequence[KernelBinary], assemble: Assemble) -> Iterator[KernelResources | _Refusal]:
-    """What the assembler says of all kernels, of which it is asked at once; where it refuses one, of each by itself."""
+    """The assembler's report of all kernels, assembled together, or one by one where the assembler refuses one."""
     try:
         yield from assemble(binaries)
         return
@@ -120,7 +120,5 @@ def _reports(binaries: Sequence[KernelBinary], assemble: Assemble) -> Iterator[K
 
 
 def kernel_of(name: str) -> str:
-    """The name that a kernel had before it was tiled: what follows are `_kernel`, and `_second_stage` of a second
-    one.
-    """
+    """The name of a kernel before tiling, which appends `_kernel`, and `_second_stage` for a second kernel."""
     return name.removesuffix("_kernel").removesuffix("_second_stage")

@@ -1,4 +1,4 @@
-"""What the host does in a call, as plain data: buffers, views and launches, with every extent an expression.
+"""The host's part of a call as plain data: buffers, views and launches, with every extent an expression.
 
 Extents are known once the shapes of the arguments are, so an expression's symbols are positions in
 `HostProgram.extents`: (argument, dimension) pairs.
@@ -83,7 +83,7 @@ class Launch:
 
 @dataclass(frozen=True)
 class HostProgram:
-    """What the host does in one call.
+    """The host's part of one call.
 
     Attributes:
         name: the traced function's name.
@@ -105,5 +105,5 @@ class HostProgram:
 
     @property
     def pack(self) -> Callable[[Sequence[Any]], Any]:
-        """Makes of the results what the Python function returned."""
+        """Packs the results in the structure that the Python function returned."""
         return _PACK[self.structure]

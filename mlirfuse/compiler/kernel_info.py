@@ -1,4 +1,4 @@
-"""What the launcher must know of a kernel, read off its `gpu.func` after `lower-kernel-abi`."""
+"""A kernel's launch metadata, read from its `gpu.func` after `lower-kernel-abi`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _CODES = {"index": "q", "i64": "q", "i32": "i", "i16": "h", "i8": "b", "i1": "?"
 POINTER_CODE = "Q"
 
 Resident = Callable[[int], int]
-"""How many blocks of a kernel the device holds at once, for so many on each SM at most."""
+"""The number of blocks of a kernel that the device holds at once, given a limit of blocks an SM."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The compiler as one line: which passes run, in which order, and where each stage ends. The order stands here alone.
+"""The pipeline: the passes in their order, and the end of each stage. The order is defined here alone.
 
 Every stage is a textual pipeline that `mlirfuse-opt` runs too, so any stage can be reproduced, stopped in, or started
 from by hand. `{target}` stands for the architecture, `{fast}` for whether roundings may be left out, and subnormal
@@ -22,8 +22,8 @@ GRAPH = (
 """Tensors to kernels with schedules."""
 
 ADDITIONS_STAY = ",".join(f"CanonicalizeContractAdd<mlir::arith::{op}>" for op in ("AddFOp", "AddIOp"))
-"""Upstream's patterns that start the sums of a contraction without a loop with what is added to them. They leave the
-contraction where it is for all else that uses it, which is then computed twice, from operands that are shared."""
+"""Upstream's patterns that fold an addition into the accumulator of a contraction without a loop. A contraction with
+other uses stays, and is then computed twice from shared operands."""
 
 TILE = (
     "fuse-expand-moments,fuse-expand-exp-sums,fuse-tile-contraction,fuse-split-k,fuse-pipeline-contraction,"

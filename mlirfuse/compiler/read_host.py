@@ -57,7 +57,7 @@ def host_program(module: ir.Operation) -> HostProgram:
 
 
 def _structure(function: ir.Operation) -> str:
-    """How the results are returned; IR that was written by hand does not say, and gets a tuple."""
+    """The structure of the results; a tuple for hand-written IR without the attribute."""
     return ir.StringAttr(function.attributes[RESULTS]).value if RESULTS in function.attributes else "tuple"
 
 
@@ -118,7 +118,7 @@ class _Reader:
         self.indices[op.results[0]] = self._shape(op.operands[0])[dim.value]
 
     def _empty(self, op: ir.Operation) -> None:
-        """Has no elements, and is returned; or only names the type of what a transpose makes."""
+        """An empty result, or the destination of a transpose."""
         if all(use.owner.name == "linalg.transpose" for use in op.results[0].uses):
             return
         type_ = ir.RankedTensorType(op.results[0].type)
@@ -180,7 +180,7 @@ class _Reader:
 
     def _return(self, op: ir.Operation) -> None:
         for operand in op.operands:
-            if operand in self.empties:  # equal ones are one value by now, and still arrays of their own
+            if operand in self.empties:  # CSE has merged equal `tensor.empty` ops, which stay separate arrays
                 self.values[operand] = Value("buffer", len(self.buffers))
                 self.buffers.append(self.empties[operand])
             self.results += (self.values[operand],)

@@ -18,8 +18,8 @@ from mlirfuse.target import DEFAULT, Target, target_of
 class LowerAttachTarget(Pass):
     """Attaches `#nvvm.target` to every `gpu.module`, in place of any that is there.
 
-    Lowering passes and `gpu-module-to-binary` read the architecture from it. LLVM's own default PTX version is too old
-    for some chips, so the version of `mlirfuse.target` is asked for.
+    Lowering passes and `gpu-module-to-binary` read the architecture from it. The PTX version is that of
+    `mlirfuse.target`, as LLVM's default version is too old for some chips.
 
     ```mlir
     gpu.module @k { ... }

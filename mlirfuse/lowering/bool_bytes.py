@@ -28,8 +28,8 @@ _TYPELESS = ("memref.dim", "memref.extract_aligned_pointer_as_index")
 def store_as_bytes(func: gpu.GPUFuncOp) -> None:
     """Retypes the `i1` memrefs among a kernel's arguments and workgroup buffers to `i8`, their views and accesses.
 
-    Raises `PassError` where such a memref is used by anything but views, loads, stores, and what asks for its extents
-    or its address.
+    Raises `PassError` where such a memref is used by an op other than a view, a load, a store, or a read of its extents
+    or address.
     """
     values = list(entry_block(func).arguments)
     buffers = [value for value in values if _is_bool(value.type)]
@@ -68,7 +68,7 @@ def _like(type_: ir.Type, bits: int) -> ir.Type:
 
 
 def _rewrite(op: ir.Operation, func: gpu.GPUFuncOp) -> None:
-    """Gives one access of a buffer that has become bytes its type back."""
+    """Casts the value of one access of a retyped buffer from or to `i1`."""
     if op.name in _TYPELESS:
         return
     if op.name not in (*_LOADS, *_STORES):

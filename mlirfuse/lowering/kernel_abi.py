@@ -32,11 +32,11 @@ from mlirfuse.support.rewriting import erase
 
 ABI = "fuse.abi"
 WORKSPACES = "fuse.workspaces"
-"""On a lowered kernel: what its workspace arguments were, one dictionary each."""
+"""On a lowered kernel: one dictionary a workspace argument, which describes it."""
 
 
 SIGNED_STRIDES = "fuse.signed_strides"
-"""Unit attribute of a lowered kernel: a stride that it is passed may be negative."""
+"""Unit attribute of a lowered kernel: a stride argument may be negative."""
 
 
 @dataclass(frozen=True)
@@ -79,11 +79,11 @@ class LowerKernelAbi(Pass):
     Upstream's descriptors would pass an unused offset, a second pointer and every static extent. Here the pointer is
     a `memref<1xT>`, which the bare-pointer convention passes as it is, and a `memref.reinterpret_cast` restores the
     type at the top of the body. Strides of a contiguous memref follow from its sizes and are not passed. `fuse.abi`
-    lists the new arguments; `fuse.signed_strides` says that some of these strides may be negative, and has `to_nvvm`
-    make no use of their being unsigned. Arguments that the kernel never writes are marked `llvm.noalias` and
-    `llvm.readonly`, so that the backend may use the read-only path (those with `fuse.ordered` are not, nor those of a
-    kernel with `fuse.dependent_launch`); a caller must not let an output overlap an input. Buffers of `i1` hold a byte
-    an element, 0 or 1. What the runtime must know of workspace arguments is kept in `fuse.workspaces`.
+    lists the new arguments; `fuse.signed_strides` says that some of these strides may be negative, so that `to_nvvm`
+    does not assume unsigned ones. Arguments that the kernel never writes are marked `llvm.noalias` and `llvm.readonly`,
+    so that the backend may use the read-only path (those with `fuse.ordered` are not, nor those of a kernel with
+    `fuse.dependent_launch`); a caller must not let an output overlap an input. Buffers of `i1` hold a byte an element,
+    0 or 1. `fuse.workspaces` describes the workspace arguments to the runtime.
 
     ```mlir
     gpu.func @k(%x: memref<?x128xf16>, %s: f64) kernel { ... }
@@ -201,9 +201,9 @@ def _marks(argument: Argument, value: ir.Value, *, is_dependent: bool) -> ir.Dic
     marks: dict[str, ir.Attribute] = {}
     if "fuse.align" in argument.attributes:
         marks["llvm.align"] = argument.attributes["fuse.align"]
-    # An argument marked `fuse.ordered` is read where the program says: the read-only path would let loads be moved.
-    # Other blocks write workspaces while this one reads them.
-    # So would those of a kernel that waits for its inputs to be written, above the wait.
+    # Loads of an argument marked `fuse.ordered` keep their place: the read-only path would let them be moved. Other
+    # blocks write workspaces while this one reads them. In a kernel that waits for its predecessor, loads could be
+    # moved above the wait.
     ordered = is_dependent or "fuse.ordered" in argument.attributes or WORKSPACE in argument.attributes
     if is_only_read(value) and not ordered:
         marks |= {"llvm.noalias": ir.UnitAttr.get(), "llvm.readonly": ir.UnitAttr.get()}

@@ -1,3 +1,3 @@
 """Passes from the traced function to one thread's code. A file is one pass, `fuse-x` in `x.py`, or a helper beside it.
-The rooms follow the pipeline; a room imports those before it alone.
+The subpackages follow the order of the pipeline; each imports only those before it.
 """

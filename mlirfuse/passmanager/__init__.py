@@ -1,1 +1,1 @@
-"""What passes are, how they are found, and running pipelines of ours and of upstream's. No pass is here."""
+"""The base class of passes, their registry, and pipelines of mlirfuse's and upstream's passes. No pass is here."""

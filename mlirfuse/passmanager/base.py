@@ -1,11 +1,11 @@
-"""What a pass is, and how it reports.
+"""The base class of passes, and their remarks.
 
 A pass is a frozen dataclass. Its fields are its options; `name` is its name in a pipeline, and behind its first
 dash that of its file and its lit test. Its docstring says what it does, what it requires, and shows the
 IR before and after. `run` gets the `builtin.module` operation and changes it in place.
 
-A pass that finds nothing to do, or may not do it, says so through `Remarks` and leaves the IR alone. It raises
-`PassError` only where it was told to do something illegal.
+A pass that does not apply reports why through `Remarks`, and leaves the IR alone. It raises `PassError` only where an
+option or a schedule asks for something illegal.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ from mlirfuse.source_locations import source_location
 
 @dataclass(frozen=True)
 class Remark:
-    """One thing a pass wants to tell the user.
+    """A message of a pass to the user.
 
     Attributes:
-        pass_name: the pass that speaks.
+        pass_name: the pass that reports.
         kind: `applied` or `declined`.
         message: one sentence.
-        place: `file:line:column` of what it is about (a user's line, where the builder made it); None if not known.
+        place: `file:line:column` of the code concerned (a user's line, where the builder made the op); None if not
+            known.
     """
 
     pass_name: str

@@ -28,7 +28,7 @@ Step: TypeAlias = Element | Pass
 
 @dataclass(frozen=True)
 class Instrumentation:
-    """What to watch while a pipeline runs; reports go to standard error, as upstream's do.
+    """Instrumentation of a run; reports go to standard error, as upstream's do.
 
     Attributes:
         verify_each: verify the module, fuse ops included, after every pass.
@@ -76,16 +76,16 @@ class Pipeline:
 
         Args:
             module: the module to change.
-            instrumentation: what to watch meanwhile.
-            remarks: where to collect remarks; one that the caller keeps has those made before a failure too.
+            instrumentation: verification, printing and timing.
+            remarks: where to collect remarks, including those made before a failure.
 
         Returns:
-            What the passes remarked.
+            The remarks of the passes.
 
         Raises:
             PipelineError: an upstream pass or option that does not exist.
             PassError: an upstream pass failed, or the IR it left does not verify.
-            MlirFuseError: what an mlirfuse pass raised, unchanged.
+            MlirFuseError: the error of an mlirfuse pass, unchanged.
         """
         watch = instrumentation or Instrumentation()
         remarks, raised = Remarks() if remarks is None else remarks, list[BaseException]()
@@ -135,7 +135,7 @@ def run_pipeline(
 
 @cache
 def _parsed(text: str, stop_after: str | None) -> Pipeline:
-    """The pipeline of a text, of which a process has few, that every compilation runs."""
+    """The pipeline of a text, cached, as every compilation of a process runs the same few."""
     return Pipeline.parse(text, stop_after=stop_after)
 
 
@@ -180,11 +180,13 @@ def _stop_after(elements: tuple[Element, ...], request: str) -> tuple[Element, .
 def _callable(
     pass_: Pass, remarks: Remarks, raised: list[BaseException], verify: bool
 ) -> Callable[[ir.Operation, ExternalPass], None]:
-    """The pass as upstream runs it. What it raises is kept in `raised`: unwinding through C++ corrupts the context."""
+    """The pass as a callable for upstream. Its exception is kept in `raised`: unwinding through C++ corrupts the
+    context.
+    """
 
     def run(op: ir.Operation, external: ExternalPass) -> None:
         try:
-            with op.location:  # what a pass builds with no other location is the module's
+            with op.location:  # ops that a pass builds without a location get the module's
                 pass_.run(op, remarks)
             if verify:
                 verify_fuse_ops(op)
@@ -200,7 +202,7 @@ def _add_upstream(manager: PassManager, element: Element) -> None:
     try:
         manager.add(str(element))
     except ValueError as error:
-        # Upstream's text is a parser position in this element alone, a caret line, and sometimes several messages.
+        # Upstream's message has a position within this element alone, a caret line, and sometimes further messages.
         reason = " ".join(line.strip() for line in str(error).splitlines() if line.strip(" ^"))
         hint = registry.suggest(element.name) if "registered pass" in reason else None
         raise PipelineError(

@@ -1,8 +1,8 @@
-"""Passes by name. Nothing is listed here: a pass's name says where its class is.
+"""Passes by name. There is no list: the class and the module of a pass follow from its name.
 
 The pass `fuse-fold-casts` is the class `FuseFoldCasts` of a module `fold_casts` anywhere below `mlirfuse.passes`
 (`lower-*`: below `mlirfuse.lowering`), and is tested by `fold-casts.mlir` in the same folder of `test/lit`;
-`tests/unit/passmanager/test_registry.py` holds every pass to that. A module is imported when its pass is first asked
+`tests/unit/passmanager/test_registry.py` checks this for every pass. A module is imported when its pass is first asked
 for.
 """
 
@@ -18,10 +18,10 @@ from mlirfuse.passmanager.base import Pass
 from mlirfuse.support.renamed_names import renamed
 
 PACKAGES = {"fuse": "passes", "lower": "lowering"}
-"""The package of `mlirfuse` that has the passes whose names begin so."""
+"""The package of `mlirfuse` for each prefix of pass names."""
 
 ADDED: dict[str, type[Pass]] = {}
-"""Passes from elsewhere, by name, such as those that tests bring."""
+"""Passes from outside the package, by name, such as those of tests."""
 
 
 def names() -> tuple[str, ...]:
@@ -46,12 +46,12 @@ def lookup(name: str) -> type[Pass]:
 
 
 def class_name(name: str) -> str:
-    """What the class of a pass is called: `FuseFoldCasts` for `fuse-fold-casts`."""
+    """The name of a pass's class: `FuseFoldCasts` for `fuse-fold-casts`."""
     return "".join(word.capitalize() for word in name.split("-"))
 
 
 def suggest(name: str) -> str:
-    """What to try instead of a name that no pass has."""
+    """The hint of an error for an unknown pass name."""
     if (hint := renamed("pass", name)) is not None:
         return hint
     close = difflib.get_close_matches(name, names(), n=1)
@@ -65,7 +65,7 @@ def summary(cls: type[Pass]) -> str:
 
 @cache
 def _modules() -> dict[str, str]:
-    """Modules that may have a pass, by what its name would be. A helper's module has no class of that name."""
+    """Modules that may have a pass, by the name that it would have. A helper's module has no class of that name."""
     found = {}
     root = Path(__file__).parents[1]
     for prefix, package in PACKAGES.items():

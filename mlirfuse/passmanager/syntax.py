@@ -1,4 +1,4 @@
-"""The grammar of textual pass pipelines, as a tree; what the names mean is left to `spec` and `manager`.
+"""Parser of textual pass pipelines; `spec` and `manager` interpret the names.
 
 ```
 pipeline ::= "builtin.module" "(" [element ("," element)*] ")"

@@ -1,3 +1,3 @@
 """Loads and launches kernels. The only package that imports CuPy, and it does so when first asked to touch a GPU.
-What a kernel needs of a launch was read out of the IR by `compiler`.
+The launch metadata of kernels comes from `compiler`, which reads it from the IR.
 """

@@ -18,7 +18,7 @@ from mlirfuse.runtime.recognition import Recogniser, recogniser, unknown
 Prepare = Callable[[tuple[Argument, ...]], tuple[HostProgram, Mapping[str, LoadedKernel]]]
 
 MAX_PLANS = 4096
-"""Launch plans kept; beyond it all are dropped, since a program with that many shapes has no warm calls anyway."""
+"""Most launch plans kept; beyond this number all are dropped."""
 
 
 @dataclass
@@ -28,9 +28,9 @@ class _Kind:
     Attributes:
         key: their key, to be compared with that of the next call before it is hashed.
         plan: their launch plan.
-        into: writes their results into arrays of the caller; None where they give none.
-        recognise: recognises them without a key, where the last call was one of them.
-        unrecognised: how many were not.
+        into: writes their results into arrays of the caller; None where the calls give no `out`.
+        recognise: recognises a call without its key, where the last call was of this kind.
+        unrecognised: how many calls of this kind were not recognised.
     """
 
     key: Key
@@ -80,7 +80,7 @@ class Dispatcher:
         return out
 
     def _look_up(self, args: tuple[Any, ...], out: Any) -> tuple[_Kind, list[Any]]:
-        """What a call is that is not recognised, and its values."""
+        """The kind and the values of a call that was not recognised."""
         results = () if out is None else out if type(out) is tuple else (out,)
         try:
             key, values = signature(args + results)
@@ -95,8 +95,8 @@ class Dispatcher:
         if kind is None:
             kind = self._add(key, args, None if out is None else results)
         kind.unrecognised += 1
-        # To make a recogniser takes as long as 100 calls. It pays from the second call on, and again where the arrays
-        # are others than then in what no key has, such as their class: after 4, 8, 16, ...
+        # Making a recogniser takes as long as 100 calls. It pays from the second call on, and again after 4, 8, 16, ...
+        # calls where the arrays differ in a property that is no part of the key, such as their class.
         if kind.unrecognised > 1 and kind.unrecognised.bit_count() == 1:
             kind.recognise = recogniser(args, out)
         self._last = kind
@@ -118,7 +118,7 @@ class Dispatcher:
         return tuple(read_argument(argument, name) for argument, name in zip(args, names, strict=False))
 
     def _add(self, key: Key, args: tuple[Any, ...], results: tuple[Any, ...] | None) -> _Kind:
-        """Adds the calls of a key; those into `results` share the plan of those without."""
+        """Adds the kind of a key; calls with `out` share the plan of calls without."""
         if results is None:
             infos = self._read(args)
             program, kernels = self._prepare(infos)

@@ -1,4 +1,4 @@
-"""Where in a stream's workspace a call's intermediates and its kernels' workspace arguments lie."""
+"""Places a call's intermediates and its kernels' workspace arguments in a stream's workspace."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mlirfuse.analysis.memory.workspaces import SCRATCH, SEMAPHORES
 from mlirfuse.compiler.kernel_info import WorkspaceInfo
 
 ALIGNMENT = 256
-"""Bytes to which everything is aligned, as new arrays are."""
+"""Alignment of every piece, bytes; that of new arrays."""
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Place:
     """A piece of the workspace.
 
     Attributes:
-        kind: `semaphores` or `scratch`: the two lie apart.
+        kind: `semaphores` or `scratch`, which have separate memory.
         offset: bytes from the start of its kind's memory.
         nbytes: its size.
     """
@@ -51,8 +51,8 @@ class MemoryPlan:
 class MemoryPlanner:
     """Places pieces one by one.
 
-    A kernel's scratch memory is free again when it ends, so that the next kernel's lies in the same place; so do its
-    semaphores, which are zero again. Intermediates live as long as the call.
+    A kernel's scratch memory and semaphores are reused by the next kernel of the call; a kernel leaves its semaphores
+    zero. Intermediates live as long as the call.
 
     Args:
         intermediates: bytes of each.

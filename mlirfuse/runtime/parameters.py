@@ -1,8 +1,8 @@
 """Kernel parameters of a launch plan: one block of 64-bit words, and for each launch a table of pointers into it.
 
 The words are, in order: one an argument, one an output, one an intermediate, one a workspace argument of each launch,
-then the sizes and strides. All but the last group change between calls. Tensor maps lie behind them, and are made again
-for a pointer that has changed.
+then the sizes and strides. All but the last group change between calls. Tensor maps follow, and are encoded again when
+their pointer changes.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class LaunchGeometry:
 
 @dataclass(frozen=True)
 class ParameterPlan:
-    """Where every kernel parameter of a call comes from.
+    """The source of every kernel parameter of a call.
 
     Attributes:
         varying: `struct` format of the words that change between calls.
@@ -226,17 +226,17 @@ class ParameterBlock:
         return placed
 
     def pointer(self, word: int) -> int:
-        """What the last call wrote into a word."""
+        """The pointer that the last call wrote into a word."""
         return self._words[word]
 
     def write(self, words: Sequence[Any]) -> None:
-        """Writes the varying words, as many as the plan's format has codes, unless they are those of the call before.
+        """Writes the varying words, as many as the plan's format has codes, unless they equal those of the call before.
 
-        They are kept, and must not be changed. Floats are always written: 0.0 and -0.0 are equal.
+        The sequence is kept, and must not be changed by the caller. Floats are always written, as 0.0 equals -0.0.
         """
         if words == self._written:
             return
-        self._written = None  # a tensor map may fail, and leave some of them written
+        self._written = None  # encoding a tensor map may fail, and leave only some maps up to date
         self._pack(*words)
         for tensor_map in self._tensor_maps:
             tensor_map.update(words)

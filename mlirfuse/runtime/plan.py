@@ -1,6 +1,6 @@
 """A launch plan: everything about a call that does not change between calls of the same shapes.
 
-What is left for a call is to write pointers and numbers where the driver reads them, and to launch.
+A call only writes pointers and numbers where the driver reads them, and launches.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class LaunchPlan:
         self._submit = with_checked_results(submit, layout, self._device) if checks_results() else submit
         self._current_stream = cuda.current_stream(self._framework, self._device)
         self._allocate = [self._allocator(position) for position in layout.outputs]
-        # Where each result is a buffer of its own, callers may give these; new arrays are the results as they are.
+        # Where each result is a buffer of its own, new arrays are returned as they are.
         self._is_own = [(r.origin, r.position) for r in layout.results] == [("buffer", i) for i in layout.outputs]
         self._is_plain = self._is_own and all(r.axes is None for r in layout.results)
 
@@ -123,8 +123,8 @@ def _submitter(layout: CallLayout, kernels: Mapping[str, LoadedKernel], device: 
                 launches.append(_checked(launch, geometry, block) if checks and geometry.semaphores else launch)
         return block, launches
 
-    # The driver copies the parameters before it returns, so one block serves all calls that are made one by one. A call
-    # takes it out of a list meanwhile, in a fifth of the time that a lock takes; calls at once have one each.
+    # The driver copies the parameters before it returns, so consecutive calls share one block. A call takes the block
+    # out of a list, which is faster than a lock; concurrent calls have a block each.
     idle = [prepared()]
 
     def submit(words: Sequence[Any], stream: int) -> None:
@@ -149,7 +149,7 @@ def _submitter(layout: CallLayout, kernels: Mapping[str, LoadedKernel], device: 
 
 
 def _too_large(layout: CallLayout, words: Sequence[Any]) -> ArgumentError:
-    """The error of the number among a call's words that its parameter does not hold."""
+    """The error for a number of a call that does not fit into its parameter."""
     number, argument = next(
         (word, argument.name)
         for word, argument in zip(words, layout.program.arguments, strict=False)
@@ -183,7 +183,7 @@ def _launcher(driver: Any, kernel: LoadedKernel, blocks: int, table: int) -> Lau
 
 
 def _checked(launch: Launch, geometry: LaunchGeometry, block: ParameterBlock) -> Launch:
-    """Launches, waits, and looks whether the kernel left its semaphores zero."""
+    """Launches, waits, and checks that the kernel left its semaphores zero."""
 
     def launch_and_check(stream: int) -> None:
         launch(stream)

@@ -1,8 +1,9 @@
-"""Recognising a call that is like the last one in all but its pointers, in less time than its key takes.
+"""Recognises a call that differs from the last one only in its pointers, faster than by its key.
 
-`arrays.signature` reads the attributes of one array after the other, and makes a key of them. Here those of all arrays
-are compared with what they were, and nothing is made but the pointers. What is compared is what a key has, so nothing
-is recognised whose key would differ; the other way round it may be: a call that is not recognised takes the long way.
+`arrays.signature` reads the attributes of one array after the other, and makes a key of them. A recogniser compares the
+attributes of all arrays with those of the last call, and builds only the list of pointers. It compares everything that
+the key holds, so it accepts no call with another key. A call with the same key may be rejected, and is then looked up
+by its key.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from mlirfuse.runtime.device import cuda
 
 Arrays = tuple[Any, ...]
 Recogniser = Callable[[Arrays, Any], list[int] | None]
-"""Takes the arguments of a call and its `out`; returns all pointers, outputs last, if it knows the call, else None."""
+"""Takes the arguments of a call and its `out`; returns all pointers, outputs last, if it recognises the call, else
+None."""
 
 _LOW_BITS = ALIGNMENT - 1
 
@@ -29,8 +31,8 @@ def unknown(args: Arrays, out: Any) -> list[int] | None:
 def recogniser(args: Arrays, out: Any = None) -> Recogniser:
     """Recognises calls with arrays like these.
 
-    It knows none where one is a number or of a framework that is read in another way, where a pointer is not aligned
-    to `ALIGNMENT` bytes, or an array of CuPy is not C-contiguous.
+    It recognises no call with a number, an array of another framework than CuPy and PyTorch, a pointer that is not
+    aligned to `ALIGNMENT` bytes, or a CuPy array that is not C-contiguous.
 
     Args:
         args: the arguments.
@@ -51,14 +53,14 @@ def _all(args: Arrays, out: Any) -> Arrays:
 
 
 def _made(args: Arrays, out: Any, known: dict[str, object], test: str, pointer: str) -> Recogniser:
-    """A function without loops over what is expected, with which it would take half as long again.
+    """Generates a recogniser as straight-line code, which is faster than a loop over the expected values.
 
     Args:
-        args: what it is to recognise.
+        args: the expected arguments.
         out: likewise.
-        known: its constants, by name.
+        known: constants of the generated function, by name.
         test: whether arrays `a0`, `a1`, ... are like those expected.
-        pointer: that of an array, whose number stands where this has braces.
+        pointer: the expression of an array's pointer; the array's number replaces the braces.
     """
     numbers = range(len(_all(args, out)))
     names = [f"a{i}" for i in numbers]
@@ -99,7 +101,7 @@ def _of_cupy(arrays: Arrays) -> tuple[dict[str, object], str, str]:
 
 
 def _has_shape(array: str, shape: tuple[int, ...]) -> str:
-    """Tests an array of CuPy for a shape; one or two extents are read in half the time that a tuple of them takes."""
+    """The test of a CuPy array's shape; one or two extents are compared one by one, which is faster than as a tuple."""
     match shape:
         case (n,):
             return f"{array}.ndim == 1 and len({array}) == {n}"
@@ -111,18 +113,18 @@ def _has_shape(array: str, shape: tuple[int, ...]) -> str:
 def _of_torch(torch: Any, arrays: Arrays) -> tuple[dict[str, object], str, str]:
     known = {"matches": _guard(torch, arrays), "data_ptr": torch.Tensor.data_ptr}
     test = f"matches({', '.join(f'a{i}' for i in range(len(arrays)))})"
-    if any(array.requires_grad for array in arrays):  # taken where PyTorch records nothing, which guards do not look at
+    if any(array.requires_grad for array in arrays):  # guards do not check whether autograd is recording
         known["records"] = torch.is_grad_enabled
         test = f"not records() and {test}"
     return known, test, "data_ptr(a{0})"
 
 
 def _guard(torch: Any, tensors: Sequence[Any]) -> Callable[..., bool]:
-    """Whether as many tensors have these types, dtypes, devices, shapes, strides, and bits such as lazy negation.
+    """A guard on the types, dtypes, devices, shapes, strides and flags (such as lazy negation) of tensors.
 
-    It is what `torch.compile` asks before it runs code again. A tensor that requires grad is never like one that does
-    not while PyTorch records what is computed; where it records nothing, that depends on PyTorch's version. For six
-    tensors it takes 0.5 us on an H200's host, less than reading what a key has of one.
+    `torch.compile` checks it before it runs compiled code again. While autograd records, a tensor that requires grad
+    never matches one that does not; otherwise that depends on PyTorch's version. Checking six tensors takes less time
+    than reading the key of one.
     """
     sizes, strides = [list(t.shape) for t in tensors], [list(t.stride()) for t in tensors]
     guards = torch._C._dynamo.guards.TensorGuards(*tensors, dynamic_dims_sizes=sizes, dynamic_dims_strides=strides)
@@ -132,9 +134,11 @@ def _guard(torch: Any, tensors: Sequence[Any]) -> Callable[..., bool]:
 
 @cache
 def guards_hold() -> bool:
-    """Whether PyTorch has these guards, and they tell apart what keys tell apart: they are no public function."""
+    """Whether PyTorch has these guards, which are not public, and they distinguish all tensors that keys
+    distinguish.
+    """
     torch = cuda.torch()
-    assert torch is not None  # the caller has tensors
+    assert torch is not None  # imported already, as the caller has tensors
     try:
         with torch.inference_mode(False), torch.enable_grad():  # whatever the caller's modes are
             return _guards_tell_apart(torch)
@@ -143,7 +147,7 @@ def guards_hold() -> bool:
 
 
 def _guards_tell_apart(torch: Any) -> bool:
-    """Whether guards know tensors like those that they were made of, and no others."""
+    """Whether guards accept tensors like those that they were made of, and no others."""
     empty = partial(torch.empty, device="cpu", dtype=torch.float32)  # whatever the defaults are
     like = empty(2, 4)
     others = (

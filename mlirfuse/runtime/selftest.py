@@ -1,4 +1,4 @@
-"""Runs what assemblers are known to miscompile on a device, under the chosen assembler and the driver's."""
+"""Runs the known miscompilations of assemblers on a device, under the chosen assembler and the driver's."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mlirfuse.runtime.device.cuda import cupy, device_target, on_device
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one assembler made of one pattern.
+    """The result of one assembler on one pattern.
 
     Attributes:
         probe: the pattern.

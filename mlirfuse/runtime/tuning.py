@@ -13,17 +13,17 @@ from mlirfuse.runtime.device.cuda import cupy
 from mlirfuse.support.dtypes import dtype_of
 
 COLD_BYTES, MOST_SETS = 256 << 20, 256
-"""Calls take turns over sets of arguments, so many that together they are far larger than the L2."""
+"""Bounds of a measurement. Calls rotate over sets of arguments whose total is far larger than the L2."""
 
 GRAPH_US = 600.0
 ROUNDS = 5
 
 
 def random_arguments(shapes: Sequence[tuple[int, ...]], dtypes: Sequence[np.dtype]) -> list[list[Any]]:
-    """Sets of random device arrays, as many as do not fit the L2 together: 2 at least, `MOST_SETS` at most.
+    """Sets of random device arrays, enough to exceed the L2 in all: 2 at least, `MOST_SETS` at most.
 
     Raises:
-        ArgumentError: a dtype that CuPy has no arrays of.
+        ArgumentError: a dtype that CuPy does not have.
     """
     if unknown := [dtype.name for dtype in dtypes if dtype_of(dtype).is_float8]:
         raise ArgumentError(f"CuPy has no arrays of {unknown[0]}", hint="pass a schedule to mf.fuse instead of tuning")
@@ -46,7 +46,7 @@ def _copy(array: Any) -> Any:
 
 
 def measure(call: Callable[..., Any], sets: Sequence[Sequence[Any]]) -> float:
-    """Median time of a call in microseconds, from a replayed graph of calls that take turns over the sets."""
+    """Median time of a call in microseconds, from a replayed graph of calls that rotate over the sets."""
     gpu = cupy()
     stream = gpu.cuda.Stream(non_blocking=True)
     with stream:

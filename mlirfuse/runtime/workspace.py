@@ -1,9 +1,9 @@
 """Memory that kernels communicate through: semaphores and scratch, one arena a stream and one a graph capture.
 
 Kernels of one stream run one after the other, so they may share memory; kernels of different streams, or of a graph
-that may be replayed beside anything, may not. Semaphores are zeroed once, when they are allocated: every kernel leaves
-them zero. An arena that must grow waits for its stream, and gives its memory back; that of a capture keeps what the
-graph uses already. When the graph is gone, another capture gets its arena.
+that may be replayed at any time, may not. Semaphores are zeroed once, when they are allocated: every kernel leaves them
+zero. An arena that must grow waits for its stream, and frees its memory; the arena of a capture keeps the memory that
+the graph already uses. When the graph is gone, another capture reuses its arena.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from mlirfuse.runtime.device.cuda import cupy
 from mlirfuse.runtime.memory_plan import MemoryPlan
 
 CHECK = "MLIRFUSE_CHECK_WORKSPACE"
-"""Environment variable: 1 looks after each launch whether the kernel left its semaphores zero; each call then waits.
+"""Environment variable: 1 checks after each launch that the kernel left its semaphores zero; each call then waits.
 
 It is read when a launch plan is made.
 """
@@ -32,7 +32,7 @@ _SMALLEST = {SEMAPHORES: 4096, SCRATCH: 1 << 16}
 """Bytes of a new arena."""
 
 _HEADROOM = 8
-"""An arena is larger than what is asked for by this fraction, so that slowly growing shapes seldom make it grow."""
+"""Arenas are allocated larger by this fraction, so that slowly growing shapes seldom make them grow."""
 
 _LASTING_STREAMS = (0, 1)  # the legacy default stream and cudaStreamLegacy, which are never destroyed
 _PER_THREAD_STREAM = 2  # cudaStreamPerThread, which is another stream in every thread
@@ -55,10 +55,10 @@ class Arena:
 
     Args:
         stream: the stream's pointer.
-        stream_id: which stream that is; None for a capture.
+        stream_id: the stream's unique number; None for a capture.
 
     Attributes:
-        lock: held from `pointers` until the launches are on the stream, so that no other call's come in between.
+        lock: held from `pointers` until the launches are on the stream, so that no other call launches in between.
         stream_id: which stream uses it, or None.
     """
 
@@ -86,24 +86,24 @@ class Arena:
         return [self._blocks[place.kind].pointer + place.offset for place in plan.places]
 
     def mark_dirty(self) -> None:
-        """Says that a launch failed, after which nobody knows what the semaphores are."""
+        """Records that a launch failed, after which the values of the semaphores are unknown."""
         self._dirty = True
 
     def close(self) -> None:
-        """Gives back all memory. The last kernels of the stream may still run: `cudaFree` waits for them.
+        """Frees all memory. The last kernels of the stream may still run: `cudaFree` waits for them.
 
-        To wait for the device in another way would end the captures of other streams.
+        Synchronising the device in another way would invalidate the captures of other streams.
         """
         _free([block for block in self._blocks.values() if block.nbytes])
         self._blocks = {SEMAPHORES: _Block(), SCRATCH: _Block()}
 
     def forget_graph(self) -> None:
-        """Gives back what only the graph used, which is gone."""
+        """Frees memory that only a destroyed graph used."""
         _free(self._used_by_graph)
         self._used_by_graph = []
 
     def _retire(self, kind: str) -> None:
-        """Gives up the memory of a kind: now, or where a graph uses it, with the graph."""
+        """Frees the memory of a kind: now, or where a graph uses it, when the graph is gone."""
         block, self._blocks[kind] = self._blocks[kind], _Block()
         if not block.nbytes:
             return
@@ -139,7 +139,7 @@ def arena(device: int, stream: int) -> Arena:
 
 
 def _replace(key: object, old: Arena, new: Arena) -> Arena:
-    """Puts an arena in the place of that of a stream that is gone, whose pointer another one has now."""
+    """Replaces the arena of a destroyed stream whose pointer a new stream has."""
     with _LOCK:
         if _ARENAS[key] is old:
             _ARENAS[key] = new
@@ -148,7 +148,7 @@ def _replace(key: object, old: Arena, new: Arena) -> Arena:
 
 
 def _arena_of_capture(device: int, stream: int) -> Arena:
-    """Of each stream of a capture its own: they are branches of the graph, which run beside each other."""
+    """The arena of one stream of a capture; the streams are branches of the graph and run concurrently."""
     capture = driver.capture(stream)
     key = (device, stream, capture.id)
     with _LOCK:
@@ -163,7 +163,7 @@ def _arena_of_capture(device: int, stream: int) -> Arena:
 def with_workspace(
     submit: Callable[[Sequence[Any], int], None], plan: MemoryPlan, device: int
 ) -> Callable[[Sequence[Any], int], None]:
-    """Adds the addresses of a plan's places to the words of a call, and sees to it that a failure is cleaned up."""
+    """Adds the addresses of a plan's places to the words of a call, and marks the arena dirty when a launch fails."""
 
     def submit_with_workspace(words: Sequence[Any], stream: int) -> None:
         memory = arena(device, stream)
@@ -209,7 +209,7 @@ def _free(blocks: Sequence[_Block]) -> None:
 
 
 def _allocate(nbytes: int, *, zeroed: bool) -> _Block:
-    """New memory of the current device, straight from the driver: a pool's might still be in use by its last owner."""
+    """New memory of the current device from the driver; memory of a pool might still be in use by its last owner."""
     runtime = cupy().cuda.runtime
     with driver.relaxed_capture():
         try:
@@ -220,7 +220,7 @@ def _allocate(nbytes: int, *, zeroed: bool) -> _Block:
                 hint="free memory of the device, also what the pools of CuPy and PyTorch keep",
             ) from error
         if zeroed:
-            # On a stream of its own: the caller's may be capturing, and would zero in every replay.
+            # On a separate stream: the caller's stream may be capturing, and the graph would zero in every replay.
             stream = runtime.streamCreateWithFlags(_NON_BLOCKING)
             runtime.memsetAsync(pointer, 0, nbytes, stream)
             runtime.streamSynchronize(stream)

@@ -1,3 +1,3 @@
-"""What every package may use and what knows no kernel: dtypes, strides,
-diagnostics, dataclasses as data, helpers of the bindings.
+"""Utilities for every package, independent of kernels: dtypes, strides, diagnostics, dataclasses as data, helpers of
+the bindings.
 """

@@ -22,7 +22,7 @@ class Diagnostic:
 
     Attributes:
         severity: `error`, `warning`, `remark` or `note`.
-        message: what is said; more than one line where MLIR prints IR with it.
+        message: the text; more than one line where MLIR prints IR with it.
         file: name of the file, `-` for text that has none; None where the location is unknown.
         line: counted from 1; 0 where the location is unknown.
         column: counted from 1; 0 where it is unknown.
@@ -56,7 +56,7 @@ def at_place(severity: str, message: str, where: str | None, notes: tuple[Diagno
 
 
 def from_mlir(info: ir.Diagnostic | ir.DiagnosticInfo) -> Diagnostic:
-    """The plain form of MLIR's diagnostic, which may not outlive its handler's call."""
+    """The plain form of MLIR's diagnostic, which is only valid in its handler's call."""
     notes = tuple(from_mlir(note) for note in info.notes)
     return at_place(info.severity.name.lower(), info.message, source_location(info.location), notes)
 
@@ -73,7 +73,7 @@ def from_error(error: MlirFuseError) -> tuple[Diagnostic, ...]:
 
 
 def describe(error: ir.MLIRError) -> tuple[str, str | None]:
-    """(message, place or None) of what MLIR raised, from its first diagnostic."""
+    """(message, place or None) of MLIR's exception, from its first diagnostic."""
     if not error.error_diagnostics:
         return error.message, None
     first = from_mlir(error.error_diagnostics[0])

@@ -1,9 +1,9 @@
 """Element types: one frozen object a dtype, with its NumPy and MLIR names.
 
-The set is what the compiler can carry through every stage; promotion follows the Python array API standard
-(https://data-apis.org/array-api/latest/API_specification/type_promotion.html) with bfloat16 beside float16:
-the two meet in float32. The two float8 types (OCP 8-bit floating point, E4M3 without infinities and E5M2) are for
-storage and products: they are read, written, cast and multiplied as matrices, and nothing else is computed in them.
+Every stage of the compiler supports all of them; promotion follows the Python array API standard
+(https://data-apis.org/array-api/latest/API_specification/type_promotion.html) with bfloat16 beside float16: the two
+meet in float32. The two float8 types (OCP 8-bit floating point, E4M3 without infinities and E5M2) are for storage and
+matrix products: they can be read, written, cast and multiplied as matrices, and support no other arithmetic.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ class DType:
 
     @cached_property
     def numpy(self) -> np.dtype:
-        """The NumPy dtype (ml_dtypes' for what NumPy does not know)."""
+        """The NumPy dtype; that of ml_dtypes for types that NumPy does not have."""
         return np.dtype(getattr(ml_dtypes, self.name, self.name))
 
     @property
     def is_float8(self) -> bool:
-        """Whether it is one of the two float8 types, in which nothing is computed but matrix products."""
+        """Whether it is one of the two float8 types, whose only arithmetic is matrix products."""
         return self.kind == "float" and self.bits == 8
 
     def mlir(self) -> ir.Type:
@@ -137,10 +137,10 @@ _LARGEST = {float8_e4m3fn.name: 448.0, float8_e5m2.name: 57344.0}
 
 
 def rounded(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Floats in another NumPy float dtype, to nearest; what a float8 type cannot hold becomes its largest number.
+    """Floats in another NumPy float dtype, rounded to nearest; numbers out of a float8 type's range become its largest
+    number.
 
-    That is what `cvt.rn.satfinite` does, the only conversion to float8 there is; ml_dtypes would make it NaN. NaN stays
-    NaN.
+    `cvt.rn.satfinite`, the hardware's only conversion to float8, saturates so; ml_dtypes would give NaN. NaN stays NaN.
     """
     limit = _LARGEST.get(dtype.name)
     if limit is not None:

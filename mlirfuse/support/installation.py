@@ -1,4 +1,4 @@
-"""Which optional packages this machine wants, asked of the NVIDIA driver alone; `make demo` installs them."""
+"""The optional packages for this machine, by its NVIDIA driver; `make demo` installs them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def cuda_extra(version: int | None) -> str | None:
 
 
 def how_to_launch(version: int | None) -> str:
-    """What a user is told to do who has no CuPy, on a machine with a driver of that CUDA version, or with none."""
+    """The advice for a user without CuPy, on a machine with a driver of that CUDA version, or without one."""
     extra = cuda_extra(version)
     if extra is not None:
         return f"this machine has an NVIDIA driver: pip install 'mlirfuse[{extra}]'"

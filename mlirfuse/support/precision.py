@@ -1,10 +1,10 @@
-"""How precisely the operands of a matrix product are multiplied: names, and what they mean in numbers.
+"""Precisions of matrix products: their names and their arithmetic.
 
 | precision | operands | meaning |
 |---|---|---|
-| `ieee` | all | products as their accumulator's type has them; float8 sums are carried on in float32 |
-| `tf32` | float32 | operands are rounded to 11 significant bits, which is what tensor cores take of them |
-| `3xtf32` | float32 | operands become sums of two tf32 numbers, of whose four products the smallest is left out |
+| `ieee` | all | products in the accumulator's type; float8 sums are kept in float32 |
+| `tf32` | float32 | operands are rounded to 11 significant bits, the input precision of tensor cores |
+| `3xtf32` | float32 | operands are split into sums of two tf32 numbers; the smallest of the four products is left out |
 | `fast_accum` | float8 | sums stay in the tensor cores, which on Hopper keep some 14 bits of them |
 
 A product carries its precision in the IR as the attribute `fuse.precision`: on the multiplication in the body of a
@@ -24,10 +24,10 @@ ATTRIBUTE = "fuse.precision"
 IEEE, TF32, TF32X3, FAST_ACCUM = "ieee", "tf32", "3xtf32", "fast_accum"
 
 PRECISIONS = {IEEE: None, TF32: "float32", TF32X3: "float32", FAST_ACCUM: "float8"}
-"""For each precision the dtypes that it is for, by the beginning of their names; None is all."""
+"""The dtypes of each precision, by the prefix of their names; None stands for all."""
 
 DROPPED_BITS = 13
-"""Bits of a float32 that tf32 has not: it has 8 bits of exponent and 10 of mantissa."""
+"""Mantissa bits that float32 has more than tf32, which has 8 bits of exponent and 10 of mantissa."""
 
 
 def to_tf32(values: np.ndarray, *, ties: Literal["away", "even"] = "away") -> np.ndarray:
@@ -45,7 +45,7 @@ def truncated_to_tf32(values: np.ndarray) -> np.ndarray:
 
 
 _EXPONENT, _QUIET = np.uint32(0x7F800000), np.uint32(0x00400000)
-"""Of a float32: bits that are all set in infinities and NaN, and one that is set in quiet NaNs."""
+"""The exponent bits of a float32, all set in infinities and NaN, and the bit that is set in quiet NaNs."""
 
 
 def _upper_bits(bits: np.ndarray) -> np.ndarray:

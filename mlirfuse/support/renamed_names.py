@@ -1,7 +1,7 @@
-"""Names that users may have written before they were renamed, and what they are called now.
+"""Old names of options, passes, ops and attributes, and their new names.
 
-An old name is an error that says the new one: nothing is accepted under two names. One table serves `mf.fuse`, the
-constructors of schedules, pass pipelines and IR that comes from outside.
+An old name raises an error that gives the new one; no name is accepted under two spellings. One table serves `mf.fuse`,
+the constructors of schedules, pass pipelines and IR that comes from outside.
 """
 
 from __future__ import annotations
@@ -77,19 +77,19 @@ _Class = TypeVar("_Class", bound=type)
 
 
 def renamed(kind: Kind, name: object) -> str | None:
-    """What an old name is called now, as the hint of an error; None for a name that was never in use."""
+    """The new name of an old one, as the hint of an error; None for a name that was never in use."""
     new = RENAMED[kind].get(name) if isinstance(name, str) else None
     return None if new is None else f"{name} was renamed to {new} in mlirfuse 0.2"
 
 
 def not_one_of(field: str, value: object, known: Iterable[str]) -> str:
-    """What is wrong with a field of a schedule whose value is none of the known ones."""
+    """The error text for a field of a schedule whose value is none of the known ones."""
     hint = renamed("value", value)
     return f"{field} {value!r} is not one of {', '.join(known)}" + (f" ({hint})" if hint else "")
 
 
 def refuses_old_fields(cls: _Class) -> _Class:
-    """Makes a frozen dataclass name the new field where one is asked for, or given, by its old name.
+    """Class decorator: use of a field's old name raises an error that gives the new name.
 
     The constructor raises `ScheduleError`, access raises `AttributeError`.
     """

@@ -27,8 +27,8 @@ def nested(op: ir.Operation) -> list[ir.Operation]:
 def ops_named(root: ir.Operation, *names: str) -> list[ir.Operation]:
     """The operations of those names inside of `root`; inner ones come before those around them.
 
-    MLIR's pattern driver compares the names, with patterns that never match: `nested` makes an object of Python for
-    every operation there is, which takes a hundred times as long where few are wanted.
+    MLIR's pattern driver compares the names, with patterns that never match. It is much faster than `nested`, which
+    makes a Python object for every operation.
     """
     found: list[ir.Operation] = []
 
@@ -50,7 +50,7 @@ def defining_op(value: ir.Value) -> ir.Operation | None:
 
 
 def integer_of(value: ir.Value) -> int | None:
-    """The integer that a value is, where it is a constant's; None for anything else."""
+    """The integer of a constant; None for any other value."""
     maker = defining_op(value)
     if maker is None or maker.name != "arith.constant":
         return None
@@ -59,7 +59,7 @@ def integer_of(value: ir.Value) -> int | None:
 
 
 def number_of(value: ir.Value) -> float | None:
-    """The one floating-point number that a constant is, or all elements of a constant vector are; None for others."""
+    """The floating-point number of a scalar or splat constant; None for any other value."""
     maker = defining_op(value)
     if maker is None or maker.name != "arith.constant":
         return None
@@ -70,7 +70,7 @@ def number_of(value: ir.Value) -> float | None:
 
 
 def backward_slice(values: Iterable[ir.Value], ops: Sequence[ir.Operation]) -> set[ir.Operation]:
-    """Those of some ops that make the values, and what they are made of."""
+    """The ops among `ops` that the values depend on, themselves included."""
     inside, found = set(ops), set()
     open_ = [maker for value in values if (maker := defining_op(value)) is not None and maker in inside]
     while open_:
@@ -115,7 +115,7 @@ def erase(op: ir.Operation | ir.OpView) -> None:
     """Erases `op` and all inside of it.
 
     Raises:
-        PassError: something outside of `op` uses a value of it. MLIR would abort the process.
+        PassError: an op outside of `op` uses one of its values; MLIR would abort the process.
     """
     inside = set(nested(op.operation)) if op.operation.regions else {op.operation}
     for inner in inside:

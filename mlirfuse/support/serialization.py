@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 def to_plain(value: Any) -> Any:
-    """The plain form of a dataclass, int, bool, str, None or tuple of ints."""
+    """The plain form of a dataclass, int, bool, str, None or tuple of ints, for JSON."""
     if dataclasses.is_dataclass(value):
         return {f.name: to_plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
     return list(value) if isinstance(value, tuple) else value
@@ -28,7 +28,7 @@ def from_plain(cls: type[T], plain: Any) -> T:
 
 
 def fields_of(cls: type) -> str:
-    """All fields that a plain form of the class has, in its parts too: what `from_plain` insists on, as text."""
+    """The text of all fields, nested ones included, that `from_plain` requires of a class's plain form."""
     fields = [
         f"{name}:{fields_of(part) if (part := _dataclass(hint)) else hint}" for name, hint in type_hints(cls).items()
     ]

@@ -1,4 +1,4 @@
-"""Strides of arrays that are not C-contiguous: what `fuse.strides` says of them, and what a reshape makes of them."""
+"""Strides of arrays that are not C-contiguous: the entries of `fuse.strides`, and their change by a reshape."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _split_off(stride: int, extents: Extents, dim: int, group: Sequence[int]) ->
 
 
 def split_alignment(align: int, strides: Sequence[int], groups: Groups, extents: Extents, element_bytes: int) -> int:
-    """Bytes that the strides are multiples of which `split` leaves to run time; `align` bytes are what others are."""
+    """The alignment, bytes, of strides that `split` leaves to run time; `align` is that of the others."""
     for stride, group in zip(strides, groups, strict=True):
         known = [extents[d] for d in group[1:]]
         if stride > 0 and None in known:
@@ -78,7 +78,7 @@ def _encloses(outer: int, inner: int, extent: int | None) -> bool:
 
 
 def view(shape: Sequence[int], strides: Sequence[int], target: Sequence[int]) -> tuple[int, ...] | None:
-    """The strides of an array of known extents and strides that is seen as `target`; None where it has to be copied.
+    """The strides of a view in shape `target` of an array of known extents and strides; None where a copy is needed.
 
     Strides are in any unit. `target` has as many elements.
     """

@@ -9,7 +9,7 @@ _KNOWN: dict[type, Mapping[str, Any]] = {}
 
 
 def type_hints(cls: type) -> Mapping[str, Any]:
-    """The annotations of a class as types; they are text, and to evaluate it takes longer than most passes run."""
+    """The annotations of a class as types; cached, as evaluating their text is slow."""
     if cls not in _KNOWN:
         _KNOWN[cls] = get_type_hints(cls)
     return _KNOWN[cls]

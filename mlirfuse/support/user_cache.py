@@ -1,4 +1,4 @@
-"""Where mlirfuse keeps files of its own in the user's cache directory."""
+"""Paths of mlirfuse's files in the user's cache directory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def cache_path(variable: str, name: str) -> Path | None:
 
     Args:
         variable: the environment variable that names another path, or is `off`.
-        name: what it is called in the cache directory.
+        name: the name in the cache directory.
 
     Returns:
         The path, or None where it is switched off.

@@ -29,7 +29,7 @@ from mlirfuse.support.rewriting import erase
 
 LOAD, STORE, STORE_WAIT = "fuse.async_load", "fuse.async_store", "fuse.async_store_wait"
 TENSOR_MAP = "fuse.tensor_map"
-EVICT_FIRST = 0x12F0000000000000  # the L2's policy for data that nobody reads again
+EVICT_FIRST = 0x12F0000000000000  # the L2 eviction policy of data that is read once
 
 
 @dataclass(frozen=True)
@@ -62,10 +62,11 @@ class TensorMap:
 class LowerAsyncCopies(Pass):
     """Lowers `fuse.async_load` and `fuse.async_store` to one TMA copy for each 128-byte swizzle atom of the stage.
 
-    Requires a target of sm_90a, and sources that are arguments of the kernel. For each way in which an argument is
-    copied the kernel gets one more argument, a pointer to a tensor map, which `fuse.tensor_map` on it describes: the
-    memref it views, the memref's dimensions from the inside out, and the extents of one copy along them. All are
-    swizzled by 128 bytes. `lower-kernel-abi` lists it, and the runtime encodes it.
+    Requires a target of sm_90a, and sources that are arguments of the kernel. The kernel gets one more argument, a
+    pointer to a tensor map, for each box shape in which an argument is copied. The argument's `fuse.tensor_map`
+    attribute describes the map: the memref that it views, the memref's dimensions from the innermost on, and the
+    extents of one copy along them. All maps use the 128-byte swizzle. `lower-kernel-abi` records the argument, and the
+    runtime encodes the map.
 
     ```mlir
     gpu.func @k(%a: memref<?x512xbf16>) {
@@ -119,7 +120,9 @@ def _tensor_map(func: gpu.GPUFuncOp, op: ir.Operation) -> TensorMap:
 
 
 def _add_arguments(func: gpu.GPUFuncOp, maps: Sequence[TensorMap]) -> list[ir.Value]:
-    """Rebuilds the kernel in front of `func` with an argument more a tensor map; returns those, and empties `func`."""
+    """Rebuilds the kernel in front of `func` with one more argument a tensor map; returns these arguments, and empties
+    `func`.
+    """
     pointer = ir.Type.parse("!llvm.ptr")
     old, known = list(entry_block(func).arguments), parameters(func)
     more = [Argument(pointer, dictionary({TENSOR_MAP: tensor_map.attribute()})) for tensor_map in maps]
@@ -129,7 +132,7 @@ def _add_arguments(func: gpu.GPUFuncOp, maps: Sequence[TensorMap]) -> list[ir.Va
     for before, after in zip(old, [value for value in new if value not in added], strict=True):
         before.replace_all_uses_with(after)
     with ir.InsertionPoint(block):
-        # The first copy would wait for its map to come from memory.
+        # Prefetched, so that the first copy does not wait for its tensor map.
         first = arith.cmpi(arith.CmpIPredicate.eq, thread_number(), arith.constant(ir.IntegerType.get_signless(32), 0))
         branch = scf.IfOp(first)
         with ir.InsertionPoint(branch.then_block):

@@ -22,12 +22,12 @@ FIRST_CAPABILITY = 90  # thread-block clusters came with Hopper
 
 @dataclass(frozen=True)
 class LowerClusterOps(Pass):
-    """Lowers stores to other blocks through `nvvm.mapa`, sends likewise, and cluster barriers to arrive and wait.
+    """Lowers stores and sends to other blocks through `nvvm.mapa`, and cluster barriers to an arrive and a wait.
 
     `barrier.cluster.arrive` has release and `barrier.cluster.wait` acquire semantics by default, at cluster scope,
-    which is what the barrier op promises. The `aligned` forms are used: the op is reached by whole blocks. A send is
-    `st.async`, behind a barrier of the warp, which makes it release what all of the warp's lanes did. The cluster's
-    shape (`known_cluster_size`) is lowered upstream.
+    which is what the barrier op promises. The `aligned` forms are used, as whole blocks reach the op. A send is
+    `st.async` after a warp barrier, by which the send releases the writes of all lanes of the warp. The cluster's shape
+    (`known_cluster_size`) is lowered upstream.
 
     ```mlir
     "fuse.cluster_store"(%v, %buffer, %i, %rank)

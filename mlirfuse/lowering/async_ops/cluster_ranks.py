@@ -19,10 +19,10 @@ SIZE = "known_cluster_size"
 class LowerClusterRanks(Pass):
     """Lowers `gpu.cluster_block_id x` to a read of `%cluster_ctarank`, where clusters are known to be one-dimensional.
 
-    Requires kernels behind every pass that asks for the number. Upstream reads `%cluster_ctaid.x`, of which ptxas makes
-    a division of the block's number in the grid, in single precision; what comes of it is kept, or even spilled, up to
-    where a cluster exchanges its parts. The rank is a special register, which is read again where registers are short.
-    Along a single dimension both are the same.
+    Runs after every pass that emits `gpu.cluster_block_id`. Upstream reads `%cluster_ctaid.x`, which ptxas computes by
+    dividing the block's number in the grid, and keeps in a register or spills up to the exchange within the cluster.
+    The rank is a special register, which ptxas reads again where registers are short. In a one-dimensional cluster both
+    are the same number.
 
     ```mlir
     gpu.func @f() kernel attributes {known_cluster_size = array<i32: 4, 1, 1>} {

@@ -1,4 +1,4 @@
-"""What the lowerings of Hopper's asynchronous ops share: the check of the target, and the thread's warpgroup."""
+"""Helpers of the lowerings of Hopper's asynchronous ops: the check of the target, and the thread's warpgroup."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CHIP = "sm_90a"  # wgmma and setmaxnreg are in no other architecture; TMA and mb
 
 
 MBARRIERS = 90
-"""The compute capability that mbarriers which count bytes came with."""
+"""The first compute capability whose mbarriers count bytes."""
 
 
 def hopper_kernels(

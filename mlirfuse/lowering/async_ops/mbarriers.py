@@ -22,10 +22,11 @@ from mlirfuse.support.rewriting import erase
 class LowerMbarriers(Pass):
     """Lowers `fuse.mbarrier_init`, `_arrive`, `_expect` and `_wait` to NVVM ops on addresses in shared memory.
 
-    Requires a target of compute capability 90. Thread 0 initialises, and a fence makes that visible to the asynchronous
-    proxy and to the cluster. The first thread of each warpgroup arrives for it. A wait tries in a loop: each try
-    suspends the thread in hardware for a while. Arrivals keep the default scope of the block: cluster scope would put a
-    fence of the whole GPU into the hot loop. Waits keep it but where they say `cluster`, which costs the L1's contents.
+    Requires a target of compute capability 90. Thread 0 initialises the barriers, and a fence makes this visible to the
+    asynchronous proxy and to the cluster. The first thread of each warpgroup arrives for its warpgroup. A wait is a
+    loop of `try_wait`, each of which suspends the thread in hardware for a while. Arrivals have the default scope, the
+    block: cluster scope would put a fence of the whole GPU into the main loop. Waits have that scope too, except those
+    marked `cluster`, which invalidate the L1.
 
     ```mlir
     "fuse.mbarrier_arrive"(%empty, %stage) {warpgroups = 2 : i64} : (memref<4xi64, ...>, index) -> ()

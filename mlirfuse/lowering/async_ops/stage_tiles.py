@@ -1,4 +1,4 @@
-"""`lower-stage-tiles`: tiles go to swizzled shared memory by `stmatrix`, and come from it by `ldmatrix`."""
+"""`lower-stage-tiles`: stores tiles to swizzled shared memory by `stmatrix`, and loads them by `ldmatrix`."""
 
 from __future__ import annotations
 
@@ -28,9 +28,10 @@ class LowerStageTiles(Pass):
     """Lowers `fuse.stage_tile` to `nvvm.stmatrix` for elements of 16 bits, and to stores of pairs for those of 32.
 
     Requires a target of sm_90a, and one swizzle atom a stage where the tile is not transposed. Row r's 16-byte chunk c
-    lies at chunk `c ^ (r % 8)` of the row, as the TMA's 128-byte swizzle has it: neither the stores nor the copy meet
-    bank conflicts. A fence makes the writes visible to the asynchronous proxy. Transposed tiles go by `stmatrix.trans`,
-    or element by element. `fuse.staged_tile`, the way back, becomes `nvvm.ldmatrix` of the same matrices, or loads.
+    lies at chunk `c ^ (r % 8)` of the row, as the TMA's 128-byte swizzle has it: neither the stores nor the copy have
+    bank conflicts. A fence makes the writes visible to the asynchronous proxy. Transposed tiles are stored by
+    `stmatrix.trans`, or element by element. `fuse.staged_tile`, the load of a staged tile, becomes `nvvm.ldmatrix` of
+    the same matrices, or loads.
 
     ```mlir
     "fuse.stage_tile"(%ring, %stage, %0, %1, %2, %3) {offset = 0 : i64} : (..., vector<2xbf16>, ...) -> ()
@@ -61,7 +62,7 @@ class LowerStageTiles(Pass):
 
 @dataclass(frozen=True)
 class Piece:
-    """Values that one instruction moves, or two where their elements do not lie together.
+    """Values that one instruction moves, or two instructions where their elements are not adjacent.
 
     Attributes:
         values: up to four pairs of 2-byte elements, a matrix each, or one of 4-byte elements.
@@ -94,7 +95,7 @@ def _read(op: ir.Operation) -> None:
 
 
 def _loaded(piece: Piece) -> list[ir.Value]:
-    """What lies where the values belong."""
+    """Loads the values of a piece from shared memory."""
     i32, count, types = ir.IntegerType.get_signless(32), len(piece.values), [value.type for value in piece.values]
     if piece.layout is not None:
         registers = ir.Type.parse(f"!llvm.struct<({', '.join(['i32'] * count)})>")
@@ -111,7 +112,7 @@ def _loaded(piece: Piece) -> list[ir.Value]:
 
 
 def _pieces(op: ir.Operation, values: list[ir.Value]) -> Iterator[Piece]:
-    """A thread's values of a stage, in their order, with the places that they have there."""
+    """A thread's values of a stage, in order, with their addresses in the stage."""
     ring, stage = list(op.operands)[:2]
     type_ = ir.MemRefType(ring.type)
     transposed, size = is_transposed(op), element_bytes(type_)
@@ -126,7 +127,7 @@ def _pieces(op: ir.Operation, values: list[ir.Value]) -> Iterator[Piece]:
     parts = [values[t * 2 * across : (t + 1) * 2 * across] for t in range(tiles)]
     start = stage_address(ring, stage)
     if transposed:
-        # The rows of a warpgroup are so many bytes of each row of the stage, in swizzle atoms.
+        # A warpgroup's rows take this many bytes of each row of the stage, in swizzle atoms.
         height = WARPGROUP_ROWS * size // SWIZZLE_BYTES * columns
         group = _group_address(start, height * SWIZZLE_BYTES, alone=warpgroups == 1)
         for t, part in enumerate(parts):
@@ -146,7 +147,7 @@ def _pieces(op: ir.Operation, values: list[ir.Value]) -> Iterator[Piece]:
 def _place(stage: ir.Value, *, alone: bool) -> tuple[ir.Value, ir.Value]:
     """The lane (i32), and the byte address (index) of the warp's first row in the first swizzle atom.
 
-    A warpgroup that has a swizzle atom alone need not be the block's first one.
+    A warpgroup that owns a whole swizzle atom need not be the block's first warpgroup.
     """
     index = ir.IndexType.get()
     thread = thread_number()
@@ -176,7 +177,7 @@ def _pairs(lane: ir.Value, row: ir.Value, base: int, values: Sequence[ir.Value])
 
 
 def _group_address(stage: ir.Value, size: int, *, alone: bool) -> ir.Value:
-    """The byte address (index) of what the thread's warpgroup has of a transposed stage, `size` bytes."""
+    """The byte address (index) of the thread's warpgroup's `size` bytes of a transposed stage."""
     if alone:
         return stage
     group = arith.shrui(thread_number(), _i32(WARPGROUP.bit_length() - 1))
@@ -205,8 +206,8 @@ def _transposed_matrices(group: ir.Value, base: int, values: Sequence[ir.Value])
 
 
 def _transposed_elements(group: ir.Value, base: int, values: Sequence[ir.Value], atom_bytes: int) -> Iterator[Piece]:
-    """Each 4-byte element by itself, a warp's in different banks. Two warps share a swizzle atom: 32 rows of the
-    tile.
+    """Each 4-byte element by itself; a warp's elements are in different banks. Two warps share a swizzle atom: 32 rows
+    of the tile.
     """
     index = ir.IndexType.get()
     warp, lane = _warp_and_lane()

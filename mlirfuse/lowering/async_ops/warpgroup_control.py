@@ -23,8 +23,8 @@ GROUP_BARRIER = 1  # number of the first warpgroup's hardware barrier; 0 is that
 class LowerWarpgroupControl(Pass):
     """Lowers `fuse.elect_one`, `fuse.set_registers` and `fuse.group_barrier`.
 
-    Requires a target of sm_90a. A kernel that sets registers and has no `nvvm.minctasm` gets 1, without which ptxas
-    ignores the instruction: the compiler must know with how many registers a thread starts.
+    Requires a target of sm_90a. A kernel that sets registers and has no `nvvm.minctasm` gets `nvvm.minctasm = 1`: ptxas
+    ignores `setmaxnreg` where it does not know with how many registers a thread starts.
 
     ```mlir
     %chosen = "fuse.elect_one"() : () -> i1

@@ -80,9 +80,9 @@ class LowerWarpgroupMma(Pass):
 
     Requires a target of sm_90a and accumulators as one thread's `vector<2xf32>`s. A stage becomes one instruction for
     each 32 bytes of k and each 64 rows of the warpgroup, between a fence and a commit. Descriptors are those of the
-    128-byte swizzle. Accumulators that are all zero constants are left out of the first instruction. The wait is inline
-    assembly that takes the accumulators in and out: LLVM would be free to move their uses in front of
-    `nvvm.wgmma.wait.group.sync.aligned`, which names no value.
+    128-byte swizzle. The first instruction overwrites accumulators that are all zero constants. The wait is inline
+    assembly with the accumulators as operands and results, as LLVM could move uses of the accumulators in front of
+    `nvvm.wgmma.wait.group.sync.aligned`, which has no operands.
 
     ```mlir
     %1:64 = "fuse.warpgroup_mma"(%ra, %rb, %stage, %0#0, ...) {a_major = "k", b_major = "k"} : ...
@@ -152,7 +152,7 @@ def _multiply(op: ir.Operation) -> list[ir.Value]:
 
 
 def _wait(op: ir.Operation) -> list[ir.Value]:
-    """Waits, and hands the accumulators on as results of the wait."""
+    """Emits the wait, whose results are the accumulators."""
     f32 = ir.F32Type.get()
     pending = ir.IntegerAttr(op.attributes["pending"]).value
     if not _are_pairs(op.operands):
@@ -172,7 +172,9 @@ def _are_pairs(values: Sequence[ir.Value]) -> bool:
 
 
 def _is_zero(value: ir.Value) -> bool:
-    """Whether a pair is a constant of zeros; negative zero is not one, as a sum with it is another number."""
+    """Whether a pair is a constant of positive zeros; negative zeros do not count, as adding them gives another sign of
+    zero.
+    """
     maker = defining_op(value)
     if maker is None or maker.name != "arith.constant":
         return False

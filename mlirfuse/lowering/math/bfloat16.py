@@ -14,22 +14,20 @@ from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.rewriting import defining_op, erase, ops_named
 
 HALF, HIGH = 16, -(2**16)
-"""By how many bits the low half of a word is shifted to be a single-precision number, and the mask that leaves the high
-half, which is one already."""
+"""The shift, in bits, that makes a float32 of a word's low half, and the mask that makes one of its high half."""
 
 NARROWED = frozenset({"arith.addf", "arith.subf", "arith.mulf", "arith.divf"})
-"""Operations of single precision that, rounded to a half, are those of that half."""
+"""Single-precision operations that LLVM narrows to bfloat16 where their result is rounded to it."""
 
 
 @dataclass(frozen=True)
 class LowerBfloat16(Pass):
     """Widens vectors of `bf16` to `f32` by one integer instruction an element: a shift or a mask of the word of two.
 
-    A bfloat16 is the high half of the same number in single precision. Of `cvt.f32.bf16` ptxas makes three instructions
-    a pair, and keeps halves in registers of their own: rows that nearly fill the registers spill. A LayerNorm of 4096
-    columns has 256 instructions so, not 280; of 65536 columns 1776, not 2104. Vectors of an odd number of elements,
-    and scalars, are left alone, and so are operands of an operation that is rounded to `bf16` at once: LLVM makes it an
-    operation of bfloat16.
+    A bfloat16 is the high half of the same number in single precision. ptxas assembles a pair of `cvt.f32.bf16` to
+    three instructions and keeps each half in a register of its own, so that kernels of long rows would spill. Scalars
+    and vectors of an odd number of elements are left alone, and so are operands of an operation whose result is rounded
+    to `bf16` at once, as LLVM narrows that operation to bfloat16.
 
     ```mlir
     %w = arith.extf %x : vector<2xbf16> to vector<2xf32>
@@ -64,7 +62,7 @@ class LowerBfloat16(Pass):
 
 
 def _is_narrow(op: ir.Operation) -> bool:
-    """Whether LLVM makes an operation one of bfloat16: its operands are widened, and what comes of it is rounded."""
+    """Whether LLVM narrows an operation to bfloat16: its operands are widened, and its result is rounded."""
     if op.name not in NARROWED or not all(_is_widened(operand) for operand in op.operands):
         return False
     users = [use.owner.operation for use in op.results[0].uses]

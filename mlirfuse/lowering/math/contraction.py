@@ -1,4 +1,4 @@
-"""`lower-contraction`: products that may be contracted, and what adds them up, become fused multiply-adds."""
+"""`lower-contraction`: products that may be contracted, and the sums that use them, become fused multiply-adds."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ class LowerContraction(Pass):
     """Marks the sums of a kernel that has products with `fastmath<contract>`, so that the backend fuses the two.
 
     A fused multiply-add rounds once instead of twice. The backend fuses a product and a sum that both carry the flag,
-    through vectors too, and rounds other products by themselves (`mul.rn`), whatever the flags of their sums are. Which
-    products may be fused is decided before any op is there twice, by `fuse-multiply-add`, or where a rule emits
-    products for a sum of its own (`distribution/reduce/moments.py`). Half precision is left alone, and flags that an op
-    has already are kept.
+    also through vectors; other products are rounded by themselves (`mul.rn`), whatever flags their sums carry. Which
+    products may be fused is decided by `fuse-multiply-add`, before ops are duplicated, or by the rule that emits both
+    the products and their sum (`distribution/reduce/moments.py`). Half precision is left alone, and existing flags are
+    kept.
 
     ```mlir
     %1 = arith.mulf %a, %b fastmath<contract> : f32

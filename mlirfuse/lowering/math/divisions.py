@@ -20,12 +20,11 @@ from mlirfuse.support.rewriting import erase, ops_named
 class LowerDivisions(Pass):
     """Lowers `x / c` in `f32`, for a constant c, to `q = x r; q + r (x - c q)` with r = 1 / c rounded.
 
-    `div.rn.f32` costs about ten instructions and a branch. The correction step makes the quotient correctly rounded
-    where it is 2^-101 at least, up to the largest number, and within 1.5 units in the last place below; infinities,
-    zeros and NaN come out as IEEE division has them. x and c are first multiplied by a power of two where c is less
-    than 0.5, which keeps the remainder of small x, and by -1 where c is positive, which keeps the sign of zero.
-    Divisors outside 2^-64 to 2^64 are left to the hardware's sequence, as are powers of two, which LLVM turns into
-    exact products.
+    `div.rn.f32` costs about ten instructions and a branch. The correction makes quotients of magnitude 2^-101 and more
+    correctly rounded; smaller ones are within 1.5 units in the last place. Infinities, zeros and NaN are those of IEEE
+    division. x and c are first multiplied by a power of two where c is less than 0.5, which keeps the remainder of
+    small x, and by -1 where c is positive, which keeps the sign of zero. Divisors outside 2^-64 to 2^64 keep
+    `div.rn.f32`. So do powers of two, which LLVM turns into exact products.
 
     ```mlir
     %q = arith.divf %x, %c : f32      // %c = 5140

@@ -17,28 +17,28 @@ from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.rewriting import defining_op, erase, number_of, ops_named
 
 LEAST_ADDED = 2.0**-64
-"""From this constant on, a subnormal number is far below the last place of a sum with it."""
+"""Least constant whose sum with a subnormal number is the constant itself, after rounding."""
 MOST_MINUEND = 64.0
-"""Magnitude of a constant that may be scaled before something is subtracted from it: both products round at 2^-18."""
+"""Largest magnitude of a constant that may be scaled before a subtraction from it: both products round at 2^-18."""
 
 
 @dataclass(frozen=True)
 class LowerExponentials(Pass):
     """Lowers `math.exp` in `f32` to the special unit's `ex2`, where flags allow it, or half precision hides it.
 
-    libdevice's `expf` takes eight instructions, this three, which matters where a kernel would otherwise stream at the
-    speed of memory. The result is the square of `ex2.approx.ftz(x log2(e) / 2)`: the unit gives 0 below 2^-126, but the
-    square of what it gives above is a subnormal number where it should be. The relative error is |x| 2^-24 + 2^-21,
-    which is less than 2^-17 wherever the result is finite and normal. That is taken where all that is left of the
-    result is rounded to half precision, whose units are 2^-11 or more: products and quotients keep a relative error, so
-    the result may pass through those on the way to the cast; sums may not, but that of a sigmoid, 1 + exp(-x).
+    libdevice's `expf` takes eight instructions, this three: elementwise kernels stay limited by memory. The result is
+    the square of `ex2.approx.ftz(x log2(e) / 2)`: the unit gives 0 below 2^-126, and squaring a larger result gives
+    subnormal numbers where they belong. The relative error is |x| 2^-24 + 2^-21, which is less than 2^-17 wherever the
+    result is finite and normal. This form is used where every use of the result ends in a cast to half precision, whose
+    units are 2^-11 or more. Products and quotients keep a relative error and may stand between; of sums only a
+    sigmoid's, 1 + exp(-x), may.
 
-    Two instructions are enough, `ex2.approx.ftz(x log2(e))`, where nobody can tell a subnormal number from 0: it is
-    cast to float16 at once, or added to a positive constant, or the op carries `fastmath<afn>`, which stands on addends
-    of a sum of at least 1 (`distribution/reduce/exp_sums.py`); and with `flush-subnormals`.
+    Two instructions, `ex2.approx.ftz(x log2(e))`, are enough where a subnormal result may be 0: the result is cast to
+    float16 at once, or added to a positive constant, or the op carries `fastmath<afn>`, as addends of a sum of at least
+    1 do (`distribution/reduce/exp_sums.py`); and with `flush-subnormals`.
 
-    Where all is rounded to half precision, a small constant that x is subtracted from, as bfloat16's sigmoid has it, is
-    scaled in advance: a multiply-add takes both.
+    Where all uses are rounded to half precision and x is a small constant less a value, as in bfloat16's sigmoid, the
+    constant is scaled in advance, so that one multiply-add computes the scaled difference.
 
     ```mlir
     %e = math.exp %x : f32
@@ -82,13 +82,13 @@ def _is_flagged(op: ir.Operation) -> bool:
 
 
 def _hides_subnormals(value: ir.Value) -> bool:
-    """Whether 0 in place of a subnormal number makes no difference to anything that uses a value."""
+    """Whether all uses of a value give the same result for 0 as for a subnormal number."""
     users = [use.owner.operation for use in value.uses]
     return all(rounds_to(user, "f16") or adds_positive(user, value, at_least=LEAST_ADDED) for user in users)
 
 
 def _scaled(x: ir.Value, factor: float, *, fuses: bool) -> ir.Value:
-    """`x * factor`; in one multiply-add, if that may be, where x is a small constant less something."""
+    """`x * factor`; as one multiply-add where x is a small constant less a value and the error is allowed."""
     maker = defining_op(x)
     minuend = number_of(maker.operands[0]) if maker is not None and maker.name == "arith.subf" else None
     if not fuses or maker is None or minuend is None or not abs(minuend) <= MOST_MINUEND:

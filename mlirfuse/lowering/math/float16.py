@@ -1,4 +1,4 @@
-"""`lower-float16`: beside `wgmma`, vectors of single precision are rounded to float16 two numbers at a time."""
+"""`lower-float16`: in kernels with `wgmma`, vectors of float32 are rounded to float16 two numbers at a time."""
 
 from __future__ import annotations
 
@@ -14,20 +14,19 @@ from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.rewriting import defining_op, erase, number_of, ops_named
 
 NARROWED = frozenset({"arith.addf", "arith.subf", "arith.mulf", "arith.divf", "arith.negf", "arith.select"})
-"""Operations of single precision that, rounded to a half, LLVM makes those of that half where they take halves."""
+"""Single-precision operations that LLVM narrows to float16 where their operands are halves and their result is
+rounded."""
 
 
 @dataclass(frozen=True)
 class LowerFloat16(Pass):
     """Rounds vectors of `f32` to `f16` by one conversion of two numbers, in kernels that multiply with `wgmma`.
 
-    LLVM takes a vector apart whose halves are then used one by one, as those that are widened again for a total or an
-    activation, and rounds each by itself. Where they come of accumulators, ptxas may move these conversions in between
-    the instructions of the loop, and then has each `wgmma` wait for the one before (its warning C7514): a product with
-    its rows' sums of squares of 4096x14336x8192 did. Of `bf16` the halves stay words, see `lower-bfloat16`. Either
-    conversion rounds to nearest even, and makes what is too large infinity. Kernels without `wgmma` are left alone;
-    and so are vectors of an odd number of elements, scalars, and results of operations of widened halves, which LLVM
-    makes operations of float16.
+    LLVM rounds the elements of a vector one by one where they are then used one by one. ptxas may move such conversions
+    of accumulators in between the instructions of the loop, and then makes each `wgmma` wait for the one before
+    (warning C7514). `lower-bfloat16` keeps pairs of `bf16` as words. Both conversions round to nearest even, and
+    overflow to infinity. Kernels without `wgmma` are left alone, as are scalars, vectors of an odd number of elements,
+    and results of operations on widened halves, which LLVM narrows to float16.
 
     ```mlir
     %y = arith.truncf %x : vector<2xf32> to vector<2xf16>
@@ -72,12 +71,14 @@ def _is_of_pairs(type_: ir.Type) -> bool:
 
 
 def _is_narrow(value: ir.Value) -> bool:
-    """Whether LLVM makes of a value that is rounded one of float16: what it is computed of are halves and constants."""
+    """Whether LLVM narrows the operation of a rounded value to float16: its operands are widened halves and
+    constants.
+    """
     maker = defining_op(value)
     if maker is None or maker.name not in NARROWED:
         return _is_widened(value)
     operands = list(maker.operands)[1:] if maker.name == "arith.select" else list(maker.operands)
-    # Of a select LLVM rounds what is no half; an operation needs all of its operands to be halves.
+    # LLVM narrows a select with one half operand; other operations need all operands to be halves.
     found = [_is_widened(operand) for operand in operands]
     if maker.name == "arith.select":
         return any(found)

@@ -19,7 +19,7 @@ from mlirfuse.support.dtypes import from_mlir
 from mlirfuse.support.rewriting import erase, ops_named
 
 CASTS = frozenset({"arith.extf", "arith.truncf", "arith.sitofp", "arith.uitofp"})
-"""Casts that may have a float8 type; upstream's canonicalisation makes the last two of casts by way of f32."""
+"""Casts that may have a float8 type; upstream's canonicalisation folds casts through f32 to the last two."""
 
 CAPABILITY = 89
 """Compute capability, times ten, from which on there are conversions of float8."""
@@ -29,11 +29,10 @@ CAPABILITY = 89
 class LowerFloat8(Pass):
     """Lowers casts from and to float8 to conversions of two numbers at a time.
 
-    Requires a target of sm_89 or later. float8 widens to f16, which holds it, and from there to other types; f16 pairs
-    narrow to it directly, bf16 by way of f32, which holds it, and integers by way of f32 too. Narrowing rounds to
-    nearest even, and saturates: there is no conversion that does not. `nvgpu.ldmatrix` becomes
-    `nvvm.ldmatrix`. Everything else that is done with float8 values moves bytes, and upstream's lowering makes them
-    `i8`.
+    Requires a target of sm_89 or later. float8 widens exactly to f16, and from f16 to other types. Pairs of f16 narrow
+    to float8 directly, bf16 and integers through f32. Narrowing rounds to nearest even and saturates, as the hardware
+    has no other conversion. `nvgpu.ldmatrix` becomes `nvvm.ldmatrix`. All other ops on float8 values only move bytes,
+    which upstream lowers as `i8`.
 
     ```mlir
     %w = arith.extf %x : vector<2xf8E4M3FN> to vector<2xf16>
@@ -163,7 +162,7 @@ def _is_float8(type_: ir.Type) -> bool:
 
 
 def _load_matrices(op: ir.Operation) -> ir.Value:
-    """`ldmatrix` of float8, which upstream's lowering makes vectors of a type that LLVM has not."""
+    """`ldmatrix` of float8, which upstream lowers to vectors of a type that LLVM does not have."""
     source, *indices = op.operands
     result = ir.VectorType(op.results[0].type)
     count, i32 = result.shape[0], ir.IntegerType.get_signless(32)

@@ -1,4 +1,4 @@
-"""`lower-float-to-int`: a float that no integer of the type is near becomes some integer, and nothing worse."""
+"""`lower-float-to-int`: out-of-range casts of floats to integers give an arbitrary integer, not poison."""
 
 from __future__ import annotations
 
@@ -17,12 +17,11 @@ CASTS = ("arith.fptosi", "arith.fptoui")
 
 @dataclass(frozen=True)
 class LowerFloatToInt(Pass):
-    """Freezes what casts of floats to integers give.
+    """Freezes the results of casts of floats to integers.
 
-    NaN, and numbers beyond the integer type, are no integer: NumPy's result is undefined, and LLVM's is poison. LLVM
-    removes the store of a poison that it has folded, with which the result of a program would stay unwritten
-    (LLVM Language Reference, `fptosi` and "Poison Values"). A frozen cast gives an arbitrary integer there, and costs
-    no instruction.
+    The cast of NaN, or of a number beyond the integer type's range, is undefined in NumPy and poison in LLVM. LLVM
+    removes stores of poison, which would leave a program's result unwritten (LLVM Language Reference, `fptosi` and
+    "Poison Values"). A frozen cast gives an arbitrary integer there, and costs no instruction.
 
     ```mlir
     %i = arith.fptosi %x : f32 to i32
@@ -47,6 +46,6 @@ class LowerFloatToInt(Pass):
 
 
 def _is_frozen(value: ir.Value) -> bool:
-    """Whether all that reads a value freezes it, as where the pass has run before."""
+    """Whether all uses of a value are freezes, as after an earlier run of the pass."""
     uses = list(value.uses)
     return bool(uses) and all(use.owner.name == "llvm.freeze" for use in uses)

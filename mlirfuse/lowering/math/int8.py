@@ -1,4 +1,4 @@
-"""`lower-int8`: vectors of bytes become floating point by permuting bytes, not in the conversion unit."""
+"""`lower-int8`: converts vectors of bytes to floating point by byte permutations, not in the conversion unit."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.rewriting import erase, ops_named
 
 SIGNS = 0x80808080
-"""Added to four signed bytes modulo 256 makes them unsigned ones, 128 larger."""
+"""Flips the sign bits of a word's four signed bytes: each becomes unsigned, and 128 larger."""
 
 BYTES = 4  # of a word
 
-# The second operand of a permutation, and which bytes of both make up a word: 0 to 3 are the first operand's. A byte at
-# the low end of these numbers' mantissas adds itself to 1024, and to 2^23.
+# The second operand of a permutation, and its selectors; 0 to 3 select bytes of the first operand. A byte in the lowest
+# bits of the mantissas of 1024 (float16) and 2^23 (float32) adds its value to the number.
 HALF_EXPONENT, HALF_SELECTORS, HALF_OFFSET = 0x64646464, (0x4140, 0x4342), 1024.0 + 128
 SINGLE_EXPONENT, SINGLE_SELECTOR, SINGLE_OFFSET = 0x4B000000, 0x7440, 2.0**23 + 128
 
@@ -27,9 +27,10 @@ SINGLE_EXPONENT, SINGLE_SELECTOR, SINGLE_OFFSET = 0x4B000000, 0x7440, 2.0**23 + 
 class LowerInt8(Pass):
     """Converts vectors of `i8` to floating point with byte permutations and a subtraction, which are exact.
 
-    An SM converts 16 integers a cycle, and permutes or subtracts four to eight times as many. A byte `u` in
-    the mantissa of 1024 is the number 1024 + u; in single precision, of 2^23. bf16, whose mantissa is shorter than a
-    byte, is rounded from there. Vectors whose bytes fill no whole words, and scalars, are left alone.
+    An SM converts 16 integers a cycle, and permutes or subtracts four to eight times as many. A byte `u` in the lowest
+    mantissa bits of the float16 number 1024 gives 1024 + u, and of the float32 number 2^23 gives 2^23 + u. bf16, whose
+    mantissa is shorter than a byte, is rounded from float32. Scalars, and vectors whose bytes fill no whole words, are
+    left alone.
 
     ```mlir
     %f = arith.sitofp %x : vector<4xi8> to vector<4xf16>
@@ -94,7 +95,7 @@ def _convert(value: ir.Value, result: ir.VectorType) -> ir.Value:
 def _offset(
     words: list[ir.Value], exponent: int, selectors: tuple[int, ...], result: ir.VectorType, offset: float
 ) -> ir.Value:
-    """Bytes of words in the mantissas of a number, less that number."""
+    """Puts the bytes of words into the mantissas of a number, and subtracts that number."""
     i32 = ir.IntegerType.get_signless(32)
     high = arith.constant(i32, exponent)
     chosen = [arith.constant(i32, selector) for selector in selectors]

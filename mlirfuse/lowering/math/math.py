@@ -1,4 +1,4 @@
-"""`lower-math`: math functions whose upstream lowering is less exact than what was asked for."""
+"""`lower-math`: math functions whose upstream lowering is less exact than the op."""
 
 from __future__ import annotations
 

@@ -22,8 +22,8 @@ class LowerMma(Pass):
     """Lowers `fuse.mma` to `nvvm.mma.sync` of shape m16n8k16, or m16n8k8 for tf32, and casts of f32 to and from tf32.
 
     `nvgpu.mma.sync` would do for f16, but has no lowering for bf16, whose operands NVVM takes as 32-bit integers. A
-    number in tf32 is one too, with the bits of an f32. Requires that tf32 is rounded to by `to_nearest_away`, and used
-    by nothing but products and `arith.extf` to f32.
+    number in tf32 is such an integer too, with the bits of an f32. Requires that tf32 is rounded to by
+    `to_nearest_away`, and used by nothing but products and `arith.extf` to f32.
 
     ```mlir
     %d = "fuse.mma"(%a, %b, %c) : (vector<8xbf16>, vector<4xbf16>, vector<4xf32>) -> vector<4xf32>
@@ -49,7 +49,7 @@ class LowerMma(Pass):
         """Rewrites the `builtin.module` in place."""
         for func in kernels(module):
             ops = ops_named(func.operation, "fuse.mma", "arith.truncf", "arith.extf")
-            # Only where there is tf32 does every op have to be looked at, for uses that have no lowering.
+            # Uses of tf32 that have no lowering are looked for only where a cast makes tf32.
             ops = nested(func.operation) if any(map(_has_tf32, ops)) else ops
             ops = [op for op in ops if op.name == "fuse.mma" or _has_tf32(op)]
             bits: Registers = {}
@@ -72,7 +72,7 @@ def _has_tf32(op: ir.Operation) -> bool:
 
 
 def _lower(op: ir.Operation, bits: Registers) -> None:
-    """Emits what an op becomes; its results in tf32 are recorded, the others replaced."""
+    """Emits an op's lowering, records its results in tf32, and replaces the others."""
     if op.name == "fuse.mma":
         a, b, c = op.operands
         op.results[0].replace_all_uses_with(_product(a, b, c, bits))

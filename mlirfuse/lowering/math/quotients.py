@@ -1,4 +1,4 @@
-"""Correctly rounded quotients by a reciprocal: the instructions that `x / s` costs an element once 1 / s is known."""
+"""Correctly rounded quotients `x / s` from the reciprocal of s."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from mlir.dialects import arith, llvm, math, vector
 from mlirfuse.lowering.math.elements import by_element
 
 NUDGE = 2.0**-25
-"""How much the reciprocal of a truncated product is above 1 / s, relative to it: half a unit in the last place at most.
+"""Relative excess over 1 / s of the reciprocal used in truncated products: half a unit in the last place at most.
 
-A product with a reciprocal that is rounded to nearest is less than one unit from the quotient. So truncated with half a
-unit added it is one of the two numbers next to a quotient that lies close to the middle between them, and only close to
-the middle does the correction have to be exact (Markstein, "IA-64 and Elementary Functions", 2000, theorem 8.3).
+A product with a reciprocal that is rounded to nearest is less than one unit from the quotient. Half a unit added and
+truncated, the product is one of the two numbers next to a quotient near the midpoint between them; only near a midpoint
+must the correction be exact (Markstein, "IA-64 and Elementary Functions", 2000, theorem 8.3).
 """
 
 LARGEST = 2.0**128 - 2.0**104
@@ -21,10 +21,10 @@ LARGEST = 2.0**128 - 2.0**104
 def corrected_quotient(x: ir.Value, above: ir.Value, minus_s: ir.Value, reciprocal: ir.Value) -> ir.Value:
     """The `f32` quotient `x / s` in four instructions, correctly rounded where `|x / s|` is 2^-101 at least.
 
-    Smaller ones are within 1.5 units in the last place: their remainder is subnormal. The first quotient is truncated,
-    so that it is never infinite where x is not, and the correction overflows where the quotient does. That of an
-    infinite x has no remainder; any finite one leaves it infinite. A remainder of 0 times a negative reciprocal leaves
-    a zero its sign.
+    Smaller quotients are within 1.5 units in the last place, as their remainder is subnormal. The first quotient is
+    truncated, so that only an infinite x makes it infinite; overflow happens in the correction. The remainder is
+    clamped to finite numbers, which keeps an infinite quotient infinite. A remainder of 0 times a negative reciprocal
+    keeps the sign of a zero quotient.
 
     Args:
         x: the dividend, a number or a vector, as are the others.

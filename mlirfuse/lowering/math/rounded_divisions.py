@@ -20,13 +20,12 @@ from mlirfuse.support.rewriting import erase, ops_named
 class LowerRoundedDivisions(Pass):
     """Lowers `arith.divf` in `f32` to `div.full`, where all that is left of the quotient is rounded to half precision.
 
-    `div.rn.f32` takes about a dozen instructions, and a function for numbers that are very small or large, around whose
-    call ptxas spills what a thread holds: SiLU(r) * (x @ w) of 4096x4096x4096 took 430 us so, where the product takes
-    192 (H200). `div.full.f32` is within two units in the last place of all numbers, with infinities, zeros and NaN as
-    IEEE division has them (PTX ISA, `div`), which is 2^11 times finer than what the cast leaves. Only a quotient within
-    two units of the largest number may be infinite where it need not be: the cast makes it so, unless a product comes
-    before it that makes it smaller. Divisions by constants
-    and by numbers that many share are left to the passes for those.
+    `div.rn.f32` takes about a dozen instructions, and calls a function for very small or large numbers; ptxas spills
+    live registers around the call. `div.full.f32` is within two units in the last place for all numbers, with the
+    infinities, zeros and NaN of IEEE division (PTX ISA, `div`), an error 2^11 times smaller than the cast's. A quotient
+    within two units of the largest number may become infinite, as it does in the cast, unless a product in between
+    makes it smaller. Divisions by constants and by shared divisors are left to `lower-divisions` and
+    `lower-shared-divisions`.
 
     ```mlir
     %q = arith.divf %x, %y : f32

@@ -18,7 +18,7 @@ from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.rewriting import defining_op, erase, ops_named
 
 MANTISSA_BITS, BIAS = 23, 127
-"""Of single precision: the bits of 2^e are (BIAS + e) << MANTISSA_BITS."""
+"""Format of float32: the bits of 2^e are (BIAS + e) << MANTISSA_BITS."""
 
 
 @dataclass(frozen=True)
@@ -28,15 +28,13 @@ class LowerSharedDivisions(Pass):
     `div.rn.f32` costs about a dozen instructions and a branch an element; a softmax divides every element by its row's
     sum. With r = 1 / (s k) and q = (x k) r, where k, a power of two, brings s to where its reciprocal is a normal
     number, q is within 1.5 units in the last place. Where all users round the quotient to half precision that is
-    enough: the rounding is 2^13 times coarser. Elsewhere q is corrected by the remainder, as in `lower-divisions`: it
-    is correctly rounded where it is 2^-101 at least, up to the largest number, and within 1.5 units below. Infinities,
-    zeros and NaN come out as IEEE division has them: k keeps subnormal numbers from the special unit, which flushes
-    them, and is negative where s is not, so that quotients of zero keep their sign. Constant divisors are left to
-    `lower-divisions`.
+    enough: the rounding is 2^13 times coarser. Elsewhere q is corrected by the remainder, as in `lower-divisions`, to a
+    correctly rounded quotient from a magnitude of 2^-101 on, and to within 1.5 units below. Infinities, zeros and NaN
+    are those of IEEE division: k keeps subnormal numbers from the special unit, which flushes them, and is negative
+    where s is not, so that quotients of zero keep their sign. Constant divisors are left to `lower-divisions`.
 
-    r is what `rcp.rn.f32` gives, by the steps that ptxas takes for normal numbers: the special unit's reciprocal, and
-    one step of Newton's. For all others ptxas has a function, and around its call it spilled what a softmax's thread
-    holds of a long row.
+    r has the value of `rcp.rn.f32`, by the steps that ptxas takes for normal numbers: the special unit's reciprocal,
+    and one Newton step. For other numbers ptxas calls a function, and spills live registers around the call.
 
     ```mlir
     %b = vector.broadcast %s : f32 to vector<8xf32>
@@ -71,7 +69,7 @@ class LowerSharedDivisions(Pass):
                     groups.setdefault(divisor, []).append(op)
             shared = {s: ops for s, ops in groups.items() if sum(_width(op) for op in ops) > 1 and _one_block(ops)}
             for ops in shared.values():
-                # Read again: a divisor may be a quotient that was replaced just now.
+                # Looked up again, as a divisor may be a quotient that was just replaced.
                 divisor = _divisor(ops[0])
                 assert divisor is not None
                 with ir.InsertionPoint(ops[0]), ops[0].location:
@@ -105,13 +103,13 @@ def _one_block(ops: Sequence[ir.Operation]) -> bool:
 
 @dataclass(frozen=True)
 class _Reciprocal:
-    """The numbers that all divisions by one s share.
+    """The numbers that all divisions by one divisor s share.
 
     Attributes:
         scale: k, a power of two, negative where s is not.
         scaled: s k, which is negative.
-        nearest: 1 / (s k), rounded to nearest; what IEEE has where s is zero or infinite.
-        above: the same, nudged as `corrected_quotient` wants it.
+        nearest: 1 / (s k), rounded to nearest; IEEE's quotient where s is zero or infinite.
+        above: the same times 1 + `NUDGE`, the operand of `corrected_quotient`.
         correction: the same as `nearest`, but -0 where s is zero or infinite.
     """
 
@@ -129,7 +127,7 @@ def _reciprocal(divisor: ir.Value) -> _Reciprocal:
     error = math.fma(scaled, first, _constant(-1.0))
     better = math.fma(first, arith.negf(error), first)
     above = math.fma(first, arith.subf(_constant(NUDGE), error), first)
-    # Of zero and of infinity the first is the reciprocal, and its error is no number.
+    # For zero and infinity the approximation is exact, and its Newton error is NaN.
     is_number = arith.cmpf(arith.CmpFPredicate.ORD, error, error)
     nearest, above = (arith.select(is_number, value, first) for value in (better, above))
     return _Reciprocal(scale, scaled, nearest, above, arith.select(is_number, better, _constant(-0.0)))
@@ -138,8 +136,8 @@ def _reciprocal(divisor: ir.Value) -> _Reciprocal:
 def _scale(divisor: ir.Value) -> ir.Value:
     """k: 2^-e for an s of 2^(e-1) up to 2^e, where that is more than 1; 1 up to 2^64, and 2^(64-e) from there on.
 
-    So no product of x and k overflows whose quotient does not, subnormal dividends of small divisors become normal, and
-    those of others stay what they are. The numbers that a float's exponent bits stand for are ordered as the bits are.
+    With this k, x k overflows only where the quotient does, and subnormal dividends of small divisors become normal.
+    The computation is on the exponent bits, which are ordered as the numbers are.
     """
     bits = arith.bitcast(ir.IntegerType.get_signless(32), divisor)
     exponent = arith.andi(bits, _bits(0xFF << MANTISSA_BITS))

@@ -1,4 +1,4 @@
-"""`lower-tanh`: one plus a hyperbolic tangent takes two instructions of the special unit, where rounding hides it."""
+"""`lower-tanh`: computes 1 + tanh(x) with the special unit where the result is rounded to half precision."""
 
 from __future__ import annotations
 
@@ -18,20 +18,19 @@ from mlirfuse.support.rewriting import defining_op, erase, number_of, ops_named
 
 SCALE = -2 * log2(e)
 MOST_FACTOR = 2.0**64
-"""Magnitude of a constant that is moved into another one, which must stay a number; or of its reciprocal."""
+"""Largest magnitude, of the constant or its reciprocal, that is folded into another constant without overflow."""
 
 
 @dataclass(frozen=True)
 class LowerTanh(Pass):
     """Lowers `1 + tanh(x)` in `f32` to `2 rcp(1 + ex2(-2 x log2(e)))`, where the result is rounded to half precision.
 
-    It is what a GELU makes of a tangent. libdevice's `tanhf` takes some twenty instructions and is exact where x is
-    small, which the sum forgets; far below zero the sum keeps no digit of it, and this form keeps all. Its relative
-    error is below |x| 2^-22 + 2^-21: 2^-14 where the result is 2^-126, and less above; below, the result is 0, as is
-    that of the addition, which leaves nothing under 2^-24. The sum may pass through
-    products and quotients on its way to the cast, which keep a relative error. A constant factor of x goes into the
-    scale, and where the sum is multiplied by half of something, half of the sum is multiplied by that: of products that
-    are limited by power, a GELU costs what its instructions take.
+    The tanh form of GELU has this sum. libdevice's `tanhf` takes some twenty instructions, and is exact for small x, an
+    exactness that the sum loses; far below zero the sum cancels all digits, which this form keeps. Its relative error
+    is below |x| 2^-22 + 2^-21: 2^-14 where the result is 2^-126, and less above. Below, the result is 0, as the
+    addition's is below 2^-24. The sum may pass through products and quotients on its way to the cast, which keep a
+    relative error. A constant factor of x is folded into the scale. Where the sum is multiplied by half of a value,
+    half of the sum is multiplied by the value, which saves an instruction.
 
     ```mlir
     %x = arith.mulf %v, %c : f32
@@ -70,7 +69,9 @@ class LowerTanh(Pass):
 
 
 def _sums(tangent: ir.Operation) -> list[ir.Operation]:
-    """The uses of a tangent, if all of them add one, for a result in half precision; the tangent is dead then."""
+    """The uses of a tangent, if all of them are `1 + tanh` for a result in half precision, so that the tangent becomes
+    dead.
+    """
     users = [use.owner.operation for use in tangent.results[0].uses]
     fits = all(user.name == "arith.addf" and _adds_one(user) and is_rounded(user.results[0]) for user in users)
     return users if fits and element_type(tangent.results[0].type) == ir.F32Type.get(tangent.context) else []
@@ -81,7 +82,7 @@ def _adds_one(op: ir.Operation) -> bool:
 
 
 def _scaled(value: ir.Value) -> tuple[ir.Value, float]:
-    """What a value is a constant multiple of, and that constant; itself and 1 where that is not seen."""
+    """The value and the constant of a product `value * constant`; the value itself and 1 otherwise."""
     maker = defining_op(value)
     if maker is not None and maker.name == "arith.mulf":
         for number, operand in enumerate(maker.operands):
@@ -92,7 +93,7 @@ def _scaled(value: ir.Value) -> tuple[ir.Value, float]:
 
 
 def _multiply_by_half(total: ir.Value, half: ir.Value) -> None:
-    """Products of `total` and half of something become those of `half` and all of it."""
+    """Products of `total` and half of a value become products of `half` and the value."""
     for use in list(total.uses):
         user, number = use.owner.operation, use.operand_number
         if user.name == "arith.mulf":

@@ -25,9 +25,9 @@ FLOAT = 4
 class LowerAccumulations(Pass):
     """Lowers `fuse.accumulate` to `red.add`, of two or four numbers at once where the target can and they are aligned.
 
-    They are relaxed and of device scope. `red` returns nothing, so that no thread waits for it. It is inline assembly
-    because the NVPTX backend makes a loop of compare-and-swap of a vector's `llvm.atomicrmw`, and not
-    `nvvm.inline_ptx`, which has constants as immediates that must be integers.
+    The reductions are relaxed and of device scope. `red` returns nothing, so that no thread waits for it. It is emitted
+    as inline assembly, as the NVPTX backend lowers a vector's `llvm.atomicrmw` to a compare-and-swap loop, and
+    `nvvm.inline_ptx` takes only integers as immediates.
 
     ```mlir
     "fuse.accumulate"(%v, %sums, %i, %j) {alignment = 16 : i64} : (vector<4xf32>, memref<1x64xf32>, index, index) -> ()

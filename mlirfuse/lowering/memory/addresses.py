@@ -1,4 +1,4 @@
-"""Addresses of elements of memrefs, for accesses that upstream has no op for."""
+"""Addresses of elements of memrefs, for accesses without an upstream op."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ GLOBAL, SHARED = 1, 3
 """LLVM's address spaces."""
 
 _DYNAMIC = -(1 << 31)
-"""Stands among the constant indices of `llvm.getelementptr` where one is a value."""
+"""Marks an index of `llvm.getelementptr` that is a value, among its constant indices."""
 
 _CONSTANT_BITS = 29
-"""Of a constant index of `llvm.getelementptr`, with its sign: MLIR's `GEPConstantIndex` aborts at any that has more."""
+"""Bits of a constant index of `llvm.getelementptr`, sign included: MLIR's `GEPConstantIndex` aborts on larger ones."""
 
 
 def global_pointer(base: ir.Value, indices: Sequence[ir.Value]) -> ir.Value:
@@ -30,8 +30,8 @@ def global_pointer(base: ir.Value, indices: Sequence[ir.Value]) -> ir.Value:
 def element_pointer(base: ir.Value, indices: Sequence[ir.Value], space: int) -> ir.Value:
     """The pointer to `base[indices]` in an address space; index arithmetic is in 64 bits.
 
-    What is constant of the indices is added last, to the pointer: it then is the immediate offset of the access, and
-    all accesses of a thread share one pair of registers.
+    The constant part of the indices is added last, to the pointer, so that it becomes the immediate offset of the
+    access and all accesses of a thread share one pair of address registers.
     """
     address, constant_bytes = element_address(base, indices)
     i64 = ir.IntegerType.get_signless(64)
@@ -40,9 +40,9 @@ def element_pointer(base: ir.Value, indices: Sequence[ir.Value], space: int) -> 
 
 
 def element_address(base: ir.Value, indices: Sequence[ir.Value]) -> tuple[ir.Value, int]:
-    """The byte address (index) of `base[indices]` less what is constant of the indices, and that, in bytes.
+    """The byte address (index) of `base[indices]` without the constant part of the indices, and that part in bytes.
 
-    A constant that is too far for an instruction's is part of the address.
+    A constant part that exceeds an immediate offset is added to the address.
     """
     type_ = ir.MemRefType(base.type)
     strides, offset = type_.get_strides_and_offset()

@@ -1,4 +1,4 @@
-"""`lower-flagged-accesses`: words that announce themselves become relaxed accesses at device scope."""
+"""`lower-flagged-accesses`: flag-in-data exchanges become relaxed accesses at device scope."""
 
 from __future__ import annotations
 
@@ -19,21 +19,19 @@ from mlirfuse.tiling.tiles import index
 FLAGGED_STORE, FLAGGED_LOAD = "fuse.flagged_store", "fuse.flagged_load"
 
 TILE_COLUMNS = 8
-"""Columns of a column tile, in which the words of a tile lie one row behind the other: what a warp has of 8 rows and 8
-columns of accumulators, a fragment a thread, then is two whole lines, and not a part of eight. On an H200 (bf16, us,
-without and with column tiles) 128x512x16384 took 8.82 and 8.70, 256x512x8192 7.57 and 7.47, 64x1536x4096 6.31 and
-6.24."""
+"""Columns of a column tile, whose rows are contiguous in memory: the 8x8 accumulators of a warp, a fragment a thread,
+then fill two whole lines instead of parts of eight."""
 
 
 @dataclass(frozen=True)
 class LowerFlaggedAccesses(Pass):
     """Lowers `fuse.flagged_store` to stores, and `fuse.flagged_load` to loads that are repeated until no word is empty.
 
-    A number travels as the complement of its bits, so that an empty word, 0, stands for one pattern of NaN only, in
-    whose place another one is sent. Loads and stores are relaxed and of device scope, which makes every word of a
-    vector atomic by itself: nothing else has to be ordered. A repeated load skips the vectors that have come. Words
-    are emptied when all are there. Where in a flagged buffer a word lies is nobody else's business: columns of tiles
-    come in column tiles of eight, so that what the threads of a warp post are whole lines.
+    A number is sent as the complement of its bits. The empty word, 0, then stands for one pattern of NaN, in whose
+    place another NaN is sent. Loads and stores are relaxed and of device scope: every word of a vector is atomic by
+    itself, and no order between words is needed. A repeated load skips vectors that have arrived. The reader empties
+    the words when all have arrived. The layout of a flagged buffer is private to this pass: tiles are stored in column
+    tiles of eight columns, so that the threads of a warp write whole lines.
 
     ```mlir
     "fuse.flagged_store"(%value, %buf, %i, %j) : (vector<2xf32>, memref<?x64xf32>, index, index) -> ()
@@ -99,8 +97,8 @@ def _flagged_load(op: ir.Operation) -> None:
 
 
 def _word_pointer(flagged_buffer: ir.Value, indices: Sequence[ir.Value]) -> ir.Value:
-    """Where the word of an element lies; in flagged buffers of tiles with those of the column tile's next columns
-    behind it.
+    """The pointer to the word of an element; in flagged buffers of tiles the words of the column tile's next columns
+    follow.
     """
     type_ = ir.MemRefType(flagged_buffer.type)
     dynamic = ir.ShapedType.get_dynamic_size()
@@ -121,7 +119,7 @@ def _word_pointer(flagged_buffer: ir.Value, indices: Sequence[ir.Value]) -> ir.V
 
 
 def _load_missing(pointer: ir.Value, words: Sequence[ir.Value]) -> list[ir.Value]:
-    """The words at an address, loaded again where one of those at hand is empty."""
+    """The words at an address; loads them again where one of the given words is empty."""
     count = len(words)
     new, old = [f"${n}" for n in range(count)], [f"${count + 1 + n}" for n in range(count)]
     lines = [f".reg .pred p; .reg .b32 m; mov.b32 m, {old[0]};"]

@@ -1,4 +1,4 @@
-"""Vector loads and stores as inline PTX, for qualifiers that LLVM does not know."""
+"""Vector loads and stores as inline PTX, for qualifiers that LLVM does not have."""
 
 from __future__ import annotations
 
@@ -51,10 +51,9 @@ def inline_load(op: ir.Operation, instruction: str, space: int, policy: ir.Value
 
 
 def movable_load(op: ir.Operation, instruction: str, space: int, policy: ir.Value) -> None:
-    """Like `inline_load`, of memory that nobody writes before the kernel ends.
+    """Like `inline_load`, for memory that is not written before the kernel ends.
 
-    The backend may put such a load anywhere behind what makes `policy`, as it does with loads of its own: it has them
-    wait for a use, and not in registers.
+    The backend may move such a load down to its first use, as it does with its own loads, which saves registers.
     """
     count = _bytes(_fragment(op)) // 4
     pointer = element_pointer(op.operands[0], list(op.operands)[1:], space)
@@ -89,7 +88,7 @@ def inline_store(op: ir.Operation, instruction: str, space: int, policy: ir.Valu
 
 
 def _replace(load: ir.Operation, words: Sequence[ir.Value]) -> None:
-    """Puts 32-bit words in the place of what a `vector.load` loads."""
+    """Replaces the result of a `vector.load` by 32-bit words."""
     fragment = _fragment(load)
     packed = vector.from_elements(ir.VectorType.get([len(words)], _i32()), words)
     value = vector.bitcast(fragment, packed) if fragment != packed.type else packed
@@ -106,7 +105,7 @@ def _fragment(op: ir.Operation) -> ir.VectorType:
 
 
 def _bytes(fragment: ir.VectorType) -> int:
-    """Size of a fragment in memory; 0 for `i1`, which has no bytes until `lower-kernel-abi` gives it some."""
+    """Size of a fragment in memory, bytes; 0 for `i1`, which `lower-kernel-abi` has not made bytes yet."""
     dtype = from_mlir(fragment.element_type)
     return 0 if dtype.kind == "bool" else prod(fragment.shape) * dtype.bytes
 

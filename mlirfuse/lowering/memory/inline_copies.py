@@ -1,4 +1,4 @@
-"""Asynchronous copies as inline PTX, for an L2 policy that upstream's op does not know."""
+"""Asynchronous copies as inline PTX, for an L2 policy that upstream's op does not have."""
 
 from __future__ import annotations
 
@@ -24,16 +24,15 @@ def why_not_inline_copy(copy: nvgpu.DeviceAsyncCopyOp) -> str | None:
 
 
 def inline_copies(copies: Sequence[ir.Operation], policy: ir.Value, without: ir.Value) -> None:
-    """Puts `cp.async` in the place of copies that `why_not_inline_copy` has nothing against, and erases them.
+    """Replaces copies for which `why_not_inline_copy` returns None by inline `cp.async`.
 
-    A policy of normal eviction is not the same as none (RMSNorm's backward pass of 2048 columns took 2 to 3 % longer
-    with it, on an H200). So threads branch to instructions with a policy or without, once for all copies between which
-    there are addresses only.
+    A policy of normal eviction is slower than no policy. So threads branch to instructions with a policy or without,
+    once for each run of copies that only address computations separate.
 
-    ptxas 13.0 has LDGSTS add what is uniform of an address in shared memory, where it has a policy, in place of half of
-    the policy: `LDGSTS [R9+UR12], desc[UR13]`. To the H200 that is an illegal instruction; all others have a policy in
-    two registers, from an even one on. So addresses go through an optimization barrier, with what differs between
-    threads: they have no uniform part from then on.
+    For a copy with a policy, ptxas 13.0 may emit `LDGSTS [R9+UR12], desc[UR13]`: the uniform part of the shared-memory
+    address takes the place of half of the policy, which sm_90 rejects as an illegal instruction (a policy takes two
+    registers, the first an even one). So addresses go through an optimization barrier that depends on the thread, after
+    which they have no uniform part.
 
     Args:
         copies: ops of 4, 8 or 16 bytes, in order.
@@ -59,7 +58,7 @@ def inline_copies(copies: Sequence[ir.Operation], policy: ir.Value, without: ir.
 
 
 def _runs(copies: Sequence[ir.Operation]) -> Iterator[list[ir.Operation]]:
-    """Copies that may be started where the last of them is: what is between them touches no memory."""
+    """Runs of copies with no other memory access in between, which may all be issued at the place of the last one."""
     run: list[ir.Operation] = []
     for block in dict.fromkeys(copy.block for copy in copies):
         for op in (op.operation for op in block.operations):

@@ -29,11 +29,10 @@ class LowerL2Policies(Pass):
 
     Vector loads and stores marked `fuse.evict_last` are evicted last, loads marked `fuse.evict_first` first. In kernels
     with `fuse.evict_first_up_to`, loads marked `nontemporal`, and asynchronous copies marked `fuse.evict_first`, are
-    evicted first where the arrays that they read have no more bytes together than that, and like other lines where they
-    have more: a block chooses between the two once, from the extents that it is passed. Loads that are `nontemporal` do
-    not allocate in L1 either way. A load or store is lowered where it is 4, 8 or 16 bytes wide and its `alignment` says
-    so, a copy where it writes only what it reads and nothing waits for its token; any other stays as it is, with a
-    remark.
+    evicted first where the arrays that they read have no more bytes in all, and normally where they have more: a block
+    chooses once, from the extents that it is passed. Loads that are `nontemporal` do not allocate in L1 either way. A
+    load or store is lowered where it is 4, 8 or 16 bytes wide and its `alignment` says so, a copy where source and
+    destination have the same size and its token is unused; any other access stays as it is, with a remark.
 
     ```mlir
     %a = vector.load %x[%row, %i] {alignment = 4 : i64, nontemporal = true} : memref<?x4096xf16>, vector<2xf16>
@@ -50,7 +49,7 @@ class LowerL2Policies(Pass):
     %s = nvvm.inline_ptx "ld.global.L2::cache_hint.b32 $0, [$1], $2;" ro(%q, %last : ...) -> i32
     ```
 
-    Copies branch instead, and have the one policy or none (`inline_copies.py` says why).
+    Copies branch instead, to an instruction with the policy or one without (`inline_copies.py` says why).
 
     ```mlir
     %t = nvgpu.device_async_copy %x[%row, %i], %slot[%c0, %i], 8 {bypassL1, fuse.evict_first, ...} : ...
@@ -99,19 +98,19 @@ def _lower(func: ir.OpView, ops: list[ir.Operation]) -> None:
 
 
 def _is_streamed(op: ir.Operation, func: ir.OpView) -> bool:
-    """Whether an op reads what may leave the L2 first, in a kernel that says up to how many bytes."""
+    """Whether an op reads data that may leave the L2 first, in a kernel with `fuse.evict_first_up_to`."""
     if EVICT_FIRST_UP_TO not in func.attributes:
         return False
     return (op.name == "vector.load" and is_nontemporal(op)) or (op.name == COPY and EVICT_FIRST in op.attributes)
 
 
 def _is_kept(op: ir.Operation) -> bool:
-    """Whether an op loads or stores what is to stay in the L2, or what has stayed there up to now."""
+    """Whether an op loads or stores data that is to stay in the L2, or a last use of such data."""
     return op.name != COPY and (EVICT_LAST in op.attributes or EVICT_FIRST in op.attributes)
 
 
 def _lower_streams(func: ir.OpView, ops: list[ir.Operation], read_only: set[ir.Value]) -> None:
-    """Loads and copies of what is read once: evicted first where there is not too much of it."""
+    """Lowers loads and copies of data that is read once: evicted first up to the kernel's number of bytes."""
     arrays = list(dict.fromkeys(_array(op.opview.src if op.name == COPY else op.operands[0]) for op in ops))
     limit = ir.IntegerAttr(func.attributes[EVICT_FIRST_UP_TO]).value
     copies = [op for op in ops if op.name == COPY]
@@ -130,7 +129,7 @@ def _lower_streams(func: ir.OpView, ops: list[ir.Operation], read_only: set[ir.V
 def _lower_kept(
     func: ir.OpView, ops: list[ir.Operation], priority: str, lower: Callable[[ir.Operation, ir.Value], None]
 ) -> None:
-    """Accesses of what is to stay in the L2, or has stayed there up to now: by one policy, made before the first."""
+    """Lowers accesses that `_is_kept`, with a policy that is made before the first of them."""
     if not ops:
         return
     with _before(ops, func), func.location:
@@ -145,7 +144,7 @@ def _opcode(load: ir.Operation, read_only: set[ir.Value]) -> str:
 
 
 def _array(buffer: ir.Value) -> ir.Value:
-    """The kernel's argument that a buffer is a part of; what `lower-kernel-abi` has restored from its pointer."""
+    """The kernel argument that a buffer is a part of: the memref that `lower-kernel-abi` restored from its pointer."""
     first = root(buffer)
     while (view := defining_op(buffer)) is not None and view.operands[0] != first:
         buffer = view.operands[0]
@@ -154,7 +153,7 @@ def _array(buffer: ir.Value) -> ir.Value:
 
 
 def _behind(values: list[ir.Value], func: ir.OpView) -> ir.InsertionPoint:
-    """Where all of some values of a kernel's entry block are there."""
+    """The insertion point behind the definitions of some values of a kernel's entry block."""
     makers = [defining_op(value) for value in values]
     inside = [op.operation for op in entry_block(func).operations]
     return ir.InsertionPoint(inside[max([inside.index(maker) + 1 for maker in makers if maker is not None], default=0)])
@@ -163,7 +162,7 @@ def _behind(values: list[ir.Value], func: ir.OpView) -> ir.InsertionPoint:
 def _before(loads: list[ir.Operation], func: ir.OpView) -> ir.InsertionPoint:
     """In front of the first op of a kernel's entry block that has any of some loads in it.
 
-    That is behind where the kernel waits for the one before it: loads that take what is made here stay behind it, too.
+    The point is behind the kernel's wait for its predecessor, so that loads that use the policy stay behind the wait.
     """
     around = {_outermost(load, func) for load in loads}
     return ir.InsertionPoint(next(op for op in entry_block(func).operations if op.operation in around))

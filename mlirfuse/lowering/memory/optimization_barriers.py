@@ -24,7 +24,7 @@ class LowerOptimizationBarriers(Pass):
     Requires kernels with a one-dimensional grid, as all of mlirfuse's are. An opaque register move (inline assembly)
     would hide the value from LLVM but not from ptxas, which propagates copies and then merges the casts that the
     barrier is there to keep apart. The zero is the bits of `after` and the block's number in y: that number is always
-    0, but no compiler knows it, and it makes the value wait for `after`. Works on scalars of 16, 32 or 64 bits and on
+    0, which no compiler knows, and the result depends on `after`. Works on scalars of 16, 32 or 64 bits and on
     fragments of a multiple of 32 bits. The barrier of a fragment of another size is dropped, with a remark.
 
     ```mlir

@@ -19,7 +19,7 @@ INSTRUCTIONS = {
     ("vector.load", GLOBAL): "ld.relaxed.cta.global.L1::no_allocate",
     ("vector.store", SHARED): "st.relaxed.cta.shared",
 }
-"""What takes the place of an access of an address space. What is spilled to shared memory is loaded once: it need not
+"""The instruction for an access of an address space. Data to be spilled to shared memory is loaded once, and need not
 stay in L1."""
 
 UNORDERED = "only vector loads of global and vector stores to shared memory keep their order"
@@ -29,9 +29,9 @@ UNORDERED = "only vector loads of global and vector stores to shared memory keep
 class LowerOrderedAccesses(Pass):
     """Lowers vector loads of global memory and stores to shared memory that are marked `fuse.in_order` to relaxed ones.
 
-    ptxas moves plain accesses past each other: loads of fragments that are to be spilled up, stores that spill them
-    down, until it has no registers left. Relaxed accesses of a thread it leaves in order. An access is lowered where it
-    is 4, 8 or 16 bytes wide and its `alignment` says so; any other stays as it is, with a remark.
+    ptxas reorders plain accesses: it moves loads of fragments up and the stores that spill them to shared memory down,
+    until no registers are left. It keeps relaxed accesses of a thread in order. An access is lowered where it is 4, 8
+    or 16 bytes wide and its `alignment` says so; any other stays as it is, with a remark.
 
     ```mlir
     %v = vector.load %x[%i] {alignment = 16 : i64, fuse.in_order} : memref<?xf16>, vector<8xf16>

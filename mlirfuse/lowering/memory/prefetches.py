@@ -1,4 +1,4 @@
-"""`lower-prefetches`: rows that the L2 is asked for become one bulk prefetch of a thread."""
+"""`lower-prefetches`: a prefetch of rows into the L2 becomes one bulk prefetch by one thread."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ from mlirfuse.support.rewriting import erase, ops_named
 from mlirfuse.tiling.tiles import index
 
 SINCE, ALIGNMENT = 90, 16
-"""The compute capability that has `cp.async.bulk.prefetch`, and what its address and size are multiples of (PTX)."""
+"""The first compute capability with `cp.async.bulk.prefetch`, and the alignment of its address and size, bytes (PTX
+ISA)."""
 
 
 @dataclass(frozen=True)
 class LowerPrefetches(Pass):
     """Lowers `fuse.prefetch_rows` to `cp.async.bulk.prefetch.L2`, by the block's first thread, where all rows exist.
 
-    Addresses are rounded down to 16 bytes, and so are sizes. Each block of a cluster asks for a part.
+    Addresses are rounded down to 16 bytes, and so are sizes. Each block of a cluster prefetches a part.
 
     ```mlir
     "fuse.prefetch_rows"(%x, %row) {rows = 1 : i64} : (memref<?x4096xf16>, index) -> ()

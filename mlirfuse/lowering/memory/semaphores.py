@@ -21,13 +21,12 @@ ARRIVE, WAIT = "fuse.semaphore_arrive", "fuse.semaphore_wait"
 class LowerSemaphores(Pass):
     """Lowers `fuse.semaphore_arrive` to an atomic wrapping increment, and `fuse.semaphore_wait` to a loop of loads.
 
-    The increment is `atom.acq_rel.gpu` (`atom.relaxed.gpu` where the op says so), or a `red` that only releases where
-    nobody uses what it saw, and so nobody waits for it to come back; the load is `ld.acquire.gpu`. Causality
-    order in the PTX memory model is transitive through barriers, so that the release of the one thread that arrives
-    covers what the block's other threads wrote before the last `gpu.barrier`, and the next barrier passes on what it
-    acquires. They are inline PTX because the NVPTX backend prints `llvm.atomicrmw` without its ordering. Loads of the
-    memory that semaphores guard must not take the read-only path, which `lower-kernel-abi` sees to for workspace
-    arguments and for all that is written.
+    The increment is `atom.acq_rel.gpu` (`atom.relaxed.gpu` where the op says so), or, where its result is unused, a
+    `red.release.gpu`, for which no thread waits; the load is `ld.acquire.gpu`. Causality order in the PTX memory model
+    is transitive through barriers, so that the arriving thread's release covers all writes of its block before the last
+    `gpu.barrier`, and the next barrier passes on what a waiting thread acquires. The accesses are inline PTX, as the
+    NVPTX backend prints `llvm.atomicrmw` without its ordering. Loads of the memory that semaphores guard must not take
+    the read-only path, which `lower-kernel-abi` ensures for workspace arguments and for all memory that is written.
 
     ```mlir
     %old = "fuse.semaphore_arrive"(%s, %i, %limit) : (memref<?xi32>, index, i32) -> i32
@@ -65,7 +64,7 @@ class LowerSemaphores(Pass):
 def _arrive(op: ir.Operation) -> None:
     semaphores, slot, limit = op.operands
     pointer, is_relaxed = global_pointer(semaphores, [slot]), RELAXED in op.attributes
-    if not list(op.results[0].uses):  # who does not know what has happened before acquires nothing of it
+    if not list(op.results[0].uses):  # an arrival whose result is unused acquires nothing
         order = "relaxed" if is_relaxed else "release"
         nvvm.InlinePtxOp([], [pointer, limit], [], f"red.{order}.gpu.global.inc.u32 [$0], $1;")
         return

@@ -1,4 +1,4 @@
-"""Moving what only a branch uses into it, as LLVM does with all but inline PTX."""
+"""Moves ops that only a branch uses into the branch, as LLVM does with all ops but inline PTX."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ACCESSES = (
 
 
 def sink(block: ir.Block, loads: Collection[ir.Operation]) -> None:
-    """Moves some loads of a block, and what is computed, to the start of a branch that alone uses it.
+    """Moves loads of a block, and pure ops, to the start of a branch where only that branch uses them.
 
     Args:
         block: whose ops to move.

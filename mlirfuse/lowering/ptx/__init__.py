@@ -1,1 +1,1 @@
-"""From NVVM to machine code: LLVM, the installed assemblers, what they report and what they miscompile."""
+"""From NVVM to machine code: LLVM, the installed assemblers, their resource reports and known miscompilations."""

@@ -1,8 +1,8 @@
-"""Which assembler makes machine code of PTX, and what it made.
+"""Choosing an assembler for PTX, and assembling kernels with it.
 
-The newest ptxas that is installed is chosen, of a CUDA release that the driver can load code of; without one the
-driver's own compiler is left, which tells no spills. `MLIRFUSE_ASSEMBLER` overrides: `ptxas`, `driver`, or a path.
-nvJitLink is no choice: it compiles for linking, and ignores `setmaxnreg` there, so that warp-specialised kernels spill.
+The newest ptxas that is installed is chosen, of a CUDA release whose code the driver can load; otherwise the driver's
+own compiler, which reports no spills. `MLIRFUSE_ASSEMBLER` overrides: `ptxas`, `driver`, or a path. nvJitLink is no
+choice: it compiles for linking, and ignores `setmaxnreg` there, so that warp-specialised kernels spill.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _RELEASES = {74: (11, 4), 78: (11, 8), 81: (12, 1), 86: (12, 7), 87: (12, 8), 88
 
 @dataclass(frozen=True)
 class Assembler:
-    """What makes machine code of PTX.
+    """An assembler of PTX.
 
     Attributes:
         kind: `ptxas` or `driver`.
@@ -53,9 +53,9 @@ class AssembledKernel:
     """A kernel's machine code.
 
     Attributes:
-        binary: what it was assembled from.
+        binary: the PTX that was assembled.
         cubin: the code, an ELF file.
-        resources: what the assembler says of it.
+        resources: the assembler's report.
         assembler: what assembled it.
     """
 
@@ -67,13 +67,13 @@ class AssembledKernel:
 
 @cache
 def driver_release() -> tuple[int, ...]:
-    """The CUDA release of the driver, such as (13, 0), which is that of its compiler; empty without a driver."""
+    """The CUDA release of the driver, such as (13, 0), whose compiler has the same release; empty without a driver."""
     version = driver_cuda_version()
     return () if version is None else (version // 1000, version % 1000 // 10)
 
 
 def chosen_assembler(target: Target | None = None) -> Assembler:
-    """The assembler that is used for a target; for any target that is known by None.
+    """The assembler for a target; None stands for any known target.
 
     Raises:
         CompileError: `MLIRFUSE_ASSEMBLER` names one that is not there.
@@ -101,8 +101,8 @@ def chosen_assembler(target: Target | None = None) -> Assembler:
 def _newest(driver: tuple[int, ...], least: tuple[int, ...]) -> Assembler | None:
     """The newest ptxas of a release from `least` on.
 
-    A driver loads code of all releases of its own major version, and of earlier ones (CUDA Compatibility, "Minor
-    Version Compatibility").
+    A driver loads code of all releases of its own major version and of earlier major versions (CUDA Compatibility,
+    "Minor Version Compatibility").
     """
     for version, path in ptxas.installed():
         if version >= least and (not driver or version[0] <= driver[0]):

@@ -1,8 +1,8 @@
 """Assembled kernels, kept in files on disk, so that a program's second run assembles nothing.
 
-The directory is `cubins` in the user's cache directory, or what `MLIRFUSE_CACHE` names; `off` is none. An entry is one
-file, whose name is the digest of everything that it was made from, and whose first 32 bytes are the SHA-256 of the
-rest: an entry that was cut short or overwritten is made again. The directory may be deleted at any time.
+The directory is `cubins` in the user's cache directory, or the directory that `MLIRFUSE_CACHE` names; `off` disables
+the cache. An entry is one file, whose name is the digest of all inputs, and whose first 32 bytes are the SHA-256 of the
+rest: a truncated or overwritten entry is assembled again. The directory may be deleted at any time.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from mlirfuse.support.user_cache import cache_path
 VARIABLE = "MLIRFUSE_CACHE"
 
 LARGEST = 1 << 30
-"""Bytes of all entries, about; beyond it the oldest are deleted until half is left."""
+"""Approximate limit of all entries, bytes; beyond it the oldest entries are deleted until half is left."""
 
 _PRUNING = "00"
-"""What names begin with (one in 256) that are stored with a look at all entries, which takes microseconds an entry."""
+"""Storing an entry whose name starts with this prefix (one in 256) checks the size of the cache."""
 
 _DIGEST_BYTES = 32
 _FORMAT = "1"
 
 
 def directory() -> Path | None:
-    """Where entries are; None where they are switched off."""
+    """The directory of the entries; None where the cache is off."""
     return cache_path(VARIABLE, "cubins")
 
 

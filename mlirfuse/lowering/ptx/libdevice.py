@@ -15,7 +15,7 @@ from mlirfuse.errors import CompileError
 from mlirfuse.support.rewriting import ops_named
 
 FILE = "libdevice.10.bc"
-PREFIX = "__nv_"  # of every function in libdevice
+PREFIX = "__nv_"  # the prefix of every function in libdevice
 
 
 def functions_used(module: ir.Operation) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ class Probe(ABC):
     """A kernel, each of whose threads stores a result of some values.
 
     Attributes:
-        miscompilation: the name of the entry of `miscompilations.KNOWN` that it shows.
+        miscompilation: the name of the entry of `miscompilations.KNOWN` that the probe exercises.
     """
 
     miscompilation: str
@@ -40,7 +40,7 @@ class Probe(ABC):
 
     @abstractmethod
     def values(self) -> np.ndarray:
-        """What the kernel is given, of shape (number of values, `THREADS`)."""
+        """The kernel's input, of shape (number of values, `THREADS`)."""
 
     def binary(self, target: Target, *, workaround: bool) -> KernelBinary:
         """The kernel for a target, with its workaround or without."""
@@ -112,13 +112,13 @@ class ExtremeProbe(Probe):
 
 @dataclass(frozen=True)
 class ComparisonProbe(Probe):
-    """1 where a comparison of a float32 value is true, which it is of all but NaN, and 0 where it is not.
+    """1 where a comparison of a float32 value is true, as for all values but NaN; 0 for NaN.
 
     Attributes:
-        shown: what is compared, for people.
-        operations: PTX from the value in `%v0` to what is compared there.
+        shown: a readable form of the compared value.
+        operations: PTX that replaces the value in `%v0` by the compared value.
         comparison: `gt`, `ge` or `lt`.
-        bound: what it is compared with.
+        bound: the other operand of the comparison.
     """
 
     shown: str

@@ -1,9 +1,9 @@
 """Known miscompilations of NVIDIA's assemblers: the pattern, the releases that are affected, and the workaround.
 
-ptxas and the driver's compiler share their code, and so the releases. A workaround rewrites PTX, after LLVM: passes on
-MLIR cannot see what LLVM's optimizer makes, such as a negation of `x * -1`. Workarounds are applied for every
-assembler, so that a kernel has one PTX text, which is right under all of them; each entry states the cost.
-`mlirfuse selftest` runs the patterns on the device, with and without their workarounds.
+ptxas and the driver's compiler share their code, and so the releases. A workaround rewrites PTX, after LLVM: the
+affected patterns may come from LLVM's optimizer, such as a negation from `x * -1`. Workarounds are applied for every
+assembler, so that a kernel has one PTX text that is right for all; each entry states the cost. `mlirfuse selftest` runs
+the patterns on the device, with and without their workarounds.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ class Miscompilation:
     """One known miscompilation.
 
     Attributes:
-        name: what it is called.
-        description: what is compiled wrongly, and how.
-        since: the first CUDA release that does, or the first that was looked at.
-        until: the first release that no longer does; None where none is known.
+        name: a short identifier.
+        description: the pattern and the wrong result.
+        since: the first affected CUDA release, or the first that was checked.
+        until: the first release that is right again; None where none is known.
         capabilities: compute capabilities (times ten), from the first to before the second, whose code is affected.
-        workaround: PTX of a kernel to PTX that computes the same and is compiled rightly; unaffected PTX is returned as
-            it is.
-        cost: what the workaround costs a kernel that it changes.
+        workaround: maps a kernel's PTX to equivalent PTX that is compiled rightly; unaffected PTX is returned
+            unchanged.
+        cost: the workaround's cost for a kernel that it changes.
     """
 
     name: str
@@ -56,7 +56,7 @@ _SIGNED_EXTREME = re.compile(r"\b(?:max|min)\.s(?:16|32|16x2)\b")
 def without_negations(ptx: str) -> str:
     """PTX whose integer negations are `~x + 1`, where it has signed maxima or minima; else as it is.
 
-    ptxas of no release makes a negation of the two again (12.3 to 13.5 were looked at): it adds within the maximum.
+    No ptxas from 12.3 to 13.5 turns `~x + 1` back into a negation: it adds within the maximum.
     """
     if not _SIGNED_EXTREME.search(ptx):
         return ptx
@@ -67,13 +67,13 @@ def without_negations(ptx: str) -> str:
 
 _COMPARISON = re.compile(r"setp\.(?:gt|ge|lt|le)(?P<rest>\S*\s+)(?P<to>%\w+)(?P<of>,.*)$")
 _INVERSES = {"gt": "leu", "ge": "ltu", "lt": "geu", "le": "gtu"}
-"""What is true where a comparison is not, of NaN too."""
+"""The inverse of each comparison, which is true for NaN."""
 
 
 def with_inverted_comparisons(ptx: str) -> str:
     """PTX whose comparisons that only NaN makes false are negations of the inverse ones; else as it is.
 
-    No release of ptxas decides the inverse ones without NaN (12.3 to 13.5 were looked at), which are true of it.
+    No ptxas from 12.3 to 13.5 folds the inverse comparisons, which are true for NaN.
     """
     always = list(always_true(ptx))
     if not always:
@@ -93,9 +93,9 @@ KNOWN = (
             "a signed maximum or minimum of three values of 16 or 32 bits (VIMNMX3), the second of which is a negation:"
             " it is taken without its sign"
         ),
-        since=(12, 6),  # 12.5 is right and 12.6 is not
-        until=(13, 4),  # 13.3 is wrong and 13.4 is not
-        capabilities=(90, 120),  # of which VIMNMX3 is an instruction
+        since=(12, 6),  # 12.5 is right, 12.6 wrong
+        until=(13, 4),  # 13.3 is wrong, 13.4 right
+        capabilities=(90, 120),  # the architectures with the VIMNMX3 instruction
         workaround=without_negations,
         cost="an instruction more a negation, in kernels that have signed maxima or minima",
     ),
@@ -105,25 +105,27 @@ KNOWN = (
             "an ordered comparison of float32 (greater, greater or equal, less) that is true of every number in its"
             " operands' ranges, such as |x| >= 0, x * x + 1 > 0 or exp2(x) > -1: it is taken for true of NaN"
         ),
-        since=(12, 3),  # no earlier one was looked at
+        since=(12, 3),  # no earlier release was checked
         until=None,  # 13.5 is wrong
-        capabilities=(0, 1000),  # 8.0, 9.0, 10.0 and 12.0 were looked at
+        capabilities=(0, 1000),  # checked on 8.0, 9.0, 10.0 and 12.0
         workaround=with_inverted_comparisons,
         cost="none: predicates are negated where they are read",
     ),
 )
-"""All that are known."""
+"""All known miscompilations."""
 
 
 def worked_around(ptx: str) -> str:
-    """PTX that every assembler compiles rightly, as far as is known."""
+    """PTX with all workarounds applied."""
     for entry in KNOWN:
         ptx = entry.workaround(ptx)
     return ptx
 
 
 def warn_of_driver(release: tuple[int, ...], target: Target) -> None:
-    """Warns, once a process, where the driver's compiler has to be used and miscompiles what a newer one does not."""
+    """Warns, once a process, where only the driver's compiler is available and has a miscompilation that newer ones do
+    not.
+    """
     mended = [entry for entry in KNOWN if entry.until is not None]
     wrong = tuple(entry.description for entry in mended if entry.affects(release, target))
     if wrong:

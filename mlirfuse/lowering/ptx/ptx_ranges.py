@@ -1,7 +1,7 @@
 """Ranges of float32 registers of PTX, as assemblers may know them: at least as narrow as theirs, NaN apart.
 
-Where a loop carries a register, only what it is set to in the first round counts, and what that makes of it in the
-second: a range that holds is no narrower.
+For a register that a loop carries, only the values of the first two iterations count: a range that holds for all
+iterations is no narrower.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _rounded(value: float) -> float:
 
 
 def _spanned(values: list[float]) -> Range:
-    """Infinities of both signs in a sum, or one times 0, leave open what the others are."""
+    """The range of values in float32; any number where one is NaN, as of the sum of infinities of both signs."""
     return _ANY if any(map(isnan, values)) else (_rounded(min(values)), _rounded(max(values)))
 
 
@@ -56,7 +56,7 @@ def _add(left: Range, right: Range) -> Range:
 
 
 def _mul(left: Range, right: Range) -> Range:
-    # 0 * inf is NaN, and what is not is between the others
+    # 0 * inf is NaN; all other products lie between the products of the bounds
     products = [a * b for a in left for b in right]
     return _spanned([0.0 if isnan(product) else product for product in products])
 
@@ -91,7 +91,7 @@ _RANGES: dict[str, Callable[..., Range]] = {
 
 @dataclass(frozen=True)
 class _Definition:
-    """A register and what it is set to."""
+    """A register and the instructions that set it."""
 
     name: str
     modifiers: str
@@ -99,7 +99,9 @@ class _Definition:
     of: tuple[str, ...]
 
     def range(self, known: Callable[[str], Range | None]) -> Range | None:
-        """None where nothing is known of an operand yet, as of the end of a loop at its beginning."""
+        """The register's range; None where an operand is not known yet, as a value from the end of a loop at its
+        start.
+        """
         if ".sat" in self.modifiers:
             return 0.0, 1.0
         ranges = [known(operand) for operand in self.of]
@@ -128,7 +130,7 @@ def _ranges(ptx: str) -> Callable[[str], Range | None]:
             return _ANY if isnan(value) else (value, value)
         return _ANY  # loaded, an integer, or a predicate
 
-    for _ in range(2):  # blocks may stand before those that go to them
+    for _ in range(2):  # blocks may precede their predecessors in the text
         for definition in definitions:
             if (given := definition.range(known)) is not None:
                 to = definition.to

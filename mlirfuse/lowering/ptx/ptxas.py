@@ -17,7 +17,7 @@ from mlirfuse.lowering.ptx import cubin_cache
 from mlirfuse.lowering.ptx.to_ptx import KernelBinary
 
 OPTIONS = ("-v", "-O3")
-"""What ptxas is always given, besides the architecture and the files."""
+"""Options of every call of ptxas, besides the architecture and the files."""
 
 _VERSION = re.compile(r"release \d+\.\d+, V(\d+(?:\.\d+)+)")
 _ERROR = re.compile(r"line (\d+); (?:error|fatal)\s*:\s*(.*)")
@@ -54,7 +54,7 @@ def find_ptxas() -> Path | None:
 def version_of(ptxas: Path) -> tuple[int, ...]:
     """Its version, such as (13, 5, 37); empty where the file is no ptxas that runs here.
 
-    The answer is kept on disk, by the file's path, size and time of change: to ask takes a process.
+    The answer is kept on disk, by the file's path, size and time of change: asking for the version starts a process.
     """
     stat = ptxas.stat()
     key = cubin_cache.digest("version", str(ptxas), str(stat.st_size), str(stat.st_mtime_ns))

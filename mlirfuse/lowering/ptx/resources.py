@@ -1,4 +1,4 @@
-"""What a kernel takes of an SM, as ptxas reports it."""
+"""A kernel's use of an SM's resources, as ptxas reports it."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ class KernelResources:
     Attributes:
         name: the kernel's entry point.
         registers: 32-bit registers a thread.
-        spill_store_bytes: bytes a thread stores to local memory for want of registers; None where only the driver was
-            asked, which does not say.
+        spill_store_bytes: bytes a thread stores to local memory for want of registers; None where the driver assembled
+            the kernel, which does not report it.
         spill_load_bytes: bytes a thread loads back; None likewise.
         stack_bytes: local memory of a thread, spills included.
-        shared_bytes: static shared memory of a block, bytes; what the launch adds is not in it.
+        shared_bytes: static shared memory of a block, bytes, without the dynamic shared memory of the launch.
         barriers: named barriers of a block; None likewise.
         block: threads a block.
         cluster: blocks a cluster; 1 without clusters.
-        losses: what ptxas says it had to do at a cost, such as to let one `wgmma` wait for the other.
+        losses: performance warnings of ptxas, such as `wgmma`s that wait for one another.
     """
 
     name: str

@@ -1,7 +1,7 @@
 """Address arithmetic of kernels whose strides may be negative.
 
 Upstream lowers an access of a memref to additions and multiplications that it says do not wrap as unsigned numbers, and
-to a pointer that only moves up. With a negative stride both are undefined, and LLVM may make anything of them.
+to a pointer that only moves up. With a negative stride both are undefined behaviour.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _SIGNED = {"llvm.mul": llvm.MulOp, "llvm.add": llvm.AddOp}
 
 
 def allow_negative_strides(kernel: ir.Operation) -> None:
-    """Rebuilds the address arithmetic of an `llvm.func` without what holds for unsigned numbers only."""
+    """Rebuilds the address arithmetic of an `llvm.func` without flags that hold for unsigned numbers only."""
     for op in ops_named(kernel, *_SIGNED):
         with ir.InsertionPoint(op), op.location:
             made = _SIGNED[op.name](*op.operands, llvm.IntegerOverflowFlags.none)

@@ -1,4 +1,4 @@
-"""What spilled of the kernels of a program, where an assembler is at hand that says so."""
+"""Register spills of the kernels of a program, where the assembler reports them."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from mlirfuse.target import Target
 
 
 def are_known(target: Target) -> bool:
-    """Whether kernels for a target are assembled here, by an assembler that says what spills."""
+    """Whether kernels for a target are assembled on this machine, by an assembler that reports spills."""
     return chosen_assembler(target).kind != DRIVER
 
 
 def resources_of(binaries: Sequence[KernelBinary]) -> list[KernelResources]:
-    """What each kernel takes of the machine; none of them where that is not known. Asking twice costs nothing.
+    """The resources of each kernel; empty where spills are not known. Results are cached.
 
     Raises:
         CompileError: the assembler refuses a kernel.

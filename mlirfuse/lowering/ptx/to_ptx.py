@@ -1,7 +1,7 @@
 """The upstream end of the pipeline: `gpu.func` kernels to NVVM to PTX.
 
-Everything here is upstream's, in process and with no CUDA toolkit; `lower-*` passes have run before. The host function
-is left alone: every conversion is nested in `gpu.module`.
+All conversions are upstream's, and run in this process without a CUDA toolkit. The `lower-*` passes have run before.
+The host function is left alone: every conversion is nested in `gpu.module`.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def to_nvvm(module: ir.Operation) -> None:
 
 
 def _pass_tensor_maps_by_value(kernel: ir.Operation) -> None:
-    """Marks tensor maps, 128 bytes each, as by-value parameters; a `gpu.func` would lose that on its way."""
+    """Marks tensor maps, 128 bytes each, as by-value parameters; the conversion of `gpu.func` would drop the mark."""
     kinds = [ir.StringAttr(ir.DictAttr(entry)["kind"]).value for entry in ir.ArrayAttr(kernel.attributes[ABI])]
     if "tensor_map" not in kinds:
         return
@@ -127,7 +127,7 @@ def _text(attribute: ir.Attribute) -> str:
 
 def _run(pipeline: str, module: ir.Operation, failure: str) -> None:
     manager = PassManager.parse(pipeline, module.context)
-    manager.enable_verifier(False)  # once, at the end: after each of upstream's passes it takes a third of their time
+    manager.enable_verifier(False)  # verified once, at the end, to save compile time
     try:
         manager.run(module)
         module.verify()

@@ -1,4 +1,4 @@
-"""Where the extents of tensors come from that the ops of a function make."""
+"""Sources of the dynamic extents of tensors that the ops of a function produce."""
 
 from __future__ import annotations
 
@@ -18,10 +18,9 @@ _WITH_INIT = ("linalg.generic", "linalg.fill", "linalg.transpose")
 
 
 def read_extents_of_inputs(function: ir.Operation) -> None:
-    """Makes every `tensor.dim` of what an op computes, and the sizes of its unit reshapes, those of what it reads.
+    """Rewrites every `tensor.dim` of an op's results, and the sizes of unit reshapes, to extents of the op's inputs.
 
-    Kernels take no index that the host computed, and a value of which only the extent is asked need not leave its
-    kernel.
+    Kernels take no index that the host computed, and a value that is used only for its extent need not be stored.
     """
     for op in body(function):
         if op.name == "tensor.dim":
@@ -37,9 +36,9 @@ def read_extents_of_inputs(function: ir.Operation) -> None:
 
 
 def sink_index_arithmetic(function: ir.Operation) -> None:
-    """Has every body of an op compute what it takes from extents: `cse` makes one value of it and of a view's size.
+    """Repeats index arithmetic on extents in every body that uses it; `cse` shares it with the sizes of views.
 
-    Kernels take no index that the host computed. What is left outside of bodies are the sizes of the host's views.
+    Kernels take no index that the host computed. Only the sizes of the host's views stay outside of bodies.
     """
     for op in body(function):
         for region in op.regions:
@@ -75,14 +74,15 @@ def _is_index_arithmetic(op: ir.Operation) -> bool:
 
 
 def sources_of_extent(value: ir.Value, axis: int) -> tuple[tuple[int, int], ...]:
-    """The function's arguments, and the dimensions of them, whose extents one of a value is made of.
+    """The (argument, dimension) pairs of the function that one extent of a value is the product of.
 
     Args:
         value: a tensor of a host function.
         axis: the dimension of it; a static one has no sources.
 
     Returns:
-        (argument, dimension) pairs without repetition; none where an op in between does not say.
+        (argument, dimension) pairs without repetition; empty where an op in between has no known relation between its
+        extents.
     """
     return tuple(dict.fromkeys(_extent_sources(value, axis)))
 
@@ -133,7 +133,7 @@ def _index_sources(index: ir.Value) -> Iterator[tuple[int, int]]:
 
 
 def _extent(value: ir.Value, axis: int, user: ir.Operation) -> ir.Value | None:
-    """An extent of a value as an index in front of its user; None where `tensor.dim` of the value is to give it."""
+    """An extent of a value as an index in front of its user; None where it stays a `tensor.dim` of the value."""
     maker = defining_op(value)
     if maker is None or not ir.RankedTensorType(value.type).is_dynamic_dim(axis):
         return None

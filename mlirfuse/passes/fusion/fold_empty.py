@@ -1,4 +1,4 @@
-"""`fuse-fold-empty`: nothing is computed of tensors without elements."""
+"""`fuse-fold-empty`: removes computations on tensors without elements."""
 
 from __future__ import annotations
 
@@ -23,14 +23,13 @@ RESHAPES = ("tensor.expand_shape", "tensor.collapse_shape")
 
 @dataclass(frozen=True)
 class FuseFoldEmpty(Pass):
-    """Replaces every value that a static extent of 0 leaves without elements, and what is reduced over none.
+    """Replaces values with a static extent of 0, and reductions over no elements.
 
-    Requires functions of linalg and tensor ops on tensors; kernels are left alone. A linalg op that has an operand
-    without elements has no iterations, so that its results are its inits: a sum is the zeros that it starts from, which
-    an op writes that reads nothing. A reshape of nothing is a `tensor.empty`, and `tensor.dim` of one the extent that
-    it was made with. Schedules and other requests of the user are dropped, as they are about kernels that are not left.
-    No pass behind this one meets an op on an extent of 0; the host returns a `tensor.empty` as an array that no kernel
-    writes.
+    Requires functions of linalg and tensor ops on tensors; kernels are left alone. A linalg op with an empty operand
+    has no iterations, so that its results are its inits: a sum becomes an op that writes the initial zeros and reads
+    nothing. An empty reshape becomes a `tensor.empty`, and `tensor.dim` of an empty tensor the extent that it was made
+    with. Schedules and other requests of the user for the removed kernels are dropped. No later pass sees an op on an
+    extent of 0; the host returns a `tensor.empty` as an array that no kernel writes.
 
     ```mlir
     %zeros = linalg.fill ins(%zero : f32) outs(%e : tensor<8xf32>) -> tensor<8xf32>
@@ -107,7 +106,7 @@ def _start(init: ir.Value, op: ir.Operation) -> ir.Value:
 
 
 def _fold_dim(op: ir.Operation) -> bool:
-    """Replaces an extent of a tensor without elements by the number, or by what the tensor was made with."""
+    """Replaces an extent of an empty tensor by its number, or by the value that the tensor was made with."""
     made, axis = defining_op(op.operands[0]), integer_of(op.operands[1])
     if made is None or made.name != "tensor.empty" or not is_empty(op.operands[0].type) or axis is None:
         return False

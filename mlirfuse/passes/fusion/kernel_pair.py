@@ -1,4 +1,4 @@
-"""Making one kernel of two that a host function launches."""
+"""Merges two kernels that a host function launches into one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class KernelPair:
     second: ir.Operation
 
     def host_intervenes(self) -> bool:
-        """Whether the host makes something of what the first gives to the second."""
+        """Whether the host computes on values that pass from the first launch to the second."""
         made = set(self.first_call.results)
         return any(v not in made and depends_on(v, self.first_call) for v in self.second_call.operands)
 
@@ -45,17 +45,17 @@ class KernelPair:
         order_host_ops(function)
 
     def _inputs(self) -> list[ir.Value]:
-        """What the merged kernel reads: the operands of both, but for what one makes for the other."""
+        """The inputs of the merged kernel: the operands of both, without values that pass between them."""
         made = set(self.first_call.results)
         operands = [*self.first_call.operands, *(v for v in self.second_call.operands if v not in made)]
         return list(dict.fromkeys(operands))
 
     def _kept(self) -> list[ir.Value]:
-        """Results of the first that others than the second use."""
+        """Results of the first kernel that other ops than the second call use."""
         return [r for r in self.first_call.results if any(use.owner.operation != self.second_call for use in r.uses)]
 
     def build(self) -> ir.Operation:
-        """The merged kernel, beside the first, whose schedule it takes, or else the second's."""
+        """The merged kernel, next to the first in the module, with the schedule of the first, or else of the second."""
         inputs, kept = self._inputs(), self._kept()
         outputs = [*kept, *self.second_call.results]
         attributes: dict[ir.Value, dict[str, ir.Attribute]] = {}
@@ -90,20 +90,20 @@ class KernelPair:
         return kernel.operation
 
     def _result_extents(self, inputs: Sequence[ir.Value], kept: Sequence[ir.Value]) -> list[int]:
-        """Where the dynamic extents of the merged kernel's results come from."""
+        """The sources of the dynamic extents of the merged kernel's results."""
         sources = _extent_sources(self.first_call, self.first)
         second = _extent_sources(self.second_call, self.second)
         pairs: list[int] = []
         for result in [*kept, *self.second_call.results]:
             for value, axis in (sources if result in sources else second)[result]:
-                while value in sources:  # what the first makes for the second is no input
+                while value in sources:  # a result of the first kernel is no input
                     value, axis = sources[value][_dynamic_axes(value).index(axis)]
                 pairs += [inputs.index(value), axis]
         return pairs
 
 
 def _extent_sources(call: ir.Operation, kernel: ir.Operation) -> dict[ir.Value, list[tuple[ir.Value, int]]]:
-    """For each result of a call, where each of its dynamic extents comes from: an operand of the call and its axis."""
+    """For each result of a call, the source of each of its dynamic extents: an operand of the call and its axis."""
     pairs = iter([(call.operands[argument], axis) for argument, axis in result_sources(kernel)])
     return {result: [next(pairs) for _ in _dynamic_axes(result)] for result in call.results}
 

@@ -32,7 +32,7 @@ from mlirfuse.support.rewriting import erase
 from mlirfuse.target import DEFAULT, Target, target_of
 
 MIX_ORDER = "fuse.mix_order"
-"""On a host function: `"split"` keeps such kernels apart; `"fused"` makes it an error where one must stay apart."""
+"""On a host function: `"split"` keeps such kernels apart; `"fused"` makes it an error where two cannot be merged."""
 
 
 @dataclass(frozen=True)
@@ -42,15 +42,15 @@ class FuseMixOrderReduction(Pass):
     Requires kernels on tensors, called by a host function. Two of them are merged if they share a value of the whole
     iteration space (both read it, or one reads what the other makes), if their reductions nest (`dx` reduces inside of
     rows, `dw` and `db` over them; `analysis/grid_reduction.py`), if nothing that a tile needs depends on a grid
-    reduction, if a cluster holds a row and the accumulators on chip, and if that takes less time
-    (`schedule/fusion_gain.py`), which is asked where all extents are known. The values that only they exchanged are no
-    longer stored. Where the host reshapes what they share, dimensions of both are first collapsed to those that the
-    shapes have in common, as far as each kernel may take them for one (`shared_views.py`). Source: PyTorch Inductor's
-    mix-order reduction, pull request 165370.
+    reduction, if a cluster holds a row and the accumulators on chip, and, where all extents are known, if the cost
+    model estimates less time (`schedule/fusion_gain.py`). Values that only the two exchanged are no longer stored.
+    Where the host reshapes the shared value, dimensions of both kernels are first collapsed to those that the shapes
+    have in common, where each kernel allows it (`shared_views.py`). Source: PyTorch Inductor's mix-order reduction,
+    pull request 165370.
 
-    `fuse.mix_order = "split"` on the host function turns this off; with `"fused"` nobody asks what it gains, and a pair
-    that shares data and cannot be merged is an error. Nor is that asked where the caller says how the partials of a
-    persistent loop are combined.
+    `fuse.mix_order = "split"` on the host function turns the pass off. With `"fused"` the cost model is not consulted,
+    and a pair that shares data and cannot be merged is an error. The cost model is not consulted either where the
+    caller chooses the second stage of grid reductions.
 
     ```mlir
     %dx = call @f_0(%dy, %x) : (tensor<?x4096xf32>, tensor<?x4096xf32>) -> tensor<?x4096xf32>   // reduces rows
@@ -64,8 +64,8 @@ class FuseMixOrderReduction(Pass):
 
     Attributes:
         target: the architecture whose registers and shared memory decide whether a row and its accumulators fit.
-        sms: SMs of the device, few of which hold no large cluster; 0 for the number that the architecture
-            is best known by.
+        sms: SMs of the device, of which a large cluster needs many; 0 for the number that the architecture is best
+            known by.
     """
 
     name: ClassVar[str] = "fuse-mix-order-reduction"
@@ -87,10 +87,10 @@ class FuseMixOrderReduction(Pass):
                 pass
 
     def _merge_one(self, module: ir.Operation, function: ir.Operation, remarks: Remarks, *, required: bool) -> bool:
-        """Merges the first pair that can be; remarks why the others cannot once there is none."""
+        """Merges the first pair that can be merged; when there is none, remarks why the others cannot."""
         declined: list[tuple[ir.Operation, str, bool]] = []
         target = target_of(self.target, self.sms)
-        is_asked = required or GRID_REDUCTION in function.attributes  # how partials are combined is said of one kernel
+        is_asked = required or GRID_REDUCTION in function.attributes  # the request concerns one kernel
         pairs = _pairs(module, function)
         for pair in pairs:
             if not pair.shared_bytes():
@@ -136,7 +136,7 @@ def _pairs(module: ir.Operation, function: ir.Operation) -> list[_Pair]:
 
 
 def _aligned(copy: ir.Operation, host: str, position: int, number: int, target: Target) -> str | None:
-    """Why two kernels cannot be one even over dimensions that a view of shared data has in common; None if they can.
+    """Why two kernels cannot be merged over the dimensions that views of shared data have in common; None if they can.
 
     Args:
         copy: a copy of the module, which is left changed.
@@ -159,19 +159,19 @@ class _Pair(KernelPair):
         return f"{callee(self.second_call)} stays apart from {callee(self.first_call)}"
 
     def shared_bytes(self) -> int:
-        """Bytes of an element of the iteration space that move once less when the two are one; 0 for no relation."""
+        """Bytes an element of the iteration space that a merged kernel saves; 0 where the two share nothing."""
         whole = max(_rank(v) for v in [*self.first_call.operands, *self.first_call.results])
         moved = {*_read(self.first_call, self.first), *self.first_call.results}
         return sum(_bytes(v) for v in _read(self.second_call, self.second) if v in moved and _rank(v) == whole > 1)
 
     def reduces_over_rows(self) -> bool:
-        """Whether one of the two reduces over others than the innermost dimension, and both are no contractions.
+        """Whether one of the two reduces over other dimensions than the innermost, and neither is a contraction.
 
-        What reads reshapes of an array, as a product does of batches, is else no matter of two orders.
+        Other pairs that read reshapes of an array, such as a product of batches, are not reductions in two orders.
         """
         try:
             spaces = [kernel_space(kernel) for kernel in (self.first, self.second)]
-        except ScheduleError:  # what has no schedule is for `fuse-assign-schedule` to say
+        except ScheduleError:  # `fuse-assign-schedule` reports kernels without a legal schedule
             return False
         if any(contraction_in(*space) is not None for space in spaces):
             return False
@@ -182,7 +182,7 @@ class _Pair(KernelPair):
         return all(kernel_space(kernel)[0].reduced_dims for kernel in (self.first, self.second))
 
     def obstacle(self, target: Target) -> str | None:
-        """Why the two cannot be one kernel, or None."""
+        """Why the two cannot be merged, or None."""
         if SCHEDULE in self.second.attributes:
             return f"{symbol(self.second)} has a schedule of its own"
         given = schedule_of(self.first) if SCHEDULE in self.first.attributes else None
@@ -216,7 +216,7 @@ class _Pair(KernelPair):
             erase(trial)
 
     def gain(self, target: Target) -> Gain | None:
-        """What one kernel saves of two that can be one; None where nothing says that two are faster."""
+        """The estimated time that merging saves; None where there is no estimate against it."""
         tensors = [v.type for v in self._inputs() if isinstance(v.type, ir.RankedTensorType)]
         if SCHEDULE in self.first.attributes or not all(type_.has_static_shape for type_ in tensors):
             return None
@@ -231,9 +231,9 @@ class _Pair(KernelPair):
 
 
 def _loss(pair: _Pair, pairs: Sequence[_Pair], target: Target) -> str | None:
-    """Why two kernels that can be one take less time apart, with all that could join the first; None if they do not.
+    """Why two kernels are faster apart, together with all others that could join the first; None if they are not.
 
-    All of these would meet once, at the end of one grid.
+    All merged kernels would share one grid synchronisation.
     """
     gain = pair.gain(target)
     if gain is None or gain.saved >= 0:
@@ -253,7 +253,7 @@ def _scheduled(kernel: ir.Operation, target: Target) -> Scheduled:
 
 
 def _read(call: ir.Operation, kernel: ir.Operation) -> list[ir.Value]:
-    """What a launch gives its kernel to read; of others the kernel asks an extent only."""
+    """The operands of a launch whose elements the kernel reads; of others it uses an extent only."""
     arguments = kernel.regions[0].blocks[0].arguments
     pairs = zip(call.operands, arguments, strict=True)
     return list(dict.fromkeys(v for v, a in pairs if any(use.owner.name != "tensor.dim" for use in a.uses)))

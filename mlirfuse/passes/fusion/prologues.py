@@ -1,4 +1,4 @@
-"""`fuse-prologues`: elementwise kernels move into the contraction's kernel that reads what they make."""
+"""`fuse-prologues`: fuses elementwise producers of operands into a contraction's kernel."""
 
 from __future__ import annotations
 
@@ -30,14 +30,13 @@ from mlirfuse.target import DEFAULT, Target, target_of
 
 @dataclass(frozen=True)
 class FusePrologues(Pass):
-    """Moves what is computed element by element for a contraction into the contraction's kernel.
+    """Moves elementwise kernels whose results only a contraction reads into the contraction's kernel.
 
     Requires kernels on tensors, called by a host function. A kernel moves if all of its ops are elementwise, the
     contraction's is the only launch that reads its results, and each of its ops either computes one operand, along
-    dimensions of that operand, or is needed on the result's tile (`analysis/contractions/contraction_operands.py`). An
-    operand is then computed anew for every tile of the result that it meets, so it stays apart where the estimate for
-    the two kernels is less. A schedule that was given for either of the two, and is a contraction's, is followed: the
-    kernels become one.
+    dimensions of that operand, or is needed on the result's tile (`analysis/contractions/contraction_operands.py`). The
+    operand is then computed again for every tile of the result that uses it, so the kernels stay apart where the cost
+    model estimates less time for two. A user's schedule with a `contraction`, for either of the two, forces the fusion.
 
     ```mlir
     %w = call @f_0(%q, %scale) : (tensor<512x256xi8>, tensor<512xf16>) -> tensor<512x256xf16>   // casts and scales
@@ -76,7 +75,7 @@ class FusePrologues(Pass):
 
 
 def _pairs(module: ir.Operation, function: ir.Operation, declined: set[tuple[str, str]]) -> Iterator[_Pair]:
-    """Launches of a contraction, each with one that makes an operand for it, that were not looked at yet."""
+    """Pairs of a launch that makes an operand and the contraction's launch that reads it, not examined yet."""
     known = launches(module, function)
     for second, kernel in known.items():
         makers = [
@@ -92,7 +91,7 @@ class _Pair(KernelPair):
     """A launch, and one of a contraction that reads its results."""
 
     def obstacle(self, target: Target) -> str | None:
-        """Why the two should not be one kernel, or None."""
+        """Why the two should not be fused, or None."""
         space, structures = kernel_space(self.first)
         if space.reduced_dims:
             return "it reduces"
@@ -131,7 +130,7 @@ class _Pair(KernelPair):
 def _problem(kernel: ir.Operation) -> ContractionProblem:
     space, structures = kernel_space(kernel)
     contraction = contraction_in(space, structures)
-    assert contraction is not None  # _pairs has looked
+    assert contraction is not None  # checked by _pairs
     return contraction_problem(kernel, space, contraction)
 
 

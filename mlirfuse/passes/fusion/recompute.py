@@ -1,4 +1,6 @@
-"""`fuse-recompute`: a kernel computes for itself what another one would store for it, where this moves fewer bytes."""
+"""`fuse-recompute`: a kernel recomputes values instead of loading them from another kernel, where this moves fewer
+bytes.
+"""
 
 from __future__ import annotations
 
@@ -24,23 +26,23 @@ from mlirfuse.support.rewriting import clone, erase, nested, read_values
 from mlirfuse.tiling.kernel_signature import change_signature, default_attributes
 
 UNKNOWN_EXTENT = 1 << 16
-"""What an extent is taken to be that is known at run time only: far more than a vector of weights, say."""
+"""The assumed value of a dynamic extent: much larger than a vector of weights."""
 
 FUNCTION_BYTES = 1
-"""What an exponential or its like costs, in bytes of an element: the special function units of an H200 make 3.6e12
-results a second while its memory moves 4.2e12 bytes. Additions and multiplications are hidden behind the memory."""
+"""Cost of an exponential or similar function, in bytes of traffic: special function units produce about one result in
+the time of one byte (H200). Additions and multiplications are hidden behind the memory."""
 
 
 @dataclass(frozen=True)
 class FuseRecompute(Pass):
-    """Copies elementwise ops from the kernel whose results they are into a kernel that reads these results.
+    """Copies elementwise ops from the kernel that stores their results into a kernel that reads them.
 
-    Requires kernels on tensors, called by a host function. Where one kernel reads values that another computes element
-    by element from what it reads itself, or from sums that it returns or may return, the two need not exchange them.
-    The ops move if fewer bytes then go through device memory: a value that nobody else reads is neither written nor
-    read, a value that others read is not read here; what the ops read, and this kernel did not yet, is read in its
-    place, and sums that were not returned before are written. A value that the host returns, or has a view of, is
-    written in any case. Contractions, whose operands would be computed many times, are `fuse-prologues`' matter.
+    Requires kernels on tensors, called by a host function. A reader can recompute values that the producer computes
+    elementwise from its inputs, or from reduction results that it can return. The ops are copied if fewer bytes then go
+    through device memory. Saved are the reader's loads of the values, and the producer's stores where no other op reads
+    the values. Added are the reader's loads of the ops' inputs, and stores of reduction results that were not returned
+    before. A value that the host returns or views is written in any case. `fuse-prologues` handles contractions, whose
+    operands would be computed many times.
 
     ```mlir
     %0:2 = call @f_0(%dy, %x, %rstd)      // dx, and n = x * rstd
@@ -74,7 +76,9 @@ class FuseRecompute(Pass):
 
 
 def _exchange(module: ir.Operation, function: ir.Operation, maker: str, reader: str) -> _Exchange | None:
-    """What two kernels exchange that could be recomputed; None where they are no tensor kernels or exchange nothing."""
+    """The values between two kernels that could be recomputed; None without any, or where they are no tensor
+    kernels.
+    """
     known = {callee(call): (call, kernel) for call, kernel in launches(module, function).items()}
     if not {maker, reader} <= known.keys():
         return None
@@ -86,9 +90,9 @@ class _Exchange:
     """Two launches, the second of which reads what the first computes element by element.
 
     Attributes:
-        values: what could be recomputed, as the host sees it, with its value in the first kernel.
+        values: the host's values that could be recomputed, each with its value in the first kernel.
         ops: the first kernel's ops that compute it, in program order.
-        leaves: what these ops read: arguments and sums of the first kernel.
+        leaves: the inputs of these ops: arguments and reduction results of the first kernel.
     """
 
     def __init__(self, call: ir.Operation, maker: ir.Operation, reader_call: ir.Operation, reader: ir.Operation):
@@ -99,7 +103,7 @@ class _Exchange:
         self.ops, self.leaves = _slice(self.values.values())
 
     def obstacle(self) -> str | None:
-        """Why the values should rather be exchanged, or None."""
+        """Why the values should not be recomputed, or None."""
         if SCHEDULE in self.maker.attributes or SCHEDULE in self.reader.attributes:
             return "a schedule is given"
         if self._saved_bytes() <= 0:
@@ -112,7 +116,7 @@ class _Exchange:
             erase(trial)
 
     def _left_over(self) -> str | None:
-        """Why what the first kernel still does for others is no kernel, or None."""
+        """Why the remaining ops of the first kernel cannot form a kernel, or None."""
         readers = {on_host: {use.owner.operation for use in on_host.uses} for on_host in self.returned}
         unread = {on_host for on_host in self.values if readers[on_host] == {self.reader_call}}
         kept = [v for on_host, v in self.returned.items() if on_host not in unread]
@@ -121,7 +125,9 @@ class _Exchange:
         return reason and f"what is left of {symbol(self.maker)} is no kernel: {reason}"
 
     def _saved_bytes(self) -> float:
-        """Bytes that move less if the reader computes the values; a store counts in equal shares for all readers."""
+        """Bytes of traffic saved if the reader recomputes the values; a store's bytes are shared equally among its
+        readers.
+        """
         saved = 0.0
         for value in self.values:
             users = {use.owner.operation for use in value.uses}
@@ -138,7 +144,7 @@ class _Exchange:
         return saved - sum(_elements(op.results[0]) * FUNCTION_BYTES for op in functions_used)
 
     def _trial(self) -> ir.Operation:
-        """The reader as it would be, beside it; arguments for the leaves come behind its own."""
+        """A copy of the reader that recomputes the values; arguments for the leaves follow its own."""
         with ir.InsertionPoint(self.reader):
             trial = self.reader.clone()
         trial.attributes["sym_name"] = ir.StringAttr.get(f"{symbol(self.reader)}_recomputing")
@@ -157,7 +163,7 @@ class _Exchange:
         return trial
 
     def rewrite(self) -> None:
-        """Makes the reader compute the values; the first kernel no longer returns what nobody reads."""
+        """Makes the reader compute the values; the first kernel no longer returns unused results."""
         trial = self._trial()
         reader_attributes, name = argument_attributes(self.reader), self.reader.attributes["sym_name"]
         erase(self.reader)
@@ -233,7 +239,7 @@ def _needed(values: Iterable[ir.Value]) -> list[ir.Operation]:
 
 
 def _misfit(ops: Sequence[ir.Operation], returned: Iterable[ir.Value], *, contracts: bool) -> str | None:
-    """What keeps ops from sharing a kernel, or None; `contracts` says whether a contraction may be one of them."""
+    """Why ops cannot share a kernel, or None; `contracts` says whether a contraction may be one of them."""
     structures = [s for op in ops if (s := structure_of(op)) is not None]
     space = space_of_structures(structures)
     if isinstance(space, Conflict):

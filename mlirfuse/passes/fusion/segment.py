@@ -34,10 +34,10 @@ class FuseSegment(Pass):
     """Moves each group of fusable ops into a kernel function, and calls it from where they were.
 
     Requires functions of linalg and tensor ops on tensors; functions that are kernels already, or that hold no such op,
-    are left alone. A `linalg.generic` that yields one number is a `linalg.fill` from here on. Ops whose results nobody
-    uses are erased. `mlirfuse/analysis/segments.py` states when ops share a kernel. What keeps an op from joining its
-    producer is a remark, and so is a named op, which stays. Raises `UnreadExtentError` where a kernel has a dynamic
-    extent that nothing has of what it reads, as one that only writes zeros: at run time it would not know how many.
+    are left alone. A `linalg.generic` that yields one constant becomes a `linalg.fill`. Unused ops are erased.
+    `mlirfuse/analysis/segments.py` states when ops share a kernel. A remark says why an op does not join its producer,
+    and names the ops that stay in the host function. Raises `UnreadExtentError` where a kernel has a dynamic extent
+    that none of its inputs has, as one that only writes zeros: the extent would be unknown at run time.
 
     ```mlir
     func.func @f(%x: tensor<?x64xf32>) -> tensor<?x64xf32> {
@@ -87,7 +87,7 @@ class FuseSegment(Pass):
 
 
 def _name_fills(function: ir.Operation) -> None:
-    """Makes a `linalg.fill` of every `linalg.generic` that is one: kernels then know the number without reading it."""
+    """Rewrites every `linalg.generic` that yields a constant to a `linalg.fill`, so that kernels need not read it."""
     for op in body(function):
         if op.name != "linalg.generic" or len(op.operands) != 2 or isinstance(op.operands[0].type, ir.ShapedType):
             continue
@@ -100,7 +100,7 @@ def _name_fills(function: ir.Operation) -> None:
 
 
 def _hand_out_schedules(module: ir.Operation, function: ir.Operation) -> None:
-    """Moves the schedules that the user asked for to their kernels; raises `PassError` for a kernel that is missing."""
+    """Moves the user's schedules to their kernels; raises `PassError` for a kernel that does not exist."""
     if SCHEDULES not in function.attributes:
         return
     made = {symbol(kernel): kernel for kernel in kernels(module)}
@@ -195,7 +195,7 @@ def _space_of(segment: Segment) -> IterationSpace:
 
 
 def _input_attributes(value: ir.Value, attributes: dict[ir.Value, dict[str, ir.Attribute]]) -> dict[str, ir.Attribute]:
-    """What is known of a kernel's input: an argument of the host function, a view of one, or an intermediate."""
+    """The attributes of a kernel's input: an argument of the host function, a view of one, or an intermediate."""
     if value in attributes:
         return attributes[value]
     owner = defining_op(value)
@@ -210,7 +210,7 @@ def _input_attributes(value: ir.Value, attributes: dict[ir.Value, dict[str, ir.A
 
 
 def _reshaped(reshape: ir.Operation, source: dict[str, ir.Attribute]) -> dict[str, ir.Attribute]:
-    """What is known of a view of an argument that is not contiguous, which has these attributes."""
+    """The attributes of a view of a non-contiguous argument with these attributes."""
     seen = reshaped_layout(reshape, source)
     if seen is None:
         raise PassError(

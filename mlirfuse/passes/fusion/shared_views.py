@@ -1,7 +1,7 @@
-"""Kernels that run over the same data through different reshapes: giving both the dimensions that these have in common.
+"""Gives kernels that read the same data through different reshapes the dimensions that the shapes have in common.
 
 A host reads an array of (8, 16, 64) elements as (128, 64) where a function sums rows of one and columns of the other.
-Both kernels can run over 128 by 64 elements, if all that the first does with two of its dimensions it does with both.
+Both kernels can run over 128 by 64 elements, if every op of the first treats the dimensions of 8 and 16 alike.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class SharedView:
 
     Attributes:
         pair: the launches.
-        first: what the first reads or makes.
-        second: what the second reads of it.
+        first: the first launch's value.
+        second: the second launch's view of it.
     """
 
     pair: KernelPair
@@ -43,9 +43,10 @@ class SharedView:
         return f"it reads {_shape(self.first)} elements as {_shape(self.second)}"
 
     def align(self, function: ir.Operation) -> str | None:
-        """Collapses dimensions of both kernels to those that the shapes have in common; says why where it cannot.
+        """Collapses dimensions of both kernels to those that the shapes have in common; returns the reason where it
+        cannot.
 
-        What it has changed until it finds that out stays changed: try it on a copy.
+        A failed attempt leaves the kernels partly changed: try it on a copy.
         """
         edges = {value: _edges(value) for value in (self.first, self.second)}
         common = set(edges[self.first]) & set(edges[self.second])
@@ -71,7 +72,7 @@ class SharedView:
 
 
 def shared_views(pair: KernelPair) -> list[SharedView]:
-    """The tensors of several dimensions that the second of two launches reads as a reshape of what the first has."""
+    """The tensors that the second of two launches reads as a reshape of a value of the first."""
     has = [*dict.fromkeys([*pair.first_call.operands, *pair.first_call.results])]
     reads = list(dict.fromkeys(pair.second_call.operands))
     return [
@@ -102,10 +103,10 @@ def _groups(view: ir.Operation) -> list[list[int]]:
 
 
 def _edges(value: ir.Value) -> list[object]:
-    """Where each axis of a view of an array ends, under names by which views of one array can be compared.
+    """The positions at which the axes of a view end, named so that views of one array can be compared.
 
-    A view is contiguous, so that an edge is as many elements from the array's end in all of them. Where that is not
-    known, it is named for the axis of the array, or for the shape that a view makes of one.
+    Views are contiguous, so that an edge has the same distance, in elements, from the array's end in all views. An edge
+    of unknown distance is named by the array's axis, or by the shape into which a view splits an axis.
     """
     op, shape = defining_op(value), list(ir.RankedTensorType(value.type).shape)
     named: list[object]
@@ -120,7 +121,7 @@ def _edges(value: ir.Value) -> list[object]:
         named = []
         for end, group in zip(_edges(op.operands[0]), groups, strict=True):
             inner = tuple(shape[axis] for axis in group)
-            known: object = inner if inner.count(DYNAMIC) < 2 else op  # else it is not one number that is not known
+            known: object = inner if inner.count(DYNAMIC) < 2 else op  # two unknown extents are not one number
             named += [*((known, n, end) for n in range(len(group) - 1)), end]
     behind = [shape[axis + 1 :] for axis in range(len(shape))]
     return [name if DYNAMIC in rest else prod(rest) for name, rest in zip(named, behind, strict=True)]
@@ -129,7 +130,7 @@ def _edges(value: ir.Value) -> list[object]:
 def _needed(
     kernel: ir.Operation, call: ir.Operation, value: ir.Value, space: IterationSpace, kept: Sequence[bool]
 ) -> frozenset[Pair]:
-    """The pairs of a kernel's dimensions, along axes of what its call has as `value`, with no edge to keep between."""
+    """The neighbouring pairs of a kernel's dimensions, along axes of `value`, without a common edge between them."""
     found: set[Pair] = set()
     for number, operand in enumerate(call.operands):
         argument = kernel.regions[0].blocks[0].arguments[number]
@@ -152,7 +153,7 @@ def _inside(axes: Sequence[int | None], kept: Sequence[bool]) -> set[Pair]:
 
 
 def _fold(function: ir.Operation) -> None:
-    """Reads views of one array that have the same shape as one, and those of its own shape as the array."""
+    """Merges views of one array that have the same shape, and replaces views of its own shape by the array."""
     seen: dict[tuple[object, ...], ir.Value] = {}
     for op in [op for op in body(function) if op.name in VIEWS]:
         result, root = op.results[0], _root(op.results[0])

@@ -1,4 +1,4 @@
-"""`fuse-assign-l2-policies`: which of the lines that a kernel touches the L2 keeps."""
+"""`fuse-assign-l2-policies`: chooses L2 eviction priorities for a kernel's accesses."""
 
 from __future__ import annotations
 
@@ -20,35 +20,32 @@ from mlirfuse.support.rewriting import ops_named
 from mlirfuse.target import DEFAULT, Target, target_of
 
 EVICT_LAST = "fuse.evict_last"
-"""Unit attribute of a `vector.load` of what every block reads, and of a `vector.store` of what another block will."""
+"""Unit attribute of a `vector.load` of data that every block reads, and of a `vector.store` of data for another
+block."""
 EVICT_FIRST_UP_TO = "fuse.evict_first_up_to"
-"""On a `gpu.func`: up to how many bytes its `nontemporal` loads, and copies marked `fuse.evict_first`, are evicted
-first (i64), of all arrays together."""
+"""On a `gpu.func`: the total size of arrays, bytes (i64), up to which their `nontemporal` loads and copies marked
+`fuse.evict_first` are evicted first."""
 
 WAVE_SHARE, SHARED, STREAMED = 0.22, 1 / 32, 1 / 2
-"""Shares of the L2: what the blocks of a wave read at once, what all blocks read, and what is small enough to leave
-the L2 to the results. Measured on an H200 (50 MB), by waves of 10 MB (3 % gained) and 16 MB (6 % lost), and by arrays
-of 25 MB (nothing gained) and 33 MB (1 %)."""
+"""Largest shares of the L2: of the reads of one wave of blocks, of data that all blocks read, and of inputs that are
+small enough to leave the L2 to the results. Measured on an H200."""
 LOOPED = 2 / 5
-"""The share of the L2 that a persistent loop may read and evict first. Measured on an H200 by backward passes of
-normalisations that read 17 MB (1 to 5 % gained), 25 and 33 MB (2 % lost to 3 % gained), 50 MB (1 to 2 % lost), 67 MB (0
-to 6 %), 134 MB (8 to 13 %) and 540 MB (14 to 16 %)."""
+"""Largest share of the L2 up to which a persistent loop's streams are evicted first. Measured on an H200 with backward
+passes of normalisations."""
 BLOCK_SIZE = "known_block_size"
 COPY = "nvgpu.device_async_copy"
 
 
 @dataclass(frozen=True)
 class FuseAssignL2Policies(Pass):
-    """Marks what the L2 should keep, to be evicted last, and kernels, whose streams need not be evicted first.
+    """Marks accesses that the L2 should evict last, and limits the size up to which a kernel's streams are evicted
+    first.
 
-    Requires the gpu stage. Lines that are evicted first make room for each other only, and leave to what was there
-    before most of the L2. That is worth much where it is the kernel's own results, which the next kernel reads, and
-    nothing where a kernel streams more than the L2 holds: there it reads and writes all the faster, the later its lines
-    leave. But then they drive out the weights that every block loads, and those are needed again at once. So these are
-    evicted last (`fuse.evict_last`), and the kernel is told from how many bytes on it streams like that
-    (`fuse.evict_first_up_to`); it is the arrays that say how many there are. (H200, float16, shares
-    of a copy's speed: LayerNorm with fused adds, 8192 rows of 4096 columns 0.96 -> 0.98, 5140 0.94 -> 0.97, 12288
-    0.97 -> 0.99; RMSNorm and softmax of 256 MB, up to 16384 columns, 0.97 -> 1.00.)
+    Requires the gpu stage. Lines that are evicted first replace one another, and leave the rest of the L2 to other
+    data. That helps where the other data are the kernel's results, which the next kernel reads. It does not help a
+    kernel that streams more than the L2 holds, which is faster with normal eviction, but then its streams evict the
+    weights that every block loads. So loads of weights are marked to be evicted last (`fuse.evict_last`), and
+    `fuse.evict_first_up_to` gives the total bytes of the arrays above which streams are evicted normally.
 
     ```mlir
     gpu.func @k(%x: memref<?x4096xf16>, %w: memref<4096xf16>, ...) kernel attributes {...} {
@@ -62,15 +59,11 @@ class FuseAssignL2Policies(Pass):
       %b = vector.load %w[%i] {alignment = 16 : i64, fuse.evict_last} : memref<4096xf16>, vector<8xf16>
     ```
 
-    That is for kernels whose blocks load a tile, reduce it and are done, where what the blocks of a wave load is a
-    small part of the L2. In persistent loops (`fuse-stage-persistent-loop`), streams are copies; those that the
-    schedule wants it of are evicted first up to fewer bytes (`fuse.evict_first`). What their blocks leave for each
-    other in scratch memory is stored to be evicted last (`fuse.evict_last`), and loaded to be evicted first
-    (`fuse.evict_first`), as it is of no use from then on: rows drive it out otherwise.
-    (H200, bfloat16, PTX with these policies, RMSNorm's and LayerNorm's backward passes of rows of 4096 columns: 1024
-    rows 10.4 us -> 10.1 and 12.1 -> 11.8, by the copies' policy; 4096 rows 28.3 -> 27.5 and 30.4 -> 29.0, 8192 rows
-    51.0 -> 50.4 and 54.4 -> 52.8, by what is stored. With an addition behind each, or a pass over 12 or 24 MB that the
-    L2 could keep, both together took less time too.)
+    This applies to kernels whose blocks load one tile each, and where a wave of blocks loads a small part of the L2. In
+    persistent loops (`fuse-stage-persistent-loop`) streams are asynchronous copies; those of schedules with `streamed`
+    are evicted first up to a smaller limit (`fuse.evict_first`). Partial results in scratch memory are stored to be
+    evicted last (`fuse.evict_last`), so that streamed rows do not evict them, and loaded to be evicted first
+    (`fuse.evict_first`), as they are not used again.
 
     ```mlir
     %t = nvgpu.device_async_copy %x[%row, %i], %slot[%c0, %i], 8 {bypassL1, fuse.evict_first, nontemporal = true} : ...
@@ -119,14 +112,14 @@ class FuseAssignL2Policies(Pass):
 
 
 def _set_limit(kernel: ir.Operation, share: float, target: Target) -> int:
-    """Tells a kernel up to how many bytes its streams are evicted first: a share of the L2."""
+    """Sets the limit up to which a kernel's streams are evicted first, a share of the L2."""
     limit = int(share * target.l2_bytes)
     kernel.attributes[EVICT_FIRST_UP_TO] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), limit)
     return limit
 
 
 def _mark_scratch(kernel: ir.Operation) -> tuple[int, int]:
-    """Marks stores of what blocks leave for each other, and loads of it; how many there are of either."""
+    """Marks stores and loads of partial results in scratch memory; returns the number of each."""
     scratch = [
         value
         for value, known in zip(kernel.regions[0].blocks[0].arguments, argument_attributes(kernel), strict=False)
@@ -179,7 +172,7 @@ def _why_not(
 
 
 def _threads_of_a_wave(kernel: ir.Operation, target: Target) -> int:
-    """Threads that the device runs at a time."""
+    """Threads that the device runs at the same time."""
     threads = prod(ir.DenseI32ArrayAttr(kernel.attributes[BLOCK_SIZE]))
     blocks = min(target.blocks_per_sm, target.threads_per_sm // threads)
     if "nvvm.minctasm" in kernel.attributes:

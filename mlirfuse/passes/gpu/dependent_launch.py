@@ -1,4 +1,4 @@
-"""`fuse-dependent-launch`: kernels may start while the one before them in the stream still ends."""
+"""`fuse-dependent-launch`: kernels may start before their predecessor in the stream has ended."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from mlirfuse.support.rewriting import nested
 from mlirfuse.target import DEFAULT, target_of
 
 SINCE = 90
-"""The compute capability that programmatic dependent launch came with."""
+"""The first compute capability with programmatic dependent launch."""
 
 
 @dataclass(frozen=True)
 class FuseDependentLaunch(Pass):
-    """Makes kernels wait for their predecessor in the stream themselves, and marks them: the launcher need not.
+    """Makes kernels wait for their predecessor in the stream themselves, and marks them for the launcher.
 
-    Requires the gpu stage. What a kernel does before it touches global memory (indices, mbarriers, its launch itself)
-    then overlaps with the end of the kernel before it: programmatic dependent launch (CUDA Programming Guide). The wait
+    Requires the gpu stage. The launch and everything before the first access to global memory (indices, mbarriers) then
+    overlap with the end of the predecessor: programmatic dependent launch (CUDA Programming Guide). The wait
     (`griddepcontrol.wait`) comes before the first op of the body that has global memory in it, for every thread of
     every block. It ends when the predecessor is complete and its writes are visible, and a block that has not waited
     does not end; so a kernel that has waited for one has waited for all. `lower-kernel-abi` keeps the loads of a marked
-    kernel off the read-only path, on which they could be moved above the wait. Where a kernel lets those behind it
-    start is up to `fuse-launch-dependents`.
+    kernel off the read-only path, on which they could be moved above the wait. `fuse-launch-dependents` chooses where a
+    kernel triggers the launch of its successor.
 
     ```mlir
     gpu.func @k(%x: memref<?xf32>, %y: memref<?xf32>) kernel {

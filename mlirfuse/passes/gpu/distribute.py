@@ -26,14 +26,13 @@ ORDERED = "fuse.ordered"
 
 @dataclass(frozen=True)
 class FuseDistribute(Pass):
-    """Spreads every tile vector over threads by its layout, and turns the kernel into a `gpu.func`.
+    """Distributes every tile vector over threads by its layout, and turns the kernel into a `gpu.func`.
 
     Requires a tile program (one `scf.forall` over blocks in a function with `fuse.kernel`) whose anchors carry
     `fuse.layout`, one in each op of its body, and a forall bound that is a constant, or an `affine.apply` or
     `affine.min` of arguments' extents and of `fuse.resident_blocks`. Reductions run in registers, then by shuffles,
-    then through shared memory; those that do not depend on each other share a barrier. Reads of padding are clamped
-    into the tile and masked where they are reduced; writes of padding are predicated. One thread of a block handles
-    semaphores.
+    then through shared memory; independent reductions share a barrier. Reads of padding are clamped into the tile and
+    masked where they are reduced; writes of padding are predicated. One thread of a block handles semaphores.
 
     ```mlir
     scf.forall (%block) in (%blocks) {
@@ -69,7 +68,7 @@ class FuseDistribute(Pass):
 
 
 def _cluster(kernel: ir.Operation, layout: BlockedLayout) -> int:
-    """Blocks of a cluster: those that share a tile, or neighbours with a tile each."""
+    """Number of blocks of a cluster, which share a tile or have neighbouring tiles."""
     return ir.IntegerAttr(kernel.attributes[CLUSTER]).value if CLUSTER in kernel.attributes else layout.cluster
 
 
@@ -134,10 +133,10 @@ def _distribute(module: ir.Operation, kernel: ir.Operation, layout: BlockedLayou
 
 
 def _order_reads(function: ir.Operation) -> None:
-    """Marks the arguments that many blocks read again: their loads must stay between the fragments they are for.
+    """Marks the arguments that many blocks read: their loads must stay next to the uses of the fragments.
 
-    Loads that the compiler may move (through the read-only path) it moves to the top, where they take the registers
-    that working depth first is there to save.
+    The compiler moves loads through the read-only path to the top of the kernel, where they take the registers that
+    depth-first order saves.
     """
     attributes = []
     for argument, known in zip(function.regions[0].blocks[0].arguments, argument_attributes(function), strict=False):

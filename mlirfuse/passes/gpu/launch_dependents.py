@@ -1,4 +1,4 @@
-"""`fuse-launch-dependents`: kernels whose blocks end together let the next one start when these only have to store."""
+"""`fuse-launch-dependents`: kernels whose blocks end together trigger the dependent launch before their last stores."""
 
 from __future__ import annotations
 
@@ -20,38 +20,35 @@ from mlirfuse.support.rewriting import nested, ops_named
 from mlirfuse.target import DEFAULT, target_of
 
 WAITS = ("fuse.flagged_load", "fuse.semaphore_wait")
-"""Ops behind which other blocks have come to the same point."""
+"""Ops that wait for other blocks."""
 
 TRIGGER = "nvvm.griddepcontrol"
 STORES = frozenset({"memref.store", "vector.store"})
 LOOPS = frozenset({"scf.for", "scf.forall", "scf.parallel", "scf.while"})
 
 LATEST_BYTES, LATEST_BYTES_ALONE, SUBTILE_BYTES = 192, 32, 16
-"""What a thread may still have to store, or to empty of flagged buffers, when the next kernel starts, bytes. Products
-with up to 160 take 0.92 to 0.99 of the time so, again and again in a replayed graph. 256x256x131072, which has 264,
-takes 1.00 to 1.05: blocks of the next kernel then begin where this one's end, and not beside those that read the same.
-Of blocks that do not wait for each other threads may have less: a softmax of 128x8192, with 64, took 2.93 us and not
-2.71, as blocks of the next one came to share an SM. One thread copies a subtile, which counts as a vector (H200)."""
+"""Most bytes that a thread may still store, or empty in flagged buffers, after the trigger. With more, blocks of the
+next kernel start while this kernel still runs, away from the blocks that read the same data. The limit is lower for
+blocks that do not wait for one another. An asynchronous store of a subtile, by one thread, counts as one vector.
+Measured on an H200."""
 
 
 @dataclass(frozen=True)
 class FuseLaunchDependents(Pass):
-    """Lets the next kernel in the stream start when each block has only its results left to store.
+    """Emits `griddepcontrol.launch_dependents` where each block has only its results left to store.
 
-    Requires the gpu stage, and kernels that wait for their predecessor (`fuse-dependent-launch`): those behind them in
-    the stream do the same, whenever they start. The end of a block does not count before its last stores have arrived
-    in the L2, and then a launch takes its time, most of all of grids that are launched whole. The two go on beside each
-    other with `griddepcontrol.launch_dependents` in front of these stores: H200, microseconds a call in replayed graphs
-    without and with it, LayerNorm backward 1024x2048 10.4 and 10.1, 1024x4096 11.9 and 11.6, 4096x4096 29.2 and 28.9;
-    products 128x512x16384 8.5 and 8.2, 256x512x8192 7.2 and 6.8, 256x256x4096 4.2 and 4.0.
+    Requires the gpu stage, and kernels that wait for their predecessor (`fuse-dependent-launch`): their successors wait
+    too, whenever they start. A block ends only when its last stores have arrived in the L2, after which the launch of
+    the next kernel takes time, most of all a cooperative one. With the trigger in front of these stores, the stores and
+    the launch overlap.
 
-    That is for kernels whose blocks end together. Where some of them still have work to do the next kernel's blocks
-    would start among them, in no order, and lose what neighbours in the grid read together (docs/architecture.md, "The
-    order of kernels in a stream"). They end together where they wait for each other, and have read what others have
-    left for them, of the last results that they add up; blocks that have nothing to read of others let the next kernel
-    start by ending, and so do threads that go another way. (Blocks that take turns do not end together, but then the
-    last one decides.) And where there are no more of them than SMs: softmax of 64x4096 1.86 and 1.67, the
-    product 512x512x512 2.53 and 2.30. Where nobody knows how many there are, so many are the first that do this.
+    This applies to kernels whose blocks end together; otherwise blocks of the next kernel would start among running
+    ones, out of order, and lose the locality of neighbouring blocks (docs/architecture.md, "The order of kernels in a
+    stream"). Blocks end together where they wait for one another, once each has read the last partial results of
+    others. CTAs that read no partials trigger the dependent launch implicitly, on exit, as do threads on other
+    branches. (Blocks of a serial reduction do not end together, but the last one decides.) Blocks also end together
+    where the grid has no more blocks than the device has SMs. Where the size of the grid is not known, only the first
+    blocks, as many as the device has SMs, trigger.
 
     ```mlir
     scf.if %first {
@@ -114,15 +111,15 @@ class FuseLaunchDependents(Pass):
 
 @dataclass(frozen=True)
 class Place:
-    """Where the next kernel may start.
+    """A place for the trigger.
 
     Attributes:
-        op: the op it is at.
-        behind: whether it is behind the op, and not in front of it.
-        counts: whether only the first blocks do it.
-        value: what the op stores, which is to be known: what computes it need not be in front of the op any more when
-            LLVM and ptxas have moved it.
-        loops: the `scf.for`s around it, of which only the last iteration does it.
+        op: the op next to the trigger.
+        behind: whether the trigger is behind the op, not in front of it.
+        counts: whether only the first blocks trigger.
+        value: the stored value, on which the trigger must depend: LLVM and ptxas could otherwise move its computation
+            behind the trigger.
+        loops: the `scf.for`s around the trigger, which is executed in their last iterations only.
     """
 
     op: ir.Operation
@@ -137,8 +134,8 @@ def _insert(place: Place, most: int) -> None:
     with at, place.op.location:
         conditions = [_is_last(loop) for loop in place.loops]
         if place.counts or place.value is not None:
-            # Of more blocks those behind the first let the next kernel start by ending, and it waits for them. The size
-            # of the grid would say the same, but lies in memory that nothing else has read.
+            # In a larger grid the other blocks trigger implicitly, on exit. The size of the grid would serve as well,
+            # but must be loaded from memory.
             i32 = ir.IntegerType.get_signless(32)
             number = arith.index_cast(i32, gpu.block_id(gpu.Dimension.x))
             number = number if place.value is None else optimization_barrier(number, place.value)
@@ -164,7 +161,7 @@ def _launches(kernel: ir.Operation) -> bool:
 
 
 def _place(kernel: ir.Operation, most: int) -> Place | str:
-    """Where a kernel may let the next one start; or why nowhere."""
+    """The place for a kernel's trigger, or why there is none."""
     if DEPENDENT_LAUNCH not in kernel.attributes:
         return "the kernel does not wait for its predecessor"
     body = kernel.regions[0].blocks[0]
@@ -179,12 +176,12 @@ def _place(kernel: ir.Operation, most: int) -> Place | str:
 def _behind_the_last_read(block: ir.Block) -> Place | str:
     """Behind the last op that reads what other blocks have written, with only stores behind it.
 
-    A block may have several parts of the results to add up, one behind the other: then it is in the last of them.
+    A block may add up several parts of the results in sequence; the trigger is then in the last of them.
     """
     has_waited, left, loops = False, 0, []
     while True:
         before, last, behind = _around_the_last_read(block)
-        assert last is not None  # a wait is one, and what is entered has one
+        assert last is not None  # a wait reads, and each entered region contains one
         if any(map(_stores_in_a_loop, behind)):
             return "results are stored in a loop"
         left += sum(map(_stored_bytes, behind))
@@ -196,7 +193,7 @@ def _behind_the_last_read(block: ir.Block) -> Place | str:
             return f"two regions of {last.name} store results"
         if writing and writing[0] not in reading:
             return "the blocks that store results have not waited for others"
-        # A loop over what others have left ends first. Of an op that some threads read in, the others are ahead.
+        # Behind a loop over partial results of others. Threads that skip a branch with reads are ahead of the others.
         inside = writing or ([] if last.name in LOOPS else reading)
         if len(inside) != 1:
             break
@@ -211,7 +208,7 @@ def _behind_the_last_read(block: ir.Block) -> Place | str:
 
 
 def _before_the_last_store(block: ir.Block, *, counts: bool) -> Place | str:
-    """In front of the last store of results, with nothing to read behind the first."""
+    """In front of the last store of results, if there is no read behind the first store."""
     while True:
         _, last, behind = _around_the_last_read(block)
         stores = [op for op in behind if writes_global_memory(op)]
@@ -236,7 +233,7 @@ def _in_front_of(store: ir.Operation, *, counts: bool) -> Place:
 
 
 def _last_inside(op: ir.Operation) -> ir.Operation:
-    """The last store in an op, where few registers are in use; if it has several regions, of the first of these."""
+    """The last store in an op, where few registers are in use; of an op with several regions, in the first region."""
     while regions := _regions(op, writes_global_memory):
         op = next(inner.operation for inner in reversed(list(regions[0].operations)) if writes_global_memory(inner))
     return op
@@ -252,14 +249,14 @@ def _waits(op: ir.Operation) -> bool:
 
 
 def _around_the_last_read(block: ir.Block) -> tuple[list[ir.Operation], ir.Operation | None, list[ir.Operation]]:
-    """The ops of a block in front of the last in which something reads; that op, or None; and those behind it."""
+    """The ops of a block before the last op that contains a read; that op, or None; and the ops behind it."""
     ops = [op.operation for op in block.operations]
     at = next((number for number in reversed(range(len(ops))) if reads_global_memory(ops[number])), None)
     return ([], None, ops) if at is None else (ops[:at], ops[at], ops[at + 1 :])
 
 
 def _regions(op: ir.Operation, does: Callable[[ir.Operation], bool]) -> list[ir.Block]:
-    """The blocks inside of an op in which some op does something."""
+    """The non-empty blocks inside of an op."""
     return [block for region in op.regions for block in region.blocks if any(map(does, block.operations))]
 
 
@@ -270,12 +267,12 @@ def _too_much(left: int, most: int) -> str | None:
 
 
 def _stored_bytes(op: ir.Operation) -> int:
-    """What a thread stores in an op, bytes; on all ways through it."""
+    """Bytes that a thread stores in an op, summed over all branches."""
     stores = [inner for inner in nested(op) if inner.name in STORES]
     subtiles = [inner for inner in nested(op) if inner.name == "fuse.async_store"]
     return SUBTILE_BYTES * len(subtiles) + sum(bytes_of(s.operands[0].type) for s in stores if writes_global_memory(s))
 
 
 def _emptied_bytes(op: ir.Operation) -> int:
-    """What a thread takes out of flagged buffers, which it leaves empty, bytes."""
+    """Bytes that a thread reads from flagged buffers, which it then empties."""
     return sum(bytes_of(result.type) for result in op.results) if op.name == "fuse.flagged_load" else 0

@@ -1,4 +1,4 @@
-"""`fuse-copy-reshaped`: arguments are copied that are not contiguous, and whose reshapes are no views."""
+"""`fuse-copy-reshaped`: copies non-contiguous arguments whose reshapes are no views."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from mlirfuse.support.strides import ATTRIBUTE as STRIDES
 
 @dataclass(frozen=True)
 class FuseCopyReshaped(Pass):
-    """Copies each argument that is not contiguous in front of reshapes that are no views of it.
+    """Copies each non-contiguous argument in front of its reshapes that are no views.
 
-    Requires host functions of tensor ops. To split a dimension is a view of any array; to make one dimension of several
-    is one where the strides follow from each other, which `fuse.strides` says. What is computed of other reshapes reads
-    a contiguous copy, as in NumPy: an elementwise op that one kernel executes once. A reshape that is only returned
-    stays, for the caller's framework to make, and so does all in kernels.
+    Requires host functions of tensor ops. Splitting a dimension is a view of any array. Merging dimensions is a view
+    where each stride is the next extent times the next stride (`fuse.strides`). Ops on other reshapes read a contiguous
+    copy, as in NumPy, which an elementwise op makes. A reshape that is only returned stays, as the caller's framework
+    makes it; kernels are left alone.
 
     ```mlir
     func.func @f(%x: tensor<4x8xf32> {fuse.strides = array<i64: -1, 1>}) -> ... {
@@ -63,7 +63,7 @@ class FuseCopyReshaped(Pass):
 
 
 def _is_only_returned(op: ir.Operation) -> bool:
-    """Whether nothing is computed of a reshape: it, and transposes and reshapes of it, are only returned."""
+    """Whether a reshape, through transposes and further reshapes, is only returned."""
     for use in op.results[0].uses:
         user = use.owner.operation
         if user.name == "func.return":

@@ -1,4 +1,4 @@
-"""`fuse-fold-casts`: casts that undo each other, also those of different ops."""
+"""`fuse-fold-casts`: folds pairs of casts, also across ops."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from mlirfuse.support.rewriting import defining_op, erase, erase_dead
 
 @dataclass(frozen=True)
 class FuseFoldCasts(Pass):
-    """Replaces two casts in a row by one, or by none, where the numbers stay the same.
+    """Replaces two successive casts by one, or by none, where the values stay the same.
 
     Requires functions of `linalg.generic`s; both casts may stand in one body, or the first may be an op of its own.
-    Widening changes no number: what was widened and is narrowed or widened again is read as it was. A narrowing cast
-    rounds, and what was rounded stays so, unless it is to half precision and `through-rounding` gives leave to skip it.
-    Then a chain of operations in half precision, which rounds after each, runs in single precision as far as it goes.
+    Widening is exact, so a cast of a widened value reads the original value. A narrowing cast rounds and stays, unless
+    it is to half precision and `through-rounding` is set. Then a chain of operations in half precision, with a rounding
+    after each, is computed in single precision throughout.
 
     ```mlir
     %0 = linalg.generic ins(%x : tensor<8xf16>) { ^bb0(%a: f16, %o: f32): %w = arith.extf %a; linalg.yield %w }
@@ -73,7 +73,7 @@ class FuseFoldCasts(Pass):
         return count
 
     def _fold_operand(self, generic: ir.Operation, number: int) -> bool:
-        """Reads what an operand was cast from, where the body does nothing with it but cast it again."""
+        """Reads the source of an operand's cast, where the body only casts the operand again."""
         argument = generic.regions[0].blocks[0].arguments[number]
         maker = body_op(generic.operands[number])
         users = list({use.owner.operation for use in argument.uses})

@@ -1,4 +1,4 @@
-"""`fuse-multiply-add`: products that no other copy can tell from contracted ones may be contracted."""
+"""`fuse-multiply-add`: marks products that may be contracted to fused multiply-adds."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from mlirfuse.support.rewriting import ops_named
 
 @dataclass(frozen=True)
 class FuseMultiplyAdd(Pass):
-    """Marks products of `f32` and `f64` with `fastmath<contract>` that only sums read, and those that one result shows.
+    """Marks products of `f32` and `f64` with `fastmath<contract>` that only sums read, or that reach one result once.
 
     Requires functions of `linalg` and `tensor` ops. Every other operation rounds its result, as NumPy's does. A product
-    that is read elsewhere too must be one number everywhere: contracted in one place and rounded in another, `v - mean`
-    is two different numbers, whose product may be negative, and `h - max(h)` is not 0 at the maximum. So this is
-    decided here, before passes repeat an op for each of its uses; `lower-contraction` does the rest.
+    with several uses must have one value in all of them: if it were contracted in one place and rounded in another, `(v
+    - mean) * (v - mean)` could be negative, and `h - max(h)` would not be 0 at the maximum. So this is decided here,
+    before passes repeat an op for each of its uses; `lower-contraction` does the rest.
 
-    A sum reads a product directly or through reshapes and transposes. A product that is added to something elementwise
-    is marked where the sum, and all that is computed of it up to one result of the function, is read once: it is
-    computed in one place then, unless the other addend is a product of the same factors. Products in half precision
-    round, and are left alone.
+    A sum reads a product directly or through reshapes and transposes. A product in an elementwise sum is marked where
+    the sum, and every value on the way to one result of the function, has a single use, so that it is computed in one
+    place. It is not marked where the other addend is a product of the same operands. Products in half precision are
+    rounded, and left alone.
 
     ```mlir
     %0 = linalg.generic ins(%x, %y) { ^bb0(%a: f32, %b: f32, %o: f32): %p = arith.mulf %a, %b : f32 ... }

@@ -9,17 +9,17 @@ from mlirfuse.analysis.loops.structure import structure_of
 
 
 def compose_producer(generic: ir.Operation, number: int, maker: ir.Operation) -> bool:
-    """Makes a `linalg.generic` read an operand's source in place of the operand, through the map that this takes.
+    """Makes a `linalg.generic` read an operand's source in place of the operand, through the composed indexing map.
 
     The block argument is left as it is; where the source has another element type, the caller sets it.
 
     Args:
         generic: the reader.
         number: which of its inputs.
-        maker: the op that makes the operand from its own first input, one element from one element.
+        maker: the op that makes the operand elementwise from its own first input.
 
     Returns:
-        Whether it could be done: not where the operand was the only one whose shape says how far a loop runs.
+        Whether the operand was replaced: not where only its shape gives the extent of a loop.
     """
     structure = structure_of(maker)
     assert structure is not None

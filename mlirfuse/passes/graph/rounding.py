@@ -1,4 +1,4 @@
-"""Separating the rounding at the end of an elementwise op from what the op computes."""
+"""Separates the final rounding of an elementwise op from its computation."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from mlirfuse.support.rewriting import defining_op, erase
 def peel_rounding(op: ir.Operation) -> None:
     """Splits an elementwise `linalg.generic` that rounds its result at last: the cast becomes an op of its own.
 
-    Only to half precision and where another op widens the result again, so that folding can leave the rounding out.
-    Other ops are left alone: rounding to float8 or to float32 is never by the way.
+    Splits only roundings to half precision whose result another op widens again, so that folding can drop the rounding.
+    Roundings to float8 and float32 are always kept.
     """
     structure = structure_of(op) if op.name == "linalg.generic" and len(op.results) == 1 else None
     if structure is None or structure.reduction_loops:

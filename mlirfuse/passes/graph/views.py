@@ -1,4 +1,4 @@
-"""`fuse-views`: ops that only move elements become accesses of those that compute."""
+"""`fuse-views`: folds views into the indexing maps of the ops that read them."""
 
 from __future__ import annotations
 
@@ -16,13 +16,12 @@ from mlirfuse.support.rewriting import defining_op, erase_dead
 
 @dataclass(frozen=True)
 class FuseViews(Pass):
-    """Lets each `linalg.generic` that reads a transposed, broadcast or unit-reshaped value read where it came from.
+    """Makes each `linalg.generic` that reads a transposed, broadcast or unit-reshaped value read the view's source.
 
-    Requires functions of tensor ops. The reader's indexing map takes over what the view did, so that a view decides
-    neither what shares a kernel nor what is copied: a contraction of transposed operands reads them as they lie in
-    memory. A view that nobody reads any more is erased. What stays is returned, or reshaped further; `fuse-segment`
-    leaves it to the host, which launches nothing for it. An operand is left alone where it alone says how far one of
-    the reader's loops runs.
+    Requires functions of tensor ops. The view is composed into the reader's indexing map, so that views neither split
+    kernels nor cost copies: a contraction of transposed operands reads them in their memory layout. Unused views are
+    erased. Remaining views are returned or reshaped further; `fuse-segment` leaves them to the host, which launches
+    nothing for them. An operand is left alone where only its shape gives the extent of one of the reader's loops.
 
     ```mlir
     %t = linalg.transpose ins(%w : tensor<384x512xf16>) outs(%e : tensor<512x384xf16>) permutation = [1, 0]

@@ -1,1 +1,1 @@
-"""Passes on one tensor kernel and its launch: dimensions, parts of rows, merged reductions, its schedule."""
+"""Passes on one tensor kernel and its launch: collapsed dimensions, split rows, merged reductions, the schedule."""

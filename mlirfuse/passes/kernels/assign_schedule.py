@@ -39,14 +39,13 @@ class FuseAssignSchedule(Pass):
     """Puts `fuse.schedule` on every tensor kernel that has none; all later passes only read it.
 
     Requires kernels made by `fuse-segment`. The choice is a pure function of the kernel's iteration space, its traffic
-    and the target (`mlirfuse/schedule/heuristics.py`, for contractions `contractions/heuristics.py`). A schedule that
-    is there already is checked and kept: that is how a test pins one, a tuner records one, and a user overrides one.
-    `fuse.grid_reduction` on the host function chooses how the partials of a persistent loop are combined; it is an
-    error where no kernel whose schedule is chosen here has one. Where one has none because what it reduces over has an
-    extent of 1, nothing is left to combine, and the request is declined: callers ask for all extents, of which 1 is
-    one. `fuse.attempts` on the host function has schedules that were compiled before and spilled, by kernel, with what
-    the assembler said of each: another one is then chosen for the kernel, at most three times, and at last the one that
-    spilled least (`schedule/attempts.py`).
+    and the target (`mlirfuse/schedule/heuristics.py`, for contractions `contractions/heuristics.py`). An existing
+    schedule, of a test, a tuner or a user, is checked and kept. `fuse.grid_reduction` on the host function chooses how
+    the partials of a persistent loop are combined; it is an error where no kernel whose schedule is chosen here has a
+    persistent loop. Where the reduced dimension has an extent of 1, there are no partials, and the request is declined
+    with a remark, as the same request serves all extents. `fuse.attempts` on the host function lists, by kernel,
+    schedules that were compiled before and spilled, with the assembler's report: another schedule is then chosen, at
+    most three times, and finally the one that spilled least (`schedule/attempts.py`).
 
     ```mlir
     func.func private @f_0(...) attributes {fuse.kernel}
@@ -114,8 +113,8 @@ class FuseAssignSchedule(Pass):
     def _check_requests(
         self, module: ir.Operation, requests: Mapping[str, str], given: Collection[str], remarks: Remarks
     ) -> None:
-        """Raises `PassError` where no grid reduction is combined as the caller asked, but for want of rows to loop
-        over.
+        """Raises `PassError` where no kernel has a grid reduction for the requested second stage, unless only for an
+        extent of 1.
         """
         asked = [kernel for kernel in kernels(module) if symbol(kernel) in requests]
         walks = [
@@ -158,7 +157,7 @@ class FuseAssignSchedule(Pass):
         grid_reduction: str,
         tried: Sequence[Attempt],
     ) -> tuple[Schedule, str]:
-        """The schedule, and where it is from: another one than those that were tried, if there is one."""
+        """The schedule and its origin; a schedule that was not attempted before, if there is one."""
         contraction = contraction_in(space, structures)
 
         def legal(schedule: Schedule) -> bool:
@@ -181,7 +180,7 @@ class FuseAssignSchedule(Pass):
 
 
 def _rows(layout: BlockedLayout) -> str:
-    """What is done about rows that do not start where accesses are best."""
+    """The remark about unaligned rows."""
     if layout.is_shifted_to_lines:
         return ", rows shifted to cache lines"
     if layout.is_shifted:
@@ -190,9 +189,7 @@ def _rows(layout: BlockedLayout) -> str:
 
 
 def _requests(module: ir.Operation) -> dict[str, str]:
-    """By kernel that is not tiled yet, how the partials of a persistent loop are combined, where the caller asked for
-    somebody.
-    """
+    """The requested second stage of grid reductions for each kernel without a schedule; empty without a request."""
     untiled = {symbol(kernel) for kernel in kernels(module) if not is_tile_program(kernel)}
     return {
         callee(call): ir.StringAttr(function.attributes[GRID_REDUCTION]).value
@@ -204,9 +201,7 @@ def _requests(module: ir.Operation) -> dict[str, str]:
 
 
 def _reduces_an_extent_of_one(kernel: ir.Operation) -> bool:
-    """Whether some reduction of a kernel on tensors runs over an extent of 1, for which there is no loop to loop
-    over.
-    """
+    """Whether some reduction of a kernel on tensors runs over an extent of 1, which needs no loop."""
     space, structures = kernel_space(kernel)
     return any(space.loops[s.op][loop] is None for s in structures for loop in s.reduction_loops)
 
@@ -214,7 +209,7 @@ def _reduces_an_extent_of_one(kernel: ir.Operation) -> bool:
 def _check(
     schedule: Schedule, kernel: ir.Operation, space: IterationSpace, structures: Sequence[OpStructure], target: Target
 ) -> str | None:
-    """What makes a schedule illegal for the kernel, or None."""
+    """Why a schedule is illegal for the kernel, or None."""
     contraction = contraction_in(space, structures)
     if contraction is None:
         if schedule.contraction is not None:

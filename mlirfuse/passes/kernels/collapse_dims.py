@@ -1,4 +1,4 @@
-"""`fuse-collapse-dims`: dimensions that every op of a kernel runs over together become one."""
+"""`fuse-collapse-dims`: merges dimensions that every op of a kernel treats alike."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ Groups = list[list[int]]
 class FuseCollapseDims(Pass):
     """Merges neighbouring dimensions of a kernel's iteration space, and has its caller pass views.
 
-    Requires kernels on tensors, called by a host function. Two dimensions become one where every op runs over both or
-    neither, reduces both or neither, and every array has them side by side: a row of 64 by 80 elements that is reduced
-    whole is a row of 5120, and batches of rows are rows. A dimension of run-time extent does not swallow the innermost
-    one, whose static extent says how wide accesses may be. Arguments that are not contiguous keep their dimensions, and
-    so do kernels that have a schedule already, which names the dimensions they have.
+    Requires kernels on tensors, called by a host function. Two dimensions become one where every op loops over both or
+    neither, reduces both or neither, and every array has them next to each other: a row of 64 by 80 elements that is
+    reduced whole becomes a row of 5120, and batches of rows become rows. A dynamic dimension is not merged with the
+    innermost one, whose static extent determines the width of accesses. Non-contiguous arguments keep their dimensions,
+    and so do kernels with a schedule, which refers to the existing dimensions.
 
     ```mlir
     %0 = call @f_0(%x) : (tensor<?x64x80xf32>) -> tensor<?xf32>      // sums over d1 and d2
@@ -126,7 +126,7 @@ def _pass_views(
 
 
 def _collapsed(value: ir.Value, groups: Groups) -> ir.Value:
-    """The view of a host value whose axes are grouped; what was expanded so is taken back."""
+    """The view of a host value with grouped axes; an earlier expansion of the same groups is undone."""
     type_ = collapsed_type(value.type, groups)
     if type_ == value.type:
         return value
@@ -141,7 +141,7 @@ def _collapsed(value: ir.Value, groups: Groups) -> ir.Value:
 
 
 def _expanded(value: ir.Value, type_: ir.Type, groups: Groups, sources: list[ir.Value], dims: list[int]) -> ir.Value:
-    """A kernel's result with its axes apart again; its dynamic extents are those of the sources."""
+    """A kernel's result with its original axes; its dynamic extents are those of the sources."""
     if type_ == value.type:
         return value
     sizes = [

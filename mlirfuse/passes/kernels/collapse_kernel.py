@@ -1,4 +1,4 @@
-"""Rewriting a tensor kernel so that dimensions which belong together are one; part of `fuse-collapse-dims`."""
+"""Rewrites a tensor kernel so that mergeable dimensions are one; part of `fuse-collapse-dims`."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class KernelCollapser:
     def __post_init__(self) -> None:
         self.heads = {b: a for a, b in self.pairs}
         self.arguments = list(self.kernel.regions[0].blocks[0].arguments)
-        # Of each argument, the dimensions that its axes run along wherever it is read: a matrix that is multiplied by
-        # itself has two rows. `mergeable_pairs` groups its axes alike in all of them.
+        # For each argument, the dimensions of its axes at each read: the rows of a matrix that is multiplied by itself
+        # run along two dimensions. `mergeable_pairs` groups the axes alike at all reads.
         self.readings: dict[ir.Value, list[Axes]] = {}
         for (op, number), axes in self.space.use_axes.items():
             if op.operands[number] in self.arguments:
@@ -108,7 +108,7 @@ class KernelCollapser:
         op.results[0].set_type(collapsed_type(op.results[0].type, result))
 
     def _reshape(self, op: ir.Operation, source_axes: Axes) -> None:
-        """A reshape by extents of 1: the same between the merged shapes."""
+        """Replaces a reshape by extents of 1 by the same between the merged shapes."""
         expands = op.name == "tensor.expand_shape"
         result_axes = self.space.value_axes[op.results[0]]
         few_axes, many_axes = (source_axes, result_axes) if expands else (result_axes, source_axes)
@@ -127,15 +127,15 @@ class KernelCollapser:
         op.results[0].replace_all_uses_with(new)
 
     def _only_has_a_shape(self, op: ir.Operation, position: int) -> bool:
-        """Whether no element of an operand lies in memory: it is a fill, or the body does not read it."""
+        """Whether no element of an operand is in memory: the operand is a fill, or the body does not read it."""
         if is_constant(op.operands[position]):
             return True
         return op.name == "linalg.generic" and not list(op.regions[0].blocks[0].arguments[position].uses)
 
     def _replace_constant(self, op: ir.Operation, position: int, dims: Axes) -> list[int]:
-        """Replaces an input that only has a shape by one of merged dimensions, which are returned by their first.
+        """Replaces an input that is used for its shape only by one of merged dimensions; returns the first of each.
 
-        The input may have had its axes in any order, as no array has to lie so.
+        The axes of the input may have any order, as it is in no memory.
         """
         along = list(dict.fromkeys(self._first(dim) for dim in dims if dim is not None))
         shape = [self._extent(dim) for dim in along]
@@ -146,7 +146,7 @@ class KernelCollapser:
     def _retype_init(
         self, op: ir.Operation, position: int, type_: ir.Type, groups: list[list[int]], dims: Axes
     ) -> None:
-        """Replaces an init, which had that type, by one of the merged shape, where it only has a shape."""
+        """Replaces an init of that type by one of the merged shape, where it is used for its shape only."""
         if not self._only_has_a_shape(op, position):
             return
         self._replace(op, position, collapsed_type(type_, groups), [dims[group[0]] for group in groups])
@@ -154,7 +154,7 @@ class KernelCollapser:
     def _replace(
         self, op: ir.Operation, position: int, type_: ir.RankedTensorType, along: Sequence[int | None]
     ) -> None:
-        """Replaces an operand by a fill with the same number, or by what has no contents where it is none."""
+        """Replaces an operand by a fill with the same number, or by a `tensor.empty` where the operand is no fill."""
         maker = defining_op(op.operands[position])
         sizes = [self._size(dim) for dim, extent in zip(along, type_.shape, strict=True) if extent == DYNAMIC]
         value = ir.Operation.create("tensor.empty", results=[type_], operands=sizes).results[0]
@@ -163,7 +163,7 @@ class KernelCollapser:
         op.operands[position] = value
 
     def _first(self, dim: int) -> int:
-        """The dimension that begins the merged one which has `dim`."""
+        """The first dimension of the merged one that contains `dim`."""
         while dim in self.heads:
             dim = self.heads[dim]
         return dim
@@ -174,7 +174,7 @@ class KernelCollapser:
         return DYNAMIC if None in merged else prod(extent for extent in merged if extent is not None)
 
     def _source(self, dim: int | None) -> tuple[int, int]:
-        """An (argument, axis) pair that has the extent of a merged dimension, which `dim` begins."""
+        """An (argument, axis) pair with the extent of the merged dimension that begins with `dim`."""
         for argument, readings in self.readings.items():
             for axes in readings:
                 for axis, group in enumerate(runs(axes, self.pairs)):

@@ -21,7 +21,7 @@ def callee(call: ir.Operation) -> str:
 
 
 def launches(module: ir.Operation, function: ir.Operation) -> dict[ir.Operation, ir.Operation]:
-    """The calls of a host function, in order, with the kernels on tensors that they alone launch.
+    """The calls of a host function, in order, with their kernels on tensors that no other call launches.
 
     A kernel that is launched elsewhere as well cannot be changed for one of its calls.
     """
@@ -47,7 +47,9 @@ def depends_on(value: ir.Value, op: ir.Operation) -> bool:
 
 
 def order_host_ops(function: ir.Operation) -> None:
-    """Moves what the host does behind what it needs: a call sits before its first use, which may be an early view."""
+    """Moves host ops behind the values that they need, as a call stands before its first use, which may be an early
+    view.
+    """
     *ops, terminator = body(function)
     pending = dict.fromkeys(ops)
 

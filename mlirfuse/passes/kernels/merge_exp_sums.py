@@ -1,4 +1,4 @@
-"""`fuse-merge-exp-sums`: a maximum and a sum of exponentials about it become one reduction."""
+"""`fuse-merge-exp-sums`: merges a maximum and the sum of exponentials relative to it into one reduction."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from mlirfuse.tiling.reduction.plain_reduction import plain_reduction
 
 @dataclass(frozen=True)
 class FuseMergeExpSums(Pass):
-    """Replaces `max x` and `Σ exp(x - max x)` by one `fuse.exp_sum`, so that one exchange is enough.
+    """Replaces `max x` and `Σ exp(x - max x)` by one `fuse.exp_sum`, which needs one exchange instead of two.
 
     Requires kernels on tensors. Matches a sum of exponentials of `x - m`, where m is the maximum of the same x over the
-    same dimensions, through broadcasts and reshapes that only add extents of 1, in single or double precision. What
-    else uses the exponentials (a softmax divides them by their sum) computes them again, once the maximum is known.
-    Where the schedule turns out to process rows in chunks, `fuse-expand-exp-sums` takes the merge back.
+    same dimensions, through broadcasts and reshapes that only add extents of 1, in single or double precision. Other
+    uses of the exponentials (a softmax divides them by their sum) compute them again, once the maximum is known.
+    `fuse-expand-exp-sums` undoes the merge where the schedule processes rows in chunks.
 
     ```mlir
     %max = linalg.generic ... reduce maximumf (%x)

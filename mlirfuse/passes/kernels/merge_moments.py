@@ -1,4 +1,4 @@
-"""`fuse-merge-moments`: a mean and a sum of squared deviations from it become one reduction."""
+"""`fuse-merge-moments`: merges a mean and the sum of squared deviations from it into one reduction."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from mlirfuse.tiling.reduction.plain_reduction import plain_reduction
 
 @dataclass(frozen=True)
 class FuseMergeMoments(Pass):
-    """Replaces `Σ x` and `Σ (x - Σx/n)²` by one `fuse.moments`, so that one exchange is enough.
+    """Replaces `Σ x` and `Σ (x - Σx/n)²` by one `fuse.moments`, which needs one exchange instead of two.
 
     Requires kernels on tensors. Matches a sum of the square of `x - m`, where m is the sum of the same x over the same
-    dimensions divided by the number of elements, through broadcasts and reshapes that only add extents of 1. What the
-    dimensions are is asked of the kernel's iteration space: a square of transposed differences has others. Where the
-    schedule turns out to process rows in chunks, `fuse-expand-moments` takes the merge back.
+    dimensions divided by the number of elements, through broadcasts and reshapes that only add extents of 1. Dimensions
+    are compared in the kernel's iteration space, as a square of transposed differences reduces other dimensions.
+    `fuse-expand-moments` undoes the merge where the schedule processes rows in chunks.
 
     ```mlir
     %sum = linalg.generic ... reduce add (%x)

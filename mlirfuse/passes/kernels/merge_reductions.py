@@ -1,4 +1,4 @@
-"""Replacing two dependent reductions of the same rows by one op that computes both."""
+"""Replaces two dependent reductions of the same rows by one op that computes both."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ Build = Callable[[ir.Value, Sequence[int], ir.Type], tuple[ir.Value, ir.Value]]
 
 @dataclass(frozen=True)
 class DependentReductions:
-    """A reduction, and one that needs it of what is computed from the difference to it.
+    """A reduction, and a second one of a function of the difference between the source and the first result.
 
     Attributes:
         first: the reduction of the source's elements.
         second: the reduction that needs its result.
-        difference: the source minus what is made of the first result.
+        difference: the source minus a function of the first result.
     """
 
     first: OpStructure
@@ -32,10 +32,10 @@ class DependentReductions:
     difference: Difference
 
     def of_the_same_rows(self, space: IterationSpace) -> bool:
-        """Whether both reduce the same dimensions, along which the difference has the source as the first reads it.
+        """Whether both reduce the same dimensions, and the difference reads the source along these as the first does.
 
-        What is made in the kernel has one dimension along each axis wherever it is read, but arguments may be read in
-        several ways, and a square of a transposed difference reduces others, or leaves its dimensions in another order.
+        A value of the kernel has one dimension along each axis at every read. An argument may be read in several ways,
+        and a square of a transposed difference may reduce other dimensions or keep another order.
         """
         source = self.difference.source
         axes = {
@@ -50,7 +50,9 @@ class DependentReductions:
 def merge_reductions(
     module: ir.Operation, match: Callable[[OpStructure], DependentReductions | None], build: Build
 ) -> Iterable[tuple[ir.Operation, int]]:
-    """Merges all pairs that match in a module's kernels on tensors; yields each kernel, and how many there were."""
+    """Merges all pairs that match in a module's kernels on tensors; yields each kernel with its number of merged
+    pairs.
+    """
     for kernel in kernels(module):
         if is_tile_program(kernel):
             continue

@@ -1,4 +1,4 @@
-"""Rewriting a kernel that reduces rows, and its launch, so that parts of rows come first; part of `fuse-split-rows`."""
+"""Rewrites a kernel that reduces rows, and its launch, to reduce parts of rows first; part of `fuse-split-rows`."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ DYNAMIC = ir.ShapedType.get_dynamic_size()
 
 
 def leading_to(reduction: OpStructure, structures: Sequence[OpStructure]) -> set[ir.Operation]:
-    """A reduction, and those of its kernel's ops with loops that lead to it."""
+    """A reduction, and the ops with loops of its kernel that it depends on."""
     return {reduction.op} | backward_slice(reduction.operands, [s.op for s in structures])
 
 
 @dataclass(frozen=True)
 class RowSplit:
-    """A kernel that reduces rows, and how many parts each is to have.
+    """A kernel that reduces rows, and the number of parts of a row.
 
     Attributes:
         call: its only launch.
-        kernel: a kernel on tensors whose iteration space is `ROWS`, with one reduction. What leads to that are
+        kernel: a kernel on tensors whose iteration space is `ROWS`, with one reduction, which depends only on
             `linalg.generic`s that read whole contiguous rows and numbers.
         space: its iteration space.
         structures: its ops.
@@ -63,18 +63,18 @@ class RowSplit:
 
     @cached_property
     def _total(self) -> ir.Value:
-        """What the reduction makes."""
+        """The reduction's result."""
         return self._reduction.op.results[0]
 
     @cached_property
     def _early(self) -> list[OpStructure]:
-        """The reduction, and what leads to it."""
+        """The reduction, and the ops that it depends on."""
         ops = leading_to(self._reduction, self.structures)
         return [s for s in self.structures if s.op in ops]
 
     @cached_property
     def _numbers(self) -> list[ir.Operation]:
-        """What makes the numbers that lead to the reduction."""
+        """The ops that compute the scalars that the reduction depends on."""
         ops = {s.op for s in self._early}
         makers = backward_slice([v for op in ops for v in read_values(op)], body(self.kernel)) - ops
         shapes = ("tensor.empty", "tensor.dim", "linalg.fill")
@@ -82,12 +82,12 @@ class RowSplit:
 
     @cached_property
     def _read_early(self) -> list[ir.Value]:
-        """The arguments that lead to the reduction."""
+        """The arguments that the reduction depends on."""
         read = {v for op in [*self._numbers, *(s.op for s in self._early)] for v in read_values(op)}
         return [a for a in self._arguments if a in read]
 
     def split(self) -> ir.Operation:
-        """Replaces the kernel and its launch by two; returns the second kernel, which has the name."""
+        """Replaces the kernel and its launch by two; returns the second kernel, which keeps the name."""
         first, second, kept = self._kernel_of_parts(), *self._kernel_of_rows()
         operands = dict(zip(self._arguments, self.call.operands, strict=True))
         with ir.InsertionPoint(self.call), self.call.location:
@@ -158,7 +158,7 @@ class RowSplit:
         return linalg.fill(mapping[maker.operands[0]], outs=[empty])
 
     def _kernel_of_rows(self) -> tuple[func.FuncOp, list[ir.Value]]:
-        """The kernel that reduces what parts leave, with all that follows, and which arguments it takes besides."""
+        """The kernel that reduces the parts' results and computes everything after that, and its further arguments."""
         *ops, terminator = body(self.kernel)
         late = backward_slice(terminator.operands, [op for op in ops if op not in {s.op for s in self._early}])
         late_ops = [op for op in ops if op in late]
@@ -208,7 +208,7 @@ class RowSplit:
         return any(value == argument and axes == ROWS for value, axes in reads)
 
     def _part_type(self, value: ir.Value) -> ir.RankedTensorType:
-        """The type of an array of rows, of parts instead."""
+        """The type of an array of rows, reshaped to parts."""
         type_ = ir.RankedTensorType(value.type)
         return ir.RankedTensorType.get([DYNAMIC, type_.shape[1] // self.parts], type_.element_type)
 
@@ -222,7 +222,7 @@ class RowSplit:
         return tensor.CollapseShapeOp(self._part_type(rows), apart, [[0, 1], [2]]).result
 
     def _apart(self, part: ir.Value, rows: ir.Value) -> ir.Value:
-        """What parts are reduced to, those of a row side by side."""
+        """The parts' results, reshaped so that those of a row are contiguous."""
         shape = [DYNAMIC, self.parts]
         count = tensor.DimOp(rows, _index(0)).result
         type_ = ir.RankedTensorType.get(shape, ir.RankedTensorType(part.type).element_type)

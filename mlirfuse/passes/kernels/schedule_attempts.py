@@ -1,4 +1,4 @@
-"""What is known of schedules that were compiled before, on the host function for `fuse-assign-schedule` to read."""
+"""Earlier schedules and their spills, as attributes of the host function that `fuse-assign-schedule` reads."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def attach_attempts(function: ir.Operation, attempts: Mapping[str, Sequence[Atte
 
 
 def attempts_of(module: ir.Operation) -> dict[str, tuple[Attempt, ...]]:
-    """The attempts that are known, by kernel; raises `ScheduleError` where one is malformed."""
+    """The attempts by kernel; raises `ScheduleError` where one is malformed."""
     return {
         entry.name: tuple(from_attribute(Attempt, each) for each in ir.ArrayAttr(entry.attr))
         for function in functions(module)
@@ -33,7 +33,7 @@ def attempts_of(module: ir.Operation) -> dict[str, tuple[Attempt, ...]]:
 
 
 def forget_attempts(module: ir.Operation) -> None:
-    """Takes the attempts off the host functions: schedules are on the kernels by now."""
+    """Removes the attempts from the host functions, once the kernels have their schedules."""
     for function in functions(module):
         if ATTEMPTS in function.attributes:
             del function.attributes[ATTEMPTS]
@@ -42,7 +42,7 @@ def forget_attempts(module: ir.Operation) -> None:
 def report(
     pass_: Pass, kernel: ir.Operation, taken: Schedule, tried: Sequence[Attempt], remarks: Remarks, *, kept: str
 ) -> None:
-    """Says what spilled, and what was taken instead; `kept` is why nothing was, where there was a single attempt."""
+    """Remarks which schedules spilled, and which was chosen instead; `kept` is why a single attempt was kept."""
     spilled = "; ".join(_outcome(attempt) for attempt in tried)
     if taken not in {attempt.schedule for attempt in tried}:
         remarks.applied(pass_, f"{spilled}: {_text(taken)} was taken instead", kernel)
@@ -59,7 +59,7 @@ def _outcome(attempt: Attempt) -> str:
 
 
 def _text(schedule: Schedule) -> str:
-    """What tells the schedules of one kernel apart, as text."""
+    """The fields in which the schedules of one kernel differ, as text."""
     layout = schedule.layout
     further = [
         f"cluster {layout.cluster}" if layout.cluster > 1 else "",

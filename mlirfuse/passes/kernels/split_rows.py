@@ -1,4 +1,4 @@
-"""`fuse-split-rows`: long rows, of which there may be few, are reduced in parts of one length."""
+"""`fuse-split-rows`: reduces long rows in parts of equal length."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from mlirfuse.target import DEFAULT, target_of
 
 @dataclass(frozen=True)
 class FuseSplitRows(Pass):
-    """Makes two kernels of one that reduces long rows: the first reduces parts of rows, the second what these leave.
+    """Splits a kernel that reduces long rows into two: the first reduces parts of rows, the second the parts' results.
 
-    Requires kernels on tensors, called by a host function. Where a row fits no block, and its number is known at run
-    time only, there may be too few rows to fill a device. Parts of a row are rows of their own in a view that the host
-    passes, so that all that follows treats them as such. Declines where a schedule is given, where a row is not one run
-    of memory, where the cost model (`mlirfuse/schedule/rows/parts.py`) leaves rows whole, and where there are several
-    reductions, or one that reads anything beside whole rows or starts from a number that is not its neutral one.
+    Requires kernels on tensors, called by a host function. Where a row does not fit a block and the number of rows is
+    dynamic, there may be too few rows to fill a device. The host passes a view in which each part is a row, so that
+    later passes treat parts as rows. Declines where a schedule is given, where a row is not contiguous, where the cost
+    model (`mlirfuse/schedule/rows/parts.py`) leaves rows whole, and where the kernel has several reductions, or one
+    that reads other data than whole rows or does not start from its neutral element.
 
     ```mlir
     %0 = call @f_0(%x) : (tensor<?x4194304xf32>) -> tensor<?xf32>      // sums over d1
@@ -81,7 +81,7 @@ class FuseSplitRows(Pass):
 
 
 def _obstacle(kernel: ir.Operation, space: IterationSpace, structures: Sequence[OpStructure]) -> str | None:
-    """Why the parts of a kernel's rows are no rows like them; None where they are."""
+    """Why a kernel's rows cannot be split; None where they can."""
     if space.rank != 2:
         return f"rows in {space.rank - 1} dimensions"
     reductions = [s for s in structures if s.reduction_loops]
@@ -117,7 +117,7 @@ def _obstacle(kernel: ir.Operation, space: IterationSpace, structures: Sequence[
 
 
 def _starts_neutral(structure: OpStructure) -> bool:
-    """Whether a reduction starts from a fill with the neutral number of what it does."""
+    """Whether a reduction starts from a fill with its neutral element."""
     fill = defining_op(structure.operands[-1])
     constant = None if fill is None or fill.name != "linalg.fill" else defining_op(fill.operands[0])
     if constant is None or constant.name != "arith.constant":

@@ -20,9 +20,9 @@ def reduce_rows(
     Args:
         combining_op: the combining op, one of `analysis.combining.KINDS`.
         source: a ranked tensor.
-        rows: tensors of the result's shape, one element of which meets each row.
+        rows: tensors of the result's shape, with one element a row.
         dims: the dimensions that are reduced.
-        scalar: emits what is combined from an element of the source and one of each of `rows`.
+        scalar: emits the combined value from an element of the source and one of each of `rows`.
     """
     source_type = ir.RankedTensorType(source.type)
     rank, element = source_type.rank, source_type.element_type

@@ -1,1 +1,1 @@
-"""Passes on tile programs that say where values are: layouts of tiles, and what waits in registers or shared memory."""
+"""Passes on tile programs that place values: layouts of tiles, and values kept in registers or shared memory."""

@@ -1,4 +1,4 @@
-"""Which tiles of a tile program live across its reductions, and where they are used next."""
+"""Tiles of a tile program that live across its reductions, and their next uses."""
 
 from __future__ import annotations
 
@@ -35,9 +35,10 @@ def blocks(op: ir.Operation) -> Iterator[ir.Block]:
 
 
 def late_uses(block: ir.Block, value: ir.Value) -> list[LateUses]:
-    """The uses in `block` of a value made there that stand behind a reduction which stands behind the value.
+    """The uses in `block` of a value defined there that a reduction separates from the definition.
 
-    Reductions along which the value does not vary do not count: a thread holds as little of it as of their results.
+    Reductions along which the value does not vary do not count, as a thread holds no more of the value than of their
+    results.
     """
     ops = [op.operation for op in block.operations]
     position = {op: i for i, op in enumerate(ops)}

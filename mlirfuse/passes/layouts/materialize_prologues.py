@@ -1,4 +1,4 @@
-"""`fuse-materialize-prologues`: an operand that a kernel computes goes through shared memory to its contraction."""
+"""`fuse-materialize-prologues`: stores computed operands of a contraction to shared memory."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from mlirfuse.tiling.slot_ring import SlotRing, padded_row
 from mlirfuse.tiling.tiles import index, zero
 
 SLOTS = 2
-"""One is written while warps that are behind still read the other: a step has one barrier."""
+"""Two slots: one is written while slower warps still read the other, with one barrier a step."""
 
 MASKS = ("vector.create_mask", "vector.constant_mask")
-"""What stands for no read, and is still another value in each layout."""
+"""Ops without a read whose value still depends on the layout."""
 
 
 @dataclass(frozen=True)
 class FuseMaterializePrologues(Pass):
-    """Stores operands that are computed in a k-loop to shared memory, which the instructions that multiply read.
+    """Stores operands that a k-loop computes to shared memory, from which the multiplication reads them.
 
     Requires tile programs with a `contraction` in their schedule. The reads, the masks and the arithmetic of such an
-    operand get a layout of their own, in which threads lie along its rows; the contraction reads what all threads have
-    stored, behind a barrier. Reads that are the same in every step move out of the loop.
+    operand get a layout of their own, in which threads are contiguous along its rows; after a barrier, the contraction
+    reads the elements of all threads. Reads that are the same in every step move out of the loop.
 
     ```mlir
     scf.for %k = %c0 to %c512 step %c32 iter_args(%sum = %zero) {
@@ -55,7 +55,7 @@ class FuseMaterializePrologues(Pass):
       %next = vector.contract ... %a, %b, %sum
     ```
 
-    Raises `PassError` where an operand is computed from values that something else needs as well.
+    Raises `PassError` where an operand is computed from values that other ops use too.
     """
 
     name: ClassVar[str] = "fuse-materialize-prologues"
@@ -82,7 +82,7 @@ def _is_computed(operand: ir.Value) -> bool:
 
 
 def _enter_layout(contract: ir.Operation, number: int, threads: int) -> ir.Attribute:
-    """Gives the reads that an operand is computed from a layout, and moves those that never change before the loop."""
+    """Gives the reads that an operand is computed from a layout, and hoists loop-invariant ones."""
     operand = contract.operands[number]
     tile = ir.VectorType(operand.type)
     layout = to_attribute(prologue_layout(tile.shape, from_mlir(tile.element_type).bytes, threads))
@@ -102,12 +102,12 @@ def _enter_layout(contract: ir.Operation, number: int, threads: int) -> ir.Attri
 def _reads_behind(
     operand: ir.Value, user: ir.Operation
 ) -> tuple[list[ir.Operation], dict[ir.Operation, list[ir.Operation]]]:
-    """The reads of memory that an operand is computed from, and the masks, each with what uses it for the operand.
+    """The reads of memory that an operand is computed from, and the masks, each with its users for the operand.
 
     Constants are the same in every layout.
 
     Raises:
-        PassError: another op uses what the reads become.
+        PassError: another op uses the reads' results.
     """
     reads: dict[ir.Operation, None] = {}
     masks: dict[ir.Operation, list[ir.Operation]] = {}
@@ -147,7 +147,9 @@ def _own_mask(mask: ir.Operation, users: Sequence[ir.Operation]) -> ir.Operation
 
 
 def _varies(value: ir.Value, loop: ir.Operation) -> bool:
-    """Whether a value is another one in each step of a loop: computed from the loop's variable, or what it carries."""
+    """Whether a value varies between the steps of a loop: computed from the induction variable or a loop-carried
+    value.
+    """
     block = loop.regions[0].blocks[0]
     if isinstance(value.owner, ir.Block):
         return value.owner == block
@@ -174,8 +176,8 @@ def _store(contract: ir.Operation, computed: dict[int, ir.Attribute]) -> None:
     slot = _slot(loop) if in_loop else None
     for (number, layout), ring in zip(computed.items(), rings, strict=True):
         maker = defining_op(contract.operands[number])
-        assert maker is not None  # _is_computed has looked
-        # What is the same in every step is made before the loop, and stored in each step all the same.
+        assert maker is not None  # checked by _is_computed
+        # A loop-invariant operand is computed before the loop, but stored in each step.
         with ir.InsertionPoint.after(maker) if maker.block == contract.block else ir.InsertionPoint(contract):
             write = vector.TransferWriteOp(
                 None,

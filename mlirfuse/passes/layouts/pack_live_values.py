@@ -1,4 +1,4 @@
-"""`fuse-pack-live-values`: what lives across a reduction, or around a loop, is kept in its narrow type."""
+"""`fuse-pack-live-values`: keeps values that live across a reduction or a loop in their narrow type."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from mlirfuse.support.rewriting import clone, defining_op, nested
 
 @dataclass(frozen=True)
 class FusePackLiveValues(Pass):
-    """Repeats a widening cast after each reduction that its result is used beyond, from the narrow value.
+    """Repeats a widening cast, from the narrow value, after each reduction that its result lives across.
 
     Requires tile programs scheduled with `order = "depth"`, which saves registers. A tile in single precision that was
-    cast from half precision takes twice the registers, and it is the tile that lives across the reduction that limits
-    how many rows fit an SM. The cast is cheap: the narrow value goes through an optimization barrier
-    (`fuse.optimization_barrier`) and is cast again where the first use after the reduction stands, and not before the
-    reduction is known. What a loop uses and does not change is cast in each of its steps for the same reason. Casts of
-    what does not vary along the reduced dimensions are left alone.
+    cast from half precision takes twice the registers, and the tile that lives across the reduction limits how many
+    rows fit an SM. The cast is cheap: the narrow value goes through an optimization barrier
+    (`fuse.optimization_barrier`) and is cast again at the first use after the reduction, not before the reduction's
+    result is known. A loop-invariant value is cast in each step for the same reason. Casts of values that do not vary
+    along the reduced dimensions are left alone.
 
     ```mlir
     %w = arith.extf %n : vector<1x4096xf16> to vector<1x4096xf32>
@@ -86,7 +86,7 @@ def _sink(loop: ir.Operation) -> int:
 
 
 def _pack(block: ir.Block) -> int:
-    """Packs what lives across reductions of one block; returns how many casts were repeated."""
+    """Packs values that live across reductions of one block; returns the number of repeated casts."""
     repeated = 0
     for op in [op.operation for op in block.operations if op.operation.name in WIDENING]:
         if not is_tile(op.results[0]):

@@ -25,8 +25,8 @@ def reduced_dims(reduction: ir.Operation) -> frozenset[int]:
 def varies(value: ir.Value, reduction: ir.Operation) -> bool:
     """Whether a tile value has several elements along a dimension that a reduction combines.
 
-    A vector of lower rank than the reduction's tile has none: it is a result whose reduced dimensions were not put back
-    with extent 1, because a broadcast adds them again.
+    A vector of lower rank than the reduction's tile has none: it is a result without the reduced dimensions, which a
+    broadcast adds again.
     """
     shape = ir.VectorType(value.type).shape if isinstance(value.type, ir.VectorType) else []
     whole = len(shape) == ir.VectorType(reduction.operands[0].type).rank

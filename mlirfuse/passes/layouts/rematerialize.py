@@ -1,4 +1,4 @@
-"""`fuse-rematerialize`: what lives across a reduction is computed again from the tile in shared memory."""
+"""`fuse-rematerialize`: recomputes values that live across a reduction from tiles in shared memory."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class FuseRematerialize(Pass):
     """Repeats, after a reduction, reads of shared memory and the arithmetic on them whose results are used beyond it.
 
     Requires tile programs scheduled with `order = "depth"`, which saves registers, in which a loop reads tiles from
-    shared memory that nothing in its step writes after the read. Between the reduction and its use, such a tile then
-    takes no registers. Anything that is not cheap, or does not come from shared memory, stays as it is; row values and
-    what the loop does not change are used as they are.
+    shared memory that its step does not overwrite after the read. Such a tile then takes no registers across the
+    reduction. Values that are expensive, or do not come from shared memory, stay as they are; row values and
+    loop-invariant values are used without recomputation.
 
     ```mlir
     %x = vector.transfer_read %slot[%c0, %c0], %pad : memref<1x4096xbf16, ...>, vector<1x4096xbf16>
@@ -81,8 +81,8 @@ class _Step:
         self.position = {op: number for number, op in enumerate(self.ops)}
 
     def rematerialize(self) -> int:
-        """Returns the number of ops repeated."""
-        # Reductions meet where the first of their results is used: until then they are one exchange.
+        """Repeats ops in a loop; returns their number."""
+        # Reductions are exchanged together, before the first use of one of their results.
         reductions = {self._first_use(op): op for op in self.ops if op.name in REDUCTIONS}
         starts = sorted(reductions)
         repeated = 0
@@ -96,7 +96,7 @@ class _Step:
         return repeated
 
     def _first_use(self, op: ir.Operation) -> int:
-        """Where in this step a result is first used by more than a change of shape."""
+        """The position in this step of the first use of a result other than a change of shape."""
         first = len(self.ops)
         for result in op.results:
             for use in result.uses:
@@ -117,7 +117,7 @@ class _Step:
         return all(self._is_cheap(op) for op in self._makers(value))
 
     def _makers(self, value: ir.Value) -> Iterator[ir.Operation]:
-        """The ops of this step that a tile is computed by, back to where it is no tile; each of them once."""
+        """The ops of this step that compute a tile, back to values that are no tiles, each once."""
         open_, seen = [value], set[ir.Operation]()
         while open_:
             tile = open_.pop()
@@ -156,7 +156,7 @@ class _Step:
 
 
 def _takes_registers(value: ir.Value) -> bool:
-    """Whether a thread holds many elements of a value; a row value is one number, however far it is broadcast."""
+    """Whether a thread holds many elements of a value; a row value is one number, even where it is broadcast."""
     maker = defining_op(value)
     return is_tile(value) and not (
         maker is not None and maker.name == "vector.broadcast" and not is_tile(maker.operands[0])

@@ -1,4 +1,4 @@
-"""`fuse-spill-to-shared`: part of what lives across a reduction waits in shared memory."""
+"""`fuse-spill-to-shared`: keeps part of the tiles that live across a reduction in shared memory."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from mlirfuse.tiling.transfers import STREAMING
 
 @dataclass(frozen=True)
 class FuseSpillToShared(Pass):
-    """Spills the first fragments to shared memory of tiles that live across a reduction, as many as the schedule says.
+    """Spills the first `shared_spill` fragments of each tile that lives across a reduction to shared memory.
 
     Requires tile programs, after `fuse-pack-live-values`. Where the schedule's `shared_spill` is not 0, each tile that
     is made before a reduction and used after it goes through a `fuse.spill_to_shared`, and its uses after the reduction
-    through a `fuse.optimization_barrier`, unless they are one. What does not vary along the reduced dimensions, such as
-    a number a row or a column's total, widened tiles (their narrow source is spilled to shared memory), and tiles of
-    booleans stay in registers.
+    through a `fuse.optimization_barrier`, unless they are one already. Values that do not vary along the reduced
+    dimensions, such as a row's number or a column's sum, widened tiles (their narrow source is spilled to shared
+    memory), and tiles of booleans stay in registers.
 
     ```mlir
     %x = vector.transfer_read ...
@@ -61,7 +61,7 @@ class FuseSpillToShared(Pass):
 
 
 def _is_read_again(op: ir.Operation) -> bool:
-    """Whether an op reads what many blocks read, which is in a cache, and need not be kept."""
+    """Whether an op reads data that many blocks read, which is cached and need not be kept."""
     return op.name == "vector.transfer_read" and STREAMING not in op.attributes
 
 

@@ -1,6 +1,4 @@
-"""`fuse-transpose-tiles`: arrays that are contiguous along another dimension than the others are accessed in a layout
-of their own.
-"""
+"""`fuse-transpose-tiles`: accesses transposed arrays in a layout of their own."""
 
 from __future__ import annotations
 
@@ -25,13 +23,13 @@ ACCESSES = ("vector.transfer_read", "vector.transfer_write")
 
 @dataclass(frozen=True)
 class FuseTransposeTiles(Pass):
-    """Reads and writes whole tiles of arrays that are contiguous along another dimension in a layout for that.
+    """Gives reads and writes of tiles of arrays that are contiguous along another dimension the transposed layout.
 
     Requires tile programs whose schedule has `transposed`. A read of a whole tile of an array whose contiguous axis
     runs along the transposed dimension gets the transposed layout, and `fuse.convert_layout` takes the tile to the
-    schedule's, together with all of its type that are read before one of them is used; a write gets its tile likewise.
-    So a warp accesses whole lines of every array, and what an array and its transpose disagree about is left to shared
-    memory. What has a layout already keeps it. The grid's order is another matter, see `fuse-tile-persistent`.
+    schedule's, together with all tiles of its type that are read before the first use of one; a write converts its tile
+    likewise. So a warp accesses whole lines of every array, and the transposition goes through shared memory. Ops with
+    a layout keep it. For the order of tiles in the grid see `fuse-tile-persistent`.
 
     ```mlir
     %0 = vector.transfer_read %x[%j, %i], %pad {permutation_map = #transposed} : memref<?x512xf32>, vector<32x32xf32>
@@ -103,7 +101,7 @@ class _TransposedAccesses:
         return count
 
     def _convert(self, reads: Sequence[ir.Operation], user: ir.Operation) -> None:
-        """Takes what is read to the kernel's layout, before its first user, tiles of one type together."""
+        """Converts reads to the kernel's layout, in front of the first user, tiles of one type together."""
         for type_ in dict.fromkeys(read.results[0].type for read in reads):
             alike = [read for read in reads if read.results[0].type == type_]
             with ir.InsertionPoint(user), user.location:
@@ -121,7 +119,7 @@ class _TransposedAccesses:
 
 
 def _crosses_lanes(op: ir.Operation, layout: BlockedLayout) -> bool:
-    """Whether an op accesses several elements that are neighbours in memory, and not along the layout's vectors."""
+    """Whether an op accesses several elements that are contiguous in memory, but not along the layout's vectors."""
     buffer, tile = (op.operands[0], op.results[0]) if op.results else (op.operands[1], op.operands[0])
     dim, extents = _contiguous_dim(op, buffer), ir.VectorType(tile.type).shape
     return len(extents) == layout.rank and dim not in (None, layout.vector_dim) and extents[dim] > 1
@@ -135,5 +133,5 @@ def _contiguous_dim(op: ir.Operation, buffer: ir.Value) -> int | None:
 
 
 def _places(op: ir.Operation) -> Sequence[ir.AffineExpr]:
-    """What of the buffer's place each dimension of an access's tile moves."""
+    """The address expression of each dimension of an access's tile."""
     return op.attributes["permutation_map"].value.results

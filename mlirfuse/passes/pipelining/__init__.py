@@ -1,1 +1,1 @@
-"""Passes that load ahead: rings of stages, copies in the background, prefetches, peeled loops."""
+"""Software pipelining: rings of stages, asynchronous copies, prefetches, peeled loops."""

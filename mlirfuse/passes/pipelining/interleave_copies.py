@@ -1,4 +1,4 @@
-"""`fuse-interleave-copies`: SIMT products do not wait until all copies of a later step have been issued."""
+"""`fuse-interleave-copies`: interleaves the copies of a later step with the SIMT products of a step."""
 
 from __future__ import annotations
 
@@ -15,15 +15,14 @@ from mlirfuse.support.rewriting import erase, nested, ops_named
 PRODUCT, COPY, COMMIT = "math.fma", "nvgpu.device_async_copy", "nvvm.cp.async.commit.group"
 MEETINGS = ("gpu.barrier", "nvvm.cp.async.wait.group")
 PLACES = ("arith.", "affine.", "memref.subview", "memref.transpose", "memref.reinterpret_cast", "memref.dim")
-"""Beginnings of names of ops that compute where something is, and touch no memory."""
+"""Prefixes of ops that compute addresses and touch no memory."""
 
 EARLY, LATE = 0.5, 0.9
-"""By which share of a step's products all copies are under way: few by the first, for them to arrive, and many by the
-second. f32 4096^3 in tiles of 128x128 takes 2777 and 2856 us as `x.T @ w`, with 8 copies of a thread for 2048
-multiply-adds, 3000 and 2931 as `x @ w`, with 20, and 3307 and 3103 as `x @ w.T`, with 32 (H200)."""
+"""The share of a step's products over which the copies are spread: a smaller one for few copies, so that they arrive in
+time, and a larger one for many. Measured on an H200."""
 
 FEWEST = 64
-"""Multiply-adds from one copy to the next that there are to be, or copies are many."""
+"""Copies with fewer multiply-adds from one to the next count as many."""
 
 
 @dataclass(frozen=True)
@@ -31,13 +30,12 @@ class FuseInterleaveCopies(Pass):
     """Issues the copies of a later step along k one by one, between the SIMT products of this one.
 
     Requires the gpu stage. Takes each `scf.for` whose steps start their copies in one branch, and multiply by
-    `math.fma` behind it. All at once, copies keep shared memory from the loads that the first products wait for, of
-    all warps of a block, which have just met. Every copy gets a branch of its own, which ptxas makes a predicate. What
-    places are computed from moves out of the branch. Loops whose copies go through registers, which would be taken from
-    sums, or that meet between the copies and the last products, stay as they are.
+    `math.fma` behind it. Issued all at once, behind a barrier, the copies of all warps compete for shared memory with
+    the loads of the first products. Every copy gets a branch of its own, which ptxas turns into a predicate; address
+    computations move out of the branch. Loops whose copies go through registers, or that have a barrier between the
+    copies and the last products, stay as they are.
 
-    On an H200, f32 `x.T @ w`, us: 4096^3 2958 before and 2777 so, 1024^3 57.1 and 52.4 (cuBLAS 2672 and 52.5). Where
-    copies transpose (`fuse-transpose-operands`) they are four times as many: `x.T @ w.T` of 4096^3 3349 and 2929.
+    Copies that transpose (`fuse-transpose-operands`) are four times as many, and gain most.
 
     ```mlir
     scf.for %k = %c0 to %c512 step %c32 iter_args(%sum = %zero) {
@@ -90,7 +88,7 @@ class _Step:
 
 
 def _step(loop: ir.Operation) -> _Step | str:
-    """The parts of a loop's step, or why it is not one that this pass takes."""
+    """The parts of a loop's step, or why the pass does not apply."""
     ops = [op.operation for op in loop.regions[0].blocks[0].operations]
     copying = [op for op in ops if any(inner.name == COPY for inner in nested(op))]
     commits = [op for op in ops if op.name == COMMIT]

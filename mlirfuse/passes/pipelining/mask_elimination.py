@@ -1,4 +1,4 @@
-"""Masks of tiles that are known to lie inside of the data."""
+"""Removes masks of tiles that lie inside of the data."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ MASK, APPLY, AT_LEAST = "vector.create_mask", "affine.apply", "arith.maxui"
 def drop_masks(ops: Sequence[ir.Operation], variable: ir.Value, tiles: ir.Value) -> None:
     """Removes masks that hold everywhere in a loop over tiles that stops before the last of them.
 
-    The last tile may reach past the end of what it is cut from, and those before it do not. A mask of tile t of T rows
-    in n compares rows with n - t * T; where t is less than ceil(n / T) - 1, that is more than T.
+    Only the last tile may reach past the end of the data. A mask of tile t of T rows in n compares rows with n - t * T;
+    where t is less than ceil(n / T) - 1, that is more than T.
 
     Args:
         ops: the ops of the loop's body.
         variable: the loop's variable, the number of the tile at hand.
-        tiles: the number of tiles; nothing is removed where it is not known to be such a quotient.
+        tiles: the number of tiles; nothing is removed where this is not known to be a rounded-up quotient.
     """
     for mask in [op for op in ops if op.name == MASK and _is_whole(op, variable, tiles)]:
         _keep_selected(mask.results[0])
@@ -56,7 +56,7 @@ def _map(dims: int, expr: ir.AffineExpr) -> ir.AffineMapAttr:
 
 
 def _keep_selected(mask: ir.Value) -> None:
-    """What a mask that holds everywhere selects, in place of the selections."""
+    """Replaces selections by a mask that holds everywhere by the selected value."""
     for user in dict.fromkeys(use.owner.operation for use in mask.uses):
         if user.name == "vector.broadcast":
             _keep_selected(user.results[0])

@@ -1,4 +1,4 @@
-"""`fuse-peel-persistent-loop`: what a block adds up leaves before the rows of its last tile are reduced."""
+"""`fuse-peel-persistent-loop`: stores a block's partial results before the rows of its last tile are reduced."""
 
 from __future__ import annotations
 
@@ -20,23 +20,22 @@ from mlirfuse.support.rewriting import backward_slice, clone, defining_op, erase
 ARRIVE = "fuse.semaphore_arrive"
 WAIT_GROUP = "nvvm.cp.async.wait.group"
 LOADS = ("fuse.copy_fragments", "nvvm.cp.async.commit.group", WAIT_GROUP)
-"""Ops of a step that load for it and for later ones."""
+"""Ops of a step that load data for that step and for later ones."""
 WRITE = "vector.transfer_write"
 ATOMICS = ("memref.atomic_rmw", "memref.generic_atomic_rmw")
 
 
 @dataclass(frozen=True)
 class FusePeelPersistentLoop(Pass):
-    """Takes the last step of a persistent loop out of its loop, and stores the block's parts in the midst of it.
+    """Peels the last step of a persistent loop, and stores the block's partial results in the middle of that step.
 
-    Requires tile programs whose schedule has a `persistent_loop` with `peeled`. The reductions of a step need its data,
-    not what its rows reduce to (sums over rows that a thread is unrolled over, which it adds up alone, are part of the
-    reductions). In the last step they are complete at once: so they are added up first, the parts are stored, and the
-    block arrives, before its rows are reduced and the step's results are written. The parts, and the news of them, are
-    on their way while the rest of the step is done. What is stored where a block has tiles is stored without asking;
-    one without tiles does what is left, about which its threads have nothing to tell each other. What a step starts to
-    load for later ones is left out of the last, which waits for all that was. Only the last tile may reach past the end
-    of the data: masks of the others are dropped.
+    Requires tile programs whose schedule has a `persistent_loop` with `peeled`. The grid reductions of a step must need
+    only its data, not the results of its row reductions (a thread's own sums over the rows that it is unrolled over
+    count as part of the grid reductions). In the last step the partial results are then completed first and stored, and
+    the block arrives at the semaphore, before the rows are reduced and the step's results are written. The stores and
+    the arrival overlap with the rest of the step. Blocks without tiles take a branch that only arrives. The last step
+    starts no loads for later steps, and waits for all earlier ones. Only the last tile may reach past the end of the
+    data: masks of the others are dropped.
 
     ```mlir
     %sums = scf.for %t = %block to %tiles step %blocks iter_args(%acc = %zero) -> (vector<1x4096xf32>) {
@@ -87,13 +86,13 @@ class FusePeelPersistentLoop(Pass):
 
 @dataclass(frozen=True)
 class _PeeledLoop:
-    """A loop over the tiles of a block, and what its last step does when.
+    """A loop over the tiles of a block, and the order of its last step.
 
     Attributes:
         loop: the loop.
-        early: ops of a step that its reductions need, in order.
+        early: ops of a step that its grid reductions need, in order.
         late: the others, down to the writes of its results.
-        parts: ops behind the loop that store the parts, and the arrival that follows.
+        parts: ops behind the loop that store the partial results, and the arrival that follows.
         before: ops among these that do not depend on the loop.
     """
 
@@ -105,7 +104,7 @@ class _PeeledLoop:
 
 
 def _peelable(kernel: ir.Operation, layout: BlockedLayout) -> _PeeledLoop | str:
-    """The kernel's walk, or why its last step cannot be taken apart."""
+    """The kernel's persistent loop, or why it cannot be peeled."""
     (forall,) = (op for op in body(kernel) if op.name == "scf.forall")
     ops = [op.operation for op in forall.regions[0].blocks[0].operations]
     loop = next((op for op in ops if op.name == "scf.for" and list(op.results)), None)
@@ -134,12 +133,12 @@ def _peelable(kernel: ir.Operation, layout: BlockedLayout) -> _PeeledLoop | str:
 
 
 def _meets(op: ir.Operation, layout: BlockedLayout) -> bool:
-    """Whether threads meet in an op: a reduction, of more than what each of them holds alone."""
+    """Whether an op exchanges data between threads: a reduction over elements of several threads."""
     return op.name in REDUCTIONS and not layout.is_alone(reduced_dims(op))
 
 
 def _until_arrival(ops: Sequence[ir.Operation]) -> list[ir.Operation]:
-    """The ops up to the block's arrival, which is with them where nobody asks what it saw."""
+    """The ops up to the block's arrival, which is included where its result is unused."""
     for number, op in enumerate(ops):
         if op.name == ARRIVE:
             return list(ops[: number + (not list(op.results[0].uses))])
@@ -147,7 +146,7 @@ def _until_arrival(ops: Sequence[ir.Operation]) -> list[ir.Operation]:
 
 
 def _dependent(ops: Sequence[ir.Operation], loop: ir.Operation) -> list[ir.Operation]:
-    """Those of some ops that use what the loop leaves, and those that do more than make a value."""
+    """The ops that depend on the loop's results, and those with side effects."""
     values = set(loop.results)
     found = []
     for op in ops:
@@ -163,7 +162,7 @@ def _uses(op: ir.Operation, values: Collection[ir.Value]) -> bool:
 
 
 def _acts(op: ir.Operation) -> bool:
-    """Whether an op does more than make a value or load one; stores of these dialects have no results."""
+    """Whether an op has side effects other than a load; stores of these dialects have no results."""
     if op.name == "scf.if":
         return any(_acts(inner) for inner in nested(op) if inner != op)
     makes = op.name.split(".")[0] in ("arith", "affine", "math", "vector", "memref") and op.name not in ATOMICS
@@ -205,21 +204,21 @@ def _peel(peeled: _PeeledLoop) -> None:
 
 
 def _last_step(peeled: _PeeledLoop, mapping: dict[ir.Value, ir.Value], yielded: Sequence[ir.Value]) -> None:
-    """The step whose arguments are mapped: its reductions, the block's parts and arrival, and what else it computes."""
+    """Emits the peeled step: its grid reductions, the stores of the partials, the arrival, and the rest of the step."""
     if any(op.name == WAIT_GROUP for op in nested(peeled.loop)):
         nvvm.CpAsyncWaitGroupOp(0)
     for op in peeled.early:
         clone(op, mapping)
     mapping.update((result, mapping.get(v, v)) for result, v in zip(peeled.loop.results, yielded, strict=True))
-    # The arrival waits until the parts are in the L2. Nothing does that is done meanwhile, and all blocks wait for it.
+    # The arrival waits until the partials are in the L2, and all blocks wait for it; the rest of the step need not.
     for op in (*peeled.parts, *peeled.late):
         for part in _then_ops(op) if _holds_of_tiles(op, peeled.loop) else [op]:
             clone(part, mapping)
 
 
 def _holds_of_tiles(op: ir.Operation, loop: ir.Operation) -> bool:
-    """Whether an op is an `scf.if` that is taken where the loop has a step: it asks whether that starts below its end,
-    or below a number that is no less.
+    """Whether an op is an `scf.if` whose condition holds where the loop has a step: its start is below its end, or
+    below a number that is no less.
     """
     condition = defining_op(op.operands[0]) if op.name == "scf.if" and not list(op.results) else None
     if condition is None or condition.name != "arith.cmpi" or list(op.regions[1].blocks):
@@ -234,6 +233,6 @@ def _holds_of_tiles(op: ir.Operation, loop: ir.Operation) -> bool:
 
 
 def _then_ops(branch: ir.Operation) -> list[ir.Operation]:
-    """The ops of an `scf.if` that are done if its condition holds."""
+    """The ops of the `then` region of an `scf.if`."""
     *ops, _ = branch.regions[0].blocks[0].operations
     return [op.operation for op in ops]

@@ -31,16 +31,16 @@ class FusePipelineContraction(Pass):
     the ring's) and a layout of wgmma's accumulators. The operands must be what a tensor map can describe: arguments
     with `fuse.align = 16` and stride 1 along the tile's last dimension, whose tiles have whole 128-byte swizzle atoms
     and a multiple of 8 and at most 256 rows. They are f16 or bf16, or float8 or f32 in tf32 with k contiguous, as wgmma
-    takes those. Otherwise the kernel is declined. The consumers run the epilogue, which is moved as it is. One
-    multiplication stays under way while the next stage is awaited; the stage before is released then. With `promote` in
-    the schedule so many steps are summed from zero, and their sums added up in f32 by other instructions: tensor cores
-    cut off what does not fit the accumulator. With `persistent` both roles loop over the block's tiles, so that the
-    ring does not run empty between them. With `consumer_groups` so many ping-pong consumer groups alternate over these:
-    while one consumer group's products run, another one runs its tile's epilogue. With a `cluster`, neighbouring
-    blocks, which must have the same tiles of operand A, copy a part of them each to all; a persistent grid has whole
-    clusters. Of an operand's last tile only the rows that there are are copied, if their number is known, k is
-    contiguous and nobody depends on others (`fuse.undefined` on its read): where the operand has several tiles, the
-    producer branches to copies of so many rows. Blocks of a cluster share copies of whole tiles.
+    takes those. Otherwise the pass declines. The epilogue moves to the consumers unchanged. One multiplication stays
+    under way while the next stage is awaited; the stage before is released then. With `promote` in the schedule, groups
+    of that many steps are summed from zero, and the sums added in f32 by CUDA cores, as tensor cores truncate addends
+    to fit the accumulator. With `persistent` both roles loop over the block's tiles, so that the ring does not run
+    empty between them. With `consumer_groups`, ping-pong consumer groups alternate over the tiles: while the products
+    of one run, another runs its tile's epilogue. With a `cluster`, neighbouring blocks, which must have the same tiles
+    of operand A, copy a part of them each to all; a persistent grid has whole clusters. Of an operand's last tile only
+    existing rows are copied, if their number is static, k is contiguous and the values of other rows are unused
+    (`fuse.undefined` on the read); where the operand has several tiles, the producer branches to a copy of fewer rows
+    for the last. Blocks of a cluster share copies of whole tiles.
 
     ```mlir
     %acc = scf.for %k = %c0 to %c4096 step %c64 iter_args(%sum = %zero) -> (vector<128x256xf32>) {
@@ -95,7 +95,7 @@ class FusePipelineContraction(Pass):
 
 
 def _summary(plan: PipelinedTile) -> str:
-    """What a remark says of a plan."""
+    """The text of a remark about a plan."""
     consumer_groups = f" in each of {plan.consumer_groups} consumer groups" if plan.consumer_groups > 1 else ""
     grid = ", persistent" if plan.persistent else ""
     clusters = f", clusters of {plan.peers}" if plan.peers > 1 else ""
@@ -103,7 +103,7 @@ def _summary(plan: PipelinedTile) -> str:
 
 
 def _plan(kernel: ir.Operation, loop: ir.Operation, schedule: Schedule) -> PipelinedTile | str:
-    """The plan for a loop, or why it cannot be pipelined; raises `PassError` for a grid that it cannot have."""
+    """The plan for a loop, or why it cannot be pipelined; raises `PassError` for an impossible grid."""
     if schedule.contraction is None:
         return "the kernel's schedule has no contraction"
     parts = contraction_loop(loop)

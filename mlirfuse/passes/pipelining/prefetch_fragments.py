@@ -1,4 +1,4 @@
-"""`fuse-prefetch-fragments`: products find their fragments in registers, not on the way there."""
+"""`fuse-prefetch-fragments`: loads fragments into registers before the products that use them."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class FusePrefetchFragments(Pass):
 
     Requires the gpu stage. Takes each `scf.for` whose steps wait for copies once, at one barrier, then load by
     `ldmatrix`, and multiply; a group is the products between loads. A step then ends by waiting for the next one's
-    copies, and loads its first fragments before the last products of its own, so that the tensor cores have work while
-    the block meets. The last step loads its own again, for nobody. Copies start behind the first products: the first
-    loads do not queue up behind them. Loops that read fragments in another way, meet more often, or copy through
-    registers, of which more blocks then fit an SM, stay as they are.
+    copies, and loads its first fragments before the last products of its own, so that the tensor cores have work during
+    the barrier. The last step loads its own first fragments again, unused. Copies start behind the first products, so
+    that the first loads do not queue behind them. Loops that read fragments in another way, have more barriers, or copy
+    through registers stay as they are.
 
     ```mlir
     scf.for %k = %c0 to %c512 step %c32 iter_args(%sum = %zero) {
@@ -91,7 +91,7 @@ class _Step:
 
 
 def _step(loop: ir.Operation) -> _Step | str:
-    """The parts of a loop's step, or why it is not one that this pass takes."""
+    """The parts of a loop's step, or why the pass does not apply."""
     *ops, terminator = [op.operation for op in loop.regions[0].blocks[0].operations]
     if any(maker.name == LOAD for value in terminator.operands if (maker := defining_op(value)) is not None):
         return "its first fragments come from the step before"

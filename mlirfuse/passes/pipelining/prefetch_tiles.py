@@ -1,4 +1,4 @@
-"""`fuse-prefetch-tiles`: a block asks the L2 for the tile of the block that will take its place."""
+"""`fuse-prefetch-tiles`: a block prefetches the tile of a later block into the L2."""
 
 from __future__ import annotations
 
@@ -20,23 +20,20 @@ from mlirfuse.target import DEFAULT, Target, target_of
 from mlirfuse.tiling.transfers import STREAMING
 
 SINCE = 90
-"""The compute capability that copies in bulk came with."""
+"""The first compute capability with bulk copies."""
 
 MOST_OF_L2 = 0.5
-"""Share of the L2 that tiles may take which nobody has read yet. On an H200 rows of 16384 elements in float16, 17 MB a
-wave, took 3 % less time, and where 34 MB of rows of 65536 were asked for, 30 % more."""
+"""Largest share of the L2 for prefetched tiles; beyond it tiles are evicted before they are read. Measured on an
+H200."""
 
 
 @dataclass(frozen=True)
 class FusePrefetchTiles(Pass):
-    """Asks for rows that a later wave of blocks will read, while a block waits for what its own reduce to.
+    """Prefetches rows that a later wave of blocks will read, while a block waits for its own reductions.
 
-    Requires tile programs. A block that reduces a tile reads nothing until the sums have gone round, and the device's
-    memory has only what other blocks ask for meanwhile. So behind a tile's first reduction its block asks that the tile
-    that a whole wave of blocks later will read is brought into the L2: as many blocks further as the device holds, by
-    the schedule's blocks an SM. Blocks of one wave are under way already. (8192 rows on an H200, LayerNorm
-    with fused adds in float16, share of a copy's speed: 1600 columns 0.94 -> 0.97, 12288 0.94 -> 0.97, 20480
-    0.93 -> 0.97.)
+    Requires tile programs. A block issues no loads while it reduces a tile. So behind its tile's first reduction it
+    prefetches the tile of the block one wave later into the L2: as many blocks further as the device holds, by the
+    schedule's blocks an SM. Blocks of the same wave are running already.
 
     ```mlir
     scf.forall (%t) in (%n) {
@@ -53,8 +50,8 @@ class FusePrefetchTiles(Pass):
       "fuse.prefetch_rows"(%x, %next) {rows = 1 : i64} : (memref<?x4096xf16>, index) -> ()
     ```
 
-    Only for reads of whole rows that no other block has (`fuse.streaming`), and where those of a wave fit half of the
-    L2. Blocks that loop over tiles load ahead by themselves (`fuse-stage-persistent-loop`).
+    Only for reads of whole rows that no other block reads (`fuse.streaming`), and where a wave's reads fit the allowed
+    share of the L2. Blocks that loop over tiles load ahead by themselves (`fuse-stage-persistent-loop`).
 
     Args:
         target: the architecture.
@@ -133,7 +130,7 @@ def _why_not(
 
 
 def _blocks_of_a_wave(kernel: ir.Operation, target: Target) -> int:
-    """Tiles that the device works on at a time."""
+    """Tiles in a wave of blocks."""
     schedule = schedule_of(kernel)
     return target.sms * max(1, schedule.blocks_per_sm) // schedule.layout.cluster
 

@@ -1,4 +1,4 @@
-"""`fuse-stage-operands`: the operands of a contraction pass through a ring of shared memory."""
+"""`fuse-stage-operands`: stages the operands of a contraction in a ring of shared memory."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from mlirfuse.tiling.tiles import index
 
 @dataclass(frozen=True)
 class FuseStageOperands(Pass):
-    """Copies the operands' tiles of a k-loop into shared memory, some steps ahead of where they are contracted.
+    """Copies the operands' tiles of a k-loop into shared memory, some steps before they are contracted.
 
-    Requires tile programs with a `contraction` in their schedule, whose k-loop reads operands, or what it computes them
-    from, from device memory at offsets that are the loop's variable or known outside. Each gets a ring of `stages`
-    slots. A step waits for its own slot, then starts the copy of the step `stages - 1` ahead into the slot that the
-    previous step has left; one barrier a step orders both. Loops that something else feeds (tensor maps) have no such
-    reads; what was to be multiplied by `wgmma` and is still here is multiplied by `mma.sync`.
+    Requires tile programs with a `contraction` in their schedule, whose k-loop reads operands, or the sources of
+    computed operands, from device memory at offsets that are the induction variable or loop-invariant. Each gets a ring
+    of `stages` slots. A step waits for its own slot, then starts the copy of the step `stages - 1` ahead into the slot
+    that the previous step has read; one barrier a step orders both. Loops that are fed by tensor maps have no such
+    reads; a `wgmma` contraction that was not pipelined uses `mma.sync` instead.
 
     ```mlir
     scf.for %k = %c0 to %c512 step %c32 iter_args(%sum = %zero) {
@@ -63,7 +63,8 @@ class FuseStageOperands(Pass):
             if not found:
                 remarks.declined(self, "nothing contracts tiles that it reads from device memory", kernel)
             by_mma = [step for step in found if without_warpgroups(step.contract)]
-            # Contractions of a step share their reads: `canonicalize` adds to a product by multiplying once more.
+            # Contractions of a step share their reads: `canonicalize` may duplicate a product to fold an addition into
+            # it.
             for step in {step.contract.parent.operation: step for step in reversed(found)}.values():
                 if any(
                     _may_be_staged(op.operation, step.loop) and _repeats(op) for op in step.contract.block.operations
@@ -93,7 +94,7 @@ class _Step:
 
 
 def _step(contract: ir.Operation) -> _Step | None:
-    """What stages a contraction; None where nothing is read from device memory just here."""
+    """The step of a contraction; None where the contraction reads nothing from device memory in its block."""
     parent = contract.parent.operation
     loop = parent if parent.name == "scf.for" else None
     reads = [op.operation for op in contract.block.operations if _is_staged(op.operation, loop)]
@@ -107,7 +108,7 @@ def _step(contract: ir.Operation) -> _Step | None:
 
 
 def _is_staged(op: ir.Operation, loop: ir.Operation | None) -> bool:
-    """Whether a read goes through shared memory: what repeats along a dimension of its tile is few, and in a cache."""
+    """Whether a read is staged; tiles that repeat along a dimension are small, and in a cache."""
     return _may_be_staged(op, loop) and not _repeats(op)
 
 
@@ -154,7 +155,7 @@ class _Ring(ReadRing):
 
 
 def _stage_once(step: _Step) -> None:
-    """A single step waits for its copies at once."""
+    """Stages a single step, which waits for its copies at once."""
     rings = [_Ring(read, 1) for read in step.reads]
     for ring in rings:
         ring.fill(index(0))

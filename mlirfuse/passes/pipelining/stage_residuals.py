@@ -1,4 +1,4 @@
-"""`fuse-stage-residuals`: what an epilogue reads comes through the shared memory through which its result leaves."""
+"""`fuse-stage-residuals`: loads an epilogue's input tiles through the shared memory of its staged results."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ PURE = frozenset({"arith", "math"})
 
 @dataclass(frozen=True)
 class FuseStageResiduals(Pass):
-    """Lets the producer copy the tile that an epilogue reads into the stages that its result is written to later.
+    """Makes the producer copy an epilogue's input tile into the stages of the epilogue's result.
 
     Requires tile programs with `fuse.warp_roles` as `fuse-pipeline-contraction` makes them, whose results
     `fuse-stage-results` has staged. A `vector.transfer_read` of the consumers is replaced where a tensor map can
-    describe its source, an argument that the kernel does not write; where a result of the same type, tile and order in
-    memory is computed of it element by element; and where that result's subtiles have a stage each. So the copy costs
-    no shared memory, a warp overwrites what it has read itself, and nobody waits for other warps in between. The
-    producer starts the copies behind those of the tile's operands, which are under way then. In a persistent loop it
-    first waits until the stores of the tile that the stages had before have read them.
+    describe its source, an argument that the kernel does not write; where a result of the same type, tile and memory
+    layout is computed from it elementwise; and where each subtile of that result has a stage. So the copy needs no
+    further shared memory, and each warp overwrites only elements that it has read itself, without a barrier. The
+    producer starts the copies behind those of the tile's operands. In a persistent loop it first waits until the stores
+    of the tile before have read the stages.
 
     ```mlir
     "fuse.warp_roles"() ({

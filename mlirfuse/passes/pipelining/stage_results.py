@@ -1,4 +1,4 @@
-"""`fuse-stage-results`: tiles of results leave through shared memory, by asynchronous stores of whole subtiles."""
+"""`fuse-stage-results`: stores result tiles through shared memory, by asynchronous stores of epilogue subtiles."""
 
 from __future__ import annotations
 
@@ -33,22 +33,20 @@ FRAGMENT = 8
 """Columns of an accumulator that threads hold together."""
 
 MOST_COLUMNS = 64
-"""Columns of a tile that a transposed subtile has at most: as many as other subtiles have of elements of 16 bits."""
+"""Most tile columns of a transposed subtile: as many as other subtiles have of 16-bit elements."""
 
 
 @dataclass(frozen=True)
 class FuseStageResults(Pass):
-    """Replaces writes of accumulator tiles by subtiles that pass through shared memory, and leave it asynchronously.
+    """Replaces writes of accumulator tiles by epilogue subtiles, staged in shared memory and stored asynchronously.
 
     Requires tile programs with `fuse.warp_roles`; a write in the consumers' role is replaced where a tensor map can
     describe its target: an argument with unit stride along the tile's columns or rows, other strides of whole 16 bytes,
     elements of 2 or 4 bytes, tiles of at least one 128-byte swizzle atom with at most 256 rows; and where the subtiles
     fit the shared memory that the ring and reductions of the tile leave. A thread of the accumulators' layout has 4 or
-    8 neighbouring bytes, a copy of the tensor memory accelerator has whole lines. Where subtiles do not divide a tile,
-    the last one begins inside of the one before: what both have is written twice. A tile whose rows are contiguous in
-    memory is transposed on its way: some of its columns at a time, 64 at most, are the rows of a stage that is as wide
-    as the tile is high. In such tiles of 128x96 2176x2176x2176 takes 31.8 us as `x @ w`, and took 62.5 where threads
-    wrote their elements one by one (H200, bf16; ptxas let products wait for each other between such writes).
+    8 contiguous bytes, whereas TMA stores write whole lines. Where subtiles do not divide a tile, the last one overlaps
+    the one before, and the overlap is written twice. A column-major tile is transposed
+    in shared memory: up to 64 of its columns at a time are the rows of a stage as wide as the tile is high.
 
     ```mlir
     vector.transfer_write %y, %C[%m, %n] : vector<128x256xbf16>, memref<?x4096xbf16>
@@ -81,7 +79,7 @@ class FuseStageResults(Pass):
 
 @dataclass(frozen=True)
 class Plan:
-    """How a tile leaves.
+    """The plan for storing a tile.
 
     Attributes:
         rows: of a stage.
@@ -148,28 +146,26 @@ def _even_columns(extent: int) -> int:
 
 
 def _bytes_left(kernel: ir.Operation, role: ir.Operation) -> int:
-    """Shared memory that the block's buffers leave, bytes, but for what aligning them may take."""
+    """Shared memory that the block's buffers leave, bytes, less the padding that their alignment may need."""
     buffers = [op.results[0] for op in nested(role.parent) if op.name == "memref.alloc"]
     types = [ir.MemRefType(buffer.type) for buffer in buffers]
     target = target_of("sm_90a")  # roles are warpgroups of Hopper's; see lower-warpgroup-mma
     blocks = max(1, schedule_of(kernel).blocks_per_sm)
     room = shared_left(blocks, target)
-    # Stages and subtiles lie one behind the other, and what is small behind them.
+    # Stages and subtiles are contiguous, followed by small buffers.
     ring = sum(bytes_of(t) for t in types if t.rank > 1)
     return room - SMALL - ring - _exchanged_bytes(kernel, role)
 
 
 def _exchanged_bytes(kernel: ir.Operation, role: ir.Operation) -> int:
-    """Shared memory through which warps meet that reduce tiles, bytes; small ones have it twice in a persistent
-    loop.
-    """
+    """Shared memory of reductions across warps, bytes; small exchanges are double-buffered in a persistent loop."""
     schedule = schedule_of(kernel)
     total = 0
     for op in nested(role):
         if op.name != "vector.multi_reduction":
             continue
         tile = ir.VectorType(op.operands[0].type)
-        if tuple(tile.shape) == schedule.tile:  # what is left of slices and rows of partials fits in with what is small
+        if tuple(tile.shape) == schedule.tile:  # the rest of slices and rows of partials fits in with the small buffers
             dims = list(ir.DenseI64ArrayAttr(op.attributes["reduction_dims"]))
             nbytes = schedule.layout.exchanged(dims) * from_mlir(tile.element_type).bytes
             total += nbytes if op.parent == role else copies_bytes(nbytes)
@@ -207,11 +203,11 @@ def _stage(role: ir.Operation, write: ir.Operation, plan: Plan) -> None:
 
 
 def _stores_since(subtile: int, plan: Plan) -> int:
-    """Stores of a tile or two since the last that reads the stage which a subtile is about to be written to."""
+    """Number of later stores since the last one that reads the stage of a subtile about to be written."""
     if subtile >= plan.stages:
         return plan.stages - 1
     subtiles = len(plan.places)
-    last = max(range(subtile, subtiles, plan.stages))  # of the tile before, which begins with the same stage
+    last = max(range(subtile, subtiles, plan.stages))  # of the preceding tile, which begins with the same stage
     return subtiles - 1 - last + subtile
 
 

@@ -1,6 +1,4 @@
-"""`fuse-expand-exp-sums`: where rows are processed in chunks, a maximum and its sum of exponentials are two
-reductions.
-"""
+"""`fuse-expand-exp-sums`: splits `fuse.exp_sum` into two reductions where rows are processed in chunks."""
 
 from __future__ import annotations
 
@@ -22,9 +20,8 @@ from mlirfuse.support.rewriting import erase
 class FuseExpandExpSums(Pass):
     """Replaces `fuse.exp_sum` by a maximum, and a sum of exponentials about it.
 
-    Requires kernels on tensors with a schedule. Applies where the schedule processes rows in chunks: accumulators that
-    rescale themselves at every chunk would take two exponentials an element; a second pass takes one. Declines
-    elsewhere.
+    Requires kernels on tensors with a schedule. Applies where the schedule processes rows in chunks: rescaling the
+    accumulators at every chunk would take two exponentials an element; a second pass takes one. Declines elsewhere.
 
     ```mlir
     %max, %sum = "fuse.exp_sum"(%x) {dims = array<i64: 1>}

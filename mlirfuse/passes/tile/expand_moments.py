@@ -1,4 +1,4 @@
-"""`fuse-expand-moments`: where rows are processed in chunks, moments are two reductions again."""
+"""`fuse-expand-moments`: splits `fuse.moments` into two reductions where rows are processed in chunks."""
 
 from __future__ import annotations
 
@@ -21,9 +21,8 @@ from mlirfuse.support.rewriting import erase
 class FuseExpandMoments(Pass):
     """Replaces `fuse.moments` by a sum, and a sum of squared deviations from the mean that the first sum gives.
 
-    Requires kernels on tensors with a schedule. Applies where the schedule processes rows in chunks: a pass that
-    centres its squares needs the whole sum first, so two passes are needed whatever the op promises. Declines
-    elsewhere.
+    Requires kernels on tensors with a schedule. Applies where the schedule processes rows in chunks: centred squares
+    need the whole sum first, so two passes are needed anyway. Declines elsewhere.
 
     ```mlir
     %sum, %m2 = "fuse.moments"(%x) {dims = array<i64: 1>}

@@ -1,4 +1,4 @@
-"""`fuse-split-k`: several blocks share the k-loop of one tile, and their partial tiles meet through semaphores."""
+"""`fuse-split-k`: several blocks share the k-loop of one tile, and combine their partial tiles."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ class FuseSplitK(Pass):
     """Gives each tile of a contraction to `split` blocks, a slice of the loop along k each.
 
     Requires tile programs from `fuse-tile-contraction` whose schedule has a split above 1. A slice is every `split`-th
-    step: at any time all blocks read steps that lie close together, which device memory serves faster than as many
-    streams far apart. The slowest part of a block's number is its slice, so that blocks that run together read the
-    same slice of the operands. How the partial tiles meet is the schedule's `reduction`; all forms add them in the
-    order of slices, so that results are the same bits on every run, and leave the semaphores zero:
+    step: concurrent blocks then read neighbouring steps, which device memory serves faster than distant streams. The
+    slice is the slowest-varying part of a block's number, so that concurrent blocks read the same slice of the
+    operands. The schedule's `reduction` says how the partial tiles are combined; all forms add them in the order of
+    slices, so that results are the same bits on every run, and leave the semaphores zero:
 
     - `last_block`: every block stores its partial, and the last block adds them all up.
-    - `serial`: the blocks of a tile add to one stored tile in turn. A block takes its number from a ticket, so that
-      it only ever waits for blocks that run already.
+    - `serial`: the blocks of a tile add to one stored tile in order (serial grid reduction). A block takes its number
+      from a ticket, so that it only waits for blocks that are running.
     - `grid_sync`: every block stores its partial, waits for the others of its tile, and adds up some rows of all of
-      them. The grid must be resident as a whole, and is launched so.
-    - `flagged`: the same, but the numbers announce themselves (`fuse.flagged_store`, `fuse.flagged_load`): no
-      semaphores, no fences, and one trip through the L2. Sums in f32 only.
+      them. The whole grid must be resident: a cooperative launch.
+    - `flagged`: the same by flag-in-data exchange (`fuse.flagged_store`, `fuse.flagged_load`): no semaphores, no
+      fences, and one trip through the L2. Sums in f32 only.
     - `cluster`: the blocks of a tile form a cluster, and each adds up some rows of all parts, which it reads from the
-      others' shared memory: no semaphores, no workspace, and nothing to wait for but the cluster.
+      others' shared memory: no semaphores, no workspace, and synchronisation within the cluster only.
 
-    What follows the loop is done by the block that has the whole sum, or the whole sum of some rows.
+    The epilogue is run by the block that has the whole sum, or by each block on the rows whose sum it has.
 
     ```mlir
     scf.forall (%tile) in (%tiles) {
@@ -166,7 +166,7 @@ def _slice_of(loop: ir.Operation, mapping: dict[ir.Value, ir.Value], part: ir.Va
     stride = arith.ConstantOp(ir.IndexType.get(), step * split).result
     bounds = {0: first, 2: stride}
     if (upper - lower) % (step * split) == 0:
-        # All slices have the same steps, and say so by where they end: nothing then is left to be computed of them.
+        # Slices of equal length are expressed by their end, so that their number of steps folds to a constant.
         bounds[1] = arith.AddIOp(first, arith.ConstantOp(ir.IndexType.get(), upper - lower).result).result
     copy = clone(loop, mapping)
     for number, bound in bounds.items():

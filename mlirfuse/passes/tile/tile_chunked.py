@@ -27,9 +27,9 @@ class FuseTileChunked(Pass):
     Requires `fuse.schedule` with `persistence = "shared"` or `"multi_pass"`, whose tile is smaller than the extent in
     one reduced dimension at most. Each pass is an `scf.for` that carries a tile of partial results; a remainder that
     does not fill a chunk is a smaller tile after the loop. Where the extent is known at run time (`"multi_pass"` only),
-    the last chunk is masked, and the results of every 32 chunks are combined on their own, for the sake of long sums.
+    the last chunk is masked, and the results of every 32 chunks are combined separately, for the accuracy of long sums.
     With `"shared"`, what the first pass reads is kept in the block's shared memory; with `"multi_pass"`, later passes
-    read it again. Only what a pass needs is computed in it.
+    read it again. Each pass computes only the values that it needs.
 
     ```mlir
     func.func private @f_0(%x: tensor<?x65536xf32>) -> tensor<?xf32>

@@ -32,16 +32,16 @@ from mlirfuse.tiling.transfers import TileTransfers
 
 @dataclass(frozen=True)
 class FuseTileContraction(Pass):
-    """Turns a kernel with a contraction into a tile program: a block a tile of the result, and a loop along k.
+    """Turns a kernel with a contraction into a tile program: one block a tile of the result, with a loop along k.
 
     Requires `fuse.schedule` with a `contraction`. The loop carries the accumulators, one tile vector of the result's
-    dimensions (batch, m, n), and contracts tiles of the operands into it. What the kernel computes an operand by is
-    emitted in the loop, on the operand's tile; all else on the accumulators' tile behind the loop, as in any other tile
-    program. A product that adds to something else than zeros does so behind the loop too, as blocks that share a loop
-    add once. Where that reduces the tile, blocks meet at semaphores (`tiling/contractions/tile_reductions.py`).
-    Operands are read in the order of their memory; which of their dimensions is which says the `vector.contract`. A
-    `swapped` schedule exchanges the roles of rows and columns, so that the accumulators' tile is a transposed one. What
-    lies past the end of an operand reads as zero.
+    dimensions (batch, m, n), and contracts tiles of the operands into it. Prologues of operands are emitted in the
+    loop, on the operand's tile; all other ops on the accumulators' tile behind the loop. Initial values other than
+    zeros are added behind the loop too, as blocks that share a loop must add them once. Reductions of the epilogue over
+    several tiles synchronise blocks by semaphores (`tiling/contractions/tile_reductions.py`). Operands are read in
+    their memory order; the indexing maps of the `vector.contract` give the roles of their dimensions. A `swapped`
+    schedule exchanges the roles of rows and columns, so that the accumulators' tile is a transposed one. What lies past
+    the end of an operand reads as zero.
 
     ```mlir
     func.func private @f_0(%x: tensor<?x512xbf16>, %w: tensor<384x512xbf16>) -> tensor<?x384xf32>
@@ -98,8 +98,8 @@ def _emit_tile(
     schedule: Schedule,
     structures: Sequence[OpStructure],
 ) -> None:
-    """Emits what a block does: the loop along k, what follows on its tile, and its part in reductions over tiles."""
-    assert schedule.contraction is not None  # run has looked
+    """Emits a block's program: the loop along k, the epilogue on its tile, and its part in reductions over tiles."""
+    assert schedule.contraction is not None  # checked by run
     product = contraction.structure
     computed = {s.op for number in (0, 1) for s in producers(product.op.operands[number])} | {product.op}
     epilogue = epilogue_of(space, contraction, [s for s in structures if s.op not in computed])

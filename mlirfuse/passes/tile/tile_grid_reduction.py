@@ -33,16 +33,15 @@ class FuseTileGridReduction(Pass):
     results that an `scf.for` carries, of one row where threads are unrolled over a tile's rows; everything else that
     varies along them runs once a tile, reductions inside of it included. Each block that has tiles stores its partial
     results to a workspace argument. When all have arrived, the blocks add them up, a slice of the columns each
-    (`grid_reduction = "grid_sync"`), or the one that arrives last does (`"last_block"`), and run what depends on the
-    reductions. With `"atomics"` they add their partial results to a few rows of sums (`fuse.accumulate`), as they come,
-    and the last block adds these up and leaves them zero; reductions must be sums of f32, and their last bits
-    differ from run to run. With `"second_kernel"` the parts are a result instead, of a row for each of the
-    schedule's `blocks`, which another kernel takes; the host calls both. With a `chunk`, the tail of a persistent loop
-    is
-    shared: a block that is done with its tiles takes chunks of so many, at first of twice as many, as long as there
-    are any, and stores a part for each. Rows past the end of the data are masked with the neutral element. Tiles
-    hold rows whole, but for a schedule that loops over the innermost dimension too, which what is reduced along both
-    allows.
+    (`grid_reduction = "grid_sync"`), or the one that arrives last does (`"last_block"`), and run the ops that depend on
+    the reductions. With `"atomics"` the blocks add their partial results atomically to a few rows of sums
+    (`fuse.accumulate`), and the last block adds up these rows and leaves them zero; reductions must be sums of f32, and
+    their last bits differ from run to run. With `"second_kernel"` the partial results are an output, with a row for
+    each of the schedule's `blocks`, which a second kernel reduces; the host calls both. With a `chunk`, the tail is
+    scheduled dynamically: a block that has finished its own tiles takes chunks of that many tiles, at first of twice as
+    many, while there are any, and stores a partial result for each. Rows past the end of the data are masked with the
+    neutral element. Tiles hold whole rows, unless the schedule loops over the innermost dimension too, which reductions
+    along both dimensions allow.
 
     ```mlir
     func.func private @f_0(%x: tensor<?x4096xf32>) -> tensor<4096xf32>

@@ -1,4 +1,4 @@
-"""`fuse-tile-persistent`: kernels whose tiles hold the reduced dimensions whole become tile programs."""
+"""`fuse-tile-persistent`: turns kernels whose tiles hold whole reduced dimensions into tile programs."""
 
 from __future__ import annotations
 
@@ -26,11 +26,10 @@ class FuseTilePersistent(Pass):
     """Turns a kernel on tensors into a tile program that keeps each row on chip between reduction and use.
 
     Requires `fuse.schedule` on the kernel, with `persistence = "registers"` and a tile that holds every reduced
-    dimension whole; kernels scheduled otherwise are left to `fuse-tile-chunked`. A kernel without reductions is the
-    case of no reduced dimension: its tiles cut every dimension, and where the schedule's `transposed` has them
-    `mirrored`, the tiles at (i, j) and (j, i) follow each other in the grid's order. Every input is read once and every
-    result is written once. Ops are emitted by the number of reductions they wait for, so that independent reductions
-    meet in one exchange.
+    dimension whole; kernels scheduled otherwise are left to `fuse-tile-chunked`. In a kernel without reductions tiles
+    may split every dimension; where the schedule's `transposed` has `mirrored`, the tiles at (i, j) and (j, i) are
+    neighbours in the grid's order. Every input is read once and every result is written once. Ops are emitted in the
+    order of the number of reductions that they depend on, so that independent reductions share one exchange.
 
     ```mlir
     func.func private @f_0(%x: tensor<?x4096xf32>) -> tensor<?x4096xf32>
@@ -89,7 +88,7 @@ def check_tile(schedule: Schedule, space: IterationSpace, kernel: ir.Operation) 
 def _emit(program: TileProgram, space: IterationSpace, structures: Sequence[OpStructure], schedule: Schedule) -> None:
     transfers = TileTransfers(space, schedule.tile, program.offsets, program.ragged, program.buffers)
     emitter = TileEmitter(transfers, dict(program.scalars))
-    # Reads of the whole tile come first: they take longest to arrive.
+    # Reads of the whole tile come first, as they take longest.
     for (op, number), axes in space.use_axes.items():
         value = op.operands[number]
         if value in program.buffers and len({d for d in axes if d is not None}) == space.rank:

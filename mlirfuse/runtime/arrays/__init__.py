@@ -1,1 +1,1 @@
-"""What callers pass and get: arrays of every library, concrete shapes, results and checks of these."""
+"""Arguments and results of calls: arrays of every library, their concrete shapes, and checks of results."""

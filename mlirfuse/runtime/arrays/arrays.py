@@ -1,7 +1,7 @@
-"""Reads what callers pass: arrays of CuPy, PyTorch, JAX and others, and Python numbers.
+"""Reads call arguments: arrays of CuPy, PyTorch, JAX and others, and Python numbers.
 
-Two ways. `signature` runs on every call: it only gathers the pointers, and a key that tells calls apart which need
-different code or different sizes. `read_argument` runs when a key is new: it checks an argument and says what it is.
+`signature` runs on every call: it only gathers the pointers, and a key that differs between calls that need different
+code or sizes. `read_argument` runs when a key is new: it checks an argument and describes it.
 """
 
 from __future__ import annotations
@@ -59,9 +59,10 @@ class ArrayInfo:
 
     @property
     def span(self) -> tuple[int, int]:
-        """Bytes from the pointer to the first byte of the array, and to behind its last; both 0 where it is empty.
+        """Bytes from the pointer to the array's first byte, and to the byte behind its last; both 0 where the array is
+        empty.
 
-        The first is negative where a stride is: the pointer is the address of element (0, 0, ...).
+        The first number is negative where a stride is, as the pointer is the address of element (0, 0, ...).
         """
         if 0 in self.shape:
             return 0, 0
@@ -144,7 +145,7 @@ def signature(args: Sequence[object]) -> tuple[Key, list[Any]]:
 
 
 def read_argument(argument: object, name: str = "argument") -> Argument:
-    """What an argument is.
+    """The description of an argument.
 
     Raises:
         ArgumentError: an array that is not on a GPU, or has an unsupported dtype, or no array at all.
@@ -157,10 +158,10 @@ def read_argument(argument: object, name: str = "argument") -> Argument:
 
 
 def require_no_gradient(argument: object, name: str = "argument") -> None:
-    """Raises `ArgumentError` for a tensor of PyTorch that requires a gradient, where PyTorch records what is computed.
+    """Raises `ArgumentError` for a PyTorch tensor that requires a gradient, where autograd is recording.
 
-    It would see no operation, and give the tensor no gradient. `torch.no_grad()` and `torch.inference_mode()` say that
-    none is wanted, and are in force in `torch.autograd.Function` too.
+    Autograd does not see the kernels, and would compute no gradient. `torch.no_grad()` and `torch.inference_mode()`
+    switch recording off, as `torch.autograd.Function` does.
     """
     if framework_of(argument) != "torch" or not argument.requires_grad:  # type: ignore[attr-defined]
         return
@@ -198,7 +199,7 @@ def _describe(argument: object) -> Argument:
 
 
 def _no_constant(values: tuple[object, ...]) -> str | None:
-    """The type of what a tuple holds that no key can, such as an array; None where it is a constant."""
+    """The type of a tuple's entry that is no constant, such as an array; None where all are constants."""
     for value in values:
         if isinstance(value, tuple):
             if wrong := _no_constant(value):
@@ -296,11 +297,11 @@ _READERS: dict[type, Reader | None] = {
     tuple: _read_tuple,
     DType: _read_static,
 }
-"""How an argument of each type is read; None for tensors of torch, for which a call would be a tenth of the time."""
+"""The reader of each argument type; None for tensors of torch, which `signature` reads inline for speed."""
 
 
 def _reader_of(argument: object) -> Reader | None:
-    """The reader of a type that is met for the first time; raises `ArgumentError` for what is no argument."""
+    """The reader of a type without an entry in the table yet; raises `ArgumentError` for types that are no argument."""
     reader: Reader | None
     if kind := framework_of(argument):
         reader = None if kind == "torch" else _read_cupy

@@ -1,7 +1,7 @@
-"""Arrays of the caller that results go into: where they may lie, and how results get into those that no kernel writes.
+"""The caller's output arrays: checks of overlap, and copies into arrays that kernels cannot write directly.
 
-Kernels write C-contiguous memory (or that of a transposed result), aligned as new arrays are. What a caller gives with
-other strides, reversed or transposed for instance, or aligned worse, gets a copy of the result.
+Kernels write C-contiguous memory (or that of a transposed result), aligned as new arrays are. An output array with
+other strides, for instance reversed or transposed ones, or less alignment gets a copy of the result.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from mlirfuse.runtime.device import cuda
 Submit = Callable[[Sequence[Any], int], None]
 
 _MOST_WORK = 100_000
-"""Steps that are taken to find whether two arrays share an element; after these they are taken to."""
+"""Limit of the search for an element that two arrays share; beyond it they count as overlapping."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class _Placed:
         return cls(word, info, *info.span)
 
     def meets(self, other: _Placed, words: Sequence[Any]) -> bool:
-        """Whether the two share memory, where the words say that they lie."""
+        """Whether the two share memory, at the addresses in the words."""
         first, second = words[self.word], words[other.word]
         if first + self.begin >= second + other.end or second + other.begin >= first + self.end:
             return False
@@ -64,7 +64,7 @@ class _Interface:
 
 
 def _stand_in(info: ArrayInfo, pointer: int) -> np.ndarray:
-    """An array of NumPy that lies where one of the GPU does; its elements must not be touched."""
+    """A NumPy array at the address of a GPU array, for overlap checks alone; its elements must not be accessed."""
     size = info.dtype.bytes
     strides = tuple(s * size for s in info.strides)
     interface = {"data": (pointer, True), "shape": info.shape, "strides": strides, "typestr": f"|V{size}", "version": 3}
@@ -110,7 +110,7 @@ class OutputPlan:
             for placed, result in zip(self._outputs, results, strict=True)
             if placed.end and not _is_written(result, placed.info)
         ]
-        # The last pointers that were found not to overlap: most callers use the same buffers again.
+        # The last pointers that did not overlap, as most callers use the same buffers again.
         self._apart: Sequence[Any] = ()
 
     def run(self, values: Sequence[Any], stream: int | None) -> None:
@@ -152,7 +152,7 @@ class OutputPlan:
 
 
 def _fitting(result: Result, given: Argument, device: int, where: str) -> ArrayInfo:
-    """What is given for a result; raises `ArgumentError` where that does not fit into it."""
+    """The array given for a result; raises `ArgumentError` where the result does not fit into it."""
     if not isinstance(given, ArrayInfo):
         raise ArgumentError("expected an array", where=where)
     shape, _ = result.shape_and_strides
@@ -170,7 +170,7 @@ def _fitting(result: Result, given: Argument, device: int, where: str) -> ArrayI
 
 
 def _is_written(result: Result, given: ArrayInfo) -> bool:
-    """Whether kernels write a result where a caller's array has it."""
+    """Whether kernels can write a result directly into a caller's array."""
     shape, strides = result.shape_and_strides
     same = all(n == 1 or a == b for n, a, b in zip(shape, given.strides, strides, strict=True))
     return same and given.pointer % ALIGNMENT == 0

@@ -1,7 +1,7 @@
 """A debug mode that finds results which no kernel writes: their memory is poisoned before the launches, and read after.
 
-An element that is left as it was poisoned may still be a result: the kernels then run again over another poison, and
-only an element that is both was not written.
+An element that still equals the poison may be a result by chance. The kernels then run again over another poison; an
+element that equals both was not written.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from mlirfuse.runtime.arrays.layout import CallLayout, Result
 from mlirfuse.runtime.device.cuda import cupy, guarded
 
 CHECK = "MLIRFUSE_CHECK_RESULTS"
-"""Environment variable: 1 poisons the memory of results before each call's launches, and looks whether all of it was
-written; each call then waits.
+"""Environment variable: 1 poisons the memory of results before each call's launches, and checks afterwards that all of
+it was written; each call then waits.
 
 It is read when a launch plan is made.
 """
 
 POISONS = (0xA5, 0x5A)
-"""Bytes that results are filled with, in the first run and in the second one; no value consists of both."""
+"""The poison bytes of the first and of the second run."""
 
 _DEVICE_TO_HOST = 2  # cudaMemcpyDeviceToHost
 
@@ -52,7 +52,7 @@ def with_checked_results(submit: Submit, layout: CallLayout, device: int) -> Sub
     first_word = len(layout.arguments)
 
     def run(words: Sequence[Any], stream: int, poison: int) -> list[np.ndarray]:
-        """Launches over poisoned memory; returns of each buffer which elements are as they were."""
+        """Launches over poisoned memory; returns a mask of the unchanged elements of each buffer."""
         for word, (_, result) in enumerate(results, start=first_word):
             _fill(words[word], _bytes(result), poison, stream)
         submit(words, stream)
@@ -82,7 +82,7 @@ def _fill(pointer: int, nbytes: int, value: int, stream: int) -> None:
 
 
 def _untouched(pointer: int, result: Result, poison: int, stream: int) -> np.ndarray:
-    """Which elements of a result hold nothing but poison, in the shape of its buffer; waits for the stream."""
+    """A mask of the elements of a result that hold only poison, in the shape of its buffer; waits for the stream."""
     held = np.empty((prod(result.shape), result.dtype.bytes), np.uint8)
     if held.size:
         runtime = cupy().cuda.runtime

@@ -1,6 +1,6 @@
-"""The CUDA libraries that are there: CuPy always, PyTorch where the caller has imported it.
+"""The CUDA libraries: CuPy always, PyTorch where the caller has imported it.
 
-Both are looked for when they are first needed, so that importing mlirfuse needs neither.
+Both are imported on first use, so that importing mlirfuse needs neither.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ def cupy() -> ModuleType:
 
 
 def torch() -> ModuleType | None:
-    """PyTorch where something has imported it: an argument cannot be a torch tensor otherwise."""
+    """PyTorch if the process has imported it; otherwise no argument can be a torch tensor."""
     return sys.modules.get("torch")
 
 
 class _Thread(local):
-    """What is known of each host thread.
+    """State of each host thread.
 
     Attributes:
         has_context: whether a CUDA context has been made current in it.
@@ -73,10 +73,10 @@ _THREAD = _Thread()
 
 
 def require_context() -> None:
-    """Makes the context of a thread's current device current, the first time that the thread asks.
+    """Makes the context of the current device current in this thread, once a thread.
 
-    A new thread has none until CUDA's runtime is told of a device. CuPy does not tell it where the device that it is to
-    use is the current one already, which is so for device 0; and functions of the driver then fail.
+    A new thread has no context until the CUDA runtime sets a device, and functions of the driver fail without one. CuPy
+    does not set a device that is the current one already, as device 0 is.
     """
     if not _THREAD.has_context:
         runtime = cupy().cuda.runtime
@@ -120,9 +120,9 @@ def copy_bits(source: Any, pointer: int, strides: tuple[int, ...], span: tuple[i
 
     Args:
         source: the array.
-        pointer: address of the first element of where it goes.
-        strides: of that, in elements; they may be negative.
-        span: bytes from the pointer to the first byte of it, and to behind the last.
+        pointer: address of the destination's first element.
+        strides: the destination's, in elements; they may be negative.
+        span: bytes from the pointer to the destination's first byte, and to the byte behind its last.
     """
     memory = cupy().cuda.UnownedMemory(pointer + span[0], span[1] - span[0], None)
     start = cupy().cuda.MemoryPointer(memory, -span[0])
@@ -159,8 +159,8 @@ def device_target(device: int) -> Target:
 def chip_for(capability: int, limit: Callable[[str], int]) -> str:
     """The target for a compute capability times ten: its own, with architecture-specific instructions where known.
 
-    A device that mlirfuse does not know is compiled for as the newest target before it that asks for no more than the
-    device has, and the driver compiles its PTX. Code of an architecture-specific target (`sm_90a`) runs on no other.
+    For an unknown device it is the newest earlier target whose limits the device meets, and the driver compiles the
+    PTX. Code of an architecture-specific target (`sm_90a`) runs on that architecture alone.
 
     Args:
         capability: the device's.
@@ -180,7 +180,7 @@ def chip_for(capability: int, limit: Callable[[str], int]) -> str:
 
 
 def guarded(function: Callable[_P, _R], device: int) -> Callable[_P, _R]:
-    """The function, run with that device current; as it is where there is only one device. Threads need a context."""
+    """The function wrapped to run with that device and its context current."""
     if device_count() == 1:
         return function
     device_type = cupy().cuda.Device
@@ -202,7 +202,7 @@ def current_stream(framework: str, device: int) -> Callable[[], int]:
             return partial(raw, device)
         return lambda: pytorch.cuda.current_stream(device).cuda_stream
     get = cupy().cuda.get_current_stream
-    return lambda: get(device).ptr  # of the arrays' device, which need not be current; that takes longer to find
+    return lambda: get(device).ptr  # the stream of the arrays' device, which need not be the current one
 
 
 def stream_pointer(stream: object) -> int:

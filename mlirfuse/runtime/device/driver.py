@@ -1,4 +1,4 @@
-"""Functions of the CUDA driver that CuPy does not wrap, called in the library itself: that needs no further package."""
+"""Functions of the CUDA driver that CuPy does not wrap, called through `ctypes`, which needs no further package."""
 
 from __future__ import annotations
 
@@ -92,10 +92,10 @@ def capture(stream: int) -> Capture:
 
 
 class GraphEnd:
-    """Notices when a graph, and everything that was made from it, is gone and has run for the last time.
+    """Detects when a graph, and everything instantiated from it, is destroyed and has run for the last time.
 
-    The driver then posts a semaphore of the C library: no Python runs on its threads, of which the last may be alive
-    when Python is not. The semaphore is never freed, for the same reason.
+    The driver then posts a semaphore of the C library. Python must not run on the driver's threads, which may outlive
+    the interpreter; for that reason the semaphore is never freed.
 
     Args:
         graph: a `CUgraph` that is being captured.
@@ -110,7 +110,7 @@ class GraphEnd:
         call("cuGraphRetainUserObject", ctypes.c_void_p(graph), owned, 1, _MOVE_REFERENCE)
 
     def is_over(self) -> bool:
-        """Whether that has happened; True once."""
+        """Whether the graph is gone; True once."""
         return bool(_libc().sem_trywait(self._semaphore) == 0)
 
 
@@ -122,7 +122,7 @@ def _libc() -> ctypes.CDLL:
 
 
 def stream_id(stream: int) -> int:
-    """A number that no other stream of this process has had: a pointer may be that of a stream which is gone."""
+    """A number unique to a stream in this process; a pointer may be reused after its stream is destroyed."""
     number = ctypes.c_uint64()
     call("cuStreamGetId", ctypes.c_void_p(stream), ctypes.byref(number))
     return number.value
@@ -151,7 +151,7 @@ def dependent_launcher(
 ) -> Callable[[int], None]:
     """A function that launches a kernel on a stream, where it may start before its predecessor there has ended.
 
-    One thread at a time may call it. What does not change between calls is converted here, once.
+    One thread at a time may call it. Values that do not change between calls are converted once, here.
 
     Args:
         kernel: a `CUfunction`, which executes `griddepcontrol.wait`.
@@ -159,7 +159,7 @@ def dependent_launcher(
         threads: a block's.
         shared_bytes: dynamic shared memory.
         table: the address of the parameters' addresses.
-        cooperative: whether it is to be launched whole or not at all.
+        cooperative: whether all blocks of the grid must be resident at once.
         failure: makes what the function raises where the driver refuses the launch, of its `CUresult`.
     """
     flags = [_PROGRAMMATIC, *([_COOPERATIVE] if cooperative else [])]
@@ -167,7 +167,7 @@ def dependent_launcher(
     config = _LaunchConfig(
         (blocks, 1, 1), (threads, 1, 1), shared_bytes, None, ctypes.addressof(attributes), len(attributes)
     )
-    # Arguments as `ctypes` passes them on: it converts them again where they are objects of its own.
+    # Plain integers, as `ctypes` converts its own objects again in every call.
     handle, parameters = ctypes.c_void_p.from_param(kernel), ctypes.c_void_p.from_param(table)
     launch_kernel = partial(function("cuLaunchKernelEx"), ctypes.byref(config), handle, parameters, None)
 

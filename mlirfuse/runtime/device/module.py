@@ -53,7 +53,7 @@ class LoadedKernel:
             )
             blocks = sms * min(per_sm, fitting)
             if info.cluster > 1:
-                # A cluster stays inside of one part of the device, and need not fill it.
+                # A cluster stays within one GPC of the device, and clusters need not fill a GPC.
                 clusters = driver.max_active_clusters(
                     self.function, info.block, info.cluster, info.dynamic_shared_bytes
                 )
@@ -68,9 +68,8 @@ def load(binary: KernelBinary, info: KernelInfo, device: int) -> LoadedKernel:
 
     Both keep the result in a cache on disk.
 
-    It stays loaded until the process ends: a graph may launch it when the function that it was captured from is gone,
-    and to ask in every call whether its stream is being captured would take the host longer. A kernel that needs
-    dynamic shared memory opts in here. Cluster kernels need nothing: their shape is in the PTX.
+    A kernel stays loaded until the process ends, as a graph may launch it after the function that it was captured from
+    is gone. A kernel that needs dynamic shared memory opts in here. The shape of clusters is in the PTX.
 
     Raises:
         CompileError: the assembler refuses the PTX.
@@ -99,9 +98,9 @@ def assemble_ahead(binaries: Iterable[KernelBinary]) -> None:
 
 
 def _code(binary: KernelBinary, device_capability: int) -> bytes:
-    """What the driver is given of a kernel: a cubin, or PTX for its own compiler.
+    """The code of a kernel for the driver: a cubin, or PTX for the driver's compiler.
 
-    Machine code is loaded on devices that it was made for alone; PTX runs on all later ones.
+    A cubin loads only on devices of its architecture; PTX also on later ones.
     """
     assembler = chosen_assembler(binary.target)
     if assembler.kind == DRIVER or binary.target.capability != device_capability:
@@ -116,12 +115,14 @@ def _module(code: bytes, device: int) -> Any:
     if key not in _MODULES:
         module = cupy().cuda.function.Module()
         module.load(code)
-        return _MODULES.setdefault(key, module)  # another thread may have been faster
+        return _MODULES.setdefault(key, module)  # another thread may have loaded the module meanwhile
     return _MODULES[key]
 
 
 def driver_resources(kernel: LoadedKernel) -> KernelResources:
-    """What the driver says of a loaded kernel; unlike ptxas it does not tell spills from other local memory."""
+    """The driver's report of a loaded kernel; unlike that of ptxas it does not separate spills from other local
+    memory.
+    """
     driver = cupy().cuda.driver
     return KernelResources(
         name=kernel.info.name,

@@ -1,7 +1,7 @@
-"""Tensor maps: what the tensor memory accelerator must know of an array, 128 bytes that the driver encodes.
+"""Tensor maps: the 128-byte descriptors of arrays for the tensor memory accelerator, which the driver encodes.
 
-A map holds the array's pointer, so it changes with it. Encoding takes some microseconds; the last maps are kept by
-pointer, and a call with the pointers of the one before does nothing.
+A map holds the array's pointer, and is encoded again when the pointer changes. The last maps are cached by pointer; a
+call with the pointers of the call before encodes nothing.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from mlirfuse.support.dtypes import DType
 TENSOR_MAP_BYTES = 128
 TENSOR_MAP_ALIGNMENT = 64
 KEPT = 256
-"""Maps that one parameter keeps, for as many pointers."""
+"""Size of each parameter's cache of maps."""
 
 # Of the CUDA driver API: CUtensorMapDataType, -Swizzle, -L2promotion, -FloatOOBfill, -Interleave.
 _DATA_TYPES = {"float16": 6, "float32": 7, "bfloat16": 9}
@@ -27,16 +27,13 @@ _TF32 = 11
 _NO_INTERLEAVE, _SWIZZLE_128, _FILL_ZERO = 0, 3, 0
 
 _PROMOTE_128 = 2
-"""Misses of the L2 bring the 128 bytes that a row of a box has. With 256 the other half came for a later copy, and was
-gone by then or had pushed out what others shared (H200, us): in bf16 128x128x262144 took 38.5 and takes 32.9,
-256x256x131072 with rows contiguous 41.2 and 34.7, 16x4096x14336 30.6 and 28.7, 64x11008x4096 24.3 and 23.4; in float8
-64x4096x14336 19.9 and 18.2. What stays in the L2 from one call to the next takes up to 1 % more time so (256x256x4096,
-4.41 and 4.47), all others the same."""
+"""A miss in the L2 fetches 128 bytes, the size of a box's row. With 256 bytes, the second half belongs to a later copy,
+and is evicted before it or evicts shared lines: slower for products with a long reduction."""
 
 
 @dataclass(frozen=True)
 class TensorMapShape:
-    """All of a tensor map but the pointer; dimensions from the innermost out.
+    """A tensor map without its pointer; dimensions from the innermost on.
 
     Attributes:
         dtype: of the elements.
@@ -66,7 +63,7 @@ class TensorMapShape:
     ) -> TensorMapShape:
         """The map of an array with `strides` in elements, whose dimensions `dims` lists from the innermost out.
 
-        The stride of a dimension of extent 1 means nothing, and need not be one that a map can have: it gets another.
+        The stride of a dimension of extent 1 is unused and may be illegal in a map, so it is replaced.
         """
         unused = -(-max(shape) * dtype.bytes // TENSOR_MAP_STRIDE) * TENSOR_MAP_STRIDE
         byte_strides = [strides[d] * dtype.bytes if shape[d] > 1 else unused for d in dims[1:]]
