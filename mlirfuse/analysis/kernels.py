@@ -6,32 +6,8 @@ from collections.abc import Iterator
 
 from mlir import ir
 
+from mlirfuse.dialect.attributes import GRID_LEAST, KERNEL, RESULT_EXTENTS
 from mlirfuse.errors import IRError
-
-KERNEL = "fuse.kernel"
-"""Unit attribute of a kernel function that has a body."""
-LAUNCH = "fuse.launch"
-"""On a declaration that the host calls: the symbol of the kernel that implements it."""
-CLUSTER = "fuse.cluster"
-"""On a tile program: how many neighbouring blocks, with a tile of their own each, form a cluster."""
-PHASE = "fuse.phase"
-"""On a shared-memory buffer that one phase of a kernel uses (i64): buffers of different phases share their memory."""
-UNDEFINED = "fuse.undefined"
-"""On a `vector.transfer_read`, dimensions of its vector: nobody depends on what is read past the source's end in these.
-It may then be anything, and need not be the padding."""
-SECOND_STAGE = "fuse.second_stage"
-"""Unit attribute of the loop over slices, or what is around it: its tiles have the persistent loop's
-`second_stage_layout`."""
-DEPENDENT_LAUNCH = "fuse.dependent_launch"
-"""Unit attribute of a `gpu.func` that waits for its predecessor in the stream before it touches global memory."""
-
-GRID_LEAST = "fuse.grid_least"
-"""For each result of `fuse.grid` the number of blocks that it counts as at least; without it 0 for each."""
-RESULT_EXTENTS = "fuse.result_extents"
-"""For each dynamic extent of a kernel's results, the (argument, dimension) pair that it equals."""
-
-RESULTS = "fuse.results"
-"""On the host function: how the Python function returned its results, `single`, `tuple` or `list`."""
 
 
 def functions(module: ir.Operation) -> Iterator[ir.Operation]:

@@ -14,6 +14,7 @@ from mlirfuse.analysis.live import live_bytes
 from mlirfuse.analysis.loops.iteration_space import Conflict, IterationSpace
 from mlirfuse.analysis.loops.order import reduction_depths
 from mlirfuse.analysis.loops.structure import OpStructure
+from mlirfuse.dialect.attributes import ALIGN, STRIDES
 from mlirfuse.errors import ScheduleError
 from mlirfuse.schedule.layout import FEWEST_VECTORS
 from mlirfuse.schedule.model.machine import WIDEST_ACCESS
@@ -227,8 +228,8 @@ def _operands(kernel: ir.Operation, space: IterationSpace) -> Iterator[_Operand]
         if value not in attributes or not isinstance(value.type, ir.RankedTensorType) or (value, axes) in seen:
             continue
         seen.add((value, axes))
-        strides = attributes[value].get("fuse.strides")
-        align = attributes[value].get("fuse.align")
+        strides = attributes[value].get(STRIDES)
+        align = attributes[value].get(ALIGN)
         yield _Operand(
             value.type,
             axes,

@@ -12,8 +12,8 @@ from mlirfuse.builder.extents import Dim, Extent, Shape, Symbol
 from mlirfuse.builder.spec import STRIDES, ScalarSpec, TensorSpec
 from mlirfuse.builder.state import ScalarBase, TensorBase, TraceState
 from mlirfuse.builder.tensor import Scalar
+from mlirfuse.dialect import attributes
 from mlirfuse.support.dtypes import bool_, float64, int64
-from mlirfuse.support.strides import ATTRIBUTE
 
 Named = Sequence[tuple[str, TensorSpec | ScalarSpec]]
 
@@ -91,9 +91,9 @@ def _type(spec: TensorSpec | ScalarSpec) -> ir.Type:
 
 
 def _attributes(name: str, spec: TensorSpec | ScalarSpec) -> ir.DictAttr:
-    attributes: dict[str, ir.Attribute] = {"fuse.name": ir.StringAttr.get(name)}
+    known: dict[str, ir.Attribute] = {attributes.NAME: ir.StringAttr.get(name)}
     if isinstance(spec, TensorSpec):
-        attributes["fuse.align"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), spec.align)
+        known[attributes.ALIGN] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), spec.align)
         if spec.strides is not None:
-            attributes[ATTRIBUTE] = ir.DenseI64ArrayAttr.get([STRIDES[s] for s in spec.strides])
-    return ir.DictAttr.get(attributes)
+            known[attributes.STRIDES] = ir.DenseI64ArrayAttr.get([STRIDES[s] for s in spec.strides])
+    return ir.DictAttr.get(known)

@@ -9,7 +9,6 @@ from typing import Any
 from mlir import ir
 from mlir.dialects import func
 
-from mlirfuse.analysis.kernels import RESULTS
 from mlirfuse.builder.arguments import declare, erase_unused_sizes, make_symbols, traced_argument
 from mlirfuse.builder.extents import Symbol
 from mlirfuse.builder.signature import bind
@@ -17,9 +16,8 @@ from mlirfuse.builder.source import Position, position_of_function
 from mlirfuse.builder.spec import ArgumentSpec
 from mlirfuse.builder.state import ScalarBase, TensorBase, TraceState
 from mlirfuse.builder.tensor import Tensor
+from mlirfuse.dialect.attributes import EQUAL_EXTENTS, RESULTS
 from mlirfuse.errors import TraceError
-
-EQUAL_EXTENTS = "fuse.equal_extents"
 
 
 def trace(

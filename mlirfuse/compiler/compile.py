@@ -14,14 +14,12 @@ from mlirfuse.compiler.feedback import Attempts, Chosen, Refused, without_spills
 from mlirfuse.compiler.host_program import HostProgram
 from mlirfuse.compiler.kernel_info import KernelInfo, kernel_infos
 from mlirfuse.compiler.read_host import host_program
+from mlirfuse.dialect.attributes import GRID_REDUCTION, MIX_ORDER, SCHEDULES
 from mlirfuse.errors import ArgumentError, MlirFuseError
 from mlirfuse.lowering.ptx import spills
 from mlirfuse.lowering.ptx.assembler import AssembledKernel, assemble_kernels, chosen_assembler
 from mlirfuse.lowering.ptx.resources import KernelResources
 from mlirfuse.lowering.ptx.to_ptx import KernelBinary, ptx, to_nvvm
-from mlirfuse.passes.fusion.mix_order_reduction import MIX_ORDER
-from mlirfuse.passes.fusion.segment import SCHEDULES
-from mlirfuse.passes.kernels.assign_schedule import GRID_REDUCTION
 from mlirfuse.passes.kernels.schedule_attempts import attach_attempts
 from mlirfuse.passmanager.base import Remarks
 from mlirfuse.passmanager.manager import Instrumentation, run_pipeline

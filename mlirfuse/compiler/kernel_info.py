@@ -9,14 +9,22 @@ from functools import reduce
 from mlir import ir
 from mlir.dialects import gpu
 
-from mlirfuse.analysis.kernels import DEPENDENT_LAUNCH, GRID_LEAST, grid_least
-from mlirfuse.analysis.memory.workspaces import COOPERATIVE, RESIDENT, Pairs, operand_pairs
+from mlirfuse.analysis.kernels import grid_least
+from mlirfuse.analysis.memory.workspaces import RESIDENT, Pairs, operand_pairs
 from mlirfuse.compiler.expressions import Binary, Constant, Expression, from_affine
 from mlirfuse.dialect.async_load import TF32
+from mlirfuse.dialect.attributes import (
+    ABI,
+    COOPERATIVE,
+    DEPENDENT_LAUNCH,
+    DYNAMIC_SHARED_BYTES,
+    GRID,
+    GRID_LEAST,
+    GRID_OPERANDS,
+    WORKSPACES,
+)
 from mlirfuse.errors import IRError
-from mlirfuse.lowering.kernel_abi import ABI, WORKSPACES
 from mlirfuse.lowering.kernel_func import kernels, parameters
-from mlirfuse.lowering.memory.shared_memory import DYNAMIC_BYTES
 from mlirfuse.support.dtypes import from_mlir
 
 # How `struct` packs each scalar type; sizes and strides are `index`, which is 64 bits wide.
@@ -138,11 +146,11 @@ def kernel_info(func: gpu.GPUFuncOp) -> KernelInfo:
         IRError: an attribute of the contract is missing or not what it should be.
     """
     name = ir.StringAttr(func.attributes["sym_name"]).value
-    for required in (ABI, "fuse.grid", "fuse.grid_operands", "known_block_size"):
+    for required in (ABI, GRID, GRID_OPERANDS, "known_block_size"):
         if required not in func.attributes:
             raise IRError(f"kernel {name} has no {required}", where=func)
-    grid_map = ir.AffineMapAttr(func.attributes["fuse.grid"]).value
-    operands = operand_pairs(func.attributes["fuse.grid_operands"])
+    grid_map = ir.AffineMapAttr(func.attributes[GRID]).value
+    operands = operand_pairs(func.attributes[GRID_OPERANDS])
     if not grid_map.results or grid_map.n_dims or grid_map.n_symbols != len(operands):
         raise IRError(
             f"kernel {name}: fuse.grid {grid_map} does not go with fuse.grid_operands {operands}",
@@ -162,8 +170,8 @@ def kernel_info(func: gpu.GPUFuncOp) -> KernelInfo:
         grid=reduce(lambda a, b: Binary("min", a, b), results),
         grid_operands=operands,
         parameters=tuple(_parameters(func)),
-        dynamic_shared_bytes=ir.IntegerAttr(func.attributes[DYNAMIC_BYTES]).value
-        if DYNAMIC_BYTES in func.attributes
+        dynamic_shared_bytes=ir.IntegerAttr(func.attributes[DYNAMIC_SHARED_BYTES]).value
+        if DYNAMIC_SHARED_BYTES in func.attributes
         else 0,
         workspaces=tuple(_workspaces(func)),
         cooperative=COOPERATIVE in func.attributes,

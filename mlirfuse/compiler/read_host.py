@@ -6,21 +6,12 @@ from collections.abc import Callable
 
 from mlir import ir
 
-from mlirfuse.analysis.kernels import (
-    KERNEL,
-    LAUNCH,
-    RESULTS,
-    argument_attributes,
-    body,
-    functions,
-    result_sources,
-    symbol,
-)
+from mlirfuse.analysis.kernels import argument_attributes, body, functions, result_sources, symbol
 from mlirfuse.compiler.expressions import Binary, Constant, Expression, Symbol
 from mlirfuse.compiler.host_program import Buffer, HostArgument, HostProgram, Launch, Shape, Value
+from mlirfuse.dialect.attributes import KERNEL, LAUNCH, NAME, RESULTS, STRIDES
 from mlirfuse.errors import IRError
 from mlirfuse.support.dtypes import from_mlir
-from mlirfuse.support.strides import ATTRIBUTE as STRIDES
 
 _INDEX_OPS = {
     "arith.addi": "add",
@@ -221,7 +212,7 @@ def _product(factors: list[Expression]) -> Expression:
 
 def _argument(function: ir.Operation, position: int, type_: ir.Type) -> HostArgument:
     attributes = argument_attributes(function)[position]
-    name = ir.StringAttr(attributes["fuse.name"]).value if "fuse.name" in attributes else f"arg{position}"
+    name = ir.StringAttr(attributes[NAME]).value if NAME in attributes else f"arg{position}"
     if not isinstance(type_, ir.RankedTensorType):
         return HostArgument(name, from_mlir(type_), None)
     dynamic = ir.ShapedType.get_dynamic_size()

@@ -1,11 +1,21 @@
-"""What IRDL cannot check of the dialect's ops: relations between types, and ranges of values."""
+"""What the context cannot check of the dialect's ops and attributes: relations between types, ranges of values, names
+of discardable attributes.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from difflib import get_close_matches
 
 from mlir import ir
 
 from mlirfuse.dialect import OPS
+from mlirfuse.dialect.attributes import ATTRIBUTES, STRIDES
 from mlirfuse.errors import IRError
+from mlirfuse.support.renamed_names import renamed
+
+PREFIX = "fuse."
+_OF_ARGUMENTS = {"arg_attrs": "argument", "workgroup_attrib_attrs": "buffer"}
 
 
 def verify_fuse_ops(root: ir.Operation) -> None:
@@ -22,3 +32,69 @@ def verify_fuse_ops(root: ir.Operation) -> None:
     root.walk(visit)
     if failures:
         raise failures[0]
+
+
+def verify_fuse_attributes(root: ir.Operation) -> None:
+    """Checks every discardable fuse attribute under `root` against `ATTRIBUTES`.
+
+    Raises `IRError` for the first that has no such name (with the closest one as the hint), another type than it must
+    have, or a carrier that nothing reads it from.
+    """
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        failures.extend(_problems(op))
+        return ir.WalkResult.INTERRUPT if failures else ir.WalkResult.ADVANCE
+
+    failures: list[IRError] = []
+    root.walk(visit)
+    if failures:  # raised here: an exception may not cross the bindings' walk
+        raise failures[0]
+
+
+def _problems(op: ir.Operation) -> Iterator[IRError]:
+    where = f"{ir.StringAttr(op.attributes['sym_name']).value}: " if "sym_name" in op.attributes else ""
+    for name in op.attributes:
+        if name.startswith(PREFIX):
+            yield from _attribute_problems(op, name, op.attributes[name], where)
+    for group, word in _OF_ARGUMENTS.items():
+        if group in op.attributes:
+            for number, entry in enumerate(ir.ArrayAttr(op.attributes[group])):
+                for named in ir.DictAttr(entry):
+                    if named.name.startswith(PREFIX):
+                        yield from _attribute_problems(op, named.name, named.attr, where, f"{word} {number}")
+
+
+def _attribute_problems(
+    op: ir.Operation, name: str, value: ir.Attribute, where: str, argument: str = ""
+) -> Iterator[IRError]:
+    """What is wrong with an attribute of an op, or of the argument of it that is named."""
+    if name not in ATTRIBUTES:
+        text = f"{argument} of '{op.name}' op" if argument else f"'{op.name}' op"
+        yield IRError(f"{text} has an unknown attribute {name}", where=op, hint=_suggest(name))
+        return
+    known = ATTRIBUTES[name]
+    carriers = known.holders if argument else known.carriers
+    of_argument = f" of {argument}" if argument else ""
+    if carriers is not None and op.name not in carriers:
+        carrier = f"an argument of '{op.name}' op" if argument else f"'{op.name}' op"
+        yield IRError(f"{where}{name} is on {carrier}", where=op, hint=f"it belongs on {carriers_text(name)}")
+    elif not known.type.legal(value):
+        yield IRError(f"{where}{name}{of_argument} is {value}, and must be {known.type.text}", where=op)
+    elif name == STRIDES:
+        types = ir.FunctionType(ir.TypeAttr(op.attributes["function_type"]).value).inputs
+        type_ = types[int(argument.split()[1])]
+        if len(value) != getattr(type_, "rank", 0):
+            yield IRError(f"{where}{name}{of_argument} has {len(value)} entries for {type_}", where=op)
+
+
+def carriers_text(name: str) -> str:
+    """What may carry an attribute, in words."""
+    known = ATTRIBUTES[name]
+    words = ["any op"] if known.carriers is None else [f"`{op}`" for op in known.carriers]
+    return ", ".join([*words, *(f"arguments of `{op}`" for op in known.holders)])
+
+
+def _suggest(name: str) -> str:
+    """The hint for a name that the dialect does not have."""
+    close = get_close_matches(name, ATTRIBUTES, n=1)
+    return renamed("attribute", name) or (f"did you mean {close[0]}?" if close else "docs/dialect.md lists all")

@@ -9,6 +9,7 @@ from math import gcd
 from mlir import ir
 from mlir.dialects import memref, scf, vector
 
+from mlirfuse.dialect.attributes import ALIGN, STREAMING
 from mlirfuse.distribution.distributor import Distributor
 from mlirfuse.distribution.threads.fragments import Fragments, elements, fragment_type
 from mlirfuse.distribution.threads.ordered_accesses import keep_in_order
@@ -17,7 +18,6 @@ from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.support.dtypes import from_mlir
 from mlirfuse.target import SECTOR
 from mlirfuse.tiling.memory import access_elements, permuted
-from mlirfuse.tiling.transfers import STREAMING
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ def access_of(
         if not in_bounds[position]:
             clipped.add(expr.position)
     axis = dims.index(d.layout.vector_dim) if d.layout.vector_dim in dims else None
-    declared = d.argument_attributes.get(new_buffer, {}).get("fuse.align")
+    declared = d.argument_attributes.get(new_buffer, {}).get(ALIGN)
     wide = access_elements(
         ir.MemRefType(new_buffer.type), axis, ir.IntegerAttr(declared).value if declared else None, tile.width
     )

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from mlir import ir
 from mlir.dialects import gpu
 
+from mlirfuse.dialect.attributes import LAYOUT
 from mlirfuse.dialect.group_barrier import group_barrier
 from mlirfuse.dialect.mbarrier_init import mbarrier_init
 from mlirfuse.distribution.exchange.exchange import Exchange
@@ -18,7 +19,7 @@ from mlirfuse.distribution.threads.fragments import Fragments, Key, Uniform, spl
 from mlirfuse.distribution.threads.scalars import constant
 from mlirfuse.distribution.threads.threads import Threads
 from mlirfuse.errors import PassError, errors_at
-from mlirfuse.schedule.layout import LAYOUT, BlockedLayout
+from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.schedule.model.machine import WARPGROUP
 from mlirfuse.support.dataclass_attributes import from_attribute
 from mlirfuse.support.rewriting import clone, nested

@@ -9,12 +9,12 @@ from mlir import ir
 from mlir.dialects import arith
 
 from mlirfuse.analysis.arithmetic.patterns import WIDENING
+from mlirfuse.dialect.attributes import DIMS
 from mlirfuse.distribution.distributor import Distributor, rule
 from mlirfuse.distribution.threads.fragments import Fragments, Key, Uniform, fragment_type, splat, widen
 from mlirfuse.errors import PassError
 from mlirfuse.support.rewriting import defining_op
 from mlirfuse.tiling.contractions.k_loop import widens_operand
-from mlirfuse.tiling.transfers import DIMS
 
 
 @rule("elementwise")

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from mlir import ir
 
-from mlirfuse.analysis.kernels import GRID_LEAST, body, grid_least
+from mlirfuse.analysis.kernels import body, grid_least
 from mlirfuse.analysis.memory.workspaces import RESIDENT
+from mlirfuse.dialect.attributes import GRID, GRID_LEAST, GRID_OPERANDS
 from mlirfuse.errors import PassError
 from mlirfuse.support.rewriting import defining_op
 
 RESIDENT_BLOCKS = "fuse.resident_blocks"
-GRID = "fuse.grid"
-GRID_OPERANDS = "fuse.grid_operands"
 
 
 def set_grid(function: ir.Operation, kernel: ir.Operation, forall: ir.Operation, cluster: int) -> None:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from mlir import ir
 from mlir.dialects import scf
 
-from mlirfuse.analysis.kernels import PHASE
+from mlirfuse.dialect.attributes import PHASE
 from mlirfuse.dialect.joint import JOINT_REDUCTIONS
 from mlirfuse.distribution.distributor import Distributor, rule
 from mlirfuse.distribution.exchange.steps import STEPS

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from mlir import ir
 
-from mlirfuse.analysis.kernels import CLUSTER
 from mlirfuse.analysis.memory.workspaces import workspaces
+from mlirfuse.dialect.attributes import CLUSTER
 from mlirfuse.errors import InterpreterError
 from mlirfuse.interpreter import rules  # noqa: F401  (registers the rules)
 from mlirfuse.interpreter.kernel_arguments import (

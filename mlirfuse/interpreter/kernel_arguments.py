@@ -9,6 +9,7 @@ import numpy as np
 from mlir import ir
 
 from mlirfuse.analysis.memory.workspaces import RESIDENT, SEMAPHORES, Pairs, Workspace, workspaces
+from mlirfuse.dialect.attributes import ALIGN, NAME
 from mlirfuse.errors import ArgumentError, InterpreterError
 from mlirfuse.interpreter.state.affine import compile_map
 from mlirfuse.interpreter.state.memory import MemRef, allocate, from_array
@@ -32,7 +33,7 @@ def argument_attributes(op: ir.Operation) -> list[dict[str, ir.Attribute]]:
 
 def argument_name(op: ir.Operation, position: int) -> str:
     """The user's name of an argument where the signature has it, else its position."""
-    attribute = argument_attributes(op)[position].get("fuse.name")
+    attribute = argument_attributes(op)[position].get(NAME)
     return ir.StringAttr(attribute).value if attribute is not None else f"argument {position}"
 
 
@@ -95,7 +96,7 @@ def bind_output(op: ir.Operation, position: int, array: np.ndarray, *, checks: b
 
 def _promised(attributes: Mapping[str, ir.Attribute]) -> int:
     """Bytes that an argument's base address is a multiple of."""
-    return ir.IntegerAttr(attributes["fuse.align"]).value if "fuse.align" in attributes else DEFAULT_ALIGNMENT
+    return ir.IntegerAttr(attributes[ALIGN]).value if ALIGN in attributes else DEFAULT_ALIGNMENT
 
 
 def bind_workspaces(op: ir.Operation, arguments: Sequence[Any], sms: int, *, checks: bool) -> list[MemRef]:

@@ -7,8 +7,9 @@ from typing import Any
 
 from mlir import ir
 
-from mlirfuse.analysis.kernels import DEPENDENT_LAUNCH, grid_least
-from mlirfuse.analysis.memory.workspaces import COOPERATIVE, operand_pairs
+from mlirfuse.analysis.kernels import grid_least
+from mlirfuse.analysis.memory.workspaces import operand_pairs
+from mlirfuse.dialect.attributes import COOPERATIVE, DEPENDENT_LAUNCH, GRID, GRID_OPERANDS
 from mlirfuse.errors import InterpreterError
 from mlirfuse.interpreter.kernel_arguments import extents
 from mlirfuse.interpreter.program import Function
@@ -28,10 +29,10 @@ def grid_size(op: ir.Operation, arguments: Sequence[Any], sms: int) -> int:
     Raises `InterpreterError` if the kernel does not state its grid.
     """
     name = ir.StringAttr(op.attributes["sym_name"]).value
-    if "fuse.grid" not in op.attributes:
+    if GRID not in op.attributes:
         raise InterpreterError(f"kernel @{name} has no fuse.grid attribute", where=op)
-    symbols = extents(operand_pairs(op.attributes.get("fuse.grid_operands")), arguments, sms)
-    counts = compile_map(ir.AffineMapAttr(op.attributes["fuse.grid"]).value)(symbols)
+    symbols = extents(operand_pairs(op.attributes.get(GRID_OPERANDS)), arguments, sms)
+    counts = compile_map(ir.AffineMapAttr(op.attributes[GRID]).value)(symbols)
     return int(min(map(max, counts, grid_least(op, len(counts)))))
 
 

@@ -9,13 +9,22 @@ from typing import ClassVar
 from mlir import ir
 from mlir.dialects import arith, gpu, memref
 
-from mlirfuse.analysis.kernels import DEPENDENT_LAUNCH, argument_attributes
+from mlirfuse.analysis.kernels import argument_attributes
 from mlirfuse.analysis.memory.buffers import is_only_read
 from mlirfuse.analysis.memory.strided_views import may_be_reversed
-from mlirfuse.analysis.memory.workspaces import WORKSPACE, Workspace, workspaces
+from mlirfuse.analysis.memory.workspaces import Workspace, workspaces
 from mlirfuse.dialect.async_load import TF32
+from mlirfuse.dialect.attributes import (
+    ABI,
+    ALIGN,
+    DEPENDENT_LAUNCH,
+    ORDERED,
+    SIGNED_STRIDES,
+    TENSOR_MAP,
+    WORKSPACE,
+    WORKSPACES,
+)
 from mlirfuse.errors import PassError
-from mlirfuse.lowering.async_ops.async_copies import TENSOR_MAP
 from mlirfuse.lowering.bool_bytes import store_as_bytes
 from mlirfuse.lowering.kernel_func import (
     Argument,
@@ -29,14 +38,6 @@ from mlirfuse.lowering.kernel_func import (
 )
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.rewriting import erase
-
-ABI = "fuse.abi"
-WORKSPACES = "fuse.workspaces"
-"""On a lowered kernel: one dictionary a workspace argument, which describes it."""
-
-
-SIGNED_STRIDES = "fuse.signed_strides"
-"""Unit attribute of a lowered kernel: a stride argument may be negative."""
 
 
 @dataclass(frozen=True)
@@ -199,12 +200,12 @@ def _tensor_map(argument: Argument) -> Parameter:
 def _marks(argument: Argument, value: ir.Value, *, is_dependent: bool) -> ir.DictAttr:
     """Attributes of the pointer: its alignment, where the caller promises one, and whether it is only read."""
     marks: dict[str, ir.Attribute] = {}
-    if "fuse.align" in argument.attributes:
-        marks["llvm.align"] = argument.attributes["fuse.align"]
+    if ALIGN in argument.attributes:
+        marks["llvm.align"] = argument.attributes[ALIGN]
     # Loads of an argument marked `fuse.ordered` keep their place: the read-only path would let them be moved. Other
     # blocks write workspaces while this one reads them. In a kernel that waits for its predecessor, loads could be
     # moved above the wait.
-    ordered = is_dependent or "fuse.ordered" in argument.attributes or WORKSPACE in argument.attributes
+    ordered = is_dependent or ORDERED in argument.attributes or WORKSPACE in argument.attributes
     if is_only_read(value) and not ordered:
         marks |= {"llvm.noalias": ir.UnitAttr.get(), "llvm.readonly": ir.UnitAttr.get()}
     return dictionary(marks)

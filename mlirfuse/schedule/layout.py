@@ -30,8 +30,6 @@ from mlirfuse.support.renamed_names import refuses_old_fields
 
 WARP = 32
 
-LAYOUT = "fuse.layout"
-"""The attribute of an op whose tile is laid out so."""
 
 FEWEST_VECTORS = 4
 """Vectors of a shifted or realigned row, at least: its ends are stored element by element, with a whole vector between

@@ -10,6 +10,7 @@ from math import prod
 
 from mlir import ir
 
+from mlirfuse.dialect.attributes import SCHEDULE
 from mlirfuse.errors import ScheduleError, errors_at
 from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.schedule.model.machine import WARPGROUP
@@ -19,8 +20,6 @@ from mlirfuse.schedule.parts.transposed_tiles import TransposedTiles
 from mlirfuse.support.dataclass_attributes import from_attribute, to_attribute
 from mlirfuse.support.renamed_names import not_one_of, refuses_old_fields
 from mlirfuse.target import Target
-
-ATTRIBUTE = "fuse.schedule"
 
 PERSISTENCE = ("registers", "shared", "multi_pass")
 """Where a row lives between its reduction and its use: in registers, in shared memory, or nowhere (read again)."""
@@ -77,10 +76,10 @@ class Schedule:
 
 def schedule_of(kernel: ir.Operation) -> Schedule:
     """The schedule attached to a kernel; raises `ScheduleError` if there is none or it is malformed."""
-    if ATTRIBUTE not in kernel.attributes:
+    if SCHEDULE not in kernel.attributes:
         raise ScheduleError("the kernel has no fuse.schedule", where=kernel, hint="run fuse-assign-schedule first")
     with errors_at(kernel):
-        return from_attribute(Schedule, kernel.attributes[ATTRIBUTE])
+        return from_attribute(Schedule, kernel.attributes[SCHEDULE])
 
 
 def check_schedule(

@@ -19,8 +19,6 @@ from typing import Literal
 
 import numpy as np
 
-ATTRIBUTE = "fuse.precision"
-
 IEEE, TF32, TF32X3, FAST_ACCUM = "ieee", "tf32", "3xtf32", "fast_accum"
 
 PRECISIONS = {IEEE: None, TF32: "float32", TF32X3: "float32", FAST_ACCUM: "float8"}

@@ -6,10 +6,6 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from math import gcd, prod
 
-ATTRIBUTE = "fuse.strides"
-"""On an argument that is not C-contiguous (`array<i64>`): for each dimension its stride in elements, or one of the
-numbers below, for a stride that is known at run time only."""
-
 RUN_TIME = -1
 """A stride that is not negative."""
 

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from mlir import ir
 from mlir.dialects import func
 
-from mlirfuse.analysis.kernels import RESULT_EXTENTS, body, symbol
+from mlirfuse.analysis.kernels import body, symbol
 from mlirfuse.analysis.loops.iteration_space import IterationSpace
 from mlirfuse.analysis.loops.spaces import kernel_space
+from mlirfuse.dialect.attributes import ALIGN, RESULT_EXTENTS
 from mlirfuse.errors import PassError
 from mlirfuse.schedule.model.machine import DEFAULT_ALIGNMENT
 from mlirfuse.support.rewriting import erase, erase_dead
@@ -67,7 +68,7 @@ def change_signature(
 
 def default_attributes() -> dict[str, ir.Attribute]:
     """The attributes of an argument that is another kernel's result: a new array."""
-    return {"fuse.align": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), DEFAULT_ALIGNMENT)}
+    return {ALIGN: ir.IntegerAttr.get(ir.IntegerType.get_signless(64), DEFAULT_ALIGNMENT)}
 
 
 def result_extents(

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from mlir import ir
 from mlir.dialects import affine, arith, func, memref, scf
 
-from mlirfuse.analysis.kernels import KERNEL, LAUNCH, RESULT_EXTENTS, argument_attributes, body, result_sources, symbol
+from mlirfuse.analysis.kernels import argument_attributes, body, result_sources, symbol
 from mlirfuse.analysis.loops.iteration_space import IterationSpace
+from mlirfuse.dialect.attributes import KERNEL, LAUNCH, RESULT_EXTENTS, SCHEDULE, STRIDES
 from mlirfuse.errors import PassError
-from mlirfuse.schedule.schedule import ATTRIBUTE as SCHEDULE
 from mlirfuse.support.rewriting import clone, erase
 
 
@@ -176,10 +176,10 @@ def _buffer_type(value_type: ir.Type, attributes: dict[str, ir.Attribute]) -> ir
     """The memref of a tensor argument, strided where `fuse.strides` says so; scalars stay what they are."""
     if not isinstance(value_type, ir.RankedTensorType):
         return value_type
-    if "fuse.strides" not in attributes:
+    if STRIDES not in attributes:
         return ir.MemRefType.get(value_type.shape, value_type.element_type)
     dynamic = ir.ShapedType.get_dynamic_stride_or_offset()
-    strides = [dynamic if s < 0 else s for s in ir.DenseI64ArrayAttr(attributes["fuse.strides"])]
+    strides = [dynamic if s < 0 else s for s in ir.DenseI64ArrayAttr(attributes[STRIDES])]
     return ir.MemRefType.get(value_type.shape, value_type.element_type, ir.StridedLayoutAttr.get(0, strides))
 
 

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from mlir import ir
 from mlir.dialects import memref, vector
 
+from mlirfuse.dialect.attributes import OWN
 from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.support.dtypes import from_mlir
 from mlirfuse.tiling.tiles import index
-from mlirfuse.tiling.transfers import OWN
 
 ROW_BYTES = 16
 """Rows of a slot are an odd number of times this apart, so that eight of them in a column touch all 32 banks once."""

@@ -10,20 +10,11 @@ from mlir import ir
 from mlir.dialects import arith, scf, vector
 
 from mlirfuse.analysis.loops.iteration_space import IterationSpace
+from mlirfuse.dialect.attributes import DIMS, STREAMING
 from mlirfuse.tiling.tiles import Shape, broadcast, zero
 
 Read = tuple[ir.Value, tuple[int | None, ...]]
 """A tensor argument and the dimensions that its axes run along."""
-
-STREAMING = "fuse.streaming"
-"""Unit attribute of reads and writes whose data the grid touches once; they need not stay in the caches."""
-
-DIMS = "fuse.dims"
-"""Array attribute of writes of vectors that have lost dimensions of the iteration space: those that they still have. A
-vector of one number does not tell: `canonicalize` folds the cast by which it lost them."""
-
-OWN = "fuse.own"
-"""Unit attribute of reads of a slot with an element for each thread that holds the same: each reads its own copy."""
 
 
 @dataclass

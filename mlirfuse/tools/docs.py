@@ -11,7 +11,9 @@ from pathlib import Path
 
 from mlirfuse import dialect
 from mlirfuse.compiler import pipeline
+from mlirfuse.dialect.attributes import ATTRIBUTES
 from mlirfuse.dialect.base import OPTIONAL, VARIADIC, Field, OpDefinition
+from mlirfuse.dialect.verification import carriers_text
 from mlirfuse.errors import IRError
 from mlirfuse.passmanager import registry
 from mlirfuse.passmanager.base import Pass
@@ -35,9 +37,10 @@ def passes_markdown() -> str:
 
 
 def dialect_markdown() -> str:
-    """The reference of the fuse dialect's ops."""
+    """The reference of the fuse dialect's ops and discardable attributes."""
     sections = [_NOTICE, "# The `fuse` dialect", inspect.cleandoc(dialect.__doc__ or "")]
     sections += [_op_section(definition) for _, definition in sorted(dialect.OPS.items())]
+    sections += ["# Discardable attributes", *map(_attribute_section, sorted(ATTRIBUTES))]
     return "\n\n".join(sections) + "\n"
 
 
@@ -95,6 +98,14 @@ def _op_section(definition: OpDefinition) -> str:
     if rows:
         parts.append("\n".join(["| | name | count |", "|---|---|---|", *rows]))
     return "\n\n".join(parts)
+
+
+def _attribute_section(name: str) -> str:
+    known = ATTRIBUTES[name]
+    text = known.type.text
+    rows = [("type", text), ("on", carriers_text(name)), ("set by", known.set_by), ("read by", known.read_by)]
+    lines = [f"- {what}: {_escape(value)}" for what, value in rows]
+    return "\n".join([f"## `{name}`", "", known.meaning, "", *lines])
 
 
 def _fields(definition: OpDefinition) -> list[tuple[str, str, str]]:

@@ -21,9 +21,9 @@ from mlir import ir
 from mlirfuse.analysis.kernels import body, functions, symbol
 from mlirfuse.analysis.segments import CHEAP_OPS
 from mlirfuse.compiler.context import make_context
+from mlirfuse.dialect.attributes import ABI
 from mlirfuse.errors import IRError, MlirFuseError
 from mlirfuse.lowering import kernel_func
-from mlirfuse.lowering.kernel_abi import ABI
 from mlirfuse.lowering.ptx import to_ptx
 from mlirfuse.passes.fusion.segment import GENERALIZE, FuseSegment
 from mlirfuse.passmanager.base import Remarks

@@ -15,7 +15,8 @@ from mlir import ir
 
 from mlirfuse.analysis.loops.iteration_space import IterationSpace
 from mlirfuse.analysis.loops.structure import OpStructure
-from mlirfuse.support.precision import ATTRIBUTE, IEEE
+from mlirfuse.dialect.attributes import PRECISION
+from mlirfuse.support.precision import IEEE
 from mlirfuse.support.rewriting import defining_op
 
 PRODUCTS = {"arith.addf": "arith.mulf", "arith.addi": "arith.muli"}
@@ -103,7 +104,7 @@ def contraction_of(space: IterationSpace, structure: OpStructure) -> Contraction
     if not m or not n or len(k) != 1 or k[0] not in left & right or not result <= left | right:
         return None
     batch = tuple(d for d in in_order if d not in (m[-1], n[-1], k[0]))
-    precision = ir.StringAttr(product.attributes[ATTRIBUTE]).value if ATTRIBUTE in product.attributes else IEEE
+    precision = ir.StringAttr(product.attributes[PRECISION]).value if PRECISION in product.attributes else IEEE
     return Contraction(structure, batch, m[-1], n[-1], k[0], precision=precision)
 
 

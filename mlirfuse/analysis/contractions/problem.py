@@ -11,11 +11,11 @@ from mlirfuse.analysis.contractions.contraction_operands import Axes, operand_of
 from mlirfuse.analysis.kernels import argument_attributes
 from mlirfuse.analysis.loops.iteration_space import IterationSpace
 from mlirfuse.analysis.memory.strided_views import may_be_reversed
+from mlirfuse.dialect.attributes import ALIGN, STRIDES
 from mlirfuse.errors import PassError
 from mlirfuse.schedule.model.machine import WIDEST_ACCESS
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.support.dtypes import from_mlir
-from mlirfuse.support.strides import ATTRIBUTE as STRIDES
 
 
 def contraction_problem(kernel: ir.Operation, space: IterationSpace, contraction: Contraction) -> ContractionProblem:
@@ -99,7 +99,7 @@ def _row_bytes(kernel: ir.Operation, argument: ir.Value) -> int:
     arguments = list(kernel.regions[0].blocks[0].arguments)
     attributes = argument_attributes(kernel)[arguments.index(argument)]
     tensor = ir.RankedTensorType(argument.type)
-    known = attributes.get("fuse.align")
+    known = attributes.get(ALIGN)
     base = WIDEST_ACCESS if known is None else ir.IntegerAttr(known).value
     if STRIDES in attributes:
         strides, size = list(ir.DenseI64ArrayAttr(attributes[STRIDES])), from_mlir(tensor.element_type).bytes

@@ -16,9 +16,6 @@ VIEWS = (
 )
 """Ops whose result is (part of) the memory of their first operand."""
 
-EVICT_FIRST = "fuse.evict_first"
-"""Unit attribute of a `vector.load` of what nobody reads after it, and of copies of what is read once: up to so many
-bytes as their kernel says, they leave the L2 first."""
 
 READS = ("vector.load", "memref.load", "vector.maskedload", "memref.dim")
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from mlir import ir
 
+from mlirfuse.dialect.attributes import ALIGN, STRIDES
 from mlirfuse.schedule.model.machine import DEFAULT_ALIGNMENT
 from mlirfuse.support import strides
 from mlirfuse.support.dtypes import from_mlir
@@ -18,8 +19,8 @@ def reshaped_layout(reshape: ir.Operation, known: Mapping[str, ir.Attribute]) ->
         reshape: a `tensor.expand_shape` or a `tensor.collapse_shape`.
         known: the attributes of what it reshapes, which has `fuse.strides`.
     """
-    before = list(ir.DenseI64ArrayAttr(known[strides.ATTRIBUTE]))
-    align = ir.IntegerAttr(known["fuse.align"]).value if "fuse.align" in known else DEFAULT_ALIGNMENT
+    before = list(ir.DenseI64ArrayAttr(known[STRIDES]))
+    align = ir.IntegerAttr(known[ALIGN]).value if ALIGN in known else DEFAULT_ALIGNMENT
     groups = [
         [ir.IntegerAttr(dim).value for dim in ir.ArrayAttr(group)]
         for group in ir.ArrayAttr(reshape.attributes["reassociation"])
@@ -35,12 +36,12 @@ def reshaped_layout(reshape: ir.Operation, known: Mapping[str, ir.Attribute]) ->
     if after is None:
         return None
     i64 = ir.IntegerType.get_signless(64)
-    return {strides.ATTRIBUTE: ir.DenseI64ArrayAttr.get(after), "fuse.align": ir.IntegerAttr.get(i64, align)}
+    return {STRIDES: ir.DenseI64ArrayAttr.get(after), ALIGN: ir.IntegerAttr.get(i64, align)}
 
 
 def may_be_reversed(known: Mapping[str, ir.Attribute]) -> bool:
     """Whether an argument with these attributes may have negative strides, which no tensor map describes."""
-    return strides.ATTRIBUTE in known and strides.NEGATIVE in ir.DenseI64ArrayAttr(known[strides.ATTRIBUTE])
+    return STRIDES in known and strides.NEGATIVE in ir.DenseI64ArrayAttr(known[STRIDES])
 
 
 def _extents(value: ir.Value) -> list[int | None]:

@@ -17,14 +17,8 @@ from dataclasses import dataclass
 from mlir import ir
 
 from mlirfuse.analysis.kernels import argument_attributes, symbol
+from mlirfuse.dialect.attributes import WORKSPACE, WORKSPACE_EXTENTS, WORKSPACE_OPERANDS
 from mlirfuse.errors import IRError
-
-WORKSPACE = "fuse.workspace"
-WORKSPACE_EXTENTS = "fuse.workspace_extents"
-WORKSPACE_OPERANDS = "fuse.workspace_operands"
-
-COOPERATIVE = "fuse.cooperative"
-"""Unit attribute of a kernel whose blocks all wait for each other, and so must all be resident."""
 
 SEMAPHORES, SCRATCH = "semaphores", "scratch"
 RESIDENT = -1

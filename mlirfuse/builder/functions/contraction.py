@@ -15,9 +15,10 @@ from mlirfuse.builder.extents import Dim, Shape, needs_static, same, show
 from mlirfuse.builder.functions.casting import cast, tensor_argument
 from mlirfuse.builder.source import at_user_line
 from mlirfuse.builder.state import LEAK_HINT, Access, TensorBase
+from mlirfuse.dialect.attributes import PRECISION
 from mlirfuse.errors import ArgumentError, DTypeError, ShapeError, TraceError
 from mlirfuse.support.dtypes import DType, float32
-from mlirfuse.support.precision import ATTRIBUTE, IEEE, PRECISIONS
+from mlirfuse.support.precision import IEEE, PRECISIONS
 
 
 def matmul(x1: ArrayT, x2: ArrayT, /, *, dtype: object = None, precision: str | None = None) -> ArrayT:
@@ -66,7 +67,7 @@ def matmul(x1: ArrayT, x2: ArrayT, /, *, dtype: object = None, precision: str | 
         if wide.kind == "float":
             product = arith.MulFOp(*operands)
             if exactness != IEEE:
-                product.operation.attributes[ATTRIBUTE] = ir.StringAttr.get(exactness)
+                product.operation.attributes[PRECISION] = ir.StringAttr.get(exactness)
             return arith.AddFOp(total, product.result).result
         return arith.AddIOp(total, arith.MulIOp(*operands).result).result
 

@@ -8,6 +8,7 @@ from math import gcd, prod
 from mlir import ir
 from mlir.dialects import arith, gpu, memref, nvgpu, scf, vector
 
+from mlirfuse.dialect.attributes import ALIGN
 from mlirfuse.distribution.distributor import Distributor, rule
 from mlirfuse.distribution.threads.fragments import widen
 from mlirfuse.distribution.threads.scalars import add, constant, divide, less, multiply, remainder
@@ -60,7 +61,7 @@ def goes_by_async_copy(type_: ir.MemRefType, width: int) -> bool:
 def _width(d: Distributor, source: ir.Value, slot: ir.Value, axes: list[int], clipped: set[int]) -> int:
     """Elements of one piece: none straddles the source's end."""
     memory, tile = ir.MemRefType(source.type), ir.MemRefType(slot.type)
-    declared = d.argument_attributes.get(source, {}).get("fuse.align")
+    declared = d.argument_attributes.get(source, {}).get(ALIGN)
     align = ir.IntegerAttr(declared).value if declared is not None else None
     most = WIDEST_ACCESS // from_mlir(memory.element_type).bytes
     last = len(axes) - 1

@@ -7,7 +7,7 @@ from dataclasses import replace
 from mlir import ir
 from mlir.dialects import nvgpu
 
-from mlirfuse.analysis.memory.buffers import EVICT_FIRST
+from mlirfuse.dialect.attributes import EVICT_FIRST
 from mlirfuse.distribution.access import Access, access_of, load, store
 from mlirfuse.distribution.distributor import Distributor, rule
 from mlirfuse.distribution.memory.copies import goes_by_async_copy

@@ -15,6 +15,7 @@ from mlir import ir
 from mlir.dialects import arith, scf
 
 from mlirfuse.analysis.memory.shared_memory import writes_shared
+from mlirfuse.dialect.attributes import DIMS, OWN
 from mlirfuse.distribution.access import Access, access_of, load, store
 from mlirfuse.distribution.distributor import Distributor, rule
 from mlirfuse.distribution.memory.paired_stores import exchange, store_exchanged, stores_pairs
@@ -29,7 +30,6 @@ from mlirfuse.distribution.unaligned.unaligned_rows import Complete, start_load,
 from mlirfuse.schedule.model.row_registers import AHEAD
 from mlirfuse.tiling.contractions.k_loop import feeds_contraction
 from mlirfuse.tiling.tiles import zero
-from mlirfuse.tiling.transfers import DIMS, OWN
 
 Check = tuple[int, int]
 """What must hold of a fragment that is stored: an axis of the buffer, or -1 - a dimension of the tile, and a repeat."""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from mlir import ir
 from mlir.dialects import arith, math, memref, scf, vector
 
+from mlirfuse.dialect.attributes import INSTRUCTION, PRECISION
 from mlirfuse.distribution.distributor import Distributor, rule
 from mlirfuse.distribution.exchange.parts import stay_looped
 from mlirfuse.distribution.mma.contract_mma import multiply_by_mma
@@ -17,9 +18,7 @@ from mlirfuse.distribution.threads.scalars import add, constant
 from mlirfuse.errors import PassError
 from mlirfuse.schedule.model.machine import REGISTER_BYTES, WIDEST_ACCESS
 from mlirfuse.support.dtypes import from_mlir
-from mlirfuse.support.precision import ATTRIBUTE as PRECISION
 from mlirfuse.support.precision import IEEE
-from mlirfuse.tiling.contractions.k_loop import INSTRUCTION
 from mlirfuse.tiling.memory import strides
 from mlirfuse.tiling.tiles import zero
 

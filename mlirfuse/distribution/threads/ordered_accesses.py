@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from mlir import ir
 
-IN_ORDER = "fuse.in_order"
-"""A unit attribute of `vector.load` and `vector.store`."""
+from mlirfuse.dialect.attributes import IN_ORDER
 
 
 def keep_in_order(op: ir.OpView) -> ir.OpView:

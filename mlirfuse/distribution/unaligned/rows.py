@@ -9,6 +9,7 @@ from math import prod
 from mlir import ir
 from mlir.dialects import arith, memref
 
+from mlirfuse.dialect.attributes import ALIGN
 from mlirfuse.distribution.access import Access
 from mlirfuse.distribution.distributor import Distributor
 from mlirfuse.distribution.threads.fragments import Fragments
@@ -77,7 +78,7 @@ def rows_of(
     buffer_type, axis = access.type, access.vector_axis
     dtype, dynamic = from_mlir(buffer_type.element_type), ir.ShapedType.get_dynamic_size()
     window = min(tile.width, WIDEST_ACCESS // dtype.bytes)
-    align = d.argument_attributes.get(access.buffer, {}).get("fuse.align")
+    align = d.argument_attributes.get(access.buffer, {}).get(ALIGN)
     base = DEFAULT_ALIGNMENT if align is None else ir.IntegerAttr(align).value
     contiguous = axis == buffer_type.rank - 1 and not isinstance(buffer_type.layout, ir.StridedLayoutAttr)
     if axis is None or not contiguous or axis in access.clipped or base < window * dtype.bytes or dtype.kind == "bool":

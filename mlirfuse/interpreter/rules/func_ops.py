@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from mlir import ir
 
+from mlirfuse.dialect.attributes import LAUNCH, RESULT_EXTENTS
 from mlirfuse.interpreter.registry import suspending
 from mlirfuse.interpreter.scheduler import Coroutine
 from mlirfuse.interpreter.site import Site, gather, int_array
@@ -17,7 +18,7 @@ def _call(site: Site) -> Callable[[Frame], Coroutine]:
     callee = ir.FlatSymbolRefAttr(site.op.attributes["callee"]).value
     interpreter = site.compiler.interpreter
     declaration = interpreter.symbol(callee)
-    if "fuse.launch" in declaration.attributes:
+    if LAUNCH in declaration.attributes:
         return _launch(site, declaration)
 
     def step(frame: Frame) -> Coroutine:
@@ -33,12 +34,8 @@ def _call(site: Site) -> Callable[[Frame], Coroutine]:
 
 def _launch(site: Site, declaration: ir.Operation) -> Callable[[Frame], Coroutine]:
     """Runs the kernel that `fuse.launch` names; its results are as large as `fuse.result_extents` says."""
-    kernel = ir.FlatSymbolRefAttr(declaration.attributes["fuse.launch"]).value
-    pairs = (
-        int_array(declaration.attributes["fuse.result_extents"])
-        if "fuse.result_extents" in declaration.attributes
-        else []
-    )
+    kernel = ir.FlatSymbolRefAttr(declaration.attributes[LAUNCH]).value
+    pairs = int_array(declaration.attributes[RESULT_EXTENTS]) if RESULT_EXTENTS in declaration.attributes else []
     types = [ir.RankedTensorType(result.type) for result in site.op.results]
 
     def step(frame: Frame) -> Coroutine:

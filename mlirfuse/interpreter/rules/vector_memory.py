@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from mlir import ir
 
-from mlirfuse.analysis.kernels import UNDEFINED
+from mlirfuse.dialect.attributes import UNDEFINED
 from mlirfuse.interpreter.access import Access, lanewise
 from mlirfuse.interpreter.registry import rule
 from mlirfuse.interpreter.site import Site, gather

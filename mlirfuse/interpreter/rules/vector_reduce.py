@@ -8,15 +8,14 @@ from functools import partial, reduce
 import numpy as np
 from mlir import ir
 
+from mlirfuse.dialect.attributes import INSTRUCTION, PRECISION
 from mlirfuse.interpreter.registry import pure
 from mlirfuse.interpreter.rules.arith_float import BINARY as FLOAT
 from mlirfuse.interpreter.rules.arith_int import BINARY as INT
 from mlirfuse.interpreter.site import Site
 from mlirfuse.interpreter.state.affine import plain_dims
 from mlirfuse.interpreter.state.types import element_dtype, keyword
-from mlirfuse.support.precision import ATTRIBUTE as PRECISION
 from mlirfuse.support.precision import TF32, to_tf32
-from mlirfuse.tiling.contractions.k_loop import INSTRUCTION
 
 Function = Callable[..., np.ndarray]
 

@@ -9,7 +9,7 @@ from math import prod
 import numpy as np
 from mlir import ir
 
-from mlirfuse.analysis.kernels import PHASE
+from mlirfuse.dialect.attributes import PHASE
 from mlirfuse.interpreter.state.machine import ThreadBlock
 from mlirfuse.interpreter.state.memory import MemRef, allocate, row_major
 from mlirfuse.interpreter.state.types import element_dtype

@@ -10,6 +10,7 @@ from mlir import ir
 from mlir.dialects import arith, gpu, llvm, nvvm, scf
 
 from mlirfuse.dialect.async_load import STREAMED, TF32, peers_of, rows_of
+from mlirfuse.dialect.attributes import TENSOR_MAP
 from mlirfuse.dialect.shared_memory import element_bytes
 from mlirfuse.errors import PassError
 from mlirfuse.lowering.async_ops.hopper import hopper_kernels, thread_number
@@ -28,7 +29,6 @@ from mlirfuse.schedule.model.machine import MAX_BOX, SWIZZLE_BYTES
 from mlirfuse.support.rewriting import erase
 
 LOAD, STORE, STORE_WAIT = "fuse.async_load", "fuse.async_store", "fuse.async_store_wait"
-TENSOR_MAP = "fuse.tensor_map"
 EVICT_FIRST = 0x12F0000000000000  # the L2 eviction policy of data that is read once
 
 

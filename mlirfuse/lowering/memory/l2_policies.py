@@ -10,14 +10,15 @@ from typing import ClassVar
 from mlir import ir
 from mlir.dialects import arith, memref, nvvm
 
-from mlirfuse.analysis.memory.buffers import EVICT_FIRST, is_nontemporal, root
+from mlirfuse.analysis.memory.buffers import is_nontemporal, root
+from mlirfuse.dialect.attributes import EVICT_FIRST, EVICT_FIRST_UP_TO, EVICT_LAST
 from mlirfuse.lowering.kernel_func import entry_block, kernels
 from mlirfuse.lowering.memory.addresses import GLOBAL
 from mlirfuse.lowering.memory.inline_accesses import inline_load, inline_store, movable_load, why_not_inline
 from mlirfuse.lowering.memory.inline_copies import inline_copies, why_not_inline_copy
 from mlirfuse.lowering.memory.sinking import sink
 from mlirfuse.lowering.memory.streaming_accesses import read_only_arguments
-from mlirfuse.passes.gpu.assign_l2_policies import COPY, EVICT_FIRST_UP_TO, EVICT_LAST
+from mlirfuse.passes.gpu.assign_l2_policies import COPY
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.dtypes import from_mlir
 from mlirfuse.support.rewriting import defining_op, ops_named

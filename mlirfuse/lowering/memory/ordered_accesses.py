@@ -7,8 +7,8 @@ from typing import ClassVar
 
 from mlir import ir
 
+from mlirfuse.dialect.attributes import IN_ORDER
 from mlirfuse.dialect.shared_memory import is_workgroup
-from mlirfuse.distribution.threads.ordered_accesses import IN_ORDER
 from mlirfuse.lowering.kernel_func import kernels
 from mlirfuse.lowering.memory.addresses import GLOBAL, SHARED
 from mlirfuse.lowering.memory.inline_accesses import buffer_of, inline_load, inline_store, why_not_inline

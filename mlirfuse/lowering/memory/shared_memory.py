@@ -9,7 +9,7 @@ from typing import ClassVar
 from mlir import ir
 from mlir.dialects import arith, gpu, memref
 
-from mlirfuse.analysis.kernels import PHASE
+from mlirfuse.dialect.attributes import DYNAMIC_SHARED_BYTES, PHASE
 from mlirfuse.errors import PassError
 from mlirfuse.lowering.kernel_func import (
     Argument,
@@ -30,7 +30,6 @@ from mlirfuse.support.rewriting import erase
 ALIGN = "llvm.align"
 STATIC_LIMIT = 48 * 1024  # bytes of `.shared` variables that ptxas accepts in one kernel
 BUFFER_ALIGNMENT = WIDEST_ACCESS
-DYNAMIC_BYTES = "fuse.dynamic_shared_bytes"
 
 
 @dataclass(frozen=True)
@@ -123,7 +122,7 @@ def _use_dynamic(func: gpu.GPUFuncOp, offsets: Sequence[int], total: int, alignm
     """
     arguments = parameters(func)
     new, block = rebuild(func, arguments, [])
-    new.attributes[DYNAMIC_BYTES] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), total)
+    new.attributes[DYNAMIC_SHARED_BYTES] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), total)
     old = list(entry_block(func).arguments)
     byte, i64 = ir.IntegerType.get_signless(8), ir.IntegerType.get_signless(64)
     pool_type = ir.MemRefType.get([0], byte, memory_space=ir.MemRefType(old[-1].type).memory_space)

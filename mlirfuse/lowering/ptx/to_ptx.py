@@ -14,10 +14,10 @@ from mlir import ir
 from mlir.dialects import gpu
 from mlir.passmanager import PassManager
 
+from mlirfuse.dialect.attributes import ABI, SIGNED_STRIDES
 from mlirfuse.distribution.exchange.parts import LOOP_ANNOTATION
 from mlirfuse.errors import CompileError
 from mlirfuse.lowering.attach_target import nvvm_target
-from mlirfuse.lowering.kernel_abi import ABI, SIGNED_STRIDES
 from mlirfuse.lowering.ptx import libdevice
 from mlirfuse.lowering.ptx.miscompilations import worked_around
 from mlirfuse.lowering.ptx.signed_strides import allow_negative_strides

@@ -8,12 +8,10 @@ from typing import ClassVar
 from mlir import ir
 from mlir.dialects import arith, linalg, tensor
 
-from mlirfuse.analysis.kernels import KERNEL, body, functions
+from mlirfuse.analysis.kernels import body, functions
+from mlirfuse.dialect.attributes import GRID_REDUCTION, KERNEL, MIX_ORDER, SCHEDULES
 from mlirfuse.dialect.joint import JOINT_REDUCTIONS
 from mlirfuse.errors import PassError
-from mlirfuse.passes.fusion.mix_order_reduction import MIX_ORDER
-from mlirfuse.passes.fusion.segment import SCHEDULES
-from mlirfuse.passes.kernels.assign_schedule import GRID_REDUCTION
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.rewriting import defining_op, erase_dead, integer_of
 

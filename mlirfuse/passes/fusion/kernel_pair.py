@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from mlir import ir
 from mlir.dialects import func
 
-from mlirfuse.analysis.kernels import KERNEL, RESULT_EXTENTS, argument_attributes, body, result_sources, symbol
+from mlirfuse.analysis.kernels import argument_attributes, body, result_sources, symbol
+from mlirfuse.dialect.attributes import KERNEL, RESULT_EXTENTS, SCHEDULE
 from mlirfuse.passes.kernels.host import depends_on, order_host_ops
-from mlirfuse.schedule.schedule import ATTRIBUTE as SCHEDULE
 from mlirfuse.support.rewriting import clone, erase
 
 

@@ -11,28 +11,24 @@ from mlir import ir
 
 from mlirfuse.analysis.contractions.contraction import contraction_in
 from mlirfuse.analysis.grid_reduction import grid_reduction, needs_grid
-from mlirfuse.analysis.kernels import KERNEL, body, functions, symbol
+from mlirfuse.analysis.kernels import body, functions, symbol
 from mlirfuse.analysis.loops.iteration_space import Conflict, space_of_structures
 from mlirfuse.analysis.loops.spaces import check_results, kernel_space
 from mlirfuse.analysis.loops.structure import structure_of
 from mlirfuse.analysis.problem import problem_of
+from mlirfuse.dialect.attributes import GRID_REDUCTION, KERNEL, MIX_ORDER, SCHEDULE
 from mlirfuse.errors import PassError, ScheduleError
 from mlirfuse.passes.fusion.kernel_pair import KernelPair
 from mlirfuse.passes.fusion.shared_views import shared_views
-from mlirfuse.passes.kernels.assign_schedule import GRID_REDUCTION
 from mlirfuse.passes.kernels.host import callee, calls, launches
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.fusion_gain import Gain, Scheduled, fusion_gain
 from mlirfuse.schedule.grid.heuristics import grid_schedule, too_wide
 from mlirfuse.schedule.heuristics import choose_schedule
-from mlirfuse.schedule.schedule import ATTRIBUTE as SCHEDULE
 from mlirfuse.schedule.schedule import schedule_of
 from mlirfuse.support.dtypes import from_mlir
 from mlirfuse.support.rewriting import erase
 from mlirfuse.target import DEFAULT, Target, target_of
-
-MIX_ORDER = "fuse.mix_order"
-"""On a host function: `"split"` keeps such kernels apart; `"fused"` makes it an error where two cannot be merged."""
 
 
 @dataclass(frozen=True)

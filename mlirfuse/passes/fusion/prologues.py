@@ -12,8 +12,9 @@ from mlir import ir
 from mlirfuse.analysis.contractions.contraction import contraction_in
 from mlirfuse.analysis.contractions.contraction_operands import unfit_producers
 from mlirfuse.analysis.contractions.problem import contraction_problem
-from mlirfuse.analysis.kernels import KERNEL, functions, symbol
+from mlirfuse.analysis.kernels import functions, symbol
 from mlirfuse.analysis.loops.spaces import kernel_space
+from mlirfuse.dialect.attributes import KERNEL, SCHEDULE
 from mlirfuse.errors import PassError, ScheduleError
 from mlirfuse.passes.fusion.kernel_pair import KernelPair
 from mlirfuse.passes.kernels.host import callee, calls, launches
@@ -21,7 +22,6 @@ from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.contractions.cost import UNKNOWN_EXTENT
 from mlirfuse.schedule.contractions.prologues import seconds_apart, seconds_together
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
-from mlirfuse.schedule.schedule import ATTRIBUTE as SCHEDULE
 from mlirfuse.schedule.schedule import schedule_of
 from mlirfuse.support.dtypes import from_mlir
 from mlirfuse.support.rewriting import erase

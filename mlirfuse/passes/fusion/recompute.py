@@ -15,12 +15,12 @@ from mlir import ir
 from mlirfuse.analysis.contractions.contraction import contraction_in
 from mlirfuse.analysis.contractions.epilogues import misfit
 from mlirfuse.analysis.grid_reduction import grid_reduction, needs_grid
-from mlirfuse.analysis.kernels import KERNEL, argument_attributes, body, functions, symbol
+from mlirfuse.analysis.kernels import argument_attributes, body, functions, symbol
 from mlirfuse.analysis.loops.iteration_space import Conflict, space_of_structures
 from mlirfuse.analysis.loops.structure import structure_of
+from mlirfuse.dialect.attributes import KERNEL, SCHEDULE
 from mlirfuse.passes.kernels.host import callee, calls, launches, order_host_ops
 from mlirfuse.passmanager.base import Pass, Remarks
-from mlirfuse.schedule.schedule import ATTRIBUTE as SCHEDULE
 from mlirfuse.support.dtypes import from_mlir
 from mlirfuse.support.rewriting import clone, erase, nested, read_values
 from mlirfuse.tiling.kernel_signature import change_signature, default_attributes

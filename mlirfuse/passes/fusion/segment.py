@@ -9,24 +9,20 @@ from typing import ClassVar
 from mlir import ir
 from mlir.dialects import func, linalg
 
-from mlirfuse.analysis.kernels import KERNEL, RESULT_EXTENTS, argument_attributes, body, functions, kernels, symbol
+from mlirfuse.analysis.kernels import argument_attributes, body, functions, kernels, symbol
 from mlirfuse.analysis.loops.iteration_space import Conflict, IterationSpace
 from mlirfuse.analysis.loops.structure import structure_of
 from mlirfuse.analysis.memory.strided_views import reshaped_layout
 from mlirfuse.analysis.segments import CHEAP_OPS, RESHAPES, Segment, joint_space, segment_ops
+from mlirfuse.dialect.attributes import ALIGN, KERNEL, NAME, RESULT_EXTENTS, SCHEDULE, SCHEDULES, STRIDES
 from mlirfuse.errors import PassError, UnreadExtentError
 from mlirfuse.passes.fusion.extents import read_extents_of_inputs, sink_index_arithmetic, sources_of_extent
 from mlirfuse.passes.kernels.host import order_host_ops
 from mlirfuse.passmanager.base import Pass, Remarks
-from mlirfuse.schedule.schedule import ATTRIBUTE as SCHEDULE
 from mlirfuse.support.rewriting import clone, defining_op, erase, erase_dead, read_values
-from mlirfuse.support.strides import ATTRIBUTE as STRIDES
 from mlirfuse.tiling.kernel_signature import default_attributes, result_extents
 
 GENERALIZE = "run linalg-generalize-named-ops before"
-
-SCHEDULES = "fuse.schedules"
-"""On a host function: a dictionary from kernel names to the schedules that the user asked for."""
 
 
 @dataclass(frozen=True)
@@ -172,7 +168,7 @@ def _check_extents(function: ir.Operation, segment: Segment, space: IterationSpa
             sources = sources_of_extent(value, axis)
             if not sources:
                 continue
-            names = [argument_attributes(function)[argument].get("fuse.name") for argument, _ in sources]
+            names = [argument_attributes(function)[argument].get(NAME) for argument, _ in sources]
             which = " and ".join(
                 f"dimension {number} of {(name and ir.StringAttr(name).value) or f'argument {argument}'}"
                 for name, (argument, number) in zip(names, sources, strict=True)
@@ -204,7 +200,7 @@ def _input_attributes(value: ir.Value, attributes: dict[ir.Value, dict[str, ir.A
         source = _input_attributes(owner.operands[0], attributes)
         if STRIDES in source:
             source = _reshaped(owner, source)
-    if isinstance(value.type, ir.RankedTensorType) and "fuse.align" not in source:
+    if isinstance(value.type, ir.RankedTensorType) and ALIGN not in source:
         source = default_attributes()
     return source
 

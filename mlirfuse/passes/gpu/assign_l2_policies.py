@@ -10,21 +10,14 @@ from typing import ClassVar
 from mlir import ir
 
 from mlirfuse.analysis.kernels import argument_attributes, gpu_kernels, symbol
-from mlirfuse.analysis.memory.buffers import EVICT_FIRST, is_nontemporal, is_only_read, root
-from mlirfuse.analysis.memory.workspaces import SCRATCH, WORKSPACE
+from mlirfuse.analysis.memory.buffers import is_nontemporal, is_only_read, root
+from mlirfuse.analysis.memory.workspaces import SCRATCH
+from mlirfuse.dialect.attributes import EVICT_FIRST, EVICT_FIRST_UP_TO, EVICT_LAST, IN_ORDER, WORKSPACE
 from mlirfuse.dialect.shared_memory import is_workgroup
-from mlirfuse.distribution.threads.ordered_accesses import IN_ORDER
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.dtypes import bytes_of
 from mlirfuse.support.rewriting import ops_named
 from mlirfuse.target import DEFAULT, Target, target_of
-
-EVICT_LAST = "fuse.evict_last"
-"""Unit attribute of a `vector.load` of data that every block reads, and of a `vector.store` of data for another
-block."""
-EVICT_FIRST_UP_TO = "fuse.evict_first_up_to"
-"""On a `gpu.func`: the total size of arrays, bytes (i64), up to which their `nontemporal` loads and copies marked
-`fuse.evict_first` are evicted first."""
 
 WAVE_SHARE, SHARED, STREAMED = 0.22, 1 / 32, 1 / 2
 """Largest shares of the L2: of the reads of one wave of blocks, of data that all blocks read, and of inputs that are

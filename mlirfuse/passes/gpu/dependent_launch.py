@@ -8,8 +8,9 @@ from typing import ClassVar
 from mlir import ir
 from mlir.dialects import nvvm
 
-from mlirfuse.analysis.kernels import DEPENDENT_LAUNCH, gpu_kernels, symbol
+from mlirfuse.analysis.kernels import gpu_kernels, symbol
 from mlirfuse.analysis.memory.global_memory import touches_global_memory
+from mlirfuse.dialect.attributes import DEPENDENT_LAUNCH
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.rewriting import nested
 from mlirfuse.target import DEFAULT, target_of

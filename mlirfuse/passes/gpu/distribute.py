@@ -9,8 +9,8 @@ from mlir import ir
 from mlir.dialects import gpu
 
 import mlirfuse.distribution.rules  # noqa: F401  (registers the rules)
-from mlirfuse.analysis.kernels import CLUSTER, argument_attributes, body, is_tile_program, kernels, symbol
-from mlirfuse.analysis.memory.workspaces import COOPERATIVE
+from mlirfuse.analysis.kernels import argument_attributes, body, is_tile_program, kernels, symbol
+from mlirfuse.dialect.attributes import CLUSTER, COOPERATIVE, ORDERED
 from mlirfuse.dialect.cluster_barrier import cluster_barrier
 from mlirfuse.distribution.distributor import Distributor, layouts_of
 from mlirfuse.distribution.grid import RESIDENT_BLOCKS, device_bound, set_grid
@@ -20,8 +20,6 @@ from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.schedule.schedule import schedule_of
 from mlirfuse.support.rewriting import erase
-
-ORDERED = "fuse.ordered"
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,9 @@ from typing import ClassVar
 from mlir import ir
 from mlir.dialects import arith, gpu, nvvm, scf
 
-from mlirfuse.analysis.kernels import DEPENDENT_LAUNCH, gpu_kernels, symbol
+from mlirfuse.analysis.kernels import gpu_kernels, symbol
 from mlirfuse.analysis.memory.global_memory import reads_global_memory, writes_global_memory
+from mlirfuse.dialect.attributes import DEPENDENT_LAUNCH
 from mlirfuse.dialect.optimization_barrier import optimization_barrier
 from mlirfuse.distribution.grid import constant_grid
 from mlirfuse.passmanager.base import Pass, Remarks

@@ -7,19 +7,20 @@ from typing import ClassVar
 
 from mlir import ir
 
-from mlirfuse.dialect.verification import verify_fuse_ops
+from mlirfuse.dialect.verification import verify_fuse_attributes, verify_fuse_ops
 from mlirfuse.passmanager.base import Pass, Remarks
 
 
 @dataclass(frozen=True)
 class FuseVerify(Pass):
-    """Checks every `fuse` op against its definition's `verify`.
+    """Checks every `fuse` op against its definition's `verify`, and every `fuse` attribute against its declaration.
 
     IRDL has checked names, counts and required attributes when the op was parsed or built; this pass checks the
-    relations between types and the ranges of values. It changes nothing. The pass manager runs the same check after
-    every mlirfuse pass (`--verify-each`).
+    relations between types and the ranges of values. Of discardable attributes it checks name, type and carrier
+    (`dialect/attributes.py`). It changes nothing. The pass manager checks the ops again after every mlirfuse pass
+    (`--verify-each`).
 
-    Raises `IRError` at the first op that does not verify:
+    Raises `IRError` at the first op or attribute that does not verify:
 
     ```mlir
     // error: 'fuse.moments' op dims [1, 0] must be ascending dimensions of tensor<4x8xf32>
@@ -32,3 +33,4 @@ class FuseVerify(Pass):
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         """Checks the module; raises `IRError`."""
         verify_fuse_ops(module)
+        verify_fuse_attributes(module)

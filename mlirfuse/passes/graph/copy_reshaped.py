@@ -8,12 +8,12 @@ from typing import ClassVar
 from mlir import ir
 from mlir.dialects import arith, linalg, tensor
 
-from mlirfuse.analysis.kernels import KERNEL, argument_attributes, body, functions
+from mlirfuse.analysis.kernels import argument_attributes, body, functions
 from mlirfuse.analysis.memory.strided_views import reshaped_layout
 from mlirfuse.analysis.segments import RESHAPES
+from mlirfuse.dialect.attributes import KERNEL, NAME, STRIDES
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.rewriting import defining_op
-from mlirfuse.support.strides import ATTRIBUTE as STRIDES
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def _is_only_returned(op: ir.Operation) -> bool:
 
 def _name(value: ir.Value, layouts: dict[ir.Value, dict[str, ir.Attribute]]) -> str:
     """The user's name of the argument that a value is, or is a view of."""
-    name = layouts[value].get("fuse.name")
+    name = layouts[value].get(NAME)
     if name is not None:
         return ir.StringAttr(name).value
     while (maker := defining_op(value)) is not None:

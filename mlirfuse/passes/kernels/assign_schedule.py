@@ -15,6 +15,7 @@ from mlirfuse.analysis.loops.iteration_space import IterationSpace
 from mlirfuse.analysis.loops.spaces import kernel_space
 from mlirfuse.analysis.loops.structure import OpStructure
 from mlirfuse.analysis.problem import narrow_accesses, problem_of
+from mlirfuse.dialect.attributes import GRID_REDUCTION, SCHEDULE
 from mlirfuse.errors import PassError, ScheduleError, errors_at
 from mlirfuse.passes.kernels.host import callee, calls
 from mlirfuse.passes.kernels.schedule_attempts import attempts_of, forget_attempts, report
@@ -26,12 +27,8 @@ from mlirfuse.schedule.heuristics import choose_schedule
 from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.schedule.parts.contraction_checks import check_contraction, check_registers, check_ring, check_whole_grid
 from mlirfuse.schedule.records import lookup
-from mlirfuse.schedule.schedule import ATTRIBUTE, Schedule, check_schedule, schedule_of
+from mlirfuse.schedule.schedule import Schedule, check_schedule, schedule_of
 from mlirfuse.target import DEFAULT, Target, target_of
-
-GRID_REDUCTION = "fuse.grid_reduction"
-"""On a host function: how its kernels combine the partials of grid reductions, one of
-`persistent_loop.GRID_REDUCTIONS`."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +69,7 @@ class FuseAssignSchedule(Pass):
         target = target_of(self.target, self.sms)
         requests = _requests(module)
         attempts = attempts_of(module)
-        given_schedules = {symbol(k) for k in kernels(module) if symbol(k) in requests and ATTRIBUTE in k.attributes}
+        given_schedules = {symbol(k) for k in kernels(module) if symbol(k) in requests and SCHEDULE in k.attributes}
         for kernel in kernels(module):
             if is_tile_program(kernel):
                 remarks.declined(self, "already a tile program", kernel)
@@ -84,13 +81,13 @@ class FuseAssignSchedule(Pass):
                     where=kernel,
                     hint="only extents that are known at run time may be 0",
                 )
-            given = ATTRIBUTE in kernel.attributes
+            given = SCHEDULE in kernel.attributes
             tried = attempts.get(symbol(kernel), ())
             if not given:
                 with errors_at(kernel):
                     grid_reduction = requests.get(symbol(kernel), "auto")
                     chosen, origin = self._choose(kernel, space, structures, target, grid_reduction, tried)
-                kernel.attributes[ATTRIBUTE] = chosen.attribute()
+                kernel.attributes[SCHEDULE] = chosen.attribute()
             schedule = schedule_of(kernel)
             if reason := _check(schedule, kernel, space, structures, target):
                 raise ScheduleError(f"the schedule of {symbol(kernel)} is illegal: {reason}", where=kernel)

@@ -10,7 +10,6 @@ from mlir import ir
 from mlir.dialects import arith, func, tensor
 
 from mlirfuse.analysis.kernels import (
-    KERNEL,
     argument_attributes,
     body,
     functions,
@@ -24,10 +23,10 @@ from mlirfuse.analysis.loops.iteration_space import IterationSpace
 from mlirfuse.analysis.loops.spaces import kernel_space
 from mlirfuse.analysis.loops.structure import is_unit_reshape
 from mlirfuse.analysis.segments import CHEAP_OPS
+from mlirfuse.dialect.attributes import KERNEL, SCHEDULE, STRIDES
 from mlirfuse.passes.kernels.collapse_kernel import DYNAMIC, KernelCollapser, collapsed_type
 from mlirfuse.passes.kernels.host import callee, calls
 from mlirfuse.passmanager.base import Pass, Remarks
-from mlirfuse.schedule.schedule import ATTRIBUTE as SCHEDULE
 from mlirfuse.support.rewriting import defining_op, erase, nested
 
 Groups = list[list[int]]
@@ -67,7 +66,7 @@ class FuseCollapseDims(Pass):
             space, structures = kernel_space(kernel)
             arguments = kernel.regions[0].blocks[0].arguments
             attributes = argument_attributes(kernel)
-            strided = [a for a, known in zip(arguments, attributes, strict=True) if "fuse.strides" in known]
+            strided = [a for a, known in zip(arguments, attributes, strict=True) if STRIDES in known]
             pairs = mergeable_pairs(space, structures, strided)
             if not pairs:
                 remarks.declined(self, "no two dimensions belong together", kernel)

@@ -9,11 +9,12 @@ from math import prod
 from mlir import ir
 from mlir.dialects import arith, linalg, tensor
 
-from mlirfuse.analysis.kernels import RESULT_EXTENTS, body
+from mlirfuse.analysis.kernels import body
 from mlirfuse.analysis.loops.collapsing import Axes, Pair, runs
 from mlirfuse.analysis.loops.iteration_space import IterationSpace
 from mlirfuse.analysis.loops.maps import projected_axes, projection
 from mlirfuse.analysis.loops.structure import is_constant
+from mlirfuse.dialect.attributes import RESULT_EXTENTS
 from mlirfuse.support.rewriting import defining_op, erase_dead
 
 DYNAMIC = ir.ShapedType.get_dynamic_size()

@@ -10,10 +10,11 @@ from mlir import ir
 from mlir.dialects import arith, func, linalg, tensor
 
 from mlirfuse.analysis.arithmetic.combining import combiner_of
-from mlirfuse.analysis.kernels import KERNEL, RESULT_EXTENTS, argument_attributes, body, result_sources, symbol
+from mlirfuse.analysis.kernels import argument_attributes, body, result_sources, symbol
 from mlirfuse.analysis.loops.iteration_space import IterationSpace
 from mlirfuse.analysis.loops.maps import projected_axes
 from mlirfuse.analysis.loops.structure import OpStructure
+from mlirfuse.dialect.attributes import KERNEL, RESULT_EXTENTS
 from mlirfuse.passes.kernels.tensor_reductions import reduce_rows
 from mlirfuse.support.rewriting import backward_slice, clone, defining_op, erase, read_values
 

@@ -7,13 +7,11 @@ from collections.abc import Mapping, Sequence
 from mlir import ir
 
 from mlirfuse.analysis.kernels import functions
+from mlirfuse.dialect.attributes import ATTEMPTS
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.attempts import Attempt
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.support.dataclass_attributes import from_attribute, to_attribute
-
-ATTEMPTS = "fuse.attempts"
-"""On a host function: for each kernel, by name, an array of the `Attempt`s at it that spilled, in order."""
 
 
 def attach_attempts(function: ir.Operation, attempts: Mapping[str, Sequence[Attempt]]) -> None:

@@ -15,11 +15,11 @@ from mlirfuse.analysis.loops.iteration_space import IterationSpace
 from mlirfuse.analysis.loops.spaces import kernel_space
 from mlirfuse.analysis.loops.structure import OpStructure
 from mlirfuse.analysis.problem import problem_of
+from mlirfuse.dialect.attributes import SCHEDULE, STRIDES
 from mlirfuse.passes.kernels.host import launches
 from mlirfuse.passes.kernels.row_split import ROWS, RowSplit, leading_to
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.rows.parts import row_parts
-from mlirfuse.schedule.schedule import ATTRIBUTE as SCHEDULE
 from mlirfuse.support.rewriting import defining_op
 from mlirfuse.target import DEFAULT, target_of
 
@@ -107,7 +107,7 @@ def _obstacle(kernel: ir.Operation, space: IterationSpace, structures: Sequence[
             return "it computes with an element's place in its row"
     read = {operand for s in early for operand in s.operands}
     arguments = zip(kernel.regions[0].blocks[0].arguments, argument_attributes(kernel), strict=True)
-    if any("fuse.strides" in known for argument, known in arguments if argument in read):
+    if any(STRIDES in known for argument, known in arguments if argument in read):
         return "an array is not contiguous"
     dims = [op for op in body(kernel) if op.name == "tensor.dim"]
     sizes = ("tensor.empty", "linalg.fill")

@@ -8,12 +8,13 @@ from typing import ClassVar
 
 from mlir import ir
 
-from mlirfuse.analysis.kernels import SECOND_STAGE, is_tile_program, kernels
+from mlirfuse.analysis.kernels import is_tile_program, kernels
+from mlirfuse.dialect.attributes import LAYOUT, SECOND_STAGE
 from mlirfuse.dialect.joint import JOINT_REDUCTIONS
 from mlirfuse.errors import ScheduleError
 from mlirfuse.passes.layouts.reduction_points import reduced_dims
 from mlirfuse.passmanager.base import Pass, Remarks
-from mlirfuse.schedule.layout import LAYOUT, BlockedLayout
+from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.schedule.schedule import Schedule, schedule_of
 from mlirfuse.support.dataclass_attributes import to_attribute
 from mlirfuse.support.rewriting import nested

@@ -9,13 +9,13 @@ from mlir import ir
 
 from mlirfuse.analysis.arithmetic.patterns import WIDENING
 from mlirfuse.analysis.kernels import is_tile_program, kernels
+from mlirfuse.dialect.attributes import STREAMING
 from mlirfuse.dialect.optimization_barrier import optimization_barrier
 from mlirfuse.dialect.spill_to_shared import spill_to_shared
 from mlirfuse.passes.layouts.live_ranges import blocks, late_uses
 from mlirfuse.passes.layouts.reduction_points import is_tile, with_unit_dims
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.schedule import schedule_of
-from mlirfuse.tiling.transfers import STREAMING
 
 
 @dataclass(frozen=True)

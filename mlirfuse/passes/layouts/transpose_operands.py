@@ -9,7 +9,8 @@ from typing import ClassVar
 from mlir import ir
 from mlir.dialects import vector
 
-from mlirfuse.analysis.kernels import UNDEFINED, is_tile_program, kernels
+from mlirfuse.analysis.kernels import is_tile_program, kernels
+from mlirfuse.dialect.attributes import UNDEFINED
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.schedule import schedule_of
 from mlirfuse.support.rewriting import defining_op, erase, nested

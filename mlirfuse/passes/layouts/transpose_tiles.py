@@ -9,9 +9,10 @@ from typing import ClassVar
 from mlir import ir
 
 from mlirfuse.analysis.kernels import is_tile_program, kernels
+from mlirfuse.dialect.attributes import LAYOUT
 from mlirfuse.dialect.convert_layout import convert_layout
 from mlirfuse.passmanager.base import Pass, Remarks
-from mlirfuse.schedule.layout import LAYOUT, BlockedLayout
+from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.schedule.parts.transposed_tiles import TransposedTiles
 from mlirfuse.schedule.schedule import schedule_of
 from mlirfuse.support.dataclass_attributes import to_attribute

@@ -7,15 +7,15 @@ from typing import ClassVar
 
 from mlir import ir
 
-from mlirfuse.analysis.kernels import CLUSTER, argument_attributes, is_tile_program, kernels
+from mlirfuse.analysis.kernels import argument_attributes, is_tile_program, kernels
 from mlirfuse.analysis.memory.strided_views import may_be_reversed
+from mlirfuse.dialect.attributes import ALIGN, CLUSTER, PRECISION
 from mlirfuse.errors import PassError
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.model.machine import MAX_BOX, MAX_RANK, SWIZZLE_BYTES, TENSOR_MAP_STRIDE, WARPGROUP
 from mlirfuse.schedule.parts.contraction import holds_warpgroup_sums
 from mlirfuse.schedule.schedule import Schedule, schedule_of
 from mlirfuse.support.dtypes import from_mlir
-from mlirfuse.support.precision import ATTRIBUTE as PRECISION
 from mlirfuse.support.precision import IEEE, TF32
 from mlirfuse.tiling.contractions.cluster_uniform import is_cluster_uniform, tile_multiple
 from mlirfuse.tiling.contractions.loops import TileOperand, contraction_loop, contraction_loops
@@ -165,7 +165,7 @@ def _operand_problem(kernel: ir.Operation, operand: TileOperand, precision: str)
     if problem := _type_problem(type_.element_type, operand.major, precision):
         return problem
     known = argument_attributes(kernel)[number]
-    align = known.get("fuse.align")
+    align = known.get(ALIGN)
     if align is None or alignment(type_, operand.dims[1], ir.IntegerAttr(align).value) < TENSOR_MAP_STRIDE:
         return f"argument {number} is not aligned to {TENSOR_MAP_STRIDE} bytes, which a tensor map needs"
     strides, _ = type_.get_strides_and_offset()

@@ -10,6 +10,7 @@ from mlir import ir
 from mlir.dialects import arith
 
 from mlirfuse.analysis.kernels import body, is_tile_program, kernels, symbol
+from mlirfuse.dialect.attributes import STREAMING
 from mlirfuse.dialect.prefetch_rows import is_rows, prefetch_rows
 from mlirfuse.passes.layouts.reduction_points import REDUCTIONS
 from mlirfuse.passmanager.base import Pass, Remarks
@@ -17,7 +18,6 @@ from mlirfuse.schedule.schedule import schedule_of
 from mlirfuse.support.dtypes import bytes_of
 from mlirfuse.support.rewriting import backward_slice, clone, integer_of, ops_named
 from mlirfuse.target import DEFAULT, Target, target_of
-from mlirfuse.tiling.transfers import STREAMING
 
 SINCE = 90
 """The first compute capability with bulk copies."""

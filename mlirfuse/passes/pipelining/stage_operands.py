@@ -11,9 +11,9 @@ from mlir.dialects import arith, gpu, nvvm, scf
 
 from mlirfuse.analysis.kernels import is_tile_program, kernels
 from mlirfuse.analysis.memory.shared_memory import is_shared
+from mlirfuse.dialect.attributes import LAYOUT
 from mlirfuse.dialect.copy_tile import copy_tile
 from mlirfuse.passmanager.base import Pass, Remarks
-from mlirfuse.schedule.layout import LAYOUT
 from mlirfuse.schedule.schedule import schedule_of
 from mlirfuse.support.rewriting import clone, defining_op, erase, nested
 from mlirfuse.tiling.contractions.k_loop import feeds_contraction, widens_operand, without_warpgroups

@@ -10,7 +10,7 @@ from mlir import ir
 from mlir.dialects import arith, nvvm, scf
 
 from mlirfuse.analysis.kernels import is_tile_program, kernels
-from mlirfuse.analysis.memory.buffers import EVICT_FIRST
+from mlirfuse.dialect.attributes import EVICT_FIRST, STREAMING
 from mlirfuse.dialect.copy_fragments import copy_fragments
 from mlirfuse.dialect.optimization_barrier import optimization_barrier
 from mlirfuse.distribution.memory.copies import goes_by_async_copy
@@ -22,7 +22,6 @@ from mlirfuse.schedule.schedule import schedule_of
 from mlirfuse.support.rewriting import clone, defining_op, erase, nested
 from mlirfuse.tiling.slot_ring import OwnRing, ReadRing, read_indices
 from mlirfuse.tiling.tiles import index, zero
-from mlirfuse.tiling.transfers import STREAMING
 
 
 @dataclass(frozen=True)

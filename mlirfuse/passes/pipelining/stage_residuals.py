@@ -9,7 +9,7 @@ from mlir import ir
 
 from mlirfuse.analysis.kernels import argument_attributes, is_tile_program, kernels
 from mlirfuse.analysis.memory.strided_views import may_be_reversed
-from mlirfuse.analysis.memory.workspaces import WORKSPACE
+from mlirfuse.dialect.attributes import ALIGN, WORKSPACE
 from mlirfuse.dialect.stage_tile import is_transposed
 from mlirfuse.dialect.warp_roles import consumer_groups_of
 from mlirfuse.passmanager.base import Pass, Remarks
@@ -124,7 +124,7 @@ def _mapped(kernel: ir.Operation, read: ir.Operation) -> tuple[tuple[int, int], 
     ):
         return "the source is no argument that is only read"
     attributes = argument_attributes(kernel)[arguments.index(source)]
-    align = attributes.get("fuse.align")
+    align = attributes.get(ALIGN)
     if WORKSPACE in attributes or align is None:
         return "the source is not aligned, or other blocks write it"
     strides, _ = type_.get_strides_and_offset()

@@ -9,10 +9,10 @@ from typing import ClassVar
 from mlir import ir
 from mlir.dialects import arith, gpu, memref
 
-from mlirfuse.analysis.kernels import SECOND_STAGE, argument_attributes, is_tile_program, kernels
-from mlirfuse.analysis.memory.workspaces import WORKSPACE
+from mlirfuse.analysis.kernels import argument_attributes, is_tile_program, kernels
 from mlirfuse.dialect.async_store import async_store
 from mlirfuse.dialect.async_store_wait import async_store_wait
+from mlirfuse.dialect.attributes import SECOND_STAGE, WORKSPACE
 from mlirfuse.dialect.shared_memory import element_bytes
 from mlirfuse.dialect.stage_tile import stage_tile
 from mlirfuse.dialect.warp_roles import consumer_groups_of

@@ -9,8 +9,8 @@ from typing import ClassVar
 from mlir import ir
 from mlir.dialects import affine, arith
 
-from mlirfuse.analysis.kernels import CLUSTER, body, is_tile_program, kernels
-from mlirfuse.analysis.memory.workspaces import COOPERATIVE
+from mlirfuse.analysis.kernels import body, is_tile_program, kernels
+from mlirfuse.dialect.attributes import CLUSTER, COOPERATIVE
 from mlirfuse.errors import ScheduleError
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.parts.contraction import ContractionSchedule

@@ -10,18 +10,14 @@ from mlir.dialects import arith, scf, vector
 
 from mlirfuse.analysis.contractions.contraction import Contraction
 from mlirfuse.analysis.contractions.contraction_operands import Axes, ContractionOperand, operand_of
-from mlirfuse.analysis.kernels import UNDEFINED
 from mlirfuse.analysis.loops.iteration_space import IterationSpace
-from mlirfuse.support.precision import ATTRIBUTE as PRECISION
+from mlirfuse.dialect.attributes import INSTRUCTION, PRECISION, UNDEFINED
 from mlirfuse.support.precision import IEEE
 from mlirfuse.support.rewriting import defining_op
 from mlirfuse.tiling.emitter import TileEmitter
 from mlirfuse.tiling.memory import strides
 from mlirfuse.tiling.tiles import broadcast, index, splat, zero
 from mlirfuse.tiling.transfers import TileTransfers
-
-INSTRUCTION = "fuse.instruction"
-"""On a `vector.contract`: the instruction that multiplies (`schedule/parts/contraction.py`)."""
 
 
 def result_space(space: IterationSpace, contraction: Contraction) -> IterationSpace:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from mlir import ir
 
-from mlirfuse.analysis.kernels import UNDEFINED
+from mlirfuse.dialect.attributes import INSTRUCTION, UNDEFINED
 from mlirfuse.support.rewriting import defining_op, nested
-from mlirfuse.tiling.contractions.k_loop import INSTRUCTION, operand_producer
+from mlirfuse.tiling.contractions.k_loop import operand_producer
 
 
 @dataclass(frozen=True)

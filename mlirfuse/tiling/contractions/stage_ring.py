@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from mlir import ir
 from mlir.dialects import arith, gpu, memref, scf
 
-from mlirfuse.analysis.kernels import PHASE
 from mlirfuse.dialect.async_load import async_load
+from mlirfuse.dialect.attributes import PHASE
 from mlirfuse.dialect.cluster_barrier import cluster_barrier
 from mlirfuse.dialect.mbarrier_arrive import mbarrier_arrive
 from mlirfuse.dialect.mbarrier_expect import mbarrier_expect

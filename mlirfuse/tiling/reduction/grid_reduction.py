@@ -12,16 +12,9 @@ from mlir import ir
 from mlir.dialects import affine
 
 from mlirfuse.analysis.grid_reduction import GridReduction, kept_dims
-from mlirfuse.analysis.kernels import SECOND_STAGE
 from mlirfuse.analysis.loops.iteration_space import IterationSpace
-from mlirfuse.analysis.memory.workspaces import (
-    RESIDENT,
-    SCRATCH,
-    SEMAPHORES,
-    WORKSPACE,
-    WORKSPACE_EXTENTS,
-    WORKSPACE_OPERANDS,
-)
+from mlirfuse.analysis.memory.workspaces import RESIDENT, SCRATCH, SEMAPHORES
+from mlirfuse.dialect.attributes import SECOND_STAGE, WORKSPACE, WORKSPACE_EXTENTS, WORKSPACE_OPERANDS
 from mlirfuse.dialect.resident_blocks import resident_blocks
 from mlirfuse.errors import PassError
 from mlirfuse.schedule.parts.persistent_loop import SUM_ROWS

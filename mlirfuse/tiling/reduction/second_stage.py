@@ -10,10 +10,9 @@ from mlir import ir
 from mlir.dialects import arith, linalg, memref, scf, vector
 
 from mlirfuse.analysis.grid_reduction import GridReduction, kept_dims, second_stage_dims
-from mlirfuse.analysis.kernels import SECOND_STAGE
 from mlirfuse.analysis.loops.iteration_space import IterationSpace
 from mlirfuse.analysis.loops.structure import OpStructure
-from mlirfuse.analysis.memory.workspaces import COOPERATIVE
+from mlirfuse.dialect.attributes import COOPERATIVE, SECOND_STAGE
 from mlirfuse.dialect.semaphore_arrive import semaphore_arrive
 from mlirfuse.dialect.semaphore_wait import semaphore_wait
 from mlirfuse.schedule.parts.persistent_loop import PersistentLoop

@@ -7,7 +7,7 @@ from functools import reduce
 from mlir import ir
 from mlir.dialects import arith, gpu, memref, scf, vector
 
-from mlirfuse.analysis.kernels import PHASE, SECOND_STAGE
+from mlirfuse.dialect.attributes import PHASE, SECOND_STAGE
 from mlirfuse.dialect.cluster_barrier import cluster_barrier
 from mlirfuse.dialect.cluster_view import cluster_view
 from mlirfuse.support.dtypes import from_mlir

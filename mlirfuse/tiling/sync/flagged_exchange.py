@@ -8,8 +8,8 @@ from functools import reduce
 from mlir import ir
 from mlir.dialects import arith, scf
 
-from mlirfuse.analysis.kernels import SECOND_STAGE
 from mlirfuse.analysis.memory.workspaces import SEMAPHORES
+from mlirfuse.dialect.attributes import SECOND_STAGE
 from mlirfuse.dialect.flagged_load import flagged_load
 from mlirfuse.dialect.flagged_store import flagged_store
 from mlirfuse.tiling.sync.partial_tiles import SliceEpilogue, add_tiles, part_row, workspace_argument

@@ -9,8 +9,9 @@ from functools import reduce
 from mlir import ir
 from mlir.dialects import affine, arith, scf, vector
 
-from mlirfuse.analysis.kernels import SECOND_STAGE, argument_attributes
-from mlirfuse.analysis.memory.workspaces import SCRATCH, SEMAPHORES, WORKSPACE, WORKSPACE_EXTENTS, WORKSPACE_OPERANDS
+from mlirfuse.analysis.kernels import argument_attributes
+from mlirfuse.analysis.memory.workspaces import SCRATCH, SEMAPHORES
+from mlirfuse.dialect.attributes import SECOND_STAGE, WORKSPACE, WORKSPACE_EXTENTS, WORKSPACE_OPERANDS
 from mlirfuse.dialect.semaphore_arrive import semaphore_arrive
 from mlirfuse.dialect.semaphore_wait import semaphore_wait
 from mlirfuse.schedule.parts.contraction import ContractionSchedule

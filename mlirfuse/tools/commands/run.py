@@ -13,11 +13,11 @@ import numpy as np
 from mlir import ir
 
 from mlirfuse import interpreter
-from mlirfuse.analysis.kernels import KERNEL, LAUNCH, functions, symbol
+from mlirfuse.analysis.kernels import functions, symbol
 from mlirfuse.compiler.context import make_context
+from mlirfuse.dialect.attributes import ABI, KERNEL, LAUNCH
 from mlirfuse.errors import ArgumentError
 from mlirfuse.interpreter.interpreter import SMS
-from mlirfuse.lowering.kernel_abi import ABI
 from mlirfuse.source_locations import source_location
 from mlirfuse.support.diagnostics import parse_file, parse_module
 from mlirfuse.support.rewriting import ops_named

@@ -13,9 +13,10 @@ import mlirfuse as mf
 from mlirfuse.analysis.loops.spaces import kernel_space
 from mlirfuse.analysis.problem import problem_of
 from mlirfuse.compiler import pipeline
+from mlirfuse.dialect.attributes import SCHEDULE
 from mlirfuse.passmanager.manager import run_pipeline
 from mlirfuse.schedule.grid.shared_memory import persistent_loop_bytes
-from mlirfuse.schedule.schedule import ATTRIBUTE, schedule_of
+from mlirfuse.schedule.schedule import schedule_of
 from mlirfuse.support.dtypes import from_mlir
 from mlirfuse.support.rewriting import nested
 from mlirfuse.target import target_of
@@ -38,7 +39,7 @@ def _bytes(fn: Callable[..., Any], specs: Sequence[mf.TensorSpec]) -> tuple[int,
     module = mf.fuse(fn, target="sm_90a").lower(*specs).module
     with module.context:
         run_pipeline(module, pipeline.named("fuse-graph-pipeline", "sm_90a"))
-        kernel, *others = [op.operation for op in module.body.operations if ATTRIBUTE in op.attributes]
+        kernel, *others = [op.operation for op in module.body.operations if SCHEDULE in op.attributes]
         schedule, (space, structures) = schedule_of(kernel), kernel_space(kernel)
         if others or schedule.persistent_loop is None:
             return None

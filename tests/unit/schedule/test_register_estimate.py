@@ -13,12 +13,13 @@ import mlirfuse as mf
 from mlirfuse.analysis.loops.spaces import kernel_space
 from mlirfuse.analysis.problem import problem_of
 from mlirfuse.compiler import pipeline
+from mlirfuse.dialect.attributes import SCHEDULE
 from mlirfuse.lowering.ptx.ptxas import find_ptxas
 from mlirfuse.passmanager.manager import run_pipeline
 from mlirfuse.schedule.model.residency import resident_blocks
 from mlirfuse.schedule.model.row_registers import registers_per_thread
 from mlirfuse.schedule.problem import Problem
-from mlirfuse.schedule.schedule import ATTRIBUTE, Schedule, schedule_of
+from mlirfuse.schedule.schedule import Schedule, schedule_of
 from mlirfuse.target import target_of
 from tests.support.reductions.numerics import DTYPES, FAMILIES
 
@@ -49,7 +50,7 @@ def _chosen(module: ir.Module) -> tuple[Problem, Schedule]:
     """The problem of a module's only kernel, and the schedule that was chosen for it."""
     with module.context:
         run_pipeline(module, pipeline.named("fuse-graph-pipeline", "sm_90a"))
-        kernel = next(op.operation for op in module.body.operations if ATTRIBUTE in op.attributes)
+        kernel = next(op.operation for op in module.body.operations if SCHEDULE in op.attributes)
         space, structures = kernel_space(kernel)
         return problem_of(kernel, space, structures), schedule_of(kernel)
 

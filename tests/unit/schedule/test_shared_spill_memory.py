@@ -13,9 +13,10 @@ import mlirfuse as mf
 from mlirfuse.analysis.loops.spaces import kernel_space
 from mlirfuse.analysis.problem import problem_of
 from mlirfuse.compiler import pipeline
+from mlirfuse.dialect.attributes import SCHEDULE
 from mlirfuse.passmanager.manager import run_pipeline
 from mlirfuse.schedule.model.residency import SHARED_RESERVE
-from mlirfuse.schedule.schedule import ATTRIBUTE, schedule_of
+from mlirfuse.schedule.schedule import schedule_of
 from mlirfuse.support.dtypes import from_mlir
 from mlirfuse.support.rewriting import nested
 from mlirfuse.target import target_of
@@ -56,7 +57,7 @@ def test_no_more_is_allocated_than_was_estimated(fn: Callable[..., Any], columns
     module = mf.fuse(fn, target="sm_90a").lower(spec).module
     with module.context:
         run_pipeline(module, pipeline.named("fuse-graph-pipeline", "sm_90a"))
-        (kernel,) = [op.operation for op in module.body.operations if ATTRIBUTE in op.attributes]
+        (kernel,) = [op.operation for op in module.body.operations if SCHEDULE in op.attributes]
         schedule = schedule_of(kernel)
         if schedule.persistence != "registers":
             pytest.skip(f"rows of {columns} columns do not stay in registers")
