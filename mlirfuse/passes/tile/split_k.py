@@ -20,7 +20,8 @@ from mlirfuse.tiling.contractions.row_slices import RowSlices
 from mlirfuse.tiling.program import forall
 from mlirfuse.tiling.sync.cluster_tiles import meet_in_cluster
 from mlirfuse.tiling.sync.flagged_exchange import exchange_flagged, flagged_workspace
-from mlirfuse.tiling.sync.partial_tiles import last_block, partial_tiles, serial_reduction, slices
+from mlirfuse.tiling.sync.partial_tiles import partial_tiles, reduce_in_last_block, reduce_serially, reduce_slices
+from mlirfuse.tiling.sync.semaphores import take_ticket
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,8 @@ def _split(kernel: ir.Operation, old: ir.Operation, loop: ir.Operation, schedule
     with ir.InsertionPoint.at_block_terminator(new.body):
         number = new.body.arguments[0]
         if partials is not None and schedule.reduction == "serial":
-            number = partials.ticket(tiles, blocks)
+            ticket = take_ticket(partials.semaphores, tiles, blocks)
+            number = arith.IndexCastOp(ir.IndexType.get(), ticket).result
         if in_cluster:  # whose blocks follow each other
             size = arith.ConstantOp(ir.IndexType.get(), schedule.split).result
             tile, part = arith.DivUIOp(number, size).result, arith.RemUIOp(number, size).result
@@ -140,10 +142,10 @@ def _split(kernel: ir.Operation, old: ir.Operation, loop: ir.Operation, schedule
             meet_in_cluster(part, schedule.split, partial, rows, slice_epilogue)
             kernel.attributes[CLUSTER] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), schedule.split)
         elif schedule.reduction == "grid_sync":
-            slices(partials, tile, part, partial, rows, slice_epilogue)
+            reduce_slices(partials, tile, part, partial, rows, slice_epilogue)
             kernel.attributes[COOPERATIVE] = ir.UnitAttr.get()
         else:
-            meet = {"last_block": last_block, "serial": serial_reduction}[schedule.reduction]
+            meet = {"last_block": reduce_in_last_block, "serial": reduce_serially}[schedule.reduction]
             meet(partials, tile, part, partial, epilogue)
     erase(old)
 

@@ -16,11 +16,11 @@ from mlir.dialects import affine, arith, scf
 from mlirfuse.analysis.contractions.epilogues import Epilogue
 from mlirfuse.analysis.loops.structure import OpStructure
 from mlirfuse.analysis.memory.workspaces import SCRATCH, SEMAPHORES
-from mlirfuse.dialect.semaphore_arrive import semaphore_arrive
 from mlirfuse.tiling.emitter import TileEmitter
 from mlirfuse.tiling.program import Count, TileProgram, count_expr, tile_counts
 from mlirfuse.tiling.reduction.reduction_ops import combine, element_type, mask_of, neutral_scalar
 from mlirfuse.tiling.sync.partial_tiles import PartialTiles, workspace_argument
+from mlirfuse.tiling.sync.semaphores import last_block
 from mlirfuse.tiling.tiles import broadcast, index, splat
 from mlirfuse.tiling.transfers import TileTransfers
 
@@ -95,9 +95,7 @@ class TileReductions:
         first = arith.MulIOp(group, parts).result
         for store, part in zip(stores, partial, strict=True):
             store.write(part, arith.AddIOp(first, member).result)
-        last = arith.SubIOp(arith.IndexCastOp(i32, parts).result, arith.ConstantOp(i32, 1).result).result
-        before = semaphore_arrive(semaphores, group, last)
-        branch = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.eq, before, last).result)
+        branch = last_block(semaphores, group, parts)
         with ir.InsertionPoint(branch.then_block):
             shapes = [tuple(ir.VectorType(part.type).shape) for part in partial]
             starts = [self.emitter.initial(total) for total in self.epilogue.reductions]

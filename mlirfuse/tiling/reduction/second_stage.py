@@ -13,8 +13,6 @@ from mlirfuse.analysis.grid_reduction import GridReduction, kept_dims, second_st
 from mlirfuse.analysis.loops.iteration_space import IterationSpace
 from mlirfuse.analysis.loops.structure import OpStructure
 from mlirfuse.dialect.attributes import COOPERATIVE, SECOND_STAGE
-from mlirfuse.dialect.semaphore_arrive import semaphore_arrive
-from mlirfuse.dialect.semaphore_wait import semaphore_wait
 from mlirfuse.schedule.parts.persistent_loop import PersistentLoop
 from mlirfuse.tiling.emitter import TileEmitter
 from mlirfuse.tiling.program import KernelFrame, ragged_dims, tile_offsets
@@ -28,6 +26,7 @@ from mlirfuse.tiling.reduction.reduction_ops import (
     neutral_tile,
     subtract,
 )
+from mlirfuse.tiling.sync.semaphores import grid_barrier, last_block
 from mlirfuse.tiling.tiles import Shape, index, zero
 from mlirfuse.tiling.transfers import TileTransfers
 
@@ -83,19 +82,12 @@ class SecondStage:
     def _together(self, block: ir.Value, semaphore: ir.Value) -> None:
         """All blocks wait for each other, and take every so many-th slice."""
         self.frame.function.attributes[COOPERATIVE] = ir.UnitAttr.get()
-        slot = index(0)
-        limit = _as_i32(apply(2 * ir.AffineExpr.get_dim(0) - 1, self.blocks))
-        semaphore_arrive(semaphore, slot, limit)
-        semaphore_wait(semaphore, slot, _as_i32(self.blocks))
-        self.emit_slices(block, self.blocks)
-        # Departing counts the semaphore on to zero. Nobody waits for it, so that it stands in nobody's way at the end.
-        semaphore_arrive(semaphore, slot, limit, relaxed=True)
+        with grid_barrier(semaphore, index(0), self.blocks):
+            self.emit_slices(block, self.blocks)
 
     def _by_the_last(self, semaphore: ir.Value) -> None:
         """The block that finds all others arrived takes all slices."""
-        last = _as_i32(apply(ir.AffineExpr.get_dim(0) - 1, self.blocks))
-        arrived = semaphore_arrive(semaphore, index(0), last)
-        branch = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.eq, arrived, last).result)
+        branch = last_block(semaphore, index(0), self.blocks)
         branch.operation.attributes[SECOND_STAGE] = ir.UnitAttr.get()  # a loop over one slice does not stay a loop
         with ir.InsertionPoint(branch.then_block):
             self.emit_slices(index(0), index(1))
@@ -241,7 +233,3 @@ class SecondStage:
             arith.ConstantOp(element, zero(element)).result,
             in_bounds=ir.ArrayAttr.get(bounds),
         ).result
-
-
-def _as_i32(value: ir.Value) -> ir.Value:
-    return arith.IndexCastOp(ir.IntegerType.get_signless(32), value).result

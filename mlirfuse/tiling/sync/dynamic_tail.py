@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from mlir import ir
 from mlir.dialects import arith, scf
 
-from mlirfuse.dialect.semaphore_arrive import semaphore_arrive
 from mlirfuse.schedule.parts.persistent_loop import LEAST_CHUNKS, TAIL
+from mlirfuse.tiling.sync.semaphores import take_ticket
 from mlirfuse.tiling.tiles import index
 
 TICKETS = 1
@@ -98,9 +98,7 @@ class DynamicTail:
         """
         branch = scf.IfOp(_is_less(self.blocks, self.loops), [self.loops.type], has_else=True)
         with ir.InsertionPoint(branch.then_block):
-            limit = arith.SubIOp(self.loops, index(1)).result
-            limit = arith.IndexCastOp(ir.IntegerType.get_signless(32), limit).result
-            taken = semaphore_arrive(self.semaphores, index(TICKETS), limit, relaxed=True)
+            taken = take_ticket(self.semaphores, index(TICKETS), self.loops)
             scf.YieldOp([arith.AddIOp(self.blocks, arith.IndexCastUIOp(self.loops.type, taken).result).result])
         with ir.InsertionPoint(branch.else_block):
             scf.YieldOp([self.loops])

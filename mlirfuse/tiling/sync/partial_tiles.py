@@ -12,10 +12,9 @@ from mlir.dialects import affine, arith, scf, vector
 from mlirfuse.analysis.kernels import argument_attributes
 from mlirfuse.analysis.memory.workspaces import SCRATCH, SEMAPHORES
 from mlirfuse.dialect.attributes import SECOND_STAGE, WORKSPACE, WORKSPACE_EXTENTS, WORKSPACE_OPERANDS
-from mlirfuse.dialect.semaphore_arrive import semaphore_arrive
-from mlirfuse.dialect.semaphore_wait import semaphore_wait
 from mlirfuse.schedule.parts.contraction import ContractionSchedule
 from mlirfuse.support.rewriting import defining_op
+from mlirfuse.tiling.sync.semaphores import grid_barrier, last_block, serial_order
 from mlirfuse.tiling.tiles import index, zero
 
 Epilogue = Callable[[ir.Value], None]
@@ -53,24 +52,6 @@ class PartialTiles:
         tile = ir.VectorType.get(shape, memory.element_type)
         padding = arith.ConstantOp(memory.element_type, zero(memory.element_type)).result
         return vector.TransferReadOp(tile, self.scratch, place, self._map(), padding, in_bounds=self._bounds()).result
-
-    def ticket(self, tiles: ir.Value, blocks: ir.Value) -> ir.Value:
-        """The number of blocks that have begun before this one."""
-        i32 = ir.IntegerType.get_signless(32)
-        last = arith.SubIOp(arith.IndexCastOp(i32, blocks).result, _i32(1)).result
-        taken = semaphore_arrive(self.semaphores, tiles, last, relaxed=True)
-        return arith.IndexCastOp(ir.IndexType.get(), taken).result
-
-    def arrive(self, tile: ir.Value) -> ir.Value:
-        """Counts a part of a tile in; how many there were before."""
-        return semaphore_arrive(self.semaphores, tile, _i32(self.split - 1))
-
-    def meet(self, tile: ir.Value) -> None:
-        """Waits for all parts of a tile; the last one to leave resets the semaphore."""
-        all_steps = _i32(2 * self.split - 1)
-        semaphore_arrive(self.semaphores, tile, all_steps)
-        semaphore_wait(self.semaphores, tile, _i32(self.split))
-        semaphore_arrive(self.semaphores, tile, all_steps, relaxed=True)
 
     def _place(self, row: ir.Value) -> list[ir.Value]:
         rank = ir.MemRefType(self.scratch.type).rank
@@ -134,11 +115,12 @@ def workspace_argument(
     return _add_argument(kernel, memref_type, attributes)
 
 
-def last_block(partials: PartialTiles, tile: ir.Value, part: ir.Value, partial: ir.Value, epilogue: Epilogue) -> None:
+def reduce_in_last_block(
+    partials: PartialTiles, tile: ir.Value, part: ir.Value, partial: ir.Value, epilogue: Epilogue
+) -> None:
     """Every block stores its partial; the last block adds them up in order."""
     partials.write(partial, part_row(tile, part, partials.split))
-    old = partials.arrive(tile)
-    last = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.eq, old, _i32(partials.split - 1)).result)
+    last = last_block(partials.semaphores, tile, partials.split)
     with ir.InsertionPoint(last.then_block):
         first = partials.read(part_row(tile, index(0), partials.split))
         loop = scf.ForOp(index(1), index(partials.split), index(1), [first])
@@ -149,37 +131,38 @@ def last_block(partials: PartialTiles, tile: ir.Value, part: ir.Value, partial: 
         scf.YieldOp([])
 
 
-def serial_reduction(
+def reduce_serially(
     partials: PartialTiles, tile: ir.Value, part: ir.Value, partial: ir.Value, epilogue: Epilogue
 ) -> None:
-    """Blocks take turns: the first stores its partial, the others add theirs, and the last one keeps the sum."""
-    i32 = ir.IntegerType.get_signless(32)
-    semaphore_wait(partials.semaphores, tile, arith.IndexCastOp(i32, part).result)
-    first = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.eq, part, index(0)).result)
-    with ir.InsertionPoint(first.then_block):
-        partials.write(partial, tile)
-        scf.YieldOp([])
-    if partials.split > 2:
-        behind = arith.CmpIOp(arith.CmpIPredicate.ugt, part, index(0)).result
-        before = arith.CmpIOp(arith.CmpIPredicate.ult, part, index(partials.split - 1)).result
-        middle = scf.IfOp(arith.AndIOp(behind, before).result)
-        with ir.InsertionPoint(middle.then_block):
-            partials.write(add_tiles(partials.read(tile), partial), tile)
+    """Blocks add in the order of their parts: the first stores its partial, the others add theirs, the last keeps the
+    sum.
+    """
+    with serial_order(partials.semaphores, tile, part, partials.split):
+        first = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.eq, part, index(0)).result)
+        with ir.InsertionPoint(first.then_block):
+            partials.write(partial, tile)
             scf.YieldOp([])
-    partials.arrive(tile)
+        if partials.split > 2:
+            behind = arith.CmpIOp(arith.CmpIPredicate.ugt, part, index(0)).result
+            before = arith.CmpIOp(arith.CmpIPredicate.ult, part, index(partials.split - 1)).result
+            middle = scf.IfOp(arith.AndIOp(behind, before).result)
+            with ir.InsertionPoint(middle.then_block):
+                partials.write(add_tiles(partials.read(tile), partial), tile)
+                scf.YieldOp([])
     last = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.eq, part, index(partials.split - 1)).result)
     with ir.InsertionPoint(last.then_block):
         epilogue(add_tiles(partials.read(tile), partial))
         scf.YieldOp([])
 
 
-def slices(
+def reduce_slices(
     partials: PartialTiles, tile: ir.Value, part: ir.Value, partial: ir.Value, rows: int, epilogue: SliceEpilogue
 ) -> None:
-    """Every block stores its partial; when all are there, each adds up some rows of all parts, in order."""
+    """Every block stores its partial; when all are there, each adds up some rows of all partials, in order."""
     whole = ir.VectorType(partial.type).shape[-2]
     partials.write(partial, part_row(tile, part, partials.split))
-    partials.meet(tile)
+    with grid_barrier(partials.semaphores, tile, partials.split):
+        pass  # nothing is written to the scratch again in this launch, so that blocks leave before they read
     branch = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.ult, part, index(whole // rows)).result)
     branch.operation.attributes[SECOND_STAGE] = ir.UnitAttr.get()
     with ir.InsertionPoint(branch.then_block):
@@ -211,7 +194,3 @@ def add_tiles(a: ir.Value, b: ir.Value) -> ir.Value:
     """The sum of two tiles."""
     integer = isinstance(ir.VectorType(a.type).element_type, ir.IntegerType)
     return (arith.AddIOp if integer else arith.AddFOp)(a, b).result
-
-
-def _i32(value: int) -> ir.Value:
-    return arith.ConstantOp(ir.IntegerType.get_signless(32), value).result
