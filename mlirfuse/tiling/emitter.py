@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from mlir import ir
 from mlir.dialects import arith, math, vector
 
-from mlirfuse.analysis.arithmetic.combining import KINDS, combiner_of
+from mlirfuse.analysis.arithmetic.combining import COMBINING, combiner_of
 from mlirfuse.analysis.loops.iteration_space import IterationSpace
 from mlirfuse.analysis.loops.structure import RENAMING_OPS, OpStructure, is_constant
 from mlirfuse.dialect.joint import JOINT_REDUCTIONS
@@ -197,4 +197,4 @@ class TileEmitter:
 
 def vector_kind(op_name: str) -> ir.Attribute:
     """The vector dialect's combining-kind attribute for a combining op."""
-    return ir.Attribute.parse(f"#vector.kind<{KINDS[op_name].name.lower()}>")
+    return ir.Attribute.parse(f"#vector.kind<{COMBINING[op_name].kind.name.lower()}>")

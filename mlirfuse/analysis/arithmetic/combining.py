@@ -1,7 +1,8 @@
-"""Combining kinds: what a reduction's body does, and the neutral element of it."""
+"""The ops that a reduction may combine elements with, and which one a reduction's body uses."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from mlir import ir
@@ -11,19 +12,33 @@ from mlirfuse.analysis.loops.structure import OpStructure
 from mlirfuse.errors import PassError
 from mlirfuse.support.rewriting import defining_op
 
-KINDS: dict[str, vector.CombiningKind] = {
-    "arith.addf": vector.CombiningKind.ADD,
-    "arith.addi": vector.CombiningKind.ADD,
-    "arith.mulf": vector.CombiningKind.MUL,
-    "arith.muli": vector.CombiningKind.MUL,
-    "arith.maximumf": vector.CombiningKind.MAXIMUMF,
-    "arith.minimumf": vector.CombiningKind.MINIMUMF,
-    "arith.maxsi": vector.CombiningKind.MAXSI,
-    "arith.minsi": vector.CombiningKind.MINSI,
-    "arith.andi": vector.CombiningKind.AND,
-    "arith.ori": vector.CombiningKind.OR,
+
+@dataclass(frozen=True)
+class CombiningOp:
+    """An op that a reduction may combine elements with.
+
+    Attributes:
+        kind: the vector dialect's name of it.
+        neutral: its neutral element: a float, or a function of an integer's bits.
+    """
+
+    kind: vector.CombiningKind
+    neutral: float | Callable[[int], int]
+
+
+COMBINING: Mapping[str, CombiningOp] = {
+    "arith.addf": CombiningOp(vector.CombiningKind.ADD, 0.0),
+    "arith.addi": CombiningOp(vector.CombiningKind.ADD, lambda width: 0),
+    "arith.mulf": CombiningOp(vector.CombiningKind.MUL, 1.0),
+    "arith.muli": CombiningOp(vector.CombiningKind.MUL, lambda width: 1),
+    "arith.maximumf": CombiningOp(vector.CombiningKind.MAXIMUMF, float("-inf")),
+    "arith.minimumf": CombiningOp(vector.CombiningKind.MINIMUMF, float("inf")),
+    "arith.maxsi": CombiningOp(vector.CombiningKind.MAXSI, lambda width: -(1 << (width - 1))),
+    "arith.minsi": CombiningOp(vector.CombiningKind.MINSI, lambda width: (1 << (width - 1)) - 1),
+    "arith.andi": CombiningOp(vector.CombiningKind.AND, lambda width: -1),
+    "arith.ori": CombiningOp(vector.CombiningKind.OR, lambda width: 0),
 }
-"""The vector dialect's combining kind of each op that a reduction may use."""
+"""All ops that a reduction may use."""
 
 
 @dataclass(frozen=True)
@@ -53,29 +68,20 @@ def combiner_of(structure: OpStructure) -> Combiner:
     accumulator = block.arguments[len(block.arguments) - 1]
     yielded = block.operations[len(block.operations) - 1].operation.operands[0]
     op = defining_op(yielded)
-    if op is not None and op.name in KINDS and len(structure.op.results) == 1:
+    if op is not None and op.name in COMBINING and len(structure.op.results) == 1:
         others = [operand for operand in op.operands if operand != accumulator]
         if len(others) == 1 and len(list(accumulator.uses)) == 1:
             return Combiner(op, others[0])
     raise PassError(
         "the body of a reduction must combine its accumulator once with an element",
         where=structure.op,
-        hint=f"end the body in one of {', '.join(KINDS)}",
+        hint=f"end the body in one of {', '.join(COMBINING)}",
     )
 
 
 def neutral(name: str, element_type: ir.Type) -> ir.Attribute:
     """The neutral element of a combining op, as an attribute of the element type."""
-    if isinstance(element_type, ir.IntegerType):
-        width = element_type.width
-        values = {
-            "arith.addi": 0,
-            "arith.muli": 1,
-            "arith.maxsi": -(1 << (width - 1)),
-            "arith.minsi": (1 << (width - 1)) - 1,
-            "arith.andi": -1,
-            "arith.ori": 0,
-        }
-        return ir.IntegerAttr.get(element_type, values[name])
-    floats = {"arith.addf": 0.0, "arith.mulf": 1.0, "arith.maximumf": float("-inf"), "arith.minimumf": float("inf")}
-    return ir.FloatAttr.get(element_type, floats[name])
+    value = COMBINING[name].neutral
+    if isinstance(value, float):
+        return ir.FloatAttr.get(element_type, value)
+    return ir.IntegerAttr.get(element_type, value(ir.IntegerType(element_type).width))

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from mlir import ir
 from mlir.dialects import arith
 
-from mlirfuse.analysis.arithmetic.combining import KINDS, neutral
+from mlirfuse.analysis.arithmetic.combining import COMBINING, neutral
 from mlirfuse.distribution.distributor import Distributor, rule
 from mlirfuse.distribution.exchange.exchange import Exchange, LaneReduction, Takers
 from mlirfuse.distribution.exchange.parts import Combine, Parts, tree
@@ -75,13 +75,13 @@ def combining_op(kind: ir.Attribute, element_type: ir.Type) -> str:
     """The `arith` op of a combining kind."""
     name = str(kind).split("<")[-1].rstrip(">")
     suffix = "i" if isinstance(element_type, ir.IntegerType) else "f"
-    for op_name, known in KINDS.items():
-        if known.name.lower() == name and (known.name not in ("ADD", "MUL") or op_name.endswith(suffix)):
+    for op_name, known in COMBINING.items():
+        if known.kind.name.lower() == name and (known.kind.name not in ("ADD", "MUL") or op_name.endswith(suffix)):
             return op_name
     raise PassError(
         f"no rule for a reduction of kind {name}",
         where=ir.Location.current,
-        hint=f"kinds: {', '.join(k.name.lower() for k in KINDS.values())}",
+        hint=f"kinds: {', '.join(k.kind.name.lower() for k in COMBINING.values())}",
     )
 
 

@@ -18,7 +18,7 @@ def reduce_rows(
     """A `linalg.generic` that combines `scalar` of the elements of a tensor over some dimensions.
 
     Args:
-        combining_op: the combining op, one of `analysis.combining.KINDS`.
+        combining_op: the combining op, one of `analysis.arithmetic.combining.COMBINING`.
         source: a ranked tensor.
         rows: tensors of the result's shape, with one element a row.
         dims: the dimensions that are reduced.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mlir import ir
 
-from mlirfuse.analysis.arithmetic.combining import KINDS, neutral
+from mlirfuse.analysis.arithmetic.combining import COMBINING, neutral
 from mlirfuse.analysis.loops.structure import OpStructure
 
 
@@ -15,7 +15,7 @@ def plain_reduction(structure: OpStructure) -> str | None:
         return None
     block = op.regions[0].blocks[0]
     ops = [o.operation for o in block.operations]
-    if len(ops) != 2 or ops[0].name not in KINDS or set(ops[0].operands) != set(block.arguments):
+    if len(ops) != 2 or ops[0].name not in COMBINING or set(ops[0].operands) != set(block.arguments):
         return None
     init = structure.operands[1]
     if isinstance(init.owner, ir.Block) or init.owner.operation.name != "linalg.fill":
