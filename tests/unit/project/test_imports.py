@@ -103,6 +103,33 @@ def test_compiling_imports_nothing_of_the_runtime() -> None:
             assert not any(name.startswith("mlirfuse.runtime") for name in _imported(path)), path
 
 
+COMPILE = """
+import sys, types
+package = types.ModuleType("mlirfuse")  # the compiler's modules alone: mlirfuse/__init__.py has the API, and so all
+package.__path__ = [sys.argv[1]]
+sys.modules["mlirfuse"] = package
+
+from mlirfuse.builder.spec import TensorSpec
+from mlirfuse.builder.trace import trace
+from mlirfuse.compiler.compile import Lowered
+from mlirfuse.compiler.context import make_context
+from mlirfuse.target import target_of
+
+module = trace(lambda x: x + x, [TensorSpec((None, 128), "float32")], context=make_context(), name="f")
+compiled = Lowered(module, target_of("sm_90a")).compile()
+assert ".entry" in compiled.as_text("ptx")
+print(*sys.modules)
+"""
+
+
+def test_compiling_loads_nothing_of_the_runtime() -> None:
+    """What is imported while a function is compiled to PTX, imports in functions included."""
+    run = [sys.executable, "-c", COMPILE, str(ROOT)]
+    modules = subprocess.run(run, check=True, capture_output=True, text=True).stdout.split()
+    above = ("cupy", "mlirfuse.runtime", "mlirfuse.api", "mlirfuse.tools", "mlirfuse.interpreter")
+    assert not [name for name in modules if name.startswith(above)]
+
+
 def test_what_few_calls_need_is_imported_by_these() -> None:
     """`import mlirfuse` takes half a second, of which the interpreter and what it shows progress with were a tenth."""
     code = "import mlirfuse, sys; print(*sys.modules)"
