@@ -21,7 +21,7 @@ launch. `limit` is what does that: the last step wraps.
 **Last block.** S blocks each store a part, then arrive with limit S-1. The one that gets `old == S-1` sees all parts.
 It works in every order of blocks, and nobody waits.
 
-**Serial serial reduction.** S blocks take turns: block z waits for z (`fuse.semaphore_wait`), does its part, and
+**Serial reduction.** S blocks add in order: block z waits for z (`fuse.semaphore_wait`), does its part, and
 arrives with limit S-1. A block may wait only for blocks that are on the device already: z comes from a ticket.
 
 **Tickets.** G blocks share n pieces of work: each arrives with limit n+G-1, and works on piece `old` while `old < n`.

@@ -28,8 +28,7 @@ MOST_LISTED_ALONE = 8
 
 MOST_LISTED_ELEMENTS = 64
 """Elements of vectors of a step that a thread lists, of all senders: the second stage of a grid reduction has registers
-for that many, as the persistent loop's are free again. H200, eight warps that finish the two reductions of LayerNorm's
-backward pass of 1024 x 4096: 0.4 us of 11.5 less than in loops of four senders, one after the other."""
+for that many, as the persistent loop's are free again."""
 
 
 @dataclass(frozen=True)

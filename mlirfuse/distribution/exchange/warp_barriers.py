@@ -1,8 +1,7 @@
 """Barriers of some warps of a block, where the rows of a tile lie side by side and each has warps of its own.
 
 In a loop, the warps of one row need not wait for those of another, step by step: rows run apart, and one computes while
-another waits. Backward passes on an H200 in bfloat16, in shares of the speed of an addition of that size: LayerNorm of
-32768 x 2048 0.91 -> 0.92, RMSNorm of 131072 x 1600 0.90 -> 0.91.
+another waits.
 """
 
 from __future__ import annotations

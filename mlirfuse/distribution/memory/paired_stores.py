@@ -4,8 +4,7 @@ A thread's fragment has as many elements as 16 bytes hold of the narrowest type 
 as a wider type it takes several accesses, and if each thread stored its own, one access of a warp would touch every
 other 16 bytes: the L2 would receive every sector of 32 bytes in two halves. Instead two lanes that are neighbours
 along the vectors exchange: the even one stores the first halves of both fragments, the odd one the second, each pair
-of lanes 32 contiguous bytes at a time. Measured on an H200: the parts of a LayerNorm's backward pass at 1024 x 4096,
-8.6 MB of float32 from tiles of bfloat16, leave in 1.5 us instead of 3.8.
+of lanes 32 contiguous bytes at a time.
 """
 
 from __future__ import annotations

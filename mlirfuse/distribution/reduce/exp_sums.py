@@ -40,7 +40,7 @@ _add, _sub, _mul, _max = (combiner(f"arith.{name}") for name in ("addf", "subf",
 
 BATCH = 8
 """Fragments of a thread that share one maximum, where it works depth first: exponentials of the first are computed
-while the others are being loaded (H200: 8 % of a softmax of 131072 columns over all 16 at once, 4 % over 4)."""
+while the others are being loaded."""
 
 
 @rule("fuse.exp_sum")

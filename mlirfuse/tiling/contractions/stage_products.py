@@ -18,8 +18,8 @@ from mlirfuse.tiling.contractions.stage_ring import PipelineState, StageRing
 from mlirfuse.tiling.tiles import index
 
 LONGEST_RUN = 4
-"""Stages whose products follow each other without a gap where each stage's sum is promoted. On an H200 float8 takes,
-at 8192^3, 1037 us in runs of 1, 968 of 2, 943 of 4 and 939 of 8, with nothing promoted 856."""
+"""Stages whose products follow each other without a gap where each stage's sum is promoted. Longer
+runs hardly hide more of the promotion."""
 
 
 Emitter = Callable[[], None]

@@ -93,7 +93,7 @@ def _argument_axis(space: IterationSpace, dim: int) -> tuple[int, int]:
 
 
 def emit_grid_reduction(frame: KernelFrame, space: IterationSpace, plan: GridReduction, schedule: Schedule) -> None:
-    """Emits the loop and the finish into a kernel that was opened with `workspace_of` the plan."""
+    """Emits the loop and the second stage into a kernel that was opened with `workspace_of` the plan."""
     assert schedule.persistent_loop is not None  # the pass looked
     *buffers, semaphores = frame.workspace
     with frame.body():
@@ -118,7 +118,7 @@ def emit_persistent_loop(
 
 
 def emit_second_stage(frame: KernelFrame, space: IterationSpace, plan: GridReduction, schedule: Schedule) -> None:
-    """Emits the finish alone, into a kernel whose further inputs are the parts that `emit_persistent_loop` leaves."""
+    """Emits the second stage alone, into a kernel whose further inputs are the partials that `emit_persistent_loop` leaves."""
     assert schedule.persistent_loop is not None  # the pass looked
     with frame.body():
         blocks = index(schedule.persistent_loop.blocks)
@@ -139,8 +139,8 @@ def _blocks(
     tiles = affine.AffineApplyOp(ir.AffineMap.get(0, len(symbols), [expr]), symbols).result
     if schedule.persistent_loop.blocks:
         return counts, tiles, index(schedule.persistent_loop.blocks)
-    # One block combines the results of nothing. Where all combine, each slice has a block, though that may have no
-    # tile: 2 rows of 4096 columns were combined by the two blocks that there were, in 44 us.
+    # At least one block, which combines no partials where there are no tiles. With `grid_sync` each slice has a block,
+    # even one without a tile: two blocks alone would combine few rows of many columns slice after slice.
     slices = (
         prod(slice_counts(space, plan, schedule.persistent_loop))
         if schedule.persistent_loop.grid_reduction == "grid_sync"

@@ -196,7 +196,7 @@ class SecondStage:
 
     @property
     def _rows_at_once(self) -> int:
-        """Rows of partials that a step of the finish adds."""
+        """Rows of partials that a step of the second stage adds."""
         return self.persistent_loop.second_stage_tile[self.plan.outer_dims[0]] * self.persistent_loop.second_stage_reads
 
     @property

@@ -26,8 +26,8 @@ def most_chunks(tiles: ir.AffineExpr, blocks: ir.AffineExpr, chunk: int) -> ir.A
 class DynamicTail:
     """Which tiles the persistent loops of one block have. All fields but the first two are indices.
 
-    Walk `number` of the grid is one over the tiles that block `number` has to itself, or, from `blocks` on, one over a
-    chunk. Who walks a chunk is whoever comes first, but its tiles and the row of its part follow from its number.
+    Loop `number` of the grid runs over the tiles that block `number` has to itself, or, from `blocks` on, over a chunk.
+    Any block may take a chunk, but the chunk's tiles and the row of its partial follow from its number.
 
     Attributes:
         chunk: tiles of a small chunk; the first half of the end goes in chunks of twice as many.
@@ -59,14 +59,14 @@ class DynamicTail:
         shared = arith.SubIOp(tiles, own).result
         doubled = arith.DivUIOp(shared, index(4 * chunk)).result
         chunks = arith.SubIOp(arith.CeilDivUIOp(shared, index(chunk)).result, doubled).result
-        # Where there are fewer tiles than blocks there are no chunks, and the blocks behind the last tile have no walk.
+        # Where there are fewer tiles than blocks there are no chunks, and the blocks behind the last tile have no loop.
         # Where there are none at all one block leaves a part, which counts for nothing.
         some = arith.MaxUIOp(tiles, index(1)).result
         loops = arith.MinUIOp(arith.AddIOp(blocks, chunks).result, some).result
         return cls(chunk, semaphores, tiles, blocks, own, doubled, loops)
 
     def loop(self, block: ir.Value) -> scf.WhileOp:
-        """The loop of a block over its persistent loops, in `after`, whose argument is a walk's number; see `next`."""
+        """The loop of a block over its persistent loops, in `after`, whose argument is a loop's number; see `next`."""
         loop = scf.WhileOp([block.type], [block])
         with ir.InsertionPoint(loop.before.blocks.append(block.type)):
             (number,) = loop.before.blocks[0].arguments
@@ -75,7 +75,7 @@ class DynamicTail:
         return loop
 
     def range(self, number: ir.Value) -> tuple[ir.Value, ir.Value, ir.Value]:
-        """First tile, end and step of a walk."""
+        """First tile, end and step of a loop."""
         is_own = _is_less(number, self.blocks)
         chunk = arith.SubIOp(number, self.blocks).result
         behind = arith.MinUIOp(self._start(arith.AddIOp(chunk, index(1)).result), self.tiles).result
@@ -91,10 +91,10 @@ class DynamicTail:
         return arith.AddIOp(self.own, arith.MulIOp(sizes, index(self.chunk)).result).result
 
     def next(self) -> ir.Value:
-        """The number of the walk that the block does next; `loops` or more where nothing is left.
+        """The number of the loop that the block runs next; `loops` or more where nothing is left.
 
-        Each block once finds nothing left, and with the last of these the count is zero again. Without chunks nobody
-        asks.
+        Each block takes one ticket that finds nothing left, and the last of these returns the semaphore to zero.
+        Without chunks no tickets are taken.
         """
         branch = scf.IfOp(_is_less(self.blocks, self.loops), [self.loops.type], has_else=True)
         with ir.InsertionPoint(branch.then_block):
