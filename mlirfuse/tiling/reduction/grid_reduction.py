@@ -118,7 +118,7 @@ def emit_persistent_loop(
 
 
 def emit_second_stage(frame: KernelFrame, space: IterationSpace, plan: GridReduction, schedule: Schedule) -> None:
-    """Emits the second stage alone, into a kernel whose further inputs are the partials that `emit_persistent_loop` leaves."""
+    """Emits the second stage alone, into a kernel whose further inputs are the results of `emit_persistent_loop`."""
     assert schedule.persistent_loop is not None  # the pass looked
     with frame.body():
         blocks = index(schedule.persistent_loop.blocks)
