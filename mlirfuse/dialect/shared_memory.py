@@ -6,8 +6,10 @@ from math import prod
 
 from mlir import ir
 
-from mlirfuse.schedule.model.machine import SWIZZLE_BYTES
 from mlirfuse.support.dtypes import from_mlir
+
+ATOM_BYTES = 128
+"""Bytes of a row in one swizzle atom of a ring, which `schedule.model.machine` calls `SWIZZLE_BYTES`."""
 
 
 def ring_problem(ring: ir.Value) -> str | None:
@@ -22,8 +24,8 @@ def ring_problem(ring: ir.Value) -> str | None:
     if type_.rank != 3 or not type_.has_static_shape:
         return f"ring {type_} must have the static shape (stages, rows, columns)"
     _, rows, columns = type_.shape
-    if rows % 8 or columns * element_bytes(type_) % SWIZZLE_BYTES:
-        return f"ring {type_}: a stage must have a multiple of 8 rows, each of whole {SWIZZLE_BYTES}-byte swizzle atoms"
+    if rows % 8 or columns * element_bytes(type_) % ATOM_BYTES:
+        return f"ring {type_}: a stage must have a multiple of 8 rows, each of whole {ATOM_BYTES}-byte swizzle atoms"
     return None
 
 

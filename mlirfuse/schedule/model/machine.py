@@ -6,6 +6,8 @@ ISA (`wgmma`, `cp.async.bulk.tensor`), CUDA driver API (`cuTensorMapEncodeTiled`
 
 from __future__ import annotations
 
+from mlirfuse.dialect import shared_memory
+
 ACCESS_WIDTHS = (4, 8, 16)
 """Bytes that one access of a thread moves in whole registers, and one `cp.async`."""
 
@@ -40,7 +42,7 @@ WARPGROUP_ROWS = 64
 MMA_K_BYTES = 32
 """Bytes along k of one tensor core instruction."""
 
-SWIZZLE_BYTES = 128
+SWIZZLE_BYTES = shared_memory.ATOM_BYTES
 """Width of a swizzle atom: a stage's tile lies in shared memory as columns of atoms, each of so many bytes of a row."""
 
 SWIZZLE_ROWS = 8
