@@ -1,4 +1,4 @@
-"""What the `fuse` attributes of functions and their arguments may be, checked where IR comes from outside."""
+"""Verifies the `fuse` attributes of functions and their arguments, where IR comes from outside."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mlirfuse.support.strides import ATTRIBUTE as STRIDES
 from mlirfuse.support.strides import PACKED
 
 Rule = tuple[Callable[[ir.Attribute], bool], str]
-"""Whether an attribute is legal, and what it must be."""
+"""A check of an attribute, and the text of what it must be."""
 
 
 def _one_of(*words: str) -> Rule:
@@ -54,7 +54,7 @@ ARGUMENT: Mapping[str, Rule] = {
 def verify_attributes(module: ir.Operation) -> None:
     """Raises `IRError` naming the first attribute of a function, or of an argument, that is not what it must be.
 
-    What a declaration launches must be in the module. No op may have an attribute by a name that it had once.
+    What a declaration launches must be in the module. Attributes under old names are errors.
     """
     _refuse_old_names(module)
     for function in functions(module):
@@ -85,7 +85,7 @@ def _refuse_old_names(module: ir.Operation) -> None:
 
     failures: list[IRError] = []
     module.walk(visit)
-    if failures:  # raised here: an exception may not cross the bindings' walk
+    if failures:  # raised here, as an exception may not cross the bindings' walk
         raise failures[0]
 
 
