@@ -19,7 +19,7 @@ ScalarLike = Number | np.generic
 
 
 class Array(Protocol):
-    """What has a shape and a dtype: traced tensors, and the arrays of NumPy, CuPy, PyTorch and JAX."""
+    """Any array with a shape and a dtype: traced tensors, and the arrays of NumPy, CuPy, PyTorch and JAX."""
 
     @property
     def shape(self) -> Any:

@@ -1,4 +1,4 @@
-"""What users of NumPy and PyTorch know under other names, or what mlirfuse does not have: what to write instead."""
+"""Hints for names of NumPy and PyTorch that mlirfuse spells differently or does not have."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ RENAMED: Mapping[str, str] = {
     **dict.fromkeys(("dot", "mm", "bmm", "inner", "tensordot"), "matmul"),
     **dict.fromkeys(("expand", "broadcast"), "broadcast_to"),
 }
-"""What mlirfuse calls a function that others have under this name."""
+"""mlirfuse's names of functions that other libraries spell differently."""
 
 METHODS: Mapping[str, str] = {
     **dict.fromkeys(("to", "type"), "use x.astype(dtype); tensors stay on their device"),
@@ -121,6 +121,6 @@ def instead_of_attribute(name: str) -> str:
 
 def _own() -> list[str]:
     """The names of the functions that mlirfuse has."""
-    import mlirfuse  # here, as it imports this
+    import mlirfuse  # imported here, as the imported module imports this one
 
     return [name for name in mlirfuse.__all__ if isinstance(getattr(mlirfuse, name), FunctionType) and name != "fuse"]

@@ -10,11 +10,11 @@ class ControlFlowError(TraceError):
 
 
 class UnsupportedError(TraceError):
-    """An operation that the builder knows of and cannot trace."""
+    """A known operation that cannot be traced."""
 
 
 class MissingAttributeError(UnsupportedError, AttributeError):
-    """What traced tensors, or mlirfuse itself, do not have; `hasattr` is False for it, as for any object."""
+    """An attribute that traced tensors, or mlirfuse itself, do not have; `hasattr` is False for it."""
 
 
 class NeedsStatic(TraceError):

@@ -35,7 +35,7 @@ class Symbol:
 
     @property
     def root(self) -> Symbol:
-        """The symbol that stands for all that are equal to this one."""
+        """The representative of all symbols that are equal to this one."""
         return self if self._parent is None else self._parent.root
 
     def unify(self, other: Symbol) -> bool:
@@ -118,7 +118,7 @@ def needs_static(extent: Dim, what: str) -> NoReturn:
 
 
 def multiply(a: Extent, b: Extent) -> Extent:
-    """The product; a static 0 swallows everything."""
+    """The product; 0 where one factor is a static 0."""
     factor = (a if isinstance(a, int) else a.factor) * (b if isinstance(b, int) else b.factor)
     symbols = _symbols(a) + _symbols(b)
     return Dim(factor, symbols) if symbols and factor else factor

@@ -23,7 +23,7 @@ else:
     from mlirfuse.builder.functions import arithmetic, comparisons, contraction, powers
 
 CONSTANT = "bind it by functools.partial, or pass it in a tuple: numbers are passed at run time, tuples are constants"
-"""What to do about a number that the function needs while it is traced."""
+"""The hint for a function that needs a tensor's value while it is traced."""
 
 
 def _refused(what: str) -> Callable[..., NoReturn]:
@@ -36,7 +36,7 @@ def _refused(what: str) -> Callable[..., NoReturn]:
 
 
 class Operators:
-    """Arithmetic, comparison and logic operators; whatever asks for a number raises `ControlFlowError`."""
+    """Arithmetic, comparison and logic operators; protocols that need a number raise `ControlFlowError`."""
 
     __slots__ = ()
 
@@ -175,7 +175,7 @@ class Operators:
         raise self._needs_data("its data as a NumPy array", "use mlirfuse's own functions")
 
     def _needs_data(self, what: str, hint: str) -> ControlFlowError:
-        """The error of what asks for a number while there is none; `_traced` says of what."""
+        """The error of an operation that needs a number while tracing; `_traced` names the value."""
         return at_user_line(ControlFlowError(f"{self._traced()} has no data, and Python asked for {what}", hint=hint))
 
     def _traced(self) -> str:

@@ -95,7 +95,7 @@ def _substitute(spec: object, values: Iterator[object]) -> object:
 
 
 def _parameters(fn: Callable[..., Any]) -> str:
-    """What a function is to be given, as a hint."""
+    """The expected parameters of a function, as a hint."""
     try:
         names = list(inspect.signature(fn).parameters)
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""What the arguments of a traced function are, without any data."""
+"""Specs of the arguments of a traced function, without data."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from mlirfuse.support.dtypes import DType, dtype_of
 from mlirfuse.support.strides import NEGATIVE, PACKED, RUN_TIME
 
 MOST_BYTES = 2**48
-"""Bytes of an array at most: what GPUs address."""
+"""Largest size of an array, bytes: the address range of GPUs."""
 
 Stride = Literal[0, 1, "negative", "packed"] | None
 STRIDES: Mapping[Stride, int] = {0: 0, 1: 1, None: RUN_TIME, "negative": NEGATIVE, "packed": PACKED}
-"""What a spec may say of a stride, and what `fuse.strides` then says."""
+"""The words of a spec for strides, and their entries of `fuse.strides`."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class StaticSpec:
 
 
 class LeftOut(Enum):
-    """What stands in the place of an argument that is left out before one that is given by its name."""
+    """Placeholder of an omitted argument before one that is given by its name."""
 
     LEFT_OUT = auto()
 

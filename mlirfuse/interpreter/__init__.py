@@ -13,9 +13,9 @@ interpreter.run_kernel(module, "layer_norm_0", [x, w, b], [y], resident=2)
 
 **Blocks.** A block is a coroutine that stops at synchronisation: a barrier (where another block may be let in) or a
 wait. Blocks run in launch order, reversed, or randomly interleaved from a seed, and with at most `resident` of them
-started at once. Blocks of a cluster start together. When nobody can go on, the error lists who waits for what. The
-device has `sms` SMs, on which the grid of a persistent kernel depends. Workspaces are supplied: semaphores
-that are zero, scratch memory that is uninitialised.
+started at once. Blocks of a cluster start together. When no block can go on, the error lists what each block waits for.
+The device has `sms` SMs, on which the grid of a persistent kernel depends. Workspaces are supplied: semaphores that are
+zero, scratch memory that is uninitialised.
 
 **Memory.** A buffer is bytes with a base address that is exactly as aligned as was promised: `fuse.align` for inputs
 and outputs, or 16, which kernels assume without it; `llvm.align` or `alignment` for shared memory, or the size of an
@@ -28,8 +28,8 @@ input; shared-memory or global race (two threads touch an element, one writes, n
 order nothing); barrier or shuffle in divergent flow; shared memory of a cluster peer that may not have started or has
 ended; a semaphore that a kernel leaves at another value than 0; deadlock. `shadow.py` says how ordering is tracked.
 
-**Adding an op** is one function in a module of `rules/`; see `registry.py`. `signature.py` says what a module can be
-asked to run; `mutation.py` plants bugs and sees whether the checks notice.
+**Adding an op** is one function in a module of `rules/`; see `registry.py`. `signature.py` lists the functions that can
+be run; `mutation.py` plants bugs and tests whether the checks find them.
 """
 
 from mlirfuse.interpreter.api import run, run_kernel

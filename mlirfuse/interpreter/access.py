@@ -20,7 +20,7 @@ def lanewise(value: Extent, ndim: int) -> Any:
 
 
 def require_waited(site: Site, frame: Frame, memref: MemRef) -> None:
-    """Raises `InterpreterError` for global memory that what came before in the stream may still be writing."""
+    """Raises `InterpreterError` for global memory that the predecessor in the stream may still be writing."""
     if not frame.block.has_waited and memref.buffer.space == "global":
         name = memref.text or memref.buffer.name
         raise site.error(f"access to {name} before the kernel has waited for its predecessor", frame)
@@ -81,7 +81,7 @@ class Access:
         data = self.memref.buffer.elements(self.memref.dtype)
         buffer = self.memref.buffer
         if self.active is None or (self.flat.shape[0] == 1 and self._by_thread_only):
-            # Either nobody is inactive, or all threads read the same and it does not matter who does.
+            # Either no thread is inactive, or all threads read the same element.
             if buffer.shadow is not None and self.flat.size:
                 violation = buffer.shadow.read(self.flat.ravel(), self._itemsize, self._threads(None), self.block)
                 self._raise(violation, None)

@@ -32,7 +32,7 @@ from mlirfuse.interpreter.state.memory import MemRef
 from mlirfuse.interpreter.state.types import DYNAMIC, element_dtype
 
 SMS = 4
-"""SMs of the device that is interpreted, where nothing is said: few, so that blocks take several turns."""
+"""Default number of SMs of the interpreted device: few, so that grids need several waves."""
 
 
 @dataclass(frozen=True)
@@ -195,7 +195,7 @@ def cluster_of_tiles(forall: ir.Operation) -> int:
 
 
 def finish(coroutine: Coroutine) -> None:
-    """Runs a coroutine that has nobody to wait for; raises `InterpreterError` if it would wait for ever."""
+    """Runs a coroutine that has no other block to wait for; raises `InterpreterError` if it would wait for ever."""
     for wait in coroutine:
         if wait is not None and not wait.ready():
             raise InterpreterError(f"deadlock: nothing else runs, and this waits for {wait.what()}")

@@ -100,7 +100,7 @@ def _promised(attributes: Mapping[str, ir.Attribute]) -> int:
 
 
 def bind_workspaces(op: ir.Operation, arguments: Sequence[Any], sms: int, *, checks: bool) -> list[MemRef]:
-    """What the runtime supplies: semaphores that are zero, and uninitialised scratch."""
+    """Workspaces as the runtime supplies them: zeroed semaphores, and uninitialised scratch memory."""
     return [_allocate_workspace(op, workspace, arguments, sms, checks=checks) for workspace in workspaces(op)]
 
 

@@ -57,7 +57,7 @@ class Mutant:
 
 @dataclass(frozen=True)
 class Report:
-    """What became of each mutant.
+    """The outcome of each mutant.
 
     Attributes:
         caught: the mutants that were noticed, and how.
@@ -90,12 +90,12 @@ def _bound_position(op: ir.Operation) -> int | None:
         return None
     users = [use.owner.operation for use in op.results[0].uses]
     if users and all(map(_decides_launches, users)):
-        return None  # when the next kernel starts is no question of numbers
+        return None  # the time at which the next kernel starts changes no result
     return next((k for k in (1, 0) if _constant_of(op.operands[k]) is not None), None)
 
 
 def _decides_launches(op: ir.Operation) -> bool:
-    """Whether an op does nothing but to let the next kernel start, or to say when."""
+    """Whether an op only triggers the dependent launch, or decides when."""
     if op.name == "arith.andi":
         return all(_decides_launches(use.owner.operation) for use in op.results[0].uses)
     inside = [inner.operation for region in op.regions for block in region.blocks for inner in block.operations]

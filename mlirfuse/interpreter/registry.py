@@ -6,7 +6,7 @@ that executes the op on a frame; MLIR is not touched after that. There are four 
 - `direct`: the value function itself, for ops that have nothing to read.
 - `pure`: returns a function from operand values to the result (or a tuple of results). Most ops.
 - `rule`: returns a function of the frame, for what touches memory, masks or the block.
-  A builder that has done all there is to do (constants) returns None instead.
+  A builder that leaves nothing to execute (constants) returns None instead.
 - `suspending`: as `rule`, but a generator function. For ops that hold regions, and for synchronisation: it yields a
   `scheduler.Wait`, or None to let other blocks run.
 

@@ -1,4 +1,4 @@
-"""Runs blocks as coroutines, in a chosen order, and notices when none can go on.
+"""Runs blocks as coroutines, in a chosen order, and detects deadlocks.
 
 A block is a generator. It yields None where other blocks may be let in (a barrier, an atomic), and a `Wait` where it
 cannot go on before something has happened. Blocks of one cluster are dispatched together, as on the device.

@@ -1,4 +1,4 @@
-"""What a module can be asked to run, and with which arguments: for tools that read inputs from a command line."""
+"""The functions of a module that can be run, and their arguments, for tools that read inputs from a command line."""
 
 from __future__ import annotations
 

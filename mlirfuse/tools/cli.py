@@ -1,4 +1,4 @@
-"""`mlirfuse`: compiles functions, explains what it did, runs IR on the CPU, and shows itself off.
+"""`mlirfuse`: the command that compiles, explains and tunes functions, runs IR on the CPU, and has a demo.
 
 Each subcommand is a module with `configure(parser)` and `run(options) -> exit code`, imported when it is asked for.
 """

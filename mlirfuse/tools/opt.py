@@ -5,7 +5,7 @@ mlirfuse-opt --fuse-gpu-pipeline --stop-after=fuse-segment layer_norm.mlir
 mlirfuse-opt --fuse-lower-pipeline --target=sm_100a --emit=ptx -o layer_norm.ptx layer_norm.mlir
 ```
 
-Exit code 0, or 1 with what went wrong on standard error. No GPU is needed.
+Exit code 0, or 1 with the error on standard error. No GPU is needed.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ class Chunk:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a chunk.
+    """The result of a chunk.
 
     Attributes:
         output: the text to print; None where there was an error.
-        diagnostics: everything said about it, errors and passes' remarks included.
+        diagnostics: its diagnostics, errors and passes' remarks included.
         error: the error, where there was one.
     """
 
@@ -78,7 +78,7 @@ def _run(arguments: Sequence[str] | None) -> int:
     if options.list_passes:
         write_text(options.output, list_passes())
         return 0
-    target_of(options.target)  # an unknown one is an error even where nothing asks for it
+    target_of(options.target)  # checked here, as an unknown target is an error even where no pass uses it
     pipeline = Pipeline.parse(text, stop_after=options.stop_after)
     source = read_text(options.input)
     chunks = list(_split(source)) if options.split_input_file else [Chunk(source)]
@@ -194,7 +194,7 @@ def _ptx(module: ir.Module, asked: str | None, remarks: Remarks) -> str:
 
 
 def _report(chunk: Chunk, outcome: Outcome, options: argparse.Namespace) -> bool:
-    """Prints what is to be said about a chunk; returns whether it counts as a success."""
+    """Prints a chunk's diagnostics; returns whether the chunk counts as a success."""
     if options.verify_diagnostics:
         expected = expectations(chunk.text, options.input, chunk.first_line)
         strict = options.verify_diagnostics == "all"

@@ -1,4 +1,4 @@
-"""What all commands share: errors on standard error, exit codes, and files that are never half-written."""
+"""Helpers of all commands: errors on standard error, exit codes, and atomic writes of files."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def run_tool(tool: str, body: Callable[[], int]) -> int:
-    """Runs a command and returns its exit code; what it raises is reported, and the code is 1."""
+    """Runs a command and returns its exit code: 1 where it raises, after the error is reported."""
     try:
         return body()
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 (the outermost frame of a command)
@@ -41,7 +41,7 @@ def run_tool(tool: str, body: Callable[[], int]) -> int:
 
 
 def _described(error: BaseException) -> str:
-    """What a command says of an error that ends it."""
+    """The text of an error that ends a command."""
     match error:
         case MlirFuseError():
             return f"error: {error}"
@@ -83,7 +83,7 @@ def write_bytes(target: Path, data: bytes) -> None:
     try:
         handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     except OSError as error:
-        error.filename = str(target)  # not the temporary file's, of which nobody has heard
+        error.filename = str(target)  # names the file asked for, not the temporary one
         raise
     try:
         with os.fdopen(handle, "wb") as file:

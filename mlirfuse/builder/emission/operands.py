@@ -1,4 +1,6 @@
-"""What an elementwise operation accepts: tensors, run-time scalars, Python numbers and NumPy scalars; and its dtype."""
+"""Operands of elementwise operations (tensors, run-time scalars, Python numbers, NumPy scalars), and the common
+dtype.
+"""
 
 from __future__ import annotations
 
@@ -154,7 +156,7 @@ def element(operand: ScalarBase | Constant, dtype: DType, compute: DType) -> ir.
 
 
 def check_computes(dtype: DType, function: str) -> None:
-    """Raises `DTypeError` for a dtype in which nothing is computed."""
+    """Raises `DTypeError` for a dtype without arithmetic."""
     if dtype.is_float8:
         raise at_user_line(
             DTypeError(

@@ -40,7 +40,7 @@ def divide(a: ir.Value, b: ir.Value) -> ir.Value:
 def floor_divide(a: ir.Value, b: ir.Value) -> ir.Value:
     """The largest integer not above a / b; of integers 0 where b is 0.
 
-    The least integer over -1 wraps, as NumPy's does.
+    The least integer divided by -1 wraps, as in NumPy.
     """
     if not is_float(a):
         quotient = arith.FloorDivSIOp(a, _divisor(b)).result
@@ -57,7 +57,7 @@ def floor_divide(a: ir.Value, b: ir.Value) -> ir.Value:
 
 @lift(NUMERIC_WIDE)
 def remainder(a: ir.Value, b: ir.Value) -> ir.Value:
-    """What `a // b` leaves, with the sign of b, as Python's `%`; of integers 0 where b is 0, as NumPy's."""
+    """The remainder of `a // b`, with the sign of b as Python's `%`; for integers 0 where b is 0, as in NumPy."""
     if not is_float(a):
         return _integer_remainder(a, b)
     rest = arith.RemFOp(a, b).result
@@ -125,8 +125,8 @@ def _integer_remainder(a: ir.Value, b: ir.Value) -> ir.Value:
 def _divisor(b: ir.Value) -> ir.Value:
     """The divisor of an integer division, 1 in place of 0 and -1.
 
-    LLVM takes a division by 0, or of the least number by -1, for proof that the operands are others, and folds what
-    else is computed of them. What remains of a division by 1 is 0, as it is by 0 and -1 in NumPy.
+    Division by 0, or of the least number by -1, is undefined behaviour in LLVM, which may fold other uses of the
+    operands. The remainder of a division by 1 is 0, as NumPy's of divisions by 0 and -1 is.
     """
     return _where_equal(b, {-1: constant_like(b, 1), 0: constant_like(b, 1)}, b)
 

@@ -12,8 +12,8 @@ from mlirfuse.builder.emission.lift import FLOATING, NUMERIC_WIDE, lift
 from mlirfuse.support.dtypes import DType, float16
 
 SIGMOID_SCALE = 2.0**-64
-"""A power of two: over it, exp(-x) is a number in single precision where the sigmoid of x is not 0, and with it added
-to an exponential that is flushed to 0 the sum is right to the last place (`lower-exponentials`)."""
+"""Scale of the sigmoid, a power of two: exp(-x) times this is finite in float32 wherever the sigmoid of x is not 0, and
+the sum of this and a subnormal exponential, flushed to 0, is correctly rounded (`lower-exponentials`)."""
 
 
 @lift(FLOATING)

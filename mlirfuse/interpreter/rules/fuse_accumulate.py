@@ -1,4 +1,4 @@
-"""`fuse.accumulate`: additions that threads and blocks make one at a time, in an order that nothing promises."""
+"""`fuse.accumulate`: atomic additions by threads and blocks, in unspecified order."""
 
 from __future__ import annotations
 

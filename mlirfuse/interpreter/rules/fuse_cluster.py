@@ -17,7 +17,9 @@ from mlirfuse.interpreter.state.machine import Frame
 
 @suspending("fuse.cluster_barrier")
 def _cluster_barrier(site: Site) -> Callable[[Frame], Coroutine]:
-    """Of all threads, or of some warpgroups: then the others of the block must not wait for anything any more."""
+    """A barrier of all threads, or of some warpgroups: then the block's other warpgroups must not wait for anything
+    later.
+    """
     groups = site.integer("warpgroups")
 
     def step(frame: Frame) -> Coroutine:
@@ -71,7 +73,7 @@ def _cluster_store(site: Site) -> Callable[[Frame], None]:
 
 @rule("fuse.cluster_view")
 def _cluster_view(site: Site) -> Callable[[Frame], None]:
-    """Another block's buffer as it is; that what is read there is ordered, its shadow checks."""
+    """A view of another block's buffer, whose shadow checks that reads are ordered."""
     buffer, rank = site.operands
     (out,) = site.results
 

@@ -19,7 +19,9 @@ from mlirfuse.interpreter.state.rings import AsyncLoad
 
 @suspending("fuse.cluster_send")
 def _cluster_send(site: Site) -> Callable[[Frame], Coroutine]:
-    """Each value lands as late as it may; that nobody still reads what it overwrites has to be certain right away."""
+    """Each value lands as late as possible; the overwritten element must have no unordered reader at the time of the
+    send.
+    """
     value, buffer, index, rank, barriers, number = site.operands
     peers = peers_of(site.op)
 

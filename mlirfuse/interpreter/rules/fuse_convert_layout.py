@@ -1,4 +1,4 @@
-"""`fuse.convert_layout`: hands tiles between threads; what they are does not change."""
+"""`fuse.convert_layout`: moves tiles between threads; their values do not change."""
 
 from __future__ import annotations
 

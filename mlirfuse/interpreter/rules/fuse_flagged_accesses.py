@@ -20,7 +20,7 @@ WORD = np.dtype(np.uint32)
 
 @suspending("fuse.flagged_store")
 def _flagged_store(site: Site) -> Callable[[Frame], Coroutine]:
-    """Words come one by one, at any time: what is stored is there when other blocks have run."""
+    """Words arrive one by one, at any time: the stores become visible while other blocks run."""
     value, flagged_buffer, *starts = site.operands
     elements = element_indices(vector_shape(site.op.operands[0].type))
 
@@ -40,7 +40,7 @@ def _flagged_store(site: Site) -> Callable[[Frame], Coroutine]:
 
 @suspending("fuse.flagged_load")
 def _flagged_load(site: Site) -> Callable[[Frame], Coroutine]:
-    """Lets other blocks run until every word has come."""
+    """Lets other blocks run until every word has arrived."""
     flagged_buffer, *indices = site.operands
     parts, rank = site.integer("parts") or 0, ir.MemRefType(site.op.operands[0].type).rank
     places = [indices[n : n + rank] for n in range(0, len(indices), rank)]

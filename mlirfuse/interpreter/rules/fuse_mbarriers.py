@@ -36,7 +36,9 @@ def active_threads(frame: Frame) -> np.ndarray:
 
 
 def consumer_group_of(frame: Frame) -> int:
-    """Whose products and stores are meant: at the tile level a consumer group's number, else its first warpgroup's."""
+    """The owner of products and stores: at the tile level a consumer group's number, else that of its first
+    warpgroup.
+    """
     return frame.consumer_group + int(active_threads(frame)[0]) // WARPGROUP
 
 

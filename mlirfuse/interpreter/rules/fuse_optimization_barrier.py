@@ -1,4 +1,4 @@
-"""`fuse.optimization_barrier`: keeps a value in registers; what the value is does not change."""
+"""`fuse.optimization_barrier`: returns its operand unchanged."""
 
 from __future__ import annotations
 

@@ -12,5 +12,5 @@ from mlirfuse.interpreter.state.machine import Frame
 
 @rule("fuse.prefetch_rows")
 def _prefetch_rows(site: Site) -> Callable[[Frame], None]:
-    """Nothing that a program could see; that the whole block is there is checked."""
+    """Has no visible effect; checks that the whole block executes the op."""
     return lambda frame: require_converged(site, frame)

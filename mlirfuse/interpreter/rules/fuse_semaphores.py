@@ -43,7 +43,7 @@ def _arrive(site: Site) -> Callable[[Frame], Coroutine]:
 
 @suspending("fuse.semaphore_wait")
 def _wait(site: Site) -> Callable[[Frame], Coroutine]:
-    """Lets other blocks run until the counter is high enough; acquires what led there."""
+    """Lets other blocks run until the counter is high enough; acquires the arrivals."""
 
     def step(frame: Frame) -> Coroutine:
         thread, counter, element, count = _operands(site, frame)
@@ -60,7 +60,7 @@ def _wait(site: Site) -> Callable[[Frame], Coroutine]:
 
 @rule("fuse.resident_blocks")
 def _resident_blocks(site: Site) -> Callable[[Frame], None]:
-    """In a tile program a block is an iteration of the loop, whatever becomes of it."""
+    """In a tile program a block is an iteration of the loop."""
     blocks = (site.integer("per_sm") or 0) * site.compiler.interpreter.options.sms
     out = site.results[0]
 

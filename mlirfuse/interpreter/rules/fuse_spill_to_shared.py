@@ -1,4 +1,4 @@
-"""`fuse.spill_to_shared`: keeps a value in shared memory; what the value is does not change."""
+"""`fuse.spill_to_shared`: returns its operand unchanged."""
 
 from __future__ import annotations
 

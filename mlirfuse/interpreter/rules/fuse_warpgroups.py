@@ -49,7 +49,7 @@ def _warpgroup_mma(site: Site) -> Callable[[Frame], Coroutine]:
 
 @suspending("fuse.warpgroup_wait")
 def _warpgroup_wait(site: Site) -> Callable[[Frame], Coroutine]:
-    """Results of products that are done are there; the others stay under way."""
+    """Makes the results of completed products available; the others stay in flight."""
     pending = site.integer("pending") or 0
 
     def step(frame: Frame) -> Coroutine:
@@ -73,7 +73,7 @@ def _operand(site: Site, frame: Frame, ring: MemRef, stage: int, major: str) -> 
 
 
 def _stage_data(site: Site, frame: Frame, ring: MemRef, stage: int) -> np.ndarray:
-    """What is in a stage; raises `InterpreterError` where it was never filled."""
+    """The data of a stage; raises `InterpreterError` where the stage was never filled."""
     elements = stage_elements(ring, stage)
     shadow = ring.buffer.shadow
     if shadow is not None:

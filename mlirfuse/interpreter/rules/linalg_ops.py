@@ -20,7 +20,7 @@ from mlirfuse.interpreter.state.affine import compile_map, plain_dims
 from mlirfuse.interpreter.state.machine import Frame
 from mlirfuse.interpreter.state.types import keyword
 
-# Points of an iteration space that are held in memory at once; larger reductions are walked.
+# Points of an iteration space that are held in memory at once; larger reductions run point by point.
 AT_ONCE = 1 << 24
 
 COMBINERS = {
@@ -164,7 +164,7 @@ def _generic(site: Site) -> Callable[[Frame], Coroutine]:
 def _simple_reduction(site: Site, inputs: int) -> list[tuple[Callable[..., np.ndarray], int]] | None:
     """Whether the body is `acc = combine(acc, f(inputs))` for every output: each one's function and the slot of f.
 
-    Then f runs once over the whole space. None means that the body has to be walked point by point.
+    Then f runs once over the whole space. None means that the body has to run point by point.
     """
     block = site.op.regions[0].blocks[0]
     accumulators = list(block.arguments)[inputs:]

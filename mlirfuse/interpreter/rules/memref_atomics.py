@@ -1,4 +1,4 @@
-"""`memref.atomic_rmw`: updates that threads and blocks make one at a time, in an order that nothing promises."""
+"""`memref.atomic_rmw`: atomic updates by threads and blocks, in unspecified order."""
 
 from __future__ import annotations
 

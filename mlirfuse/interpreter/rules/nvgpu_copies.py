@@ -1,6 +1,6 @@
-"""Copies in the background: `fuse.copy_tile`, `fuse.copy_fragments`, `nvgpu.device_async_copy`, and their groups.
+"""Asynchronous copies: `fuse.copy_tile`, `fuse.copy_fragments`, `nvgpu.device_async_copy`, and their groups.
 
-Whoever reads the target before its group was waited for finds what was there before.
+A read of the target before the wait for the copy's group gets the old contents.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def _places(extents: Sequence[Any]) -> list[np.ndarray]:
 
 
 def _anything(dtype: np.dtype) -> Any:
-    """What an element has that may have any value: one that spoils whatever it gets into."""
+    """The value of an undefined element, chosen so that every result that uses it is visibly wrong."""
     return np.iinfo(dtype).max if dtype.kind in "iu" else True if dtype.kind == "b" else np.nan
 
 

@@ -15,9 +15,9 @@ WAIT = "nvvm.griddepcontrol"
 
 @rule(WAIT)
 def _griddepcontrol(site: Site) -> Callable[[Frame], None]:
-    """The predecessor has always ended here; that nothing touches global memory before is checked.
+    """Checks that global memory is not accessed before the wait; the predecessor has always ended here.
 
-    Kernels that are let start early see nothing before this one has ended, as they wait for it.
+    A trigger has no effect, as dependent kernels wait for the end of this one.
     """
     if keyword(site.op.attributes["kind"]) == "launch_dependents":
         return lambda frame: None

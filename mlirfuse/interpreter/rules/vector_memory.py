@@ -106,7 +106,9 @@ class _Transfer:
         return indices, active
 
     def spoil(self, value: np.ndarray, indices: Sequence[np.ndarray], memref: MemRef, axis: int) -> np.ndarray:
-        """What was read, and what must not matter past the memref's end along an axis of the vector."""
+        """The elements read, with elements past the memref's end along an axis replaced by values that must not
+        matter.
+        """
         dimension = self.dimensions[axis]
         assert dimension is not None  # nothing ends along a broadcast
         outside = indices[dimension] >= lanewise(memref.shape[dimension], value.ndim)

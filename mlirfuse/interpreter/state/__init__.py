@@ -1,1 +1,1 @@
-"""What a running kernel's ops see: values and their types, memory with its shadow, clocks, and copies under way."""
+"""The state of a running kernel: values and their types, memory with its shadow, clocks, and copies in flight."""

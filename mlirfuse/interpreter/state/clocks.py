@@ -9,10 +9,10 @@ import numpy as np
 
 @dataclass
 class Clocks:
-    """Of every block all accesses up to a clock, and of single threads some that are later.
+    """A vector clock: for every block all accesses up to a clock, and for single threads some later ones.
 
-    A thread that synchronises with another block by itself has more to tell than what the block's last barrier ordered:
-    its own accesses since.
+    A thread that synchronises with another block by itself also releases its own accesses since the block's last
+    barrier.
 
     Attributes:
         blocks: by block, the last clock of which all its accesses are ordered before the point.

@@ -55,7 +55,7 @@ class Cluster:
 
 
 class ThreadBlock:
-    """One block: who it is, how far its clock is, and the shared memory that it owns.
+    """One block: its number, its clock, and its shared memory.
 
     Args:
         index: linear block id.
@@ -66,7 +66,7 @@ class ThreadBlock:
         checks: whether accesses are checked.
 
     Attributes:
-        copies: what it copies in the background.
+        copies: its asynchronous copies.
         rings: its mbarriers, and what fills and reads the stages of its rings.
         has_waited: whether what came before the kernel in the stream has ended, so that it may touch global memory.
     """
@@ -105,7 +105,9 @@ class ThreadBlock:
         self._ahead = {}
 
     def release(self) -> Clocks:
-        """What a block that synchronises with this one learns: all accesses up to now, and all that it knows of."""
+        """The clock that a block acquires from this one: all its accesses up to now, and all that are ordered before
+        these.
+        """
         self.advance()
         return self.known.copy()
 
@@ -114,7 +116,9 @@ class ThreadBlock:
         self.known.join(published)
 
     def release_by(self, thread: int) -> Clocks:
-        """What one thread can release: what a barrier ordered before it, its own accesses, and all that it knows."""
+        """The clock that one thread releases: accesses ordered before it by a barrier, its own accesses, and acquired
+        ones.
+        """
         if self.threads == 1:
             return self.release()
         published = self.known.copy()
@@ -125,7 +129,7 @@ class ThreadBlock:
         return published
 
     def release_all(self) -> Clocks:
-        """What all threads together release, without learning of each other: all accesses up to now."""
+        """The clock that all threads together release, without ordering among them: all accesses up to now."""
         published = self.known.copy()
         for ahead in self._ahead.values():
             published.join(ahead)
@@ -193,7 +197,7 @@ class Frame:
         self.consumer_group = 0
 
     def masked(self, mask: np.ndarray | None) -> Frame:
-        """Another view of the same activation, with a mask of its own: for what runs beside the rest."""
+        """A view of the same activation with a mask of its own, for warps that run concurrently."""
         frame = Frame(self.values, self.block)
         frame.mask, frame.iteration, frame.consumer_group = mask, self.iteration, self.consumer_group
         return frame

@@ -1,8 +1,8 @@
 """Stages of shared memory that the asynchronous ops of Hopper fill and read: mbarriers, copies and products under way.
 
-Everything asynchronous happens as late as it may. A load lands when somebody waits for the phase that it counts
-towards; until then its stage may be neither read nor written. A product reads its stages until a wait covers it; until
-then nothing may be loaded into them. So every protocol that hands a stage over too early is caught.
+Every asynchronous effect happens as late as allowed. A load lands when a thread waits for the phase that the load
+counts towards; until then its stage may be neither read nor written. A product reads its stages until a wait covers it;
+until then nothing may be loaded into them. So every protocol that hands a stage over too early is caught.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Product:
     """A product under way.
 
     Attributes:
-        consumer_group: whose it is: only its own wait covers it.
+        consumer_group: the owner, whose wait alone covers the product.
         stages: what it reads.
     """
 
@@ -86,7 +86,7 @@ class Product:
 
 
 class Rings:
-    """What is asynchronous in one block."""
+    """The asynchronous operations of one block."""
 
     def __init__(self) -> None:
         self._barriers: dict[tuple[int, int], Mbarrier] = {}
@@ -184,7 +184,7 @@ class Rings:
         return stand_in
 
     def value(self, array: np.ndarray) -> np.ndarray:
-        """What an array is or will be."""
+        """The value of an array, or the pending value that it stands for."""
         known = self._results.get(id(array))
         return array if known is None else known[1]
 
@@ -202,7 +202,7 @@ class Rings:
 
     @property
     def unfinished(self) -> str | None:
-        """What is still under way, or None."""
+        """The operations still in flight, or None."""
         if self._landing:
             return "an asynchronous load, for which nobody waited"
         if self._products:

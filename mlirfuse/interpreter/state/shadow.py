@@ -1,4 +1,4 @@
-"""Shadow memory: what was written, and which accesses nothing orders.
+"""Shadow memory: records written elements, and detects unordered accesses.
 
 Time is counted in clocks. Every block starts at clock 1 and moves on at each barrier; `ThreadBlock.seen[b]` is the last
 clock of block b whose accesses are ordered before the block's present (its own entry trails its clock). An earlier

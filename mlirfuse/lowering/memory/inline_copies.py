@@ -19,7 +19,7 @@ from mlirfuse.support.rewriting import erase
 def why_not_inline_copy(copy: nvgpu.DeviceAsyncCopyOp) -> str | None:
     """Why an `nvgpu.device_async_copy` cannot become one instruction, or None."""
     if copy.srcElements is not None:
-        return "it fills up what it does not read"
+        return "it pads its destination"
     return "its token is used" if list(copy.asyncToken.uses) else None
 
 

@@ -145,7 +145,7 @@ def _aligned(copy: ir.Operation, host: str, position: int, number: int, target: 
     if reason := shared_views(_pairs(copy, function)[position])[number].align(function):
         return reason
     pair = _pairs(copy, function)[position]
-    return pair.obstacle(target) if pair.shared_bytes() else "no dimensions that both can have are all of it"
+    return pair.obstacle(target) if pair.shared_bytes() else "no common dimensions cover the shared data"
 
 
 class _Pair(KernelPair):

@@ -69,7 +69,7 @@ class FuseStagePersistentLoop(Pass):
                 continue
             loops = [loop for op in nested(kernel) if op.name == "scf.for" and (loop := _loop(op)) is not None]
             if not loops:
-                reason = "no loop reads whole tiles of what it does not write, at indices that follow from its variable"
+                reason = "no loop reads whole tiles of buffers it only reads, at indices that follow from its variable"
                 remarks.declined(self, reason, kernel)
             for loop in loops:
                 with ir.InsertionPoint(loop.op), loop.op.location:

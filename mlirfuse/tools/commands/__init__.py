@@ -1,1 +1,1 @@
-"""The subcommands of `mlirfuse`, a module each, and what they share: specs, tables, finding the user's function."""
+"""The subcommands of `mlirfuse`, a module each, and their helpers: specs, tables, finding the user's function."""

@@ -1,4 +1,4 @@
-"""`mlirfuse compile FILE.py:FUNCTION`: the IR of any stage, the PTX, and what each kernel takes of the machine."""
+"""`mlirfuse compile FILE.py:FUNCTION`: prints the IR of any stage, the PTX, and each kernel's resources."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Compiles; prints a stage's text on standard output, or the resource table (which needs ptxas).
 
-    A text that goes into a file leaves room for the table, where there is a ptxas.
+    The table is also printed where the text goes into a file and ptxas is installed.
     """
     if options.stage is None and options.output != STREAM:
         raise ArgumentError("there is no text to write without --stage", where="--output", hint="the table is printed")

@@ -101,7 +101,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _excerpt(ptx: str) -> list[str]:
-    """The first instruction of each kind that tells what a kernel does, with how often the kind occurs."""
+    """The first instruction of each characteristic kind, with the number of occurrences."""
     lines = [" ".join(line.split()) for line in ptx.splitlines()]
     excerpt = [line for line in lines if line.startswith((".target", ".visible .entry"))]
     for kind in _TELLING:

@@ -14,7 +14,7 @@ from mlirfuse.lowering.ptx.resources import KernelResources
 
 
 def print_resources(console: Console, compiled: Compiled) -> None:
-    """Prints the table of a function's kernels, or what is missing for it."""
+    """Prints the table of a function's kernels, or what is needed for it."""
     if chosen_assembler().kind == DRIVER:
         console.print(
             "No ptxas: pip install nvidia-cuda-nvcc to see what the kernel takes of the machine, and to have another "
@@ -25,7 +25,7 @@ def print_resources(console: Console, compiled: Compiled) -> None:
 
 
 def resource_table(kernels: Iterable[KernelResources]) -> Table:
-    """What ptxas says of each kernel; spills are marked, and losses told, since no schedule should have any."""
+    """ptxas's report of each kernel, with spills marked and performance warnings, as no schedule should have any."""
     table = Table(title="Kernels", title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 0, 0, 1), pad_edge=False)
     table.add_column("kernel", no_wrap=True)
     for column in ("threads", "cluster", "registers", "shared bytes", "stack bytes", "spill bytes"):
@@ -47,7 +47,7 @@ def resource_table(kernels: Iterable[KernelResources]) -> Table:
 
 
 def _spills(kernel: KernelResources) -> str:
-    """Bytes stored and loaded for want of registers; the driver does not tell, ptxas does."""
+    """Bytes stored and loaded for want of registers; unknown where the driver assembled the kernel."""
     if kernel.spill_store_bytes is None or kernel.spill_load_bytes is None:
         return "unknown"
     spills = kernel.spill_store_bytes + kernel.spill_load_bytes

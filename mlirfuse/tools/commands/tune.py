@@ -1,4 +1,4 @@
-"""`mlirfuse tune FILE.py:FUNCTION`: measures the schedules that the cost model thinks best, and keeps the fastest."""
+"""`mlirfuse tune FILE.py:FUNCTION`: measures the schedules with the best estimates, and keeps the fastest."""
 
 from __future__ import annotations
 
@@ -108,7 +108,9 @@ def survivors_of(problem: ContractionProblem, target: Target, keep: int) -> list
 def measure_all(
     fused: mf.Fused, kernel: str, schedules: Sequence[Schedule], sets: Sequence[Sequence[np.ndarray]]
 ) -> tuple[list[Trial], list[str]]:
-    """Measures the function with each schedule of one kernel; returns the trials, and why others have no time."""
+    """Measures the function with each schedule of one kernel; returns the trials, and why other schedules could not be
+    measured.
+    """
     trials, failures = [], []
     with Progress(transient=True) as progress:
         for schedule in progress.track(schedules, description=kernel):
@@ -128,7 +130,7 @@ def report(
     trials: Sequence[Trial],
     failures: Sequence[str],
 ) -> None:
-    """Prints the fastest schedules, and what the cost model would have taken."""
+    """Prints the fastest schedules, and the cost model's choice."""
     table = Table(title=f"{kernel}: {problem.m} x {problem.n} x {problem.k} {problem.element.name}")
     for column in ("tile", "by", "stages", "split", "us", "estimate"):
         table.add_column(column, justify="right")

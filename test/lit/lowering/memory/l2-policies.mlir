@@ -148,7 +148,7 @@ gpu.module @walk {
   // CHECK-NOT: inline_ptx
   gpu.func @kept(%x: memref<?x64xf16>, %parts: memref<?x64xf32>, %a: index, %i: index, %n: index, %v: vector<2xf32>)
       workgroup(%s : memref<2x64xf16, #shared>) kernel attributes {fuse.evict_first_up_to = 1000 : i64} {
-    // expected-remark @below {{nvgpu.device_async_copy gets no policy: it fills up what it does not read}}
+    // expected-remark @below {{nvgpu.device_async_copy gets no policy: it pads its destination}}
     %0 = nvgpu.device_async_copy %x[%a, %i], %s[%a, %i], 8, %n {bypassL1, fuse.evict_first, nontemporal = true} : memref<?x64xf16> to memref<2x64xf16, #shared>
     // expected-remark @below {{nvgpu.device_async_copy gets no policy: its token is used}}
     %1 = nvgpu.device_async_copy %x[%a, %i], %s[%a, %i], 8 {bypassL1, fuse.evict_first, nontemporal = true} : memref<?x64xf16> to memref<2x64xf16, #shared>

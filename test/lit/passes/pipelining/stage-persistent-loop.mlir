@@ -244,7 +244,7 @@ func.func private @row_values_0_kernel(%x: memref<?x256xbf16>, %r: memref<?xf32>
 // A step may read what the one before has written.
 // CHECK-LABEL: func.func private @in_place_0_kernel(
 // CHECK-NOT: fuse.copy_fragments
-// expected-remark @below {{no loop reads whole tiles of what it does not write, at indices that follow from its variable}}
+// expected-remark @below {{no loop reads whole tiles of buffers it only reads, at indices that follow from its variable}}
 func.func private @in_place_0_kernel(%x: memref<?x256xbf16>)
     attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 256>, layout = #layout, persistent_loop =#persistent_loop}} {
   %c0 = arith.constant 0 : index
@@ -268,7 +268,7 @@ func.func private @in_place_0_kernel(%x: memref<?x256xbf16>)
 // Where a tile lies is known when the tile before has been read: it cannot be copied ahead.
 // CHECK-LABEL: func.func private @pointers_0_kernel(
 // CHECK-NOT: fuse.copy_fragments
-// expected-remark @below {{no loop reads whole tiles of what it does not write, at indices that follow from its variable}}
+// expected-remark @below {{no loop reads whole tiles of buffers it only reads, at indices that follow from its variable}}
 func.func private @pointers_0_kernel(%x: memref<?x256xbf16>, %y: memref<1x256xbf16>)
     attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 256>, layout = #layout, persistent_loop =#persistent_loop}} {
   %c0 = arith.constant 0 : index
