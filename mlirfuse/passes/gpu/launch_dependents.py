@@ -44,8 +44,8 @@ class FuseLaunchDependents(Pass):
     the launch overlap.
 
     This applies to kernels whose blocks end together; otherwise blocks of the next kernel would start among running
-    ones, out of order, and lose the locality of neighbouring blocks (docs/architecture.md, "The order of kernels in a
-    stream"). Blocks end together where they wait for one another, once each has read the last partial results of
+    ones, out of order, and lose the locality of neighbouring blocks (docs/architecture.md, "Synchronisation").
+    Blocks end together where they wait for one another, once each has read the last partial results of
     others. CTAs that read no partials trigger the dependent launch implicitly, on exit, as do threads on other
     branches. (Blocks of a serial reduction do not end together, but the last one decides.) Blocks also end together
     where the grid has no more blocks than the device has SMs. Where the size of the grid is not known, only the first
