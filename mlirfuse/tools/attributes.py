@@ -17,6 +17,7 @@ from mlirfuse.schedule.schedule import ATTRIBUTE as SCHEDULE
 from mlirfuse.support.renamed_names import RENAMED, renamed
 from mlirfuse.support.strides import ATTRIBUTE as STRIDES
 from mlirfuse.support.strides import PACKED
+from mlirfuse.target.module_target import target_of_module
 
 Rule = tuple[Callable[[ir.Attribute], bool], str]
 """Whether an attribute is legal, and what it must be."""
@@ -54,9 +55,11 @@ ARGUMENT: Mapping[str, Rule] = {
 def verify_attributes(module: ir.Operation) -> None:
     """Raises `IRError` naming the first attribute of a function, or of an argument, that is not what it must be.
 
-    What a declaration launches must be in the module. No op may have an attribute by a name that it had once.
+    What a declaration launches must be in the module. No op may have an attribute by a name that it had once. Raises
+    `TargetError` for a module whose target is not known.
     """
     _refuse_old_names(module)
+    target_of_module(module)
     for function in functions(module):
         for problem in _problems(function):
             raise IRError(f"{symbol(function)}: {problem}", where=function)

@@ -12,6 +12,7 @@ from mlirfuse.lowering.ptx.to_ptx import KernelBinary
 from mlirfuse.passmanager.manager import Pipeline
 from mlirfuse.support.diagnostics import parse_module
 from mlirfuse.target import target_of
+from mlirfuse.target.module_target import set_target
 
 SCALE = """
 gpu.module @scale_kernel {
@@ -61,9 +62,8 @@ TRANSPOSED = SCALE.replace(
 def lower(text: str, chip: str = "sm_90a", first: str = "") -> ir.Module:
     """The module, run through the passes `first` and every pass before NVVM."""
     module = parse_module(text, make_context())
-    Pipeline.parse(stage(",".join(filter(None, [first.replace("{", "{{").replace("}", "}}"), LOWER])), chip)).run(
-        module
-    )
+    set_target(module.operation, target_of(chip))
+    Pipeline.parse(stage(",".join(filter(None, [first.replace("{", "{{").replace("}", "}}"), LOWER])))).run(module)
     return module
 
 

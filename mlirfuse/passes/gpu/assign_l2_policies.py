@@ -17,7 +17,8 @@ from mlirfuse.distribution.threads.ordered_accesses import IN_ORDER
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.dtypes import bytes_of
 from mlirfuse.support.rewriting import ops_named
-from mlirfuse.target import DEFAULT, Target, target_of
+from mlirfuse.target import Target
+from mlirfuse.target.module_target import target_of_module
 
 EVICT_LAST = "fuse.evict_last"
 """Unit attribute of a `vector.load` of data that every block reads, and of a `vector.store` of data for another
@@ -70,23 +71,13 @@ class FuseAssignL2Policies(Pass):
     vector.store %sums, %parts[%block, %i] {alignment = 16 : i64, fuse.evict_last} : memref<?x4096xf32>, vector<4xf32>
     %s = vector.load %parts[%b, %j] {alignment = 16 : i64, fuse.evict_first} : memref<?x4096xf32>, vector<4xf32>
     ```
-
-    Args:
-        target: the architecture.
-        sms: SMs of the device; 0 for the number that the architecture is best known by.
     """
 
     name: ClassVar[str] = "fuse-assign-l2-policies"
 
-    target: str = DEFAULT
-    sms: int = 0
-
-    def __post_init__(self) -> None:
-        target_of(self.target)
-
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         """Rewrites the `builtin.module` in place."""
-        target = target_of(self.target, self.sms)
+        target = target_of_module(module)
         for kernel in gpu_kernels(module):
             if EVICT_FIRST_UP_TO in kernel.attributes:
                 continue

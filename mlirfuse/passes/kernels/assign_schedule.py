@@ -27,7 +27,8 @@ from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.schedule.parts.contraction_checks import check_contraction, check_registers, check_ring, check_whole_grid
 from mlirfuse.schedule.records import lookup
 from mlirfuse.schedule.schedule import ATTRIBUTE, Schedule, check_schedule, schedule_of
-from mlirfuse.target import DEFAULT, Target, target_of
+from mlirfuse.target import Target
+from mlirfuse.target.module_target import target_of_module
 
 GRID_REDUCTION = "fuse.grid_reduction"
 """On a host function: how its kernels combine the partials of grid reductions, one of
@@ -57,19 +58,15 @@ class FuseAssignSchedule(Pass):
     ```
 
     Attributes:
-        target: the architecture whose limits the schedule respects.
-        sms: SMs of the device; 0 for the number that the architecture is best known by.
         tuned: whether schedules that `mlirfuse tune` left on disk come before the cost model's.
     """
 
     name: ClassVar[str] = "fuse-assign-schedule"
 
-    target: str = DEFAULT
-    sms: int = 0
     tuned: bool = False
 
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
-        target = target_of(self.target, self.sms)
+        target = target_of_module(module)
         requests = _requests(module)
         attempts = attempts_of(module)
         given_schedules = {symbol(k) for k in kernels(module) if symbol(k) in requests and ATTRIBUTE in k.attributes}
