@@ -35,3 +35,10 @@ def target_of_module(module: ir.Operation) -> Target:
         raise TargetError(f"{ATTRIBUTE} of the module is {attribute}", where=module, hint=_HINT)
     target = target_of(chip.value)
     return target if sms is None else target.with_sms(sms.value)
+
+
+def target_around(op: ir.Operation) -> Target:
+    """The architecture that the module around an op is compiled for."""
+    while op.parent is not None:
+        op = op.parent.operation
+    return target_of_module(op)
