@@ -33,6 +33,7 @@ from mlirfuse.runtime.device.module import LoadedKernel, load
 from mlirfuse.runtime.dispatch import Dispatcher
 from mlirfuse.support.diagnostics import parse_module
 from mlirfuse.target import target_of
+from mlirfuse.target.module_target import set_target
 
 ROWS, COLUMNS = 8, 128
 Variant = tuple[str, Callable[[], object]]
@@ -67,7 +68,8 @@ def build(arguments: int) -> tuple[HostProgram, dict[str, LoadedKernel]]:
     """The host program and its loaded kernel."""
     chip = cuda.chip(0)
     module = parse_module(kernel_text(arguments), make_context())
-    Pipeline.parse(stage(LOWER, chip)).run(module)
+    set_target(module.operation, target_of(chip))
+    Pipeline.parse(stage(LOWER)).run(module)
     infos = kernel_infos(module.operation)
     to_ptx.to_nvvm(module.operation)
     binaries = to_ptx.ptx(module.operation, target_of(chip))

@@ -15,6 +15,7 @@ from mlirfuse.compiler.host_program import HostProgram
 from mlirfuse.compiler.kernel_info import KernelInfo, kernel_infos
 from mlirfuse.compiler.read_host import host_program
 from mlirfuse.dialect.attributes import GRID_REDUCTION, MIX_ORDER, SCHEDULES
+from mlirfuse.dialect.module_target import set_target
 from mlirfuse.errors import ArgumentError, MlirFuseError
 from mlirfuse.lowering.ptx import spills
 from mlirfuse.lowering.ptx.assembler import AssembledKernel, assemble_kernels, chosen_assembler
@@ -53,15 +54,16 @@ class Lowered:
 
     def as_text(self, stage: str = "linalg") -> str:
         """The text of a stage, see `Compiled.as_text`; all but `linalg` are compiled for it."""
-        return str(self.module) if stage == "linalg" else self.compile().as_text(stage)
+        return str(self.module_with({})) if stage == "linalg" else self.compile().as_text(stage)
 
     def pipeline(self, name: str) -> str:
         """The text of a named pipeline, as this function is compiled."""
-        return pipeline.named(name, self.target.chip, sms=self.target.sms, fast_math=self.fast_math, tuned=self.tuned)
+        return pipeline.named(name, fast_math=self.fast_math, tuned=self.tuned)
 
     def module_with(self, attempts: Attempts) -> ir.Module:
-        """A copy of the module, annotated with the schedules that were compiled before and spilled."""
+        """A copy of the module that has the target, and knows which schedules of its kernels were compiled before."""
         module = _copy(self.module)
+        set_target(module.operation, self.target)
         if attempts:
             with module.context, ir.Location.unknown():
                 attach_attempts(module.body.operations[0].operation, attempts)

@@ -1,8 +1,8 @@
 """The pipeline: the passes in their order, and the end of each stage. The order is defined here alone.
 
 Every stage is a textual pipeline that `mlirfuse-opt` runs too, so any stage can be reproduced, stopped in, or started
-from by hand. `{target}` stands for the architecture, `{fast}` for whether roundings may be left out, and subnormal
-numbers flushed.
+from by hand. `{fast}` stands for whether roundings may be left out, and subnormal numbers flushed. The architecture is
+no option: passes read it from the module (`mlirfuse/dialect/module_target.py`).
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from mlirfuse.passmanager.syntax import parse_pipeline
 GRAPH = (
     "fuse-fold-empty,fuse-views,cse,fuse-copy-reshaped,fuse-fold-casts{{through-rounding={fast}}},"
     "fuse-multiply-add,fuse-segment,"
-    "fuse-mix-order-reduction{{target={target} sms={sms}}},fuse-recompute,"
-    "fuse-prologues{{target={target} sms={sms}}},cse,"
-    "fuse-collapse-dims,fuse-split-rows{{target={target} sms={sms}}},fuse-merge-moments,fuse-merge-exp-sums,"
-    "fuse-assign-schedule{{target={target} sms={sms} tuned={tuned}}}"
+    "fuse-mix-order-reduction,fuse-recompute,"
+    "fuse-prologues,cse,"
+    "fuse-collapse-dims,fuse-split-rows,fuse-merge-moments,fuse-merge-exp-sums,"
+    "fuse-assign-schedule{{tuned={tuned}}}"
 )
 """Tensors to kernels with schedules."""
 
@@ -35,15 +35,15 @@ TILE = (
 
 GPU = (
     "fuse-transpose-operands,fuse-materialize-prologues,fuse-stage-operands,fuse-stage-persistent-loop,fuse-peel-persistent-loop,"
-    "fuse-prefetch-tiles{{target={target} sms={sms}}},fuse-rematerialize,fuse-transpose-tiles,fuse-assign-layouts,"
+    "fuse-prefetch-tiles,fuse-rematerialize,fuse-transpose-tiles,fuse-assign-layouts,"
     "fuse-distribute,canonicalize{{region-simplify=disabled}},cse,fuse-interleave-copies,fuse-prefetch-fragments,"
-    "fuse-dependent-launch{{target={target}}},fuse-launch-dependents{{target={target} sms={sms}}},"
-    "fuse-assign-l2-policies{{target={target} sms={sms}}}"
+    "fuse-dependent-launch,fuse-launch-dependents,"
+    "fuse-assign-l2-policies"
 )
 """Tile programs to one thread's code."""
 
 LOWER = (
-    "lower-attach-target{{chip={target}}},lower-cluster-ops,lower-prefetches,lower-mma,lower-semaphores,"
+    "lower-attach-target,lower-cluster-ops,lower-prefetches,lower-mma,lower-semaphores,"
     "lower-flagged-accesses,lower-accumulations,lower-cluster-views,lower-mbarriers,lower-async-copies,"
     "lower-stage-tiles,lower-warpgroup-mma,lower-warpgroup-control,lower-cluster-ranks,lower-kernel-abi,"
     "lower-shared-memory,lower-ordered-accesses,lower-l2-policies,lower-streaming-accesses,lower-optimization-barriers,"
@@ -63,30 +63,28 @@ NAMED: dict[str, str] = {
 """Pipelines by name; all start from the linalg stage but the last, which is `fuse-lower-pipeline` behind the first."""
 
 
-def named(name: str, target: str, *, sms: int = 0, fast_math: bool = False, tuned: bool = False) -> str:
+def named(name: str, *, fast_math: bool = False, tuned: bool = False) -> str:
     """The textual pipeline of that name; raises `PipelineError` for one that is not known.
 
     Args:
         name: a name of `NAMED`.
-        target: the architecture.
-        sms: SMs of the device; 0 for the number that the architecture is best known by.
         fast_math: whether roundings between operations may be left out, and subnormal numbers flushed.
         tuned: whether tuned schedules come before the cost model's.
     """
     if name not in NAMED:
         raise PipelineError(f"unknown pipeline {name!r}", hint=f"pipelines: {', '.join(NAMED)}")
-    return stage(NAMED[name], target, sms=sms, fast_math=fast_math, tuned=tuned)
+    return stage(NAMED[name], fast_math=fast_math, tuned=tuned)
 
 
-def stage(passes: str, target: str, *, sms: int = 0, fast_math: bool = False, tuned: bool = False) -> str:
+def stage(passes: str, *, fast_math: bool = False, tuned: bool = False) -> str:
     """A list of passes as a pipeline over `builtin.module`, with the options of `named`."""
-    options = {"target": target, "sms": sms, "fast": str(fast_math).lower(), "tuned": str(tuned).lower()}
+    options = {"fast": str(fast_math).lower(), "tuned": str(tuned).lower()}
     return f"builtin.module({passes.format(**options)})"
 
 
 def passes() -> tuple[str, ...]:
     """The names of mlirfuse's passes: those of the pipeline in its order, and after them what is in no pipeline."""
-    elements = parse_pipeline(named("fuse-lower-pipeline", "sm_90a"))
+    elements = parse_pipeline(named("fuse-lower-pipeline"))
     ours = registry.names()
     ordered = dict.fromkeys(element.name for element in elements if element.name in ours)
     return (*ordered, *(name for name in ours if name not in ordered))

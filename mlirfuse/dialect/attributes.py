@@ -32,6 +32,15 @@ _THREADS = ("gpu.func",)
 _LOWERED = ("gpu.func", "llvm.func")
 _FUNCTIONS = (*_TILE, *_LOWERED)
 
+TARGET = declare(
+    "target",
+    DICTIONARY,
+    ("builtin.module",),
+    'The architecture that a module is compiled for, `{chip = "sm_90a", sms = 132 : i64}`; sm_90a without it.',
+    set_by="dialect/module_target",
+    read_by="dialect/module_target",
+)
+
 # Host functions: what the user's function was, and what they asked for.
 NAME = declare(
     "name",

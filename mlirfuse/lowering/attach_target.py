@@ -7,44 +7,40 @@ from typing import ClassVar
 
 from mlir import ir
 
-from mlirfuse.lowering.async_ops.hopper import hopper_kernels
-from mlirfuse.passes.gpu.dependent_launch import SINCE
+from mlirfuse.dialect.module_target import target_of_module
+from mlirfuse.lowering.async_ops.hopper import kernels_using
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.rewriting import ops_named
-from mlirfuse.target import DEFAULT, Target, target_of
+from mlirfuse.target import Target
 
 
 @dataclass(frozen=True)
 class LowerAttachTarget(Pass):
     """Attaches `#nvvm.target` to every `gpu.module`, in place of any that is there.
 
-    Lowering passes and `gpu-module-to-binary` read the architecture from it. The PTX version is that of
-    `mlirfuse.target`, as LLVM's default version is too old for some chips.
+    It is that of the module, `fuse.target`. Lowering passes and `gpu-module-to-binary` read the architecture from what
+    is attached. LLVM's own default PTX version is too old for some chips, so the version of `mlirfuse.target` is asked
+    for.
 
     ```mlir
-    gpu.module @k { ... }
-    // lower-attach-target{chip=sm_90a}
+    module attributes {fuse.target = {chip = "sm_90a"}} { gpu.module @k { ... } }
+    // lower-attach-target
     gpu.module @k [#nvvm.target<O = 3, chip = "sm_90a", features = "+ptx81">] { ... }
     ```
 
-    Raises `TargetError` for a chip that mlirfuse does not know, and for kernels that wait for their predecessor in the
+    Raises `TargetError` for kernels that wait for their predecessor in the
     stream where the chip has no such wait: LLVM would end the process.
     """
 
     name: ClassVar[str] = "lower-attach-target"
 
-    chip: str = DEFAULT
-
-    def __post_init__(self) -> None:
-        target_of(self.chip)
-
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         """Rewrites the `builtin.module` in place."""
-        target = target_of(self.chip)
+        target = target_of_module(module)
         found = ops_named(module, "gpu.module")
         for gpu_module in found:
             gpu_module.attributes["targets"] = ir.ArrayAttr.get([nvvm_target(target)])
-        hopper_kernels(module, frozenset({"nvvm.griddepcontrol"}), SINCE)
+        kernels_using(module, frozenset({"nvvm.griddepcontrol"}), lambda target: target.has_dependent_launch)
         if not found:
             remarks.declined(self, "there is no gpu.module to attach a target to", module)
 

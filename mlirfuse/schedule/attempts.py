@@ -128,7 +128,7 @@ def roomier(attempt: Attempt, target: Target) -> Iterator[Schedule]:
     """
     schedule = attempt.schedule
     contraction = schedule.contraction
-    if (contraction is not None and contraction.instruction == "wgmma") or (
+    if (contraction is not None and contraction.family.is_asynchronous) or (
         schedule.persistent_loop and schedule.persistent_loop.blocks
     ):
         return  # warpgroups share registers out by themselves; parts of a persistent loop are counted by its blocks
@@ -205,7 +205,7 @@ def shorter(schedule: Schedule) -> Iterator[Schedule]:
     one by one, and operands that the kernel computes. A warpgroup's copies are TMA's.
     """
     contraction = schedule.contraction
-    if contraction is None or contraction.instruction == "wgmma":
+    if contraction is None or contraction.family.is_asynchronous:
         return
     while contraction.k % 2 == 0:
         contraction = replace(contraction, k=contraction.k // 2)
@@ -232,7 +232,7 @@ def _spare(schedule: Schedule, problem: ContractionProblem, target: Target) -> i
     contraction, layout = schedule.contraction, schedule.layout
     assert contraction is not None
     sums = accumulator_registers(layout, problem.accumulator.bytes)
-    if contraction.instruction == "wgmma":
+    if contraction.family.is_asynchronous:
         warpgroups = layout.threads * contraction.consumer_groups // WARPGROUP
         return consumer_registers(warpgroups) - sums
     return registers_left(layout.threads, 1, target) - sums

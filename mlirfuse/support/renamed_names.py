@@ -73,11 +73,16 @@ RENAMED: Mapping[Kind, Mapping[str, str]] = {
 - `op`, `attribute`: with the dialect's prefix, `fuse.`.
 """
 
+TARGET_OPTIONS = ("target", "chip", "sms")
+"""Options of passes up to 0.1, in place of which passes read the attribute `fuse.target` of the module."""
+
 _Class = TypeVar("_Class", bound=type)
 
 
 def renamed(kind: Kind, name: object) -> str | None:
     """The new name of an old one, as the hint of an error; None for a name that was never in use."""
+    if kind == "pass option" and name in TARGET_OPTIONS:
+        return f"{name} is read from the attribute fuse.target of the module now: mlirfuse-opt --target=CHIP --sms=N"
     new = RENAMED[kind].get(name) if isinstance(name, str) else None
     return None if new is None else f"{name} was renamed to {new} in mlirfuse 0.2"
 

@@ -6,6 +6,7 @@ from mlir import ir
 
 from mlirfuse.analysis.kernels import body, functions, kernels, symbol
 from mlirfuse.dialect.attributes import LAUNCH
+from mlirfuse.dialect.module_target import target_of_module
 from mlirfuse.dialect.verification import verify_fuse_attributes
 from mlirfuse.errors import IRError
 
@@ -13,9 +14,10 @@ from mlirfuse.errors import IRError
 def verify_attributes(module: ir.Operation) -> None:
     """Raises `IRError` for the first attribute that the dialect does not have, or not so.
 
-    What a declaration launches must be in the module.
+    What a declaration launches must be in the module. Raises `TargetError` for a module whose target is not known.
     """
     verify_fuse_attributes(module)
+    target_of_module(module)
     for function in functions(module):
         if LAUNCH in function.attributes:
             kernel = ir.FlatSymbolRefAttr(function.attributes[LAUNCH]).value

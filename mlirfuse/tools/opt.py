@@ -22,6 +22,7 @@ from mlirfuse.analysis.kernels import body, functions, symbol
 from mlirfuse.analysis.segments import CHEAP_OPS
 from mlirfuse.compiler.context import make_context
 from mlirfuse.dialect.attributes import ABI
+from mlirfuse.dialect.module_target import set_target, target_of_module
 from mlirfuse.errors import IRError, MlirFuseError
 from mlirfuse.lowering import kernel_func
 from mlirfuse.lowering.ptx import to_ptx
@@ -118,6 +119,7 @@ def _process(chunk: Chunk, pipeline: Pipeline, options: argparse.Namespace) -> O
         try:
             module = _parse(chunk, context, options.input)
             verify_attributes(module.operation)
+            _set_target(module.operation, options)
             pipeline.run(module, _instrumentation(options), remarks)
             output = _ptx(module, options.target, remarks) if options.emit == "ptx" else _text(module, options)
         except MlirFuseError as raised:
@@ -125,6 +127,14 @@ def _process(chunk: Chunk, pipeline: Pipeline, options: argparse.Namespace) -> O
     found += (at_place("remark", f"{r.pass_name}: {r.kind}: {r.message}", r.place) for r in remarks.entries)
     found += from_error(error) if error is not None else ()
     return Outcome(output, tuple(_in_file(diagnostic, options.input) for diagnostic in found), error)
+
+
+def _set_target(module: ir.Operation, options: argparse.Namespace) -> None:
+    """Gives the module the target that the command line asks for, in place of its own."""
+    if options.target is None and options.sms is None:
+        return
+    target = target_of_module(module) if options.target is None else target_of(options.target)
+    set_target(module, target if options.sms is None else target.with_sms(options.sms))
 
 
 def _parse(chunk: Chunk, context: ir.Context, path: str) -> ir.Module:

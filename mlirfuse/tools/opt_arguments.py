@@ -23,7 +23,7 @@ from mlirfuse.tools.reporting import STREAM, Parser
 _DESCRIPTION = """Runs passes on MLIR text and prints the result.
 
 Passes are mlirfuse's and upstream's alike. They run in the order of their flags (--fuse-segment --canonicalize
---fuse-assign-schedule='target=sm_80'), or as --pass-pipeline='builtin.module(fuse-segment,canonicalize)' says."""
+--fuse-assign-schedule='tuned=true'), or as --pass-pipeline='builtin.module(fuse-segment,canonicalize)' says."""
 
 
 def make_parser() -> Parser:
@@ -43,8 +43,9 @@ def make_parser() -> Parser:
     parser.add_argument(
         "--target",
         metavar="CHIP",
-        help=f"one of {', '.join(TARGETS)}; what the kernels are lowered for by default, else {DEFAULT}",
+        help=f"one of {', '.join(TARGETS)}; the module's fuse.target by default, else {DEFAULT}",
     )
+    parser.add_argument("--sms", type=int, metavar="N", help="SMs of the device, by default of the best-known part")
     passes = parser.add_argument_group("passes")
     passes.add_argument("--pass-pipeline", metavar="TEXT", help="a textual pipeline")
     passes.add_argument(
@@ -94,8 +95,7 @@ def parse_arguments(arguments: Sequence[str] | None) -> tuple[argparse.Namespace
         )
     if options.pass_pipeline is not None:
         return options, options.pass_pipeline
-    target = DEFAULT if options.target is None else options.target
-    return options, f"{ANCHOR}({','.join(_elements(flag, target, parser) for flag in flags)})"
+    return options, f"{ANCHOR}({','.join(_elements(flag, parser) for flag in flags)})"
 
 
 def list_passes() -> str:
@@ -112,11 +112,11 @@ def list_passes() -> str:
     return "\n".join(lines) + "\n"
 
 
-def _elements(flag: str, target: str, parser: Parser) -> str:
+def _elements(flag: str, parser: Parser) -> str:
     """What a pass flag `--name`, `--name=options` stands for in a pipeline."""
     name, _, options = flag.removeprefix("--").partition("=")
     if flag.startswith("--") and name in pipeline.NAMED and not options:
-        return ",".join(map(str, parse_pipeline(pipeline.named(name, target))))
+        return ",".join(map(str, parse_pipeline(pipeline.named(name))))
     if not flag.startswith("--") or not (registry.find(name) or _is_upstream(name)):
         known = [*(f"--{known}" for known in (*pipeline.passes(), *pipeline.NAMED)), *_option_strings(parser)]
         close = difflib.get_close_matches(flag.partition("=")[0], known, n=1)

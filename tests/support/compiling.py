@@ -25,7 +25,7 @@ def module_at(
     module = mf.fuse(fn, target="sm_90a", schedule=schedule).lower(*specs).module
     if stage != "linalg":
         with module.context:
-            run_pipeline(module, pipeline.named(f"fuse-{stage}-pipeline", "sm_90a"))
+            run_pipeline(module, pipeline.named(f"fuse-{stage}-pipeline"))
     return module
 
 

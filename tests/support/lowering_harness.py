@@ -7,6 +7,7 @@ from mlir import ir
 from mlirfuse.compiler.context import make_context
 from mlirfuse.compiler.kernel_info import KernelInfo, kernel_infos
 from mlirfuse.compiler.pipeline import LOWER, stage
+from mlirfuse.dialect.module_target import set_target
 from mlirfuse.lowering.ptx import to_ptx
 from mlirfuse.lowering.ptx.to_ptx import KernelBinary
 from mlirfuse.passmanager.manager import Pipeline
@@ -61,9 +62,8 @@ TRANSPOSED = SCALE.replace(
 def lower(text: str, chip: str = "sm_90a", first: str = "") -> ir.Module:
     """The module, run through the passes `first` and every pass before NVVM."""
     module = parse_module(text, make_context())
-    Pipeline.parse(stage(",".join(filter(None, [first.replace("{", "{{").replace("}", "}}"), LOWER])), chip)).run(
-        module
-    )
+    set_target(module.operation, target_of(chip))
+    Pipeline.parse(stage(",".join(filter(None, [first.replace("{", "{{").replace("}", "}}"), LOWER])))).run(module)
     return module
 
 

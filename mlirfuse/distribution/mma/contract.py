@@ -19,6 +19,7 @@ from mlirfuse.errors import PassError
 from mlirfuse.schedule.model.machine import REGISTER_BYTES, WIDEST_ACCESS
 from mlirfuse.support.dtypes import from_mlir
 from mlirfuse.support.precision import IEEE
+from mlirfuse.target.instructions import MMA_SYNC, SIMT
 from mlirfuse.tiling.memory import strides
 from mlirfuse.tiling.tiles import zero
 
@@ -42,12 +43,12 @@ steps want 384 registers, and spilled 628 bytes. What a loop computes stays in t
 def contract(d: Distributor, op: ir.Operation) -> None:
     """Adds the product of two tiles in shared memory to the accumulators."""
     product = product_of(d, op)
-    instruction = ir.StringAttr(op.attributes[INSTRUCTION]).value if INSTRUCTION in op.attributes else "fma"
+    instruction = ir.StringAttr(op.attributes[INSTRUCTION]).value if INSTRUCTION in op.attributes else SIMT.name
     precision = ir.StringAttr(op.attributes[PRECISION]).value if PRECISION in op.attributes else IEEE
     left, right = product.left.element_type, product.right.element_type
-    if instruction == "mma" and (scheme := scheme_of(left, right, precision)) is not None:
+    if instruction == MMA_SYNC.name and (scheme := scheme_of(left, right, precision)) is not None:
         d.tiles[op.results[0]] = multiply_by_mma(d, product, scheme)
-    elif instruction == "fma" and precision == IEEE:
+    elif instruction == SIMT.name and precision == IEEE:
         is_float = isinstance(product.accumulators.element_type, ir.FloatType)
         in_loop = op.parent.name == "scf.for"
         most = UNROLLED_PRODUCTS if is_float and in_loop else FEW_UNROLLED

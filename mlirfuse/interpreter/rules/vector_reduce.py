@@ -16,6 +16,7 @@ from mlirfuse.interpreter.site import Site
 from mlirfuse.interpreter.state.affine import plain_dims
 from mlirfuse.interpreter.state.types import element_dtype, keyword
 from mlirfuse.support.precision import TF32, to_tf32
+from mlirfuse.target.instructions import FAMILIES, SIMT
 
 Function = Callable[..., np.ndarray]
 
@@ -86,5 +87,6 @@ def _operand_rounding(site: Site) -> Function:
     precision = site.op.attributes.get(PRECISION)
     if precision is None or ir.StringAttr(precision).value != TF32:
         return lambda a: a
-    by_wgmma = "wgmma" in str(site.op.attributes.get(INSTRUCTION, ""))
-    return partial(to_tf32, ties="even" if by_wgmma else "away")
+    instruction = site.op.attributes.get(INSTRUCTION)
+    family = SIMT if instruction is None else FAMILIES.get(ir.StringAttr(instruction).value, SIMT)
+    return partial(to_tf32, ties=family.tf32_ties)

@@ -13,7 +13,7 @@ from mlirfuse.dialect.async_load import STREAMED, TF32, peers_of, rows_of
 from mlirfuse.dialect.attributes import TENSOR_MAP
 from mlirfuse.dialect.shared_memory import element_bytes
 from mlirfuse.errors import PassError
-from mlirfuse.lowering.async_ops.hopper import hopper_kernels, thread_number
+from mlirfuse.lowering.async_ops.hopper import kernels_using, thread_number
 from mlirfuse.lowering.async_ops.shared_address import element_address, shared_pointer, stage_address
 from mlirfuse.lowering.kernel_func import (
     Argument,
@@ -85,7 +85,7 @@ class LowerAsyncCopies(Pass):
 
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         """Rewrites the `builtin.module` in place."""
-        for func, ops in hopper_kernels(module, frozenset((LOAD, STORE, STORE_WAIT))):
+        for func, ops in kernels_using(module, frozenset((LOAD, STORE, STORE_WAIT)), lambda target: target.has_tma):
             copies, waits = ([op for op in ops if (op.name == STORE_WAIT) == is_wait] for is_wait in (False, True))
             needed = [_tensor_map(func, op) for op in copies]
             maps = list(dict.fromkeys(needed))

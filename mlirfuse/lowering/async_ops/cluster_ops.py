@@ -17,8 +17,6 @@ from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.dtypes import from_mlir
 from mlirfuse.support.rewriting import erase, ops_named
 
-FIRST_CAPABILITY = 90  # thread-block clusters came with Hopper
-
 
 @dataclass(frozen=True)
 class LowerClusterOps(Pass):
@@ -54,7 +52,7 @@ class LowerClusterOps(Pass):
             if not ops and "known_cluster_size" not in func.attributes:
                 continue
             target = target_of_kernel(func)
-            if target.capability < FIRST_CAPABILITY:
+            if not target.has_clusters:
                 raise TargetError(
                     f"kernel {func.attributes['sym_name']} uses thread-block clusters, and {target.chip} has none",
                     where=func,

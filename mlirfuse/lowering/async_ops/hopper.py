@@ -1,6 +1,8 @@
-"""Helpers of the lowerings of Hopper's asynchronous ops: the check of the target, and the thread's warpgroup."""
+"""What the lowerings of asynchronous ops share: the check of the target, and the thread's warpgroup."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from mlir import ir
 from mlir.dialects import arith, gpu, nvvm
@@ -9,23 +11,18 @@ from mlirfuse.errors import TargetError
 from mlirfuse.lowering.kernel_func import kernels, target_of_kernel
 from mlirfuse.schedule.model.machine import WARPGROUP
 from mlirfuse.support.rewriting import ops_named
-
-CHIP = "sm_90a"  # wgmma and setmaxnreg are in no other architecture; TMA and mbarriers came with sm_90
-
-
-MBARRIERS = 90
-"""The first compute capability whose mbarriers count bytes."""
+from mlirfuse.target import TARGETS, Target
 
 
-def hopper_kernels(
-    module: ir.Operation, names: frozenset[str], since: int | None = None
+def kernels_using(
+    module: ir.Operation, names: frozenset[str], can: Callable[[Target], bool]
 ) -> list[tuple[gpu.GPUFuncOp, list[ir.Operation]]]:
     """The kernels that have ops of these names, each with them.
 
     Args:
         module: where to look.
         names: names of ops.
-        since: the compute capability from which on all architectures have the ops; None where only sm_90a does.
+        can: whether an architecture has the ops, such as `lambda target: target.has_tma`.
 
     Raises:
         TargetError: a kernel is for an architecture without them.
@@ -36,11 +33,12 @@ def hopper_kernels(
         if not ops:
             continue
         target = target_of_kernel(func)
-        if target.chip != CHIP and (since is None or target.capability < since):
+        if not can(target):
             raise TargetError(
                 f"kernel {func.attributes['sym_name']} uses {ops[0].name}, which {target.chip} does not have",
                 where=func,
-                hint=f"compile for {CHIP}, or choose a schedule without it",
+                hint=f"compile for {', '.join(filter(lambda name: can(TARGETS[name]), TARGETS))}, "
+                "or choose a schedule without it",
             )
         found.append((func, ops))
     return found

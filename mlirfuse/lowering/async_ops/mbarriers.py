@@ -11,7 +11,7 @@ from mlir.dialects import arith, nvvm, scf
 
 from mlirfuse.dialect.async_load import peers_of
 from mlirfuse.dialect.mbarrier_wait import CLUSTER
-from mlirfuse.lowering.async_ops.hopper import MBARRIERS, hopper_kernels, thread_number
+from mlirfuse.lowering.async_ops.hopper import kernels_using, thread_number
 from mlirfuse.lowering.async_ops.shared_address import element_address, shared_pointer
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.model.machine import WARPGROUP
@@ -53,7 +53,7 @@ class LowerMbarriers(Pass):
 
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         """Rewrites the `builtin.module` in place."""
-        for func, ops in hopper_kernels(module, frozenset(_LOWERINGS), MBARRIERS):
+        for func, ops in kernels_using(module, frozenset(_LOWERINGS), lambda target: target.has_tma):
             for op in ops:
                 with ir.InsertionPoint(op), op.location:
                     _LOWERINGS[op.name](op)

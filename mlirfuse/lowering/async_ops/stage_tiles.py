@@ -12,7 +12,7 @@ from mlir.dialects import arith, llvm, nvvm, vector
 from mlirfuse.dialect.shared_memory import element_bytes
 from mlirfuse.dialect.stage_tile import is_transposed, staged_shape
 from mlirfuse.errors import PassError
-from mlirfuse.lowering.async_ops.hopper import hopper_kernels, thread_number
+from mlirfuse.lowering.async_ops.hopper import kernels_using, thread_number
 from mlirfuse.lowering.async_ops.shared_address import shared_pointer, stage_address
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.model.machine import SWIZZLE_BYTES, SWIZZLE_CHUNK, WARPGROUP, WARPGROUP_ROWS
@@ -50,7 +50,7 @@ class LowerStageTiles(Pass):
 
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         """Rewrites the `builtin.module` in place."""
-        for func, ops in hopper_kernels(module, frozenset((WRITE, READ))):
+        for func, ops in kernels_using(module, frozenset((WRITE, READ)), lambda target: target.has_tma):
             reads = sum(op.name == READ for op in ops)
             for op in ops:
                 with ir.InsertionPoint(op), op.location:

@@ -10,7 +10,7 @@ from mlir import ir
 from mlir.dialects import arith, nvvm
 
 from mlirfuse.dialect.group_barrier import first_of
-from mlirfuse.lowering.async_ops.hopper import hopper_kernels
+from mlirfuse.lowering.async_ops.hopper import kernels_using
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.model.machine import WARPGROUP
 from mlirfuse.support.rewriting import erase
@@ -45,7 +45,7 @@ class LowerWarpgroupControl(Pass):
 
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         """Rewrites the `builtin.module` in place."""
-        for func, ops in hopper_kernels(module, frozenset(_LOWERINGS)):
+        for func, ops in kernels_using(module, frozenset(_LOWERINGS), lambda target: target.has_setmaxnreg):
             sets_registers = any(op.name == "fuse.set_registers" for op in ops)
             for op in ops:
                 with ir.InsertionPoint(op), op.location:

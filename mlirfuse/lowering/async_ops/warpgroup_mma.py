@@ -12,7 +12,7 @@ from mlir.dialects import arith, llvm, nvvm, vector
 from mlirfuse.dialect.shared_memory import element_bytes
 from mlirfuse.dialect.warpgroup_mma import extents
 from mlirfuse.errors import PassError
-from mlirfuse.lowering.async_ops.hopper import hopper_kernels, warpgroup_number
+from mlirfuse.lowering.async_ops.hopper import kernels_using, warpgroup_number
 from mlirfuse.lowering.async_ops.shared_address import stage_address
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.model.machine import MMA_K_BYTES, SWIZZLE_BYTES, SWIZZLE_ROWS, WARPGROUP_ROWS
@@ -103,7 +103,9 @@ class LowerWarpgroupMma(Pass):
 
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         """Rewrites the `builtin.module` in place."""
-        for func, ops in hopper_kernels(module, frozenset(("fuse.warpgroup_mma", "fuse.warpgroup_wait"))):
+        for func, ops in kernels_using(
+            module, frozenset(("fuse.warpgroup_mma", "fuse.warpgroup_wait")), lambda target: target.has_wgmma
+        ):
             for op in ops:
                 with ir.InsertionPoint(op), op.location:
                     values = _multiply(op) if op.name == "fuse.warpgroup_mma" else _wait(op)

@@ -21,9 +21,6 @@ from mlirfuse.support.rewriting import erase, ops_named
 CASTS = frozenset({"arith.extf", "arith.truncf", "arith.sitofp", "arith.uitofp"})
 """Casts that may have a float8 type; upstream's canonicalisation folds casts through f32 to the last two."""
 
-CAPABILITY = 89
-"""Compute capability, times ten, from which on there are conversions of float8."""
-
 
 @dataclass(frozen=True)
 class LowerFloat8(Pass):
@@ -65,7 +62,7 @@ class LowerFloat8(Pass):
             if not casts:
                 continue
             target = target_of_kernel(func)
-            if target.capability < CAPABILITY:
+            if not target.has_float8_conversions:
                 raise TargetError(
                     f"{target.chip} cannot convert {from_mlir(_narrow(casts[0])).name}",
                     where=casts[0],

@@ -16,7 +16,6 @@ from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.model.machine import WIDEST_ACCESS
 from mlirfuse.support.rewriting import erase, ops_named
 
-FIRST_VECTORS = 90  # `red` of several floats came with Hopper
 FLOAT = 4
 """Bytes of a float."""
 
@@ -44,7 +43,7 @@ class LowerAccumulations(Pass):
             ops = ops_named(func.operation, ACCUMULATE.full_name)
             if not ops:
                 continue
-            vectors = target_of_kernel(func).capability >= FIRST_VECTORS
+            vectors = target_of_kernel(func).has_vector_reductions
             for op in ops:
                 with ir.InsertionPoint(op), op.location:
                     _accumulate(op, vectors=vectors)

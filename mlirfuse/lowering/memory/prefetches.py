@@ -17,9 +17,8 @@ from mlirfuse.support.dtypes import from_mlir
 from mlirfuse.support.rewriting import erase, ops_named
 from mlirfuse.tiling.tiles import index
 
-SINCE, ALIGNMENT = 90, 16
-"""The first compute capability with `cp.async.bulk.prefetch`, and the alignment of its address and size, bytes (PTX
-ISA)."""
+ALIGNMENT = 16
+"""What the address and the size of `cp.async.bulk.prefetch` are multiples of (PTX ISA), bytes."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +51,7 @@ class LowerPrefetches(Pass):
             if not ops:
                 continue
             target = target_of_kernel(func)
-            if target.capability < SINCE:
+            if not target.has_tma:
                 raise TargetError(
                     f"kernel {func.attributes['sym_name']} prefetches in bulk, and {target.chip} cannot",
                     where=ops[0],

@@ -17,6 +17,7 @@ from mlirfuse.analysis.loops.spaces import check_results, kernel_space
 from mlirfuse.analysis.loops.structure import structure_of
 from mlirfuse.analysis.problem import problem_of
 from mlirfuse.dialect.attributes import GRID_REDUCTION, KERNEL, MIX_ORDER, SCHEDULE
+from mlirfuse.dialect.module_target import target_of_module
 from mlirfuse.errors import PassError, ScheduleError
 from mlirfuse.passes.fusion.kernel_pair import KernelPair
 from mlirfuse.passes.fusion.shared_views import shared_views
@@ -28,7 +29,7 @@ from mlirfuse.schedule.heuristics import choose_schedule
 from mlirfuse.schedule.schedule import schedule_of
 from mlirfuse.support.dtypes import from_mlir
 from mlirfuse.support.rewriting import erase
-from mlirfuse.target import DEFAULT, Target, target_of
+from mlirfuse.target import Target
 
 
 @dataclass(frozen=True)
@@ -57,17 +58,9 @@ class FuseMixOrderReduction(Pass):
     %0:2 = call @f_0(%dy, %x)
         : (tensor<?x4096xf32>, tensor<?x4096xf32>) -> (tensor<?x4096xf32>, tensor<4096xf32>)
     ```
-
-    Attributes:
-        target: the architecture whose registers and shared memory decide whether a row and its accumulators fit.
-        sms: SMs of the device, of which a large cluster needs many; 0 for the number that the architecture is best
-            known by.
     """
 
     name: ClassVar[str] = "fuse-mix-order-reduction"
-
-    target: str = DEFAULT
-    sms: int = 0
 
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         for function in [f for f in functions(module) if KERNEL not in f.attributes and calls(f)]:
@@ -85,7 +78,7 @@ class FuseMixOrderReduction(Pass):
     def _merge_one(self, module: ir.Operation, function: ir.Operation, remarks: Remarks, *, required: bool) -> bool:
         """Merges the first pair that can be merged; when there is none, remarks why the others cannot."""
         declined: list[tuple[ir.Operation, str, bool]] = []
-        target = target_of(self.target, self.sms)
+        target = target_of_module(module)
         is_asked = required or GRID_REDUCTION in function.attributes  # the request concerns one kernel
         pairs = _pairs(module, function)
         for pair in pairs:

@@ -15,6 +15,7 @@ from mlirfuse.analysis.contractions.problem import contraction_problem
 from mlirfuse.analysis.kernels import functions, symbol
 from mlirfuse.analysis.loops.spaces import kernel_space
 from mlirfuse.dialect.attributes import KERNEL, SCHEDULE
+from mlirfuse.dialect.module_target import target_of_module
 from mlirfuse.errors import PassError, ScheduleError
 from mlirfuse.passes.fusion.kernel_pair import KernelPair
 from mlirfuse.passes.kernels.host import callee, calls, launches
@@ -25,7 +26,7 @@ from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.schedule.schedule import schedule_of
 from mlirfuse.support.dtypes import from_mlir
 from mlirfuse.support.rewriting import erase
-from mlirfuse.target import DEFAULT, Target, target_of
+from mlirfuse.target import Target
 
 
 @dataclass(frozen=True)
@@ -46,19 +47,12 @@ class FusePrologues(Pass):
     ```mlir
     %y = call @f_0(%q, %scale, %x) : (tensor<512x256xi8>, tensor<512xf16>, tensor<64x256xf16>) -> tensor<64x512xf16>
     ```
-
-    Attributes:
-        target: the architecture that the estimates are for.
-        sms: SMs of the device; 0 for the number that the architecture is best known by.
     """
 
     name: ClassVar[str] = "fuse-prologues"
 
-    target: str = DEFAULT
-    sms: int = 0
-
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
-        target = target_of(self.target, self.sms)
+        target = target_of_module(module)
         for function in [f for f in functions(module) if KERNEL not in f.attributes and calls(f)]:
             declined: set[tuple[str, str]] = set()
             while (pair := next(_pairs(module, function, declined), None)) is not None:

@@ -13,11 +13,12 @@ from mlirfuse.analysis.kernels import argument_attributes, gpu_kernels, symbol
 from mlirfuse.analysis.memory.buffers import is_nontemporal, is_only_read, root
 from mlirfuse.analysis.memory.workspaces import SCRATCH
 from mlirfuse.dialect.attributes import EVICT_FIRST, EVICT_FIRST_UP_TO, EVICT_LAST, IN_ORDER, WORKSPACE
+from mlirfuse.dialect.module_target import target_of_module
 from mlirfuse.dialect.shared_memory import is_workgroup
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.dtypes import bytes_of
 from mlirfuse.support.rewriting import ops_named
-from mlirfuse.target import DEFAULT, Target, target_of
+from mlirfuse.target import Target
 
 WAVE_SHARE, SHARED, STREAMED = 0.22, 1 / 32, 1 / 2
 """Largest shares of the L2: of the reads of one wave of blocks, of data that all blocks read, and of inputs that are
@@ -63,23 +64,13 @@ class FuseAssignL2Policies(Pass):
     vector.store %sums, %parts[%block, %i] {alignment = 16 : i64, fuse.evict_last} : memref<?x4096xf32>, vector<4xf32>
     %s = vector.load %parts[%b, %j] {alignment = 16 : i64, fuse.evict_first} : memref<?x4096xf32>, vector<4xf32>
     ```
-
-    Args:
-        target: the architecture.
-        sms: SMs of the device; 0 for the number that the architecture is best known by.
     """
 
     name: ClassVar[str] = "fuse-assign-l2-policies"
 
-    target: str = DEFAULT
-    sms: int = 0
-
-    def __post_init__(self) -> None:
-        target_of(self.target)
-
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         """Rewrites the `builtin.module` in place."""
-        target = target_of(self.target, self.sms)
+        target = target_of_module(module)
         for kernel in gpu_kernels(module):
             if EVICT_FIRST_UP_TO in kernel.attributes:
                 continue

@@ -11,12 +11,9 @@ from mlir.dialects import nvvm
 from mlirfuse.analysis.kernels import gpu_kernels, symbol
 from mlirfuse.analysis.memory.global_memory import touches_global_memory
 from mlirfuse.dialect.attributes import DEPENDENT_LAUNCH
+from mlirfuse.dialect.module_target import target_of_module
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.rewriting import nested
-from mlirfuse.target import DEFAULT, target_of
-
-SINCE = 90
-"""The first compute capability with programmatic dependent launch."""
 
 
 @dataclass(frozen=True)
@@ -45,25 +42,18 @@ class FuseDependentLaunch(Pass):
     ```
 
     Architectures before sm_90 have no such launch.
-
-    Args:
-        target: the architecture.
     """
 
     name: ClassVar[str] = "fuse-dependent-launch"
 
-    target: str = DEFAULT
-
-    def __post_init__(self) -> None:
-        target_of(self.target)
-
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         """Rewrites the `builtin.module` in place."""
+        target = target_of_module(module)
         for kernel in gpu_kernels(module):
             if DEPENDENT_LAUNCH in kernel.attributes:
                 continue
-            if target_of(self.target).capability < SINCE:
-                remarks.declined(self, f"{self.target} launches no kernel before its predecessor has ended", kernel)
+            if not target.has_dependent_launch:
+                remarks.declined(self, f"{target.chip} launches no kernel before its predecessor has ended", kernel)
                 continue
             first = _first_access(kernel)
             if first is None:

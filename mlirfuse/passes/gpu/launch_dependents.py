@@ -13,12 +13,12 @@ from mlir.dialects import arith, gpu, nvvm, scf
 from mlirfuse.analysis.kernels import gpu_kernels, symbol
 from mlirfuse.analysis.memory.global_memory import reads_global_memory, writes_global_memory
 from mlirfuse.dialect.attributes import DEPENDENT_LAUNCH
+from mlirfuse.dialect.module_target import target_of_module
 from mlirfuse.dialect.optimization_barrier import optimization_barrier
 from mlirfuse.distribution.grid import constant_grid
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.dtypes import bytes_of
 from mlirfuse.support.rewriting import nested, ops_named
-from mlirfuse.target import DEFAULT, target_of
 
 WAITS = ("fuse.flagged_load", "fuse.semaphore_wait")
 """Ops that wait for other blocks."""
@@ -79,23 +79,13 @@ class FuseLaunchDependents(Pass):
     }
     memref.store %y, %ys[%i] : memref<?xf32>
     ```
-
-    Args:
-        target: the architecture.
-        sms: SMs of the device; 0 for the number that the architecture is best known by.
     """
 
     name: ClassVar[str] = "fuse-launch-dependents"
 
-    target: str = DEFAULT
-    sms: int = 0
-
-    def __post_init__(self) -> None:
-        target_of(self.target)
-
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         """Rewrites the `builtin.module` in place."""
-        most = target_of(self.target, self.sms).sms
+        most = target_of_module(module).sms
         for kernel in gpu_kernels(module):
             if _launches(kernel):
                 continue

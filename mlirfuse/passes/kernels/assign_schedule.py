@@ -16,6 +16,7 @@ from mlirfuse.analysis.loops.spaces import kernel_space
 from mlirfuse.analysis.loops.structure import OpStructure
 from mlirfuse.analysis.problem import narrow_accesses, problem_of
 from mlirfuse.dialect.attributes import GRID_REDUCTION, SCHEDULE
+from mlirfuse.dialect.module_target import target_of_module
 from mlirfuse.errors import PassError, ScheduleError, errors_at
 from mlirfuse.passes.kernels.host import callee, calls
 from mlirfuse.passes.kernels.schedule_attempts import attempts_of, forget_attempts, report
@@ -28,7 +29,7 @@ from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.schedule.parts.contraction_checks import check_contraction, check_registers, check_ring, check_whole_grid
 from mlirfuse.schedule.records import lookup
 from mlirfuse.schedule.schedule import Schedule, check_schedule, schedule_of
-from mlirfuse.target import DEFAULT, Target, target_of
+from mlirfuse.target import Target
 
 
 @dataclass(frozen=True)
@@ -54,19 +55,15 @@ class FuseAssignSchedule(Pass):
     ```
 
     Attributes:
-        target: the architecture whose limits the schedule respects.
-        sms: SMs of the device; 0 for the number that the architecture is best known by.
         tuned: whether schedules that `mlirfuse tune` left on disk come before the cost model's.
     """
 
     name: ClassVar[str] = "fuse-assign-schedule"
 
-    target: str = DEFAULT
-    sms: int = 0
     tuned: bool = False
 
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
-        target = target_of(self.target, self.sms)
+        target = target_of_module(module)
         requests = _requests(module)
         attempts = attempts_of(module)
         given_schedules = {symbol(k) for k in kernels(module) if symbol(k) in requests and SCHEDULE in k.attributes}

@@ -16,12 +16,12 @@ from mlirfuse.analysis.loops.spaces import kernel_space
 from mlirfuse.analysis.loops.structure import OpStructure
 from mlirfuse.analysis.problem import problem_of
 from mlirfuse.dialect.attributes import SCHEDULE, STRIDES
+from mlirfuse.dialect.module_target import target_of_module
 from mlirfuse.passes.kernels.host import launches
 from mlirfuse.passes.kernels.row_split import ROWS, RowSplit, leading_to
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.rows.parts import row_parts
 from mlirfuse.support.rewriting import defining_op
-from mlirfuse.target import DEFAULT, target_of
 
 
 @dataclass(frozen=True)
@@ -45,19 +45,12 @@ class FuseSplitRows(Pass):
     %parts = tensor.expand_shape %1 [[0, 1]] ... into tensor<?x512xf32>
     %0 = call @f_0(%parts) : (tensor<?x512xf32>) -> tensor<?xf32>
     ```
-
-    Attributes:
-        target: the architecture that the rows are spread over.
-        sms: SMs of the device; 0 for the number that the architecture is best known by.
     """
 
     name: ClassVar[str] = "fuse-split-rows"
 
-    target: str = DEFAULT
-    sms: int = 0
-
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
-        target = target_of(self.target, self.sms)
+        target = target_of_module(module)
         calls = {symbol(kernel): call for host in functions(module) for call, kernel in launches(module, host).items()}
         for kernel in list(kernels(module)):
             if is_tile_program(kernel) or SCHEDULE in kernel.attributes:

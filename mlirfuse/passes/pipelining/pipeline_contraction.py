@@ -17,6 +17,7 @@ from mlirfuse.schedule.parts.contraction import holds_warpgroup_sums
 from mlirfuse.schedule.schedule import Schedule, schedule_of
 from mlirfuse.support.dtypes import from_mlir
 from mlirfuse.support.precision import IEEE, TF32
+from mlirfuse.target.instructions import WGMMA
 from mlirfuse.tiling.contractions.cluster_uniform import is_cluster_uniform, tile_multiple
 from mlirfuse.tiling.contractions.loops import TileOperand, contraction_loop, contraction_loops
 from mlirfuse.tiling.contractions.pipelined_tile import PipelinedTile, can_be_persistent
@@ -81,7 +82,7 @@ class FusePipelineContraction(Pass):
 
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         for kernel in kernels(module):
-            loops = list(contraction_loops(kernel, "wgmma")) if is_tile_program(kernel) else []
+            loops = list(contraction_loops(kernel, WGMMA.name)) if is_tile_program(kernel) else []
             for loop in loops:
                 schedule = schedule_of(kernel)
                 plan = _plan(kernel, loop, schedule)

@@ -11,16 +11,14 @@ from mlir.dialects import arith
 
 from mlirfuse.analysis.kernels import body, is_tile_program, kernels, symbol
 from mlirfuse.dialect.attributes import STREAMING
+from mlirfuse.dialect.module_target import target_of_module
 from mlirfuse.dialect.prefetch_rows import is_rows, prefetch_rows
 from mlirfuse.passes.layouts.reduction_points import REDUCTIONS
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.schedule import schedule_of
 from mlirfuse.support.dtypes import bytes_of
 from mlirfuse.support.rewriting import backward_slice, clone, integer_of, ops_named
-from mlirfuse.target import DEFAULT, Target, target_of
-
-SINCE = 90
-"""The first compute capability with bulk copies."""
+from mlirfuse.target import Target
 
 MOST_OF_L2 = 0.5
 """Largest share of the L2 for prefetched tiles; beyond it tiles are evicted before they are read. Measured on an
@@ -52,27 +50,17 @@ class FusePrefetchTiles(Pass):
 
     Only for reads of whole rows that no other block reads (`fuse.streaming`), and where a wave's reads fit the allowed
     share of the L2. Blocks that loop over tiles load ahead by themselves (`fuse-stage-persistent-loop`).
-
-    Args:
-        target: the architecture.
-        sms: SMs of the device; 0 for the number that the architecture is best known by.
     """
 
     name: ClassVar[str] = "fuse-prefetch-tiles"
 
-    target: str = DEFAULT
-    sms: int = 0
-
-    def __post_init__(self) -> None:
-        target_of(self.target)
-
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         """Rewrites the `builtin.module` in place."""
-        target = target_of(self.target, self.sms)
+        target = target_of_module(module)
         for kernel in kernels(module):
             if not is_tile_program(kernel):
                 continue
-            if target.capability < SINCE:
+            if not target.has_tma:
                 remarks.declined(self, f"{target.chip} copies nothing in bulk", kernel)
                 continue
             loops = [op for op in body(kernel) if op.name == "scf.forall"]

@@ -13,6 +13,7 @@ from mlirfuse.analysis.kernels import argument_attributes, is_tile_program, kern
 from mlirfuse.dialect.async_store import async_store
 from mlirfuse.dialect.async_store_wait import async_store_wait
 from mlirfuse.dialect.attributes import SECOND_STAGE, WORKSPACE
+from mlirfuse.dialect.module_target import target_of_module
 from mlirfuse.dialect.shared_memory import element_bytes
 from mlirfuse.dialect.stage_tile import stage_tile
 from mlirfuse.dialect.warp_roles import consumer_groups_of
@@ -24,7 +25,7 @@ from mlirfuse.schedule.model.residency import shared_left
 from mlirfuse.schedule.schedule import schedule_of
 from mlirfuse.support.dtypes import bytes_of, from_mlir
 from mlirfuse.support.rewriting import erase, nested
-from mlirfuse.target import target_of
+from mlirfuse.target import Target
 
 SMALL = 1024
 """Bytes of shared memory that a block's barriers and small exchanges fit in."""
@@ -63,12 +64,13 @@ class FuseStageResults(Pass):
     name: ClassVar[str] = "fuse-stage-results"
 
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
+        target = target_of_module(module)
         for kernel in kernels(module):
             roles = [op for op in nested(kernel) if op.name == "fuse.warp_roles"] if is_tile_program(kernel) else []
             for role in roles:
                 writes = [op for op in nested(role) if op.name == "vector.transfer_write"]
                 for write in writes:
-                    plan = _plan(kernel, role, write)
+                    plan = _plan(kernel, role, write, target)
                     if isinstance(plan, str):
                         remarks.declined(self, plan, write)
                         continue
@@ -98,7 +100,7 @@ class Plan:
     transposed: bool = False
 
 
-def _plan(kernel: ir.Operation, role: ir.Operation, write: ir.Operation) -> Plan | str:
+def _plan(kernel: ir.Operation, role: ir.Operation, write: ir.Operation, device: Target) -> Plan | str:
     tile, target = ir.VectorType(write.operands[0].type), write.operands[1]
     type_ = ir.MemRefType(target.type)
     if write.parent.name == "scf.if" and SECOND_STAGE in write.parent.attributes:
@@ -130,7 +132,9 @@ def _plan(kernel: ir.Operation, role: ir.Operation, write: ir.Operation) -> Plan
     columns = _even_columns(extent) if transposed else SWIZZLE_BYTES // size
     places = tuple(min(place, extent - columns) for place in range(0, extent, columns))
     stages = min(
-        RESULT_STAGES, len(places), _bytes_left(kernel, role) // (consumer_groups_of(role) * rows * columns * size)
+        RESULT_STAGES,
+        len(places),
+        _bytes_left(kernel, role, device) // (consumer_groups_of(role) * rows * columns * size),
     )
     if stages < 1:
         return "there is no shared memory left for a subtile"
@@ -145,11 +149,10 @@ def _even_columns(extent: int) -> int:
     return -(-extent // (subtiles * FRAGMENT)) * FRAGMENT
 
 
-def _bytes_left(kernel: ir.Operation, role: ir.Operation) -> int:
+def _bytes_left(kernel: ir.Operation, role: ir.Operation, target: Target) -> int:
     """Shared memory that the block's buffers leave, bytes, less the padding that their alignment may need."""
     buffers = [op.results[0] for op in nested(role.parent) if op.name == "memref.alloc"]
     types = [ir.MemRefType(buffer.type) for buffer in buffers]
-    target = target_of("sm_90a")  # roles are warpgroups of Hopper's; see lower-warpgroup-mma
     blocks = max(1, schedule_of(kernel).blocks_per_sm)
     room = shared_left(blocks, target)
     # Stages and subtiles are contiguous, followed by small buffers.

@@ -15,6 +15,7 @@ from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.support.precision import TF32X3
 from mlirfuse.target import Target
+from mlirfuse.target.instructions import MMA_SYNC, WGMMA
 
 WGMMA_ROWS, WGMMA_COLUMNS = (64, 128, 256), (16, 32, 64, 128, 256)
 BETWEEN_TILES = (
@@ -86,22 +87,22 @@ def tiles(problem: ContractionProblem, target: Target) -> Iterator[Schedule]:
 def is_between(schedule: Schedule) -> bool:
     """Whether the tile is one of `BETWEEN_TILES`."""
     assert schedule.contraction is not None
-    return schedule.contraction.instruction == "wgmma" and schedule.tile[-2:] in BETWEEN_TILES
+    return schedule.contraction.family.is_asynchronous and schedule.tile[-2:] in BETWEEN_TILES
 
 
 def is_wide_mma(schedule: Schedule) -> bool:
     """Whether the tile is one of `WIDE_MMA_TILES`, for whose splits threads have no registers."""
     assert schedule.contraction is not None
-    return schedule.contraction.instruction == "mma" and schedule.tile[-2:] in WIDE_MMA_TILES
+    return schedule.contraction.family.is_warp_level and schedule.tile[-2:] in WIDE_MMA_TILES
 
 
 def _of_instruction(problem: ContractionProblem, target: Target) -> Iterator[Schedule]:
-    if tensor_core_misfit("mma", problem) is not None:
+    if tensor_core_misfit(MMA_SYNC.name, problem) is not None:
         tiles = (fma_schedule(problem, m, n) for m, n in FMA_TILES)
         yield from (schedule for schedule in tiles if fits_simt(schedule.layout, problem.accumulator.bytes, target))
         return
     found = False
-    fits = target.chip == "sm_90a" and tensor_core_misfit("wgmma", problem) is None
+    fits = WGMMA.exists_on(target) and tensor_core_misfit(WGMMA.name, problem) is None
     if fits and problem.row_bytes == 16 and not problem.reversed and problem.computed_from == (None, None):
         for swapped in (False, True):
             for schedule in _wgmma_tiles(problem, target, swapped):
@@ -186,7 +187,7 @@ def _fits(schedule: Schedule, problem: ContractionProblem, target: Target) -> bo
     """Whether a block has shared memory for its ring, for operands that it computes, and for reductions of its tile."""
     contraction = schedule.contraction
     assert contraction is not None
-    padding = 0 if contraction.instruction == "wgmma" else MMA_ROW_PADDING
+    padding = 0 if contraction.family.is_asynchronous else MMA_ROW_PADDING
     own = contraction.k * problem.element.bytes + padding
     ring = 0
     extents = reversed(schedule.tile[-2:]) if contraction.swapped else schedule.tile[-2:]

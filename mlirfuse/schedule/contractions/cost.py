@@ -37,6 +37,7 @@ from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.support.precision import TF32X3
 from mlirfuse.target import LINE, SECTOR, Target
+from mlirfuse.target.instructions import FAMILIES
 
 UNKNOWN_EXTENT = 4096
 """What a dynamic extent is taken to be."""
@@ -122,11 +123,11 @@ def contraction_seconds(schedule: Schedule, problem: ContractionProblem, target:
     steps = ceil(ceil(problem.k / contraction.k) / contraction.split)
     size = problem.element.bytes
     products = 2 * m * n * contraction.k / _rate(schedule, problem)
-    if contraction.instruction == "mma" and problem.computed_from == (None, None):
+    if contraction.family.is_warp_level and problem.computed_from == (None, None):
         products /= min(1.0, tiles_per_sm * schedule.layout.threads / (WARP * MMA_WARPS))
     if contraction.consumer_groups > 1:
         products *= 1 + NARROW * (1 - n / m)
-    elif contraction.persistent and contraction.instruction == "wgmma":
+    elif contraction.persistent and contraction.family.is_asynchronous:
         products *= TOGETHER
     sizes = [stored or size for stored in problem.computed_from]
     if contraction.swapped:
@@ -142,7 +143,7 @@ def contraction_seconds(schedule: Schedule, problem: ContractionProblem, target:
     overheads = WAVE if contraction.persistent else waves * WAVE
     overheads += CONTRACTION_CLUSTERS if contraction.cluster > 1 else 0.0
     copying = tiles_per_sm * steps * copies
-    stepping = tiles_per_sm * steps * STEP if contraction.instruction == "wgmma" else 0.0
+    stepping = tiles_per_sm * steps * STEP if contraction.family.is_asynchronous else 0.0
     works = (
         tiles_per_sm * steps * (products + _computing_seconds(schedule, problem)),
         copying,
@@ -150,7 +151,7 @@ def contraction_seconds(schedule: Schedule, problem: ContractionProblem, target:
         stepping,
         waves * steps * COMPUTING_STEP if problem.computed_from != (None, None) else 0.0,
     )
-    if contraction.instruction == "wgmma" and contraction.persistent and contraction.consumer_groups == 1:
+    if contraction.family.is_asynchronous and contraction.persistent and contraction.consumer_groups == 1:
         overheads += (tiles_per_sm - 1) * m * n * EPILOGUE
     is_staged = problem.n is not None and problem.n % STAGED_COLUMNS == 0
     if contraction.swapped and contraction.split == 1 and not is_staged:
@@ -175,7 +176,7 @@ def _copied_rows(schedule: Schedule, problem: ContractionProblem, extents: list[
     """
     contraction = schedule.contraction
     assert contraction is not None
-    if contraction.instruction != "wgmma":
+    if not contraction.family.is_asynchronous:
         return list(schedule.tile[-2:])
     clips = [k and extent is not None for k, extent in zip(problem.k_contiguous, (problem.m, problem.n), strict=True)]
     if contraction.swapped:
@@ -211,12 +212,12 @@ def _rate(schedule: Schedule, problem: ContractionProblem) -> float:
     """Operations per second that one SM sustains."""
     assert schedule.contraction is not None
     instruction, layout = schedule.contraction.instruction, schedule.layout
-    if instruction == "fma":
+    if not FAMILIES[instruction].is_tensor_core:
         rows, columns = (layout.fragments(d) * layout.vector[d] for d in (layout.rank - 2, layout.rank - 1))
         registers = max(1, problem.accumulator.bytes // REGISTER_BYTES)
         return 1 / (registers * (FMA_FLOP + FMA_LOAD * (rows + columns) / (rows * columns)))
     rate = FLOPS_PER_SM[instruction]
-    if instruction == "mma" and problem.computed_from != (None, None):
+    if FAMILIES[instruction].is_warp_level and problem.computed_from != (None, None):
         rate = COMPUTING_FLOPS_PER_SM
     rate *= 2 / problem.element.bytes
     return rate / 3 if problem.precision == TF32X3 else rate
@@ -225,10 +226,10 @@ def _rate(schedule: Schedule, problem: ContractionProblem) -> float:
 def _copied_bytes(schedule: Schedule, problem: ContractionProblem) -> list[float]:
     """Bytes of each operand per second that one SM copies to shared memory."""
     assert schedule.contraction is not None
-    if schedule.contraction.instruction == "wgmma":
+    if schedule.contraction.family.is_asynchronous:
         rates = [_mapped_bytes(n) for n in contiguous_bytes(problem)]
         return rates[::-1] if schedule.contraction.swapped else rates
-    if schedule.contraction.instruction != "mma" or problem.computed_from != (None, None):
+    if not schedule.contraction.family.is_warp_level or problem.computed_from != (None, None):
         return [MAPPED_BYTES_PER_SM] * 2
     return [CP_ASYNC_BYTES_PER_SM if problem.row_bytes >= ACCESS_WIDTHS[0] else ELEMENTS_BYTES_PER_SM] * 2
 

@@ -66,7 +66,7 @@ def _in_squares(schedule: Schedule, problem: ContractionProblem) -> Schedule:
     assert contraction is not None
     is_short = extents_of(schedule, problem)[-1] <= SQUARE * schedule.tile[-1]
     counted = contraction.split > 1 and None in (problem.m, problem.n)
-    if contraction.instruction == "fma" or max(contraction.raster, contraction.cluster) > 1 or is_short or counted:
+    if not contraction.family.is_tensor_core or max(contraction.raster, contraction.cluster) > 1 or is_short or counted:
         return schedule
     rows = ceil(extents_of(schedule, problem)[-2] / schedule.tile[-2])
     return replace(schedule, contraction=replace(contraction, raster=SQUARE + (rows > SQUARE and rows % SQUARE == 1)))
@@ -81,7 +81,7 @@ def _promoting(schedule: Schedule, problem: ContractionProblem) -> Schedule:
     *_, m, n = schedule.tile
     # A consumer group's threads have twice the sums that others have of a tile.
     fits = (
-        contraction.instruction == "wgmma" and contraction.consumer_groups == 1 and fits_promoted(m, n, PROMOTED_SETS)
+        contraction.family.is_asynchronous and contraction.consumer_groups == 1 and fits_promoted(m, n, PROMOTED_SETS)
     )
     promotes = problem.errors_show and not problem.element.is_float8 and is_long and fits
     return replace(schedule, contraction=replace(contraction, promote=steps)) if promotes else schedule
@@ -112,7 +112,7 @@ def _splits(problem: ContractionProblem, target: Target) -> Iterator[Schedule]:
             if 1 < split <= most:
                 parts = replace(schedule, contraction=replace(schedule.contraction, split=split))
                 yield _streaming(parts, problem, target)
-                if meets and schedule.contraction.instruction == "wgmma":
+                if meets and schedule.contraction.family.is_asynchronous:
                     yield from (_streaming(meeting, problem, target) for meeting in _meetings(parts, problem, target))
 
 
@@ -130,7 +130,7 @@ def _streaming(schedule: Schedule, problem: ContractionProblem, target: Target) 
     blocks = tile_count(schedule, problem) * contraction.split
     parts = blocks * prod(schedule.tile) * problem.accumulator.bytes
     gone = 2 * operands > target.l2_bytes or (contraction.split > 1 and 4 * (operands + parts) > target.l2_bytes)
-    if contraction.instruction != "wgmma" or not gone or blocks > target.sms:
+    if not contraction.family.is_asynchronous or not gone or blocks > target.sms:
         return schedule
     return replace(schedule, contraction=replace(contraction, streamed=True))
 
@@ -143,7 +143,7 @@ def _in_clusters(schedule: Schedule, problem: ContractionProblem, target: Target
     """
     contraction = schedule.contraction
     assert contraction is not None
-    is_slow = contraction.instruction == "wgmma" and any(n % LINE for n in contiguous_bytes(problem))
+    is_slow = contraction.family.is_asynchronous and any(n % LINE for n in contiguous_bytes(problem))
     if not is_slow or problem.accumulator_bytes or schedule.tile[-1] < CLUSTER_COLUMNS:
         return
     columns = ceil(extents_of(schedule, problem)[-1] / schedule.tile[-1])
@@ -158,9 +158,9 @@ def _persistent(schedule: Schedule, in_waves: bool) -> Schedule:
     """
     contraction = schedule.contraction
     assert contraction is not None
-    if contraction.instruction == "fma" or not in_waves:
+    if not contraction.family.is_tensor_core or not in_waves:
         return schedule
-    persistent = contraction.instruction == "wgmma"
+    persistent = contraction.family.is_asynchronous
     return replace(schedule, contraction=replace(contraction, raster=RASTER, persistent=persistent))
 
 

@@ -9,6 +9,7 @@ from mlirfuse.schedule.model.machine import REGISTER_BYTES, SWIZZLE_BYTES, WIDES
 from mlirfuse.schedule.parts.contraction import ContractionSchedule
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.schedule.schedule import Schedule
+from mlirfuse.target.instructions import MMA_SYNC, SIMT, WGMMA
 
 MMA_STEP_BYTES = 64
 """Bytes of one row of an operand in one step along k of `mma.sync`: two instructions deep in 16-bit types."""
@@ -63,7 +64,7 @@ def wgmma_schedule(
     step = atoms * SWIZZLE_BYTES // problem.element.bytes
     contraction = ContractionSchedule(
         step,
-        "wgmma",
+        WGMMA.name,
         stages,
         split,
         persistent=consumer_groups > 1,
@@ -106,7 +107,7 @@ def mma_schedule(
         inner=(*batch, 2, 1),
     )
     step = max(16, step_bytes // problem.element.bytes)
-    return Schedule((*batch, m, n), layout, contraction=ContractionSchedule(step, "mma", stages, split))
+    return Schedule((*batch, m, n), layout, contraction=ContractionSchedule(step, MMA_SYNC.name, stages, split))
 
 
 def fma_schedule(problem: ContractionProblem, m: int, n: int, *, stages: int = 2, split: int = 1) -> Schedule:
@@ -141,7 +142,7 @@ def fma_schedule(problem: ContractionProblem, m: int, n: int, *, stages: int = 2
         blocks=(*batch, 1, 1),
         run=(*batch, run, 1) if run > 1 else (),
     )
-    contraction = ContractionSchedule(FMA_STEP, "fma", stages, split, transposed_operands=transposed_operands)
+    contraction = ContractionSchedule(FMA_STEP, SIMT.name, stages, split, transposed_operands=transposed_operands)
     return Schedule((*batch, m, n), layout, blocks_per_sm=1, contraction=contraction)
 
 

@@ -5,6 +5,8 @@ Heuristics take them for every target. Numbers on which heuristics disagree are 
 
 from __future__ import annotations
 
+from mlirfuse.target.instructions import FAMILIES
+
 MICROSECOND = 1e-6
 
 DRAM_BYTES, DRAM_BYTES_PER_SM = 4.1e12, 60e9
@@ -20,7 +22,7 @@ ELEMENTS_BYTES_PER_SM = 17e9
 SHARED_SPEED = 7
 """Bandwidth of an SM's shared memory to the SM's share of the bandwidth of device memory."""
 
-FLOPS_PER_SM = {"wgmma": 5.9e12, "mma": 3.8e12}
+FLOPS_PER_SM = {family.name: family.flops_per_sm for family in FAMILIES.values() if family.flops_per_sm}
 """Operations a second of one SM over long products of 16-bit operands, by instruction; of `mma` without copies."""
 
 COMPUTING_FLOPS_PER_SM = 2.1e12

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.support.renamed_names import refuses_old_fields
+from mlirfuse.target.instructions import FAMILIES, InstructionFamily
 
-INSTRUCTIONS = ("fma", "mma", "wgmma")
+INSTRUCTIONS = tuple(FAMILIES)
 """What multiplies: scalar multiply-adds on any type, `mma.sync` (sm_80), or `wgmma` fed by tensor maps (sm_90a)."""
 
 REDUCTIONS = ("serial", "last_block", "grid_sync", "cluster", "flagged")
@@ -72,6 +73,11 @@ class ContractionSchedule:
     consumer_groups: int = 1
     swapped: bool = False
     transposed_operands: bool = False
+
+    @property
+    def family(self) -> InstructionFamily:
+        """The instruction family; `KeyError` where there is none of that name, which `check_schedule` refuses."""
+        return FAMILIES[self.instruction]
 
     def slice_rows(self, rows: int) -> int:
         """Rows of a tile of `rows` that one block of a split adds up: the fewest that divide it and leave none over."""

@@ -19,6 +19,7 @@ from mlirfuse.schedule.parts.contraction import (
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.support.precision import TF32, TF32X3
 from mlirfuse.target import Target
+from mlirfuse.target.instructions import FAMILIES
 
 LONGEST_FLOAT8_SUM = 256
 """Elements of k that an accumulator sums up of float8 operands, of whose sums Hopper's tensor cores keep some 14 bits.
@@ -73,7 +74,7 @@ def check_whole_grid(
     if schedule.split == 1 or schedule.reduction not in WHOLE or None in extents:
         return None
     blocks = schedule.split * prod(-(-(extent or 1) // n) for extent, n in zip(extents, tile, strict=True))
-    producers = WARPGROUP if schedule.instruction == "wgmma" else 0
+    producers = schedule.family.producer_threads
     threads = layout.threads * schedule.consumer_groups + producers
     resident = target.sms * blocks_by_memory(threads, ring_bytes(schedule, tile, problem), target)
     if blocks <= resident:
@@ -98,7 +99,7 @@ def check_registers(
         blocks_per_sm: blocks that share an SM's registers; 0 is one.
         target: the architecture.
     """
-    if schedule.instruction != "wgmma":
+    if not schedule.family.is_asynchronous:
         return None
     threads = layout.threads * schedule.consumer_groups + WARPGROUP
     launched = registers_shared_out(threads, max(1, blocks_per_sm), target)
@@ -135,10 +136,10 @@ def check_contraction(
         return "k, split, raster, cluster and consumer groups must be at least 1, and stages at least 2"
     if schedule.promote < 0:
         return f"sums are promoted after {schedule.promote} steps"
-    only_wgmma = schedule.persistent or schedule.streamed or schedule.promote or schedule.cluster > 1
-    if schedule.instruction != "wgmma" and only_wgmma:
+    only_asynchronous = schedule.persistent or schedule.streamed or schedule.promote or schedule.cluster > 1
+    if only_asynchronous and not schedule.family.is_asynchronous:
         return f"{schedule.instruction} has no persistent grid, no clusters, no hints to the L2, and promotes no sums"
-    if schedule.transposed_operands and schedule.instruction != "fma":
+    if schedule.transposed_operands and not schedule.family.takes_transposed:
         return f"{schedule.instruction} takes operands as they lie in memory, not transposed"
     if schedule.persistent and schedule.split > 1:
         return "a persistent grid has no splits: its blocks are on different tiles"
@@ -157,7 +158,7 @@ def check_contraction(
         return reason
     if schedule.split > 1 and schedule.reduction == "flagged" and problem.accumulator.name != "float32":
         return f"flag-in-data exchanges take float32, not {problem.accumulator.name}"
-    if schedule.instruction != "fma":
+    if schedule.family.is_tensor_core:
         return _check_tensor_cores(schedule, layout, problem)
     return _check_runs(layout, problem)
 
@@ -216,7 +217,7 @@ def _check_tensor_cores(
     if reason := tensor_core_misfit(schedule.instruction, problem):
         return reason
     summed = schedule.k * schedule.promote
-    if schedule.instruction == "wgmma" and problem.promotes and not 0 < summed <= LONGEST_FLOAT8_SUM:
+    if schedule.family.is_asynchronous and problem.promotes and not 0 < summed <= LONGEST_FLOAT8_SUM:
         return f"sums of {problem.element.name} are promoted after {LONGEST_FLOAT8_SUM} elements of k at most"
     if schedule.k * problem.element.bytes % MMA_K_BYTES:
         return f"steps of {schedule.k} along k are not a multiple of {MMA_K_BYTES // problem.element.bytes}"
@@ -233,9 +234,9 @@ def tensor_core_misfit(instruction: str, problem: ContractionProblem) -> str | N
     if name in ("float16", "bfloat16") and problem.accumulator.name != "float32":
         return f"{instruction} adds up in float32, not in {problem.accumulator.name}"
     if problem.element.is_float8 or (name == "float32" and precision in (TF32, TF32X3)):
-        if instruction == "wgmma" and not all(problem.k_contiguous):
+        if FAMILIES[instruction].is_asynchronous and not all(problem.k_contiguous):
             return f"wgmma multiplies {name} only where k is contiguous in both operands"
-        if instruction == "wgmma" and precision == TF32X3:
+        if FAMILIES[instruction].is_asynchronous and precision == TF32X3:
             return "wgmma has no registers for the parts of an operand that 3xtf32 is made of"
         return None
     return None if name in ("float16", "bfloat16") else f"{instruction} does not multiply {name} as {precision}"

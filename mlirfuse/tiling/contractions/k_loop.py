@@ -14,6 +14,7 @@ from mlirfuse.analysis.loops.iteration_space import IterationSpace
 from mlirfuse.dialect.attributes import INSTRUCTION, PRECISION, UNDEFINED
 from mlirfuse.support.precision import IEEE
 from mlirfuse.support.rewriting import defining_op
+from mlirfuse.target.instructions import FAMILIES
 from mlirfuse.tiling.emitter import TileEmitter
 from mlirfuse.tiling.memory import strides
 from mlirfuse.tiling.tiles import broadcast, index, splat, zero
@@ -216,7 +217,9 @@ def _are_operands(op: ir.Operation) -> bool:
 
 def without_warpgroups(contract: ir.Operation) -> bool:
     """Has `mma.sync` do what `wgmma` cannot; the accumulators have the same layout. Returns whether it was so."""
-    if INSTRUCTION not in contract.attributes or ir.StringAttr(contract.attributes[INSTRUCTION]).value != "wgmma":
+    attribute = contract.attributes.get(INSTRUCTION)
+    family = None if attribute is None else FAMILIES.get(ir.StringAttr(attribute).value)
+    if family is None or family.fallback is None:
         return False
-    contract.attributes[INSTRUCTION] = ir.StringAttr.get("mma")
+    contract.attributes[INSTRUCTION] = ir.StringAttr.get(family.fallback)
     return True

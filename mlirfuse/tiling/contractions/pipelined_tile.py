@@ -10,11 +10,11 @@ from mlir import ir
 from mlir.dialects import affine, arith, scf, vector
 
 from mlirfuse.dialect.cluster_barrier import cluster_barrier
+from mlirfuse.dialect.module_target import target_around
 from mlirfuse.dialect.resident_blocks import resident_blocks
 from mlirfuse.dialect.warp_roles import warp_roles
 from mlirfuse.schedule.model.contraction_registers import warpgroup_registers
 from mlirfuse.support.rewriting import clone, defining_op, erase, integer_of
-from mlirfuse.target import target_of
 from mlirfuse.tiling.contractions.loops import ContractionLoop
 from mlirfuse.tiling.contractions.order_barrier import OrderBarrier, allocate_order_barrier
 from mlirfuse.tiling.contractions.stage_products import Emitter, StageProducts, for_each_stage, nothing, run_of
@@ -90,7 +90,7 @@ class PipelinedTile:
             operands = (self.parts.a, self.parts.b)
             ring = allocate_ring(self.stages, operands, self.consumers, self.peers, streamed=self.streamed)
             consumers = self.consumers * self.consumer_groups
-            target = target_of("sm_90a")  # roles are warpgroups of Hopper's; see lower-warpgroup-mma
+            target = target_around(self.parts.loop)
             registers = warpgroup_registers(consumers, PRODUCERS, self.blocks_per_sm, target)
             regions = warp_roles((self.consumers, PRODUCERS), registers, self.consumer_groups)
             if self.peers > 1:

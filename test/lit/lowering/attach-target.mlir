@@ -1,10 +1,10 @@
-// RUN: mlirfuse-opt --lower-attach-target='chip=sm_120' --split-input-file --verify-diagnostics=only-expected %s | FileCheck %s
-// RUN: not mlirfuse-opt --lower-attach-target='chip=sm_42' %s 2>&1 | FileCheck %s --check-prefix=UNKNOWN
+// RUN: mlirfuse-opt --lower-attach-target --target=sm_120 --split-input-file --verify-diagnostics=only-expected %s | FileCheck %s
+// RUN: not mlirfuse-opt --lower-attach-target --target=sm_42 %s 2>&1 | FileCheck %s --check-prefix=UNKNOWN
 
 // UNKNOWN: unknown target 'sm_42'
 
 // A kernel that waits for its predecessor is for sm_90 and later. LLVM would end the process.
-// RUN: not mlirfuse-opt --lower-attach-target='chip=sm_80' --split-input-file %s 2>&1 | FileCheck %s --check-prefix=WAIT
+// RUN: not mlirfuse-opt --lower-attach-target --target=sm_80 --split-input-file %s 2>&1 | FileCheck %s --check-prefix=WAIT
 // WAIT: error: kernel "waits" uses nvvm.griddepcontrol, which sm_80 does not have
 // CHECK: gpu.func @waits
 gpu.module @wait {

@@ -26,9 +26,9 @@ Strides = tuple[int | None, ...] | None
 
 def run(product: PreciseProduct, inputs: list[np.ndarray], stage: str, target: str) -> tuple[np.ndarray, str]:
     """The result, and the text of the stage."""
-    module = mf.fuse(product.fn, target=target).lower(*product.specs).module
+    module = mf.fuse(product.fn, target=target).lower(*product.specs).module_with({})
     with module.context:
-        run_pipeline(module, pipeline.named(f"fuse-{stage}-pipeline", target))
+        run_pipeline(module, pipeline.named(f"fuse-{stage}-pipeline"))
     (result,) = interpreter.run(module, "product", inputs, order="random", seed=1)
     return result, str(module)
 

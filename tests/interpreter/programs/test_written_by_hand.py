@@ -83,6 +83,6 @@ def test_stages_agree(name: str, stage: str) -> None:
     expected = interpreter.run(parse(MAPS + CASES[name]), "f", arrays)
     module = parse(MAPS + CASES[name])
     with module.context:
-        run_pipeline(module, pipeline.named(f"fuse-{stage}-pipeline", "sm_90a"))
+        run_pipeline(module, pipeline.named(f"fuse-{stage}-pipeline"))
     for got, want in zip(interpreter.run(module, "f", arrays), expected, strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)

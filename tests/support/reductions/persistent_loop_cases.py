@@ -45,7 +45,7 @@ def looping(
     specs = backward.specs(columns, dtype)
     module = mf.fuse(backward.fn, target="sm_90a").lower(*specs).module
     with module.context:
-        run_pipeline(module, pipeline.named("fuse-graph-pipeline", "sm_90a"))
+        run_pipeline(module, pipeline.named("fuse-graph-pipeline"))
     (kernel,) = kernels(module.operation)
     schedule = schedule_of(kernel)
     assert schedule.persistent_loop is not None

@@ -18,7 +18,7 @@ from mlirfuse.passmanager.manager import run_pipeline
 def pairs_of(fn: Callable[..., Any], *shapes: tuple[Any, ...]) -> set[tuple[int, int]]:
     lowered = mf.fuse(fn).lower(*[mf.TensorSpec(shape, "float32") for shape in shapes])
     with lowered.module.context:
-        run_pipeline(lowered.module, pipeline.stage("fuse-views,cse,fuse-segment", "sm_90a"))
+        run_pipeline(lowered.module, pipeline.stage("fuse-views,cse,fuse-segment"))
         (kernel,) = kernels(lowered.module.operation)
         return set(mergeable_pairs(*kernel_space(kernel), []))
 

@@ -36,7 +36,7 @@ OLD = {
     "value": {"merged": "fused"},
     "field": {"cells": "tile"},
     "pass": {"fuse-older": "fuse-verify"},
-    "pass option": {"older": "target"},
+    "pass option": {"older": "tuned"},
     "op": {"fuse.older": "fuse.moments"},
     "attribute": {"fuse.older": "fuse.schedule"},
 }
@@ -100,7 +100,7 @@ def test_passes_and_their_options() -> None:
         Pipeline.parse("builtin.module(fuse-verify)", stop_after="fuse-older")
     with refuses(ArgumentError, "fuse-older", "fuse-verify"):
         parse_arguments(["--fuse-older"])
-    with refuses(PipelineError, "older", "target"):
+    with refuses(PipelineError, "older", "tuned"):
         Pipeline.parse("builtin.module(fuse-assign-schedule{older=sm_90a})")
 
 

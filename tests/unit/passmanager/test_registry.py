@@ -54,7 +54,7 @@ def _subclasses(cls: type[Pass]) -> set[type[Pass]]:
 
 
 def test_order_is_the_pipelines() -> None:
-    elements = parse_pipeline(named("fuse-lower-pipeline", "sm_90a"))
+    elements = parse_pipeline(named("fuse-lower-pipeline"))
     ours = [element.name for element in elements if registry.find(element.name)]
     assert passes() == (*ours, "fuse-verify")
     assert set(registry.names()) == set(passes())

@@ -38,7 +38,7 @@ def allocated_and_estimated(name: str, dtype: str, columns: int) -> tuple[int, i
 def _bytes(fn: Callable[..., Any], specs: Sequence[mf.TensorSpec]) -> tuple[int, int] | None:
     module = mf.fuse(fn, target="sm_90a").lower(*specs).module
     with module.context:
-        run_pipeline(module, pipeline.named("fuse-graph-pipeline", "sm_90a"))
+        run_pipeline(module, pipeline.named("fuse-graph-pipeline"))
         kernel, *others = [op.operation for op in module.body.operations if SCHEDULE in op.attributes]
         schedule, (space, structures) = schedule_of(kernel), kernel_space(kernel)
         if others or schedule.persistent_loop is None:

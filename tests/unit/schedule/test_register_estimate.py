@@ -49,7 +49,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], int]] = {
 def _chosen(module: ir.Module) -> tuple[Problem, Schedule]:
     """The problem of a module's only kernel, and the schedule that was chosen for it."""
     with module.context:
-        run_pipeline(module, pipeline.named("fuse-graph-pipeline", "sm_90a"))
+        run_pipeline(module, pipeline.named("fuse-graph-pipeline"))
         kernel = next(op.operation for op in module.body.operations if SCHEDULE in op.attributes)
         space, structures = kernel_space(kernel)
         return problem_of(kernel, space, structures), schedule_of(kernel)

@@ -56,7 +56,7 @@ def test_no_more_is_allocated_than_was_estimated(fn: Callable[..., Any], columns
     spec, target = mf.TensorSpec((None, columns), mf.bfloat16), target_of("sm_90a")
     module = mf.fuse(fn, target="sm_90a").lower(spec).module
     with module.context:
-        run_pipeline(module, pipeline.named("fuse-graph-pipeline", "sm_90a"))
+        run_pipeline(module, pipeline.named("fuse-graph-pipeline"))
         (kernel,) = [op.operation for op in module.body.operations if SCHEDULE in op.attributes]
         schedule = schedule_of(kernel)
         if schedule.persistence != "registers":

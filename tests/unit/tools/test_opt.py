@@ -32,10 +32,53 @@ def test_flags_become_a_pipeline_in_their_order() -> None:
     assert text == "builtin.module(toy-mark{value=3},canonicalize,cse,toy-mark)"
 
 
-def test_a_named_pipeline_is_expanded_for_the_target(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(pipeline.NAMED, "toy-pipeline", "cse,toy-options{{label={target}}}")
+def test_a_named_pipeline_is_expanded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(pipeline.NAMED, "toy-pipeline", "cse,toy-options{{label={fast}}}")
     _, text = parse_arguments(["--toy-mark", "--toy-pipeline", "--target=sm_80"])
-    assert text == "builtin.module(toy-mark,cse,toy-options{label=sm_80})"
+    assert text == "builtin.module(toy-mark,cse,toy-options{label=false})"
+
+
+def test_the_target_of_the_command_line_replaces_the_modules(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "in.mlir"
+    path.write_text('module attributes {fuse.target = {chip = "sm_89", sms = 7 : i64}} {}')
+    for arguments, wanted in (
+        ([], 'chip = "sm_89", sms = 7 : i64'),
+        (["--sms=9"], 'chip = "sm_89", sms = 9 : i64'),
+        (["--target=sm_80"], 'chip = "sm_80", sms = 108 : i64'),
+    ):
+        assert main([str(path), *arguments]) == 0
+        assert f"fuse.target = {{{wanted}}}" in capsys.readouterr().out
+    assert main([str(path), "--sms=0"]) == 1
+    assert "0 SMs of sm_89 run no block" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("attribute", "message"),
+    [
+        ('{chip = "sm_42"}', "unknown target 'sm_42'"),
+        ('{chip = "sm_80", sms = 0 : i64}', "0 SMs of sm_80 run no block"),
+        ("{sms = 3 : i64}", "fuse.target of the module is {sms = 3 : i64}"),
+        ('{chip = "sm_80", sm = 3 : i64}', "fuse.target of the module is"),
+        ('"sm_80"', 'fuse.target is "sm_80", and must be a dictionary'),
+    ],
+)
+def test_a_target_that_is_not_known_is_refused(
+    attribute: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "in.mlir"
+    path.write_text(f"module attributes {{fuse.target = {attribute}}} {{}}")
+    assert main([str(path)]) == 1
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", ["--lower-attach-target=chip=sm_80", "--fuse-assign-schedule=sms=3"])
+def test_an_option_for_the_target_names_the_attribute(
+    option: str, source: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([option, source]) == 1
+    assert "fuse.target of the module now: mlirfuse-opt --target=CHIP --sms=N" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", pipeline.NAMED)

@@ -1,6 +1,6 @@
-// RUN: mlirfuse-opt --lower-attach-target=chip=sm_90a --lower-accumulations --split-input-file %s | FileCheck %s
-// RUN: mlirfuse-opt --lower-attach-target=chip=sm_90a --lower-accumulations --lower-kernel-abi --split-input-file --emit=ptx --target=sm_90a %s | FileCheck %s --check-prefix=PTX
-// RUN: mlirfuse-opt --lower-attach-target=chip=sm_80 --lower-accumulations --lower-kernel-abi --split-input-file --emit=ptx --target=sm_80 %s | FileCheck %s --check-prefix=OLD
+// RUN: mlirfuse-opt --lower-attach-target --target=sm_90a --lower-accumulations --split-input-file %s | FileCheck %s
+// RUN: mlirfuse-opt --lower-attach-target --target=sm_90a --lower-accumulations --lower-kernel-abi --split-input-file --emit=ptx %s | FileCheck %s --check-prefix=PTX
+// RUN: mlirfuse-opt --lower-attach-target --target=sm_80 --lower-accumulations --lower-kernel-abi --split-input-file --emit=ptx %s | FileCheck %s --check-prefix=OLD
 
 // Four numbers at once where they are aligned so; the second four lie 16 bytes behind the first.
 gpu.module @vectors {

@@ -1,8 +1,8 @@
 // The whole way from the gpu stage to PTX, for every architecture.
 //
-// RUN: mlirfuse-opt --lower-attach-target=chip=sm_80 --lower-kernel-abi --lower-shared-memory --lower-streaming-accesses --lower-math --emit=ptx --target=sm_80 %s | FileCheck %s
-// RUN: mlirfuse-opt --lower-attach-target=chip=sm_90a --lower-kernel-abi --lower-shared-memory --lower-streaming-accesses --lower-math --emit=ptx --target=sm_90a %s | FileCheck %s
-// RUN: mlirfuse-opt --lower-attach-target=chip=sm_120 --lower-kernel-abi --lower-shared-memory --lower-streaming-accesses --lower-math --emit=ptx --target=sm_120 %s | FileCheck %s
+// RUN: mlirfuse-opt --lower-attach-target --target=sm_80 --lower-kernel-abi --lower-shared-memory --lower-streaming-accesses --lower-math --emit=ptx %s | FileCheck %s
+// RUN: mlirfuse-opt --lower-attach-target --target=sm_90a --lower-kernel-abi --lower-shared-memory --lower-streaming-accesses --lower-math --emit=ptx %s | FileCheck %s
+// RUN: mlirfuse-opt --lower-attach-target --target=sm_120 --lower-kernel-abi --lower-shared-memory --lower-streaming-accesses --lower-math --emit=ptx %s | FileCheck %s
 
 gpu.module @scale {
   // CHECK: .extern .shared .align 16 .b8 scale_shared[];

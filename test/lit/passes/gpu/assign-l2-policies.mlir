@@ -1,8 +1,8 @@
 // RUN: mlirfuse-opt --fuse-assign-l2-policies --split-input-file --show-remarks %s 2>%t.remarks | FileCheck %s
 // RUN: FileCheck %s --check-prefix=REMARK --input-file=%t.remarks
 // RUN: mlirfuse-opt --fuse-assign-l2-policies --fuse-assign-l2-policies --split-input-file %s | FileCheck %s
-// RUN: mlirfuse-opt '--fuse-assign-l2-policies=target=sm_80' --split-input-file %s | FileCheck %s --check-prefix=SM80
-// RUN: mlirfuse-opt '--fuse-assign-l2-policies=sms=8' --split-input-file --show-remarks %s 2>&1 | FileCheck %s --check-prefix=SMALL
+// RUN: mlirfuse-opt --fuse-assign-l2-policies --target=sm_80 --split-input-file %s | FileCheck %s --check-prefix=SM80
+// RUN: mlirfuse-opt --fuse-assign-l2-policies --sms=8 --split-input-file --show-remarks %s 2>&1 | FileCheck %s --check-prefix=SMALL
 
 #shared = #gpu.address_space<workgroup>
 

@@ -1,6 +1,6 @@
 // RUN: mlirfuse-opt --fuse-dependent-launch --split-input-file --show-remarks %s 2>%t.remarks | FileCheck %s
 // RUN: FileCheck %s --check-prefix=REMARK --input-file=%t.remarks
-// RUN: mlirfuse-opt '--fuse-dependent-launch=target=sm_80' --split-input-file --show-remarks %s 2>&1 | FileCheck %s --check-prefix=SM80
+// RUN: mlirfuse-opt --fuse-dependent-launch --target=sm_80 --split-input-file --show-remarks %s 2>&1 | FileCheck %s --check-prefix=SM80
 // RUN: mlirfuse-opt --fuse-dependent-launch --fuse-dependent-launch --split-input-file %s | FileCheck %s
 // RUN: mlirfuse-opt --fuse-dependent-launch --lower-semaphores --lower-kernel-abi --lower-streaming-accesses --split-input-file --emit=ptx --target=sm_90a %s | FileCheck %s --check-prefix=PTX
 

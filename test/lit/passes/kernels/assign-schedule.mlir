@@ -1,4 +1,4 @@
-// RUN: mlirfuse-opt --fuse-assign-schedule=target=sm_90a --split-input-file --verify-diagnostics=only-expected %s | FileCheck %s
+// RUN: mlirfuse-opt --fuse-assign-schedule --target=sm_90a --split-input-file --verify-diagnostics=only-expected %s | FileCheck %s
 
 #id = affine_map<(d0, d1) -> (d0, d1)>
 #row = affine_map<(d0, d1) -> (d0)>

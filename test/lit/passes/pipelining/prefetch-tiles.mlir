@@ -1,8 +1,8 @@
 // RUN: mlirfuse-opt --fuse-prefetch-tiles --split-input-file --show-remarks %s 2>%t.remarks | FileCheck %s
 // RUN: FileCheck %s --check-prefix=REMARK --input-file=%t.remarks
-// RUN: mlirfuse-opt '--fuse-prefetch-tiles=target=sm_80' --split-input-file --show-remarks %s 2>&1 | FileCheck %s --check-prefix=SM80
+// RUN: mlirfuse-opt --fuse-prefetch-tiles --target=sm_80 --split-input-file --show-remarks %s 2>&1 | FileCheck %s --check-prefix=SM80
 // RUN: mlirfuse-opt --fuse-prefetch-tiles --fuse-prefetch-tiles --split-input-file %s | FileCheck %s
-// RUN: mlirfuse-opt '--fuse-prefetch-tiles=sms=10' --split-input-file %s | FileCheck %s --check-prefix=SMALL
+// RUN: mlirfuse-opt --fuse-prefetch-tiles --sms=10 --split-input-file %s | FileCheck %s --check-prefix=SMALL
 
 #row = {vector = array<i64: 1, 8>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
 

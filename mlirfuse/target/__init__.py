@@ -1,0 +1,36 @@
+"""GPU architectures: their limits and instructions as data, and the target of a module, which passes read from it.
+
+Code asks a `Target` for a capability (`has_tma`), never for its name. Nothing here decides on a schedule.
+"""
+
+from __future__ import annotations
+
+from mlirfuse.errors import TargetError
+from mlirfuse.target.architecture import Target
+from mlirfuse.target.table import DEFAULT, KIB, TARGETS
+
+__all__ = ["DEFAULT", "KIB", "LINE", "SECTOR", "TARGETS", "Target", "target_of"]
+
+SECTOR, LINE = 32, 128
+"""Bytes that memory moves at least, and of a cache line, which are the same on all that are known here (CUDA C++
+Programming Guide, device memory accesses)."""
+
+
+def target_of(target: str | Target | None, sms: int = 0) -> Target:
+    """The target of that name (`DEFAULT` for None), or the one that is given.
+
+    Args:
+        target: the name, or a target, the number of whose SMs may differ from the known one's.
+        sms: how many SMs it is to have; 0 for as many as it has.
+
+    Raises:
+        TargetError: it is not known, or has no SM.
+    """
+    name = DEFAULT if target is None else target.chip if isinstance(target, Target) else target
+    known = TARGETS.get(name) if isinstance(name, str) else None
+    if known is None:
+        raise TargetError(f"unknown target {name!r}", hint=f"known targets: {', '.join(TARGETS)}")
+    if isinstance(target, Target) and target.with_sms(known.sms) != known:
+        raise TargetError(f"{target} is not {known.chip} as mlirfuse knows it", hint="only with_sms changes a target")
+    found = target if isinstance(target, Target) else known
+    return found.with_sms(sms) if sms else found
