@@ -54,13 +54,13 @@ class _MultiPass:
         self.chunk = self.schedule.tile[self.chunked]
 
     def emit(self) -> None:
-        levels = sorted({self.depths[op] for op in self.space.reduced})
+        levels = sorted({self.depths[s.op] for s in self.structures if self._accumulates(s)})
         if self.schedule.persistence == "shared":
             self._allocate_stages()
         for level in range(max(self.depths.values()) + 1):
             self._emit_row_ops(level)
             if level in levels:
-                reductions = [s for s in self.structures if s.reduction_loops and self.depths[s.op] == level]
+                reductions = [s for s in self.structures if self._accumulates(s) and self.depths[s.op] == level]
                 self._reduce(reductions, first=level == levels[0])
                 self._drop_unfilled_stages()
         results = self.program.results
@@ -74,6 +74,10 @@ class _MultiPass:
 
     def _varies(self, structure: OpStructure) -> bool:
         return self.chunked in self.space.loops[structure.op]
+
+    def _accumulates(self, structure: OpStructure) -> bool:
+        """Whether an op reduces the chunked dimension; one that reduces extents of 1 alone works on each chunk."""
+        return self.chunked in self.space.reduced.get(structure.op, ())
 
     def _emit_row_ops(self, level: int) -> None:
         """Ops of a level that do not vary along the row."""
