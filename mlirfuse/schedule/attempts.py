@@ -32,7 +32,7 @@ from mlirfuse.target import Target
 MOST_AGAIN = 3
 """Schedules that are tried after the first one; as many again may turn out not to compile."""
 
-MOST_LEAN = 2
+MOST_LEAN = 3
 """Schedules of the fewest registers that are tried after these."""
 
 STRONGER, MOST_STRONGER = 1.1, 16
@@ -75,7 +75,7 @@ def choose_schedule_again(
     """The next schedule to try for a kernel without contractions; the least spilling one where all were tried."""
     again, lean = (
         _rows_again(attempts, problem, target, grid_reduction),
-        low_register_schedules(problem, target, grid_reduction),
+        _lean_rows(attempts, problem, target, grid_reduction, legal),
     )
     return _next(attempts, again, lean, legal)
 
@@ -119,6 +119,25 @@ def _rows_again(
     last = attempts[-1]
     yield from roomier(last, target)
     yield from thinner(last.schedule, problem)
+
+
+def _lean_rows(
+    attempts: Sequence[Attempt], problem: Problem, target: Target, grid_reduction: str, legal: Legal
+) -> Iterator[Schedule]:
+    """The schedules that keep the least in registers: of those alike that spilled, at most half as many elements.
+
+    An attempt shows nothing of another family, nor of the registers of a block that has an SM for itself. The last that
+    may be tried is the one with the fewest elements of all.
+    """
+    lean = [schedule for schedule in low_register_schedules(problem, target, grid_reduction) if legal(schedule)]
+    if sum(not attempt.refused for attempt in attempts) >= MOST_AGAIN + MOST_LEAN:
+        lean.sort(key=lambda schedule: schedule.layout.elements_per_thread)
+    alike = [each.schedule for each in attempts if each.schedule.blocks_per_sm == 1 and not each.refused]
+    for schedule in lean:
+        held = [each.layout.elements_per_thread for each in alike if each.persistence == schedule.persistence]
+        if not held or schedule.layout.elements_per_thread <= min(held) // 2:
+            yield schedule
+    yield from lean
 
 
 def roomier(attempt: Attempt, target: Target) -> Iterator[Schedule]:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from mlirfuse.errors import ScheduleError
 from mlirfuse.schedule.heuristics import choose_schedule, elementwise_schedule
 from mlirfuse.schedule.problem import Problem
-from mlirfuse.schedule.rows.chunked import multi_pass_schedule
+from mlirfuse.schedule.rows.chunked import multi_pass_schedule, narrow_multi_pass_schedule
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import Target
 
@@ -36,12 +36,7 @@ def low_register_schedules(problem: Problem, target: Target, grid_reduction: str
         plain = replace(problem, transposed=None)
         yield from (_alone(elementwise_schedule(narrow)) for narrow in (*_narrower(plain), plain))
         return
-    if (
-        problem.persistent_loop is None
-        or problem.loop_is_optional
-        or problem.reduced == set(problem.persistent_loop.dims)
-    ):
-        yield from map(_alone, _multi_pass(problem, target))
+    yield from map(_alone, _multi_pass(problem, target))
     if problem.persistent_loop is not None:
         for narrow in (*_narrower(problem), problem):
             yield from _leanest_loop(narrow, target, grid_reduction)
@@ -60,10 +55,34 @@ def _narrower(problem: Problem) -> Iterator[Problem]:
 
 
 def _multi_pass(problem: Problem, target: Target) -> Iterator[Schedule]:
-    """Rows that are read again for every reduction: a vector a thread, of few threads, and then narrower vectors."""
-    yield multi_pass_schedule(problem, target)
-    for narrow in (problem, *_narrower(problem)):
-        yield multi_pass_schedule(narrow, target, threads=FEW_THREADS, vectors=1)
+    """Rows that are read again for every reduction: a vector a thread, of few threads, and then narrower vectors.
+
+    Then, as reduced dimensions that are not chunked stay whole in every tile, chunks of the fewest elements a thread,
+    along each dimension that may be chunked: along which memory is contiguous last.
+    """
+    narrower = list(_narrower(problem))
+    if problem.persistent_loop is None or problem.loop_is_optional or _reduces_all(problem):
+        yield multi_pass_schedule(problem, target)
+        for narrow in (problem, *narrower):
+            yield multi_pass_schedule(narrow, target, threads=FEW_THREADS, vectors=1)
+    for chunked in sorted(_chunkable(problem), key=lambda d: (d == problem.vector_dim, d)):
+        for narrow in (problem, *narrower):
+            yield narrow_multi_pass_schedule(narrow, target, chunked, threads=FEW_THREADS)
+
+
+def _reduces_all(problem: Problem) -> bool:
+    """Whether a persistent loop runs over all that is reduced."""
+    return problem.persistent_loop is not None and problem.reduced == set(problem.persistent_loop.dims)
+
+
+def _chunkable(problem: Problem) -> frozenset[int]:
+    """The dimensions that every reduction runs over: of the others, a chunk has results that later chunks lack.
+
+    Where an extent is dynamic, that dimension alone, of which no tile holds all.
+    """
+    dynamic = {d for d in problem.reduced if problem.extents[d] is None}
+    dims = frozenset.intersection(*(each.dims for each in problem.reductions)) if problem.reductions else frozenset()
+    return dims & (dynamic or dims) if len(dynamic) < 2 else frozenset()
 
 
 def _leanest_loop(problem: Problem, target: Target, grid_reduction: str) -> Iterator[Schedule]:

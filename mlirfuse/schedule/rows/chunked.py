@@ -42,6 +42,33 @@ def multi_pass_schedule(
     return _chunks(problem, "multi_pass", min(MULTI_PASS_CLUSTER, target.max_cluster), threads, vectors)
 
 
+def narrow_multi_pass_schedule(problem: Problem, target: Target, chunked: int, *, threads: int) -> Schedule:
+    """Chunks of the fewest elements a thread: threads hold the other reduced dimensions, and what is left the chunk.
+
+    Args:
+        problem: the problem.
+        target: the architecture.
+        chunked: the reduced dimension that is processed in chunks.
+        threads: of a block.
+    """
+    fill = LayoutBuilder(problem.extents, problem.vector_dim, problem.vector)
+    held = sorted(problem.reduced - {chunked}, key=lambda d: (d != problem.vector_dim, -d))
+    kept = [] if problem.vector_dim in problem.reduced else [problem.vector_dim]
+    order = [*held, *kept, chunked]
+    for dim in order:
+        fill.add_lanes(dim)
+    fill.rest_of_lanes(chunked)
+    for dim in held:
+        fill.add_warps(dim, threads // WARP)
+        fill.rest_in_repeats(dim)
+    fill.add_warps(chunked, threads // WARP)
+    cluster = min(MULTI_PASS_CLUSTER, target.max_cluster)
+    while cluster > fill.left(chunked):
+        cluster //= 2
+    fill.add_blocks(chunked, cluster)
+    return _schedule(problem, fill, "multi_pass")
+
+
 def _chunks(
     problem: Problem, persistence: str, cluster: int, threads: int = CHUNK_THREADS, vectors: int = CHUNK_VECTORS
 ) -> Schedule:
@@ -62,6 +89,10 @@ def _chunks(
     while cluster > fill.left(chunked):
         cluster //= 2
     fill.add_blocks(chunked, cluster)
+    return _schedule(problem, fill, persistence)
+
+
+def _schedule(problem: Problem, fill: LayoutBuilder, persistence: str) -> Schedule:
     layout = fill.layout()
     tile = tuple(min(n, e or n) for n, e in zip(layout.extents, problem.extents, strict=True))
     return Schedule(tile, layout, persistence)

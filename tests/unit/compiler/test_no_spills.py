@@ -81,6 +81,25 @@ def _product_of_means(x, w, s):
     return mf.mean(y, axis=-1) @ (mf.matrix_transpose(w) + 2)
 
 
+def _total_maximum(x, y, z):
+    low = mf.maximum(y, mf.minimum(x, 2.0))
+    size = mf.abs(low)
+    most = mf.maximum(mf.max(size, axis=(0, 1, 2), keepdims=True), 1e-5)
+    return low != z, mf.sin(size), low / most, mf.round(mf.log1p(low)), z + x
+
+
+def _several_sets(x, y):
+    x = x | x
+    every = mf.matrix_transpose(mf.reshape(mf.all(x, axis=(2, 0)), (1, 129)))
+    mask = mf.reshape(x, (2, 1, 129, 257))
+    z = mf.clip(mf.astype(mask, mf.int8), -2, 3)
+    size = mf.abs(y) + 1e-5
+    above = mf.remainder(mf.astype(size, mf.float32), y) > mf.astype(mask, mf.int8)
+    some = mf.any(mf.maximum(z, y), axis=-1, keepdims=True)
+    logs = mf.log(size)
+    return every, above, some, mask & mask, logs, logs, mf.std(z, axis=-1)
+
+
 def _norms(columns, *, dtype):
     return {
         f"LayerNorm of {rows or 'any number of'} rows of {columns} {dtype}": (
@@ -116,6 +135,14 @@ FORMS = {
     "odd operands that are computed": (
         _product_of_means,
         [_spec(2, 129, 257, dtype=mf.float16), _spec(127, 129, dtype=mf.float16), -2.25],
+    ),
+    "two dimensions reduced, both long": (
+        _total_maximum,
+        [_spec(*shape, dtype=mf.float64) for shape in ((129, 129, 2, 1), (1, 129, 2, 1), (129, 2, 1))],
+    ),
+    "several sets of dimensions": (
+        _several_sets,
+        [_spec(2, 129, 257, dtype=mf.bool_), _spec(2, 1, 129, 257, dtype=mf.bfloat16)],
     ),
     **_norms(768, dtype=mf.float16),
     **_norms(5141, dtype=mf.float32),

@@ -23,7 +23,7 @@ from mlirfuse.schedule.heuristics import choose_schedule
 from mlirfuse.schedule.low_registers import low_register_schedules
 from mlirfuse.schedule.model.residency import registers_left
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
-from mlirfuse.schedule.problem import PersistentLoopProblem, Problem
+from mlirfuse.schedule.problem import PersistentLoopProblem, Problem, RowReduction
 from mlirfuse.schedule.rows.chunked import multi_pass_schedule
 from mlirfuse.schedule.schedule import check_schedule
 from mlirfuse.support.dtypes import bfloat16, float32
@@ -182,3 +182,45 @@ def test_thinner_chunks_keep_other_reduced_dimensions_whole():
     chunks = multi_pass_schedule(problem, HOPPER)
     assert chunks.tile[1] == 64
     assert all(schedule.tile[1] == 64 for schedule in thinner(chunks, problem))
+
+
+BOTH = RowReduction(frozenset({0, 1}), frozenset(), 8)
+WIDE = Problem((129, 258), frozenset({0, 1}), 1, 2, 24, 8, live_bytes=8, dependent_reductions=1, reductions=(BOTH,))
+
+
+def _after_wide_chunks(problem: Problem) -> list[Attempt]:
+    """Attempts at chunks of which each has half of the last one's elements, as `thinner` has them, and all spill."""
+    alone = replace(multi_pass_schedule(problem, HOPPER), blocks_per_sm=1)
+    return [Attempt(schedule, 128, 2000) for schedule in (alone, *thinner(alone, problem))][: 1 + MOST_AGAIN]
+
+
+def test_lean_rows_are_at_most_half_of_what_spilled():
+    """The longest dimension was chunked and the other one whole in each tile: 9 elements a thread (seed 7002704)."""
+    attempts = _after_wide_chunks(WIDE)
+    attempts += attempts[-1:] * (1 + MOST_AGAIN - len(attempts))
+    held = min(attempt.schedule.layout.elements_per_thread for attempt in attempts)
+    assert held > 2
+    lean = choose_schedule_again(attempts, WIDE, HOPPER, "auto", _legal(WIDE))
+    assert lean.layout.elements_per_thread <= held // 2
+    assert lean.tile[1] == 258, "lanes lie along contiguous memory"
+
+
+def test_the_last_attempt_has_the_fewest_elements_of_all():
+    attempts = _tried(WIDE, 60, 1 + MOST_AGAIN + MOST_LEAN)
+    fewest = min(s.layout.elements_per_thread for s in low_register_schedules(WIDE, HOPPER, "auto"))
+    assert attempts[-1].schedule.layout.elements_per_thread == fewest == 1
+
+
+def test_what_several_sets_of_dimensions_are_reduced_over_is_chunked_along_what_they_share():
+    """Of persistent loops, whose tiles hold rows whole, the kernel spilled in all (seed 51005569)."""
+    row = RowReduction(frozenset({2}), frozenset({0, 1}), 8)
+    mask = RowReduction(frozenset({0, 2}), frozenset({1}), 1)
+    loop = PersistentLoopProblem((0,), frozenset({1}), 1, 0, inner=True, outer_only=False)
+    problem = Problem(
+        (2, 129, 257), frozenset({0, 2}), 2, 1, 7, 3, 4, persistent_loop=loop, reductions=(mask, row, row)
+    )
+    chunks = [s for s in low_register_schedules(problem, HOPPER, "auto") if s.persistence == "multi_pass"]
+    assert [(s.tile[0], s.tile[2] < 257, s.layout.elements_per_thread) for s in chunks] == [(2, True, 1)]
+    assert all(_legal(problem)(s) for s in chunks)
+    apart = replace(problem, reductions=(replace(row, dims=frozenset({0})), row))
+    assert all(s.persistence != "multi_pass" for s in low_register_schedules(apart, HOPPER, "auto"))
