@@ -10,7 +10,7 @@ BACKEND ?= interpret
 # Read by pytest-timeout, which GPU hosts need not have.
 export PYTEST_TIMEOUT ?= 300
 
-.PHONY: demo test lint lit unit fuzz fuzz-graphs gpu-test docs clean
+.PHONY: demo test test-full types lint lit unit fuzz fuzz-graphs gpu-test docs clean
 
 demo: $(STAMP) ## compile and run the README's LayerNorm, on the GPU where there is one
 	@extra=$$($(BIN)/python -c 'from mlirfuse.support.installation import cuda_extra as e, driver_cuda_version as v; print(e(v()) or "")') && \
@@ -23,9 +23,14 @@ demo: $(STAMP) ## compile and run the README's LayerNorm, on the GPU where there
 test: $(STAMP) ## all that needs no GPU: lint, types, lit, pytest
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(MAKE) --no-print-directory -j $(JOBS) --output-sync=target types lit
+	$(MAKE) --no-print-directory unit
+
+test-full: ## the same with all combinations of parameters, of which `make test` takes a pairwise sample
+	MLIRFUSE_TEST_FULL=1 $(MAKE) --no-print-directory test
+
+types: $(STAMP) ## mypy
 	$(BIN)/mypy
-	$(BIN)/lit -j $(JOBS) -v test/lit
-	$(BIN)/pytest -q -n $(JOBS) -m "not gpu"
 
 lint: $(STAMP) ## ruff and mypy, fixing what can be fixed
 	$(BIN)/ruff check --fix .
@@ -36,7 +41,7 @@ lit: $(STAMP) ## IR tests
 	$(BIN)/lit -j $(JOBS) -v test/lit
 
 unit: $(STAMP) ## pytest, without a GPU
-	$(BIN)/pytest -q -n $(JOBS) -m "not gpu"
+	$(BIN)/pytest -q -n $(JOBS) --dist worksteal -m "not gpu"
 
 fuzz: $(STAMP) ## PROGRAMS random programs on BACKEND (interpret, levels, ptx, gpu) from SEED or a new one, printed; failures are made small
 	$(BIN)/python -m tests.fuzzing --backend $(BACKEND) --programs $(PROGRAMS) $(if $(SEED),--seed $(SEED)) --jobs $(JOBS) --shrink

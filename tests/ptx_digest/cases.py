@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations, product
 from typing import Any
 
 import mlirfuse as mf
+from tests.support.pairwise import Row, pairwise
 
 TARGETS: Mapping[str, tuple[str, ...]] = {
     "ampere": ("sm_80", "sm_87"),
@@ -41,64 +41,6 @@ class Case:
     fn: Callable[..., Any]
     specs: Sequence[Any]
     options: Mapping[str, Any] = field(default_factory=dict)
-
-
-Row = Mapping[str, Any]
-"""A value of each parameter."""
-
-
-def pairwise(parameters: Mapping[str, Sequence[Any]], allowed: Callable[[Row], bool] = lambda _: True) -> Iterator[Row]:
-    """Combinations among which each two values of different parameters meet, where any allowed combination has both.
-
-    Greedy, and the same for the same parameters. `allowed` must not depend on more than two parameters.
-    """
-    names = list(parameters)
-    uncovered = {
-        (a, b): {
-            (x, y)
-            for x, y in product(range(len(parameters[a])), range(len(parameters[b])))
-            if allowed({a: parameters[a][x], b: parameters[b][y]})
-        }
-        for a, b in combinations(names, 2)
-    }
-    turn = 0
-    while pair := max(uncovered, key=lambda pair: len(uncovered[pair])):
-        if not uncovered[pair]:
-            return
-        row = dict(zip(pair, min(uncovered[pair]), strict=True))
-        uncovered[pair].discard(tuple(row.values()))  # also where no third value goes with the two
-        for name in names:
-            if name not in row:
-                turn += 1
-                row |= _best(name, row, parameters, uncovered, allowed, turn)
-        if len(row) < len(names):
-            continue
-        for a, b in combinations(names, 2):
-            uncovered[a, b].discard((row[a], row[b]))
-        yield {name: parameters[name][row[name]] for name in names}
-
-
-def _best(
-    name: str,
-    row: Mapping[str, int],
-    parameters: Mapping[str, Sequence[Any]],
-    uncovered: Mapping[tuple[str, str], set[tuple[int, int]]],
-    allowed: Callable[[Row], bool],
-    turn: int,
-) -> dict[str, int]:
-    """The value that meets most of the row's for the first time; of equals, one after the other. None if none fits."""
-    chosen = {other: parameters[other][value] for other, value in row.items()}
-    count = len(parameters[name])
-    best: tuple[int, int] | None = None
-    for offset in range(count):
-        value = (turn + offset) % count
-        if not all(allowed({name: parameters[name][value], other: v}) for other, v in chosen.items()):
-            continue
-        new = sum((row[a], value) in pairs for (a, b), pairs in uncovered.items() if b == name and a in row)
-        new += sum((value, row[b]) in pairs for (a, b), pairs in uncovered.items() if a == name and b in row)
-        if best is None or new > best[0]:
-            best = new, value
-    return {} if best is None else {name: best[1]}
 
 
 def sample(

@@ -24,6 +24,7 @@ from tests.support.contractions.products import (
     Product,
     pinned_schedule,
 )
+from tests.support.pairwise import Row, combined
 
 Order = dict[str, Any]
 
@@ -41,10 +42,11 @@ def orders(reduction: str, split: int) -> tuple[Order, ...]:
     return ({}, {"order": "reversed", **few}, {"order": "random", "seed": 5})
 
 
-def skip_impossible(split: int, reduction: str) -> None:
-    """A cluster is no larger than the hardware's."""
-    if reduction == "cluster" and split > MOST_IN_CLUSTER:
-        pytest.skip("more blocks than a cluster has")
+def _meets(row: Row) -> bool:
+    """A cluster is no larger than the hardware's, and without a split nothing meets."""
+    (split,) = {tiles[-1] for name, tiles in row.items() if name.startswith("product")} or {2}
+    reduction = row.get("reduction", REDUCTIONS[0])
+    return reduction == REDUCTIONS[0] if split == 1 else reduction != "cluster" or split <= MOST_IN_CLUSTER
 
 
 @pytest.mark.parametrize("product", PRODUCTS, ids=str)
@@ -57,17 +59,14 @@ def test_products(product: Product) -> None:
         np.testing.assert_array_equal(result, expected, err_msg=stage)
 
 
-@pytest.mark.parametrize("reduction", REDUCTIONS)
-@pytest.mark.parametrize(("product", "m", "n", "split"), SPLITS, ids=str)
-def test_splits(product: Product, m: int, n: int, split: int, reduction: str) -> None:
-    skip_impossible(split, reduction)
+@combined(
+    {"product, m, n, split": SPLITS, "reduction": REDUCTIONS, "stage": ("tile", "gpu"), "order": range(3)}, _meets
+)
+def test_splits(product: Product, m: int, n: int, split: int, reduction: str, stage: str, order: int) -> None:
     inputs = product.inputs(seed=split)
-    expected = product.expected(inputs)
-    for stage in ("tile", "gpu"):
-        module = module_at(stage, product.fn, product.specs, pinned_schedule(product, m, n, split, reduction))
-        for order in orders(reduction, split):
-            (result,) = interpreter.run(module, product.form, inputs, **order)
-            np.testing.assert_array_equal(result, expected, err_msg=f"{stage} {order}")
+    module = module_at(stage, product.fn, product.specs, pinned_schedule(product, m, n, split, reduction))
+    (result,) = interpreter.run(module, product.form, inputs, **orders(reduction, split)[order])
+    np.testing.assert_array_equal(result, product.expected(inputs))
 
 
 @pytest.mark.parametrize("reduction", ["last_block", "serial", "grid_sync"])
@@ -85,18 +84,22 @@ def test_blocks_that_share_a_loop_add_what_it_starts_from_once(reduction: str) -
     np.testing.assert_array_equal(result, product.expected(inputs) + 3)
 
 
-@pytest.mark.parametrize(
-    ("dtype", "m", "n"), [("float32", 128, 128), ("float32", 128, 64), ("float64", 64, 64), ("int32", 32, 32)]
+@combined(
+    {
+        "form": FORMS,
+        "dtype, m, n": [("float32", 128, 128), ("float32", 128, 64), ("float64", 64, 64), ("int32", 32, 32)],
+        "sizes": [(130, 70, 100, ()), (20, 72, 96, ((2, 1), (1, 3)))],
+        "stage": ("tile", "gpu"),
+    }
 )
-@pytest.mark.parametrize("form", FORMS)
-def test_tiles_of_scalar_products(form: str, dtype: str, m: int, n: int) -> None:
+def test_tiles_of_scalar_products(form: str, dtype: str, m: int, n: int, sizes: Any, stage: str) -> None:
     """Tiles that overrun both operands and k, transposed or not, in a batch and alone, between steps that copy."""
-    for product in (Product(130, 70, 100, form, dtype), Product(20, 72, 96, form, dtype, ((2, 1), (1, 3)))):
-        inputs = product.inputs(seed=m)
-        for stage in ("tile", "gpu"):
-            module = module_at(stage, product.fn, product.specs, pinned_schedule(product, m, n))
-            (result,) = interpreter.run(module, product.form, inputs, order="random", seed=n)
-            np.testing.assert_array_equal(result, product.expected(inputs), err_msg=f"{stage} {product}")
+    *extents, batch = sizes
+    product = Product(*extents, form, dtype, *([batch] if batch else []))
+    inputs = product.inputs(seed=m)
+    module = module_at(stage, product.fn, product.specs, pinned_schedule(product, m, n))
+    (result,) = interpreter.run(module, product.form, inputs, order="random", seed=n)
+    np.testing.assert_array_equal(result, product.expected(inputs))
 
 
 @pytest.mark.parametrize("form", ["nt", "tn"])
@@ -110,18 +113,13 @@ def test_wide_warps(form: str) -> None:
     np.testing.assert_array_equal(result, product.expected(inputs))
 
 
-@pytest.mark.parametrize("reduction", REDUCTIONS)
-@pytest.mark.parametrize(("product", "m", "n", "split"), WGMMA, ids=str)
-def test_wgmma(product: Product, m: int, n: int, split: int, reduction: str) -> None:
-    if split == 1 and reduction != REDUCTIONS[0]:
-        pytest.skip("without a split nothing meets")
+@combined({"product, m, n, split": WGMMA, "reduction": REDUCTIONS, "stage": ("tile", "gpu"), "order": range(3)}, _meets)
+def test_wgmma(product: Product, m: int, n: int, split: int, reduction: str, stage: str, order: int) -> None:
     inputs = product.inputs(seed=split)
-    for stage in ("tile", "gpu"):
-        module = module_at(stage, product.fn, product.specs, pinned_schedule(product, m, n, split, reduction, "wgmma"))
-        assert "fuse.warpgroup_mma" in str(module)
-        for order in orders(reduction, split):
-            (result,) = interpreter.run(module, product.form, inputs, **order)
-            np.testing.assert_array_equal(result, product.expected(inputs), err_msg=f"{stage} {order}")
+    module = module_at(stage, product.fn, product.specs, pinned_schedule(product, m, n, split, reduction, "wgmma"))
+    assert "fuse.warpgroup_mma" in str(module)
+    (result,) = interpreter.run(module, product.form, inputs, **orders(reduction, split)[order])
+    np.testing.assert_array_equal(result, product.expected(inputs))
 
 
 @pytest.mark.parametrize("instruction", ["mma", "wgmma"])

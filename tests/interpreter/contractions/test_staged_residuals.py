@@ -26,11 +26,10 @@ from tests.support.contractions.residuals import (
 )
 from tests.support.contractions.warpgroup_schedules import warpgroup_schedule
 from tests.support.kernels import parse
+from tests.support.pairwise import combined
 
 
-@pytest.mark.parametrize("schedule", SCHEDULES)
-@pytest.mark.parametrize("stage", ["tile", "gpu"])
-@pytest.mark.parametrize("fn", [residual, gate], ids=lambda fn: fn.__name__)
+@combined({"fn": [residual, gate], "stage": ["tile", "gpu"], "schedule": SCHEDULES})
 def test_tiles_come_through_the_stages_of_results(fn: Callable[..., Any], stage: str, schedule: str) -> None:
     """Rows and columns that are no multiple of a tile's, and more tiles than a block's consumer groups."""
     inputs = residual_inputs(fn, 648, 200, 72)
@@ -41,10 +40,14 @@ def test_tiles_come_through_the_stages_of_results(fn: Callable[..., Any], stage:
         np.testing.assert_array_equal(results[0], residual_results(fn, inputs)[0])
 
 
-@pytest.mark.parametrize("transposed", [False, True])
-@pytest.mark.parametrize("grid", [{}, {"persistent": True}, {"consumer_groups": 2}], ids=str)
-@pytest.mark.parametrize("stage", ["tile", "gpu"])
-@pytest.mark.parametrize("fn", [single, two_results, later_result], ids=lambda fn: fn.__name__)
+@combined(
+    {
+        "fn": [single, two_results, later_result],
+        "stage": ["tile", "gpu"],
+        "grid": [{}, {"persistent": True}, {"consumer_groups": 2}],
+        "transposed": [False, True],
+    }
+)
 def test_wider_and_several_results(fn: Callable[..., Any], stage: str, grid: dict[str, Any], transposed: bool) -> None:
     inputs = residual_inputs(fn, 328, 104, 72)
     schedule = warpgroup_schedule(64, 64, **grid)

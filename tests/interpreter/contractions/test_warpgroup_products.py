@@ -16,6 +16,7 @@ from tests.support.compiling import module_at
 from tests.support.contractions.products import Product
 from tests.support.contractions.warpgroup_schedules import cluster_schedule, warpgroup_schedule
 from tests.support.kernels import parse
+from tests.support.pairwise import combined
 
 SIZES = (
     (Product(64, 16, 192, "nt"), 64, 16),
@@ -143,10 +144,14 @@ def test_clusters_share_an_operand(product: Product, m: int, n: int, cluster: in
         np.testing.assert_array_equal(result, product.expected(product.inputs()))
 
 
-@pytest.mark.parametrize("raster", [1, 2, 3])
-@pytest.mark.parametrize("persistent_loop", [{"persistent": True}, {"consumer_groups": 2}], ids=str)
-@pytest.mark.parametrize("cluster", [2, 4])
-@pytest.mark.parametrize("stage", ["tile", "gpu"])
+@combined(
+    {
+        "stage": ["tile", "gpu"],
+        "cluster": [2, 4],
+        "persistent_loop": [{"persistent": True}, {"consumer_groups": 2}],
+        "raster": [1, 2, 3],
+    }
+)
 def test_clusters_loop_the_tiles(stage: str, cluster: int, persistent_loop: dict[str, Any], raster: int) -> None:
     """Several waves of them, for blocks that stay neighbours; of five SMs four have one."""
     product = Product(392, 64 * 3 * cluster - 8, 200, "nt")
@@ -169,9 +174,7 @@ def test_a_persistent_grid_loops_the_tiles(stage: str, resident: int) -> None:
     np.testing.assert_array_equal(result, product.expected(product.inputs()))
 
 
-@pytest.mark.parametrize(("m", "n"), [(64, 48), (64, 96), (128, 80)])
-@pytest.mark.parametrize("out", ["bfloat16", "float32"])
-@pytest.mark.parametrize("stage", ["tile", "gpu"])
+@combined({"stage": ["tile", "gpu"], "out": ["bfloat16", "float32"], "m, n": [(64, 48), (64, 96), (128, 80)]})
 def test_tiles_whose_last_subtile_overlaps(stage: str, out: str, m: int, n: int) -> None:
     """Or that are narrower than one; inside of the result, and past its end."""
     for product in (Product(2 * m, 2 * n, 136, "nt"), Product(m + 8, n + 24, 72, "nt")):
@@ -251,9 +254,7 @@ def test_mutants_of_ping_pong_are_caught(name: str) -> None:
         run_in_many_orders()
 
 
-@pytest.mark.parametrize("persistent", [False, True])
-@pytest.mark.parametrize("promote", [1, 2, 5, 99])
-@pytest.mark.parametrize("stage", ["tile", "gpu"])
+@combined({"stage": ["tile", "gpu"], "promote": [1, 2, 5, 99], "persistent": [False, True]})
 def test_sums_are_promoted(stage: str, promote: int, persistent: bool) -> None:
     """Steps that are a multiple of what is summed at once, and others, or fewer."""
     for k in (64, 640, 712):

@@ -10,6 +10,7 @@ import pytest
 from mlirfuse import interpreter
 from mlirfuse.errors import InterpreterError
 from mlirfuse.tiling.sync import dynamic_tail
+from tests.support.pairwise import combined
 from tests.support.reductions.backward import BACKWARD
 from tests.support.reductions.numerics import DTYPES
 from tests.support.reductions.persistent_loop_cases import ORDERS, SMS, arrivals, check_mutants, drop_arrival, looping
@@ -26,9 +27,7 @@ def _long_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dynamic_tail, "LEAST_CHUNKS", 1)
 
 
-@pytest.mark.parametrize("chunk", [1, 3])
-@pytest.mark.parametrize("grid_reduction", ["grid_sync", "last_block"])
-@pytest.mark.parametrize("stage", ["tile", "gpu"])
+@combined({"stage": ["tile", "gpu"], "grid_reduction": ["grid_sync", "last_block"], "chunk": [1, 3]})
 def test_results_in_any_order(stage: str, grid_reduction: str, chunk: int) -> None:
     module = looping(BACKWARDS, stage, F16, grid_reduction=grid_reduction, chunk=chunk)
     for rows in (1, 100, ROWS):

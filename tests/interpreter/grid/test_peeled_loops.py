@@ -12,6 +12,7 @@ from mlir import ir
 from mlirfuse import interpreter
 from mlirfuse.errors import InterpreterError
 from mlirfuse.passmanager.manager import run_pipeline
+from tests.support.pairwise import combined
 from tests.support.reductions.backward import BACKWARD, Backward
 from tests.support.reductions.numerics import DTYPES
 from tests.support.reductions.persistent_loop_cases import (
@@ -46,9 +47,9 @@ def peeled(backward: Backward, stage: str, columns: int = COLUMNS, **changes: An
     return module
 
 
-@pytest.mark.parametrize("stage", ["tile", "gpu"])
-@pytest.mark.parametrize("grid_reduction", ["grid_sync", "last_block", "second_kernel", "atomics"])
-@pytest.mark.parametrize("name", NAMES)
+@combined(
+    {"name": NAMES, "grid_reduction": ["grid_sync", "last_block", "second_kernel", "atomics"], "stage": ["tile", "gpu"]}
+)
 def test_results(name: str, grid_reduction: str, stage: str) -> None:
     """One tile for two blocks, one each, and several."""
     backward = BACKWARD[name]

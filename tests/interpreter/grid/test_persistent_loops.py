@@ -12,6 +12,7 @@ import mlirfuse as mf
 from mlirfuse import interpreter
 from mlirfuse.errors import InterpreterError
 from mlirfuse.target import target_of
+from tests.support.pairwise import combined
 from tests.support.reductions.backward import BACKWARD, Backward
 from tests.support.reductions.numerics import DTYPES
 from tests.support.reductions.persistent_loop_cases import (
@@ -109,9 +110,7 @@ def test_sums_over_everything_and_over_two_dimensions(function: Any, shape: tupl
         np.testing.assert_array_equal(result, exact)
 
 
-@pytest.mark.parametrize("grid_reduction", ["grid_sync", "last_block"])
-@pytest.mark.parametrize("stage", ["tile", "gpu"])
-@pytest.mark.parametrize("name", NAMES)
+@combined({"name": NAMES, "stage": ["tile", "gpu"], "grid_reduction": ["grid_sync", "last_block"]})
 def test_blocks_that_store_a_part_every_few_tiles(name: str, stage: str, grid_reduction: str) -> None:
     """Periods that come out even and that do not, and persistent loops too short for one."""
     backward = BACKWARD[name]
@@ -140,9 +139,7 @@ def mean_and_rows(x):
     return mf.mean(x), mf.sum(x, axis=1)
 
 
-@pytest.mark.parametrize("stage", ["tile", "gpu"])
-@pytest.mark.parametrize("columns", [32, 257, 384])
-@pytest.mark.parametrize("function", [everything, mean_and_rows])
+@combined({"function": [everything, mean_and_rows], "columns": [32, 257, 384], "stage": ["tile", "gpu"]})
 def test_a_second_kernel_combines_reductions_of_no_dimension(function: Any, columns: int, stage: str) -> None:
     """They are one slice, a loop over which does not stay a loop."""
     x = np.random.default_rng(0).integers(-8, 9, (16, columns)).astype(np.float32)

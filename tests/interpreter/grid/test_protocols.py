@@ -12,6 +12,7 @@ from mlirfuse.interpreter.mutation import MUTATORS, hunt, mutants
 from mlirfuse.passmanager.manager import Pipeline
 from tests.support import protocols
 from tests.support.kernels import parse
+from tests.support.pairwise import combined
 
 ROWS = 13
 SEMAPHORES = 'memref<4xi32> {fuse.workspace = "semaphores"}'
@@ -29,9 +30,7 @@ def run(module: ir.Module | ir.Operation, name: str, x: np.ndarray, **options) -
     return y
 
 
-@pytest.mark.parametrize("name", protocols.EXPECTED)
-@pytest.mark.parametrize("order", ["launch", "reversed", "random"])
-@pytest.mark.parametrize("sms", [1, 3, 100])
+@combined({"sms": [1, 3, 100], "order": ["launch", "reversed", "random"], "name": protocols.EXPECTED})
 def test_every_order_of_blocks(name, order, sms):
     module = parse(protocols.text(name))
     for rows in (1, 2, ROWS):
@@ -228,10 +227,14 @@ def test_workspaces_are_no_arguments_of_the_caller():
 DISTRIBUTE = "builtin.module(fuse-distribute,canonicalize,cse)"
 
 
-@pytest.mark.parametrize("name", protocols.TILE_PROGRAMS)
-@pytest.mark.parametrize("layout", protocols.LAYOUTS)
-@pytest.mark.parametrize("order", ["launch", "reversed", "random"])
-@pytest.mark.parametrize("sms", [1, 3, 50])
+@combined(
+    {
+        "sms": [1, 3, 50],
+        "order": ["launch", "reversed", "random"],
+        "layout": protocols.LAYOUTS,
+        "name": protocols.TILE_PROGRAMS,
+    }
+)
 def test_a_tile_program_and_what_becomes_of_it(name, layout, order, sms):
     module, x = parse(protocols.tile_program(name, layout)), protocols.integers(ROWS, columns=256)
     expected = protocols.TILE_PROGRAMS[name](x)

@@ -12,6 +12,7 @@ from mlirfuse.compiler.feedback import without_spills
 from mlirfuse.interpreter import run
 from mlirfuse.lowering.ptx.resources import KernelResources
 from mlirfuse.lowering.ptx.to_ptx import KernelBinary
+from tests.support.pairwise import combined
 
 
 def _norm(x):
@@ -51,9 +52,7 @@ def _spilling(bytes_: int, times: int):
     return assemble
 
 
-@pytest.mark.parametrize("times", [1, 3])
-@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
-@pytest.mark.parametrize("name", FUNCTIONS)
+@combined({"name": FUNCTIONS, "dtype": ["float32", "float64", "float16"], "times": [1, 3]})
 def test_same_results(name, dtype, times):
     fn = mf.fuse(FUNCTIONS[name], target="sm_90a")
     x = np.random.default_rng(0).uniform(0.1, 1, (33, 136)).astype(dtype)

@@ -17,6 +17,7 @@ from mlirfuse.interpreter.mutation import Mutant, Report, hunt, site, spiked_row
 from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.schedule.schedule import Schedule
 from tests.support.compiling import module_at, row_schedule
+from tests.support.pairwise import combined
 from tests.support.reductions.numerics import DTYPES, FAMILIES, Family, assert_close
 
 COLUMNS = (1, 2, 5, 7, 32, 33, 257, 384, 768, 1000, 1024, 1600, 4096, 4099, 5140, 12288)
@@ -40,9 +41,7 @@ def run_rows(family: Family, columns: int, dtype: np.dtype, rows: tuple[int, ...
         family.check(result, inputs)
 
 
-@pytest.mark.parametrize("columns", COLUMNS)
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("name", FAMILIES)
+@combined({"name": FAMILIES, "dtype": DTYPES, "columns": COLUMNS})
 def test_sizes(name: str, dtype: str, columns: int) -> None:
     family = FAMILIES[name]
     run_rows(family, columns, DTYPES[dtype], ROWS)
@@ -107,9 +106,13 @@ SCHEDULES: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("columns", "vector"), [(1000, 8), (257, 1), (24, 8), (1026, 2)])
-@pytest.mark.parametrize("schedule", SCHEDULES)
-@pytest.mark.parametrize("name", ["layer_norm", "softmax"])
+@combined(
+    {
+        "name": ["layer_norm", "softmax"],
+        "schedule": SCHEDULES,
+        "columns, vector": [(1000, 8), (257, 1), (24, 8), (1026, 2)],
+    }
+)
 def test_forced_schedules(name: str, schedule: str, columns: int, vector: int) -> None:
     family = FAMILIES[name]
     forced = row_schedule(columns, vector=vector, **SCHEDULES[schedule])
@@ -162,9 +165,13 @@ def test_merged_moments_in_float32(columns: int) -> None:
     np.testing.assert_allclose(result, family.reference(inputs[0].astype(np.float64)), rtol=1e-5)
 
 
-@pytest.mark.parametrize("special", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("columns", [1, 33, 1000, 5140])
-@pytest.mark.parametrize("name", ["layer_norm", "rms_norm", "softmax", "log_softmax", "variance"])
+@combined(
+    {
+        "name": ["layer_norm", "rms_norm", "softmax", "log_softmax", "variance"],
+        "columns": [1, 33, 1000, 5140],
+        "special": [np.nan, np.inf, -np.inf],
+    }
+)
 def test_nan_and_infinity_spread_as_in_numpy(name: str, columns: int, special: float) -> None:
     family = FAMILIES[name]
     module = module_at("gpu", family.fn, family.specs(None, columns, F16))
@@ -195,12 +202,14 @@ def test_warps_and_blocks_that_hold_only_minus_infinity(name: str, layout: dict[
     np.testing.assert_allclose(result.astype(np.float64), expected, rtol=2e-3, atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    "layout", [{"vector": 8}, {"vector": 4, "warps": 2}, {"warps": 4}, {"vector": 4, "cluster": 2}]
+@combined(
+    {
+        "name": ["layer_norm", "rms_norm", "softmax", "log_softmax", "variance"],
+        "dtype": ["float16", "float32"],
+        "order": ["depth", "breadth"],
+        "layout": [{"vector": 8}, {"vector": 4, "warps": 2}, {"warps": 4}, {"vector": 4, "cluster": 2}],
+    }
 )
-@pytest.mark.parametrize("order", ["depth", "breadth"])
-@pytest.mark.parametrize("dtype", ["float16", "float32"])
-@pytest.mark.parametrize("name", ["layer_norm", "rms_norm", "softmax", "log_softmax", "variance"])
 def test_rows_of_which_a_part_is_spilled(name: str, dtype: str, order: str, layout: dict[str, int]) -> None:
     """What waits in shared memory comes back where it was, in rows that end inside a spilled to shared memory
     fragment's repeat too.
@@ -231,9 +240,13 @@ def test_spilled_rows_in_program_order(name: str, layout: dict[str, int]) -> Non
     family.check(result, inputs)
 
 
-@pytest.mark.parametrize("order", ["breadth", "depth"])
-@pytest.mark.parametrize("layout", [{}, {"warps": 2}, {"warps": 2, "cluster": 2}, {"lanes": 8, "row_warps": 2}])
-@pytest.mark.parametrize("name", ["layer_norm", "softmax", "variance"])
+@combined(
+    {
+        "name": ["layer_norm", "softmax", "variance"],
+        "layout": [{}, {"warps": 2}, {"warps": 2, "cluster": 2}, {"lanes": 8, "row_warps": 2}],
+        "order": ["breadth", "depth"],
+    }
+)
 def test_late_addresses(name: str, layout: dict[str, int], order: str) -> None:
     """Results go where they belong, in rows that end inside of a fragment's repeat, and not behind the last one."""
     family = FAMILIES[name]

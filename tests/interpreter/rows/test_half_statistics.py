@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
 
 import mlirfuse as mf
+from tests.support.pairwise import combined
 from tests.support.reductions.numerics import DTYPES
 
 HALVES = ("float16", "bfloat16")
@@ -35,9 +35,7 @@ SHAPES = {
 }
 
 
-@pytest.mark.parametrize("dtype", HALVES)
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("data", DATA)
+@combined({"data": DATA, "shape": SHAPES, "dtype": HALVES})
 def test_only_the_result_is_rounded(data: str, shape: str, dtype: str) -> None:
     extents, axis = SHAPES[shape]
     correction = 0 if extents[-1] == 1 else 1

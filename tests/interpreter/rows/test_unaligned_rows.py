@@ -11,6 +11,7 @@ import pytest
 import mlirfuse as mf
 from mlirfuse import interpreter
 from tests.support.compiling import module_at, row_schedule
+from tests.support.pairwise import combined
 from tests.support.reductions.numerics import DTYPES, FAMILIES
 
 LAYOUTS: dict[str, dict[str, Any]] = {
@@ -27,91 +28,40 @@ WAYS = [
 ]
 
 
-@pytest.mark.parametrize(("how", "layout"), WAYS)
-@pytest.mark.parametrize("dtype", ["float16", "float32"])
-@pytest.mark.parametrize("name", NAMES)
-def test_layouts(name: str, dtype: str, how: str, layout: str) -> None:
+@combined({"name": NAMES, "dtype": ["float16", "float32"], "how, layout": WAYS, "columns": COLUMNS})
+def test_layouts(name: str, dtype: str, how: str, layout: str, columns: int) -> None:
     """Nine rows have every phase, and the last one ends where the memory does: nothing looks beyond it."""
     family, kind = FAMILIES[name], DTYPES[dtype]
     vector = 16 // kind.itemsize
-    for columns in COLUMNS:
-        schedule = row_schedule(columns, vector=vector, **{how: True}, **LAYOUTS[layout])
-        schedule = replace(schedule, rematerialize_addresses=columns % 2 == 0)
-        module = module_at("gpu", family.fn, family.specs(None, columns, kind), schedule)
-        for rows in (1, 9):
-            inputs = family.inputs(rows, columns, kind, seed=columns)
-            (result,) = interpreter.run(module, name, inputs, order="random", seed=rows)
-            family.check(result, inputs)
+    schedule = row_schedule(columns, vector=vector, **{how: True}, **LAYOUTS[layout])
+    schedule = replace(schedule, rematerialize_addresses=columns % 2 == 0)
+    module = module_at("gpu", family.fn, family.specs(None, columns, kind), schedule)
+    for rows in (1, 9):
+        inputs = family.inputs(rows, columns, kind, seed=columns)
+        (result,) = interpreter.run(module, name, inputs, order="random", seed=rows)
+        family.check(result, inputs)
 
 
-@pytest.mark.parametrize("layout", [name for name in LAYOUTS if name != "rows over lanes"])
-@pytest.mark.parametrize(("dtype", "vector"), [("float16", 4), ("float16", 8), ("bfloat16", 2), ("float32", 2)])
-@pytest.mark.parametrize("name", NAMES)
-def test_lines(name: str, dtype: str, vector: int, layout: str) -> None:
+@combined(
+    {
+        "name": NAMES,
+        "dtype, vector": [("float16", 4), ("float16", 8), ("bfloat16", 2), ("float32", 2)],
+        "layout": [name for name in LAYOUTS if name != "rows over lanes"],
+        "least": (200, 520, 1032),
+    }
+)
+def test_lines(name: str, dtype: str, vector: int, layout: str, least: int) -> None:
     """Rows of whole vectors, each of which begins elsewhere in a line of 128 bytes."""
     family, kind = FAMILIES[name], DTYPES[dtype]
     unit = min(128 // kind.itemsize, 32 * vector)
-    for columns in (200, 520, 1032):
-        columns += vector
-        schedule = row_schedule(columns, vector=vector, shifted=True, shift_to=unit, **LAYOUTS[layout])
-        schedule = replace(
-            schedule, rematerialize_addresses=columns > 1000, order="depth" if columns < 520 else "breadth"
-        )
-        module = module_at("gpu", family.fn, family.specs(None, columns, kind), schedule)
-        for rows in (1, 9):
-            inputs = family.inputs(rows, columns, kind, seed=columns)
-            (result,) = interpreter.run(module, name, inputs, order="random", seed=rows)
-            family.check(result, inputs)
-
-
-@pytest.mark.parametrize("in_order", [False, True])
-def test_spilled_lines(in_order: bool) -> None:
-    family, kind = FAMILIES["layer_norm"], DTYPES["float16"]
-    layout = row_schedule(1004, vector=4, shifted=True, shift_to=64).layout
-    schedule = mf.Schedule((1, 1004), layout, order="depth", shared_spill=3, in_order=in_order)
-    module = module_at("gpu", family.fn, family.specs(None, 1004, kind), schedule)
-    inputs = family.inputs(9, 1004, kind)
-    (result,) = interpreter.run(module, "layer_norm", inputs)
-    family.check(result, inputs)
-
-
-@pytest.mark.parametrize("shared_spill", [1, 2])
-@pytest.mark.parametrize("how", ["shifted", "realigned"])
-def test_spilled(how: str, shared_spill: int) -> None:
-    family, kind = FAMILIES["softmax"], DTYPES["float16"]
-    layout = row_schedule(1001, vector=8, **{how: True}).layout
-    schedule = mf.Schedule((1, 1001), layout, order="depth", shared_spill=shared_spill)
-    module = module_at("gpu", family.fn, family.specs(None, 1001, kind), schedule)
-    inputs = family.inputs(9, 1001, kind)
-    (result,) = interpreter.run(module, "softmax", inputs)
-    family.check(result, inputs)
-
-
-def mixed(x, r, b, w):
-    """Rows of two types, a bias a batch, a weight a column; results of two types."""
-    h = x.astype(mf.float32) + r + b
-    y = (h - mf.mean(h, axis=-1, keepdims=True)) * w
-    return y, y.astype(mf.float16), w * 2
-
-
-@pytest.mark.parametrize("late", [False, True])
-@pytest.mark.parametrize("how", ["shift_to", "realigned"])
-def test_operands_that_lie_otherwise(how: str, late: bool) -> None:
-    """What is the same over some rows has a phase of its own, and so has what all share, also where it is written."""
-    columns, rng = 131, np.random.default_rng(0)
-    shapes = ((2, 5, columns), (2, 5, columns), (2, 1, columns), (columns,))
-    dtypes = ("float16", "float32", "float16", "float32")
-    inputs = [rng.standard_normal(shape).astype(dtype) for shape, dtype in zip(shapes, dtypes, strict=True)]
-    along = (0, 0, 8 if how == "shift_to" else 1)
-    layout = mf.BlockedLayout((1, 1, 8), (1, 1, 32), (1, 1, 1), (1, 1, 1), (1, 1, 1), **{how: along})
-    schedule = mf.Schedule((1, 1, columns), layout, rematerialize_addresses=late)
-    specs = [mf.TensorSpec(shape, DTYPES[dtype]) for shape, dtype in zip(shapes, dtypes, strict=True)]
-    module = module_at("gpu", mixed, specs, schedule)
-    results = interpreter.run(module, "mixed", inputs)
-    h = sum(a.astype(np.float64) for a in inputs[:3])
-    y = (h - h.mean(-1, keepdims=True)) * inputs[3]
-    for result, exact, bound in zip(results, (y, y, inputs[3] * 2), (1e-5, 1e-2, 1e-6), strict=True):
-        np.testing.assert_allclose(result.astype(np.float64), exact, rtol=bound, atol=bound)
+    columns = least + vector
+    schedule = row_schedule(columns, vector=vector, shifted=True, shift_to=unit, **LAYOUTS[layout])
+    schedule = replace(schedule, rematerialize_addresses=columns > 1000, order="depth" if columns < 520 else "breadth")
+    module = module_at("gpu", family.fn, family.specs(None, columns, kind), schedule)
+    for rows in (1, 9):
+        inputs = family.inputs(rows, columns, kind, seed=columns)
+        (result,) = interpreter.run(module, name, inputs, order="random", seed=rows)
+        family.check(result, inputs)
 
 
 ILLEGAL = [

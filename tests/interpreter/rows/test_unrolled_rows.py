@@ -8,6 +8,7 @@ import pytest
 from mlir import ir
 
 from mlirfuse import interpreter
+from tests.support.pairwise import combined
 from tests.support.reductions.backward import BACKWARD
 from tests.support.reductions.numerics import DTYPES
 from tests.support.reductions.persistent_loop_cases import ORDERS, check_mutants, looping
@@ -24,9 +25,7 @@ def unrolled_rows(name: str, stage: str, rows: int, **changes: Any) -> ir.Module
     return looping(BACKWARD[name], stage, BF16, COLUMNS, layout, **persistent_loop | changes)
 
 
-@pytest.mark.parametrize("stage", ["tile", "gpu"])
-@pytest.mark.parametrize("rows", [2, 3, 4])
-@pytest.mark.parametrize("name", NAMES)
+@combined({"name": NAMES, "rows": [2, 3, 4], "stage": ["tile", "gpu"]})
 def test_results(name: str, rows: int, stage: str) -> None:
     """No tile, one with a single row, ragged ones, whole ones, and several a block."""
     backward, module = BACKWARD[name], unrolled_rows(name, stage, rows)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import mlirfuse as mf
+from tests.support.pairwise import combined
 from tests.support.reductions.backward import BACKWARD
 from tests.support.reductions.numerics import DTYPES
 from tests.support.sass import loops, needs_sass, sass_of
@@ -85,9 +86,13 @@ def test_loops_over_parts_of_warps_are_not_unrolled(tmp_path: Path) -> None:
 
 
 @needs_sass
-@pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
-@pytest.mark.parametrize("columns", [1600, 2048, 5140])
-@pytest.mark.parametrize("name", ["rms_norm_backward", "layer_norm_backward"])
+@combined(
+    {
+        "name": ["rms_norm_backward", "layer_norm_backward"],
+        "columns": [1600, 2048, 5140],
+        "dtype": ["bfloat16", "float32"],
+    }
+)
 def test_steps_wait_for_what_the_step_before_has_loaded(name: str, columns: int, dtype: str, tmp_path: Path) -> None:
     """The next step's means are under way until sums have gone round: nothing else waits at the same counter."""
     ptx = compiled(name, dtype, columns).as_text("ptx")

@@ -51,7 +51,7 @@ def stages(compiled: Compiled) -> list[str]:
     context = make_context()
     with context:
         module = parse_module(texts[0], context)
-        Pipeline.parse(named("fuse-tile-pipeline", "sm_90a"), stop_after="fuse-tile-contraction").run(module)
+        Pipeline.parse(named("fuse-tile-pipeline"), stop_after="fuse-tile-contraction").run(module)
         return [*texts, str(module)]
 
 

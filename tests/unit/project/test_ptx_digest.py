@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import mlirfuse as mf
-from tests.ptx_digest.cases import TARGETS, Case, pairwise
+from tests.ptx_digest.cases import TARGETS, Case
 from tests.ptx_digest.compare import compared
 from tests.ptx_digest.digest import all_cases, digest, isolated, packed, unpacked
 from tests.ptx_digest.normalise import kernels_in, normalised
@@ -158,13 +158,6 @@ def test_registers_that_are_numbered_otherwise_are_told_from_other_instructions(
     text, differ = compared(_digested(a=_record(PTX)), after)
     assert differ
     assert "only the numbers of registers differ" in text
-
-
-def test_each_two_values_meet_that_may() -> None:
-    values = {"a": (0, 1, 2), "b": (0, 1), "c": (0, 1, 2, 3)}
-    rows = list(pairwise(values, lambda row: (row.get("a"), row.get("c")) != (2, 3)))
-    assert {(row["b"], row["c"]) for row in rows} == {(b, c) for b in values["b"] for c in values["c"]}
-    assert {(row["a"], row["c"]) for row in rows} == {(a, c) for a in values["a"] for c in values["c"]} - {(2, 3)}
 
 
 def test_there_are_cases_for_all_targets() -> None:

@@ -1,0 +1,105 @@
+"""Combinations of parameters: all of them, or so few that each two values of different parameters still meet.
+
+A failure that depends on two parameters, such as a dtype and a size, is seen in either case (D. R. Kuhn et al.,
+"Software Fault Interactions and Implications for Software Testing", 2004).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import combinations, product
+from typing import Any
+
+import pytest
+
+FULL = os.environ.get("MLIRFUSE_TEST_FULL", "") == "1"
+"""Whether tests take all combinations, as in `make test-full`."""
+
+Row = Mapping[str, Any]
+"""A value of each parameter."""
+
+
+def combined(
+    parameters: Mapping[str, Iterable[Any]], allowed: Callable[[Row], bool] = lambda _: True
+) -> pytest.MarkDecorator:
+    """Parametrises a test with combinations of values: all in `make test-full`, else those of `pairwise`.
+
+    Args:
+        parameters: the values of each parameter, of which the first is first in a test's name; of a mapping its keys.
+            The values of `"m, n"` are pairs, whose numbers stay together.
+        allowed: whether a test takes a combination of some or all parameters; must not depend on more than two.
+    """
+    values = {name: list(of) for name, of in parameters.items()}
+    rows = every(values, allowed) if FULL or len(values) < 3 else pairwise(values, allowed)
+    names = [part.strip() for name in values for part in name.split(",")]
+    return pytest.mark.parametrize(names, [_flat(row) for row in rows], ids=_id)
+
+
+def _flat(row: Row) -> tuple[Any, ...]:
+    return tuple(part for name, value in row.items() for part in (value if "," in name else (value,)))
+
+
+def _id(value: Any) -> str | None:
+    """A value in a test's name; None where pytest's own text is as good."""
+    return None if callable(value) else str(value)
+
+
+def every(parameters: Mapping[str, Sequence[Any]], allowed: Callable[[Row], bool] = lambda _: True) -> Iterator[Row]:
+    """All combinations that are allowed."""
+    rows = (dict(zip(parameters, values, strict=True)) for values in product(*parameters.values()))
+    return (row for row in rows if allowed(row))
+
+
+def pairwise(parameters: Mapping[str, Sequence[Any]], allowed: Callable[[Row], bool] = lambda _: True) -> Iterator[Row]:
+    """Combinations among which each two values of different parameters meet, where any allowed combination has both.
+
+    Greedy, and the same for the same parameters. `allowed` must not depend on more than two parameters.
+    """
+    names = list(parameters)
+    uncovered = {
+        (a, b): {
+            (x, y)
+            for x, y in product(range(len(parameters[a])), range(len(parameters[b])))
+            if allowed({a: parameters[a][x], b: parameters[b][y]})
+        }
+        for a, b in combinations(names, 2)
+    }
+    turn = 0
+    while pair := max(uncovered, key=lambda pair: len(uncovered[pair])):
+        if not uncovered[pair]:
+            return
+        row = dict(zip(pair, min(uncovered[pair]), strict=True))
+        uncovered[pair].discard(tuple(row.values()))  # also where no third value goes with the two
+        for name in names:
+            if name not in row:
+                turn += 1
+                row |= _best(name, row, parameters, uncovered, allowed, turn)
+        if len(row) < len(names):
+            continue
+        for a, b in combinations(names, 2):
+            uncovered[a, b].discard((row[a], row[b]))
+        yield {name: parameters[name][row[name]] for name in names}
+
+
+def _best(
+    name: str,
+    row: Mapping[str, int],
+    parameters: Mapping[str, Sequence[Any]],
+    uncovered: Mapping[tuple[str, str], set[tuple[int, int]]],
+    allowed: Callable[[Row], bool],
+    turn: int,
+) -> dict[str, int]:
+    """The value that meets most of the row's for the first time; of equals, one after the other. None if none fits."""
+    chosen = {other: parameters[other][value] for other, value in row.items()}
+    count = len(parameters[name])
+    best: tuple[int, int] | None = None
+    for offset in range(count):
+        value = (turn + offset) % count
+        if not all(allowed({name: parameters[name][value], other: v}) for other, v in chosen.items()):
+            continue
+        new = sum((row[a], value) in pairs for (a, b), pairs in uncovered.items() if b == name and a in row)
+        new += sum((value, row[b]) in pairs for (a, b), pairs in uncovered.items() if a == name and b in row)
+        if best is None or new > best[0]:
+            best = new, value
+    return {} if best is None else {name: best[1]}
