@@ -25,6 +25,7 @@ from mlirfuse.compiler.host_program import HostProgram
 from mlirfuse.compiler.kernel_info import kernel_infos
 from mlirfuse.compiler.pipeline import LOWER, stage
 from mlirfuse.compiler.read_host import host_program
+from mlirfuse.dialect.module_target import set_target
 from mlirfuse.lowering.ptx import to_ptx
 from mlirfuse.passmanager.manager import Pipeline
 from mlirfuse.runtime.arrays.arrays import signature
@@ -33,7 +34,6 @@ from mlirfuse.runtime.device.module import LoadedKernel, load
 from mlirfuse.runtime.dispatch import Dispatcher
 from mlirfuse.support.diagnostics import parse_module
 from mlirfuse.target import target_of
-from mlirfuse.target.module_target import set_target
 
 ROWS, COLUMNS = 8, 128
 Variant = tuple[str, Callable[[], object]]
