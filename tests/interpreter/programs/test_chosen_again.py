@@ -67,6 +67,26 @@ def test_same_results(name, dtype, times):
         )
 
 
+@pytest.mark.parametrize("times", [2, 3, 5])
+def test_reductions_of_one_element_beside_chunks(times):
+    """A chunk has them whole, and carries none to the next."""
+
+    def beside(x):
+        wide = x.astype(mf.float64)[:, :, None]
+        power = mf.exp2(wide)
+        low = mf.minimum(power, 2)
+        same = mf.all(mf.abs(wide), axis=2)
+        return mf.any(same, axis=0), mf.logical_not(same), power, mf.cos(low), mf.ceil(low)
+
+    x = np.random.default_rng(0).random((255, 129)) > 0.5
+    lowered = mf.fuse(beside, target="sm_90a").lower(mf.TensorSpec((None, 129), "bool"))
+    again = without_spills(lowered._compile, _spilling(400, times))
+    assert len(again.attempts) == 1
+    any_, inverted, *_ = run(again.module_at("gpu"), again.program.name, [x])
+    np.testing.assert_array_equal(any_, x.any(axis=0))
+    np.testing.assert_array_equal(inverted, ~x)
+
+
 @pytest.mark.parametrize("dtype", ["float64", "float16"])
 def test_same_results_of_shorter_steps(dtype):
     """Products that no tile leaves more registers: a thread copies fewer elements along k at once."""
