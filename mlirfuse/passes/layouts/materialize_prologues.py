@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -11,7 +10,6 @@ from mlir.dialects import arith, gpu, vector
 
 from mlirfuse.analysis.kernels import is_tile_program, kernels
 from mlirfuse.dialect.attributes import LAYOUT
-from mlirfuse.errors import PassError
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.contractions.prologue_layout import prologue_layout
 from mlirfuse.schedule.schedule import schedule_of
@@ -25,8 +23,9 @@ from mlirfuse.tiling.tiles import index, zero
 SLOTS = 2
 """Two slots: one is written while slower warps still read the other, with one barrier a step."""
 
-MASKS = ("vector.create_mask", "vector.constant_mask")
-"""Ops without a read whose value still depends on the layout."""
+READ = "vector.transfer_read"
+ROOTS = (READ, "vector.create_mask", "vector.constant_mask")
+"""Ops whose value depends on the layout, and not on that of an operand."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +34,8 @@ class FuseMaterializePrologues(Pass):
 
     Requires tile programs with a `contraction` in their schedule. The reads, the masks and the arithmetic of such an
     operand get a layout of their own, in which threads are contiguous along its rows; after a barrier, the contraction
-    reads the elements of all threads. Reads that are the same in every step move out of the loop.
+    reads the elements of all threads. Reads that are the same in every step move out of the loop. What an operand is
+    computed from and another op uses too is cloned for the operand, since the other op may be in another layout.
 
     ```mlir
     scf.for %k = %c0 to %c512 step %c32 iter_args(%sum = %zero) {
@@ -54,8 +54,6 @@ class FuseMaterializePrologues(Pass):
       %b = vector.transfer_read %slot[%c0, %c0], %pad : memref<128x32xf16, ...>, vector<128x32xf16>
       %next = vector.contract ... %a, %b, %sum
     ```
-
-    Raises `PassError` where an operand is computed from values that other ops use too.
     """
 
     name: ClassVar[str] = "fuse-materialize-prologues"
@@ -78,72 +76,64 @@ class FuseMaterializePrologues(Pass):
 
 def _is_computed(operand: ir.Value) -> bool:
     maker = operand_producer(operand)
-    return maker is not None and maker.name != "vector.transfer_read"
+    return maker is not None and maker.name != READ
 
 
 def _enter_layout(contract: ir.Operation, number: int, threads: int) -> ir.Attribute:
-    """Gives the reads that an operand is computed from a layout, and hoists loop-invariant ones."""
-    operand = contract.operands[number]
-    tile = ir.VectorType(operand.type)
+    """Gives the reads and masks that an operand is computed from a layout, and hoists loop-invariant reads."""
+    tile = ir.VectorType(contract.operands[number].type)
     layout = to_attribute(prologue_layout(tile.shape, from_mlir(tile.element_type).bytes, threads))
     loop = contract.parent.operation
-    reads, masks = _reads_behind(operand, contract)
-    for mask, users in masks.items():
-        _own_mask(mask, users).attributes[LAYOUT] = layout
-    for read in reads:
-        if LAYOUT in read.attributes:
-            raise PassError("a tile is read for two operands", where=read)
-        read.attributes[LAYOUT] = layout
-        if loop.name == "scf.for" and not any(_varies(v, loop) for v in read.operands):
-            _hoist(read, loop)
+    for root in [op for op in _own_expression(contract, number) if op.name in ROOTS]:
+        root.attributes[LAYOUT] = layout
+        if root.name == READ and loop.name == "scf.for" and not any(_varies(v, loop) for v in root.operands):
+            _hoist(root, loop)
     return layout
 
 
-def _reads_behind(
-    operand: ir.Value, user: ir.Operation
-) -> tuple[list[ir.Operation], dict[ir.Operation, list[ir.Operation]]]:
-    """The reads of memory that an operand is computed from, and the masks, each with its users for the operand.
+def _own_expression(contract: ir.Operation, number: int) -> list[ir.Operation]:
+    """The ops that an operand is computed by in its layout, after a clone of each that anything else uses too.
 
-    Constants are the same in every layout.
-
-    Raises:
-        PassError: another op uses the reads' results.
+    Everything else, the contraction's other operand included, keeps the original, which may be in another layout.
     """
-    reads: dict[ir.Operation, None] = {}
-    masks: dict[ir.Operation, list[ir.Operation]] = {}
-    members = {user: True}
+    own: dict[ir.Operation, None] = {}
+    # Users come first: an op that only the original of a cloned user uses is cloned as well.
+    for op in reversed(_expression(contract.operands[number])):
+        uses = [(n, use) for n, result in enumerate(op.results) for use in result.uses]
+        ours = [
+            (n, use)
+            for n, use in uses
+            if use.owner.operation in own or (use.owner.operation == contract and use.operand_number == number)
+        ]
+        if len(ours) == len(uses):
+            own[op] = None
+            continue
+        with ir.InsertionPoint(op):
+            copy = op.clone().operation
+        for n, use in ours:
+            use.owner.operation.operands[use.operand_number] = copy.results[n]
+        own[copy] = None
+    return list(reversed(own))
+
+
+def _expression(operand: ir.Value) -> list[ir.Operation]:
+    """The ops that an operand is computed by whose values have a layout: roots, and what depends on one.
+
+    Ops come after those that they depend on. All others compute constants, which are the same in every layout.
+    """
+    members: dict[ir.Operation, bool] = {}
 
     def visit(value: ir.Value) -> bool:
         maker = defining_op(value)
         if maker is None or not isinstance(value.type, ir.VectorType):
             return False
         if maker not in members:
-            if maker.name == "vector.transfer_read":
-                reads[maker] = None
             behind = [visit(operand) for operand in maker.operands]
-            members[maker] = maker in reads or any(behind)
-            for mask in {m for o in maker.operands if (m := defining_op(o)) is not None and m.name in MASKS}:
-                masks.setdefault(mask, []).append(maker)
+            members[maker] = maker.name in ROOTS or any(behind)
         return members[maker]
 
     visit(operand)
-    for op in [op for op, reads_memory in members.items() if reads_memory and op != user]:
-        if any(use.owner.operation not in members for result in op.results for use in result.uses):
-            raise PassError("part of an operand's expression is used elsewhere as well", where=op)
-    return list(reads), masks
-
-
-def _own_mask(mask: ir.Operation, users: Sequence[ir.Operation]) -> ir.Operation:
-    """The mask, or a copy of it for these users where it has others, which may be in another layout."""
-    if all(use.owner.operation in users for use in mask.results[0].uses):
-        return mask
-    with ir.InsertionPoint(mask):
-        copy = mask.clone().operation
-    for user in users:
-        for number, operand in enumerate(user.operands):
-            if operand == mask.results[0]:
-                user.operands[number] = copy.results[0]
-    return copy
+    return [op for op, has_layout in members.items() if has_layout]
 
 
 def _varies(value: ir.Value, loop: ir.Operation) -> bool:
@@ -158,10 +148,12 @@ def _varies(value: ir.Value, loop: ir.Operation) -> bool:
 
 
 def _hoist(op: ir.Operation, loop: ir.Operation) -> None:
-    """Moves an op, and what it needs, before a loop."""
+    """Moves an op of a loop's body, and what it needs, before the loop."""
+    if op.parent.operation != loop:
+        return
     for operand in op.operands:
         maker = defining_op(operand)
-        if maker is not None and maker.parent.operation == loop:
+        if maker is not None:
             _hoist(maker, loop)
     op.move_before(loop)
 
