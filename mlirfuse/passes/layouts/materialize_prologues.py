@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -15,7 +16,7 @@ from mlirfuse.schedule.contractions.prologue_layout import prologue_layout
 from mlirfuse.schedule.schedule import schedule_of
 from mlirfuse.support.dataclass_attributes import to_attribute
 from mlirfuse.support.dtypes import from_mlir
-from mlirfuse.support.rewriting import defining_op, nested
+from mlirfuse.support.rewriting import clone, defining_op, nested
 from mlirfuse.tiling.contractions.k_loop import operand_producer, without_warpgroups
 from mlirfuse.tiling.slot_ring import SlotRing, padded_row
 from mlirfuse.tiling.tiles import index, zero
@@ -96,24 +97,38 @@ def _own_expression(contract: ir.Operation, number: int) -> list[ir.Operation]:
 
     Everything else, the contraction's other operand included, keeps the original, which may be in another layout.
     """
-    own: dict[ir.Operation, None] = {}
-    # Users come first: an op that only the original of a cloned user uses is cloned as well.
-    for op in reversed(_expression(contract.operands[number])):
-        uses = [(n, use) for n, result in enumerate(op.results) for use in result.uses]
-        ours = [
-            (n, use)
-            for n, use in uses
-            if use.owner.operation in own or (use.owner.operation == contract and use.operand_number == number)
-        ]
-        if len(ours) == len(uses):
-            own[op] = None
-            continue
-        with ir.InsertionPoint(op):
-            copy = op.clone().operation
-        for n, use in ours:
-            use.owner.operation.operands[use.operand_number] = copy.results[n]
-        own[copy] = None
-    return list(reversed(own))
+    expression = _expression(contract.operands[number])
+    shared = _shared(expression, contract, number)
+    copies: dict[ir.Value, ir.Value] = {}
+    own = []
+    for op in expression:
+        if op in shared:
+            with ir.InsertionPoint(op):
+                own.append(clone(op, copies))
+        else:
+            _replace_operands(op, copies)
+            own.append(op)
+    operand = contract.operands[number]
+    contract.operands[number] = copies.get(operand, operand)
+    return own
+
+
+def _shared(expression: Sequence[ir.Operation], contract: ir.Operation, number: int) -> set[ir.Operation]:
+    """The ops of an operand's expression, in program order, that something else uses, or that such an op uses."""
+    members, shared = set(expression), set()
+    for op in reversed(expression):
+        for use in (use for result in op.results for use in result.uses):
+            user = use.owner.operation
+            is_operand = user == contract and use.operand_number == number
+            if not is_operand and (user not in members or user in shared):
+                shared.add(op)
+    return shared
+
+
+def _replace_operands(op: ir.Operation, copies: dict[ir.Value, ir.Value]) -> None:
+    for number, operand in enumerate(op.operands):
+        if operand in copies:
+            op.operands[number] = copies[operand]
 
 
 def _expression(operand: ir.Value) -> list[ir.Operation]:

@@ -123,20 +123,46 @@ func.func private @plain_0_kernel(%x: memref<32x16xf16>, %w: memref<32x16xf16>, 
 #mk = affine_map<(m, n, k) -> (m, k)>
 #nk = affine_map<(m, n, k) -> (n, k)>
 #mn = affine_map<(m, n, k) -> (m, n)>
+#one = affine_map<(d0) -> (0, 0)>
 #layout = {vector = array<i64: 1, 2>, lanes = array<i64: 8, 4>, warps = array<i64: 1, 1>, repeats = array<i64: 2, 4>,
            blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
 
-func.func private @shared_0_kernel(%x: memref<32x16xf16>, %w: memref<32x16xf16>, %y: memref<32x32xf32>, %z: memref<32x16xf16>)
+// A read that the operand shares with a store, which is in another layout, is cloned for the operand; the broadcast of a
+// mask that both operands share is cloned for each.
+// CHECK-LABEL: func.func private @shared_0_kernel(
+// CHECK-SAME: %[[X:[a-z0-9]+]]: memref<32x16xf16>, %[[W:[a-z0-9]+]]: memref<32x16xf16>, %[[S:[a-z0-9]+]]: memref<1xi1>
+// CHECK: %[[FLAG_A:.*]] = vector.transfer_read %[[S]]{{.*}}fuse.layout
+// CHECK: %[[FLAG_B:.*]] = vector.transfer_read %[[S]]{{.*}}fuse.layout
+// CHECK-NOT: vector.transfer_read %[[S]]
+// CHECK: %[[WIDE_A:.*]] = vector.broadcast %[[FLAG_A]]
+// CHECK: %[[WIDE_B:.*]] = vector.broadcast %[[FLAG_B]]
+// CHECK: %[[RAW:.*]] = vector.transfer_read %[[X]]{{.*}}fuse.layout
+// CHECK: %[[OTHER:.*]] = vector.transfer_read %[[X]]
+// CHECK-NOT: fuse.layout
+// CHECK: %[[A:.*]] = arith.select %[[WIDE_A]], %[[RAW]]
+// CHECK: vector.transfer_write %[[A]]{{.*}}fuse.layout
+// CHECK: %[[B_RAW:.*]] = vector.transfer_read %[[W]]{{.*}}fuse.layout
+// CHECK: %[[B:.*]] = arith.select %[[WIDE_B]], %[[B_RAW]]
+// CHECK: vector.transfer_write %[[B]]{{.*}}fuse.layout
+// CHECK: vector.contract
+// CHECK: vector.transfer_write %[[OTHER]]
+func.func private @shared_0_kernel(%x: memref<32x16xf16>, %w: memref<32x16xf16>, %s: memref<1xi1>,
+    %y: memref<32x32xf32>, %z: memref<32x16xf16>)
     attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 32, 32>, layout = #layout,
                 contraction = {k = 16, instruction = "mma"}}} {
   scf.forall (%block) in (1) {
     %c0 = arith.constant 0 : index
     %pad = arith.constant 0.0 : f16
+    %no = arith.constant false
+    %nothing = arith.constant dense<0.0> : vector<32x16xf16>
     %zero = arith.constant dense<0.0> : vector<32x32xf32>
-    // expected-error @below {{part of an operand's expression is used elsewhere as well}}
+    %flag = vector.transfer_read %s[%c0], %no {in_bounds = [true, true], permutation_map = #one} : memref<1xi1>, vector<1x1xi1>
+    %wide = vector.broadcast %flag : vector<1x1xi1> to vector<32x16xi1>
     %raw = vector.transfer_read %x[%c0, %c0], %pad {in_bounds = [true, true]} : memref<32x16xf16>, vector<32x16xf16>
-    %a = math.absf %raw : vector<32x16xf16>
-    %b = vector.transfer_read %w[%c0, %c0], %pad {in_bounds = [true, true]} : memref<32x16xf16>, vector<32x16xf16>
+    %a = arith.select %wide, %raw, %nothing : vector<32x16xi1>, vector<32x16xf16>
+    %b_raw = vector.transfer_read %w[%c0, %c0], %pad {in_bounds = [true, true]} : memref<32x16xf16>, vector<32x16xf16>
+    %b = arith.select %wide, %b_raw, %nothing : vector<32x16xi1>, vector<32x16xf16>
+    // expected-remark @below {{2 operand(s) computed in a layout of their own}}
     %acc = vector.contract {indexing_maps = [#mk, #nk, #mn], iterator_types = ["parallel", "parallel", "reduction"]} %a, %b, %zero
         : vector<32x16xf16>, vector<32x16xf16> into vector<32x32xf32>
     vector.transfer_write %acc, %y[%c0, %c0] {in_bounds = [true, true]} : vector<32x32xf32>, memref<32x32xf32>
