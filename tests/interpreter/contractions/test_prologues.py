@@ -7,6 +7,7 @@ import pytest
 
 import mlirfuse as mf
 from mlirfuse import interpreter
+from mlirfuse.support.dtypes import dtype_of
 from tests.support.compiling import module_at, specs_of
 from tests.support.contractions.products import Product, pinned_schedule
 from tests.support.contractions.prologues import CASES, Case, K, M, N
@@ -40,6 +41,51 @@ def test_pinned_schedules(case: Case, name: str) -> None:
     assert str(module).count("gpu.func") == 1
     (result,) = interpreter.run(module, case.fn.__name__, inputs, order="random", seed=2)
     case.check(result, inputs)
+
+
+def with_epilogue(x, w, s):
+    return mf.where(s, mf.where(s, x, 2) @ w, 0)
+
+
+def of_both(x, w, s):
+    return mf.abs(x + s) @ (w + s)
+
+
+def of_both_with_epilogue(x, w, s):
+    return mf.maximum((x * s) @ mf.maximum(w, s), s)
+
+
+def of_a_residual(x, w, s):
+    return mf.maximum(x, s) @ w + x
+
+
+SHARED = [
+    (with_epilogue, "bool", [(1,), (1, 1), (24, 1), (1, 24), (24, 24)]),
+    (of_both, None, [(1,), (1, 1), (24,), (24, 1), (24, 24)]),
+    (of_both_with_epilogue, None, [(1,), (1, 24), (24, 24)]),
+    (of_a_residual, None, [(1,), (24, 24)]),
+]
+
+
+@pytest.mark.parametrize("rows", [24, "rows"])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "int8"])
+@pytest.mark.parametrize(("fn", "flag", "shape"), [(fn, flag, s) for fn, flag, shapes in SHARED for s in shapes])
+def test_what_an_operand_shares_with_other_ops(fn, flag, shape, dtype: str, rows) -> None:
+    """Square operands of one tile: reads of an argument for either operand and for the epilogue are the same op."""
+    rng = np.random.default_rng(0)
+    x, w = (rng.integers(-1, 2, (24, 24)).astype(dtype_of(dtype).numpy) for _ in range(2))
+    s = rng.integers(0, 2, shape).astype(dtype_of(flag or dtype).numpy)
+    first = mf.TensorSpec((24 if shape[0] == 24 else rows, 24), dtype)
+    module = module_at("gpu", fn, [first, *specs_of((w, s))])
+    (result,) = interpreter.run(module, fn.__name__, [x, w, s], order="random", seed=3)
+    a, b, c = (v if v.dtype == bool else v.astype(np.int64) for v in (x, w, s))
+    expected = {
+        with_epilogue: lambda: np.where(c, np.where(c, a, 2) @ b, 0),
+        of_both: lambda: np.abs(a + c) @ (b + c),
+        of_both_with_epilogue: lambda: np.maximum((a * c) @ np.maximum(b, c), c),
+        of_a_residual: lambda: np.maximum(a, c) @ b + a,
+    }[fn]()
+    np.testing.assert_array_equal(result.astype(np.int64), expected)
 
 
 def test_one_step_along_k() -> None:
