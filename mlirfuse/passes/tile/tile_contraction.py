@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -21,7 +22,7 @@ from mlirfuse.errors import PassError, ScheduleError
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.parts.contraction_checks import check_contraction
 from mlirfuse.schedule.schedule import Schedule, schedule_of
-from mlirfuse.support.rewriting import integer_of, number_of
+from mlirfuse.support.rewriting import defining_op, integer_of, number_of
 from mlirfuse.tiling.contractions.k_loop import KLoop, result_space
 from mlirfuse.tiling.contractions.tile_reductions import TileReductions
 from mlirfuse.tiling.emitter import TileEmitter
@@ -102,6 +103,7 @@ def _emit_tile(
     assert schedule.contraction is not None  # checked by run
     product = contraction.structure
     computed = {s.op for number in (0, 1) for s in producers(product.op.operands[number])} | {product.op}
+    computed -= _read_behind(structures, computed, product.op)
     epilogue = epilogue_of(space, contraction, [s for s in structures if s.op not in computed])
     if not isinstance(epilogue, Epilogue):
         raise PassError(epilogue[1], where=epilogue[0].op)
@@ -145,3 +147,17 @@ def _is_zero(start: ir.Value) -> bool:
         return False
     number = start.owner.operation.operands[0]
     return integer_of(number) == 0 or number_of(number) == 0
+
+
+def _read_behind(
+    structures: Sequence[OpStructure], computed: AbstractSet[ir.Operation], product: ir.Operation
+) -> set[ir.Operation]:
+    """The ops of the operands' expressions that the epilogue reads as well, which it computes on its own tile."""
+    found: set[ir.Operation] = set()
+    values = [operand for s in structures if s.op not in computed for operand in s.operands]
+    while values:
+        owner = defining_op(values.pop())
+        if owner is not None and owner in computed and owner != product and owner not in found:
+            found.add(owner)
+            values.extend(owner.operands)
+    return found

@@ -59,7 +59,13 @@ def of_a_residual(x, w, s):
     return mf.maximum(x, s) @ w + x
 
 
+def of_a_flag_computed_once(x, w, s):
+    flag = s > 0
+    return mf.where(flag, mf.maximum(x, s) @ mf.where(flag, w, s), s)
+
+
 SHARED = [
+    (of_a_flag_computed_once, None, [(1,), (1, 1), (1, 24)]),
     (with_epilogue, "bool", [(1,), (1, 1), (24, 1), (1, 24), (24, 24)]),
     (of_both, None, [(1,), (1, 1), (24,), (24, 1), (24, 24)]),
     (of_both_with_epilogue, None, [(1,), (1, 24), (24, 24)]),
@@ -80,6 +86,7 @@ def test_what_an_operand_shares_with_other_ops(fn, flag, shape, dtype: str, rows
     (result,) = interpreter.run(module, fn.__name__, [x, w, s], order="random", seed=3)
     a, b, c = (v if v.dtype == bool else v.astype(np.int64) for v in (x, w, s))
     expected = {
+        of_a_flag_computed_once: lambda: np.where(c > 0, np.maximum(a, c) @ np.where(c > 0, b, c), c),
         with_epilogue: lambda: np.where(c, np.where(c, a, 2) @ b, 0),
         of_both: lambda: np.abs(a + c) @ (b + c),
         of_both_with_epilogue: lambda: np.maximum((a * c) @ np.maximum(b, c), c),
