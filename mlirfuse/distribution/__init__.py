@@ -1,5 +1,6 @@
-"""From whole-tile vectors to one thread's code: the machinery of the `fuse-distribute` pass.
+"""Lowers whole-tile vectors to the code of one thread, for the `fuse-distribute` pass.
 
-`fragments` says what a thread holds, `threads` where it stands in the tile, and one rule an op (`transfers`,
-`elementwise`, `reductions`, `moments`, ...) says what it does. Rules look at layouts, never at where an op came from.
+`threads/fragments.py` describes the elements that a thread holds, `threads/threads.py` the thread's coordinates in the
+tile, and each op has a rule (in `memory`, `elementwise`, `reduce`, ...) that emits its per-thread code. A rule depends
+only on the op and its layouts, not on the pass that made the op.
 """

@@ -22,20 +22,20 @@ from mlirfuse.tiling.memory import access_elements, permuted
 
 @dataclass(frozen=True)
 class Access:
-    """A transfer op, seen from the layout.
+    """A transfer op's buffer, offsets and access widths, in terms of the layout.
 
     Attributes:
-        buffer: the new memref; a view whose last axis is `vector_axis`, where accesses are wider than an element.
+        buffer: the new memref; a view whose last axis is `vector_axis` where accesses are wider than one element.
         offsets: the tile's first index along each axis of the memref.
-        dims: the layout dimension that runs along each axis; None for an axis at which all elements sit.
-        clipped: axes that the tile may overrun.
+        dims: the layout dimension that runs along each axis; None for an axis along which the tile has one index.
+        clipped: axes along which the tile may extend past the end of the buffer.
         width: elements of one load or store.
-        vector_axis: the axis along which a fragment's elements lie; None if it has one element.
-        streaming: whether the data is touched once.
-        resumes: whether the next fragment of a warp begins in the sector in which one ends.
-        straddles: whether a fragment may lie half inside the buffer; its single accesses never do.
-        wide: elements of one access to a fragment that lies inside whole; at least `width`.
-        in_order: whether loads stay where the program has them.
+        vector_axis: the axis along which a fragment's elements are contiguous; None if a fragment has one element.
+        streaming: whether the kernel accesses the data once only.
+        resumes: whether consecutive fragments of a warp share a sector.
+        straddles: whether a fragment may be partly outside the buffer; a single access of `width` elements never is.
+        wide: elements of one access to a fragment that is entirely inside the buffer; at least `width`.
+        in_order: whether loads keep their place in program order.
     """
 
     buffer: ir.Value
@@ -52,12 +52,12 @@ class Access:
 
     @property
     def whole(self) -> Access:
-        """The access to a fragment that lies inside whole."""
+        """The access, for fragments that are entirely inside the buffer."""
         return replace(self, width=self.wide, straddles=False)
 
     @property
     def once(self) -> bool:
-        """Whether what is loaded need not stay in the L1, not even until the rest of its sector is."""
+        """Whether a load may bypass the L1: no later load reads another part of the same sector."""
         return self.streaming and not self.resumes
 
     @property
@@ -85,7 +85,10 @@ def access_of(
     layout_dims: Sequence[int | None],
     tile: Fragments,
 ) -> Access:
-    """Reads a transfer op's map and bounds; `layout_dims` is the layout dimension of each of its vector's."""
+    """Builds the `Access` of a transfer op from the op's map and bounds.
+
+    `layout_dims` gives the layout dimension of each dimension of the op's vector.
+    """
     permutation = op.attributes["permutation_map"].value
     in_bounds = [ir.BoolAttr(b).value for b in op.attributes["in_bounds"]]
     new_buffer = d.scalars[buffer]
@@ -107,7 +110,7 @@ def access_of(
     common = _common_width(tile.width, new_buffer, axis) if axis is not None and axis in clipped else tile.width
     width, straddles = min(wide, common), common < tile.width
     if axis is None or not ir.MemRefType(new_buffer.type).is_dynamic_dim(axis):
-        wide = width  # a static extent has few odd elements, if any: not worth a branch
+        wide = width  # at most a few elements of a static extent are left over: not worth a branch
     streaming = STREAMING in op.attributes
     starts = [d.scalars[o] for o in offsets]
     resumes = _resumes(d.layout, dims, axis, ir.MemRefType(new_buffer.type).element_type)
@@ -116,7 +119,9 @@ def access_of(
 
 
 def _resumes(layout: BlockedLayout, dims: Sequence[int | None], axis: int | None, element: ir.Type) -> bool:
-    """Whether what a warp accesses at once along an axis is less than a sector, and a thread has more along it."""
+    """Whether one access of a warp covers less than a sector along an axis, and the warp's threads have more fragments
+    there.
+    """
     dim = dims[axis] if axis is not None else None
     if dim is None or layout.fragments(dim) == 1:
         return False
@@ -124,7 +129,9 @@ def _resumes(layout: BlockedLayout, dims: Sequence[int | None], axis: int | None
 
 
 def _with_axis_last(access: Access, axis: int) -> Access:
-    """The same access to a view whose last axis is the given one: vectors are loaded and stored along no other."""
+    """The same access, to a view of the buffer whose last axis is the given one: `vector.load` and `vector.store` need
+    that.
+    """
     order = [*(a for a in range(len(access.dims)) if a != axis), axis]
     return replace(
         access,
@@ -137,7 +144,7 @@ def _with_axis_last(access: Access, axis: int) -> Access:
 
 
 def _common_width(width: int, buffer: ir.Value, axis: int) -> int:
-    """The longest part of a fragment of which a buffer's extent is a whole number, so that none is half inside."""
+    """The largest access width, in elements, that divides the buffer's extent, so that no access is partly outside."""
     extent = ir.MemRefType(buffer.type).shape[axis]
     return 1 if extent == ir.ShapedType.get_dynamic_size() else gcd(width, extent)
 
@@ -153,7 +160,9 @@ def _pieces(access: Access, indices: list[ir.Value], width: int) -> list[list[ir
 
 
 def load(access: Access, indices: list[ir.Value], width: int) -> ir.Value:
-    """One fragment, in as few loads as alignment allows; where it straddles the end, its last piece again."""
+    """Loads one fragment, in as few loads as alignment allows. Where the fragment straddles the end of the buffer, its
+    last piece inside is loaded again in place of the pieces outside.
+    """
     element_type = access.type.element_type
     if access.wide > access.width:
         branch = scf.IfOp(_is_whole(access, indices, width), [fragment_type(width, element_type)], has_else=True)
@@ -233,7 +242,7 @@ def store(access: Access, value: ir.Value, indices: list[ir.Value], width: int) 
 
 
 def store_part(access: Access, part: ir.Value, indices: list[ir.Value]) -> None:
-    """One store, of as many elements as an access has."""
+    """Stores `part`, which has as many elements as one access."""
     if isinstance(part.type, ir.VectorType):
         vector.StoreOp(part, access.buffer, indices, nontemporal=access.streaming or None, alignment=access.bytes)
     else:

@@ -1,4 +1,4 @@
-"""Walks a tile program and emits one thread's code, one rule an op."""
+"""Emits one thread's code for a tile program, op by op, through the rules of `RULES`."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from mlirfuse.support.rewriting import clone, nested
 
 Rule = Callable[["Distributor", ir.Operation], None]
 RULES: dict[str, Rule] = {}
-"""The rule of each op; ops of `arith` and `math` share the elementwise one, and ops without vectors are copied."""
+"""Rules by op name. All ops of `arith` and `math` share the elementwise rule; ops without vectors are copied."""
 
 
 ROLES = frozenset({"fuse.warp_roles"})
-"""Ops whose regions run beside each other, each in layouts of its own."""
+"""Ops whose regions run concurrently, each region with layouts of its own."""
 
 
 def layouts_of(op: ir.Operation) -> list[BlockedLayout]:
-    """The layouts of the tiles inside of an op, in order of appearance; where it has one itself, that one alone."""
+    """The layouts of the tiles inside an op, in order of appearance; only the op's own layout if the op has one."""
     with errors_at(op):
         return [from_attribute(BlockedLayout, attribute) for attribute in _layout_attributes(op)]
 
@@ -56,7 +56,7 @@ def rule(*names: str) -> Callable[[Rule], Rule]:
 
 @dataclass(frozen=True)
 class Role:
-    """Who runs the code being emitted: so many warpgroups of the block, from the `first` on."""
+    """The warpgroups of a block that run the code being emitted: `warpgroups` of them, starting with number `first`."""
 
     warpgroups: int
     first: int = 0
@@ -66,23 +66,23 @@ class Distributor:
     """State of one kernel's distribution.
 
     Attributes:
-        layout: the layout of the tiles at hand.
-        threads: the current thread's coordinates.
-        scalars: new values of the tile program's scalars and memrefs.
-        tiles: new values of its vectors.
-        depth_first: whether each fragment goes through all ops before the next one does.
-        known: what the last exchanges found, outside of loops.
-        in_loop: whether the code being emitted runs more than once.
-        role: which warpgroups run the code being emitted; None for the whole block.
-        shared_spill: how many of a thread's fragments wait in shared memory, not in registers.
-        in_order: whether these are loaded and stored in program order.
-        rematerialize_addresses: whether addresses of results are computed behind the reductions.
-        late_reads: tiles whose spilled to shared memory fragments are not being loaded yet.
-        start: where the blocks of a cluster meet before anything else; None where a block is alone.
-        loop_mbarriers: the two mbarriers of the outermost loop around the code being emitted, if it needed any.
-        row_shift: in a layout that shifts rows, by how many elements the thread's row is shifted, once a row has been
-            read.
-        shifted_like: which rows these are: the dimension along each axis of their buffer, and the tile's place in it.
+        layout: the layout of the current op's tiles.
+        threads: the current thread's coordinates in that layout.
+        scalars: the new value of each scalar and memref of the tile program.
+        tiles: the new value of each vector of the tile program.
+        depth_first: whether each fragment goes through all ops before the next fragment does.
+        known: a value that depends on the last exchanges, outside of loops; None before the first exchange.
+        in_loop: whether the code being emitted is inside a loop.
+        role: the warpgroups that run the code being emitted; None for the whole block.
+        shared_spill: number of a thread's fragments that are spilled to shared memory.
+        in_order: whether spilled fragments are loaded and stored in program order.
+        rematerialize_addresses: whether addresses of results are computed again after the reductions.
+        late_reads: tiles whose spilled fragments are not being loaded yet.
+        start: the cluster barrier at the kernel's start; None where a cluster is one block.
+        loop_mbarriers: the two mbarriers of the outermost loop around the code being emitted, if that loop needs any.
+        row_shift: in a layout that shifts rows, the thread's shift in elements, set when the first row is read.
+        shifted_like: the rows that `row_shift` applies to: the layout dimension along each axis of their buffer, and
+            the tile's offsets in that buffer.
     """
 
     def __init__(
@@ -138,14 +138,16 @@ class Distributor:
                 self._force_results(op)
 
     def _copy(self, op: ir.Operation) -> None:
-        """Copies an op on scalars, which may be a reduction's over all dimensions: all threads have the number."""
+        """Copies an op on scalars. An operand may be the result of a full reduction, which every thread holds as a
+        scalar.
+        """
         for operand in op.operands:
             if operand in self.tiles:
                 self.scalars[operand] = self.number(operand)
         clone(op, self.scalars)
 
     def _force_results(self, op: ir.Operation) -> None:
-        """Emits an op's results now, unless they wait for an exchange."""
+        """Emits an op's results now, except those that wait for an exchange."""
         for result in op.results:
             tile = self.tiles.get(result)
             if isinstance(tile, Fragments) and not tile.waits:
@@ -159,7 +161,7 @@ class Distributor:
             self.distribute(op)
 
     def layouts_of(self, op: ir.Operation) -> list[BlockedLayout]:
-        """Like the function of that name, which takes long to read an attribute that many ops have."""
+        """The module's `layouts_of`, cached: reading the layout attribute is slow, and many ops share one."""
         attributes = _layout_attributes(op)
         for attribute in attributes:
             if attribute not in self._layouts:
@@ -168,15 +170,15 @@ class Distributor:
         return [self._layouts[attribute] for attribute in attributes]
 
     def _layout_of_operands(self, op: ir.Operation) -> list[BlockedLayout]:
-        """The layout of the first tile that an op works on, which is the op's."""
+        """The layout of the op's first tile operand, which the op takes for its own."""
         tiles = (self.tiles.get(operand) for operand in op.operands)
         return [tile.layout for tile in tiles if isinstance(tile, Fragments)][:1]
 
     def enter(self, layouts: Sequence[BlockedLayout]) -> None:
-        """Goes on in the one layout of the next op; where that is a new one, no tile may cross over.
+        """Makes the layout of the next op the current one. Tiles of the previous layout cannot be used in a new one.
 
         Raises:
-            PassError: there are several.
+            PassError: `layouts` has more than one layout.
         """
         if len(layouts) > 1:
             raise PassError(
@@ -195,7 +197,10 @@ class Distributor:
 
     @contextmanager
     def as_role(self, role: Role) -> Iterator[None]:
-        """What is emitted here is run by a role: it knows what was made before, and nothing of it is known behind."""
+        """A context in which the code emitted is run by one role.
+
+        The role sees the values emitted before; values emitted inside are not visible after the context.
+        """
         threads, tiles, scalars, known = self.threads, self.tiles, self.scalars, self.known
         self.role, self.tiles, self.scalars = role, dict(tiles), dict(scalars)
         if role.first:
@@ -214,7 +219,9 @@ class Distributor:
         return tile
 
     def fragments(self, value: ir.Value) -> Fragments:
-        """Like `tile`, for ops that need fragments: of a uniform value, each is the same number."""
+        """Like `tile`, for ops that need fragments: a uniform value is expanded to fragments that are all the same
+        scalar.
+        """
         tile = self.tile(value)
         if isinstance(tile, Fragments):
             return tile
@@ -222,17 +229,19 @@ class Distributor:
         return splat(self.layout, type_.shape if type_.rank == rank else [1] * rank, tile.value)
 
     def number(self, value: ir.Value) -> ir.Value:
-        """The one number of a tile value that has no more, in every thread."""
+        """The scalar of a tile value that has one element; every thread holds that scalar."""
         tile = self.tile(value)
         return tile.value if isinstance(tile, Uniform) else tile.at((0,) * self.layout.rank)
 
     def start_reads(self, key: Key) -> None:
-        """Emits the loads of a spilled to shared memory fragment, which wait until registers are free."""
+        """Emits the loads of one spilled fragment of each tile in `late_reads`; loads are delayed until registers are
+        free.
+        """
         for tile in self.late_reads:
             tile.at(key)
 
     def force_all(self) -> None:
-        """Emits what has been put off, before control flow begins that could run it more or less than once."""
+        """Emits all pending fragments and exchanges, before control flow that could run them any number of times."""
         self.flush()
         for tile in list(self.tiles.values()):
             if isinstance(tile, Fragments):
@@ -246,9 +255,9 @@ class Distributor:
             self.known = None if self.in_loop else known
 
     def barrier(self, warps: int | None = None) -> None:
-        """A meeting of the block's threads that run the code being emitted: all, or those of a role.
+        """A barrier of the block's threads that run the code being emitted: all threads, or those of a role.
 
-        With `warps`, each so many that follow each other may meet apart.
+        With `warps`, each group of that many consecutive warps may synchronise separately.
         """
         if self.role is not None:
             group_barrier(self.role.warpgroups, self.role.first)
@@ -258,7 +267,7 @@ class Distributor:
             gpu.BarrierOp()
 
     def mbarriers(self) -> ir.Value:
-        """The two mbarriers of the loop, initialised before the blocks of the cluster first meet."""
+        """The two mbarriers of the outermost loop, initialised before the first cluster barrier."""
         if self.loop_mbarriers is None:
             assert self.start is not None
             with ir.InsertionPoint(self.start):
@@ -267,11 +276,10 @@ class Distributor:
         return self.loop_mbarriers
 
     def shift(self) -> ir.Value:
-        """By how many elements the thread's row is shifted.
+        """The thread's shift in elements, as an index.
 
-        Where nothing has been read of which each row follows the one before, every shift is as good as another: rows
-        are not shifted, and those that are accessed behind this lie at a phase of their own. Passes behind the choice
-        of the layout may have folded what it was chosen for.
+        If no row has fixed the shift yet, the shift becomes 0, and rows accessed later have an alignment of their own.
+        That happens when passes after the layout choice fold the read that the layout was chosen for.
         """
         if self.row_shift is None:
             with ir.InsertionPoint.at_block_begin(self.function.operation.regions[0].blocks[0]):

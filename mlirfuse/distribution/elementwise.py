@@ -1,4 +1,4 @@
-"""Rules of ops that work element by element, and of those that only rename or repeat elements."""
+"""Rules of elementwise ops, and of ops that rename or repeat elements."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def elementwise(d: Distributor, op: ir.Operation) -> None:
 
 @rule("arith.constant")
 def constant(d: Distributor, op: ir.Operation) -> None:
-    """A splat is one number; a scalar is copied."""
+    """The rule of `arith.constant`: a splat becomes a uniform value, and a scalar is copied."""
     result_type = op.results[0].type
     value = op.attributes["value"]
     if not isinstance(result_type, ir.VectorType):
@@ -66,7 +66,7 @@ def constant(d: Distributor, op: ir.Operation) -> None:
 
 @rule("fuse.optimization_barrier")
 def keep_tile(d: Distributor, op: ir.Operation) -> None:
-    """Keeps every fragment opaque until the fragment of `after` that it meets."""
+    """The rule of `fuse.optimization_barrier`: each fragment depends on the corresponding fragment of `after`."""
     source, after = d.fragments(op.operands[0]), d.tile(op.operands[1])
 
     def emit(key: Key) -> ir.Value:
@@ -76,7 +76,7 @@ def keep_tile(d: Distributor, op: ir.Operation) -> None:
 
 
 def recast(d: Distributor, value: ir.Value, after: Fragments) -> Fragments:
-    """The fragments of a tile, where they are not simply kept: cast or read again, and not before `after` is known."""
+    """The fragments of a tile, made available only after `after`: a widening cast or a reload is emitted again then."""
     owner = widening_of(d, value)
     if owner is None:
         tile = d.fragments(value)
@@ -131,10 +131,10 @@ def broadcast(d: Distributor, op: ir.Operation) -> None:
 
 
 def _extents_in_layout(d: Distributor, op: ir.Operation) -> tuple[int, ...]:
-    """The extent of what a broadcast makes in each dimension of the layout.
+    """The extent of a broadcast's result in each dimension of the layout.
 
-    Canonicalisation drops dimensions before it repeats, where they were dropped after: only the write that takes the
-    result tells which are left.
+    Canonicalisation may drop unit dimensions before the broadcast, so the result type alone does not identify the
+    layout dimensions; the transfer write that stores the result does.
     """
     shape, rank = tuple(ir.VectorType(op.results[0].type).shape), d.layout.rank
     if len(shape) == rank:
@@ -153,21 +153,23 @@ def _extents_in_layout(d: Distributor, op: ir.Operation) -> tuple[int, ...]:
 
 @rule("vector.shape_cast")
 def shape_cast(d: Distributor, op: ir.Operation) -> None:
-    """Adds or drops dimensions of extent 1; a thread's elements stay what they are."""
+    """The rule of `vector.shape_cast`, which adds or drops dimensions of extent 1; fragments stay the same."""
     source, result = ([n for n in ir.VectorType(v.type).shape if n != 1] for v in (op.operands[0], op.results[0]))
     if source != result:
         raise PassError("a tile's shape_cast may only add or drop extents of 1", where=op)
     tile = d.tiles[op.operands[0]]
     shape, rank = ir.VectorType(op.operands[0].type).shape, d.layout.rank
     if isinstance(tile, Uniform) and len(shape) == rank > ir.VectorType(op.results[0].type).rank:
-        tile = splat(d.layout, shape, tile.value)  # the result does not say which dimensions it has left
-    # Fragments that wait for an exchange stay pending: renaming reads nothing.
+        tile = splat(d.layout, shape, tile.value)  # the result type does not identify the remaining dimensions
+    # A shape cast reads no element, so fragments that wait for an exchange stay pending.
     d.tiles[op.results[0]] = tile
 
 
 @rule("vector.extract")
 def extract(d: Distributor, op: ir.Operation) -> None:
-    """The number of a tile that has only one: canonicalisation makes it of a reduction that combines nothing."""
+    """The scalar of a tile with one element. Canonicalisation turns reductions over unit dimensions into
+    `vector.extract`.
+    """
     source = ir.VectorType(op.operands[0].type)
     if prod(source.shape) != 1 or isinstance(op.results[0].type, ir.VectorType):
         raise PassError("an element of a tile of several cannot be taken out", where=op)

@@ -1,4 +1,4 @@
-"""The size of the grid: the bound of a tile program's loop over blocks, as a map that the launch evaluates."""
+"""The size of the grid: the bound of a tile program's loop over blocks, as an affine map that the launch evaluates."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ RESIDENT_BLOCKS = "fuse.resident_blocks"
 
 
 def set_grid(function: ir.Operation, kernel: ir.Operation, forall: ir.Operation, cluster: int) -> None:
-    """Records the number of blocks as a map over extents of arguments, and over what the device holds at once."""
+    """Records the number of blocks, as a map over extents of arguments and the number of resident blocks."""
     grid, least, operands = _block_count(forall)
     arguments = list(kernel.regions[0].blocks[0].arguments)
     pairs = [_grid_operand(operand, arguments, forall) for operand in operands]
     for position, (argument, _) in enumerate(pairs):
-        if argument == RESIDENT:  # counted in blocks, of which whole clusters are iterations of the loop
+        if argument == RESIDENT:  # counted in blocks; an iteration of the loop is a whole cluster
             blocks = ir.AffineExpr.get_symbol(position)
             grid = grid.replace(blocks, ir.AffineExpr.get_floor_div(blocks, cluster), 0, len(pairs))
     grid = ir.AffineMap.get(0, len(pairs), [result * cluster for result in grid.results])
@@ -30,8 +30,8 @@ def set_grid(function: ir.Operation, kernel: ir.Operation, forall: ir.Operation,
 
 
 def _block_count(forall: ir.Operation) -> tuple[ir.AffineMap, list[int], list[ir.Value]]:
-    """The bound of the loop over blocks: a map whose results' minimum it is, each at least so much, and what the map's
-    symbols are.
+    """The bound of the loop over blocks: a map whose results' minimum is the bound, the least value of each result, and
+    the operands of the map's symbols.
     """
     static = list(ir.DenseI64ArrayAttr(forall.attributes["staticUpperBound"]))
     if len(static) != 1:
@@ -60,11 +60,11 @@ def _block_count(forall: ir.Operation) -> tuple[ir.AffineMap, list[int], list[ir
 
 
 def _over_symbols(op: ir.Operation, first: int = 0) -> tuple[ir.AffineMap, list[ir.Value]]:
-    """The map of an affine op with symbols alone, numbered from `first` on, and what these are."""
+    """An affine op's map with symbols only, numbered from `first` on, and the operands of these symbols."""
     found, operands = op.attributes["map"].value, list(op.operands)
     dims, symbols = operands[: found.n_dims], operands[found.n_dims :]
     count = first + len(operands)
-    # From the last on, so that no symbol gets the number of one that is still to be replaced.
+    # From the last symbol to the first, so that no symbol gets the number of one that is still to be replaced.
     for position in reversed(range(len(symbols))):
         number = ir.AffineExpr.get_symbol(first + position)
         found = found.replace(ir.AffineExpr.get_symbol(position), number, len(dims), count)
@@ -77,7 +77,7 @@ def _over_symbols(op: ir.Operation, first: int = 0) -> tuple[ir.AffineMap, list[
 def _without_unused(
     grid: ir.AffineMap, least: list[int], operands: list[ir.Value]
 ) -> tuple[ir.AffineMap, list[int], list[ir.Value]]:
-    """The same over the symbols that results have."""
+    """The same map, minima and operands, without symbols that no result uses."""
     used = [n for n in range(len(operands)) if any(_has_symbol(result, n) for result in grid.results)]
     for position, number in enumerate(used):
         grid = grid.replace(
@@ -93,7 +93,7 @@ def _has_symbol(expr: ir.AffineExpr, number: int) -> bool:
 
 
 def _grid_operand(operand: ir.Value, arguments: list[ir.Value], forall: ir.Operation) -> tuple[int, int]:
-    """(argument, dimension) of an extent; (-1, k) of the blocks that the device holds at k an SM."""
+    """(argument, dimension) of an extent; (-1, k) for the blocks that the device holds with k blocks an SM."""
     maker = defining_op(operand)
     if maker is not None and maker.name == RESIDENT_BLOCKS:
         return RESIDENT, ir.IntegerAttr(maker.attributes["per_sm"]).value
@@ -105,9 +105,10 @@ def _grid_operand(operand: ir.Value, arguments: list[ir.Value], forall: ir.Opera
 
 
 def device_bound(kernel: ir.Operation, forall: ir.Operation) -> ir.Operation | None:
-    """What makes the bound of the loop over blocks, where it depends on the device and so is known at launch only.
+    """The op that bounds the loop over blocks by what the device holds, known at launch only; None if there is none.
 
-    Raises `PassError` where `fuse.resident_blocks` is used for anything else.
+    Raises:
+        PassError: `fuse.resident_blocks` has another use than that bound.
     """
     limits = [op for op in body(kernel) if op.name == RESIDENT_BLOCKS]
     if not limits:
@@ -121,7 +122,7 @@ def device_bound(kernel: ir.Operation, forall: ir.Operation) -> ir.Operation | N
 
 
 def constant_grid(function: ir.Operation) -> int | None:
-    """How many blocks a `gpu.func` has, where neither extents nor the device decide that; None elsewhere."""
+    """The number of blocks of a `gpu.func`, if neither extents nor the device decide it; None otherwise."""
     if GRID not in function.attributes:
         return None
     counts = list(ir.AffineMapAttr(function.attributes[GRID]).value.results)

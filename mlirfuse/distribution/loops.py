@@ -23,7 +23,7 @@ REDUCTIONS = JOINT_REDUCTIONS | {"vector.multi_reduction"}
 
 @rule("scf.for")
 def for_loop(d: Distributor, op: ir.Operation) -> None:
-    """A loop that carries tiles carries their fragments."""
+    """The rule of `scf.for`: a loop that carries a tile carries the fragments of that tile."""
     lower, upper, step, *initial = op.operands
     shapes = [_carried(d, value) for value in initial]
     flat = [v for shape, value in zip(shapes, initial, strict=True) for v in _flatten(d, shape, value)]
@@ -52,7 +52,9 @@ def for_loop(d: Distributor, op: ir.Operation) -> None:
 
 @rule("scf.while")
 def while_loop(d: Distributor, op: ir.Operation) -> None:
-    """A loop that carries scalars only, and that all threads of a block leave alike."""
+    """The rule of `scf.while`: the loop carries scalars only, and all threads of a block leave it in the same
+    iteration.
+    """
     if any(isinstance(value.type, ir.VectorType) for value in (*op.operands, *op.results)):
         raise PassError("a loop with a condition carries no tiles", where=op)
     d.force_all()
@@ -86,7 +88,10 @@ def while_loop(d: Distributor, op: ir.Operation) -> None:
 
 @rule("scf.if")
 def branch(d: Distributor, op: ir.Operation) -> None:
-    """A branch that all threads of a block take alike: what it uses of tiles around it is known before it."""
+    """The rule of `scf.if`, with a condition that is the same in all threads of a block.
+
+    Tiles defined outside that the branch uses are emitted before the branch.
+    """
     d.force_all()
     shapes = [_carried(d, result) for result in op.results]
     types = [
@@ -96,7 +101,7 @@ def branch(d: Distributor, op: ir.Operation) -> None:
     ]
     otherwise = bool(list(op.regions[1].blocks))
     new = scf.IfOp(d.scalars[op.operands[0]], types, has_else=otherwise)
-    phases, d.phases = d.phases, {}  # they would have to leave the branch
+    phases, d.phases = d.phases, {}  # phases counted inside could not be used after the branch
     layout, threads = d.layout, d.threads
     for region, block in zip(op.regions, [new.then_block, *([new.else_block] if otherwise else [])], strict=False):
         with ir.InsertionPoint(block), _scope(d):
@@ -113,7 +118,7 @@ def branch(d: Distributor, op: ir.Operation) -> None:
 
 @rule("memref.alloc")
 def alloc(d: Distributor, op: ir.Operation) -> None:
-    """Shared memory of the block."""
+    """Allocates the buffer in the block's shared memory."""
     memref_type = ir.MemRefType(op.results[0].type)
     if "workgroup" not in str(memref_type.memory_space):
         raise PassError(f"a tile program may allocate shared memory only, not {memref_type}", where=op)
@@ -124,14 +129,17 @@ def alloc(d: Distributor, op: ir.Operation) -> None:
 
 @contextmanager
 def _scope(d: Distributor) -> Iterator[None]:
-    """Forgets behind a region what it found, and its tiles, of which `force_all` would emit what nothing has used."""
+    """Restores the tiles and `known` after a region.
+
+    The values of a region are invalid after it, and `force_all` would otherwise emit its unused tiles there.
+    """
     tiles, known = dict(d.tiles), d.known
     yield
     d.tiles, d.known = tiles, known
 
 
 def _last(values: Sequence[ir.Value], levels: Sequence[str]) -> dict[str, ir.Value]:
-    """The phases, which a loop carries behind everything else."""
+    """The phases by level: a loop carries them as its last values."""
     return dict(zip(levels, list(values)[len(values) - len(levels) :], strict=True))
 
 

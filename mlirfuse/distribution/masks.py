@@ -1,4 +1,4 @@
-"""The rule of masks: which of a thread's elements lie below the bounds."""
+"""The rule of masks: whether each element that a thread holds is below the mask's bounds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mlirfuse.support.rewriting import integer_of
 
 @rule("vector.create_mask", "vector.constant_mask")
 def mask(d: Distributor, op: ir.Operation) -> None:
-    """One comparison a fragment and a bounded dimension; along a thread's vectors, one an element."""
+    """Emits one comparison for each fragment and bounded dimension; along the vector dimension, one an element."""
     mask_type = ir.VectorType(op.results[0].type)
     tile = Fragments(d.layout, tuple(mask_type.shape), mask_type.element_type)
     bounds = _bounds(d, op)
@@ -40,9 +40,9 @@ def mask(d: Distributor, op: ir.Operation) -> None:
 
 
 def _bounds(d: Distributor, op: ir.Operation) -> dict[int, ir.Value]:
-    """The bound of each dimension in which a mask does not hold all of it."""
+    """The bound of each dimension that the mask covers only in part."""
     shape = ir.VectorType(op.results[0].type).shape
-    if op.name == "vector.constant_mask":  # what create_mask is folded to where its bounds are known
+    if op.name == "vector.constant_mask":  # create_mask with known bounds folds to constant_mask
         sizes = ir.DenseI64ArrayAttr(op.attributes["mask_dim_sizes"])
         return {dim: constant(size) for dim, size in enumerate(sizes) if size < shape[dim]}
     known = [integer_of(bound) for bound in op.operands]

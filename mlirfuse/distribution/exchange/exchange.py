@@ -1,6 +1,7 @@
-"""Combining partial results of the warps of a block, and of the blocks of a cluster, through shared memory.
+"""Combines partial results of the warps of a block, and of the blocks of a cluster, through shared memory.
 
-What an exchange is; `exchange.slots` has its shared memory, and `exchange.steps` runs some together.
+This file defines an exchange; `exchange/slots.py` lays out its shared memory, and `exchange/steps.py` runs several
+exchanges in one step.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ Deliver = Callable[[Key, tuple[ir.Value, ...]], None]
 
 
 class Site(Protocol):
-    """What an exchange asks of the kernel it stands in; the `Distributor` is one.
+    """What an exchange needs from the kernel that contains it, as a protocol; `Distributor` implements it.
 
     Attributes:
         threads: the current thread's coordinates.
-        in_loop: whether the code being emitted runs more than once.
-        phases: in a loop with exchanges, for each level an index that counts its steps, modulo `STEPS[level]`.
+        in_loop: whether the code being emitted is inside a loop.
+        phases: in a loop with exchanges, for each level an index that counts the level's steps, modulo `STEPS[level]`.
     """
 
     threads: Threads
@@ -38,19 +39,21 @@ class Site(Protocol):
         """A new array in the block's shared memory."""
 
     def barrier(self, warps: int | None = None) -> None:
-        """A meeting of the block's threads that run the code being emitted, or at least of each `warps` warps."""
+        """A barrier of the block's threads that run the code being emitted, or of each group of `warps` consecutive
+        warps.
+        """
 
     def mbarriers(self) -> ir.Value:
-        """The two mbarriers of the loop at hand, for one arrival each, which the whole cluster may use."""
+        """The two mbarriers of the current loop, each for one arrival; every block of the cluster may signal them."""
 
 
 @dataclass(frozen=True)
 class LaneReduction:
-    """An operation over lanes.
+    """A reduction over lanes.
 
     Attributes:
-        op_name: the `arith` op that combines two values, in either order.
-        combine: emits it.
+        op_name: the commutative `arith` op that combines two values.
+        combine: emits that op.
     """
 
     op_name: str
@@ -59,10 +62,10 @@ class LaneReduction:
 
 @dataclass(frozen=True)
 class Takers:
-    """Who takes what of merged values, where warps do not all take what each of them has sent a part of.
+    """The threads that receive each merged value, where a warp needs other values than those it sent partials of.
 
     Attributes:
-        tile: the merged value, in the layout in which it is taken.
+        tile: the merged value, in the layout in which threads receive it.
         threads: the current thread's coordinates in that layout.
     """
 
@@ -72,16 +75,17 @@ class Takers:
 
 @dataclass
 class Exchange:
-    """Partial results that differ between warps and blocks, and between lanes where there are `lanes` to combine.
+    """A reduction's partial results, which differ between warps and blocks, and between lanes if `lanes` is set.
 
     Attributes:
-        partials: fragments to exchange; one for a reduction, more where they merge jointly.
+        partials: fragments to exchange: one for a reduction, more for statistics that merge jointly.
         dims: the reduced dimensions.
-        merge: merges the parts of all warps of a block (`level` is "warps"), of all blocks ("blocks"), or of all warps
-            of all blocks ("cluster", a block's warps together), given in order.
-        deliver: takes the merged values of one fragment.
-        lanes: how the lanes along `dims` combine the one partial result first; None where they hold the same already.
-        takers: which of the block's warps take what; None where all take everything.
+        merge: merges the partials of all warps of a block (`level` is "warps"), of all blocks of a cluster ("blocks"),
+            or of all warps of a cluster, block by block ("cluster"), in order.
+        deliver: receives the merged values of one fragment.
+        lanes: how lanes along `dims` first combine the one partial result; None if they hold the same value already.
+        takers: the threads that receive each merged value; None if every thread receives the values it sent partials
+            of.
     """
 
     partials: tuple[Fragments, ...]
@@ -108,14 +112,14 @@ Values = dict[Key, tuple[ir.Value, ...]]
 
 
 def positions(partial: Fragments, dims: Sequence[int]) -> int:
-    """Positions inside the block that an exchange keeps apart."""
+    """Number of results per block: positions along the kept dimensions, each with slots of its own."""
     layout = partial.layout
     kept = [n for n in range(layout.rank) if n not in dims and partial.varies(n)]
     return prod(layout.repeats[n] * layout.repeat_stride(n) for n in kept)
 
 
 def slot_bytes(exchange: Exchange, senders: int) -> int:
-    """Shared memory of one exchange."""
+    """Bytes of shared memory of one exchange with this many senders."""
     return (
         positions(exchange.partials[0], exchange.dims)
         * senders
@@ -124,5 +128,5 @@ def slot_bytes(exchange: Exchange, senders: int) -> int:
 
 
 def vector_elements(exchange: Exchange) -> int:
-    """Elements of vectors that a thread has of one sender's partial results."""
+    """Elements that a thread holds of one sender's partial results, where these are vectors."""
     return sum(p.width * len(list(p.keys())) for p in exchange.partials if p.width > 1)

@@ -1,7 +1,7 @@
-"""The partial results of one exchange, ready to be merged.
+"""The partial results of one exchange, loaded for merging.
 
-Few parts are merged by every thread for itself. Many would fill the registers, so each lane takes some and the lanes
-merge them by a butterfly. Where parts are vectors, of which all lanes hold different ones already, a loop merges them.
+With few senders, every thread merges all partials itself. With more, each lane loads some of them and the lanes merge
+by a butterfly, which needs fewer registers. Partials that are vectors differ from lane to lane, so a loop merges them.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from mlirfuse.distribution.threads.shuffles import butterfly
 Combine = Callable[[ir.Value, ir.Value], ir.Value]
 
 LOOPED_GROUP = 4
-"""Parts that a step of a loop over parts loads before it merges them."""
+"""Partials that one iteration of `LoopedParts` loads before it merges them."""
 
 LOOP_ANNOTATION = "llvm.loop_annotation"
-"""What an `scf.for` tells LLVM and ptxas of itself."""
+"""Attribute of an `scf.for` with loop metadata for LLVM and ptxas."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """One sender's values.
+    """One sender's partial results.
 
     Attributes:
-        values: its partial results.
-        sender: its number, if that is known at compile time.
-        sender_value: its number as a value, otherwise.
+        values: the partial results.
+        sender: the sender's number, if known at compile time.
+        sender_value: the sender's number as a value, otherwise.
     """
 
     values: tuple[ir.Value, ...]
@@ -42,31 +42,31 @@ class Part:
 
 
 class Parts(Protocol):
-    """All senders' parts."""
+    """The partial results of all senders."""
 
     def combine(self, of: Callable[[Part], ir.Value], combine: Combine, identity: ir.Value) -> ir.Value:
-        """Combines `of(part)` over all parts, in a fixed order; every thread gets the result."""
+        """Combines `of(part)` over all senders in a fixed order; every thread gets the result."""
 
 
 @dataclass(frozen=True)
 class ListedParts:
-    """Parts that every thread holds."""
+    """Partial results that every thread holds in full."""
 
     parts: Sequence[Part]
 
     def combine(self, of: Callable[[Part], ir.Value], combine: Combine, identity: ir.Value) -> ir.Value:
-        """A pairwise tree."""
+        """Combines the partials in a pairwise tree."""
         return tree([of(part) for part in self.parts], combine)
 
 
 @dataclass(frozen=True)
 class LaneParts:
-    """Parts of which each lane holds one, or one of every so many.
+    """Partial results distributed over lanes: each lane holds those of every n-th sender, for n lanes.
 
     Attributes:
-        parts: the lane's parts; of a sender beyond the last it holds a copy of some part.
-        senders: number of parts.
-        offsets: xor distances that join the lanes.
+        parts: the lane's partials; for a sender number past the last, a copy of another sender's.
+        senders: number of senders.
+        offsets: xor distances of the butterfly over the lanes.
     """
 
     parts: Sequence[Part]
@@ -74,7 +74,9 @@ class LaneParts:
     offsets: Sequence[int]
 
     def combine(self, of: Callable[[Part], ir.Value], combine: Combine, identity: ir.Value) -> ir.Value:
-        """A lane's own in a pairwise tree, then a butterfly over lanes; what no sender sent brings nothing."""
+        """Combines a lane's own partials in a pairwise tree, then the lanes by a butterfly. Copies for missing senders
+        are replaced by `identity`.
+        """
         lanes = 1 << len(self.offsets)
         values = []
         for start, part in zip(range(0, self.senders, lanes), self.parts, strict=True):
@@ -93,23 +95,22 @@ class LaneParts:
 
 @dataclass(frozen=True)
 class LoopedParts:
-    """Parts that every thread merges for itself, a few at a time.
+    """Partial results that every thread merges itself in a loop, a few at a time.
 
     Attributes:
-        load: loads the part of a sender, given as an index.
-        senders: number of parts, more than one.
+        load: loads the partial results of a sender, given as an index.
+        senders: number of senders, more than one.
     """
 
     load: Callable[[ir.Value], Part]
     senders: int
 
     def combine(self, of: Callable[[Part], ir.Value], combine: Combine, identity: ir.Value) -> ir.Value:
-        """Some parts in a pairwise tree, then the next ones.
+        """Combines groups of partials in a pairwise tree, one group an iteration.
 
-        In straight code, and in a loop of known length that LLVM makes straight, ptxas puts all loads before the first
-        addition, and spills. So the length is unknown: the block's number in y is 0, but no compiler can tell. Not
-        knowing it, both would unroll the loop for the many steps that it never takes, and ptxas would take as long for
-        that as for the rest of a kernel.
+        The loop's bound depends on the block's y coordinate, which is always 0 but unknown to the compilers: with a
+        known bound the loop would be unrolled, and ptxas would hoist all loads before the first addition and spill
+        registers. Unrolling is also disabled, because it would lengthen compilation for iterations that never run.
         """
 
         def group_at(start: ir.Value, size: int) -> ir.Value:
@@ -130,7 +131,7 @@ class LoopedParts:
 
 
 def stay_looped(loop: scf.ForOp) -> None:
-    """Tells LLVM and ptxas not to unroll a loop; the bindings have no builder for the attribute."""
+    """Marks a loop as not to be unrolled by LLVM and ptxas; the bindings have no builder for the attribute."""
     stay = ir.Attribute.parse("#llvm.loop_annotation<unroll = <disable = true>>")
     loop.operation.attributes[LOOP_ANNOTATION] = stay
 

@@ -1,11 +1,10 @@
-"""Recursive-halving shuffles: butterflies over lanes of several values at once, where the warps of a block are about to
-exchange these.
+"""Recursive-halving shuffles: combine several values over the lanes of a warp before the warps exchange them.
 
-A butterfly leaves its result in every lane, of which one writes it to shared memory. Where several values are to be
-written, no lane need know all of them: in a first step the even lane of a pair takes over one value, the odd one
-another, and each sends the other's half. Such steps halve what a lane has to do, until it has one value left, which
-takes the remaining steps as usual: two values take 5 shuffles in a warp instead of 10, four take 6 instead of 20. Each
-is combined in the order of a butterfly of its own, and is the same to the last bit.
+A butterfly leaves its result in every lane, although only one lane writes the result to shared memory. With 2^n values,
+the first n steps instead halve the values of each lane: the even lane of a pair keeps one half and the odd lane the
+other, and each sends what the other keeps. The remaining steps are a butterfly of the one value left, so two values
+take 5 shuffles in a warp instead of 10, and four take 6 instead of 20. Each value is combined in the order of its own
+butterfly, with the same bits as a result.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from mlirfuse.distribution.threads.scalars import constant, divide, equals_zero,
 from mlirfuse.distribution.threads.shuffles import butterfly, lane_offsets
 
 Member = tuple[int, Key]
-"""The number of an exchange among those of a step, and one of its fragments."""
+"""The number of an exchange in its step, and the key of one of its fragments."""
 
 
 @dataclass(frozen=True)
@@ -33,9 +32,9 @@ class JointShuffle:
     """Values that are combined over lanes together.
 
     Attributes:
-        group: the numbers of exchanges that are alike, of which the values are.
-        members: the values; as many as a power of two, and more than one.
-        value: what the thread's lane is left with: member n where the lane's number ends in n.
+        group: the numbers of the exchanges that the values belong to; they have one operation and layout.
+        members: the values; their number is a power of two, at least 2.
+        value: the value left in the thread's lane: member n where the low bits of the lane's number are n.
         lane: the lane's number along the reduced dimensions.
     """
 
@@ -45,7 +44,7 @@ class JointShuffle:
     lane: ir.Value
 
     def store(self, d: Site, slots: dict[int, Slots]) -> None:
-        """The first lanes write their warp's part of a member each."""
+        """Stores the warp's partial results: each of the first lanes writes one member."""
         own = slots[self.group[0]]
         is_writer = both(less(self.lane, constant(len(self.members))), d.threads.is_first(own.copies, "block"))
         with Guard(is_writer):
@@ -54,17 +53,18 @@ class JointShuffle:
 
 
 def combine_over_lanes(d: Site, exchanges: Sequence[Exchange], values: Sequence[Values]) -> list[JointShuffle]:
-    """Combines over lanes what the exchanges of a step want combined.
+    """Combines the fragments of a step's exchanges over lanes; returns the values that are combined together.
 
     Args:
-        d: where code is emitted.
+        d: the kernel.
         exchanges: the exchanges.
-        values: the fragments of each: those that are not members of a result become what every lane then has.
+        values: the fragments of each exchange. Fragments that are no member of a `JointShuffle` are replaced by their
+            result, which every lane then holds.
     """
     joints = []
     for group in _alike(exchanges):
         model = exchanges[group[0]]
-        assert model.lanes is not None  # `_alike` looked
+        assert model.lanes is not None  # `_alike` leaves out others
         offsets = lane_offsets(model.partials[0].layout, model.dims)
         lane = d.threads.linear(d.threads.lane, model.partials[0].layout.lanes, model.dims)
         members = [(number, key) for number in group for key in values[number]]
@@ -80,7 +80,7 @@ def combine_over_lanes(d: Site, exchanges: Sequence[Exchange], values: Sequence[
 
 
 def rooms(d: Site, exchanges: Sequence[Exchange], joints: Sequence[JointShuffle], copies: int) -> dict[int, Room]:
-    """One array for all parts of each group that has joint values, as one store may write any of them."""
+    """Allocates one array for all partials of each group of joint values, because one store may write any of them."""
     found: dict[int, Room] = {}
     for group in dict.fromkeys(joint.group for joint in joints):
         sizes = [positions(exchanges[n].partials[0], exchanges[n].dims) * exchanges[n].warps for n in group]
@@ -90,7 +90,7 @@ def rooms(d: Site, exchanges: Sequence[Exchange], joints: Sequence[JointShuffle]
 
 
 def _alike(exchanges: Sequence[Exchange]) -> list[tuple[int, ...]]:
-    """The exchanges with something to combine over lanes, in groups of those that do the same in the same layout."""
+    """Groups the exchanges that combine over lanes by operation and layout."""
     groups: dict[object, list[int]] = {}
     for number, exchange in enumerate(exchanges):
         if exchange.lanes is not None:
@@ -101,7 +101,7 @@ def _alike(exchanges: Sequence[Exchange]) -> list[tuple[int, ...]]:
 
 
 def _joins(exchange: Exchange) -> bool:
-    """Whether only a slot in the block's shared memory waits for each value."""
+    """Whether the values of an exchange are only stored to slots in the block's own shared memory."""
     return exchange.warps > 1 and exchange.blocks == 1 and exchange.partials[0].width == 1
 
 
@@ -112,7 +112,7 @@ def _butterfly_reduce(value: ir.Value, offsets: Sequence[int], combine: Combine)
 
 
 def _halved(values: Sequence[ir.Value], lane: ir.Value, offsets: Sequence[int], combine: Combine) -> ir.Value:
-    """The value that is left to a lane, combined over the lanes at the xor distances that are given."""
+    """The value left in a lane after recursive halving over the given xor distances."""
     for bit, offset in enumerate(offsets):
         if len(values) == 1:
             return _butterfly_reduce(values[0], offsets[bit:], combine)
@@ -125,7 +125,7 @@ def _halved(values: Sequence[ir.Value], lane: ir.Value, offsets: Sequence[int], 
 
 
 def _of_lane(values: Sequence[ir.Value], lane: ir.Value) -> ir.Value:
-    """Of as many values as a power of two the one whose number the lane's ends in."""
+    """The value whose number equals the low bits of the lane's number; the number of values is a power of two."""
     bit = 0
     while len(values) > 1:
         is_even = _is_even(lane, bit)

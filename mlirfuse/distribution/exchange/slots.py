@@ -1,4 +1,4 @@
-"""The shared memory of an exchange: who writes its part where, and who reads which."""
+"""The shared memory of an exchange: the slot that each sender writes, and the slots that each thread reads."""
 
 from __future__ import annotations
 
@@ -21,24 +21,28 @@ from mlirfuse.distribution.threads.threads import Threads
 from mlirfuse.support.dtypes import from_mlir
 
 MOST_LISTED = 2
-"""Parts that a thread merges by itself; two values of each would otherwise take more registers than a row does."""
+"""Most senders whose partials a thread merges alone, where each sends several values; more would need too many
+registers.
+"""
 
 MOST_LISTED_ALONE = 8
-"""Parts of one number each that a thread merges by itself: two loads of four, and no shuffles."""
+"""Most senders whose partials a thread merges alone, where each sends one scalar: two loads of four, and no shuffles.
+"""
 
 MOST_LISTED_ELEMENTS = 64
-"""Elements of vectors of a step that a thread lists, of all senders: the second stage of a grid reduction has registers
-for that many, as the persistent loop's are free again."""
+"""Most vector elements, of all senders of a step, that a thread loads at once. The second stage of a grid reduction has
+registers for that many, because the persistent loop's are free by then.
+"""
 
 
 @dataclass(frozen=True)
 class Room:
-    """A part of an array in shared memory that exchanges have together.
+    """A range of a shared-memory array that several exchanges share.
 
     Attributes:
         array: the array.
-        start: where the exchange's part begins.
-        size: elements of all parts, after which a second copy of them follows.
+        start: first element of the exchange's range.
+        size: elements of the whole array; a second copy of the same size follows in a loop.
     """
 
     array: ir.Value
@@ -47,9 +51,9 @@ class Room:
 
 
 class Slots:
-    """Shared memory for one exchange: a slot for each sender at each position of the kept dimensions.
+    """Shared memory of one exchange: a slot for each sender at each position of the kept dimensions.
 
-    Of vectors, `looped` says that a thread has no registers for those of all senders.
+    `looped` says that the vectors of all senders do not fit a thread's registers, so that a loop merges them.
     """
 
     def __init__(
@@ -68,11 +72,11 @@ class Slots:
         self.looped = looped
         self.model = exchange.partials[0]
         layout = self.model.layout
-        # The elements of a vector are neighbours: the dimension that it lies along comes last.
+        # A vector's elements are contiguous: its dimension comes last.
         inner = layout.vector_dim
         kept = [n for n in range(layout.rank) if n not in exchange.dims and self.model.varies(n)]
         self.kept = sorted(kept, key=lambda n: n == inner)
-        # Dimensions along which all threads hold the same partial result: one of them writes it.
+        # Along these dimensions all threads hold the same partial result, and one of them writes it.
         self.copies = [n for n in range(layout.rank) if n not in exchange.dims and not self.model.varies(n)]
         self.positions = positions(self.model, exchange.dims)
         self.size = self.positions * senders
@@ -83,7 +87,7 @@ class Slots:
         )
 
     def store_own(self, values: Values) -> None:
-        """The first lane along the reduced dimensions of every warp writes its part."""
+        """Stores each warp's partial results, from the warp's first lane along the reduced dimensions."""
         threads = self.d.threads
         first = threads.is_first(self.exchange.dims, "warp")
         with Guard(both(first, threads.is_first(self.copies, "block"))):
@@ -96,15 +100,15 @@ class Slots:
                         memref.StoreOp(part, buffer, [index])
 
     def own_index(self, key: Key) -> ir.Value:
-        """Where the thread's warp writes its part for a position."""
+        """Index of the slot that the thread's warp writes for a position."""
         threads = self.d.threads
         return self.index(key, threads.linear(threads.warp, self.model.layout.warps, self.exchange.dims))
 
     def store_remote(self, values: Values) -> None:
-        """Some threads that hold a position's value write it to every block along the reduced dimensions.
+        """Stores each position's value in the shared memory of every block along the reduced dimensions.
 
-        A cluster may be spread over other dimensions too, where a kernel reduces some of them at a time. Blocks with
-        other coordinates there have other positions at the same places of their memory, or copies of their own.
+        A cluster may also extend over kept dimensions, where a kernel reduces some dimensions at a time. Blocks with
+        other coordinates there hold other positions, or copies of their own.
         """
         threads = self.d.threads
         layout = self.model.layout
@@ -112,7 +116,8 @@ class Slots:
         lane = threads.linear(threads.lane, layout.lanes, self.exchange.dims)
         warp = threads.linear(threads.warp, layout.warps, self.exchange.dims)
         lanes = prod(layout.lanes[n] for n in self.exchange.dims)
-        # One lane a receiver where there are enough of them; otherwise the first lane writes to all.
+        # Each lane writes to one receiving block if there are enough lanes; otherwise the first lane writes to all
+        # blocks.
         spread = lanes >= self.senders
         condition = less(lane, constant(self.senders)) if spread and lane is not None else None
         for other in (warp, None if spread else lane):
@@ -131,13 +136,15 @@ class Slots:
                             cluster_store(element, buffer, add(index, constant(offset)) if offset else index, receiver)
 
     def sent_bytes(self, values: Values) -> int:
-        """What all warps of the cluster together send to one block."""
+        """Bytes that all warps of the cluster together send to one block."""
         layout = self.model.layout
         places = len(values) * prod(layout.warps[n] * layout.lanes[n] for n in self.kept)
         return places * self.senders * sum(from_mlir(p.element_type).bytes for p in self.exchange.partials)
 
     def send(self, values: Values, barriers: ir.Value, number: ir.Value) -> None:
-        """Of the lanes along the reduced dimensions, the first ones send their warp's parts to a block each."""
+        """Sends the warp's partial results to every block of the cluster: each of the first lanes along the reduced
+        dimensions sends to one block.
+        """
         threads, layout, dims = self.d.threads, self.model.layout, self.exchange.dims
         warp = threads.linear(threads.warp, layout.warps, dims)
         block = threads.linear(threads.block, layout.blocks, dims)
@@ -151,14 +158,14 @@ class Slots:
                 cluster_send(part, buffer, self.index(key, sender), receiver, barriers, number, self.exchange.blocks)
 
     def load(self, key: Key) -> Parts:
-        """The parts of every sender at a position."""
+        """Loads the partial results of every sender at a position."""
         layout = self.model.layout
         offsets = lane_offsets(layout, self.exchange.dims)
         bits = min((self.senders - 1).bit_length(), len(offsets))
         lanes = 1 << bits
         if bits and self._is_for_lanes(lanes):
             lane = self.d.threads.linear(self.d.threads.lane, layout.lanes, self.exchange.dims)
-            assert lane is not None  # there are lanes to hold the parts
+            assert lane is not None  # `_is_for_lanes` holds only where there are lanes
             first = lane if len(offsets) == bits else remainder(lane, lanes)
             parts = [self._lane_part(key, first, start, lanes) for start in range(0, self.senders, lanes)]
             return LaneParts(parts, self.senders, offsets[:bits])
@@ -171,24 +178,26 @@ class Slots:
 
     @property
     def _is_long(self) -> bool:
-        """Whether a thread has no registers for the vectors of all senders."""
+        """Whether the vectors of all senders need more registers than a thread can spare."""
         return self.looped and self.senders > MOST_LISTED and self.model.width > 1
 
     def _is_for_lanes(self, lanes: int) -> bool:
-        """Whether each of so many lanes is to take some of the parts: of vectors, where that saves a loop over all."""
+        """Whether the partials are distributed over this many lanes; for vectors, where that avoids a loop over all
+        senders.
+        """
         if self.model.width == 1:
             return self.senders > (MOST_LISTED_ALONE if len(self.buffers) == 1 else MOST_LISTED)
         held = -(-self.senders // lanes) * len(self.buffers) * self.model.width
         return self._is_long and self.senders > LOOPED_GROUP and lanes > 2 and held <= MOST_LISTED_ELEMENTS
 
     def _lane_part(self, key: Key, lane: ir.Value, start: int, lanes: int) -> Part:
-        """The part of sender `start + lane`, or, where there are not so many, of the last."""
+        """Loads the partials of sender `start + lane`, or of the last sender if that number is too large."""
         sender = add(lane, constant(start)) if start else lane
         slot = sender if start + lanes <= self.senders else minimum(sender, constant(self.senders - 1))
         return replace(self._load_part(key, slot), sender_value=sender)
 
     def _load_part(self, key: Key, sender: ir.Value) -> Part:
-        """The values of one sender."""
+        """Loads the partial results of one sender."""
         types = [p.type for p in self.exchange.partials]
         index = self._taken_index(key, sender)
         return Part(
@@ -209,7 +218,7 @@ class Slots:
                 ).result
                 for n in range(self.senders)
             ]
-        # Slots of one position are neighbours, so that they load four at a time.
+        # The slots of one position are contiguous, so four are loaded at a time.
         group = 4 if self.senders % 4 == 0 and str(partial.element_type) in ("f32", "i32") else 1
         parts: list[ir.Value] = []
         for start in range(0, self.senders, group):
@@ -222,11 +231,13 @@ class Slots:
         return parts
 
     def index(self, key: Key, sender: ir.Value | None) -> ir.Value:
-        """Where a sender's part for a position lies; vectors keep their elements together."""
+        """Index of a sender's slot for a position; the elements of a vector are contiguous."""
         return self._index(self._position(key, self.d.threads), sender)
 
     def _taken_index(self, key: Key, sender: ir.Value | None) -> ir.Value:
-        """Where a sender's part lies of what the thread takes; where it has nothing to take, of the last that is."""
+        """Index of a sender's slot for a position that the thread receives; threads that receive nothing get the last
+        position.
+        """
         takers = self.exchange.takers
         position = (
             self._position(key, self.d.threads) if takers is None else self._position(key, takers.threads, takers.tile)
@@ -245,7 +256,7 @@ class Slots:
         return reduce(add, terms) if terms else constant(0)
 
     def _position(self, key: Key, threads: Threads, tile: Fragments | None = None) -> ir.Value | None:
-        """Of a fragment of a thread: of one past the end of a `tile`, that of the last inside."""
+        """Linear position of a thread's fragment; a fragment past the end of `tile` gets the last position inside."""
         layout = self.model.layout
         total, step = None, 1
         for dim in reversed(self.kept):

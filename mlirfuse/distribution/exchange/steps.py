@@ -1,16 +1,15 @@
 """Runs pending exchanges together: one step between warps, and one between blocks where a cluster shares a tile.
 
-Exchanges wait until a value is needed, so that independent reductions share one barrier. Each has shared memory of its
-own: no barrier is needed before the next one writes. In a loop, where the same exchange comes again, small ones have it
-twice, and alternate: when the first is written again, the step in between has ordered that after its reads. The levels
-alternate apart, as a barrier of a block orders nothing between blocks. There, rows that lie side by side need not meet:
-each has slots and, where it has whole warps of its own, a barrier of its own.
+An exchange is delayed until its result is needed, so that independent reductions share one barrier. Each exchange has
+shared memory of its own, so no barrier is needed before the next one writes. In a loop, small exchanges have two copies
+of that memory and alternate: the step in between orders the reads of a copy before its next writes. Each level
+alternates separately, because a block barrier orders nothing between blocks. Rows that use whole warps of their own
+have barriers of their own.
 
-In a loop a cluster needs no barrier either, which would wait for all that its threads have written to global memory (on
-Hopper: LayerNorm backward of 32768 columns at 0.6 of a copy's speed, 0.9 without). Every warp sends its parts to every
-block; an mbarrier of each block counts the bytes. Two mbarriers alternate from step to step. A warp sends in step n + 2
-when it has what all others sent in step n + 1; so all of them have read step n, whose memory and mbarrier they
-have again.
+In a loop, a cluster uses mbarriers in place of a cluster barrier, which would also wait for all of the threads' writes
+to global memory. Every warp sends its partial results to every block, and an mbarrier of each block counts the bytes.
+Two mbarriers alternate from step to step. A warp sends in step n + 2 after it has received what every warp sent in step
+n + 1; by then every warp has read the data of step n, whose memory and mbarrier step n + 2 reuses.
 """
 
 from __future__ import annotations
@@ -35,15 +34,14 @@ from mlirfuse.schedule.model.exchanges import MOST_ALTERNATING
 from mlirfuse.support.dtypes import from_mlir
 
 CLUSTER = "cluster"
-"""The step of all warps of a cluster."""
+"""The level of a step between all warps of a cluster."""
 
 STEPS = {"warps": 2, "blocks": 2, CLUSTER: 4}
-"""Levels of steps, and after how many of each everything is as before: two copies of memory, or of each mbarrier two
-phases."""
+"""Steps after which each level's state repeats: two copies of memory, or two phases of each of two mbarriers."""
 
 
 def run_exchanges(d: Site, exchanges: Sequence[Exchange]) -> ir.Value:
-    """Runs exchanges together, and delivers what they merge; returns one number of it, which is known when all are."""
+    """Runs exchanges together and delivers their results; returns a scalar that depends on all of them."""
     merged: list[Values] = [
         {key: tuple(p.at(key) for p in e.partials) for key in e.partials[0].keys()} for e in exchanges
     ]
@@ -68,15 +66,15 @@ def _stored_step(
     level: str,
     joints: list[JointShuffle],
 ) -> None:
-    """One step between the warps of a block (`level` is "warps") or the blocks of a cluster ("blocks").
+    """Runs one step between the warps of a block (`level` is "warps") or the blocks of a cluster ("blocks").
 
     Args:
-        d: where code is emitted.
+        d: the kernel.
         exchanges: all exchanges.
-        values: the fragments of each, which become what the step merges.
-        taking: the numbers of those that take part.
-        level: who exchanges.
-        joints: fragments that lanes hold one each of.
+        values: the fragments of each exchange, replaced by the merged ones.
+        taking: the numbers of the exchanges that take part.
+        level: "warps" or "blocks".
+        joints: values that were combined over lanes together, of which each lane holds one.
     """
     senders = {i: exchanges[i].warps if level == "warps" else exchanges[i].blocks for i in taking}
     active = [i for i, count in senders.items() if count > 1]
@@ -109,10 +107,10 @@ def _stored_step(
 
 
 def _can_send(d: Site, exchange: Exchange) -> bool:
-    """Whether all warps of a cluster can exchange their parts at once.
+    """Whether all warps of a cluster can send their partials in one step.
 
-    Every warp has to send, or nothing would say that it has read; there must be a lane for every receiver, and every
-    block must be one.
+    Every warp has to send, because its arrival is what tells the others that it has read the previous data. Each
+    receiving block needs a lane that sends to it, and every block of the cluster has to receive.
     """
     model = exchange.partials[0]
     layout, dims = model.layout, exchange.dims
@@ -129,7 +127,7 @@ def _can_send(d: Site, exchange: Exchange) -> bool:
 
 
 def _sent_step(d: Site, exchanges: Sequence[Exchange], values: Sequence[Values]) -> list[Values]:
-    """One step between all warps of a cluster, in a loop."""
+    """Runs one step between all warps of a cluster, in a loop."""
     if not exchanges:
         return []
     steps = d.phases[CLUSTER]

@@ -1,7 +1,6 @@
-"""Barriers of some warps of a block, where the rows of a tile lie side by side and each has warps of its own.
+"""Named barriers of some warps of a block, for tiles with several rows that have warps of their own.
 
-In a loop, the warps of one row need not wait for those of another, step by step: rows run apart, and one computes while
-another waits.
+In a loop, the warps of one row then need not wait for those of another: one row computes while another waits.
 """
 
 from __future__ import annotations
@@ -17,22 +16,23 @@ from mlirfuse.distribution.threads.scalars import add, constant, divide
 from mlirfuse.schedule.layout import WARP
 
 MOST_BARRIERS = 15
-"""Barriers that a block has besides that of all its threads."""
+"""Named barriers of a block, without barrier 0, which `gpu.barrier` uses."""
 
 
 def warps_that_meet(exchanges: Iterable[Exchange]) -> int | None:
-    """How many warps that follow each other exchange with no others; None where all do, or more groups than barriers.
+    """Number of consecutive warps that exchange values only among themselves; None if all warps do, or if there are
+    more than `MOST_BARRIERS` such groups.
 
-    Warps are numbered with the last dimension fastest, so those along the reduced dimensions follow each other where no
-    kept dimension behind the first of these has warps. What all warps along a kept dimension hold the same, one of them
-    writes for the others.
+    Warps are numbered with the last dimension fastest, so the warps along the reduced dimensions are consecutive only
+    if no kept dimension after the first reduced one has warps. Where warps along a kept dimension hold the same values,
+    one warp writes for all, so that groups are not independent.
     """
     meeting = {_warps_of(exchange) for exchange in exchanges}
     return meeting.pop() if len(meeting) == 1 else None
 
 
 def _warps_of(exchange: Exchange) -> int | None:
-    if exchange.takers is not None:  # who takes a value need not be among those who sent it
+    if exchange.takers is not None:  # the receivers of a value need not be among its senders
         return None
     model = exchange.partials[0]
     warps = model.layout.warps
@@ -46,7 +46,7 @@ def _warps_of(exchange: Exchange) -> int | None:
 
 
 def warp_barrier(thread: ir.Value, warps: int) -> None:
-    """A barrier of each `warps` warps that follow each other; `thread` is the thread's number, an index."""
+    """Emits a barrier of each group of `warps` consecutive warps; `thread` is the thread's number, an index."""
     i32 = ir.IntegerType.get_signless(32)
-    number = arith.index_cast(i32, add(divide(thread, WARP * warps), constant(1)))  # 0 is that of gpu.barrier
+    number = arith.index_cast(i32, add(divide(thread, WARP * warps), constant(1)))  # gpu.barrier uses 0
     nvvm.barrier(None, barrier_id=number, number_of_threads=arith.constant(i32, WARP * warps))

@@ -1,3 +1,4 @@
 """Rules of ops that access memory: transfers, copies, semaphores, and tiles that go through shared memory.
-Rows that start at any address are in `unaligned`.
+
+Rows of any alignment are in `unaligned`.
 """

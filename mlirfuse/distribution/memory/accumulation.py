@@ -1,4 +1,4 @@
-"""Rules for sums in global memory: a thread adds its own fragments of a tile, and the block clears sums together."""
+"""Rules for accumulators in global memory: `fuse.accumulate`, and the fill that clears the accumulators."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FLOAT_BYTES = 4
 
 @rule("fuse.accumulate")
 def accumulate_tile(d: Distributor, op: ir.Operation) -> None:
-    """Every element of the tile is added once."""
+    """The rule of `fuse.accumulate`: each element of the tile is added by exactly one thread."""
     value, sums, *indices = op.operands
     tile = d.fragments(value)
     dims = [n if n is not None and tile.varies(n) else None for n in layout_dims(tile, ir.VectorType(value.type))]
@@ -52,7 +52,7 @@ def accumulate_tile(d: Distributor, op: ir.Operation) -> None:
 
 @rule("linalg.fill")
 def fill(d: Distributor, op: ir.Operation) -> None:
-    """The tile's threads share the buffer out, behind a meeting: what they read of it before has been read."""
+    """Fills a share of the buffer in each thread, after a barrier that orders the fill behind earlier reads."""
     number, buffer = (d.scalars[operand] for operand in op.operands)
     d.force_all()
     meet(d)

@@ -1,4 +1,4 @@
-"""The rule of `fuse.copy_tile`: the block's threads share the tile's rows out in pieces of up to 16 bytes."""
+"""The rule of `fuse.copy_tile`: the block's threads copy the tile's rows in pieces of up to 16 bytes."""
 
 from __future__ import annotations
 
@@ -18,16 +18,17 @@ from mlirfuse.tiling.memory import access_elements, permuted, strides
 from mlirfuse.tiling.tiles import zero
 
 SIDE = 8
-"""Elements of a row that neighbouring threads copy of what is transposed."""
+"""Elements of a contiguous run that neighbouring threads copy when the tile is transposed."""
 
 
 @rule("fuse.copy_tile")
 def copy_tile(d: Distributor, op: ir.Operation) -> None:
-    """Each thread copies every so many pieces; by `cp.async` where they have its sizes, else through registers.
-
-    Ops on several elements go along a buffer's last axis, which must be contiguous: a source with another contiguous
-    axis is transposed. `cp.async` demands that of single elements too: those of a source without one go through
+    """Copies a tile, piece by piece over the block's threads: by `cp.async` for supported sizes, otherwise through
     registers.
+
+    A piece of several elements runs along a buffer's last axis, which must be contiguous, so a source with another
+    contiguous axis is transposed. `cp.async` needs a contiguous axis even for single elements; a source without one is
+    copied through registers.
     """
     source, slot = (d.scalars[v] for v in list(op.operands)[:2])
     starts = [d.scalars[v] for v in list(op.operands)[2:]]
@@ -51,15 +52,15 @@ def copy_tile(d: Distributor, op: ir.Operation) -> None:
 
 
 def goes_by_async_copy(type_: ir.MemRefType, width: int) -> bool:
-    """Whether `cp.async` copies so many elements of a memref, along its last axis."""
+    """Whether `cp.async` can copy `width` elements at a time along a memref's last axis."""
     dtype = from_mlir(type_.element_type)
-    if dtype.kind == "bool":  # nvgpu's op counts bits of them
+    if dtype.kind == "bool":  # nvgpu's op would count them in bits
         return False
     return width * dtype.bytes in ACCESS_WIDTHS and strides(type_)[-1] == 1
 
 
 def _width(d: Distributor, source: ir.Value, slot: ir.Value, axes: list[int], clipped: set[int]) -> int:
-    """Elements of one piece: none straddles the source's end."""
+    """Elements of one piece, such that no piece straddles the source's end."""
     memory, tile = ir.MemRefType(source.type), ir.MemRefType(slot.type)
     declared = d.argument_attributes.get(source, {}).get(ALIGN)
     align = ir.IntegerAttr(declared).value if declared is not None else None
@@ -75,7 +76,7 @@ def _width(d: Distributor, source: ir.Value, slot: ir.Value, axes: list[int], cl
 def _contiguous_last(
     source: ir.Value, starts: list[ir.Value], axes: list[int]
 ) -> tuple[ir.Value, list[ir.Value], list[int]]:
-    """The source seen with a contiguous axis last, if it has one: that of a piece's elements before others."""
+    """A view of the source with a contiguous axis last, if the source has one; the piece's own axis is preferred."""
     steps = strides(ir.MemRefType(source.type))
     contiguous = [a for a in (axes[-1], *range(len(steps))) if steps[a] == 1]
     if not contiguous:
@@ -85,17 +86,18 @@ def _contiguous_last(
 
 
 def _across(source: ir.Value, axes: list[int]) -> int | None:
-    """The tile's dimension that lies side by side in the source, where it is not its last one: what is transposed."""
+    """The tile's dimension that is contiguous in the source, if it is not the last one: the tile is then transposed."""
     steps = strides(ir.MemRefType(source.type))
     found = next((d for d, axis in enumerate(axes) if steps[axis] == 1), None)
     return None if found == len(axes) - 1 else found
 
 
 def _coordinates(piece: ir.Value, shape: list[int], width: int, across: int | None) -> list[ir.Value]:
-    """Where a piece starts in the tile; along `across`, if there is such a dimension, the first few are neighbours.
+    """Index in the tile of a piece's first element.
 
-    A warp so reads `SIDE` neighbours of some rows, whole sectors, and stores them to `SIDE` rows of the slot, which lie
-    in banks of their own (`tiling/slot_ring.py`).
+    If the tile is transposed, `SIDE` neighbouring pieces are consecutive along dimension `across`. A warp so reads
+    whole sectors of several source rows, and stores to `SIDE` rows of the slot that are in different banks
+    (`tiling/slot_ring.py`).
     """
     if across is not None and shape[across] % SIDE == 0:
         groups = [n // SIDE if d == across else n for d, n in enumerate(shape)]
@@ -131,7 +133,7 @@ def _copy(
     condition = reduce(lambda a, b: arith.AndIOp(a, b).result, inside) if inside else None
     type_ = ir.MemRefType(source.type)
     if goes_by_async_copy(type_, width):
-        # What is not read is filled with zeros.
+        # cp.async fills the bytes that it does not read with zeros.
         read = None if condition is None else arith.SelectOp(condition, constant(width), constant(0)).result
         past_l1 = True if width * from_mlir(type_.element_type).bytes == WIDEST_ACCESS else None
         nvgpu.DeviceAsyncCopyOp(slot, coordinates, source, indices, width, srcElements=read, bypassL1=past_l1)
@@ -147,7 +149,9 @@ def _extent(buffer: ir.Value, axis: int) -> ir.Value:
 
 
 def _load(source: ir.Value, indices: list[ir.Value], condition: ir.Value | None, width: int) -> ir.Value:
-    """A piece of the source; zero where the condition does not hold, which reads the buffer's first piece instead."""
+    """Loads a piece of the source. Where the condition does not hold, the result is zeros, and the load reads the
+    buffer's first piece instead.
+    """
     element = ir.MemRefType(source.type).element_type
     if condition is not None:
         indices = [arith.SelectOp(condition, index, constant(0)).result for index in indices]

@@ -1,4 +1,4 @@
-"""Rules of flagged accesses: a thread stores its own fragments of a tile, and loads those of tiles that it makes."""
+"""The rules of `fuse.flagged_store` and `fuse.flagged_load`: each thread accesses its own fragments of a tile."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mlirfuse.tiling.tiles import zero
 
 @rule("fuse.flagged_store")
 def store_flagged_tile(d: Distributor, op: ir.Operation) -> None:
-    """Every element of the tile is stored once."""
+    """The rule of `fuse.flagged_store`: each element of the tile is stored by exactly one thread."""
     value, flagged_buffer, *indices = op.operands
     tile = d.fragments(value)
     starts = [d.scalars[index] for index in indices]
@@ -33,7 +33,11 @@ def store_flagged_tile(d: Distributor, op: ir.Operation) -> None:
 
 @rule("fuse.flagged_load")
 def load_flagged_tiles(d: Distributor, op: ir.Operation) -> None:
-    """Fragments of the same threads are waited for together; what several threads would hold, the first takes."""
+    """The rule of `fuse.flagged_load`.
+
+    Fragments that the same threads hold are waited for together; of fragments that several threads hold, the first
+    loads.
+    """
     flagged_buffer, *indices = op.operands
     parts = ir.IntegerAttr(op.attributes["parts"]).value
     type_ = ir.VectorType(op.results[0].type)
@@ -61,7 +65,7 @@ def _flagged_load(
     parts: int,
     key: Key,
 ) -> list[list[ir.Value]]:
-    """The partials of each place; zeros in threads that do not take them."""
+    """The partials of each place; zeros in threads that do not load them."""
     holds = holds_alone(d, tile, key)
     if holds is None:
         return flagged_load(flagged_buffer, places, tile.type, parts)
@@ -76,12 +80,12 @@ def _flagged_load(
 
 
 def _padded(d: Distributor, tile: Fragments, key: Key) -> tuple[tuple[int, int], ...]:
-    """The dimensions in which some thread's fragment is padding, with its repeat."""
+    """(dimension, repeat) pairs in which some thread's fragment is padding."""
     return tuple((n, key[n]) for n in range(d.layout.rank) if tile.padded(key, n))
 
 
 def holds_alone(d: Distributor, tile: Fragments, key: Key) -> ir.Value | None:
-    """Whether a thread's fragment lies inside the tile, and no other thread has the same one; None if always."""
+    """Whether a fragment is inside the tile and the thread is the first that holds it, as an `i1`; None if always."""
     checks = [less(d.threads.index(n, repeat), constant(tile.extents[n])) for n, repeat in _padded(d, tile, key)]
     alone = d.threads.is_first(n for n in range(d.layout.rank) if not tile.varies(n))
     checks += [alone] if alone is not None else []
@@ -89,7 +93,7 @@ def holds_alone(d: Distributor, tile: Fragments, key: Key) -> ir.Value | None:
 
 
 def _place(d: Distributor, tile: Fragments, starts: Sequence[ir.Value], key: Key) -> list[ir.Value]:
-    """Where a fragment lies in the flagged buffer, along whose last dimensions the tile's run."""
+    """Indices of a fragment in the flagged buffer, whose last dimensions are those of the tile."""
     lead = len(starts) - d.layout.rank
     return [
         start if n < 0 or not tile.varies(n) else add(start, d.threads.index(n, key[n]))

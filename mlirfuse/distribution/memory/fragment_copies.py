@@ -19,10 +19,10 @@ from mlirfuse.tiling.memory import access_elements
 
 @rule("fuse.copy_fragments")
 def copy_fragments(d: Distributor, op: ir.Operation) -> None:
-    """By `cp.async` where a fragment is 4, 8 or 16 aligned bytes, contiguous in both; others, and bools, do without.
+    """Copies by `cp.async` if fragments are 4, 8 or 16 aligned bytes that are contiguous in source and slot.
 
-    A fragment need not be contiguous in the slot, whose last dimension is the tile's, and not the one that threads hold
-    vectors of.
+    Other fragments, and those of bools, go through registers. Fragments are contiguous in the slot only if the threads'
+    vectors run along the tile's last dimension, which is the slot's.
     """
     source, slot, *offsets = op.operands
     element_type = ir.MemRefType(source.type).element_type
@@ -40,12 +40,12 @@ def copy_fragments(d: Distributor, op: ir.Operation) -> None:
             if EVICT_FIRST in op.attributes:
                 copy.attributes[EVICT_FIRST] = ir.UnitAttr.get()
         else:
-            # The pieces of a fragment share lines: these stay in the L1 until the last is loaded.
+            # The pieces of a fragment share cache lines, which stay in the L1 until the last piece is loaded.
             store(slots, load(replace(read, streaming=False), start, tile.width), place, tile.width)
 
 
 def _slot_of(d: Distributor, slot: ir.Value, tile: Fragments) -> Access:
-    """How a thread stores its fragments of a tile to the slot."""
+    """The access with which a thread stores its fragments of a tile to the slot."""
     buffer = d.scalars[slot]
     axis = d.layout.vector_dim
     width = access_elements(ir.MemRefType(buffer.type), axis, None, tile.width)

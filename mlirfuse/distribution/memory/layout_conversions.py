@@ -1,4 +1,4 @@
-"""The rule of `fuse.convert_layout`: tiles go from one layout to another through shared memory."""
+"""The rule of `fuse.convert_layout`: moves tiles from one layout to another through shared memory."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.support.dtypes import from_mlir
 
 BANK, BANKS_BYTES = 4, 128
-"""Bytes of a bank of shared memory, and of all banks: what a warp accesses at once, if no two lanes want one bank."""
+"""Bytes of a bank of shared memory, and of all banks: an access of a warp that has no bank conflict."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where the elements of a tile lie in shared memory: the last dimension fastest, with a gap now and then.
+    """Placement of a tile's elements in shared memory: row-major, padded to avoid bank conflicts.
 
     Attributes:
         strides: elements from one index to the next in each dimension.
-        padded_dim: the dimension along which the gaps are.
-        group: indices of it after which there is one.
-        gap: elements of one.
-        size: elements of all.
+        padded_dim: the dimension along which padding is inserted.
+        group: indices along `padded_dim` between two gaps.
+        gap: elements of one gap.
+        size: elements of the whole buffer, gaps included.
     """
 
     strides: tuple[int, ...]
@@ -41,14 +41,14 @@ class Place:
     size: int
 
     def of(self, threads: Threads) -> Callable[[Key], ir.Value]:
-        """Where a thread's fragments lie, by their numbers."""
+        """A function from a fragment's key to its index in the buffer."""
         layout = threads.layout
         terms = [multiply(own, step) for own, step in zip(threads.own, self.strides, strict=True) if own is not None]
         straight = reduce(add, terms, constant(0))
 
         @cache
         def variable(ahead: int) -> ir.Value:
-            """What the thread's number decides, for fragments that begin so far into a group."""
+            """The part of the index that depends on the thread, for fragments `ahead` elements into a group."""
             across = threads.own[self.padded_dim]
             if not self.gap or across is None:
                 return straight
@@ -64,11 +64,12 @@ class Place:
 
 
 def place_between(one: BlockedLayout, other: BlockedLayout, element_bytes: int) -> Place:
-    """Where a tile lies whose elements go between two layouts, such that lanes meet few bank conflicts.
+    """The placement of a tile that moves between two layouts, with few bank conflicts.
 
-    One of the layouts has vectors along the last dimension, and accesses neighbours. The other has them along another
-    dimension, and accesses one element of each lane's vector at a time: these are a vector's rows apart, and a gap
-    behind so many rows shifts them to other banks. The gap is as wide as what lanes side by side access of a row.
+    One layout has its vectors along the last dimension, and its lanes access contiguous elements. The other has them
+    along another dimension, and each access takes one element of each lane's vector, so lanes are a vector's rows
+    apart. A gap after that many rows, as wide as the elements of a row that neighbouring lanes access, moves them to
+    other banks.
     """
     extents = one.extents
     inner = max(n for n, extent in enumerate(extents) if extent > 1)
@@ -90,7 +91,7 @@ def place_between(one: BlockedLayout, other: BlockedLayout, element_bytes: int) 
 
 @rule("fuse.convert_layout")
 def convert_layout(d: Distributor, op: ir.Operation) -> None:
-    """All threads store their fragments of all tiles, meet, and load those that they have in the op's layout."""
+    """Stores all tiles in the source layout, and loads them in the op's layout after a barrier."""
     d.flush()
     sources = [d.tiles[value] for value in op.operands]
     moved = [tile for tile in sources if isinstance(tile, Fragments)]
@@ -106,7 +107,7 @@ def convert_layout(d: Distributor, op: ir.Operation) -> None:
     for source, result in zip(sources, op.results, strict=True):
         d.tiles[result] = next(loaded) if isinstance(source, Fragments) else source
     if d.in_loop:
-        d.barrier()  # the next step stores to the same places
+        d.barrier()  # the next iteration stores to the same places
 
 
 def _place(tile: Fragments, layout: BlockedLayout) -> Place:
@@ -120,7 +121,7 @@ def _place(tile: Fragments, layout: BlockedLayout) -> Place:
 
 
 def _loaded(d: Distributor, source: Fragments, place: Place, buffer: ir.Value) -> Fragments:
-    """The tile in the layout at hand."""
+    """The tile in the current layout, loaded from the buffer."""
     tile = Fragments(d.layout, source.extents, source.element_type)
     start = place.of(d.threads)
     for key in tile.keys():
@@ -149,5 +150,5 @@ def _load(tile: Fragments, place: Place, buffer: ir.Value, start: ir.Value) -> i
 
 
 def _bytes(tile: Fragments) -> int:
-    """Size of a fragment, to which its place in shared memory is aligned, up to 16."""
+    """Alignment of a fragment in shared memory: the fragment's bytes, at most 16."""
     return min(16, tile.width * from_mlir(tile.element_type).bytes)

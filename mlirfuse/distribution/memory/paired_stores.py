@@ -1,10 +1,10 @@
-"""Stores of fragments that are wider than one access: neighbouring lanes exchange halves, so that sectors are whole.
+"""Stores of fragments that take several accesses: neighbouring lanes exchange halves, so that each access fills
+sectors.
 
-A thread's fragment has as many elements as 16 bytes hold of the narrowest type that a kernel moves. Where it is stored
-as a wider type it takes several accesses, and if each thread stored its own, one access of a warp would touch every
-other 16 bytes: the L2 would receive every sector of 32 bytes in two halves. Instead two lanes that are neighbours
-along the vectors exchange: the even one stores the first halves of both fragments, the odd one the second, each pair
-of lanes 32 contiguous bytes at a time.
+A fragment has as many elements as 16 bytes hold of the narrowest type that a kernel moves. Stored as a wider type, a
+fragment takes several accesses, and each access of a warp would touch every other 16 bytes, so that the L2 receives
+every sector of 32 bytes in two halves. Instead two neighbouring lanes exchange halves: the even lane stores the first
+halves of both fragments and the odd lane the second, 32 contiguous bytes for each pair of lanes.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ def stores_pairs(d: Distributor, tile: Fragments, access: Access, checked: Itera
     """Whether neighbouring lanes store each other's halves.
 
     Args:
-        d: the distributor.
-        tile: what is stored.
-        access: how; a thread's own accesses would be of half a sector each.
-        checked: layout dimensions along which lanes may find themselves outside, and stay away.
+        d: the kernel.
+        tile: the tile that is stored.
+        access: the store; a thread's own accesses would be half a sector each.
+        checked: layout dimensions along which some lanes of a warp may be outside and skip the store.
     """
     dim = d.layout.vector_dim
     return (
@@ -47,7 +47,7 @@ def stores_pairs(d: Distributor, tile: Fragments, access: Access, checked: Itera
 
 
 def exchange(d: Distributor, access: Access, value: ir.Value) -> ir.Value:
-    """A fragment in which every second piece of a lane is its neighbour's; all lanes of the warp come here."""
+    """Exchanges every second piece of a fragment with the neighbouring lane; all lanes of the warp must take part."""
     odd = _is_odd(d)
     distance = lane_offsets(d.layout, [d.layout.vector_dim])[0]
     words = elements(_as_words(value))
@@ -63,7 +63,7 @@ def exchange(d: Distributor, access: Access, value: ir.Value) -> ir.Value:
 
 
 def _as_words(value: ir.Value) -> ir.Value:
-    """A fragment as numbers of 32 bits, which is what a shuffle moves."""
+    """A fragment as 32-bit integers, the unit of a shuffle."""
     fragment = ir.VectorType(value.type)
     bits = from_mlir(fragment.element_type).bits
     if bits == WORD:
@@ -73,8 +73,8 @@ def _as_words(value: ir.Value) -> ir.Value:
 
 
 def store_exchanged(d: Distributor, access: Access, value: ir.Value, indices: list[ir.Value]) -> None:
-    """Stores what `exchange` made of a fragment; `indices` are those of the thread's own."""
-    assert access.vector_axis is not None  # stores_pairs has looked
+    """Stores a fragment returned by `exchange`; `indices` are those of the thread's own fragment."""
+    assert access.vector_axis is not None  # stores_pairs checks it
     scalars, axis, width = elements(value), access.vector_axis, access.width
     lane = remainder(d.threads.lane[d.layout.vector_dim], 2)
     back = multiply(lane, width - len(scalars))

@@ -1,4 +1,4 @@
-"""Where results go, computed anew behind the reductions, so that no register keeps it across them."""
+"""Addresses of results, computed again after the reductions so that no register holds them meanwhile."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from mlirfuse.distribution.threads.threads import Threads
 
 
 def rematerialized_place(d: Distributor, access: Access) -> tuple[Threads, Access]:
-    """The thread's coordinates and a transfer at the tile's place, both unknown before the last exchange is over; those
-    at hand, where the schedule has nothing late or nothing was exchanged.
+    """The thread's coordinates and the transfer, both made to depend on the last exchange so that they are computed
+    after it.
+
+    Without `rematerialize_addresses` or an earlier exchange, the current coordinates and the given transfer.
     """
     if not d.rematerialize_addresses or d.known is None:
         return d.threads, access

@@ -1,4 +1,4 @@
-"""Rules of the semaphore ops: what a block does once in a tile program, one of its threads does."""
+"""Rules of the semaphore ops: one thread performs what a tile program does once a block."""
 
 from __future__ import annotations
 
@@ -15,12 +15,15 @@ from mlirfuse.distribution.threads.scalars import add, constant, equals_zero, mu
 
 @rule("fuse.semaphore_arrive")
 def arrive(d: Distributor, op: ir.Operation) -> None:
-    """One thread arrives after all have written, and tells them what it saw through shared memory, if they ask."""
+    """The rule of `fuse.semaphore_arrive`.
+
+    One thread arrives after all threads have written; if the op's result is used, all threads read it in shared memory.
+    """
     semaphores, slot, limit = (d.scalars[operand] for operand in op.operands)
     relaxed = RELAXED in op.attributes
-    d.force_all()  # reads that were put off belong before it
+    d.force_all()  # delayed reads belong before the arrival
     told = d.scratch(1, op.results[0].type) if list(op.results[0].uses) else None
-    if not relaxed or (told is not None and d.in_loop):  # writes are released, or all have read what was told before
+    if not relaxed or (told is not None and d.in_loop):  # releases writes, or orders reads of the previous value
         meet(d)
     first = scf.IfOp(_is_leader(d))
     with ir.InsertionPoint(first.then_block):
@@ -34,7 +37,7 @@ def arrive(d: Distributor, op: ir.Operation) -> None:
 
 
 def _tell(d: Distributor, value: ir.Value, told: ir.Value) -> None:
-    """Writes a value where every block of the cluster reads it."""
+    """Writes a value to the shared memory of every block of the cluster."""
     if d.layout.cluster == 1:
         memref.StoreOp(value, told, [constant(0)])
         return
@@ -44,7 +47,7 @@ def _tell(d: Distributor, value: ir.Value, told: ir.Value) -> None:
 
 @rule("fuse.semaphore_wait")
 def wait(d: Distributor, op: ir.Operation) -> None:
-    """One thread waits; a barrier holds the others and hands them what it acquired."""
+    """The rule of `fuse.semaphore_wait`: one thread waits, and a barrier makes its acquire cover the other threads."""
     semaphores, slot, count = (d.scalars[operand] for operand in op.operands)
     d.force_all()
     first = scf.IfOp(_is_leader(d))
@@ -55,7 +58,7 @@ def wait(d: Distributor, op: ir.Operation) -> None:
 
 
 def meet(d: Distributor) -> None:
-    """A meeting of all threads that work on one tile."""
+    """A barrier of all threads that work on one tile: those of a block, or of a cluster."""
     if d.layout.cluster > 1:
         cluster_barrier()
     else:
@@ -63,7 +66,7 @@ def meet(d: Distributor) -> None:
 
 
 def _is_leader(d: Distributor) -> ir.Value:
-    """Whether the thread is the first of its block, and that the first of its cluster."""
+    """Whether the thread is the first of its block, in the first block of its cluster."""
     thread = gpu.ThreadIdOp(gpu.Dimension.x).result
     if d.layout.cluster == 1:
         return equals_zero(thread)

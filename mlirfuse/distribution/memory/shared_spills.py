@@ -1,6 +1,4 @@
-"""The rule of `fuse.spill_to_shared`: some fragments of a tile wait in shared memory, each thread's in slots of its
-own.
-"""
+"""The rule of `fuse.spill_to_shared`: keeps some fragments of a tile in shared memory, in slots private to a thread."""
 
 from __future__ import annotations
 
@@ -21,9 +19,9 @@ from mlirfuse.support.dtypes import from_mlir
 
 @rule("fuse.spill_to_shared")
 def spill_to_shared(d: Distributor, op: ir.Operation) -> None:
-    """Writes the first fragments to shared memory as they are made; whoever wants them later reads them back.
+    """Writes the first `fragments` fragments to shared memory when they are made; later uses read them back.
 
-    What nobody wants earlier is not there: such a fragment is made when it is wanted, if it has not been.
+    Fragments without an earlier use are materialised lazily, at their first use.
     """
     source = d.fragments(op.operands[0])
     every = list(source.keys())
@@ -36,14 +34,14 @@ def spill_to_shared(d: Distributor, op: ir.Operation) -> None:
     reads: dict[ir.Value, list[ir.Value]] = {}
     stored: set[Key] = set()
     if all(use.owner.operation.name == "fuse.optimization_barrier" for use in op.results[0].uses):
-        d.late_reads = [tile for tile in d.late_reads if tile is not source]  # not before it is wanted
+        d.late_reads = [tile for tile in d.late_reads if tile is not source]  # read at a barrier only
 
     @cache
     def buffer() -> ir.Value:
         return d.scratch(len(shared_spill) * threads * width, source.element_type)
 
     def slot(base: ir.Value, key: Key) -> ir.Value:
-        # Neighbouring threads' fragments are neighbours, so that no two lanes of an access share a bank.
+        # Fragments of neighbouring threads are contiguous, so that no two lanes of an access share a bank.
         return add(base, constant(number[key] * threads * width))
 
     def make(key: Key) -> ir.Value:
@@ -71,8 +69,8 @@ def spill_to_shared(d: Distributor, op: ir.Operation) -> None:
             return optimization_barrier(result.at(key), after)
         if key not in stored:
             return optimization_barrier(source.at(key), after)
-        # Nothing is read before `after` is known, so that nothing keeps in registers what was written; nor before an
-        # earlier fragment is there, so that few are read at once.
+        # Nothing is read before `after` is known, so that no register holds a fragment across the spill, nor before an
+        # earlier fragment is loaded, so that few reads are in flight at once.
         earlier = reads.setdefault(after, [])
         earlier.append(read(key, after if len(earlier) < AHEAD else earlier[-AHEAD]))
         return earlier[-1]

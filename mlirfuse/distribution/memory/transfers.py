@@ -1,8 +1,8 @@
 """Rules of `vector.transfer_read` and `vector.transfer_write`.
 
-Padding and out-of-bounds elements are handled without divergence on reads: the index is clamped to the last legal
-fragment, whose bytes are fetched anyway, and what was read is masked where it is reduced. Writes are predicated. So are
-reads of shared memory: a thread reads back what it wrote itself, because nothing orders it after the other threads.
+Reads handle padding and out-of-bounds elements without divergence: the index is clamped to the last fragment inside the
+buffer, and the reduction masks the surplus elements. Writes are predicated. Reads of shared memory are predicated too:
+a thread may read only what it wrote itself, because nothing orders its reads behind other threads' writes.
 """
 
 from __future__ import annotations
@@ -32,12 +32,14 @@ from mlirfuse.tiling.contractions.k_loop import feeds_contraction
 from mlirfuse.tiling.tiles import zero
 
 Check = tuple[int, int]
-"""What must hold of a fragment that is stored: an axis of the buffer, or -1 - a dimension of the tile, and a repeat."""
+"""A bounds check of a stored fragment: an axis of the buffer, or -1 - a dimension of the tile, and a repeat."""
 
 
 @rule("vector.transfer_read")
 def transfer_read(d: Distributor, op: ir.Operation) -> None:
-    """Loads every fragment of the tile; an operand of a contraction is left in memory for that op to load."""
+    """The rule of `vector.transfer_read`: loads the tile's fragments. A contraction's operand is left for the
+    contraction.
+    """
     if feeds_contraction(op):
         return
     tile_type = ir.VectorType(op.results[0].type)
@@ -65,8 +67,8 @@ def transfer_read(d: Distributor, op: ir.Operation) -> None:
 
     tile.make = make
     d.tiles[op.results[0]] = tile
-    # What many blocks read is in a cache and can wait for its use; the rest must be under way as early as possible,
-    # and what the kernel writes as well must be read where the program says.
+    # Data that many blocks read is in a cache and can be loaded at its use; other loads start as early as possible, and
+    # data that the kernel also writes is read at its place in the program.
     shared = access.type.memory_space is not None
     if shared and d.depth_first and not any(writes_shared(later) for later in _following(op)):
         return
@@ -77,7 +79,7 @@ def transfer_read(d: Distributor, op: ir.Operation) -> None:
 
 
 def _own_copies(d: Distributor, access: Access) -> list[ir.Value]:
-    """Where the thread's copy lies in a slot, whose axes are the layout's dimensions."""
+    """Indices of the thread's own copy in a slot, whose axes are the layout's dimensions."""
     return [
         d.threads.place(axis, 0, varies=False) if dim is None else offset
         for axis, (offset, dim) in enumerate(zip(access.offsets, access.dims, strict=True))
@@ -85,7 +87,7 @@ def _own_copies(d: Distributor, access: Access) -> list[ir.Value]:
 
 
 def _following(op: ir.Operation) -> Iterator[ir.Operation]:
-    """The ops behind `op` in its block."""
+    """The ops after `op` in its block."""
     behind = False
     for other in op.block.operations:
         if behind:
@@ -94,8 +96,9 @@ def _following(op: ir.Operation) -> Iterator[ir.Operation]:
 
 
 def _read_spilled_last(d: Distributor, tile: Fragments) -> None:
-    """Loads the first of the fragments that will be spilled to shared memory, and those that will not, unless loads
-    stay in order; there is no room for all.
+    """Loads the tile's unspilled fragments and the first of those that will be spilled, unless loads stay in order.
+
+    Registers do not hold all fragments at once.
     """
     keys = list(tile.keys())
     for key in [*keys[: min(d.shared_spill, AHEAD)], *([] if d.in_order else keys[d.shared_spill :])]:
@@ -105,7 +108,7 @@ def _read_spilled_last(d: Distributor, tile: Fragments) -> None:
 
 @rule("vector.transfer_write")
 def transfer_write(d: Distributor, op: ir.Operation) -> None:
-    """Stores every fragment that lies inside the tile and the buffer, once."""
+    """The rule of `vector.transfer_write`: one thread stores each fragment that is inside the tile and the buffer."""
     _, buffer, *offsets = op.operands
     tile, dims = _written(d, op)
     access = access_of(d, op, buffer, offsets, dims, tile)
@@ -125,37 +128,38 @@ def transfer_write(d: Distributor, op: ir.Operation) -> None:
     def inside(checks: Iterable[Check], condition: ir.Value | None) -> ir.Value | None:
         return reduce(both, (_inside(threads, tile, access, *check, bounds) for check in checks), condition)
 
-    # What all fragments need is asked once, around all, where these are made already: what LLVM moves to the stores,
-    # such as loads of weights, then goes into one branch. Behind it, the last fragment's would wait in registers.
+    # Where fragments are made already, a check common to all becomes one branch around all stores. LLVM sinks loads,
+    # such as those of weights, into that branch; with a branch for each fragment, the last fragment's loads would
+    # occupy registers until the end.
     together = len(groups) > 1 and not d.depth_first and not any(paired.values())
     common = [check for check in min(groups) if all(check in needed for needed in groups)] if together else []
     with Guard(inside(common, whole) if common else None):
         for needed, keys in groups.items():
             condition = inside([c for c in needed if c not in common], None if common else whole)
             values = ((key, exchange(d, access, tile.at(key)) if paired[needed] else tile.at(key)) for key in keys)
-            # Lanes exchange before some of them stay away.
+            # All lanes take part in the exchange, so it stands before the bounds check.
             made = values if condition is None else list(values)
             with Guard(condition):
                 _store_all(d, threads, tile, access, made, paired=paired[needed])
 
 
 def _splitting(tile: Fragments, access: Access, checks: Iterable[Check]) -> set[int | None]:
-    """The dimensions along which checks may hold for some lanes of a warp, and not for others.
+    """The dimensions along which a check may differ between the lanes of a warp.
 
-    A tile of whole warps ends between two of them.
+    If the extent is a multiple of what the warps span, all lanes of a warp agree.
     """
     whole = {n for n, extent in enumerate(tile.extents) if extent % tile.layout.span(n) == 0}
     return {access.dims[n] if n >= 0 else -1 - n for n, _ in checks if n >= 0 or -1 - n not in whole}
 
 
 def _starts_anywhere(tile: Fragments, access: Access) -> bool:
-    """Whether a transfer is of rows that start anywhere, which the layout shifts or which are realigned."""
+    """Whether a transfer is of rows of any alignment, which the layout shifts or realigns."""
     anywhere = any(tile.layout.anywhere)
     return tile.varies(tile.layout.vector_dim) and anywhere and access.type.memory_space is None
 
 
 def _read_rows(d: Distributor, tile: Fragments, access: Access, bounds: Bounds) -> None:
-    """All loads are emitted before anything that waits for one of them, where they are to be under way early."""
+    """Loads the rows of a tile; where loads should start early, all are emitted before the first op that needs one."""
     none = (0,) * d.layout.rank
     row = [clamped_index(d, tile, none, access, axis, bounds) for axis in range(len(access.dims) - 1)]
     rows = rows_of(d, access, tile, row)
@@ -201,7 +205,7 @@ def _write_rows(d: Distributor, tile: Fragments, access: Access, bounds: Bounds,
 
 
 class Bounds:
-    """Extents of an access's buffer, emitted at most once each."""
+    """Extents of an access's buffer, each emitted at most once."""
 
     def __init__(self, access: Access):
         self.access = access
@@ -214,7 +218,7 @@ class Bounds:
 
 
 def _written(d: Distributor, op: ir.Operation) -> tuple[Fragments, list[int | None]]:
-    """The tile that a write stores, and the layout dimension of each of its vector's."""
+    """The tile that a write stores, and the layout dimension of each dimension of the op's vector."""
     value = op.operands[0]
     written = ir.VectorType(value.type)
     if DIMS not in op.attributes:
@@ -229,7 +233,7 @@ def _written(d: Distributor, op: ir.Operation) -> tuple[Fragments, list[int | No
 
 
 def layout_dims(tile: Fragments, written: ir.VectorType) -> list[int | None]:
-    """The layout dimension of each dimension of a vector that may have lost extents of 1."""
+    """The layout dimension of each dimension of a vector, from which unit dimensions may have been dropped."""
     if written.rank == tile.layout.rank:
         return list(range(written.rank))
     varying = iter([n for n in range(tile.layout.rank) if tile.varies(n)])
@@ -241,13 +245,13 @@ def fragment_index(threads: Threads, access: Access, axis: int, repeat: int) -> 
     dim = access.dims[axis]
     if dim is None:
         return access.offsets[axis]
-    # Shared memory holds the block's part of a tile that a cluster shares.
+    # Shared memory holds the block's slice of a tile that a cluster shares.
     in_block = access.type.memory_space is not None
     return add(access.offsets[axis], threads.index(dim, repeat, in_block=in_block))
 
 
 def clamped_index(d: Distributor, tile: Fragments, key: Key, access: Access, axis: int, bounds: Bounds) -> ir.Value:
-    """The same, but for padding and what is out of bounds the last index at which a fragment lies inside."""
+    """Like `fragment_index`, clamped to the last index at which a fragment is inside the buffer."""
     dim = access.dims[axis]
     if dim is None:
         if axis not in access.clipped:
@@ -266,7 +270,7 @@ def clamped_index(d: Distributor, tile: Fragments, key: Key, access: Access, axi
 def _inside(
     threads: Threads, tile: Fragments, access: Access, axis_or_dim: int, repeat: int, bounds: Bounds
 ) -> ir.Value:
-    """Whether a fragment lies inside the buffer (an axis), or inside the tile (-1 - dimension)."""
+    """Whether a fragment is inside the buffer along an axis, or inside the tile along a dimension (-1 - dimension)."""
     if axis_or_dim >= 0:
         return less(fragment_index(threads, access, axis_or_dim, repeat), bounds[axis_or_dim])
     dim = -1 - axis_or_dim
@@ -274,7 +278,7 @@ def _inside(
 
 
 def _load_own(d: Distributor, tile: Fragments, key: Key, access: Access, bounds: Bounds) -> ir.Value:
-    """One fragment of shared memory, zero where it pads the tile."""
+    """Loads one fragment from shared memory; zero where the fragment is padding."""
     indices = [
         fragment_index(d.threads, access, axis, key[n] if n is not None else 0) for axis, n in enumerate(access.dims)
     ]
@@ -301,7 +305,7 @@ def _store_all(
     *,
     paired: bool,
 ) -> None:
-    """Stores fragments, each as soon as it is made; those that are `paired` come from `exchange`."""
+    """Stores each fragment as soon as it is made; `paired` fragments come from `exchange`."""
     for key, value in values:
         indices = [
             fragment_index(threads, access, axis, key[n] if n is not None else 0) for axis, n in enumerate(access.dims)

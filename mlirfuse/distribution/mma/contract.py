@@ -1,4 +1,4 @@
-"""The rule of `vector.contract`: one thread's share of a product, by scalar multiply-adds or on the tensor cores."""
+"""The rule of `vector.contract`: one thread's share of a matrix product, by scalar multiply-adds or on tensor cores."""
 
 from __future__ import annotations
 
@@ -24,24 +24,30 @@ from mlirfuse.tiling.memory import strides
 from mlirfuse.tiling.tiles import zero
 
 UNROLLED_PRODUCTS = 2048
-"""Multiply-adds of a thread in one iteration along k, at most: its loads of the next steps start while it multiplies,
-but not those of the next iteration."""
+"""Most multiply-adds of a thread in one iteration along k. Loads of later steps overlap with multiply-adds within an
+iteration, but not across iterations.
+"""
 
 FEW_UNROLLED = 512
-"""The same of integers, and where there is only one step, so that no later one's copies are under way meanwhile: ptxas
-loads so far ahead of more that threads spill."""
+"""Most multiply-adds of an iteration for integers, and for products with one step, which has no later copies in flight:
+with more, ptxas hoists so many loads that threads spill.
+"""
 
 
 MOST_LOADED = 128
-"""Registers of operands that a thread loads in straight code: half of what it can have, as sums, addresses, and what an
-epilogue reads need the others. Where writes are clipped, LLVM moves the multiply-adds of an element behind the branch
-around its write, each behind its own, and so all that was loaded lives until the last one: 8 sums of float64 and 32
-steps want 384 registers, and spilled 628 bytes. What a loop computes stays in the loop."""
+"""Most operand registers that a thread loads in straight code: half of a thread's limit, as accumulators, addresses and
+an epilogue's operands need the rest. Where writes are clipped, LLVM sinks each element's multiply-adds into the
+branch around its write, which keeps all loaded operands live until the last write; a loop prevents the sinking.
+"""
 
 
 @rule("vector.contract")
 def contract(d: Distributor, op: ir.Operation) -> None:
-    """Adds the product of two tiles in shared memory to the accumulators."""
+    """Adds the product of two tiles in shared memory to the accumulators.
+
+    Raises:
+        PassError: the op's instruction does not multiply these types in this precision.
+    """
     product = product_of(d, op)
     instruction = ir.StringAttr(op.attributes[INSTRUCTION]).value if INSTRUCTION in op.attributes else SIMT.name
     precision = ir.StringAttr(op.attributes[PRECISION]).value if PRECISION in op.attributes else IEEE
@@ -59,11 +65,16 @@ def contract(d: Distributor, op: ir.Operation) -> None:
 
 
 def multiply_by_fma(d: Distributor, product: Product, most: int, *, straight: bool) -> Fragments:
-    """A thread multiplies each of its rows' elements with each of its columns', one step along k after another.
+    """Multiplies each of a thread's rows with each of its columns by scalar multiply-adds, step by step along k.
 
-    At most so many multiply-adds are in one iteration along k. The products of this tile are summed up by themselves
-    first: a sum of short sums loses less than one long sum. In straight code, which no loop is around, a loop is made
-    where registers do not hold all that is loaded.
+    Args:
+        d: the kernel.
+        product: the product.
+        most: most multiply-adds in one iteration along k.
+        straight: whether there is no loop around the op; a loop is then made where registers do not hold all operands.
+
+    The tile's products are summed separately before they are added to the accumulators: that loses less precision than
+    one long sum.
     """
     before = product.accumulators
     keys = list(before.keys())
@@ -91,7 +102,7 @@ def multiply_by_fma(d: Distributor, product: Product, most: int, *, straight: bo
 
 
 def _unrolled(steps: int, accumulators: int, most: int) -> int:
-    """Steps along k in one iteration: a power of two that divides all of them."""
+    """Steps along k in one iteration: a power of two that divides the number of steps."""
     unrolled = 1
     while steps % (2 * unrolled) == 0 and 2 * unrolled * accumulators <= most:
         unrolled *= 2
@@ -99,7 +110,7 @@ def _unrolled(steps: int, accumulators: int, most: int) -> int:
 
 
 def _loaded_registers(product: Product) -> int:
-    """Registers of the elements of both operands that a thread multiplies in all steps, each loaded once."""
+    """Registers of all elements of both operands that a thread multiplies, each loaded once."""
     layout, size = product.accumulators.layout, product.accumulators.element_type
     outer = [layout.vector[dim] * layout.repeats[dim] for dim in (product.rows, product.columns)]
     return product.steps * sum(outer) * -(-from_mlir(size).bytes // REGISTER_BYTES)
@@ -111,25 +122,25 @@ def _add(a: ir.Value, b: ir.Value) -> ir.Value:
 
 
 Places = dict[tuple[int, int], ir.Value]
-"""Where a thread's fragments stand in the tile: an index, by dimension of the accumulators and repeat."""
+"""Index in the tile of each of a thread's fragments, by dimension of the accumulators and repeat."""
 
 
 def _places(d: Distributor, product: Product) -> Places:
-    """The places of all fragments, which are the same in every step."""
+    """Indices of all fragments, which are the same in every step."""
     dims = (product.rows, product.columns)
     fragments = {(dim, key[dim]) for key in product.accumulators.keys() for dim in dims}
     return {(dim, fragment): d.threads.index(dim, fragment) for dim, fragment in sorted(fragments)}
 
 
 def _multiply(product: Product, sums: dict[Key, ir.Value], places: Places, k: ir.Value, steps: int) -> None:
-    """Adds the products of some steps along k, of which `k` is the first one's index."""
+    """Adds the products of `steps` steps along k, the first of which has index `k`."""
     target, width = product.accumulators.element_type, product.accumulators.width
     layout = product.accumulators.layout
     loaded: dict[tuple[int, int, int], ir.Value] = {}
 
     def load(operand: SharedOperand, dim: int, fragment: int, step: int) -> ir.Value:
         if (dim, fragment, step) not in loaded:
-            # Keys come in order, and steps: this fragment is the first of its run, this step the first of its vector.
+            # Keys and steps are in order: this fragment is the first of its run, and this step the first of its vector.
             run = range(fragment, fragment + layout.neighbours(dim))
             together = range(step, step + _steps_together(operand, steps))
             places_of_run = [places[dim, n] for n in run]
@@ -147,7 +158,7 @@ def _multiply(product: Product, sums: dict[Key, ir.Value], places: Places, k: ir
 
 
 def _steps_together(operand: SharedOperand, steps: int) -> int:
-    """Steps along k of which a thread loads an element each as one vector: rows are aligned to it."""
+    """Steps along k that one vector load covers, where rows are aligned to such a vector."""
     size = from_mlir(operand.element_type).bytes
     count = WIDEST_ACCESS // size
     rows = [step for d, step in enumerate(strides(ir.MemRefType(operand.slot.type))) if d != operand.k]
@@ -156,7 +167,9 @@ def _steps_together(operand: SharedOperand, steps: int) -> int:
 
 
 def _load(operand: SharedOperand, run: Sequence[ir.Value], k: ir.Value, width: int, steps: int) -> list[list[ir.Value]]:
-    """For each of some steps along k, a run of fragments side by side along rows (or columns), of so many elements."""
+    """Loads, for each of `steps` steps along k, a run of fragments of `width` elements that are contiguous along rows
+    (or columns).
+    """
     count = len(run) * width
     if count > 1 and operand.outer_is_contiguous:
         parts = _vector(operand, run[0], k, count)
@@ -171,7 +184,7 @@ def _load(operand: SharedOperand, run: Sequence[ir.Value], k: ir.Value, width: i
 
 
 def _along_k(operand: SharedOperand, outer: ir.Value, k: ir.Value, steps: int) -> list[ir.Value]:
-    """Elements of one row (or column)."""
+    """Loads the elements of one row (or column) for `steps` steps along k."""
     if steps == 1:
         return [memref.LoadOp(operand.slot, operand.indices(outer, k)).result]
     parts = _vector(operand, outer, k, steps)
@@ -184,7 +197,7 @@ def _vector(operand: SharedOperand, outer: ir.Value, k: ir.Value, count: int) ->
 
 
 def _packed(elements: Sequence[ir.Value]) -> ir.Value:
-    """A fragment of these elements."""
+    """A fragment of the given elements."""
     if len(elements) == 1:
         return elements[0]
     return vector.FromElementsOp(fragment_type(len(elements), elements[0].type), elements).result
@@ -196,7 +209,7 @@ def _alignment(fragment: ir.Type) -> int:
 
 
 def _extended(value: ir.Value, target: ir.Type) -> ir.Value:
-    """A fragment in the accumulators' element type."""
+    """A fragment converted to the accumulators' element type."""
     if elements_type(value) == target:
         return value
     wide = (

@@ -1,9 +1,9 @@
-"""Products by `fuse.mma`: matrices of 8 rows of 16 bytes come from shared memory, mostly by `ldmatrix`.
+"""Products by `fuse.mma`, with operands loaded from shared memory as matrices of 8 rows of 16 bytes, mostly by
+`ldmatrix`.
 
-The rows of one instruction are two fragments of the accumulators, its columns one; where these stand in the tile is the
-layout's business. `ldmatrix` takes any address for each row of a matrix, so a layout is free to spread warps as it
-likes. An operand whose rows (or columns) are contiguous instead of k is transposed on the way where its elements have
-16 bits, and read element by element where they have not.
+The rows of one instruction are two fragments of the accumulators and its columns one, at the positions that the layout
+gives them: `ldmatrix` takes an address for each row of a matrix. An operand that is contiguous along rows (or columns)
+in place of k is transposed by `ldmatrix` if its elements have 16 bits, and loaded element by element otherwise.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from mlirfuse.support.dtypes import from_mlir
 
 
 def multiply_by_mma(d: Distributor, product: Product, scheme: Scheme) -> Fragments:
-    """One warp's share of a product: pairs of row fragments times column fragments, 32 bytes of k at a time."""
+    """Multiplies one warp's share of a product: pairs of row fragments times column fragments, by 32 bytes of k."""
     before = product.accumulators
     lead = (0,) * product.rows
     rows, columns = before.repeats(product.rows), before.repeats(product.columns)
@@ -53,7 +53,7 @@ def multiply_by_mma(d: Distributor, product: Product, scheme: Scheme) -> Fragmen
 
 
 def _multiply(scheme: Scheme, left: Sequence[ir.Value], right: Sequence[ir.Value], total: ir.Value) -> ir.Value:
-    """Adds the products of two fragments' parts to the accumulators."""
+    """Adds the products of two converted fragments to the accumulators, in the scheme's order."""
     nothing = ir.DenseElementsAttr.get_splat(total.type, ir.FloatAttr.get_f32(0))
     products = arith.ConstantOp(total.type, nothing).result if scheme.apart else total
     for a, b in scheme.pairs:
@@ -67,13 +67,13 @@ def _matrix_k(operand: SharedOperand) -> int:
 
 
 def _joined(upper: ir.Value, lower: ir.Value) -> ir.Value:
-    """The four accumulators of an instruction, from the fragments of its upper and lower rows."""
+    """The four accumulators of an instruction, joined from the fragments of its upper and lower rows."""
     parts = elements(upper) + elements(lower)
     return vector.FromElementsOp(ir.VectorType.get([4], parts[0].type), parts).result
 
 
 def _load_rows(d: Distributor, product: Product, lane: ir.Value, fragment: int, k: int) -> ir.Value:
-    """Operand A of one fragment: matrices (upper, first), (lower, first), (upper, second), (lower, second)."""
+    """Loads operand A of one fragment: matrices (upper, first), (lower, first), (upper, second), (lower, second)."""
     if not _by_ldmatrix(product.left):
         starts = [_matrix_start(d, product.rows, [number], constant(0)) for number in (fragment, fragment + 1)]
         return _load_elements(product.left, lane, [(starts[i % 2], i // 2) for i in range(4)], k)
@@ -86,7 +86,7 @@ def _load_rows(d: Distributor, product: Product, lane: ir.Value, fragment: int, 
 def _load_columns(
     d: Distributor, product: Product, lane: ir.Value, fragments: Sequence[int], k: int
 ) -> dict[int, ir.Value]:
-    """Operand B of up to two fragments: for each one its first and second matrix along k."""
+    """Loads operand B of up to two fragments: for each, the first and second matrix along k."""
     if not _by_ldmatrix(product.right):
         starts = {c: _matrix_start(d, product.columns, [c], constant(0)) for c in fragments}
         return {c: _load_elements(product.right, lane, [(start, 0), (start, 1)], k) for c, start in starts.items()}
@@ -100,19 +100,21 @@ def _load_columns(
 
 
 def _matrix_start(d: Distributor, dim: int, fragments: Sequence[int], number: ir.Value) -> ir.Value:
-    """Index in the tile of the first element of one of some fragments (at most two) of the current warp."""
+    """Index in the tile of the first element of fragment `fragments[number]` (one or two) of the current warp."""
     first, last = (d.layout.offset(dim, fragment) for fragment in (fragments[0], fragments[-1]))
     start = add(warp_start(d, dim), constant(first))
     return add(start, multiply(number, last - first)) if last > first else start
 
 
 def _by_ldmatrix(operand: SharedOperand) -> bool:
-    """Whether `ldmatrix` can load an operand: it moves pairs of bytes, and transposes only those."""
+    """Whether `ldmatrix` can load an operand: rows along k of any type, or transposed rows of 16-bit elements."""
     return operand.k_is_contiguous or from_mlir(operand.element_type).bytes == 2
 
 
 def _load_matrices(operand: SharedOperand, lane: ir.Value, outer: ir.Value, k: ir.Value, count: int) -> ir.Value:
-    """`ldmatrix`: each lane names the start of one row of a matrix; the result has 4 bytes of each matrix."""
+    """Loads `count` matrices by `ldmatrix`, to which each lane gives the address of one row; 4 bytes of each are the
+    result.
+    """
     within = remainder(lane, MATRIX_ROWS)
     indices = (
         operand.indices(add(outer, within), k) if operand.k_is_contiguous else operand.indices(outer, add(k, within))
@@ -131,7 +133,7 @@ def _load_matrices(operand: SharedOperand, lane: ir.Value, outer: ir.Value, k: i
 def _load_elements(
     operand: SharedOperand, lane: ir.Value, matrices: Sequence[tuple[ir.Value, int]], k: int
 ) -> ir.Value:
-    """The same by single loads; a matrix is named by its first row (or column) and its number along k."""
+    """Loads matrices element by element; a matrix is given by its first row (or column) and its number along k."""
     width = REGISTER_BYTES // from_mlir(operand.element_type).bytes
     within, first = divide(lane, WARP // MATRIX_ROWS), multiply(remainder(lane, WARP // MATRIX_ROWS), width)
     values = []

@@ -1,4 +1,4 @@
-"""Operands of a contraction that wait in shared memory, and where a warp's accumulators stand in their tile."""
+"""Operands of a contraction in shared memory, and the position of a warp's accumulators in their tile."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ class SharedOperand:
 
 @dataclass(frozen=True)
 class Product:
-    """A `vector.contract` whose operands wait in shared memory.
+    """A `vector.contract` whose operands are in shared memory.
 
     Attributes:
         left: the operand with the accumulators' rows.
-        right: the operand with their columns.
+        right: the operand with the accumulators' columns.
         steps: elements of k.
-        accumulators: the accumulators before.
+        accumulators: the accumulators' values before the op.
     """
 
     left: SharedOperand
@@ -65,7 +65,7 @@ class Product:
 
     @property
     def rows(self) -> int:
-        """The accumulators' dimension of rows; that of columns is the next one, and the last."""
+        """The accumulators' dimension of rows; the dimension of columns is the next one, and the last."""
         return self.accumulators.layout.rank - 2
 
     @property

@@ -1,7 +1,7 @@
-"""How `mma.sync` multiplies fragments of each type: what becomes of a fragment, and which parts meet.
+"""How `mma.sync` multiplies fragments of each type: their conversion, and which converted fragments are multiplied.
 
-A fragment holds 32 bytes of k. Of 16-bit types that is one instruction's. Of f32 it is one instruction's in tf32, in
-which it is rounded, or split into a large and a small part. float8 is widened to f16, which holds it: two instructions.
+A fragment holds 32 bytes of k. 16-bit types take one instruction. f32 takes one instruction in tf32, either rounded or
+split into a large and a small part. float8 is widened exactly to f16 and takes two instructions.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ Split = Callable[[ir.Value], list[ir.Value]]
 
 @dataclass(frozen=True)
 class Scheme:
-    """How fragments are multiplied.
+    """How fragments are converted and multiplied.
 
     Attributes:
-        rows: the parts that a fragment of operand A becomes, operands of `fuse.mma`.
-        columns: the same for operand B.
-        pairs: which parts of both are multiplied, in this order.
-        apart: whether these products are summed by themselves before they are added to the accumulators: tensor cores
-            cut off what they add, which would be the largest error of a long sum.
+        rows: converts a fragment of operand A to operands of `fuse.mma`.
+        columns: converts a fragment of operand B likewise.
+        pairs: pairs of converted operands that are multiplied, in order.
+        apart: whether the products are summed separately before they are added to the accumulators; tensor cores
+            truncate when they add, which would be the largest error of a long sum.
     """
 
     rows: Split
@@ -42,7 +42,7 @@ def scheme_of(left: ir.Type, right: ir.Type, precision: str) -> Scheme | None:
     if left == right and isinstance(left, ir.F32Type) and precision == TF32:
         return Scheme(_rounded, _rounded, ((0, 0),))
     if left == right and isinstance(left, ir.F32Type) and precision == TF32X3:
-        # Small terms first; that of both small parts is smaller than what f32 rounds off.
+        # Small terms first; the product of both small parts is below the rounding error of f32 and left out.
         return Scheme(_large_and_small, _large_and_small, ((1, 0), (0, 1), (0, 0)), apart=True)
     if all(isinstance(t, ir.Float8E4M3FNType | ir.Float8E5M2Type) for t in (left, right)):
         return Scheme(_widened_rows, _widened_columns, ((0, 0), (1, 1)))
@@ -54,23 +54,23 @@ def _whole(fragment: ir.Value) -> list[ir.Value]:
 
 
 def _rounded(fragment: ir.Value) -> list[ir.Value]:
-    """In tf32, to nearest: without it the instruction would cut the last bits off."""
+    """Rounds to tf32, to nearest; the instruction itself would truncate."""
     tf32 = ir.VectorType.get(ir.VectorType(fragment.type).shape, ir.FloatTF32Type.get())
     return [arith.TruncFOp(tf32, fragment, roundingmode=arith.RoundingMode.to_nearest_away).result]
 
 
 def _large_and_small(fragment: ir.Value) -> list[ir.Value]:
-    """The upper 11 bits of a number, and 11 of what is left of it."""
+    """Splits f32 into its upper 11 bits and 11 bits of the remainder."""
     (large,) = _rounded(fragment)
     rest = arith.SubFOp(fragment, arith.ExtFOp(fragment.type, large).result).result
     return [large, *_rounded(rest)]
 
 
 def _widened_rows(fragment: ir.Value) -> list[ir.Value]:
-    """In f16, 16 bytes of k at a time, of which the upper and the lower rows have 4 each.
+    """Widens float8 to f16, 16 bytes of k at a time, each with 4 bytes of the upper and of the lower rows.
 
-    An instruction takes 2 neighbours and 2 that are 8 on. That these are 4 neighbours in memory only means that k is
-    gone through in another order, which is that of the columns too.
+    An instruction takes 2 neighbours along k and 2 more at a distance of 8. Here 4 neighbours in memory stand for
+    these: k is only traversed in another order, which is the same for the columns.
     """
     values = list(vector.ToElementsOp(_widened(fragment)).results)
     parts = []

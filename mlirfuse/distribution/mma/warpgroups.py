@@ -1,4 +1,4 @@
-"""Rules of roles and of warpgroup multiplication: what a block's warpgroups do beside each other."""
+"""Rules of warp roles, and of the ops of warpgroup multiplication."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from mlirfuse.support.rewriting import clone
 
 @rule("fuse.warp_roles")
 def warp_roles(d: Distributor, op: ir.Operation) -> None:
-    """The first warps take one branch, in which consumer groups branch again; one thread of the next warp takes the
-    other.
+    """The rule of `fuse.warp_roles`.
 
-    The rest of that role end.
+    The first warps take one branch, which has a branch for each consumer group; one thread of the next warp takes the
+    other. The remaining threads of the producer's role have no code.
     """
     consumers, producers = ir.DenseI64ArrayAttr(op.attributes["warpgroups"])
     consumer_registers, producer_registers = ir.DenseI64ArrayAttr(op.attributes["registers"])
@@ -62,8 +62,8 @@ def warp_roles(d: Distributor, op: ir.Operation) -> None:
 
 
 def _consume(d: Distributor, op: ir.Operation, warp: ir.Value, consumer_group: Role, numbers: range) -> None:
-    """The code of some consumer groups, the first of which is given: each has a copy of its own, as its warps run it
-    alone.
+    """Emits a separate copy of the consumers' code for each consumer group number; `consumer_group` is the first
+    group's role.
     """
     if len(numbers) > 1:
         behind = Role(consumer_group.warpgroups, consumer_group.first + consumer_group.warpgroups)
@@ -83,7 +83,7 @@ def _consume(d: Distributor, op: ir.Operation, warp: ir.Value, consumer_group: R
 
 @rule("fuse.warpgroup_mma")
 def multiply(d: Distributor, op: ir.Operation) -> None:
-    """A thread's fragments of the accumulator, in the order of PTX's registers."""
+    """The rule of `fuse.warpgroup_mma`: passes a thread's accumulator fragments in the order of PTX's registers."""
     a, b, stage, accumulator = op.operands
     tile = _accumulators(d, accumulator)
     keys = _register_order(tile, op)
@@ -94,7 +94,7 @@ def multiply(d: Distributor, op: ir.Operation) -> None:
 
 @rule("fuse.warpgroup_wait")
 def wait(d: Distributor, op: ir.Operation) -> None:
-    """The fragments of all tiles pass through the wait in the same order."""
+    """The rule of `fuse.warpgroup_wait`: passes the fragments of all tiles, in the order of PTX's registers."""
     tiles = [d.fragments(operand) for operand in op.operands]
     keys = [_register_order(tile, op) for tile in tiles]
     parts = [tile.at(key) for tile, own in zip(tiles, keys, strict=True) for key in own]
@@ -105,7 +105,7 @@ def wait(d: Distributor, op: ir.Operation) -> None:
 
 @rule("fuse.stage_tile")
 def stage(d: Distributor, op: ir.Operation) -> None:
-    """A thread's fragments of the columns that the stage takes."""
+    """The rule of `fuse.stage_tile`: passes a thread's fragments of the staged columns."""
     ring, number, value = op.operands
     tile = _accumulators(d, value)
     offset, transposed = ir.IntegerAttr(op.attributes["offset"]).value, is_transposed(op)
@@ -117,7 +117,9 @@ def stage(d: Distributor, op: ir.Operation) -> None:
 
 @rule("fuse.staged_tile")
 def staged(d: Distributor, op: ir.Operation) -> None:
-    """A stage is read whole when its first fragment is asked for: what is written into it then comes behind."""
+    """The rule of `fuse.staged_tile`: the first use of a fragment reads its whole stage, before any later write to that
+    stage.
+    """
     ring, first = op.operands
     type_, transposed = ir.VectorType(op.results[0].type), is_transposed(op)
     _, width = staged_shape(ir.MemRefType(ring.type), transposed)
@@ -142,7 +144,7 @@ def staged(d: Distributor, op: ir.Operation) -> None:
 
 @rule("fuse.async_store", "fuse.async_store_wait")
 def by_one_thread(d: Distributor, op: ir.Operation) -> None:
-    """The role's first thread issues its stores, and waits for them."""
+    """The rule of `fuse.async_store` and `fuse.async_store_wait`: the role's first thread stores and waits."""
     branch = scf.IfOp(equals_zero(d.threads.number))
     with ir.InsertionPoint(branch.then_block):
         clone(op, d.scalars)
@@ -151,20 +153,20 @@ def by_one_thread(d: Distributor, op: ir.Operation) -> None:
 
 @rule("fuse.cluster_barrier")
 def cluster_meeting(d: Distributor, op: ir.Operation) -> None:
-    """Of the threads that run the code, in all blocks of the cluster."""
+    """The rule of `fuse.cluster_barrier`, for the threads of all blocks that run the code."""
     d.force_all()
     cluster_barrier(None if d.role is None else d.role.warpgroups)
 
 
 @rule("gpu.barrier")
 def barrier(d: Distributor, op: ir.Operation) -> None:
-    """Of the threads that run the code: a role's, where there are roles."""
+    """The rule of `gpu.barrier`, for the threads that run the code: within roles, those of a role."""
     d.force_all()
     d.barrier()
 
 
 def _accumulators(d: Distributor, value: ir.Value) -> Fragments:
-    """The fragments of accumulators, also of those that are all one number yet."""
+    """The fragments of accumulators; a uniform value is expanded."""
     tile = d.tile(value)
     if isinstance(tile, Fragments):
         return tile
@@ -175,7 +177,9 @@ def _accumulators(d: Distributor, value: ir.Value) -> Fragments:
 
 
 def _register_order(tile: Fragments, op: ir.Operation) -> list[Key]:
-    """Keys of the fragments: for each 64 rows, for each 8 columns, the rows of a warp's upper half, then the lower."""
+    """Keys of the fragments in register order: for each 64 rows and each 8 columns, a warp's upper rows, then its
+    lower.
+    """
     layout, (m, n) = tile.layout, (tile.layout.rank - 2, tile.layout.rank - 1)
     if not holds_warpgroup_sums(layout):
         raise PassError(f"{layout} is not a layout of wgmma's accumulators", where=op)
@@ -199,7 +203,7 @@ def _distribute(d: Distributor, region: ir.Region) -> None:
 
 
 def _warp_number() -> ir.Value:
-    """The thread's warp (i32), through a shuffle: ptxas then knows that a branch on it is taken by whole warps."""
+    """The thread's warp (i32), read through a shuffle so that ptxas knows the value to be uniform in a warp."""
     i32 = ir.IntegerType.get_signless(32)
     warp = arith.index_cast(i32, divide(gpu.ThreadIdOp(gpu.Dimension.x).result, WARP))
     return gpu.ShuffleOp(warp, arith.constant(i32, 0), arith.constant(i32, WARP), gpu.ShuffleMode.IDX).results[0]

@@ -1,1 +1,3 @@
-"""Rules of reductions: of one value, of moments, of sums of exponentials; and how many elements each warp holds."""
+"""Rules of reductions: of one value, of moments, of sums of exponentials; and the number of elements that each warp
+holds.
+"""

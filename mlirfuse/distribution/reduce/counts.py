@@ -1,7 +1,7 @@
-"""How many elements of a tile each warp and block holds, padding left out.
+"""Number of elements of a tile that each warp and block holds, without padding.
 
-The counts are known at compile time for every (block, warp) pair; a thread picks its own by comparing its number. Where
-a layout shifts rows, those of the warps with a row's first and last elements depend on the shift, and are computed.
+The counts of all (block, warp) pairs are known at compile time, and a thread selects its own by comparisons. Where a
+layout shifts rows, the counts of warps with a row's first and last elements depend on the shift and are computed.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from mlirfuse.distribution.threads.threads import Threads
 
 
 def held_elements(source: Fragments, dims: Sequence[int], block: int, warp: int | None = None) -> int:
-    """Elements along `dims` that a block of the cluster holds, or one warp of it.
+    """Number of elements along `dims` that a block of the cluster holds, or one warp of that block.
 
     Args:
         source: the tile.
         dims: the reduced dimensions.
         block: the block's number along `dims`, the last dimension fastest.
-        warp: the warp's number along `dims` likewise; all of them if None.
+        warp: the warp's number along `dims` likewise; None for all warps.
     """
     layout = source.layout
     count = 1
@@ -52,17 +52,18 @@ def _along(source: Fragments, dim: int, block: int, warp: int) -> int:
 
 
 Count: TypeAlias = float | ir.Value
-"""Elements, or one over them: known, or computed from how far a row is shifted."""
+"""A number of elements or its inverse: known at compile time, or computed from the row's shift."""
 
 
 class Held:
-    """How many elements the senders of an exchange hold, and one over that; 1 of a warp or block that holds none.
+    """Number of elements that each sender of an exchange holds, and its inverse; the inverse is 1 for a sender without
+    elements.
 
     Args:
         threads: the current thread's coordinates.
         source: the tile.
         dims: the reduced dimensions.
-        shift: by how many elements the thread's row is shifted, in a layout that shifts rows.
+        shift: the thread's shift in elements, in a layout that shifts rows.
     """
 
     def __init__(self, threads: Threads, source: Fragments, dims: Sequence[int], shift: ir.Value | None = None):
@@ -74,7 +75,7 @@ class Held:
         self._warp = threads.linear(threads.warp, layout.warps, dims)
 
     def own_inverse(self) -> ir.Value:
-        """One over what the current thread's warp holds."""
+        """The inverse of the number of elements that the current thread's warp holds."""
         number = self._warp
         if self._block is not None:
             first = multiply(self._block, self._warps)
@@ -82,11 +83,11 @@ class Held:
         return select_from(number, self._inverses(self._table("cluster")), self._type)
 
     def sent(self, sender: ir.Value | int, level: str) -> tuple[ir.Value, ir.Value]:
-        """What a sender of a step holds, and one over that.
+        """The number of elements that a sender of a step holds, and its inverse.
 
         Args:
-            sender: its number.
-            level: who sends: `warps` of the block, `blocks` of the cluster, or all warps of the `cluster`.
+            sender: the sender's number.
+            level: "warps" of the block, "blocks" of the cluster, or all warps of the "cluster".
         """
         if level == "warps" and self._block is not None:
             sender = add(multiply(self._block, self._warps), _index(sender))
@@ -95,14 +96,14 @@ class Held:
         return select_from(number, table, self._type), select_from(number, self._inverses(table), self._type)
 
     def total_inverse(self, level: str) -> ir.Value:
-        """One over what all senders of a step hold together."""
+        """The inverse of the number of elements that all senders of a step hold together."""
         if level != "warps" or self._blocks == 1:
             total = sum(held_elements(self._source, self._dims, block) for block in range(self._blocks))
             return select_from(None, self._inverses([float(total)]), self._type)
         return select_from(self._block, self._inverses(self._table("blocks")), self._type)
 
     def _table(self, level: str) -> list[Count]:
-        """What each block of the cluster holds, or each warp of it."""
+        """The number of elements of each sender of a level, by the sender's number."""
         return [self._of(n, level) for n in range(self._blocks * (self._warps if level != "blocks" else 1))]
 
     def _of(self, sender: int, level: str) -> Count:
@@ -112,7 +113,7 @@ class Held:
         return self._of_shifted(self._shift, block, warp)
 
     def _of_shifted(self, shift: ir.Value, block: int, warp: int | None) -> Count:
-        """The same of a shifted row: where its end may lie more or less, and its first warp lacks the shift."""
+        """The number of elements in a shifted row: the first warp has fewer by the shift, and the row's end moves."""
         (dim,) = self._dims
         layout, extent = self._source.layout, self._source.extents[dim]
         size = layout.repeats[dim] * layout.repeat_stride(dim)
@@ -151,7 +152,7 @@ def _index(number: ir.Value | int) -> ir.Value:
 
 
 def _same(count: Count) -> object:
-    """Equal for counts that are known and equal, and for a computed one and itself."""
+    """A key that is equal for equal known counts, and for the same computed count."""
     return count if isinstance(count, float) else id(count)
 
 
@@ -167,7 +168,7 @@ def select_from(number: ir.Value | None, table: Sequence[Count], element_type: i
         if result is None:
             result = entry
         else:
-            assert number is not None  # more than one run means more than one warp
+            assert number is not None  # more than one run of equal entries means more than one warp
             result = arith.SelectOp(less(number, constant(end)), entry, result).result
         end -= length
     assert result is not None

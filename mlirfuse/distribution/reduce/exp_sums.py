@@ -1,14 +1,14 @@
-"""The rule of `fuse.exp_sum`: maximum and sum of exponentials about it with one exchange between warps.
+"""The rule of `fuse.exp_sum`: maximum and sum of exponentials with one exchange between warps.
 
-Each level works about the maximum it knows. A thread takes its fragments a few at a time, as they arrive: their
-maximum, the exponentials about the largest so far, and what it has summed already, rescaled. Then pairs (max, sum) of
+Each level subtracts the maximum that it knows. A thread processes its fragments in batches: it takes the batch's
+maximum, adds the batch's exponentials about the largest value so far, and rescales the earlier sum. Pairs (max, sum) of
 lanes, of warps, and of blocks of a cluster merge in the same way:
 
     sum = Σ sum_i exp(max_i - max)
 
-A part that holds nothing but -inf sums about 0 instead: its sum is 0 then, and not the NaN of -inf - -inf. A row of
-nothing but -inf has that NaN, as the two reductions that the op stands for would have it: the last level, which sees
-the whole row, takes its maximum as it is.
+A partial result of nothing but -inf subtracts 0 in place of -inf, so that its sum is 0 and not the NaN of -inf - -inf.
+The last level, which sees the whole row, subtracts the maximum itself: a row of nothing but -inf gives NaN, as the two
+separate reductions would.
 """
 
 from __future__ import annotations
@@ -39,8 +39,9 @@ _add, _sub, _mul, _max = (combiner(f"arith.{name}") for name in ("addf", "subf",
 
 
 BATCH = 8
-"""Fragments of a thread that share one maximum, where it works depth first: exponentials of the first are computed
-while the others are being loaded."""
+"""Fragments of a thread that share one maximum in depth-first order: the exponentials of the first fragments overlap
+with the loads of later ones.
+"""
 
 
 @rule("fuse.exp_sum")
@@ -80,12 +81,12 @@ def exp_sum(d: Distributor, op: ir.Operation) -> None:
 def _of_thread(
     d: Distributor, value: ir.Value, dims: Sequence[int], lowest: ir.Value, zero: ir.Value
 ) -> tuple[Fragments, Fragments]:
-    """The (max, sum) pairs of what a thread holds; a maximum that is -inf goes with a sum of 0."""
+    """The (max, sum) pairs of a thread's elements; a maximum of -inf goes with a sum of 0."""
     source = d.fragments(value)
     cast = widening_of(d, value)
     if cast is not None and element_type(cast.operands[0].type).width < HALF:
-        cast = None  # nothing is compared in float8
-    # Of a tile that is cast from half precision, two elements are compared at a time.
+        cast = None  # there are no comparisons in float8
+    # If the tile is cast from half precision, two elements are compared at a time before the cast.
     narrow = source if cast is None else d.fragments(cast.operands[0])
     bottom = arith.ConstantOp(narrow.element_type, neutral("arith.maximumf", narrow.element_type)).result
     elements = mask_padding(d, narrow, dims, bottom)
@@ -116,16 +117,16 @@ def _of_thread(
 
 
 def _exp(x: ir.Value) -> ir.Value:
-    """exp(x) of an x that is not positive.
+    """exp(x) for x <= 0.
 
-    The special unit's relative error, |x| 2^-24, is weighted by exp(x) in the sum, which is at least 1: the sum is as
-    exact as one of exactly rounded terms. Double precision has no such unit, and ignores the flag.
+    The approximate instruction has a relative error of |x| 2^-24, which exp(x) weights in a sum of at least 1: the sum
+    is as exact as one of correctly rounded terms. float64 has no such instruction and ignores the flag.
     """
     return math.ExpOp(x, fastmath=arith.FastMathFlags.afn).result
 
 
 def _finite(maximum: ir.Value, lowest: ir.Value, zero: ir.Value) -> ir.Value:
-    """A number about which -inf may be summed: the maximum, or 0 in place of -inf."""
+    """The value to subtract before exponentials: the maximum, or 0 if the maximum is -inf."""
     width = ir.VectorType(maximum.type).shape[0] if isinstance(maximum.type, ir.VectorType) else 1
     empty = arith.CmpFOp(arith.CmpFPredicate.OEQ, maximum, widen(lowest, width)).result
     return arith.SelectOp(empty, widen(zero, width), maximum).result

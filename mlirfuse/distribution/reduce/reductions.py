@@ -1,7 +1,8 @@
-"""The rule of `vector.multi_reduction`: registers, then lanes, then (through `exchange`) warps and blocks.
+"""The rule of `vector.multi_reduction`: reduces in registers, over lanes, then (through `exchange`) over warps and
+blocks.
 
-Every step combines in a fixed order, so results are the same bits on every run: a few running
-results over a thread's elements, a butterfly over lanes, a pairwise tree or a butterfly over warps.
+Every step combines in a fixed order, so that results have the same bits in every run: a few accumulators for a thread's
+elements, a butterfly over lanes, and a pairwise tree or a butterfly over warps.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ from mlirfuse.schedule.layout import BlockedLayout
 
 @rule("vector.multi_reduction")
 def multi_reduction(d: Distributor, op: ir.Operation) -> None:
-    """Reduces a tile along some dimensions; the result is the same in all threads along them.
+    """Reduces a tile along some dimensions; all threads along these dimensions get the same result.
 
-    Neutral elements alone combine to what they are: no thread asks another one.
+    A reduction of neutral elements only needs no exchange.
     """
     start = d.tile(op.operands[1]) if op.operands[1] in d.tiles else Uniform(d.scalars[op.operands[1]])
     taken = _taken_layout(d, op)
@@ -37,7 +38,7 @@ def multi_reduction(d: Distributor, op: ir.Operation) -> None:
         d.tiles[op.results[0]] = splat(taken, [1 if n in reduced else e for n, e in enumerate(shape)], number)
         return
     source = d.fragments(op.operands[0])
-    # Along a dimension of extent 1 all threads hold copies: there is nothing to combine.
+    # All threads along a dimension of extent 1 hold copies, so nothing is combined there.
     dims = tuple(dim for dim in ir.DenseI64ArrayAttr(op.attributes["reduction_dims"]) if source.varies(dim))
     op_name = combining_op(op.attributes["kind"], source.element_type)
     combine = combiner(op_name)
@@ -66,7 +67,7 @@ def multi_reduction(d: Distributor, op: ir.Operation) -> None:
 
 
 def _taken_layout(d: Distributor, op: ir.Operation) -> BlockedLayout:
-    """The layout in which a reduction is used: its tile's, or the one of all that uses it."""
+    """The layout in which a reduction's result is used: the layout of all of its users, or else that of its tile."""
     layouts = {layout for use in op.results[0].uses for layout in d.layouts_of(use.owner.operation)}
     return layouts.pop() if len(layouts) == 1 else d.layout
 
@@ -95,12 +96,12 @@ def combiner(op_name: str) -> Combine:
 
 
 def product_of_sum(a: ir.Value, b: ir.Value) -> ir.Value:
-    """Builds `a * b` for a sum that nothing else reads: a fused multiply-add may take both."""
+    """Builds `a * b` for a product that is only added: both ops may become one fused multiply-add."""
     return arith.MulFOp(a, b, fastmath=arith.FastMathFlags.contract).result
 
 
 def mask_padding(d: Distributor, source: Fragments, dims: Sequence[int], identity: ir.Value) -> Fragments:
-    """The tile with `identity` in place of elements that lie past its extents along `dims`."""
+    """The tile with `identity` in place of elements beyond the tile's extents along `dims`."""
     inside: dict[tuple[int, int], ir.Value] = {}
 
     def masked(key: Key) -> ir.Value:
@@ -118,8 +119,8 @@ def mask_padding(d: Distributor, source: Fragments, dims: Sequence[int], identit
 
 
 def _inside(d: Distributor, source: Fragments, dim: int, repeat: int) -> ir.Value:
-    """Whether a fragment lies inside of the tile along `dim`; of a shifted or realigned row, which of its elements
-    do.
+    """Whether a fragment is inside the tile along `dim`; for a shifted or realigned row, a mask over the fragment's
+    elements.
     """
     index, extent = d.threads.index(dim, repeat), source.extents[dim]
     if not source.layout.slack(dim):
@@ -133,16 +134,17 @@ def _inside(d: Distributor, source: Fragments, dim: int, repeat: int) -> ir.Valu
     steps = ir.DenseElementsAttr.get([ir.IntegerAttr.get(i32, n) for n in range(source.width)], vector_type)
     each = arith.AddIOp(first, arith.ConstantOp(vector_type, steps).result).result
     bound = ir.DenseElementsAttr.get_splat(vector_type, ir.IntegerAttr.get(i32, extent))
-    return less(each, arith.ConstantOp(vector_type, bound).result)  # as unsigned numbers: those before 0 are large
+    return less(each, arith.ConstantOp(vector_type, bound).result)  # unsigned: negative indices are large
 
 
 NARROW_ACCUMULATORS, FEWEST_ACCUMULATORS = 4, 2
-"""Partial results of a thread that must save registers: still enough to hide an addition's latency. Where registers are
-so short that fragments are spilled to shared memory in order, there are enough warps for that."""
+"""Accumulators of a thread that has few registers: enough to hide the latency of an addition. Two suffice where
+fragments are spilled to shared memory in order, because such a kernel has enough warps.
+"""
 
 
 def reduce_in_thread(d: Distributor, source: Fragments, dims: Sequence[int], combine: Combine) -> Fragments:
-    """Combines what one thread holds along `dims`."""
+    """Combines one thread's elements along `dims`."""
     extents = tuple(1 if dim in dims else extent for dim, extent in enumerate(source.extents))
     result = source.like(extents, source.element_type)
     for key, keys in reduction_groups(source, dims).items():
@@ -162,7 +164,7 @@ def reduction_groups(source: Fragments, dims: Sequence[int]) -> dict[Key, list[K
 def reduce_fragments(
     d: Distributor, source: Fragments, keys: Iterable[Key], dims: Sequence[int], combine: Combine
 ) -> ir.Value:
-    """Combines some fragments of a thread into one that does not vary along `dims`."""
+    """Combines fragments of a thread into one that does not vary along `dims`."""
     fragments = (source.at(key) for key in keys)
     if source.width == 1 or source.layout.vector_dim not in dims:
         return _accumulate(fragments, combine)
@@ -171,14 +173,16 @@ def reduce_fragments(
 
 
 def reduce_packed(source: Fragments, keys: Iterable[Key], dims: Sequence[int], combine: Combine) -> ir.Value:
-    """Like `reduce_fragments`, but whole fragments first: ops on half precision then take two elements at a time."""
+    """Like `reduce_fragments`, but combines whole fragments first, so that half precision ops process two elements at a
+    time.
+    """
     total = _accumulate((source.at(key) for key in keys), combine)
     horizontal = source.width > 1 and source.layout.vector_dim in dims
     return tree(elements(total), combine) if horizontal else total
 
 
 def _accumulate_elements(fragments: Iterable[ir.Value], combine: Combine, accumulators: int) -> ir.Value:
-    """Combines all elements of some fragments, each fragment emitted just before its elements are combined."""
+    """Combines all elements of some fragments; each fragment is emitted just before its elements are combined."""
     totals: list[ir.Value] = []
     for fragment in fragments:
         for position, element in enumerate(elements(fragment)):
@@ -199,7 +203,7 @@ def _accumulate(fragments: Iterable[ir.Value], combine: Combine) -> ir.Value:
 
 
 def reduce_over_lanes(source: Fragments, dims: Sequence[int], combine: Combine) -> Fragments:
-    """Combines over the lanes along `dims`; every one of them gets the result."""
+    """Combines over the lanes along `dims`; every lane gets the result."""
     result = source.like(source.extents, source.element_type)
     for key in source.keys():
         value = source.at(key)
@@ -210,7 +214,7 @@ def reduce_over_lanes(source: Fragments, dims: Sequence[int], combine: Combine) 
 
 
 def _neutral_in_all(d: Distributor, op: ir.Operation, start: Fragments | Uniform) -> ir.Value | None:
-    """The neutral element of a reduction that combines nothing else."""
+    """The result of a reduction that combines nothing but neutral elements."""
     tile = d.tile(op.operands[0])
     if not isinstance(tile, Uniform) or not isinstance(start, Uniform):
         return None

@@ -1,1 +1,1 @@
-"""What one thread holds of a tile, where it stands in it, and scalar arithmetic. No rule of an op."""
+"""The fragments and coordinates of one thread in a tile, and scalar arithmetic; rules of ops are elsewhere."""

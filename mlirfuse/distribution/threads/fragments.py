@@ -1,7 +1,7 @@
-"""What one thread holds of a tile value.
+"""The fragments that one thread holds of a tile value.
 
-A fragment is emitted when it is first asked for. Ops on tiles are then emitted fragment by fragment, along a chain of
-ops, rather than op by op: few fragments are live at once, which is what ptxas's register allocation follows.
+A fragment is emitted at its first use. A chain of ops on tiles is so emitted fragment by fragment in place of op by op,
+which keeps few fragments live at once; ptxas's register allocation follows that order.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from mlirfuse.dialect.optimization_barrier import optimization_barrier
 from mlirfuse.schedule.layout import BlockedLayout
 
 Key = tuple[int, ...]
-"""The number of a fragment in each dimension of the layout: its repeat, and inside that its repeat in the warp."""
+"""The number of a fragment in each dimension of the layout: the repeat, then the repeat within the warp."""
 
 
 @dataclass(frozen=True)
@@ -33,14 +33,14 @@ class Uniform:
 
 @dataclass
 class Fragments:
-    """A thread's part of a tile value.
+    """The fragments of a tile value that one thread holds.
 
     Attributes:
-        layout: how the tile is spread.
+        layout: the layout of the tile.
         extents: extent of the value in each dimension of the layout; 1 where it does not vary.
         element_type: type of one element.
-        make: emits the fragment of a repeat; None if all are in `values`, or wait for an exchange between warps.
-        again: emits a fragment that is not used before some value is known, where it does not stay in registers.
+        make: emits the fragment of a key; None if all are in `values`, or wait for an exchange between warps.
+        again: emits a fragment again, after a given value is known; None if fragments stay in registers.
         values: the fragments so far: vectors along the layout's vector dimension, or scalars where the value does not
             vary along it or vectors have one element.
     """
@@ -67,7 +67,7 @@ class Fragments:
         return self.extents[dim] > 1
 
     def repeats(self, dim: int) -> int:
-        """How many fragments hold data in a dimension; a repeat that is all padding is not kept."""
+        """Number of fragments with data in a dimension; fragments of padding only are left out."""
         if not self.varies(dim):
             return 1
         if self.layout.blocks[dim] > 1:
@@ -77,11 +77,11 @@ class Fragments:
         return repeats * self.layout.within(dim) * self.layout.neighbours(dim)
 
     def keys(self) -> Iterator[Key]:
-        """Every repeat, the last dimension fastest."""
+        """The keys of all fragments, the last dimension fastest."""
         return product(*(range(self.repeats(d)) for d in range(self.layout.rank)))
 
     def at(self, key: Key) -> ir.Value:
-        """The fragment that meets the repeat `key` of a value that varies along more dimensions."""
+        """The fragment for a key of a value that may vary along more dimensions, emitted if necessary."""
         own = self._own(key)
         if own not in self.values:
             assert self.make is not None
@@ -89,7 +89,7 @@ class Fragments:
         return self.values[own]
 
     def after(self, key: Key, value: ir.Value) -> ir.Value:
-        """Like `at`, but nothing that uses the fragment is computed before `value` is known."""
+        """Like `at`, but no use of the fragment is computed before `value` is known."""
         return (
             self.again(self._own(key), value) if self.again is not None else optimization_barrier(self.at(key), value)
         )
@@ -104,7 +104,7 @@ class Fragments:
 
     @property
     def waits(self) -> bool:
-        """Whether the value is the result of an exchange that has not run."""
+        """Whether the value is the result of an exchange that has not been emitted."""
         return self.make is None and not self.values
 
     def like(
@@ -114,11 +114,13 @@ class Fragments:
         return Fragments(self.layout, extents, element_type, make)
 
     def map(self, function: Callable[[ir.Value], ir.Value], element_type: ir.Type | None = None) -> Fragments:
-        """Fragments of a value of the same extents that `function` makes of each fragment."""
+        """Fragments of a value of the same extents, by applying `function` to each fragment."""
         return self.like(self.extents, element_type or self.element_type, lambda key: function(self.at(key)))
 
     def end(self, key: Key, dim: int) -> int:
-        """Behind the last element in `dim` that some thread has at this repeat; it may lie past the value's extent."""
+        """The largest index plus one in `dim` of any thread's elements at this repeat; it may exceed the value's
+        extent.
+        """
         layout = self.layout
         if layout.blocks[dim] > 1:
             return layout.extents[dim]
@@ -127,11 +129,11 @@ class Fragments:
         return layout.offset(dim, key[dim]) + last_warp + last_lane + layout.vector[dim]
 
     def padded(self, key: Key, dim: int) -> bool:
-        """Whether some thread's elements at this repeat may lie past the value's extent in `dim`."""
+        """Whether some thread's elements at this repeat may be beyond the value's extent in `dim`."""
         return self.varies(dim) and self.end(key, dim) > self.extents[dim]
 
     def starts_early(self, key: Key, dim: int) -> bool:
-        """Whether some thread's elements at this repeat may lie before the first of a shifted row."""
+        """Whether some thread's elements at this repeat may be before the first of a shifted row."""
         return self.varies(dim) and self.layout.is_shifted and self.layout.slack(dim) > 0 and key[dim] == 0
 
 
@@ -141,14 +143,14 @@ def fragment_type(width: int, element_type: ir.Type) -> ir.Type:
 
 
 def widen(value: ir.Value, width: int) -> ir.Value:
-    """A scalar as a fragment of that width."""
+    """A scalar broadcast to a fragment of `width` elements."""
     if width == 1 or isinstance(value.type, ir.VectorType):
         return value
     return vector.BroadcastOp(ir.VectorType.get([width], value.type), value).result
 
 
 def splat(layout: BlockedLayout, extents: Sequence[int], number: ir.Value) -> Fragments:
-    """A tile of those extents whose elements are all one number."""
+    """A tile of the given extents with all elements equal to `number`."""
     tile = Fragments(layout, tuple(extents), number.type)
     tile.make = lambda key: widen(number, tile.width)
     return tile

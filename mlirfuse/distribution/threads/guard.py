@@ -12,7 +12,7 @@ def both(a: ir.Value | None, b: ir.Value | None) -> ir.Value | None:
 
 
 class Guard:
-    """Emits into an `scf.if`, or straight where there is no condition."""
+    """A context that emits into an `scf.if`, or at the current point if there is no condition."""
 
     def __init__(self, condition: ir.Value | None):
         self.branch = None if condition is None else scf.IfOp(condition)

@@ -1,7 +1,7 @@
-"""The mark of accesses that must stay where the program has them.
+"""The mark of accesses that keep their place in program order.
 
-Where registers are short, ptxas still moves loads up and stores down until none is left, and then spills (addresses, or
-what it has just loaded). Marked accesses become relaxed ones (`lower-ordered-accesses`), which it leaves in order.
+Where registers are scarce, ptxas still hoists loads and sinks stores until it spills. `lower-ordered-accesses` turns
+marked accesses into relaxed atomic ones, which ptxas does not reorder.
 """
 
 from __future__ import annotations

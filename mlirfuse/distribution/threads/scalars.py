@@ -1,4 +1,4 @@
-"""Index arithmetic that folds what it can see, so that the gpu stage stays readable."""
+"""Index arithmetic that folds constants, which keeps the IR of the gpu stage readable."""
 
 from __future__ import annotations
 
@@ -10,17 +10,16 @@ from mlirfuse.support.rewriting import integer_of
 
 
 def constant(value: int) -> ir.Value:
-    """An index constant; there are so many that the generic builder's half of the time of `ConstantOp` tells."""
+    """An index constant, by `ConstantOp`, which is faster than the generic builder."""
     index = ir.IndexType.get()
     value_of = {"value": ir.IntegerAttr.get(index, value)}
     return ir.Operation.create("arith.constant", results=[index], attributes=value_of).result
 
 
 def add(a: ir.Value, b: ir.Value) -> ir.Value:
-    """The sum of two indices; one of them where the other is 0.
+    """The sum of two indices; one of the indices where the other is 0.
 
-    What upstream's canonicalizer folds in a loop takes it a time that grows with the square: for a tile of 128x128 by
-    SIMT products, whose slots begin at 0, it was 0.5 s, and is 0.02.
+    Folding here is linear; upstream's canonicalizer needs quadratic time for long chains of sums in a loop.
     """
     if integer_of(a) == 0:
         return b
@@ -43,7 +42,7 @@ def remainder(a: ir.Value, divisor: int) -> ir.Value:
 
 
 def opaque_index(a: ir.Value, after: ir.Value) -> ir.Value:
-    """An index below 2^31 that is not known before `after` is."""
+    """An index below 2^31 that is not computed before `after` is known."""
     narrow = arith.IndexCastOp(ir.IntegerType.get_signless(32), a).result
     return arith.IndexCastOp(a.type, optimization_barrier(narrow, after)).result
 

@@ -1,4 +1,4 @@
-"""Where a thread stands in a tile: its lane, warp and block coordinates along each dimension of a layout."""
+"""A thread's lane, warp and block coordinates along each dimension of a layout."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ Among = Literal["warp", "block", "cluster"]
 class Threads:
     """Coordinates of the current thread, emitted once at the kernel's top, or where a consumer group's code begins.
 
-    Coordinates that are always 0 are None. The layout covers the block's threads from `first` on.
-    What is computed of them waits for `after`, if there is such a value.
+    Coordinates that are always 0 are None. The layout covers the block's threads from number `first` on. Indices
+    derived from the coordinates are not computed before `after`, if given.
     """
 
     def __init__(self, layout: BlockedLayout, first: int = 0, after: ir.Value | None = None):
@@ -38,7 +38,7 @@ class Threads:
         self.base = [self._base(d) for d in range(layout.rank)]
 
     def _own(self, dim: int) -> ir.Value | None:
-        """Index in the block's part of the tile of the thread's first element along `dim`."""
+        """Index in the block's slice of the tile of the thread's first element along `dim`."""
         layout = self.layout
         return _sum(
             (self.warp[dim], layout.within(dim) * layout.span(dim)),
@@ -52,7 +52,7 @@ class Threads:
         return _sum((self.block[dim], self.layout.repeats[dim] * self.layout.repeat_stride(dim)), (self.own[dim], 1))
 
     def index(self, dim: int, fragment: int, *, in_block: bool = False) -> ir.Value:
-        """Index of the first element of a fragment along `dim`, in the tile or in the block's part of it."""
+        """Index of the first element of a fragment along `dim`, in the tile or in the block's slice of the tile."""
         offset = self.layout.offset(dim, fragment)
         base = self.own[dim] if in_block else self.base[dim]
         if base is None:
@@ -60,8 +60,8 @@ class Threads:
         return add(base, constant(offset)) if offset else base
 
     def place(self, dim: int, fragment: int, *, varies: bool) -> ir.Value:
-        """Where along `dim` the thread's fragment lies in the block's part of a tile, or, of a tile that does not vary
-        along it, among the copies of the block's threads.
+        """Index along `dim` of the thread's fragment in the block's slice of a tile; for a tile that does not vary
+        along `dim`, the index of the thread's own copy.
         """
         if varies:
             return self.index(dim, fragment, in_block=True)
@@ -69,9 +69,7 @@ class Threads:
         return constant(0) if number is None else number
 
     def is_first(self, dims: Iterable[int], among: Among = "cluster") -> ir.Value | None:
-        """Whether the thread's coordinates along `dims`, among those of its warp, block or cluster, are all 0; None
-        if they always are.
-        """
+        """Whether the thread's coordinates along `dims`, in its warp, block or cluster, are all 0; None if always."""
         dims = tuple(dims)
         levels = {"warp": (self.lane,), "block": (self.lane, self.warp), "cluster": (self.lane, self.warp, self.block)}
         condition = None
@@ -84,7 +82,7 @@ class Threads:
     def linear(
         self, coordinates: list[ir.Value | None], sizes: tuple[int, ...], dims: Iterable[int]
     ) -> ir.Value | None:
-        """One number for the coordinates along `dims`, the last dimension fastest; None if it is always 0."""
+        """The linear number of the coordinates along `dims`, the last dimension fastest; None if it is always 0."""
         total, step = None, 1
         for d in sorted(dims, reverse=True):
             coordinate = coordinates[d]
@@ -95,10 +93,10 @@ class Threads:
         return total
 
     def peer(self, number: ir.Value, dims: Iterable[int]) -> ir.Value:
-        """The rank in the cluster of the block with this number along `dims`, the last dimension fastest, whose other
-        coordinates are those of the thread's block.
+        """The rank in the cluster of a block, by the block's number along `dims`, the last dimension fastest.
 
-        Where all blocks lie along `dims` it is the number itself.
+        The block's other coordinates are those of the current thread's block. If `dims` has all dimensions with blocks,
+        the rank is the number itself.
         """
         sizes, dims = self.layout.blocks, set(dims)
         if prod(sizes[d] for d in dims) == self.layout.cluster:

@@ -1,1 +1,1 @@
-"""Accesses to rows that start at any address, by aligned vectors that are shifted in registers or moved."""
+"""Accesses to rows of any alignment, by aligned vectors that are shifted in registers or realigned in shared memory."""

@@ -1,8 +1,8 @@
-"""Stores of rows that start anywhere, from layouts that do not shift them.
+"""Stores of rows of any alignment, from layouts that do not shift rows.
 
-A thread's vectors are no vectors of memory: what it holds is left in shared memory, from where each thread takes the
-windows that an aligned vector of memory lies in, shifts them into place (`register_shifts.py`), and stores it. So
-rows cost the same however many operands meet them, and these are accessed as if there were no other alignment.
+A thread's vectors are not aligned in memory. So threads write their fragments to shared memory, load from it the
+windows that cover an aligned vector of memory, shift these into place (`register_shifts.py`), and store the vector. The
+other operands of the kernel are accessed as if rows were aligned.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def realign_row(
         windows = []
         for begin in range(0, width + rows.window, rows.window):
             place = add(first, constant(begin)) if begin else first
-            # What lies in front of the row or behind all fragments is not stored: any window stands for it.
+            # Elements before the row or after all fragments are not stored, so any window will do.
             if begin < width and key[dim] == 0:
                 place = arith.MaxSIOp(place, base).result
             if begin == width and tile.end(key, dim) == held:
@@ -66,7 +66,7 @@ def realign_row(
 
 
 def _store(rows: Rows, value: ir.Value, staged: ir.Value, place: ir.Value) -> None:
-    """A fragment to shared memory, in accesses as wide as a window."""
+    """Stores a fragment to shared memory, in accesses as wide as a window."""
     for begin in range(0, rows.width, rows.window):
         part = value
         if rows.window < rows.width:

@@ -1,7 +1,7 @@
-"""Fragments that are shifted by a number of elements that only run time knows, in registers.
+"""Shifts fragments in registers by a number of elements known only at run time.
 
-A selection between two registers for each binary digit of the shift that is a register or more, and for elements of
-less than 32 bits one shift of register pairs.
+Each binary digit of the shift that is a register or more takes a selection between two registers; for elements of less
+than 32 bits, one shift of register pairs follows.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from mlirfuse.support.dtypes import from_mlir
 
 
 def shifted(windows: Sequence[ir.Value], by: ir.Value, width: int, step: int) -> ir.Value:
-    """`width` elements of vectors that follow each other, from element `by` on.
+    """Returns `width` elements of consecutive vectors, from element `by` on.
 
     Args:
-        windows: the vectors, of a power of two of elements each.
+        windows: the vectors, each with the same power of two of elements.
         by: an index below the elements of one vector.
-        width: elements of the result; the vectors hold one vector more.
-        step: a number that `by` is a multiple of.
+        width: elements of the result; the vectors together hold one vector more.
+        step: a number that divides `by`.
     """
     window = ir.VectorType(windows[0].type)
     size, nbytes = window.shape[0], from_mlir(window.element_type).bytes
@@ -48,14 +48,14 @@ def shifted(windows: Sequence[ir.Value], by: ir.Value, width: int, step: int) ->
 
 
 def _low(low: ir.Value, high: ir.Value, bits: ir.Value) -> ir.Value:
-    """The lower register of two that are shifted down."""
+    """The lower register of a pair after a funnel shift to the right."""
     both = vector.FromElementsOp(ir.VectorType.get([2], low.type), [low, high]).result
     pair = elements(vector.BitCastOp(ir.VectorType.get([1], bits.type), both).result)[0]
     return arith.TruncIOp(low.type, arith.ShRUIOp(pair, bits).result).result
 
 
 def _words(window: ir.Value) -> list[ir.Value]:
-    """A vector as registers."""
+    """A vector as 32-bit registers."""
     window_type = ir.VectorType(window.type)
     count = window_type.shape[0] * from_mlir(window_type.element_type).bytes // REGISTER_BYTES
     packed = ir.VectorType.get([count], ir.IntegerType.get_signless(32))

@@ -1,4 +1,4 @@
-"""Buffers that hold whole rows, one behind the other, as layouts that shift or move rows see them."""
+"""Contiguous buffers of rows, as seen from layouts that shift or realign rows."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from mlirfuse.support.dtypes import from_mlir
 
 @dataclass(frozen=True)
 class Rows:
-    """A contiguous buffer whose rows run along its last axis, in a layout of rows that start anywhere.
+    """A contiguous buffer whose rows run along its last axis, in a layout for rows of any alignment.
 
     Attributes:
         flat: the buffer as one run of elements.
-        total: elements of it.
-        start: where the thread's row starts in the run.
-        shift: by how much the layout shifts the row, 0 where it is realigned.
-        in_whole_vectors: whether the layout shifts rows of whole fragments, which are then aligned in memory, and each
-            inside of its row or outside.
+        total: number of elements of the run.
+        start: index in the run of the thread's row.
+        shift: the shift of the row in elements; 0 where rows are realigned.
+        in_whole_vectors: whether rows are whole numbers of fragments; shifted fragments are then aligned in memory, and
+            each is entirely inside or outside its row.
         columns: elements of a row.
         width: elements of a fragment.
         window: elements of one access.
         aligned: whether fragments are aligned in memory.
-        streaming: whether the data is touched once.
-        in_order: whether loads stay where the program has them.
+        streaming: whether the kernel accesses the data once only.
+        in_order: whether loads keep their place in program order.
     """
 
     flat: ir.Value
@@ -63,17 +63,17 @@ class Rows:
 def rows_of(
     d: Distributor, access: Access, tile: Fragments, indices: Sequence[ir.Value], *, late: bool = False
 ) -> Rows:
-    """The rows that a transfer accesses; the first whole ones of a kernel say how the layout shifts.
+    """The rows that a transfer accesses; the first contiguous rows of a kernel fix the layout's shift.
 
     Args:
         d: the kernel.
         access: the transfer.
-        tile: its fragments.
-        indices: of the thread's row, along each axis of the buffer but the last.
-        late: whether what these indices say of the row is not to be known earlier than they are.
+        tile: the transfer's fragments.
+        indices: indices of the thread's row, along each axis of the buffer but the last.
+        late: whether values derived from `indices` must not be computed before `indices`.
 
     Raises:
-        PassError: they are not contiguous, or not aligned.
+        PassError: the rows are not contiguous, or not aligned.
     """
     buffer_type, axis = access.type, access.vector_axis
     dtype, dynamic = from_mlir(buffer_type.element_type), ir.ShapedType.get_dynamic_size()

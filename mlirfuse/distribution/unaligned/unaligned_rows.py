@@ -1,14 +1,15 @@
-"""Accesses to rows by aligned vectors, in layouts that shift each row or that are realigned.
+"""Accesses to rows by aligned vectors, in layouts that shift or realign rows.
 
-Where the layout shifts rows (`shift_to`), what holds whole rows, one behind the other, is accessed a vector at a time;
-the first and the last vector of a row reach into the rows before and behind it, which is harmless to a load and is left
-out of a store. What all rows share, such as a weight a column, lies at another phase: a thread loads the aligned
-windows that its fragment lies in, one more than the fragment has, and shifts them into place (`register_shifts.py`).
+Where the layout shifts rows (`shift_to`), buffers of contiguous rows are accessed by aligned vectors. The first and
+last vector of a row extend into the neighbouring rows; loads ignore the surplus elements, and stores leave them out.
+Operands that all rows share, such as a weight for each column, have another alignment: a thread loads the aligned
+windows that cover its fragment, one more than the fragment has, and shifts them into place (`register_shifts.py`).
 
-Rows of whole vectors may be shifted to lines of memory. All is aligned then, and a fragment is in its row or not.
+Rows of whole vectors may be shifted to cache lines; then every fragment is aligned, and entirely inside its row or
+outside.
 
-Where rows are realigned (`realigned`), it is the other way round: what all rows share is accessed as it lies, and rows
-are loaded in windows; `realigned_rows.py` stores them.
+Where the layout realigns rows (`realigned`), operands that all rows share are accessed directly, and rows are loaded in
+windows; `realigned_rows.py` stores rows.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ from mlirfuse.distribution.unaligned.register_shifts import shifted
 from mlirfuse.distribution.unaligned.rows import Rows, modulo
 
 INNER = 2
-"""The number of a fragment of a row whose windows lie inside, whatever the row's phase."""
+"""Number of a fragment of a row whose windows are inside the buffer for every alignment of the row."""
 
 Complete = Callable[[], ir.Value]
-"""Makes a fragment of what has been loaded."""
+"""Assembles a fragment from the loaded windows."""
 
 
 def start_load(d: Distributor, rows: Rows, tile: Fragments, key: Key) -> Complete:
-    """Emits the loads of a fragment; padding reads another fragment of the row."""
+    """Emits the loads of a fragment; for padding, another fragment of the row is loaded."""
     dim = d.layout.vector_dim
     index = d.threads.index(dim, key[dim])
     if rows.in_whole_vectors:
@@ -53,10 +54,10 @@ def start_load(d: Distributor, rows: Rows, tile: Fragments, key: Key) -> Complet
             index = minimum(index, arith.SubIOp(last, modulo(last, rows.width)).result)
         return _start_aligned(rows, add(before, index), near_end=tile.padded(key, dim))
     if tile.padded(key, dim):
-        # One whose windows are whole: only what holds the end of the row goes the slow way.
+        # The windows of the replacement are inside the buffer: only the fragment with the row's end is guarded.
         index = arith.SelectOp(less(last, index), constant(INNER * rows.width), index).result
     first = add(before, index)
-    # What is added, a multiple of the window, keeps the number from being negative.
+    # Adding a multiple of the window keeps the number from being negative.
     phase = modulo(arith.SubIOp(add(rows.start, constant(rows.width)), rows.shift).result, rows.window)
     first = arith.SubIOp(first, phase).result
     loaded = []
@@ -79,14 +80,14 @@ def _start_aligned(rows: Rows, first: ir.Value, *, near_end: bool) -> Complete:
 
 
 def _load(rows: Rows, start: ir.Value) -> ir.Value:
-    # Of windows that overlap each other, what one access fetches is another one's from the cache.
+    # Overlapping windows share sectors, so only accesses that do not overlap bypass the cache.
     once = rows.streaming and (rows.aligned or rows.in_whole_vectors)
     loaded = vector.LoadOp(rows.window_type, rows.flat, [start], nontemporal=once or None, alignment=rows.bytes)
     return keep_in_order(loaded).result if rows.in_order else loaded.result
 
 
 def _load_guarded(rows: Rows, start: ir.Value) -> ir.Value:
-    """A window that may reach past the end of the buffer: its last element stands for what is not there."""
+    """Loads a window that may extend past the end of the buffer; elements beyond the end are copies of the last one."""
     inside = less(add(start, constant(rows.window - 1)), rows.total)
     branch = scf.IfOp(inside, [rows.window_type], has_else=True)
     with ir.InsertionPoint(branch.then_block):
@@ -98,12 +99,12 @@ def _load_guarded(rows: Rows, start: ir.Value) -> ir.Value:
 
 
 def _last_places(rows: Rows, start: ir.Value) -> list[ir.Value]:
-    """Where the elements of a window are that reaches past the end."""
+    """Indices of the elements of a window that extends past the end of the buffer."""
     total = ir.MemRefType(rows.flat.type).shape[0]
     if total == ir.ShapedType.get_dynamic_size():
         last = add(rows.total, constant(-1))
         return [minimum(add(start, constant(i)), last) for i in range(rows.window)]
-    # No more than one window is cut off, and what lies behind it is no element of the row.
+    # At most one window is cut off, and the elements beyond it are not in the row.
     left = total % rows.window
     return [constant(min(total - left + i, total - 1)) for i in range(rows.window)]
 
@@ -127,7 +128,7 @@ def store_row(
 
 
 def store_fragment(rows: Rows, value: ir.Value, column: ir.Value, ragged: bool) -> None:
-    """Stores what of a fragment lies inside its row: vectors, where it is all and aligned."""
+    """Stores the elements of a fragment that are inside the row, as vectors where all are inside and aligned."""
     first = add(rows.start, column)
     if rows.in_whole_vectors:
         with Guard(less(column, constant(rows.columns)) if ragged else None):
