@@ -1,4 +1,6 @@
-"""The `fuse` dialect: only what upstream MLIR lacks. One op a file; see each file's docstring for its meaning."""
+"""The `fuse` dialect: ops and attributes that upstream MLIR lacks. Each op has a file, whose docstring is its
+reference.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,7 @@ from mlirfuse.dialect import (
 )
 from mlirfuse.dialect.base import OpDefinition
 
-_cext.globals.append_dialect_search_prefix(__name__)  # where `fuse.py` is
+_cext.globals.append_dialect_search_prefix(__name__)  # the package of `fuse.py`
 
 OPS: dict[str, OpDefinition] = {
     module.DEFINITION.full_name: module.DEFINITION
@@ -88,9 +90,9 @@ OPS: dict[str, OpDefinition] = {
 
 
 def load(context: ir.Context) -> None:
-    """Registers the dialect in a context that does not have it yet.
+    """Registers the dialect in a context, unless it is registered already.
 
-    IRDL loads a dialect once: a second load in the same context would abort the process.
+    IRDL may load a dialect only once: a second load into the same context would abort the process.
     """
     with context, ir.Location.unknown():
         module = ir.Module.create()

@@ -1,19 +1,19 @@
-"""`fuse.accumulate`: adds numbers to sums that other blocks add to as well, in whatever order they come.
+"""`fuse.accumulate`: adds a tile to accumulators in global memory that several blocks share, in any order.
 
 ```mlir
 "fuse.accumulate"(%part, %sums, %c0, %c0) : (vector<4096xf32>, memref<1x4096xf32>, index, index) -> ()
 ```
 
-Adds the elements of a vector, which lie along the last dimensions of global memory from the indices on, to what is
-there. Each element is one atomic addition at device scope; nothing orders them, not even those of one op, so that the
-last bits of a sum differ from run to run. The device takes subnormal numbers for zeros here. The op acquires and
-releases nothing: who reads the sums must have met those who add (`fuse.semaphore_arrive`).
+Adds each element of the vector to the accumulator at the indices; the vector's dimensions are the last ones of the
+buffer. Each addition is atomic at device scope and unordered, even within one op, so the last bits of a sum differ from
+run to run; the device flushes subnormal numbers to zero. The op neither acquires nor releases: blocks that read the
+sums must synchronise with those that add (`fuse.semaphore_arrive`).
 
-The sums are initialised memory; as a workspace argument of the kind `semaphores` they are zero when a kernel starts,
-and it must leave them zero.
+The accumulators are initialised memory. As a workspace argument of the kind `semaphores` they are zero when a kernel
+starts, and the kernel must leave them zero.
 
-In a tile program the block adds a tile, in a `gpu.func` each thread adds a fragment of `vector<Nxf32>` or `f32`, whose
-first element is aligned to as many bytes as the optional attribute `alignment` says.
+In a tile program the block adds a tile. In a `gpu.func` each thread adds a fragment of `vector<Nxf32>` or `f32`, whose
+first element is aligned to the bytes given by the optional attribute `alignment`.
 """
 
 from __future__ import annotations

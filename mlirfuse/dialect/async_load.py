@@ -1,4 +1,4 @@
-"""`fuse.async_load`: the tensor memory accelerator copies a tile of global memory into a stage of a ring.
+"""`fuse.async_load`: copies a tile of global memory into a stage of a ring by the tensor memory accelerator (TMA).
 
 ```mlir
 "fuse.async_load"(%a, %ring, %stage, %full, %row, %column) {dims = array<i64: 0, 1>}
@@ -6,23 +6,22 @@
        memref<4xi64, #gpu.address_space<workgroup>>, index, index) -> ()
 ```
 
-`ring[stage]` gets the tile of `source` that begins at the indices, one for each dimension of `source`: its rows run
-along dimension `dims[0]`, its columns along `dims[1]`, whose stride is 1. What lies outside of `source` comes as zero;
-an index may be negative. Reached by one thread. The bytes of the whole tile count towards the current phase of
-`barriers[stage]`, and the data may arrive, element by element, at any time before that phase completes; nobody may read
-or write the stage in between.
+Copies the tile of `source` that begins at the indices, one for each dimension of `source`, to `ring[stage]`. The tile's
+rows are along dimension `dims[0]` and its columns along `dims[1]`, whose stride is 1. Indices may be negative; elements
+outside `source` become zero. One thread executes the op. The bytes of the whole tile count towards the current phase of
+`barriers[stage]`, and the data may arrive, element by element, at any time before that phase completes; no thread may
+access the stage in between.
 
-With the attribute `peers = 2 : i64` the op is reached by one thread in each block of a cluster of that size, for the
-same tile. Block r copies rows r*rows/peers to (r+1)*rows/peers to the stage of that number of every block, and they
-count towards the phase of that block's barrier: all of them together bring the whole tile to each.
+With the attribute `peers = 2 : i64`, one thread in each block of a cluster of that size executes the op, for the same
+tile. Block r copies rows r*rows/peers to (r+1)*rows/peers to the stage of that number in every block, and the bytes
+count towards each block's barrier, so that every block gets the whole tile.
 
-With the attribute `streamed`, what is copied is the first to leave the L2: the grid will hardly ask for it again.
+With the attribute `streamed`, the L2 evicts the copied data first, because the grid will hardly read it again.
 
-With the attribute `rows = 24 : i64` only so many rows are copied, and count. What is in the other rows of the stage
-afterwards is not defined. Not with `peers`.
+With the attribute `rows = 24 : i64`, only the first 24 rows are copied and counted. The other rows of the stage are
+undefined afterwards. `rows` and `peers` exclude each other.
 
-With the attribute `tf32`, elements of f32 are rounded to tf32 on the way, to nearest even: `fuse.warpgroup_mma` would
-cut their last bits off.
+With the attribute `tf32`, elements of f32 are rounded to tf32, to nearest even; `fuse.warpgroup_mma` would truncate.
 """
 
 from __future__ import annotations
@@ -35,21 +34,21 @@ from mlirfuse.dialect.base import SINGLE, VARIADIC, OpDefinition
 from mlirfuse.dialect.shared_memory import barriers_problem, count_problem, ring_problem
 
 PEERS = "peers"
-"""Attribute of loads and arrivals that concern all blocks of a cluster: how many these are."""
+"""Attribute of loads and arrivals for all blocks of a cluster: the number of blocks."""
 
 
 ROWS = "rows"
-"""Attribute: how many rows of the stage are copied, where not all are."""
+"""Attribute: number of rows of the stage that are copied, if not all."""
 
 STREAMED = "streamed"
-"""Unit attribute: what is copied need not stay in the L2."""
+"""Unit attribute: the copied data need not stay in the L2."""
 
 TF32 = "tf32"
-"""Unit attribute: what is copied is rounded."""
+"""Unit attribute: elements of f32 are rounded to tf32."""
 
 
 def tile_problem(tensor: ir.Value, ring: ir.Value, dims: Sequence[int], indices: int) -> str | None:
-    """Why a stage of the ring is no tile of the tensor, or None; shared with `fuse.async_store`."""
+    """Why a stage of the ring is no tile of the tensor, or None; also used by `fuse.async_store`."""
     if not isinstance(tensor.type, ir.MemRefType):
         return f"{tensor.type} must be a memref in global memory"
     type_ = ir.MemRefType(tensor.type)
@@ -92,12 +91,12 @@ def _rows_problem(op: ir.Operation, ring: ir.MemRefType) -> str | None:
 
 
 def peers_of(op: ir.Operation) -> int:
-    """Blocks that share a load, or that an arrival is for; 1 without the attribute."""
+    """Number of blocks that share a load, or that an arrival is for; 1 without the attribute."""
     return ir.IntegerAttr(op.attributes[PEERS]).value if PEERS in op.attributes else 1
 
 
 def rows_of(op: ir.Operation) -> int:
-    """Rows of the stage that a load copies."""
+    """Number of rows of the stage that a load copies."""
     return ir.IntegerAttr(op.attributes[ROWS]).value if ROWS in op.attributes else _stage_rows(op.operands[1])
 
 
@@ -126,7 +125,7 @@ def async_load(
     tf32: bool = False,
     streamed: bool = False,
 ) -> None:
-    """Builds the op at the current insertion point; `rows` are those of the stage where nothing else is said."""
+    """Builds the op at the current insertion point; without `rows`, all rows of the stage are copied."""
     attributes: dict[str, ir.Attribute] = {"dims": ir.DenseI64ArrayAttr.get(list(dims))}
     if peers > 1:
         attributes[PEERS] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), peers)

@@ -1,12 +1,12 @@
-"""`fuse.async_store`: the tensor memory accelerator copies a stage of a ring into global memory.
+"""`fuse.async_store`: copies a stage of a ring into global memory by the tensor memory accelerator (TMA).
 
 ```mlir
 "fuse.async_store"(%c, %ring, %stage, %row, %column) {dims = array<i64: 0, 1>}
     : (memref<?x4096xbf16>, memref<2x128x64xbf16, #gpu.address_space<workgroup>>, index, index, index) -> ()
 ```
 
-The way back of `fuse.async_load`: the tile of `target` that begins at the indices becomes `ring[stage]`, but for what
-would lie outside of `target`. Reached by one thread, behind a barrier after the `fuse.stage_tile` that filled the
+The inverse of `fuse.async_load`: copies `ring[stage]` to the tile of `target` that begins at the indices; elements
+outside `target` are dropped. One thread executes the op, after a barrier behind the `fuse.stage_tile` that filled the
 stage. The stage may be read at any time until a `fuse.async_store_wait` of the same thread; the writes are visible when
 the kernel has ended.
 """

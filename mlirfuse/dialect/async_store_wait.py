@@ -4,9 +4,9 @@
 "fuse.async_store_wait"() {pending = 1 : i64} : () -> ()
 ```
 
-All but the last `pending` of the thread's `fuse.async_store`s have read their stages afterwards. Reached by the thread
-that issued them; other threads may write a stage after the next barrier. A block may not end before its stores have
-read.
+Afterwards all but the last `pending` `fuse.async_store`s of the thread have read their stages. The thread that issued
+the stores executes the op; other threads may write a stage after the next barrier. A block may not end before its
+stores have read their stages.
 """
 
 from __future__ import annotations

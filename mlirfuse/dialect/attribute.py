@@ -1,4 +1,4 @@
-"""How a discardable attribute of the `fuse` dialect is declared, and the types that one may have."""
+"""Declaration of a discardable attribute of the `fuse` dialect, and the types that such an attribute may have."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from mlir import ir
 
 ALIGNMENTS = (1, 2, 4, 8, 16)
-"""What `fuse.align` may be, bytes."""
+"""Valid values of `fuse.align`, in bytes."""
 
 RUN_TIME_STRIDES = -3
-"""The least entry of `fuse.strides`; `support/strides.py` has the meaning of the negative ones."""
+"""The least entry of `fuse.strides`; `support/strides.py` defines the negative entries."""
 
 
 @dataclass(frozen=True)
 class Type:
-    """What an attribute may be: a phrase for docs and errors, and a predicate."""
+    """The type of an attribute: a phrase for docs and errors, and a predicate."""
 
     text: str
     legal: Callable[[ir.Attribute], bool]
@@ -28,10 +28,10 @@ class Attribute:
 
     Attributes:
         name: the full name, with the dialect's prefix.
-        type: what it may be.
+        type: the attribute's type.
         carriers: names of the ops that may have it; None where any may.
         holders: names of the functions whose arguments, or buffers in shared memory, may have it.
-        meaning: what it says, in a sentence or two.
+        meaning: the attribute's meaning, in a sentence or two.
         set_by: passes or modules that set it.
         read_by: passes or modules that read it.
     """
@@ -46,7 +46,7 @@ class Attribute:
 
 
 ATTRIBUTES: dict[str, Attribute] = {}
-"""All attributes by full name, in the order in which a program meets them."""
+"""All attributes by full name, in the order in which a program gets them."""
 
 UNIT = Type("a unit attribute", lambda a: isinstance(a, ir.UnitAttr))
 STRING = Type("a string", lambda a: isinstance(a, ir.StringAttr))

@@ -41,7 +41,7 @@ TARGET = declare(
     read_by="dialect/module_target",
 )
 
-# Host functions: what the user's function was, and what they asked for.
+# Host functions: the user's function and options.
 NAME = declare(
     "name",
     STRING,
@@ -127,7 +127,7 @@ PRECISION = declare(
     read_by="analysis/contractions, fuse-pipeline-contraction, distribution/mma, interpreter",
 )
 
-# Kernels: what stands between the host and a kernel.
+# Kernels: the interface between the host and a kernel.
 KERNEL = declare(
     "kernel",
     UNIT,

@@ -1,7 +1,7 @@
-"""How an op of the `fuse` dialect is declared: one frozen `OpDefinition` a file, registered through IRDL.
+"""Declaration of an op of the `fuse` dialect: one frozen `OpDefinition` a file, registered through IRDL.
 
-IRDL checks names, counts and required attributes. What it cannot express (relations between types, value ranges)
-is the definition's `verify`, which the `fuse-verify` pass calls on every op.
+IRDL checks names, counts and required attributes. The definition's `verify` checks relations between types and ranges
+of values, which IRDL cannot express; the `fuse-verify` pass calls it on every op.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ SINGLE, OPTIONAL, VARIADIC = irdl.Variadicity.single, irdl.Variadicity.optional,
 Field = tuple[str, irdl.Variadicity]
 
 INDICES = frozenset({"index", "stage", "rank", "row", "number", "offsets", "indices"})
-"""Names of operands that count something, and have type `index`."""
+"""Names of operands of type `index`."""
 
 
 @dataclass(frozen=True)
@@ -47,20 +47,20 @@ class OpDefinition:
     def problem(self, op: ir.Operation) -> str | None:
         """What is wrong with an op that IRDL has checked, or None."""
         names = [name for name, _ in self.operands]
-        names += names[-1:] * (len(op.operands) - len(names))  # one operand is variadic at most, and that is the last
+        names += names[-1:] * (len(op.operands) - len(names))  # only the last operand may be variadic
         for name, operand in zip(names, op.operands, strict=False):
             if name in INDICES and not isinstance(operand.type, ir.IndexType):
                 return f"{name} must be an index, not {operand.type}"
         try:
             return self.verify(op)
-        except ValueError as error:  # what the bindings raise for a type or an attribute of another kind
+        except ValueError as error:  # the bindings raise it for a type or an attribute of another kind
             return f"needs another kind of operand or attribute: {error}"
 
     def declare(self) -> None:
         """Emits the `irdl.operation` at the current insertion point."""
         op = irdl.operation_(self.name)
         with ir.InsertionPoint(op.body):
-            # A constraint that is used twice means "the same type", so each field gets one of its own.
+            # A constraint used twice would mean "the same type", so each field gets one of its own.
             if self.operands:
                 names, counts = zip(*self.operands, strict=True)
                 irdl.operands_([irdl.any() for _ in names], list(names), list(counts))

@@ -1,12 +1,13 @@
-"""`fuse.cluster_barrier`: all threads of all blocks of a cluster meet.
+"""`fuse.cluster_barrier`: a barrier of all threads of a cluster.
 
 ```mlir
 "fuse.cluster_barrier"() : () -> ()
 ```
 
-Arrive with release and wait with acquire semantics at cluster scope: shared-memory writes before it, local or through
-`fuse.cluster_store`, are visible to every thread of the cluster after it. It is also a block barrier. With the
-attribute `warpgroups = 2 : i64` the first so many warpgroups of each block meet; the others must be about to end.
+Arrives with release and waits with acquire semantics at cluster scope: shared-memory writes before the op, local or
+through `fuse.cluster_store`, are visible to every thread of the cluster after it. The op is also a block barrier. With
+the attribute `warpgroups = 2 : i64`, only the first two warpgroups of each block take part; the others must be about to
+end.
 """
 
 from __future__ import annotations

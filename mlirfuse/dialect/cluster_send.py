@@ -1,4 +1,4 @@
-"""`fuse.cluster_send`: writes values into other blocks' shared memory, for which those wait at an mbarrier.
+"""`fuse.cluster_send`: writes values into the shared memory of other blocks, which wait for them at an mbarrier.
 
 ```mlir
 "fuse.cluster_send"(%value, %buffer, %index, %rank, %barriers, %number) {peers = 4 : i64}
@@ -6,12 +6,13 @@
        memref<2xi64, #gpu.address_space<workgroup>>, index) -> ()
 ```
 
-Reached by all warps of a block of a cluster of `peers` blocks. Each thread whose `rank` is below `peers` writes
-`value`, of 4 or 8 bytes, at `buffer[index]` of the block of that rank (its own is legal). The bytes count towards the
-current phase of `barriers[number]` of that block, and may arrive at any time before the phase completes. Release: what
-the block has read and written before is ordered before what follows a `fuse.mbarrier_wait` for a phase that has what
-all of its warps sent. It is a release without a fence, which would hold the block up until all that it has written to
-global memory is there, as a `fuse.cluster_barrier` does.
+All warps of a block of a cluster of `peers` blocks execute the op. Each thread whose `rank` is below `peers` writes
+`value`, of 4 or 8 bytes, at `buffer[index]` of the block of that rank, which may be its own. The bytes count towards
+the current phase of that block's `barriers[number]` and may arrive at any time before the phase completes.
+
+The op releases: the block's earlier reads and writes are ordered before everything after a `fuse.mbarrier_wait` for a
+phase that counts the bytes of all of the block's warps. Unlike a `fuse.cluster_barrier`, it needs no fence, which would
+wait for all of the block's writes to global memory.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from mlirfuse.dialect.shared_memory import barriers_problem, count_problem, is_w
 from mlirfuse.support.dtypes import from_mlir
 
 SENDABLE_BYTES = (4, 8)
-"""Sizes of a value that the hardware sends."""
+"""Bytes of a value that the hardware can send."""
 
 
 def _verify(op: ir.Operation) -> str | None:

@@ -1,12 +1,12 @@
-"""`fuse.cluster_store`: writes one value into another block's shared memory, inside the same cluster.
+"""`fuse.cluster_store`: writes one value into the shared memory of a block of the same cluster.
 
 ```mlir
 "fuse.cluster_store"(%value, %buffer, %index, %rank)
     : (f32, memref<64xf32, #gpu.address_space<workgroup>>, index, index) -> ()
 ```
 
-Stores `value` at `buffer[index]` of the block whose rank in the cluster is `rank` (its own rank is legal). Every block
-of a cluster runs the same kernel, so `buffer` names the same shared allocation in each. The store is relaxed: it is
+Stores `value` at `buffer[index]` of the block whose rank in the cluster is `rank`, which may be the thread's own. All
+blocks of a cluster run the same kernel, so `buffer` names the same allocation in each. The store is relaxed: it is
 visible to the receiver after both blocks have passed the next `fuse.cluster_barrier`.
 """
 

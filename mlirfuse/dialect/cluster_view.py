@@ -1,13 +1,13 @@
-"""`fuse.cluster_view`: another block's shared memory, inside the same cluster, to read from.
+"""`fuse.cluster_view`: a view for loads from the shared memory of a block of the same cluster.
 
 ```mlir
 %peer = "fuse.cluster_view"(%buffer, %rank)
     : (memref<128x136xf32, #gpu.address_space<workgroup>>, index) -> memref<128x136xf32, 7>
 ```
 
-The buffer of that name of the block whose rank in the cluster is `rank` (its own rank is legal). It may be read by
-loads. What another block has written is visible after the next `fuse.cluster_barrier`, and a block may not end, or
-write the buffer again, before the others have read it: a barrier has to stand between.
+The result views `buffer` of the block whose rank in the cluster is `rank`, which may be the thread's own. Another
+block's writes are visible after the next `fuse.cluster_barrier`. A block may not end, or write the buffer again, before
+the other blocks have read it, so a barrier is needed in between.
 """
 
 from __future__ import annotations

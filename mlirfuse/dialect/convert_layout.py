@@ -1,14 +1,14 @@
-"""`fuse.convert_layout`: tiles are handed between the threads of a block, from the layout that they were made in to
-another.
+"""`fuse.convert_layout`: moves tiles between the threads of a block, from the layouts of their producers to another
+layout.
 
 ```mlir
 %1 = "fuse.convert_layout"(%0) {fuse.layout = {lanes = array<i64: 4, 8>, vector = array<i64: 1, 8>, ...}}
     : (vector<64x64xbf16>) -> vector<64x64xbf16>
 ```
 
-Each result is the operand of its number, in the layout of the op; all have one type. The tiles go through shared
-memory, with one barrier for all of them, so the op is reached in convergence. Both layouts cover the tile exactly, and
-have as many threads.
+Result i is operand i in the layout of the op; all operands and results have one type. The tiles go through shared
+memory, with one barrier for all of them, so all threads of the block must reach the op. Both layouts cover the tile
+exactly and have the same number of threads.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`fuse.copy_fragments`: copies a tile into shared memory in the background, each thread what it will read back itself.
+"""`fuse.copy_fragments`: copies a tile into shared memory asynchronously, each thread the fragments that it will read.
 
 ```mlir
 "fuse.copy_fragments"(%x, %slot, %row, %c0) {tile = array<i64: 2, 4096>, fuse.layout = {...},
@@ -7,13 +7,14 @@
        index) -> ()
 ```
 
-Reads what a `vector.transfer_read` of a `tile` with the same map and bounds would read, and writes it to the slot,
-which holds the block's part of the tile and its padding. Each thread copies the fragments that it holds of the tile in
-the op's layout. It may read them back in that layout once it has passed an `nvvm.cp.async.wait.group` for the group
-that the copy is in: no barrier is needed. Along a dimension in which the tile has extent 1, the slot has an element
-for each thread of the block, which copies it for itself; a read of it that is marked `fuse.own` takes that one. The
-copy may happen at any time up to there. Elements past the source's end have any value. `fuse.streaming` marks copies
-of data that the grid touches once, and `fuse.evict_first` those that may leave the L2 first.
+Copies the elements that a `vector.transfer_read` of a `tile` with the same map and bounds would read to the slot, which
+holds the block's slice of the tile and its padding. Elements past the source's end are undefined. Each thread copies
+its own fragments in the op's layout, and may read them back in that layout after an `nvvm.cp.async.wait.group` for the
+copy's group, without a barrier; the copy may happen at any time before that.
+
+Along a dimension in which the tile has extent 1, the slot has an element for each thread of the block, and a read
+marked `fuse.own` takes the thread's own. `fuse.streaming` marks copies of data that the grid reads once, and
+`fuse.evict_first` copies of data that the L2 may evict first.
 """
 
 from __future__ import annotations

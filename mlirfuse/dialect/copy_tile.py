@@ -1,4 +1,4 @@
-"""`fuse.copy_tile`: copies a tile of a buffer in device memory into shared memory, in the background.
+"""`fuse.copy_tile`: copies a tile of a buffer in device memory into shared memory, asynchronously.
 
 ```mlir
 "fuse.copy_tile"(%x, %slot, %row, %k) {axes = array<i64: 0, 1>, clipped = array<i64: 0>}
@@ -6,11 +6,11 @@
        index) -> ()
 ```
 
-Dimension i of the slot runs along axis `axes[i]` of the source, from the offset of that axis; the other axes stay at
-their offsets. Elements past the source's end in a dimension listed in `clipped` become zero; other dimensions lie
-inside. Offsets along the slot's last dimension are multiples of its extent. A whole block executes the op. The slot
-holds the tile once every thread of the block has passed a `nvvm.cp.async.wait.group` for the group that the copy is in
-and then a barrier; the copy may happen at any time up to there.
+Dimension i of the slot runs along axis `axes[i]` of the source, from the offset of that axis; the other axes have the
+one index of their offset. Elements past the source's end become zero along dimensions listed in `clipped`; other
+dimensions must be inside. Offsets along the slot's last dimension are multiples of its extent. A whole block executes
+the op. The slot holds the tile once every thread of the block has passed an `nvvm.cp.async.wait.group` for the copy's
+group and then a barrier; the copy may happen at any time before that.
 """
 
 from __future__ import annotations

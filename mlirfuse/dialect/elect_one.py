@@ -4,7 +4,7 @@
 %chosen = "fuse.elect_one"() : () -> i1
 ```
 
-Reached by whole warps in convergence. Which thread it is stays the same throughout the kernel.
+All threads of a warp execute the op together. The elected thread is the same throughout the kernel.
 """
 
 from __future__ import annotations

@@ -1,14 +1,13 @@
-"""`fuse.exp_sum`: maximum and sum of exponentials about it over some dimensions, in one reduction.
+"""`fuse.exp_sum`: the maximum, and the sum of exponentials about the maximum, in one reduction.
 
 ```mlir
 %max, %sum = "fuse.exp_sum"(%x) {dims = array<i64: 1>} : (tensor<?x4096xf32>) -> (tensor<?xf32>, tensor<?xf32>)
 ```
 
-`max = max x` and `sum = Σ exp(x - max)`, with NaN and infinity as those two reductions would give them. Written as two
-dependent reductions they need two exchanges; this op states that one is enough, because partial pairs
+`max = max x` and `sum = Σ exp(x - max)` over the dimensions `dims`, with NaN and infinity as two separate reductions
+would give them. Two dependent reductions need two exchanges between threads; this op needs one, because partial results
 merge by rescaling: `sum = Σ sum_i exp(max_i - max)` (Milakov and Gimelshein, "Online normalizer calculation for
-softmax", 2018). On tensors the reduced dimensions disappear from the results; on tile vectors likewise, but that a tile
-reduced to one number is a `vector<1x...>`.
+softmax", 2018). Results lack the reduced dimensions; a tile vector reduced to one number is a `vector<1x...>`.
 """
 
 from __future__ import annotations

@@ -1,18 +1,18 @@
-"""`fuse.flagged_load`: loads what several blocks have stored in a flagged buffer, as soon as all of it has come.
+"""`fuse.flagged_load`: loads the partials that several blocks store in a flagged buffer, as soon as all have arrived.
 
 ```mlir
 %0:2 = "fuse.flagged_load"(%buf, %first, %start, %c0) {parts = 2 : i64}
     : (memref<2x64x64xf32>, index, index, index) -> (vector<32x64xf32>, vector<32x64xf32>)
 ```
 
-Result p is what `fuse.flagged_store` has put at the indices, with p added to the first of them; the elements of a
-vector lie along the flagged buffer's last dimensions. The op waits until every word has come, and leaves them empty.
-The blocks that store must run, or must have run: the kernel is launched whole (`fuse.cooperative`). Nothing but the
-words themselves is acquired.
+Result p is the vector that `fuse.flagged_store` stored at the indices, with p added to the first index; the vector's
+dimensions are the buffer's last ones. The op waits until every word has arrived, and empties the words. The storing
+blocks must be running or have run, so the kernel is launched with all blocks resident (`fuse.cooperative`). The op
+acquires the words themselves and no other memory.
 
-In a tile program the block takes tiles. In a `gpu.func` a thread takes fragments, `vector<Nxf32>` or `f32`, of several
-places, whose indices follow each other; the results of a place do too. All are waited for together, so that one wait
-costs no more than the slowest of them.
+In a tile program the block loads tiles. In a `gpu.func` a thread loads fragments, `vector<Nxf32>` or `f32`, from one or
+more places: the indices of all places are listed in order, and so are their results. The thread waits for all places
+together.
 """
 
 from __future__ import annotations

@@ -1,16 +1,17 @@
-"""`fuse.flagged_store`: leaves numbers for another block in a flagged buffer, where each of them announces itself.
+"""`fuse.flagged_store`: stores partials for another block in a flagged buffer, in which each word is its own flag.
 
 ```mlir
 "fuse.flagged_store"(%part, %buf, %row, %c0, %c0) : (vector<64x64xf32>, memref<33x64x64xf32>, index, index, index) -> ()
 ```
 
-A flagged buffer is global memory of words that are zero while they are empty: a workspace argument of the kind
-`semaphores`. The op writes the elements of a vector, which lie along the flagged buffer's last dimensions from the
-indices on, into words that are empty. A word becomes visible by itself, at any time after the op, and says with it that
-it has come: there is no fence, no counter, and no order among words. What the block wrote elsewhere is not released.
-Every word that is stored must be loaded by one `fuse.flagged_load`, which leaves it empty.
+A flagged buffer is global memory whose words are zero while they are empty: a workspace argument of the kind
+`semaphores`. The op writes the elements of a vector from the indices on; the vector's dimensions are the buffer's last
+ones. The words must be empty. Each word becomes visible separately, at any time after the op, and a word that is not
+empty has arrived: there is no fence, no counter, and no order among words. The block's other writes are not released.
+Each stored word must be loaded by one `fuse.flagged_load`, which empties the word.
 
-In a tile program the block stores a tile, in a `gpu.func` each thread stores a fragment of `vector<Nxf32>` or `f32`.
+In a tile program the block stores a tile; in a `gpu.func` each thread stores a fragment of `vector<Nxf32>` or `f32`.
+NCCL's LL protocol is the nearest relative.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from mlirfuse.dialect.base import SINGLE, VARIADIC, OpDefinition
 
 
 def flagged_problem(flagged_buffer: ir.Type, value: ir.Type) -> str | None:
-    """What keeps values of a type out of a flagged buffer, or None."""
+    """Why values of a type cannot be stored in a flagged buffer, or None."""
     if (
         not isinstance(flagged_buffer, ir.MemRefType)
         or flagged_buffer.memory_space is not None

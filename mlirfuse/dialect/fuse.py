@@ -1,4 +1,5 @@
-"""The module that MLIR's bindings import when they meet an op of the `fuse` dialect, for the Python classes of its ops.
+"""The module that MLIR's bindings import for the Python classes of the `fuse` dialect's ops.
 
-It has none: ops of the dialect are plain `ir.Operation`s. Without a module the bindings search for one at every op.
+The dialect has no such classes, as its ops are plain `ir.Operation`s. Without this module, the bindings would search
+for one at every op.
 """

@@ -1,12 +1,13 @@
-"""`fuse.group_barrier`: a barrier among some warpgroups of a block that follow each other.
+"""`fuse.group_barrier`: a barrier among consecutive warpgroups of a block.
 
 ```mlir
 "fuse.group_barrier"() {warpgroups = 2 : i64} : () -> ()
 ```
 
-As `gpu.barrier`, for the block's first `warpgroups` warpgroups: shared and global memory that one of their threads
-wrote before is visible to all of them afterwards. The block's other threads do not take part. Reached in convergence.
-With `first = f` these are `warpgroups` warpgroups from the `f`-th on; those of different barriers do not overlap.
+A `gpu.barrier` for the block's first `warpgroups` warpgroups: their earlier writes to shared and global memory are
+visible to all of their threads afterwards. The block's other threads do not take part. All threads of these warpgroups
+execute the op together. With `first = f` the op is for `warpgroups` warpgroups from number `f` on; those of different
+barriers do not overlap.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from mlirfuse.dialect.base import OpDefinition
 from mlirfuse.dialect.shared_memory import count_problem
 
 FIRST, WARPGROUPS = "first", 8
-"""The attribute, which is 0 where it is left out, and how many warpgroups a block has at most."""
+"""The attribute for the first warpgroup, 0 by default, and the most warpgroups of a block."""
 
 
 def first_of(op: ir.Operation) -> int:

@@ -1,15 +1,15 @@
-"""What the ops have in common that compute two statistics of a row in one reduction."""
+"""Checks that the ops share which compute two statistics of a row in one reduction."""
 
 from __future__ import annotations
 
 from mlir import ir
 
 JOINT_REDUCTIONS = frozenset({"fuse.moments", "fuse.exp_sum"})
-"""Ops with one source, `dims` that they reduce, and two results that merge as a pair."""
+"""Ops with one source, reduced dimensions `dims`, and two results that merge as a pair."""
 
 
 def verify_joint_reduction(op: ir.Operation) -> str | None:
-    """What is wrong with the dims and types of such an op, or None."""
+    """What is wrong with the dims and types of a joint reduction, or None."""
     source = ir.ShapedType(op.operands[0].type)
     if not isinstance(source.element_type, ir.FloatType):
         return f"elements must be floats, not {source.element_type}"

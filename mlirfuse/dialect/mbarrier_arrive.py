@@ -1,15 +1,14 @@
-"""`fuse.mbarrier_arrive`: warpgroups say that they are done with something, such as a stage of a ring.
+"""`fuse.mbarrier_arrive`: warpgroups signal an mbarrier, for example that they have read a stage of a ring.
 
 ```mlir
 "fuse.mbarrier_arrive"(%empty, %stage) {warpgroups = 2 : i64}
     : (memref<4xi64, #gpu.address_space<workgroup>>, index) -> ()
 ```
 
-Each of `warpgroups` whole warpgroups, which reach the op in convergence, arrives once at `barriers[index]`. Release:
-what the warpgroup has read and written before, its `fuse.warpgroup_mma`s up to its last `fuse.warpgroup_wait` among it,
-is ordered before what follows a `fuse.mbarrier_wait` for the phase.
-With the attribute `peers = 2 : i64` each warpgroup arrives at that barrier of every block of the cluster, which has
-that size.
+Each of `warpgroups` whole warpgroups executes the op together and arrives once at `barriers[index]`. The op releases:
+the warpgroup's earlier reads and writes, including its `fuse.warpgroup_mma`s up to its last `fuse.warpgroup_wait`, are
+ordered before everything after a `fuse.mbarrier_wait` for the phase. With the attribute `peers = 2 : i64` each
+warpgroup arrives at that barrier of every block of the cluster, whose size is `peers`.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""`fuse.mbarrier_expect`: one thread arrives, and announces bytes that asynchronous loads will bring.
+"""`fuse.mbarrier_expect`: one thread arrives at an mbarrier and announces the bytes of asynchronous loads.
 
 ```mlir
 "fuse.mbarrier_expect"(%full, %stage) {bytes = 49152 : i64}
     : (memref<4xi64, #gpu.address_space<workgroup>>, index) -> ()
 ```
 
-The current phase of `barriers[index]` completes when all arrivals have been made and `bytes` more bytes have come.
-Reached by one thread, which then issues the `fuse.async_load`s.
+The current phase of `barriers[index]` completes when all arrivals have been made and `bytes` more bytes have arrived.
+One thread executes the op, and then issues the `fuse.async_load`s.
 """
 
 from __future__ import annotations

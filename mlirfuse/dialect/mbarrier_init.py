@@ -1,12 +1,12 @@
-"""`fuse.mbarrier_init`: makes a buffer an array of mbarriers.
+"""`fuse.mbarrier_init`: initialises an array of mbarriers.
 
 ```mlir
 "fuse.mbarrier_init"(%barriers) {arrivals = 2 : i64} : (memref<4xi64, #gpu.address_space<workgroup>>) -> ()
 ```
 
-Each barrier is in phase 0, which completes after `arrivals` arrivals (and after the bytes that `fuse.mbarrier_expect`
-announces have come), whereupon the next phase begins with the same count. Reached by the whole block; the barriers may
-be used after the next `gpu.barrier`, or, by other blocks of the cluster, after the next `fuse.cluster_barrier`.
+Each barrier is in phase 0, which completes after `arrivals` arrivals and the bytes that `fuse.mbarrier_expect`
+announces; the next phase then begins with the same count. The whole block executes the op. The barriers may be used
+after the next `gpu.barrier`, or, by other blocks of the cluster, after the next `fuse.cluster_barrier`.
 """
 
 from __future__ import annotations

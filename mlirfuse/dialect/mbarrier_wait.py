@@ -4,11 +4,11 @@
 "fuse.mbarrier_wait"(%full, %stage, %parity) : (memref<4xi64, #gpu.address_space<workgroup>>, index, i32) -> ()
 ```
 
-Returns once the phase of that `parity` (0 for the barrier's first, third, ... phase) is not the current one. A fresh
-barrier is in phase 0, so that waiting for parity 1 returns at once: that is how a producer finds an empty ring.
-Acquire: what was released by the phase's arrivals, and what its asynchronous loads have written, is visible afterwards.
-Any number of threads may wait, each for itself. With the unit attribute `cluster` it acquires what other blocks of the
-cluster have released too: needed for a phase that a `fuse.cluster_send` counts towards.
+Returns once the phase of `parity` (0 for the barrier's first, third, ... phase) is not the current one. A new barrier
+is in phase 0, so a wait for parity 1 returns at once, which is how a producer sees an empty ring. The op acquires:
+memory released by the phase's arrivals, and the data of its asynchronous loads, is visible afterwards. Any number of
+threads may wait, each independently. With the unit attribute `cluster` the op also acquires memory that other blocks of
+the cluster have released, as a phase with bytes of a `fuse.cluster_send` needs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from mlirfuse.dialect.base import SINGLE, OpDefinition
 from mlirfuse.dialect.shared_memory import barriers_problem
 
 CLUSTER = "cluster"
-"""Attribute of waits for what other blocks send."""
+"""Unit attribute of waits for data that other blocks send."""
 
 
 def _verify(op: ir.Operation) -> str | None:

@@ -4,11 +4,12 @@
 %d = "fuse.mma"(%a, %b, %c) : (vector<8xbf16>, vector<4xbf16>, vector<4xf32>) -> vector<4xf32>
 ```
 
-`d = a @ b + c`. Lane l, with g = l / 4 and t = l % 4, holds of a (rows by k): (g, 2t), (g, 2t+1), (g+8, 2t),
-(g+8, 2t+1) and the same with 8 added to k; of b (k by columns): (2t, g), (2t+1, g) and the same with 8 added to k; of c
-and d (rows by columns): (g, 2t), (g, 2t+1), (g+8, 2t), (g+8, 2t+1). In tf32 it holds of a: (g, t), (g+8, t) and the
-same with 4 added to k; of b: (t, g), (t+4, g). These are the fragments of m16n8k16 and m16n8k8 in the PTX ISA, "Matrix
-Fragments for mma.m16n8k16 with floating point type". All lanes of a warp execute it together.
+`d = a @ b + c`. All lanes of a warp execute the op together. Lane l, with g = l / 4 and t = l % 4, holds these
+elements: of a (rows by k): (g, 2t), (g, 2t+1), (g+8, 2t), (g+8, 2t+1) and the same with 8 added to k; of b (k by
+columns): (2t, g), (2t+1, g) and the same with 8 added to k; of c and d (rows by columns): (g, 2t), (g, 2t+1), (g+8,
+2t), (g+8, 2t+1). In tf32, lane l holds of a: (g, t), (g+8, t) and the same with 4 added to k; of b: (t, g), (t+4, g).
+These are the fragments of m16n8k16 and m16n8k8 in the PTX ISA, "Matrix Fragments for mma.m16n8k16 with floating point
+type".
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The target of a module: the attribute `fuse.target`, which passes read and nobody repeats as an option."""
+"""The target of a module, as the attribute `fuse.target`, which replaces target options of passes."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _HINT = 'it is {chip = "sm_90a", sms = 132 : i64}, where sms may be left out'
 
 
 def set_target(module: ir.Operation, target: Target) -> None:
-    """Says which architecture a `builtin.module` is compiled for, in place of what it said before."""
+    """Sets the architecture that a `builtin.module` is compiled for, replacing an earlier one."""
     with module.context:
         sms = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), target.sms)
         module.attributes[TARGET] = ir.DictAttr.get({"chip": ir.StringAttr.get(target.chip), "sms": sms})
 
 
 def target_of_module(module: ir.Operation) -> Target:
-    """The architecture that a `builtin.module` is compiled for; `DEFAULT` where it does not say.
+    """The architecture that a `builtin.module` is compiled for; `DEFAULT` without the attribute.
 
     Raises:
         TargetError: the attribute is no such dictionary, or names an unknown architecture, or less than one SM.

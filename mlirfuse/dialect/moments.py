@@ -1,14 +1,13 @@
-"""`fuse.moments`: sum and centred sum of squares over some dimensions, in one reduction.
+"""`fuse.moments`: the sum and the centred sum of squares, in one reduction.
 
 ```mlir
 %sum, %m2 = "fuse.moments"(%x) {dims = array<i64: 1>} : (tensor<?x4096xf32>) -> (tensor<?xf32>, tensor<?xf32>)
 ```
 
-`sum = Σ x` and `m2 = Σ (x - sum/n)²`, where n is the number of elements reduced into one result. Mean and variance
-written as two dependent reductions need two exchanges; this op states that one is enough, because
-partial pairs merge exactly (Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for computing sample
-variances", 1979). On tensors the reduced dimensions disappear from the results; on tile vectors likewise, but that a
-tile reduced to one number is a `vector<1x...>`.
+`sum = Σ x` and `m2 = Σ (x - sum/n)²` over the dimensions `dims`, where n is the number of elements reduced into one
+result. Mean and variance as two dependent reductions need two exchanges between threads; this op needs one, because
+partial results merge exactly (Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for computing sample
+variances", 1979). Results lack the reduced dimensions; a tile vector reduced to one number is a `vector<1x...>`.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""`fuse.optimization_barrier`: keeps a value in the form it has here.
+"""`fuse.optimization_barrier`: hides a value from optimisations, and delays the value's uses.
 
 ```mlir
 %1 = "fuse.optimization_barrier"(%0, %sum) : (vector<1x4096xf16>, vector<1x1xf32>) -> vector<1x4096xf16>
 ```
 
-The result is the first operand, but no optimisation looks through it, and nothing that uses it is computed before the
-second operand, `after`, is known. A value that lives across a reduction is kept narrow that way: without it, the cast
-after the reduction is merged with the same cast before it, and the wide value stays in registers. `after` has the rank
-of the iteration space, with extent 1 where it does not vary.
+The result is the first operand, but no optimisation looks through the op, and no use of the result is computed before
+the second operand, `after`, is known. It keeps a value that is live across a reduction narrow: without it, the cast
+after the reduction is merged with the same cast before, and the wide value stays in registers. `after` has the rank of
+the iteration space, with extent 1 where it does not vary.
 """
 
 from __future__ import annotations

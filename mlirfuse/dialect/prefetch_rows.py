@@ -1,12 +1,12 @@
-"""`fuse.prefetch_rows`: asks that rows of a buffer in device memory be brought into the L2.
+"""`fuse.prefetch_rows`: prefetches rows of a buffer in device memory into the L2.
 
 ```mlir
 "fuse.prefetch_rows"(%x, %row) {rows = 2 : i64} : (memref<?x4096xf16>, index) -> ()
 ```
 
-Rows `row` to `row + rows - 1` along the first dimension of a buffer without gaps; nothing happens where one of them
-does not lie inside. A whole block executes the op; the blocks of a cluster share the rows out. It touches no data that
-anybody can see: a program computes the same without it.
+Prefetches rows `row` to `row + rows - 1` along the first dimension of a contiguous buffer; if one of the rows is
+outside the buffer, the op does nothing. A whole block executes the op, and the blocks of a cluster divide the rows
+among them. The op has no effect on results.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def _verify(op: ir.Operation) -> str | None:
 
 
 def is_rows(buffer: ir.MemRefType) -> bool:
-    """Whether a buffer lies in device memory, and its rows, of an extent known now, follow one another there."""
+    """Whether a buffer is in device memory, with contiguous rows of static extents."""
     if buffer.rank == 0 or buffer.memory_space is not None:
         return False
     follow = buffer.affine_map == ir.AffineMap.get_identity(buffer.rank)

@@ -1,4 +1,4 @@
-"""`fuse.resident_blocks`: how many iterations of a tile program's loop over blocks the device holds at once.
+"""`fuse.resident_blocks`: the number of iterations of a tile program's loop over blocks that the device holds at once.
 
 ```mlir
 %resident = "fuse.resident_blocks"() {per_sm = 2 : i64} : () -> index
@@ -6,10 +6,10 @@
 scf.forall (%block) in (%blocks) { ... scf.for %tile = %block to %tiles step %blocks ... }
 ```
 
-The device's SMs times `per_sm`, or fewer where the kernel's registers or shared memory do not let that many
-be resident; where an iteration is a cluster, whole clusters are counted. It bounds the grid of a persistent kernel, and
-is known at the launch only: the one use that it may have is in the bound of the `scf.forall`. The bound itself may be
-used inside of the loop, where it becomes the size of the grid.
+The number of SMs times `per_sm`, or less where the kernel's registers or shared memory limit residency; if an iteration
+is a cluster, the number counts whole clusters. The op bounds the grid of a persistent kernel. Its value is known only
+at launch, so its one legal use is the bound of the `scf.forall`. That bound may be used inside the loop, where it
+becomes the size of the grid.
 """
 
 from __future__ import annotations

@@ -1,35 +1,36 @@
-"""`fuse.semaphore_arrive`: one step of a counter in global memory that returns to zero by itself.
+"""`fuse.semaphore_arrive`: increments a counter in global memory that wraps to zero.
 
 ```mlir
 %old = "fuse.semaphore_arrive"(%semaphores, %slot, %limit) : (memref<?xi32>, index, i32) -> i32
 ```
 
-Atomically, at device scope and with acquire-release semantics, `old` is the counter's value, and the counter becomes
+Atomically, at device scope and with acquire-release semantics: `old` is the counter's value, and the counter becomes
 `old + 1`, or 0 where `old >= limit`; both are unsigned.
 
-With the unit attribute `relaxed` it orders nothing, and costs less: enough for a ticket.
-Where nobody uses `old`, nothing is acquired, and the thread goes on before its step is done.
+With the unit attribute `relaxed` the op orders nothing, which is cheaper and suffices for a ticket. If `old` has no
+use, the op acquires nothing, and the thread does not wait for the increment.
 
-In a tile program the block arrives, and everything that it wrote before is released. In a `gpu.func` exactly one thread
-of a block arrives, inside of an `scf.if`. What it releases is its own accesses, and those of the block's other threads
-that a `gpu.barrier` has ordered before it. The block's other threads have what it acquires after the next
+In a tile program the block arrives, and the op releases all of the block's earlier writes. In a `gpu.func` exactly one
+thread of a block arrives, inside an `scf.if`. The op then releases the thread's own accesses, and those of the block's
+other threads that a `gpu.barrier` has ordered before it. The other threads see the acquired memory after the next
 `gpu.barrier`.
 
-Every protocol below leaves its semaphores zero, so that they are zeroed once, when they are allocated, and never by a
-launch. `limit` is what does that: the last step wraps.
+Every protocol below leaves its semaphores zero, because the last increment wraps at `limit`. So semaphores are zeroed
+once, at their allocation, and not by a launch.
 
-**Last block.** S blocks each store a part, then arrive with limit S-1. The one that gets `old == S-1` sees all parts.
-It works in every order of blocks, and nobody waits.
+**Last block.** S blocks each store a partial, then arrive with limit S-1. The block that gets `old == S-1` sees all
+partials. The protocol works in every order of blocks, and no block waits.
 
-**Serial reduction.** S blocks add in order: block z waits for z (`fuse.semaphore_wait`), does its part, and
-arrives with limit S-1. A block may wait only for blocks that are on the device already: z comes from a ticket.
+**Serial reduction.** S blocks add in order: block z waits for z (`fuse.semaphore_wait`), adds its partial, and arrives
+with limit S-1. A block may wait only for blocks that are on the device already, so z comes from a ticket.
 
-**Tickets.** G blocks share n pieces of work: each arrives with limit n+G-1, and works on piece `old` while `old < n`.
-Each block fails once, so that n+G takes are all. Tickets follow the order in which blocks really run.
+**Tickets.** G blocks share n work items: each arrives with limit n+G-1, and processes item `old` while `old < n`. Each
+block fails once, so that there are n+G arrivals. Tickets follow the order in which blocks really run.
 
 **Grid barrier.** G blocks, all resident: each arrives with limit 2G-1, waits for G, and arrives again to depart; the
-2G-th step wraps. A barrier that is passed more than once alternates between two slots: a fast block may reach the next
-barrier before a slow one has departed. The kernel must be launched whole (`fuse.cooperative`).
+2G-th arrival wraps. A barrier that is passed more than once alternates between two slots, because a fast block may
+reach the next barrier before a slow one has departed. The kernel must be launched with all blocks resident
+(`fuse.cooperative`).
 """
 
 from __future__ import annotations

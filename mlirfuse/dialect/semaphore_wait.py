@@ -4,12 +4,12 @@
 "fuse.semaphore_wait"(%semaphores, %slot, %count) : (memref<?xi32>, index, i32) -> ()
 ```
 
-Reads `semaphores[slot]` at device scope until it is at least `count`, compared as unsigned, and acquires: what was
-released by the `fuse.semaphore_arrive`s that led there is visible to the waiting thread from then on.
+Reads `semaphores[slot]` at device scope until it is at least `count`, compared as unsigned, and acquires: memory
+released by the `fuse.semaphore_arrive`s that led to that value is visible to the waiting thread afterwards.
 
-In a tile program the block waits. In a `gpu.func` exactly one thread of a block waits, inside of an `scf.if`; the
-others have what it acquired after the next `gpu.barrier`. A value that the counter passes and wraps beyond may be
-missed, so that a protocol wraps only when nobody waits any more. The protocols are in `fuse.semaphore_arrive`.
+In a tile program the block waits. In a `gpu.func` exactly one thread of a block waits, inside an `scf.if`; the other
+threads see the acquired memory after the next `gpu.barrier`. The op may miss a value at which the counter wraps, so a
+protocol may wrap only when no thread waits any more. The protocols are in `fuse.semaphore_arrive`.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
-"""`fuse.set_registers`: a warpgroup gives registers back, or takes more.
+"""`fuse.set_registers`: changes the number of registers of a warpgroup's threads.
 
 ```mlir
 "fuse.set_registers"() {count = 40 : i64, action = "decrease"} : () -> ()
 ```
 
 Afterwards each thread of the warpgroup has `count` registers, a multiple of 8 from 24 to 240. An increase waits until
-other warpgroups of the block have given enough back. Reached by whole warpgroups in convergence; it changes no value.
+other warpgroups of the block have released enough. All threads of the warpgroup execute the op together; it changes no
+value.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the ops on shared memory share: checks of ring and barrier buffers, and their extents."""
+"""Checks and extents of ring and mbarrier buffers, for the ops on shared memory."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ ATOM_BYTES = 128
 def ring_problem(ring: ir.Value) -> str | None:
     """Why a buffer is no ring of swizzled stages, or None.
 
-    A ring is a static workgroup memref of (stages, rows, columns), whose rows are a multiple of 8 and whose columns
-    fill whole swizzle atoms: the pattern of the 128-byte swizzle repeats every 8 rows of a swizzle atom.
+    A ring is a static workgroup memref of (stages, rows, columns). The number of rows is a multiple of 8, because the
+    pattern of the 128-byte swizzle repeats every 8 rows, and the columns fill whole swizzle atoms.
     """
     if not is_workgroup(ring.type):
         return f"ring {ring.type} must be a memref in workgroup memory"
@@ -58,5 +58,5 @@ def count_problem(op: ir.Operation, name: str) -> str | None:
 
 
 def is_workgroup(type_: ir.Type) -> bool:
-    """Whether a type is of buffers in shared memory."""
+    """Whether a type is a memref in shared memory."""
     return isinstance(type_, ir.MemRefType) and "workgroup" in str(ir.MemRefType(type_).memory_space)

@@ -1,13 +1,12 @@
-"""`fuse.spill_to_shared`: some fragments of a tile wait in shared memory until they are needed again.
+"""`fuse.spill_to_shared`: keeps some fragments of a tile in shared memory between uses.
 
 ```mlir
 %1 = "fuse.spill_to_shared"(%0) {fragments = 8 : i64} : (vector<1x131072xf16>) -> vector<1x131072xf16>
 ```
 
-The result is the operand. Of the fragments that a thread holds of it, the first `fragments` are written to shared
-memory when they are made, and a `fuse.optimization_barrier` of the result reads them back, where it would take the
-others from registers. A thread reads only what it wrote, so that no barrier is needed. A block thus holds rows that its
-registers alone have no room for.
+The result is the operand. The first `fragments` of each thread's fragments are written to shared memory when they are
+made, and a `fuse.optimization_barrier` of the result reads them back; the other fragments stay in registers. A thread
+reads only its own writes, so no barrier is needed. The op lets a block hold rows that do not fit its registers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`fuse.stage_tile`: threads write columns of a tile into a stage of a ring, to be copied from there.
+"""`fuse.stage_tile`: writes columns of a tile into a stage of a ring, for a later copy to global memory.
 
 ```mlir
 "fuse.stage_tile"(%ring, %stage, %y) {offset = 64 : i64}
@@ -7,11 +7,10 @@
     : (memref<2x48x128xbf16, #gpu.address_space<workgroup>>, index, vector<128x96xbf16>) -> ()
 ```
 
-`ring[stage]` gets the tile's columns from `offset` on, as many as a stage has; where it is `transposed`, these are the
-stage's rows. Reached in convergence by the warpgroups
-that hold the tile, in the layout of `fuse.warpgroup_mma`'s accumulators. What it writes is visible to a
-`fuse.async_store` behind the next barrier of these warpgroups. At the gpu level the last operands are the thread's part
-of these columns, vectors of two elements in the order of PTX's registers.
+Writes the tile's columns from `offset` on to `ring[stage]`, as many as a stage has; with `transposed` they are the
+stage's rows. The warpgroups that hold the tile, in the layout of `fuse.warpgroup_mma`'s accumulators, execute the op
+together. Its writes are visible to a `fuse.async_store` after the next barrier of these warpgroups. At the gpu level
+the last operands are the thread's fragments of these columns, vectors of two elements in the order of PTX's registers.
 """
 
 from __future__ import annotations

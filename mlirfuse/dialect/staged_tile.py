@@ -1,16 +1,16 @@
-"""`fuse.staged_tile`: threads read a tile that a copy has left in stages of a ring.
+"""`fuse.staged_tile`: reads a tile from stages of a ring.
 
 ```mlir
 %r = "fuse.staged_tile"(%ring, %stage) {offsets = array<i64: 0, 64>}
     : (memref<4x128x64xbf16, #gpu.address_space<workgroup>>, index) -> vector<128x128xbf16>
 ```
 
-The way back of `fuse.stage_tile`: `ring[stage + i]` has the tile's columns from `offsets[i]` on, as many as a stage
-has, or as its rows where it is `transposed`. All columns are in some stage. Reached in convergence by the warpgroups
-that hold the tile, in the layout of `fuse.warpgroup_mma`'s accumulators, behind a `fuse.mbarrier_wait` for the copy of
-each stage. A warp reads the rows that it writes in a `fuse.stage_tile` into the same stage, so no barrier is needed
-between the two. At the gpu level there is an op for each stage, with `offsets = array<i64: 0>`, whose results are the
-thread's part of it, vectors of two elements in the order of PTX's registers.
+The inverse of `fuse.stage_tile`: `ring[stage + i]` holds the tile's columns from `offsets[i]` on, as many as a stage
+has; with `transposed` they are the stage's rows. The stages together hold all columns. The warpgroups that hold the
+tile, in the layout of `fuse.warpgroup_mma`'s accumulators, execute the op together, after a `fuse.mbarrier_wait` for
+the copy of each stage. A warp reads the rows that a `fuse.stage_tile` into the same stage writes from that warp, so no
+barrier is needed between the two ops. At the gpu level there is an op for each stage, with `offsets = array<i64: 0>`,
+whose results are the thread's fragments, vectors of two elements in the order of PTX's registers.
 """
 
 from __future__ import annotations

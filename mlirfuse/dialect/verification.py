@@ -1,5 +1,5 @@
-"""What the context cannot check of the dialect's ops and attributes: relations between types, ranges of values, names
-of discardable attributes.
+"""Checks of the dialect's ops and attributes that the context cannot make: relations between types, ranges of values,
+names of discardable attributes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,11 @@ _OF_ARGUMENTS = {"arg_attrs": "argument", "workgroup_attrib_attrs": "buffer"}
 
 
 def verify_fuse_ops(root: ir.Operation) -> None:
-    """Checks every fuse op under `root`; raises `IRError` naming the first that is wrong and its location."""
+    """Checks every fuse op under `root`.
+
+    Raises:
+        IRError: an op is wrong; names the first such op and its location.
+    """
 
     def visit(op: ir.Operation) -> ir.WalkResult:
         problem = OPS[op.name].problem(op) if op.name in OPS else None
@@ -37,8 +41,9 @@ def verify_fuse_ops(root: ir.Operation) -> None:
 def verify_fuse_attributes(root: ir.Operation) -> None:
     """Checks every discardable fuse attribute under `root` against `ATTRIBUTES`.
 
-    Raises `IRError` for the first that has no such name (with the closest one as the hint), another type than it must
-    have, or a carrier that nothing reads it from.
+    Raises:
+        IRError: an attribute has an unknown name (the closest one is the hint), a wrong type, or a carrier that no pass
+            reads it from; names the first.
     """
 
     def visit(op: ir.Operation) -> ir.WalkResult:
@@ -47,7 +52,7 @@ def verify_fuse_attributes(root: ir.Operation) -> None:
 
     failures: list[IRError] = []
     root.walk(visit)
-    if failures:  # raised here: an exception may not cross the bindings' walk
+    if failures:  # raised here: exceptions may not cross the bindings' walk
         raise failures[0]
 
 
@@ -67,7 +72,7 @@ def _problems(op: ir.Operation) -> Iterator[IRError]:
 def _attribute_problems(
     op: ir.Operation, name: str, value: ir.Attribute, where: str, argument: str = ""
 ) -> Iterator[IRError]:
-    """What is wrong with an attribute of an op, or of the argument of it that is named."""
+    """What is wrong with an attribute of an op, or of the op's argument `argument`."""
     if name not in ATTRIBUTES:
         text = f"{argument} of '{op.name}' op" if argument else f"'{op.name}' op"
         yield IRError(f"{text} has an unknown attribute {name}", where=op, hint=_suggest(name))
@@ -88,13 +93,13 @@ def _attribute_problems(
 
 
 def carriers_text(name: str) -> str:
-    """What may carry an attribute, in words."""
+    """The ops that may carry an attribute, in words."""
     known = ATTRIBUTES[name]
     words = ["any op"] if known.carriers is None else [f"`{op}`" for op in known.carriers]
     return ", ".join([*words, *(f"arguments of `{op}`" for op in known.holders)])
 
 
 def _suggest(name: str) -> str:
-    """The hint for a name that the dialect does not have."""
+    """The hint for an unknown attribute name."""
     close = get_close_matches(name, ATTRIBUTES, n=1)
     return renamed("attribute", name) or (f"did you mean {close[0]}?" if close else "docs/dialect.md lists all")

@@ -1,4 +1,4 @@
-"""`fuse.warp_roles`: parts of a block that run different programs beside each other. Tile level only.
+"""`fuse.warp_roles`: runs different programs in different warpgroups of a block (warp specialisation). Tile level only.
 
 ```mlir
 "fuse.warp_roles"() ({
@@ -10,14 +10,14 @@
 }) {warpgroups = array<i64: 2, 1>, registers = array<i64: 232, 40>} : () -> ()
 ```
 
-The block's first `warpgroups[0]` warpgroups run the first region; the layout of the kernel's tiles covers exactly them.
-One thread of the next `warpgroups[1]` runs the second. `registers` is what a thread of each role may have: a multiple
-of 8 from 24 to 240. The regions meet only at mbarriers. Nothing follows the op but the end of the block's program,
-and a barrier of the cluster before that.
+The block's first `warpgroups[0]` warpgroups run the first region, the consumers'; the layout of the kernel's tiles
+covers exactly these. One thread of the next `warpgroups[1]` warpgroups runs the second region, the producer's.
+`registers` is the number of registers of a thread of each role, a multiple of 8 from 24 to 240. The regions synchronise
+only through mbarriers. Only the end of the block's program, or a barrier of the cluster before that end, may follow the
+op.
 
-With `consumer_groups = t` so many consumer groups of `warpgroups[0]` warpgroups run the first region beside each other,
-each on tiles of its own. The region then has an argument, the consumer group's number, and its barriers are those of
-one consumer group.
+With `consumer_groups = t`, t groups of `warpgroups[0]` warpgroups run the first region concurrently, each on its own
+tiles. The region then has the group's number as its argument, and its barriers are for one group.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from mlir import ir
 from mlirfuse.dialect.base import OpDefinition
 
 CONSUMER_GROUPS = "consumer_groups"
-"""The attribute; there is one consumer group without it."""
+"""The attribute; one consumer group without it."""
 
 
 def consumer_groups_of(op: ir.Operation) -> int:
-    """Consumer groups that run the consumers' region."""
+    """Number of consumer groups that run the consumers' region."""
     return ir.IntegerAttr(op.attributes[CONSUMER_GROUPS]).value if CONSUMER_GROUPS in op.attributes else 1
 
 

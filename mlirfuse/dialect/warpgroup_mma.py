@@ -6,16 +6,18 @@
        index, vector<128x256xf32>) -> vector<128x256xf32>
 ```
 
-`accumulator[m, n] + Σ_k a[stage][m, k] * b[stage][n, k]`, summed in f32. Elements are f16 or bf16; float8, of either
-kind in each ring, of whose sums the hardware keeps some 14 bits; or f32, of which it reads tf32, the upper 19 bits. The
-last two need `"k"` majors. Accumulators that are all zero constants are not read. A ring whose `major` is `"k"` holds
-(m, k) or (n, k), one that is `"mn"` holds (k, m) or (k, n). Reached in convergence by whole warpgroups, which share the
-rows: 64 each in turn. It reads the stages, and writes its results, at any time until a `fuse.warpgroup_wait` has waited
-for it; until then a result may only be passed on, as an accumulator or to the wait.
+`accumulator[m, n] + Σ_k a[stage][m, k] * b[stage][n, k]`, summed in f32. A ring whose `major` is `"k"` holds (m, k) or
+(n, k); one whose `major` is `"mn"` holds (k, m) or (k, n). Elements are f16 or bf16; or float8, of either kind in each
+ring, for which the hardware keeps some 14 bits of a sum; or f32, of which the hardware reads tf32, the upper 19 bits.
+float8 and f32 need `"k"` majors. Accumulators that are all zero constants are not read.
 
-At the tile level there is one accumulator. At the gpu level it is a thread's part, one `vector<2xf32>` for each pair of
-columns, in the order of PTX's registers: for each 64 rows of the thread's warpgroup, for each 8 columns, row `lane /
-4`, then 8 rows below.
+Whole warpgroups execute the op together and divide the rows among them in groups of 64. The op reads the stages and
+writes its results at any time until a `fuse.warpgroup_wait` has waited for it; until then a result may only be passed
+on, as an accumulator or to the wait.
+
+At the tile level there is one accumulator. At the gpu level the accumulators are the thread's fragments, one
+`vector<2xf32>` for each pair of columns, in the order of PTX's registers: for each 64 rows of the thread's warpgroup,
+for each 8 columns, row `lane / 4`, then 8 rows below.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ from mlirfuse.dialect.shared_memory import ring_problem
 MAJORS = ("k", "mn")
 
 HALVES, FLOAT8 = {"f16", "bf16"}, {"f8E4M3FN", "f8E5M2"}
-"""Types that may lie in either order, and those that are multiplied with each other."""
+"""Element types that allow either major, and float8 types, which may be mixed."""
 
 
 def _verify(op: ir.Operation) -> str | None:

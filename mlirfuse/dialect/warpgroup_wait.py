@@ -4,10 +4,10 @@
 %1 = "fuse.warpgroup_wait"(%0) {pending = 0 : i64} : (vector<128x256xf32>) -> vector<128x256xf32>
 ```
 
-At most `pending` of the multiplications that the warpgroup has issued are still under way afterwards: the others have
-read their stages and written their results. The operands are accumulators, of one or several multiplications, the
-results the same values; those of multiplications that are done may be used. Passing the values through the op is what
-keeps their uses behind it.
+At most `pending` of the warpgroup's multiplications are in flight afterwards; the others have read their stages and
+written their results. The operands are accumulators of one or more multiplications, and the results are the same
+values, of which those of finished multiplications may be used. Passing the values through the op keeps their uses after
+it.
 """
 
 from __future__ import annotations
