@@ -1,4 +1,4 @@
-"""One thread's accesses to a buffer: how wide they are, and the loads and stores of one fragment."""
+"""One thread's accesses to a buffer: their width, and the loads and stores of one fragment."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Access:
 
     @property
     def bytes(self) -> int:
-        """Size of one load or store."""
+        """Bytes of one load or store."""
         return self.width * from_mlir(self.type.element_type).bytes
 
     @property
@@ -187,7 +187,7 @@ def load(access: Access, indices: list[ir.Value], width: int) -> ir.Value:
 
 
 def _is_whole(access: Access, indices: list[ir.Value], width: int) -> ir.Value:
-    """Whether the last element of a fragment lies inside the buffer."""
+    """Whether the last element of a fragment is inside the buffer."""
     assert access.vector_axis is not None
     return less(add(indices[access.vector_axis], constant(width - 1)), access.extent(access.vector_axis))
 

@@ -119,7 +119,7 @@ class Distributor:
         self.argument_attributes: dict[ir.Value, dict[str, ir.Attribute]] = {}
 
     def distribute(self, op: ir.Operation) -> None:
-        """Emits one thread's part of `op` at the current insertion point."""
+        """Emits one thread's code for `op` at the current insertion point."""
         with op.location:
             handler = RULES.get(op.name)
             if handler is not None:
@@ -154,7 +154,7 @@ class Distributor:
                 tile.force()
 
     def distribute_all(self, ops: Sequence[ir.Operation]) -> None:
-        """Emits one thread's part of ops that follow one another, each in the layout of its tiles."""
+        """Emits one thread's code for consecutive ops, each in the layout of its tiles."""
         for op in ops:
             if op.name not in ROLES:
                 self.enter(self.layouts_of(op) or self._layout_of_operands(op))
@@ -210,7 +210,7 @@ class Distributor:
         self.role, self.threads, self.tiles, self.scalars, self.known = None, threads, tiles, scalars, known
 
     def tile(self, value: ir.Value) -> Fragments | Uniform:
-        """A tile value's fragments, after any communication that they still wait for."""
+        """The fragments of a tile value, after any pending exchange that they depend on."""
         tile = self.tiles[value]
         if isinstance(tile, Fragments) and tile.layout != self.layout:
             raise PassError("a tile is used in another layout than it was made in", where=value.owner.operation)
@@ -295,7 +295,7 @@ class Distributor:
     def add_workgroup_buffer(
         self, memref_type: ir.Type, alignment: int = 16, marks: Mapping[str, ir.Attribute] | None = None
     ) -> ir.Value:
-        """A new workgroup attribution of the kernel, aligned to so many bytes, with more attributes."""
+        """A new workgroup attribution of the kernel, aligned to `alignment` bytes, with the attributes `marks`."""
         operation = self.function.operation
         count = operation.attributes.get("workgroup_attributions", None)
         number = (ir.IntegerAttr(count).value if count is not None else 0) + 1

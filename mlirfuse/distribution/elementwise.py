@@ -19,7 +19,7 @@ from mlirfuse.tiling.contractions.k_loop import widens_operand
 
 @rule("elementwise")
 def elementwise(d: Distributor, op: ir.Operation) -> None:
-    """An `arith` or `math` op: the same op on every fragment."""
+    """The rule of `arith` and `math` ops: the same op on every fragment."""
     if widens_operand(op):
         return
     operands = [d.tile(v) if v in d.tiles else Uniform(d.scalars[v]) for v in op.operands]
@@ -99,7 +99,7 @@ def widening_of(d: Distributor, value: ir.Value) -> ir.Operation | None:
 
 
 def widened(cast: ir.Operation, fragment: ir.Value, element_type: ir.Type) -> ir.Value:
-    """The same cast of one fragment."""
+    """The cast `cast` applied to one fragment, with a result of `element_type`."""
     width = ir.VectorType(fragment.type).shape[0] if isinstance(fragment.type, ir.VectorType) else 1
     wide = fragment_type(width, element_type)
     return ir.Operation.create(cast.name, results=[wide], operands=[fragment]).results[0]
@@ -107,7 +107,7 @@ def widened(cast: ir.Operation, fragment: ir.Value, element_type: ir.Type) -> ir
 
 @rule("vector.broadcast")
 def broadcast(d: Distributor, op: ir.Operation) -> None:
-    """Repeats a value along dimensions in which it has extent 1, or a scalar along all."""
+    """The rule of `vector.broadcast`: repeats a value along dimensions of extent 1, or a scalar along all."""
     source = op.operands[0]
     if source not in d.tiles:
         d.tiles[op.results[0]] = Uniform(d.scalars[source])

@@ -35,7 +35,7 @@ def for_loop(d: Distributor, op: ir.Operation) -> None:
     d.scalars[block.arguments[0]] = loop.induction_variable
     outer, d.in_loop = d.in_loop, True
     if not outer:
-        d.loop_mbarriers = None  # steps are counted anew
+        d.loop_mbarriers = None  # the loop counts its own steps
     before, d.phases = d.phases, _last(loop.inner_iter_args, levels)
     layout, threads = d.layout, d.threads
     with ir.InsertionPoint(loop.body), _scope(d):
@@ -64,7 +64,7 @@ def while_loop(d: Distributor, op: ir.Operation) -> None:
     loop = scf.WhileOp(types, [*(d.scalars[value] for value in op.operands), *phases])
     outer, d.in_loop = d.in_loop, True
     if not outer:
-        d.loop_mbarriers = None  # steps are counted anew
+        d.loop_mbarriers = None  # the loop counts its own steps
     before, layout, threads = d.phases, d.layout, d.threads
     for old, new in zip(op.regions, (loop.before, loop.after), strict=True):
         *inner, terminator = (each.operation for each in old.blocks[0].operations)

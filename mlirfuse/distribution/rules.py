@@ -1,4 +1,4 @@
-"""Importing this module registers every distribution rule."""
+"""Registers every distribution rule, when this module is imported."""
 
 from mlirfuse.distribution import elementwise, loops, masks
 from mlirfuse.distribution.memory import (

@@ -165,7 +165,7 @@ class Slots:
         lanes = 1 << bits
         if bits and self._is_for_lanes(lanes):
             lane = self.d.threads.linear(self.d.threads.lane, layout.lanes, self.exchange.dims)
-            assert lane is not None  # `_is_for_lanes` holds only where there are lanes
+            assert lane is not None  # bits > 0: there are lanes
             first = lane if len(offsets) == bits else remainder(lane, lanes)
             parts = [self._lane_part(key, first, start, lanes) for start in range(0, self.senders, lanes)]
             return LaneParts(parts, self.senders, offsets[:bits])

@@ -1,4 +1,4 @@
-"""The rule of `fuse.copy_fragments`: each thread copies its own fragments, in the background where the hardware can."""
+"""The rule of `fuse.copy_fragments`: each thread copies its own fragments, asynchronously where the hardware can."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Rules of contractions: on scalar units, by `mma.sync`, and by warpgroups in roles."""
+"""Rules of contractions: by scalar multiply-adds, by `mma.sync`, and by warpgroups in warp roles."""

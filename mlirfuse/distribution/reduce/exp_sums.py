@@ -46,7 +46,7 @@ with the loads of later ones.
 
 @rule("fuse.exp_sum")
 def exp_sum(d: Distributor, op: ir.Operation) -> None:
-    """Maximum and sum of exponentials of a tile along some dimensions."""
+    """The rule of `fuse.exp_sum`, which reduces a tile along some dimensions."""
     source = d.fragments(op.operands[0])
     dims = tuple(ir.DenseI64ArrayAttr(op.attributes["dims"]))
     lowest = arith.ConstantOp(source.element_type, neutral("arith.maximumf", source.element_type)).result

@@ -35,7 +35,7 @@ _add, _sub, _mul = (combiner(f"arith.{name}") for name in ("addf", "subf", "mulf
 
 @rule("fuse.moments")
 def moments(d: Distributor, op: ir.Operation) -> None:
-    """Sum and centred sum of squares of a tile along some dimensions."""
+    """The rule of `fuse.moments`, which reduces a tile along some dimensions."""
     source = d.fragments(op.operands[0])
     dims = tuple(ir.DenseI64ArrayAttr(op.attributes["dims"]))
     zero = _constant(0.0, source.element_type)

@@ -54,7 +54,7 @@ class Fragments:
 
     @property
     def width(self) -> int:
-        """Elements of one fragment."""
+        """Number of elements of one fragment."""
         d = self.layout.vector_dim
         return self.layout.vector[d] if self.varies(d) else 1
 
@@ -98,7 +98,7 @@ class Fragments:
         return tuple([r if extent > 1 else 0 for r, extent in zip(key, self.extents, strict=True)])
 
     def force(self) -> None:
-        """Emits every fragment here and now."""
+        """Emits all fragments at the current insertion point."""
         for key in self.keys():
             self.at(key)
 

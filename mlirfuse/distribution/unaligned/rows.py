@@ -56,7 +56,7 @@ class Rows:
 
     @property
     def bytes(self) -> int:
-        """Size of one access."""
+        """Bytes of one access."""
         return self.window * from_mlir(self.window_type.element_type).bytes
 
 
@@ -119,7 +119,7 @@ def rows_of(
 
 
 def modulo(value: ir.Value, power: int) -> ir.Value:
-    """The remainder of a division by a power of two."""
+    """`value` modulo a power of two."""
     return arith.AndIOp(value, constant(power - 1)).result
 
 

@@ -44,7 +44,7 @@ def start_load(d: Distributor, rows: Rows, tile: Fragments, key: Key) -> Complet
     if rows.in_whole_vectors:
         column = arith.SubIOp(index, rows.shift).result
         if tile.padded(key, dim) or tile.starts_early(key, dim):
-            # A column before the first is a large number.
+            # Compared as unsigned, a column before the first is large.
             column = minimum(column, constant(rows.columns - rows.width))
         return _start_aligned(rows, add(rows.start, column), near_end=False)
     before = arith.SubIOp(rows.start, rows.shift).result
@@ -140,7 +140,7 @@ def store_fragment(rows: Rows, value: ir.Value, column: ir.Value, ragged: bool) 
     if not ragged:
         _store_whole(rows, value, first)
         return
-    # A column before the first is a large number.
+    # Compared as unsigned, a column before the first is large.
     whole = less(column, constant(rows.columns - rows.width + 1))
     branch = scf.IfOp(whole, has_else=True)
     with ir.InsertionPoint(branch.then_block):
