@@ -28,8 +28,8 @@ class Rows:
         total: number of elements of the run.
         start: index in the run of the thread's row.
         shift: the shift of the row in elements; 0 where rows are realigned.
-        in_whole_vectors: whether rows are whole numbers of fragments; shifted fragments are then aligned in memory, and
-            each is entirely inside or outside its row.
+        in_whole_vectors: whether the layout shifts rows that are whole numbers of fragments; fragments are then
+            aligned in memory, and each is entirely inside or outside its row.
         columns: elements of a row.
         width: elements of a fragment.
         window: elements of one access.
