@@ -2,9 +2,9 @@
 have the input's dtype, except that sums and products of integers are int64.
 
 `axis` None reduces all dimensions; `keepdims` keeps reduced dimensions with extent 1. An axis out of range or named
-twice raises `ShapeError`. Dynamic leading dimensions can be reduced if the remaining dimensions are static, or all or
-none of them remain. Reductions over other dynamic dimensions raise `NeedsStatic`, and so do `max` and `min`, which are
-undefined for zero elements.
+twice raises `ShapeError`. Dynamic leading dimensions can be reduced if the remaining dimensions are static, or if none
+remain. Reductions over other dynamic dimensions raise `NeedsStatic`, as do `max` and `min` over any dynamic dimension,
+because they are undefined for zero elements.
 """
 
 from __future__ import annotations
