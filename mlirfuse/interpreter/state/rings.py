@@ -62,7 +62,7 @@ class Mbarrier:
         self.missing = self.arrivals
 
     def arrive(self, count: int) -> bool:
-        """Counts arrivals; returns whether there are more arrivals than the phase expects."""
+        """Counts arrivals; returns False if they are more than the phase still expects."""
         self.missing -= count
         return self.missing >= 0
 
