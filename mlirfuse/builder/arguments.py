@@ -28,7 +28,10 @@ def declare(symbol: str, arguments: Named) -> func.FuncOp:
 
 
 def make_symbols(arguments: Named, block: ir.Block) -> list[list[Symbol | None]]:
-    """Per argument and dimension the symbol of a dynamic extent, and its `tensor.dim` at the top of the block."""
+    """For each argument and dimension the symbol of a dynamic extent; None for a static extent.
+
+    A symbol's `tensor.dim` is emitted at the start of the block.
+    """
     by_name: dict[str, Symbol] = {}
     order = 0
     table: list[list[Symbol | None]] = []
@@ -67,7 +70,7 @@ def erase_unused_sizes(block: ir.Block) -> None:
 def traced_argument(
     state: TraceState, name: str, spec: TensorSpec | ScalarSpec, value: ir.Value, symbols: Sequence[Symbol | None]
 ) -> TensorBase | ScalarBase:
-    """The value that the Python function gets for an argument."""
+    """The traced value that is passed to the Python function for an argument."""
     if isinstance(spec, TensorSpec):
         shape: Shape = tuple(_extent(extent, s) for extent, s in zip(spec.shape, symbols, strict=True))
         return state.wrap(value, shape, spec.dtype)

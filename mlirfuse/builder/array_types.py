@@ -1,7 +1,8 @@
 """Types of the public functions: an array of some framework in, one of the same type out.
 
-While a function is traced its arguments are `Tensor`s. Its author annotates them with what it is called with, such as
-`torch.Tensor`, `np.ndarray` or `mf.Tensor`, and type checkers see that type in every call in between.
+While a function is traced, its arguments are `Tensor`s. The function's author annotates parameters with the type of the
+arrays that callers pass, such as `torch.Tensor`, `np.ndarray` or `mf.Tensor`; type checkers propagate this type through
+calls of mlirfuse's functions.
 """
 
 from __future__ import annotations
@@ -57,5 +58,5 @@ class ArrayFunction(Protocol[_P]):
 
 
 def array_function(function: Callable[Concatenate[Tensor, _P], Tensor]) -> ArrayFunction[_P]:
-    """Decorator: types a function of a traced tensor as one of any array; at run time it is the function itself."""
+    """Decorator: types a function of traced tensors as a function of any array; returns the function itself."""
     return cast("ArrayFunction[_P]", function)

@@ -99,7 +99,7 @@ def instead_of_function(name: str) -> str | None:
 
 
 def closest_function(name: str) -> str:
-    """What to do about a name that mlirfuse does not have."""
+    """A hint for a function name that mlirfuse does not have: its counterpart, or the closest name."""
     close = get_close_matches(name, _own(), n=1, cutoff=0.65)  # softmin is not meant to be min
     return instead_of_function(name) or (
         f"did you mean mf.{close[0]}?" if close else "dir(mlirfuse) lists what there is"

@@ -1,7 +1,7 @@
 """Extents of traced shapes: an integer, or a `Dim`, a product of named unknowns that is known when the kernel runs.
 
-Unknowns that meet in broadcasting are taken to be equal; `Symbol.root` then is the same for both, and the runtime
-checks the equality on every call (see `trace.equal_extents`).
+Two unknown extents of one broadcast dimension are assumed equal: both symbols then have the same `Symbol.root`, and the
+runtime checks the equality on every call (see `trace.equal_extents`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Symbol:
     Attributes:
         name: the user's name, or `argument.dimension`.
         named: whether the user gave the name: two different names are never taken to be equal.
-        order: number of symbols that were made before it.
+        order: number of symbols created before this one.
         sources: (argument, dimension) pairs that have this extent.
         value: the `tensor.dim` that reads it.
     """
@@ -106,7 +106,7 @@ Shape = tuple[Extent, ...]
 
 
 def needs_static(extent: Dim, what: str) -> NoReturn:
-    """Raises `NeedsStatic` for the first symbol of the extent; `what` says what needs it."""
+    """Raises `NeedsStatic` for the first symbol of the extent; `what` names the operation that needs the number."""
     symbol = extent.symbols[0]
     error = NeedsStatic(
         f"{what} needs the dynamic extent {symbol.name!r} to be static",
@@ -133,7 +133,7 @@ def product(shape: Shape) -> Extent:
 
 
 def divide(a: Extent, b: Extent) -> Extent | None:
-    """The exact quotient, or None where `b` is not surely a divisor of `a`."""
+    """The exact quotient, or None if `b` is not known to divide `a`."""
     divisor = b if isinstance(b, int) else b.factor
     factor = a if isinstance(a, int) else a.factor
     rest = list(_symbols(a))
@@ -147,7 +147,7 @@ def divide(a: Extent, b: Extent) -> Extent | None:
 
 
 def same(a: Extent, b: Extent) -> bool:
-    """Whether the two are surely equal."""
+    """Whether the two extents are known to be equal."""
     if isinstance(a, int) or isinstance(b, int):
         return isinstance(a, int) and isinstance(b, int) and a == b
     return a.factor == b.factor and a.symbols == b.symbols
@@ -159,15 +159,15 @@ def is_one(extent: Extent) -> bool:
 
 
 def same_shape(a: Shape, b: Shape) -> bool:
-    """Whether the shapes are surely equal."""
+    """Whether the shapes are known to be equal."""
     return len(a) == len(b) and all(map(same, a, b))
 
 
 def unify(a: Extent, b: Extent) -> Extent | None:
     """The extent that the two broadcast to, or None where they cannot.
 
-    Different unknowns are taken to be equal unless both carry names. An unknown that meets a number other than 1
-    raises `NeedsStatic`: whether it broadcasts depends on its value.
+    Different unknowns are assumed equal unless both have names given by the user. An unknown with a number other than 1
+    raises `NeedsStatic`, because broadcasting depends on the unknown's value.
     """
     if isinstance(a, int) and isinstance(b, int):
         return a if a == b or b == 1 else b if a == 1 else None

@@ -1,4 +1,4 @@
-"""Python's operators on traced values, and the protocols that would need their data."""
+"""Python's operators on traced values, and errors for the protocols that would need the values' data."""
 
 from __future__ import annotations
 
@@ -183,6 +183,6 @@ class Operators:
 
 
 def _not_numpys(what: str) -> UnsupportedError:
-    """The error of a function of NumPy's that has no traced form."""
+    """The error for a NumPy function that has no traced counterpart."""
     hint = instead_of_function(what) or "use mlirfuse's own functions; dir(mlirfuse) lists them"
     return at_user_line(UnsupportedError(f"np.{what} cannot be traced", hint=hint))

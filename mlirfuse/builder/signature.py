@@ -27,7 +27,7 @@ class Signature:
     arguments: tuple[tuple[str, TensorSpec | ScalarSpec], ...]
 
     def call(self, values: Sequence[object]) -> object:
-        """Calls the function with one value per run-time argument, and the static values where they belong."""
+        """Calls the function with one value per run-time argument, and with the static values of its specs."""
         remaining = iter(values)
         args = [_substitute(spec, remaining) for spec in self.bound.args]
         kwargs = {name: _substitute(spec, remaining) for name, spec in self.bound.kwargs.items()}
@@ -79,7 +79,7 @@ def bind(fn: Callable[..., Any], specs: Sequence[ArgumentSpec] | Mapping[str, Ar
 
 
 def _bind_in_order(signature: inspect.Signature, specs: Sequence[ArgumentSpec]) -> inspect.BoundArguments:
-    """Binds specs in the order of the parameters, of which those that are named only come last."""
+    """Binds specs in the order of the parameters; keyword-only parameters come last."""
     kinds = [parameter.kind for parameter in signature.parameters.values()]
     if inspect.Parameter.VAR_POSITIONAL in kinds:
         return signature.bind(*specs)

@@ -1,4 +1,4 @@
-"""Finds the user's source line: for the location of every op and for every error."""
+"""Finds the user's source line, for the locations of ops and for errors."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Position:
     Attributes:
         file: path as Python knows it.
         line: counted from 1.
-        columns: (first, last) columns of the expression, counted from 0; None where Python has no record of them.
+        columns: (first, last) columns of the expression, counted from 0; None if Python has not recorded the columns.
         function: name of the function that the line is in.
     """
 
@@ -77,7 +77,7 @@ def position_of(frame: FrameType) -> Position:
 
 
 def at_user_line(error: ErrorT) -> ErrorT:
-    """Adds the user's `file:line` and source line to an error, unless it has a place already; returns the error."""
+    """Adds the user's `file:line` and source line to an error without a location; returns the error."""
     frame = user_frame()
     if error.where is not None or frame is None:
         return error

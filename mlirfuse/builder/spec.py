@@ -17,7 +17,7 @@ MOST_BYTES = 2**48
 
 Stride = Literal[0, 1, "negative", "packed"] | None
 STRIDES: Mapping[Stride, int] = {0: 0, 1: 1, None: RUN_TIME, "negative": NEGATIVE, "packed": PACKED}
-"""The words of a spec for strides, and their entries of `fuse.strides`."""
+"""The strides that a spec may name, and their encodings in `fuse.strides`."""
 
 
 @dataclass(frozen=True)
@@ -29,9 +29,9 @@ class TensorSpec:
             names are equal extents, and different names are never mixed.
         dtype: element type; anything `dtype_of` takes.
         align: bytes that the base pointer, and strides given as no number, are multiples of; a power of two up to 16.
-        strides: None for a C-contiguous array, else per dimension 1 (unit stride), 0 (broadcast), or what is known of a
-            stride that run time knows: None (it is not negative), "negative" (it may be), or "packed" (it is the extent
-            times the stride of the next dimension whose extent is not 1, so that both can be seen as one).
+        strides: None for a C-contiguous array, else for each dimension 1 (unit stride), 0 (broadcast), or a property of
+            a run-time stride: None (not negative), "negative" (possibly negative), or "packed" (the extent times the
+            stride of the next dimension whose extent is not 1, so that the two dimensions can be collapsed).
         name: the name of the argument in IR and messages; None takes the Python parameter's.
 
     Raises:
@@ -102,7 +102,7 @@ class ScalarSpec:
 
 @dataclass(frozen=True)
 class StaticSpec:
-    """A constant of the compilation: an axis, a flag, None. It is no argument of the traced function."""
+    """A compile-time constant, such as an axis, a flag or None, which is no argument of the traced `func.func`."""
 
     value: object
 

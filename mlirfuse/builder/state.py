@@ -21,7 +21,7 @@ Access = tuple[int | None, ...]
 
 
 class TraceState:
-    """Where ops go, and the attributes and types that many of them share.
+    """The insertion point of a trace, and a cache of attributes and types that many ops share.
 
     Args:
         context: the MLIR context of the module.
@@ -51,17 +51,17 @@ class TraceState:
         self._locations: dict[tuple[CodeType, int], ir.Location] = {}
 
     def emitting(self) -> AbstractContextManager[None]:
-        """Ops built inside go to the end of the function and carry the user's line.
+        """Context in which ops are appended to the function with the location of the user's line.
 
         Raises:
-            TraceError: the trace is over, so that its values mean nothing any more.
+            TraceError: the trace has ended, so that its values are no longer valid.
         """
         if not self._open:
             raise at_user_line(TraceError("a tensor was used after the trace that made it", hint=LEAK_HINT))
         return _entered(self.context, self.location(), self._end)
 
     def close(self) -> None:
-        """Ends the trace: using one of its values raises from now on, where it would touch freed memory."""
+        """Ends the trace: later uses of its values raise, as the IR may have been freed."""
         self._open = False
 
     def location(self) -> ir.Location:
@@ -134,16 +134,16 @@ class TensorBase:
 
 
 class ScalarBase:
-    """A number known at run time. It takes the dtype of the tensor it meets, as a Python number does.
+    """A number known at run time, which adopts the dtype of tensor operands, as a Python number does.
 
-    Expressions of scalars are kept as a recipe, and built inside the `linalg.generic` that uses them, so that the host
-    function holds no floating-point arithmetic.
+    Expressions of scalars are emitted lazily, inside each `linalg.generic` that uses them, so that the host function
+    contains no floating-point arithmetic.
 
     Attributes:
         state: the trace that it belongs to.
         dtype: the type it is computed in: float64, int64 or bool.
         emit: builds the value at the current insertion point.
-        name: the argument that it is; None for an expression.
+        name: the argument's name; None for an expression.
     """
 
     __slots__ = ("dtype", "emit", "name", "state")

@@ -21,7 +21,7 @@ from mlirfuse.errors import ShapeError
 
 
 class Scalar(Operators, ScalarBase):
-    """A Python number that is passed at run time; it adopts the dtype of the tensors it meets."""
+    """A Python number that is passed at run time and adopts the dtype of tensor operands."""
 
     __slots__ = ()
 
@@ -33,8 +33,8 @@ class Tensor(Operators, TensorBase):
     """A traced tensor. It has a shape and a dtype and no data; operations on it build IR.
 
     Attributes:
-        shape: an int per static dimension; per dynamic one an object that `reshape` takes, and that raises
-            `NeedsStatic` where its number is needed.
+        shape: an int for each static dimension; for each dynamic one an object that `reshape` accepts, and that raises
+            `NeedsStatic` if its number is needed.
         dtype: the element type.
     """
 

@@ -45,7 +45,7 @@ def trace(
     Raises:
         ArgumentError: the specs do not fit the function's parameters.
         TraceError: the function cannot be traced, or returns something else than tensors.
-        NeedsStatic: it cannot be traced while a certain extent is dynamic.
+        NeedsStatic: the function cannot be traced while a certain extent is dynamic.
     """
     signature = bind(fn, specs)
     position = position_of_function(fn)
@@ -78,7 +78,7 @@ def trace(
 
 
 def symbol_of(fn: Callable[..., Any]) -> str:
-    """The symbol that a Python function gets in the IR: its name, without what a symbol cannot have."""
+    """The symbol name of a Python function in the IR: its name, without characters that symbols cannot have."""
     return re.sub(r"\W+", "", getattr(fn, "__name__", "")) or "fused"
 
 
@@ -88,7 +88,7 @@ def result_structure(function: func.FuncOp) -> str:
 
 
 def equal_extents(function: func.FuncOp) -> list[list[tuple[int, int]]]:
-    """Groups of (argument, dimension) pairs whose extents the IR takes to be equal, for the caller to check."""
+    """Groups of (argument, dimension) pairs whose extents the IR assumes equal; the caller must check the equality."""
     if EQUAL_EXTENTS not in function.attributes:
         return []
     flat = [list(ir.DenseI64ArrayAttr(group)) for group in ir.ArrayAttr(function.attributes[EQUAL_EXTENTS])]

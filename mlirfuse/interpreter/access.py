@@ -15,7 +15,7 @@ from mlirfuse.interpreter.state.shadow import SEVERAL, Shadow, Violation
 
 
 def lanewise(value: Extent, ndim: int) -> Any:
-    """A value a thread, shaped so that it broadcasts against arrays of (threads, ...) with `ndim` axes."""
+    """One value for each thread, reshaped to broadcast against arrays of (threads, ...) with `ndim` axes."""
     return value if isinstance(value, int) else value.reshape(value.shape[:1] + (1,) * (ndim - 1))
 
 
@@ -135,7 +135,7 @@ class Access:
     def _changed(
         self, shape: tuple[int, ...], record: Callable[..., Violation | None]
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Which of (threads or 1, *vector extents) change their elements, and these elements, once each is recorded.
+        """Records the accesses; returns a mask of (threads or 1, *vector extents) and the numbers of changed elements.
 
         Raises `InterpreterError` for an input, and for what the shadow finds wrong.
         """

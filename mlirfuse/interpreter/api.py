@@ -95,7 +95,7 @@ def run_kernel(
 
 @contextmanager
 def _naming(schedule: Schedule) -> Iterator[None]:
-    """Adds the schedule of blocks to an error that has no other hint, so that it can be met again."""
+    """Adds the schedule of blocks to an error without a hint, so that the error can be reproduced."""
     try:
         yield
     except InterpreterError as error:

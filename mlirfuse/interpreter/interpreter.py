@@ -133,7 +133,7 @@ class Interpreter:
     def run_kernel(self, function: Function, inputs: Sequence[Any], outputs: Sequence[np.ndarray]) -> list[MemRef]:
         """Runs a tile function or gpu.func; what it wrote is copied to `outputs`. Returns the outputs' memrefs."""
         op, checks = function.op, self.options.checks
-        sms = max(self.options.sms, cluster_size(op))  # what cannot hold a cluster does not run the kernel at all
+        sms = max(self.options.sms, cluster_size(op))  # a device that cannot hold a cluster cannot run the kernel
         count = len(inputs) + len(outputs)
         expected = len(argument_types(op)) - len(workspaces(op))
         if count != expected:
@@ -158,7 +158,7 @@ class Interpreter:
     def run_forall(self, site: Site, frame: Frame, body: Program, ranges: Sequence[range]) -> None:
         """Runs the iterations of an `scf.forall` as blocks of one thread each."""
         points = list(product(*ranges))
-        # Nothing that ran before the loop, such as another loop, runs beside it.
+        # Everything emitted before the loop, such as another loop, has ended before the loop starts.
         for value in frame.values:
             if isinstance(value, MemRef) and value.buffer.shadow is not None:
                 value.buffer.shadow.forget_accesses()
@@ -214,7 +214,7 @@ def symbol_ops(op: ir.Operation) -> list[ir.Operation]:
 
 
 def _copy_back(array: np.ndarray, memref: MemRef) -> None:
-    """Brings what the kernel wrote back; elements that it never wrote keep what the caller had there."""
+    """Copies the elements that the kernel wrote to the caller's array; other elements of the array are unchanged."""
     if not array.size:
         return
     flat = memref.buffer.elements(memref.dtype)[: array.size].reshape(array.shape)

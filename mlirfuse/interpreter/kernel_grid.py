@@ -23,9 +23,9 @@ from mlirfuse.interpreter.state.workgroup_memory import attributions, workgroup_
 
 
 def grid_size(op: ir.Operation, arguments: Sequence[Any], sms: int) -> int:
-    """Number of blocks: the least result of `fuse.grid`, applied to what `fuse.grid_operands` names, where each counts
-    as much at least as `fuse.grid_least` says.
+    """Number of blocks: the smallest result of the map `fuse.grid` on the extents that `fuse.grid_operands` names.
 
+    Each extent counts as at least its entry of `fuse.grid_least`.
     Raises `InterpreterError` if the kernel does not state its grid.
     """
     name = ir.StringAttr(op.attributes["sym_name"]).value

@@ -111,7 +111,7 @@ def _shrink(op: ir.Operation, position: int, by: int) -> None:
 
 
 def _raise_limit(op: ir.Operation) -> None:
-    """Lets a counter run one step further before it wraps: it is not zero when the kernel ends."""
+    """Raises a counter's limit by one, so that the counter is not zero when the kernel ends."""
     _shrink(op, 2, -1)
 
 
@@ -133,7 +133,7 @@ def _change_shuffle(op: ir.Operation) -> None:
 
 
 PENDING = {"fuse.warpgroup_wait": "pending", "fuse.async_store_wait": "pending", "nvvm.cp.async.wait.group": "n"}
-"""Waits for all but so many of what is under way, and the attribute that says how many."""
+"""Wait ops that leave a number of operations in flight, and the attribute that holds this number."""
 
 
 def _wait_for_one_less(op: ir.Operation) -> None:

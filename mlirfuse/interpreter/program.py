@@ -17,7 +17,7 @@ from mlirfuse.interpreter.state.machine import Frame, ThreadBlock
 if TYPE_CHECKING:
     from mlirfuse.interpreter.interpreter import Interpreter
 
-# What ends a block: its operands are what the enclosing op, or the caller, gets.
+# Terminators of a block, whose operands are the results for the enclosing op or the caller.
 TERMINATORS = {
     "func.return", "gpu.return", "scf.yield", "scf.condition", "scf.forall.in_parallel", "linalg.yield",
     "vector.yield",

@@ -13,8 +13,8 @@ from mlirfuse.interpreter.state.machine import Frame
 def beside(roles: Sequence[tuple[Program, Frame]], seed: int) -> Coroutine:
     """Runs programs, each in its own frame, until all have ended.
 
-    The order depends on the seed: the first role that can go on, the last one, or any. So over the blocks of a grid
-    both a producer and a consumer get to run as far ahead as the synchronisation lets them.
+    The seed selects the first role that can continue, the last one, or a random one. Over the blocks of a grid, both
+    producers and consumers therefore run as far ahead as synchronisation allows.
     """
     running = [program.run(frame) for program, frame in roles]
     waits: dict[int, Wait] = {}

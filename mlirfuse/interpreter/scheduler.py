@@ -1,7 +1,7 @@
 """Runs blocks as coroutines, in a chosen order, and detects deadlocks.
 
-A block is a generator. It yields None where other blocks may be let in (a barrier, an atomic), and a `Wait` where it
-cannot go on before something has happened. Blocks of one cluster are dispatched together, as on the device.
+A block is a generator. The generator yields None where other blocks may be scheduled (a barrier, an atomic), and a
+`Wait` where the block has to wait for another block. Blocks of one cluster are dispatched together, as on the device.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ ORDERS = ("launch", "reversed", "random")
 
 @dataclass(frozen=True)
 class Wait:
-    """What a block waits for.
+    """The condition that a block waits for.
 
     Attributes:
         what: for the deadlock report, such as `fuse.cluster_barrier at f.py:3 (1 of 2 blocks arrived)`.
@@ -35,7 +35,7 @@ Group = Callable[[], Sequence[tuple[str, Coroutine]]]
 
 @dataclass(frozen=True)
 class Schedule:
-    """In which order blocks run.
+    """The order in which blocks run.
 
     Attributes:
         order: `launch` (by block id), `reversed`, or `random` (dispatched shuffled and interleaved at every yield).

@@ -1,3 +1,1 @@
-"""Turning the tensor ops of a kernel into vector ops on whole tiles: what the passes of `passes.tile` and
-`passes.pipelining` share.
-"""
+"""Emission of vector ops on whole tiles from a kernel's tensor ops, for `passes.tile` and `passes.pipelining`."""

@@ -1,7 +1,7 @@
 """Emits one tile's worth of a kernel's tensor ops as vector ops.
 
-Every tile value has the rank of the iteration space: its extent is the tile's where the value varies, and 1 where it
-does not. Values meet by broadcasting as late as possible, so that what is one number a row stays one number a row.
+Every tile vector has the rank of the iteration space, with extent 1 in dimensions along which the value does not vary.
+Operands are broadcast as late as possible, so that a value of one number a row is computed once a row.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class TileEmitter:
 
     Attributes:
         transfers: reads of arguments that the ops need, and the tile itself.
-        values: tile vectors (and scalars) of the kernel's values so far.
+        values: tile vectors (and scalars) of the kernel's values emitted so far.
     """
 
     transfers: TileTransfers
@@ -51,7 +51,7 @@ class TileEmitter:
             self._emit_elementwise(structure)
 
     def operand(self, structure: OpStructure, number: int) -> ir.Value:
-        """The tile vector of an operand (a scalar for scalars and constants), read from memory where it must be."""
+        """The tile vector of an operand (a scalar for scalars and constants); arguments are read on first use."""
         value = structure.operands[number]
         if value in self.values:
             return self.values[value]
@@ -68,7 +68,7 @@ class TileEmitter:
         self.transfers.write(self.values[value], buffer, self.space.value_axes[value])
 
     def combine_input(self, structure: OpStructure) -> ir.Value:
-        """For a reduction, the tile of elements that it is about to combine, over all of its loops."""
+        """The tile of elements that a reduction combines, broadcast over all of the reduction's loops."""
         combiner = combiner_of(structure)
         element = self._emit_body(structure, combiner.element)
         return broadcast(element, self._extents(structure, range(structure.loop_count)))
@@ -112,7 +112,7 @@ class TileEmitter:
         return with_unit_dims(reduced, kept, self.space.rank)
 
     def combined(self, structure: OpStructure, total: ir.Value) -> ir.Value:
-        """A reduction's starting value, combined with a tile of what the reduction makes of the elements alone."""
+        """Combines a reduction's starting value with `total`, the tile of results from the neutral element."""
         return self._combine(combiner_of(structure).name, total, self.initial(structure))
 
     def _combine(self, op_name: str, a: ir.Value, b: ir.Value) -> ir.Value:
@@ -120,12 +120,12 @@ class TileEmitter:
         return ir.Operation.create(op_name, results=[a.type], operands=[b, a]).results[0]
 
     def _emit_joint_reduction(self, structure: OpStructure) -> None:
-        """The same op on tiles."""
+        """Emits `fuse.moments` or `fuse.exp_sum` on tiles."""
         source = self.operand(structure, 0)
         dims = sorted(self.space.reduced[structure.op])
         kept = [d for d in range(self.space.rank) if d not in dims]
         source = broadcast(source, self._extents(structure, range(structure.loop_count)))
-        if not dims:  # one element a row: its own mean and maximum, from which only NaN and infinity deviate
+        if not dims:  # one element a row is its own mean and maximum; its deviation is 0, or NaN if not finite
             deviation = arith.SubFOp(source, source).result
             second = deviation if structure.op.name == "fuse.moments" else math.ExpOp(deviation).result
             self.values.update(zip(structure.op.results, (source, second), strict=True))
@@ -146,7 +146,7 @@ class TileEmitter:
         return self.transfers.extents_of([dims[loop] for loop in loops])
 
     def _emit_body(self, structure: OpStructure, wanted: ir.Value) -> ir.Value:
-        """Emits what `wanted`, a value of a `linalg.generic`'s body, needs; returns its tile vector or scalar."""
+        """Emits the ops that compute `wanted` in the body of a `linalg.generic`; returns its tile vector or scalar."""
         block = structure.op.regions[0].blocks[0]
         known: dict[ir.Value, ir.Value] = {}
 
@@ -177,7 +177,7 @@ class TileEmitter:
         """The vector form of a body op: the same op on the smallest tile that all its operands broadcast to.
 
         Raises:
-            PassError: the op is none of `arith` and `math`, which work on vectors element by element.
+            PassError: the op is not from `arith` or `math`, whose ops are elementwise on vectors.
         """
         if op.name.partition(".")[0] not in ("arith", "math"):
             raise PassError(

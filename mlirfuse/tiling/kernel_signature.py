@@ -1,4 +1,4 @@
-"""Changing what a kernel on tensors takes and returns, with its call."""
+"""Changes the arguments and results of a tensor kernel, together with its call."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ def change_signature(
     attributes: Sequence[dict[str, ir.Attribute]],
     returned: Sequence[ir.Value],
 ) -> ir.Operation:
-    """Gives a kernel other results, drops what is not used any more, and calls it anew in place of `call`.
+    """Changes a kernel's results, erases its unused ops and arguments, and replaces its call.
 
     Args:
-        call: the kernel's only call, which is erased; results that are not returned any more must not be used.
-        kernel: the kernel, whose block may have other arguments than its type says.
-        operands: what the host passes for each argument of the block.
+        call: the kernel's only call, which is erased; results that are no longer returned must not have uses.
+        kernel: the kernel; its block's arguments may differ from its function type.
+        operands: the call operand of each block argument.
         attributes: the attributes of each of these arguments.
-        returned: the values of the kernel that it is to return.
+        returned: values of the kernel, its new results.
 
     Returns:
         The new call.
 
     Raises:
-        PassError: a dynamic extent of a result is no argument's.
+        PassError: a dynamic extent of a result is not the extent of any argument.
     """
     block = kernel.regions[0].blocks[0]
     *_, terminator = body(kernel)
@@ -67,14 +67,17 @@ def change_signature(
 
 
 def default_attributes() -> dict[str, ir.Attribute]:
-    """The attributes of an argument that is another kernel's result: a new array."""
+    """The attributes of an argument that holds another kernel's result, which is a freshly allocated array."""
     return {ALIGN: ir.IntegerAttr.get(ir.IntegerType.get_signless(64), DEFAULT_ALIGNMENT)}
 
 
 def result_extents(
     space: IterationSpace, inputs: Sequence[ir.Value], outputs: Sequence[ir.Value], where: ir.Operation
 ) -> list[int]:
-    """For each dynamic extent of the outputs, the (input, axis) that it equals; raises `PassError` if it is none's."""
+    """The (input, axis) pairs that the outputs' dynamic extents equal, flattened in order.
+
+    Raises `PassError` if a dynamic extent is not the extent of any input.
+    """
     sources = {
         dim: (inputs.index(op.operands[number]), axis)
         for (op, number), axes in space.use_axes.items()

@@ -1,4 +1,4 @@
-"""How wide the accesses to a buffer may be."""
+"""Strides, alignment and access width of buffers."""
 
 from __future__ import annotations
 
@@ -12,20 +12,19 @@ from mlirfuse.support.dtypes import from_mlir
 
 
 def strides(buffer_type: ir.MemRefType) -> list[int | None]:
-    """Strides of a memref in elements; None where known at run time only."""
+    """Strides of a memref in elements; None for dynamic strides."""
     dynamic = ir.ShapedType.get_dynamic_stride_or_offset()
     steps, _ = buffer_type.get_strides_and_offset()
     return [None if s == dynamic else s for s in steps]
 
 
 def alignment(buffer_type: ir.MemRefType, vector_axis: int | None, declared: int | None) -> int:
-    """Bytes to which every fragment's address in a buffer is aligned, 16 at most.
+    """Alignment of the addresses of all fragments in a buffer, in bytes, at most 16.
 
     Args:
         buffer_type: the memref.
         vector_axis: the axis along which fragments are contiguous; None if there is none.
-        declared: the argument's `fuse.align`: the base address, and the strides of a strided layout that are known at
-            run time only, are multiples of it.
+        declared: the argument's `fuse.align`, bytes: a divisor of the base address and of all dynamic strides.
     """
     size = from_mlir(buffer_type.element_type).bytes
     base = min(declared if declared is not None else DEFAULT_ALIGNMENT, WIDEST_ACCESS)
@@ -42,7 +41,7 @@ def alignment(buffer_type: ir.MemRefType, vector_axis: int | None, declared: int
 
 
 def access_elements(buffer_type: ir.MemRefType, vector_axis: int | None, declared: int | None, width: int) -> int:
-    """Elements that one access may cover of a fragment of `width`; 1 where the axis is not contiguous."""
+    """Elements in one access to a fragment of `width` elements; 1 if the axis is not contiguous."""
     if vector_axis is None or strides(buffer_type)[vector_axis] != 1:
         return 1
     size = from_mlir(buffer_type.element_type).bytes
@@ -50,7 +49,7 @@ def access_elements(buffer_type: ir.MemRefType, vector_axis: int | None, declare
 
 
 def permuted(buffer: ir.Value, order: list[int]) -> ir.Value:
-    """A view of a buffer whose axis `n` is the buffer's axis `order[n]`; the buffer itself where nothing moves."""
+    """A view of a buffer whose axis `n` is the buffer's axis `order[n]`; the buffer itself for the identity order."""
     if order == sorted(order):
         return buffer
     type_ = ir.MemRefType(buffer.type)

@@ -1,4 +1,4 @@
-"""The frame of a tile program: the kernel's buffers, the grid over tiles, and the block's place in it."""
+"""The frame of a tile program: the kernel's buffers, the loop over blocks, and the offsets of a block's tile."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from mlirfuse.support.rewriting import clone, erase
 
 @dataclass
 class KernelFrame:
-    """The function of a tile program that is being built beside the tensor kernel it comes from.
+    """The function of a tile program under construction, inserted next to its tensor kernel.
 
     Attributes:
         kernel: the tensor kernel.
         function: the tile program's function.
         buffers: memref of each tensor argument of the tensor kernel.
         scalars: the new value of each scalar argument and constant of the tensor kernel.
-        results: (value returned by the tensor kernel, memref to write it to).
-        workspace: the arguments behind the results.
-        inputs: arguments between those of the tensor kernel and the results.
+        results: (value returned by the tensor kernel, memref of the result) pairs.
+        workspace: the workspace arguments, after the results.
+        inputs: further arguments, between those of the tensor kernel and the results.
     """
 
     kernel: ir.Operation
@@ -52,7 +52,10 @@ class KernelFrame:
         erase(self.kernel)
 
     def declare(self, name: str, kernel_type: ir.Type, extents: ir.Attribute) -> None:
-        """Declares the function of tensors that the host calls to launch the tile program."""
+        """Declares the tensor function that the host calls to launch the tile program.
+
+        `extents` is the declaration's `fuse.result_extents`: (argument, axis) pairs of the results' dynamic extents.
+        """
         with ir.InsertionPoint(self.kernel), self.kernel.location:
             declaration = func.FuncOp(name, kernel_type, visibility="private")
             declaration.attributes[LAUNCH] = ir.FlatSymbolRefAttr.get(symbol(self.function.operation))
@@ -96,10 +99,10 @@ def open_kernel(
 
     Args:
         kernel: the tensor kernel.
-        workspace: arguments behind the results.
-        inputs: further arguments, before the results; they are the frame's `inputs`.
-        returned: the results that are written; None for all of the kernel's.
-        suffix: of the function's name.
+        workspace: type and attributes of each argument after the results.
+        inputs: type and attributes of each further argument before the results; they become the frame's `inputs`.
+        returned: the kernel's results that the tile program writes; None for all.
+        suffix: suffix of the function's name.
     """
     arguments = list(kernel.regions[0].blocks[0].arguments)
     argument_attrs = argument_attributes(kernel)
@@ -136,7 +139,7 @@ def open_kernel(
 
 
 def _is_captured(op: ir.Operation, kernel: ir.Operation) -> bool:
-    """Whether the body of another op computes with an op's result."""
+    """Whether an op's result is captured by the body of another op."""
     return any(use.owner.operation.parent.operation != kernel for use in op.results[0].uses)
 
 
@@ -151,8 +154,8 @@ def open_tile_program(
 ) -> TileProgram:
     """Starts the tile program of a tensor kernel, with one block a tile of the parallel dimensions.
 
-    With `raster` above 1, blocks go through so many rows of tiles together, column by column; the blocks of a `cluster`
-    stay neighbours in a row. With `mirrored`, tiles are beside those that mirror them (`beside_mirrored`).
+    With `raster` above 1, blocks traverse groups of `raster` rows of tiles column by column; the blocks of a `cluster`
+    stay adjacent in a row. With `mirrored`, the tiles (i, j) and (j, i) are adjacent (see `beside_mirrored`).
     """
     frame = open_kernel(kernel)
     with frame.body():
@@ -167,13 +170,13 @@ def open_tile_program(
 
 
 def ragged_dims(space: IterationSpace, tile: Sequence[int]) -> frozenset[int]:
-    """Dimensions in which the last tile may reach past the end of the data."""
+    """Dimensions whose extent is dynamic or no multiple of the tile's, so that the last tile may be partial."""
     sizes = enumerate(zip(space.extents, tile, strict=True))
     return frozenset(d for d, (extent, size) in sizes if size > 1 and (extent is None or extent % size))
 
 
 def _buffer_type(value_type: ir.Type, attributes: dict[str, ir.Attribute]) -> ir.Type:
-    """The memref of a tensor argument, strided where `fuse.strides` says so; scalars stay what they are."""
+    """The memref type of a tensor argument, with the strides of `fuse.strides`; a scalar's type is unchanged."""
     if not isinstance(value_type, ir.RankedTensorType):
         return value_type
     if STRIDES not in attributes:
@@ -184,13 +187,13 @@ def _buffer_type(value_type: ir.Type, attributes: dict[str, ir.Attribute]) -> ir
 
 
 Count = int | tuple[ir.Value, int]
-"""A number of tiles; an (extent, tile size) pair where it is known at run time only."""
+"""A number of tiles: an int, or an (extent, tile size) pair if the extent is dynamic."""
 
 
 def tile_counts(
     space: IterationSpace, tile: Sequence[int], buffers: dict[ir.Value, ir.Value], dims: frozenset[int]
 ) -> list[Count]:
-    """For each dimension its number of tiles; 1 for a dimension that is not in `dims`."""
+    """The number of tiles in each dimension; 1 for dimensions not in `dims`."""
     counts: list[Count] = []
     for d, (extent, size) in enumerate(zip(space.extents, tile, strict=True)):
         if d not in dims:
@@ -203,7 +206,7 @@ def tile_counts(
 
 
 def dynamic_extent(space: IterationSpace, dim: int, buffers: dict[ir.Value, ir.Value]) -> ir.Value:
-    """The extent of a dimension as an index; raises `PassError` where no argument has it."""
+    """The extent of a dimension as an index; raises `PassError` if no argument has this dimension."""
     for (op, number), axes in space.use_axes.items():
         if dim in axes and op.operands[number] in buffers:
             index = arith.ConstantOp(ir.IndexType.get(), axes.index(dim)).result
@@ -216,7 +219,7 @@ def dynamic_extent(space: IterationSpace, dim: int, buffers: dict[ir.Value, ir.V
 
 
 def count_expr(counts: Sequence[Count]) -> tuple[ir.AffineExpr, list[ir.Value]]:
-    """The product of tile counts over symbols, and the symbols' values."""
+    """The product of tile counts as an affine expression over symbols, and the symbols' values."""
     expr: ir.AffineExpr = ir.AffineExpr.get_constant(1)
     symbols: list[ir.Value] = []
     for count in counts:
@@ -231,13 +234,13 @@ def count_expr(counts: Sequence[Count]) -> tuple[ir.AffineExpr, list[ir.Value]]:
 
 
 def forall_blocks(counts: Sequence[Count]) -> scf.ForallOp:
-    """A loop over blocks, one a tile."""
+    """A loop over blocks, with one block for each tile."""
     expr, symbols = count_expr(counts)
     return forall(affine.AffineApplyOp(ir.AffineMap.get(0, len(symbols), [expr]), symbols).result)
 
 
 def forall(bound: ir.Value | int) -> scf.ForallOp:
-    """An empty loop over blocks."""
+    """An empty loop over `bound` blocks."""
     loop = scf.ForallOp([0], [bound], [1], mapping=ir.ArrayAttr.parse("[#gpu.block<x>]"))
     with ir.InsertionPoint(loop.body):
         scf.InParallelOp()
@@ -245,10 +248,10 @@ def forall(bound: ir.Value | int) -> scf.ForallOp:
 
 
 def rastered(number: ir.Value, counts: Sequence[Count], raster: int, cluster: int = 1) -> ir.Value:
-    """The number of the tile that comes in place `number`: groups of `raster` rows of tiles, column by column in each.
+    """The tile of block `number` in a grouped raster: groups of `raster` rows of tiles, each traversed by columns.
 
-    A row of tiles lies along the last dimension, rows follow each other along the one before. The last group may
-    have fewer rows. A column is as wide as a `cluster`, where that is known to divide a row of tiles.
+    Rows of tiles run along the last dimension and are numbered along the dimension before it; the last group may have
+    fewer rows. A column is `cluster` tiles wide if that is known to divide a row of tiles.
     """
     if raster == 1 or len(counts) < 2:
         return number
@@ -272,11 +275,10 @@ def rastered(number: ir.Value, counts: Sequence[Count], raster: int, cluster: in
 
 
 def beside_mirrored(number: ir.Value, counts: Sequence[Count]) -> ir.Value:
-    """The number of the tile that comes in place `number`: (i, j) and (j, i) of squares of tiles follow each other.
+    """The tile of block `number` in an order in which tiles (i, j) and (j, i) of a square matrix of tiles are adjacent.
 
-    Shell k of a square is what (k, k) adds to the square of the tiles before it: (k, 0), (0, k), (k, 1), ..., (k, k).
-    The first and the last shell have twice as many tiles together as a row, so have the second and the last but one: no
-    root needs to be taken to find the shell of a tile.
+    Tiles are ordered by shells: shell k has the 2k + 1 tiles (k, 0), (0, k), (k, 1), ..., (k, k). Shells k and n-1-k of
+    an n by n matrix have 2n tiles together and follow each other, so that a tile's shell is found by a division.
     """
     side = _count(counts[-1])
     one, two = (arith.ConstantOp(ir.IndexType.get(), value).result for value in (1, 2))
@@ -305,7 +307,7 @@ def _count(count: Count) -> ir.Value:
 
 
 def tile_offsets(block: ir.Value, counts: Sequence[Count], tile: Sequence[int]) -> list[ir.Value]:
-    """The tile's first index in each dimension; the last dimension varies fastest over blocks."""
+    """The first index of a block's tile in each dimension; the last dimension varies fastest over blocks."""
     moving = [d for d, count in enumerate(counts) if count != 1]
     offsets: dict[int, ir.Value] = {}
     rest = block

@@ -13,7 +13,8 @@ from mlirfuse.support.dtypes import from_mlir
 from mlirfuse.tiling.tiles import index
 
 ROW_BYTES = 16
-"""Rows of a slot are an odd number of times this apart, so that eight of them in a column touch all 32 banks once."""
+"""The stride of padded rows is an odd multiple of these bytes, so that eight rows of a column touch each of the 32
+shared-memory banks once."""
 
 
 class SlotRing:
@@ -61,7 +62,7 @@ class SlotRing:
 
 
 class ReadRing(SlotRing):
-    """The slots of one `vector.transfer_read`, which are read instead of device memory.
+    """The slots of one `vector.transfer_read`, which is replaced by reads of the slots.
 
     Args:
         read: the read whose tiles go through the ring.
@@ -75,18 +76,18 @@ class ReadRing(SlotRing):
         super().__init__(ir.VectorType(read.results[0].type).element_type, stages, shape, row)
 
     def load(self, number: ir.Value) -> ir.Value:
-        """The tile in a slot, in the place of the read."""
+        """The tile in a slot, of the replaced read's type."""
         padding = self.read.operands[1 + ir.MemRefType(self.read.operands[0].type).rank]
         return self.tile(number, self.read.results[0].type, padding)
 
 
 class OwnRing(ReadRing):
-    """The slots of a read that does not vary along some dimensions, where each thread has a copy of its own.
+    """The slots of a read that does not vary along some dimensions; each thread has its own copy of its elements.
 
     Args:
         read: the read whose tiles go through the ring.
         stages: number of slots.
-        layout: how the tile is spread over threads.
+        layout: the distribution of the tile over threads.
     """
 
     def __init__(self, read: ir.Operation, stages: int, layout: BlockedLayout):
@@ -97,19 +98,19 @@ class OwnRing(ReadRing):
         super().__init__(read, stages, shape, shape[-1])
 
     def load(self, number: ir.Value) -> ir.Value:
-        """The thread's copies in a slot, in the place of the read."""
+        """The thread's copies in a slot, of the replaced read's type."""
         tile = super().load(number)
         tile.owner.attributes[OWN] = ir.UnitAttr.get()
         return tile
 
 
 def padded_row(tile: ir.VectorType) -> int:
-    """Elements from one row of a tile to the next in a slot whose columns are read by many threads at once."""
+    """Row stride, in elements, of a slot padded so that reads of columns have no bank conflicts."""
     size = from_mlir(tile.element_type).bytes
     row = tile.shape[-1] * size
     return (row + (ROW_BYTES if row % (2 * ROW_BYTES) == 0 else 0)) // size
 
 
 def read_indices(read: ir.Operation) -> list[ir.Value]:
-    """Where a `vector.transfer_read` begins, one index an axis of its buffer."""
+    """The start indices of a `vector.transfer_read`, one for each axis of its buffer."""
     return list(read.operands)[1 : 1 + ir.MemRefType(read.operands[0].type).rank]

@@ -1,4 +1,4 @@
-"""Shaping tile vectors: broadcasts, and the dimensions that a reduction leaves with extent 1."""
+"""Shapes of tile vectors: broadcasts, and unit dimensions for reduced dimensions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from mlir import ir
 from mlir.dialects import arith, vector
 
 Shape = tuple[int, ...]
-"""Extent of a tile in each dimension of the iteration space; 1 where a value does not vary."""
+"""Extent of a tile in each dimension of the iteration space; 1 in dimensions along which a value does not vary."""
 
 
 def broadcast(value: ir.Value, shape: Shape) -> ir.Value:
@@ -31,12 +31,12 @@ def splat(value: ir.Value, shape: Sequence[int]) -> ir.Value:
 
 
 def with_unit_dims(value: ir.Value, kept: Sequence[int], rank: int) -> ir.Value:
-    """Puts the reduced dimensions of a reduction's result back with extent 1.
+    """Inserts the reduced dimensions into a reduction's result, with extent 1.
 
     Args:
         value: `T` or a vector of one dimension each of `kept`.
-        kept: the dimensions that the reduction left, in order.
-        rank: of the iteration space.
+        kept: the dimensions that are not reduced, in order.
+        rank: rank of the iteration space.
     """
     if not isinstance(value.type, ir.VectorType):
         return vector.BroadcastOp(ir.VectorType.get([1] * rank, value.type), value).result

@@ -1,4 +1,4 @@
-"""What goes between a tile program and memory: reads of arguments, writes of results, copies in shared memory."""
+"""Memory transfers of a tile program: reads of arguments, writes of results, and copies in shared memory."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class TileTransfers:
         offsets: index of the tile's first element in each dimension.
         ragged: dimensions in which the tile may reach past the end of the data.
         buffers: the memref of each tensor argument of the kernel.
-        stages: shared-memory copies to read from instead of some arguments.
-        chunked: the dimension along which the tile is a chunk of what a stage holds; None if tiles are whole.
-        streaming: whether data of the whole space is touched once by the kernel.
-        divided: the dimensions along which there are several tiles; None for those that are not reduced, which is so
-            where a tile holds what it reduces.
-        reads: what has been read so far.
+        stages: shared-memory copies of some arguments, which are read instead of the arguments.
+        chunked: the dimension along which the tile is a chunk of a stage's data; None if tiles are whole.
+        streaming: whether the kernel accesses each element that varies along all dimensions only once.
+        divided: the dimensions along which there are several tiles; None for all dimensions that are not reduced, as
+            in kernels whose tiles span the reduced dimensions.
+        reads: tile vectors read so far.
     """
 
     space: IterationSpace
@@ -55,7 +55,7 @@ class TileTransfers:
         return self.reads[key]
 
     def write(self, tile: ir.Value, buffer: ir.Value, axes: tuple[int | None, ...]) -> None:
-        """Writes a tile vector or scalar to memory, clipped at the end of the data, by one of the blocks holding it."""
+        """Writes a tile vector or scalar to memory, clipped to bounds, from one of the blocks that hold the value."""
         tile = broadcast(tile, self.extents_of(axes))
         element = ir.VectorType(tile.type).element_type
         kept = sorted(d for d in axes if d is not None)
@@ -77,7 +77,7 @@ class TileTransfers:
         self._mark_streaming(op, axes)
 
     def fill_stages(self, stages: dict[Read, ir.Value]) -> None:
-        """Copies what has been read of each staged argument to its stage."""
+        """Copies the tile that has been read of each staged argument to the argument's stage."""
         if self._is_replicated:
             return
         for key, stage in stages.items():
@@ -93,7 +93,7 @@ class TileTransfers:
 
     @property
     def _is_replicated(self) -> bool:
-        """Whether the chunk is one element, which every thread has a copy of: no thread can read back its own then."""
+        """Whether the chunk is one element, replicated in all threads: then no thread owns the element in the stage."""
         return self.chunked is not None and self.tile[self.chunked] == 1
 
     def _emit_read(self, buffer: ir.Value, axes: tuple[int | None, ...]) -> ir.Value:
@@ -116,7 +116,7 @@ class TileTransfers:
         return op.result
 
     def _mark_streaming(self, op: ir.OpView, axes: Sequence[int | None]) -> None:
-        """Data that varies along every dimension is touched by one tile only."""
+        """Marks a transfer as streaming if its data vary along every dimension, so that only one tile accesses them."""
         if self.streaming and {d for d, extent in enumerate(self.space.extents) if extent != 1} <= set(axes):
             op.operation.attributes[STREAMING] = ir.UnitAttr.get()
 
@@ -130,7 +130,7 @@ class TileTransfers:
 
     @contextmanager
     def _first_block(self, axes: Sequence[int | None]) -> Iterator[None]:
-        """Emits for the first tile only along dimensions over which tiles differ but a value does not."""
+        """Emits ops that run in the first tile only, along divided dimensions in which the value does not vary."""
         condition = None
         for d in sorted(self._divided - set(axes)):
             start = arith.ConstantOp(ir.IndexType.get(), 0).result
@@ -156,7 +156,7 @@ class TileTransfers:
         ).result
 
     def _stage_indices(self) -> list[ir.Value]:
-        """A stage holds the block's rows whole: only the chunked dimension moves in it."""
+        """Indices in a stage, which holds the block's whole rows: zero in all but the chunked dimension."""
         start = arith.ConstantOp(ir.IndexType.get(), 0).result
         return [self.offsets[d] if d == self.chunked else start for d in range(self.space.rank)]
 

@@ -28,8 +28,8 @@ def constant_like(value: ir.Value, number: float | int | bool) -> ir.Value:
 def convert(value: ir.Value, source: DType, target: DType) -> ir.Value:
     """The value in another dtype, as NumPy's `astype` converts it: bool is `!= 0`, float to int truncates.
 
-    float8 converts to and from float64, integers and bools through float32. Numbers out of its range become its largest
-    number.
+    float8 converts to and from float64, integers and bools through float32. Numbers outside float8's range saturate to
+    the largest finite number.
     """
     if source == target:
         return value

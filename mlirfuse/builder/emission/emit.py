@@ -40,8 +40,8 @@ def reduction(
 ) -> TensorBase:
     """A `linalg.generic` that reduces `axes` (ascending) of `source` into a tensor of `dtype` filled with `start`.
 
-    `body` gets an element of the source and the accumulator, and returns the new accumulator. The reduced dimensions
-    disappear.
+    `body` gets an element of the source and the accumulator, and returns the new accumulator. The result does not have
+    the reduced dimensions.
     """
     state, rank = source.state, source.ndim
     kept = tuple(d for d in range(rank) if d not in axes)
@@ -59,8 +59,8 @@ def contraction(
 ) -> TensorBase:
     """A `linalg.generic` over `rank` loops that sums into a tensor of zeros of `shape` and `dtype`.
 
-    The loops of `shape` come first, in order; those behind them reduce. `body` gets an element of each input and the
-    accumulator, and returns the new accumulator.
+    The loops of `shape` come first, in order, and the reduction loops last. `body` gets an element of each input and
+    the accumulator, and returns the new accumulator.
     """
     state = inputs[0][0].state
     out_access = tuple(range(len(shape)))
@@ -75,12 +75,12 @@ def contraction(
 
 
 def regroup(source: TensorBase, groups: Sequence[tuple[Sequence[int], Shape]], shape: Shape) -> TensorBase:
-    """A reshape to `shape` as `tensor.collapse_shape`, then `tensor.expand_shape`, each only where it is needed.
+    """A reshape to `shape` as `tensor.collapse_shape`, then `tensor.expand_shape`, each only if needed.
 
     Args:
         source: the tensor.
-        groups: pairs of source dimensions and the extents that they turn into, in order; each pair has as many elements
-            on both sides. No groups means that all extents on one side are 1 and the other side has none.
+        groups: (source dimensions, result extents) pairs in order, with equal numbers of elements in both. No groups
+            means that one side has rank 0 and all extents of the other side are 1.
         shape: the result's shape.
     """
     state = source.state
@@ -122,16 +122,16 @@ def broadcast_access(source: Shape, target: Shape) -> Access:
 
 
 def _require_addressable(shape: Shape, dtype: DType) -> None:
-    """Raises `ShapeError` for more elements than a GPU addresses; extents of 0 do not count, as in NumPy."""
+    """Raises `ShapeError` for more elements than a GPU can address; extents of 0 are ignored, as in NumPy."""
     known = prod(extent.factor if isinstance(extent, Dim) else extent or 1 for extent in shape)
     if known * dtype.bytes > MOST_BYTES:
         raise at_user_line(ShapeError(f"shape {show(shape)} has more bytes than can be addressed"))
 
 
 def _sizes(shape: Shape, loops: Sequence[int], inputs: Sequence[tuple[TensorBase, Access]]) -> list[ir.Value | int]:
-    """One index value or number per dimension of `shape`, which run along these loops.
+    """The size of each dimension of `shape`, an index value or a number; `loops` has the loop of each dimension.
 
-    A product of extents is read from an input that has it: kernels take no index that the host computed.
+    A product of extents is read by `tensor.dim` from an input, because kernels take no indices computed on the host.
     """
     sizes = size_values([1 if _is_product(extent) else extent for extent in shape])
     for d, (extent, loop) in enumerate(zip(shape, loops, strict=True)):
@@ -146,7 +146,7 @@ def _sizes(shape: Shape, loops: Sequence[int], inputs: Sequence[tuple[TensorBase
 
 
 def _is_product(extent: Extent) -> bool:
-    """Whether an extent is none of the arguments', but computed from these."""
+    """Whether an extent is computed from the arguments' extents, and not equal to one of them."""
     return isinstance(extent, Dim) and (extent.factor != 1 or len(extent.symbols) > 1)
 
 

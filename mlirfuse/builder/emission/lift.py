@@ -37,10 +37,10 @@ ElementRule = Callable[..., ir.Value]
 
 @dataclass(frozen=True)
 class Typing:
-    """Which dtypes an operation takes, computes in and returns.
+    """The dtypes that an operation accepts, computes in and returns.
 
     Attributes:
-        kinds: kinds of dtype that it takes.
+        kinds: accepted kinds of dtype.
         as_float: integers and bools are converted to float32 first.
         wide: float16 and bfloat16 are computed in float32 and rounded once, as NumPy does for float16.
         to_bool: the result is bool; otherwise it is the common dtype of the operands.
@@ -79,11 +79,11 @@ class _RuleOfDtype(Protocol):
 
 
 def lift(typing: Typing) -> Lift:
-    """Decorator: `rule(*elements)` builds one element from elements of one type; the result is the function on tensors.
+    """Decorator: turns `rule(*elements)`, which builds one element from elements of one type, into a tensor function.
 
-    A rule may ask for the keyword `dtype`: that of the result, where `elements` are wider.
-    The function broadcasts, promotes and raises as the array API says:
-    `ShapeError` for shapes that do not broadcast, `DTypeError` for dtypes that the operation does not take.
+    A rule may have a keyword parameter `dtype`, the result's dtype, which `elements` may exceed in precision. The
+    function broadcasts and promotes by the rules of the array API. It raises `ShapeError` for shapes that do not
+    broadcast and `DTypeError` for dtypes that the operation does not accept.
     """
 
     def decorate(rule: Any) -> Any:
@@ -104,7 +104,7 @@ def lift(typing: Typing) -> Lift:
 
 
 def apply(name: str, rule: ElementRule, typing: Typing, operands: tuple[Operand, ...]) -> Tensor:
-    """Applies an element rule to operands that all meet in one dtype; `name` is for messages."""
+    """Applies an element rule to operands after promotion to their common dtype; `name` is used in messages."""
     resolved = [resolve(operand, name) for operand in operands]
     dtype = common_dtype(resolved, name)
     if dtype.kind not in typing.kinds:
@@ -138,9 +138,9 @@ def build(
     result: DType,
     rule: Callable[..., ir.Value],
 ) -> Any:
-    """Emits `rule` over operands that are rounded to `dtypes` and handed over as `compute` (bools stay bools).
+    """Emits `rule` over operands that are rounded to `dtypes` and converted to `compute` (bools stay bools).
 
-    A tensor that is passed twice is one input. Scalars alone make a scalar.
+    A tensor that is passed twice becomes one input. The result is a scalar if all operands are scalars.
     """
     state = state_of(resolved, name)
     inputs: list[TensorBase] = []
@@ -167,6 +167,6 @@ def build(
 
 
 def scalar_result(resolved: list[Resolved], dtype: DType, emit: Callable[[], ir.Value]) -> ScalarBase:
-    """The scalar that an expression of scalars makes."""
+    """The scalar result of an expression of scalars, emitted by `emit` where it is used."""
     scalar = next(o for o in resolved if isinstance(o, ScalarBase))
     return type(scalar)(scalar.state, dtype, emit)

@@ -27,7 +27,7 @@ _ORDER = ("bool", "int", "float")
 
 
 class Constant:
-    """A number known while tracing; `dtype` is None where it takes the dtype of the tensor it meets."""
+    """A number known while tracing; `dtype` is None for a Python number, which adopts the tensor operands' dtype."""
 
     __slots__ = ("dtype", "kind", "number")
 
@@ -41,7 +41,7 @@ Resolved = TensorBase | ScalarBase | Constant
 
 
 def resolve(operand: object, function: str) -> Resolved:
-    """The operand in one of the three forms that `emit` knows; raises `TraceError` for anything else."""
+    """The operand as a tensor, a scalar or a `Constant`; raises `TraceError` for anything else."""
     if isinstance(operand, TensorBase | ScalarBase):
         return operand
     if isinstance(operand, np.ndarray) and operand.ndim == 0:
@@ -74,7 +74,7 @@ def resolve(operand: object, function: str) -> Resolved:
 
 
 def state_of(operands: Sequence[Resolved], function: str) -> TraceState:
-    """The trace that the operands belong to; raises `TraceError` where there is none, or more than one."""
+    """The trace that the operands belong to; raises `TraceError` if there is none, or more than one."""
     states = {id(o.state): o.state for o in operands if not isinstance(o, Constant)}
     if len(states) == 1:
         return next(iter(states.values()))
@@ -86,10 +86,10 @@ def state_of(operands: Sequence[Resolved], function: str) -> TraceState:
 
 
 def common_dtype(operands: Sequence[Resolved], function: str) -> DType:
-    """The dtype that the operands meet in.
+    """The dtype that the operands are promoted to.
 
-    Tensors and NumPy scalars promote among themselves. Python numbers and run-time scalars then adopt the result,
-    unless they are of a higher kind: a float with an int tensor gives float32.
+    Tensors and NumPy scalars are promoted with each other. Python numbers and run-time scalars then adopt the result,
+    unless a number is of a higher kind: a float with an int tensor gives float32.
     """
     strong = [d for o in operands if (d := _strong_dtype(o)) is not None]
     weak = [_weak_kind(o) for o in operands if _strong_dtype(o) is None]
@@ -149,7 +149,7 @@ def broadcast(shapes: Sequence[Shape], function: str) -> Shape:
 
 
 def element(operand: ScalarBase | Constant, dtype: DType, compute: DType) -> ir.Value:
-    """The number as a value of type `compute`, rounded to `dtype` before. Builds at the current insertion point."""
+    """The number as a value of type `compute`, first rounded to `dtype`. Builds at the current insertion point."""
     if isinstance(operand, ScalarBase):
         return convert(convert(operand.emit(), operand.dtype, dtype), dtype, compute)
     return constant(compute.mlir(), _rounded(operand.number, dtype))
@@ -167,11 +167,11 @@ def check_computes(dtype: DType, function: str) -> None:
 
 
 MOST_DIGITS = 10**40
-"""Integers up to here are shown in messages."""
+"""Largest integer that messages print in full."""
 
 
 def check_fits(operand: Resolved, dtype: DType, function: str) -> None:
-    """Raises `DTypeError` for a Python number that the integer `dtype` cannot hold, or no floating point."""
+    """Raises `DTypeError` for a Python number that the integer `dtype`, or every floating-point type, cannot hold."""
     if not isinstance(operand, Constant) or dtype.kind not in ("int", "float"):
         return
     if operand.kind != "int" and (operand.kind != "float" or dtype.kind == "float"):

@@ -1,1 +1,1 @@
-"""The public functions of tensors, such as `sum` and `reshape`, by kind. Each checks its arguments and emits linalg."""
+"""The public functions of tensors, such as `sum` and `reshape`, which check their arguments and emit linalg ops."""

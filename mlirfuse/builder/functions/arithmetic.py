@@ -38,15 +38,15 @@ def divide(a: ir.Value, b: ir.Value) -> ir.Value:
 
 @lift(NUMERIC_WIDE)
 def floor_divide(a: ir.Value, b: ir.Value) -> ir.Value:
-    """The largest integer not above a / b; of integers 0 where b is 0.
+    """The largest integer not above a / b; for integers, 0 where b is 0.
 
-    The least integer divided by -1 wraps, as in NumPy.
+    The smallest integer divided by -1 wraps around, as in NumPy.
     """
     if not is_float(a):
         quotient = arith.FloorDivSIOp(a, _divisor(b)).result
         negated = arith.SubIOp(constant_like(a, 0), a).result
         return _where_equal(b, {-1: negated, 0: constant_like(a, 0)}, quotient)
-    # NumPy's way: divide what the remainder leaves, which is exact up to one rounding, so no quotient is off by one.
+    # As NumPy: a minus the remainder is a multiple of b up to one rounding, so its quotient is never off by one.
     rest = arith.RemFOp(a, b).result
     quotient = arith.DivFOp(arith.SubFOp(a, rest).result, b).result
     one_less = arith.SubFOp(quotient, constant_like(a, 1)).result
@@ -125,14 +125,14 @@ def _integer_remainder(a: ir.Value, b: ir.Value) -> ir.Value:
 def _divisor(b: ir.Value) -> ir.Value:
     """The divisor of an integer division, 1 in place of 0 and -1.
 
-    Division by 0, or of the least number by -1, is undefined behaviour in LLVM, which may fold other uses of the
-    operands. The remainder of a division by 1 is 0, as NumPy's of divisions by 0 and -1 is.
+    Division by 0, or of the smallest integer by -1, is undefined behaviour in LLVM, which may fold other uses of the
+    operands. The remainder of a division by 1 is 0, which is NumPy's remainder of divisions by 0 and -1.
     """
     return _where_equal(b, {-1: constant_like(b, 1), 0: constant_like(b, 1)}, b)
 
 
 def _where_equal(b: ir.Value, values: dict[int, ir.Value], otherwise: ir.Value) -> ir.Value:
-    """The value given for the number that `b` equals; where `b` is a constant, nothing is compared."""
+    """`values[b]` if `b` equals a key, else `otherwise`; comparisons with a constant `b` are folded."""
     if not isinstance(b.owner, ir.Block) and b.owner.operation.name == "arith.constant":
         return values.get(ir.IntegerAttr(b.owner.operation.attributes["value"]).value, otherwise)
     for number, value in values.items():
@@ -142,7 +142,7 @@ def _where_equal(b: ir.Value, values: dict[int, ir.Value], otherwise: ir.Value) 
 
 
 def _signs_differ(rest: ir.Value, divisor: ir.Value) -> ir.Value:
-    """Whether a remainder is not zero and on the other side of zero than the divisor. NaN counts as on no side."""
+    """Whether a remainder is not zero and its sign differs from the divisor's; False for NaN."""
     zero = constant_like(rest, 0)
     less, greater = arith.CmpFPredicate.OLT, arith.CmpFPredicate.OGT
     up = arith.AndIOp(arith.CmpFOp(greater, rest, zero).result, arith.CmpFOp(less, divisor, zero).result).result

@@ -1,4 +1,4 @@
-"""The `axis` argument, and integers of the user's in general."""
+"""Checks of the `axis` argument, and of integer arguments in general."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def integer(value: object, what: str) -> int:
 
 
 def axis_list(axis: Axes, function: str) -> list[int]:
-    """The axes that are named, as they are named."""
+    """The `axis` argument as a list of ints, not normalised."""
     return [integer(entry, f"{function}: axis") for entry in (axis if isinstance(axis, tuple | list) else (axis,))]
 
 

@@ -24,22 +24,22 @@ from mlirfuse.support.precision import IEEE, PRECISIONS
 def matmul(x1: ArrayT, x2: ArrayT, /, *, dtype: object = None, precision: str | None = None) -> ArrayT:
     """The matrix product over the last dimension of x1 and the last but one of x2; leading dimensions broadcast.
 
-    A vector on the left is a row, one on the right a column, and its dimension is missing from the result. `dtype` is
-    what the accumulator is rounded to; without it the operands' common dtype, but for float8 operands float32: their
-    own range holds few sums. float8 operands may be of both kinds. Transposes of operands cost nothing.
+    A vector on the left is a row and a vector on the right a column; the result does not have the vector's dimension.
+    The accumulator is rounded to `dtype`, by default the operands' common dtype, or float32 for float8 operands. float8
+    operands may be of different float8 types. Transposes of operands are fused into the product.
 
-    `precision` says how operands are multiplied (`mlirfuse/support/precision.py`). float32: `"ieee"` (the default) as
-    NumPy does; `"3xtf32"` on the tensor cores, about as accurate, but infinities become NaN; `"tf32"` on the tensor
-    cores with operands of 11 significant bits. In both, numbers from 2^128 - 2^116 on count as infinities. float8:
-    `"ieee"` carries sums on in float32; `"fast_accum"` leaves them to the tensor cores, which on Hopper keep some 14
-    bits.
+    `precision` selects how operands are multiplied (`mlirfuse/support/precision.py`). For float32: `"ieee"` (default)
+    as NumPy; `"3xtf32"` on the tensor cores, about as accurate, but infinities give NaN; `"tf32"` on the tensor cores
+    with operands of 11 significant bits. In both tf32 modes, numbers from 2^128 - 2^116 on count as infinities. For
+    float8: `"ieee"` accumulates in float32; `"fast_accum"` accumulates in the tensor cores, with about 14 bits on
+    Hopper.
 
     Raises:
         ArgumentError: a precision that is not one of these, or not for the operands' dtype.
         ShapeError: an operand has no dimensions, the contracted extents differ, or leading ones do not broadcast.
         DTypeError: bools, or dtypes that do not mix.
-        NeedsStatic: the contracted extent is dynamic, or that of the result's rows or columns where the trace was not
-            told to take these.
+        NeedsStatic: the contracted extent is dynamic, or the result's rows or columns are and the trace was started
+            without `dynamic_products`.
     """
     left, right = tensor_argument(x1, "matmul"), tensor_argument(x2, "matmul")
     if left.state is not right.state:
@@ -103,7 +103,7 @@ def _check_shapes(left: TensorBase, right: TensorBase) -> None:
     if not left.ndim or not right.ndim:
         raise at_user_line(ShapeError(f"matmul of shapes {shapes}", hint="multiply by a scalar with *"))
     inner, outer = left.shape[-1], right.shape[-2 if right.ndim > 1 else -1]
-    # Tiles, splits and the instruction are chosen by rows and columns too, unless the caller wants one kernel for all.
+    # The schedule depends on rows and columns too, unless the caller wants one kernel for all extents.
     chosen_by = () if left.state.dynamic_products else (*left.shape[-2:-1], *right.shape[-1:])
     for extent in (inner, outer, *chosen_by):
         if isinstance(extent, Dim):

@@ -1,4 +1,4 @@
-"""Tensors of one value, shaped like another."""
+"""Constant tensors with the shape of another tensor."""
 
 from __future__ import annotations
 

@@ -12,8 +12,8 @@ from mlirfuse.builder.emission.lift import FLOATING, NUMERIC_WIDE, lift
 from mlirfuse.support.dtypes import DType, float16
 
 SIGMOID_SCALE = 2.0**-64
-"""Scale of the sigmoid, a power of two: exp(-x) times this is finite in float32 wherever the sigmoid of x is not 0, and
-the sum of this and a subnormal exponential, flushed to 0, is correctly rounded (`lower-exponentials`)."""
+"""Scale of the sigmoid, a power of two. exp(-x) times the scale is finite in float32 wherever sigmoid(x) is not 0, and
+the sum of the scale and a subnormal exponential flushed to 0 is correctly rounded (`lower-exponentials`)."""
 
 
 @lift(FLOATING)
@@ -100,7 +100,7 @@ def sigmoid(x: ir.Value, *, dtype: DType) -> ir.Value:
 def _scaled_sigmoid(x: ir.Value) -> ir.Value:
     """c / (c + exp(log(c) - x)), which overflows only where the result is far below all subnormal numbers.
 
-    The difference rounds at up to 2^-18, which is the relative error of the result: for half precision.
+    The rounding of the difference gives a relative error of up to 2^-18, which suffices for half precision.
     """
     scale = constant_like(x, SIGMOID_SCALE)
     power = math.ExpOp(arith.SubFOp(constant_like(x, log_of(SIGMOID_SCALE)), x).result).result
@@ -108,9 +108,10 @@ def _scaled_sigmoid(x: ir.Value) -> ir.Value:
 
 
 def _exact_sigmoid(x: ir.Value) -> ir.Value:
-    """1 / (1 + e) with e = exp(-|x|), which does not overflow; below zero times e, which is exact where e is subnormal.
+    """1 / (1 + e) for x >= 0 and e * (1 / (1 + e)) below, with e = exp(-|x|), which does not overflow.
 
-    The reciprocal is of a number from 1 to 2, for which devices need no special case; that of a quotient's would.
+    The product is exact where e is subnormal. The reciprocal of a number from 1 to 2 needs no special cases on devices,
+    unlike a general quotient.
     """
     one, zero = constant_like(x, 1), constant_like(x, 0)
     power = math.ExpOp(arith.NegFOp(math.AbsFOp(x).result).result).result

@@ -25,7 +25,7 @@ def reshape(x: Tensor, /, shape: Sequence[Extent] | Extent) -> Tensor:
 
     Raises:
         ShapeError: the numbers of elements differ.
-        NeedsStatic: whether they do depends on a dynamic extent.
+        NeedsStatic: whether the numbers of elements differ depends on a dynamic extent.
     """
     source = tensor_argument(x, "reshape")
     wanted = _shape_argument(shape, "reshape")
@@ -88,7 +88,7 @@ def squeeze(x: Tensor, /, axis: Axes) -> Tensor:
 
     Raises:
         ShapeError: an axis is out of range, named twice, or of another extent.
-        NeedsStatic: one has a dynamic extent.
+        NeedsStatic: a named dimension has a dynamic extent.
     """
     source = tensor_argument(x, "squeeze")
     axes = normalise_axes(axis, source.ndim, "squeeze")

@@ -1,10 +1,10 @@
-"""Reductions. Those of float16 and bfloat16 compute in float32 throughout, also the deviations and squares of `var` and
-`std`, and only the result is rounded; results have the input's dtype, but integers add up in int64.
+"""Reductions. float16 and bfloat16 inputs are computed in float32 throughout, and only the result is rounded. Results
+have the input's dtype, except that sums and products of integers are int64.
 
-Leading dimensions that are dynamic are reduced as they are, where those that are left are static, or none is: blocks
-share rows then, and a mean has its number of elements at run time. Over other dynamic dimensions, and in `max` and
-`min`, for which no elements are an error, reductions raise `NeedsStatic`. An axis that is out of range or named twice
-is a `ShapeError`. `axis` None reduces all dimensions; `keepdims` keeps them with extent 1.
+`axis` None reduces all dimensions; `keepdims` keeps reduced dimensions with extent 1. An axis out of range or named
+twice raises `ShapeError`. Dynamic leading dimensions can be reduced if the remaining dimensions are static, or if none
+remain. Reductions over other dynamic dimensions raise `NeedsStatic`, as do `max` and `min` over any dynamic dimension,
+because they are undefined for zero elements.
 """
 
 from __future__ import annotations
@@ -40,25 +40,25 @@ Axis = Axes | None
 
 @array_function
 def sum(x: Tensor, /, axis: Axis = None, *, dtype: object = None, keepdims: bool = False) -> Tensor:
-    """The sum; of integers and bools in int64, as NumPy's. `dtype` casts the elements before."""
+    """The sum; int64 for integers and bools, as NumPy. Elements are first cast to `dtype` if it is given."""
     return _accumulate("sum", x, axis, dtype, keepdims, 0, arith.AddFOp, arith.AddIOp)
 
 
 @array_function
 def prod(x: Tensor, /, axis: Axis = None, *, dtype: object = None, keepdims: bool = False) -> Tensor:
-    """The product; of integers and bools in int64, as NumPy's. `dtype` casts the elements before."""
+    """The product; int64 for integers and bools, as NumPy. Elements are first cast to `dtype` if it is given."""
     return _accumulate("prod", x, axis, dtype, keepdims, 1, arith.MulFOp, arith.MulIOp)
 
 
 @array_function
 def max(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
-    """The largest element; NaN where there is one. Raises `ShapeError` for no elements, `DTypeError` for bools."""
+    """The largest element; NaN if any element is NaN. Raises `ShapeError` for no elements, `DTypeError` for bools."""
     return _extremum("max", x, axis, keepdims, arith.MaximumFOp, arith.MaxSIOp, largest=True)
 
 
 @array_function
 def min(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
-    """The smallest element; NaN where there is one. Raises `ShapeError` for no elements, `DTypeError` for bools."""
+    """The smallest element; NaN if any element is NaN. Raises `ShapeError` for no elements, `DTypeError` for bools."""
     return _extremum("min", x, axis, keepdims, arith.MinimumFOp, arith.MinSIOp, largest=False)
 
 
@@ -76,7 +76,7 @@ def all(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
 
 @array_function
 def mean(x: Tensor, /, axis: Axis = None, *, dtype: object = None, keepdims: bool = False) -> Tensor:
-    """The sum divided by the number of elements; integers and bools give float32. `dtype` casts the elements before."""
+    """The sum divided by the number of elements; float32 for integers and bools. `dtype` first casts the elements."""
     source = tensor_argument(x, "mean")
     result = _float_result(source.dtype if dtype is None else dtype_argument(dtype))
     total = _reduce("mean", source, axis, result, 0, arith.AddFOp)
@@ -85,9 +85,9 @@ def mean(x: Tensor, /, axis: Axis = None, *, dtype: object = None, keepdims: boo
 
 @array_function
 def var(x: Tensor, /, axis: Axis = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
-    """The mean squared distance from the mean, in two passes; `correction` is taken off the number of elements.
+    """The mean squared deviation from the mean, in two passes; `correction` is subtracted from the divisor.
 
-    Computed in float32 where `x` has less: only the result is rounded to float16 or bfloat16.
+    float16 and bfloat16 are computed in float32, and only the result is rounded.
     """
     return _variance("var", x, axis, correction, keepdims)
 
@@ -145,9 +145,9 @@ def _quotient(
     correction: float = 0.0,
     last: Callable[[ir.Value], ir.Value] = lambda value: value,
 ) -> Tensor:
-    """`last` of total / (count - correction), where only `last`'s value is rounded to `result`.
+    """`last(total / (count - correction))`, rounded once to `result`.
 
-    The count is that of the elements of `source` along `axis`, over which `total` is a sum in the accumulators' type.
+    `count` is the number of elements of `source` along `axis`; `total` is their sum in the accumulator type.
     """
     count = product(tuple(source.shape[d] for d in normalise_axes(axis, source.ndim, name)))
     wide = total.dtype

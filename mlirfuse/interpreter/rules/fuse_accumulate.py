@@ -16,7 +16,7 @@ from mlirfuse.interpreter.state.types import vector_shape
 
 @suspending("fuse.accumulate")
 def _accumulate(site: Site) -> Callable[[Frame], Coroutine]:
-    """Relaxed: it orders nothing."""
+    """Relaxed atomics: the op does not order other accesses."""
     value, sums, *starts = site.operands
     alignment = site.integer(ALIGNMENT)
     elements = element_indices(vector_shape(site.op.operands[0].type))

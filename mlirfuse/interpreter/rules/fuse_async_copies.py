@@ -92,7 +92,7 @@ def _land_in(target: MemRef, key: StageKey, elements: np.ndarray, tile: np.ndarr
 
 @suspending("fuse.async_store")
 def _async_store(site: Site) -> Callable[[Frame], Coroutine]:
-    """The data leave at once; the stage counts as being read until the wait."""
+    """The data are copied at once; the stage counts as being read until the wait."""
     target, ring, stage, *indices = site.operands
     dims = site.ints("dims")
 

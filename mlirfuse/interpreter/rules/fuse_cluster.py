@@ -17,9 +17,7 @@ from mlirfuse.interpreter.state.machine import Frame
 
 @suspending("fuse.cluster_barrier")
 def _cluster_barrier(site: Site) -> Callable[[Frame], Coroutine]:
-    """A barrier of all threads, or of some warpgroups: then the block's other warpgroups must not wait for anything
-    later.
-    """
+    """A barrier of all threads or of some warpgroups; in the latter case the others must not execute later waits."""
     groups = site.integer("warpgroups")
 
     def step(frame: Frame) -> Coroutine:

@@ -66,7 +66,7 @@ def _warpgroup_wait(site: Site) -> Callable[[Frame], Coroutine]:
 
 
 def _operand(site: Site, frame: Frame, ring: MemRef, stage: int, major: str) -> np.ndarray:
-    """A stage in single precision, k last; of f32 the upper bits are read that tf32 has."""
+    """A stage's data in single precision, with k as the last axis; f32 data are truncated to tf32."""
     tile = _stage_data(site, frame, ring, stage).astype(np.float32)
     tile = truncated_to_tf32(tile) if ring.dtype == np.float32 else tile
     return tile if major == "k" else tile.T
@@ -170,9 +170,7 @@ def _staged_tile(site: Site) -> Callable[[Frame], Coroutine]:
 
 @suspending("fuse.warp_roles")
 def _warp_roles(site: Site) -> Callable[[Frame], Coroutine]:
-    """At the tile level: both regions beside each other, each as one logical thread, the first one for each consumer
-    group.
-    """
+    """At the tile level: runs both regions concurrently, each as one logical thread, and the first once a group."""
     consumers, producer = site.region(0), site.region(1)
 
     def step(frame: Frame) -> Coroutine:

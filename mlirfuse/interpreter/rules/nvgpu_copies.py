@@ -46,7 +46,7 @@ def _copy_tile(site: Site) -> Step:
 
 @rule("fuse.copy_fragments")
 def _copy_fragments(site: Site) -> Step:
-    """Of a tile program, where one thread stands for all, each of which would read its own copies only."""
+    """In a tile program one thread represents all threads, each of which would read only its own copies."""
     source, slot, *starts = site.operands
     tile = site.ints("tile")
     dims = plain_dims(ir.AffineMapAttr(site.op.attributes["permutation_map"]).value)

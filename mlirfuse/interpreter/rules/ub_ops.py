@@ -1,4 +1,4 @@
-"""`ub.poison`: a value that must not matter, given the bits of uninitialised memory so that it shows if it does."""
+"""`ub.poison`: a value that must not be used, set to the bits of uninitialised memory so that uses are visible."""
 
 from __future__ import annotations
 

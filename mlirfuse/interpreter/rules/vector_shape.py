@@ -1,4 +1,4 @@
-"""`vector` ops that only move elements about."""
+"""`vector` ops that only rearrange elements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a warp does together on matrices: `nvgpu.ldmatrix` and `fuse.mma`."""
+"""Warp-level matrix ops: `nvgpu.ldmatrix` and `fuse.mma`."""
 
 from __future__ import annotations
 

@@ -23,11 +23,11 @@ class Clocks:
     threads: dict[tuple[int, int], int] = field(default_factory=dict)
 
     def copy(self) -> Clocks:
-        """One that can be changed without changing this one."""
+        """An independent copy."""
         return Clocks(self.blocks.copy(), dict(self.threads))
 
     def join(self, other: Clocks) -> None:
-        """Adds what is ordered before another point."""
+        """Adds the accesses that are ordered before another point."""
         np.maximum(self.blocks, other.blocks, out=self.blocks)
         for (block, thread), clock in other.threads.items():
             if clock > self.blocks[block]:

@@ -1,4 +1,4 @@
-"""Copies that a block has under way, in groups that its threads wait for in order."""
+"""A block's asynchronous copies in flight, in groups that threads wait for in order."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Copies:
     groups: list[list[Copy]] = field(default_factory=list)
 
     def close(self) -> None:
-        """Makes a group of what was started since the last one."""
+        """Makes a group of the copies started since the last group."""
         self.groups.append(self.open)
         self.open = []
 

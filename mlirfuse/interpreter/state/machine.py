@@ -16,7 +16,7 @@ from mlirfuse.interpreter.state.rings import Rings
 
 @dataclass
 class Cluster:
-    """Blocks that can reach each other's shared memory, and the barrier that they meet at.
+    """The blocks of a cluster, which can access each other's shared memory, and the cluster's barrier.
 
     Attributes:
         size: number of blocks.
@@ -29,7 +29,7 @@ class Cluster:
     _joined: list[Clocks] = field(default_factory=list)
 
     def arrive(self, block: ThreadBlock) -> int:
-        """Counts a block in at the barrier; returns the ticket of the phase that it waits for."""
+        """Records a block's arrival at the barrier; returns the ticket of the phase that the block waits for."""
         ticket = len(self._joined)
         self._arrived.append(block.release())
         if len(self._arrived) == self.size:
@@ -97,7 +97,9 @@ class ThreadBlock:
         return self.known.blocks
 
     def advance(self) -> None:
-        """A barrier of the block: what any of its threads did or knew before is known to all after."""
+        """A barrier of the block: orders all accesses before it, and all acquired clocks, before the block's later
+        accesses.
+        """
         self.seen[self.index] = self.clock
         self.clock += 1
         for ahead in self._ahead.values():

@@ -16,16 +16,16 @@ from mlirfuse.interpreter.state.clocks import Clocks
 from mlirfuse.interpreter.state.memory import Buffer
 
 StageKey = tuple[int, int]
-"""A stage: the buffer that its ring lies in (its identity), and the stage's first byte in it."""
+"""A stage: the identity of its ring's buffer, and the stage's first byte in the buffer."""
 
 
 @dataclass
 class AsyncLoad:
-    """A load under way.
+    """An asynchronous load in flight.
 
     Attributes:
-        stage: where to.
-        nbytes: what it counts towards its barrier.
+        stage: the destination stage.
+        nbytes: bytes that the load counts towards its barrier.
         land: writes the data.
     """
 
@@ -62,7 +62,7 @@ class Mbarrier:
         self.missing = self.arrivals
 
     def arrive(self, count: int) -> bool:
-        """Counts arrivals; returns whether there were not so many left."""
+        """Counts arrivals; returns False if they are more than the phase still expects."""
         self.missing -= count
         return self.missing >= 0
 
@@ -74,11 +74,11 @@ class Mbarrier:
 
 @dataclass(eq=False)
 class Product:
-    """A product under way.
+    """A warpgroup product in flight.
 
     Attributes:
-        consumer_group: the owner, whose wait alone covers the product.
-        stages: what it reads.
+        consumer_group: the owner; only this group's waits cover the product.
+        stages: the stages that the product reads.
     """
 
     consumer_group: int
@@ -112,7 +112,7 @@ class Rings:
         return "is used before a barrier of the block has shown it" if barrier.born == clock else barrier
 
     def complete(self, barrier: Mbarrier) -> None:
-        """Ends the phase if all has come: loads land now."""
+        """Completes the phase if all arrivals and bytes have come; the phase's loads then write their data."""
         if barrier.missing or barrier.brought != barrier.expected:
             return
         for load in barrier.loads:
@@ -178,7 +178,7 @@ class Rings:
             self._products.remove(product)
 
     def put_off(self, value: np.ndarray) -> np.ndarray:
-        """Stands in for a result of the latest product, which is not there yet: not a number."""
+        """A NaN-filled placeholder for a result of the latest product, which is still in flight."""
         stand_in = np.full_like(value, np.nan)
         self._results[id(stand_in)] = (stand_in, value, self._products[-1])
         return stand_in
@@ -189,13 +189,13 @@ class Rings:
         return array if known is None else known[1]
 
     def waited_for(self, array: np.ndarray) -> np.ndarray:
-        """What an array is: the result that it stands for, if the product that makes it is done."""
+        """The result that an array stands for if its product is complete; otherwise the array."""
         known = self._results.get(id(array))
         is_there = known is not None and not any(known[2] is product for product in self._products)
         return self.value(array) if is_there else array
 
     def results_are_there(self, consumer_group: int) -> None:
-        """Forgets a consumer group's stand-ins: all its products are done."""
+        """Drops a consumer group's placeholders after all of its products are complete."""
         self._results = {
             key: known for key, known in self._results.items() if known[2].consumer_group != consumer_group
         }

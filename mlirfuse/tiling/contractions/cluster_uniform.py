@@ -1,4 +1,4 @@
-"""Which values are uniform in a cluster: the same in all of its blocks, whose numbers follow each other."""
+"""Which index values are uniform in a cluster, that is, equal in all thread blocks of the cluster."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from mlirfuse.support.rewriting import defining_op
 
 
 def is_cluster_uniform(value: ir.Value, number: ir.Value, cluster: int) -> bool:
-    """Whether a value is the same for the numbers n*cluster to n*cluster + cluster - 1 of a block.
+    """Whether a value is equal in all thread blocks of a cluster: blocks n*cluster to n*cluster + cluster - 1.
 
-    Follows index arithmetic from the number: what does not depend on it is shared; what counts up by one in a cluster
-    from a multiple of its size, as the number itself does, is shared when it is divided by a multiple of the size.
+    A value is uniform if it does not depend on the block's `number`, or if it is the quotient of a consecutive value
+    (see `_counts`) and a multiple of the cluster size.
     """
     if value == number:
         return False
@@ -26,7 +26,7 @@ def is_cluster_uniform(value: ir.Value, number: ir.Value, cluster: int) -> bool:
 
 
 def _counts(value: ir.Value, number: ir.Value, cluster: int) -> bool:
-    """Whether a value counts up by one in a cluster, from a multiple of its size."""
+    """Whether a value is consecutive over a cluster's blocks, starting from a multiple of the cluster size."""
     if value == number:
         return True
     op = defining_op(value)
@@ -40,7 +40,7 @@ def _counts(value: ir.Value, number: ir.Value, cluster: int) -> bool:
 
 
 def _multiple(value: ir.Value) -> int:
-    """A number that the value is known to be a multiple of."""
+    """A known divisor of an index value; 1 if nothing is known."""
     op = defining_op(value)
     if op is None:
         return 1
@@ -54,7 +54,7 @@ def _multiple(value: ir.Value) -> int:
 
 
 def _divisor(expr: ir.AffineExpr) -> int:
-    """A number that divides an affine expression, whatever its symbols are."""
+    """A divisor of an affine expression for all values of its symbols."""
     if isinstance(expr, ir.AffineConstantExpr):
         return int(expr.value)
     if isinstance(expr, ir.AffineMulExpr):
@@ -65,6 +65,6 @@ def _divisor(expr: ir.AffineExpr) -> int:
 
 
 def tile_multiple(blocks: ir.Operation) -> int:
-    """A number that the number of iterations of a loop over blocks is known to be a multiple of."""
+    """A known divisor of the number of iterations of a loop over blocks; the number itself if it is static."""
     static = ir.DenseI64ArrayAttr(blocks.attributes["staticUpperBound"])[0]
     return static if static != ir.ShapedType.get_dynamic_size() else _multiple(blocks.operands[0])

@@ -22,12 +22,12 @@ from mlirfuse.tiling.transfers import TileTransfers
 
 
 def result_space(space: IterationSpace, contraction: Contraction) -> IterationSpace:
-    """The space of what a contraction makes: its parallel dimensions, in the order batch, m, n."""
+    """The iteration space of a contraction's result: the parallel dimensions, in the order batch, m, n."""
     return subspace(space, contraction.parallel)
 
 
 def subspace(space: IterationSpace, dims: Sequence[int]) -> IterationSpace:
-    """Some dimensions of a space, in that order; values do not vary along the others."""
+    """The iteration space of the dimensions `dims`, in that order; axes along other dimensions become None."""
     number = {dim: position for position, dim in enumerate(dims)}
 
     def renamed(axes: Axes) -> Axes:
@@ -45,7 +45,7 @@ def subspace(space: IterationSpace, dims: Sequence[int]) -> IterationSpace:
 
 @dataclass(frozen=True)
 class KLoop:
-    """What the k-loop of one block needs.
+    """Emits the loop along k of one thread block, which contracts tiles of the operands into accumulators.
 
     Attributes:
         space: the kernel's iteration space.
@@ -56,7 +56,7 @@ class KLoop:
         ragged: dimensions of the result in which the tile may reach past the end.
         buffers: the memref of each tensor argument.
         scalars: the new value of each scalar argument and constant.
-        instruction: what multiplies.
+        instruction: name of the instruction family that multiplies, a key of `target.instructions.FAMILIES`.
     """
 
     space: IterationSpace
@@ -85,18 +85,18 @@ class KLoop:
         return loop.results[0]
 
     def _operand(self, operand: ContractionOperand, k: ir.Value) -> tuple[ir.Value, Sequence[int]]:
-        """An operand's tile, its dimensions in the order of memory, and the loop that each of them is."""
+        """An operand's tile, with dimensions in memory order, and the contraction loop of each dimension."""
         memory = ir.MemRefType(self.buffers[operand.source].type)
         varying = [axis for axis, dim in enumerate(operand.axes) if dim is not None]
-        # Batch dimensions, of which a tile has one element, come first, and the axis of stride 1 comes last, so that
-        # what is contiguous in memory is contiguous in the tile.
+        # Batch dimensions have extent 1 in a tile and come first. The axis of stride 1 comes last, so that elements
+        # contiguous in memory are contiguous in the tile.
         varying.sort(key=lambda axis: (operand.axes[axis] not in self.contraction.batch, strides(memory)[axis] == 1))
         loops = [self._loop(operand.axes[axis]) for axis in varying]
         tile = self._compute(operand, loops, k) if operand.ops else self._read(operand, varying, loops, k)
         return tile, loops
 
     def _read(self, operand: ContractionOperand, varying: Sequence[int], loops: Sequence[int], k: ir.Value) -> ir.Value:
-        """The tile of an operand that is an argument."""
+        """Reads the tile of an operand that is a kernel argument; out-of-bounds elements are zero."""
         buffer = self.buffers[operand.source]
         memory = ir.MemRefType(buffer.type)
         sizes = [*self.tile, self.step]
@@ -113,14 +113,14 @@ class KLoop:
             padding,
             in_bounds=ir.ArrayAttr.get([ir.BoolAttr.get(not self._overruns(loop)) for loop in loops]),
         )
-        # Sums past the end of m or n meet no others: reductions leave them out, and writes are clipped.
+        # Padding along m and n only reaches accumulators out of bounds, which reductions mask and writes clip.
         apart = [d for d, loop in enumerate(loops) if loop < len(self.tile) and self._overruns(loop)]
         if apart:
             read.operation.attributes[UNDEFINED] = ir.DenseI64ArrayAttr.get(apart)
         return read.result
 
     def _compute(self, operand: ContractionOperand, loops: Sequence[int], k: ir.Value) -> ir.Value:
-        """The tile of an operand that the kernel computes, in the space of its loops alone."""
+        """Emits the ops of a computed operand (a prologue) on its tile, whose rank is the operand's."""
         dims = [[*self.contraction.parallel, self.contraction.k][loop] for loop in loops]
         shape = tuple([*self.tile, self.step][loop] for loop in loops)
         transfers = TileTransfers(
@@ -139,7 +139,7 @@ class KLoop:
         return self._without_overhang(tile, loops.index(along_k), k) if self._overruns(along_k) else tile
 
     def _without_overhang(self, tile: ir.Value, dim: int, k: ir.Value) -> ir.Value:
-        """A computed tile with zeros past the end of k, where an expression of zeros need not be zero, or a number."""
+        """Masks a computed tile to zero past the end of k: a prologue of padding may give non-zero values or NaN."""
         tile_type = ir.VectorType(tile.type)
         extent = self.space.extents[self.contraction.k]
         assert extent is not None  # contraction_problem has refused others
@@ -151,7 +151,7 @@ class KLoop:
         return arith.SelectOp(mask, tile, splat(nothing, tile_type.shape)).result
 
     def _loop(self, dim: int | None) -> int:
-        """The number of a dimension's loop in the contraction: batch, m, n, k."""
+        """The position of a dimension among the contraction's loops: batch, m, n, k."""
         assert dim is not None
         return [*self.contraction.parallel, self.contraction.k].index(dim)
 
@@ -183,20 +183,23 @@ class KLoop:
 
 
 def _widened(tile: ir.Value) -> ir.Value:
-    """A tile of float8 in f16, which holds both kinds of it: `vector.contract` has one type for both operands."""
+    """Extends a float8 tile to f16, which represents both float8 types exactly.
+
+    `vector.contract` requires operands of one element type.
+    """
     return arith.ExtFOp(ir.VectorType.get(tile.type.shape, ir.F16Type.get()), tile).result
 
 
 def feeds_contraction(read: ir.Operation) -> bool:
-    """Whether a read's tile is nothing but an operand of contractions, which take it from memory as they need it."""
+    """Whether a read's tile is only used as an operand of contractions, directly or through `widens_operand` casts."""
     users = [use.owner.operation for result in read.results for use in result.uses]
     return _are_operands(read) or (bool(users) and all(map(widens_operand, users)))
 
 
 def widens_operand(op: ir.Operation) -> bool:
-    """Whether an op widens float8 for contractions, which have one type for both operands.
+    """Whether an op extends a float8 tile that is only used by contractions (see `_widened`).
 
-    It stands for nothing: what multiplies takes float8 of both kinds as it lies in memory.
+    The cast generates no code: the matrix instructions take mixed float8 operands in their memory format.
     """
     if op.name != "arith.extf" or not isinstance(op.operands[0].type, ir.VectorType):
         return False
@@ -204,19 +207,22 @@ def widens_operand(op: ir.Operation) -> bool:
 
 
 def operand_producer(operand: ir.Value) -> ir.Operation | None:
-    """The op that makes a contraction's operand, before it is widened; None for a block's argument."""
+    """The op that produces a contraction's operand, before any float8 widening; None for a block argument."""
     maker = defining_op(operand)
     return defining_op(maker.operands[0]) if maker is not None and widens_operand(maker) else maker
 
 
 def _are_operands(op: ir.Operation) -> bool:
-    """Whether the results of an op are operands of contractions, and nothing else."""
+    """Whether all uses of an op's results are operand A or B of contractions, and there is at least one use."""
     uses = [use for result in op.results for use in result.uses]
     return bool(uses) and all(use.owner.operation.name == "vector.contract" and use.operand_number < 2 for use in uses)
 
 
 def without_warpgroups(contract: ir.Operation) -> bool:
-    """Has `mma.sync` do what `wgmma` cannot; the accumulators have the same layout. Returns whether it was so."""
+    """Replaces a contraction's instruction by its fallback, such as `wgmma` by `mma.sync`.
+
+    Both use the same accumulator layout. Returns False, and changes nothing, if the instruction has no fallback.
+    """
     attribute = contract.attributes.get(INSTRUCTION)
     family = None if attribute is None else FAMILIES.get(ir.StringAttr(attribute).value)
     if family is None or family.fallback is None:

@@ -1,4 +1,4 @@
-"""Finds the loop along k of a tiled contraction, and what its operands are in global memory."""
+"""Matches the loop along k of a tiled contraction, and describes its operands in global memory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class TileOperand:
 
     Attributes:
         read: the `vector.transfer_read` of its tile.
-        cast: what widens the tile, if something does.
+        cast: the op that widens a float8 tile; None if there is none.
         major: `k` where k is contiguous in the tile, `mn` where the other dimension is.
         dims: the source's dimensions along which the tile's rows and columns run.
         rows: extent of the tile along `dims[0]`.
@@ -43,7 +43,7 @@ class TileOperand:
 
     @property
     def last_rows(self) -> int:
-        """Rows of the last tile that lie inside of the source, where nobody depends on the others; else all."""
+        """In-bounds rows of the last tile, if rows out of bounds are marked undefined; otherwise all rows."""
         source = ir.MemRefType(self.source.type)
         undefined = self.read.attributes.get(UNDEFINED)
         position = ir.VectorType(self.read.results[0].type).rank - 2
@@ -53,12 +53,12 @@ class TileOperand:
 
     @property
     def last_start(self) -> int:
-        """From which index along `dims[0]` on no tile has more than `last_rows` rows."""
+        """Index along `dims[0]` from which on a tile has `last_rows` rows."""
         return ir.MemRefType(self.source.type).shape[self.dims[0]] - self.last_rows
 
     @property
     def indices(self) -> list[ir.Value]:
-        """Where the tile begins, an index for each dimension of the source."""
+        """The tile's start indices, one for each dimension of the source."""
         rank = ir.MemRefType(self.source.type).rank
         return list(self.read.operands)[1 : 1 + rank]
 
@@ -81,14 +81,14 @@ class ContractionLoop:
 
     @property
     def addressing(self) -> list[ir.Operation]:
-        """The ops of the body that say where tiles lie: all but the reads, the contraction and the yield."""
+        """The ops of the body that compute the tiles' indices: all but reads, casts, the contraction and the yield."""
         skipped = (*self.a.ops, *self.b.ops, self.contract)
         ops = [op.operation for op in self.loop.regions[0].blocks[0].operations]
         return [op for op in ops[:-1] if op not in skipped]
 
 
 def contraction_loops(kernel: ir.Operation, instruction: str) -> Iterator[ir.Operation]:
-    """Loops of a tile program whose body contracts with that instruction."""
+    """Yields the `scf.for` loops of a tile program whose body contracts with the named instruction."""
     for op in nested(kernel):
         is_marked = op.name == "vector.contract" and INSTRUCTION in op.attributes and op.parent.name == "scf.for"
         if is_marked and ir.StringAttr(op.attributes[INSTRUCTION]).value == instruction:
@@ -96,9 +96,9 @@ def contraction_loops(kernel: ir.Operation, instruction: str) -> Iterator[ir.Ope
 
 
 def contraction_loop(loop: ir.Operation) -> ContractionLoop | str:
-    """The parts of a loop along k, or why it is not the plain form: two reads and one contraction.
+    """Matches a loop along k that consists of two reads, optional float8 casts, and one contraction.
 
-    Operands in float8 of both kinds are widened to the one type that the contraction takes; see `widens_operand`.
+    Returns the reason as text if the loop does not have this form.
     """
     body = [op.operation for op in loop.regions[0].blocks[0].operations]
     contract = next(op for op in body if op.name == "vector.contract")

@@ -1,4 +1,4 @@
-"""The order barrier between ping-pong consumer groups: while one group's products run, the others finish tiles."""
+"""The order barrier between ping-pong consumer groups: one group runs its products while the others run epilogues."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from mlirfuse.dialect.mbarrier_wait import mbarrier_wait
 
 @dataclass(frozen=True)
 class OrderBarrier:
-    """Order barrier between ping-pong consumer groups.
+    """Order barrier between ping-pong consumer groups, as in CUTLASS.
 
-    A group passes the barrier on when it has seen all its stages full. So nobody waits for a stage that is two phases
-    of the ring ahead, of which a barrier's parity could not tell.
+    A group signals the next group after all its stages have been full. No group therefore waits for a stage two phases
+    of the ring ahead, which the parity of an mbarrier cannot distinguish.
 
     Attributes:
-        barriers: one a consumer group, whose phase ends when its products may start.
-        consumer_groups: how many alternate.
-        warpgroups: of a consumer group.
+        barriers: one mbarrier for each consumer group; a phase completes when the group may start its products.
+        consumer_groups: number of alternating consumer groups.
+        warpgroups: warpgroups in a consumer group.
     """
 
     barriers: ir.Value
@@ -30,19 +30,17 @@ class OrderBarrier:
     warpgroups: int
 
     def first_parity(self, consumer_group: ir.Value) -> ir.Value:
-        """Parity (i32) with which a consumer group waits the first time; the first consumer group passes a fresh
-        barrier.
-        """
+        """Parity (i32) of a consumer group's first wait, chosen so that group 0 does not block on a fresh barrier."""
         is_first = arith.cmpi(arith.CmpIPredicate.eq, consumer_group, arith.constant(ir.IndexType.get(), 0))
         return arith.extui(ir.IntegerType.get_signless(32), is_first)
 
     def wait(self, consumer_group: ir.Value, parity: ir.Value) -> ir.Value:
-        """Waits until a consumer group may start its products; the parity of the next wait."""
+        """Waits until a consumer group may start its products; returns the parity of its next wait."""
         mbarrier_wait(self.barriers, consumer_group, parity)
         return arith.xori(parity, arith.constant(ir.IntegerType.get_signless(32), 1))
 
     def pass_on(self, consumer_group: ir.Value) -> None:
-        """Lets the next consumer group start its products."""
+        """Signals the next consumer group, which may then start its products."""
         index = ir.IndexType.get()
         following = arith.addi(consumer_group, arith.constant(index, 1))
         mbarrier_arrive(
@@ -51,7 +49,7 @@ class OrderBarrier:
 
 
 def allocate_order_barrier(consumer_groups: int, warpgroups: int) -> OrderBarrier:
-    """Allocates the barriers in shared memory and initialises them; a barrier of the block must follow."""
+    """Allocates and initialises the mbarriers in shared memory; the caller must emit a block-wide barrier after it."""
     space, i64 = ir.Attribute.parse("#gpu.address_space<workgroup>"), ir.IntegerType.get_signless(64)
     type_ = ir.MemRefType.get([consumer_groups], i64, memory_space=space)
     barriers = memref.AllocOp(type_, [], [], alignment=ir.IntegerAttr.get(i64, 16)).result

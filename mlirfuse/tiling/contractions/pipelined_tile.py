@@ -1,4 +1,7 @@
-"""Emits a block's tile as a producer and consumers around a ring of stages; the block may loop over several tiles."""
+"""Emits a contraction tile as warp-specialised code: a producer and consumers that share a ring of stages.
+
+The thread block may be persistent and loop over several tiles.
+"""
 
 from __future__ import annotations
 
@@ -24,24 +27,23 @@ from mlirfuse.tiling.program import forall
 PRODUCERS = 1  # warpgroups of the producer: register budgets are a warpgroup's
 
 Mapping = dict[ir.Value, ir.Value]
-"""New values of a tile program's old ones."""
+"""Maps values of the original tile program to their replacements."""
 
 
 @dataclass(frozen=True)
 class PipelinedTile:
-    """What becomes of a loop over blocks with one contraction.
+    """The warp-specialised form of a loop over blocks that contains one contraction.
 
     Attributes:
         parts: the loop along k.
-        stages: of the ring.
-        consumers: warpgroups that multiply.
-        persistent: whether a grid of as many blocks as the device holds loops over the tiles.
-        peers: blocks of a cluster; 1 without.
-        promote: steps along k after which sums leave the tensor cores' accumulators; 0 is never.
-        streamed: whether operands are the first to leave the L2.
-        blocks_per_sm: blocks that share an SM, of which one multiplies while another runs its epilogue.
-        consumer_groups: ping-pong consumer groups, which alternate over the block's tiles; a persistent grid's if
-            several.
+        stages: number of stages in the ring.
+        consumers: consumer warpgroups, which multiply.
+        persistent: whether the grid has at most as many blocks as the device holds, each looping over tiles.
+        peers: blocks of a cluster; 1 without clusters.
+        promote: steps along k between promotions of the tensor cores' accumulators to f32 registers; 0 for none.
+        streamed: whether operands are loaded with the L2 policy evict-first.
+        blocks_per_sm: resident blocks of an SM, so that one block's epilogue overlaps another's products.
+        consumer_groups: ping-pong consumer groups, which alternate over the tiles of a persistent block.
     """
 
     parts: ContractionLoop
@@ -66,18 +68,18 @@ class PipelinedTile:
 
     @cached_property
     def prologue(self) -> list[ir.Operation]:
-        """What the block does before the loop along k."""
+        """Ops of the block before the loop along k."""
         ops = [op.operation for op in self.blocks.regions[0].blocks[0].operations]
         return ops[: ops.index(self.parts.loop)]
 
     @cached_property
     def epilogue(self) -> list[ir.Operation]:
-        """What it does after it."""
+        """Ops of the block after the loop along k, without the terminator."""
         ops = [op.operation for op in self.blocks.regions[0].blocks[0].operations][:-1]
         return ops[ops.index(self.parts.loop) + 1 :]
 
     def emit(self) -> None:
-        """Replaces the loop over blocks."""
+        """Emits the warp-specialised form and erases the original loop over blocks."""
         loop, number = self.parts.loop, self.blocks.regions[0].blocks[0].arguments[0]
         with ir.InsertionPoint(self.blocks), loop.location:
             tiles, bound = self._bounds()
@@ -94,7 +96,7 @@ class PipelinedTile:
             registers = warpgroup_registers(consumers, PRODUCERS, self.blocks_per_sm, target)
             regions = warp_roles((self.consumers, PRODUCERS), registers, self.consumer_groups)
             if self.peers > 1:
-                # A block may end only when no other one copies into its stages or arrives at its barriers any more.
+                # A block may exit only after all peers' copies into its stages and arrivals at its barriers.
                 cluster_barrier()
         for region, role in zip(regions, (self._consume, self._produce), strict=True):
             with ir.InsertionPoint(region), loop.location:
@@ -108,9 +110,9 @@ class PipelinedTile:
         erase(self.blocks)
 
     def _bounds(self) -> tuple[ir.Value, ir.Value]:
-        """The number of tiles, and of blocks; the latter at most what the device holds, for a persistent grid.
+        """The number of tiles and the number of blocks; a persistent grid has at most the resident blocks.
 
-        Both are multiples of a cluster's blocks, which so always have tiles that are neighbours, and as many.
+        Both are multiples of the cluster size, so that the blocks of a cluster have adjacent tiles, and equally many.
         """
         static = ir.DenseI64ArrayAttr(self.blocks.attributes["staticUpperBound"])[0]
         if static != ir.ShapedType.get_dynamic_size():
@@ -136,7 +138,7 @@ class PipelinedTile:
         blocks: ir.Value,
         role: Callable[[StageRing, Mapping, PipelineState], PipelineState],
     ) -> None:
-        """A loop over the block's tiles, which carries the role's place in the ring."""
+        """Emits a role's loop over the tiles of its block; the loop carries the role's pipeline state."""
         ((old, first),) = mapping.items()
         start = ring.first_state()
         loop = scf.ForOp(first, tiles, blocks, [start.stage, start.parity])
@@ -155,8 +157,9 @@ class PipelinedTile:
         blocks: ir.Value,
         consumer_group: ir.Value,
     ) -> None:
-        """A consumer group's loop over every `consumer_groups`-th of the block's tiles; the stages of those between are
-        other consumer groups'.
+        """Emits a consumer group's loop over every `consumer_groups`-th tile of the block.
+
+        The group skips the stages of the tiles in between, which belong to the other consumer groups.
         """
         ((old, first),) = mapping.items()
         assert self.known_steps is not None  # can_be_persistent has looked
@@ -176,7 +179,7 @@ class PipelinedTile:
             scf.YieldOp([state.stage, state.parity, following])
 
     def _produce(self, ring: StageRing, mapping: Mapping, state: PipelineState) -> PipelineState:
-        """Copies the tile's operands, stage by stage; what computes their indices is cloned into the loop."""
+        """Emits the producer: copies the operands stage by stage, with the index computations cloned into its loop."""
         parts = self.parts
         lower, _, step, _ = (mapping.get(v, v) for v in parts.loop.operands)
 
@@ -193,7 +196,7 @@ class PipelinedTile:
     def _consume(
         self, ring: StageRing, mapping: Mapping, state: PipelineState, started: Emitter = nothing
     ) -> PipelineState:
-        """Multiplies the tile, waits for its last product, and runs the epilogue."""
+        """Emits a consumer: multiplies the tile, waits for the last product, and runs the epilogue."""
         loop, majors = self.parts.loop, (self.parts.a.major, self.parts.b.major)
         run = run_of(self.known_steps)
         products = StageProducts(ring, majors, self.promote, run, releases_last=self.persistent)
@@ -203,13 +206,13 @@ class PipelinedTile:
         return state
 
     def _steps(self, mapping: Mapping) -> ir.Value:
-        """Steps of the loop along k."""
+        """Number of steps of the loop along k, an index."""
         lower, upper, step, _ = (mapping.get(v, v) for v in self.parts.loop.operands)
         return arith.ceildivsi(arith.subi(upper, lower), step)
 
     @cached_property
     def known_steps(self) -> int | None:
-        """Steps of the loop along k where its bounds are constants."""
+        """Number of steps of the loop along k if its bounds are constants; otherwise None."""
         lower, upper, step = map(integer_of, list(self.parts.loop.operands)[:3])
         if lower is None or upper is None or step is None:
             return None
@@ -217,7 +220,10 @@ class PipelinedTile:
 
 
 def can_be_persistent(tile: PipelinedTile) -> str | None:
-    """Why a persistent grid cannot loop over the tiles, or None: what comes before the loop must be cheap to repeat."""
+    """Why a persistent grid cannot loop over the tiles, or None if it can.
+
+    The ops before the loop along k are repeated for each tile and role, so they must be index arithmetic.
+    """
     if any(op.name.split(".")[0] not in ("arith", "affine") and op.name != "memref.dim" for op in tile.prologue):
         return "a block does more than arithmetic before its loop along k"
     if list(tile.blocks.operands):

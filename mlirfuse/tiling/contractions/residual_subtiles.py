@@ -1,4 +1,4 @@
-"""Emits copies of a tile that an epilogue reads, into the stages that its result leaves through, and their waits."""
+"""Loads a tile that an epilogue reads (a residual) by asynchronous copies, into the stages of the epilogue's result."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from mlirfuse.tiling.tiles import index
 
 @dataclass(frozen=True)
 class ResidualSubtiles:
-    """How a tile that an epilogue reads comes through the stages of a result.
+    """Plan for loading an epilogue's input tile through the stages of a result.
 
     Attributes:
-        ring: the stages of the result's subtiles, of each consumer group.
-        offsets: the tile's column with which each subtile begins.
+        ring: the stages of the result's subtiles, for each consumer group.
+        offsets: first column of each subtile in the tile.
         dims: the source's dimensions along which a stage's rows and columns run.
-        writes: the `fuse.stage_tile`s of the result, a subtile each.
-        addressing: what computes the tile's place in the persistent loop.
+        writes: the `fuse.stage_tile` ops of the result, one for each subtile.
+        addressing: ops that compute the tile's indices in the persistent loop.
         transposed: whether a stage's rows are columns of the tile.
     """
 
@@ -44,7 +44,7 @@ class ResidualSubtiles:
 
 
 def stage_residual(role: ir.Operation, read: ir.Operation, plan: ResidualSubtiles) -> None:
-    """Replaces a read of the consumers of `fuse.warp_roles` by copies of the producer, and waits for these."""
+    """Replaces a consumer's read in `fuse.warp_roles` by asynchronous copies of the producer and waits of consumers."""
     subtiles, consumer_groups = len(plan.offsets), consumer_groups_of(role)
     with read.location:
         if read.parent == role:
@@ -70,8 +70,7 @@ def stage_residual(role: ir.Operation, read: ir.Operation, plan: ResidualSubtile
             mapping = {_variable(tile_loop): _variable(producer)}
             for op in plan.addressing:
                 clone(op, mapping)
-            # The first tile of each consumer group finds a fresh barrier, for which a wait with parity 1 returns at
-            # once.
+            # A wait with parity 1 on a fresh barrier returns at once: the first tile of each group needs no release.
             mbarrier_wait(free, consumer_group, _other(phase))
             places = [mapping.get(place, place) for place in read_indices(read)]
             _copy(read, plan, landed, _first_stage(consumer_group, subtiles), places)
@@ -79,7 +78,7 @@ def stage_residual(role: ir.Operation, read: ir.Operation, plan: ResidualSubtile
 
 
 def _barriers(role: ir.Operation, counts: Sequence[tuple[int, int]]) -> list[ir.Value]:
-    """Barriers beside the ring's, so many that expect so many arrivals each."""
+    """Allocates arrays of mbarriers after the ring's, one for each (number of barriers, arrivals) pair in `counts`."""
     space, i64 = ir.Attribute.parse("#gpu.address_space<workgroup>"), ir.IntegerType.get_signless(64)
     block = [op.operation for op in role.block.operations]
     last = max(number for number, op in enumerate(block) if op.name == "fuse.mbarrier_init")
@@ -93,7 +92,7 @@ def _barriers(role: ir.Operation, counts: Sequence[tuple[int, int]]) -> list[ir.
 
 
 def _receive(read: ir.Operation, plan: ResidualSubtiles, landed: ir.Value, first: ir.Value, parity: ir.Value) -> None:
-    """The consumers wait for all subtiles, and read them as one tile."""
+    """Emits the consumers' waits for all subtiles and the read of the subtiles as one tile."""
     for number in range(len(plan.offsets)):
         mbarrier_wait(landed, _advanced(first, number), parity)
     (tile,) = staged_tile(plan.ring, first, [read.results[0].type], plan.offsets, transposed=plan.transposed)
@@ -103,7 +102,7 @@ def _receive(read: ir.Operation, plan: ResidualSubtiles, landed: ir.Value, first
 def _copy(
     read: ir.Operation, plan: ResidualSubtiles, landed: ir.Value, first: ir.Value, places: Sequence[ir.Value]
 ) -> None:
-    """The producer starts the copies of all subtiles."""
+    """Emits the producer's copies of all subtiles."""
     for number, offset in enumerate(plan.offsets):
         stage, place = _advanced(first, number), list(places)
         moved = plan.dims[0 if plan.transposed else 1]
@@ -115,7 +114,10 @@ def _copy(
 def _hand_back(
     tile_loop: ir.Operation, plan: ResidualSubtiles, free: ir.Value, consumer_group: ir.Value, warpgroups: int
 ) -> None:
-    """The stages are free for the next tile when the result's stores have read them; nobody else waits for these."""
+    """Releases the stages to the producer after the result's stores have read them.
+
+    The waits for earlier stores in front of the stage writes become redundant and are erased.
+    """
     ops = [op.operation for op in tile_loop.regions[0].blocks[0].operations]
     stores = [number for number, op in enumerate(ops) if op.name == "fuse.async_store" and op.operands[1] == plan.ring]
     with ir.InsertionPoint(ops[stores[-1] + 1]):
@@ -130,7 +132,10 @@ def _hand_back(
 def _carry(
     loop: ir.Operation, initial: Sequence[Callable[[], ir.Value]], following: Callable[[list[ir.Value]], list[ir.Value]]
 ) -> tuple[ir.Operation, list[ir.Value]]:
-    """The loop with more values carried: what each begins with is emitted before it, what follows at its end."""
+    """Rebuilds a loop with additional carried values; returns the new loop and these values.
+
+    `initial` emits the start values before the loop, `following` the next values at the end of its body.
+    """
     old = loop.regions[0].blocks[0]
     with ir.InsertionPoint(loop), loop.location:
         new = scf.ForOp(*list(loop.operands)[:3], [*list(loop.operands)[3:], *(make() for make in initial)])
@@ -148,7 +153,7 @@ def _carry(
 
 
 def _next_tile(consumer_group: ir.Value, parity: ir.Value, consumer_groups: int) -> list[ir.Value]:
-    """Whose tile the next one of the persistent loop is, and the parity of that group's phase."""
+    """The consumer group of the persistent loop's next tile, and the parity (i32) of that group's phase."""
     following = arith.addi(consumer_group, index(1))
     wraps = arith.cmpi(arith.CmpIPredicate.eq, following, index(consumer_groups))
     return [arith.select(wraps, index(0), following), arith.select(wraps, _other(parity), parity)]

@@ -1,4 +1,4 @@
-"""Re-emits ops on tiles for a slice of their rows: the same code on smaller tiles that begin further down."""
+"""Clones ops on tiles for a slice of the tiles' rows."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from mlirfuse.support.rewriting import clone, erase
 
 @dataclass
 class RowSlices:
-    """Clones ops so that they work on some rows of their tiles.
+    """Clones ops so that the clones work on a slice of rows.
 
     Attributes:
         dim: the dimension of rows in a tile of full rank.
         rank: the full rank.
-        rows: of a slice.
-        start: the slice's first row in the tile.
-        mapping: new values of old ones.
+        rows: number of rows in a slice.
+        start: the slice's first row in the tile, an index.
+        mapping: clones of the original values.
+        positions: the dimension of rows in vectors where it is not `dim`; None if no dimension runs along rows.
     """
 
     dim: int
@@ -32,7 +33,7 @@ class RowSlices:
     positions: dict[ir.Value, int | None] = field(default_factory=dict)
 
     def clone(self, ops: Iterable[ir.Operation]) -> None:
-        """Clones straight-line ops at the current insertion point; raises `PassError` for one that it does not know."""
+        """Clones ops at the current insertion point; raises `PassError` for an op that cannot be sliced."""
         for op in ops:
             if op.name in ("vector.transfer_read", "vector.transfer_write"):
                 self._transfer(op)
@@ -65,7 +66,7 @@ class RowSlices:
         if not op.regions:
             clone(op, self.mapping)
             return
-        # A branch around writes: its ops are sliced like those around it.
+        # A branch that contains writes: the ops in its regions are sliced as well.
         copy = op.clone(ir.InsertionPoint.current)
         for number, operand in enumerate(op.operands):
             copy.operands[number] = self.mapping.get(operand, operand)
@@ -90,7 +91,7 @@ class RowSlices:
         self.mapping[op.results[0]] = arith.ConstantOp(sliced, splat).result
 
     def _shape_cast(self, op: ir.Operation) -> None:
-        """Extents of 1 come or go; rows are what they were among the others."""
+        """Clones a cast that adds or drops dimensions of extent 1; the order of the other dimensions is unchanged."""
         source, result = (list(ir.VectorType(v.type).shape) for v in (op.operands[0], op.results[0]))
         position = self._position(op.operands[0])
         if position is not None and source[position] != 1:
@@ -102,7 +103,7 @@ class RowSlices:
         self._create(op, [self._sliced(op.results[0].type, position)])
 
     def _transfer(self, op: ir.Operation) -> None:
-        """A read or write begins `start` rows further down, if it runs along rows."""
+        """Clones a read or write, with `start` added to the index of rows if the vector runs along rows."""
         reads = op.name == "vector.transfer_read"
         value = op.results[0] if reads else op.operands[0]
         position = self.dim if reads else self._position(value)

@@ -1,7 +1,7 @@
-"""Emits what consumers do with a ring of stages: the products of a tile's steps along k, summed up.
+"""Emits the consumers' side of a ring of stages: the products of a tile's steps along k, and their sum.
 
-Tensor cores cut off what does not fit the accumulator. Where that shows, sums are promoted: every few steps they move
-out of the tensor cores' accumulators, which then start from zero, into registers that hold sums in f32.
+Float8 tensor cores accumulate with fewer bits than f32. With promotion, the accumulators are added to f32 registers
+every few steps and start again from zero.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ from mlirfuse.tiling.contractions.stage_ring import PipelineState, StageRing
 from mlirfuse.tiling.tiles import index
 
 LONGEST_RUN = 4
-"""Stages whose products follow each other without a gap where each stage's sum is promoted. Longer
-runs hardly hide more of the promotion."""
+"""Largest number of stages in a run, whose products overlap with the promotion of each stage's sum."""
 
 
 Emitter = Callable[[], None]
@@ -30,9 +29,10 @@ def nothing() -> None:
 
 
 def run_of(steps: int | None) -> int:
-    """Stages of a run: as many as divide the steps; 1 where these are not known. Another loop for the rest spills.
+    """Number of stages in a run: the largest divisor of `steps` up to the limit; 1 if `steps` is unknown.
 
-    So does a single run of the most stages, around which there is no loop: ptxas then makes its products wait, too.
+    A second loop for a remainder would spill registers. A single run of `LONGEST_RUN` stages, without a loop around
+    the run, also spills and makes ptxas serialise the products, so the run is then shorter.
     """
     if steps is None:
         return 1
@@ -42,14 +42,14 @@ def run_of(steps: int | None) -> int:
 
 @dataclass(frozen=True)
 class StageProducts:
-    """The products of a ring's stages.
+    """Emits the sum of products over the stages of a ring.
 
     Attributes:
         ring: the stages of both operands.
-        majors: how each operand lies in its stage, `k` or `mn`.
-        promote: steps after which sums are promoted; 0 is never.
-        run: where that is every step, those whose products follow each other without a gap; a divisor of all steps.
-        releases_last: whether a tile's last stage is released, for another tile.
+        majors: the contiguous dimension of each operand in its stage, `k` or `mn`.
+        promote: steps between promotions of the accumulators; 0 for no promotion.
+        run: with `promote` 1, steps whose products overlap; a divisor of the number of steps.
+        releases_last: whether a tile's last stage is released to the producer, as further tiles need.
     """
 
     ring: StageRing
@@ -61,9 +61,9 @@ class StageProducts:
     def total(
         self, initial: ir.Value, steps: ir.Value, start: PipelineState, started: Emitter = nothing
     ) -> tuple[ir.Value, PipelineState]:
-        """The sum of `initial` and the products of so many stages from `start` on, and the next state.
+        """The sum of `initial` and the products of `steps` stages from `start` on, and the next pipeline state.
 
-        `started` emits what is done as soon as the last products have been started.
+        `started` is called to emit code right after the last product has been issued.
         """
         if self.promote == 0:
             return self._sum(initial, steps, start, started, releases_last=self.releases_last)
@@ -81,11 +81,11 @@ class StageProducts:
         *,
         releases_last: bool,
     ) -> tuple[ir.Value, PipelineState]:
-        """Accumulates: a stage's products are started before those of the stage before are known to be done."""
+        """Accumulates in the tensor cores, with one product in flight: a stage is released one step later."""
 
         def multiply(number: ir.Value, state: PipelineState, carried: list[ir.Value]) -> list[ir.Value]:
             (total,) = warpgroup_wait([self._products(state, carried[0])], 1)
-            # All but this multiplication are done: the stage before may be filled again.
+            # All products but the last issued are complete, so the previous stage may be refilled.
             not_first = arith.cmpi(arith.CmpIPredicate.ne, number, index(0))
             branch = scf.IfOp(not_first)
             with ir.InsertionPoint(branch.then_block):
@@ -103,7 +103,7 @@ class StageProducts:
     def _sum_in_chunks(
         self, initial: ir.Value, steps: ir.Value, start: PipelineState
     ) -> tuple[ir.Value, PipelineState]:
-        """Accumulates `promote` steps from zero, and adds their sum to what is carried."""
+        """Accumulates chunks of `promote` steps from zero, and adds each chunk's sum to f32 registers."""
         length = index(self.promote)
         chunks = scf.ForOp(index(0), steps, length, [initial, start.stage, start.parity])
         with ir.InsertionPoint(chunks.body):
@@ -117,10 +117,10 @@ class StageProducts:
         return total, PipelineState(stage, parity)
 
     def _sum_apart(self, initial: ir.Value, steps: ir.Value, start: PipelineState) -> tuple[ir.Value, PipelineState]:
-        """Adds each stage's products to what is carried while the next stage's are under way, in runs of stages.
+        """Promotes each stage's products while the next stage's products are in flight, in runs of `run` stages.
 
-        Nothing is under way from run to run: ptxas gives up on accumulators that are read at one end of a loop while
-        others are under way around it (C7514), and makes all products wait for each other.
+        No product is in flight between runs: ptxas serialises all `wgmma`s (warning C7514) if accumulators are read in
+        a loop while others are in flight over the loop's back edge.
         """
         zeros = _zeros(initial)
         runs = scf.ForOp(index(0), steps, index(self.run), [initial, start.stage, start.parity])
@@ -140,7 +140,7 @@ class StageProducts:
         return total, PipelineState(stage, parity)
 
     def _products(self, state: PipelineState, sums: ir.Value) -> ir.Value:
-        """A stage's products, under way, added to sums."""
+        """Issues a stage's products, accumulated onto `sums`; the result is in flight until a wait."""
         self.ring.await_full(state)
         a, b = self.ring.buffers
         (total,) = warpgroup_mma(a, b, state.stage, [sums], *self.majors)
@@ -154,7 +154,10 @@ def for_each_stage(
     initial: list[ir.Value],
     body: Callable[[ir.Value, PipelineState, list[ir.Value]], list[ir.Value]],
 ) -> tuple[list[ir.Value], PipelineState]:
-    """A loop over steps that takes turns at the ring's stages; returns what it carries besides, and the next state."""
+    """Emits a loop over steps that advances through the ring; returns the carried values and the next state.
+
+    `body` gets the step's number, the pipeline state and the carried values, and returns the new carried values.
+    """
     loop = scf.ForOp(index(0), steps, index(1), [*initial, start.stage, start.parity])
     with ir.InsertionPoint(loop.body):
         *carried, stage, parity = loop.inner_iter_args

@@ -1,4 +1,4 @@
-"""A ring of shared-memory stages between a producer and consumers, with the barriers that hand stages over."""
+"""A ring of shared-memory stages between a producer and consumers, with full and empty barriers."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from mlirfuse.tiling.contractions.loops import TileOperand
 
 @dataclass(frozen=True)
 class PipelineState:
-    """Where a role stands in the ring: carried through its loop.
+    """A role's position in the ring, carried through the role's loop (CUTLASS: PipelineState).
 
     Attributes:
-        stage: the stage's number, index.
-        parity: parity of the ring's phase, i32.
+        stage: number of the stage, an index.
+        parity: parity of the ring's phase, an i32.
     """
 
     stage: ir.Value
@@ -35,16 +35,16 @@ class PipelineState:
 
 @dataclass(frozen=True)
 class StageRing:
-    """Buffers of `stages` stages, which `full` and `empty` barriers hand over.
+    """Shared-memory buffers of `stages` stages with their mbarriers.
 
     Attributes:
         stages: number of stages.
-        buffers: one ring an operand.
-        full: barriers whose phase ends when a stage's data have come.
-        empty: barriers whose phase ends when all consumers are done with a stage.
-        consumers: warpgroups that consume.
+        buffers: one buffer for each operand, of shape (stages, rows, columns).
+        full: barriers whose phase completes when a stage's data have arrived.
+        empty: barriers whose phase completes when all consumers have released a stage.
+        consumers: consumer warpgroups.
         peers: blocks of the cluster that share operand A's copies; 1 without a cluster.
-        streamed: whether what is copied is the first to leave the L2.
+        streamed: whether copies use the L2 policy evict-first.
     """
 
     stages: int
@@ -70,14 +70,14 @@ class StageRing:
         )
 
     def skip(self, state: PipelineState, count: ir.Value) -> PipelineState:
-        """The state so many stages (index) later."""
+        """The pipeline state `count` (an index) stages later."""
         stages, i32 = arith.constant(ir.IndexType.get(), self.stages), ir.IntegerType.get_signless(32)
         later = arith.addi(state.stage, count)
         wraps = arith.andi(arith.index_cast(i32, arith.divui(later, stages)), arith.constant(i32, 1))
         return PipelineState(arith.remui(later, stages), arith.xori(state.parity, wraps))
 
     def previous_stage(self, state: PipelineState) -> ir.Value:
-        """The stage before this one."""
+        """The number of the stage before `state`."""
         index = ir.IndexType.get()
         is_first = arith.cmpi(arith.CmpIPredicate.eq, state.stage, arith.constant(index, 0))
         before = arith.subi(state.stage, arith.constant(index, 1))
@@ -87,7 +87,7 @@ class StageRing:
         self, state: PipelineState, operands: Sequence[TileOperand], indices: Sequence[Sequence[ir.Value]]
     ) -> None:
         """The producer waits until the stage is empty, and starts the copies of all operands' tiles into it."""
-        # The first phase finds fresh barriers, for which a wait with parity 1 returns at once.
+        # A wait with parity 1 on a fresh barrier returns at once: no stage has to be released in the first phase.
         one = arith.constant(ir.IntegerType.get_signless(32), 1)
         mbarrier_wait(self.empty, state.stage, arith.xori(state.parity, one))
         self._copy(state, operands, indices, [])
@@ -99,9 +99,10 @@ class StageRing:
         indices: Sequence[Sequence[ir.Value]],
         rows: list[int],
     ) -> None:
-        """Announces and starts the copies of a stage, so many rows of each of the first operands.
+        """Emits the copies of a stage, with the numbers of rows in `rows` for the first operands.
 
-        The next one branches if its last tile has fewer rows than others: a copy is as large as its tensor map says.
+        Recurses over the other operands, and branches for one whose last tile has fewer rows: a copy's size is fixed
+        by its tensor map.
         """
         number = len(rows)
         if number == len(operands):
@@ -127,13 +128,13 @@ class StageRing:
         indices: Sequence[Sequence[ir.Value]],
         rows: Sequence[int],
     ) -> None:
-        """Announces and starts the copies of so many rows of each operand."""
+        """Emits the expected bytes of a stage and the copies of `rows[i]` rows of each operand i."""
         stages = [ir.MemRefType(buffer.type) for buffer in self.buffers]
         nbytes = sum(stage_bytes(s) // o.rows * n for s, o, n in zip(stages, operands, rows, strict=True))
         mbarrier_expect(self.full, state.stage, nbytes)
         shares = (self.peers, 1)
         for buffer, operand, places, peers, copied in zip(self.buffers, operands, indices, shares, rows, strict=True):
-            # f32 comes here to be multiplied by wgmma, which takes tf32.
+            # The stages feed wgmma, which multiplies f32 operands as tf32.
             tf32 = isinstance(ir.MemRefType(buffer.type).element_type, ir.F32Type)
             async_load(
                 operand.source,
@@ -160,7 +161,7 @@ class StageRing:
 def allocate_ring(
     stages: int, operands: Sequence[TileOperand], consumers: int, peers: int, *, streamed: bool
 ) -> StageRing:
-    """Allocates a ring in the block's shared memory and initialises its barriers, at the current insertion point."""
+    """Allocates a ring in shared memory, initialises its barriers, and synchronises the block or cluster."""
     space = ir.Attribute.parse("#gpu.address_space<workgroup>")
     i64 = ir.IntegerType.get_signless(64)
 

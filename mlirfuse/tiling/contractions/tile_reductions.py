@@ -1,8 +1,7 @@
-"""Reductions over tiles of a contraction's result: each block leaves its tile's part, and the last one there adds them
-up.
+"""Reductions over tiles of a contraction's result: each block stores a partial, and the last block adds them up.
 
-Blocks whose tiles lie along the reduced dimensions are a group. Which of them comes last differs from run to run, the
-order in which parts are added does not: results are the same bits on every run.
+The blocks whose tiles follow each other along the reduced dimensions form a group with one semaphore. The last block
+adds the group's partials in tile order, so results are bitwise reproducible.
 """
 
 from __future__ import annotations
@@ -27,12 +26,12 @@ from mlirfuse.tiling.transfers import TileTransfers
 
 @dataclass(frozen=True)
 class TileReductions:
-    """What a block needs to take part in reductions.
+    """Emits the reductions in an epilogue of a contraction.
 
     Attributes:
         program: the tile program, in whose body ops are being inserted.
-        emitter: of the tile; its space has the reductions' reductions.
-        epilogue: the ops.
+        emitter: the emitter of the block's tile; its iteration space contains the reductions.
+        epilogue: the epilogue's ops: reductions and their second stage.
     """
 
     program: TileProgram
@@ -40,7 +39,7 @@ class TileReductions:
     epilogue: Epilogue
 
     def emit(self) -> None:
-        """Emits the reductions, what works on them, and the writes of both."""
+        """Emits the reductions, the ops of the second stage, and the writes of their results."""
         transfers = self.emitter.transfers
         with ir.InsertionPoint(self.program.forall):
             counts = tile_counts(
@@ -58,11 +57,11 @@ class TileReductions:
 
     @property
     def reduced(self) -> list[int]:
-        """The dimensions that reductions reduce."""
+        """The reduced dimensions, ascending."""
         return sorted(self.emitter.space.reduced[self.epilogue.reductions[0].op])
 
     def _partial(self, total: OpStructure, initial: ir.Value) -> ir.Value:
-        """The total of the block's tile, of which what lies past the end of the data is no part."""
+        """The block's partial of a reduction: its tile reduced, without elements out of bounds."""
         transfers, space = self.emitter.transfers, self.emitter.space
         elements = self.emitter.combine_input(total)
         shape = tuple(ir.VectorType(elements.type).shape)
@@ -79,7 +78,7 @@ class TileReductions:
     def _meet(
         self, partial: Sequence[ir.Value], counts: Sequence[Count], groups: Sequence[int], members: Sequence[int]
     ) -> None:
-        """Stores the parts, counts the block in, and has the last block of its group run the second stage."""
+        """Stores the partials and arrives at the group's semaphore; the group's last block runs the second stage."""
         function = self.program.function.operation
         size, size_symbols = count_expr([counts[d] for d in members])
         tiles = count_expr([counts[d] for d in [*members, *groups]])
@@ -109,7 +108,7 @@ class TileReductions:
             scf.YieldOp([])
 
     def _number(self, dims: Sequence[int], counts: Sequence[Count]) -> ir.Value:
-        """The number of the block's tile among those along some dimensions."""
+        """The linear number of the block's tile among the tiles along `dims`, an index."""
         transfers = self.emitter.transfers
         number = index(0)
         for d in dims:
@@ -121,7 +120,7 @@ class TileReductions:
         return number
 
     def _second_stage(self, totals: Sequence[ir.Value]) -> None:
-        """Works on the reductions, and writes what is a result of the kernel."""
+        """Emits the ops that use the reductions' results, and writes the kernel's results among these."""
         outer = self.emitter.transfers
         transfers = TileTransfers(
             outer.space,

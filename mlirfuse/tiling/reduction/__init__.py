@@ -1,1 +1,1 @@
-"""Reductions over more than a tile: loops over chunks and over a grid's tiles, and how they end."""
+"""Reductions over more than one tile: multi-pass loops over chunks, persistent loops, and their second stage."""

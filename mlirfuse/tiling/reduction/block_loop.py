@@ -1,6 +1,4 @@
-"""The loop of one block over its tiles: it carries a tile of partial results for each reduction, and stores its
-partial.
-"""
+"""The persistent loop of one thread block over its tiles, which accumulates and stores partials of the reductions."""
 
 from __future__ import annotations
 
@@ -35,18 +33,18 @@ from mlirfuse.tiling.transfers import TileTransfers
 
 @dataclass
 class BlockLoop:
-    """What one block does before the reductions are known: its tiles, and then its part of every reduction.
+    """Emits the first stage of a grid reduction: one block's tiles and its partial of each reduction.
 
     Attributes:
-        frame: the kernel.
-        space: its iteration space.
-        plan: its ops, by when they run.
-        schedule: its tiles and its persistent loop.
-        counts: tiles of each dimension.
-        tiles: all tiles, an index.
+        frame: the kernel under construction.
+        space: the kernel's iteration space.
+        plan: the kernel's ops, by stage.
+        schedule: the tile and the persistent loop.
+        counts: number of tiles in each dimension.
+        tiles: number of all tiles, an index.
         blocks: blocks of the grid, an index.
-        buffers: where the partials of each reduction go, a row for each part.
-        semaphores: where taken chunks of a dynamic tail are counted; None where there is no such end.
+        buffers: for each reduction the memref of its partials, one partial a row.
+        semaphores: counters for the chunks of a dynamic tail; None without a dynamic tail.
     """
 
     frame: KernelFrame
@@ -65,41 +63,39 @@ class BlockLoop:
 
     @property
     def period(self) -> int:
-        """Tiles of a block after which it stores a part and starts anew; 0 for one part in the end."""
+        """Tiles after which a block stores a partial and restarts from the neutral element; 0 for a single partial."""
         assert self.schedule.persistent_loop is not None  # the pass looked
         return self.schedule.persistent_loop.period
 
     @property
     def chunk(self) -> int:
-        """Tiles of a chunk of the end that blocks share; 0 where they share none."""
+        """Tiles in a chunk of the dynamic tail; 0 without a dynamic tail."""
         assert self.schedule.persistent_loop is not None  # the pass looked
         return self.schedule.persistent_loop.chunk
 
     @property
     def _adds(self) -> bool:
-        """Whether blocks add their parts to rows that they share, and do not store them in rows of their own."""
+        """Whether blocks add their partials atomically to shared rows, instead of storing each in its own row."""
         assert self.schedule.persistent_loop is not None  # the pass looked
         return self.schedule.persistent_loop.grid_reduction == "atomics"
 
     @property
     def _are_result(self) -> bool:
-        """Whether parts are a result of the kernel."""
+        """Whether the partials are results of the kernel, for a second kernel to combine."""
         assert self.schedule.persistent_loop is not None  # the pass looked
         return self.schedule.persistent_loop.grid_reduction == "second_kernel"
 
     @property
     def early_accumulators(self) -> bool:
-        """Whether a reduction takes its elements as soon as they are known.
+        """Whether elements are accumulated as soon as they are computed, instead of after the tile's results.
 
-        Where registers are short they would otherwise be kept across the reductions of a tile, or computed again; where
-        they are not, the stores of a tile's results start earlier without them.
+        Early accumulation needs fewer registers, as elements are not live across the tile's own reductions. Late
+        accumulation lets the stores of a tile's results start earlier.
         """
         return self.schedule.order == "depth"
 
     def emit(self, block: ir.Value) -> ir.Value:
-        """Emits the persistent loop at the current insertion point; returns how many rows of the workspace are to be
-        added up.
-        """
+        """Emits the persistent loop; returns the number of workspace rows that the second stage adds up, an index."""
         start = [index(0)] * self.space.rank
         transfers = TileTransfers(self.space, self.tile, start, frozenset(), self.frame.buffers)
         column = TileEmitter(transfers, dict(self.frame.scalars))
@@ -107,7 +103,7 @@ class BlockLoop:
         for s in self.plan.column:
             column.emit(s)
         partials = [neutral_tile(s, self._extents(s)) for s in self.plan.reductions]
-        # Every block has at least so many tiles, and stores as many parts in its loop as all others.
+        # All blocks store equally many partials in their loops: as many as the tiles that every block has allow.
         periods = index(0)
         if self.period:
             least = arith.DivUIOp(self.tiles, self.blocks).result
@@ -121,7 +117,7 @@ class BlockLoop:
     def _emit_sharing(
         self, block: ir.Value, column: TileEmitter, partials: Sequence[ir.Value], semaphores: ir.Value
     ) -> ir.Value:
-        """What `emit` does, of a block that takes chunks of the end when it is done with its own tiles."""
+        """`emit` with a dynamic tail: a block takes chunks of the remaining tiles after its own tiles."""
         end = DynamicTail.of(self.chunk, semaphores, self.tiles, self.blocks)
         loop = end.loop(block)
         with ir.InsertionPoint(loop.after.blocks[0]):
@@ -139,7 +135,7 @@ class BlockLoop:
         periods: ir.Value,
         block: ir.Value,
     ) -> list[ir.Value]:
-        """The loop over tiles; returns the partial results that no part has yet."""
+        """Emits the loop over tiles; returns the accumulators that are not stored yet."""
         loop = scf.ForOp(*bounds, [*partials, *([index(0)] if self.period else [])])
         with ir.InsertionPoint(loop.body):
             offsets = tile_offsets(loop.induction_variable, self.counts, self.tile)
@@ -166,7 +162,7 @@ class BlockLoop:
         periods: ir.Value,
         block: ir.Value,
     ) -> list[ir.Value]:
-        """Stores the block's part where a period of tiles is done; a sum of few numbers loses less than one of many."""
+        """Stores the block's partial after each period of tiles, which bounds the rounding error of long sums."""
         number = arith.DivUIOp(done, index(self.period)).result
         rest = arith.RemUIOp(done, index(self.period)).result
         is_whole = arith.CmpIOp(arith.CmpIPredicate.eq, rest, index(0)).result
@@ -182,10 +178,9 @@ class BlockLoop:
     def _store_last_partials(
         self, column: TileEmitter, partials: Sequence[ir.Value], number: ir.Value, block: ir.Value
     ) -> None:
-        """Stores what a block's loop leaves, where it had tiles; where there are none at all the first block stores.
+        """Stores the last partial of each block that has tiles, and of block 0 if there are no tiles at all.
 
-        Nobody reads what others would store: 16 clusters that had two rows of 65536 columns stored 8 MB of zeros. But
-        parts that are a kernel's result are all written.
+        The second stage does not read the partials of other blocks. Partials that are a kernel's result are all stored.
         """
         if self._are_result:
             self._store_partials(column, partials, number, block)
@@ -197,7 +192,7 @@ class BlockLoop:
 
     @property
     def _blocks_with_partials(self) -> ir.Value:
-        """How many blocks leave a partial at the end: those that have tiles, which are the first blocks.
+        """The number of blocks that store a last partial, an index: the first blocks, which have tiles.
 
         At least one block, so that an empty grid needs no branch in the second stage.
         """
@@ -208,7 +203,7 @@ class BlockLoop:
     def _store_partials(
         self, column: TileEmitter, partials: Sequence[ir.Value], number: ir.Value, block: ir.Value
     ) -> None:
-        """Stores the block's part of that number: its partial results, reduced over the rows that they are of."""
+        """Reduces the block's accumulators over their rows, and stores them as its partial of that number."""
         row = self._row(number, block)
         for s, partial, buffer in zip(self.plan.reductions, partials, self.buffers, strict=True):
             extents = ir.VectorType(partial.type).shape
@@ -216,7 +211,10 @@ class BlockLoop:
             self._store_partial(s, column.reduce(s, partial, neutral_scalar(s)) if has_rows else partial, buffer, row)
 
     def _row(self, number: ir.Value, block: ir.Value) -> ir.Value:
-        """The row of the workspace for a block's part of that number; for a number of blocks the end of their parts."""
+        """The workspace row of a block's partial of that number.
+
+        With the number of blocks that store in place of `block`, the row is the end of all partials.
+        """
         if self._adds:
             return apply(ir.AffineExpr.get_dim(0) % SUM_ROWS, block)
         if not self.period:
@@ -224,14 +222,14 @@ class BlockLoop:
         return arith.AddIOp(arith.MulIOp(number, self.blocks).result, block).result
 
     def _read_columns(self, transfers: TileTransfers) -> None:
-        """Reads what all tiles share before the persistent loop."""
+        """Reads, before the persistent loop, the operands that do not vary from tile to tile."""
         for (op, number), axes in self.space.use_axes.items():
             value = op.operands[number]
             if value in self.frame.buffers and not set(axes) & set(self.plan.outer_dims):
                 transfers.read(value, axes)
 
     def _emit_tile(self, emitter: TileEmitter, partials: Sequence[ir.Value]) -> list[ir.Value]:
-        """One tile: everything that varies along the looped dimensions; returns the new partial results."""
+        """Emits all ops that vary along the looped dimensions, for one tile; returns the new accumulators."""
         for (op, number), axes in self.space.use_axes.items():
             value = op.operands[number]
             if value in self.frame.buffers and len({d for d in axes if d is not None}) == self.space.rank:
@@ -253,9 +251,9 @@ class BlockLoop:
         return list(carried.values())
 
     def _add(self, s: OpStructure, emitter: TileEmitter, partial: ir.Value, mask: ir.Value | None) -> ir.Value:
-        """A reduction's partial result with a tile's elements.
+        """A reduction's accumulator combined with a tile's elements.
 
-        Rows that a thread is unrolled over are combined at once: of each it would otherwise keep a partial result.
+        The rows that a thread is unrolled over are reduced first, so that a thread keeps one accumulator for them.
         """
         if not self._is_alone(s):
             return combine(s, partial, emitter.combine_input(s), mask)
@@ -263,16 +261,14 @@ class BlockLoop:
         return combine(s, partial, emitter.reduce(s, elements, neutral_scalar(s)), None)
 
     def _is_alone(self, s: OpStructure) -> bool:
-        """Whether threads are unrolled over several rows of what a reduction adds up, and all that there are in a
-        tile.
-        """
+        """Whether one thread holds all rows of a tile that a reduction combines, and there are several."""
         dims = self.space.reduced[s.op]
         return self.schedule.layout.is_alone(dims) and any(self.tile[d] > 1 for d in dims)
 
     def _inside(self, transfers: TileTransfers) -> ir.Value | None:
-        """Which elements of a tile are not past the end of the looped dimensions; None where all are.
+        """Mask of a tile's elements in bounds of the looped dimensions; None if the tile is always whole.
 
-        A tile starts inside: where a thread is unrolled over rows, its first one needs no mask.
+        The first row of a tile is always in bounds, so a thread unrolled over rows needs no mask for it.
         """
         bounds = {d: subtract(self._extent(d), transfers.offsets[d]) for d in sorted(transfers.ragged)}
         for d in bounds:
@@ -292,10 +288,10 @@ class BlockLoop:
         return tuple(n if d in dims else 1 for d, n in enumerate(self.tile))
 
     def _store_partial(self, s: OpStructure, total: ir.Value, buffer: ir.Value, row: ir.Value) -> None:
-        """Writes a part of a reduction to its row of the workspace, or adds it to what is there."""
+        """Stores a reduction's partial in its workspace row, or adds it atomically."""
         kept = kept_dims(self.space, s)
         vector_type = ir.VectorType(total.type)
-        # The kept dimensions alone, so that the vector is not taken for a tile of the iteration space.
+        # The vector has the kept dimensions only, so that it is not treated as a tile of the iteration space.
         shape = [vector_type.shape[d] for d in kept] or [1]
         part = vector.ShapeCastOp(ir.VectorType.get(shape, vector_type.element_type), total).result
         columns = [index(0)] * len(kept)

@@ -1,6 +1,6 @@
-"""Kernels whose reductions run over more than a tile: their workspace, their grid, and what each block of it does.
+"""Grid reductions: the workspace, the grid, and the code of each block.
 
-`block_loop` has a block's loop over its tiles, `second_stage` what follows when all have stored their partials.
+`block_loop` emits the first stage (a block's persistent loop), `second_stage` combines the blocks' partials.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from mlirfuse.tiling.tiles import Shape, index
 
 
 def workspace_of(space: IterationSpace, plan: GridReduction, schedule: Schedule) -> list[WorkspaceArgument]:
-    """The arguments that hold partial results, a row for each part, and the semaphores behind them.
+    """The workspace arguments: the partials of each reduction, one a row, and then the semaphores.
 
-    What blocks add to atomically is a few rows a reduction, which are zero at rest.
+    With atomics, a reduction has `SUM_ROWS` rows, which are zero between launches.
     """
     assert schedule.persistent_loop is not None  # the pass looked
     kept = [[space.extents[d] or 0 for d in kept_dims(space, s)] for s in plan.reductions]
@@ -69,7 +69,7 @@ def workspace_of(space: IterationSpace, plan: GridReduction, schedule: Schedule)
 
 
 def _tiles(space: IterationSpace, plan: GridReduction, tile: Shape) -> tuple[ir.AffineExpr, list[tuple[int, int]]]:
-    """The number of tiles over symbols, and the (argument, axis) whose extent each of these is."""
+    """The number of tiles over symbols, and the (argument, axis) pair whose extent each symbol is."""
     expr: ir.AffineExpr = ir.AffineExpr.get_constant(1)
     sources: list[tuple[int, int]] = []
     for dim in plan.outer_dims:
@@ -84,7 +84,7 @@ def _tiles(space: IterationSpace, plan: GridReduction, tile: Shape) -> tuple[ir.
 
 
 def _argument_axis(space: IterationSpace, dim: int) -> tuple[int, int]:
-    """An argument of the kernel, and its axis, that runs along a dimension; `dynamic_extent` refuses if none does."""
+    """The (argument, axis) pair of the kernel that runs along a dimension; raises `PassError` if there is none."""
     for (op, number), axes in space.use_axes.items():
         value = op.operands[number]
         if isinstance(value.owner, ir.Block) and dim in axes:
@@ -93,7 +93,7 @@ def _argument_axis(space: IterationSpace, dim: int) -> tuple[int, int]:
 
 
 def emit_grid_reduction(frame: KernelFrame, space: IterationSpace, plan: GridReduction, schedule: Schedule) -> None:
-    """Emits the loop and the second stage into a kernel that was opened with `workspace_of` the plan."""
+    """Emits both stages of a grid reduction into a kernel that was opened with the arguments of `workspace_of`."""
     assert schedule.persistent_loop is not None  # the pass looked
     *buffers, semaphores = frame.workspace
     with frame.body():
@@ -109,7 +109,7 @@ def emit_grid_reduction(frame: KernelFrame, space: IterationSpace, plan: GridRed
 def emit_persistent_loop(
     frame: KernelFrame, space: IterationSpace, plan: GridReduction, schedule: Schedule, buffers: Sequence[ir.Value]
 ) -> None:
-    """Emits the loop alone, which stores its partials in some of the kernel's results."""
+    """Emits the first stage alone, which stores its partials in `buffers`, results of the kernel."""
     with frame.body():
         counts, tiles, blocks = _blocks(frame, space, plan, schedule)
         grid = forall(blocks)
@@ -118,7 +118,7 @@ def emit_persistent_loop(
 
 
 def emit_second_stage(frame: KernelFrame, space: IterationSpace, plan: GridReduction, schedule: Schedule) -> None:
-    """Emits the second stage alone, into a kernel whose further inputs are the results of `emit_persistent_loop`."""
+    """Emits the second stage alone, into a kernel whose further inputs are the partials of `emit_persistent_loop`."""
     assert schedule.persistent_loop is not None  # the pass looked
     with frame.body():
         blocks = index(schedule.persistent_loop.blocks)
@@ -139,8 +139,8 @@ def _blocks(
     tiles = affine.AffineApplyOp(ir.AffineMap.get(0, len(symbols), [expr]), symbols).result
     if schedule.persistent_loop.blocks:
         return counts, tiles, index(schedule.persistent_loop.blocks)
-    # At least one block, which combines no partials where there are no tiles. With `grid_sync` each slice has a block,
-    # even one without a tile: two blocks alone would combine few rows of many columns slice after slice.
+    # At least one block, so that an empty grid still writes results. With `grid_sync` each slice has a block, even one
+    # without a tile, so that the slices of a reduction of few rows and many columns are combined in parallel.
     slices = (
         prod(slice_counts(space, plan, schedule.persistent_loop))
         if schedule.persistent_loop.grid_reduction == "grid_sync"

@@ -1,4 +1,4 @@
-"""Passes over a row in chunks: one a level of reductions, and one that writes the results."""
+"""Multi-pass reductions: one pass over a row's chunks for each level of reductions, and one that writes the results."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ Accumulators = list[ir.Value]
 Step = Callable[[TileEmitter, Accumulators], Accumulators]
 
 GROUP = 32
-"""Chunks of an extent known at run time whose partial results are combined into those of all at once: a long sum of few
-numbers each loses less than one of many."""
+"""Chunks of a dynamic extent that are accumulated before their sum is added to the row's: two-level summation, which
+bounds the rounding error."""
 
 FEWEST_SHARED = 3
-"""Elements of a chunk from which on it leaves two to each of two, with one more."""
+"""Smallest chunk, in elements, that can be split together with one remaining element into two of at least two."""
 
 
 def emit_multi_pass(
     program: TileProgram, space: IterationSpace, structures: Sequence[OpStructure], schedule: Schedule, chunked: int
 ) -> None:
-    """Emits the body of a block: passes along dimension `chunked`, and what is one number a row between them."""
+    """Emits the body of a block: passes over chunks of dimension `chunked`, and the ops on row values between them."""
     _MultiPass(program, space, list(by_reduction_depth(structures)), schedule, chunked).emit()
 
 
@@ -76,11 +76,11 @@ class _MultiPass:
         return self.chunked in self.space.loops[structure.op]
 
     def _accumulates(self, structure: OpStructure) -> bool:
-        """Whether an op reduces the chunked dimension; one that reduces extents of 1 alone works on each chunk."""
+        """Whether an op reduces the chunked dimension; a reduction of extents of 1 alone is emitted for each chunk."""
         return self.chunked in self.space.reduced.get(structure.op, ())
 
     def _emit_row_ops(self, level: int) -> None:
-        """Ops of a level that do not vary along the row."""
+        """Emits the ops of a level that do not vary along the row."""
         emitter = self._emitter(self._tiles()[0], index(0))
         for s in self.structures:
             if self.depths[s.op] == level and not self._varies(s):
@@ -89,7 +89,7 @@ class _MultiPass:
                     self.row_values[result] = emitter.values[result]
 
     def _reduce(self, reductions: Sequence[OpStructure], *, first: bool) -> None:
-        """One pass that accumulates all reductions of a level."""
+        """Emits one pass that accumulates all reductions of a level."""
 
         def step(emitter: TileEmitter, accumulators: Accumulators) -> Accumulators:
             self._emit_needed(emitter, [s.op for s in reductions])
@@ -112,7 +112,7 @@ class _MultiPass:
             self.row_values[s.op.results[0]] = result
 
     def _pass_over(self, reductions: Sequence[OpStructure], step: Step, *, staged: bool) -> list[Accumulators]:
-        """Runs `step` for every chunk; returns the accumulators of the loop and of the remainder, where these exist."""
+        """Emits `step` for every chunk; returns the accumulators of the loop, if there is one, and of remainders."""
         if self.extent is None:
             return [self._pass_over_groups(reductions, step)]
         outcomes: list[Accumulators] = []
@@ -129,7 +129,7 @@ class _MultiPass:
         return outcomes
 
     def _pass_over_groups(self, reductions: Sequence[OpStructure], step: Step) -> Accumulators:
-        """Runs `step` for every chunk of an extent known at run time; the last one may reach past the end."""
+        """Emits `step` for every chunk of a dynamic extent, in groups of `GROUP`; the last chunk may be partial."""
         extent = dynamic_extent(self.space, self.chunked, self.program.buffers)
         start = self._initial(reductions, self.schedule.tile)
         if not reductions:
@@ -147,7 +147,7 @@ class _MultiPass:
     def _loop(
         self, first: ir.Value, end: ir.Value, start: Accumulators, step: Step, *, staged: bool = False
     ) -> Accumulators:
-        """Runs `step` for chunks of the schedule's size."""
+        """Emits a loop of `step` over chunks of the schedule's size from `first` to `end`; returns the accumulators."""
         loop = scf.ForOp(first, end, index(self.chunk), start)
         with ir.InsertionPoint(loop.body):
             emitter = self._emitter(self.schedule.tile, loop.induction_variable, staged)
@@ -161,14 +161,14 @@ class _MultiPass:
         return [neutral_tile(s, shape) for s, shape in zip(reductions, shapes, strict=True)]
 
     def _inside(self, transfers: TileTransfers) -> ir.Value | None:
-        """Which elements of a chunk are not past the end; None where all are."""
+        """Mask of a chunk's elements in bounds; None if the chunk is always whole."""
         if self.chunked not in transfers.ragged:
             return None
         extent = dynamic_extent(self.space, self.chunked, self.program.buffers)
         return mask_of(transfers.tile, {self.chunked: subtract(extent, transfers.offsets[self.chunked])})
 
     def _tiles(self) -> list[Shape]:
-        """The tile of the loop over whole chunks, where there are such, and those of the remainders."""
+        """The tile of the loop over whole chunks, if there is such a loop, and the tiles of the remainders."""
         if self.extent is None:
             return [self.schedule.tile]
         remainders = self._remainders()
@@ -176,10 +176,10 @@ class _MultiPass:
         return [self._tile_of(size) for size in (*loops, *remainders)]
 
     def _remainders(self) -> list[int]:
-        """Elements of the chunks behind the loop, which are no whole ones.
+        """Numbers of elements of the chunks after the loop.
 
-        None has a single element, as MLIR folds a reduction of one into that element, which one thread alone has, and
-        which nothing then tells from a number of the row, which all have. So the chunk before it is shared out too.
+        A remainder of one element is avoided where possible by splitting it together with the chunk before it into two:
+        MLIR folds a reduction of one element to the element, whose layout then no longer says that one thread holds it.
         """
         assert self.extent is not None
         rest = self.extent % self.chunk
@@ -189,7 +189,7 @@ class _MultiPass:
         return [both - both // 2, both // 2]
 
     def _tile_of(self, size: int) -> Shape:
-        """The tile of a chunk with so many elements."""
+        """The tile of a chunk of `size` elements."""
         return tuple(size if d == self.chunked else n for d, n in enumerate(self.schedule.tile))
 
     def _emitter(self, tile: Shape, position: ir.Value, staged: bool = False) -> TileEmitter:
@@ -209,7 +209,7 @@ class _MultiPass:
         return TileEmitter(transfers, dict(self.row_values))
 
     def _emit_needed(self, emitter: TileEmitter, roots: Sequence[ir.Operation]) -> None:
-        """Emits the varying ops that `roots` depend on."""
+        """Emits the ops that `roots` depend on and that vary along the row."""
         makers = {r: s for s in self.structures for r in s.op.results}
         needed: set[ir.Operation] = set()
         stack = list(roots)
@@ -236,7 +236,7 @@ class _MultiPass:
         return []
 
     def _allocate_stages(self) -> None:
-        """Shared memory for every argument that varies over the whole tile."""
+        """Allocates a shared-memory persistent buffer for every argument that varies over the whole tile."""
         space = ir.Attribute.parse("#gpu.address_space<workgroup>")
         for (op, number), axes in self.space.use_axes.items():
             value = op.operands[number]
@@ -248,7 +248,7 @@ class _MultiPass:
             self.stages[(value, axes)] = stage
 
     def _drop_unfilled_stages(self) -> None:
-        """Later passes read from global memory what the first one did not read, and so stored nowhere."""
+        """Erases the buffers that the first pass did not fill; later passes read these arguments from global memory."""
         for read, stage in list(self.stages.items()):
             if not list(stage.uses):
                 del self.stages[read]

@@ -9,7 +9,10 @@ from mlirfuse.analysis.loops.structure import OpStructure
 
 
 def plain_reduction(structure: OpStructure) -> str | None:
-    """The combining op of a reduction of its one input, read in its own shape, from the neutral element on; or None."""
+    """The name of the combining op, if a reduction does nothing but combine the elements of its one input; else None.
+
+    The input is read in its own shape, and the reduction starts from the neutral element.
+    """
     op = structure.op
     if op.name != "linalg.generic" or not structure.reduction_loops or len(structure.operands) != 2:
         return None

@@ -1,4 +1,4 @@
-"""Tiles of partial results: what a block carries from tile to tile for a reduction over more than a tile."""
+"""Ops on accumulator tiles, which a block carries from tile to tile for a reduction over more than one tile."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def neutral_tile(total: OpStructure, shape: Shape) -> ir.Value:
 
 
 def combine(total: OpStructure, carried: ir.Value, elements: ir.Value, mask: ir.Value | None) -> ir.Value:
-    """A carried tile with one more element combined into each of its own; those outside of the mask stay."""
+    """Combines a tile of elements into a tile of accumulators; elements outside the mask change nothing."""
     elements = masked(total, elements, mask)
     name = combiner_of(total).name
     return ir.Operation.create(name, results=[carried.type], operands=[carried, elements]).results[0]
 
 
 def combine_pairwise(total: OpStructure, tiles: Sequence[ir.Value]) -> ir.Value:
-    """Combines tiles of one shape two by two: a sum of n numbers is rounded log2(n) times so, and not n times."""
+    """Combines tiles of one shape pairwise: a sum of n tiles is rounded log2(n) times instead of n times."""
     level = list(tiles)
     while len(level) > 1:
         paired = [combine(total, a, b, None) for a, b in zip(level[::2], level[1::2], strict=False)]
@@ -44,7 +44,7 @@ def combine_pairwise(total: OpStructure, tiles: Sequence[ir.Value]) -> ir.Value:
 
 
 def masked(total: OpStructure, elements: ir.Value, mask: ir.Value | None) -> ir.Value:
-    """Elements to combine, in place of which those outside of the mask are neutral."""
+    """The elements, replaced by the neutral element outside the mask."""
     if mask is None:
         return elements
     shape = tuple(ir.VectorType(elements.type).shape)
@@ -52,7 +52,7 @@ def masked(total: OpStructure, elements: ir.Value, mask: ir.Value | None) -> ir.
 
 
 def mask_of(shape: Sequence[int], bounds: Mapping[int, ir.Value]) -> ir.Value:
-    """Which elements of a tile lie below the bounds of some dimensions; it has extent 1 in the others."""
+    """Mask of a tile's elements below the bounds of the given dimensions; extent 1 in the other dimensions."""
     extents = [n if d in bounds else 1 for d, n in enumerate(shape)]
     operands = [bounds[d] if d in bounds else index(1) for d in range(len(shape))]
     return vector.CreateMaskOp(ir.VectorType.get(extents, ir.IntegerType.get_signless(1)), operands).result
@@ -64,5 +64,5 @@ def subtract(a: ir.Value, b: ir.Value) -> ir.Value:
 
 
 def apply(expr: ir.AffineExpr, *operands: ir.Value) -> ir.Value:
-    """An affine expression of indices, which are its dimensions in order."""
+    """Applies an affine expression to indices, which are the expression's dimensions in order."""
     return affine.AffineApplyOp(ir.AffineMap.get(len(operands), 0, [expr]), list(operands)).result

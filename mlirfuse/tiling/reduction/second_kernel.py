@@ -1,4 +1,4 @@
-"""A grid reduction whose parts a second kernel adds up: neither waits for anything but the stream."""
+"""Grid reductions whose partials a second kernel combines: kernels are ordered by the stream, without semaphores."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from mlirfuse.tiling.reduction.reduction_ops import element_type
 def emit_two_kernels(
     kernel: ir.Operation, space: IterationSpace, plan: GridReduction, schedule: Schedule, calls: Sequence[ir.Operation]
 ) -> ir.Operation:
-    """Replaces a tensor kernel and its calls: one kernel walks and returns its parts, another combines them.
+    """Replaces a tensor kernel and its calls by two: one kernel returns partials, and a second kernel combines them.
 
     Args:
         kernel: the kernel on tensors.
         space: its iteration space.
-        plan: its ops, by when they run.
-        schedule: a schedule whose `persistent_loop` has `combining = "second_kernel"`.
+        plan: its ops, by stage.
+        schedule: a schedule whose `persistent_loop` has `grid_reduction = "second_kernel"`.
         calls: the host's calls of the kernel.
 
     Returns:
-        The tile program that persistent loops.
+        The first kernel's tile program, with the persistent loop.
     """
     assert schedule.persistent_loop is not None  # the pass looked
     returned = list(body(kernel)[-1].operands)
@@ -74,12 +74,12 @@ def emit_two_kernels(
 
 
 def _kept(space: IterationSpace, plan: GridReduction, number: int) -> list[int]:
-    """The extents along which a reduction varies."""
+    """The extents of the dimensions that reduction `number` keeps."""
     return [space.extents[d] or 0 for d in kept_dims(space, plan.reductions[number])]
 
 
 def _extents(kernel: ir.Operation, returned: Sequence[ir.Value]) -> list[list[int]]:
-    """The (argument, dimension) pairs of each result's dynamic extents, one behind the other."""
+    """For each result the (argument, dimension) pairs of its dynamic extents, flattened."""
     sources = iter(result_sources(kernel))
     found = []
     for value in returned:

@@ -1,4 +1,4 @@
-"""The end of a grid reduction: the blocks' partials of the reductions meet, and what they feed runs."""
+"""The second stage of a grid reduction: combines the blocks' partials and runs the ops that use the results."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ from mlirfuse.tiling.tiles import Shape, index, zero
 from mlirfuse.tiling.transfers import TileTransfers
 
 GROUP = 8
-"""Steps of a second stage whose sum is added to the total at once, where there are the more parts the more rows there
-are."""
+"""Steps of a second stage that are summed before they are added to the result, if the number of partials grows with
+the number of rows."""
 
 LoadPartials = Callable[[ir.Value], list[ir.Value]]
-"""Reads a tile of parts of every reduction, from the row that it is given on."""
+"""Reads a tile of partials of each reduction, starting at the given row."""
 
 
 def slice_counts(space: IterationSpace, plan: GridReduction, persistent_loop: PersistentLoop) -> list[int]:
-    """How many slices the second stage has along each dimension; 1 along those that the reductions do not have."""
+    """Number of slices of the second stage along each dimension; 1 along dimensions that no reduction keeps."""
     varying = second_stage_dims(space, plan)
     sizes = zip(space.extents, persistent_loop.second_stage_tile, strict=True)
     return [-(-(extent or 1) // n) if d in varying else 1 for d, (extent, n) in enumerate(sizes)]
@@ -47,16 +47,16 @@ def slice_counts(space: IterationSpace, plan: GridReduction, persistent_loop: Pe
 
 @dataclass
 class SecondStage:
-    """Emits the second stage of one block, which has stored its parts.
+    """Emits the second stage of a block, after the block has stored its partials.
 
     Attributes:
         frame: the kernel of the second stage.
         space: the kernel's iteration space.
-        plan: its ops, by when they run.
-        persistent_loop: how partials are combined, and in which tiles.
+        plan: the kernel's ops, by stage.
+        persistent_loop: the schedule's choice of the grid reduction and its tiles.
         blocks: number of blocks, an index.
-        partials: number of parts that they have stored, an index.
-        buffers: where the partials of each reduction are, one a row.
+        partials: number of partials that all blocks have stored, an index.
+        buffers: for each reduction the memref of its partials, one a row.
     """
 
     frame: KernelFrame
@@ -80,24 +80,24 @@ class SecondStage:
         return prod(slice_counts(self.space, self.plan, self.persistent_loop))
 
     def _together(self, block: ir.Value, semaphore: ir.Value) -> None:
-        """All blocks wait for each other, and take every so many-th slice."""
+        """Grid sync: all blocks wait for each other, and block i takes the slices i, i + blocks, and so on."""
         self.frame.function.attributes[COOPERATIVE] = ir.UnitAttr.get()
         with grid_barrier(semaphore, index(0), self.blocks):
             self.emit_slices(block, self.blocks)
 
     def _by_the_last(self, semaphore: ir.Value) -> None:
-        """The block that finds all others arrived takes all slices."""
+        """Last block: the last block to arrive takes all slices."""
         branch = last_block(semaphore, index(0), self.blocks)
-        branch.operation.attributes[SECOND_STAGE] = ir.UnitAttr.get()  # a loop over one slice does not stay a loop
+        branch.operation.attributes[SECOND_STAGE] = ir.UnitAttr.get()  # a loop over a single slice is folded away
         with ir.InsertionPoint(branch.then_block):
             self.emit_slices(index(0), index(1))
-            if self.persistent_loop.grid_reduction == "atomics":  # sums are zero at rest, as semaphores are
+            if self.persistent_loop.grid_reduction == "atomics":  # sums are zero between launches, like semaphores
                 for s, buffer in zip(self.plan.reductions, self.buffers, strict=True):
                     linalg.fill(neutral_scalar(s), outs=[buffer])
             scf.YieldOp([])
 
     def emit_slices(self, first: ir.Value, step: ir.Value) -> None:
-        """A loop over slices of the columns."""
+        """Emits a loop over slices of the columns, from `first` on with `step`."""
         counts = slice_counts(self.space, self.plan, self.persistent_loop)
         partials = [self._written_partials(buffer) for buffer in self.buffers]
         loop = scf.ForOp(first, index(self.slices), step)
@@ -110,7 +110,7 @@ class SecondStage:
             scf.YieldOp([])
 
     def _written_partials(self, buffer: ir.Value) -> ir.Value:
-        """The rows of a workspace that blocks of this launch wrote."""
+        """The rows of a workspace that the blocks of this launch wrote, as a view."""
         whole = ir.MemRefType(buffer.type)
         dynamic, kept = ir.ShapedType.get_dynamic_size(), list(whole.shape)[1:]
         layout = ir.StridedLayoutAttr.get(0, [prod(kept[axis:]) for axis in range(len(kept) + 1)])
@@ -126,7 +126,7 @@ class SecondStage:
         ).result
 
     def _slice(self, offsets: Sequence[ir.Value], divided: frozenset[int], buffers: Sequence[ir.Value]) -> None:
-        """Combines all partials of one slice, and runs what the reductions feed."""
+        """Combines all partials of one slice, and emits the ops that use the results."""
         tile = self.persistent_loop.second_stage_tile
         first = self.plan.outer_dims[0]
         ragged = ragged_dims(self.space, tile) - set(self.plan.outer_dims)
@@ -161,9 +161,7 @@ class SecondStage:
     def _sum_of_groups(
         self, first: ir.Value, end: ir.Value, start: Sequence[ir.Value], load: LoadPartials
     ) -> list[ir.Value]:
-        """What `_sum` does, in sums of a few steps each: so are those of the persistent loop, and rows make no sum
-        longer.
-        """
+        """Two-level form of `_sum`: sums of `GROUP` steps are added up, to bound the rounding error."""
         rows = self._rows_at_once * GROUP
         loop = scf.ForOp(first, end, index(rows), start)
         with ir.InsertionPoint(loop.body):
@@ -174,9 +172,7 @@ class SecondStage:
         return list(loop.results)
 
     def _sum(self, first: ir.Value, end: ir.Value, start: Sequence[ir.Value], load: LoadPartials) -> list[ir.Value]:
-        """Adds up the parts in rows from `first` to `end`, `second_stage_reads` tiles of every reduction at once, two
-        by two.
-        """
+        """Combines the partials in rows from `first` to `end`, `second_stage_reads` tiles a step, pairwise."""
         loop = scf.ForOp(first, end, index(self._rows_at_once), start)
         with ir.InsertionPoint(loop.body):
             rows = self.persistent_loop.second_stage_tile[self.plan.outer_dims[0]]
@@ -196,16 +192,16 @@ class SecondStage:
 
     @property
     def _rows_at_once(self) -> int:
-        """Rows of partials that a step of the second stage adds."""
+        """Rows of partials in one step of the second stage."""
         return self.persistent_loop.second_stage_tile[self.plan.outer_dims[0]] * self.persistent_loop.second_stage_reads
 
     @property
     def _clips(self) -> bool:
-        """Whether a step of the second stage may reach past the last part."""
+        """Whether a step of the second stage may reach past the last partial."""
         return self._rows_at_once > 1
 
     def _inside(self, position: ir.Value) -> ir.Value | None:
-        """Which rows of a tile that starts at a position are parts; None where all are."""
+        """Mask of the rows that are partials in a tile that starts at `position`; None if all are."""
         if not self._clips:
             return None
         left = subtract(self.partials, arith.MinUIOp(position, self.partials).result)
@@ -214,7 +210,7 @@ class SecondStage:
     def _load(
         self, s: OpStructure, buffer: ir.Value, shape: Shape, place: Sequence[ir.Value], ragged: frozenset[int]
     ) -> ir.Value:
-        """The parts of some blocks, in a tile with these blocks along the first looped dimension."""
+        """Reads a tile of a reduction's partials, with one partial a row along the first looped dimension."""
         axes = [self.plan.outer_dims[0], *kept_dims(self.space, s)]
         element = ir.MemRefType(buffer.type).element_type
         exprs = [

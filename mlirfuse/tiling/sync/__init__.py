@@ -1,1 +1,1 @@
-"""How partial results of several blocks meet: semaphores, words that announce themselves, clusters."""
+"""Combination of several blocks' partials: through semaphores, flag-in-data exchange, or clusters."""

@@ -1,4 +1,4 @@
-"""Partial tiles of a cluster's blocks: they meet in shared memory, without semaphores and without workspace."""
+"""Split-k within a cluster: partial tiles are exchanged through distributed shared memory, without workspace."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from mlirfuse.support.dtypes import from_mlir
 from mlirfuse.tiling.sync.partial_tiles import SliceEpilogue, add_tiles
 from mlirfuse.tiling.tiles import index, zero
 
-PADDING = 32  # bytes behind each row, so that the rows that a warp writes together lie in different banks
+PADDING = 32  # bytes after each row, so that the rows that a warp writes together are in different banks
 
 
 def meet_in_cluster(part: ir.Value, split: int, partial: ir.Value, rows: int, epilogue: SliceEpilogue) -> None:
-    """Every block shows its part to the others of its cluster, and adds up some rows of all parts, in order.
+    """Each block stores its partial in shared memory, and adds up a slice of rows of all partials, in rank order.
 
     Args:
-        part: the block's rank in its cluster.
-        split: blocks of a cluster.
-        partial: the block's part of the tile.
-        rows: rows that a block adds up.
-        epilogue: what is done with them.
+        part: the block's rank in its cluster, an index.
+        split: number of blocks in a cluster.
+        partial: the block's partial tile.
+        rows: rows in a block's slice.
+        epilogue: emits the ops on the summed slice.
     """
     type_ = ir.VectorType(partial.type)
     whole = type_.shape[-2]
     own = _buffer(type_)
     zeros = [index(0)] * type_.rank
-    gpu.BarrierOp()  # what lies where the part goes may still be read by other warps
+    gpu.BarrierOp()  # other warps may still read earlier contents of this shared memory
     vector.TransferWriteOp(None, partial, own, zeros, _identity(type_.rank), in_bounds=_inside(type_.rank))
     cluster_barrier()
     branch = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.ult, part, index(whole // rows)).result)
@@ -41,7 +41,7 @@ def meet_in_cluster(part: ir.Value, split: int, partial: ir.Value, rows: int, ep
         found = [_read(cluster_view(own, index(rank)), type_, start, rows) for rank in range(split)]
         epilogue(reduce(add_tiles, found), start)
         scf.YieldOp([])
-    cluster_barrier()  # the others may still read this block's part
+    cluster_barrier()  # peers may still read this block's partial
 
 
 def _buffer(tile: ir.VectorType) -> ir.Value:
@@ -55,7 +55,7 @@ def _buffer(tile: ir.VectorType) -> ir.Value:
 
 
 def _read(view: ir.Value, tile: ir.VectorType, start: ir.Value, rows: int) -> ir.Value:
-    """Some rows of a block's part."""
+    """Rows `start` to `start + rows` of a block's partial."""
     shape = [*tile.shape[:-2], rows, tile.shape[-1]]
     place = [*[index(0)] * (tile.rank - 2), start, index(0)]
     padding = arith.ConstantOp(tile.element_type, zero(tile.element_type)).result

@@ -1,6 +1,4 @@
-"""The tail of a persistent loop that blocks share: chunks of tiles, which a block takes when it is done with what it
-has.
-"""
+"""Dynamic tail scheduling: the last tiles of a persistent loop are chunks that blocks take when they become idle."""
 
 from __future__ import annotations
 
@@ -14,29 +12,29 @@ from mlirfuse.tiling.sync.semaphores import take_ticket
 from mlirfuse.tiling.tiles import index
 
 TICKETS = 1
-"""The semaphore that counts the chunks which blocks have taken; the first is the second stage's."""
+"""Position of the semaphore that counts the chunks taken; semaphore 0 belongs to the second stage."""
 
 
 def most_chunks(tiles: ir.AffineExpr, blocks: ir.AffineExpr, chunk: int) -> ir.AffineExpr:
-    """A bound of the number of chunks: the end is its share of the tiles, and what that lacks of a wave of blocks."""
+    """An upper bound of the number of chunks: the tail is 1/`TAIL` of the tiles and at most one wave of blocks more."""
     return ir.AffineExpr.get_floor_div(tiles, TAIL * chunk) + blocks + 2
 
 
 @dataclass
 class DynamicTail:
-    """Which tiles the persistent loops of one block have. All fields but the first two are indices.
+    """The tile ranges of a grid's persistent loops. All fields but the first two are index values.
 
-    Loop `number` of the grid runs over the tiles that block `number` has to itself, or, from `blocks` on, over a chunk.
-    Any block may take a chunk, but the chunk's tiles and the row of its partial follow from its number.
+    Loops below `blocks` run over the tiles assigned to the block of that number; the others run over one chunk each.
+    Any block may take a chunk, but the chunk's tiles and the row of its partial only depend on the loop's number.
 
     Attributes:
-        chunk: tiles of a small chunk; the first half of the end goes in chunks of twice as many.
-        semaphores: where taken chunks are counted.
-        tiles: all tiles.
+        chunk: tiles in a small chunk; the first half of the tail is divided into chunks of twice as many.
+        semaphores: memref of the counter of chunks taken.
+        tiles: number of all tiles.
         blocks: blocks of the grid.
-        own: tiles before the end.
-        doubled: large chunks.
-        loops: blocks that have tiles, and chunks, together.
+        own: number of tiles before the tail.
+        doubled: number of large chunks.
+        loops: number of loops: blocks that have tiles, and chunks.
     """
 
     chunk: int
@@ -49,9 +47,7 @@ class DynamicTail:
 
     @classmethod
     def of(cls, chunk: int, semaphores: ir.Value, tiles: ir.Value, blocks: ir.Value) -> DynamicTail:
-        """The tail of a persistent loop over so many tiles; empty where it would be too few chunks to even anything
-        out.
-        """
+        """The tail of a persistent loop over `tiles` tiles; empty if chunks would be too few to balance the load."""
         tail_wave = arith.MulIOp(blocks, index(TAIL)).result
         waves = arith.DivUIOp(arith.MulIOp(tiles, index(TAIL - 1)).result, tail_wave).result
         least = arith.MulIOp(tail_wave, index(LEAST_CHUNKS * chunk)).result
@@ -59,14 +55,17 @@ class DynamicTail:
         shared = arith.SubIOp(tiles, own).result
         doubled = arith.DivUIOp(shared, index(4 * chunk)).result
         chunks = arith.SubIOp(arith.CeilDivUIOp(shared, index(chunk)).result, doubled).result
-        # Where there are fewer tiles than blocks there are no chunks, and the blocks behind the last tile have no loop.
-        # Where there are none at all one block leaves a part, which counts for nothing.
+        # With fewer tiles than blocks there are no chunks, and blocks without a tile have no loop. With no tiles at all
+        # block 0 stores a neutral partial.
         some = arith.MaxUIOp(tiles, index(1)).result
         loops = arith.MinUIOp(arith.AddIOp(blocks, chunks).result, some).result
         return cls(chunk, semaphores, tiles, blocks, own, doubled, loops)
 
     def loop(self, block: ir.Value) -> scf.WhileOp:
-        """The loop of a block over its persistent loops, in `after`, whose argument is a loop's number; see `next`."""
+        """Emits a block's outer loop: its `after` region runs one persistent loop, whose number is the argument.
+
+        The region must yield `next()`.
+        """
         loop = scf.WhileOp([block.type], [block])
         with ir.InsertionPoint(loop.before.blocks.append(block.type)):
             (number,) = loop.before.blocks[0].arguments
@@ -75,7 +74,7 @@ class DynamicTail:
         return loop
 
     def range(self, number: ir.Value) -> tuple[ir.Value, ir.Value, ir.Value]:
-        """First tile, end and step of a loop."""
+        """First tile, end and step of the loop of that number."""
         is_own = _is_less(number, self.blocks)
         chunk = arith.SubIOp(number, self.blocks).result
         behind = arith.MinUIOp(self._start(arith.AddIOp(chunk, index(1)).result), self.tiles).result
@@ -86,15 +85,15 @@ class DynamicTail:
         )
 
     def _start(self, chunk: ir.Value) -> ir.Value:
-        """The first tile of a chunk, where the one before it ends."""
+        """The first tile of a chunk, which is the end of the chunk before."""
         sizes = arith.AddIOp(chunk, arith.MinUIOp(chunk, self.doubled).result).result
         return arith.AddIOp(self.own, arith.MulIOp(sizes, index(self.chunk)).result).result
 
     def next(self) -> ir.Value:
-        """The number of the loop that the block runs next; `loops` or more where nothing is left.
+        """The number of the block's next loop; `loops` or more if no chunk is left.
 
-        Each block takes one ticket that finds nothing left, and the last of these returns the semaphore to zero.
-        Without chunks no tickets are taken.
+        Each block takes exactly one ticket past the last chunk, and the last of these resets the semaphore to zero.
+        Without chunks no ticket is taken.
         """
         branch = scf.IfOp(_is_less(self.blocks, self.loops), [self.loops.type], has_else=True)
         with ir.InsertionPoint(branch.then_block):

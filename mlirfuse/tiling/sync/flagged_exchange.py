@@ -1,4 +1,4 @@
-"""Partial tiles that meet through flagged buffers: numbers that announce themselves, without fences and semaphores."""
+"""Flag-in-data exchange of partial tiles (as NCCL's LL protocol): data words carry flags, without fences."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mlirfuse.tiling.tiles import index
 def flagged_workspace(
     kernel: ir.Operation, tiles: ir.AffineExpr, operands: Sequence[ir.Value], tile: ir.VectorType, split: int
 ) -> ir.Value:
-    """Adds a workspace argument with room for `split` parts of each tile; `tiles` is over symbols `operands`."""
+    """Adds a workspace argument for `split` partials of each tile; `tiles` is an expression over symbols `operands`."""
     return workspace_argument(kernel, SEMAPHORES, tiles * split, operands, list(tile.shape), tile.element_type)
 
 
@@ -32,16 +32,16 @@ def exchange_flagged(
     rows: int,
     epilogue: SliceEpilogue,
 ) -> None:
-    """Every block stores its partial, and adds up some rows of all parts, in order, as soon as these have come.
+    """Each block stores its partial, waits for a slice of rows of all partials, and adds the slice up in order.
 
     Args:
-        flagged_buffer: the flagged buffer.
-        tile: the number of the block's tile.
-        part: the number of its part.
-        split: parts of a tile.
-        partial: the part.
-        rows: rows that a block adds up.
-        epilogue: what is done with them.
+        flagged_buffer: the workspace argument of `flagged_workspace`.
+        tile: number of the block's tile, an index.
+        part: number of the block's partial within the tile, an index.
+        split: number of partials of a tile.
+        partial: the block's partial tile.
+        rows: rows in a block's slice.
+        epilogue: emits the ops on the summed slice.
     """
     type_ = ir.VectorType(partial.type)
     inner = [index(0)] * (type_.rank - 2)

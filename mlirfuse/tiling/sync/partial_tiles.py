@@ -1,4 +1,4 @@
-"""Partial tiles of several blocks and how they meet: memory for them, and the protocols on semaphores."""
+"""Partial tiles of several blocks (split-k): their workspace, and the protocols on semaphores that combine them."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from mlirfuse.tiling.sync.semaphores import grid_barrier, last_block, serial_ord
 from mlirfuse.tiling.tiles import index, zero
 
 Epilogue = Callable[[ir.Value], None]
-"""Emits what is done with the whole sum."""
+"""Emits the ops on a tile's sum."""
 
 SliceEpilogue = Callable[[ir.Value, ir.Value], None]
-"""The same for some rows of the sum, given the first of them."""
+"""Emits the ops on a slice of the sum's rows; the arguments are the slice and the index of its first row."""
 
 
 @dataclass(frozen=True)
 class PartialTiles:
-    """Where blocks leave partial tiles.
+    """The workspace for partial tiles.
 
     Attributes:
-        semaphores: one a tile, and one more for tickets.
-        scratch: partial tiles, along its first dimension.
-        split: partial tiles that make a whole one.
+        semaphores: memref of one semaphore a tile, and one more for tickets.
+        scratch: memref of partial tiles, along the first dimension.
+        split: number of partials of a tile.
     """
 
     semaphores: ir.Value
@@ -43,7 +43,7 @@ class PartialTiles:
         vector.TransferWriteOp(None, tile, self.scratch, self._place(row), self._map(), in_bounds=self._bounds())
 
     def read(self, row: ir.Value, start: ir.Value | None = None, rows: int | None = None) -> ir.Value:
-        """A partial tile that was stored, or some of its rows from `start` on."""
+        """Reads a stored partial tile, or `rows` of its rows from `start` on."""
         memory = ir.MemRefType(self.scratch.type)
         shape = list(memory.shape)[1:]
         place = self._place(row)
@@ -79,7 +79,7 @@ def partial_tiles(
         count: number of whole tiles, over symbols.
         operands: the symbols' values: `memref.dim`s of arguments.
         tile: type of a tile.
-        schedule: the split, and how its parts meet.
+        schedule: the split, and the protocol that combines the partials.
     """
     rows = 1 if schedule.reduction == "serial" else schedule.split
     scratch = workspace_argument(kernel, SCRATCH, count * rows, operands, list(tile.shape), tile.element_type)
@@ -118,7 +118,7 @@ def workspace_argument(
 def reduce_in_last_block(
     partials: PartialTiles, tile: ir.Value, part: ir.Value, partial: ir.Value, epilogue: Epilogue
 ) -> None:
-    """Every block stores its partial; the last block adds them up in order."""
+    """Each block stores its partial; the last block to arrive adds all partials up in order."""
     partials.write(partial, part_row(tile, part, partials.split))
     last = last_block(partials.semaphores, tile, partials.split)
     with ir.InsertionPoint(last.then_block):
@@ -134,8 +134,9 @@ def reduce_in_last_block(
 def reduce_serially(
     partials: PartialTiles, tile: ir.Value, part: ir.Value, partial: ir.Value, epilogue: Epilogue
 ) -> None:
-    """Blocks add in the order of their parts: the first stores its partial, the others add theirs, the last keeps the
-    sum.
+    """Serial (ordered) reduction: the first block stores its partial, each next block adds its own to the sum so far.
+
+    The last block runs the epilogue on the sum.
     """
     with serial_order(partials.semaphores, tile, part, partials.split):
         first = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.eq, part, index(0)).result)
@@ -158,16 +159,16 @@ def reduce_serially(
 def reduce_slices(
     partials: PartialTiles, tile: ir.Value, part: ir.Value, partial: ir.Value, rows: int, epilogue: SliceEpilogue
 ) -> None:
-    """Every block stores its partial; when all are there, each adds up some rows of all partials, in order."""
+    """Each block stores its partial; after all have arrived, blocks add up slices of rows of all partials, in order."""
     whole = ir.VectorType(partial.type).shape[-2]
     partials.write(partial, part_row(tile, part, partials.split))
     with grid_barrier(partials.semaphores, tile, partials.split):
-        pass  # nothing is written to the scratch again in this launch, so that blocks leave before they read
+        pass  # the scratch is not written again in this launch, so blocks may leave the barrier before they read
     branch = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.ult, part, index(whole // rows)).result)
     branch.operation.attributes[SECOND_STAGE] = ir.UnitAttr.get()
     with ir.InsertionPoint(branch.then_block):
         start = arith.MulIOp(part, index(rows)).result
-        # All reads before the first sum, so that they are under way together.
+        # All reads are emitted before the first sum, so that they are in flight together.
         found = [
             partials.read(part_row(tile, index(each), partials.split), start, rows) for each in range(partials.split)
         ]
@@ -185,7 +186,7 @@ def _add_argument(kernel: ir.Operation, memref_type: ir.Type, attributes: dict[s
 
 
 def part_row(tile: ir.Value, part: ir.Value, split: int) -> ir.Value:
-    """The row of the scratch that a part of a tile has to itself."""
+    """The row of the scratch for partial `part` of a tile."""
     place = ir.AffineExpr.get_dim(0) * split + ir.AffineExpr.get_dim(1)
     return affine.AffineApplyOp(ir.AffineMap.get(2, 0, [place]), [tile, part]).result
 

@@ -1,8 +1,8 @@
 """Protocols on the semaphores of a grid: barrier, last block, ticket, order. Each returns its semaphore to zero.
 
-A semaphore counts modulo a limit that every arrival names (`fuse.semaphore_arrive`), so that no launch has to clear
-what the one before it left. The members of a protocol are the thread blocks that arrive at one semaphore; `members` is
-their number, an int or an index.
+A semaphore counts modulo a limit that every arrival passes (`fuse.semaphore_arrive`), so that no launch has to reset
+the semaphores. The members of a protocol are the thread blocks that arrive at one semaphore; `members` is the number of
+members, an int or an index.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ Members: TypeAlias = "int | ir.Value"
 
 @contextmanager
 def grid_barrier(semaphores: ir.Value, slot: ir.Value, members: Members) -> Iterator[None]:
-    """Waits until all members have arrived; what they wrote before is visible to what is emitted inside.
+    """Waits until all members have arrived; code emitted inside sees all of the members' earlier writes.
 
-    On leaving, a member counts itself out without waiting: the second round of arrivals returns the semaphore to zero.
-    All members must be resident at once.
+    On exit, a member arrives a second time without waiting, and the last of these arrivals resets the semaphore to
+    zero. All members must be resident at once.
     """
     limit = _count(members, 2, -1)
     semaphore_arrive(semaphores, slot, limit)
@@ -35,20 +35,20 @@ def grid_barrier(semaphores: ir.Value, slot: ir.Value, members: Members) -> Iter
 
 
 def last_block(semaphores: ir.Value, slot: ir.Value, members: Members) -> scf.IfOp:
-    """The branch of the member that arrives last, to which all that the others wrote is visible."""
+    """The branch of the member that arrives last, which sees all earlier writes of the other members."""
     last = _count(members, 1, -1)
     arrived = semaphore_arrive(semaphores, slot, last)
     return scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.eq, arrived, last).result)
 
 
 def take_ticket(semaphores: ir.Value, slot: ir.Value, members: Members) -> ir.Value:
-    """How many members came before this one, an i32. It orders no memory."""
+    """The number of members that took a ticket before this one, an i32. A ticket does not order memory."""
     return semaphore_arrive(semaphores, slot, _count(members, 1, -1), relaxed=True)
 
 
 @contextmanager
 def serial_order(semaphores: ir.Value, slot: ir.Value, member: ir.Value, members: int) -> Iterator[None]:
-    """Waits until the members before `member`, an index, have left; what is emitted inside sees what they wrote."""
+    """Waits until the members before `member` (an index) have left; code emitted inside sees these members' writes."""
     semaphore_wait(semaphores, slot, arith.IndexCastOp(ir.IntegerType.get_signless(32), member).result)
     yield
     semaphore_arrive(semaphores, slot, _count(members, 1, -1))
