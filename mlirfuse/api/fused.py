@@ -256,7 +256,7 @@ class Fused(Generic[_P, _R]):
         target = target_of(None)
         compiled = self._compile(lambda extents: numpy_specs(arrays, extents, self._names), target)
         inputs = [a for a in arrays if isinstance(a, np.ndarray | int | float | np.number | np.bool_)]
-        results = run(compiled.module_at("gpu"), compiled.program.name, inputs, progress=True)
+        results = run(compiled.interpreted, compiled.program.name, inputs, progress=True)
         if out is not None:
             if isinstance(out, list):
                 raise ArgumentError("a list is no array", where="out", hint="give a tuple of arrays")

@@ -143,6 +143,11 @@ class Compiled:
         return module
 
     @cached_property
+    def interpreted(self) -> ir.Module:
+        """The module at the `gpu` stage that the interpreter runs; not to be changed."""
+        return self.module_at("gpu")
+
+    @cached_property
     def assembled(self) -> dict[str, AssembledKernel]:
         """The machine code of each kernel, by its name; raises `CompileError` without ptxas."""
         return dict(zip(self.binaries, assemble_kernels(self.binaries.values()), strict=True))

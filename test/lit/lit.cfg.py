@@ -10,12 +10,15 @@ import lit.formats
 import llvm
 
 ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "test" / "lit"))
+import tool_server  # noqa: E402
+
 LLVM_BIN = Path(next(iter(llvm.__path__))) / "bin"
 
 config.name = "mlirfuse"
 config.test_format = lit.formats.ShTest()
 config.suffixes = [".mlir", ".py", ".test"]
-config.excludes = ["lit.cfg.py", "Inputs"]
+config.excludes = ["lit.cfg.py", "tool_server.py", "Inputs"]
 config.test_source_root = str(Path(__file__).parent)
 config.test_exec_root = str(Path(__file__).parent / "Output")
 
@@ -28,7 +31,10 @@ for variable in ("HOME", "CUDA_HOME", "CUDA_PATH"):
 
 config.substitutions += [
     # The longer name first: substitutions are tried in order.
-    (r"\bmlirfuse-opt\b", f"{sys.executable} -m mlirfuse.tools.opt"),
+    (
+        r"\bmlirfuse-opt\b",
+        f"{sys.executable} -ISE {ROOT}/test/lit/tool_server.py {tool_server.start(dict(config.environment))}",
+    ),
     (r"(?<![\w/.-])mlirfuse(?=\s)", f"{sys.executable} -m mlirfuse.tools.cli"),
     (r"%python\b", sys.executable),
     *((rf"(?<![\w/.-]){tool}(?=\s)", str(LLVM_BIN / tool)) for tool in ("FileCheck", "not", "count", "split-file")),
