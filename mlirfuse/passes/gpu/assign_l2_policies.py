@@ -32,8 +32,7 @@ COPY = "nvgpu.device_async_copy"
 
 @dataclass(frozen=True)
 class FuseAssignL2Policies(Pass):
-    """Marks accesses that the L2 should evict last, and limits the size up to which a kernel's streams are evicted
-    first.
+    """Marks accesses that the L2 should evict last, and limits which kernels' streams are evicted first.
 
     Requires the gpu stage. Lines that are evicted first replace one another, and leave the rest of the L2 to other
     data. That helps where the other data are the kernel's results, which the next kernel reads. It does not help a

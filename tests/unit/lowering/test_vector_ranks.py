@@ -7,6 +7,7 @@ from math import prod
 import pytest
 
 from mlirfuse.compiler.context import make_context
+from mlirfuse.dialect.module_target import set_target
 from mlirfuse.lowering.ptx.to_ptx import ptx, to_nvvm
 from mlirfuse.passmanager.manager import Pipeline
 from mlirfuse.support.diagnostics import parse_module
@@ -45,7 +46,8 @@ def ptx_of(shape: tuple[int, ...], kind: str, ops: str, chip: str) -> str:
     """PTX of a kernel whose vectors have that shape, and whose result has elements of that kind."""
     text = KERNEL.format(dims="".join(f"{extent}x" for extent in shape), count=prod(shape), ops=ops, kind=kind)
     module = parse_module(text, make_context())
-    Pipeline.parse(f"builtin.module(lower-attach-target{{chip={chip}}},{PASSES},lower-kernel-abi)").run(module)
+    set_target(module.operation, target_of(chip))
+    Pipeline.parse(f"builtin.module(lower-attach-target,{PASSES},lower-kernel-abi)").run(module)
     assert not ops_named(module.operation, "arith.divf", "math.exp")
     to_nvvm(module.operation)
     return ptx(module.operation, target_of(chip))["k"].ptx

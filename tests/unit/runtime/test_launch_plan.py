@@ -295,8 +295,8 @@ def test_no_cupy(monkeypatch):
 
 @pytest.mark.parametrize(
     ("capability", "chip"),
-    [(80, "sm_80"), (86, "sm_86"), (87, "sm_87"), (89, "sm_89"), (90, "sm_90a"), (100, "sm_100a"), (103, "sm_103a"),
-     (110, "sm_110a"), (120, "sm_120a"), (121, "sm_121a")],
+    [(80, "sm_80"), (86, "sm_86"), (87, "sm_87"), (88, "sm_88"), (89, "sm_89"), (90, "sm_90a"), (100, "sm_100a"),
+     (103, "sm_103a"), (110, "sm_110a"), (120, "sm_120a"), (121, "sm_121a")],
 )  # fmt: skip
 def test_target_for_a_device(capability, chip):
     assert cuda.chip_for(capability, {}.__getitem__) == chip, "its limits need not be asked"
@@ -304,8 +304,8 @@ def test_target_for_a_device(capability, chip):
 
 @pytest.mark.parametrize(
     ("capability", "as_if", "chip"),
-    [(88, "sm_86", "sm_86"), (88, "sm_87", "sm_87"), (107, "sm_100", "sm_103"), (122, "sm_121", "sm_121"),
-     (122, "sm_86", "sm_86"), (130, "sm_103", "sm_121"), (130, "sm_90", "sm_121")],
+    [(85, "sm_80", "sm_80"), (107, "sm_100", "sm_103"), (122, "sm_121", "sm_121"),
+     (122, "sm_86", "sm_88"), (122, "sm_87", "sm_88"), (130, "sm_103", "sm_121"), (130, "sm_90", "sm_121")],
 )  # fmt: skip
 def test_target_for_a_device_that_is_not_known(capability, as_if, chip):
     """One that asks for no more threads, blocks and shared memory than the device says it has."""
