@@ -11,6 +11,7 @@ from mlir import ir
 from mlir.dialects import arith
 
 from mlirfuse.lowering.kernel_func import kernels
+from mlirfuse.lowering.math.elements import f32_constant
 from mlirfuse.lowering.math.quotients import NUDGE, corrected_quotient
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.rewriting import erase, ops_named
@@ -72,14 +73,10 @@ def _divide(x: ir.Value, divisor: float) -> ir.Value:
     scaled = divisor * scale
     nearest = float(np.float32(1.0) / np.float32(scaled))
     above = float(np.float32((1.0 + NUDGE) / scaled))
-    return corrected_quotient(_scaled(x, scale), *(_constant(value) for value in (above, -scaled, nearest)))
+    return corrected_quotient(_scaled(x, scale), *(f32_constant(value) for value in (above, -scaled, nearest)))
 
 
 def _scaled(x: ir.Value, scale: float) -> ir.Value:
     if abs(scale) == 1.0:
         return arith.negf(x) if scale < 0 else x
-    return arith.mulf(x, _constant(scale))
-
-
-def _constant(value: float) -> ir.Value:
-    return arith.constant(ir.F32Type.get(), ir.FloatAttr.get(ir.F32Type.get(), value))
+    return arith.mulf(x, f32_constant(scale))

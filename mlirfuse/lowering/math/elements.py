@@ -1,4 +1,4 @@
-"""Instructions that take numbers, for vectors of any rank."""
+"""Instructions that take numbers, for vectors of any rank, and numbers for such instructions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from math import prod
 
 from mlir import ir
-from mlir.dialects import vector
+from mlir.dialects import arith, vector
 
 
 def by_element(function: Callable[..., ir.Value], *operands: ir.Value) -> ir.Value:
@@ -22,6 +22,17 @@ def by_element(function: Callable[..., ir.Value], *operands: ir.Value) -> ir.Val
     elements = (vector.ToElementsOp(_reshaped(flat, operand)).results for operand in operands)
     result = vector.from_elements(flat, [function(*numbers) for numbers in zip(*elements, strict=True)])
     return _reshaped(type_, result)
+
+
+def f32_constant(value: float) -> ir.Value:
+    """A constant `f32`."""
+    f32 = ir.F32Type.get()
+    return arith.constant(f32, ir.FloatAttr.get(f32, value))
+
+
+def broadcast_like(value: ir.Value, target: ir.Type) -> ir.Value:
+    """A number as it is, or as a vector of type `target` where that is one."""
+    return vector.broadcast(target, value) if isinstance(target, ir.VectorType) else value
 
 
 def _reshaped(type_: ir.VectorType, value: ir.Value) -> ir.Value:

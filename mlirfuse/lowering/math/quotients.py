@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from mlir import ir
-from mlir.dialects import arith, llvm, math, vector
+from mlir.dialects import arith, llvm, math
 
-from mlirfuse.lowering.math.elements import by_element
+from mlirfuse.lowering.math.elements import broadcast_like, by_element, f32_constant
 
 NUDGE = 2.0**-25
 """Relative excess over 1 / s of the reciprocal used in truncated products: half a unit in the last place at most.
@@ -33,15 +33,9 @@ def corrected_quotient(x: ir.Value, above: ir.Value, minus_s: ir.Value, reciproc
         reciprocal: `1 / s`, rounded to nearest; -0 where `s` is zero or infinite, whose `above` is `1 / s`.
     """
     first = by_element(_truncated_product, x, above)
-    rest = arith.minnumf(math.fma(first, minus_s, x), _like(LARGEST, x.type))
+    rest = arith.minnumf(math.fma(first, minus_s, x), broadcast_like(f32_constant(LARGEST), x.type))
     return math.fma(rest, reciprocal, first)
 
 
 def _truncated_product(x: ir.Value, y: ir.Value) -> ir.Value:
     return llvm.CallIntrinsicOp(x.type, "llvm.nvvm.mul.rz.f", [x, y], [], []).results[0]
-
-
-def _like(value: float, target: ir.Type) -> ir.Value:
-    f32 = ir.F32Type.get()
-    number = arith.constant(f32, ir.FloatAttr.get(f32, value))
-    return vector.broadcast(target, number) if isinstance(target, ir.VectorType) else number

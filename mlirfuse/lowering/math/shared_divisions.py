@@ -8,11 +8,12 @@ from math import prod
 from typing import ClassVar
 
 from mlir import ir
-from mlir.dialects import arith, llvm, math, vector
+from mlir.dialects import arith, llvm, math
 
 from mlirfuse.analysis.arithmetic.casts import element_type
 from mlirfuse.analysis.arithmetic.rounded import rounds_to_half
 from mlirfuse.lowering.kernel_func import kernels
+from mlirfuse.lowering.math.elements import broadcast_like, f32_constant
 from mlirfuse.lowering.math.quotients import NUDGE, corrected_quotient
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.support.rewriting import defining_op, erase, ops_named
@@ -124,13 +125,13 @@ def _reciprocal(divisor: ir.Value) -> _Reciprocal:
     scale = _scale(divisor)
     scaled = arith.mulf(divisor, scale)
     first = llvm.CallIntrinsicOp(scaled.type, "llvm.nvvm.rcp.approx.ftz.f", [scaled], [], []).results[0]
-    error = math.fma(scaled, first, _constant(-1.0))
+    error = math.fma(scaled, first, f32_constant(-1.0))
     better = math.fma(first, arith.negf(error), first)
-    above = math.fma(first, arith.subf(_constant(NUDGE), error), first)
+    above = math.fma(first, arith.subf(f32_constant(NUDGE), error), first)
     # For zero and infinity the approximation is exact, and its Newton error is NaN.
     is_number = arith.cmpf(arith.CmpFPredicate.ORD, error, error)
     nearest, above = (arith.select(is_number, value, first) for value in (better, above))
-    return _Reciprocal(scale, scaled, nearest, above, arith.select(is_number, better, _constant(-0.0)))
+    return _Reciprocal(scale, scaled, nearest, above, arith.select(is_number, better, f32_constant(-0.0)))
 
 
 def _scale(divisor: ir.Value) -> ir.Value:
@@ -149,25 +150,17 @@ def _scale(divisor: ir.Value) -> ir.Value:
 
 def _quotient(op: ir.Operation, shared: _Reciprocal) -> ir.Value:
     x = op.operands[0]
-    scaled = arith.mulf(x, _like(shared.scale, x.type))
+    scaled = arith.mulf(x, broadcast_like(shared.scale, x.type))
     if all(rounds_to_half(use.owner.operation) for use in op.results[0].uses):
-        return arith.mulf(scaled, _like(shared.nearest, x.type))
+        return arith.mulf(scaled, broadcast_like(shared.nearest, x.type))
     minus_s = arith.negf(shared.scaled)
-    numbers = (_like(value, x.type) for value in (shared.above, minus_s, shared.correction))
+    numbers = (broadcast_like(value, x.type) for value in (shared.above, minus_s, shared.correction))
     return corrected_quotient(scaled, *numbers)
-
-
-def _like(value: ir.Value, target: ir.Type) -> ir.Value:
-    return vector.broadcast(target, value) if isinstance(target, ir.VectorType) else value
 
 
 def _width(op: ir.Operation) -> int:
     result = op.results[0].type
     return prod(result.shape) if isinstance(result, ir.VectorType) else 1
-
-
-def _constant(value: float) -> ir.Value:
-    return arith.constant(ir.F32Type.get(), ir.FloatAttr.get(ir.F32Type.get(), value))
 
 
 def _bits(value: int) -> ir.Value:
