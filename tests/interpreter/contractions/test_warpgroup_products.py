@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from mlir import ir
 
 import mlirfuse as mf
 from mlirfuse import interpreter
@@ -240,18 +241,9 @@ PING_PONG_MUTANTS = {
 
 @pytest.mark.parametrize("name", PING_PONG_MUTANTS)
 def test_mutants_of_ping_pong_are_caught(name: str) -> None:
-    pattern, replacement, message = PING_PONG_MUTANTS[name]
     product = Product(648, 72, 328, "nt")
     module = module_at("gpu", product.fn, product.specs, warpgroup_schedule(128, 64, consumer_groups=2))
-    text, count = re.subn(pattern, replacement, str(module))
-    assert count, f"nothing to change for {name}"
-
-    def run_in_many_orders() -> None:
-        for seed in range(6):
-            interpreter.run(parse(text), product.form, product.inputs(), order="random", seed=seed, resident=2)
-
-    with pytest.raises(InterpreterError, match=message):
-        run_in_many_orders()
+    _expect_caught(module, product, PING_PONG_MUTANTS[name], seeds=6, resident=2)
 
 
 @combined({"stage": ["tile", "gpu"], "promote": [1, 2, 5, 99], "persistent": [False, True]})
@@ -278,21 +270,31 @@ SHARED_MUTANTS = {
 }
 
 
-@pytest.mark.parametrize("persistent", [False, True])
-@pytest.mark.parametrize("name", SHARED_MUTANTS)
-def test_mutants_of_clusters_are_caught(name: str, persistent: bool) -> None:
-    pattern, replacement, message = SHARED_MUTANTS[name]
-    schedule = warpgroup_schedule(128, 64, cluster=2, persistent=persistent)
-    module = module_at("gpu", SHARED.fn, SHARED.specs, schedule)
+def _expect_caught(
+    module: ir.Module, product: Product, mutant: tuple[str, str, str], seeds: int = 12, **how: Any
+) -> None:
+    """Asserts that one of some random orders fails where a pattern of the IR is replaced.
+
+    `mutant` is the pattern, its replacement, and a pattern of the interpreter's message.
+    """
+    pattern, replacement, message = mutant
     text, count = re.subn(pattern, replacement, str(module))
-    assert count, f"nothing to change for {name}"
+    assert count, f"nothing to change for {pattern}"
 
     def run_in_many_orders() -> None:
-        for seed in range(12):
-            interpreter.run(parse(text), SHARED.form, SHARED.inputs(), order="random", seed=seed)
+        for seed in range(seeds):
+            interpreter.run(parse(text), product.form, product.inputs(), order="random", seed=seed, **how)
 
     with pytest.raises(InterpreterError, match=message):
         run_in_many_orders()
+
+
+@pytest.mark.parametrize("persistent", [False, True])
+@pytest.mark.parametrize("name", SHARED_MUTANTS)
+def test_mutants_of_clusters_are_caught(name: str, persistent: bool) -> None:
+    schedule = warpgroup_schedule(128, 64, cluster=2, persistent=persistent)
+    module = module_at("gpu", SHARED.fn, SHARED.specs, schedule)
+    _expect_caught(module, SHARED, SHARED_MUTANTS[name])
 
 
 CLUSTERED = Product(136, 64, 712, "nt")
@@ -318,17 +320,8 @@ CLUSTERED_MUTANTS = {
 
 @pytest.mark.parametrize("name", CLUSTERED_MUTANTS)
 def test_mutants_of_meetings_are_caught(name: str) -> None:
-    pattern, replacement, message = CLUSTERED_MUTANTS[name]
     module = module_at("gpu", CLUSTERED.fn, CLUSTERED.specs, cluster_schedule(128, 64, 2))
-    text, count = re.subn(pattern, replacement, str(module))
-    assert count, f"nothing to change for {name}"
-
-    def run_in_many_orders() -> None:
-        for seed in range(12):
-            interpreter.run(parse(text), CLUSTERED.form, CLUSTERED.inputs(), order="random", seed=seed)
-
-    with pytest.raises(InterpreterError, match=message):
-        run_in_many_orders()
+    _expect_caught(module, CLUSTERED, CLUSTERED_MUTANTS[name])
 
 
 RING = Product(384, 192, 640, "nt")
