@@ -15,7 +15,7 @@ GRAPH = (
     "fuse-fold-empty,fuse-views,cse,fuse-copy-reshaped,fuse-fold-casts{{through-rounding={fast}}},"
     "fuse-multiply-add,fuse-segment,"
     "fuse-mix-order-reduction,fuse-recompute,"
-    "fuse-prologues,cse,"
+    "fuse-prologues,fuse-cse,"
     "fuse-collapse-dims,fuse-split-rows,fuse-merge-moments,fuse-merge-exp-sums,"
     "fuse-assign-schedule{{tuned={tuned}}}"
 )

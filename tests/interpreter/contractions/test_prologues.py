@@ -95,6 +95,24 @@ def test_what_an_operand_shares_with_other_ops(fn, flag, shape, dtype: str, rows
     np.testing.assert_array_equal(result.astype(np.int64), expected)
 
 
+@pytest.mark.parametrize("shape", [(24, 1), (1, 24)])
+def test_one_cast_along_both_operands(shape: tuple[int, int]) -> None:
+    """A cast of a column runs along the rows of the first operand, and along those that are summed of the second."""
+
+    def scaled(x, w, s):
+        t = s.astype(mf.bfloat16)
+        return (x * t) @ mf.where(t > 0, w, t)
+
+    rng = np.random.default_rng(0)
+    x, w = (rng.integers(-2, 3, (2, 24, 24)).astype(dtype_of("bfloat16").numpy) for _ in range(2))
+    s = rng.integers(-2, 3, shape).astype(np.int8)
+    module = module_at("gpu", scaled, specs_of((x, w, s)))
+    (result,) = interpreter.run(module, "scaled", [x, w, s], order="random", seed=4)
+    a, b, c = (v.astype(np.float64) for v in (x, w, s))
+    expected = ((a * c) @ np.where(c > 0, b, c)).astype(dtype_of("bfloat16").numpy)
+    np.testing.assert_array_equal(result, expected)
+
+
 def test_one_step_along_k() -> None:
     def scaled(x, w):
         return (x + 1) @ (w / 2).T

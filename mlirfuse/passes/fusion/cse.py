@@ -1,0 +1,111 @@
+"""`fuse-cse`: computes once what kernels and hosts compute twice, where a kernel's iteration space allows it."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import ClassVar
+
+from mlir import ir
+
+from mlirfuse.analysis.contractions.contraction import contraction_in
+from mlirfuse.analysis.contractions.contraction_operands import unfit_producers
+from mlirfuse.analysis.grid_reduction import grid_reduction, needs_grid
+from mlirfuse.analysis.kernels import body, functions, is_tile_program
+from mlirfuse.analysis.loops.iteration_space import Conflict, space_of_structures
+from mlirfuse.analysis.loops.structure import structure_of
+from mlirfuse.dialect.attributes import KERNEL
+from mlirfuse.passmanager.base import Pass, Remarks
+from mlirfuse.support.equivalence import operation_key
+from mlirfuse.support.rewriting import erase_dead
+
+PURE_DIALECTS = frozenset({"affine", "arith", "linalg", "math", "tensor"})
+"""Dialects whose operations on tensors and scalars have no side effects."""
+
+Fitness = tuple[tuple[int | None, ...] | None, str | None]
+"""The extents of a kernel's iteration space, and why its ops cannot be one kernel; no extents where they share none."""
+
+
+@dataclass(frozen=True)
+class FuseCse(Pass):
+    """Replaces an op by an earlier one that computes the same, in hosts and in kernels on tensors.
+
+    In a kernel, two equal ops may run along different dimensions: a cast of one array scales the rows of a
+    contraction's first operand in one place, and those of the second in another. One op can run along one dimension
+    only, so such ops stay apart, as do ops of which one computes an operand of a contraction and the other is needed
+    on the tile of the result. Upstream's `cse`, which knows no iteration space, merges them all. Ops without uses go.
+    Tile programs are left alone.
+
+    ```mlir
+    %0 = linalg.generic {indexing_maps = [#id, #id], ...} ins(%s : tensor<64xi8>) ... -> tensor<64xf32>
+    %1 = linalg.generic {indexing_maps = [#id, #id], ...} ins(%s : tensor<64xi8>) ... -> tensor<64xf32>
+    %2 = linalg.generic ... ins(%x, %0, %1 : tensor<8x64xf32>, tensor<64xf32>, tensor<64xf32>) ...
+    ```
+    becomes
+    ```mlir
+    %0 = linalg.generic {indexing_maps = [#id, #id], ...} ins(%s : tensor<64xi8>) ... -> tensor<64xf32>
+    %2 = linalg.generic ... ins(%x, %0, %0 : tensor<8x64xf32>, tensor<64xf32>, tensor<64xf32>) ...
+    ```
+    """
+
+    name: ClassVar[str] = "fuse-cse"
+
+    def run(self, module: ir.Operation, remarks: Remarks) -> None:
+        """Rewrites the `builtin.module` in place."""
+        for function in functions(module):
+            if not body(function) or (KERNEL in function.attributes and is_tile_program(function)):
+                continue
+            merged, apart = _merge(function)
+            for op in apart:
+                remarks.declined(self, "an equal op computes it along other dimensions, or for another operand", op)
+            if merged:
+                remarks.applied(self, f"{merged} op(s) computed what an earlier one does", function)
+            elif not apart:
+                remarks.declined(self, "no two ops compute the same", function)
+
+
+def _merge(function: ir.Operation) -> tuple[int, list[ir.Operation]]:
+    """Replaces each op by the first equal one that may have its uses; returns how many, and those that have to stay."""
+    is_kernel = KERNEL in function.attributes
+    known: dict[Hashable, list[ir.Operation]] = {}
+    apart: list[ir.Operation] = []
+    merged = 0
+    fitness = _fitness(function) if is_kernel else None
+    for op in body(function)[:-1]:
+        if op.name.split(".")[0] not in PURE_DIALECTS:
+            continue
+        equal = known.setdefault(operation_key(op), [])
+        has_loops = is_kernel and structure_of(op) is not None
+        if any(_replaced(function, op, earlier, fitness if has_loops else None) for earlier in equal):
+            merged += 1
+            continue
+        if equal:
+            apart.append(op)
+        equal.append(op)
+    erase_dead([op for op in body(function)[:-1] if op.name.split(".")[0] in PURE_DIALECTS])
+    return merged, apart
+
+
+def _replaced(function: ir.Operation, op: ir.Operation, earlier: ir.Operation, fitness: Fitness | None) -> bool:
+    """Whether an earlier op got the uses of an equal one: always, but where this changes a kernel's fitness."""
+    uses = [(use.owner.operation, use.operand_number, n) for n, r in enumerate(op.results) for use in r.uses]
+    for user, operand, number in uses:
+        user.operands[operand] = earlier.results[number]
+    if fitness is None or _fitness(function) == fitness:
+        return True
+    for user, operand, number in uses:
+        user.operands[operand] = op.results[number]
+    return False
+
+
+def _fitness(kernel: ir.Operation) -> Fitness:
+    """The iteration space of a kernel, and what stands against one kernel."""
+    structures = [s for op in body(kernel) if (s := structure_of(op)) is not None]
+    space = space_of_structures(structures)
+    if isinstance(space, Conflict):
+        return None, space.reason
+    if contraction_in(space, structures) is not None:
+        return space.extents, unfit_producers(space, structures)
+    if needs_grid(space) and isinstance(plan := grid_reduction(space, structures, body(kernel)[-1].operands), Conflict):
+        return space.extents, plan.reason
+    return space.extents, None

@@ -1,0 +1,36 @@
+"""Whether two operations compute the same: a key that equal operations share."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from mlir import ir
+
+
+def operation_key(op: ir.Operation) -> Hashable:
+    """A key of what an operation computes; operations without side effects that share it give the same results.
+
+    The key has the name, attributes, result types, operands, and the same of all that is nested in its regions, whose
+    own values count by where they are defined. It holds while no operand is replaced.
+    """
+    inside: dict[ir.Value, int] = {}
+    return _key(op, inside)
+
+
+def _key(op: ir.Operation, inside: dict[ir.Value, int]) -> Hashable:
+    operands = tuple(inside.get(operand, operand) for operand in op.operands)
+    attributes = tuple(sorted((name, str(op.attributes[name])) for name in op.attributes))
+    regions = []
+    for region in op.regions:
+        for block in region.blocks:
+            types = []
+            for argument in block.arguments:
+                inside[argument] = len(inside)
+                types.append(str(argument.type))
+            ops = []
+            for view in block.operations:
+                ops.append(_key(view.operation, inside))
+                for result in view.operation.results:
+                    inside[result] = len(inside)
+            regions.append((tuple(types), tuple(ops)))
+    return op.name, attributes, tuple(str(result.type) for result in op.results), operands, tuple(regions)
