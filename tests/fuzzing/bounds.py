@@ -33,6 +33,8 @@ class Bounded:
         contracts: whether it is a rounded product, which a sum over dimensions may take as it was before.
         slip: of such a product that an elementwise sum may take as it was before: how far from its value that may be,
             and infinite where the rounding made an infinity; None where no sum may.
+        relative: relative error of float32 quotients in it, besides `error`, where a cast to half precision is all that
+            is left of it (`lower-rounded-divisions`).
     """
 
     value: np.ndarray
@@ -43,6 +45,7 @@ class Bounded:
     constant: bool = False
     contracts: bool = False
     slip: np.ndarray | None = None
+    relative: float = 0.0
 
     @property
     def settled(self) -> Bounded:
@@ -133,7 +136,8 @@ def product(a: Bounded, b: Bounded, dtype: str) -> Bounded:
     largest = np.abs(value) + np.where(np.isinf(result.error), 0, result.error)
     slip = np.where(np.isinf(result.value), INF, ulp(np.maximum(largest, FORMATS[dtype].tiny), dtype) / 2)
     contracts = bool(np.any((result.value != value) | (dtype == "float64")))
-    return replace(result, contracts=contracts, slip=np.where(whole, 0, slip))
+    relative = a.relative + b.relative
+    return replace(result, contracts=contracts, slip=np.where(whole, 0, slip), relative=relative)
 
 
 def _significant(values: np.ndarray) -> np.ndarray:
@@ -190,11 +194,15 @@ def quotient(a: Bounded, b: Bounded, dtype: str, relative: float = 0.0) -> Bound
     if dtype != "float32":
         return result
     small = (np.abs(result.value) < _CORRECTED) & (value != 0)
-    return replace(result, error=result.error + np.where(small, 1.5 * ulp(result.value, dtype), 0))
+    error = result.error + np.where(small, 1.5 * ulp(result.value, dtype), 0)
+    return replace(result, error=error, relative=a.relative + b.relative + _ROUNDED_LATER)
 
 
 _CORRECTED = 2.0**-101
 """From here on float32 quotients are correctly rounded, as `mf.divide` says; smaller ones are within 1.5 units."""
+
+_ROUNDED_LATER = 2.0**-22
+"""Relative error of float32 quotients that are rounded to half precision: two units in the last place (`div.full`)."""
 
 
 def cast(x: Bounded, dtype: str) -> Bounded:
@@ -212,6 +220,8 @@ def cast(x: Bounded, dtype: str) -> Bounded:
             return replace(x, dtype=dtype, weak=None)
         wide = x.value.astype(np.float64)
         error = x.error
+        if dtype in HALVES and x.relative:
+            error = error + np.where(np.isfinite(wide), np.abs(wide), 0) * x.relative
         if x.dtype == "int64" and dtype == "float32":  # one rounding, not one to float64 before
             direct = x.value.astype(np.float32).astype(np.float64)
             return Bounded(direct, error, dtype, signed=True)

@@ -221,7 +221,8 @@ def where(condition: Bounded, a: Bounded, b: Bounded) -> Bounded:
     dtype = meet([x.dtype for x in (a, b) if x.weak is None], [x.weak for x in (a, b) if x.weak is not None])
     x, y = _adopt(a, dtype), _adopt(b, dtype)
     value, error = np.where(condition.value, x.value, y.value), np.where(condition.value, x.error, y.error)
-    return Bounded(value, np.where(condition.known, error, INF), dtype, signed=x.signed and y.signed)
+    error = np.where(condition.known, error, INF)
+    return Bounded(value, error, dtype, signed=x.signed and y.signed, relative=max(x.relative, y.relative))
 
 
 def clip(x: Bounded, low: Bounded | None = None, high: Bounded | None = None) -> Bounded:

@@ -299,7 +299,7 @@ def test_a_kernel_that_does_not_clean_up(monkeypatch: pytest.MonkeyPatch) -> Non
     text = text.replace("    scf.if %is_first {\n      %ticket", "    %one = arith.constant 1 : i32\n"
                         "    %more = arith.addi %limit, %one : i32\n    scf.if %is_first {\n      %ticket")  # fmt: skip
     x = cupy.asarray(protocols.integers(ROWS))
-    with pytest.raises(RuntimeLaunchError, match="serial reduction_kernel: .* left semaphore 1 of argument 2 at 100"):
+    with pytest.raises(RuntimeLaunchError, match="serial_kernel: .* left semaphore 1 of argument 2 at 100"):
         dispatcher(text)((x,))
     case = Case("serial")
     case.launch()

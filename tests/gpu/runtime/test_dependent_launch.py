@@ -172,7 +172,7 @@ def scale(*, waits: bool) -> Dispatcher:
     """`x * factor + y` by a kernel that is launched early."""
     chip = cuda.chip(0)
     text = SCALE if waits else SCALE.replace("kernel attributes {", "kernel attributes {fuse.dependent_launch, ")
-    binaries, infos, module = compile_text(text, chip, f"fuse-dependent-launch{{target={chip}}}")
+    binaries, infos, module = compile_text(text, chip, "fuse-dependent-launch")
     assert infos["scale_kernel"].dependent
     assert ("griddepcontrol.wait" in binaries["scale_kernel"].ptx) == waits
     kernels = {name: load(binary, infos[name], 0) for name, binary in binaries.items()}

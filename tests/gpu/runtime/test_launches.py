@@ -84,7 +84,7 @@ def test_a_graph_of_calls_has_their_kernels_only(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["layer_norm_backward-384", "wgmma-slices", "mma-serial_reduction", "row_sums_of_squares"]
+    "name", ["layer_norm_backward-384", "wgmma-grid_sync", "mma-serial", "row_sums_of_squares"]
 )
 def test_a_trace_of_calls_has_their_kernels_only(name: str) -> None:
     call, kernels = prepared(name)

@@ -57,6 +57,18 @@ def test_small_quotients_may_be_one_unit_off() -> None:
     refuses(third, right + 2.0**-124)
 
 
+def test_quotients_may_be_two_units_off_where_half_precision_is_left() -> None:
+    """3 / 32130 lies between two float16 numbers, by less than a unit of float32 nearer to the upper one."""
+    quotient = ops.divide(sure(3.0, "float32"), sure(32130.0, "float32"))
+    half = cast(quotient, "float16")
+    holds(half, 9.340047836303711e-05, 9.334087371826172e-05)
+    holds(cast(ops.multiply(quotient, sure(0.5, "float32")), "float16"), 4.6670436859130859e-05)
+    with pytest.raises(WrongResult):
+        holds(half, 9.328126907348633e-05)
+    with pytest.raises(WrongResult):
+        holds(quotient, float(np.nextafter(np.float32(3 / 32130), np.float32(1))))
+
+
 @pytest.mark.parametrize("rule", [ops.floor_divide, ops.remainder, ops.divide, ops.multiply, ops.power, ops.maximum])
 @pytest.mark.parametrize("other", [0.0, np.nan, np.inf, 2.0])
 def test_what_is_not_known_stays_so(rule: Callable[..., Bounded], other: float) -> None:
