@@ -15,14 +15,11 @@ from math import prod
 
 from mlirfuse.errors import ScheduleError
 from mlirfuse.schedule.contractions.cost import contraction_seconds
+from mlirfuse.schedule.contractions.family import family_schedules
 from mlirfuse.schedule.contractions.heuristics import candidates
 from mlirfuse.schedule.heuristics import choose_schedule
 from mlirfuse.schedule.low_registers import low_register_schedules
-from mlirfuse.schedule.model.contraction_registers import (
-    accumulator_registers,
-    consumer_registers,
-)
-from mlirfuse.schedule.model.machine import REGISTER_BYTES, WARPGROUP
+from mlirfuse.schedule.model.machine import REGISTER_BYTES
 from mlirfuse.schedule.model.residency import registers_left
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.schedule.problem import Problem
@@ -248,10 +245,5 @@ def _fastest_first(problem: ContractionProblem, target: Target) -> list[Schedule
 
 def _spare(schedule: Schedule, problem: ContractionProblem, target: Target) -> int:
     """Registers that a thread has beside its sums."""
-    contraction, layout = schedule.contraction, schedule.layout
-    assert contraction is not None
-    sums = accumulator_registers(layout, problem.accumulator.bytes)
-    if contraction.family.is_asynchronous:
-        warpgroups = layout.threads * contraction.consumer_groups // WARPGROUP
-        return consumer_registers(warpgroups) - sums
-    return registers_left(layout.threads, 1, target) - sums
+    assert schedule.contraction is not None
+    return family_schedules(schedule.contraction.instruction).spare_registers(schedule, problem, target)

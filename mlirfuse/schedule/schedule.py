@@ -13,13 +13,13 @@ from mlir import ir
 from mlirfuse.dialect.attributes import SCHEDULE
 from mlirfuse.errors import ScheduleError, errors_at
 from mlirfuse.schedule.layout import BlockedLayout
-from mlirfuse.schedule.model.machine import WARPGROUP
-from mlirfuse.schedule.parts.contraction import INSTRUCTIONS, ContractionSchedule
+from mlirfuse.schedule.parts.contraction import ContractionSchedule
 from mlirfuse.schedule.parts.persistent_loop import PersistentLoop
 from mlirfuse.schedule.parts.transposed_tiles import TransposedTiles
 from mlirfuse.support.dataclass_attributes import from_attribute, to_attribute
 from mlirfuse.support.renamed_names import not_one_of, refuses_old_fields
 from mlirfuse.target import TARGETS, Target
+from mlirfuse.target.instructions import FAMILIES
 
 PERSISTENCE = ("registers", "shared", "multi_pass")
 """Where a row lives between its reduction and its use: in registers, in shared memory, or nowhere (read again)."""
@@ -99,8 +99,8 @@ def check_schedule(
         return not_one_of("persistence", schedule.persistence, PERSISTENCE)
     if schedule.order not in ORDERS:
         return f"order {schedule.order!r} is not one of {', '.join(ORDERS)}"
-    if schedule.contraction and schedule.contraction.instruction not in INSTRUCTIONS:
-        return f"instruction {schedule.contraction.instruction!r} is not one of {', '.join(INSTRUCTIONS)}"
+    if schedule.contraction and schedule.contraction.instruction not in FAMILIES:
+        return f"instruction {schedule.contraction.instruction!r} is not one of {', '.join(FAMILIES)}"
     if problem := schedule.layout.check(schedule.tile):
         return problem
     if any(schedule.layout.anywhere) and (problem := _check_rows(schedule, reduced)):
@@ -152,8 +152,8 @@ def _check_residency(schedule: Schedule, target: Target) -> str | None:
     if not 0 <= schedule.blocks_per_sm <= target.blocks_per_sm:
         return f"{schedule.blocks_per_sm} blocks an SM are not 0 to {target.blocks_per_sm}"
     threads = schedule.layout.threads
-    if schedule.contraction and schedule.contraction.family.is_asynchronous:
-        threads = threads * schedule.contraction.consumer_groups + WARPGROUP  # one warpgroup copies
+    if schedule.contraction:
+        threads = threads * schedule.contraction.consumer_groups + schedule.contraction.family.producer_threads
     if schedule.blocks_per_sm * threads > target.threads_per_sm:
         resident = f"{schedule.blocks_per_sm} blocks of {threads} threads"
         return f"{resident} exceed the {target.threads_per_sm} threads of an SM"

@@ -29,7 +29,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
 
 import mlirfuse as mf
 from mlirfuse.runtime.dispatch import Dispatcher
-from mlirfuse.schedule.contractions.candidates import WIDE_MMA_TILES
+from mlirfuse.schedule.contractions.families.mma import WIDE_MMA_TILES
 from tests.gpu.grid.test_protocols import protocol
 from tests.support.compiling import row_schedule
 from tests.support.contractions.compositions import COMPOSITIONS

@@ -22,11 +22,12 @@ from mlirfuse.passes.kernels.host import callee, calls
 from mlirfuse.passes.kernels.schedule_attempts import attempts_of, forget_attempts, report
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.attempts import Attempt, choose_contraction_again, choose_schedule_again
+from mlirfuse.schedule.contractions.checks import check_contraction, check_ring, check_whole_grid
 from mlirfuse.schedule.contractions.cost import UNKNOWN_EXTENT
+from mlirfuse.schedule.contractions.family import family_schedules
 from mlirfuse.schedule.contractions.heuristics import choose_contraction
 from mlirfuse.schedule.heuristics import choose_schedule
 from mlirfuse.schedule.layout import BlockedLayout
-from mlirfuse.schedule.parts.contraction_checks import check_contraction, check_registers, check_ring, check_whole_grid
 from mlirfuse.schedule.records import lookup
 from mlirfuse.schedule.schedule import Schedule, check_schedule, schedule_of
 from mlirfuse.target import Target
@@ -217,7 +218,9 @@ def _check(
     return (
         check_schedule(schedule, extents, frozenset(), target)
         or check_contraction(schedule.contraction, schedule.tile, schedule.layout, problem)
-        or check_registers(schedule.contraction, schedule.layout, schedule.blocks_per_sm, target)
+        or family_schedules(schedule.contraction.instruction).check_registers(
+            schedule.contraction, schedule.layout, schedule.blocks_per_sm, target
+        )
         or check_ring(schedule.contraction, schedule.tile, problem, target)
         or check_whole_grid(schedule.contraction, schedule.tile, schedule.layout, extents, problem, target)
     )

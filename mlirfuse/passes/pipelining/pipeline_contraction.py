@@ -12,8 +12,8 @@ from mlirfuse.analysis.memory.strided_views import may_be_reversed
 from mlirfuse.dialect.attributes import ALIGN, CLUSTER, PRECISION
 from mlirfuse.errors import PassError
 from mlirfuse.passmanager.base import Pass, Remarks
+from mlirfuse.schedule.contractions.families.wgmma import holds_warpgroup_sums
 from mlirfuse.schedule.model.machine import MAX_BOX, MAX_RANK, SWIZZLE_BYTES, TENSOR_MAP_STRIDE, WARPGROUP
-from mlirfuse.schedule.parts.contraction import holds_warpgroup_sums
 from mlirfuse.schedule.schedule import Schedule, schedule_of
 from mlirfuse.support.dtypes import from_mlir
 from mlirfuse.support.precision import IEEE, TF32

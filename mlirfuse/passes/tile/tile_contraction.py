@@ -20,7 +20,7 @@ from mlirfuse.analysis.loops.spaces import kernel_space
 from mlirfuse.analysis.loops.structure import OpStructure, is_constant
 from mlirfuse.errors import PassError, ScheduleError
 from mlirfuse.passmanager.base import Pass, Remarks
-from mlirfuse.schedule.parts.contraction_checks import check_contraction
+from mlirfuse.schedule.contractions.checks import check_contraction
 from mlirfuse.schedule.schedule import Schedule, schedule_of
 from mlirfuse.support.rewriting import defining_op, integer_of, number_of
 from mlirfuse.tiling.contractions.k_loop import KLoop, result_space

@@ -1,6 +1,6 @@
 """Choosing a contraction's schedule: a pure function of (problem, target).
 
-Candidates are all tiles that an instruction allows (`contractions/candidates.py`), whole, in persistent loops and
+Candidates are all tiles of an instruction family (`contractions/candidates.py`), whole, in persistent loops and
 clusters, and with the splits that fill the device; the one with the least estimated time is taken
 (`contractions/cost.py`).
 """
@@ -11,19 +11,19 @@ from collections.abc import Iterator
 from dataclasses import replace
 from math import ceil, prod
 
-from mlirfuse.schedule.contractions.candidates import MOST_STAGES, SPARE_BYTES, is_between, is_wide_mma, tiles
+from mlirfuse.schedule.contractions.candidates import tiles
+from mlirfuse.schedule.contractions.checks import check_contraction
 from mlirfuse.schedule.contractions.cost import (
-    SHARED_COPY,
     blocks_per_sm,
-    contiguous_bytes,
     contraction_seconds,
     extents_of,
     tile_count,
 )
-from mlirfuse.schedule.contractions.tiles import with_slices
-from mlirfuse.schedule.model.contraction_registers import PROMOTED_SETS, fits_promoted
+from mlirfuse.schedule.contractions.family import family_schedules
+from mlirfuse.schedule.contractions.mapped_copies import SHARED_COPY, contiguous_bytes
+from mlirfuse.schedule.contractions.slices import with_slices
+from mlirfuse.schedule.contractions.stages import MOST_STAGES, SPARE_BYTES
 from mlirfuse.schedule.parts.contraction import LONGEST_SUM
-from mlirfuse.schedule.parts.contraction_checks import check_contraction
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import LINE, Target
@@ -78,11 +78,7 @@ def _promoting(schedule: Schedule, problem: ContractionProblem) -> Schedule:
     assert contraction is not None
     steps = LONGEST_SUM // contraction.k
     is_long = ceil(ceil(problem.k / contraction.k) / contraction.split) > steps
-    *_, m, n = schedule.tile
-    # A consumer group's threads have twice the sums that others have of a tile.
-    fits = (
-        contraction.family.is_asynchronous and contraction.consumer_groups == 1 and fits_promoted(m, n, PROMOTED_SETS)
-    )
+    fits = family_schedules(contraction.instruction).may_promote(schedule)
     promotes = problem.errors_show and not problem.element.is_float8 and is_long and fits
     return replace(schedule, contraction=replace(contraction, promote=steps)) if promotes else schedule
 
@@ -99,10 +95,11 @@ def _splits(problem: ContractionProblem, target: Target) -> Iterator[Schedule]:
             if count > target.sms:
                 yield _persistent(schedule, in_waves=True)
             continue
-        if is_between(schedule) and (count > target.sms or not known):
+        family = family_schedules(schedule.contraction.instruction)
+        if family.is_for_one_wave(schedule) and (count > target.sms or not known):
             continue
         yield _streaming(_persistent(schedule, count > target.sms), problem, target)
-        if is_between(schedule) or is_wide_mma(schedule):
+        if not family.may_split(schedule):
             continue
         blocks = target.sms * blocks_per_sm(problem)
         most = min(MOST_SPLIT, blocks // count, problem.k // schedule.contraction.k // MIN_STEPS)
@@ -154,7 +151,7 @@ def _in_clusters(schedule: Schedule, problem: ContractionProblem, target: Target
 
 def _persistent(schedule: Schedule, in_waves: bool) -> Schedule:
     """The schedule of unsplit tiles where there are several waves: neighbouring tiles run at the same time, in a
-    persistent loop where the instruction is `wgmma`.
+    persistent loop where the instruction is asynchronous.
     """
     contraction = schedule.contraction
     assert contraction is not None

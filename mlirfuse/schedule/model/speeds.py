@@ -5,8 +5,6 @@ Heuristics take them for every target. Numbers on which heuristics disagree are 
 
 from __future__ import annotations
 
-from mlirfuse.target.instructions import FAMILIES
-
 MICROSECOND = 1e-6
 
 DRAM_BYTES, DRAM_BYTES_PER_SM = 4.1e12, 60e9
@@ -22,11 +20,9 @@ ELEMENTS_BYTES_PER_SM = 17e9
 SHARED_SPEED = 7
 """Bandwidth of an SM's shared memory to the SM's share of the bandwidth of device memory."""
 
-FLOPS_PER_SM = {family.name: family.flops_per_sm for family in FAMILIES.values() if family.flops_per_sm}
-"""Operations a second of one SM over long products of 16-bit operands, by instruction; of `mma` without copies."""
-
 COMPUTING_FLOPS_PER_SM = 2.1e12
-"""The same of `mma` where each step waits at a second barrier, behind operands that the kernel computes."""
+"""Operations a second of one SM by `mma`, as `InstructionFamily.flops_per_sm` has it, where each step waits at a second
+barrier, behind operands that the kernel computes."""
 
 FMA_FLOP, FMA_LOAD = 2.1e-12, 1.9e-12
 """Seconds of one SM for a multiply or an add of f32 in SIMT products, and for an element that a thread loads for it."""

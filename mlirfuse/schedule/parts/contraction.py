@@ -8,9 +8,6 @@ from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.support.renamed_names import refuses_old_fields
 from mlirfuse.target.instructions import FAMILIES, InstructionFamily
 
-INSTRUCTIONS = tuple(FAMILIES)
-"""What multiplies: scalar multiply-adds on any type, `mma.sync` (sm_80), or `wgmma` fed by tensor maps (sm_90a)."""
-
 REDUCTIONS = ("serial", "last_block", "grid_sync", "cluster", "flagged")
 """How the partials of a split are combined: added one after another in order (`serial`); all by the last block; or by
 all blocks, a slice of the tile's rows each, behind a grid barrier (`grid_sync`), in the shared memory of a cluster, or
@@ -38,7 +35,7 @@ class ContractionSchedule:
 
     Attributes:
         k: elements of the contracted dimension in one step.
-        instruction: one of `INSTRUCTIONS`.
+        instruction: name of the instruction family that multiplies, a key of `target.instructions.FAMILIES`.
         stages: slots of the shared-memory ring that the operands pass through.
         split: blocks that share the contracted dimension of one tile.
         reduction: one of `REDUCTIONS`; without a split it means nothing.
@@ -83,11 +80,3 @@ class ContractionSchedule:
         """Rows of a tile of `rows` that one block of a split adds up: the fewest that divide it and leave none over."""
         active = 1 << (min(self.split, rows).bit_length() - 1)
         return -(-rows // active)
-
-
-def holds_warpgroup_sums(layout: BlockedLayout) -> bool:
-    """Whether a layout is that of `wgmma`'s accumulators: rows of whole warpgroups, columns of one warp."""
-    m, n = layout.rank - 2, layout.rank - 1
-    held = [(layout.lanes[d], layout.within(d), layout.vector[d]) for d in (m, n)]
-    is_spread = layout.warps[n] == 1 and layout.warps[m] % 4 == 0 and not layout.has_runs
-    return held == [(8, 2, 1), (4, 1, 2)] and is_spread

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import mlirfuse as mf
-from mlirfuse.schedule.contractions.candidates import WIDE_MMA_TILES
+from mlirfuse.schedule.contractions.families.mma import WIDE_MMA_TILES
 from tests.support.contractions.compositions import COMPOSITIONS, Composition
 from tests.support.contractions.epilogues import CASES, Case
 from tests.support.contractions.products import (

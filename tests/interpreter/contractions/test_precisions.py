@@ -12,7 +12,7 @@ from mlirfuse import interpreter
 from mlirfuse.compiler import pipeline
 from mlirfuse.interpreter.mutation import MUTATORS, hunt
 from mlirfuse.passmanager.manager import run_pipeline
-from mlirfuse.schedule.contractions.tiles import wgmma_schedule
+from mlirfuse.schedule.contractions.families.wgmma import wgmma_schedule
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from tests.support.compiling import module_at
 from tests.support.contractions.precisions import KINDS, PRECISE, PreciseProduct

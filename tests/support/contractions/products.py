@@ -10,8 +10,10 @@ import ml_dtypes
 import numpy as np
 
 import mlirfuse as mf
-from mlirfuse.schedule.contractions.candidates import MMA_STEPS
-from mlirfuse.schedule.contractions.tiles import fma_schedule, mma_schedule, wgmma_schedule, with_slices
+from mlirfuse.schedule.contractions.families.fma import fma_schedule
+from mlirfuse.schedule.contractions.families.mma import MMA_STEPS, mma_schedule
+from mlirfuse.schedule.contractions.families.wgmma import wgmma_schedule
+from mlirfuse.schedule.contractions.slices import with_slices
 from mlirfuse.schedule.parts.contraction import REDUCTIONS, SLICED
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.support.dtypes import dtype_of

@@ -22,10 +22,15 @@ from mlirfuse.analysis.loops.iteration_space import IterationSpace, space_of_str
 from mlirfuse.analysis.loops.spaces import kernel_space
 from mlirfuse.analysis.loops.structure import OpStructure, structure_of
 from mlirfuse.passmanager.manager import run_pipeline
+from mlirfuse.schedule.contractions.checks import check_contraction
 from mlirfuse.schedule.contractions.cost import contraction_seconds, tile_count
+from mlirfuse.schedule.contractions.families.fma import fma_schedule
+from mlirfuse.schedule.contractions.families.mma import mma_schedule
+from mlirfuse.schedule.contractions.families.wgmma import wgmma_schedule
+from mlirfuse.schedule.contractions.family import family_schedules
 from mlirfuse.schedule.contractions.heuristics import candidates
-from mlirfuse.schedule.contractions.tiles import fma_schedule, mma_schedule, wgmma_schedule, with_slices
-from mlirfuse.schedule.parts.contraction_checks import check_contraction, check_registers, tensor_core_misfit
+from mlirfuse.schedule.contractions.slices import with_slices
+from mlirfuse.schedule.contractions.tensor_cores import unsupported_type
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.schedule.schedule import check_schedule, schedule_of
 from mlirfuse.target import target_of
@@ -174,7 +179,9 @@ def test_accumulators_fit_the_registers_of_a_launch(rows, columns, consumer_grou
         problem(4096, 4096, 1024), rows, columns, consumer_groups=consumer_groups, blocks_per_sm=blocks_per_sm
     )
     assert schedule.contraction is not None
-    reason = check_registers(schedule.contraction, schedule.layout, blocks_per_sm, target_of("sm_90a"))
+    reason = family_schedules("wgmma").check_registers(
+        schedule.contraction, schedule.layout, blocks_per_sm, target_of("sm_90a")
+    )
     assert (reason is None) == fits
     assert fits or f"{columns // 2} accumulators that each has of {columns} columns" in (reason or "")
 
@@ -192,7 +199,7 @@ def test_an_instruction_takes_its_types_and_its_layout() -> None:
     reason = check_contraction(wrong, scalar.tile, scalar.layout, half)
     assert reason is not None
     assert "an accumulator's fragment has lanes (8, 4)" in reason
-    assert tensor_core_misfit("mma", replace(half, accumulator=mf.float16)) == "mma adds up in float32, not in float16"
+    assert unsupported_type("mma", replace(half, accumulator=mf.float16)) == "mma adds up in float32, not in float16"
 
 
 def test_only_simt_products_take_transposed_operands() -> None:

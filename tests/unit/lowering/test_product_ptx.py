@@ -14,20 +14,18 @@ import pytest
 
 import mlirfuse as mf
 from mlirfuse.lowering.ptx.ptxas import find_ptxas
-from mlirfuse.schedule.contractions.candidates import (
+from mlirfuse.schedule.contractions.families.fma import FMA_TILES
+from mlirfuse.schedule.contractions.families.mma import COMPUTED_STEP_BYTES, MMA_TILES, WIDE_MMA_TILES, mma_schedule
+from mlirfuse.schedule.contractions.families.wgmma import (
     BETWEEN_TILES,
-    COMPUTED_STEP_BYTES,
-    FMA_TILES,
-    MMA_TILES,
     PING_PONG_COLUMNS,
     PING_PONG_ROWS,
     WGMMA_COLUMNS,
     WGMMA_ROWS,
-    WIDE_MMA_TILES,
+    wgmma_schedule,
 )
-from mlirfuse.schedule.contractions.tiles import mma_schedule, wgmma_schedule
+from mlirfuse.schedule.contractions.family import family_schedules
 from mlirfuse.schedule.model.contraction_registers import PROMOTED_SETS, PROMOTED_STEP_SETS, fits_promoted
-from mlirfuse.schedule.parts.contraction_checks import check_registers
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.target import target_of
 from tests.support.contractions.precisions import PreciseProduct
@@ -61,7 +59,7 @@ def _schedules() -> Iterator[tuple[str, Product, mf.Schedule]]:
     for m, n in itertools.product(WGMMA_ROWS, WGMMA_COLUMNS):
         schedule = pinned_schedule(LARGE, m, n, instruction="wgmma")
         assert schedule.contraction is not None
-        if check_registers(schedule.contraction, schedule.layout, 1, target_of("sm_90a")):
+        if family_schedules("wgmma").check_registers(schedule.contraction, schedule.layout, 1, target_of("sm_90a")):
             continue
         yield f"wgmma {m}x{n} persistent", LARGE, _changed(schedule, persistent=True, raster=8)
         if (m, n) in LARGEST:

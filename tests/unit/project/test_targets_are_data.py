@@ -54,7 +54,7 @@ def test_no_capability_is_compared(file: str) -> None:
     assert not {"capability", "chip", "instruction"}.intersection(asked) or file in {"schedule/schedule.py", CHECKS}
 
 
-CHECKS = "schedule/parts/contraction_checks.py"
+CHECKS = "schedule/contractions/checks.py"
 """This file and `schedule.py` look whether a family of that name exists."""
 
 

@@ -8,8 +8,10 @@ from dataclasses import replace
 import pytest
 
 import mlirfuse as mf
-from mlirfuse.schedule.contractions.candidates import BETWEEN_TILES, WIDE_MMA_TILES
+from mlirfuse.schedule.contractions.checks import check_contraction
 from mlirfuse.schedule.contractions.cost import tile_count
+from mlirfuse.schedule.contractions.families.mma import WIDE_MMA_TILES
+from mlirfuse.schedule.contractions.families.wgmma import BETWEEN_TILES, wgmma_schedule
 from mlirfuse.schedule.contractions.heuristics import (
     CLUSTER_COLUMNS,
     CLUSTERS,
@@ -18,9 +20,8 @@ from mlirfuse.schedule.contractions.heuristics import (
     candidates,
     choose_contraction,
 )
-from mlirfuse.schedule.contractions.tiles import wgmma_schedule, with_slices
+from mlirfuse.schedule.contractions.slices import with_slices
 from mlirfuse.schedule.parts.contraction import LONGEST_SUM, ContractionSchedule
-from mlirfuse.schedule.parts.contraction_checks import check_contraction
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.schedule.schedule import Schedule
 from mlirfuse.target import target_of

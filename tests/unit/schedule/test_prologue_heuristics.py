@@ -8,9 +8,9 @@ import pytest
 
 import mlirfuse as mf
 from mlirfuse.schedule.contractions.cost import contraction_seconds
+from mlirfuse.schedule.contractions.families.mma import mma_schedule
 from mlirfuse.schedule.contractions.prologue_layout import prologue_layout
 from mlirfuse.schedule.contractions.prologues import seconds_apart, seconds_together
-from mlirfuse.schedule.contractions.tiles import mma_schedule
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.target import target_of
 

@@ -11,7 +11,8 @@ import pytest
 import mlirfuse as mf
 from mlirfuse.errors import ScheduleError
 from mlirfuse.runtime import tuning
-from mlirfuse.schedule.contractions.tiles import wgmma_schedule, with_slices
+from mlirfuse.schedule.contractions.families.wgmma import wgmma_schedule
+from mlirfuse.schedule.contractions.slices import with_slices
 from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
 from mlirfuse.schedule.records import PACKAGES, Record, _format, lookup, record_key, records_path, store

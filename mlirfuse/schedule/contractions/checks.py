@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from math import prod
 
+from mlirfuse.schedule.contractions.family import family_schedules
 from mlirfuse.schedule.layout import BlockedLayout
-from mlirfuse.schedule.model.contraction_registers import PRODUCT_REGISTERS
-from mlirfuse.schedule.model.machine import MMA_K_BYTES, WARPGROUP, WIDEST_ACCESS
-from mlirfuse.schedule.model.residency import blocks_by_memory, registers_shared_out
+from mlirfuse.schedule.model.machine import WARPGROUP
+from mlirfuse.schedule.model.residency import blocks_by_memory
 from mlirfuse.schedule.parts.contraction import (
-    INSTRUCTIONS,
     MAX_CONSUMER_GROUPS,
     REDUCTIONS,
     SLICED,
@@ -17,13 +16,8 @@ from mlirfuse.schedule.parts.contraction import (
     ContractionSchedule,
 )
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
-from mlirfuse.support.precision import TF32, TF32X3
 from mlirfuse.target import Target
 from mlirfuse.target.instructions import FAMILIES
-
-LONGEST_FLOAT8_SUM = 256
-"""Elements of k that an accumulator sums up of float8 operands, of whose sums Hopper's tensor cores keep some 14 bits.
-"""
 
 MOST_FLAGGED = 128
 """Words that a thread takes out of flagged buffers at once, at most: they wait for each other in registers."""
@@ -86,32 +80,6 @@ def check_whole_grid(
     )
 
 
-def check_registers(
-    schedule: ContractionSchedule, layout: BlockedLayout, blocks_per_sm: int, target: Target
-) -> str | None:
-    """Why threads have no registers for the accumulators of one `wgmma`, or None.
-
-    ptxas counts those that threads are launched with, when the producer has as many as consumers.
-
-    Args:
-        schedule: how the k-loop runs.
-        layout: of the accumulators.
-        blocks_per_sm: blocks that share an SM's registers; 0 is one.
-        target: the architecture.
-    """
-    if not schedule.family.is_asynchronous:
-        return None
-    threads = layout.threads * schedule.consumer_groups + WARPGROUP
-    launched = registers_shared_out(threads, max(1, blocks_per_sm), target)
-    columns = layout.extents[-1]
-    if columns // 2 + PRODUCT_REGISTERS <= launched:
-        return None
-    return (
-        f"threads of a block of {threads} are launched with {launched} registers, which are too few for the "
-        f"{columns // 2} accumulators that each has of {columns} columns: choose fewer columns or rows"
-    )
-
-
 def check_contraction(
     schedule: ContractionSchedule, tile: tuple[int, ...], layout: BlockedLayout, problem: ContractionProblem
 ) -> str | None:
@@ -123,8 +91,8 @@ def check_contraction(
         layout: of the accumulators.
         problem: the contraction.
     """
-    if schedule.instruction not in INSTRUCTIONS:
-        return f"instruction {schedule.instruction!r} is not one of {', '.join(INSTRUCTIONS)}"
+    if schedule.instruction not in FAMILIES:
+        return f"instruction {schedule.instruction!r} is not one of {', '.join(FAMILIES)}"
     if schedule.reduction not in REDUCTIONS:
         return f"reduction {schedule.reduction!r} is not one of {', '.join(REDUCTIONS)}"
     if len(tile) != len(problem.batch) + 2 or any(n != 1 for n in tile[:-2]):
@@ -158,17 +126,8 @@ def check_contraction(
         return reason
     if schedule.split > 1 and schedule.reduction == "flagged" and problem.accumulator.name != "float32":
         return f"flag-in-data exchanges take float32, not {problem.accumulator.name}"
-    if schedule.family.is_tensor_core:
-        return _check_tensor_cores(schedule, layout, problem)
-    return _check_runs(layout, problem)
-
-
-def _check_runs(layout: BlockedLayout, problem: ContractionProblem) -> str | None:
-    """What is wrong with fragments side by side, which a thread loads at once, or None."""
-    for run in layout.run:
-        if run & (run - 1) or run * problem.element.bytes > WIDEST_ACCESS:
-            return f"runs of {run} {problem.element.name} are no power of two, or of more than {WIDEST_ACCESS} bytes"
-    return None
+    family = family_schedules(schedule.instruction)
+    return family.unsupported(problem) or family.check(schedule, layout, problem)
 
 
 def _check_consumer_groups(
@@ -209,34 +168,3 @@ def _check_slices(schedule: ContractionSchedule, tile: tuple[int, ...], layout: 
             f"{layout.threads}"
         )
     return schedule.second_stage_layout.check((*tile[:-2], rows, tile[-1]))
-
-
-def _check_tensor_cores(
-    schedule: ContractionSchedule, layout: BlockedLayout, problem: ContractionProblem
-) -> str | None:
-    if reason := tensor_core_misfit(schedule.instruction, problem):
-        return reason
-    summed = schedule.k * schedule.promote
-    if schedule.family.is_asynchronous and problem.promotes and not 0 < summed <= LONGEST_FLOAT8_SUM:
-        return f"sums of {problem.element.name} are promoted after {LONGEST_FLOAT8_SUM} elements of k at most"
-    if schedule.k * problem.element.bytes % MMA_K_BYTES:
-        return f"steps of {schedule.k} along k are not a multiple of {MMA_K_BYTES // problem.element.bytes}"
-    m, n = layout.rank - 2, layout.rank - 1
-    held = [(layout.lanes[d], layout.vector[d]) for d in (m, n)]
-    if held != [(8, 1), (4, 2)] or layout.within(m) % 2 or layout.has_runs:
-        return "an accumulator's fragment has lanes (8, 4), vectors of 2 columns and pairs of rows in a warp"
-    return None
-
-
-def tensor_core_misfit(instruction: str, problem: ContractionProblem) -> str | None:
-    """Why tensor cores cannot multiply the operands by an instruction, or None."""
-    name, precision = problem.element.name, problem.precision
-    if name in ("float16", "bfloat16") and problem.accumulator.name != "float32":
-        return f"{instruction} adds up in float32, not in {problem.accumulator.name}"
-    if problem.element.is_float8 or (name == "float32" and precision in (TF32, TF32X3)):
-        if FAMILIES[instruction].is_asynchronous and not all(problem.k_contiguous):
-            return f"wgmma multiplies {name} only where k is contiguous in both operands"
-        if FAMILIES[instruction].is_asynchronous and precision == TF32X3:
-            return "wgmma has no registers for the parts of an operand that 3xtf32 is made of"
-        return None
-    return None if name in ("float16", "bfloat16") else f"{instruction} does not multiply {name} as {precision}"

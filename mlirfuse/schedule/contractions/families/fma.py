@@ -1,0 +1,105 @@
+"""Schedules of products by scalar multiply-adds of CUDA cores (SIMT), which take operands of any type."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from mlirfuse.schedule.contractions.family import FamilySchedules
+from mlirfuse.schedule.layout import BlockedLayout
+from mlirfuse.schedule.model.contraction_registers import fits_simt
+from mlirfuse.schedule.model.machine import REGISTER_BYTES, WIDEST_ACCESS
+from mlirfuse.schedule.model.speeds import FMA_FLOP, FMA_LOAD, MAPPED_BYTES_PER_SM
+from mlirfuse.schedule.parts.contraction import ContractionSchedule
+from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
+from mlirfuse.schedule.schedule import Schedule
+from mlirfuse.target import Target
+from mlirfuse.target.instructions import SIMT
+
+FMA_TILES = ((128, 128), (128, 64), (64, 64), (32, 32), (16, 32))
+
+FMA_STEP = 32
+"""Elements of k in one step of SIMT products: near the square root of common extents, which keeps two-level sums
+accurate."""
+
+MOST_OF_THREAD, WIDE_FMA_TILE = 8, 128
+"""Rows, and columns, of a SIMT product's tile that a thread has at most; half as many columns in tiles narrower than
+`WIDE_FMA_TILE`, and where an element takes more than a register."""
+
+FMA_WARPS = 4
+"""Warps of a block that multiplies by SIMT instructions, one for each scheduler, if rows can be shared out so."""
+
+MOST_SUMS = 128
+"""Registers of a thread's sums from which on it has none to hold several steps along k of an operand."""
+
+
+class FmaSchedules(FamilySchedules):
+    """Tiles of up to 8 x 8 accumulators a thread."""
+
+    def unsupported(self, problem: ContractionProblem) -> str | None:
+        return None
+
+    def tiles(self, problem: ContractionProblem, target: Target) -> Iterator[Schedule]:
+        tiles = (fma_schedule(problem, m, n) for m, n in FMA_TILES)
+        return (schedule for schedule in tiles if fits_simt(schedule.layout, problem.accumulator.bytes, target))
+
+    def check(self, contraction: ContractionSchedule, layout: BlockedLayout, problem: ContractionProblem) -> str | None:
+        """What is wrong with fragments side by side, which a thread loads at once, or None."""
+        for run in layout.run:
+            if run & (run - 1) or run * problem.element.bytes > WIDEST_ACCESS:
+                return (
+                    f"runs of {run} {problem.element.name} are no power of two, or of more than {WIDEST_ACCESS} bytes"
+                )
+        return None
+
+    def product_seconds(self, schedule: Schedule, problem: ContractionProblem, tiles_per_sm: int) -> float:
+        contraction, layout = schedule.contraction, schedule.layout
+        assert contraction is not None
+        *_, m, n = schedule.tile
+        rows, columns = (layout.fragments(d) * layout.vector[d] for d in (layout.rank - 2, layout.rank - 1))
+        registers = max(1, problem.accumulator.bytes // REGISTER_BYTES)
+        rate = 1 / (registers * (FMA_FLOP + FMA_LOAD * (rows + columns) / (rows * columns)))
+        return 2 * m * n * contraction.k / rate
+
+    def copies(
+        self, schedule: Schedule, problem: ContractionProblem, extents: Sequence[int]
+    ) -> list[tuple[float, float]]:
+        return [(rows, MAPPED_BYTES_PER_SM) for rows in schedule.tile[-2:]]
+
+
+STRATEGY = FmaSchedules()
+
+
+def fma_schedule(problem: ContractionProblem, m: int, n: int, *, stages: int = 2, split: int = 1) -> Schedule:
+    """A tile for scalar multiply-adds: warps of 4 x 8 threads, each with up to 8 rows of up to 8 columns.
+
+    A thread loads operands from shared memory as vectors of up to 16 bytes, along the rows (or columns) of operands
+    that are contiguous so. Where k is contiguous, a thread loads several steps of one row at once, and neighbouring
+    threads have neighbouring rows: rows that lie four apart are in the same banks. Threads whose sums, and sums of one
+    step, fill most of their registers have none for several steps: such operands are transposed on their way to shared
+    memory (`fuse-transpose-operands`). One block an SM is asked of ptxas, which otherwise takes too few registers and
+    spills.
+    """
+    size = problem.accumulator.bytes
+    columns = MOST_OF_THREAD if n >= WIDE_FMA_TILE and size <= REGISTER_BYTES else min(MOST_OF_THREAD // 2, n // 8)
+    rows = min(MOST_OF_THREAD, m // 4)
+    while rows > 2 and (m // (4 * rows)) * (n // (8 * columns)) < FMA_WARPS:
+        rows //= 2
+    plain = [source is None for source in problem.computed_from]
+    narrow = problem.element.bytes < REGISTER_BYTES  # `cp.async` does not copy these one by one
+    transposed_operands = not narrow and any(p and k for p, k in zip(plain, problem.k_contiguous, strict=True))
+    transposed_operands &= 2 * rows * columns * size // REGISTER_BYTES >= MOST_SUMS
+    beside = [not k or (transposed_operands and p) for p, k in zip(plain, problem.k_contiguous, strict=True)]
+    run, width = (
+        min(e, max(1, WIDEST_ACCESS // size)) if b else 1 for e, b in zip((rows, columns), beside, strict=True)
+    )
+    batch = (1,) * len(problem.batch)
+    layout = BlockedLayout(
+        vector=(*batch, 1, width),
+        lanes=(*batch, 4, 8),
+        warps=(*batch, m // (4 * rows), n // (8 * columns)),
+        repeats=(*batch, rows // run, columns // width),
+        blocks=(*batch, 1, 1),
+        run=(*batch, run, 1) if run > 1 else (),
+    )
+    contraction = ContractionSchedule(FMA_STEP, SIMT.name, stages, split, transposed_operands=transposed_operands)
+    return Schedule((*batch, m, n), layout, blocks_per_sm=1, contraction=contraction)

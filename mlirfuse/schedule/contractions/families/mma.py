@@ -1,0 +1,166 @@
+"""Schedules of products by `mma.sync`: warps multiply fragments that they load from a ring in shared memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from mlirfuse.schedule.contractions.family import FamilySchedules
+from mlirfuse.schedule.contractions.stages import ROW_PADDING, SPARE_BYTES, exchanged_bytes, fits_block
+from mlirfuse.schedule.contractions.tensor_cores import (
+    check_fragments,
+    operand_rate,
+    product_flops,
+    unsupported_type,
+)
+from mlirfuse.schedule.layout import WARP, BlockedLayout
+from mlirfuse.schedule.model.disagreeing import CP_ASYNC_BYTES_PER_SM
+from mlirfuse.schedule.model.machine import ACCESS_WIDTHS, WIDEST_ACCESS
+from mlirfuse.schedule.model.speeds import COMPUTING_FLOPS_PER_SM, ELEMENTS_BYTES_PER_SM, MAPPED_BYTES_PER_SM
+from mlirfuse.schedule.parts.contraction import ContractionSchedule
+from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
+from mlirfuse.schedule.schedule import Schedule
+from mlirfuse.support.precision import TF32X3
+from mlirfuse.target import Target
+from mlirfuse.target.instructions import MMA_SYNC
+
+WIDE_MMA_TILES = ((128, 256), (256, 128))
+"""Tiles of which a warp has 64 x 64. No registers are left for splits, for operands that the kernel computes, or where
+tiles overrun an operand."""
+MMA_TILES = ((128, 128), (128, 64), (64, 128), (64, 64), (32, 64), (64, 32), (16, 64), (32, 32), (16, 32))
+
+MMA_STAGES, FEWEST_MMA_STAGES = 4, 3
+"""Stages of a ring for `mma.sync`, at most and at least: with fewer, a step's copies take longer than the step before.
+"""
+
+MMA_STEPS = (128, 64)
+"""Bytes of an operand's row in one step: rows of whole 128 bytes are copied and read without bank conflicts."""
+
+BY_ELEMENT = 32
+"""Elements of an operand's row in one step where elements are copied one by one, of any type: each waits in a register
+of its own."""
+
+UNALIGNED_BYTES = MMA_STAGES * MMA_STEPS[0]
+"""Bytes of an operand's row up to which steps are short where rows are aligned to fewer bytes than the widest copy. All
+steps of such a row are under way before the first product, and each of its narrow copies takes registers for an address
+and an end. Short steps also copy fewer zeros past the end of a row."""
+
+REDUCTION_BYTES = 8192
+"""Bytes of shared memory beside the ring, at least, for warps of a tile that add up reductions."""
+
+COMPUTED_STEP_BYTES = 128
+"""Bytes of a row of an operand in one step, where steps have one barrier more."""
+
+COMPUTED_STEPS = (COMPUTED_STEP_BYTES, 64)
+"""The same in order of preference: the shorter one is for operands that are computed from wider types, where longer
+ones do not fit shared memory."""
+
+MMA_STEP_BYTES = 64
+"""Bytes of one row of an operand in one step along k of `mma.sync`: two instructions deep in 16-bit types."""
+
+MMA_WARPS = 8
+"""Warps that `mma.sync` keeps an SM's tensor cores busy with: two for each of the four."""
+
+
+class MmaSchedules(FamilySchedules):
+    """Tiles of up to 64 x 32 accumulators a warp, 64 x 64 in wide ones."""
+
+    def unsupported(self, problem: ContractionProblem) -> str | None:
+        return unsupported_type(MMA_SYNC.name, problem)
+
+    def tiles(self, problem: ContractionProblem, target: Target) -> Iterator[Schedule]:
+        return _mma_tiles(problem, target)
+
+    def check(self, contraction: ContractionSchedule, layout: BlockedLayout, problem: ContractionProblem) -> str | None:
+        return check_fragments(contraction, layout, problem)
+
+    def may_split(self, schedule: Schedule) -> bool:
+        """Threads of wide tiles have no registers for splits."""
+        return schedule.tile[-2:] not in WIDE_MMA_TILES
+
+    def product_seconds(self, schedule: Schedule, problem: ContractionProblem, tiles_per_sm: int) -> float:
+        computes = problem.computed_from != (None, None)
+        rate = COMPUTING_FLOPS_PER_SM if computes else MMA_SYNC.flops_per_sm
+        seconds = product_flops(schedule) / operand_rate(rate, problem)
+        if not computes:
+            seconds /= min(1.0, tiles_per_sm * schedule.layout.threads / (WARP * MMA_WARPS))
+        return seconds
+
+    def copies(
+        self, schedule: Schedule, problem: ContractionProblem, extents: Sequence[int]
+    ) -> list[tuple[float, float]]:
+        rate = CP_ASYNC_BYTES_PER_SM if problem.row_bytes >= ACCESS_WIDTHS[0] else ELEMENTS_BYTES_PER_SM
+        if problem.computed_from != (None, None):
+            rate = MAPPED_BYTES_PER_SM
+        return [(rows, rate) for rows in schedule.tile[-2:]]
+
+
+STRATEGY = MmaSchedules()
+
+
+def mma_schedule(
+    problem: ContractionProblem,
+    m: int,
+    n: int,
+    *,
+    stages: int = 3,
+    split: int = 1,
+    step_bytes: int = MMA_STEP_BYTES,
+    wide: bool = False,
+) -> Schedule:
+    """A tile for `mma.sync`, and that many bytes of a row of an operand a step.
+
+    Warps have up to 64 x 32 accumulators. With 64 x 64, if `wide`, they read the least from shared memory, and have no
+    registers left for operands that are computed, or for where tiles overrun an operand.
+    """
+    rows = min(m, 64)
+    warps = (m // rows, max(1, n // (64 if wide else 32)))
+    columns = n // warps[1]
+    batch = (1,) * len(problem.batch)
+    layout = BlockedLayout(
+        vector=(*batch, 1, 2),
+        lanes=(*batch, 8, 4),
+        warps=(*batch, *warps),
+        repeats=(*batch, rows // 16, columns // 8),
+        blocks=(*batch, 1, 1),
+        inner=(*batch, 2, 1),
+    )
+    step = max(16, step_bytes // problem.element.bytes)
+    return Schedule((*batch, m, n), layout, contraction=ContractionSchedule(step, MMA_SYNC.name, stages, split))
+
+
+def _mma_tiles(problem: ContractionProblem, target: Target) -> Iterator[Schedule]:
+    if problem.computed_from != (None, None):
+        for m, n in MMA_TILES:
+            steps = [mma_schedule(problem, m, n, step_bytes=size) for size in COMPUTED_STEPS]
+            yield next((schedule for schedule in steps if fits_block(schedule, problem, target)), steps[-1])
+        return
+    if problem.precision == TF32X3:
+        yield from (mma_schedule(problem, m, n) for m, n in MMA_TILES)
+        return
+    if problem.row_bytes < ACCESS_WIDTHS[0]:
+        step_bytes = BY_ELEMENT * problem.element.bytes
+        yield from (mma_schedule(problem, m, n, step_bytes=step_bytes) for m, n in MMA_TILES)
+        return
+    short = problem.k * problem.element.bytes <= (
+        MMA_STEPS[-1] if problem.row_bytes == WIDEST_ACCESS else UNALIGNED_BYTES
+    )
+    for wide, (m, n) in [*((True, tile) for tile in WIDE_MMA_TILES), *((False, tile) for tile in MMA_TILES)]:
+        for step_bytes in MMA_STEPS[-1:] if short else MMA_STEPS:
+            if wide and not _fills(problem, m, n, step_bytes // problem.element.bytes):
+                continue
+            smallest = mma_schedule(problem, m, n, wide=wide)
+            blocks = max(1, MMA_WARPS * WARP // smallest.layout.threads)
+            spare = (
+                max(REDUCTION_BYTES, exchanged_bytes(smallest, problem)) if problem.accumulator_bytes else SPARE_BYTES
+            )
+            memory = min(target.shared_per_block, target.shared_per_sm // blocks) - spare
+            stages = min(MMA_STAGES, memory // ((m + n) * (step_bytes + ROW_PADDING)))
+            if stages >= FEWEST_MMA_STAGES:
+                yield mma_schedule(problem, m, n, stages=stages, step_bytes=step_bytes, wide=wide)
+                break
+
+
+def _fills(problem: ContractionProblem, m: int, n: int, k: int) -> bool:
+    """Whether tiles, and steps of `k`, overrun neither operand."""
+    ends = zip((problem.m, problem.n, problem.k), (m, n, k), strict=True)
+    return all(extent is not None and extent % size == 0 for extent, size in ends)

@@ -1,0 +1,231 @@
+"""Schedules of products by `wgmma`: warpgroups multiply stages that a producer fills through tensor maps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+
+from mlirfuse.schedule.contractions.family import FamilySchedules
+from mlirfuse.schedule.contractions.mapped_copies import mapped_copies
+from mlirfuse.schedule.contractions.stages import MOST_STAGES, RESULT_STAGES
+from mlirfuse.schedule.contractions.tensor_cores import (
+    check_fragments,
+    operand_rate,
+    product_flops,
+    unsupported_type,
+)
+from mlirfuse.schedule.layout import BlockedLayout
+from mlirfuse.schedule.model.contraction_registers import (
+    PRODUCT_REGISTERS,
+    PROMOTED_SETS,
+    PROMOTED_STEP_SETS,
+    accumulator_registers,
+    consumer_registers,
+    fits_promoted,
+)
+from mlirfuse.schedule.model.machine import SWIZZLE_BYTES, WARPGROUP, WIDEST_ACCESS
+from mlirfuse.schedule.model.residency import registers_shared_out
+from mlirfuse.schedule.parts.contraction import ContractionSchedule
+from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
+from mlirfuse.schedule.schedule import Schedule
+from mlirfuse.support.precision import TF32X3
+from mlirfuse.target import Target
+from mlirfuse.target.instructions import WGMMA
+
+WGMMA_ROWS, WGMMA_COLUMNS = (64, 128, 256), (16, 32, 64, 128, 256)
+BETWEEN_TILES = (
+    *product((64, 128), (48, 80, 96, 112, 144, 160, 176, 192, 208, 224, 240)),
+    *product((192,), (96, 112, 128, 144, 160, 176, 184, 192, 200)),
+)
+"""Tiles of sizes in between, for results of which other tiles leave SMs without work. Each block has one of these,
+unsplit: a third warpgroup of 192 rows, and column counts that are no powers of two."""
+
+PING_PONG_ROWS, PING_PONG_COLUMNS = 128, (96, 112, 128)
+"""Tiles of a warpgroup that alternates with another one (ping-pong): up to 128 accumulators a thread. With fewer
+columns copies of the operands do not keep up."""
+
+RING_BYTES = 192 * 1024
+"""Bytes of shared memory of the ring of stages, where the rest is for results on their way out."""
+
+STAGED_BYTES = 224 * 1024
+"""Bytes of shared memory of the ring and of staged results together."""
+
+DEEP_STAGES = 6
+"""Stages that a ring has at least where a step along k is more than one swizzle atom."""
+
+LONGEST_FLOAT8_SUM = 256
+"""Elements of k that an accumulator sums up of float8 operands, of whose sums Hopper's tensor cores keep some 14 bits.
+"""
+
+NARROW = 0.12
+"""Share by which products of a consumer group take longer for what its tile lacks of a square: such tiles read more of
+one operand for each product."""
+
+TOGETHER = 1.01
+"""Time of products in a persistent loop whose warpgroups share each stage, to that of ping-pong consumer groups."""
+
+
+class WgmmaSchedules(FamilySchedules):
+    """Tiles of 64 rows a warpgroup, in both orientations; ping-pong consumer groups for some of 128 rows."""
+
+    step_seconds = 0.15e-6
+    epilogue_seconds = 2.2e-6 / (128 * 256)
+
+    def unsupported(self, problem: ContractionProblem) -> str | None:
+        if reason := unsupported_type(WGMMA.name, problem):
+            return reason
+        if problem.element.bits == 16:
+            return None
+        if not all(problem.k_contiguous):
+            return f"wgmma multiplies {problem.element.name} only where k is contiguous in both operands"
+        if problem.precision == TF32X3:
+            return "wgmma has no registers for the parts of an operand that 3xtf32 is made of"
+        return None
+
+    def tiles(self, problem: ContractionProblem, target: Target) -> Iterator[Schedule]:
+        """None where tensor maps do not describe the operands, or the kernel computes them."""
+        if problem.row_bytes < WIDEST_ACCESS or problem.reversed or problem.computed_from != (None, None):
+            return
+        for swapped in (False, True):
+            yield from _wgmma_tiles(problem, target, swapped)
+
+    def check(self, contraction: ContractionSchedule, layout: BlockedLayout, problem: ContractionProblem) -> str | None:
+        if problem.promotes and not 0 < contraction.k * contraction.promote <= LONGEST_FLOAT8_SUM:
+            return f"sums of {problem.element.name} are promoted after {LONGEST_FLOAT8_SUM} elements of k at most"
+        return check_fragments(contraction, layout, problem)
+
+    def check_registers(
+        self, contraction: ContractionSchedule, layout: BlockedLayout, blocks_per_sm: int, target: Target
+    ) -> str | None:
+        """Why threads have no registers for the accumulators of one `wgmma`, or None.
+
+        ptxas counts those that threads are launched with, when the producer has as many as consumers.
+        """
+        threads = layout.threads * contraction.consumer_groups + WGMMA.producer_threads
+        launched = registers_shared_out(threads, max(1, blocks_per_sm), target)
+        columns = layout.extents[-1]
+        if columns // 2 + PRODUCT_REGISTERS <= launched:
+            return None
+        return (
+            f"threads of a block of {threads} are launched with {launched} registers, which are too few for the "
+            f"{columns // 2} accumulators that each has of {columns} columns: choose fewer columns or rows"
+        )
+
+    def spare_registers(self, schedule: Schedule, problem: ContractionProblem, target: Target) -> int:
+        contraction, layout = schedule.contraction, schedule.layout
+        assert contraction is not None
+        warpgroups = layout.threads * contraction.consumer_groups // WARPGROUP
+        return consumer_registers(warpgroups) - accumulator_registers(layout, problem.accumulator.bytes)
+
+    def is_for_one_wave(self, schedule: Schedule) -> bool:
+        return schedule.tile[-2:] in BETWEEN_TILES
+
+    def may_split(self, schedule: Schedule) -> bool:
+        return schedule.tile[-2:] not in BETWEEN_TILES
+
+    def may_promote(self, schedule: Schedule) -> bool:
+        """A consumer group's threads have twice the sums that others have of a tile, and so no registers."""
+        assert schedule.contraction is not None
+        *_, m, n = schedule.tile
+        return schedule.contraction.consumer_groups == 1 and fits_promoted(m, n, PROMOTED_SETS)
+
+    def product_seconds(self, schedule: Schedule, problem: ContractionProblem, tiles_per_sm: int) -> float:
+        contraction = schedule.contraction
+        assert contraction is not None
+        *_, m, n = schedule.tile
+        seconds = product_flops(schedule) / operand_rate(WGMMA.flops_per_sm, problem)
+        if contraction.consumer_groups > 1:
+            return seconds * (1 + NARROW * (1 - n / m))
+        return seconds * TOGETHER if contraction.persistent else seconds
+
+    def copies(
+        self, schedule: Schedule, problem: ContractionProblem, extents: Sequence[int]
+    ) -> list[tuple[float, float]]:
+        return mapped_copies(schedule, problem, extents)
+
+
+STRATEGY = WgmmaSchedules()
+
+
+def wgmma_schedule(
+    problem: ContractionProblem,
+    m: int,
+    n: int,
+    *,
+    stages: int = 4,
+    split: int = 1,
+    swapped: bool = False,
+    atoms: int = 1,
+    blocks_per_sm: int = 1,
+    consumer_groups: int = 1,
+) -> Schedule:
+    """A tile for `wgmma`: a warpgroup has 64 rows, and where blocks or consumer groups share an SM 64 for each.
+
+    A step along k is so many swizzle atoms of 128 bytes, after which sums are promoted if they must be.
+    """
+    batch, sharing = (1,) * len(problem.batch), blocks_per_sm * consumer_groups
+    layout = BlockedLayout(
+        vector=(*batch, 1, 2),
+        lanes=(*batch, 8, 4),
+        warps=(*batch, m // (16 * sharing), 1),
+        repeats=(*batch, sharing, n // 8),
+        blocks=(*batch, 1, 1),
+        inner=(*batch, 2, 1),
+    )
+    step = atoms * SWIZZLE_BYTES // problem.element.bytes
+    contraction = ContractionSchedule(
+        step,
+        WGMMA.name,
+        stages,
+        split,
+        persistent=consumer_groups > 1,
+        promote=int(problem.promotes),
+        consumer_groups=consumer_groups,
+        swapped=swapped,
+    )
+    resident = blocks_per_sm if blocks_per_sm > 1 else 0
+    # Fragments go through a consumer group's epilogue one by one: the other group's products hide it, and few registers
+    # are left beside 128 accumulators.
+    order = "depth" if consumer_groups > 1 else "breadth"
+    return Schedule((*batch, m, n), layout, order=order, blocks_per_sm=resident, contraction=contraction)
+
+
+def _wgmma_tiles(problem: ContractionProblem, target: Target, swapped: bool) -> Iterator[Schedule]:
+    contiguous = problem.k_contiguous[::-1] if swapped else problem.k_contiguous
+    step = SWIZZLE_BYTES // problem.element.bytes
+    tiles = [*product(WGMMA_ROWS, WGMMA_COLUMNS), *BETWEEN_TILES]
+    consumer_groups = (
+        [] if problem.promotes or problem.accumulator_bytes else [(PING_PONG_ROWS, n) for n in PING_PONG_COLUMNS]
+    )
+    for count, (m, n) in [*((1, tile) for tile in tiles), *((2, tile) for tile in consumer_groups)]:
+        if problem.promotes and not fits_promoted(m, n, PROMOTED_STEP_SETS):
+            continue
+        # An operand whose rows (or columns) are contiguous is swizzled in atoms of 64 of them.
+        if any(not k and size % step for k, size in zip(contiguous, (m, n), strict=True)):
+            continue
+        # Sums that are promoted at every step stay accurate where steps are short.
+        for atoms in (1,) if problem.promotes or count > 1 else (1, 2):
+            stages = min(MOST_STAGES, _ring_bytes(problem, m, n, count) // ((m + n) * SWIZZLE_BYTES * atoms))
+            schedule = wgmma_schedule(problem, m, n, stages=stages, swapped=swapped, atoms=atoms, consumer_groups=count)
+            assert schedule.contraction is not None
+            too_large = STRATEGY.check_registers(schedule.contraction, schedule.layout, 1, target)
+            if not too_large and (atoms == 1 or stages >= DEEP_STAGES):
+                yield schedule
+
+
+def _ring_bytes(problem: ContractionProblem, m: int, n: int, consumer_groups: int) -> int:
+    """Bytes of shared memory of a ring. Consumer groups have all subtiles of their results in shared memory where
+    arguments of the epilogue come through these: a residual that waits for a subtile costs more than a stage less.
+    """
+    subtiles = -(-n * problem.residual_bytes // SWIZZLE_BYTES)
+    if consumer_groups == 1 or not 0 < subtiles <= RESULT_STAGES:
+        return RING_BYTES
+    return STAGED_BYTES - consumer_groups * subtiles * m * SWIZZLE_BYTES
+
+
+def holds_warpgroup_sums(layout: BlockedLayout) -> bool:
+    """Whether a layout is that of `wgmma`'s accumulators: rows of whole warpgroups, columns of one warp."""
+    m, n = layout.rank - 2, layout.rank - 1
+    held = [(layout.lanes[d], layout.within(d), layout.vector[d]) for d in (m, n)]
+    is_spread = layout.warps[n] == 1 and layout.warps[m] % 4 == 0 and not layout.has_runs
+    return held == [(8, 2, 1), (4, 1, 2)] and is_spread
