@@ -10,6 +10,7 @@ from __future__ import annotations
 from mlirfuse.errors import PipelineError
 from mlirfuse.passmanager import registry
 from mlirfuse.passmanager.syntax import parse_pipeline
+from mlirfuse.target.instructions import FAMILIES
 
 GRAPH = (
     "fuse-fold-empty,fuse-views,cse,fuse-copy-reshaped,fuse-fold-casts{{through-rounding={fast}}},"
@@ -42,10 +43,13 @@ GPU = (
 )
 """Tile programs to one thread's code."""
 
+PRODUCTS = ",".join(name for family in FAMILIES.values() for name in family.lowerings)
+"""The products of all instruction families."""
+
 LOWER = (
-    "lower-attach-target,lower-cluster-ops,lower-prefetches,lower-mma,lower-semaphores,"
+    "lower-attach-target,lower-cluster-ops,lower-prefetches,lower-semaphores,"
     "lower-flagged-accesses,lower-accumulations,lower-cluster-views,lower-mbarriers,lower-async-copies,"
-    "lower-stage-tiles,lower-warpgroup-mma,lower-warpgroup-control,lower-cluster-ranks,lower-kernel-abi,"
+    f"lower-stage-tiles,{PRODUCTS},lower-warpgroup-control,lower-cluster-ranks,lower-kernel-abi,"
     "lower-shared-memory,lower-ordered-accesses,lower-l2-policies,lower-streaming-accesses,lower-optimization-barriers,"
     "lower-float8,lower-int8,lower-math,lower-tanh,lower-exponentials{{flush-subnormals={fast}}},lower-divisions,"
     "lower-shared-divisions,lower-rounded-divisions,lower-contraction,lower-bfloat16,lower-float16,"

@@ -4,89 +4,24 @@ reference.
 
 from __future__ import annotations
 
+from importlib import import_module
+from pkgutil import iter_modules
+
 from mlir import ir
 from mlir.dialects import irdl
 from mlir.dialects._ods_common import _cext
 
-from mlirfuse.dialect import (
-    accumulate,
-    async_load,
-    async_store,
-    async_store_wait,
-    cluster_barrier,
-    cluster_send,
-    cluster_store,
-    cluster_view,
-    convert_layout,
-    copy_fragments,
-    copy_tile,
-    elect_one,
-    exp_sum,
-    flagged_load,
-    flagged_store,
-    group_barrier,
-    mbarrier_arrive,
-    mbarrier_expect,
-    mbarrier_init,
-    mbarrier_wait,
-    mma,
-    moments,
-    optimization_barrier,
-    prefetch_rows,
-    resident_blocks,
-    semaphore_arrive,
-    semaphore_wait,
-    set_registers,
-    spill_to_shared,
-    stage_tile,
-    staged_tile,
-    warp_roles,
-    warpgroup_mma,
-    warpgroup_wait,
-)
 from mlirfuse.dialect.base import OpDefinition
 
 _cext.globals.append_dialect_search_prefix(__name__)  # the package of `fuse.py`
 
-OPS: dict[str, OpDefinition] = {
-    module.DEFINITION.full_name: module.DEFINITION
-    for module in (
-        moments,
-        exp_sum,
-        optimization_barrier,
-        spill_to_shared,
-        convert_layout,
-        cluster_store,
-        cluster_send,
-        cluster_barrier,
-        cluster_view,
-        copy_tile,
-        copy_fragments,
-        prefetch_rows,
-        mma,
-        semaphore_arrive,
-        semaphore_wait,
-        flagged_store,
-        flagged_load,
-        accumulate,
-        resident_blocks,
-        mbarrier_init,
-        mbarrier_arrive,
-        mbarrier_expect,
-        mbarrier_wait,
-        async_load,
-        stage_tile,
-        staged_tile,
-        async_store,
-        async_store_wait,
-        warpgroup_mma,
-        warpgroup_wait,
-        warp_roles,
-        elect_one,
-        set_registers,
-        group_barrier,
-    )
-}
+OPS: dict[str, OpDefinition] = {}
+"""Every op of the dialect, by its full name: each module of this package that has a `DEFINITION` is one."""
+
+for _module in iter_modules(__path__):
+    _found = getattr(import_module(f"{__name__}.{_module.name}"), "DEFINITION", None)
+    if isinstance(_found, OpDefinition):
+        OPS[_found.full_name] = _found
 
 
 def load(context: ir.Context) -> None:

@@ -41,6 +41,7 @@ DEFINITION = OpDefinition(
     "accumulate",
     operands=(("value", SINGLE), ("sums", SINGLE), ("indices", VARIADIC)),
     verify=_verify,
+    needs_layout=True,
 )
 
 

@@ -249,9 +249,9 @@ INSTRUCTION = declare(
     "instruction",
     STRING,
     ("vector.contract",),
-    "What multiplies: `fma`, `mma` or `wgmma`.",
+    "The instruction family that multiplies, a name of `target/instructions.py`.",
     set_by="tiling/contractions/k_loop",
-    read_by="tiling/contractions, distribution/mma, interpreter",
+    read_by="dialect/contraction_family, tiling/contractions/loops",
 )
 PHASE = declare(
     "phase",

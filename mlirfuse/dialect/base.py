@@ -31,6 +31,8 @@ class OpDefinition:
         attributes: names of the required attributes.
         regions: names of its regions, in order; each ends with `vector.yield`, which needs no particular parent.
         verify: returns what is wrong with an op, or None.
+        needs_layout: whether the op touches memory or other threads on tiles, so that `fuse-assign-layouts` decides on
+            a layout for it.
     """
 
     name: str
@@ -39,6 +41,7 @@ class OpDefinition:
     attributes: Sequence[str] = ()
     regions: Sequence[str] = ()
     verify: Callable[[ir.Operation], str | None] = lambda op: None
+    needs_layout: bool = False
 
     @property
     def full_name(self) -> str:

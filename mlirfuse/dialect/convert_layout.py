@@ -29,7 +29,11 @@ def _verify(op: ir.Operation) -> str | None:
 
 
 DEFINITION = OpDefinition(
-    "convert_layout", operands=(("sources", VARIADIC),), results=(("results", VARIADIC),), verify=_verify
+    "convert_layout",
+    operands=(("sources", VARIADIC),),
+    results=(("results", VARIADIC),),
+    verify=_verify,
+    needs_layout=True,
 )
 
 

@@ -46,6 +46,7 @@ DEFINITION = OpDefinition(
     operands=(("source", SINGLE), ("slot", SINGLE), ("offsets", VARIADIC)),
     attributes=("tile", "permutation_map", "in_bounds"),
     verify=_verify,
+    needs_layout=True,
 )
 
 

@@ -33,6 +33,7 @@ DEFINITION = OpDefinition(
     results=(("max", SINGLE), ("sum", SINGLE)),
     attributes=("dims",),
     verify=_verify,
+    needs_layout=True,
 )
 
 

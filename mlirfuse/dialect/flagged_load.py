@@ -47,6 +47,7 @@ DEFINITION = OpDefinition(
     results=(("values", VARIADIC),),
     attributes=("parts",),
     verify=_verify,
+    needs_layout=True,
 )
 
 

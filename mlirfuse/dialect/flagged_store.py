@@ -53,6 +53,7 @@ DEFINITION = OpDefinition(
     "flagged_store",
     operands=(("value", SINGLE), ("flagged_buffer", SINGLE), ("indices", VARIADIC)),
     verify=_verify,
+    needs_layout=True,
 )
 
 

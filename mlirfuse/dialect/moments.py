@@ -25,6 +25,7 @@ DEFINITION = OpDefinition(
     results=(("sum", SINGLE), ("m2", SINGLE)),
     attributes=("dims",),
     verify=verify_joint_reduction,
+    needs_layout=True,
 )
 
 

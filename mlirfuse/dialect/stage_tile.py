@@ -57,6 +57,7 @@ DEFINITION = OpDefinition(
     operands=(("ring", SINGLE), ("stage", SINGLE), ("values", VARIADIC)),
     attributes=("offset",),
     verify=_verify,
+    needs_layout=True,
 )
 
 

@@ -74,6 +74,7 @@ DEFINITION = OpDefinition(
     results=(("sums", VARIADIC),),
     attributes=("a_major", "b_major"),
     verify=_verify,
+    needs_layout=True,
 )
 
 

@@ -1,34 +1,9 @@
-"""Registers every distribution rule, when this module is imported."""
+"""Registers every distribution rule, when this module is imported: every module of the package is imported."""
 
-from mlirfuse.distribution import elementwise, loops, masks
-from mlirfuse.distribution.memory import (
-    accumulation,
-    copies,
-    flagged_exchange,
-    fragment_copies,
-    layout_conversions,
-    semaphores,
-    shared_spills,
-    transfers,
-)
-from mlirfuse.distribution.mma import contract, warpgroups
-from mlirfuse.distribution.reduce import exp_sums, moments, reductions
+from importlib import import_module
+from pkgutil import walk_packages
 
-__all__ = [
-    "accumulation",
-    "contract",
-    "copies",
-    "elementwise",
-    "exp_sums",
-    "flagged_exchange",
-    "fragment_copies",
-    "layout_conversions",
-    "loops",
-    "masks",
-    "moments",
-    "reductions",
-    "semaphores",
-    "shared_spills",
-    "transfers",
-    "warpgroups",
-]
+from mlirfuse import distribution
+
+for _module in walk_packages(distribution.__path__, f"{distribution.__name__}."):
+    import_module(_module.name)

@@ -28,6 +28,7 @@ class InstructionFamily:
         takes_transposed: whether operands may be transposed on their way to shared memory.
         flops_per_sm: multiply and add operations of 16-bit operands that an SM does a second; 0 where not modelled.
         fallback: the family that takes over where this one cannot multiply a tile, with the same accumulators.
+        lowerings: names of the passes that lower the family's ops, in order.
         tf32_ties: where f32 operands that lie halfway between two tf32 numbers go: `even` or `away`.
     """
 
@@ -39,6 +40,7 @@ class InstructionFamily:
     takes_transposed: bool = False
     flops_per_sm: float = 0.0
     fallback: str | None = None
+    lowerings: tuple[str, ...] = ()
     tf32_ties: Literal["even", "away"] = "away"
 
     @property
@@ -48,7 +50,7 @@ class InstructionFamily:
 
 
 SIMT = InstructionFamily("fma", lambda _: True, is_tensor_core=False, takes_transposed=True)
-MMA_SYNC = InstructionFamily("mma", lambda _: True, flops_per_sm=3.8e12)
+MMA_SYNC = InstructionFamily("mma", lambda _: True, flops_per_sm=3.8e12, lowerings=("lower-mma",))
 WGMMA = InstructionFamily(
     "wgmma",
     lambda target: target.has_wgmma,
@@ -56,8 +58,12 @@ WGMMA = InstructionFamily(
     producer_threads=128,
     flops_per_sm=5.9e12,
     fallback=MMA_SYNC.name,
+    lowerings=("lower-warpgroup-mma",),
     tf32_ties="even",
 )
 
 FAMILIES = {family.name: family for family in (SIMT, MMA_SYNC, WGMMA)}
 """By name: scalar multiply-adds, `mma.sync`, and `wgmma`."""
+
+DEFAULT_FAMILY = SIMT.name
+"""The family of a contraction of tiles that names none."""

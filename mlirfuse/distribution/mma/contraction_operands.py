@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 from mlir import ir
 
+from mlirfuse.dialect.attributes import PRECISION
 from mlirfuse.distribution.distributor import Distributor
 from mlirfuse.distribution.threads.fragments import Fragments, widen
 from mlirfuse.distribution.threads.scalars import add, constant, multiply
 from mlirfuse.errors import PassError
+from mlirfuse.support.precision import IEEE
 from mlirfuse.tiling.contractions.k_loop import feeds_contraction, operand_producer
 from mlirfuse.tiling.memory import strides
 
@@ -56,12 +58,14 @@ class Product:
         right: the operand with the accumulators' columns.
         steps: elements of k.
         accumulators: the accumulators' values before the op.
+        precision: how precisely operands are multiplied (`mlirfuse/support/precision.py`).
     """
 
     left: SharedOperand
     right: SharedOperand
     steps: int
     accumulators: Fragments
+    precision: str
 
     @property
     def rows(self) -> int:
@@ -90,7 +94,8 @@ def product_of(d: Distributor, op: ir.Operation) -> Product:
         element = ir.MemRefType(slot.type).element_type
         operands.append(SharedOperand(slot, starts, loops[number].index(outer), loops[number].index(rank), element))
     steps = ir.VectorType(op.operands[0].type).shape[operands[0].k]
-    return Product(operands[0], operands[1], steps, _accumulators(d, op))
+    precision = ir.StringAttr(op.attributes[PRECISION]).value if PRECISION in op.attributes else IEEE
+    return Product(operands[0], operands[1], steps, _accumulators(d, op), precision)
 
 
 def _accumulators(d: Distributor, op: ir.Operation) -> Fragments:

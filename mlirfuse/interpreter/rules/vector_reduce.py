@@ -8,7 +8,8 @@ from functools import partial, reduce
 import numpy as np
 from mlir import ir
 
-from mlirfuse.dialect.attributes import INSTRUCTION, PRECISION
+from mlirfuse.dialect.attributes import PRECISION
+from mlirfuse.dialect.contraction_family import family_of
 from mlirfuse.interpreter.registry import pure
 from mlirfuse.interpreter.rules.arith_float import BINARY as FLOAT
 from mlirfuse.interpreter.rules.arith_int import BINARY as INT
@@ -16,7 +17,7 @@ from mlirfuse.interpreter.site import Site
 from mlirfuse.interpreter.state.affine import plain_dims
 from mlirfuse.interpreter.state.types import element_dtype, keyword
 from mlirfuse.support.precision import TF32, to_tf32
-from mlirfuse.target.instructions import FAMILIES, SIMT
+from mlirfuse.target.instructions import DEFAULT_FAMILY, FAMILIES
 
 Function = Callable[..., np.ndarray]
 
@@ -87,6 +88,5 @@ def _operand_rounding(site: Site) -> Function:
     precision = site.op.attributes.get(PRECISION)
     if precision is None or ir.StringAttr(precision).value != TF32:
         return lambda a: a
-    instruction = site.op.attributes.get(INSTRUCTION)
-    family = SIMT if instruction is None else FAMILIES.get(ir.StringAttr(instruction).value, SIMT)
+    family = FAMILIES.get(family_of(site.op), FAMILIES[DEFAULT_FAMILY])
     return partial(to_tf32, ties=family.tf32_ties)

@@ -9,8 +9,8 @@ from typing import ClassVar
 from mlir import ir
 
 from mlirfuse.analysis.kernels import is_tile_program, kernels
+from mlirfuse.dialect import OPS
 from mlirfuse.dialect.attributes import LAYOUT, SECOND_STAGE
-from mlirfuse.dialect.joint import JOINT_REDUCTIONS
 from mlirfuse.errors import ScheduleError
 from mlirfuse.passes.layouts.reduction_points import reduced_dims
 from mlirfuse.passmanager.base import Pass, Remarks
@@ -20,14 +20,7 @@ from mlirfuse.support.dataclass_attributes import to_attribute
 from mlirfuse.support.rewriting import nested
 from mlirfuse.tiling.contractions.k_loop import feeds_contraction
 
-ANCHORS = JOINT_REDUCTIONS | {
-    "fuse.accumulate",
-    "fuse.flagged_load",
-    "fuse.copy_fragments",
-    "fuse.flagged_store",
-    "fuse.convert_layout",
-    "fuse.stage_tile",
-    "fuse.warpgroup_mma",
+ANCHORS = {name for name, definition in OPS.items() if definition.needs_layout} | {
     "vector.contract",
     "vector.multi_reduction",
     "vector.transfer_read",

@@ -17,7 +17,7 @@ from mlirfuse.schedule.schedule import schedule_of
 from mlirfuse.support.dataclass_attributes import to_attribute
 from mlirfuse.support.dtypes import from_mlir
 from mlirfuse.support.rewriting import clone, defining_op, nested
-from mlirfuse.tiling.contractions.k_loop import operand_producer, without_warpgroups
+from mlirfuse.tiling.contractions.k_loop import operand_producer, use_fallback
 from mlirfuse.tiling.slot_ring import SlotRing, padded_row
 from mlirfuse.tiling.tiles import index, zero
 
@@ -71,8 +71,9 @@ class FuseMaterializePrologues(Pass):
                     continue
                 with contract.location:
                     _store(contract, {n: _enter_layout(contract, n, schedule.layout.threads) for n in computed})
-                by_mma = " for mma.sync" if without_warpgroups(contract) else ""
-                remarks.applied(self, f"{len(computed)} operand(s) computed in a layout of their own{by_mma}", contract)
+                fallback = use_fallback(contract)
+                which = "" if fallback is None else f" for {fallback}"
+                remarks.applied(self, f"{len(computed)} operand(s) computed in a layout of their own{which}", contract)
 
 
 def _is_computed(operand: ir.Value) -> bool:

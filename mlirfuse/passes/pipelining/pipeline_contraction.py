@@ -12,13 +12,13 @@ from mlirfuse.analysis.memory.strided_views import may_be_reversed
 from mlirfuse.dialect.attributes import ALIGN, CLUSTER, PRECISION
 from mlirfuse.errors import PassError
 from mlirfuse.passmanager.base import Pass, Remarks
-from mlirfuse.schedule.contractions.families.wgmma import holds_warpgroup_sums
 from mlirfuse.schedule.model.machine import MAX_BOX, MAX_RANK, SWIZZLE_BYTES, TENSOR_MAP_STRIDE, WARPGROUP
-from mlirfuse.schedule.schedule import Schedule, schedule_of
+from mlirfuse.schedule.schedule import schedule_of
 from mlirfuse.support.dtypes import from_mlir
-from mlirfuse.support.precision import IEEE, TF32
-from mlirfuse.target.instructions import WGMMA
+from mlirfuse.support.precision import IEEE
+from mlirfuse.target.instructions import FAMILIES, InstructionFamily
 from mlirfuse.tiling.contractions.cluster_uniform import is_cluster_uniform, tile_multiple
+from mlirfuse.tiling.contractions.family import FamilyPipelining, family_pipelining
 from mlirfuse.tiling.contractions.loops import TileOperand, contraction_loop, contraction_loops
 from mlirfuse.tiling.contractions.pipelined_tile import PipelinedTile, can_be_persistent
 from mlirfuse.tiling.memory import alignment
@@ -28,20 +28,21 @@ from mlirfuse.tiling.memory import alignment
 class FusePipelineContraction(Pass):
     """Splits the loop along k into a producer that copies tiles to a ring of stages, and consumers that multiply them.
 
-    Requires a tile program with one loop that contracts by `wgmma`, a schedule with a `contraction` (its `stages` are
-    the ring's) and a layout of wgmma's accumulators. The operands must be what a tensor map can describe: arguments
-    with `fuse.align = 16` and stride 1 along the tile's last dimension, whose tiles have whole 128-byte swizzle atoms
-    and a multiple of 8 and at most 256 rows. They are f16 or bf16, or float8 or f32 in tf32 with k contiguous, as wgmma
-    takes those. Otherwise the pass declines. The epilogue moves to the consumers unchanged. One multiplication stays
-    under way while the next stage is awaited; the stage before is released then. With `promote` in the schedule, groups
-    of that many steps are summed from zero, and the sums added in f32 by CUDA cores, as tensor cores truncate addends
-    to fit the accumulator. With `persistent` both roles loop over the block's tiles, so that the ring does not run
-    empty between them. With `consumer_groups`, ping-pong consumer groups alternate over the tiles: while the products
-    of one run, another runs its tile's epilogue. With a `cluster`, neighbouring blocks, which must have the same tiles
-    of operand A, copy a part of them each to all; a persistent grid has whole clusters. Of an operand's last tile only
-    existing rows are copied, if their number is static, k is contiguous and the values of other rows are unused
-    (`fuse.undefined` on the read); where the operand has several tiles, the producer branches to a copy of fewer rows
-    for the last. Blocks of a cluster share copies of whole tiles.
+    Requires a tile program with one loop that contracts by an asynchronous instruction such as `wgmma`, a schedule with
+    a `contraction` (its `stages` are the ring's) and a layout of the instruction's accumulators. The operands must be
+    what a tensor map can describe: arguments with `fuse.align = 16` and stride 1 along the tile's last dimension, whose
+    tiles have whole 128-byte swizzle atoms and a multiple of 8 and at most 256 rows. For `wgmma` they are f16 or bf16,
+    or float8 or f32 in tf32 with k contiguous. Otherwise the pass declines. What an instruction takes, and how it
+    multiplies a stage, is in `tiling/contractions/families`. The epilogue moves to the consumers unchanged. One
+    multiplication stays under way while the next stage is awaited; the stage before is released then. With `promote` in
+    the schedule, groups of that many steps are summed from zero, and the sums added in f32 by CUDA cores, as tensor
+    cores truncate addends to fit the accumulator. With `persistent` both roles loop over the block's tiles, so that the
+    ring does not run empty between them. With `consumer_groups`, ping-pong consumer groups alternate over the tiles:
+    while the products of one run, another runs its tile's epilogue. With a `cluster`, neighbouring blocks, which must
+    have the same tiles of operand A, copy a part of them each to all; a persistent grid has whole clusters. Of an
+    operand's last tile only existing rows are copied, if their number is static, k is contiguous and the values of
+    other rows are unused (`fuse.undefined` on the read); where the operand has several tiles, the producer branches to
+    a copy of fewer rows for the last. Blocks of a cluster share copies of whole tiles.
 
     ```mlir
     %acc = scf.for %k = %c0 to %c4096 step %c64 iter_args(%sum = %zero) -> (vector<128x256xf32>) {
@@ -82,10 +83,12 @@ class FusePipelineContraction(Pass):
 
     def run(self, module: ir.Operation, remarks: Remarks) -> None:
         for kernel in kernels(module):
-            loops = list(contraction_loops(kernel, WGMMA.name)) if is_tile_program(kernel) else []
-            for loop in loops:
-                schedule = schedule_of(kernel)
-                plan = _plan(kernel, loop, schedule)
+            loops = list(contraction_loops(kernel)) if is_tile_program(kernel) else []
+            for loop, name in loops:
+                family = family_pipelining(name)
+                if family is None:
+                    continue
+                plan = _plan(kernel, loop, FAMILIES[name], family)
                 if isinstance(plan, str):
                     remarks.declined(self, plan, loop)
                     continue
@@ -103,29 +106,34 @@ def _summary(plan: PipelinedTile) -> str:
     return f"{plan.stages} stages, {plan.consumers} warpgroups of consumers{consumer_groups}{grid}{clusters}"
 
 
-def _plan(kernel: ir.Operation, loop: ir.Operation, schedule: Schedule) -> PipelinedTile | str:
+def _plan(
+    kernel: ir.Operation, loop: ir.Operation, instruction: InstructionFamily, family: FamilyPipelining
+) -> PipelinedTile | str:
     """The plan for a loop, or why it cannot be pipelined; raises `PassError` for an impossible grid."""
+    schedule = schedule_of(kernel)
     if schedule.contraction is None:
         return "the kernel's schedule has no contraction"
     parts = contraction_loop(loop)
     if isinstance(parts, str):
         return parts
     layout = schedule.layout
-    if layout.cluster > 1 or not holds_warpgroup_sums(layout):
-        return "the layout is not that of wgmma's accumulators"
+    if layout.cluster > 1 or not family.holds_accumulators(layout):
+        return f"the layout is not that of {instruction.name}'s accumulators"
     if loop.parent.name != "scf.forall":
         return "the loop along k does not stand in the loop over blocks"
     attribute = parts.contract.attributes.get(PRECISION)
     precision = IEEE if attribute is None else ir.StringAttr(attribute).value
     for operand in (parts.a, parts.b):
-        if problem := _operand_problem(kernel, operand, precision):
+        if problem := _operand_problem(kernel, operand, precision, family):
             return problem
     given = schedule.contraction
     consumers = layout.threads // WARPGROUP
     tile = PipelinedTile(
         parts,
+        family,
         given.stages,
         consumers,
+        instruction.producer_threads // WARPGROUP,
         given.persistent,
         given.cluster,
         promote=given.promote,
@@ -156,14 +164,16 @@ def _cluster_problem(tile: PipelinedTile) -> str | None:
     return None
 
 
-def _operand_problem(kernel: ir.Operation, operand: TileOperand, precision: str) -> str | None:
-    """Why a tensor map, or wgmma, cannot take an operand; None if it can."""
+def _operand_problem(
+    kernel: ir.Operation, operand: TileOperand, precision: str, family: FamilyPipelining
+) -> str | None:
+    """Why a tensor map, or the instruction, cannot take an operand; None if it can."""
     arguments = list(kernel.regions[0].blocks[0].arguments)
     if operand.source not in arguments:
         return "an operand is not an argument of the kernel"
     number = arguments.index(operand.source)
     type_ = ir.MemRefType(operand.source.type)
-    if problem := _type_problem(type_.element_type, operand.major, precision):
+    if problem := family.unsupported(type_.element_type, operand.major, precision):
         return problem
     known = argument_attributes(kernel)[number]
     align = known.get(ALIGN)
@@ -176,12 +186,3 @@ def _operand_problem(kernel: ir.Operation, operand: TileOperand, precision: str)
     if width % SWIZZLE_BYTES or operand.rows % 8 or operand.rows > MAX_BOX:
         return f"tiles of {operand.rows} rows of {width} bytes do not fit the {SWIZZLE_BYTES}-byte swizzle"
     return None
-
-
-def _type_problem(element: ir.Type, major: str, precision: str) -> str | None:
-    """Why wgmma cannot take operands of a type, or None."""
-    if isinstance(element, ir.F16Type | ir.BF16Type):
-        return None
-    if not isinstance(element, ir.Float8E4M3FNType | ir.Float8E5M2Type) and (str(element), precision) != ("f32", TF32):
-        return f"wgmma does not multiply {element} as {precision}"
-    return None if major == "k" else f"wgmma multiplies {element} only where k is contiguous"

@@ -16,7 +16,7 @@ from mlirfuse.dialect.copy_tile import copy_tile
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.schedule import schedule_of
 from mlirfuse.support.rewriting import clone, defining_op, erase, nested
-from mlirfuse.tiling.contractions.k_loop import feeds_contraction, widens_operand, without_warpgroups
+from mlirfuse.tiling.contractions.k_loop import feeds_contraction, use_fallback, widens_operand
 from mlirfuse.tiling.slot_ring import ReadRing, padded_row, read_indices
 from mlirfuse.tiling.tiles import index
 
@@ -29,7 +29,8 @@ class FuseStageOperands(Pass):
     computed operands, from device memory at offsets that are the induction variable or loop-invariant. Each gets a ring
     of `stages` slots. A step waits for its own slot, then starts the copy of the step `stages - 1` ahead into the slot
     that the previous step has read; one barrier a step orders both. Loops that are fed by tensor maps have no such
-    reads; a `wgmma` contraction that was not pipelined uses `mma.sync` instead.
+    reads; a contraction by an asynchronous instruction that was not pipelined uses the family's fallback instead, such
+    as `mma` for `wgmma`.
 
     ```mlir
     scf.for %k = %c0 to %c512 step %c32 iter_args(%sum = %zero) {
@@ -62,7 +63,7 @@ class FuseStageOperands(Pass):
             found = [step for op in contracts if (step := _step(op)) is not None]
             if not found:
                 remarks.declined(self, "nothing contracts tiles that it reads from device memory", kernel)
-            by_mma = [step for step in found if without_warpgroups(step.contract)]
+            fallbacks = [name for step in found if (name := use_fallback(step.contract)) is not None]
             # Contractions of a step share their reads: `canonicalize` may duplicate a product to fold an addition into
             # it.
             for step in {step.contract.parent.operation: step for step in reversed(found)}.values():
@@ -75,8 +76,8 @@ class FuseStageOperands(Pass):
                 with ir.InsertionPoint(step.loop or step.contract), step.contract.location:
                     _stage_once(step) if step.loop is None else _stage(step, step.loop, stages)
                 remarks.applied(self, f"{len(step.reads)} operands in {stages} stage(s)", kernel)
-                if by_mma:
-                    remarks.applied(self, "multiplied by mma.sync: no tensor map describes the operands", kernel)
+                if fallbacks:
+                    remarks.applied(self, f"multiplied by {fallbacks[0]}: no tensor map describes the operands", kernel)
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from mlirfuse.dialect.shared_memory import element_bytes
 from mlirfuse.dialect.stage_tile import stage_tile
 from mlirfuse.dialect.warp_roles import consumer_groups_of
 from mlirfuse.passmanager.base import Pass, Remarks
+from mlirfuse.schedule.contractions.families.wgmma import holds_warpgroup_sums
 from mlirfuse.schedule.contractions.stages import RESULT_STAGES
 from mlirfuse.schedule.model.exchanges import copies_bytes
 from mlirfuse.schedule.model.machine import MAX_BOX, MAX_RANK, SWIZZLE_ALIGNMENT, SWIZZLE_BYTES, TENSOR_MAP_STRIDE
@@ -105,6 +106,8 @@ def _plan(kernel: ir.Operation, role: ir.Operation, write: ir.Operation, device:
     type_ = ir.MemRefType(target.type)
     if write.parent.name == "scf.if" and SECOND_STAGE in write.parent.attributes:
         return "the tile is a slice of rows, which has not the layout of accumulators"
+    if not holds_warpgroup_sums(schedule_of(kernel).layout):
+        return "the tile has not the layout in which stmatrix stores warpgroups' accumulators"
     arguments = list(kernel.regions[0].blocks[0].arguments)
     if target not in arguments:
         return "the target is not an argument of the kernel"

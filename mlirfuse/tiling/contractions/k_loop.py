@@ -12,6 +12,7 @@ from mlirfuse.analysis.contractions.contraction import Contraction
 from mlirfuse.analysis.contractions.contraction_operands import Axes, ContractionOperand, operand_of
 from mlirfuse.analysis.loops.iteration_space import IterationSpace
 from mlirfuse.dialect.attributes import INSTRUCTION, PRECISION, UNDEFINED
+from mlirfuse.dialect.contraction_family import family_of
 from mlirfuse.support.precision import IEEE
 from mlirfuse.support.rewriting import defining_op
 from mlirfuse.target.instructions import FAMILIES
@@ -218,14 +219,13 @@ def _are_operands(op: ir.Operation) -> bool:
     return bool(uses) and all(use.owner.operation.name == "vector.contract" and use.operand_number < 2 for use in uses)
 
 
-def without_warpgroups(contract: ir.Operation) -> bool:
-    """Replaces a contraction's instruction by its fallback, such as `wgmma` by `mma.sync`.
+def use_fallback(contract: ir.Operation) -> str | None:
+    """Replaces a contraction's instruction by the family's fallback, such as `wgmma` by `mma`; returns its name.
 
-    Both use the same accumulator layout. Returns False, and changes nothing, if the instruction has no fallback.
+    Both have the same accumulator layout. None, and nothing changes, where the family has no fallback.
     """
-    attribute = contract.attributes.get(INSTRUCTION)
-    family = None if attribute is None else FAMILIES.get(ir.StringAttr(attribute).value)
+    family = FAMILIES.get(family_of(contract))
     if family is None or family.fallback is None:
-        return False
+        return None
     contract.attributes[INSTRUCTION] = ir.StringAttr.get(family.fallback)
-    return True
+    return family.fallback

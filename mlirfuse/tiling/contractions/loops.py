@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from mlir import ir
 
 from mlirfuse.dialect.attributes import INSTRUCTION, UNDEFINED
+from mlirfuse.dialect.contraction_family import family_of
 from mlirfuse.support.rewriting import defining_op, nested
 from mlirfuse.tiling.contractions.k_loop import operand_producer
 
@@ -87,12 +88,11 @@ class ContractionLoop:
         return [op for op in ops[:-1] if op not in skipped]
 
 
-def contraction_loops(kernel: ir.Operation, instruction: str) -> Iterator[ir.Operation]:
-    """Yields the `scf.for` loops of a tile program whose body contracts with the named instruction."""
+def contraction_loops(kernel: ir.Operation) -> Iterator[tuple[ir.Operation, str]]:
+    """Yields the `scf.for` loops of a tile program that contract, each with the name of its instruction family."""
     for op in nested(kernel):
-        is_marked = op.name == "vector.contract" and INSTRUCTION in op.attributes and op.parent.name == "scf.for"
-        if is_marked and ir.StringAttr(op.attributes[INSTRUCTION]).value == instruction:
-            yield op.parent
+        if op.name == "vector.contract" and INSTRUCTION in op.attributes and op.parent.name == "scf.for":
+            yield op.parent, family_of(op)
 
 
 def contraction_loop(loop: ir.Operation) -> ContractionLoop | str:

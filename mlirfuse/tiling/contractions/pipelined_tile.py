@@ -18,13 +18,11 @@ from mlirfuse.dialect.resident_blocks import resident_blocks
 from mlirfuse.dialect.warp_roles import warp_roles
 from mlirfuse.schedule.model.contraction_registers import warpgroup_registers
 from mlirfuse.support.rewriting import clone, defining_op, erase, integer_of
+from mlirfuse.tiling.contractions.family import Emitter, FamilyPipelining, nothing
 from mlirfuse.tiling.contractions.loops import ContractionLoop
 from mlirfuse.tiling.contractions.order_barrier import OrderBarrier, allocate_order_barrier
-from mlirfuse.tiling.contractions.stage_products import Emitter, StageProducts, for_each_stage, nothing, run_of
-from mlirfuse.tiling.contractions.stage_ring import PipelineState, StageRing, allocate_ring
+from mlirfuse.tiling.contractions.stage_ring import PipelineState, StageRing, allocate_ring, for_each_stage
 from mlirfuse.tiling.program import forall
-
-PRODUCERS = 1  # warpgroups of the producer: register budgets are a warpgroup's
 
 Mapping = dict[ir.Value, ir.Value]
 """Maps values of the original tile program to their replacements."""
@@ -36,8 +34,10 @@ class PipelinedTile:
 
     Attributes:
         parts: the loop along k.
+        family: the products of the instruction family.
         stages: number of stages in the ring.
         consumers: consumer warpgroups, which multiply.
+        producers: warpgroups of the producer, as register budgets are a warpgroup's.
         persistent: whether the grid has at most as many blocks as the device holds, each looping over tiles.
         peers: blocks of a cluster; 1 without clusters.
         promote: steps along k between promotions of the tensor cores' accumulators to f32 registers; 0 for none.
@@ -47,8 +47,10 @@ class PipelinedTile:
     """
 
     parts: ContractionLoop
+    family: FamilyPipelining
     stages: int
     consumers: int
+    producers: int
     persistent: bool
     peers: int
     promote: int = 0
@@ -93,8 +95,8 @@ class PipelinedTile:
             ring = allocate_ring(self.stages, operands, self.consumers, self.peers, streamed=self.streamed)
             consumers = self.consumers * self.consumer_groups
             target = target_around(self.parts.loop)
-            registers = warpgroup_registers(consumers, PRODUCERS, self.blocks_per_sm, target)
-            regions = warp_roles((self.consumers, PRODUCERS), registers, self.consumer_groups)
+            registers = warpgroup_registers(consumers, self.producers, self.blocks_per_sm, target)
+            regions = warp_roles((self.consumers, self.producers), registers, self.consumer_groups)
             if self.peers > 1:
                 # A block may exit only after all peers' copies into its stages and arrivals at its barriers.
                 cluster_barrier()
@@ -198,8 +200,7 @@ class PipelinedTile:
     ) -> PipelineState:
         """Emits a consumer: multiplies the tile, waits for the last product, and runs the epilogue."""
         loop, majors = self.parts.loop, (self.parts.a.major, self.parts.b.major)
-        run = run_of(self.known_steps)
-        products = StageProducts(ring, majors, self.promote, run, releases_last=self.persistent)
+        products = self.family.products(ring, majors, self.promote, self.known_steps, releases_last=self.persistent)
         initial = mapping.get(loop.operands[3], loop.operands[3])
         mapping[loop.results[0]], state = products.total(initial, self._steps(mapping), state, started)
         _clone(self.epilogue, mapping)

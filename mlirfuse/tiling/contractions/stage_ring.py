@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from mlir import ir
@@ -18,6 +18,7 @@ from mlirfuse.dialect.mbarrier_wait import mbarrier_wait
 from mlirfuse.dialect.shared_memory import stage_bytes
 from mlirfuse.schedule.model.machine import SWIZZLE_ALIGNMENT
 from mlirfuse.tiling.contractions.loops import TileOperand
+from mlirfuse.tiling.tiles import index
 
 
 @dataclass(frozen=True)
@@ -186,3 +187,25 @@ def allocate_ring(
     else:
         gpu.BarrierOp()
     return StageRing(stages, buffers, full, empty, consumers, peers, streamed)
+
+
+def for_each_stage(
+    ring: StageRing,
+    start: PipelineState,
+    steps: ir.Value,
+    initial: list[ir.Value],
+    body: Callable[[ir.Value, PipelineState, list[ir.Value]], list[ir.Value]],
+) -> tuple[list[ir.Value], PipelineState]:
+    """Emits a loop over steps that advances through the ring; returns the carried values and the next state.
+
+    `body` gets the step's number, the pipeline state and the carried values, and returns the new carried values.
+    """
+    loop = scf.ForOp(index(0), steps, index(1), [*initial, start.stage, start.parity])
+    with ir.InsertionPoint(loop.body):
+        *carried, stage, parity = loop.inner_iter_args
+        state = PipelineState(stage, parity)
+        results = body(loop.induction_variable, state, carried)
+        following = ring.next_state(state)
+        scf.YieldOp([*results, following.stage, following.parity])
+    *totals, stage, parity = loop.results
+    return totals, PipelineState(stage, parity)

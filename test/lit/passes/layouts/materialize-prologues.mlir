@@ -65,7 +65,7 @@ func.func private @scaled_0_kernel(%x: memref<32x160xf16>, %q: memref<64x160xi8>
 #layout = {vector = array<i64: 1, 2>, lanes = array<i64: 8, 4>, warps = array<i64: 4, 1>, repeats = array<i64: 1, 4>,
            blocks = array<i64: 1, 1>, inner = array<i64: 2, 1>}
 
-// A single step needs one slot. Tensor maps cannot describe what is computed, so wgmma's layout is multiplied by mma.sync.
+// A single step needs one slot. Tensor maps cannot describe what is computed, so wgmma's layout is multiplied by mma.
 // CHECK-LABEL: func.func private @one_step_0_kernel(
 // CHECK: memref.alloc() : memref<1x64x24xf16, #gpu.address_space<workgroup>>
 // CHECK: math.absf
@@ -82,7 +82,7 @@ func.func private @one_step_0_kernel(%x: memref<64x16xf16>, %w: memref<32x16xf16
     %raw = vector.transfer_read %x[%c0, %c0], %pad {in_bounds = [true, true]} : memref<64x16xf16>, vector<64x16xf16>
     %a = math.absf %raw : vector<64x16xf16>
     %b = vector.transfer_read %w[%c0, %c0], %pad {in_bounds = [true, true]} : memref<32x16xf16>, vector<32x16xf16>
-    // expected-remark @below {{1 operand(s) computed in a layout of their own for mma.sync}}
+    // expected-remark @below {{1 operand(s) computed in a layout of their own for mma}}
     %acc = vector.contract {indexing_maps = [#mk, #nk, #mn], iterator_types = ["parallel", "parallel", "reduction"],
                             fuse.instruction = "wgmma"} %a, %b, %zero
         : vector<64x16xf16>, vector<32x16xf16> into vector<64x32xf32>

@@ -6,7 +6,6 @@ every few steps and start again from zero.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from mlir import ir
@@ -14,34 +13,19 @@ from mlir.dialects import arith, scf
 
 from mlirfuse.dialect.warpgroup_mma import warpgroup_mma
 from mlirfuse.dialect.warpgroup_wait import warpgroup_wait
-from mlirfuse.tiling.contractions.stage_ring import PipelineState, StageRing
+from mlirfuse.schedule.contractions.families.wgmma import holds_warpgroup_sums
+from mlirfuse.schedule.layout import BlockedLayout
+from mlirfuse.support.precision import TF32
+from mlirfuse.tiling.contractions.family import Emitter, FamilyPipelining, StageProducts, nothing
+from mlirfuse.tiling.contractions.stage_ring import PipelineState, StageRing, for_each_stage
 from mlirfuse.tiling.tiles import index
 
 LONGEST_RUN = 4
 """Largest number of stages in a run, whose products overlap with the promotion of each stage's sum."""
 
 
-Emitter = Callable[[], None]
-
-
-def nothing() -> None:
-    """Emits nothing."""
-
-
-def run_of(steps: int | None) -> int:
-    """Number of stages in a run: the largest divisor of `steps` up to the limit; 1 if `steps` is unknown.
-
-    A second loop for a remainder would spill registers. A single run of `LONGEST_RUN` stages, without a loop around
-    the run, also spills and makes ptxas serialise the products, so the run is then shorter.
-    """
-    if steps is None:
-        return 1
-    longest = LONGEST_RUN - 1 if steps == LONGEST_RUN else LONGEST_RUN
-    return next(run for run in range(longest, 0, -1) if steps % run == 0)
-
-
 @dataclass(frozen=True)
-class StageProducts:
+class WarpgroupProducts:
     """Emits the sum of products over the stages of a ring.
 
     Attributes:
@@ -147,27 +131,40 @@ class StageProducts:
         return total
 
 
-def for_each_stage(
-    ring: StageRing,
-    start: PipelineState,
-    steps: ir.Value,
-    initial: list[ir.Value],
-    body: Callable[[ir.Value, PipelineState, list[ir.Value]], list[ir.Value]],
-) -> tuple[list[ir.Value], PipelineState]:
-    """Emits a loop over steps that advances through the ring; returns the carried values and the next state.
+def run_of(steps: int | None) -> int:
+    """Number of stages in a run: the largest divisor of `steps` up to the limit; 1 if `steps` is unknown.
 
-    `body` gets the step's number, the pipeline state and the carried values, and returns the new carried values.
+    A second loop for a remainder would spill registers. A single run of `LONGEST_RUN` stages, without a loop around
+    the run, also spills and makes ptxas serialise the products, so the run is then shorter.
     """
-    loop = scf.ForOp(index(0), steps, index(1), [*initial, start.stage, start.parity])
-    with ir.InsertionPoint(loop.body):
-        *carried, stage, parity = loop.inner_iter_args
-        state = PipelineState(stage, parity)
-        results = body(loop.induction_variable, state, carried)
-        following = ring.next_state(state)
-        scf.YieldOp([*results, following.stage, following.parity])
-    *totals, stage, parity = loop.results
-    return totals, PipelineState(stage, parity)
+    if steps is None:
+        return 1
+    longest = LONGEST_RUN - 1 if steps == LONGEST_RUN else LONGEST_RUN
+    return next(run for run in range(longest, 0, -1) if steps % run == 0)
 
 
 def _zeros(like: ir.Value) -> ir.Value:
     return arith.constant(like.type, ir.DenseElementsAttr.get_splat(like.type, ir.FloatAttr.get_f32(0)))
+
+
+class WgmmaPipelining(FamilyPipelining):
+    """Warpgroups multiply stages that lie in 128-byte swizzle atoms; accumulators are in registers."""
+
+    def unsupported(self, element: ir.Type, major: str, precision: str) -> str | None:
+        if isinstance(element, ir.F16Type | ir.BF16Type):
+            return None
+        is_float8 = isinstance(element, ir.Float8E4M3FNType | ir.Float8E5M2Type)
+        if not is_float8 and (str(element), precision) != ("f32", TF32):
+            return f"wgmma does not multiply {element} as {precision}"
+        return None if major == "k" else f"wgmma multiplies {element} only where k is contiguous"
+
+    def holds_accumulators(self, layout: BlockedLayout) -> bool:
+        return holds_warpgroup_sums(layout)
+
+    def products(
+        self, ring: StageRing, majors: tuple[str, str], promote: int, steps: int | None, *, releases_last: bool
+    ) -> StageProducts:
+        return WarpgroupProducts(ring, majors, promote, run_of(steps), releases_last)
+
+
+STRATEGY = WgmmaPipelining()

@@ -15,13 +15,23 @@ from mlir.dialects import arith, gpu, memref, nvgpu, vector
 
 from mlirfuse.dialect.mma import mma
 from mlirfuse.distribution.distributor import Distributor
+from mlirfuse.distribution.mma.contract import Multiply
 from mlirfuse.distribution.mma.contraction_operands import Product, SharedOperand, warp_start
-from mlirfuse.distribution.mma.schemes import Scheme
+from mlirfuse.distribution.mma.schemes import Scheme, scheme_of
 from mlirfuse.distribution.threads.fragments import Fragments, elements
 from mlirfuse.distribution.threads.scalars import add, constant, divide, multiply, remainder
 from mlirfuse.schedule.layout import WARP
 from mlirfuse.schedule.model.machine import MATRIX_ROW_BYTES, MATRIX_ROWS, REGISTER_BYTES
 from mlirfuse.support.dtypes import from_mlir
+
+
+def product_by_mma(d: Distributor, op: ir.Operation, product: Product) -> Fragments | None:
+    """Multiplies one warp's share of a product of 16-bit types, float8, or f32 as tf32."""
+    scheme = scheme_of(product.left.element_type, product.right.element_type, product.precision)
+    return None if scheme is None else multiply_by_mma(d, product, scheme)
+
+
+STRATEGY: Multiply = product_by_mma
 
 
 def multiply_by_mma(d: Distributor, product: Product, scheme: Scheme) -> Fragments:

@@ -1,0 +1,72 @@
+"""The interface through which pipelined k-loops ask an asynchronous instruction family for its products."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Protocol
+
+from mlir import ir
+
+from mlirfuse.schedule.layout import BlockedLayout
+from mlirfuse.support.strategies import strategy_of
+from mlirfuse.tiling.contractions.stage_ring import PipelineState, StageRing
+
+PACKAGE = "mlirfuse.tiling.contractions.families"
+
+Emitter = Callable[[], None]
+
+
+def nothing() -> None:
+    """Emits nothing."""
+
+
+class StageProducts(Protocol):
+    """Emits the products of the stages of a ring, for the consumers of a tile."""
+
+    def total(
+        self, initial: ir.Value, steps: ir.Value, start: PipelineState, started: Emitter = nothing
+    ) -> tuple[ir.Value, PipelineState]:
+        """The sum of `initial` and the products of `steps` stages from `start` on, and the next pipeline state.
+
+        The sum is a tile in the schedule's layout. Every stage is awaited before its product, and released behind it.
+        `started` is called to emit code right after the last product has been issued.
+        """
+
+
+class FamilyPipelining(ABC):
+    """What differs between asynchronous families in `fuse-pipeline-contraction`."""
+
+    @abstractmethod
+    def unsupported(self, element: ir.Type, major: str, precision: str) -> str | None:
+        """Why the instruction cannot multiply an operand that a tensor map copies to shared memory, or None.
+
+        Args:
+            element: type of its elements.
+            major: the operand's contiguous dimension, `k` or `mn`.
+            precision: how precisely operands are multiplied (`mlirfuse/support/precision.py`).
+        """
+
+    @abstractmethod
+    def holds_accumulators(self, layout: BlockedLayout) -> bool:
+        """Whether a tile in the layout can be the sum of products."""
+
+    @abstractmethod
+    def products(
+        self, ring: StageRing, majors: tuple[str, str], promote: int, steps: int | None, *, releases_last: bool
+    ) -> StageProducts:
+        """The products of a tile.
+
+        Args:
+            ring: the stages of both operands.
+            majors: the contiguous dimension of each operand in its stage, `k` or `mn`.
+            promote: steps between promotions of the accumulators; 0 for no promotion.
+            steps: steps along k of a tile; None where only run time knows.
+            releases_last: whether a tile's last stage is released to the producer, as further tiles need.
+        """
+
+
+def family_pipelining(family: str) -> FamilyPipelining | None:
+    """The strategy of an instruction family; None where its loops along k are not pipelined."""
+    found: FamilyPipelining | None = strategy_of(PACKAGE, family)
+    return found
