@@ -1,8 +1,9 @@
-"""Instruction families that multiply tiles: what schedules, passes and the interpreter ask of each.
+"""Instruction families that multiply tiles: their registration, and what is a number or a flag of each.
 
-One entry of `FAMILIES` registers a family; nothing else compares names. What a family emits is beside the code of its
-stage, keyed by the same properties: `distribution/mma` for synchronous families, `tiling/contractions` and
-`lowering/async_ops` for asynchronous ones, since those layers may import MLIR and this one need not.
+One entry of `FAMILIES` registers a family. What a family does differently in a layer is a module of its name in that
+layer's package `families` (`support/strategies.py`): its schedules in `schedule/contractions`, how it multiplies the
+stages of a pipelined loop in `tiling/contractions`, and one thread's products in `distribution/mma`. No other code
+compares names of families (`docs/targets.md`).
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ class InstructionFamily:
             copies the next; grids of such kernels may be persistent and in clusters.
         producer_threads: threads of a block beside those that hold accumulators.
         takes_transposed: whether operands may be transposed on their way to shared memory.
-        flops_per_sm: multiply and add operations of 16-bit operands that an SM does a second; 0 where not modelled.
+        flops_per_sm: multiply and add operations of 16-bit operands that an SM does a second, by which the fastest
+            family that multiplies a problem is chosen; 0 for the family that is chosen last.
         fallback: the family that takes over where this one cannot multiply a tile, with the same accumulators.
         lowerings: names of the passes that lower the family's ops, in order.
         tf32_ties: where f32 operands that lie halfway between two tf32 numbers go: `even` or `away`.
@@ -42,11 +44,6 @@ class InstructionFamily:
     fallback: str | None = None
     lowerings: tuple[str, ...] = ()
     tf32_ties: Literal["even", "away"] = "away"
-
-    @property
-    def is_warp_level(self) -> bool:
-        """Whether single warps multiply fragments that they hold in registers."""
-        return self.is_tensor_core and not self.is_asynchronous
 
 
 SIMT = InstructionFamily("fma", lambda _: True, is_tensor_core=False, takes_transposed=True)

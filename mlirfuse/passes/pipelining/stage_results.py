@@ -18,8 +18,8 @@ from mlirfuse.dialect.shared_memory import element_bytes
 from mlirfuse.dialect.stage_tile import stage_tile
 from mlirfuse.dialect.warp_roles import consumer_groups_of
 from mlirfuse.passmanager.base import Pass, Remarks
-from mlirfuse.schedule.contractions.families.wgmma import holds_warpgroup_sums
 from mlirfuse.schedule.contractions.stages import RESULT_STAGES
+from mlirfuse.schedule.contractions.tensor_cores import holds_warpgroup_sums
 from mlirfuse.schedule.model.exchanges import copies_bytes
 from mlirfuse.schedule.model.machine import MAX_BOX, MAX_RANK, SWIZZLE_ALIGNMENT, SWIZZLE_BYTES, TENSOR_MAP_STRIDE
 from mlirfuse.schedule.model.residency import shared_left

@@ -32,6 +32,14 @@ def check_fragments(contraction: ContractionSchedule, layout: BlockedLayout, pro
     return None
 
 
+def holds_warpgroup_sums(layout: BlockedLayout) -> bool:
+    """Whether a layout is that of `wgmma`'s accumulators: rows of whole warpgroups, columns of one warp."""
+    m, n = layout.rank - 2, layout.rank - 1
+    held = [(layout.lanes[d], layout.within(d), layout.vector[d]) for d in (m, n)]
+    is_spread = layout.warps[n] == 1 and layout.warps[m] % 4 == 0 and not layout.has_runs
+    return held == [(8, 2, 1), (4, 1, 2)] and is_spread
+
+
 def product_flops(schedule: Schedule) -> int:
     """Multiply and add operations of one step along k of a tile."""
     assert schedule.contraction is not None

@@ -221,11 +221,3 @@ def _ring_bytes(problem: ContractionProblem, m: int, n: int, consumer_groups: in
     if consumer_groups == 1 or not 0 < subtiles <= RESULT_STAGES:
         return RING_BYTES
     return STAGED_BYTES - consumer_groups * subtiles * m * SWIZZLE_BYTES
-
-
-def holds_warpgroup_sums(layout: BlockedLayout) -> bool:
-    """Whether a layout is that of `wgmma`'s accumulators: rows of whole warpgroups, columns of one warp."""
-    m, n = layout.rank - 2, layout.rank - 1
-    held = [(layout.lanes[d], layout.within(d), layout.vector[d]) for d in (m, n)]
-    is_spread = layout.warps[n] == 1 and layout.warps[m] % 4 == 0 and not layout.has_runs
-    return held == [(8, 2, 1), (4, 1, 2)] and is_spread

@@ -1,0 +1,1 @@
+"""What would stand in the layer's package `families`."""
