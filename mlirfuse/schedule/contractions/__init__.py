@@ -1,1 +1,1 @@
-"""Schedules of contractions: tiles, candidates, their cost, and the choice."""
+"""Schedules of contractions: families of instructions, candidates, checks, their cost, and the choice."""
