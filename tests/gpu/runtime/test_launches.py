@@ -83,9 +83,7 @@ def test_a_graph_of_calls_has_their_kernels_only(name: str) -> None:
     assert found == [_KERNEL] * (3 * kernels)
 
 
-@pytest.mark.parametrize(
-    "name", ["layer_norm_backward-384", "wgmma-grid_sync", "mma-serial", "row_sums_of_squares"]
-)
+@pytest.mark.parametrize("name", ["layer_norm_backward-384", "wgmma-grid_sync", "mma-serial", "row_sums_of_squares"])
 def test_a_trace_of_calls_has_their_kernels_only(name: str) -> None:
     call, kernels = prepared(name)
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
