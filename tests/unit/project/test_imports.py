@@ -17,7 +17,18 @@ import mlirfuse
 ROOT = Path(mlirfuse.__file__).parent
 
 LAYERS = (
-    *("source_locations", "errors", "target", "support", "dialect", "schedule", "analysis", "tiling", "distribution"),
+    *(
+        "source_locations",
+        "errors",
+        "target",
+        "support",
+        "machine",
+        "dialect",
+        "schedule",
+        "analysis",
+        "tiling",
+        "distribution",
+    ),
     *("passmanager", "passes", "lowering", "compiler", "runtime", "api", "tools"),
 )
 """Packages and modules, each of which imports those before it alone."""
