@@ -99,7 +99,7 @@ def _target(plain: dict[str, Any], where: str) -> Target:
 
 
 def _model(
-    plain: dict[str, Any], target: Target, values: dict[str, float], sources: dict[str, str], where: str
+    plain: dict[str, Any], target: Target, values: dict[str, Any], sources: dict[str, str], where: str
 ) -> MachineModel:
     like = plain.get("like")
     if like is None:
@@ -163,6 +163,8 @@ def to_text(model: MachineModel, devices: tuple[str, ...], generic_for: tuple[st
     lines += [f' "chip": {json.dumps(model.chip)},', f' "sms": {model.sms},', ' "quantities": {']
     entries = []
     for name, quantity in QUANTITIES.items():
-        entry = {"value": float(f"{getattr(model, name):.4g}"), "unit": quantity.unit}
+        value = getattr(model, name)
+        is_count = quantity.unit in ("B", "SM")
+        entry = {"value": value if is_count else float(f"{value:.4g}"), "unit": quantity.unit}
         entries.append(f'  "{name}": {json.dumps({**entry, "source": model.sources.get(name, "")})}')
     return "\n".join([*lines, ",\n".join(entries), " }", "}", ""])

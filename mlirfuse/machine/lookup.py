@@ -58,6 +58,11 @@ def machine_of(target: str | Target | None = None, device: str | None = None) ->
     return _machine_of(target_of(target), device, machines_path())
 
 
+def shipped_model(target: Target, device: str | None = None) -> MachineModel:
+    """What `machine_of` has without the user's calibrated files."""
+    return _machine_of(target, device, None)
+
+
 def forget() -> None:
     """Reads calibrated files again at the next `machine_of`."""
     _machine_of.cache_clear()
@@ -68,7 +73,7 @@ def forget() -> None:
 def _machine_of(target: Target, device: str | None, folder: Path | None) -> MachineModel:
     own = _calibrated(folder)
     known = [*own, *shipped().values()]
-    fitting = [file for file in known if file.model.capability == target.capability]
+    fitting = [file for file in known if target_of(file.model.chip).architecture == target.architecture]
     named = [file for file in fitting if device in file.devices]
     generic = [file for file in known if target.chip in file.generic_for]
     same = [file for file in fitting if file.model.sms == target.sms]

@@ -160,11 +160,6 @@ class MachineModel:
     sources: Mapping[str, str] = field(default_factory=dict, compare=False, hash=False)
 
     @property
-    def capability(self) -> int:
-        """Compute capability times ten: 80, 90, 100, 121."""
-        return int("".join(c for c in self.chip if c.isdigit()))
-
-    @property
     def dram_bytes_in_flight(self) -> float:
         """Bytes of loads in flight on each SM that keep device memory busy."""
         return self.dram_bandwidth * self.dram_loaded_latency / self.sms

@@ -47,8 +47,7 @@ def _source(base: MachineModel, name: str, factor: float) -> str:
 
 def absent(target: Target) -> Iterator[str]:
     """The quantities that are 0 on an architecture, whose instructions they are of."""
-    # The compute capability decides, not the target's own instructions: sm_90 and sm_90a are one device.
-    variants = [known for known in TARGETS.values() if known.capability == target.capability]
+    variants = [known for known in TARGETS.values() if known.architecture == target.architecture]
     missing = {
         "tma_": not any(known.has_tma for known in variants),
         "wgmma_": not any(known.has_wgmma for known in variants),

@@ -69,6 +69,11 @@ class Target:
         return int("".join(c for c in self.chip if c.isdigit()))
 
     @property
+    def architecture(self) -> str:
+        """The chip's name without instructions of its own: devices of sm_90 and sm_90a are the same."""
+        return self.chip.rstrip("a")
+
+    @property
     def is_specific(self) -> bool:
         """Whether its code runs on devices of this compute capability alone."""
         return not self.chip[-1].isdigit()

@@ -1,4 +1,4 @@
-"""`mlirfuse`: the command that compiles, explains and tunes functions, runs IR on the CPU, and has a demo.
+"""`mlirfuse`: compiles, explains and tunes functions, measures the GPU, runs IR on the CPU, and has a demo.
 
 Each subcommand is a module with `configure(parser)` and `run(options) -> exit code`, imported when it is asked for.
 """
@@ -18,6 +18,7 @@ COMMANDS = {
     "compile": "compile a Python function; print IR, PTX or a resource table",
     "explain": "say how a Python function was fused and scheduled, and why",
     "tune": "measure schedules of a Python function's contractions on the GPU, and keep the fastest",
+    "calibrate": "measure this machine's GPU by microbenchmarks, for the cost model",
     "selftest": "run on the GPU what assemblers are known to miscompile; say which one is used",
     "run": "execute an IR file of the linalg, tile or gpu stage on the CPU, with checks",
 }

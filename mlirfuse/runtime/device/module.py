@@ -75,21 +75,36 @@ def load(binary: KernelBinary, info: KernelInfo, device: int) -> LoadedKernel:
         CompileError: the assembler refuses the PTX.
         RuntimeLaunchError: there is no GPU, or the driver refuses the code or the shared memory.
     """
+    function, module = load_function(binary, device, info.dynamic_shared_bytes)
+    return LoadedKernel(info, function, device, module)
+
+
+def load_function(binary: KernelBinary, device: int, dynamic_shared_bytes: int = 0) -> tuple[int, object]:
+    """The same of a kernel of which nothing but its code is known: its `CUfunction`, and what keeps it loaded.
+
+    Args:
+        binary: the kernel.
+        device: the CUDA device.
+        dynamic_shared_bytes: dynamic shared memory that it needs.
+
+    Raises:
+        CompileError, RuntimeLaunchError: as of `load`.
+    """
     cuda = cupy().cuda
     code = _code(binary, capability(device))
     try:
         with on_device(device):
             module = _module(code, device)
             function = module.get_function(binary.name)
-            if info.dynamic_shared_bytes:
-                cuda.driver.funcSetAttribute(function.ptr, _MAX_DYNAMIC_SHARED_BYTES, info.dynamic_shared_bytes)
+            if dynamic_shared_bytes:
+                cuda.driver.funcSetAttribute(function.ptr, _MAX_DYNAMIC_SHARED_BYTES, dynamic_shared_bytes)
     except cuda.driver.CUDADriverError as error:
         raise RuntimeLaunchError(
             f"the driver does not load the kernel, compiled for {binary.target.chip}: {error}",
             where=binary.name,
             hint="compile for this device's architecture, and check that the driver is as new as the code",
         ) from error
-    return LoadedKernel(info, function.ptr, device, module)
+    return function.ptr, module
 
 
 def assemble_ahead(binaries: Iterable[KernelBinary]) -> None:

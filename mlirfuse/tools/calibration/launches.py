@@ -71,7 +71,7 @@ GRID_BARRIER_KERNEL = Kernel(
 
 def atomic_kernel(*, is_one_address: bool) -> Kernel:
     """Threads that add f32 in the L2 without results: all to one address, or each to its own in every iteration."""
-    step = (
+    step: tuple[str, ...] = (
         *("and.b32 %r11, %r10, %r1;", "cvt.u64.u32 %rd10, %r11;", "add.u64 %rd10, %rd0, %rd10;"),
         *("red.global.add.f32 [%rd10], 0f3F800000;", "add.u32 %r10, %r10, %r12;"),
     )

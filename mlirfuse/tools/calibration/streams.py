@@ -174,7 +174,12 @@ def _write(gpu: Gpu) -> Mapping[str, float]:
     return {"dram_write_bandwidth": 4 * rows * _ROW / gpu.fused_seconds(outer_sum, [(_ROW,), (rows,)], "float32")}
 
 
+def _l2_bytes(gpu: Gpu) -> Mapping[str, float]:
+    return {"l2_bytes": float(gpu.l2_bytes)}
+
+
 BENCHMARKS = (
+    Microbenchmark(("l2_bytes",), "the device's attribute", 0.0, _l2_bytes, repeats=1),
     Microbenchmark(("dram_bandwidth",), "mlirfuse's kernel of x * 2, up to 512 MiB of float32", 0.02, _copy),
     Microbenchmark(("dram_read_bandwidth",), "mlirfuse's kernel of the sums of rows of 4096 float32", 0.02, _read),
     Microbenchmark(("dram_write_bandwidth",), "mlirfuse's kernel of row[None, :] + column[:, None]", 0.02, _write),

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from mlirfuse.errors import MlirFuseError
 from mlirfuse.target import TARGETS, Target
 from mlirfuse.tools.calibration.benchmark import Gpu, Launch, Microbenchmark, iteration_seconds
 from mlirfuse.tools.calibration.kernel import Kernel, loop, sink
@@ -165,15 +167,19 @@ def _product_rate(gpu: Gpu, target: Target) -> float:
 
 def _without_wgmma(target: Target) -> Target:
     """The target of the same device whose products are by `mma.sync`."""
-    base = TARGETS[target.chip.rstrip("a")]
+    base = TARGETS[target.architecture]
     return base.with_sms(target.sms)
 
 
 def _family(products: tuple[Product, ...], target_of_family: Callable[[Target], Target]) -> Microbenchmark:
     def run(gpu: Gpu) -> Mapping[str, float]:
         reached = _product_rate(gpu, target_of_family(gpu.target))
-        alone = {p.quantity: instruction_rate(gpu, p) for p in products if p.exists_on(gpu.target)}
-        share = reached / alone[products[0].quantity]
+        first, *others = products
+        alone = {first.quantity: instruction_rate(gpu, first)}
+        for product in others:
+            with suppress(MlirFuseError):  # an older assembler may not know it: then it is not measured
+                alone |= {product.quantity: instruction_rate(gpu, product)} if product.exists_on(gpu.target) else {}
+        share = reached / alone[first.quantity]
         return {name: rate * share for name, rate in alone.items()}
 
     measures = tuple(product.quantity for product in products)
