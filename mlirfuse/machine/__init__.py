@@ -1,7 +1,7 @@
-"""What a GPU takes for things: rates, latencies and costs of one chip as data, measured or from data sheets.
+"""A `MachineModel` is a GPU's speeds as data: bandwidths, latencies, rates and costs, measured or from data sheets.
 
-`mlirfuse.target` has an architecture's limits and instructions; a `MachineModel` has a device's speeds. The shipped
-models are the JSON files in `data/`; `mlirfuse calibrate` measures one on the user's GPU (docs/machine.md).
+Limits and instructions of an architecture are in `mlirfuse.target`. `machine_of(target, device)` returns the model of a
+device; shipped ones are files in `mlirfuse/machine/data/`, and `mlirfuse calibrate` measures one on the user's GPU.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Machine models as JSON files: reading, which checks every field, and writing.
+"""A model is a JSON file; reading checks each field's name, unit and range.
 
-A file has `name`, `devices` (names that CUDA reports for such devices), `chip`, `sms`, `quantities` (by name `value`,
-`unit` and `source`), and may have `generic_for` (chips whose devices without a file take it) and `like` (the stem of
-another shipped file, from which `scaling.scaled` makes what the file leaves out).
+A file has `name`, `devices` (names that CUDA reports for such devices), `chip`, `sms`, and `quantities`: by name, the
+`value`, the `unit` and the `source`, which is `measured` with a date and a device, `data sheet`, or `estimate`. It may
+have `generic_for`, architectures whose devices without a file take it, scaled to their SMs, and `like`: the stem of
+another shipped file. What a file leaves out is that file's, scaled by SMs and clock, and its source says so.
 """
 
 from __future__ import annotations
@@ -33,12 +34,14 @@ class MachineFile:
     Attributes:
         model: the model.
         devices: names that CUDA reports for such devices.
-        generic_for: chips whose devices without a file take it, scaled.
+        generic_for: architectures, such as `sm_90`, whose devices without a file take it, scaled.
+        like: the stem of the shipped file that has what this one leaves out; None where it is complete.
     """
 
     model: MachineModel
     devices: tuple[str, ...]
     generic_for: tuple[str, ...] = ()
+    like: str | None = None
 
 
 @cache
@@ -88,7 +91,7 @@ def parse(text: str, where: str) -> MachineFile:
     target = _target(plain, where)
     values, sources = _values(plain["quantities"], where)
     model = _model(plain, target, values, sources, where)
-    return MachineFile(model, tuple(plain["devices"]), tuple(plain.get("generic_for", ())))
+    return MachineFile(model, tuple(plain["devices"]), tuple(plain.get("generic_for", ())), plain.get("like"))
 
 
 def _target(plain: dict[str, Any], where: str) -> Target:
@@ -155,7 +158,7 @@ def to_text(model: MachineModel, devices: tuple[str, ...], generic_for: tuple[st
     Args:
         model: the model.
         devices: names that CUDA reports for such devices.
-        generic_for: chips whose devices without a file take it, scaled.
+        generic_for: architectures, such as `sm_90`, whose devices without a file take it, scaled.
     """
     lines = ["{", f' "name": {json.dumps(model.name)},', f' "devices": {json.dumps(list(devices))},']
     if generic_for:

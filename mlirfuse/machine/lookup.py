@@ -1,4 +1,14 @@
-"""Which machine model a device or a target has: the user's calibrated file, a shipped one, or a scaled one."""
+"""Which model a device or a target has: the first that there is in this order.
+
+1. The user's calibrated file of the device, in the user's cache directory.
+2. The shipped file that names the device.
+3. A calibrated or a shipped file of the target's architecture and SMs.
+4. Scaled to the target's SMs, a calibrated file of its architecture.
+5. Scaled likewise, the architecture's generic file.
+
+Compiling for a target without its device, as `fuse.target` names it by chip and SMs, takes the same steps without the
+name. The environment variable `MLIRFUSE_MACHINES` names another directory of calibrated files, or is `off`.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +56,7 @@ def machine_of(target: str | Target | None = None, device: str | None = None) ->
     """The model to predict times with.
 
     The first that there is: the user's calibrated file of the device, a shipped file that names it, a calibrated or a
-    shipped file of the target's chip and SMs, the chip's generic file scaled to the target's SMs. `sources` say which.
+    shipped file of the target's architecture and SMs, one of its architecture scaled to the target's SMs. `sources` say which.
 
     Args:
         target: the architecture; by default mlirfuse's default target.
@@ -73,9 +83,9 @@ def forget() -> None:
 def _machine_of(target: Target, device: str | None, folder: Path | None) -> MachineModel:
     own = _calibrated(folder)
     known = [*own, *shipped().values()]
-    fitting = [file for file in known if target_of(file.model.chip).architecture == target.architecture]
+    fitting = [file for file in known if file.model.architecture == target.architecture]
     named = [file for file in fitting if device in file.devices]
-    generic = [file for file in known if target.chip in file.generic_for]
+    generic = [file for file in known if target.architecture in file.generic_for]
     same = [file for file in fitting if file.model.sms == target.sms]
     # Of several devices with as many SMs, the chip's generic one if it is among them.
     same.sort(key=lambda file: file not in own and file not in generic)

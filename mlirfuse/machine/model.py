@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from mlirfuse.target import target_of
+
 UNITS = {
     "B/s": "bytes a second",
     "B": "bytes",
@@ -104,10 +106,16 @@ class MachineModel:
     l2_bandwidth_per_sm: float = _of_sm("L2, by loads of one SM alone that hit")
     l2_latency: float = _seconds("a load that hits the L2, nothing else in flight")
     l2_loaded_latency: float = _seconds("a load that hits the L2 while all SMs keep it busy")
-    cp_async_bandwidth_per_sm: float = _of_sm("L2 to shared memory of one SM by `cp.async` of 16 bytes, all SMs busy")
-    tma_line_bandwidth_per_sm: float = _of_sm("L2 to one SM by tensor maps, box rows of whole cache lines", True)
-    tma_sector_bandwidth_per_sm: float = _of_sm("the same, box rows of whole sectors that are no whole lines", True)
-    tma_unaligned_bandwidth_per_sm: float = _of_sm("the same, box rows that begin inside of sectors", True)
+    cp_async_bandwidth_per_sm: float = _of_sm("L2 to shared memory of one SM by `cp.async` of 16 bytes, one SM alone")
+    tma_line_bandwidth_per_sm: float = _of_sm(
+        "L2 to one SM by tensor maps, one SM alone, box rows of whole cache lines", True
+    )
+    tma_sector_bandwidth_per_sm: float = _of_sm(
+        "the same, box rows of whole sectors, most of which lie in two lines", True
+    )
+    tma_unaligned_bandwidth_per_sm: float = _of_sm(
+        "the same, box rows every second of which begins inside of a sector", True
+    )
 
     l1_bandwidth_per_sm: float = _of_sm("L1 cache, by loads that hit")
     l1_latency: float = _seconds("a load that hits the L1")
@@ -158,6 +166,11 @@ class MachineModel:
     cluster_sms_8: float = _quantity("SM", 8, 1024, "device", "the same in clusters of 8", True)
 
     sources: Mapping[str, str] = field(default_factory=dict, compare=False, hash=False)
+
+    @property
+    def architecture(self) -> str:
+        """Its chip without instructions of its own: `sm_90` of `sm_90a`."""
+        return target_of(self.chip).architecture
 
     @property
     def dram_bytes_in_flight(self) -> float:

@@ -1,4 +1,7 @@
-"""Writes `docs/passes.md` and `docs/dialect.md` from the docstrings: `python -m mlirfuse.tools.docs [--check]`."""
+"""Writes the references `docs/passes.md`, `docs/dialect.md` and `docs/machine.md` from the docstrings and tables.
+
+`python -m mlirfuse.tools.docs [--check]`
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,7 @@ from mlirfuse.errors import IRError
 from mlirfuse.passmanager import registry
 from mlirfuse.passmanager.base import Pass
 from mlirfuse.passmanager.spec import Option, options_of
+from mlirfuse.tools.machine_docs import machine_markdown
 from mlirfuse.tools.reporting import Parser, run_tool, write_text
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -44,8 +48,12 @@ def dialect_markdown() -> str:
     return "\n\n".join(sections) + "\n"
 
 
+REFERENCES = {"passes.md": passes_markdown, "dialect.md": dialect_markdown, "machine.md": machine_markdown}
+"""The files, and what makes the text of each."""
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Writes both files, or with `--check` returns 1 where they are out of date."""
+    """Writes the files, or with `--check` returns 1 where they are out of date."""
     return run_tool("mlirfuse.tools.docs", lambda: _run(arguments))
 
 
@@ -53,8 +61,8 @@ def _run(arguments: Sequence[str] | None) -> int:
     parser = Parser("python -m mlirfuse.tools.docs", description=__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 where a file is out of date")
     options: argparse.Namespace = parser.parse_args(arguments)
-    for name, text in (("passes.md", passes_markdown()), ("dialect.md", dialect_markdown())):
-        path = DOCS / name
+    for name, generate in REFERENCES.items():
+        path, text = DOCS / name, generate()
         if options.check and (not path.exists() or path.read_text() != text):
             raise IRError("out of date with the docstrings", where=f"docs/{name}", hint="run `make docs`")
         if not options.check:

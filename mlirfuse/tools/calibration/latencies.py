@@ -166,8 +166,8 @@ def _message(gpu: Gpu) -> Mapping[str, float]:
 
 BENCHMARKS = (
     Microbenchmark(("dram_latency",), "a thread follows offsets through a buffer far larger than the L2", 0.05, _dram),
-    Microbenchmark(("l2_latency",), "the same through 1 MiB, past the L1", 0.05, _l2),
-    Microbenchmark(("l1_latency",), "the same through 4 KiB, in the L1", 0.03, _l1),
+    Microbenchmark(("l2_latency",), "a thread follows offsets through 1 MiB, past the L1", 0.05, _l2),
+    Microbenchmark(("l1_latency",), "a thread follows offsets through 4 KiB, in the L1", 0.03, _l1),
     _chained("shared_latency", SHARED_KERNEL, "a thread follows addresses in shared memory"),
     _chained(
         "dsmem_latency",

@@ -160,10 +160,12 @@ def _cluster_sms(gpu: Gpu) -> Mapping[str, float]:
 
 BENCHMARKS = (
     Microbenchmark(("graph_launch",), "empty kernels of a block an SM in one replayed graph", 0.1, _graph),
-    Microbenchmark(("stream_launch",), "the same, one after the other in a stream", 0.3, _stream),
+    Microbenchmark(
+        ("stream_launch",), "empty kernels of a block an SM in a stream, launched as fast as the host can", 0.3, _stream
+    ),
     Microbenchmark(
         ("dependent_launch",),
-        "the same in a graph, each launched by programmatic dependent launch",
+        "empty kernels in one replayed graph, each launched by programmatic dependent launch",
         0.1,
         _dependent,
         lambda target: target.has_dependent_launch,
@@ -172,7 +174,7 @@ BENCHMARKS = (
     Microbenchmark(("block_barrier",), f"bar.sync of {THREADS} threads", 0.03, _block_barrier),
     Microbenchmark(
         ("cluster_launch",),
-        "clusters of 4 that meet once, to as many empty blocks",
+        "kernels of clusters of 4 that meet once in a replayed graph, less kernels of as many empty blocks",
         0.5,
         _cluster_launch,
         has_clusters,

@@ -175,8 +175,8 @@ at least `BOX_STAGES`. `%r12` is the stage, `%r13` the parity of its use, `%r14`
 
 PITCHES = {
     "tma_line_bandwidth_per_sm": (LINE, "whole cache lines"),
-    "tma_sector_bandwidth_per_sm": (LINE + SECTOR, "whole sectors, each in two lines save every fourth"),
-    "tma_unaligned_bandwidth_per_sm": (LINE + SECTOR // 2, "which begin inside of sectors, save every second"),
+    "tma_sector_bandwidth_per_sm": (LINE + SECTOR, "whole sectors, of which three of four rows lie in two lines"),
+    "tma_unaligned_bandwidth_per_sm": (LINE + SECTOR // 2, "every second row begins inside of a sector"),
 }
 """Bytes from row to row of a tensor map, and what its box rows are."""
 

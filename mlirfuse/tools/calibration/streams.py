@@ -95,8 +95,8 @@ def far_bytes(gpu: Gpu) -> int:
 
 
 def near_bytes(gpu: Gpu) -> int:
-    """A power of two of which every L2 has a copy: at most a quarter of its size."""
-    return _power_of_two(gpu.l2_bytes // 4)
+    """A power of two that stays in the L2: at most half of its size, as each half of it may keep a copy."""
+    return _power_of_two(gpu.l2_bytes // 2)
 
 
 def _power_of_two(most: int) -> int:
@@ -179,25 +179,25 @@ def _l2_bytes(gpu: Gpu) -> Mapping[str, float]:
 
 
 BENCHMARKS = (
-    Microbenchmark(("l2_bytes",), "the device's attribute", 0.0, _l2_bytes, repeats=1),
+    Microbenchmark(("l2_bytes",), "the device's attribute (cudaDevAttrL2CacheSize)", 0.0, _l2_bytes, repeats=1),
     Microbenchmark(("dram_bandwidth",), "mlirfuse's kernel of x * 2, up to 512 MiB of float32", 0.02, _copy),
     Microbenchmark(("dram_read_bandwidth",), "mlirfuse's kernel of the sums of rows of 4096 float32", 0.02, _read),
     Microbenchmark(("dram_write_bandwidth",), "mlirfuse's kernel of row[None, :] + column[:, None]", 0.02, _write),
     _alone("dram_bandwidth_per_sm", is_far=True),
     Microbenchmark(
         ("dram_loaded_latency",),
-        "bytes in flight that reach 95 % of the bandwidth of reading, to that bandwidth",
+        "bytes in flight at which all SMs read at 95 % of the bandwidth that more bytes reach, to that bandwidth",
         0.15,
         _dram_loaded,
         repeats=1,
     ),
     Microbenchmark(
         ("l2_read_bandwidth", "l2_loaded_latency"),
-        "the same of a quarter of the L2, read past the L1",
+        "highest bandwidth of reading half of the L2, past the L1, and bytes in flight at 95 % of it, to it",
         0.15,
         _l2_read,
         repeats=1,
     ),
-    Microbenchmark(("l2_write_bandwidth",), "stores to a quarter of the L2", 0.05, _l2_write),
+    Microbenchmark(("l2_write_bandwidth",), "stores of all SMs to half of the L2", 0.05, _l2_write),
     _alone("l2_bandwidth_per_sm", is_far=False),
 )

@@ -47,8 +47,8 @@ def test_shipped_files_are_complete_and_say_their_sources(stem: str) -> None:
 @pytest.mark.parametrize("chip", TARGETS)
 def test_every_target_has_a_model(chip: str) -> None:
     model = machine_of(chip)
-    assert (target_of(model.chip).architecture, model.sms) == (TARGETS[chip].architecture, TARGETS[chip].sms)
-    assert (model.wgmma_16bit_per_sm > 0) == TARGETS[f"{TARGETS[chip].architecture}"].chip.startswith("sm_90")
+    assert (model.architecture, model.sms) == (TARGETS[chip].architecture, TARGETS[chip].sms)
+    assert (model.wgmma_16bit_per_sm > 0) == chip.startswith("sm_90")
     assert (model.cluster_barrier > 0) == TARGETS[chip].has_clusters
 
 

@@ -12,9 +12,7 @@ from mlirfuse.passmanager import registry
 from mlirfuse.tools import docs
 
 
-@pytest.mark.parametrize(
-    ("file", "generate"), [("passes.md", docs.passes_markdown), ("dialect.md", docs.dialect_markdown)]
-)
+@pytest.mark.parametrize(("file", "generate"), docs.REFERENCES.items())
 def test_the_reference_is_up_to_date(file: str, generate: Callable[[], str]) -> None:
     assert (docs.DOCS / file).read_text() == generate(), "run `make docs`"
 

@@ -159,7 +159,7 @@ def test_calibrate_keeps_what_it_measures(device: Path, capsys: pytest.CaptureFi
     assert "360 ns" in text
     assert "1.25" in text
     file = read(device / "nvidia-h200.json")
-    assert (file.devices, file.generic_for) == (("NVIDIA H200",), ("sm_90", "sm_90a"))
+    assert (file.devices, file.generic_for) == (("NVIDIA H200",), ("sm_90",))
     lookup.forget()
     assert machine_of("sm_90a", "NVIDIA H200").dram_latency == 4.5e-7
 
