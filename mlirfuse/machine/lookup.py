@@ -55,8 +55,7 @@ def shipped_models() -> dict[str, MachineModel]:
 def machine_of(target: str | Target | None = None, device: str | None = None) -> MachineModel:
     """The model to predict times with.
 
-    The first that there is: the user's calibrated file of the device, a shipped file that names it, a calibrated or a
-    shipped file of the target's architecture and SMs, one of its architecture scaled to the target's SMs. `sources` say which.
+    The module's docstring has the order in which files are tried; the model's `sources` say what was taken.
 
     Args:
         target: the architecture; by default mlirfuse's default target.
