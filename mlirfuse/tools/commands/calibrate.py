@@ -24,6 +24,8 @@ from mlirfuse.tools.calibration.table import BENCHMARKS, chosen
 from mlirfuse.tools.reporting import write_text
 
 TIMEOUT = 60.0
+LOG_COLUMNS = 160
+"""Width of what is printed to a file or a pipe."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -46,6 +48,8 @@ def run(options: argparse.Namespace) -> int:
             f"{options.timeout:g} seconds are none to measure in", where="--timeout", hint="more than 0"
         )
     console = Console(stderr=options.out == "-")
+    if not console.is_terminal:
+        console.width = LOG_COLUMNS
     if options.dry_run:
         console.print(_plan(_listed(options)))
         return 0

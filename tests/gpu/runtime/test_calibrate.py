@@ -16,7 +16,7 @@ cupy = pytest.importorskip("cupy")
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not cupy.is_available(), reason="no GPU")]
 
 FACTOR = 4
-"""How far a figure may be from the shipped one, which may be from a data sheet or an estimate."""
+"""How far a figure may be from a shipped one that was measured; those from data sheets may be further away."""
 
 
 def test_a_few_quantities(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,6 +45,7 @@ def test_every_quantity_is_measured(tmp_path: Path, capsys: pytest.CaptureFixtur
     for name in QUANTITIES:
         value, known = getattr(file.model, name), getattr(shipped, name)
         assert plain[name]["source"].startswith("measured") or value == 0, name
-        if known and value and not 1 / FACTOR < value / known < FACTOR:
+        is_measured = shipped.sources[name].startswith("measured")
+        if is_measured and not 1 / FACTOR < value / known < FACTOR:
             far[name] = (value, known)
     assert not far
