@@ -12,8 +12,8 @@ from mlirfuse.target.table import DEFAULT, KIB, TARGETS
 __all__ = ["DEFAULT", "KIB", "LINE", "SECTOR", "TARGETS", "Target", "target_of"]
 
 SECTOR, LINE = 32, 128
-"""Bytes that memory moves at least, and of a cache line, which are the same on all that are known here (CUDA C++
-Programming Guide, device memory accesses)."""
+"""Bytes that memory moves at least, and of a cache line, which are the same on all that are known here (CUDA
+Programming Guide, "Device Memory Accesses")."""
 
 
 def target_of(target: str | Target | None, sms: int = 0) -> Target:

@@ -1,8 +1,15 @@
 """The architectures that mlirfuse compiles for; a new one is a line here (docs/targets.md).
 
-Limits are those of the CUDA C++ Programming Guide, "Compute Capabilities", table "Technical Specifications"; those of
-sm_88, which the guide leaves out, are in CCCL (`cuda/__device/arch_traits.h`: as of sm_86). Which architecture has an
-instruction says the PTX ISA, under "Target ISA Notes" of each.
+Sources:
+- Threads, blocks, registers and shared memory: CUDA Programming Guide 13.1, appendix "Compute Capabilities", tables 30
+  ("Device and Streaming Multiprocessor Information") and 31 ("Memory Information"); table 27 of the CUDA C++
+  Programming Guide 13.0 has the same. The guide leaves out sm_88, which has the limits of sm_86 by CCCL 3
+  (`cuda/__device/arch_traits.h`); CCCL agrees on all others.
+- Clusters of 8 are portable from compute capability 9.0 on (same guide, "Thread Block Clusters").
+- SMs and L2: what the driver reports for the part that a comment names.
+- Instructions: PTX ISA 9, "Target ISA Notes" of each. `tests/unit/target/test_table.py` asks ptxas for each of them.
+- `ptx`: the first version that has the architecture (PTX ISA, "Release Notes"; LLVM's `NVPTX.td`) and all that mlirfuse
+  emits for it: 7.4 has `createpolicy`, 8.1 conversions to float8 on sm_89 and vectors in `red`.
 
 Left out: sm_107, which ptxas knows and LLVM 22 does not; sm_101, which is sm_110 by its old name; and the family
 variants (`sm_100f`), whose code runs on later members of a family too but has nothing that mlirfuse uses and the base
@@ -55,7 +62,7 @@ _WORKSTATION = replace(  # RTX PRO 6000 Blackwell
     shared_per_sm=100 * KIB,
     threads_per_sm=1536,
     blocks_per_sm=24,
-    l2_bytes=96 << 20,
+    l2_bytes=128 << 20,
 )
 _SPARK = replace(_WORKSTATION, chip="sm_121", ptx=88, sms=48, l2_bytes=24 << 20)  # GB10
 
