@@ -5,7 +5,10 @@ from __future__ import annotations
 import hashlib
 import inspect
 import re
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -164,3 +167,16 @@ def test_there_are_cases_for_all_targets() -> None:
     cases = all_cases().values()
     assert len(cases) >= 300
     assert {case.target for case in cases} == {target for kind in TARGETS.values() for target in kind}
+
+
+def test_the_mlirfuse_of_another_tree_is_digested(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "tests.ptx_digest", "--list", "--tree", str(tmp_path)]
+    root = Path(__file__).parents[3]
+
+    def run() -> str:
+        return subprocess.run(command, capture_output=True, text=True, check=False, cwd=root).stderr
+
+    assert f"--tree {tmp_path} has no mlirfuse" in run()
+    (tmp_path / "mlirfuse").mkdir()
+    (tmp_path / "mlirfuse" / "__init__.py").write_text("raise SystemExit('the mlirfuse of the other tree')")
+    assert run() == "the mlirfuse of the other tree\n"
