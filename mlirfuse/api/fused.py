@@ -20,7 +20,7 @@ from mlirfuse.builder.trace import symbol_of, trace
 from mlirfuse.compiler.compile import Compiled, Lowered, set_grid_reduction, set_mix_order, set_schedules
 from mlirfuse.compiler.context import make_context
 from mlirfuse.compiler.host_program import HostProgram
-from mlirfuse.errors import ArgumentError, UnreadExtentError
+from mlirfuse.errors import ArgumentError, TargetError, UnreadExtentError
 from mlirfuse.runtime.arrays.arrays import Argument, ArrayInfo
 from mlirfuse.runtime.device import cuda
 from mlirfuse.runtime.device.module import LoadedKernel, assemble_ahead, load
@@ -75,7 +75,7 @@ class Fused(Generic[_P, _R]):
         )
         check_options(self._options)
         self._interprets = target == INTERPRET
-        self._target = None if target is None or target == INTERPRET else target_of(target)
+        self._target = None if target is None or target == INTERPRET else _device_target(target)
         self._schedules = {f"{symbol_of(fn)}_0": schedule} if isinstance(schedule, Schedule) else dict(schedule or {})
         self._dynamic_products = dynamic_products
         self._fast_math = fast_math
@@ -348,6 +348,15 @@ def fuse(
             function, target, schedule, fast_math, mix_order, grid_reduction, dynamic_products
         )
     return Fused(fn, target, schedule, fast_math, mix_order, grid_reduction, dynamic_products)
+
+
+def _device_target(target: str | Target) -> Target:
+    """`target_of`, whose error says that there is the interpreter too."""
+    try:
+        return target_of(target)
+    except TargetError as error:
+        hint = f"{error.hint}; or {INTERPRET!r}, which runs on the CPU"
+        raise TargetError(error.message, hint=hint) from None
 
 
 def _reasons(static: frozenset[Source], names: Sequence[str]) -> tuple[str, ...]:

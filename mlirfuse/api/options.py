@@ -8,7 +8,7 @@ from typing import Literal, TypedDict, get_args
 
 from mlirfuse.errors import ArgumentError
 from mlirfuse.schedule.schedule import Schedule
-from mlirfuse.support.renamed_names import renamed
+from mlirfuse.support.renamed_names import renamed, renamed_value
 from mlirfuse.target import Target
 
 MixOrder = Literal["auto", "fused", "split"]
@@ -50,7 +50,7 @@ def check_options(options: Options) -> None:
     for name, allowed in choices.items():
         given = options[name]  # type: ignore[literal-required]  # they are its keys
         if given not in allowed:
-            hint = renamed("value", given) or f"one of {', '.join(map(str, allowed))}"
+            hint = renamed_value(given, allowed) or f"one of {', '.join(map(str, allowed))}"
             raise ArgumentError(f"{name} is {given!r}", where="fuse", hint=hint)
 
 

@@ -119,7 +119,8 @@ class Tensor(Operators, TensorBase):
             if not (entry is None or entry is Ellipsis or (isinstance(entry, slice) and entry == slice(None))):
                 raise at_user_line(
                     UnsupportedError(
-                        f"index {entry!r} is not supported", hint="use None, `...` and full slices; or mf.where"
+                        f"index {entry!r} is not supported",
+                        hint="use None, `...`, full slices or mf.where; or slice before the call",
                     )
                 )
         slices = sum(isinstance(entry, slice) for entry in entries)

@@ -204,7 +204,7 @@ def _add_upstream(manager: PassManager, element: Element) -> None:
     except ValueError as error:
         # Upstream's message has a position within this element alone, a caret line, and sometimes further messages.
         reason = " ".join(line.strip() for line in str(error).splitlines() if line.strip(" ^"))
-        hint = registry.suggest(element.name) if "registered pass" in reason else None
-        raise PipelineError(
-            f"upstream refuses {str(element)!r}: {reason}", where=at(element.position), hint=hint
-        ) from None
+        if "does not refer to a registered pass" in reason:
+            problem, hint = f"no pass or pipeline is named {element.name!r}", registry.suggest(element.name)
+            raise PipelineError(problem, where=at(element.position), hint=hint) from None
+        raise PipelineError(f"upstream refuses {str(element)!r}: {reason}", where=at(element.position)) from None

@@ -98,9 +98,9 @@ def check_schedule(
     if schedule.persistence not in PERSISTENCE:
         return not_one_of("persistence", schedule.persistence, PERSISTENCE)
     if schedule.order not in ORDERS:
-        return f"order {schedule.order!r} is not one of {', '.join(ORDERS)}"
+        return not_one_of("order", schedule.order, ORDERS)
     if schedule.contraction and schedule.contraction.instruction not in FAMILIES:
-        return f"instruction {schedule.contraction.instruction!r} is not one of {', '.join(FAMILIES)}"
+        return not_one_of("instruction", schedule.contraction.instruction, FAMILIES)
     if problem := schedule.layout.check(schedule.tile):
         return problem
     if any(schedule.layout.anywhere) and (problem := _check_rows(schedule, reduced)):

@@ -6,7 +6,7 @@ the constructors of schedules, pass pipelines and IR that comes from outside.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import fields
 from functools import wraps
 from typing import Any, Literal, TypeVar
@@ -87,9 +87,15 @@ def renamed(kind: Kind, name: object) -> str | None:
     return None if new is None else f"{name} was renamed to {new} in mlirfuse 0.2"
 
 
-def not_one_of(field: str, value: object, known: Iterable[str]) -> str:
+def renamed_value(value: object, known: Iterable[str]) -> str | None:
+    """The new name of an old value where it is one of the known ones; None otherwise."""
+    new = RENAMED["value"].get(value) if isinstance(value, str) else None
+    return renamed("value", value) if new in known else None
+
+
+def not_one_of(field: str, value: object, known: Collection[str]) -> str:
     """The error text for a field of a schedule whose value is none of the known ones."""
-    hint = renamed("value", value)
+    hint = renamed_value(value, known)
     return f"{field} {value!r} is not one of {', '.join(known)}" + (f" ({hint})" if hint else "")
 
 

@@ -5,6 +5,8 @@ Code asks a `Target` for a capability (`has_tma`), never for its name. Nothing h
 
 from __future__ import annotations
 
+from difflib import get_close_matches
+
 from mlirfuse.errors import TargetError
 from mlirfuse.target.architecture import Target
 from mlirfuse.target.table import DEFAULT, KIB, TARGETS
@@ -29,7 +31,9 @@ def target_of(target: str | Target | None, sms: int = 0) -> Target:
     name = DEFAULT if target is None else target.chip if isinstance(target, Target) else target
     known = TARGETS.get(name) if isinstance(name, str) else None
     if known is None:
-        raise TargetError(f"unknown target {name!r}", hint=f"known targets: {', '.join(TARGETS)}")
+        close = get_close_matches(str(name), TARGETS, n=1, cutoff=0.85)
+        meant = f"did you mean {close[0]}? " if close else ""
+        raise TargetError(f"unknown target {name!r}", hint=f"{meant}known targets: {', '.join(TARGETS)}")
     if isinstance(target, Target) and target.with_sms(known.sms) != known:
         raise TargetError(f"{target} is not {known.chip} as mlirfuse knows it", hint="only with_sms changes a target")
     found = target if isinstance(target, Target) else known

@@ -62,7 +62,7 @@ def resolve(operand: object, function: str) -> Resolved:
         raise at_user_line(
             TraceError(
                 f"{function} got an array of type {type(operand).__name__} with shape {tuple(operand.shape)}",
-                hint="arrays are not captured while tracing: pass it as an argument of the fused function",
+                hint="arrays are not captured: pass it to the function that mf.fuse compiles, as an argument",
             )
         )
     raise at_user_line(

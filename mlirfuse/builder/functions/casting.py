@@ -43,5 +43,6 @@ def tensor_argument(x: object, function: str) -> TensorBase:
     """x, if it is a tensor; raises `TraceError` otherwise."""
     resolved = resolve(x, function)
     if not isinstance(resolved, TensorBase):
-        raise at_user_line(TraceError(f"{function} takes a tensor, not {x!r}", hint="pass it as an argument"))
+        hint = "numbers are operands of arithmetic; give an array for this argument of the fused function"
+        raise at_user_line(TraceError(f"{function} takes a tensor, not {x!r}", hint=hint))
     return resolved

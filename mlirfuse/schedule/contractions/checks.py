@@ -16,6 +16,7 @@ from mlirfuse.schedule.parts.contraction import (
     ContractionSchedule,
 )
 from mlirfuse.schedule.parts.contraction_problem import ContractionProblem
+from mlirfuse.support.renamed_names import not_one_of
 from mlirfuse.target import Target
 from mlirfuse.target.instructions import FAMILIES
 
@@ -92,9 +93,9 @@ def check_contraction(
         problem: the contraction.
     """
     if schedule.instruction not in FAMILIES:
-        return f"instruction {schedule.instruction!r} is not one of {', '.join(FAMILIES)}"
+        return not_one_of("instruction", schedule.instruction, FAMILIES)
     if schedule.reduction not in REDUCTIONS:
-        return f"reduction {schedule.reduction!r} is not one of {', '.join(REDUCTIONS)}"
+        return not_one_of("reduction", schedule.reduction, REDUCTIONS)
     if len(tile) != len(problem.batch) + 2 or any(n != 1 for n in tile[:-2]):
         return f"tile {tile} must have extent 1 in each of {len(problem.batch)} batch dimensions, then m and n"
     if (

@@ -99,11 +99,11 @@ class PersistentLoop:
         if self.grid_reduction not in GRID_REDUCTIONS:
             return not_one_of("grid_reduction", self.grid_reduction, GRID_REDUCTIONS)
         if self.columns not in COLUMNS:
-            return f"columns {self.columns!r} is not one of {', '.join(COLUMNS)}"
+            return not_one_of("columns", self.columns, COLUMNS)
         if self.columns == "shared" and (self.stages == 1 or any(layout.extents[d] > 1 for d in self.dims)):
             return "columns go to shared memory with more than one stage and one row a tile only"
         if self.row_values not in ROW_VALUES:
-            return f"row_values {self.row_values!r} is not one of {', '.join(ROW_VALUES)}"
+            return not_one_of("row_values", self.row_values, ROW_VALUES)
         if self.row_values == "shared" and self.stages == 1:
             return "row values go to shared memory with more than one stage only"
         if self.streamed and self.stages == 1:

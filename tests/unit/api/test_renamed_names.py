@@ -33,7 +33,7 @@ LAYOUT = BlockedLayout((1, 1), (1, 1), (1, 32), (1, 1), (1, 4))
 
 OLD = {
     "option": {"contraction_mode": "fast_math"},
-    "value": {"merged": "fused"},
+    "value": {"merged": "fused", "older": "shared"},
     "field": {"cells": "tile"},
     "pass": {"fuse-older": "fuse-verify"},
     "pass option": {"older": "tuned"},
@@ -87,8 +87,8 @@ def test_fields_of_schedules() -> None:
 
 @pytest.mark.usefixtures("old")
 def test_values_of_fields() -> None:
-    with pytest.raises(AssertionError, match=r"'merged' is not one of registers, .* \(merged was renamed to fused in"):
-        assert not check_schedule(Schedule((1, 128), LAYOUT, "merged"), (1, 128), frozenset(), TARGETS["sm_90a"])
+    with pytest.raises(AssertionError, match=r"'older' is not one of registers, .* \(older was renamed to shared in"):
+        assert not check_schedule(Schedule((1, 128), LAYOUT, "older"), (1, 128), frozenset(), TARGETS["sm_90a"])
 
 
 @pytest.mark.usefixtures("old")
@@ -158,3 +158,25 @@ def test_old_ops(name: str) -> None:
 
 def test_functions_still_run() -> None:
     assert (mf.fuse(shift, target="interpret")(np.zeros((2, 4), np.float32)) == 1).all()
+
+
+@pytest.mark.parametrize("name", RENAMED["value"])
+def test_an_old_value_of_an_option_says_the_new_one_where_the_option_has_it(name: str) -> None:
+    new = RENAMED["value"][name]
+    with pytest.raises(ArgumentError) as caught:
+        mf.fuse(shift, grid_reduction=name)
+    if new in ("grid_sync", "last_block"):
+        assert f"{name} was renamed to {new} in mlirfuse 0.2" in str(caught.value)
+    else:
+        assert "hint: one of auto, " in str(caught.value)
+
+
+@pytest.mark.parametrize("name", sorted(RENAMED["value"].keys() - {"reread"}))
+def test_an_old_reduction_of_a_product_says_the_new_one(name: str) -> None:
+    specs = [mf.TensorSpec((64, 64), mf.float16)] * 2
+    layout = BlockedLayout((1, 1), (1, 1), (2, 2), (8, 4), (1, 2))
+    contraction = ContractionSchedule(instruction="mma", k=32, stages=2, split=2, reduction=name)
+    schedule = Schedule((64, 64), layout, contraction=contraction)
+    new = f"{name} was renamed to {RENAMED['value'][name]} in mlirfuse 0.2"
+    with pytest.raises(ScheduleError, match=f"reduction '{name}' is not one of serial, .*{new}"):
+        mf.fuse(lambda a, b: a @ b.T, schedule=schedule).lower(*specs).compile()
