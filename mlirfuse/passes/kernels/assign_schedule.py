@@ -97,7 +97,7 @@ class FuseAssignSchedule(Pass):
                 self,
                 f"{symbol(kernel)}: {'given' if given else origin} tile {schedule.tile}, {layout.threads} threads, "
                 f"{layout.elements_per_thread} elements a thread, cluster {layout.cluster}, {schedule.persistence}, "
-                f"{schedule.order} first{_rows(layout)}",
+                f"{schedule.order} first{_rows(layout)}{_products(schedule)}",
                 kernel,
             )
             if tried:
@@ -172,6 +172,14 @@ class FuseAssignSchedule(Pass):
         unknown = None in (*problem.batch, problem.m, problem.n)
         guess = f", where extents that only run time knows are taken to be {UNKNOWN_EXTENT}," if unknown else ""
         return choose_contraction(problem, target), f"chosen{guess}"
+
+
+def _products(schedule: Schedule) -> str:
+    """The words of a remark about a contraction; empty for other kernels."""
+    contraction = schedule.contraction
+    if contraction is None:
+        return ""
+    return f", products by {contraction.instruction}, k split over {contraction.split} block(s)"
 
 
 def _rows(layout: BlockedLayout) -> str:

@@ -174,7 +174,7 @@ def test_an_old_value_of_an_option_says_the_new_one_where_the_option_has_it(name
 @pytest.mark.parametrize("name", sorted(RENAMED["value"].keys() - {"reread"}))
 def test_an_old_reduction_of_a_product_says_the_new_one(name: str) -> None:
     specs = [mf.TensorSpec((64, 64), mf.float16)] * 2
-    layout = BlockedLayout((1, 1), (1, 1), (2, 2), (8, 4), (1, 2))
+    layout = BlockedLayout(repeats=(4, 4), warps=(2, 2), lanes=(8, 4), blocks=(1, 1), vector=(1, 2))
     contraction = ContractionSchedule(instruction="mma", k=32, stages=2, split=2, reduction=name)
     schedule = Schedule((64, 64), layout, contraction=contraction)
     new = f"{name} was renamed to {RENAMED['value'][name]} in mlirfuse 0.2"
