@@ -6,7 +6,7 @@ the constructors of schedules, pass pipelines and IR that comes from outside.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import fields
 from functools import wraps
 from typing import Any, Literal, TypeVar
@@ -87,7 +87,7 @@ def renamed(kind: Kind, name: object) -> str | None:
     return None if new is None else f"{name} was renamed to {new} in mlirfuse 0.2"
 
 
-def renamed_value(value: object, known: Iterable[str]) -> str | None:
+def renamed_value(value: object, known: Collection[str]) -> str | None:
     """The new name of an old value where it is one of the known ones; None otherwise."""
     new = RENAMED["value"].get(value) if isinstance(value, str) else None
     return renamed("value", value) if new in known else None

@@ -6,11 +6,12 @@ from dataclasses import fields
 
 import pytest
 
-from mlirfuse.errors import CompileError
+import mlirfuse as mf
+from mlirfuse.errors import CompileError, TargetError
 from mlirfuse.lowering.ptx.ptxas import find_ptxas, run_ptxas
 from mlirfuse.lowering.ptx.to_ptx import KernelBinary
 from mlirfuse.schedule.model.machine import PARTITIONS, RESERVED_SHARED
-from mlirfuse.target import KIB, TARGETS, Target
+from mlirfuse.target import KIB, TARGETS, Target, target_of
 
 WARP = 32
 
@@ -118,3 +119,20 @@ def test_ptxas_takes_exactly_the_instructions_of_the_flags(target: Target) -> No
     for flag, lines in INSTRUCTIONS.items():
         if not getattr(target, flag):
             assert [text for text in lines if assembles(target, text)] == [], flag
+
+
+def test_an_unknown_target_is_an_error_that_says_the_close_one() -> None:
+    with pytest.raises(
+        TargetError, match=r"unknown target 'sm90'\n  hint: did you mean sm_90\? known targets: sm_80, "
+    ):
+        target_of("sm90")
+    with pytest.raises(TargetError, match=r"unknown target 'sm_75'\n  hint: known targets: sm_80, "):
+        target_of("sm_75")
+    with pytest.raises(TargetError, match="or 'interpret', which runs on the CPU"):
+        mf.fuse(lambda x: x + 1, target="interpreter")
+
+
+def test_explain_says_how_a_product_is_multiplied() -> None:
+    specs = [mf.TensorSpec((128, 65536), mf.float16)] * 2
+    explained = mf.fuse(lambda a, b: a @ b.T, target="sm_90a").lower(*specs).compile().explain()
+    assert ", products by wgmma, k split over 16 block(s)" in explained
