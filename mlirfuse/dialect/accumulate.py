@@ -1,7 +1,7 @@
 """`fuse.accumulate`: adds a tile to accumulators in global memory that several blocks share, in any order.
 
 ```mlir
-"fuse.accumulate"(%part, %sums, %c0, %c0) : (vector<4096xf32>, memref<1x4096xf32>, index, index) -> ()
+"fuse.accumulate"(%partial, %sums, %c0, %c0) : (vector<4096xf32>, memref<1x4096xf32>, index, index) -> ()
 ```
 
 Adds each element of the vector to the accumulator at the indices; the vector's dimensions are the last ones of the

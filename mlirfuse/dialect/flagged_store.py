@@ -1,7 +1,8 @@
 """`fuse.flagged_store`: stores partials for another block in a flagged buffer, in which each word is its own flag.
 
 ```mlir
-"fuse.flagged_store"(%part, %buf, %row, %c0, %c0) : (vector<64x64xf32>, memref<33x64x64xf32>, index, index, index) -> ()
+"fuse.flagged_store"(%partial, %buf, %row, %c0, %c0)
+    : (vector<64x64xf32>, memref<33x64x64xf32>, index, index, index) -> ()
 ```
 
 A flagged buffer is global memory whose words are zero while they are empty: a workspace argument of the kind

@@ -179,10 +179,10 @@ def load(access: Access, indices: list[ir.Value], width: int) -> ir.Value:
         last = add(access.extent(access.vector_axis), constant(-access.width))
         for piece in pieces:
             piece[access.vector_axis] = minimum(piece[access.vector_axis], last)
-    parts = [_load_part(access, piece, element_type) for piece in pieces]
-    if len(parts) == 1:
-        return parts[0]
-    scalars = [scalar for part in parts for scalar in elements(part)]
+    loaded = [_load_piece(access, piece, element_type) for piece in pieces]
+    if len(loaded) == 1:
+        return loaded[0]
+    scalars = [scalar for value in loaded for scalar in elements(value)]
     return vector.FromElementsOp(fragment_type(width, element_type), scalars).result
 
 
@@ -192,7 +192,7 @@ def _is_whole(access: Access, indices: list[ir.Value], width: int) -> ir.Value:
     return less(add(indices[access.vector_axis], constant(width - 1)), access.extent(access.vector_axis))
 
 
-def _load_part(access: Access, indices: list[ir.Value], element_type: ir.Type) -> ir.Value:
+def _load_piece(access: Access, indices: list[ir.Value], element_type: ir.Type) -> ir.Value:
     if access.width == 1:
         return memref.LoadOp(access.buffer, indices, nontemporal=access.once or None).result
     loaded = vector.LoadOp(
@@ -219,10 +219,10 @@ def store(access: Access, value: ir.Value, indices: list[ir.Value], width: int) 
         return
     pieces = _pieces(access, indices, width)
     if len(pieces) == 1:
-        parts = [value]
+        values = [value]
     else:
         scalars = elements(value)
-        parts = [
+        values = [
             vector.FromElementsOp(
                 fragment_type(access.width, access.type.element_type), scalars[s : s + access.width]
             ).result
@@ -230,20 +230,20 @@ def store(access: Access, value: ir.Value, indices: list[ir.Value], width: int) 
             else scalars[s]
             for s in range(0, width, access.width)
         ]
-    for number, (part, piece) in enumerate(zip(parts, pieces, strict=True)):
+    for number, (element, piece) in enumerate(zip(values, pieces, strict=True)):
         if not number or not access.straddles:
-            store_part(access, part, piece)
+            store_piece(access, element, piece)
             continue
         assert access.vector_axis is not None
         branch = scf.IfOp(less(piece[access.vector_axis], access.extent(access.vector_axis)))
         with ir.InsertionPoint(branch.then_block):
-            store_part(access, part, piece)
+            store_piece(access, element, piece)
             scf.YieldOp([])
 
 
-def store_part(access: Access, part: ir.Value, indices: list[ir.Value]) -> None:
-    """Stores `part`, which has as many elements as one access."""
-    if isinstance(part.type, ir.VectorType):
-        vector.StoreOp(part, access.buffer, indices, nontemporal=access.streaming or None, alignment=access.bytes)
+def store_piece(access: Access, value: ir.Value, indices: list[ir.Value]) -> None:
+    """Stores `value`, which has as many elements as one access."""
+    if isinstance(value.type, ir.VectorType):
+        vector.StoreOp(value, access.buffer, indices, nontemporal=access.streaming or None, alignment=access.bytes)
     else:
-        memref.StoreOp(part, access.buffer, indices, nontemporal=access.streaming or None)
+        memref.StoreOp(value, access.buffer, indices, nontemporal=access.streaming or None)

@@ -71,14 +71,14 @@ class Distributor:
         scalars: the new value of each scalar and memref of the tile program.
         tiles: the new value of each vector of the tile program.
         depth_first: whether each fragment goes through all ops before the next fragment does.
-        known: a value that depends on the last exchanges, outside of loops; None before the first exchange.
+        after_exchange: a value that depends on the last exchanges, outside of loops; None before the first exchange.
         in_loop: whether the code being emitted is inside a loop.
         role: the warpgroups that run the code being emitted; None for the whole block.
         shared_spill: number of a thread's fragments that are spilled to shared memory.
         in_order: whether spilled fragments are loaded and stored in program order.
         rematerialize_addresses: whether addresses of results are computed again after the reductions.
-        late_reads: tiles whose spilled fragments are not being loaded yet.
-        start: the cluster barrier at the kernel's start; None where a cluster is one block.
+        delayed_reads: tiles whose spilled fragments are not being loaded yet.
+        start_barrier: the cluster barrier at the kernel's start; None where a cluster is one block.
         loop_mbarriers: the two mbarriers of the outermost loop around the code being emitted, if that loop needs any.
         row_shift: in a layout that shifts rows, the thread's shift in elements, set when the first row is read.
         shifted_like: the rows that `row_shift` applies to: the layout dimension along each axis of their buffer, and
@@ -100,15 +100,15 @@ class Distributor:
         self.shared_spill = shared_spill
         self.in_order = in_order
         self.rematerialize_addresses = rematerialize_addresses
-        self.late_reads: list[Fragments] = []
+        self.delayed_reads: list[Fragments] = []
         self.depth_first = depth_first
         self.function = function
         self.scalars = scalars
         self.tiles: dict[ir.Value, Fragments | Uniform] = {}
         self.pending: list[Exchange] = []
-        self.known: ir.Value | None = None
+        self.after_exchange: ir.Value | None = None
         self.in_loop = False
-        self.start: ir.Operation | None = None
+        self.start_barrier: ir.Operation | None = None
         self.loop_mbarriers: ir.Value | None = None
         self.row_shift: ir.Value | None = None
         self.shifted_like: object = None
@@ -182,8 +182,9 @@ class Distributor:
         """
         if len(layouts) > 1:
             raise PassError(
-                "tiles that meet have several layouts, and there is no conversion between them",
+                f"one op has tiles in {len(layouts)} layouts, and only fuse.convert_layout may",
                 where=ir.Location.current,
+                hint="convert the tiles to one layout with fuse.convert_layout",
             )
         if layouts and layouts[0] != self.layout:
             self.force_all()
@@ -201,19 +202,23 @@ class Distributor:
 
         The role sees the values emitted before; values emitted inside are not visible after the context.
         """
-        threads, tiles, scalars, known = self.threads, self.tiles, self.scalars, self.known
+        threads, tiles, scalars, after = self.threads, self.tiles, self.scalars, self.after_exchange
         self.role, self.tiles, self.scalars = role, dict(tiles), dict(scalars)
         if role.first:
             self.threads = Threads(self.layout, self.first_thread)
         yield
         self.flush()
-        self.role, self.threads, self.tiles, self.scalars, self.known = None, threads, tiles, scalars, known
+        self.role, self.threads, self.tiles, self.scalars, self.after_exchange = None, threads, tiles, scalars, after
 
     def tile(self, value: ir.Value) -> Fragments | Uniform:
         """The fragments of a tile value, after any pending exchange that they depend on."""
         tile = self.tiles[value]
         if isinstance(tile, Fragments) and tile.layout != self.layout:
-            raise PassError("a tile is used in another layout than it was made in", where=value.owner.operation)
+            raise PassError(
+                "a tile is used in another layout than its producer has",
+                where=value.owner.operation,
+                hint="convert the tile with fuse.convert_layout",
+            )
         if isinstance(tile, Fragments) and tile.waits:
             self.flush()
         return tile
@@ -234,10 +239,11 @@ class Distributor:
         return tile.value if isinstance(tile, Uniform) else tile.at((0,) * self.layout.rank)
 
     def start_reads(self, key: Key) -> None:
-        """Emits the loads of one spilled fragment of each tile in `late_reads`; loads are delayed until registers are
-        free.
+        """Emits the loads of one spilled fragment of each tile in `delayed_reads`.
+
+        The loads are delayed until registers are free.
         """
-        for tile in self.late_reads:
+        for tile in self.delayed_reads:
             tile.at(key)
 
     def force_all(self) -> None:
@@ -251,8 +257,8 @@ class Distributor:
         """Runs all pending exchanges between warps in one step."""
         pending, self.pending = self.pending, []
         if pending:
-            known = run_exchanges(self, pending)
-            self.known = None if self.in_loop else known
+            after = run_exchanges(self, pending)
+            self.after_exchange = None if self.in_loop else after
 
     def barrier(self, warps: int | None = None) -> None:
         """A barrier of the block's threads that run the code being emitted: all threads, or those of a role.
@@ -269,8 +275,8 @@ class Distributor:
     def mbarriers(self) -> ir.Value:
         """The two mbarriers of the outermost loop, initialised before the first cluster barrier."""
         if self.loop_mbarriers is None:
-            assert self.start is not None
-            with ir.InsertionPoint(self.start):
+            assert self.start_barrier is not None
+            with ir.InsertionPoint(self.start_barrier):
                 self.loop_mbarriers = self.scratch(2, ir.IntegerType.get_signless(64))
                 mbarrier_init(self.loop_mbarriers, arrivals=1)
         return self.loop_mbarriers

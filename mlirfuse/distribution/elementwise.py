@@ -60,12 +60,16 @@ def constant(d: Distributor, op: ir.Operation) -> None:
         return
     dense = ir.DenseElementsAttr(value)
     if not dense.is_splat:
-        raise PassError("tile constants must be splats", where=op)
+        raise PassError(
+            f"the elements of a tile constant of type {result_type} differ: tile constants must be splats",
+            where=op,
+            hint="pass the numbers as an argument of the function",
+        )
     d.tiles[op.results[0]] = Uniform(arith.ConstantOp(result_type.element_type, dense.get_splat_value()).result)
 
 
 @rule("fuse.optimization_barrier")
-def keep_tile(d: Distributor, op: ir.Operation) -> None:
+def optimization_barrier(d: Distributor, op: ir.Operation) -> None:
     """The rule of `fuse.optimization_barrier`: each fragment depends on the corresponding fragment of `after`."""
     source, after = d.fragments(op.operands[0]), d.tile(op.operands[1])
 
@@ -80,7 +84,7 @@ def recast(d: Distributor, value: ir.Value, after: Fragments) -> Fragments:
     owner = widening_of(d, value)
     if owner is None:
         tile = d.fragments(value)
-        if tile.again is None:
+        if tile.rematerialize is None:
             return tile
         return tile.like(tile.extents, tile.element_type, lambda key: tile.after(key, after.at(key)))
     narrow = d.fragments(owner.operands[0])
@@ -156,7 +160,11 @@ def shape_cast(d: Distributor, op: ir.Operation) -> None:
     """The rule of `vector.shape_cast`, which adds or drops dimensions of extent 1; fragments stay the same."""
     source, result = ([n for n in ir.VectorType(v.type).shape if n != 1] for v in (op.operands[0], op.results[0]))
     if source != result:
-        raise PassError("a tile's shape_cast may only add or drop extents of 1", where=op)
+        raise PassError(
+            f"a tile's shape_cast may only add or drop extents of 1, not change {op.operands[0].type} "
+            f"to {op.results[0].type}",
+            where=op,
+        )
     tile = d.tiles[op.operands[0]]
     shape, rank = ir.VectorType(op.operands[0].type).shape, d.layout.rank
     if isinstance(tile, Uniform) and len(shape) == rank > ir.VectorType(op.results[0].type).rank:
@@ -172,5 +180,5 @@ def extract(d: Distributor, op: ir.Operation) -> None:
     """
     source = ir.VectorType(op.operands[0].type)
     if prod(source.shape) != 1 or isinstance(op.results[0].type, ir.VectorType):
-        raise PassError("an element of a tile of several cannot be taken out", where=op)
+        raise PassError(f"only a tile of one element becomes a scalar, not {source}", where=op)
     d.scalars[op.results[0]] = d.number(op.operands[0])

@@ -35,14 +35,14 @@ def _block_count(forall: ir.Operation) -> tuple[ir.AffineMap, list[int], list[ir
     """
     static = list(ir.DenseI64ArrayAttr(forall.attributes["staticUpperBound"]))
     if len(static) != 1:
-        raise PassError("the loop over blocks must have one dimension", where=forall)
+        raise PassError(f"the loop over blocks must have one dimension, not {len(static)}", where=forall)
     if static[0] != ir.ShapedType.get_dynamic_size():
         return ir.AffineMap.get_constant(static[0]), [0], []
     bound = forall.operands[0]
-    maker = defining_op(bound)
-    if maker is None or maker.name not in ("affine.apply", "affine.min"):
+    producer = defining_op(bound)
+    if producer is None or producer.name not in ("affine.apply", "affine.min"):
         return ir.AffineMap.get(0, 1, [ir.AffineExpr.get_symbol(0)]), [0], [bound]
-    bound_map, operands = _over_symbols(maker)
+    bound_map, operands = _over_symbols(producer)
     results, least = list(bound_map.results), [0] * len(bound_map.results)
     for number, result in enumerate(results):
         operand = operands[result.position] if isinstance(result, ir.AffineSymbolExpr) else None
@@ -53,7 +53,11 @@ def _block_count(forall: ir.Operation) -> tuple[ir.AffineMap, list[int], list[ir
         constants = [r.value for r in inner.results if isinstance(r, ir.AffineConstantExpr)]
         others = [r for r in inner.results if not isinstance(r, ir.AffineConstantExpr)]
         if len(others) != 1:
-            raise PassError("the number of blocks is the maximum of more than one number and constants", where=most)
+            raise PassError(
+                f"the number of blocks is the maximum of {len(others)} run-time numbers, one is allowed",
+                where=most,
+                hint="take the maximum of one number and constants",
+            )
         results[number], least[number] = others[0], max(constants, default=0)
         operands = [*operands, *symbols]
     return _without_unused(ir.AffineMap.get(0, len(operands), results), least, operands)
@@ -94,13 +98,17 @@ def _has_symbol(expr: ir.AffineExpr, number: int) -> bool:
 
 def _grid_operand(operand: ir.Value, arguments: list[ir.Value], forall: ir.Operation) -> tuple[int, int]:
     """(argument, dimension) of an extent; (-1, k) for the blocks that the device holds with k blocks an SM."""
-    maker = defining_op(operand)
-    if maker is not None and maker.name == RESIDENT_BLOCKS:
-        return RESIDENT, ir.IntegerAttr(maker.attributes["per_sm"]).value
-    if maker is None or maker.name != "memref.dim" or maker.operands[0] not in arguments:
-        raise PassError("the number of blocks depends on more than arguments' extents", where=forall)
-    return arguments.index(maker.operands[0]), ir.IntegerAttr(
-        maker.operands[1].owner.operation.attributes["value"]
+    producer = defining_op(operand)
+    if producer is not None and producer.name == RESIDENT_BLOCKS:
+        return RESIDENT, ir.IntegerAttr(producer.attributes["per_sm"]).value
+    if producer is None or producer.name != "memref.dim" or producer.operands[0] not in arguments:
+        raise PassError(
+            "the number of blocks depends on more than the extents of arguments",
+            where=forall,
+            hint=f"compute it from memref.dim of arguments, constants and {RESIDENT_BLOCKS}",
+        )
+    return arguments.index(producer.operands[0]), ir.IntegerAttr(
+        producer.operands[1].owner.operation.attributes["value"]
     ).value
 
 
@@ -113,12 +121,16 @@ def device_bound(kernel: ir.Operation, forall: ir.Operation) -> ir.Operation | N
     limits = [op for op in body(kernel) if op.name == RESIDENT_BLOCKS]
     if not limits:
         return None
-    maker = defining_op(forall.operands[0]) if list(forall.operands) else None
+    producer = defining_op(forall.operands[0]) if list(forall.operands) else None
     for limit in limits:
         users = [use.owner.operation for use in limit.results[0].uses]
-        if maker is None or (limit != maker and any(user != maker for user in users)):
-            raise PassError(f"{RESIDENT_BLOCKS} is used by more than the bound of the loop over blocks", where=limit)
-    return maker
+        if producer is None or (limit != producer and any(user != producer for user in users)):
+            raise PassError(
+                f"{RESIDENT_BLOCKS} has another use than the bound of the loop over blocks",
+                where=limit,
+                hint="inside the loop, use the loop's bound itself",
+            )
+    return producer
 
 
 def constant_grid(function: ir.Operation) -> int | None:

@@ -56,7 +56,7 @@ def while_loop(d: Distributor, op: ir.Operation) -> None:
     iteration.
     """
     if any(isinstance(value.type, ir.VectorType) for value in (*op.operands, *op.results)):
-        raise PassError("a loop with a condition carries no tiles", where=op)
+        raise PassError("an scf.while may carry scalars only, no tiles", where=op, hint="carry tiles in an scf.for")
     d.force_all()
     levels = tuple(STEPS) if any(inner.name in REDUCTIONS for inner in nested(op)) else ()
     phases = [d.phases[level] if level in d.phases else constant(0) for level in levels]
@@ -129,13 +129,13 @@ def alloc(d: Distributor, op: ir.Operation) -> None:
 
 @contextmanager
 def _scope(d: Distributor) -> Iterator[None]:
-    """Restores the tiles and `known` after a region.
+    """Restores the tiles and `after_exchange` after a region.
 
     The values of a region are invalid after it, and `force_all` would otherwise emit its unused tiles there.
     """
-    tiles, known = dict(d.tiles), d.known
+    tiles, after_exchange = dict(d.tiles), d.after_exchange
     yield
-    d.tiles, d.known = tiles, known
+    d.tiles, d.after_exchange = tiles, after_exchange
 
 
 def _last(values: Sequence[ir.Value], levels: Sequence[str]) -> dict[str, ir.Value]:

@@ -13,12 +13,12 @@ from typing import Protocol
 
 from mlir import ir
 
-from mlirfuse.distribution.exchange.parts import Combine, Parts
+from mlirfuse.distribution.exchange.partials import Combine, Partials
 from mlirfuse.distribution.threads.fragments import Fragments, Key
 from mlirfuse.distribution.threads.threads import Threads
 from mlirfuse.support.dtypes import from_mlir
 
-Merge = Callable[[Parts, str], tuple[ir.Value, ...]]
+Merge = Callable[[Partials, str], tuple[ir.Value, ...]]
 Deliver = Callable[[Key, tuple[ir.Value, ...]], None]
 
 
@@ -61,7 +61,7 @@ class LaneReduction:
 
 
 @dataclass(frozen=True)
-class Takers:
+class Receivers:
     """The threads that receive each merged value, where a warp needs other values than those it sent partials of.
 
     Attributes:
@@ -84,7 +84,7 @@ class Exchange:
             or of all warps of a cluster, block by block ("cluster"), in order.
         deliver: receives the merged values of one fragment.
         lanes: how lanes along `dims` first combine the one partial result; None if they hold the same value already.
-        takers: the threads that receive each merged value; None if every thread receives the values it sent partials
+        receivers: the threads that receive each merged value; None if every thread receives the values it sent partials
             of.
     """
 
@@ -93,7 +93,7 @@ class Exchange:
     merge: Merge
     deliver: Deliver
     lanes: LaneReduction | None = None
-    takers: Takers | None = None
+    receivers: Receivers | None = None
 
     @property
     def warps(self) -> int:

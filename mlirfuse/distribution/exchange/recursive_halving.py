@@ -16,8 +16,8 @@ from mlir import ir
 from mlir.dialects import arith, memref
 
 from mlirfuse.distribution.exchange.exchange import Exchange, Site, Values, positions
-from mlirfuse.distribution.exchange.parts import Combine
-from mlirfuse.distribution.exchange.slots import Room, Slots
+from mlirfuse.distribution.exchange.partials import Combine
+from mlirfuse.distribution.exchange.slots import ArrayRange, Slots
 from mlirfuse.distribution.threads.fragments import Key
 from mlirfuse.distribution.threads.guard import Guard, both
 from mlirfuse.distribution.threads.scalars import constant, divide, equals_zero, less, remainder
@@ -28,7 +28,7 @@ Member = tuple[int, Key]
 
 
 @dataclass(frozen=True)
-class JointShuffle:
+class HalvingShuffle:
     """Values that are combined over lanes together.
 
     Attributes:
@@ -48,48 +48,52 @@ class JointShuffle:
         own = slots[self.group[0]]
         is_writer = both(less(self.lane, constant(len(self.members))), d.threads.is_first(own.copies, "block"))
         with Guard(is_writer):
-            places = [slots[number].own_index(key) for number, key in self.members]
-            memref.StoreOp(self.value, own.buffers[0], [_of_lane(places, self.lane)])
+            indices = [slots[number].local_index(key) for number, key in self.members]
+            memref.StoreOp(self.value, own.buffers[0], [_of_lane(indices, self.lane)])
 
 
-def combine_over_lanes(d: Site, exchanges: Sequence[Exchange], values: Sequence[Values]) -> list[JointShuffle]:
+def combine_over_lanes(d: Site, exchanges: Sequence[Exchange], values: Sequence[Values]) -> list[HalvingShuffle]:
     """Combines the fragments of a step's exchanges over lanes; returns the values that are combined together.
 
     Args:
         d: the kernel.
         exchanges: the exchanges.
-        values: the fragments of each exchange. Fragments that are no member of a `JointShuffle` are replaced by their
+        values: the fragments of each exchange. Fragments that are no member of a `HalvingShuffle` are replaced by their
             result, which every lane then holds.
     """
-    joints = []
-    for group in _alike(exchanges):
+    shuffles = []
+    for group in _groups(exchanges):
         model = exchanges[group[0]]
-        assert model.lanes is not None  # `_alike` leaves out others
+        assert model.lanes is not None  # `_groups` leaves out others
         offsets = lane_offsets(model.partials[0].layout, model.dims)
         lane = d.threads.linear(d.threads.lane, model.partials[0].layout.lanes, model.dims)
         members = [(number, key) for number in group for key in values[number]]
-        while lane is not None and len(members) > 1 and _joins(model):
-            taken = 1 << min(len(members).bit_length() - 1, len(offsets))
-            own = [values[number][key][0] for number, key in members[:taken]]
-            joints.append(JointShuffle(group, members[:taken], _halved(own, lane, offsets, model.lanes.combine), lane))
-            members = members[taken:]
+        while lane is not None and len(members) > 1 and _can_halve(model):
+            count = 1 << min(len(members).bit_length() - 1, len(offsets))
+            own = [values[number][key][0] for number, key in members[:count]]
+            shuffles.append(
+                HalvingShuffle(group, members[:count], _halved(own, lane, offsets, model.lanes.combine), lane)
+            )
+            members = members[count:]
         for number, key in members:
             (value,) = values[number][key]
             values[number][key] = (_butterfly_reduce(value, offsets, model.lanes.combine),)
-    return joints
+    return shuffles
 
 
-def rooms(d: Site, exchanges: Sequence[Exchange], joints: Sequence[JointShuffle], copies: int) -> dict[int, Room]:
-    """Allocates one array for all partials of each group of joint values, because one store may write any of them."""
-    found: dict[int, Room] = {}
-    for group in dict.fromkeys(joint.group for joint in joints):
+def allocate_ranges(
+    d: Site, exchanges: Sequence[Exchange], shuffles: Sequence[HalvingShuffle], copies: int
+) -> dict[int, ArrayRange]:
+    """Allocates one array for all partials of a group of exchanges, as one store may write a partial of any of them."""
+    found: dict[int, ArrayRange] = {}
+    for group in dict.fromkeys(shuffle.group for shuffle in shuffles):
         sizes = [positions(exchanges[n].partials[0], exchanges[n].dims) * exchanges[n].warps for n in group]
         array = d.scratch(sum(sizes) * copies, exchanges[group[0]].partials[0].element_type)
-        found.update((n, Room(array, sum(sizes[:i]), sum(sizes))) for i, n in enumerate(group))
+        found.update((n, ArrayRange(array, sum(sizes[:i]), sum(sizes))) for i, n in enumerate(group))
     return found
 
 
-def _alike(exchanges: Sequence[Exchange]) -> list[tuple[int, ...]]:
+def _groups(exchanges: Sequence[Exchange]) -> list[tuple[int, ...]]:
     """Groups the exchanges that combine over lanes by operation and layout."""
     groups: dict[object, list[int]] = {}
     for number, exchange in enumerate(exchanges):
@@ -100,7 +104,7 @@ def _alike(exchanges: Sequence[Exchange]) -> list[tuple[int, ...]]:
     return [tuple(numbers) for numbers in groups.values()]
 
 
-def _joins(exchange: Exchange) -> bool:
+def _can_halve(exchange: Exchange) -> bool:
     """Whether the values of an exchange are only stored to slots in the block's own shared memory."""
     return exchange.warps > 1 and exchange.blocks == 1 and exchange.partials[0].width == 1
 

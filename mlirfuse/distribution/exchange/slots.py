@@ -12,7 +12,14 @@ from mlir.dialects import arith, memref, vector
 from mlirfuse.dialect.cluster_send import cluster_send
 from mlirfuse.dialect.cluster_store import cluster_store
 from mlirfuse.distribution.exchange.exchange import Exchange, Site, Values, positions
-from mlirfuse.distribution.exchange.parts import LOOPED_GROUP, LaneParts, ListedParts, LoopedParts, Part, Parts
+from mlirfuse.distribution.exchange.partials import (
+    LOOPED_GROUP,
+    LanePartials,
+    ListedPartials,
+    LoopedPartials,
+    Partial,
+    Partials,
+)
 from mlirfuse.distribution.threads.fragments import Fragments, Key, elements
 from mlirfuse.distribution.threads.guard import Guard, both
 from mlirfuse.distribution.threads.scalars import add, constant, less, minimum, multiply, remainder
@@ -36,7 +43,7 @@ registers for that many, because the persistent loop's are free by then.
 
 
 @dataclass(frozen=True)
-class Room:
+class ArrayRange:
     """A range of a shared-memory array that several exchanges share.
 
     Attributes:
@@ -62,7 +69,7 @@ class Slots:
         exchange: Exchange,
         senders: int,
         phase: ir.Value | None,
-        room: Room | None = None,
+        array_range: ArrayRange | None = None,
         looped: bool = True,
     ):
         self.d = d
@@ -81,25 +88,27 @@ class Slots:
         self.positions = positions(self.model, exchange.dims)
         self.size = self.positions * senders
         copies = 1 if phase is None else 2
-        self.room = room
+        self.array_range = array_range
         self.buffers = (
-            [d.scratch(self.size * copies, p.element_type) for p in exchange.partials] if room is None else [room.array]
+            [d.scratch(self.size * copies, p.element_type) for p in exchange.partials]
+            if array_range is None
+            else [array_range.array]
         )
 
-    def store_own(self, values: Values) -> None:
+    def store_local(self, values: Values) -> None:
         """Stores each warp's partial results, from the warp's first lane along the reduced dimensions."""
         threads = self.d.threads
         first = threads.is_first(self.exchange.dims, "warp")
         with Guard(both(first, threads.is_first(self.copies, "block"))):
-            for key, parts in values.items():
-                for part, buffer in zip(parts, self.buffers, strict=True):
-                    index = self.own_index(key)
-                    if isinstance(part.type, ir.VectorType):
-                        vector.StoreOp(part, buffer, [index], alignment=_alignment(part.type))
+            for key, fragments in values.items():
+                for fragment, buffer in zip(fragments, self.buffers, strict=True):
+                    index = self.local_index(key)
+                    if isinstance(fragment.type, ir.VectorType):
+                        vector.StoreOp(fragment, buffer, [index], alignment=_alignment(fragment.type))
                     else:
-                        memref.StoreOp(part, buffer, [index])
+                        memref.StoreOp(fragment, buffer, [index])
 
-    def own_index(self, key: Key) -> ir.Value:
+    def local_index(self, key: Key) -> ir.Value:
         """Index of the slot that the thread's warp writes for a position."""
         threads = self.d.threads
         return self.index(key, threads.linear(threads.warp, self.model.layout.warps, self.exchange.dims))
@@ -118,20 +127,20 @@ class Slots:
         lanes = prod(layout.lanes[n] for n in self.exchange.dims)
         # Each lane writes to one receiving block if there are enough lanes; otherwise the first lane writes to all
         # blocks.
-        spread = lanes >= self.senders
-        condition = less(lane, constant(self.senders)) if spread and lane is not None else None
-        for other in (warp, None if spread else lane):
+        has_lane_each = lanes >= self.senders
+        condition = less(lane, constant(self.senders)) if has_lane_each and lane is not None else None
+        for other in (warp, None if has_lane_each else lane):
             if other is not None:
                 zero = arith.CmpIOp(arith.CmpIPredicate.eq, other, constant(0)).result
                 condition = zero if condition is None else arith.AndIOp(condition, zero).result
         condition = both(condition, threads.is_first(self.copies, "block"))
-        numbers = [lane] if spread and lane is not None else [constant(n) for n in range(self.senders)]
+        numbers = [lane] if has_lane_each and lane is not None else [constant(n) for n in range(self.senders)]
         receivers = [threads.peer(number, self.exchange.dims) for number in numbers]
         with Guard(condition):
-            for key, parts in values.items():
-                for part, buffer in zip(parts, self.buffers, strict=True):
+            for key, fragments in values.items():
+                for fragment, buffer in zip(fragments, self.buffers, strict=True):
                     for receiver in receivers:
-                        for offset, element in enumerate(elements(part)):
+                        for offset, element in enumerate(elements(fragment)):
                             index = self.index(key, own)
                             cluster_store(element, buffer, add(index, constant(offset)) if offset else index, receiver)
 
@@ -153,11 +162,13 @@ class Slots:
         assert receiver is not None
         sender = multiply(block, self.exchange.warps)
         sender = sender if warp is None else add(sender, warp)
-        for key, parts in values.items():
-            for part, buffer in zip(parts, self.buffers, strict=True):
-                cluster_send(part, buffer, self.index(key, sender), receiver, barriers, number, self.exchange.blocks)
+        for key, fragments in values.items():
+            for fragment, buffer in zip(fragments, self.buffers, strict=True):
+                cluster_send(
+                    fragment, buffer, self.index(key, sender), receiver, barriers, number, self.exchange.blocks
+                )
 
-    def load(self, key: Key) -> Parts:
+    def load(self, key: Key) -> Partials:
         """Loads the partial results of every sender at a position."""
         layout = self.model.layout
         offsets = lane_offsets(layout, self.exchange.dims)
@@ -167,14 +178,14 @@ class Slots:
             lane = self.d.threads.linear(self.d.threads.lane, layout.lanes, self.exchange.dims)
             assert lane is not None  # bits > 0: there are lanes
             first = lane if len(offsets) == bits else remainder(lane, lanes)
-            parts = [self._lane_part(key, first, start, lanes) for start in range(0, self.senders, lanes)]
-            return LaneParts(parts, self.senders, offsets[:bits])
+            partials = [self._lane_partial(key, first, start, lanes) for start in range(0, self.senders, lanes)]
+            return LanePartials(partials, self.senders, offsets[:bits])
         if self._is_long:
-            return LoopedParts(partial(self._load_part, key), self.senders)
+            return LoopedPartials(partial(self._load_partial, key), self.senders)
         columns = [
             self._load_column(key, buffer, p) for buffer, p in zip(self.buffers, self.exchange.partials, strict=True)
         ]
-        return ListedParts([Part(values, sender=n) for n, values in enumerate(zip(*columns, strict=True))])
+        return ListedPartials([Partial(values, sender=n) for n, values in enumerate(zip(*columns, strict=True))])
 
     @property
     def _is_long(self) -> bool:
@@ -190,17 +201,17 @@ class Slots:
         held = -(-self.senders // lanes) * len(self.buffers) * self.model.width
         return self._is_long and self.senders > LOOPED_GROUP and lanes > 2 and held <= MOST_LISTED_ELEMENTS
 
-    def _lane_part(self, key: Key, lane: ir.Value, start: int, lanes: int) -> Part:
+    def _lane_partial(self, key: Key, lane: ir.Value, start: int, lanes: int) -> Partial:
         """Loads the partials of sender `start + lane`, or of the last sender if that number is too large."""
         sender = add(lane, constant(start)) if start else lane
         slot = sender if start + lanes <= self.senders else minimum(sender, constant(self.senders - 1))
-        return replace(self._load_part(key, slot), sender_value=sender)
+        return replace(self._load_partial(key, slot), sender_value=sender)
 
-    def _load_part(self, key: Key, sender: ir.Value) -> Part:
+    def _load_partial(self, key: Key, sender: ir.Value) -> Partial:
         """Loads the partial results of one sender."""
         types = [p.type for p in self.exchange.partials]
-        index = self._taken_index(key, sender)
-        return Part(
+        index = self._receiver_index(key, sender)
+        return Partial(
             tuple(
                 vector.LoadOp(t, buffer, [index], alignment=_alignment(t)).result
                 if isinstance(t, ir.VectorType)
@@ -214,33 +225,35 @@ class Slots:
         if partial.width > 1:
             return [
                 vector.LoadOp(
-                    partial.type, buffer, [self._taken_index(key, constant(n))], alignment=_alignment(partial.type)
+                    partial.type, buffer, [self._receiver_index(key, constant(n))], alignment=_alignment(partial.type)
                 ).result
                 for n in range(self.senders)
             ]
         # The slots of one position are contiguous, so four are loaded at a time.
         group = 4 if self.senders % 4 == 0 and str(partial.element_type) in ("f32", "i32") else 1
-        parts: list[ir.Value] = []
+        values: list[ir.Value] = []
         for start in range(0, self.senders, group):
-            index = self._taken_index(key, constant(start) if start else None)
+            index = self._receiver_index(key, constant(start) if start else None)
             if group == 1:
-                parts.append(memref.LoadOp(buffer, [index]).result)
+                values.append(memref.LoadOp(buffer, [index]).result)
             else:
                 loaded = vector.LoadOp(ir.VectorType.get([group], partial.element_type), buffer, [index], alignment=16)
-                parts += elements(loaded.result)
-        return parts
+                values += elements(loaded.result)
+        return values
 
     def index(self, key: Key, sender: ir.Value | None) -> ir.Value:
         """Index of a sender's slot for a position; the elements of a vector are contiguous."""
         return self._index(self._position(key, self.d.threads), sender)
 
-    def _taken_index(self, key: Key, sender: ir.Value | None) -> ir.Value:
+    def _receiver_index(self, key: Key, sender: ir.Value | None) -> ir.Value:
         """Index of a sender's slot for a position that the thread receives; threads that receive nothing get the last
         position.
         """
-        takers = self.exchange.takers
+        receivers = self.exchange.receivers
         position = (
-            self._position(key, self.d.threads) if takers is None else self._position(key, takers.threads, takers.tile)
+            self._position(key, self.d.threads)
+            if receivers is None
+            else self._position(key, receivers.threads, receivers.tile)
         )
         return self._index(position, sender)
 
@@ -250,24 +263,28 @@ class Slots:
         else:
             slot = sender
             position = None if position is None else multiply(position, self.senders)
-        copy = None if self.phase is None else multiply(self.phase, self.room.size if self.room else self.size)
-        start = constant(self.room.start) if self.room and self.room.start else None
+        copy = (
+            None
+            if self.phase is None
+            else multiply(self.phase, self.array_range.size if self.array_range else self.size)
+        )
+        start = constant(self.array_range.start) if self.array_range and self.array_range.start else None
         terms = [t for t in (position, slot, start, copy) if t is not None]
         return reduce(add, terms) if terms else constant(0)
 
     def _position(self, key: Key, threads: Threads, tile: Fragments | None = None) -> ir.Value | None:
         """Linear position of a thread's fragment; a fragment past the end of `tile` gets the last position inside."""
         layout = self.model.layout
-        total, step = None, 1
+        position, step = None, 1
         for dim in reversed(self.kept):
             if threads.own[dim] is not None or key[dim]:
-                place = threads.index(dim, key[dim], in_block=True)
+                index = threads.index(dim, key[dim], in_block=True)
                 if tile is not None and tile.padded(key, dim):
-                    place = minimum(place, constant(tile.extents[dim] - layout.vector[dim]))
-                term = multiply(place, step)
-                total = term if total is None else add(term, total)
+                    index = minimum(index, constant(tile.extents[dim] - layout.vector[dim]))
+                term = multiply(index, step)
+                position = term if position is None else add(term, position)
             step *= layout.repeats[dim] * layout.repeat_stride(dim)
-        return total
+        return position
 
 
 def _alignment(fragment: ir.Type) -> int:

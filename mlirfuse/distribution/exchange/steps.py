@@ -26,9 +26,9 @@ from mlirfuse.dialect.cluster_send import SENDABLE_BYTES
 from mlirfuse.dialect.mbarrier_expect import mbarrier_expect
 from mlirfuse.dialect.mbarrier_wait import mbarrier_wait
 from mlirfuse.distribution.exchange.exchange import Exchange, Site, Values, slot_bytes, vector_elements
-from mlirfuse.distribution.exchange.recursive_halving import JointShuffle, combine_over_lanes, rooms
+from mlirfuse.distribution.exchange.recursive_halving import HalvingShuffle, allocate_ranges, combine_over_lanes
 from mlirfuse.distribution.exchange.slots import MOST_LISTED_ELEMENTS, Slots
-from mlirfuse.distribution.exchange.warp_barriers import warps_that_meet
+from mlirfuse.distribution.exchange.warp_barriers import independent_warps
 from mlirfuse.distribution.threads.scalars import add, constant, divide, equals_zero, remainder
 from mlirfuse.schedule.model.exchanges import MOST_ALTERNATING
 from mlirfuse.support.dtypes import from_mlir
@@ -45,13 +45,13 @@ def run_exchanges(d: Site, exchanges: Sequence[Exchange]) -> ir.Value:
     merged: list[Values] = [
         {key: tuple(p.at(key) for p in e.partials) for key in e.partials[0].keys()} for e in exchanges
     ]
-    joints = combine_over_lanes(d, exchanges, merged)
+    shuffles = combine_over_lanes(d, exchanges, merged)
     sent = [i for i, e in enumerate(exchanges) if _can_send(d, e)]
     for i, values in zip(sent, _sent_step(d, [exchanges[i] for i in sent], [merged[i] for i in sent]), strict=True):
         merged[i] = values
     others = [i for i in range(len(exchanges)) if i not in sent]
     for level in ("warps", "blocks"):
-        _stored_step(d, exchanges, merged, others, level, joints if level == "warps" else [])
+        _stored_step(d, exchanges, merged, others, level, shuffles if level == "warps" else [])
     for exchange, values in zip(exchanges, merged, strict=True):
         for key, value in values.items():
             exchange.deliver(key, value)
@@ -62,9 +62,9 @@ def _stored_step(
     d: Site,
     exchanges: Sequence[Exchange],
     values: list[Values],
-    taking: Sequence[int],
+    participants: Sequence[int],
     level: str,
-    joints: list[JointShuffle],
+    shuffles: list[HalvingShuffle],
 ) -> None:
     """Runs one step between the warps of a block (`level` is "warps") or the blocks of a cluster ("blocks").
 
@@ -72,34 +72,34 @@ def _stored_step(
         d: the kernel.
         exchanges: all exchanges.
         values: the fragments of each exchange, replaced by the merged ones.
-        taking: the numbers of the exchanges that take part.
+        participants: the numbers of the exchanges that take part.
         level: "warps" or "blocks".
-        joints: values that were combined over lanes together, of which each lane holds one.
+        shuffles: values that were combined over lanes together, of which each lane holds one.
     """
-    senders = {i: exchanges[i].warps if level == "warps" else exchanges[i].blocks for i in taking}
+    senders = {i: exchanges[i].warps if level == "warps" else exchanges[i].blocks for i in participants}
     active = [i for i, count in senders.items() if count > 1]
     if not active:
         return
-    meeting = warps_that_meet(exchanges[i] for i in active) if d.in_loop else None
-    barrier = partial(d.barrier, meeting) if level == "warps" else cluster_barrier
+    warps = independent_warps(exchanges[i] for i in active) if d.in_loop else None
+    barrier = partial(d.barrier, warps) if level == "warps" else cluster_barrier
     phase = d.phases.get(level)
     if sum(slot_bytes(exchanges[i], senders[i]) for i in active) > MOST_ALTERNATING:
         phase = None
-    shared = rooms(d, exchanges, joints, 1 if phase is None else 2)
+    shared = allocate_ranges(d, exchanges, shuffles, 1 if phase is None else 2)
     looped = sum(senders[i] * vector_elements(exchanges[i]) for i in active) > MOST_LISTED_ELEMENTS
     slots = {i: Slots(d, exchanges[i], senders[i], phase, shared.get(i), looped) for i in active}
-    joint = {member for j in joints for member in j.members}
+    halved = {member for j in shuffles for member in j.members}
     for i in active:
-        own = {key: value for key, value in values[i].items() if (i, key) not in joint}
+        own = {key: value for key, value in values[i].items() if (i, key) not in halved}
         if own:
-            (slots[i].store_own if level == "warps" else slots[i].store_remote)(own)
-    for j in joints:
+            (slots[i].store_local if level == "warps" else slots[i].store_remote)(own)
+    for j in shuffles:
         j.store(d, slots)
     barrier()
     for i in active:
-        takers = exchanges[i].takers
-        taken = list(values[i]) if takers is None else takers.tile.keys()
-        values[i] = {key: exchanges[i].merge(slots[i].load(key), level) for key in taken}
+        receivers = exchanges[i].receivers
+        keys = list(values[i]) if receivers is None else receivers.tile.keys()
+        values[i] = {key: exchanges[i].merge(slots[i].load(key), level) for key in keys}
     if phase is not None:
         d.phases[level] = arith.SubIOp(constant(1), phase).result
     elif d.in_loop:
@@ -137,12 +137,12 @@ def _sent_step(d: Site, exchanges: Sequence[Exchange], values: Sequence[Values])
     with ir.InsertionPoint(first.then_block):
         mbarrier_expect(barriers, number, sum(own.sent_bytes(v) for own, v in zip(slots, values, strict=True)))
         scf.YieldOp([])
-    for own, parts in zip(slots, values, strict=True):
-        own.send(parts, barriers, number)
+    for own, fragments in zip(slots, values, strict=True):
+        own.send(fragments, barriers, number)
     i32 = ir.IntegerType.get_signless(32)
     mbarrier_wait(barriers, number, arith.IndexCastOp(i32, parity).result, cluster=True)
     d.phases[CLUSTER] = remainder(add(steps, constant(1)), STEPS[CLUSTER])
     return [
-        {key: exchange.merge(own.load(key), CLUSTER) for key in parts}
-        for exchange, own, parts in zip(exchanges, slots, values, strict=True)
+        {key: exchange.merge(own.load(key), CLUSTER) for key in fragments}
+        for exchange, own, fragments in zip(exchanges, slots, values, strict=True)
     ]

@@ -19,7 +19,7 @@ MOST_BARRIERS = 15
 """Named barriers of a block, without barrier 0, which `gpu.barrier` uses."""
 
 
-def warps_that_meet(exchanges: Iterable[Exchange]) -> int | None:
+def independent_warps(exchanges: Iterable[Exchange]) -> int | None:
     """Number of consecutive warps that exchange values only among themselves; None if all warps do, or if there are
     more than `MOST_BARRIERS` such groups.
 
@@ -27,22 +27,22 @@ def warps_that_meet(exchanges: Iterable[Exchange]) -> int | None:
     if no kept dimension after the first reduced one has warps. Where warps along a kept dimension hold the same values,
     one warp writes for all, so that groups are not independent.
     """
-    meeting = {_warps_of(exchange) for exchange in exchanges}
-    return meeting.pop() if len(meeting) == 1 else None
+    counts = {_warps_of(exchange) for exchange in exchanges}
+    return counts.pop() if len(counts) == 1 else None
 
 
 def _warps_of(exchange: Exchange) -> int | None:
-    if exchange.takers is not None:  # the receivers of a value need not be among its senders
+    if exchange.receivers is not None:  # the receivers of a value need not be among its senders
         return None
     model = exchange.partials[0]
     warps = model.layout.warps
-    spread = [d for d, count in enumerate(warps) if count > 1]
-    kept = [d for d in spread if d not in exchange.dims]
-    reduced = [d for d in spread if d in exchange.dims]
+    split = [d for d, count in enumerate(warps) if count > 1]
+    kept = [d for d in split if d not in exchange.dims]
+    reduced = [d for d in split if d in exchange.dims]
     groups = prod(warps[d] for d in kept)
-    follow = all(k < r for k in kept for r in reduced)
-    own = all(model.varies(d) for d in kept)
-    return exchange.warps if follow and own and 1 < groups <= MOST_BARRIERS else None
+    consecutive = all(k < r for k in kept for r in reduced)
+    distinct = all(model.varies(d) for d in kept)
+    return exchange.warps if consecutive and distinct and 1 < groups <= MOST_BARRIERS else None
 
 
 def warp_barrier(thread: ir.Value, warps: int) -> None:

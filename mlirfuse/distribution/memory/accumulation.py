@@ -9,8 +9,8 @@ from mlir.dialects import gpu, memref, scf, vector
 
 from mlirfuse.dialect.accumulate import accumulate
 from mlirfuse.distribution.distributor import Distributor, rule
-from mlirfuse.distribution.memory.flagged_exchange import holds_alone
-from mlirfuse.distribution.memory.semaphores import meet
+from mlirfuse.distribution.memory.flagged_exchange import owns_fragment
+from mlirfuse.distribution.memory.semaphores import tile_barrier
 from mlirfuse.distribution.memory.transfers import layout_dims
 from mlirfuse.distribution.threads.fragments import Key, elements, widen
 from mlirfuse.distribution.threads.scalars import add, constant, multiply
@@ -32,19 +32,19 @@ def accumulate_tile(d: Distributor, op: ir.Operation) -> None:
     axis = lead + dims.index(tile.layout.vector_dim) if tile.width > 1 else None
     contiguous = access_elements(ir.MemRefType(sums.type), axis, None, tile.width)
 
-    def place(key: Key) -> list[ir.Value]:
+    def indices_of(key: Key) -> list[ir.Value]:
         inner = zip(starts[lead:], dims, strict=True)
         return [*starts[:lead], *(s if n is None else add(s, d.threads.index(n, key[n])) for s, n in inner)]
 
     for key in tile.keys():
-        fragment, holds = tile.at(key), holds_alone(d, tile, key)
-        branch = scf.IfOp(holds) if holds is not None else None
+        fragment, is_owner = tile.at(key), owns_fragment(d, tile, key)
+        branch = scf.IfOp(is_owner) if is_owner is not None else None
         with ir.InsertionPoint(branch.then_block) if branch else ir.InsertionPoint.current:
             if axis is None or contiguous > 1:
-                accumulate(fragment, d.scalars[sums], place(key), alignment=FLOAT_BYTES * contiguous)
+                accumulate(fragment, d.scalars[sums], indices_of(key), alignment=FLOAT_BYTES * contiguous)
             else:
                 for n, element in enumerate(elements(fragment)):
-                    each = [add(i, constant(n)) if a == axis else i for a, i in enumerate(place(key))]
+                    each = [add(i, constant(n)) if a == axis else i for a, i in enumerate(indices_of(key))]
                     accumulate(element, d.scalars[sums], each, alignment=FLOAT_BYTES)
             if branch:
                 scf.YieldOp([])
@@ -55,7 +55,7 @@ def fill(d: Distributor, op: ir.Operation) -> None:
     """Fills a share of the buffer in each thread, after a barrier that orders the fill behind earlier reads."""
     number, buffer = (d.scalars[operand] for operand in op.operands)
     d.force_all()
-    meet(d)
+    tile_barrier(d)
     type_ = ir.MemRefType(buffer.type)
     flat = buffer
     if type_.rank > 1:

@@ -35,7 +35,7 @@ def copy_tile(d: Distributor, op: ir.Operation) -> None:
     axes = list(ir.DenseI64ArrayAttr(op.attributes["axes"]))
     clipped = set(ir.DenseI64ArrayAttr(op.attributes["clipped"]))
     width = _width(d, source, slot, axes, clipped)
-    across = _across(source, axes) if width == 1 else None
+    transposed_dim = _transposed_dim(source, axes) if width == 1 else None
     source, starts, axes = _contiguous_last(source, starts, axes)
     shape = list(ir.MemRefType(slot.type).shape)
     pieces = prod(shape) // width
@@ -45,13 +45,13 @@ def copy_tile(d: Distributor, op: ir.Operation) -> None:
         if first + d.layout.threads > pieces:
             branch = scf.IfOp(less(piece, constant(pieces)))
             with ir.InsertionPoint(branch.then_block):
-                _copy(source, slot, starts, axes, clipped, _coordinates(piece, shape, width, across), width)
+                _copy(source, slot, starts, axes, clipped, _coordinates(piece, shape, width, transposed_dim), width)
                 scf.YieldOp([])
         else:
-            _copy(source, slot, starts, axes, clipped, _coordinates(piece, shape, width, across), width)
+            _copy(source, slot, starts, axes, clipped, _coordinates(piece, shape, width, transposed_dim), width)
 
 
-def goes_by_async_copy(type_: ir.MemRefType, width: int) -> bool:
+def can_copy_async(type_: ir.MemRefType, width: int) -> bool:
     """Whether `cp.async` can copy `width` elements at a time along a memref's last axis."""
     dtype = from_mlir(type_.element_type)
     if dtype.kind == "bool":  # nvgpu's op would count them in bits
@@ -85,26 +85,26 @@ def _contiguous_last(
     return permuted(source, order), [starts[a] for a in order], [order.index(a) for a in axes]
 
 
-def _across(source: ir.Value, axes: list[int]) -> int | None:
+def _transposed_dim(source: ir.Value, axes: list[int]) -> int | None:
     """The tile's dimension that is contiguous in the source, if it is not the last one: the tile is then transposed."""
     steps = strides(ir.MemRefType(source.type))
     found = next((d for d, axis in enumerate(axes) if steps[axis] == 1), None)
     return None if found == len(axes) - 1 else found
 
 
-def _coordinates(piece: ir.Value, shape: list[int], width: int, across: int | None) -> list[ir.Value]:
+def _coordinates(piece: ir.Value, shape: list[int], width: int, transposed_dim: int | None) -> list[ir.Value]:
     """Index in the tile of a piece's first element.
 
-    If the tile is transposed, `SIDE` neighbouring pieces are consecutive along dimension `across`. A warp so reads
-    whole sectors of several source rows, and stores to `SIDE` rows of the slot that are in different banks
+    If the tile is transposed, `SIDE` neighbouring pieces are consecutive along dimension `transposed_dim`. A warp
+    then reads whole sectors of several source rows, and stores to `SIDE` rows of the slot that are in different banks
     (`tiling/slot_ring.py`).
     """
-    if across is not None and shape[across] % SIDE == 0:
-        groups = [n // SIDE if d == across else n for d, n in enumerate(shape)]
-        place = _coordinates(divide(piece, SIDE), groups, width, None)
-        place[across] = add(multiply(place[across], SIDE), remainder(piece, SIDE))
-        return place
-    coordinates: list[ir.Value] = []
+    if transposed_dim is not None and shape[transposed_dim] % SIDE == 0:
+        groups = [n // SIDE if d == transposed_dim else n for d, n in enumerate(shape)]
+        coordinates = _coordinates(divide(piece, SIDE), groups, width, None)
+        coordinates[transposed_dim] = add(multiply(coordinates[transposed_dim], SIDE), remainder(piece, SIDE))
+        return coordinates
+    coordinates = []
     rest = piece
     outer, *inner = [*shape[:-1], shape[-1] // width]
     for extent in reversed(inner):
@@ -132,7 +132,7 @@ def _copy(
             inside.append(less(indices[axis], _extent(source, axis)))
     condition = reduce(lambda a, b: arith.AndIOp(a, b).result, inside) if inside else None
     type_ = ir.MemRefType(source.type)
-    if goes_by_async_copy(type_, width):
+    if can_copy_async(type_, width):
         # cp.async fills the bytes that it does not read with zeros.
         read = None if condition is None else arith.SelectOp(condition, constant(width), constant(0)).result
         past_l1 = True if width * from_mlir(type_.element_type).bytes == WIDEST_ACCESS else None

@@ -23,10 +23,10 @@ def store_flagged_tile(d: Distributor, op: ir.Operation) -> None:
     tile = d.fragments(value)
     starts = [d.scalars[index] for index in indices]
     for key in tile.keys():
-        fragment, holds = tile.at(key), holds_alone(d, tile, key)
-        branch = scf.IfOp(holds) if holds is not None else None
+        fragment, is_owner = tile.at(key), owns_fragment(d, tile, key)
+        branch = scf.IfOp(is_owner) if is_owner is not None else None
         with ir.InsertionPoint(branch.then_block) if branch else ir.InsertionPoint.current:
-            flagged_store(fragment, d.scalars[flagged_buffer], _place(d, tile, starts, key))
+            flagged_store(fragment, d.scalars[flagged_buffer], _indices(d, tile, starts, key))
             if branch:
                 scf.YieldOp([])
 
@@ -39,19 +39,24 @@ def load_flagged_tiles(d: Distributor, op: ir.Operation) -> None:
     loads.
     """
     flagged_buffer, *indices = op.operands
-    parts = ir.IntegerAttr(op.attributes["parts"]).value
+    partials = ir.IntegerAttr(op.attributes["partials"]).value
     type_ = ir.VectorType(op.results[0].type)
-    tiles = [Fragments(d.layout, tuple(type_.shape), type_.element_type) for _ in range(parts)]
+    tiles = [Fragments(d.layout, tuple(type_.shape), type_.element_type) for _ in range(partials)]
     starts = [d.scalars[index] for index in indices]
     d.force_all()
     groups: dict[tuple[tuple[int, int], ...], list[Key]] = {}
     for key in tiles[0].keys():
         groups.setdefault(_padded(d, tiles[0], key), []).append(key)
     for keys in groups.values():
-        found = _flagged_load(
-            d, tiles[0], d.scalars[flagged_buffer], [_place(d, tiles[0], starts, key) for key in keys], parts, keys[0]
+        loaded = _flagged_load(
+            d,
+            tiles[0],
+            d.scalars[flagged_buffer],
+            [_indices(d, tiles[0], starts, key) for key in keys],
+            partials,
+            keys[0],
         )
-        for key, values in zip(keys, found, strict=True):
+        for key, values in zip(keys, loaded, strict=True):
             for tile, value in zip(tiles, values, strict=True):
                 tile.values[key] = value
     d.tiles.update(zip(op.results, tiles, strict=True))
@@ -62,21 +67,21 @@ def _flagged_load(
     tile: Fragments,
     flagged_buffer: ir.Value,
     places: Sequence[Sequence[ir.Value]],
-    parts: int,
+    partials: int,
     key: Key,
 ) -> list[list[ir.Value]]:
     """The partials of each place; zeros in threads that do not load them."""
-    holds = holds_alone(d, tile, key)
-    if holds is None:
-        return flagged_load(flagged_buffer, places, tile.type, parts)
-    branch = scf.IfOp(holds, [tile.type] * (parts * len(places)), has_else=True)
+    is_owner = owns_fragment(d, tile, key)
+    if is_owner is None:
+        return flagged_load(flagged_buffer, places, tile.type, partials)
+    branch = scf.IfOp(is_owner, [tile.type] * (partials * len(places)), has_else=True)
     with ir.InsertionPoint(branch.then_block):
-        scf.YieldOp([value for values in flagged_load(flagged_buffer, places, tile.type, parts) for value in values])
+        scf.YieldOp([value for values in flagged_load(flagged_buffer, places, tile.type, partials) for value in values])
     with ir.InsertionPoint(branch.else_block):
-        none = widen(arith.ConstantOp(tile.element_type, zero(tile.element_type)).result, tile.width)
-        scf.YieldOp([none] * (parts * len(places)))
+        zeros = widen(arith.ConstantOp(tile.element_type, zero(tile.element_type)).result, tile.width)
+        scf.YieldOp([zeros] * (partials * len(places)))
     values = list(branch.results)
-    return [values[n : n + parts] for n in range(0, len(values), parts)]
+    return [values[n : n + partials] for n in range(0, len(values), partials)]
 
 
 def _padded(d: Distributor, tile: Fragments, key: Key) -> tuple[tuple[int, int], ...]:
@@ -84,15 +89,15 @@ def _padded(d: Distributor, tile: Fragments, key: Key) -> tuple[tuple[int, int],
     return tuple((n, key[n]) for n in range(d.layout.rank) if tile.padded(key, n))
 
 
-def holds_alone(d: Distributor, tile: Fragments, key: Key) -> ir.Value | None:
+def owns_fragment(d: Distributor, tile: Fragments, key: Key) -> ir.Value | None:
     """Whether a fragment is inside the tile and the thread is the first that holds it, as an `i1`; None if always."""
     checks = [less(d.threads.index(n, repeat), constant(tile.extents[n])) for n, repeat in _padded(d, tile, key)]
-    alone = d.threads.is_first(n for n in range(d.layout.rank) if not tile.varies(n))
-    checks += [alone] if alone is not None else []
+    is_first = d.threads.is_first(n for n in range(d.layout.rank) if not tile.varies(n))
+    checks += [is_first] if is_first is not None else []
     return reduce(lambda a, b: arith.AndIOp(a, b).result, checks) if checks else None
 
 
-def _place(d: Distributor, tile: Fragments, starts: Sequence[ir.Value], key: Key) -> list[ir.Value]:
+def _indices(d: Distributor, tile: Fragments, starts: Sequence[ir.Value], key: Key) -> list[ir.Value]:
     """Indices of a fragment in the flagged buffer, whose last dimensions are those of the tile."""
     lead = len(starts) - d.layout.rank
     return [

@@ -10,7 +10,7 @@ from mlir.dialects import nvgpu
 from mlirfuse.dialect.attributes import EVICT_FIRST
 from mlirfuse.distribution.access import Access, access_of, load, store
 from mlirfuse.distribution.distributor import Distributor, rule
-from mlirfuse.distribution.memory.copies import goes_by_async_copy
+from mlirfuse.distribution.memory.copies import can_copy_async
 from mlirfuse.distribution.memory.transfers import Bounds, clamped_index
 from mlirfuse.distribution.threads.fragments import Fragments
 from mlirfuse.schedule.model.machine import WIDEST_ACCESS
@@ -32,16 +32,16 @@ def copy_fragments(d: Distributor, op: ir.Operation) -> None:
     past_l1 = True if read.bytes == WIDEST_ACCESS else None
     for key in tile.keys():
         start = [clamped_index(d, tile, key, read, axis, bounds) for axis in range(len(read.dims))]
-        place = [d.threads.place(dim, repeat, varies=tile.varies(dim)) for dim, repeat in enumerate(key)]
-        if read.width == slots.width == tile.width and goes_by_async_copy(read.type, read.width):
-            copy = nvgpu.DeviceAsyncCopyOp(slots.buffer, place, read.buffer, start, read.width, bypassL1=past_l1)
+        indices = [d.threads.slot_index(dim, repeat, varies=tile.varies(dim)) for dim, repeat in enumerate(key)]
+        if read.width == slots.width == tile.width and can_copy_async(read.type, read.width):
+            copy = nvgpu.DeviceAsyncCopyOp(slots.buffer, indices, read.buffer, start, read.width, bypassL1=past_l1)
             if read.streaming:
                 copy.attributes["nontemporal"] = ir.BoolAttr.get(True)
             if EVICT_FIRST in op.attributes:
                 copy.attributes[EVICT_FIRST] = ir.UnitAttr.get()
         else:
             # The pieces of a fragment share cache lines, which stay in the L1 until the last piece is loaded.
-            store(slots, load(replace(read, streaming=False), start, tile.width), place, tile.width)
+            store(slots, load(replace(read, streaming=False), start, tile.width), indices, tile.width)
 
 
 def _slot_of(d: Distributor, slot: ir.Value, tile: Fragments) -> Access:

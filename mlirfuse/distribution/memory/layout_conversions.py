@@ -23,7 +23,7 @@ BANK, BANKS_BYTES = 4, 128
 
 
 @dataclass(frozen=True)
-class Place:
+class Placement:
     """Placement of a tile's elements in shared memory: row-major, padded to avoid bank conflicts.
 
     Attributes:
@@ -48,11 +48,11 @@ class Place:
 
         @cache
         def variable(ahead: int) -> ir.Value:
-            """The part of the index that depends on the thread, for fragments `ahead` elements into a group."""
-            across = threads.own[self.padded_dim]
-            if not self.gap or across is None:
+            """The summand of the index that depends on the thread, for fragments `ahead` elements into a group."""
+            start = threads.own[self.padded_dim]
+            if not self.gap or start is None:
                 return straight
-            return add(straight, multiply(divide(add(across, constant(ahead)), self.group), self.gap))
+            return add(straight, multiply(divide(add(start, constant(ahead)), self.group), self.gap))
 
         def of_fragment(key: Key) -> ir.Value:
             offsets = [layout.offset(n, repeat) for n, repeat in enumerate(key)]
@@ -63,7 +63,7 @@ class Place:
         return of_fragment
 
 
-def place_between(one: BlockedLayout, other: BlockedLayout, element_bytes: int) -> Place:
+def placement_between(one: BlockedLayout, other: BlockedLayout, element_bytes: int) -> Placement:
     """The placement of a tile that moves between two layouts, with few bank conflicts.
 
     One layout has its vectors along the last dimension, and its lanes access contiguous elements. The other has them
@@ -77,8 +77,8 @@ def place_between(one: BlockedLayout, other: BlockedLayout, element_bytes: int) 
     reach = {n: max(layout.lanes[n] * layout.vector[n] for layout in (one, other)) for n in outer}
     padded_dim = max(outer, key=lambda n: (max(one.vector[n], other.vector[n]), reach[n]))
     group = max(one.vector[padded_dim], other.vector[padded_dim])
-    across = max((one, other), key=lambda layout: (layout.vector[padded_dim], layout.lanes[padded_dim]))
-    wide = max(BANK, element_bytes * max(one.vector[inner], other.vector[inner], across.lanes[inner]))
+    strided = max((one, other), key=lambda layout: (layout.vector[padded_dim], layout.lanes[padded_dim]))
+    wide = max(BANK, element_bytes * max(one.vector[inner], other.vector[inner], strided.lanes[inner]))
     row = prod(extents[padded_dim + 1 :])
     gap = (wide - group * row * element_bytes) % BANKS_BYTES // element_bytes
     strides = [prod(extents[n + 1 :]) for n in range(len(extents))]
@@ -86,7 +86,9 @@ def place_between(one: BlockedLayout, other: BlockedLayout, element_bytes: int) 
     strides = [
         step + block * prod(extents[n + 1 : padded_dim]) if n < padded_dim else step for n, step in enumerate(strides)
     ]
-    return Place(tuple(strides), padded_dim, group, gap, extents[0] * strides[0] + (block if padded_dim == 0 else 0))
+    return Placement(
+        tuple(strides), padded_dim, group, gap, extents[0] * strides[0] + (block if padded_dim == 0 else 0)
+    )
 
 
 @rule("fuse.convert_layout")
@@ -95,12 +97,12 @@ def convert_layout(d: Distributor, op: ir.Operation) -> None:
     d.flush()
     sources = [d.tiles[value] for value in op.operands]
     moved = [tile for tile in sources if isinstance(tile, Fragments)]
-    places = [_place(tile, d.layout) for tile in moved]
-    buffers = [d.scratch(place.size, tile.element_type) for place, tile in zip(places, moved, strict=True)]
-    for tile, place, buffer in zip(moved, places, buffers, strict=True):
-        start = place.of(Threads(tile.layout, d.first_thread))
+    places = [_placement(tile, d.layout) for tile in moved]
+    buffers = [d.scratch(placement.size, tile.element_type) for placement, tile in zip(places, moved, strict=True)]
+    for tile, placement, buffer in zip(moved, places, buffers, strict=True):
+        start = placement.of(Threads(tile.layout, d.first_thread))
         for key in tile.keys():
-            _store(tile, place, tile.at(key), buffer, start(key))
+            _store(tile, placement, tile.at(key), buffer, start(key))
     if moved:
         d.barrier()
     loaded = (_loaded(d, *each) for each in zip(moved, places, buffers, strict=True))
@@ -110,43 +112,44 @@ def convert_layout(d: Distributor, op: ir.Operation) -> None:
         d.barrier()  # the next iteration stores to the same places
 
 
-def _place(tile: Fragments, layout: BlockedLayout) -> Place:
+def _placement(tile: Fragments, layout: BlockedLayout) -> Placement:
     for each in (tile.layout, layout):
         if each.extents != tile.extents or any(each.anywhere) or each.inner or each.run:
             raise PassError(
-                f"a tile of {tile.extents} goes between layouts that cover it exactly, not {each.extents}",
+                f"a layout of extents {each.extents} does not cover a tile of {tile.extents} exactly, without padding",
                 where=ir.Location.current,
+                hint="fuse.convert_layout needs two layouts that do",
             )
-    return place_between(tile.layout, layout, from_mlir(tile.element_type).bytes)
+    return placement_between(tile.layout, layout, from_mlir(tile.element_type).bytes)
 
 
-def _loaded(d: Distributor, source: Fragments, place: Place, buffer: ir.Value) -> Fragments:
+def _loaded(d: Distributor, source: Fragments, placement: Placement, buffer: ir.Value) -> Fragments:
     """The tile in the current layout, loaded from the buffer."""
     tile = Fragments(d.layout, source.extents, source.element_type)
-    start = place.of(d.threads)
+    start = placement.of(d.threads)
     for key in tile.keys():
-        tile.values[key] = _load(tile, place, buffer, start(key))
+        tile.values[key] = _load(tile, placement, buffer, start(key))
     return tile
 
 
-def _store(tile: Fragments, place: Place, value: ir.Value, buffer: ir.Value, start: ir.Value) -> None:
-    step = place.strides[tile.layout.vector_dim]
+def _store(tile: Fragments, placement: Placement, value: ir.Value, buffer: ir.Value, start: ir.Value) -> None:
+    step = placement.strides[tile.layout.vector_dim]
     if tile.width > 1 and step == 1:
         vector.StoreOp(value, buffer, [start], alignment=_bytes(tile))
         return
-    for number, part in enumerate(elements(value)):
-        memref.StoreOp(part, buffer, [add(start, constant(number * step))])
+    for number, element in enumerate(elements(value)):
+        memref.StoreOp(element, buffer, [add(start, constant(number * step))])
 
 
-def _load(tile: Fragments, place: Place, buffer: ir.Value, start: ir.Value) -> ir.Value:
-    step = place.strides[tile.layout.vector_dim]
+def _load(tile: Fragments, placement: Placement, buffer: ir.Value, start: ir.Value) -> ir.Value:
+    step = placement.strides[tile.layout.vector_dim]
     type_ = fragment_type(tile.width, tile.element_type)
     if tile.width > 1 and step == 1:
         return vector.LoadOp(type_, buffer, [start], alignment=_bytes(tile)).result
-    parts: Sequence[ir.Value] = [
+    loaded: Sequence[ir.Value] = [
         memref.LoadOp(buffer, [add(start, constant(number * step))]).result for number in range(tile.width)
     ]
-    return parts[0] if tile.width == 1 else vector.FromElementsOp(type_, parts).result
+    return loaded[0] if tile.width == 1 else vector.FromElementsOp(type_, loaded).result
 
 
 def _bytes(tile: Fragments) -> int:

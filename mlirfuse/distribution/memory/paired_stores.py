@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from mlir import ir
 from mlir.dialects import arith, vector
 
-from mlirfuse.distribution.access import Access, store_part
+from mlirfuse.distribution.access import Access, store_piece
 from mlirfuse.distribution.distributor import Distributor
 from mlirfuse.distribution.threads.fragments import Fragments, elements, fragment_type
 from mlirfuse.distribution.threads.scalars import add, constant, multiply, remainder
@@ -83,7 +83,7 @@ def store_exchanged(d: Distributor, access: Access, value: ir.Value, indices: li
         offset = number // 2 * 2 * width + number % 2 * len(scalars)
         place = list(indices)
         place[axis] = add(start, constant(offset)) if offset else start
-        store_part(access, _vector(scalars[first : first + width], access), place)
+        store_piece(access, _vector(scalars[first : first + width], access), place)
 
 
 def _vector(scalars: list[ir.Value], access: Access) -> ir.Value:

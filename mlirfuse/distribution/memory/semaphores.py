@@ -22,27 +22,27 @@ def arrive(d: Distributor, op: ir.Operation) -> None:
     semaphores, slot, limit = (d.scalars[operand] for operand in op.operands)
     relaxed = RELAXED in op.attributes
     d.force_all()  # delayed reads belong before the arrival
-    told = d.scratch(1, op.results[0].type) if list(op.results[0].uses) else None
-    if not relaxed or (told is not None and d.in_loop):  # releases writes, or orders reads of the previous value
-        meet(d)
+    shared_old = d.scratch(1, op.results[0].type) if list(op.results[0].uses) else None
+    if not relaxed or (shared_old is not None and d.in_loop):  # releases writes, or orders reads of the previous value
+        tile_barrier(d)
     first = scf.IfOp(_is_leader(d))
     with ir.InsertionPoint(first.then_block):
         old = semaphore_arrive(semaphores, slot, limit, relaxed=relaxed)
-        if told is not None:
-            _tell(d, old, told)
+        if shared_old is not None:
+            _broadcast(d, old, shared_old)
         scf.YieldOp([])
-    if told is not None:
-        meet(d)
-        d.scalars[op.results[0]] = memref.LoadOp(told, [constant(0)]).result
+    if shared_old is not None:
+        tile_barrier(d)
+        d.scalars[op.results[0]] = memref.LoadOp(shared_old, [constant(0)]).result
 
 
-def _tell(d: Distributor, value: ir.Value, told: ir.Value) -> None:
+def _broadcast(d: Distributor, value: ir.Value, shared_old: ir.Value) -> None:
     """Writes a value to the shared memory of every block of the cluster."""
     if d.layout.cluster == 1:
-        memref.StoreOp(value, told, [constant(0)])
+        memref.StoreOp(value, shared_old, [constant(0)])
         return
     for rank in range(d.layout.cluster):
-        cluster_store(value, told, constant(0), constant(rank))
+        cluster_store(value, shared_old, constant(0), constant(rank))
 
 
 @rule("fuse.semaphore_wait")
@@ -54,10 +54,10 @@ def wait(d: Distributor, op: ir.Operation) -> None:
     with ir.InsertionPoint(first.then_block):
         semaphore_wait(semaphores, slot, count)
         scf.YieldOp([])
-    meet(d)
+    tile_barrier(d)
 
 
-def meet(d: Distributor) -> None:
+def tile_barrier(d: Distributor) -> None:
     """A barrier of all threads that work on one tile: those of a block, or of a cluster."""
     if d.layout.cluster > 1:
         cluster_barrier()

@@ -34,7 +34,7 @@ def spill_to_shared(d: Distributor, op: ir.Operation) -> None:
     reads: dict[ir.Value, list[ir.Value]] = {}
     stored: set[Key] = set()
     if all(use.owner.operation.name == "fuse.optimization_barrier" for use in op.results[0].uses):
-        d.late_reads = [tile for tile in d.late_reads if tile is not source]  # read at a barrier only
+        d.delayed_reads = [tile for tile in d.delayed_reads if tile is not source]  # read at a barrier only
 
     @cache
     def buffer() -> ir.Value:
@@ -64,7 +64,7 @@ def spill_to_shared(d: Distributor, op: ir.Operation) -> None:
             return vector.LoadOp(result.type, buffer(), [index], alignment=alignment).result
         return memref.LoadOp(buffer(), [index]).result
 
-    def again(key: Key, after: ir.Value) -> ir.Value:
+    def rematerialize(key: Key, after: ir.Value) -> ir.Value:
         if key not in number:
             return optimization_barrier(result.at(key), after)
         if key not in stored:
@@ -76,5 +76,5 @@ def spill_to_shared(d: Distributor, op: ir.Operation) -> None:
         return earlier[-1]
 
     result = source.like(source.extents, source.element_type, make)
-    result.again = again
+    result.rematerialize = rematerialize
     d.tiles[op.results[0]] = result

@@ -19,7 +19,7 @@ from mlirfuse.dialect.attributes import DIMS, OWN
 from mlirfuse.distribution.access import Access, access_of, load, store
 from mlirfuse.distribution.distributor import Distributor, rule
 from mlirfuse.distribution.memory.paired_stores import exchange, store_exchanged, stores_pairs
-from mlirfuse.distribution.memory.rematerialized_places import rematerialized_place
+from mlirfuse.distribution.memory.rematerialized_addresses import rematerialized_address
 from mlirfuse.distribution.threads.fragments import Fragments, Key, Uniform, splat, widen
 from mlirfuse.distribution.threads.guard import Guard, both
 from mlirfuse.distribution.threads.scalars import add, constant, less, minimum
@@ -50,7 +50,7 @@ def transfer_read(d: Distributor, op: ir.Operation) -> None:
     if OWN in op.attributes:
         access = replace(access, offsets=_own_copies(d, access))
     bounds = Bounds(access)
-    if _starts_anywhere(tile, access):
+    if _has_unaligned_rows(tile, access):
         _read_rows(d, tile, access, bounds)
         d.tiles[op.results[0]] = tile
         return
@@ -81,7 +81,7 @@ def transfer_read(d: Distributor, op: ir.Operation) -> None:
 def _own_copies(d: Distributor, access: Access) -> list[ir.Value]:
     """Indices of the thread's own copy in a slot, whose axes are the layout's dimensions."""
     return [
-        d.threads.place(axis, 0, varies=False) if dim is None else offset
+        d.threads.slot_index(axis, 0, varies=False) if dim is None else offset
         for axis, (offset, dim) in enumerate(zip(access.offsets, access.dims, strict=True))
     ]
 
@@ -103,7 +103,7 @@ def _read_spilled_last(d: Distributor, tile: Fragments) -> None:
     keys = list(tile.keys())
     for key in [*keys[: min(d.shared_spill, AHEAD)], *([] if d.in_order else keys[d.shared_spill :])]:
         tile.at(key)
-    d.late_reads.append(tile)
+    d.delayed_reads.append(tile)
 
 
 @rule("vector.transfer_write")
@@ -114,10 +114,10 @@ def transfer_write(d: Distributor, op: ir.Operation) -> None:
     access = access_of(d, op, buffer, offsets, dims, tile)
     bounds = Bounds(access)
     whole = d.threads.is_first(n for n in range(d.layout.rank) if not tile.varies(n))
-    if _starts_anywhere(tile, access):
+    if _has_unaligned_rows(tile, access):
         _write_rows(d, tile, access, bounds, whole)
         return
-    threads, access = rematerialized_place(d, access)
+    threads, access = rematerialized_address(d, access)
     groups: dict[tuple[Check, ...], list[Key]] = {}
     for key in tile.keys():
         checks = [(axis, 0 if n is None else key[n]) for axis, n in enumerate(access.dims) if axis in access.clipped]
@@ -152,7 +152,7 @@ def _splitting(tile: Fragments, access: Access, checks: Iterable[Check]) -> set[
     return {access.dims[n] if n >= 0 else -1 - n for n, _ in checks if n >= 0 or -1 - n not in whole}
 
 
-def _starts_anywhere(tile: Fragments, access: Access) -> bool:
+def _has_unaligned_rows(tile: Fragments, access: Access) -> bool:
     """Whether a transfer is of rows of any alignment, which the layout shifts or realigns."""
     anywhere = any(tile.layout.anywhere)
     return tile.varies(tile.layout.vector_dim) and anywhere and access.type.memory_space is None
@@ -190,16 +190,18 @@ def _read_rows(d: Distributor, tile: Fragments, access: Access, bounds: Bounds) 
 
 
 def _write_rows(d: Distributor, tile: Fragments, access: Access, bounds: Bounds, whole: ir.Value | None) -> None:
-    inner, none = d.layout.vector_dim, (0,) * d.layout.rank
-    threads, late = rematerialized_place(d, access)
-    row = [fragment_index(threads, late, axis, 0) for axis in range(len(access.dims) - 1)]
+    inner, first = d.layout.vector_dim, (0,) * d.layout.rank
+    threads, rematerialized = rematerialized_address(d, access)
+    row = [fragment_index(threads, rematerialized, axis, 0) for axis in range(len(access.dims) - 1)]
 
     def active(key: Key) -> ir.Value | None:
         checks = [(axis, 0) for axis in access.clipped]
-        checks += [(-1 - n, 0) for n in range(d.layout.rank) if n != inner and tile.padded(none, n)]
-        return reduce(both, (_inside(threads, tile, late, axis_or_dim, 0, bounds) for axis_or_dim, _ in checks), whole)
+        checks += [(-1 - n, 0) for n in range(d.layout.rank) if n != inner and tile.padded(first, n)]
+        return reduce(
+            both, (_inside(threads, tile, rematerialized, axis_or_dim, 0, bounds) for axis_or_dim, _ in checks), whole
+        )
 
-    rows = rows_of(d, access, tile, row, late=late is not access)
+    rows = rows_of(d, access, tile, row, rematerialized=rematerialized is not access)
     write = realign_row if d.layout.is_realigned and not rows.aligned else store_row
     write(d, threads, rows, tile, list(tile.keys()), active)
 

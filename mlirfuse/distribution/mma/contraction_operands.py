@@ -86,10 +86,13 @@ def product_of(d: Distributor, op: ir.Operation) -> Product:
     for number, outer in ((0, rank - 2), (1, rank - 1)):
         read = operand_producer(op.operands[number])
         if read is None or read.name != "vector.transfer_read" or not feeds_contraction(read):
-            raise PassError("an operand is not read from memory just for this", where=op)
+            raise PassError(
+                f"operand {number} of the contraction is not read from memory by a vector.transfer_read of its own",
+                where=op,
+            )
         slot = d.scalars[read.operands[0]]
         if "workgroup" not in str(ir.MemRefType(slot.type).memory_space):
-            raise PassError("an operand is not in shared memory", where=op, hint="run fuse-stage-operands first")
+            raise PassError(f"operand {number} is not in shared memory", where=op, hint="run fuse-stage-operands first")
         starts = [d.scalars[v] for v in list(read.operands)[1 : 1 + ir.MemRefType(slot.type).rank]]
         element = ir.MemRefType(slot.type).element_type
         operands.append(SharedOperand(slot, starts, loops[number].index(outer), loops[number].index(rank), element))

@@ -74,7 +74,7 @@ class Held:
         self._block = threads.linear(threads.block, layout.blocks, dims)
         self._warp = threads.linear(threads.warp, layout.warps, dims)
 
-    def own_inverse(self) -> ir.Value:
+    def warp_inverse(self) -> ir.Value:
         """The inverse of the number of elements that the current thread's warp holds."""
         number = self._warp
         if self._block is not None:
@@ -95,7 +95,7 @@ class Held:
         table = [self._of(sender, level)] if isinstance(sender, int) else self._table(level)
         return select_from(number, table, self._type), select_from(number, self._inverses(table), self._type)
 
-    def total_inverse(self, level: str) -> ir.Value:
+    def combined_inverse(self, level: str) -> ir.Value:
         """The inverse of the number of elements that all senders of a step hold together."""
         if level != "warps" or self._blocks == 1:
             total = sum(held_elements(self._source, self._dims, block) for block in range(self._blocks))

@@ -23,7 +23,7 @@ from mlirfuse.analysis.arithmetic.combining import neutral
 from mlirfuse.distribution.distributor import Distributor, rule
 from mlirfuse.distribution.elementwise import widened, widening_of
 from mlirfuse.distribution.exchange.exchange import Exchange
-from mlirfuse.distribution.exchange.parts import Part, Parts
+from mlirfuse.distribution.exchange.partials import Partial, Partials
 from mlirfuse.distribution.reduce.reductions import (
     combiner,
     mask_padding,
@@ -53,19 +53,19 @@ def exp_sum(d: Distributor, op: ir.Operation) -> None:
     zero = arith.ConstantOp(source.element_type, neutral("arith.addf", source.element_type)).result
     layout = source.layout
     blocks, warps = (all(sizes[n] == 1 for n in dims) for sizes in (layout.blocks, layout.warps))
-    own_maximum, own_total = _of_thread(d, op.operands[0], dims, lowest, zero)
-    maximum = reduce_over_lanes(own_maximum, dims, _max)
+    thread_maximum, thread_sum = _of_thread(d, op.operands[0], dims, lowest, zero)
+    maximum = reduce_over_lanes(thread_maximum, dims, _max)
     about = maximum if blocks and warps else maximum.map(lambda m: _finite(m, lowest, zero))
-    rescaled = own_total.like(
-        own_total.extents,
-        own_total.element_type,
-        lambda key: _mul(own_total.at(key), _exp(_sub(own_maximum.at(key), about.at(key)))),
+    rescaled = thread_sum.like(
+        thread_sum.extents,
+        thread_sum.element_type,
+        lambda key: _mul(thread_sum.at(key), _exp(_sub(thread_maximum.at(key), about.at(key)))),
     )
-    total = reduce_over_lanes(rescaled, dims, _add)
-    results = [total.like(total.extents, total.element_type) for _ in op.results]
+    sums = reduce_over_lanes(rescaled, dims, _add)
+    results = [sums.like(sums.extents, sums.element_type) for _ in op.results]
 
-    def merge(parts: Parts, level: str) -> tuple[ir.Value, ...]:
-        return _merge(parts, lowest, zero, last=level != "warps" or blocks)
+    def merge(partials: Partials, level: str) -> tuple[ir.Value, ...]:
+        return _merge(partials, lowest, zero, last=level != "warps" or blocks)
 
     def deliver(key: Key, values: tuple[ir.Value, ...]) -> None:
         for result, value in zip(results, values, strict=True):
@@ -73,7 +73,7 @@ def exp_sum(d: Distributor, op: ir.Operation) -> None:
 
     for value, result in zip(op.results, results, strict=True):
         d.tiles[value] = result
-    d.pending.append(Exchange((maximum, total), dims, merge, deliver))
+    d.pending.append(Exchange((maximum, sums), dims, merge, deliver))
     if not d.pending[-1].needed:
         d.flush()
 
@@ -98,7 +98,7 @@ def _of_thread(
     )
     terms = mask_padding(d, terms, dims, zero)
     extents = tuple(1 if dim in dims else extent for dim, extent in enumerate(source.extents))
-    maximum, total = (source.like(extents, source.element_type) for _ in range(2))
+    maximum, sums = (source.like(extents, source.element_type) for _ in range(2))
     for kept, keys in reduction_groups(source, dims).items():
         size = BATCH if d.depth_first else len(keys)
         for batch in (keys[start : start + size] for start in range(0, len(keys), size)):
@@ -111,9 +111,9 @@ def _of_thread(
             abouts.update(dict.fromkeys(batch, about))
             added = reduce_fragments(d, terms, batch, dims, _add)
             if before is not None:
-                added = _add(product_of_sum(total.values[kept], _exp(_sub(before, about))), added)
-            total.values[kept] = added
-    return maximum, total
+                added = _add(product_of_sum(sums.values[kept], _exp(_sub(before, about))), added)
+            sums.values[kept] = added
+    return maximum, sums
 
 
 def _exp(x: ir.Value) -> ir.Value:
@@ -132,12 +132,12 @@ def _finite(maximum: ir.Value, lowest: ir.Value, zero: ir.Value) -> ir.Value:
     return arith.SelectOp(empty, widen(zero, width), maximum).result
 
 
-def _merge(parts: Parts, lowest: ir.Value, zero: ir.Value, *, last: bool) -> tuple[ir.Value, ...]:
+def _merge(partials: Partials, lowest: ir.Value, zero: ir.Value, *, last: bool) -> tuple[ir.Value, ...]:
     """Merges the (max, sum) pairs of all warps of the block, or of all blocks of the cluster."""
-    maximum = parts.combine(lambda part: part.values[0], _max, lowest)
+    maximum = partials.combine(lambda partial: partial.values[0], _max, lowest)
     about = maximum if last else _finite(maximum, lowest, zero)
 
-    def rescaled(part: Part) -> ir.Value:
-        return product_of_sum(part.values[1], _exp(_sub(part.values[0], about)))
+    def rescaled(partial: Partial) -> ir.Value:
+        return product_of_sum(partial.values[1], _exp(_sub(partial.values[0], about)))
 
-    return maximum, parts.combine(rescaled, _add, zero)
+    return maximum, partials.combine(rescaled, _add, zero)

@@ -19,7 +19,7 @@ from mlir.dialects import arith
 from mlirfuse.distribution.distributor import Distributor, rule
 from mlirfuse.distribution.elementwise import recast
 from mlirfuse.distribution.exchange.exchange import Exchange
-from mlirfuse.distribution.exchange.parts import Part, Parts
+from mlirfuse.distribution.exchange.partials import Partial, Partials
 from mlirfuse.distribution.reduce.counts import Held
 from mlirfuse.distribution.reduce.reductions import (
     combiner,
@@ -39,15 +39,15 @@ def moments(d: Distributor, op: ir.Operation) -> None:
     source = d.fragments(op.operands[0])
     dims = tuple(ir.DenseI64ArrayAttr(op.attributes["dims"]))
     zero = _constant(0.0, source.element_type)
-    total = reduce_over_lanes(reduce_in_thread(d, mask_padding(d, source, dims, zero), dims, _add), dims, _add)
+    sums = reduce_over_lanes(reduce_in_thread(d, mask_padding(d, source, dims, zero), dims, _add), dims, _add)
     # A thread waits for its warp between the two passes over its elements; the elements may stay narrow meanwhile.
-    again = recast(d, op.operands[0], total) if d.depth_first else source
-    squares = _centred_squares(d, again, total, dims)
+    elements = recast(d, op.operands[0], sums) if d.depth_first else source
+    squares = _centred_squares(d, elements, sums, dims)
     m2 = reduce_over_lanes(reduce_in_thread(d, mask_padding(d, squares, dims, zero), dims, _add), dims, _add)
-    results = [total.like(total.extents, total.element_type) for _ in op.results]
+    results = [sums.like(sums.extents, sums.element_type) for _ in op.results]
 
-    def merge(parts: Parts, level: str) -> tuple[ir.Value, ...]:
-        return _merge(d, source, dims, parts, level)
+    def merge(partials: Partials, level: str) -> tuple[ir.Value, ...]:
+        return _merge(d, source, dims, partials, level)
 
     def deliver(key: Key, values: tuple[ir.Value, ...]) -> None:
         for result, value in zip(results, values, strict=True):
@@ -55,16 +55,16 @@ def moments(d: Distributor, op: ir.Operation) -> None:
 
     for value, result in zip(op.results, results, strict=True):
         d.tiles[value] = result
-    d.pending.append(Exchange((total, m2), dims, merge, deliver))
+    d.pending.append(Exchange((sums, m2), dims, merge, deliver))
     if not d.pending[-1].needed:
         d.flush()
 
 
-def _centred_squares(d: Distributor, source: Fragments, total: Fragments, dims: Sequence[int]) -> Fragments:
+def _centred_squares(d: Distributor, source: Fragments, sums: Fragments, dims: Sequence[int]) -> Fragments:
     """(x - warp mean)² of every element."""
     # The sum of a warp with padding only is 0, so any inverse count will do.
-    factor = _held(d, source, dims).own_inverse()
-    means = total.map(lambda s: _mul(s, widen(factor, total.width)))
+    factor = _held(d, source, dims).warp_inverse()
+    means = sums.map(lambda s: _mul(s, widen(factor, sums.width)))
     means.force()
 
     def square(key: Key) -> ir.Value:
@@ -74,26 +74,28 @@ def _centred_squares(d: Distributor, source: Fragments, total: Fragments, dims: 
     return source.like(source.extents, source.element_type, square)
 
 
-def _merge(d: Distributor, source: Fragments, dims: Sequence[int], parts: Parts, level: str) -> tuple[ir.Value, ...]:
+def _merge(
+    d: Distributor, source: Fragments, dims: Sequence[int], partials: Partials, level: str
+) -> tuple[ir.Value, ...]:
     """Merges the (sum, m2) pairs of all warps of the block, of all blocks of the cluster, or of all warps of these."""
     held = _held(d, source, dims)
 
-    def spread(part: Part) -> ir.Value:
+    def recentred(partial: Partial) -> ir.Value:
         """A partial result's squares about the common mean: m2_i + (sum_i - n_i mean)² / n_i."""
-        total_i, m2_i = part.values
-        width = ir.VectorType(total_i.type).shape[0] if isinstance(total_i.type, ir.VectorType) else 1
-        sender = part.sender_value if part.sender is None else part.sender
+        sum_i, m2_i = partial.values
+        width = ir.VectorType(sum_i.type).shape[0] if isinstance(sum_i.type, ir.VectorType) else 1
+        sender = partial.sender_value if partial.sender is None else partial.sender
         assert sender is not None
         count, inverse = held.sent(sender, level)
-        gap = _sub(total_i, product_of_sum(widen(count, width), mean))
+        gap = _sub(sum_i, product_of_sum(widen(count, width), mean))
         return _add(m2_i, product_of_sum(_mul(gap, gap), widen(inverse, width)))
 
     zero = _constant(0.0, source.element_type)
-    total = parts.combine(lambda part: part.values[0], _add, zero)
-    factor = held.total_inverse(level)
-    width = ir.VectorType(total.type).shape[0] if isinstance(total.type, ir.VectorType) else 1
-    mean = _mul(total, widen(factor, width))
-    return total, parts.combine(spread, _add, zero)
+    sums = partials.combine(lambda partial: partial.values[0], _add, zero)
+    factor = held.combined_inverse(level)
+    width = ir.VectorType(sums.type).shape[0] if isinstance(sums.type, ir.VectorType) else 1
+    mean = _mul(sums, widen(factor, width))
+    return sums, partials.combine(recentred, _add, zero)
 
 
 def _held(d: Distributor, source: Fragments, dims: Sequence[int]) -> Held:

@@ -14,8 +14,8 @@ from mlir.dialects import arith
 
 from mlirfuse.analysis.arithmetic.combining import COMBINING, neutral
 from mlirfuse.distribution.distributor import Distributor, rule
-from mlirfuse.distribution.exchange.exchange import Exchange, LaneReduction, Takers
-from mlirfuse.distribution.exchange.parts import Combine, Parts, tree
+from mlirfuse.distribution.exchange.exchange import Exchange, LaneReduction, Receivers
+from mlirfuse.distribution.exchange.partials import Combine, Partials, tree
 from mlirfuse.distribution.threads.fragments import Fragments, Key, Uniform, elements, splat, widen
 from mlirfuse.distribution.threads.scalars import constant, less
 from mlirfuse.distribution.threads.shuffles import butterfly, lane_offsets
@@ -31,11 +31,11 @@ def multi_reduction(d: Distributor, op: ir.Operation) -> None:
     A reduction of neutral elements only needs no exchange.
     """
     start = d.tile(op.operands[1]) if op.operands[1] in d.tiles else Uniform(d.scalars[op.operands[1]])
-    taken = _taken_layout(d, op)
+    result_layout = _result_layout(d, op)
     if (number := _neutral_in_all(d, op, start)) is not None:
         reduced = ir.DenseI64ArrayAttr(op.attributes["reduction_dims"])
         shape = ir.VectorType(op.operands[0].type).shape
-        d.tiles[op.results[0]] = splat(taken, [1 if n in reduced else e for n, e in enumerate(shape)], number)
+        d.tiles[op.results[0]] = splat(result_layout, [1 if n in reduced else e for n, e in enumerate(shape)], number)
         return
     source = d.fragments(op.operands[0])
     # All threads along a dimension of extent 1 hold copies, so nothing is combined there.
@@ -45,11 +45,11 @@ def multi_reduction(d: Distributor, op: ir.Operation) -> None:
     identity = arith.ConstantOp(source.element_type, neutral(op_name, source.element_type)).result
 
     partial = reduce_in_thread(d, mask_padding(d, source, dims, identity), dims, combine)
-    result = Fragments(taken, partial.extents, partial.element_type)
-    takers = None if taken == d.layout else Takers(result, Threads(taken, d.first_thread))
+    result = Fragments(result_layout, partial.extents, partial.element_type)
+    receivers = None if result_layout == d.layout else Receivers(result, Threads(result_layout, d.first_thread))
 
-    def merge(parts: Parts, level: str) -> tuple[ir.Value, ...]:
-        return (parts.combine(lambda part: part.values[0], combine, widen(identity, partial.width)),)
+    def merge(partials: Partials, level: str) -> tuple[ir.Value, ...]:
+        return (partials.combine(lambda p: p.values[0], combine, widen(identity, partial.width)),)
 
     def deliver(key: Key, values: tuple[ir.Value, ...]) -> None:
         value = values[0]
@@ -59,14 +59,19 @@ def multi_reduction(d: Distributor, op: ir.Operation) -> None:
         result.values[key] = value
 
     d.tiles[op.results[0]] = result
-    d.pending.append(Exchange((partial,), dims, merge, deliver, LaneReduction(op_name, combine), takers))
-    if takers is not None and (d.pending[-1].warps == 1 or d.pending[-1].blocks > 1):
-        raise PassError("a reduction is taken in another layout only where the warps of one block make it", where=op)
+    d.pending.append(Exchange((partial,), dims, merge, deliver, LaneReduction(op_name, combine), receivers))
+    if receivers is not None and (d.pending[-1].warps == 1 or d.pending[-1].blocks > 1):
+        raise PassError(
+            "the result of a reduction has another layout than its source, which only a reduction over several warps "
+            "of one block may have",
+            where=op,
+            hint="use the result in the layout of its source",
+        )
     if not d.pending[-1].needed:
         d.flush()
 
 
-def _taken_layout(d: Distributor, op: ir.Operation) -> BlockedLayout:
+def _result_layout(d: Distributor, op: ir.Operation) -> BlockedLayout:
     """The layout in which a reduction's result is used: the layout of all of its users, or else that of its tile."""
     layouts = {layout for use in op.results[0].uses for layout in d.layouts_of(use.owner.operation)}
     return layouts.pop() if len(layouts) == 1 else d.layout
@@ -107,7 +112,7 @@ def mask_padding(d: Distributor, source: Fragments, dims: Sequence[int], identit
     def masked(key: Key) -> ir.Value:
         value = source.at(key)
         for dim in dims:
-            if not source.padded(key, dim) and not source.starts_early(key, dim):
+            if not source.padded(key, dim) and not source.may_precede_row(key, dim):
                 continue
             where = (dim, key[dim])
             if where not in inside:
@@ -176,30 +181,33 @@ def reduce_packed(source: Fragments, keys: Iterable[Key], dims: Sequence[int], c
     """Like `reduce_fragments`, but combines whole fragments first, so that half precision ops process two elements at a
     time.
     """
-    total = _accumulate((source.at(key) for key in keys), combine)
+    combined = _accumulate((source.at(key) for key in keys), combine)
     horizontal = source.width > 1 and source.layout.vector_dim in dims
-    return tree(elements(total), combine) if horizontal else total
+    return tree(elements(combined), combine) if horizontal else combined
 
 
-def _accumulate_elements(fragments: Iterable[ir.Value], combine: Combine, accumulators: int) -> ir.Value:
-    """Combines all elements of some fragments; each fragment is emitted just before its elements are combined."""
-    totals: list[ir.Value] = []
+def _accumulate_elements(fragments: Iterable[ir.Value], combine: Combine, count: int) -> ir.Value:
+    """Combines all elements of some fragments in `count` accumulators.
+
+    Each fragment is emitted just before its elements are combined.
+    """
+    accumulators: list[ir.Value] = []
     for fragment in fragments:
         for position, element in enumerate(elements(fragment)):
-            if len(totals) < accumulators:
-                totals.append(element)
+            if len(accumulators) < count:
+                accumulators.append(element)
             else:
-                slot = position % accumulators
-                totals[slot] = combine(totals[slot], element)
-    return tree(totals, combine)
+                slot = position % count
+                accumulators[slot] = combine(accumulators[slot], element)
+    return tree(accumulators, combine)
 
 
 def _accumulate(fragments: Iterable[ir.Value], combine: Combine) -> ir.Value:
-    total = None
+    combined = None
     for fragment in fragments:
-        total = fragment if total is None else combine(total, fragment)
-    assert total is not None  # a tile has at least one fragment
-    return total
+        combined = fragment if combined is None else combine(combined, fragment)
+    assert combined is not None  # a tile has at least one fragment
+    return combined
 
 
 def reduce_over_lanes(source: Fragments, dims: Sequence[int], combine: Combine) -> Fragments:

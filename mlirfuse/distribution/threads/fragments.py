@@ -40,7 +40,7 @@ class Fragments:
         extents: extent of the value in each dimension of the layout; 1 where it does not vary.
         element_type: type of one element.
         make: emits the fragment of a key; None if all are in `values`, or wait for an exchange between warps.
-        again: emits a fragment again, after a given value is known; None if fragments stay in registers.
+        rematerialize: emits a fragment again, after a given value is known; None if fragments stay in registers.
         values: the fragments so far: vectors along the layout's vector dimension, or scalars where the value does not
             vary along it or vectors have one element.
     """
@@ -49,7 +49,7 @@ class Fragments:
     extents: tuple[int, ...]
     element_type: ir.Type
     make: Callable[[Key], ir.Value] | None = None
-    again: Callable[[Key, ir.Value], ir.Value] | None = None
+    rematerialize: Callable[[Key, ir.Value], ir.Value] | None = None
     values: dict[Key, ir.Value] = field(default_factory=dict)
 
     @property
@@ -91,7 +91,9 @@ class Fragments:
     def after(self, key: Key, value: ir.Value) -> ir.Value:
         """Like `at`, but no use of the fragment is computed before `value` is known."""
         return (
-            self.again(self._own(key), value) if self.again is not None else optimization_barrier(self.at(key), value)
+            self.rematerialize(self._own(key), value)
+            if self.rematerialize is not None
+            else optimization_barrier(self.at(key), value)
         )
 
     def _own(self, key: Key) -> Key:
@@ -132,7 +134,7 @@ class Fragments:
         """Whether some thread's elements at this repeat may be beyond the value's extent in `dim`."""
         return self.varies(dim) and self.end(key, dim) > self.extents[dim]
 
-    def starts_early(self, key: Key, dim: int) -> bool:
+    def may_precede_row(self, key: Key, dim: int) -> bool:
         """Whether some thread's elements at this repeat may be before the first of a shifted row."""
         return self.varies(dim) and self.layout.is_shifted and self.layout.slack(dim) > 0 and key[dim] == 0
 

@@ -16,8 +16,8 @@ from mlirfuse.support.dtypes import from_mlir
 def butterfly(value: ir.Value, offset: int) -> ir.Value:
     """The value of the lane whose number differs by `xor offset`; a fragment element by element."""
     if isinstance(value.type, ir.VectorType):
-        parts = [_shuffle(part, offset) for part in elements(value)]
-        return vector.FromElementsOp(value.type, parts).result
+        shuffled = [_shuffle(element, offset) for element in elements(value)]
+        return vector.FromElementsOp(value.type, shuffled).result
     return _shuffle(value, offset)
 
 

@@ -59,7 +59,7 @@ class Threads:
             return constant(offset)
         return add(base, constant(offset)) if offset else base
 
-    def place(self, dim: int, fragment: int, *, varies: bool) -> ir.Value:
+    def slot_index(self, dim: int, fragment: int, *, varies: bool) -> ir.Value:
         """Index along `dim` of the thread's fragment in the block's slice of a tile; for a tile that does not vary
         along `dim`, the index of the thread's own copy.
         """

@@ -53,22 +53,22 @@ def realign_row(
         first, condition = arith.SubIOp(own[key], back).result, active(key)
         windows = []
         for begin in range(0, width + rows.window, rows.window):
-            place = add(first, constant(begin)) if begin else first
+            position = add(first, constant(begin)) if begin else first
             # Elements before the row or after all fragments are not stored, so any window will do.
             if begin < width and key[dim] == 0:
-                place = arith.MaxSIOp(place, base).result
+                position = arith.MaxSIOp(position, base).result
             if begin == width and tile.end(key, dim) == held:
-                place = minimum(place, add(base, constant(held - rows.window)))
-            windows.append(vector.LoadOp(rows.window_type, staged, [place], alignment=rows.bytes).result)
+                position = minimum(position, add(base, constant(held - rows.window)))
+            windows.append(vector.LoadOp(rows.window_type, staged, [position], alignment=rows.bytes).result)
         value = shifted(windows, phase, width, gcd(rows.window, rows.columns))
         with Guard(condition):
             store_fragment(memory, value, column, ragged)
 
 
-def _store(rows: Rows, value: ir.Value, staged: ir.Value, place: ir.Value) -> None:
+def _store(rows: Rows, value: ir.Value, staged: ir.Value, position: ir.Value) -> None:
     """Stores a fragment to shared memory, in accesses as wide as a window."""
     for begin in range(0, rows.width, rows.window):
-        part = value
+        piece = value
         if rows.window < rows.width:
-            part = vector.ExtractStridedSliceOp(rows.window_type, value, [begin], [rows.window], [1]).result
-        vector.StoreOp(part, staged, [add(place, constant(begin)) if begin else place], alignment=rows.bytes)
+            piece = vector.ExtractStridedSliceOp(rows.window_type, value, [begin], [rows.window], [1]).result
+        vector.StoreOp(piece, staged, [add(position, constant(begin)) if begin else position], alignment=rows.bytes)

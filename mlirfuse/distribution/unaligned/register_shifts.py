@@ -34,9 +34,9 @@ def shifted(windows: Sequence[ir.Value], by: ir.Value, width: int, step: int) ->
     count, rest = width * nbytes // REGISTER_BYTES, int(step < packed)
     words = [word for window in windows for word in _words(window)]
     for n, (digit, distance) in enumerate(zip(digits, distances, strict=True)):
-        stays = equals_zero(arith.AndIOp(by, constant(digit)).result)
+        is_unshifted = equals_zero(arith.AndIOp(by, constant(digit)).result)
         needed = count + rest + sum(distances[n + 1 :])
-        words = [arith.SelectOp(stays, words[i], words[i + distance]).result for i in range(needed)]
+        words = [arith.SelectOp(is_unshifted, words[i], words[i + distance]).result for i in range(needed)]
     if rest:
         i64 = ir.IntegerType.get_signless(64)
         within = arith.AndIOp(by, constant(packed - 1)).result

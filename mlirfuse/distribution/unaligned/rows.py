@@ -25,7 +25,7 @@ class Rows:
 
     Attributes:
         flat: the buffer as one run of elements.
-        total: number of elements of the run.
+        size: number of elements of the run.
         start: index in the run of the thread's row.
         shift: the shift of the row in elements; 0 where rows are realigned.
         in_whole_vectors: whether the layout shifts rows that are whole numbers of fragments; fragments are then
@@ -39,7 +39,7 @@ class Rows:
     """
 
     flat: ir.Value
-    total: ir.Value
+    size: ir.Value
     start: ir.Value
     shift: ir.Value
     in_whole_vectors: bool
@@ -61,7 +61,7 @@ class Rows:
 
 
 def rows_of(
-    d: Distributor, access: Access, tile: Fragments, indices: Sequence[ir.Value], *, late: bool = False
+    d: Distributor, access: Access, tile: Fragments, indices: Sequence[ir.Value], *, rematerialized: bool = False
 ) -> Rows:
     """The rows that a transfer accesses; the first contiguous rows of a kernel fix the layout's shift.
 
@@ -70,7 +70,7 @@ def rows_of(
         access: the transfer.
         tile: the transfer's fragments.
         indices: indices of the thread's row, along each axis of the buffer but the last.
-        late: whether values derived from `indices` must not be computed before `indices`.
+        rematerialized: whether values derived from `indices` must not be computed before `indices`.
 
     Raises:
         PassError: the rows are not contiguous, or not aligned.
@@ -83,20 +83,20 @@ def rows_of(
     contiguous = axis == buffer_type.rank - 1 and not isinstance(buffer_type.layout, ir.StridedLayoutAttr)
     if axis is None or not contiguous or axis in access.clipped or base < window * dtype.bytes or dtype.kind == "bool":
         raise PassError(
-            f"{buffer_type} has no rows, whole and aligned, that a layout could shift or move",
+            f"{buffer_type} has no rows, whole and aligned, that a layout could shift or realign",
             where=ir.Location.current,
         )
     extents = [access.extent(n) for n in range(buffer_type.rank)]
     terms = [arith.MulIOp(index, _product(extents[n + 1 :])).result for n, index in enumerate(indices)]
     start = _sum(terms)
-    place = (tuple(access.dims), tuple(access.offsets[:axis]))
+    position = (tuple(access.dims), tuple(access.offsets[:axis]))
     whole = all(n in access.dims for n in range(d.layout.rank) if d.layout.extents[n] > 1)
     unit = max(d.layout.shift_to, default=tile.width)
     if d.layout.is_shifted and d.row_shift is None and whole:
-        d.row_shift, d.shifted_like = modulo(start, unit), place
-    aligned = d.shifted_like == place if d.layout.is_shifted else not terms
+        d.row_shift, d.shifted_like = modulo(start, unit), position
+    aligned = d.shifted_like == position if d.layout.is_shifted else not terms
     shift = d.shift() if d.layout.is_shifted else constant(0)
-    if d.layout.is_shifted and aligned and late:
+    if d.layout.is_shifted and aligned and rematerialized:
         shift = modulo(start, unit)
     shape = list(buffer_type.shape)
     flat = access.buffer
@@ -105,7 +105,7 @@ def rows_of(
         flat = memref.CollapseShapeOp(flat_type, access.buffer, [list(range(buffer_type.rank))]).result
     return Rows(
         flat=flat,
-        total=_product(extents),
+        size=_product(extents),
         start=start,
         shift=shift,
         in_whole_vectors=d.layout.is_shifted_to_lines,
@@ -133,7 +133,7 @@ def _product(factors: Sequence[ir.Value]) -> ir.Value:
 def _sum(terms: Sequence[ir.Value]) -> ir.Value:
     if not terms:
         return constant(0)
-    total = terms[0]
+    size = terms[0]
     for term in terms[1:]:
-        total = add(total, term)
-    return total
+        size = add(size, term)
+    return size

@@ -43,7 +43,7 @@ def start_load(d: Distributor, rows: Rows, tile: Fragments, key: Key) -> Complet
     index = d.threads.index(dim, key[dim])
     if rows.in_whole_vectors:
         column = arith.SubIOp(index, rows.shift).result
-        if tile.padded(key, dim) or tile.starts_early(key, dim):
+        if tile.padded(key, dim) or tile.may_precede_row(key, dim):
             # Compared as unsigned, a column before the first is large.
             column = minimum(column, constant(rows.columns - rows.width))
         return _start_aligned(rows, add(rows.start, column), near_end=False)
@@ -63,7 +63,7 @@ def start_load(d: Distributor, rows: Rows, tile: Fragments, key: Key) -> Complet
     loaded = []
     for begin in range(0, rows.width + rows.window, rows.window):
         start = add(first, constant(begin)) if begin else first
-        if tile.starts_early(key, dim):
+        if tile.may_precede_row(key, dim):
             start = arith.MaxSIOp(start, constant(0)).result
         near_end = tile.end(key, dim) + begin + rows.window - rows.width > rows.columns
         loaded.append(_load_guarded(rows, start) if near_end else _load(rows, start))
@@ -76,7 +76,7 @@ def _start_aligned(rows: Rows, first: ir.Value, *, near_end: bool) -> Complete:
     if len(loaded) == 1:
         return lambda: loaded[0]
     fragment = ir.VectorType.get([rows.width], rows.window_type.element_type)
-    return lambda: vector.FromElementsOp(fragment, [e for part in loaded for e in elements(part)]).result
+    return lambda: vector.FromElementsOp(fragment, [e for piece in loaded for e in elements(piece)]).result
 
 
 def _load(rows: Rows, start: ir.Value) -> ir.Value:
@@ -88,25 +88,25 @@ def _load(rows: Rows, start: ir.Value) -> ir.Value:
 
 def _load_guarded(rows: Rows, start: ir.Value) -> ir.Value:
     """Loads a window that may extend past the end of the buffer; elements beyond the end are copies of the last one."""
-    inside = less(add(start, constant(rows.window - 1)), rows.total)
+    inside = less(add(start, constant(rows.window - 1)), rows.size)
     branch = scf.IfOp(inside, [rows.window_type], has_else=True)
     with ir.InsertionPoint(branch.then_block):
         scf.YieldOp([_load(rows, start)])
     with ir.InsertionPoint(branch.else_block):
-        loaded = [memref.LoadOp(rows.flat, [place]).result for place in _last_places(rows, start)]
+        loaded = [memref.LoadOp(rows.flat, [position]).result for position in _last_indices(rows, start)]
         scf.YieldOp([vector.FromElementsOp(rows.window_type, loaded).result])
     return branch.results[0]
 
 
-def _last_places(rows: Rows, start: ir.Value) -> list[ir.Value]:
+def _last_indices(rows: Rows, start: ir.Value) -> list[ir.Value]:
     """Indices of the elements of a window that extends past the end of the buffer."""
-    total = ir.MemRefType(rows.flat.type).shape[0]
-    if total == ir.ShapedType.get_dynamic_size():
-        last = add(rows.total, constant(-1))
+    size = ir.MemRefType(rows.flat.type).shape[0]
+    if size == ir.ShapedType.get_dynamic_size():
+        last = add(rows.size, constant(-1))
         return [minimum(add(start, constant(i)), last) for i in range(rows.window)]
     # At most one window is cut off, and the elements beyond it are not in the row.
-    left = total % rows.window
-    return [constant(min(total - left + i, total - 1)) for i in range(rows.window)]
+    left = size % rows.window
+    return [constant(min(size - left + i, size - 1)) for i in range(rows.window)]
 
 
 def store_row(
@@ -122,7 +122,7 @@ def store_row(
     for key in keys:
         value, condition = tile.at(key), active(key)
         column = arith.SubIOp(threads.index(dim, key[dim]), rows.shift).result
-        ragged = tile.padded(key, dim) or tile.starts_early(key, dim)
+        ragged = tile.padded(key, dim) or tile.may_precede_row(key, dim)
         with Guard(condition):
             store_fragment(rows, value, column, ragged)
 
@@ -154,11 +154,11 @@ def store_fragment(rows: Rows, value: ir.Value, column: ir.Value, ragged: bool) 
 def _store_whole(rows: Rows, value: ir.Value, first: ir.Value) -> None:
     scalars = elements(value) if rows.window < rows.width else []
     for begin in range(0, rows.width, rows.window):
-        part = value
+        piece = value
         if scalars:
-            part = vector.FromElementsOp(rows.window_type, scalars[begin : begin + rows.window]).result
-        place = add(first, constant(begin)) if begin else first
-        vector.StoreOp(part, rows.flat, [place], nontemporal=rows.streaming or None, alignment=rows.bytes)
+            piece = vector.FromElementsOp(rows.window_type, scalars[begin : begin + rows.window]).result
+        position = add(first, constant(begin)) if begin else first
+        vector.StoreOp(piece, rows.flat, [position], nontemporal=rows.streaming or None, alignment=rows.bytes)
 
 
 def _store_elements(rows: Rows, value: ir.Value, first: ir.Value, column: ir.Value) -> None:

@@ -42,19 +42,19 @@ def _flagged_store(site: Site) -> Callable[[Frame], Coroutine]:
 def _flagged_load(site: Site) -> Callable[[Frame], Coroutine]:
     """Lets other blocks run until every word has arrived."""
     flagged_buffer, *indices = site.operands
-    parts, rank = site.integer("parts") or 0, ir.MemRefType(site.op.operands[0].type).rank
+    partials, rank = site.integer("partials") or 0, ir.MemRefType(site.op.operands[0].type).rank
     places = [indices[n : n + rank] for n in range(0, len(indices), rank)]
     elements = element_indices(vector_shape(site.op.results[0].type))
 
     def step(frame: Frame) -> Coroutine:
         values = frame.values
         starts = [gather(values, place) for place in places]
-        each = [[first + part, *rest] for first, *rest in starts for part in range(parts)]
-        found = [_active(Access(site, frame, values[flagged_buffer], elements(start)), frame) for start in each]
+        each = [[first + number, *rest] for first, *rest in starts for number in range(partials)]
+        accesses = [_active(Access(site, frame, values[flagged_buffer], elements(start)), frame) for start in each]
         memory = values[flagged_buffer].buffer.elements(WORD)
 
         def missing() -> int:
-            return sum(int(np.count_nonzero(memory[where[active]] == 0)) for where, active in found)
+            return sum(int(np.count_nonzero(memory[where[active]] == 0)) for where, active in accesses)
 
         yield Wait(
             lambda: (
@@ -62,7 +62,7 @@ def _flagged_load(site: Site) -> Callable[[Frame], Coroutine]:
             ),
             lambda: missing() == 0,
         )
-        for out, (where, active) in zip(site.results, found, strict=True):
+        for out, (where, active) in zip(site.results, accesses, strict=True):
             words = np.where(active, memory[np.where(active, where, 0)], np.uint32(0xFFFFFFFF))
             values[out] = (~words).view(np.float32)
             memory[where[active]] = 0

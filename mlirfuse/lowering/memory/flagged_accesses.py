@@ -66,24 +66,24 @@ def _flagged_store(op: ir.Operation) -> None:
 
 def _flagged_load(op: ir.Operation) -> None:
     flagged_buffer, *indices = op.operands
-    parts, rank = ir.IntegerAttr(op.attributes["parts"]).value, ir.MemRefType(flagged_buffer.type).rank
+    partials, rank = ir.IntegerAttr(op.attributes["partials"]).value, ir.MemRefType(flagged_buffer.type).rank
     type_ = op.results[0].type
     width = ir.VectorType(type_).shape[0] if isinstance(type_, ir.VectorType) else 1
     places = [indices[n : n + rank] for n in range(0, len(indices), rank)]
     pointers = [
-        _word_pointer(flagged_buffer, [arith.addi(first, index(part)), *rest])
+        _word_pointer(flagged_buffer, [arith.addi(first, index(partial)), *rest])
         for first, *rest in places
-        for part in range(parts)
+        for partial in range(partials)
     ]
     loop = scf.WhileOp([_i32()] * (width * len(pointers)), [_constant(0)] * (width * len(pointers)))
     before = loop.before.blocks.append(*[_i32()] * (width * len(pointers)), arg_locs=None)
     with ir.InsertionPoint(before):
-        found = list(before.arguments)
+        words = list(before.arguments)
         for n, pointer in enumerate(pointers):
             at = slice(n * width, (n + 1) * width)
-            found[at] = _load_missing(pointer, found[at])
-        is_missing = arith.cmpi(arith.CmpIPredicate.eq, reduce(arith.minui, found), _constant(0))
-        scf.ConditionOp(is_missing, found)
+            words[at] = _load_missing(pointer, words[at])
+        is_missing = arith.cmpi(arith.CmpIPredicate.eq, reduce(arith.minui, words), _constant(0))
+        scf.ConditionOp(is_missing, words)
     after = loop.after.blocks.append(*[_i32()] * (width * len(pointers)), arg_locs=None)
     with ir.InsertionPoint(after):
         scf.YieldOp(list(after.arguments))

@@ -15,7 +15,7 @@ from mlir.dialects import gpu
 from mlir.passmanager import PassManager
 
 from mlirfuse.dialect.attributes import ABI, SIGNED_STRIDES
-from mlirfuse.distribution.exchange.parts import LOOP_ANNOTATION
+from mlirfuse.distribution.exchange.partials import LOOP_ANNOTATION
 from mlirfuse.errors import CompileError
 from mlirfuse.lowering.attach_target import nvvm_target
 from mlirfuse.lowering.ptx import libdevice

@@ -109,7 +109,7 @@ def _distribute(module: ir.Operation, kernel: ir.Operation, layout: BlockedLayou
         d.argument_attributes = dict(zip(block.arguments, attributes, strict=False))
         if layout.cluster > 1:
             # A block may write into another one's shared memory only once that block runs.
-            d.start = cluster_barrier()
+            d.start_barrier = cluster_barrier()
         bound = device_bound(kernel, forall)
         for op in body(kernel)[:-1]:
             if bound is not None and op == bound:

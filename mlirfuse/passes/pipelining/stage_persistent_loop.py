@@ -13,7 +13,7 @@ from mlirfuse.analysis.kernels import is_tile_program, kernels
 from mlirfuse.dialect.attributes import EVICT_FIRST, STREAMING
 from mlirfuse.dialect.copy_fragments import copy_fragments
 from mlirfuse.dialect.optimization_barrier import optimization_barrier
-from mlirfuse.distribution.memory.copies import goes_by_async_copy
+from mlirfuse.distribution.memory.copies import can_copy_async
 from mlirfuse.passes.layouts.reduction_points import is_tile
 from mlirfuse.passmanager.base import Pass, Remarks
 from mlirfuse.schedule.layout import BlockedLayout
@@ -149,7 +149,7 @@ def _ring(read: ir.Operation, stages: int, layout: BlockedLayout) -> ReadRing:
 def _goes_by_async_copy(read: ir.Operation, layout: BlockedLayout) -> bool:
     """Whether `cp.async` can copy single elements of a small read."""
     varies = ir.VectorType(read.results[0].type).shape[layout.vector_dim] > 1
-    return not varies and goes_by_async_copy(ir.MemRefType(read.operands[0].type), 1)
+    return not varies and can_copy_async(ir.MemRefType(read.operands[0].type), 1)
 
 
 def _stage(loop: _Loop, persistent_loop: PersistentLoop, layout: BlockedLayout) -> int:

@@ -2,8 +2,8 @@
 
 func.func @legal(%buf: memref<4x8x16xf32>, %tile: vector<8x16xf32>, %i: index) {
   "fuse.flagged_store"(%tile, %buf, %i, %i, %i) : (vector<8x16xf32>, memref<4x8x16xf32>, index, index, index) -> ()
-  %0:2 = "fuse.flagged_load"(%buf, %i, %i, %i) {parts = 2 : i64} : (memref<4x8x16xf32>, index, index, index) -> (vector<4x16xf32>, vector<4x16xf32>)
-  %1:2 = "fuse.flagged_load"(%buf, %i, %i, %i, %i, %i, %i) {parts = 1 : i64} : (memref<4x8x16xf32>, index, index, index, index, index, index) -> (f32, f32)
+  %0:2 = "fuse.flagged_load"(%buf, %i, %i, %i) {partials = 2 : i64} : (memref<4x8x16xf32>, index, index, index) -> (vector<4x16xf32>, vector<4x16xf32>)
+  %1:2 = "fuse.flagged_load"(%buf, %i, %i, %i, %i, %i, %i) {partials = 1 : i64} : (memref<4x8x16xf32>, index, index, index, index, index, index) -> (f32, f32)
   return
 }
 
@@ -19,7 +19,7 @@ func.func @half(%buf: memref<4xf16>, %x: vector<2xf16>, %i: index) {
 
 func.func @shared(%buf: memref<4xf32, #gpu.address_space<workgroup>>, %i: index) -> f32 {
   // expected-error @below {{must be a memref of f32 in global memory}}
-  %0 = "fuse.flagged_load"(%buf, %i) {parts = 1 : i64} : (memref<4xf32, #gpu.address_space<workgroup>>, index) -> f32
+  %0 = "fuse.flagged_load"(%buf, %i) {partials = 1 : i64} : (memref<4xf32, #gpu.address_space<workgroup>>, index) -> f32
   return %0 : f32
 }
 
@@ -42,7 +42,7 @@ func.func @indices(%buf: memref<4x4xf32>, %x: f32, %i: index) {
 // -----
 
 func.func @results(%buf: memref<4x4xf32>, %i: index) -> f32 {
-  // expected-error @below {{4 indices into memref<4x4xf32> and 2 parts do not make 1 results}}
-  %0 = "fuse.flagged_load"(%buf, %i, %i, %i, %i) {parts = 2 : i64} : (memref<4x4xf32>, index, index, index, index) -> f32
+  // expected-error @below {{1 results, not those of 4 indices into memref<4x4xf32> and 2 partials}}
+  %0 = "fuse.flagged_load"(%buf, %i, %i, %i, %i) {partials = 2 : i64} : (memref<4x4xf32>, index, index, index, index) -> f32
   return %0 : f32
 }

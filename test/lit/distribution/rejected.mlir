@@ -60,7 +60,7 @@ func.func private @element_kernel(%x: memref<8x128xf32>, %y: memref<8x128xf32>)
   %pad = arith.constant 0.0 : f32
   scf.forall (%row) in (8) {
     %0 = vector.transfer_read %x[%row, %c0], %pad {fuse.layout = #layout, in_bounds = [true, true]} : memref<8x128xf32>, vector<1x128xf32>
-    // expected-error @below {{an element of a tile of several cannot be taken out}}
+    // expected-error @below {{only a tile of one element becomes a scalar, not vector<1x128xf32>}}
     %2 = vector.extract %0[0, 5] : f32 from vector<1x128xf32>
     %1 = vector.broadcast %2 : f32 to vector<1x128xf32>
     vector.transfer_write %1, %y[%row, %c0] {fuse.layout = #layout, in_bounds = [true, true]} : vector<1x128xf32>, memref<8x128xf32>
@@ -116,7 +116,7 @@ func.func private @condition_kernel(%x: memref<8x128xf32>, %y: memref<8x128xf32>
   %pad = arith.constant 0.0 : f32
   scf.forall (%row) in (8) {
     %0 = vector.transfer_read %x[%row, %c0], %pad {fuse.layout = #layout, in_bounds = [true, true]} : memref<8x128xf32>, vector<1x128xf32>
-    // expected-error @below {{a loop with a condition carries no tiles}}
+    // expected-error @below {{an scf.while may carry scalars only, no tiles}}
     %1 = scf.while (%v = %0) : (vector<1x128xf32>) -> vector<1x128xf32> {
       scf.condition(%more) %v : vector<1x128xf32>
     } do {

@@ -7,7 +7,7 @@ from math import prod
 
 import pytest
 
-from mlirfuse.distribution.memory.layout_conversions import BANK, BANKS_BYTES, Place, place_between
+from mlirfuse.distribution.memory.layout_conversions import BANK, BANKS_BYTES, Placement, placement_between
 from mlirfuse.schedule.heuristics import elementwise_schedule
 from mlirfuse.schedule.layout import WARP, BlockedLayout
 from mlirfuse.schedule.problem import Problem, TransposedProblem
@@ -20,12 +20,12 @@ def _schedule(size: int, vectors: tuple[int, int], extents: tuple[int | None, ..
     return elementwise_schedule(Problem(extents, frozenset(), 1, vectors[1], 2 * size, size, transposed=transposed))
 
 
-def _address(place: Place, index: tuple[int, ...]) -> int:
-    straight = sum(i * step for i, step in zip(index, place.strides, strict=True))
-    return straight + index[place.padded_dim] // place.group * place.gap
+def _address(placement: Placement, index: tuple[int, ...]) -> int:
+    straight = sum(i * step for i, step in zip(index, placement.strides, strict=True))
+    return straight + index[placement.padded_dim] // placement.group * placement.gap
 
 
-def _ways(place: Place, layout: BlockedLayout, size: int) -> int:
+def _ways(placement: Placement, layout: BlockedLayout, size: int) -> int:
     """Most words of one bank that lanes want at once, of those that are served together."""
     wide = layout.vector[-1] * size
     together = min(WARP, BANKS_BYTES // max(wide, BANK))
@@ -34,7 +34,7 @@ def _ways(place: Place, layout: BlockedLayout, size: int) -> int:
     for first in range(0, WARP, together):
         words = set()
         for lane in lanes[first : first + together]:
-            start = _address(place, tuple(at * v for at, v in zip(lane, layout.vector, strict=True))) * size
+            start = _address(placement, tuple(at * v for at, v in zip(lane, layout.vector, strict=True))) * size
             words |= {byte // BANK for byte in range(start, start + wide)}
         banks = [word % (BANKS_BYTES // BANK) for word in words]
         most = max(most, max(banks.count(bank) for bank in banks))
@@ -61,8 +61,8 @@ def test_few_lanes_want_the_same_bank(
     schedule = _schedule(size, vectors, extents)
     assert schedule.transposed is not None
     layouts = (schedule.transposed.layout, schedule.layout)
-    place = place_between(*layouts, size)
-    assert max(_ways(place, layout, size) for layout in layouts) <= ways
+    placement = placement_between(*layouts, size)
+    assert max(_ways(placement, layout, size) for layout in layouts) <= ways
 
 
 @pytest.mark.parametrize(("size", "vectors"), [(1, (16, 16)), (2, (8, 8)), (2, (1, 8)), (4, (4, 1)), (8, (2, 2))])
@@ -70,18 +70,18 @@ def test_no_two_elements_share_a_place(size: int, vectors: tuple[int, int]) -> N
     schedule = _schedule(size, vectors)
     assert schedule.transposed is not None
     for layouts in ((schedule.transposed.layout, schedule.layout), (schedule.layout, schedule.transposed.layout)):
-        place = place_between(*layouts, size)
-        addresses = {_address(place, index) for index in product(*(range(n) for n in schedule.tile))}
+        placement = placement_between(*layouts, size)
+        addresses = {_address(placement, index) for index in product(*(range(n) for n in schedule.tile))}
         assert len(addresses) == prod(schedule.tile)
         assert min(addresses) == 0
-        assert max(addresses) < place.size
+        assert max(addresses) < placement.size
 
 
 def test_tiles_of_several_dimensions_have_gaps_in_each() -> None:
     """The outer dimension steps over the gaps of the crossed one."""
     one = BlockedLayout((1, 4, 1), (1, 8, 4), (2, 1, 1), (1, 1, 8), (1, 1, 1))
     other = BlockedLayout((1, 1, 4), (1, 4, 8), (2, 1, 1), (1, 8, 1), (1, 1, 1))
-    place = place_between(one, other, 4)
-    assert (place.padded_dim, place.group, place.gap) == (1, 4, 4)
-    assert place.strides == (8 * (4 * 32 + 4), 32, 1)
-    assert place.size == 2 * 8 * (4 * 32 + 4)
+    placement = placement_between(one, other, 4)
+    assert (placement.padded_dim, placement.group, placement.gap) == (1, 4, 4)
+    assert placement.strides == (8 * (4 * 32 + 4), 32, 1)
+    assert placement.size == 2 * 8 * (4 * 32 + 4)

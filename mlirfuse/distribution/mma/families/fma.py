@@ -8,7 +8,7 @@ from mlir import ir
 from mlir.dialects import arith, math, memref, scf, vector
 
 from mlirfuse.distribution.distributor import Distributor
-from mlirfuse.distribution.exchange.parts import stay_looped
+from mlirfuse.distribution.exchange.partials import forbid_unrolling
 from mlirfuse.distribution.mma.contract import Multiply
 from mlirfuse.distribution.mma.contraction_operands import Product, SharedOperand
 from mlirfuse.distribution.threads.fragments import Fragments, Key, fragment_type, widen
@@ -78,7 +78,7 @@ def multiply_by_fma(d: Distributor, product: Product, most: int, *, straight: bo
             _multiply(product, sums, places, loop.induction_variable, unrolled)
             scf.YieldOp([sums[key] for key in keys])
         if overfull:
-            stay_looped(loop)
+            forbid_unrolling(loop)
         sums = dict(zip(keys, loop.results, strict=True))
     else:
         _multiply(product, sums, places, constant(0), product.steps)

@@ -95,7 +95,7 @@ func.func private @alone(%x: memref<2x512xf32>, %y: memref<512xf32>) attributes 
   %zero = arith.constant dense<0.0> : vector<512xf32>
   scf.forall (%block) in (1) {
     %0 = vector.transfer_read %x[%c0, %c0], %pad {fuse.layout = #turns, in_bounds = [true, true]} : memref<2x512xf32>, vector<2x512xf32>
-    // expected-error @below {{a reduction is taken in another layout only where the warps of one block make it}}
+    // expected-error @below {{the result of a reduction has another layout than its source}}
     %1 = vector.multi_reduction <add>, %0, %zero {fuse.layout = #turns} [0] : vector<2x512xf32> to vector<512xf32>
     vector.transfer_write %1, %y[%c0] {fuse.layout = #other, in_bounds = [true]} : vector<512xf32>, memref<512xf32>
   } {mapping = [#gpu.block<x>]}

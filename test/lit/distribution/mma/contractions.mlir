@@ -111,7 +111,7 @@ func.func private @not_staged_kernel(%x: memref<8x8xf16>, %w: memref<32x8xf16>, 
     %zero = arith.constant dense<0.0> : vector<8x32xf32>
     %ta = vector.transfer_read %x[%c0, %c0], %pad {in_bounds = [true, true]} : memref<8x8xf16>, vector<8x8xf16>
     %tb = vector.transfer_read %w[%c0, %c0], %pad {in_bounds = [true, true]} : memref<32x8xf16>, vector<32x8xf16>
-    // expected-error @below {{an operand is not in shared memory}}
+    // expected-error @below {{operand 0 is not in shared memory}}
     %acc = vector.contract {indexing_maps = [#mk, #nk, #mn], iterator_types = ["parallel", "parallel", "reduction"]} %ta, %tb, %zero
         : vector<8x8xf16>, vector<32x8xf16> into vector<8x32xf32>
     vector.transfer_write %acc, %y[%c0, %c0] {in_bounds = [true, true]} : vector<8x32xf32>, memref<8x32xf32>

@@ -38,7 +38,7 @@ gpu.module @collect {
     // PTX: [[AGAIN:\$L.*]]:
     // PTX-COUNT-4: @p ld.relaxed.gpu.global.b32
     // PTX: @%p{{[0-9]+}} bra [[AGAIN]];
-    %0:4 = "fuse.flagged_load"(%buf, %i, %j, %i, %k) {parts = 2 : i64} : (memref<2x64xf32>, index, index, index, index) -> (f32, f32, f32, f32)
+    %0:4 = "fuse.flagged_load"(%buf, %i, %j, %i, %k) {partials = 2 : i64} : (memref<2x64xf32>, index, index, index, index) -> (f32, f32, f32, f32)
     %1 = arith.addf %0#0, %0#1 : f32
     %2 = arith.addf %0#2, %0#3 : f32
     memref.store %1, %y[%j] : memref<?xf32>
@@ -64,7 +64,7 @@ gpu.module @column_tiles {
     // PTX: add.s64 [[HERE:%rd[0-9]+]], [[MAIL]], 616;
     // PTX: @p ld.relaxed.gpu.global.v2.b32 {{.*}}, {{\[}}[[HERE]]];
     // PTX: @p ld.relaxed.gpu.global.v2.b32 {{.*}}, {{\[}}[[THERE]]];
-    %0:2 = "fuse.flagged_load"(%buf, %c0, %c3, %c10) {parts = 2 : i64} : (memref<2x16x16xf32>, index, index, index) -> (vector<2xf32>, vector<2xf32>)
+    %0:2 = "fuse.flagged_load"(%buf, %c0, %c3, %c10) {partials = 2 : i64} : (memref<2x16x16xf32>, index, index, index) -> (vector<2xf32>, vector<2xf32>)
     %1 = arith.addf %0#0, %0#1 : vector<2xf32>
     vector.store %1, %y[%c0] : memref<?xf32>, vector<2xf32>
     gpu.return

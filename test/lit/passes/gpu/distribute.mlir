@@ -496,7 +496,7 @@ func.func private @most_of_two(%x: memref<?x256xf32> {fuse.align = 16 : i64}, %y
   %pad = arith.constant 0.0 : f32
   %m = memref.dim %x, %c0 : memref<?x256xf32>
   %resident = "fuse.resident_blocks"() {per_sm = 1 : i64} : () -> index
-  // expected-error @below {{the number of blocks is the maximum of more than one number and constants}}
+  // expected-error @below {{the number of blocks is the maximum of 2 run-time numbers, one is allowed}}
   %wanted = affine.max affine_map<()[s0] -> (s0, s0 ceildiv 2 + 4)>()[%m]
   %blocks = affine.min affine_map<()[s0, s1] -> (s0, s1)>()[%wanted, %resident]
   scf.forall (%block) in (%blocks) {
@@ -513,7 +513,7 @@ func.func private @used_elsewhere(%x: memref<?x128xf32> {fuse.align = 16 : i64},
   %c0 = arith.constant 0 : index
   %c8 = arith.constant 8 : index
   %pad = arith.constant 0.0 : f32
-  // expected-error @below {{fuse.resident_blocks is used by more than the bound of the loop over blocks}}
+  // expected-error @below {{fuse.resident_blocks has another use than the bound of the loop over blocks}}
   %resident = "fuse.resident_blocks"() {per_sm = 1 : i64} : () -> index
   %blocks = affine.min affine_map<()[s0] -> (s0, 8)>()[%resident]
   scf.forall (%block) in (%blocks) {
@@ -755,7 +755,7 @@ func.func private @unaligned(%x: memref<?x513xf16> {fuse.align = 2 : i64}, %y: m
   %m = memref.dim %x, %c0 : memref<?x513xf16>
   %blocks = affine.apply affine_map<()[s0] -> (s0)>()[%m]
   scf.forall (%row) in (%blocks) {
-    // expected-error @below {{memref<?x513xf16> has no rows, whole and aligned, that a layout could shift or move}}
+    // expected-error @below {{memref<?x513xf16> has no rows, whole and aligned, that a layout could shift or realign}}
     %0 = vector.transfer_read %x[%row, %c0], %pad {fuse.layout = #layout, in_bounds = [true, true]} : memref<?x513xf16>, vector<1x513xf16>
     %1 = vector.multi_reduction <maximumf>, %0, %lowest {fuse.layout = #layout} [1] : vector<1x513xf16> to vector<1xf16>
     vector.transfer_write %1, %y[%row] {fuse.layout = #layout, in_bounds = [true]} : vector<1xf16>, memref<?xf16>

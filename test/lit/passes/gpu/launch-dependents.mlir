@@ -73,7 +73,7 @@ gpu.module @mail {
     %stores = arith.cmpi ult, %t, %c64 : index
     scf.if %stores {
       // CHECK: fuse.flagged_load
-      %0:2 = "fuse.flagged_load"(%m, %c0, %t) {parts = 2 : i64} : (memref<2x64xf32>, index, index) -> (f32, f32)
+      %0:2 = "fuse.flagged_load"(%m, %c0, %t) {partials = 2 : i64} : (memref<2x64xf32>, index, index) -> (f32, f32)
       // CHECK-NEXT: nvvm.griddepcontrol launch_dependents
       %sum = arith.addf %0#0, %0#1 : f32
       memref.store %sum, %y[%t] : memref<64xf32>
@@ -105,7 +105,7 @@ gpu.module @some {
     // CHECK: scf.if
     %0:2 = scf.if %inside -> (f32, f32) {
       // CHECK-NEXT: fuse.flagged_load
-      %1:2 = "fuse.flagged_load"(%m, %c0, %t) {parts = 2 : i64} : (memref<2x64xf32>, index, index) -> (f32, f32)
+      %1:2 = "fuse.flagged_load"(%m, %c0, %t) {partials = 2 : i64} : (memref<2x64xf32>, index, index) -> (f32, f32)
       // CHECK-NEXT: nvvm.griddepcontrol launch_dependents
       scf.yield %1#0, %1#1 : f32, f32
       // CHECK: } else {
@@ -294,7 +294,7 @@ gpu.module @unmarked {
       kernel attributes {known_block_size = array<i32: 64, 1, 1>, fuse.cooperative} {
     %c0 = arith.constant 0 : index
     %t = gpu.thread_id x
-    %0:2 = "fuse.flagged_load"(%m, %c0, %t) {parts = 2 : i64} : (memref<2x64xf32>, index, index) -> (f32, f32)
+    %0:2 = "fuse.flagged_load"(%m, %c0, %t) {partials = 2 : i64} : (memref<2x64xf32>, index, index) -> (f32, f32)
     memref.store %0#0, %y[%t] : memref<64xf32>
     gpu.return
   }
@@ -314,7 +314,7 @@ gpu.module @turns {
     nvvm.griddepcontrol wait
     %n = memref.dim %y, %c0 : memref<?x64xf32>
     scf.for %tile = %c0 to %n step %c1 {
-      %0:2 = "fuse.flagged_load"(%m, %c0, %t) {parts = 2 : i64} : (memref<2x64xf32>, index, index) -> (f32, f32)
+      %0:2 = "fuse.flagged_load"(%m, %c0, %t) {partials = 2 : i64} : (memref<2x64xf32>, index, index) -> (f32, f32)
       memref.store %0#0, %y[%tile, %t] : memref<?x64xf32>
     }
     gpu.return
@@ -334,7 +334,7 @@ gpu.module @much {
     %t = gpu.thread_id x
     %at = arith.muli %t, %c4 : index
     nvvm.griddepcontrol wait
-    %0:16 = "fuse.flagged_load"(%m, %c0, %at) {parts = 16 : i64} : (memref<16x256xf32>, index, index)
+    %0:16 = "fuse.flagged_load"(%m, %c0, %at) {partials = 16 : i64} : (memref<16x256xf32>, index, index)
         -> (vector<4xf32>, vector<4xf32>, vector<4xf32>, vector<4xf32>, vector<4xf32>, vector<4xf32>, vector<4xf32>,
             vector<4xf32>, vector<4xf32>, vector<4xf32>, vector<4xf32>, vector<4xf32>, vector<4xf32>, vector<4xf32>,
             vector<4xf32>, vector<4xf32>)

@@ -142,7 +142,7 @@ func.func private @slices_0_kernel(%x: memref<30x128xf16>, %w: memref<32x128xf16
 // CHECK-NOT: semaphore
 // CHECK: scf.if
 // CHECK: %[[START:.*]] = arith.muli
-// CHECK: %{{.*}}:4 = "fuse.flagged_load"(%[[MAIL]], %{{.*}}, %[[START]], %{{.*}}) {parts = 4 : i64}
+// CHECK: %{{.*}}:4 = "fuse.flagged_load"(%[[MAIL]], %{{.*}}, %[[START]], %{{.*}}) {partials = 4 : i64}
 // CHECK-COUNT-3: arith.addf %{{.*}} : vector<8x32xf32>
 // CHECK: vector.transfer_write %{{.*}} : vector<8x32xf32>, memref<30x32xf32>
 // CHECK: } {fuse.second_stage}

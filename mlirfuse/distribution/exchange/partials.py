@@ -20,14 +20,14 @@ from mlirfuse.distribution.threads.shuffles import butterfly
 Combine = Callable[[ir.Value, ir.Value], ir.Value]
 
 LOOPED_GROUP = 4
-"""Partials that one iteration of `LoopedParts` loads before it merges them."""
+"""Partials that one iteration of `LoopedPartials` loads before it merges them."""
 
 LOOP_ANNOTATION = "llvm.loop_annotation"
 """Attribute of an `scf.for` with loop metadata for LLVM and ptxas."""
 
 
 @dataclass(frozen=True)
-class Part:
+class Partial:
     """One sender's partial results.
 
     Attributes:
@@ -41,50 +41,50 @@ class Part:
     sender_value: ir.Value | None = None
 
 
-class Parts(Protocol):
+class Partials(Protocol):
     """The partial results of all senders."""
 
-    def combine(self, of: Callable[[Part], ir.Value], combine: Combine, identity: ir.Value) -> ir.Value:
-        """Combines `of(part)` over all senders in a fixed order; every thread gets the result."""
+    def combine(self, of: Callable[[Partial], ir.Value], combine: Combine, identity: ir.Value) -> ir.Value:
+        """Combines `of(partial)` over all senders in a fixed order; every thread gets the result."""
 
 
 @dataclass(frozen=True)
-class ListedParts:
+class ListedPartials:
     """Partial results that every thread holds in full."""
 
-    parts: Sequence[Part]
+    partials: Sequence[Partial]
 
-    def combine(self, of: Callable[[Part], ir.Value], combine: Combine, identity: ir.Value) -> ir.Value:
+    def combine(self, of: Callable[[Partial], ir.Value], combine: Combine, identity: ir.Value) -> ir.Value:
         """Combines the partials in a pairwise tree."""
-        return tree([of(part) for part in self.parts], combine)
+        return tree([of(partial) for partial in self.partials], combine)
 
 
 @dataclass(frozen=True)
-class LaneParts:
+class LanePartials:
     """Partial results distributed over lanes: each lane holds those of every n-th sender, for n lanes.
 
     Attributes:
-        parts: the lane's partials; for a sender number past the last, a copy of another sender's.
+        partials: the lane's partials; for a sender number past the last, a copy of another sender's.
         senders: number of senders.
         offsets: xor distances of the butterfly over the lanes.
     """
 
-    parts: Sequence[Part]
+    partials: Sequence[Partial]
     senders: int
     offsets: Sequence[int]
 
-    def combine(self, of: Callable[[Part], ir.Value], combine: Combine, identity: ir.Value) -> ir.Value:
+    def combine(self, of: Callable[[Partial], ir.Value], combine: Combine, identity: ir.Value) -> ir.Value:
         """Combines a lane's own partials in a pairwise tree, then the lanes by a butterfly. Copies for missing senders
         are replaced by `identity`.
         """
         lanes = 1 << len(self.offsets)
         values = []
-        for start, part in zip(range(0, self.senders, lanes), self.parts, strict=True):
-            value = of(part)
+        for start, partial in zip(range(0, self.senders, lanes), self.partials, strict=True):
+            value = of(partial)
             if self.senders < start + lanes:
-                assert part.sender_value is not None
+                assert partial.sender_value is not None
                 width = value.type.shape[0] if isinstance(value.type, ir.VectorType) else 1
-                is_sent = less(part.sender_value, constant(self.senders))
+                is_sent = less(partial.sender_value, constant(self.senders))
                 value = arith.SelectOp(is_sent, value, widen(identity, width)).result
             values.append(value)
         value = tree(values, combine)
@@ -94,7 +94,7 @@ class LaneParts:
 
 
 @dataclass(frozen=True)
-class LoopedParts:
+class LoopedPartials:
     """Partial results that every thread merges itself in a loop, a few at a time.
 
     Attributes:
@@ -102,10 +102,10 @@ class LoopedParts:
         senders: number of senders, more than one.
     """
 
-    load: Callable[[ir.Value], Part]
+    load: Callable[[ir.Value], Partial]
     senders: int
 
-    def combine(self, of: Callable[[Part], ir.Value], combine: Combine, identity: ir.Value) -> ir.Value:
+    def combine(self, of: Callable[[Partial], ir.Value], combine: Combine, identity: ir.Value) -> ir.Value:
         """Combines groups of partials in a pairwise tree, one group an iteration.
 
         The loop's bound depends on the block's y coordinate, which is always 0 but unknown to the compilers: with a
@@ -118,22 +118,22 @@ class LoopedParts:
             return tree([of(self.load(sender)) for sender in senders], combine)
 
         first = self.senders % LOOPED_GROUP or LOOPED_GROUP
-        total = group_at(constant(0), first)
+        result = group_at(constant(0), first)
         if first == self.senders:
-            return total
+            return result
         end = add(constant(self.senders), gpu.BlockIdOp(gpu.Dimension.y).result)
-        loop = scf.ForOp(constant(first), end, constant(LOOPED_GROUP), [total])
-        stay_looped(loop)
+        loop = scf.ForOp(constant(first), end, constant(LOOPED_GROUP), [result])
+        forbid_unrolling(loop)
         with ir.InsertionPoint(loop.body):
-            total = combine(loop.inner_iter_args[0], group_at(loop.induction_variable, LOOPED_GROUP))
-            scf.YieldOp([total])
+            result = combine(loop.inner_iter_args[0], group_at(loop.induction_variable, LOOPED_GROUP))
+            scf.YieldOp([result])
         return loop.results[0]
 
 
-def stay_looped(loop: scf.ForOp) -> None:
+def forbid_unrolling(loop: scf.ForOp) -> None:
     """Marks a loop as not to be unrolled by LLVM and ptxas; the bindings have no builder for the attribute."""
-    stay = ir.Attribute.parse("#llvm.loop_annotation<unroll = <disable = true>>")
-    loop.operation.attributes[LOOP_ANNOTATION] = stay
+    annotation = ir.Attribute.parse("#llvm.loop_annotation<unroll = <disable = true>>")
+    loop.operation.attributes[LOOP_ANNOTATION] = annotation
 
 
 def tree(values: Sequence[ir.Value], combine: Combine) -> ir.Value:
