@@ -56,11 +56,11 @@ class TileEmitter:
         if value in self.values:
             return self.values[value]
         if is_constant(value):
-            maker = value.owner.operation
-            if maker.name == "tensor.empty":
-                what = f"operand {number} of {structure.op.name} is a tensor.empty, whose elements are no numbers"
-                raise PassError(what, where=structure.op, hint="fill it before: linalg.fill")
-            return self.values[maker.operands[0]]
+            producer = value.owner.operation
+            if producer.name == "tensor.empty":
+                what = f"operand {number} of {structure.op.name} is a tensor.empty, whose elements are undefined"
+                raise PassError(what, where=structure.op, hint="fill the tensor with linalg.fill first")
+            return self.values[producer.operands[0]]
         return self.transfers.read(value, self.space.use_axes[(structure.op, number)])
 
     def write(self, value: ir.Value, buffer: ir.Value) -> None:
@@ -111,9 +111,9 @@ class TileEmitter:
         reduced = vector.MultiDimReductionOp(vector_kind(op_name), elements, start, dims, results=[flat]).result
         return with_unit_dims(reduced, kept, self.space.rank)
 
-    def combined(self, structure: OpStructure, total: ir.Value) -> ir.Value:
-        """Combines a reduction's starting value with `total`, the tile of results from the neutral element."""
-        return self._combine(combiner_of(structure).name, total, self.initial(structure))
+    def combined(self, structure: OpStructure, reduced: ir.Value) -> ir.Value:
+        """Combines a reduction's starting value with `reduced`, the tile of results from the neutral element."""
+        return self._combine(combiner_of(structure).name, reduced, self.initial(structure))
 
     def _combine(self, op_name: str, a: ir.Value, b: ir.Value) -> ir.Value:
         b = broadcast(b, tuple(ir.VectorType(a.type).shape))
@@ -145,8 +145,8 @@ class TileEmitter:
         dims = self.space.loops[structure.op]
         return self.transfers.extents_of([dims[loop] for loop in loops])
 
-    def _emit_body(self, structure: OpStructure, wanted: ir.Value) -> ir.Value:
-        """Emits the ops that compute `wanted` in the body of a `linalg.generic`; returns its tile vector or scalar."""
+    def _emit_body(self, structure: OpStructure, scalar: ir.Value) -> ir.Value:
+        """Emits the ops that compute `scalar` in the body of a `linalg.generic`; returns its tile vector or scalar."""
         block = structure.op.regions[0].blocks[0]
         known: dict[ir.Value, ir.Value] = {}
 
@@ -163,13 +163,14 @@ class TileEmitter:
                 known.update(zip(op.results, results, strict=True))
             return known[value]
 
-        return visit(wanted)
+        return visit(scalar)
 
     def _captured(self, value: ir.Value, structure: OpStructure) -> ir.Value:
         if value not in self.values:
             raise PassError(
                 f"the body uses {value.get_name()}, which is neither a constant nor a scalar argument of the kernel",
                 where=structure.op,
+                hint="make it an operand of the linalg.generic",
             )
         return self.values[value]
 
@@ -181,7 +182,9 @@ class TileEmitter:
         """
         if op.name.partition(".")[0] not in ("arith", "math"):
             raise PassError(
-                f"{op.name} has no form for tiles", where=op, hint="use ops of the dialects arith and math in bodies"
+                f"{op.name} has no form for tiles",
+                where=op,
+                hint="bodies consist of ops of the dialects arith and math",
             )
         shapes = [tuple(o.type.shape) for o in operands if isinstance(o.type, ir.VectorType)]
         if not shapes:

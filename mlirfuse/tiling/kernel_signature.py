@@ -93,7 +93,7 @@ def result_extents(
                 continue
             if dim not in sources:
                 raise PassError(
-                    f"the dynamic extent of axis {axis} of a result of type {value.type} is no input's",
+                    f"the dynamic extent of axis {axis} of a result of type {value.type} is none of an input's",
                     where=where,
                     hint="make the extent static",
                 )

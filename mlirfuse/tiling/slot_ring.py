@@ -81,7 +81,7 @@ class ReadRing(SlotRing):
         return self.tile(number, self.read.results[0].type, padding)
 
 
-class OwnRing(ReadRing):
+class PerThreadRing(ReadRing):
     """The slots of a read that does not vary along some dimensions; each thread has its own copy of its elements.
 
     Args:

@@ -113,23 +113,23 @@ def _plan(
     schedule = schedule_of(kernel)
     if schedule.contraction is None:
         return "the kernel's schedule has no contraction"
-    parts = contraction_loop(loop)
-    if isinstance(parts, str):
-        return parts
+    k_loop = contraction_loop(loop)
+    if isinstance(k_loop, str):
+        return k_loop
     layout = schedule.layout
     if layout.cluster > 1 or not family.holds_accumulators(layout):
         return f"the layout is not that of {instruction.name}'s accumulators"
     if loop.parent.name != "scf.forall":
         return "the loop along k does not stand in the loop over blocks"
-    attribute = parts.contract.attributes.get(PRECISION)
+    attribute = k_loop.contract.attributes.get(PRECISION)
     precision = IEEE if attribute is None else ir.StringAttr(attribute).value
-    for operand in (parts.a, parts.b):
+    for operand in (k_loop.a, k_loop.b):
         if problem := _operand_problem(kernel, operand, precision, family):
             return problem
     given = schedule.contraction
     consumers = layout.threads // WARPGROUP
     tile = PipelinedTile(
-        parts,
+        k_loop,
         family,
         given.stages,
         consumers,
@@ -151,10 +151,10 @@ def _plan(
 
 def _cluster_problem(tile: PipelinedTile) -> str | None:
     """Why the blocks of a cluster cannot share the copies of operand A, or None."""
-    number, a = tile.blocks.regions[0].blocks[0].arguments[0], tile.parts.a
+    number, a = tile.blocks.regions[0].blocks[0].arguments[0], tile.k_loop.a
     if a.rows % (8 * tile.peers):
         return f"{tile.peers} blocks cannot share a tile of {a.rows} rows"
-    own = tile.parts.loop.regions[0].blocks[0].arguments[0]
+    own = tile.k_loop.loop.regions[0].blocks[0].arguments[0]
     if not all(
         index == own or is_cluster_uniform(index, number, tile.peers) for index in (*a.indices, *tile.bounds_of_k)
     ):

@@ -20,7 +20,7 @@ from mlirfuse.schedule.layout import BlockedLayout
 from mlirfuse.schedule.parts.persistent_loop import PersistentLoop
 from mlirfuse.schedule.schedule import schedule_of
 from mlirfuse.support.rewriting import clone, defining_op, erase, nested
-from mlirfuse.tiling.slot_ring import OwnRing, ReadRing, read_indices
+from mlirfuse.tiling.slot_ring import PerThreadRing, ReadRing, read_indices
 from mlirfuse.tiling.tiles import index, zero
 
 
@@ -161,7 +161,7 @@ def _stage(loop: _Loop, persistent_loop: PersistentLoop, layout: BlockedLayout) 
             read.attributes[EVICT_FIRST] = ir.UnitAttr.get()
     lower, upper, step, *initial = loop.op.operands
     copied = [r for r in loop.small_reads if persistent_loop.row_values == "shared" and _goes_by_async_copy(r, layout)]
-    own = [OwnRing(read, stages, layout) for read in copied]
+    own = [PerThreadRing(read, stages, layout) for read in copied]
     rings = [*(_ring(read, stages, layout) for read in loop.reads), *own]
     in_slots = {ring.read for ring in rings}
     small_reads = [read for read in loop.small_reads if read not in in_slots]

@@ -18,7 +18,7 @@ from mlirfuse.schedule.schedule import schedule_of
 from mlirfuse.support.rewriting import clone, defining_op, erase, integer_of
 from mlirfuse.tiling.contractions.row_slices import RowSlices
 from mlirfuse.tiling.program import forall
-from mlirfuse.tiling.sync.cluster_tiles import meet_in_cluster
+from mlirfuse.tiling.sync.cluster_tiles import reduce_in_cluster
 from mlirfuse.tiling.sync.flagged_exchange import exchange_flagged, flagged_workspace
 from mlirfuse.tiling.sync.partial_tiles import partial_tiles, reduce_in_last_block, reduce_serially, reduce_slices
 from mlirfuse.tiling.sync.semaphores import take_ticket
@@ -139,7 +139,7 @@ def _split(kernel: ir.Operation, old: ir.Operation, loop: ir.Operation, schedule
             exchange_flagged(flagged_buffer, tile, part, schedule.split, partial, rows, slice_epilogue)
             kernel.attributes[COOPERATIVE] = ir.UnitAttr.get()
         elif partials is None:
-            meet_in_cluster(part, schedule.split, partial, rows, slice_epilogue)
+            reduce_in_cluster(part, schedule.split, partial, rows, slice_epilogue)
             kernel.attributes[CLUSTER] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), schedule.split)
         elif schedule.reduction == "grid_sync":
             reduce_slices(partials, tile, part, partial, rows, slice_epilogue)

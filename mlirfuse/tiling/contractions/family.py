@@ -24,7 +24,7 @@ def nothing() -> None:
 class StageProducts(Protocol):
     """Emits the products of the stages of a ring, for the consumers of a tile."""
 
-    def total(
+    def accumulate(
         self, initial: ir.Value, steps: ir.Value, start: PipelineState, started: Emitter = nothing
     ) -> tuple[ir.Value, PipelineState]:
         """The sum of `initial` and the products of `steps` stages from `start` on, and the next pipeline state.

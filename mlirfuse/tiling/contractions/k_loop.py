@@ -73,7 +73,7 @@ class KLoop:
     def emit(self, initial: ir.Value) -> ir.Value:
         """Emits the loop at the current insertion point; returns the accumulators, which start from `initial`."""
         extent = self.space.extents[self.contraction.k]
-        assert extent is not None  # contraction_problem has refused others
+        assert extent is not None  # contraction_problem refuses others
         lower, upper, step = (index(n) for n in (0, extent, self.step))
         loop = scf.ForOp(lower, upper, step, [broadcast(initial, tuple(self.tile))])
         with ir.InsertionPoint(loop.body):
@@ -143,7 +143,7 @@ class KLoop:
         """Masks a computed tile to zero past the end of k: a prologue of padding may give non-zero values or NaN."""
         tile_type = ir.VectorType(tile.type)
         extent = self.space.extents[self.contraction.k]
-        assert extent is not None  # contraction_problem has refused others
+        assert extent is not None  # contraction_problem refuses others
         bounds = [index(size) for size in tile_type.shape]
         bounds[dim] = arith.SubIOp(index(extent), k).result
         i1 = ir.IntegerType.get_signless(1)

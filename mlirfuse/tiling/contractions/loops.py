@@ -110,12 +110,12 @@ def contraction_loop(loop: ir.Operation) -> ContractionLoop | str:
     loops = [[ir.AffineDimExpr(e).position for e in m.results] for m in maps]
     k = [d for d in loops[0] if d not in loops[2]]
     if len(k) != 1 or loops[2] != list(range(len(loops[2]))):
-        return "the contraction has not one k, or transposes its result"
+        return "the contraction sums over more than one dimension, or transposes its result"
     operands = []
     for number in (0, 1):
         read, cast = operand_producer(contract.operands[number]), defining_op(contract.operands[number])
         if read is None or read.name != "vector.transfer_read" or read.parent != loop:
-            return "an operand is not read in the loop, or changed before it is used"
+            return "an operand is not read in the loop, or is changed before the contraction"
         operand = _operand(read, None if cast == read else cast, loops[number], k[0])
         if isinstance(operand, str):
             return operand
@@ -123,7 +123,7 @@ def contraction_loop(loop: ir.Operation) -> ContractionLoop | str:
     known = [op for operand in operands for op in operand.ops]
     rest = [op for op in body[:-1] if op not in (*known, contract)]
     if any(op.regions or any(isinstance(v.type, ir.VectorType) for v in op.results) for op in rest):
-        return "the loop does more than read and contract"
+        return "the loop has ops on tiles besides the two reads and the contraction"
     return ContractionLoop(loop, contract, *operands)
 
 
@@ -133,7 +133,7 @@ def _operand(read: ir.Operation, cast: ir.Operation | None, loops: list[int], k:
     if len(shape) < 2 or any(extent != 1 for extent in shape[:-2]):
         return "an operand's tile has more than two dimensions"
     if not all(isinstance(result, ir.AffineDimExpr) for result in results):
-        return "an operand is broadcast"
+        return "an operand is broadcast along a dimension of its tile"
     padding = defining_op(read.operands[1 + ir.MemRefType(read.operands[0].type).rank])
     if padding is None or padding.name != "arith.constant" or ir.FloatAttr(padding.attributes["value"]).value != 0:
         return "an operand is padded with another number than zero"

@@ -33,7 +33,7 @@ class PipelinedTile:
     """The warp-specialised form of a loop over blocks that contains one contraction.
 
     Attributes:
-        parts: the loop along k.
+        k_loop: the loop along k.
         family: the products of the instruction family.
         stages: number of stages in the ring.
         consumers: consumer warpgroups, which multiply.
@@ -46,7 +46,7 @@ class PipelinedTile:
         consumer_groups: ping-pong consumer groups, which alternate over the tiles of a persistent block.
     """
 
-    parts: ContractionLoop
+    k_loop: ContractionLoop
     family: FamilyPipelining
     stages: int
     consumers: int
@@ -61,28 +61,28 @@ class PipelinedTile:
     @property
     def blocks(self) -> ir.Operation:
         """The `scf.forall` over blocks."""
-        return self.parts.loop.parent
+        return self.k_loop.loop.parent
 
     @property
     def bounds_of_k(self) -> list[ir.Value]:
         """Lower and upper bound of the loop along k."""
-        return list(self.parts.loop.operands)[:2]
+        return list(self.k_loop.loop.operands)[:2]
 
     @cached_property
     def prologue(self) -> list[ir.Operation]:
         """Ops of the block before the loop along k."""
         ops = [op.operation for op in self.blocks.regions[0].blocks[0].operations]
-        return ops[: ops.index(self.parts.loop)]
+        return ops[: ops.index(self.k_loop.loop)]
 
     @cached_property
     def epilogue(self) -> list[ir.Operation]:
         """Ops of the block after the loop along k, without the terminator."""
         ops = [op.operation for op in self.blocks.regions[0].blocks[0].operations][:-1]
-        return ops[ops.index(self.parts.loop) + 1 :]
+        return ops[ops.index(self.k_loop.loop) + 1 :]
 
     def emit(self) -> None:
         """Emits the warp-specialised form and erases the original loop over blocks."""
-        loop, number = self.parts.loop, self.blocks.regions[0].blocks[0].arguments[0]
+        loop, number = self.k_loop.loop, self.blocks.regions[0].blocks[0].arguments[0]
         with ir.InsertionPoint(self.blocks), loop.location:
             tiles, bound = self._bounds()
             grid = forall(bound)
@@ -91,10 +91,10 @@ class PipelinedTile:
             if not self.persistent:
                 _clone(self.prologue, mapping)
             order = allocate_order_barrier(self.consumer_groups, self.consumers) if self.consumer_groups > 1 else None
-            operands = (self.parts.a, self.parts.b)
+            operands = (self.k_loop.a, self.k_loop.b)
             ring = allocate_ring(self.stages, operands, self.consumers, self.peers, streamed=self.streamed)
             consumers = self.consumers * self.consumer_groups
-            target = target_around(self.parts.loop)
+            target = target_around(self.k_loop.loop)
             registers = warpgroup_registers(consumers, self.producers, self.blocks_per_sm, target)
             regions = warp_roles((self.consumers, self.producers), registers, self.consumer_groups)
             if self.peers > 1:
@@ -121,9 +121,9 @@ class PipelinedTile:
             tiles, expr, symbols = arith.constant(ir.IndexType.get(), static), ir.AffineExpr.get_constant(static), []
         else:
             tiles = self.blocks.operands[0]
-            maker = defining_op(tiles)
-            assert maker is not None  # can_be_persistent has looked
-            expr, symbols = ir.AffineMapAttr(maker.attributes["map"]).value.results[0], list(maker.operands)
+            producer = defining_op(tiles)
+            assert producer is not None  # checked by can_be_persistent
+            expr, symbols = ir.AffineMapAttr(producer.attributes["map"]).value.results[0], list(producer.operands)
         if not self.persistent:
             return tiles, tiles
         held = ir.AffineExpr.get_symbol(len(symbols))
@@ -145,9 +145,9 @@ class PipelinedTile:
         start = ring.first_state()
         loop = scf.ForOp(first, tiles, blocks, [start.stage, start.parity])
         with ir.InsertionPoint(loop.body):
-            own: Mapping = {old: loop.induction_variable}
-            _clone(self.prologue, own)
-            state = role(ring, own, PipelineState(*loop.inner_iter_args))
+            tile_mapping: Mapping = {old: loop.induction_variable}
+            _clone(self.prologue, tile_mapping)
+            state = role(ring, tile_mapping, PipelineState(*loop.inner_iter_args))
             scf.YieldOp([state.stage, state.parity])
 
     def _ping_pong(
@@ -164,7 +164,7 @@ class PipelinedTile:
         The group skips the stages of the tiles in between, which belong to the other consumer groups.
         """
         ((old, first),) = mapping.items()
-        assert self.known_steps is not None  # can_be_persistent has looked
+        assert self.known_steps is not None  # checked by can_be_persistent
         steps = arith.constant(ir.IndexType.get(), self.known_steps)
         others = arith.constant(ir.IndexType.get(), self.known_steps * (self.consumer_groups - 1))
         start = ring.skip(ring.first_state(), arith.muli(consumer_group, steps))
@@ -173,23 +173,28 @@ class PipelinedTile:
         loop = scf.ForOp(own_first, tiles, stride, [start.stage, start.parity, order.first_parity(consumer_group)])
         with ir.InsertionPoint(loop.body):
             stage, parity, awaited = loop.inner_iter_args
-            own: Mapping = {old: loop.induction_variable}
-            _clone(self.prologue, own)
+            tile_mapping: Mapping = {old: loop.induction_variable}
+            _clone(self.prologue, tile_mapping)
             following = order.wait(consumer_group, awaited)
-            state = self._consume(ring, own, PipelineState(stage, parity), partial(order.pass_on, consumer_group))
+            state = self._consume(
+                ring, tile_mapping, PipelineState(stage, parity), partial(order.pass_on, consumer_group)
+            )
             state = ring.skip(state, others)
             scf.YieldOp([state.stage, state.parity, following])
 
     def _produce(self, ring: StageRing, mapping: Mapping, state: PipelineState) -> PipelineState:
         """Emits the producer: copies the operands stage by stage, with the index computations cloned into its loop."""
-        parts = self.parts
-        lower, _, step, _ = (mapping.get(v, v) for v in parts.loop.operands)
+        k_loop = self.k_loop
+        lower, _, step, _ = (mapping.get(v, v) for v in k_loop.loop.operands)
 
         def fill(number: ir.Value, state: PipelineState, carried: list[ir.Value]) -> list[ir.Value]:
-            own = {**mapping, parts.loop.regions[0].blocks[0].arguments[0]: arith.addi(lower, arith.muli(number, step))}
-            _clone(parts.addressing, own)
-            operands = (parts.a, parts.b)
-            ring.fill(state, operands, [[own.get(i, i) for i in operand.indices] for operand in operands])
+            tile_mapping = {
+                **mapping,
+                k_loop.loop.regions[0].blocks[0].arguments[0]: arith.addi(lower, arith.muli(number, step)),
+            }
+            _clone(k_loop.addressing, tile_mapping)
+            operands = (k_loop.a, k_loop.b)
+            ring.fill(state, operands, [[tile_mapping.get(i, i) for i in operand.indices] for operand in operands])
             return carried
 
         _, state = for_each_stage(ring, state, self._steps(mapping), [], fill)
@@ -199,22 +204,22 @@ class PipelinedTile:
         self, ring: StageRing, mapping: Mapping, state: PipelineState, started: Emitter = nothing
     ) -> PipelineState:
         """Emits a consumer: multiplies the tile, waits for the last product, and runs the epilogue."""
-        loop, majors = self.parts.loop, (self.parts.a.major, self.parts.b.major)
+        loop, majors = self.k_loop.loop, (self.k_loop.a.major, self.k_loop.b.major)
         products = self.family.products(ring, majors, self.promote, self.known_steps, releases_last=self.persistent)
         initial = mapping.get(loop.operands[3], loop.operands[3])
-        mapping[loop.results[0]], state = products.total(initial, self._steps(mapping), state, started)
+        mapping[loop.results[0]], state = products.accumulate(initial, self._steps(mapping), state, started)
         _clone(self.epilogue, mapping)
         return state
 
     def _steps(self, mapping: Mapping) -> ir.Value:
         """Number of steps of the loop along k, an index."""
-        lower, upper, step, _ = (mapping.get(v, v) for v in self.parts.loop.operands)
+        lower, upper, step, _ = (mapping.get(v, v) for v in self.k_loop.loop.operands)
         return arith.ceildivsi(arith.subi(upper, lower), step)
 
     @cached_property
     def known_steps(self) -> int | None:
         """Number of steps of the loop along k if its bounds are constants; otherwise None."""
-        lower, upper, step = map(integer_of, list(self.parts.loop.operands)[:3])
+        lower, upper, step = map(integer_of, list(self.k_loop.loop.operands)[:3])
         if lower is None or upper is None or step is None:
             return None
         return -(-(upper - lower) // step)
@@ -226,13 +231,13 @@ def can_be_persistent(tile: PipelinedTile) -> str | None:
     The ops before the loop along k are repeated for each tile and role, so they must be index arithmetic.
     """
     if any(op.name.split(".")[0] not in ("arith", "affine") and op.name != "memref.dim" for op in tile.prologue):
-        return "a block does more than arithmetic before its loop along k"
+        return "a block has ops other than index arithmetic before its loop along k"
     if list(tile.blocks.operands):
-        maker = defining_op(tile.blocks.operands[0])
-        if maker is None or maker.name != "affine.apply":
-            return "the number of tiles is no affine.apply of extents"
+        producer = defining_op(tile.blocks.operands[0])
+        if producer is None or producer.name != "affine.apply":
+            return "the number of tiles is not an affine.apply of extents"
     if tile.consumer_groups > 1 and tile.known_steps is None:
-        return "the steps along k, which consumer groups skip where they are other consumer groups', are not constant"
+        return "the number of steps along k is not constant, so a consumer group cannot skip the other groups' steps"
     return None
 
 

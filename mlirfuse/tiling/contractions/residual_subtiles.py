@@ -57,13 +57,13 @@ def stage_residual(role: ir.Operation, read: ir.Operation, plan: ResidualSubtile
             return
         warpgroups = ir.DenseI64ArrayAttr(role.attributes["warpgroups"])[0]
         landed, free = _barriers(role, [(consumer_groups * subtiles, 1), (consumer_groups, warpgroups)])
-        tile_loop, (phase,) = _carry(read.parent, [_parity], lambda carried: [_other(carried[0])])
+        tile_loop, (phase,) = _carry_values(read.parent, [_parity], lambda carried: [_other(carried[0])])
         with ir.InsertionPoint(read):
             consumer_group = role.regions[0].blocks[0].arguments[0] if consumer_groups > 1 else index(0)
             _receive(read, plan, landed, _first_stage(consumer_group, subtiles), phase)
-        _hand_back(tile_loop, plan, free, consumer_group, warpgroups)
+        _release_stages(tile_loop, plan, free, consumer_group, warpgroups)
         (other,) = [op.operation for op in role.regions[1].blocks[0].operations if op.operation.name == "scf.for"]
-        producer, (consumer_group, phase) = _carry(
+        producer, (consumer_group, phase) = _carry_values(
             other, [lambda: index(0), _parity], lambda carried: _next_tile(carried[0], carried[1], consumer_groups)
         )
         with ir.InsertionPoint.at_block_terminator(producer.regions[0].blocks[0]):
@@ -72,8 +72,8 @@ def stage_residual(role: ir.Operation, read: ir.Operation, plan: ResidualSubtile
                 clone(op, mapping)
             # A wait with parity 1 on a fresh barrier returns at once: the first tile of each group needs no release.
             mbarrier_wait(free, consumer_group, _other(phase))
-            places = [mapping.get(place, place) for place in read_indices(read)]
-            _copy(read, plan, landed, _first_stage(consumer_group, subtiles), places)
+            starts = [mapping.get(start, start) for start in read_indices(read)]
+            _copy(read, plan, landed, _first_stage(consumer_group, subtiles), starts)
         erase(read)
 
 
@@ -82,13 +82,13 @@ def _barriers(role: ir.Operation, counts: Sequence[tuple[int, int]]) -> list[ir.
     space, i64 = ir.Attribute.parse("#gpu.address_space<workgroup>"), ir.IntegerType.get_signless(64)
     block = [op.operation for op in role.block.operations]
     last = max(number for number, op in enumerate(block) if op.name == "fuse.mbarrier_init")
-    made = []
+    barriers = []
     with ir.InsertionPoint(block[last + 1]):
         for count, arrivals in counts:
             type_ = ir.MemRefType.get([count], i64, memory_space=space)
-            made.append(memref.AllocOp(type_, [], [], alignment=ir.IntegerAttr.get(i64, 16)).result)
-            mbarrier_init(made[-1], arrivals)
-    return made
+            barriers.append(memref.AllocOp(type_, [], [], alignment=ir.IntegerAttr.get(i64, 16)).result)
+            mbarrier_init(barriers[-1], arrivals)
+    return barriers
 
 
 def _receive(read: ir.Operation, plan: ResidualSubtiles, landed: ir.Value, first: ir.Value, parity: ir.Value) -> None:
@@ -100,18 +100,18 @@ def _receive(read: ir.Operation, plan: ResidualSubtiles, landed: ir.Value, first
 
 
 def _copy(
-    read: ir.Operation, plan: ResidualSubtiles, landed: ir.Value, first: ir.Value, places: Sequence[ir.Value]
+    read: ir.Operation, plan: ResidualSubtiles, landed: ir.Value, first: ir.Value, starts: Sequence[ir.Value]
 ) -> None:
     """Emits the producer's copies of all subtiles."""
     for number, offset in enumerate(plan.offsets):
-        stage, place = _advanced(first, number), list(places)
-        moved = plan.dims[0 if plan.transposed else 1]
-        place[moved] = _advanced(place[moved], offset)
+        stage, start = _advanced(first, number), list(starts)
+        axis = plan.dims[0 if plan.transposed else 1]
+        start[axis] = _advanced(start[axis], offset)
         mbarrier_expect(landed, stage, stage_bytes(ir.MemRefType(plan.ring.type)))
-        async_load(read.operands[0], plan.ring, stage, landed, place, plan.dims)
+        async_load(read.operands[0], plan.ring, stage, landed, start, plan.dims)
 
 
-def _hand_back(
+def _release_stages(
     tile_loop: ir.Operation, plan: ResidualSubtiles, free: ir.Value, consumer_group: ir.Value, warpgroups: int
 ) -> None:
     """Releases the stages to the producer after the result's stores have read them.
@@ -129,7 +129,7 @@ def _hand_back(
             erase(op)
 
 
-def _carry(
+def _carry_values(
     loop: ir.Operation, initial: Sequence[Callable[[], ir.Value]], following: Callable[[list[ir.Value]], list[ir.Value]]
 ) -> tuple[ir.Operation, list[ir.Value]]:
     """Rebuilds a loop with additional carried values; returns the new loop and these values.

@@ -46,7 +46,7 @@ class RowSlices:
             elif op.name == "vector.broadcast" or op.name.split(".")[0] in ("arith", "math"):
                 self._create(op, [self._sliced(r.type, self.dim) for r in op.results])
             else:
-                raise PassError(f"{op.name} cannot work on a slice of a tile's rows", where=op)
+                raise _not_sliceable(op)
 
     def _position(self, value: ir.Value) -> int | None:
         """The dimension of a vector that runs along rows; None if none does."""
@@ -62,7 +62,7 @@ class RowSlices:
 
     def _plain(self, op: ir.Operation) -> None:
         if op.regions and any(isinstance(v.type, ir.VectorType) for v in op.results):
-            raise PassError(f"{op.name} cannot work on a slice of a tile's rows", where=op)
+            raise _not_sliceable(op)
         if not op.regions:
             clone(op, self.mapping)
             return
@@ -120,3 +120,11 @@ class RowSlices:
         results = [self._sliced(r.type, position) for r in op.results]
         new = ir.Operation.create(op.name, results=results, operands=operands, attributes=attributes, loc=op.location)
         self.mapping.update(zip(op.results, new.results, strict=True))
+
+
+def _not_sliceable(op: ir.Operation) -> PassError:
+    return PassError(
+        f"{op.name} cannot work on a slice of a tile's rows, which split-k by slices needs",
+        where=op,
+        hint='choose the contraction\'s reduction "last_block" or "serial", whose last block has the whole tile',
+    )

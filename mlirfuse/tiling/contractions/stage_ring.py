@@ -170,7 +170,8 @@ def allocate_ring(
         type_ = ir.MemRefType.get(list(shape), element, memory_space=space)
         op = memref.AllocOp(type_, [], [], alignment=ir.IntegerAttr.get(i64, alignment))
         if alignment == SWIZZLE_ALIGNMENT:
-            op.operation.attributes[PHASE] = ir.IntegerAttr.get(i64, 0)  # stages are free when the last one is read
+            # Buffers of later phases reuse the memory once the last stage is read.
+            op.operation.attributes[PHASE] = ir.IntegerAttr.get(i64, 0)
         return op.result
 
     buffers = tuple(

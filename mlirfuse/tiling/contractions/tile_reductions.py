@@ -48,35 +48,35 @@ class TileReductions:
         members = [d for d in self.reduced if counts[d] != 1]
         if not members:
             self._second_stage(
-                [self._partial(total, self.emitter.initial(total)) for total in self.epilogue.reductions]
+                [self._partial(reduction, self.emitter.initial(reduction)) for reduction in self.epilogue.reductions]
             )
             return
         groups = [d for d in range(len(counts)) if d not in self.reduced and counts[d] != 1]
-        partial = [self._partial(total, neutral_scalar(total)) for total in self.epilogue.reductions]
-        self._meet(partial, counts, groups, members)
+        partials = [self._partial(reduction, neutral_scalar(reduction)) for reduction in self.epilogue.reductions]
+        self._combine_in_last_block(partials, counts, groups, members)
 
     @property
     def reduced(self) -> list[int]:
         """The reduced dimensions, ascending."""
         return sorted(self.emitter.space.reduced[self.epilogue.reductions[0].op])
 
-    def _partial(self, total: OpStructure, initial: ir.Value) -> ir.Value:
+    def _partial(self, reduction: OpStructure, initial: ir.Value) -> ir.Value:
         """The block's partial of a reduction: its tile reduced, without elements out of bounds."""
         transfers, space = self.emitter.transfers, self.emitter.space
-        elements = self.emitter.combine_input(total)
+        elements = self.emitter.combine_input(reduction)
         shape = tuple(ir.VectorType(elements.type).shape)
         bounds = {}
         for d in set(self.reduced) & transfers.ragged:
             extent = space.extents[d]
-            assert extent is not None  # `epilogue_of` has looked
+            assert extent is not None  # checked by epilogue_of
             bounds[d] = arith.SubIOp(index(extent), transfers.offsets[d]).result
         if bounds:
-            outside = splat(neutral_scalar(total), shape)
+            outside = splat(neutral_scalar(reduction), shape)
             elements = arith.SelectOp(broadcast(mask_of(shape, bounds), shape), elements, outside).result
-        return self.emitter.reduce(total, elements, initial)
+        return self.emitter.reduce(reduction, elements, initial)
 
-    def _meet(
-        self, partial: Sequence[ir.Value], counts: Sequence[Count], groups: Sequence[int], members: Sequence[int]
+    def _combine_in_last_block(
+        self, partials: Sequence[ir.Value], counts: Sequence[Count], groups: Sequence[int], members: Sequence[int]
     ) -> None:
         """Stores the partials and arrives at the group's semaphore; the group's last block runs the second stage."""
         function = self.program.function.operation
@@ -85,25 +85,27 @@ class TileReductions:
         i32 = ir.IntegerType.get_signless(32)
         semaphores = workspace_argument(function, SEMAPHORES, *count_expr([counts[d] for d in groups]), [], i32)
         stores = []
-        for total, part in zip(self.epilogue.reductions, partial, strict=True):
-            inner = list(ir.VectorType(part.type).shape)
-            scratch = workspace_argument(function, SCRATCH, *tiles, inner, element_type(total))
+        for reduction, partial in zip(self.epilogue.reductions, partials, strict=True):
+            inner = list(ir.VectorType(partial.type).shape)
+            scratch = workspace_argument(function, SCRATCH, *tiles, inner, element_type(reduction))
             stores.append(PartialTiles(semaphores, scratch, 1))
-        parts = affine.AffineApplyOp(ir.AffineMap.get(0, len(size_symbols), [size]), size_symbols).result
+        group_size = affine.AffineApplyOp(ir.AffineMap.get(0, len(size_symbols), [size]), size_symbols).result
         group, member = self._number(groups, counts), self._number(members, counts)
-        first = arith.MulIOp(group, parts).result
-        for store, part in zip(stores, partial, strict=True):
-            store.write(part, arith.AddIOp(first, member).result)
-        branch = last_block(semaphores, group, parts)
+        first = arith.MulIOp(group, group_size).result
+        for store, partial in zip(stores, partials, strict=True):
+            store.write(partial, arith.AddIOp(first, member).result)
+        branch = last_block(semaphores, group, group_size)
         with ir.InsertionPoint(branch.then_block):
-            shapes = [tuple(ir.VectorType(part.type).shape) for part in partial]
-            starts = [self.emitter.initial(total) for total in self.epilogue.reductions]
+            shapes = [tuple(ir.VectorType(partial.type).shape) for partial in partials]
+            starts = [self.emitter.initial(reduction) for reduction in self.epilogue.reductions]
             first_sums = [broadcast(start, shape) for start, shape in zip(starts, shapes, strict=True)]
-            loop = scf.ForOp(index(0), parts, index(1), first_sums)
+            loop = scf.ForOp(index(0), group_size, index(1), first_sums)
             with ir.InsertionPoint(loop.body):
                 row = arith.AddIOp(first, loop.induction_variable).result
                 added = zip(self.epilogue.reductions, loop.inner_iter_args, stores, strict=True)
-                scf.YieldOp([combine(total, sofar, store.read(row), None) for total, sofar, store in added])
+                scf.YieldOp(
+                    [combine(reduction, accumulator, store.read(row), None) for reduction, accumulator, store in added]
+                )
             self._second_stage(list(loop.results))
             scf.YieldOp([])
 
@@ -114,12 +116,12 @@ class TileReductions:
         for d in dims:
             count, symbols = count_expr([counts[d]])
             along = affine.AffineApplyOp(ir.AffineMap.get(0, len(symbols), [count]), symbols).result
-            place = ir.AffineExpr.get_floor_div(ir.AffineExpr.get_dim(0), transfers.tile[d])
-            position = affine.AffineApplyOp(ir.AffineMap.get(1, 0, [place]), [transfers.offsets[d]]).result
+            tile_number = ir.AffineExpr.get_floor_div(ir.AffineExpr.get_dim(0), transfers.tile[d])
+            position = affine.AffineApplyOp(ir.AffineMap.get(1, 0, [tile_number]), [transfers.offsets[d]]).result
             number = arith.AddIOp(arith.MulIOp(number, along).result, position).result
         return number
 
-    def _second_stage(self, totals: Sequence[ir.Value]) -> None:
+    def _second_stage(self, results: Sequence[ir.Value]) -> None:
         """Emits the ops that use the reductions' results, and writes the kernel's results among these."""
         outer = self.emitter.transfers
         transfers = TileTransfers(
@@ -132,11 +134,11 @@ class TileReductions:
             divided=frozenset(d for d in range(outer.space.rank) if d not in self.reduced),
         )
         emitter = TileEmitter(transfers, dict(self.emitter.values))
-        for total, value in zip(self.epilogue.reductions, totals, strict=True):
-            emitter.values[total.op.results[0]] = value
+        for reduction, value in zip(self.epilogue.reductions, results, strict=True):
+            emitter.values[reduction.op.results[0]] = value
         for structure in self.epilogue.second_stage:
             emitter.emit(structure)
-        made = {result for s in (*self.epilogue.reductions, *self.epilogue.second_stage) for result in s.op.results}
+        computed = {result for s in (*self.epilogue.reductions, *self.epilogue.second_stage) for result in s.op.results}
         for value, buffer in self.program.results:
-            if value in made:
+            if value in computed:
                 emitter.write(value, buffer)

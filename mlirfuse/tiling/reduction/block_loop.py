@@ -64,25 +64,25 @@ class BlockLoop:
     @property
     def period(self) -> int:
         """Tiles after which a block stores a partial and restarts from the neutral element; 0 for a single partial."""
-        assert self.schedule.persistent_loop is not None  # the pass looked
+        assert self.schedule.persistent_loop is not None  # checked by the pass
         return self.schedule.persistent_loop.period
 
     @property
     def chunk(self) -> int:
         """Tiles in a chunk of the dynamic tail; 0 without a dynamic tail."""
-        assert self.schedule.persistent_loop is not None  # the pass looked
+        assert self.schedule.persistent_loop is not None  # checked by the pass
         return self.schedule.persistent_loop.chunk
 
     @property
-    def _adds(self) -> bool:
+    def _uses_atomics(self) -> bool:
         """Whether blocks add their partials atomically to shared rows, instead of storing each in its own row."""
-        assert self.schedule.persistent_loop is not None  # the pass looked
+        assert self.schedule.persistent_loop is not None  # checked by the pass
         return self.schedule.persistent_loop.grid_reduction == "atomics"
 
     @property
-    def _are_result(self) -> bool:
+    def _returns_partials(self) -> bool:
         """Whether the partials are results of the kernel, for a second kernel to combine."""
-        assert self.schedule.persistent_loop is not None  # the pass looked
+        assert self.schedule.persistent_loop is not None  # checked by the pass
         return self.schedule.persistent_loop.grid_reduction == "second_kernel"
 
     @property
@@ -109,23 +109,23 @@ class BlockLoop:
             least = arith.DivUIOp(self.tiles, self.blocks).result
             periods = arith.DivUIOp(least, index(self.period)).result
         if self.semaphores is not None and self.chunk:
-            return self._emit_sharing(block, column, partials, self.semaphores)
-        totals = self._emit_loop(column, partials, (block, self.tiles, self.blocks), periods, block)
-        self._store_last_partials(column, totals, periods, block)
-        return index(SUM_ROWS) if self._adds else self._row(periods, self._blocks_with_partials)
+            return self._emit_with_tail(block, column, partials, self.semaphores)
+        accumulators = self._emit_loop(column, partials, (block, self.tiles, self.blocks), periods, block)
+        self._store_last_partials(column, accumulators, periods, block)
+        return index(SUM_ROWS) if self._uses_atomics else self._row(periods, self._blocks_with_partials)
 
-    def _emit_sharing(
+    def _emit_with_tail(
         self, block: ir.Value, column: TileEmitter, partials: Sequence[ir.Value], semaphores: ir.Value
     ) -> ir.Value:
         """`emit` with a dynamic tail: a block takes chunks of the remaining tiles after its own tiles."""
-        end = DynamicTail.of(self.chunk, semaphores, self.tiles, self.blocks)
-        loop = end.loop(block)
+        tail = DynamicTail.of(self.chunk, semaphores, self.tiles, self.blocks)
+        loop = tail.loop(block)
         with ir.InsertionPoint(loop.after.blocks[0]):
             (number,) = loop.after.blocks[0].arguments
-            totals = self._emit_loop(column, partials, end.range(number), index(0), number)
-            self._store_partials(column, totals, index(0), number)
-            scf.YieldOp([end.next()])
-        return end.loops
+            accumulators = self._emit_loop(column, partials, tail.range(number), index(0), number)
+            self._store_partials(column, accumulators, index(0), number)
+            scf.YieldOp([tail.next()])
+        return tail.loops
 
     def _emit_loop(
         self,
@@ -146,34 +146,37 @@ class BlockLoop:
                 self.space, self.tile, offsets, ragged, self.frame.buffers, divided=outer_dims, reads=reads
             )
             carried = list(loop.inner_iter_args)
-            totals = self._emit_tile(TileEmitter(own, dict(column.values)), carried[: len(partials)])
+            accumulators = self._emit_tile(TileEmitter(own, dict(column.values)), carried[: len(partials)])
             if self.period:
                 done = arith.AddIOp(carried[-1], index(1)).result
-                totals = [*self._start_anew(column, totals, partials, done, periods, block), done]
-            scf.YieldOp(totals)
+                accumulators = [*self._restart_each_period(column, accumulators, partials, done, periods, block), done]
+            scf.YieldOp(accumulators)
         return list(loop.results)[: len(partials)]
 
-    def _start_anew(
+    def _restart_each_period(
         self,
         column: TileEmitter,
-        totals: Sequence[ir.Value],
+        accumulators: Sequence[ir.Value],
         neutral: Sequence[ir.Value],
         done: ir.Value,
         periods: ir.Value,
         block: ir.Value,
     ) -> list[ir.Value]:
-        """Stores the block's partial after each period of tiles, which bounds the rounding error of long sums."""
+        """Stores the block's partial after each period of tiles, and restarts from the neutral elements.
+
+        Periods bound the rounding error of long sums. Returns the accumulators of the next tile.
+        """
         number = arith.DivUIOp(done, index(self.period)).result
         rest = arith.RemUIOp(done, index(self.period)).result
         is_whole = arith.CmpIOp(arith.CmpIPredicate.eq, rest, index(0)).result
         is_counted = arith.CmpIOp(arith.CmpIPredicate.ule, number, periods).result
-        due = scf.IfOp(arith.AndIOp(is_whole, is_counted).result, [v.type for v in totals], has_else=True)
-        with ir.InsertionPoint(due.then_block):
-            self._store_partials(column, totals, arith.SubIOp(number, index(1)).result, block)
+        restart = scf.IfOp(arith.AndIOp(is_whole, is_counted).result, [v.type for v in accumulators], has_else=True)
+        with ir.InsertionPoint(restart.then_block):
+            self._store_partials(column, accumulators, arith.SubIOp(number, index(1)).result, block)
             scf.YieldOp(list(neutral))
-        with ir.InsertionPoint(due.else_block):
-            scf.YieldOp(list(totals))
-        return list(due.results)
+        with ir.InsertionPoint(restart.else_block):
+            scf.YieldOp(list(accumulators))
+        return list(restart.results)
 
     def _store_last_partials(
         self, column: TileEmitter, partials: Sequence[ir.Value], number: ir.Value, block: ir.Value
@@ -182,11 +185,11 @@ class BlockLoop:
 
         The second stage does not read the partials of other blocks. Partials that are a kernel's result are all stored.
         """
-        if self._are_result:
+        if self._returns_partials:
             self._store_partials(column, partials, number, block)
             return
-        leaves = arith.CmpIOp(arith.CmpIPredicate.ult, block, arith.MaxUIOp(self.tiles, index(1)).result)
-        with ir.InsertionPoint(scf.IfOp(leaves.result).then_block):
+        has_partial = arith.CmpIOp(arith.CmpIPredicate.ult, block, arith.MaxUIOp(self.tiles, index(1)).result)
+        with ir.InsertionPoint(scf.IfOp(has_partial.result).then_block):
             self._store_partials(column, partials, number, block)
             scf.YieldOp([])
 
@@ -196,7 +199,7 @@ class BlockLoop:
 
         At least one block, so that an empty grid needs no branch in the second stage.
         """
-        if self._are_result:
+        if self._returns_partials:
             return self.blocks
         return arith.MinUIOp(self.blocks, arith.MaxUIOp(self.tiles, index(1)).result).result
 
@@ -215,7 +218,7 @@ class BlockLoop:
 
         With the number of blocks that store in place of `block`, the row is the end of all partials.
         """
-        if self._adds:
+        if self._uses_atomics:
             return apply(ir.AffineExpr.get_dim(0) % SUM_ROWS, block)
         if not self.period:
             return block
@@ -235,7 +238,7 @@ class BlockLoop:
             if value in self.frame.buffers and len({d for d in axes if d is not None}) == self.space.rank:
                 emitter.transfers.read(value, axes)
         mask = self._inside(emitter.transfers)
-        made = {result for s in self.plan.tile for result in s.op.results}
+        computed = {result for s in self.plan.tile for result in s.op.results}
         carried = {s.op: partial for s, partial in zip(self.plan.reductions, partials, strict=True)}
         ordered = [*by_reduction_depth(self.plan.tile), *self.plan.reductions]
         if self.early_accumulators:
@@ -246,7 +249,7 @@ class BlockLoop:
             else:
                 emitter.emit(s)
         for value, buffer in self.frame.results:
-            if value in made:
+            if value in computed:
                 emitter.write(value, buffer)
         return list(carried.values())
 
@@ -287,24 +290,24 @@ class BlockLoop:
             dims -= self.space.reduced[s.op]
         return tuple(n if d in dims else 1 for d, n in enumerate(self.tile))
 
-    def _store_partial(self, s: OpStructure, total: ir.Value, buffer: ir.Value, row: ir.Value) -> None:
+    def _store_partial(self, s: OpStructure, partial: ir.Value, buffer: ir.Value, row: ir.Value) -> None:
         """Stores a reduction's partial in its workspace row, or adds it atomically."""
         kept = kept_dims(self.space, s)
-        vector_type = ir.VectorType(total.type)
+        vector_type = ir.VectorType(partial.type)
         # The vector has the kept dimensions only, so that it is not treated as a tile of the iteration space.
         shape = [vector_type.shape[d] for d in kept] or [1]
-        part = vector.ShapeCastOp(ir.VectorType.get(shape, vector_type.element_type), total).result
+        row_vector = vector.ShapeCastOp(ir.VectorType.get(shape, vector_type.element_type), partial).result
         columns = [index(0)] * len(kept)
-        if self._adds:
-            accumulate(part, buffer, [row, *columns])
+        if self._uses_atomics:
+            accumulate(row_vector, buffer, [row, *columns])
             return
         axes = range(1, 1 + len(kept)) if kept else (0,)
-        places = ir.AffineMap.get(1 + len(kept), 0, [ir.AffineExpr.get_dim(axis) for axis in axes])
+        row_map = ir.AffineMap.get(1 + len(kept), 0, [ir.AffineExpr.get_dim(axis) for axis in axes])
         vector.TransferWriteOp(
             None,
-            part,
+            row_vector,
             buffer,
             [row, *columns],
-            ir.AffineMapAttr.get(places),
+            ir.AffineMapAttr.get(row_map),
             in_bounds=ir.ArrayAttr.get([ir.BoolAttr.get(True)] * len(shape)),
         )

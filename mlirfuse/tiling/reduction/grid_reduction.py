@@ -32,7 +32,7 @@ def workspace_of(space: IterationSpace, plan: GridReduction, schedule: Schedule)
 
     With atomics, a reduction has `SUM_ROWS` rows, which are zero between launches.
     """
-    assert schedule.persistent_loop is not None  # the pass looked
+    assert schedule.persistent_loop is not None  # checked by the pass
     kept = [[space.extents[d] or 0 for d in kept_dims(space, s)] for s in plan.reductions]
     semaphores = {WORKSPACE: ir.StringAttr.get(SEMAPHORES)}
     count = TICKETS + 1 if schedule.persistent_loop.chunk else 1
@@ -61,11 +61,11 @@ def workspace_of(space: IterationSpace, plan: GridReduction, schedule: Schedule)
         WORKSPACE_OPERANDS: ir.DenseI64ArrayAttr.get([number for pair in operands for number in pair]),
     }
     dynamic = ir.ShapedType.get_dynamic_size()
-    parts = [
+    partials = [
         ir.MemRefType.get([dynamic, *extents], element_type(s))
         for s, extents in zip(plan.reductions, kept, strict=True)
     ]
-    return [*((type_, scratch) for type_ in parts), counter]
+    return [*((type_, scratch) for type_ in partials), counter]
 
 
 def _tiles(space: IterationSpace, plan: GridReduction, tile: Shape) -> tuple[ir.AffineExpr, list[tuple[int, int]]]:
@@ -94,7 +94,7 @@ def _argument_axis(space: IterationSpace, dim: int) -> tuple[int, int]:
 
 def emit_grid_reduction(frame: KernelFrame, space: IterationSpace, plan: GridReduction, schedule: Schedule) -> None:
     """Emits both stages of a grid reduction into a kernel that was opened with the arguments of `workspace_of`."""
-    assert schedule.persistent_loop is not None  # the pass looked
+    assert schedule.persistent_loop is not None  # checked by the pass
     *buffers, semaphores = frame.workspace
     with frame.body():
         counts, tiles, blocks = _blocks(frame, space, plan, schedule)
@@ -102,8 +102,8 @@ def emit_grid_reduction(frame: KernelFrame, space: IterationSpace, plan: GridRed
         with ir.InsertionPoint.at_block_terminator(grid.body):
             block = grid.body.arguments[0]
             block_loop = BlockLoop(frame, space, plan, schedule, counts, tiles, blocks, buffers, semaphores)
-            parts = block_loop.emit(block)
-            SecondStage(frame, space, plan, schedule.persistent_loop, blocks, parts, buffers).emit(block, semaphores)
+            partials = block_loop.emit(block)
+            SecondStage(frame, space, plan, schedule.persistent_loop, blocks, partials, buffers).emit(block, semaphores)
 
 
 def emit_persistent_loop(
@@ -119,12 +119,12 @@ def emit_persistent_loop(
 
 def emit_second_stage(frame: KernelFrame, space: IterationSpace, plan: GridReduction, schedule: Schedule) -> None:
     """Emits the second stage alone, into a kernel whose further inputs are the partials of `emit_persistent_loop`."""
-    assert schedule.persistent_loop is not None  # the pass looked
+    assert schedule.persistent_loop is not None  # checked by the pass
     with frame.body():
         blocks = index(schedule.persistent_loop.blocks)
         second_stage = SecondStage(frame, space, plan, schedule.persistent_loop, blocks, blocks, frame.inputs)
         grid = forall(index(second_stage.slices))
-        grid.operation.attributes[SECOND_STAGE] = ir.UnitAttr.get()  # a loop over one slice does not stay a loop
+        grid.operation.attributes[SECOND_STAGE] = ir.UnitAttr.get()  # canonicalisation folds a loop over one slice
         with ir.InsertionPoint.at_block_terminator(grid.body):
             second_stage.emit_slices(grid.body.arguments[0], index(second_stage.slices))
 
@@ -133,7 +133,7 @@ def _blocks(
     frame: KernelFrame, space: IterationSpace, plan: GridReduction, schedule: Schedule
 ) -> tuple[list[Count], ir.Value, ir.Value]:
     """The tiles of each dimension, all tiles, and the blocks that loop over them."""
-    assert schedule.persistent_loop is not None  # the pass looked
+    assert schedule.persistent_loop is not None  # checked by the pass
     counts = tile_counts(space, schedule.tile, frame.buffers, frozenset(plan.outer_dims))
     expr, symbols = count_expr(counts)
     tiles = affine.AffineApplyOp(ir.AffineMap.get(0, len(symbols), [expr]), symbols).result
@@ -147,8 +147,8 @@ def _blocks(
         else 1
     )
     least = ir.AffineExpr.get_constant(slices)
-    wanted = affine.AffineMaxOp(ir.AffineMap.get(0, len(symbols), [expr, least]), symbols).result
+    most_blocks = affine.AffineMaxOp(ir.AffineMap.get(0, len(symbols), [expr, least]), symbols).result
     resident = resident_blocks(max(1, schedule.blocks_per_sm))
     bounds = [ir.AffineExpr.get_symbol(0), ir.AffineExpr.get_symbol(1)]
-    blocks = affine.AffineMinOp(ir.AffineMap.get(0, 2, bounds), [wanted, resident]).result
+    blocks = affine.AffineMinOp(ir.AffineMap.get(0, 2, bounds), [most_blocks, resident]).result
     return counts, tiles, blocks

@@ -103,11 +103,11 @@ class _MultiPass:
             return combined
 
         partials = self._pass_over(reductions, step, staged=not first)
-        for s, parts in zip(reductions, zip(*partials, strict=True), strict=True):
+        for s, of_tiles in zip(reductions, zip(*partials, strict=True), strict=True):
             result = None
-            for part, tile in zip(parts, self._tiles(), strict=True):
+            for partial, tile in zip(of_tiles, self._tiles(), strict=True):
                 emitter = self._emitter(tile, index(0))
-                result = emitter.reduce(s, part, emitter.initial(s) if result is None else result)
+                result = emitter.reduce(s, partial, emitter.initial(s) if result is None else result)
             assert result is not None
             self.row_values[s.op.results[0]] = result
 
@@ -115,18 +115,18 @@ class _MultiPass:
         """Emits `step` for every chunk; returns the accumulators of the loop, if there is one, and of remainders."""
         if self.extent is None:
             return [self._pass_over_groups(reductions, step)]
-        outcomes: list[Accumulators] = []
+        accumulated: list[Accumulators] = []
         remainders = self._remainders()
         position = self.extent - sum(remainders)
         if position:
             start = self._initial(reductions, self.schedule.tile)
-            outcomes.append(self._loop(index(0), index(position), start, step, staged=staged))
+            accumulated.append(self._loop(index(0), index(position), start, step, staged=staged))
         for size in remainders:
             tile = self._tile_of(size)
             start = self._initial(reductions, tile)
-            outcomes.append(step(self._emitter(tile, index(position), staged), start))
+            accumulated.append(step(self._emitter(tile, index(position), staged), start))
             position += size
-        return outcomes
+        return accumulated
 
     def _pass_over_groups(self, reductions: Sequence[OpStructure], step: Step) -> Accumulators:
         """Emits `step` for every chunk of a dynamic extent, in groups of `GROUP`; the last chunk may be partial."""
@@ -137,11 +137,11 @@ class _MultiPass:
         length = GROUP * self.chunk
         groups = scf.ForOp(index(0), extent, index(length), start)
         with ir.InsertionPoint(groups.body):
-            behind = apply(ir.AffineExpr.get_dim(0) + length, groups.induction_variable)
-            end = arith.MinUIOp(behind, extent).result
+            end_of_group = apply(ir.AffineExpr.get_dim(0) + length, groups.induction_variable)
+            end = arith.MinUIOp(end_of_group, extent).result
             sums = self._loop(groups.induction_variable, end, start, step)
             carried = zip(reductions, groups.inner_iter_args, sums, strict=True)
-            scf.YieldOp([combine(s, total, part, None) for s, total, part in carried])
+            scf.YieldOp([combine(s, accumulator, partial, None) for s, accumulator, partial in carried])
         return list(groups.results)
 
     def _loop(
@@ -210,26 +210,26 @@ class _MultiPass:
 
     def _emit_needed(self, emitter: TileEmitter, roots: Sequence[ir.Operation]) -> None:
         """Emits the ops that `roots` depend on and that vary along the row."""
-        makers = {r: s for s in self.structures for r in s.op.results}
+        producers = {r: s for s in self.structures for r in s.op.results}
         needed: set[ir.Operation] = set()
         stack = list(roots)
         while stack:
             op = stack.pop()
             for operand in op.operands:
-                maker = makers.get(operand)
-                if maker is not None and operand not in self.row_values and maker.op not in needed:
-                    needed.add(maker.op)
-                    stack.append(maker.op)
+                producer = producers.get(operand)
+                if producer is not None and operand not in self.row_values and producer.op not in needed:
+                    needed.add(producer.op)
+                    stack.append(producer.op)
         for s in self.structures:
             if s.op in needed:
                 emitter.emit(s)
 
     def _write(self, emitter: TileEmitter, results: Sequence[tuple[ir.Value, ir.Value]]) -> Accumulators:
         roots = {r: s.op for s in self.structures for r in s.op.results}
-        makers = [roots[value] for value, _ in results]
-        self._emit_needed(emitter, makers)
+        producers = [roots[value] for value, _ in results]
+        self._emit_needed(emitter, producers)
         for s in self.structures:
-            if s.op in makers and s.op.results[0] not in emitter.values:
+            if s.op in producers and s.op.results[0] not in emitter.values:
                 emitter.emit(s)
         for value, buffer in results:
             emitter.write(value, buffer)

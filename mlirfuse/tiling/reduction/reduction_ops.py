@@ -12,43 +12,45 @@ from mlirfuse.analysis.loops.structure import OpStructure
 from mlirfuse.tiling.tiles import Shape, broadcast, index, splat
 
 
-def element_type(total: OpStructure) -> ir.Type:
+def element_type(reduction: OpStructure) -> ir.Type:
     """The type of a reduction's elements."""
-    return ir.RankedTensorType(total.op.results[0].type).element_type
+    return ir.RankedTensorType(reduction.op.results[0].type).element_type
 
 
-def neutral_scalar(total: OpStructure) -> ir.Value:
+def neutral_scalar(reduction: OpStructure) -> ir.Value:
     """The neutral element of a reduction's combining op."""
-    return arith.ConstantOp(element_type(total), neutral(combiner_of(total).name, element_type(total))).result
+    return arith.ConstantOp(
+        element_type(reduction), neutral(combiner_of(reduction).name, element_type(reduction))
+    ).result
 
 
-def neutral_tile(total: OpStructure, shape: Shape) -> ir.Value:
+def neutral_tile(reduction: OpStructure, shape: Shape) -> ir.Value:
     """A tile of neutral elements."""
-    return splat(neutral_scalar(total), shape)
+    return splat(neutral_scalar(reduction), shape)
 
 
-def combine(total: OpStructure, carried: ir.Value, elements: ir.Value, mask: ir.Value | None) -> ir.Value:
+def combine(reduction: OpStructure, carried: ir.Value, elements: ir.Value, mask: ir.Value | None) -> ir.Value:
     """Combines a tile of elements into a tile of accumulators; elements outside the mask change nothing."""
-    elements = masked(total, elements, mask)
-    name = combiner_of(total).name
+    elements = masked(reduction, elements, mask)
+    name = combiner_of(reduction).name
     return ir.Operation.create(name, results=[carried.type], operands=[carried, elements]).results[0]
 
 
-def combine_pairwise(total: OpStructure, tiles: Sequence[ir.Value]) -> ir.Value:
+def combine_pairwise(reduction: OpStructure, tiles: Sequence[ir.Value]) -> ir.Value:
     """Combines tiles of one shape pairwise: a sum of n tiles is rounded log2(n) times instead of n times."""
     level = list(tiles)
     while len(level) > 1:
-        paired = [combine(total, a, b, None) for a, b in zip(level[::2], level[1::2], strict=False)]
+        paired = [combine(reduction, a, b, None) for a, b in zip(level[::2], level[1::2], strict=False)]
         level = paired + level[2 * len(paired) :]
     return level[0]
 
 
-def masked(total: OpStructure, elements: ir.Value, mask: ir.Value | None) -> ir.Value:
+def masked(reduction: OpStructure, elements: ir.Value, mask: ir.Value | None) -> ir.Value:
     """The elements, replaced by the neutral element outside the mask."""
     if mask is None:
         return elements
     shape = tuple(ir.VectorType(elements.type).shape)
-    return arith.SelectOp(broadcast(mask, shape), elements, splat(neutral_scalar(total), shape)).result
+    return arith.SelectOp(broadcast(mask, shape), elements, splat(neutral_scalar(reduction), shape)).result
 
 
 def mask_of(shape: Sequence[int], bounds: Mapping[int, ir.Value]) -> ir.Value:

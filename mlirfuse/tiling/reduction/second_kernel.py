@@ -33,40 +33,47 @@ def emit_two_kernels(
     Returns:
         The first kernel's tile program, with the persistent loop.
     """
-    assert schedule.persistent_loop is not None  # the pass looked
+    assert schedule.persistent_loop is not None  # checked by the pass
     returned = list(body(kernel)[-1].operands)
-    late = {result for s in [*plan.reductions, *plan.second_stage] for result in s.op.results}
-    early = [n for n, value in enumerate(returned) if value not in late]
-    rest = [n for n, value in enumerate(returned) if value in late]
+    second_values = {result for s in [*plan.reductions, *plan.second_stage] for result in s.op.results}
+    first_numbers = [n for n, value in enumerate(returned) if value not in second_values]
+    second_numbers = [n for n, value in enumerate(returned) if value in second_values]
     shapes = [
         ([schedule.persistent_loop.blocks, *_kept(space, plan, n)], element_type(s))
         for n, s in enumerate(plan.reductions)
     ]
-    parts = [ir.RankedTensorType.get(shape, element) for shape, element in shapes]
+    partials = [ir.RankedTensorType.get(shape, element) for shape, element in shapes]
     memory = [ir.MemRefType.get(shape, element) for shape, element in shapes]
 
-    loop_kernel = open_kernel(kernel, [(type_, {}) for type_ in memory], returned=[returned[n] for n in early])
+    loop_kernel = open_kernel(kernel, [(type_, {}) for type_ in memory], returned=[returned[n] for n in first_numbers])
     emit_persistent_loop(loop_kernel, space, plan, schedule, loop_kernel.workspace)
-    given = [(type_, default_attributes()) for type_ in memory]
-    combining = open_kernel(kernel, inputs=given, returned=[returned[n] for n in rest], suffix="_second_stage_kernel")
-    emit_second_stage(combining, space, plan, schedule)
+    partial_inputs = [(type_, default_attributes()) for type_ in memory]
+    second_kernel = open_kernel(
+        kernel, inputs=partial_inputs, returned=[returned[n] for n in second_numbers], suffix="_second_stage_kernel"
+    )
+    emit_second_stage(second_kernel, space, plan, schedule)
 
     inputs = [argument.type for argument in kernel.regions[0].blocks[0].arguments]
     extents = _extents(kernel, returned)
     name, types = symbol(kernel), [value.type for value in returned]
-    made = [[types[n] for n in early] + parts, [types[n] for n in rest]]
-    for frame, suffix, taken, results, positions in (
-        (loop_kernel, "", inputs, made[0], early),
-        (combining, "_second_stage", [*inputs, *parts], made[1], rest),
+    result_types = [[types[n] for n in first_numbers] + partials, [types[n] for n in second_numbers]]
+    for frame, suffix, arguments, results, positions in (
+        (loop_kernel, "", inputs, result_types[0], first_numbers),
+        (second_kernel, "_second_stage", [*inputs, *partials], result_types[1], second_numbers),
     ):
         pairs = ir.DenseI64ArrayAttr.get([number for n in positions for number in extents[n]])
-        frame.declare(name + suffix, ir.FunctionType.get(taken, results), pairs)
+        frame.declare(name + suffix, ir.FunctionType.get(arguments, results), pairs)
     for call in calls:
         with ir.InsertionPoint(call), call.location:
-            first = func.CallOp(made[0], name, list(call.operands))
-            own = list(first.results)
-            second = func.CallOp(made[1], f"{name}_second_stage", [*call.operands, *own[len(early) :]])
-        for n, value in [*zip(early, own, strict=False), *zip(rest, second.results, strict=True)]:
+            first = func.CallOp(result_types[0], name, list(call.operands))
+            first_results = list(first.results)
+            second = func.CallOp(
+                result_types[1], f"{name}_second_stage", [*call.operands, *first_results[len(first_numbers) :]]
+            )
+        for n, value in [
+            *zip(first_numbers, first_results, strict=False),
+            *zip(second_numbers, second.results, strict=True),
+        ]:
             call.results[n].replace_all_uses_with(value)
         erase(call)
     erase(kernel)

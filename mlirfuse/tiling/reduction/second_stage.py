@@ -70,23 +70,23 @@ class SecondStage:
     def emit(self, block: ir.Value, semaphore: ir.Value) -> None:
         """Emits the second stage of a block at the current insertion point."""
         if self.persistent_loop.grid_reduction == "grid_sync":
-            self._together(block, semaphore)
+            self._after_grid_sync(block, semaphore)
         else:
-            self._by_the_last(semaphore)
+            self._in_last_block(semaphore)
 
     @property
     def slices(self) -> int:
-        """How many slices there are."""
+        """Number of slices."""
         return prod(slice_counts(self.space, self.plan, self.persistent_loop))
 
-    def _together(self, block: ir.Value, semaphore: ir.Value) -> None:
-        """Grid sync: all blocks wait for each other, and block i takes the slices i, i + blocks, and so on."""
+    def _after_grid_sync(self, block: ir.Value, semaphore: ir.Value) -> None:
+        """Grid sync: all blocks wait for each other; block i then combines slices i, i + blocks, and so on."""
         self.frame.function.attributes[COOPERATIVE] = ir.UnitAttr.get()
         with grid_barrier(semaphore, index(0), self.blocks):
             self.emit_slices(block, self.blocks)
 
-    def _by_the_last(self, semaphore: ir.Value) -> None:
-        """Last block: the last block to arrive takes all slices."""
+    def _in_last_block(self, semaphore: ir.Value) -> None:
+        """Last block: the last block to arrive combines all slices."""
         branch = last_block(semaphore, index(0), self.blocks)
         branch.operation.attributes[SECOND_STAGE] = ir.UnitAttr.get()  # a loop over a single slice is folded away
         with ir.InsertionPoint(branch.then_block):
@@ -137,21 +137,21 @@ class SecondStage:
         start = [neutral_tile(s, shape) for s, shape in zip(self.plan.reductions, shapes, strict=True)]
 
         def load(position: ir.Value) -> list[ir.Value]:
-            places = [[position, *(offsets[d] for d in kept_dims(self.space, s))] for s in self.plan.reductions]
+            starts = [[position, *(offsets[d] for d in kept_dims(self.space, s))] for s in self.plan.reductions]
             return [
-                self._load(s, buffer, shape, place, ragged)
-                for s, buffer, shape, place in zip(self.plan.reductions, buffers, shapes, places, strict=True)
+                self._load(s, buffer, shape, indices, ragged)
+                for s, buffer, shape, indices in zip(self.plan.reductions, buffers, shapes, starts, strict=True)
             ]
 
-        totals = (self._sum_of_groups if self.persistent_loop.period else self._sum)(
+        results = (self._sum_of_groups if self.persistent_loop.period else self._sum)(
             index(0), self.partials, start, load
         )
         transfers = TileTransfers(
             self.space, tile, offsets, ragged, self.frame.buffers, streaming=False, divided=divided
         )
         emitter = TileEmitter(transfers, dict(self.frame.scalars))
-        for s, total in zip(self.plan.reductions, totals, strict=True):
-            emitter.values[s.op.results[0]] = emitter.reduce(s, total, emitter.initial(s))
+        for s, result in zip(self.plan.reductions, results, strict=True):
+            emitter.values[s.op.results[0]] = emitter.reduce(s, result, emitter.initial(s))
         for s in self.plan.second_stage:
             emitter.emit(s)
         for value, buffer in self.frame.results:
@@ -165,10 +165,10 @@ class SecondStage:
         rows = self._rows_at_once * GROUP
         loop = scf.ForOp(first, end, index(rows), start)
         with ir.InsertionPoint(loop.body):
-            behind = apply(ir.AffineExpr.get_dim(0) + rows, loop.induction_variable)
-            group = self._sum(loop.induction_variable, arith.MinUIOp(behind, end).result, start, load)
+            end_of_group = apply(ir.AffineExpr.get_dim(0) + rows, loop.induction_variable)
+            group = self._sum(loop.induction_variable, arith.MinUIOp(end_of_group, end).result, start, load)
             added = zip(self.plan.reductions, loop.inner_iter_args, group, strict=True)
-            scf.YieldOp([combine(s, total, part, None) for s, total, part in added])
+            scf.YieldOp([combine(s, accumulator, partial, None) for s, accumulator, partial in added])
         return list(loop.results)
 
     def _sum(self, first: ir.Value, end: ir.Value, start: Sequence[ir.Value], load: LoadPartials) -> list[ir.Value]:
@@ -182,12 +182,12 @@ class SecondStage:
             ]
             tiles = [load(position) for position in positions]
             masks = [self._inside(position) for position in positions]
-            together = [
-                combine_pairwise(s, [masked(s, part, mask) for part, mask in zip(partials, masks, strict=True)])
+            combined = [
+                combine_pairwise(s, [masked(s, partial, mask) for partial, mask in zip(partials, masks, strict=True)])
                 for s, partials in zip(self.plan.reductions, zip(*tiles, strict=True), strict=True)
             ]
-            added = zip(self.plan.reductions, loop.inner_iter_args, together, strict=True)
-            scf.YieldOp([combine(s, total, part, None) for s, total, part in added])
+            added = zip(self.plan.reductions, loop.inner_iter_args, combined, strict=True)
+            scf.YieldOp([combine(s, accumulator, partial, None) for s, accumulator, partial in added])
         return list(loop.results)
 
     @property
@@ -208,7 +208,7 @@ class SecondStage:
         return mask_of(self.persistent_loop.second_stage_tile, {self.plan.outer_dims[0]: left})
 
     def _load(
-        self, s: OpStructure, buffer: ir.Value, shape: Shape, place: Sequence[ir.Value], ragged: frozenset[int]
+        self, s: OpStructure, buffer: ir.Value, shape: Shape, indices: Sequence[ir.Value], ragged: frozenset[int]
     ) -> ir.Value:
         """Reads a tile of a reduction's partials, with one partial a row along the first looped dimension."""
         axes = [self.plan.outer_dims[0], *kept_dims(self.space, s)]
@@ -224,7 +224,7 @@ class SecondStage:
         return vector.TransferReadOp(
             ir.VectorType.get(list(shape), element),
             buffer,
-            place,
+            indices,
             ir.AffineMapAttr.get(ir.AffineMap.get(len(axes), 0, exprs)),
             arith.ConstantOp(element, zero(element)).result,
             in_bounds=ir.ArrayAttr.get(bounds),

@@ -17,11 +17,11 @@ from mlirfuse.tiling.tiles import index, zero
 PADDING = 32  # bytes after each row, so that the rows that a warp writes together are in different banks
 
 
-def meet_in_cluster(part: ir.Value, split: int, partial: ir.Value, rows: int, epilogue: SliceEpilogue) -> None:
+def reduce_in_cluster(member: ir.Value, split: int, partial: ir.Value, rows: int, epilogue: SliceEpilogue) -> None:
     """Each block stores its partial in shared memory, and adds up a slice of rows of all partials, in rank order.
 
     Args:
-        part: the block's rank in its cluster, an index.
+        member: the block's rank in its cluster, an index.
         split: number of blocks in a cluster.
         partial: the block's partial tile.
         rows: rows in a block's slice.
@@ -29,17 +29,17 @@ def meet_in_cluster(part: ir.Value, split: int, partial: ir.Value, rows: int, ep
     """
     type_ = ir.VectorType(partial.type)
     whole = type_.shape[-2]
-    own = _buffer(type_)
+    buffer = _buffer(type_)
     zeros = [index(0)] * type_.rank
     gpu.BarrierOp()  # other warps may still read earlier contents of this shared memory
-    vector.TransferWriteOp(None, partial, own, zeros, _identity(type_.rank), in_bounds=_inside(type_.rank))
+    vector.TransferWriteOp(None, partial, buffer, zeros, _identity(type_.rank), in_bounds=_inside(type_.rank))
     cluster_barrier()
-    branch = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.ult, part, index(whole // rows)).result)
+    branch = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.ult, member, index(whole // rows)).result)
     branch.operation.attributes[SECOND_STAGE] = ir.UnitAttr.get()
     with ir.InsertionPoint(branch.then_block):
-        start = arith.MulIOp(part, index(rows)).result
-        found = [_read(cluster_view(own, index(rank)), type_, start, rows) for rank in range(split)]
-        epilogue(reduce(add_tiles, found), start)
+        start = arith.MulIOp(member, index(rows)).result
+        slices = [_read(cluster_view(buffer, index(rank)), type_, start, rows) for rank in range(split)]
+        epilogue(reduce(add_tiles, slices), start)
         scf.YieldOp([])
     cluster_barrier()  # peers may still read this block's partial
 
@@ -57,12 +57,12 @@ def _buffer(tile: ir.VectorType) -> ir.Value:
 def _read(view: ir.Value, tile: ir.VectorType, start: ir.Value, rows: int) -> ir.Value:
     """Rows `start` to `start + rows` of a block's partial."""
     shape = [*tile.shape[:-2], rows, tile.shape[-1]]
-    place = [*[index(0)] * (tile.rank - 2), start, index(0)]
+    indices = [*[index(0)] * (tile.rank - 2), start, index(0)]
     padding = arith.ConstantOp(tile.element_type, zero(tile.element_type)).result
     return vector.TransferReadOp(
         ir.VectorType.get(shape, tile.element_type),
         view,
-        place,
+        indices,
         _identity(tile.rank),
         padding,
         in_bounds=_inside(tile.rank),

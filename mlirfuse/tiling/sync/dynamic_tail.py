@@ -32,7 +32,7 @@ class DynamicTail:
         semaphores: memref of the counter of chunks taken.
         tiles: number of all tiles.
         blocks: blocks of the grid.
-        own: number of tiles before the tail.
+        static_end: number of tiles before the tail.
         doubled: number of large chunks.
         loops: number of loops: blocks that have tiles, and chunks.
     """
@@ -41,7 +41,7 @@ class DynamicTail:
     semaphores: ir.Value
     tiles: ir.Value
     blocks: ir.Value
-    own: ir.Value
+    static_end: ir.Value
     doubled: ir.Value
     loops: ir.Value
 
@@ -51,15 +51,15 @@ class DynamicTail:
         tail_wave = arith.MulIOp(blocks, index(TAIL)).result
         waves = arith.DivUIOp(arith.MulIOp(tiles, index(TAIL - 1)).result, tail_wave).result
         least = arith.MulIOp(tail_wave, index(LEAST_CHUNKS * chunk)).result
-        own = arith.SelectOp(_is_less(tiles, least), tiles, arith.MulIOp(waves, blocks).result).result
-        shared = arith.SubIOp(tiles, own).result
-        doubled = arith.DivUIOp(shared, index(4 * chunk)).result
-        chunks = arith.SubIOp(arith.CeilDivUIOp(shared, index(chunk)).result, doubled).result
+        static_end = arith.SelectOp(_is_less(tiles, least), tiles, arith.MulIOp(waves, blocks).result).result
+        tail = arith.SubIOp(tiles, static_end).result
+        doubled = arith.DivUIOp(tail, index(4 * chunk)).result
+        chunks = arith.SubIOp(arith.CeilDivUIOp(tail, index(chunk)).result, doubled).result
         # With fewer tiles than blocks there are no chunks, and blocks without a tile have no loop. With no tiles at all
         # block 0 stores a neutral partial.
-        some = arith.MaxUIOp(tiles, index(1)).result
-        loops = arith.MinUIOp(arith.AddIOp(blocks, chunks).result, some).result
-        return cls(chunk, semaphores, tiles, blocks, own, doubled, loops)
+        least_loops = arith.MaxUIOp(tiles, index(1)).result
+        loops = arith.MinUIOp(arith.AddIOp(blocks, chunks).result, least_loops).result
+        return cls(chunk, semaphores, tiles, blocks, static_end, doubled, loops)
 
     def loop(self, block: ir.Value) -> scf.WhileOp:
         """Emits a block's outer loop: its `after` region runs one persistent loop, whose number is the argument.
@@ -75,19 +75,19 @@ class DynamicTail:
 
     def range(self, number: ir.Value) -> tuple[ir.Value, ir.Value, ir.Value]:
         """First tile, end and step of the loop of that number."""
-        is_own = _is_less(number, self.blocks)
+        is_static = _is_less(number, self.blocks)
         chunk = arith.SubIOp(number, self.blocks).result
         behind = arith.MinUIOp(self._start(arith.AddIOp(chunk, index(1)).result), self.tiles).result
         return (
-            arith.SelectOp(is_own, number, self._start(chunk)).result,
-            arith.SelectOp(is_own, self.own, behind).result,
-            arith.SelectOp(is_own, self.blocks, index(1)).result,
+            arith.SelectOp(is_static, number, self._start(chunk)).result,
+            arith.SelectOp(is_static, self.static_end, behind).result,
+            arith.SelectOp(is_static, self.blocks, index(1)).result,
         )
 
     def _start(self, chunk: ir.Value) -> ir.Value:
         """The first tile of a chunk, which is the end of the chunk before."""
         sizes = arith.AddIOp(chunk, arith.MinUIOp(chunk, self.doubled).result).result
-        return arith.AddIOp(self.own, arith.MulIOp(sizes, index(self.chunk)).result).result
+        return arith.AddIOp(self.static_end, arith.MulIOp(sizes, index(self.chunk)).result).result
 
     def next(self) -> ir.Value:
         """The number of the block's next loop; `loops` or more if no chunk is left.
@@ -97,8 +97,8 @@ class DynamicTail:
         """
         branch = scf.IfOp(_is_less(self.blocks, self.loops), [self.loops.type], has_else=True)
         with ir.InsertionPoint(branch.then_block):
-            taken = take_ticket(self.semaphores, index(TICKETS), self.loops)
-            scf.YieldOp([arith.AddIOp(self.blocks, arith.IndexCastUIOp(self.loops.type, taken).result).result])
+            ticket = take_ticket(self.semaphores, index(TICKETS), self.loops)
+            scf.YieldOp([arith.AddIOp(self.blocks, arith.IndexCastUIOp(self.loops.type, ticket).result).result])
         with ir.InsertionPoint(branch.else_block):
             scf.YieldOp([self.loops])
         return branch.results[0]

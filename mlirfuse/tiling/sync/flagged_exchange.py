@@ -12,7 +12,7 @@ from mlirfuse.analysis.memory.workspaces import SEMAPHORES
 from mlirfuse.dialect.attributes import SECOND_STAGE
 from mlirfuse.dialect.flagged_load import flagged_load
 from mlirfuse.dialect.flagged_store import flagged_store
-from mlirfuse.tiling.sync.partial_tiles import SliceEpilogue, add_tiles, part_row, workspace_argument
+from mlirfuse.tiling.sync.partial_tiles import SliceEpilogue, add_tiles, partial_row, workspace_argument
 from mlirfuse.tiling.tiles import index
 
 
@@ -26,7 +26,7 @@ def flagged_workspace(
 def exchange_flagged(
     flagged_buffer: ir.Value,
     tile: ir.Value,
-    part: ir.Value,
+    member: ir.Value,
     split: int,
     partial: ir.Value,
     rows: int,
@@ -37,7 +37,7 @@ def exchange_flagged(
     Args:
         flagged_buffer: the workspace argument of `flagged_workspace`.
         tile: number of the block's tile, an index.
-        part: number of the block's partial within the tile, an index.
+        member: number of the block's partial within the tile, an index.
         split: number of partials of a tile.
         partial: the block's partial tile.
         rows: rows in a block's slice.
@@ -45,14 +45,14 @@ def exchange_flagged(
     """
     type_ = ir.VectorType(partial.type)
     inner = [index(0)] * (type_.rank - 2)
-    flagged_store(partial, flagged_buffer, [part_row(tile, part, split), *inner, index(0), index(0)])
-    branch = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.ult, part, index(type_.shape[-2] // rows)).result)
+    flagged_store(partial, flagged_buffer, [partial_row(tile, member, split), *inner, index(0), index(0)])
+    branch = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.ult, member, index(type_.shape[-2] // rows)).result)
     branch.operation.attributes[SECOND_STAGE] = ir.UnitAttr.get()
     with ir.InsertionPoint(branch.then_block):
-        start = arith.MulIOp(part, index(rows)).result
-        own = ir.VectorType.get([*type_.shape[:-2], rows, type_.shape[-1]], type_.element_type)
-        (found,) = flagged_load(
-            flagged_buffer, [[part_row(tile, index(0), split), *inner, start, index(0)]], own, split
+        start = arith.MulIOp(member, index(rows)).result
+        slice_type = ir.VectorType.get([*type_.shape[:-2], rows, type_.shape[-1]], type_.element_type)
+        (slices,) = flagged_load(
+            flagged_buffer, [[partial_row(tile, index(0), split), *inner, start, index(0)]], slice_type, split
         )
-        epilogue(reduce(add_tiles, found), start)
+        epilogue(reduce(add_tiles, slices), start)
         scf.YieldOp([])

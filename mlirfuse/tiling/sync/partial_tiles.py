@@ -40,20 +40,20 @@ class PartialTiles:
 
     def write(self, tile: ir.Value, row: ir.Value) -> None:
         """Stores a partial tile."""
-        vector.TransferWriteOp(None, tile, self.scratch, self._place(row), self._map(), in_bounds=self._bounds())
+        vector.TransferWriteOp(None, tile, self.scratch, self._indices(row), self._map(), in_bounds=self._bounds())
 
     def read(self, row: ir.Value, start: ir.Value | None = None, rows: int | None = None) -> ir.Value:
         """Reads a stored partial tile, or `rows` of its rows from `start` on."""
         memory = ir.MemRefType(self.scratch.type)
         shape = list(memory.shape)[1:]
-        place = self._place(row)
+        indices = self._indices(row)
         if start is not None and rows is not None:
-            shape[-2], place[-2] = rows, start
+            shape[-2], indices[-2] = rows, start
         tile = ir.VectorType.get(shape, memory.element_type)
         padding = arith.ConstantOp(memory.element_type, zero(memory.element_type)).result
-        return vector.TransferReadOp(tile, self.scratch, place, self._map(), padding, in_bounds=self._bounds()).result
+        return vector.TransferReadOp(tile, self.scratch, indices, self._map(), padding, in_bounds=self._bounds()).result
 
-    def _place(self, row: ir.Value) -> list[ir.Value]:
+    def _indices(self, row: ir.Value) -> list[ir.Value]:
         rank = ir.MemRefType(self.scratch.type).rank
         return [row, *[arith.ConstantOp(ir.IndexType.get(), 0).result] * (rank - 1)]
 
@@ -116,63 +116,63 @@ def workspace_argument(
 
 
 def reduce_in_last_block(
-    partials: PartialTiles, tile: ir.Value, part: ir.Value, partial: ir.Value, epilogue: Epilogue
+    partials: PartialTiles, tile: ir.Value, member: ir.Value, partial: ir.Value, epilogue: Epilogue
 ) -> None:
     """Each block stores its partial; the last block to arrive adds all partials up in order."""
-    partials.write(partial, part_row(tile, part, partials.split))
+    partials.write(partial, partial_row(tile, member, partials.split))
     last = last_block(partials.semaphores, tile, partials.split)
     with ir.InsertionPoint(last.then_block):
-        first = partials.read(part_row(tile, index(0), partials.split))
+        first = partials.read(partial_row(tile, index(0), partials.split))
         loop = scf.ForOp(index(1), index(partials.split), index(1), [first])
         with ir.InsertionPoint(loop.body):
-            other = partials.read(part_row(tile, loop.induction_variable, partials.split))
+            other = partials.read(partial_row(tile, loop.induction_variable, partials.split))
             scf.YieldOp([add_tiles(loop.inner_iter_args[0], other)])
         epilogue(loop.results[0])
         scf.YieldOp([])
 
 
 def reduce_serially(
-    partials: PartialTiles, tile: ir.Value, part: ir.Value, partial: ir.Value, epilogue: Epilogue
+    partials: PartialTiles, tile: ir.Value, member: ir.Value, partial: ir.Value, epilogue: Epilogue
 ) -> None:
     """Serial (ordered) reduction: the first block stores its partial, each next block adds its own to the sum so far.
 
     The last block runs the epilogue on the sum.
     """
-    with serial_order(partials.semaphores, tile, part, partials.split):
-        first = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.eq, part, index(0)).result)
+    with serial_order(partials.semaphores, tile, member, partials.split):
+        first = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.eq, member, index(0)).result)
         with ir.InsertionPoint(first.then_block):
             partials.write(partial, tile)
             scf.YieldOp([])
         if partials.split > 2:
-            behind = arith.CmpIOp(arith.CmpIPredicate.ugt, part, index(0)).result
-            before = arith.CmpIOp(arith.CmpIPredicate.ult, part, index(partials.split - 1)).result
+            behind = arith.CmpIOp(arith.CmpIPredicate.ugt, member, index(0)).result
+            before = arith.CmpIOp(arith.CmpIPredicate.ult, member, index(partials.split - 1)).result
             middle = scf.IfOp(arith.AndIOp(behind, before).result)
             with ir.InsertionPoint(middle.then_block):
                 partials.write(add_tiles(partials.read(tile), partial), tile)
                 scf.YieldOp([])
-    last = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.eq, part, index(partials.split - 1)).result)
+    last = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.eq, member, index(partials.split - 1)).result)
     with ir.InsertionPoint(last.then_block):
         epilogue(add_tiles(partials.read(tile), partial))
         scf.YieldOp([])
 
 
 def reduce_slices(
-    partials: PartialTiles, tile: ir.Value, part: ir.Value, partial: ir.Value, rows: int, epilogue: SliceEpilogue
+    partials: PartialTiles, tile: ir.Value, member: ir.Value, partial: ir.Value, rows: int, epilogue: SliceEpilogue
 ) -> None:
     """Each block stores its partial; after all have arrived, blocks add up slices of rows of all partials, in order."""
     whole = ir.VectorType(partial.type).shape[-2]
-    partials.write(partial, part_row(tile, part, partials.split))
+    partials.write(partial, partial_row(tile, member, partials.split))
     with grid_barrier(partials.semaphores, tile, partials.split):
         pass  # the scratch is not written again in this launch, so blocks may leave the barrier before they read
-    branch = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.ult, part, index(whole // rows)).result)
+    branch = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.ult, member, index(whole // rows)).result)
     branch.operation.attributes[SECOND_STAGE] = ir.UnitAttr.get()
     with ir.InsertionPoint(branch.then_block):
-        start = arith.MulIOp(part, index(rows)).result
+        start = arith.MulIOp(member, index(rows)).result
         # All reads are emitted before the first sum, so that they are in flight together.
-        found = [
-            partials.read(part_row(tile, index(each), partials.split), start, rows) for each in range(partials.split)
+        slices = [
+            partials.read(partial_row(tile, index(each), partials.split), start, rows) for each in range(partials.split)
         ]
-        epilogue(reduce(add_tiles, found), start)
+        epilogue(reduce(add_tiles, slices), start)
         scf.YieldOp([])
 
 
@@ -185,10 +185,10 @@ def _add_argument(kernel: ir.Operation, memref_type: ir.Type, attributes: dict[s
     return kernel.regions[0].blocks[0].add_argument(memref_type, kernel.location)
 
 
-def part_row(tile: ir.Value, part: ir.Value, split: int) -> ir.Value:
-    """The row of the scratch for partial `part` of a tile."""
-    place = ir.AffineExpr.get_dim(0) * split + ir.AffineExpr.get_dim(1)
-    return affine.AffineApplyOp(ir.AffineMap.get(2, 0, [place]), [tile, part]).result
+def partial_row(tile: ir.Value, member: ir.Value, split: int) -> ir.Value:
+    """The row of the scratch for a tile's partial of number `member`."""
+    row = ir.AffineExpr.get_dim(0) * split + ir.AffineExpr.get_dim(1)
+    return affine.AffineApplyOp(ir.AffineMap.get(2, 0, [row]), [tile, member]).result
 
 
 def add_tiles(a: ir.Value, b: ir.Value) -> ir.Value:

@@ -42,7 +42,7 @@ class WarpgroupProducts:
     run: int
     releases_last: bool
 
-    def total(
+    def accumulate(
         self, initial: ir.Value, steps: ir.Value, start: PipelineState, started: Emitter = nothing
     ) -> tuple[ir.Value, PipelineState]:
         """The sum of `initial` and the products of `steps` stages from `start` on, and the next pipeline state.
@@ -51,10 +51,10 @@ class WarpgroupProducts:
         """
         if self.promote == 0:
             return self._sum(initial, steps, start, started, releases_last=self.releases_last)
-        sum_up = self._sum_apart if self.promote == 1 else self._sum_in_chunks
-        total, state = sum_up(initial, steps, start)
+        sum_up = self._sum_with_overlap if self.promote == 1 else self._sum_by_chunks
+        summed, state = sum_up(initial, steps, start)
         started()
-        return total, state
+        return summed, state
 
     def _sum(
         self,
@@ -68,23 +68,23 @@ class WarpgroupProducts:
         """Accumulates in the tensor cores, with one product in flight: a stage is released one step later."""
 
         def multiply(number: ir.Value, state: PipelineState, carried: list[ir.Value]) -> list[ir.Value]:
-            (total,) = warpgroup_wait([self._products(state, carried[0])], 1)
+            (summed,) = warpgroup_wait([self._products(state, carried[0])], 1)
             # All products but the last issued are complete, so the previous stage may be refilled.
             not_first = arith.cmpi(arith.CmpIPredicate.ne, number, index(0))
             branch = scf.IfOp(not_first)
             with ir.InsertionPoint(branch.then_block):
                 self.ring.release(self.ring.previous_stage(state))
                 scf.YieldOp([])
-            return [total]
+            return [summed]
 
         sums, state = for_each_stage(self.ring, start, steps, [initial], multiply)
         started()
-        (total,) = warpgroup_wait(sums, 0)
+        (summed,) = warpgroup_wait(sums, 0)
         if releases_last:
             self.ring.release(self.ring.previous_stage(state))
-        return total, state
+        return summed, state
 
-    def _sum_in_chunks(
+    def _sum_by_chunks(
         self, initial: ir.Value, steps: ir.Value, start: PipelineState
     ) -> tuple[ir.Value, PipelineState]:
         """Accumulates chunks of `promote` steps from zero, and adds each chunk's sum to f32 registers."""
@@ -97,10 +97,12 @@ class WarpgroupProducts:
                 _zeros(initial), arith.minsi(rest, length), PipelineState(stage, parity), releases_last=True
             )
             scf.YieldOp([arith.addf(carried, products), state.stage, state.parity])
-        total, stage, parity = chunks.results
-        return total, PipelineState(stage, parity)
+        summed, stage, parity = chunks.results
+        return summed, PipelineState(stage, parity)
 
-    def _sum_apart(self, initial: ir.Value, steps: ir.Value, start: PipelineState) -> tuple[ir.Value, PipelineState]:
+    def _sum_with_overlap(
+        self, initial: ir.Value, steps: ir.Value, start: PipelineState
+    ) -> tuple[ir.Value, PipelineState]:
         """Promotes each stage's products while the next stage's products are in flight, in runs of `run` stages.
 
         No product is in flight between runs: ptxas serialises all `wgmma`s (warning C7514) if accumulators are read in
@@ -111,24 +113,24 @@ class WarpgroupProducts:
         with ir.InsertionPoint(runs.body):
             carried, stage, parity = runs.inner_iter_args
             state = PipelineState(stage, parity)
-            under_way = [self._products(state, zeros)]
+            in_flight = [self._products(state, zeros)]
             for left in reversed(range(self.run)):
                 following = self.ring.next_state(state)
                 if left:
-                    under_way.append(self._products(following, zeros))
-                done, *under_way = warpgroup_wait(under_way, len(under_way) - 1)
+                    in_flight.append(self._products(following, zeros))
+                done, *in_flight = warpgroup_wait(in_flight, len(in_flight) - 1)
                 self.ring.release(state.stage)
                 carried, state = arith.addf(carried, done), following
             scf.YieldOp([carried, state.stage, state.parity])
-        total, stage, parity = runs.results
-        return total, PipelineState(stage, parity)
+        summed, stage, parity = runs.results
+        return summed, PipelineState(stage, parity)
 
     def _products(self, state: PipelineState, sums: ir.Value) -> ir.Value:
         """Issues a stage's products, accumulated onto `sums`; the result is in flight until a wait."""
         self.ring.await_full(state)
         a, b = self.ring.buffers
-        (total,) = warpgroup_mma(a, b, state.stage, [sums], *self.majors)
-        return total
+        (summed,) = warpgroup_mma(a, b, state.stage, [sums], *self.majors)
+        return summed
 
 
 def run_of(steps: int | None) -> int:

@@ -195,7 +195,7 @@ func.func @unknown_steps(%A: memref<?x512xbf16> {fuse.align = 16 : i64}, %B: mem
   %blocks = affine.apply affine_map<()[s0] -> (s0 ceildiv 128)>()[%m]
   scf.forall (%block) in (%blocks) {
     %row = affine.apply affine_map<(d0) -> (d0 * 128)>(%block)
-    // expected-error @below {{the schedule cannot be followed: the steps along k, which consumer groups skip where they are other consumer groups', are not constant}}
+    // expected-error @below {{the schedule cannot be followed: the number of steps along k is not constant, so a consumer group cannot skip the other groups' steps}}
     %acc = scf.for %k = %c0 to %end step %c64 iter_args(%sum = %zero) -> (vector<128x8xf32>) {
       %x = vector.transfer_read %A[%row, %k], %pad {in_bounds = [false, true]} : memref<?x512xbf16>, vector<128x64xbf16>
       %w = vector.transfer_read %B[%c0, %k], %pad {in_bounds = [true, true]} : memref<8x512xbf16>, vector<8x64xbf16>
@@ -268,7 +268,7 @@ func.func @not_persistent(%A: memref<?x512xbf16> {fuse.align = 16 : i64}, %B: me
   scf.forall (%block) in (%blocks) {
     "fuse.semaphore_wait"(%sem, %c0, %i) : (memref<1xi32>, index, i32) -> ()
     %row = affine.apply affine_map<(d0) -> (d0 * 128)>(%block)
-    // expected-error @below {{the schedule cannot be followed: a block does more than arithmetic before its loop along k}}
+    // expected-error @below {{the schedule cannot be followed: a block has ops other than index arithmetic before its loop along k}}
     %acc = scf.for %k = %c0 to %c512 step %c64 iter_args(%sum = %zero) -> (vector<128x8xf32>) {
       %x = vector.transfer_read %A[%row, %k], %pad {in_bounds = [false, true]} : memref<?x512xbf16>, vector<128x64xbf16>
       %w = vector.transfer_read %B[%c0, %k], %pad {in_bounds = [true, true]} : memref<8x512xbf16>, vector<8x64xbf16>
@@ -460,7 +460,7 @@ func.func @changed_before(%A: memref<512x128xf16> {fuse.align = 16 : i64}, %B: m
   %pad = arith.constant 0.0 : f16
   %zero = arith.constant dense<0.0> : vector<128x64xf32>
   scf.forall (%block) in (1) {
-    // expected-remark @below {{an operand is not read in the loop, or changed before it is used}}
+    // expected-remark @below {{an operand is not read in the loop, or is changed before the contraction}}
     %acc = scf.for %k = %c0 to %c512 step %c64 iter_args(%sum = %zero) -> (vector<128x64xf32>) {
       %x = vector.transfer_read %A[%k, %c0], %pad {in_bounds = [true, true]} : memref<512x128xf16>, vector<64x128xf16>
       %w = vector.transfer_read %B[%k, %c0], %pad {in_bounds = [true, true]} : memref<512x64xf16>, vector<64x64xf16>

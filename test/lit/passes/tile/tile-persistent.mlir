@@ -249,7 +249,7 @@ func.func private @reads_nothing(%x: tensor<?x128xf32>) -> tensor<?x128xf32>
   %c0 = arith.constant 0 : index
   %m = tensor.dim %x, %c0 : tensor<?x128xf32>
   %e = tensor.empty(%m) : tensor<?x128xf32>
-  // expected-error @below {{operand 1 of linalg.generic is a tensor.empty, whose elements are no numbers}}
+  // expected-error @below {{operand 1 of linalg.generic is a tensor.empty, whose elements are undefined}}
   %0 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
        ins(%x : tensor<?x128xf32>) outs(%e : tensor<?x128xf32>) {
   ^bb0(%a: f32, %out: f32):
