@@ -100,7 +100,7 @@ class Interpreter:
         function = self.function(name)
         frame = function.frame(host_block(checks=self.options.checks))
         try:
-            finish(function.program.call(frame, arguments))
+            run_to_end(function.program.call(frame, arguments))
         except RecursionError:
             raise InterpreterError(f"@{name} calls functions that call each other too many times") from None
         return function.program.outcome(frame)
@@ -149,7 +149,7 @@ class Interpreter:
         if op.name == "gpu.func":
             run_grid(function, arguments, self.options.schedule, sms, progress=self.options.progress, checks=checks)
         else:
-            finish(function.program.call(function.frame(host_block(checks=checks)), arguments))
+            run_to_end(function.program.call(function.frame(host_block(checks=checks)), arguments))
         require_zero_semaphores(op, memory)
         for array, memref in zip(outputs, memrefs, strict=True):
             _copy_back(array, memref)
@@ -194,7 +194,7 @@ def cluster_of_tiles(forall: ir.Operation) -> int:
     return ir.IntegerAttr(function.attributes[CLUSTER]).value if CLUSTER in function.attributes else 1
 
 
-def finish(coroutine: Coroutine) -> None:
+def run_to_end(coroutine: Coroutine) -> None:
     """Runs a coroutine that has no other block to wait for; raises `InterpreterError` if it would wait for ever."""
     for wait in coroutine:
         if wait is not None and not wait.ready():

@@ -81,8 +81,8 @@ def _run_block(function: Function, block: ThreadBlock, arguments: Sequence[Any],
     block.has_waited = DEPENDENT_LAUNCH not in function.op.attributes
     yield from function.program.call(frame, [*arguments, *shared])
     block.finished = True
-    if under_way := block.rings.unfinished:
-        raise InterpreterError(f"block {block.index} ends with {under_way}", where=function.op)
+    if in_flight := block.rings.in_flight:
+        raise InterpreterError(f"block {block.index} ends with {in_flight}", where=function.op)
     for memref in block.shared_buffers():
         shadow = memref.buffer.shadow
         writer = None if shadow is None else shadow.unordered_remote_writer(block)

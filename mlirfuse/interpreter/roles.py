@@ -10,7 +10,7 @@ from mlirfuse.interpreter.scheduler import Coroutine, Wait
 from mlirfuse.interpreter.state.machine import Frame
 
 
-def beside(roles: Sequence[tuple[Program, Frame]], seed: int) -> Coroutine:
+def run_concurrently(roles: Sequence[tuple[Program, Frame]], seed: int) -> Coroutine:
     """Runs programs, each in its own frame, until all have ended.
 
     The seed selects the first role that can continue, the last one, or a random one. Over the blocks of a grid, both

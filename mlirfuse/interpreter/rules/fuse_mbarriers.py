@@ -152,7 +152,7 @@ def _wait(site: Site) -> Step:
             return barrier.phase % 2 != wanted
 
         def what() -> str:
-            lacks = f"{barrier.missing} arrivals, {barrier.expected - barrier.brought} bytes"
+            lacks = f"{barrier.missing} arrivals, {barrier.expected - barrier.counted_bytes} bytes"
             return f"{site.name} at {site.location} (barrier {number} lacks {lacks})"
 
         yield Wait(what, ready)

@@ -10,7 +10,7 @@ from mlir import ir
 from mlirfuse.dialect.stage_tile import is_transposed
 from mlirfuse.dialect.warp_roles import consumer_groups_of
 from mlirfuse.interpreter.registry import rule, suspending
-from mlirfuse.interpreter.roles import beside
+from mlirfuse.interpreter.roles import run_concurrently
 from mlirfuse.interpreter.rules.fuse_async_copies import stage_elements, stage_key
 from mlirfuse.interpreter.rules.fuse_mbarriers import active_threads, agreed, consumer_group_of, warpgroups
 from mlirfuse.interpreter.rules.gpu_ids import WARP
@@ -41,7 +41,7 @@ def _warpgroup_mma(site: Site) -> Callable[[Frame], Coroutine]:
         before = [rings.value(array) for array in gather(frame.values, accumulators)]
         after = _add(site, frame, before, product)
         for slot, value in zip(site.results, after, strict=True):
-            frame.values[slot] = rings.put_off(value)
+            frame.values[slot] = rings.defer(value)
         yield None
 
     return step
@@ -57,9 +57,9 @@ def _warpgroup_wait(site: Site) -> Callable[[Frame], Coroutine]:
         rings.wait_products(consumer_group, pending)
         arrays = gather(frame.values, site.operands)
         for slot, array in zip(site.results, arrays, strict=True):
-            frame.values[slot] = rings.waited_for(array)
+            frame.values[slot] = rings.completed_value(array)
         if not pending:
-            rings.results_are_there(consumer_group)
+            rings.drop_placeholders(consumer_group)
         yield None
 
     return step
@@ -146,7 +146,7 @@ def _staged_tile(site: Site) -> Callable[[Frame], Coroutine]:
         memref, first, block = frame.values[ring], agreed(site, frame, stage), frame.block
         parts = []
         for number in range(first, first + len(offsets)):
-            if block.rings.is_landing(stage_key(site, frame, memref, number)):
+            if block.rings.is_loading(stage_key(site, frame, memref, number)):
                 raise site.error("an asynchronous load into the stage is under way: no wait has covered it", frame)
             data = _stage_data(site, frame, memref, number)
             parts.append(data.T if transposed else data)
@@ -179,7 +179,7 @@ def _warp_roles(site: Site) -> Callable[[Frame], Coroutine]:
             for slot in consumers.arguments:
                 consumer_group.values[slot] = np.array([consumer_group.consumer_group])
         roles = [*((consumers, consumer_group) for consumer_group in consumer_groups), (producer, frame.masked(None))]
-        yield from beside(roles, frame.block.index)
+        yield from run_concurrently(roles, frame.block.index)
 
     return step
 

@@ -10,7 +10,7 @@ from mlirfuse.interpreter.registry import rule, suspending
 from mlirfuse.interpreter.rules.gpu_ids import WARP
 from mlirfuse.interpreter.scheduler import Coroutine
 from mlirfuse.interpreter.site import Site
-from mlirfuse.interpreter.state.lanes import spread
+from mlirfuse.interpreter.state.lanes import over_lanes
 from mlirfuse.interpreter.state.machine import Frame
 from mlirfuse.interpreter.state.memory import allocate
 from mlirfuse.interpreter.state.types import element_dtype, keyword
@@ -51,9 +51,9 @@ def _numbered_barrier(site: Site) -> Callable[[Frame], Coroutine]:
     def step(frame: Frame) -> Coroutine:
         require_converged(site, frame)
         threads = frame.block.threads
-        barriers = spread(frame.values[number], threads)
+        barriers = over_lanes(frame.values[number], threads)
         _, meeting = np.unique(barriers, return_counts=True)
-        expected = int(spread(frame.values[count], threads)[0])
+        expected = int(over_lanes(frame.values[count], threads)[0])
         if (meeting != expected).any() or expected % WARP:
             raise site.error(f"{meeting.tolist()} threads meet, and not {expected}, of whole warps", frame)
         frame.block.advance()
@@ -82,7 +82,7 @@ def _shuffle(site: Site) -> Callable[[Frame], None]:
         inside = (source >= first) & (source < first + size)
         source = np.where(inside, source, lanes)
         _require_partners(site, frame, source)
-        values[out] = spread(values[value], block.threads)[np.minimum(source, block.threads - 1)]
+        values[out] = over_lanes(values[value], block.threads)[np.minimum(source, block.threads - 1)]
         values[valid] = inside
 
     return step

@@ -128,8 +128,8 @@ def _generic(site: Site) -> Callable[[Frame], Coroutine]:
         results = [init.copy() for init in inits]
         kept = [1 if d in space.reduced else extent for d, extent in enumerate(extents)]
         points = np.ogrid[tuple(slice(0, extent) for extent in kept)] if kept else []
-        places = [map_(points) for map_ in space.maps[len(inputs) :]]
-        totals = [_read(init, place, kept) for init, place in zip(inits, places, strict=True)]
+        indices = [map_(points) for map_ in space.maps[len(inputs) :]]
+        accumulators = [_read(init, index, kept) for init, index in zip(inits, indices, strict=True)]
         if 0 not in extents:
             if combiners is not None and np.prod(extents, dtype=np.int64) <= AT_ONCE:
                 grid = np.ogrid[tuple(slice(0, extent) for extent in extents)]
@@ -137,26 +137,26 @@ def _generic(site: Site) -> Callable[[Frame], Coroutine]:
                 yield from run(frame, grid, extents, [np.broadcast_to(init.dtype.type(0), (size,)) for init in inits])
                 for position, (function, slot) in enumerate(combiners):
                     terms = np.broadcast_to(frame.values[slot], (size,)).reshape(extents)
-                    total = reduce_axes(function, terms, space.reduced).reshape(-1)
-                    totals[position] = function(totals[position], total)
+                    reduced = reduce_axes(function, terms, space.reduced).reshape(-1)
+                    accumulators[position] = function(accumulators[position], reduced)
             else:
-                totals = yield from iterate(frame, extents, kept, totals)
-        for result, place, total in zip(results, places, totals, strict=True):
-            target = np.broadcast_to(total, (int(np.prod(kept)),)).reshape(kept)
-            result[tuple(place)] = target if place else target.reshape(())
+                accumulators = yield from iterate(frame, extents, kept, accumulators)
+        for result, index, accumulator in zip(results, indices, accumulators, strict=True):
+            target = np.broadcast_to(accumulator, (int(np.prod(kept)),)).reshape(kept)
+            result[tuple(index)] = target if index else target.reshape(())
         for slot, result in zip(site.results, results, strict=True):
             frame.values[slot] = result
 
-    def iterate(frame: Frame, extents: Sequence[int], kept: Sequence[int], totals: list[np.ndarray]) -> Any:
+    def iterate(frame: Frame, extents: Sequence[int], kept: Sequence[int], accumulators: list[np.ndarray]) -> Any:
         """Any body: the reduced points one after the other, the parallel ones at once."""
         points = np.ogrid[tuple(slice(0, extent) for extent in kept)] if kept else []
         for reduced in np.ndindex(*[extents[d] for d in space.reduced]):
             grid = list(points)
             for dimension, at in zip(space.reduced, reduced, strict=True):
                 grid[dimension] = np.full([1] * space.rank, at)
-            yield from run(frame, grid, kept, totals)
-            totals = body.outcome(frame)
-        return totals
+            yield from run(frame, grid, kept, accumulators)
+            accumulators = body.outcome(frame)
+        return accumulators
 
     return step
 

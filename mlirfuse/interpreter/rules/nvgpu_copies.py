@@ -29,16 +29,16 @@ def _copy_tile(site: Site) -> Step:
     def step(frame: Frame) -> None:
         memref, target = frame.values[source], frame.values[slot]
         rank = len(target.shape)
-        places = _places(target.shape)
+        offsets = _offsets(target.shape)
         indices = [expand(start, 1 + rank) for start in gather(frame.values, starts)]
         active = None
         for d, axis in enumerate(axes):
-            indices[axis] = indices[axis] + places[d]
+            indices[axis] = indices[axis] + offsets[d]
             if d in clipped:
                 inside = indices[axis] < lanewise(memref.shape[axis], 1 + rank)
                 active = inside if active is None else active & inside
         data = Access(site, frame, memref, indices, active).load()
-        write = Access(site, frame, target, places)
+        write = Access(site, frame, target, offsets)
         frame.block.copies.open.append(lambda: write.store(data))
 
     return step
@@ -51,38 +51,38 @@ def _copy_fragments(site: Site) -> Step:
     tile = site.ints("tile")
     dims = plain_dims(ir.AffineMapAttr(site.op.attributes["permutation_map"]).value)
     clipped = [not ir.BoolAttr(b).value for b in ir.ArrayAttr(site.op.attributes["in_bounds"])]
-    places = _places(tile)
+    offsets = _offsets(tile)
 
     def step(frame: Frame) -> None:
         memref, target = frame.values[source], frame.values[slot]
-        if any(n > room for n, room in zip(tile, target.shape, strict=True)):
+        if any(n > extent for n, extent in zip(tile, target.shape, strict=True)):
             raise site.error(
                 f"a slot of {target.shape} holds one block's part of {tuple(tile)}: run the gpu stage", frame
             )
         # Where the tile does not vary, every thread's copy is the same.
-        to = _places([n if n > 1 else room for n, room in zip(tile, target.shape, strict=True)])
+        to = _offsets([n if n > 1 else extent for n, extent in zip(tile, target.shape, strict=True)])
         indices = [expand(start, 1 + len(tile)) for start in gather(frame.values, starts)]
         active = np.ones((1,) * (1 + len(tile)), bool)
-        for place, dim, clip in zip(places, dims, clipped, strict=True):
+        for offset, dim, clip in zip(offsets, dims, clipped, strict=True):
             if dim is None:
                 continue
-            indices[dim] = indices[dim] + place
+            indices[dim] = indices[dim] + offset
             if clip:
                 active = active & (indices[dim] < lanewise(memref.shape[dim], 1 + len(tile)))
-        data = Access(site, frame, memref, indices, active).load(_anything(memref.dtype))
+        data = Access(site, frame, memref, indices, active).load(_undefined(memref.dtype))
         write = Access(site, frame, target, to)
         frame.block.copies.open.append(lambda: write.store(data))
 
     return step
 
 
-def _places(extents: Sequence[Any]) -> list[np.ndarray]:
+def _offsets(extents: Sequence[Any]) -> list[np.ndarray]:
     """For each dimension 0, 1, 2, ... along its axis, behind the axis of threads."""
     rank = len(extents)
     return [np.arange(n).reshape([1] * (1 + d) + [n] + [1] * (rank - 1 - d)) for d, n in enumerate(extents)]
 
 
-def _anything(dtype: np.dtype) -> Any:
+def _undefined(dtype: np.dtype) -> Any:
     """The value of an undefined element, chosen so that every result that uses it is visibly wrong."""
     return np.iinfo(dtype).max if dtype.kind in "iu" else True if dtype.kind == "b" else np.nan
 
@@ -126,9 +126,9 @@ def _commit_group(site: Site) -> Step:
 
 @rule("nvvm.cp.async.wait.group")
 def _wait_group(site: Site) -> Step:
-    but = site.integer("n") or 0
+    pending = site.integer("n") or 0
 
     def step(frame: Frame) -> None:
-        frame.block.copies.wait(but)
+        frame.block.copies.wait(pending)
 
     return step

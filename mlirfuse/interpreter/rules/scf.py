@@ -10,7 +10,7 @@ from mlir import ir
 
 from mlirfuse.interpreter.program import Program
 from mlirfuse.interpreter.registry import rule, suspending
-from mlirfuse.interpreter.roles import beside
+from mlirfuse.interpreter.roles import run_concurrently
 from mlirfuse.interpreter.rules.gpu_ids import WARP
 from mlirfuse.interpreter.scheduler import Coroutine
 from mlirfuse.interpreter.site import Site, gather
@@ -63,7 +63,7 @@ def _if(site: Site) -> GeneratorStep:
         if otherwise.steps and _is_same_in_warps(taken):
             # Warps are independent of each other: one branch may wait for what the other does.
             roles = [(then, _masked(frame, taken)), (otherwise, _masked(frame, ~taken))]
-            yield from beside([(program, frame.masked(mask)) for program, mask in roles], frame.block.index)
+            yield from run_concurrently([(program, frame.masked(mask)) for program, mask in roles], frame.block.index)
         else:
             yield from branch(frame, then, _masked(frame, taken))
             yield from branch(frame, otherwise, _masked(frame, ~taken))

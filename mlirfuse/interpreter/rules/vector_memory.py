@@ -31,10 +31,10 @@ def _contiguous(shape: Sequence[int]) -> Callable[[Sequence[np.ndarray]], list[n
     steps, ndim = _steps(shape), 1 + len(shape)
 
     def indices(starts: Sequence[np.ndarray]) -> list[np.ndarray]:
-        spread = [expand(start, ndim) for start in starts]
-        for step, dimension in zip(reversed(steps), range(len(spread) - 1, -1, -1), strict=False):
-            spread[dimension] = spread[dimension] + step
-        return spread
+        elements = [expand(start, ndim) for start in starts]
+        for step, dimension in zip(reversed(steps), range(len(elements) - 1, -1, -1), strict=False):
+            elements[dimension] = elements[dimension] + step
+        return elements
 
     return indices
 
@@ -105,7 +105,9 @@ class _Transfer:
                     active = inside if active is None else active & inside
         return indices, active
 
-    def spoil(self, value: np.ndarray, indices: Sequence[np.ndarray], memref: MemRef, axis: int) -> np.ndarray:
+    def poison_past_end(
+        self, value: np.ndarray, indices: Sequence[np.ndarray], memref: MemRef, axis: int
+    ) -> np.ndarray:
         """The elements read, with elements past the memref's end along an axis replaced by values that must not
         matter.
         """
@@ -138,7 +140,7 @@ def _transfer_read(site: Site) -> Step:
         result = Access(site, frame, memref, indices, active).load(expand(values[padding], 1 + len(transfer.shape)))
         values[out] = np.broadcast_to(result, (result.shape[0], *transfer.shape))
         for axis in undefined:
-            values[out] = transfer.spoil(values[out], indices, memref, axis)
+            values[out] = transfer.poison_past_end(values[out], indices, memref, axis)
 
     return step
 

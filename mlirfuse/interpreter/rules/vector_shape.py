@@ -9,7 +9,7 @@ import numpy as np
 
 from mlirfuse.interpreter.registry import direct, pure
 from mlirfuse.interpreter.site import Site
-from mlirfuse.interpreter.state.lanes import common_lanes, spread
+from mlirfuse.interpreter.state.lanes import common_lanes, over_lanes
 from mlirfuse.interpreter.state.types import DYNAMIC, element_dtype, vector_shape
 
 Function = Callable[..., Any]
@@ -54,7 +54,7 @@ def _position(site: Site, operands: tuple[np.ndarray, ...], lanes: int, source: 
             index = next(dynamic)
             if ((index < 0) | (index >= source.shape[1 + axis])).any():
                 raise site.error(f"position outside of extent {source.shape[1 + axis]}")
-            entries.append(spread(index, lanes))
+            entries.append(over_lanes(index, lanes))
         else:
             entries.append(entry)
     return (np.arange(lanes), *entries)
@@ -69,7 +69,7 @@ def _extract(site: Site) -> Function:
 
     def apply(source: np.ndarray, *indices: np.ndarray) -> np.ndarray:
         lanes = common_lanes(source, *indices)
-        return spread(source, lanes)[_position(site, indices, lanes, source)]
+        return over_lanes(source, lanes)[_position(site, indices, lanes, source)]
 
     return apply
 
@@ -78,7 +78,7 @@ def _extract(site: Site) -> Function:
 def _insert(site: Site) -> Function:
     def apply(value: np.ndarray, target: np.ndarray, *indices: np.ndarray) -> np.ndarray:
         lanes = common_lanes(value, target, *indices)
-        result = spread(target, lanes).copy()
+        result = over_lanes(target, lanes).copy()
         result[_position(site, indices, lanes, target)] = value
         return result
 
@@ -91,7 +91,7 @@ def _from_elements(site: Site) -> Function:
 
     def apply(*elements: np.ndarray) -> np.ndarray:
         lanes = common_lanes(*elements)
-        return np.stack([spread(element, lanes) for element in elements], axis=-1).reshape(lanes, *shape)
+        return np.stack([over_lanes(element, lanes) for element in elements], axis=-1).reshape(lanes, *shape)
 
     return apply
 
@@ -120,7 +120,7 @@ def _shuffle(site: Site) -> Function:
 
     def apply(a: np.ndarray, b: np.ndarray) -> np.ndarray:
         lanes = common_lanes(a, b)
-        return np.concatenate([spread(a, lanes), spread(b, lanes)], axis=1)[:, np.maximum(mask, 0)]
+        return np.concatenate([over_lanes(a, lanes), over_lanes(b, lanes)], axis=1)[:, np.maximum(mask, 0)]
 
     return apply
 
@@ -148,7 +148,7 @@ def _insert_strided_slice(site: Site) -> Function:
     key: tuple[Any, ...] = (slice(None), *offsets[:lead], *named)
 
     def apply(source: np.ndarray, target: np.ndarray) -> np.ndarray:
-        result = spread(target, common_lanes(source, target)).copy()
+        result = over_lanes(target, common_lanes(source, target)).copy()
         result[key] = source
         return result
 

@@ -10,7 +10,7 @@ from mlirfuse.interpreter.access import Access
 from mlirfuse.interpreter.registry import rule
 from mlirfuse.interpreter.rules.gpu_ids import WARP
 from mlirfuse.interpreter.site import Site, gather
-from mlirfuse.interpreter.state.lanes import expand, spread
+from mlirfuse.interpreter.state.lanes import expand, over_lanes
 from mlirfuse.interpreter.state.machine import Frame
 from mlirfuse.schedule.model.machine import MATRIX_ROW_BYTES, MATRIX_ROWS
 
@@ -39,7 +39,7 @@ def _ldmatrix(site: Site) -> Step:
         width = MATRIX_ROW_BYTES // values[source].dtype.itemsize
         if transposed and width != MATRIX_ROWS:
             raise site.error("only elements of 16 bits are transposed", frame)
-        indices = [expand(spread(start, threads), 2) for start in gather(values, starts)]
+        indices = [expand(over_lanes(start, threads), 2) for start in gather(values, starts)]
         indices[-1] = indices[-1] + np.arange(width)[None]
         naming = (frame.block.lanes % WARP < MATRIX_ROWS * count)[:, None]
         access = Access(site, frame, values[source], indices, naming)
@@ -64,11 +64,11 @@ def _mma(site: Site) -> Step:
         # Lane 4 g + t holds (k half, row half, element) of a at row g + 8 half, column e t + 4 e half + element, for e
         # elements in 4 bytes.
         e = values[b].shape[-1] // 2
-        left = spread(values[a], threads).reshape(-1, MATRIX_ROWS, 4, 2, 2, e).transpose(0, 4, 1, 3, 2, 5)
-        right = spread(values[b], threads).reshape(-1, MATRIX_ROWS, 4, 2, e).transpose(0, 3, 2, 4, 1)
+        left = over_lanes(values[a], threads).reshape(-1, MATRIX_ROWS, 4, 2, 2, e).transpose(0, 4, 1, 3, 2, 5)
+        right = over_lanes(values[b], threads).reshape(-1, MATRIX_ROWS, 4, 2, e).transpose(0, 3, 2, 4, 1)
         left, right = left.reshape(-1, 16, 8 * e), right.reshape(-1, 8 * e, MATRIX_ROWS)
         before = (
-            spread(values[c], threads)
+            over_lanes(values[c], threads)
             .reshape(-1, MATRIX_ROWS, 4, 2, 2)
             .transpose(0, 3, 1, 2, 4)
             .reshape(-1, 16, MATRIX_ROWS)

@@ -25,8 +25,8 @@ class Copies:
         self.groups.append(self.open)
         self.open = []
 
-    def wait(self, but: int) -> None:
-        """Carries out all groups but the last `but`."""
-        while len(self.groups) > but:
+    def wait(self, pending: int) -> None:
+        """Carries out all groups but the last `pending`."""
+        while len(self.groups) > pending:
             for copy in self.groups.pop(0):
                 copy()

@@ -22,7 +22,7 @@ def common_lanes(*arrays: np.ndarray) -> int:
     return max(array.shape[0] for array in arrays)
 
 
-def spread(array: np.ndarray, lanes: int) -> np.ndarray:
+def over_lanes(array: np.ndarray, lanes: int) -> np.ndarray:
     """The array with a thread axis of exactly `lanes` (a view)."""
     return array if array.shape[0] == lanes else np.broadcast_to(array, (lanes, *array.shape[1:]))
 
@@ -66,8 +66,8 @@ def element_indices(shape: Sequence[int]) -> Callable[[Sequence[np.ndarray]], li
     steps = [np.arange(n).reshape([1] * (1 + d) + [n] + [1] * (len(shape) - 1 - d)) for d, n in enumerate(shape)]
 
     def indices(starts: Sequence[np.ndarray]) -> list[np.ndarray]:
-        spread = [expand(start, ndim) for start in starts]
-        lead = len(spread) - len(steps)
-        return [*spread[:lead], *(at + step for at, step in zip(spread[lead:], steps, strict=True))]
+        over_lanes = [expand(start, ndim) for start in starts]
+        lead = len(over_lanes) - len(steps)
+        return [*over_lanes[:lead], *(at + step for at, step in zip(over_lanes[lead:], steps, strict=True))]
 
     return indices

@@ -40,7 +40,7 @@ class Mbarrier:
 
     Attributes:
         arrivals: arrivals of a phase.
-        born: the block's clock when it was initialised; it may be used from the next one on.
+        initialised_at: the block's clock when it was initialised; it may be used from the next one on.
         phase: phases completed.
         missing: arrivals that the current phase still lacks.
         expected: bytes announced in the current phase.
@@ -50,7 +50,7 @@ class Mbarrier:
     """
 
     arrivals: int
-    born: int
+    initialised_at: int
     phase: int = 0
     missing: int = 0
     expected: int = 0
@@ -67,7 +67,7 @@ class Mbarrier:
         return self.missing >= 0
 
     @property
-    def brought(self) -> int:
+    def counted_bytes(self) -> int:
         """Bytes of the loads of this phase."""
         return sum(load.nbytes for load in self.loads)
 
@@ -90,7 +90,7 @@ class Rings:
 
     def __init__(self) -> None:
         self._barriers: dict[tuple[int, int], Mbarrier] = {}
-        self._landing: dict[StageKey, list[AsyncLoad]] = {}
+        self._loading: dict[StageKey, list[AsyncLoad]] = {}
         self._products: list[Product] = []
         # By stage: the block's clock when threads last wrote it. And by consumer group, stages that stores read, in
         # order.
@@ -109,15 +109,15 @@ class Rings:
         barrier = self._barriers.get((id(buffer), index))
         if barrier is None:
             return "was never initialised"
-        return "is used before a barrier of the block has shown it" if barrier.born == clock else barrier
+        return "is used before a barrier of the block has shown it" if barrier.initialised_at == clock else barrier
 
     def complete(self, barrier: Mbarrier) -> None:
         """Completes the phase if all arrivals and bytes have come; the phase's loads then write their data."""
-        if barrier.missing or barrier.brought != barrier.expected:
+        if barrier.missing or barrier.counted_bytes != barrier.expected:
             return
         for load in barrier.loads:
             load.land()
-            self._landing.pop(load.stage, None)
+            self._loading.pop(load.stage, None)
         for clocks in barrier.sent:
             if barrier.released is None:
                 barrier.released = clocks.copy()
@@ -128,33 +128,33 @@ class Rings:
 
     def load(self, barrier: Mbarrier, load: AsyncLoad, *, shared: bool) -> str | None:
         """Starts a load, of a part of the stage where it is shared; returns what is wrong with that, or None."""
-        landing = self._landing.setdefault(load.stage, [])
-        if any(other not in barrier.loads or not shared for other in landing):
+        loading = self._loading.setdefault(load.stage, [])
+        if any(other not in barrier.loads or not shared for other in loading):
             return "another asynchronous load into the stage is under way"
         if any(load.stage in product.stages for product in self._products):
             return "a product that no wait has covered still reads the stage"
         if any(load.stage in stores for stores in self._stores.values()):
             return "a store that no wait has covered still reads the stage"
-        landing.append(load)
+        loading.append(load)
         barrier.loads.append(load)
         return None
 
     def start_product(self, consumer_group: int, stages: tuple[StageKey, ...]) -> str | None:
         """Starts a consumer group's product, which reads stages; returns what is wrong with that, or None."""
-        if any(stage in self._landing for stage in stages):
+        if any(stage in self._loading for stage in stages):
             return "an asynchronous load into the stage is under way: no wait has covered it"
         self._products.append(Product(consumer_group, stages))
         return None
 
-    def is_landing(self, stage: StageKey) -> bool:
+    def is_loading(self, stage: StageKey) -> bool:
         """Whether a load into a stage is under way."""
-        return stage in self._landing
+        return stage in self._loading
 
     def stage(self, stage: StageKey, clock: int) -> str | None:
         """Threads write a stage themselves; returns what is wrong with that, or None."""
         if any(stage in stores for stores in self._stores.values()):
             return "a store that no wait has covered still reads the stage"
-        if stage in self._landing or any(stage in product.stages for product in self._products):
+        if stage in self._loading or any(stage in product.stages for product in self._products):
             return "a load or a product under way uses the stage"
         self._staged[stage] = clock
         return None
@@ -177,33 +177,33 @@ class Rings:
         for product in own[: max(0, len(own) - pending)]:
             self._products.remove(product)
 
-    def put_off(self, value: np.ndarray) -> np.ndarray:
+    def defer(self, value: np.ndarray) -> np.ndarray:
         """A NaN-filled placeholder for a result of the latest product, which is still in flight."""
-        stand_in = np.full_like(value, np.nan)
-        self._results[id(stand_in)] = (stand_in, value, self._products[-1])
-        return stand_in
+        placeholder = np.full_like(value, np.nan)
+        self._results[id(placeholder)] = (placeholder, value, self._products[-1])
+        return placeholder
 
     def value(self, array: np.ndarray) -> np.ndarray:
         """The value of an array, or the pending value that it stands for."""
-        known = self._results.get(id(array))
-        return array if known is None else known[1]
+        entry = self._results.get(id(array))
+        return array if entry is None else entry[1]
 
-    def waited_for(self, array: np.ndarray) -> np.ndarray:
+    def completed_value(self, array: np.ndarray) -> np.ndarray:
         """The result that an array stands for if its product is complete; otherwise the array."""
-        known = self._results.get(id(array))
-        is_there = known is not None and not any(known[2] is product for product in self._products)
+        entry = self._results.get(id(array))
+        is_there = entry is not None and not any(entry[2] is product for product in self._products)
         return self.value(array) if is_there else array
 
-    def results_are_there(self, consumer_group: int) -> None:
+    def drop_placeholders(self, consumer_group: int) -> None:
         """Drops a consumer group's placeholders after all of its products are complete."""
         self._results = {
-            key: known for key, known in self._results.items() if known[2].consumer_group != consumer_group
+            key: entry for key, entry in self._results.items() if entry[2].consumer_group != consumer_group
         }
 
     @property
-    def unfinished(self) -> str | None:
+    def in_flight(self) -> str | None:
         """The operations still in flight, or None."""
-        if self._landing:
+        if self._loading:
             return "an asynchronous load, for which nobody waited"
         if self._products:
             return "a product of a warpgroup, for which nobody waited"
