@@ -31,12 +31,15 @@ class Access:
 
     Args:
         site: the op.
-        frame: its activation.
-        memref: what is accessed.
-        indices: per dimension of the memref an int array (threads or 1, *vector extents), broadcastable together.
-        active: bool, broadcastable likewise; None for all. The frame's mask comes on top.
+        frame: the activation of the function that contains the op.
+        memref: the memref that is accessed.
+        indices: for each dimension of the memref an int array of shape (threads or 1, *vector extents); the arrays
+            broadcast against each other.
+        active: the active accesses, a bool array that broadcasts likewise; None for all. Threads outside the frame's
+            mask are inactive in any case.
 
-    Raises `InterpreterError` for an index out of bounds, and for global memory that has to be waited for.
+    Raises `InterpreterError` for an index out of bounds, and for global memory that the kernel must not access before
+    it has waited for its predecessor in the stream.
     """
 
     def __init__(
@@ -63,7 +66,7 @@ class Access:
             self._require(~outside, f"out-of-bounds access: outside of the {memref.buffer.nbytes} bytes of the buffer")
 
     def require_aligned(self, alignment: int | None) -> None:
-        """Checks the address of every thread's first element; raises `InterpreterError`."""
+        """Raises `InterpreterError` unless the address of every thread's first element is a multiple of `alignment`."""
         if alignment is None or not self.block.checks:
             return
         buffer = self.memref.buffer
@@ -77,7 +80,7 @@ class Access:
             )
 
     def load(self, fill: np.ndarray | int = 0) -> np.ndarray:
-        """The elements, shaped (threads or 1, *vector extents); `fill` where inactive."""
+        """The elements, of shape (threads or 1, *vector extents); `fill` for inactive ones."""
         data = self.memref.buffer.elements(self.memref.dtype)
         buffer = self.memref.buffer
         if self.active is None or (self.flat.shape[0] == 1 and self._by_thread_only):
@@ -97,7 +100,10 @@ class Access:
         return result
 
     def store(self, value: np.ndarray) -> None:
-        """Writes (threads or 1, *vector extents) elements; raises `InterpreterError` for a store to an input."""
+        """Writes elements of shape (threads or 1, *vector extents).
+
+        Raises `InterpreterError` for a store to an input.
+        """
         shape = (
             np.broadcast_shapes((self.block.threads,), self.flat.shape[:1])
             + np.broadcast_shapes(self.flat.shape, value.shape, () if self.active is None else self.active.shape)[1:]
@@ -106,18 +112,19 @@ class Access:
         self.memref.buffer.elements(self.memref.dtype)[chosen] = np.broadcast_to(value, shape)[active]
 
     def add(self, value: np.ndarray) -> None:
-        """Adds (threads or 1, *vector extents) numbers, each to its element, atomically and one after the other.
+        """Adds numbers of shape (threads or 1, *vector extents) to the elements, atomically and one after the other.
 
-        Raises `InterpreterError` for an input, and for memory that was never written.
+        Raises `InterpreterError` for a store to an input, and for memory that was never written.
         """
         shape = (self.block.threads, *np.broadcast_shapes(self.flat.shape, value.shape)[1:])
         active, chosen = self._changed(shape, Shadow.update)
         np.add.at(self.memref.buffer.elements(self.memref.dtype), chosen, np.broadcast_to(value, shape)[active])
 
     def update(self, combine: Callable[[np.ndarray, np.ndarray], np.ndarray], value: np.ndarray) -> np.ndarray:
-        """Replaces each thread's element atomically by `combine(old, value)`; returns what was there, a thread.
+        """Replaces each thread's element atomically by `combine(old, value)`; returns the old value of each thread.
 
-        Threads come in order. Raises `InterpreterError` for an input, and for memory that was never written.
+        Threads update in order of their numbers. Raises `InterpreterError` for a store to an input, and for memory that
+        was never written.
         """
         shape = (self.block.threads,)
         active, _ = self._changed(shape, Shadow.update)
@@ -135,9 +142,10 @@ class Access:
     def _changed(
         self, shape: tuple[int, ...], record: Callable[..., Violation | None]
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Records the accesses; returns a mask of (threads or 1, *vector extents) and the numbers of changed elements.
+        """Records accesses that change elements.
 
-        Raises `InterpreterError` for an input, and for what the shadow finds wrong.
+        Returns the mask of active accesses, of shape (threads or 1, *vector extents), and the numbers of the changed
+        elements. Raises `InterpreterError` for a store to an input, and for races and uninitialised reads.
         """
         active = np.broadcast_to(True if self.active is None else self.active, shape)
         buffer = self.memref.buffer
@@ -153,7 +161,7 @@ class Access:
         return self.memref.dtype.itemsize
 
     def _threads(self, active: np.ndarray | None) -> np.ndarray | int:
-        """The thread of each accessed element (those where `active`), or one number for all of them."""
+        """The thread of each active access, or one number for all accesses."""
         threads = self.block.threads
         if threads == 1:
             return 0
@@ -171,7 +179,7 @@ class Access:
         if active is None:
             place = np.unravel_index(violation.position, self.flat.shape)
             if self.flat.shape[0] == 1:
-                # All active threads read this: name one that is not the writer itself.
+                # All active threads read the element: the message names one that is not the writer.
                 others = np.ones(self.block.threads, bool) if self.frame.mask is None else self.frame.mask.copy()
                 if violation.thread >= 0:
                     others[violation.thread] = False
@@ -185,7 +193,7 @@ class Access:
         raise self._error(f"{space} race with {article} {violation.earlier}: nothing orders the two", place)
 
     def _require(self, ok: np.ndarray, what: str) -> None:
-        """Raises for the first active element that is not ok, if there is one."""
+        """Raises `InterpreterError` for the first active element for which `ok` is false, if there is one."""
         if self.active is not None:
             ok = ok | ~self.active
         if not ok.all():

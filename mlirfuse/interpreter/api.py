@@ -34,14 +34,15 @@ def run(
         function_name: the host function's symbol.
         inputs: a NumPy array for each tensor argument, a number for each scalar one.
         order: `launch`, `reversed` or `random` order of blocks.
-        seed: of the random order.
-        resident: how many blocks may be on the device at once; None for all.
-        checks: look for races, reads of unwritten memory and misaligned accesses. Bounds are always checked.
-        progress: draw a progress bar when a kernel takes over two seconds.
-        sms: SMs of the device, on which the grids of persistent kernels depend.
+        seed: seed of the random order.
+        resident: number of blocks that may be on the device at once; None for all.
+        checks: whether races, reads of unwritten memory and misaligned accesses are looked for. Bounds are always
+            checked.
+        progress: whether a progress bar is drawn when a kernel takes over two seconds.
+        sms: number of SMs of the device, which bounds the grids of persistent kernels.
 
     Returns:
-        One array a result, C-contiguous unless it is a view of an input; 0-d for scalars.
+        An array for each result, C-contiguous unless the result is a view of an input; 0-d for scalars.
 
     Raises:
         ArgumentError: wrong number, dtype, rank or extents of inputs.
@@ -57,7 +58,7 @@ def run(
         names = [argument_name(op, position) for position in range(len(types))]
         if any(isinstance(type_, ir.MemRefType) for type_ in types):
             raise ArgumentError(
-                f"@{function_name} is a kernel on memrefs", hint="use run_kernel, which takes its outputs"
+                f"@{function_name} is a kernel on memrefs", hint="use run_kernel, and pass the kernel's outputs"
             )
         arguments = [bind_value(name, type_, value) for name, type_, value in zip(names, types, inputs, strict=True)]
         results = interpreter.call_host(function_name, arguments)
@@ -83,9 +84,9 @@ def run_kernel(
 ) -> None:
     """Runs one kernel on memrefs: a tile function, or a `gpu.func` inside a `gpu.module`.
 
-    The options and the errors are those of `run`. That every output element is written is not checked here.
-    `outputs` are the arrays that the kernel's trailing memref arguments stand for: elements that it writes are
-    overwritten, and it cannot read what they held before.
+    The options and the errors are those of `run`, but output elements may stay unwritten. `outputs` are the arrays for
+    the kernel's last memref arguments: elements that the kernel writes are overwritten, and their earlier contents are
+    uninitialised for the kernel.
     """
     options = Options(Schedule(order, seed, resident), checks=checks, progress=progress, sms=sms)
     with module.context, np.errstate(all="ignore"), _naming(options.schedule):
@@ -102,4 +103,4 @@ def _naming(schedule: Schedule) -> Iterator[None]:
         if error.hint is not None or schedule == Schedule():
             raise
         options = f"order={schedule.order!r}, seed={schedule.seed}, resident={schedule.resident}"
-        raise InterpreterError(error.message, where=error.where, hint=f"run with {options} to meet it again") from error
+        raise InterpreterError(error.message, where=error.where, hint=f"run with {options} to reproduce it") from error

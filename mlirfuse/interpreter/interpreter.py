@@ -1,4 +1,4 @@
-"""Finds functions in a module, compiles them once, and runs kernels at whatever level they are."""
+"""Finds functions in a module, compiles each once, and runs kernels of the tensor, tile and gpu levels."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ SMS = 4
 
 @dataclass(frozen=True)
 class Options:
-    """How to run.
+    """Options of a run.
 
     Attributes:
         schedule: the order of blocks.
-        checks: whether uninitialised reads, races and misalignment are looked for; bounds always are.
-        progress: whether a bar may be drawn when a kernel takes over two seconds.
-        sms: SMs of the device, on which the grids of persistent kernels depend.
+        checks: whether uninitialised reads, races and misalignment are looked for; bounds are always checked.
+        progress: whether a progress bar may be drawn when a kernel takes over two seconds.
+        sms: number of SMs of the device, which bounds the grids of persistent kernels.
     """
 
     schedule: Schedule = field(default_factory=Schedule)
@@ -56,8 +56,8 @@ class Interpreter:
     """Runs functions of one module.
 
     Args:
-        module: the `builtin.module`; it must outlive the interpreter.
-        options: how to run.
+        module: the `builtin.module`, which must outlive the interpreter.
+        options: options of all runs.
     """
 
     def __init__(self, module: ir.Module | ir.Operation, options: Options):
@@ -79,14 +79,14 @@ class Interpreter:
         return function
 
     def symbol(self, name: str) -> ir.Operation:
-        """The function of that name, not compiled; raises `InterpreterError` if there is none."""
+        """The op of the function of that name; raises `InterpreterError` if there is none."""
         if name not in self._symbols:
             known = ", ".join(sorted(self._symbols)) or "none"
             raise InterpreterError(f"the module has no function @{name}", hint=f"functions: {known}")
         return self._symbols[name]
 
     def global_alignment(self, symbol: str) -> int | None:
-        """The alignment that a `memref.global` asks for, bytes; None for its element's own."""
+        """The alignment of a `memref.global` in bytes; None for the size of an element."""
         op = self._globals.get(symbol)
         if op is None:
             raise InterpreterError(f"the module has no memref.global @{symbol}")
@@ -95,14 +95,14 @@ class Interpreter:
     def call_host(self, name: str, arguments: Sequence[Any]) -> list[Any]:
         """Calls a function on tensors with arrays (tensors) and one-element arrays (scalars).
 
-        Raises `InterpreterError` for functions that call each other without end.
+        Raises `InterpreterError` for unbounded recursion.
         """
         function = self.function(name)
         frame = function.frame(host_block(checks=self.options.checks))
         try:
             run_to_end(function.program.call(frame, arguments))
         except RecursionError:
-            raise InterpreterError(f"@{name} calls functions that call each other too many times") from None
+            raise InterpreterError(f"@{name} recurses too deeply", hint="a host function may not call itself") from None
         return function.program.outcome(frame)
 
     def launch(
@@ -113,7 +113,7 @@ class Interpreter:
         types: Sequence[ir.RankedTensorType],
         extents: Sequence[int],
     ) -> list[np.ndarray]:
-        """One launch: fresh results of these types, `extents` filling their dynamic dimensions in.
+        """Launches a kernel, and returns new arrays of the given types; `extents` are their dynamic extents, in order.
 
         Raises `ArgumentError` for an argument that does not fit the kernel, and `InterpreterError` at the call for a
         result element that the kernel never writes.
@@ -121,7 +121,7 @@ class Interpreter:
         function = self.function(kernel)
         sizes = iter(extents)
         if len(extents) != sum(list(type_.shape).count(DYNAMIC) for type_ in types):
-            raise site.error(f"fuse.result_extents gives {len(extents)} extents, which is not what the results need")
+            raise site.error(f"fuse.result_extents gives {len(extents)} extents, which do not fit the results' types")
         shapes = [tuple(next(sizes) if e == DYNAMIC else e for e in type_.shape) for type_ in types]
         outputs = [np.zeros(shape, element_dtype(type_)) for shape, type_ in zip(shapes, types, strict=True)]
         memrefs = self.run_kernel(function, inputs, outputs)
@@ -131,7 +131,9 @@ class Interpreter:
         return outputs
 
     def run_kernel(self, function: Function, inputs: Sequence[Any], outputs: Sequence[np.ndarray]) -> list[MemRef]:
-        """Runs a tile function or gpu.func; what it wrote is copied to `outputs`. Returns the outputs' memrefs."""
+        """Runs a tile function or `gpu.func`, copies the elements that it wrote to `outputs`, and returns the outputs'
+        memrefs.
+        """
         op, checks = function.op, self.options.checks
         sms = max(self.options.sms, cluster_size(op))  # a device that cannot hold a cluster cannot run the kernel
         count = len(inputs) + len(outputs)
@@ -189,16 +191,16 @@ class Interpreter:
 
 
 def cluster_of_tiles(forall: ir.Operation) -> int:
-    """How many neighbouring iterations of a tile program's loop over blocks form a cluster."""
+    """Number of neighbouring iterations of a tile program's loop over blocks that form a cluster."""
     function = forall.parent
     return ir.IntegerAttr(function.attributes[CLUSTER]).value if CLUSTER in function.attributes else 1
 
 
 def run_to_end(coroutine: Coroutine) -> None:
-    """Runs a coroutine that has no other block to wait for; raises `InterpreterError` if it would wait for ever."""
+    """Runs a coroutine that is the only one; raises `InterpreterError` if it waits for something that cannot happen."""
     for wait in coroutine:
         if wait is not None and not wait.ready():
-            raise InterpreterError(f"deadlock: nothing else runs, and this waits for {wait.what()}")
+            raise InterpreterError(f"deadlock: waits for {wait.what()}, and no other block runs")
 
 
 def symbol_ops(op: ir.Operation) -> list[ir.Operation]:

@@ -1,4 +1,4 @@
-"""A kernel's arguments: arrays and numbers become memrefs with the layout and alignment that the signature promises."""
+"""Converts a kernel's arguments to memrefs and scalars, with the layout and alignment that the signature promises."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def argument_attributes(op: ir.Operation) -> list[dict[str, ir.Attribute]]:
 
 
 def argument_name(op: ir.Operation, position: int) -> str:
-    """The user's name of an argument where the signature has it, else its position."""
+    """The user's name of an argument if the signature has one; otherwise its position."""
     attribute = argument_attributes(op)[position].get(NAME)
     return ir.StringAttr(attribute).value if attribute is not None else f"argument {position}"
 
@@ -71,7 +71,7 @@ def bind_value(name: str, type_: ir.Type, value: Any) -> np.ndarray:
 
 
 def bind_inputs(op: ir.Operation, inputs: Sequence[Any], *, checks: bool) -> list[Any]:
-    """A kernel's inputs as memrefs and scalars; raises `ArgumentError` where one does not fit."""
+    """A kernel's inputs as memrefs and scalars; raises `ArgumentError` for one that does not fit the signature."""
     types, attributes = argument_types(op), argument_attributes(op)
     bound: list[Any] = []
     for position, value in enumerate(inputs):
@@ -87,7 +87,7 @@ def bind_inputs(op: ir.Operation, inputs: Sequence[Any], *, checks: bool) -> lis
 
 
 def bind_output(op: ir.Operation, position: int, array: np.ndarray, *, checks: bool) -> MemRef:
-    """A fresh uninitialised memref for an output argument, shaped as the array that gets the result."""
+    """A new uninitialised memref for an output argument, of the shape of the caller's array."""
     name, type_ = argument_name(op, position), argument_types(op)[position]
     bind_value(name, type_, array)
     alignment = _promised(argument_attributes(op)[position])
@@ -95,22 +95,22 @@ def bind_output(op: ir.Operation, position: int, array: np.ndarray, *, checks: b
 
 
 def _promised(attributes: Mapping[str, ir.Attribute]) -> int:
-    """Bytes that an argument's base address is a multiple of."""
+    """The alignment of an argument's base address in bytes."""
     return ir.IntegerAttr(attributes[ALIGN]).value if ALIGN in attributes else DEFAULT_ALIGNMENT
 
 
 def bind_workspaces(op: ir.Operation, arguments: Sequence[Any], sms: int, *, checks: bool) -> list[MemRef]:
-    """Workspaces as the runtime supplies them: zeroed semaphores, and uninitialised scratch memory."""
+    """New workspaces, as the runtime supplies them: semaphores that are zero, and uninitialised scratch memory."""
     return [_allocate_workspace(op, workspace, arguments, sms, checks=checks) for workspace in workspaces(op)]
 
 
 def extents(operands: Pairs, arguments: Sequence[Any], sms: int) -> list[int]:
-    """The numbers that `fuse.grid_operands` or `fuse.workspace_operands` stand for, on a device of `sms`."""
+    """The values of the operands in `fuse.grid_operands` or `fuse.workspace_operands`, on a device with `sms` SMs."""
     return [sms * dim if argument == RESIDENT else arguments[argument].shape[dim] for argument, dim in operands]
 
 
 def require_zero_semaphores(op: ir.Operation, memrefs: Sequence[MemRef]) -> None:
-    """Raises `InterpreterError` for a semaphore that a kernel left at another value than 0."""
+    """Raises `InterpreterError` for a semaphore that is not 0 after the kernel."""
     for workspace, memref in zip(workspaces(op), memrefs, strict=True):
         values = memref.buffer.elements(memref.dtype)
         if workspace.kind == SEMAPHORES and values.any():
@@ -138,7 +138,7 @@ def _name(op: ir.Operation) -> str:
 
 
 def unwritten(memref: MemRef) -> tuple[int, ...] | None:
-    """The first element of an output that no kernel wrote, or None if all are written or nothing was tracked."""
+    """Index of the first unwritten element of an output; None if all are written, or if writes are not tracked."""
     shadow, size = memref.buffer.shadow, memref.buffer.nbytes // memref.dtype.itemsize
     if shadow is None or not size:
         return None
@@ -149,7 +149,7 @@ def unwritten(memref: MemRef) -> tuple[int, ...] | None:
 
 
 def _strides(type_: ir.MemRefType, array: np.ndarray) -> tuple[int, ...] | None:
-    """How an input lies in memory: None for C-contiguous, else strides in elements, the array's own where dynamic."""
+    """Strides of an input in elements, dynamic ones from the array; None if the input is C-contiguous."""
     if ir.AffineMap.get_identity(type_.rank) == type_.affine_map:
         return None
     strides, _ = type_.get_strides_and_offset()

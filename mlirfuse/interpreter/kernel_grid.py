@@ -1,4 +1,4 @@
-"""Launches a `gpu.func`: its grid, its clusters, its blocks' shared memory."""
+"""Launches a `gpu.func`: the grid, the clusters, and the shared memory of each block."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from mlirfuse.interpreter.state.workgroup_memory import attributions, workgroup_
 
 
 def grid_size(op: ir.Operation, arguments: Sequence[Any], sms: int) -> int:
-    """Number of blocks: the smallest result of the map `fuse.grid` on the extents that `fuse.grid_operands` names.
+    """Number of blocks: the least result of the map `fuse.grid`, applied to the operands of `fuse.grid_operands`.
 
-    Each extent counts as at least its entry of `fuse.grid_least`.
-    Raises `InterpreterError` if the kernel does not state its grid.
+    Each result counts as at least its entry of `fuse.grid_least`. Raises `InterpreterError` for a kernel without
+    `fuse.grid`.
     """
     name = ir.StringAttr(op.attributes["sym_name"]).value
     if GRID not in op.attributes:
@@ -37,32 +37,32 @@ def grid_size(op: ir.Operation, arguments: Sequence[Any], sms: int) -> int:
 
 
 def cluster_size(op: ir.Operation) -> int:
-    """Blocks of one cluster of a `gpu.func`; 1 without clusters, and for a tile function, which has no blocks yet."""
+    """Blocks of a cluster of a `gpu.func`; 1 without clusters, and for a tile function."""
     return _dimensions(op, "known_cluster_size")[0] if "known_cluster_size" in op.attributes else 1
 
 
 def run_grid(
     function: Function, arguments: Sequence[Any], schedule: Schedule, sms: int, *, progress: bool, checks: bool
 ) -> None:
-    """Runs all blocks of a kernel; raises `InterpreterError` for whatever a check finds."""
+    """Runs all blocks of a kernel; raises `InterpreterError` if a check fails."""
     op = function.op
     name = ir.StringAttr(op.attributes["sym_name"]).value
-    grid, shape, together = grid_size(op, arguments, sms), _dimensions(op, "known_block_size"), cluster_size(op)
-    if grid % together:
-        raise InterpreterError(
-            f"@{name}: a grid of {grid} blocks is no multiple of its cluster of {together}", where=op
-        )
+    grid, shape, size = grid_size(op, arguments, sms), _dimensions(op, "known_block_size"), cluster_size(op)
+    if grid % size:
+        raise InterpreterError(f"@{name}: a grid of {grid} blocks is no multiple of its cluster of {size}", where=op)
     if COOPERATIVE in op.attributes and schedule.resident is not None and schedule.resident < grid:
         raise InterpreterError(
-            f"@{name} is launched whole, and of its {grid} blocks only {schedule.resident} may be resident", where=op
+            f"@{name} needs all of its {grid} blocks resident at once, and only {schedule.resident} may be",
+            where=op,
+            hint=f"run with resident={grid} or more, or without it",
         )
     declared = attributions(op, len(arguments))
 
     def start(first: int) -> Callable[[], list[tuple[str, Coroutine]]]:
         def group() -> list[tuple[str, Coroutine]]:
-            cluster = Cluster(together)
+            cluster = Cluster(size)
             cluster.blocks = [
-                ThreadBlock(first + rank, grid, shape, cluster, rank, checks=checks) for rank in range(together)
+                ThreadBlock(first + rank, grid, shape, cluster, rank, checks=checks) for rank in range(size)
             ]
             return [
                 (f"block {block.index}", _run_block(function, block, arguments, workgroup_memory(block, declared)))
@@ -72,11 +72,11 @@ def run_grid(
         return group
 
     with BlockProgress(f"@{name}", grid, enabled=progress) as bar:
-        run_blocks([start(first) for first in range(0, grid, together)], together, schedule, bar)
+        run_blocks([start(first) for first in range(0, grid, size)], size, schedule, bar)
 
 
 def _run_block(function: Function, block: ThreadBlock, arguments: Sequence[Any], shared: Sequence[MemRef]) -> Coroutine:
-    """One block from start to end."""
+    """Runs one block from start to end."""
     frame = function.frame(block)
     block.has_waited = DEPENDENT_LAUNCH not in function.op.attributes
     yield from function.program.call(frame, [*arguments, *shared])

@@ -1,14 +1,14 @@
-"""Mutation testing: plant one bug in a gpu-level module and see whether the interpreter notices.
+"""Mutation testing: plants one bug in a gpu-level module, and tests whether the interpreter finds it.
 
 ```python
 report = hunt(module, lambda mutant: run(mutant, "layer_norm", inputs), lambda results: close(results, expected))
 assert not report.survivors
 ```
 
-A mutant is caught if a check stops it or its numbers are wrong. One that survives both is either harmless (the
-mutation changed nothing that matters for these inputs) or a hole in the checks. Random inputs leave many harmless: a
-mean hardly moves for one element less, a softmax not at all for a maximum of fewer. `spiked_rows` makes inputs in which
-every element counts.
+A mutant is caught if a check stops it or its results are wrong. A mutant that survives is either equivalent for these
+inputs, or shows a gap in the checks. With random inputs many mutants are equivalent: a mean hardly changes if one
+element is missing, and a softmax does not change with the maximum of fewer elements. In the inputs of `spiked_rows`
+every element matters.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class Mutant:
 
     Attributes:
         kind: the mutator's name, such as `drop-barrier`.
-        position: which op of the module, in walk order.
-        where: the op's name and the user's line.
+        position: number of the op in the module, in walk order.
+        where: the op's name and the user's line of code.
     """
 
     kind: str
@@ -60,8 +60,8 @@ class Report:
     """The outcome of each mutant.
 
     Attributes:
-        caught: the mutants that were noticed, and how.
-        survivors: those that were not.
+        caught: the mutants that were found, each with the check's message or `wrong numbers`.
+        survivors: the other mutants.
     """
 
     caught: dict[Mutant, str]
@@ -69,7 +69,7 @@ class Report:
 
 
 def _constant_of(value: ir.Value) -> int | None:
-    """The integer that a value is constant at, if it is."""
+    """The value of an integer constant; None for any other value."""
     owner = value.owner
     if isinstance(owner, ir.Block) or owner.operation.name != "arith.constant":
         return None
@@ -78,24 +78,24 @@ def _constant_of(value: ir.Value) -> int | None:
 
 
 def _replace_constant(op: ir.Operation, position: int, number: int) -> None:
-    """Points one operand at a new constant of the same type."""
+    """Replaces one operand by a new constant of the same type."""
     type_ = op.operands[position].type
     with ir.InsertionPoint(op), op.location:
         op.operands[position] = arith.ConstantOp(type_, ir.IntegerAttr.get(type_, number)).result
 
 
 def _bound_position(op: ir.Operation) -> int | None:
-    """The operand of a comparison that is a constant bound."""
+    """Position of the operand of a comparison that is a constant bound; None if there is none."""
     if isinstance(op.operands[0].type, ir.VectorType):
         return None
     users = [use.owner.operation for use in op.results[0].uses]
     if users and all(map(_decides_launches, users)):
-        return None  # the time at which the next kernel starts changes no result
+        return None  # the results do not depend on when the next kernel starts
     return next((k for k in (1, 0) if _constant_of(op.operands[k]) is not None), None)
 
 
 def _decides_launches(op: ir.Operation) -> bool:
-    """Whether an op only triggers the dependent launch, or decides when."""
+    """Whether an op only triggers the dependent launch, or is the condition of the trigger."""
     if op.name == "arith.andi":
         return all(_decides_launches(use.owner.operation) for use in op.results[0].uses)
     inside = [inner.operation for region in op.regions for block in region.blocks for inner in block.operations]
@@ -103,7 +103,7 @@ def _decides_launches(op: ir.Operation) -> bool:
 
 
 def _shrink(op: ir.Operation, position: int, by: int) -> None:
-    """Makes a bound smaller by a constant amount, whatever it is."""
+    """Subtracts a constant from a bound, which may be a constant or a run-time value."""
     bound = op.operands[position]
     with ir.InsertionPoint(op), op.location:
         amount = arith.ConstantOp(bound.type, ir.IntegerAttr.get(bound.type, by)).result
@@ -120,7 +120,7 @@ def _relax(op: ir.Operation) -> None:
 
 
 def _shrink_compare(op: ir.Operation) -> None:
-    """By a sixteenth, so that bounds on a thread's first column of several are hit too."""
+    """Reduces a bound by a sixteenth, so that bounds on the first of a thread's columns change the result too."""
     position = _bound_position(op)
     assert position is not None
     _shrink(op, position, max(1, abs(_constant_of(op.operands[position]) or 0) // 16))
@@ -133,7 +133,7 @@ def _change_shuffle(op: ir.Operation) -> None:
 
 
 PENDING = {"fuse.warpgroup_wait": "pending", "fuse.async_store_wait": "pending", "nvvm.cp.async.wait.group": "n"}
-"""Wait ops that leave a number of operations in flight, and the attribute that holds this number."""
+"""Wait ops after which some operations may be in flight, and the attribute with the number of these operations."""
 
 
 def _wait_for_one_less(op: ir.Operation) -> None:
@@ -143,7 +143,7 @@ def _wait_for_one_less(op: ir.Operation) -> None:
 
 @dataclass(frozen=True)
 class _Mutator:
-    """Which ops a mutation applies to, and how it changes one."""
+    """The ops that a mutation applies to, and the change of one op."""
 
     applies: Callable[[ir.Operation], bool]
     apply: Callable[[ir.Operation], Any]
@@ -189,10 +189,11 @@ MUTATORS: dict[str, _Mutator] = {
 
 
 def spiked_rows(rows: int, columns: int, dtype: np.dtype | type, seed: int = 0) -> np.ndarray:
-    """Rows of unit noise with one element at 1000, in another column each, the second half shifted by 1000.
+    """An array of (rows, columns) of unit noise, with a spike of 1000 in another column of each row.
 
-    A reduction that misses or repeats a row's spike is far off (a softmax overflows), and a variance that is not taken
-    about the row's own mean is too. Returns an array of (rows, columns); the spikes include the first and last column.
+    The second half of the rows is shifted by 1000. A reduction that misses or repeats a row's spike has a large error
+    (a softmax overflows), and so has a variance about another mean than the row's. Spikes include the first and the
+    last column.
     """
     values = np.random.default_rng(seed).normal(0, 1, (rows, columns))
     values[np.arange(rows), np.linspace(0, columns - 1, rows).astype(int)] = 1000
@@ -214,7 +215,7 @@ def site(module: ir.Module | ir.Operation, mutant: Mutant) -> ir.Operation:
 
 
 def plant(module: ir.Module | ir.Operation, mutant: Mutant) -> ir.Operation:
-    """A copy of the module with the bug in it."""
+    """A copy of the module with the mutant's bug."""
     with module.context:
         copy = module.operation.clone().operation
         MUTATORS[mutant.kind].apply(list(_kernel_ops(copy))[mutant.position])
@@ -227,7 +228,7 @@ def hunt(
     right: Callable[[Any], bool],
     kinds: Collection[str] = MUTATORS,
 ) -> Report:
-    """Runs every mutant of the given kinds. `run` executes a module; `right` says whether what it returned is right."""
+    """Runs every mutant of the given kinds: `run` executes a module, and `right` checks the results of `run`."""
     caught: dict[Mutant, str] = {}
     survivors = []
     for mutant in mutants(module):
@@ -244,7 +245,7 @@ def hunt(
 
 
 def _kernel_ops(op: ir.Operation) -> Iterator[ir.Operation]:
-    """The ops inside of the `gpu.func`s of a module, in walk order."""
+    """The ops in the `gpu.func`s of a module, in walk order."""
     for region in op.regions:
         for block in region.blocks:
             for view in block.operations:

@@ -1,4 +1,4 @@
-"""Functions compiled to lists of closures: attributes are parsed once, not once a thread block."""
+"""Functions compiled to lists of closures, so that attributes are parsed once and not for each thread block."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Program:
 
     Attributes:
         arguments: slots of the block arguments.
-        steps: each op's step, and whether it is a generator function.
+        steps: the step of each op, and whether the step is a generator function.
         results: slots of the terminator's operands.
     """
 
@@ -39,7 +39,7 @@ class Program:
     results: Sequence[int]
 
     def run(self, frame: Frame) -> Coroutine:
-        """Executes the ops in order; suspends where they do."""
+        """Executes the ops in order, and yields what their steps yield."""
         for step, suspends in self.steps:
             if suspends:
                 yield from step(frame)  # type: ignore[misc]
@@ -47,13 +47,13 @@ class Program:
                 step(frame)
 
     def call(self, frame: Frame, arguments: Sequence[Any]) -> Coroutine:
-        """As `run`, with the block arguments set first."""
+        """Sets the block arguments, and runs the block."""
         for slot, value in zip(self.arguments, arguments, strict=True):
             frame.values[slot] = value
         return self.run(frame)
 
     def outcome(self, frame: Frame) -> list[Any]:
-        """The terminator's operands, after `run`."""
+        """The values of the terminator's operands after `run`."""
         return gather(frame.values, self.results)
 
 
@@ -63,8 +63,8 @@ class Function:
 
     Attributes:
         op: the function.
-        program: its body; the arguments are the function's, then a gpu.func's workgroup attributions.
-        values: what a fresh frame starts from, constants filled in.
+        program: the body; its arguments are the function's arguments, then the workgroup attributions of a `gpu.func`.
+        values: initial values of a frame's slots: constants are set, all others are None.
     """
 
     op: ir.Operation
@@ -80,7 +80,7 @@ class FunctionCompiler:
     """Compiles one function; rules reach it as `site.compiler`.
 
     Attributes:
-        interpreter: where symbols are looked up and kernels launched.
+        interpreter: the interpreter, which looks up symbols and launches kernels.
     """
 
     def __init__(self, interpreter: Interpreter):
@@ -89,7 +89,7 @@ class FunctionCompiler:
         self._values: list[Any] = []
 
     def slot(self, value: ir.Value) -> int:
-        """The slot of an SSA value, made on first sight."""
+        """The slot of an SSA value, allocated at the first call."""
         slot = self._slots.get(value)
         if slot is None:
             slot = self._slots[value] = len(self._values)
@@ -97,11 +97,11 @@ class FunctionCompiler:
         return slot
 
     def preset(self, slot: int, value: Any) -> None:
-        """Fills a slot for the whole run: constants."""
+        """Sets the initial value of a slot, for constants."""
         self._values[slot] = value
 
     def program(self, block: ir.Block | None) -> Program:
-        """Compiles a block; None is an empty one. Raises `InterpreterError` naming an op that has no rule."""
+        """Compiles a block, None for an empty one; raises `InterpreterError` for an op without a rule."""
         if block is None:
             return Program((), (), ())
         arguments = [self.slot(argument) for argument in block.arguments]
@@ -128,7 +128,11 @@ class FunctionCompiler:
         """Compiles a function; raises `InterpreterError` if it has no body, or more than one block."""
         blocks = list(op.regions[0].blocks)
         if not blocks:
-            raise InterpreterError("the function is only declared, and fuse.launch names no kernel", where=op)
+            raise InterpreterError(
+                "the function is only declared, and its fuse.launch names no kernel",
+                where=op,
+                hint="give the function a body, or name the kernel that implements it",
+            )
         if len(blocks) > 1:
             raise InterpreterError(
                 f"{op.name} has {len(blocks)} blocks; the interpreter runs structured control flow only",

@@ -1,4 +1,4 @@
-"""A progress bar that shows itself only when the work takes long."""
+"""A progress bar that appears only if a kernel takes over two seconds."""
 
 from __future__ import annotations
 

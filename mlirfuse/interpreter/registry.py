@@ -1,16 +1,16 @@
-"""Rules: how one op executes, registered by the op's name.
+"""Rules, which say how an op executes, registered by the op's name.
 
-A rule runs once per op when a function is compiled. It reads whatever attributes it needs and returns a step, a closure
-that executes the op on a frame; MLIR is not touched after that. There are four kinds:
+A rule runs once for each op when a function is compiled. The rule reads the op's attributes and returns a step, a
+closure that executes the op on a frame without further access to the IR. There are four kinds:
 
-- `direct`: the value function itself, for ops that have nothing to read.
-- `pure`: returns a function from operand values to the result (or a tuple of results). Most ops.
-- `rule`: returns a function of the frame, for what touches memory, masks or the block.
-  A builder that leaves nothing to execute (constants) returns None instead.
-- `suspending`: as `rule`, but a generator function. For ops that hold regions, and for synchronisation: it yields a
-  `scheduler.Wait`, or None to let other blocks run.
+- `direct`: the function from operand values to the result itself, for ops without attributes.
+- `pure`: returns a function from operand values to the result, or to a tuple of results; for most ops.
+- `rule`: returns a function of the frame, for ops that access memory, masks or the block; or None for an op that has
+  nothing to execute, such as a constant.
+- `suspending`: as `rule`, but returns a generator function, for ops with regions and for synchronisation. The generator
+  yields a `scheduler.Wait`, or None to let other blocks run.
 
-A new op needs one function in one file of `rules/`; every module there is imported.
+A new op needs one function in a file of `rules/`; all modules of that package are imported.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Builder = Callable[[Site], Any]
 
 @dataclass(frozen=True)
 class Rule:
-    """How to make an op's step, and whether the step is a generator function."""
+    """Builds an op's step; `suspends` says whether the step is a generator function."""
 
     build: Callable[[Site], Step | None]
     suspends: bool
@@ -50,7 +50,7 @@ def suspending(*names: str) -> Callable[[Builder], Builder]:
 
 
 def direct(*names: str) -> Callable[[ValueFunction], ValueFunction]:
-    """Registers a function from operand values to the result as it is."""
+    """Registers a function from operand values to the result."""
 
     def register(function: ValueFunction) -> ValueFunction:
         pure(*names)(lambda _site: function)
@@ -76,7 +76,7 @@ def _register(names: tuple[str, ...], make: Callable[[Builder], Rule]) -> Callab
 
 
 def _step(site: Site, function: Callable[..., Any]) -> Step:
-    """Plumbs a value function: operands out of the frame's slots, results into them."""
+    """The step that applies a value function to the operands' slots, and sets the results' slots."""
     operands, results = site.operands, site.results
     if len(results) != 1:
 

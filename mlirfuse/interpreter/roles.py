@@ -1,4 +1,4 @@
-"""Programs that run beside each other in one block: its warps are independent where their branches differ."""
+"""Programs that run concurrently in one block, such as the branches that different warps take."""
 
 from __future__ import annotations
 

@@ -21,8 +21,8 @@ class Wait:
     """The condition that a block waits for.
 
     Attributes:
-        what: for the deadlock report, such as `fuse.cluster_barrier at f.py:3 (1 of 2 blocks arrived)`.
-        ready: whether the block can go on.
+        what: the awaited event, for the deadlock report: `fuse.cluster_barrier at f.py:3 (1 of 2 blocks arrived)`.
+        ready: whether the block can continue.
     """
 
     what: Callable[[], str]
@@ -38,9 +38,9 @@ class Schedule:
     """The order in which blocks run.
 
     Attributes:
-        order: `launch` (by block id), `reversed`, or `random` (dispatched shuffled and interleaved at every yield).
-        seed: of the random order.
-        resident: how many blocks may be on the device at once; None for all.
+        order: `launch` (by block id), `reversed`, or `random` (dispatched in random order, interleaved at every yield).
+        seed: seed of the random order.
+        resident: number of blocks that may be on the device at once; None for all.
 
     Raises `InterpreterError` for an unknown order or a residency below 1.
     """
@@ -53,7 +53,7 @@ class Schedule:
         if self.order not in ORDERS:
             raise InterpreterError(f"unknown block order {self.order!r}", hint=f"orders: {', '.join(ORDERS)}")
         if self.resident is not None and self.resident < 1:
-            raise InterpreterError(f"resident={self.resident} blocks can never run one", hint="pass 1 or more")
+            raise InterpreterError(f"resident={self.resident} allows no block to run", hint="pass 1 or more")
 
 
 @dataclass
@@ -65,11 +65,11 @@ class _Resident:
 
 
 def run_blocks(groups: Sequence[Group], group_size: int, schedule: Schedule, progress: BlockProgress) -> None:
-    """Runs all groups (clusters of `group_size` blocks) to their end.
+    """Runs all groups, which are clusters of `group_size` blocks, to their end.
 
-    Each group is a function that starts its blocks, called when the group is dispatched: it returns their names and
-    coroutines. Raises `InterpreterError` when every resident block waits for something that cannot happen any more,
-    or when a cluster needs more blocks at once than may be resident.
+    A group is a function that starts the group's blocks and returns their names and coroutines; the function is called
+    when the group is dispatched. Raises `InterpreterError` for a deadlock, and for a cluster of more blocks than may be
+    resident.
     """
     if schedule.resident is not None and schedule.resident < group_size:
         raise InterpreterError(
@@ -85,7 +85,7 @@ def run_blocks(groups: Sequence[Group], group_size: int, schedule: Schedule, pro
     resident: list[_Resident] = []
     live: dict[int, int] = {}
     while pending or resident:
-        # Without interleaving a group is started only when no resident one can go on: the same run, in less memory.
+        # Without interleaving, a group is started when no resident block can continue, which needs less memory.
         runnable = [r for r in resident if r.wait is None or r.wait.ready()]
         while pending and len(live) < limit and (rng is not None or not runnable):
             group = pending.pop()
@@ -105,7 +105,7 @@ def run_blocks(groups: Sequence[Group], group_size: int, schedule: Schedule, pro
 
 
 def _advance(block: _Resident, *, interleave: bool) -> bool:
-    """Runs a block to its next stop; returns whether it has ended."""
+    """Runs a block to its next yield; returns whether the block has ended."""
     for wait in block.coroutine:
         block.wait = wait
         if interleave or (wait is not None and not wait.ready()):
@@ -115,5 +115,5 @@ def _advance(block: _Resident, *, interleave: bool) -> bool:
 
 def _deadlock(resident: Sequence[_Resident], pending: int) -> str:
     lines = [f"  {r.name} waits for {r.wait.what()}" for r in resident if r.wait is not None]
-    more = f"; {pending} more cannot be dispatched before one ends" if pending else ""
-    return "\n".join([f"deadlock: none of the {len(resident)} resident blocks can go on{more}", *lines])
+    more = f"; {pending} more blocks cannot be dispatched before one ends" if pending else ""
+    return "\n".join([f"deadlock: none of the {len(resident)} resident blocks can continue{more}", *lines])

@@ -20,9 +20,9 @@ class Parameter:
     """An argument or a result.
 
     Attributes:
-        name: the user's name where the signature has one, else its position.
-        dtype: of its elements.
-        shape: extents, None for dynamic ones; None as a whole for a scalar.
+        name: the user's name if the signature has one; otherwise the position.
+        dtype: type of an element.
+        shape: extents, None for dynamic ones; None for a scalar.
     """
 
     name: str
@@ -35,10 +35,10 @@ class Signature:
     """A function that can be run.
 
     Attributes:
-        name: its symbol.
-        kernel: whether it writes its results through arguments: `run_kernel` takes it, and `run` does not.
-        arguments: in order; of a kernel, the outputs come last, and workspaces are not among them.
-        results: in order; none for a kernel.
+        name: the function's symbol.
+        kernel: whether the function writes its results through arguments, as functions for `run_kernel` do.
+        arguments: arguments in order, without workspaces; a kernel's outputs come last.
+        results: results in order; none for a kernel.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Signature:
 
 
 def signatures(module: ir.Module | ir.Operation) -> list[Signature]:
-    """All functions with a body, in the order of the module: those of `gpu.module`s last."""
+    """All functions with a body in module order, those in `gpu.module`s last."""
     with module.context:
         return list(_signatures(module))
 

@@ -1,4 +1,4 @@
-"""An op as its rule sees it: operands and results as slots, attributes, regions, and errors that point at it."""
+"""The view of an op that its rule gets: slots of operands and results, attributes, regions, and errors."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 
 class Site:
-    """One op, read once when its function is compiled; nothing here is touched per thread block but `error`.
+    """One op of a function that is being compiled; only `error` is used while the function runs.
 
     Attributes:
         op: the operation.
-        name: its full name.
+        name: the op's full name.
         location: `file:line:column` of the user's line, or `unknown location`.
-        operands: slots of its operands, in order.
-        results: slots of its results, in order.
+        operands: slots of the operands, in order.
+        results: slots of the results, in order.
     """
 
     def __init__(self, op: ir.Operation, compiler: FunctionCompiler):
@@ -49,7 +49,7 @@ class Site:
         return None if attribute is None else ir.IntegerAttr(attribute).value
 
     def segments(self) -> list[list[int]]:
-        """The operand slots, grouped as `operandSegmentSizes` says."""
+        """The operand slots, grouped by `operandSegmentSizes`."""
         groups, start = [], 0
         for size in self.ints("operandSegmentSizes"):
             groups.append(self.operands[start : start + size])
@@ -57,15 +57,17 @@ class Site:
         return groups
 
     def region(self, index: int) -> Program:
-        """The program of the op's region; raises `InterpreterError` if that has more than one block."""
+        """The program of a region of the op; raises `InterpreterError` if the region has more than one block."""
         region = self.op.regions[index]
         blocks = list(region.blocks)
         if len(blocks) > 1:
-            raise InterpreterError(f"{self.name}: region {index} has {len(blocks)} blocks", where=self.op)
+            raise InterpreterError(
+                f"{self.name}: region {index} has {len(blocks)} blocks, one is allowed", where=self.op
+            )
         return self.compiler.program(blocks[0] if blocks else None)
 
     def error(self, message: str, frame: Frame | None = None, lane: int | None = None) -> InterpreterError:
-        """An error at this op; with a frame it names the block, with a lane the thread too."""
+        """An error at this op; the message names the block of `frame` and the thread `lane`, if given."""
         who = ""
         if frame is not None:
             who = f"; block {frame.block.index}" + ("" if lane is None else f", thread {lane}")

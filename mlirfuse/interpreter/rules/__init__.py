@@ -1,4 +1,4 @@
-"""One small rule per op, grouped by dialect. Importing this package imports, and so registers, every module in it."""
+"""The rules of all ops, one rule an op, grouped by dialect. Importing this package registers all rules."""
 
 from importlib import import_module
 from pkgutil import iter_modules

@@ -21,7 +21,7 @@ Function = Callable[..., np.ndarray]
 
 @rule("arith.constant")
 def _constant(site: Site) -> None:
-    """Constants fill their slot when the function is compiled. A tensor constant has no thread axis."""
+    """Sets the slot of a constant when the function is compiled; a tensor constant has no thread axis."""
     array = constant_array(site.op.attributes["value"])
     tensor = isinstance(site.op.results[0].type, ir.RankedTensorType)
     site.compiler.preset(site.results[0], array if tensor else array[None])
@@ -33,7 +33,7 @@ def _narrow(site: Site) -> Function:
     element = ir.VectorType(target).element_type if isinstance(target, ir.VectorType) else target
     if isinstance(element, ir.FloatTF32Type):
         if not rounds_ties_away(site.op):
-            raise site.error("tf32 is rounded to nearest, ties away from zero")
+            raise site.error("a truncf to tf32 must round to_nearest_away, as the hardware does")
         return to_tf32
     dtype = element_dtype(target)
     return lambda a: rounded(a, dtype)
@@ -73,7 +73,7 @@ def _truncate(site: Site) -> Function:
 
 @pure("arith.fptosi", "arith.fptoui")
 def _float_to_int(site: Site) -> Function:
-    """Rounds towards zero and saturates, NaN to 0, as `cvt` on the device does."""
+    """Rounds towards zero and saturates, with 0 for NaN, as the device's `cvt` does."""
     dtype = element_dtype(site.op.results[0].type)
     target = np.dtype(f"u{dtype.itemsize}") if site.name == "arith.fptoui" else dtype
     limits = np.iinfo(target)
@@ -81,7 +81,7 @@ def _float_to_int(site: Site) -> Function:
     def apply(a: np.ndarray) -> np.ndarray:
         wide = np.trunc(a.astype(np.float64))
         inside = np.where(np.isnan(wide), 0.0, np.clip(wide, float(limits.min), float(limits.max)))
-        # float(max) of a 64-bit type is one too large to convert back.
+        # The largest integer of 64 bits, as a float, is one too large to be converted back.
         top = inside >= float(limits.max)
         return np.where(top, limits.max, np.where(top, 0.0, inside).astype(target)).astype(target).view(dtype)
 
@@ -96,12 +96,12 @@ def _bitcast(site: Site) -> Function:
 
 @pure("arith.select")
 def _select(site: Site) -> Function:
-    """The condition is one bool, or one an element; memrefs may be selected only where all threads agree."""
+    """Selects by one condition, or by one for each element; memrefs only by a condition that all threads agree on."""
 
     def apply(condition: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         if not isinstance(a, np.ndarray):
             if not (condition == condition[0]).all():
-                raise site.error("threads select different memrefs")
+                raise site.error("threads select different memrefs, which the interpreter does not support")
             return a if condition[0] else b
         return np.where(expand(condition, max(a.ndim, b.ndim)), a, b)
 

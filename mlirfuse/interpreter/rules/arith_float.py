@@ -1,4 +1,4 @@
-"""`arith` on floats. Each op rounds in its own type: NumPy and ml_dtypes compute f16 and bf16 in f32 and round once."""
+"""`arith` on floats. Each op rounds in its own type; NumPy and ml_dtypes compute f16 and bf16 in f32 and round once."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _unordered(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.isnan(a) | np.isnan(b)
 
 
-# In the order of the predicate's encoding: ordered comparisons are false on NaN, unordered ones true.
+# By the number that encodes the predicate: ordered comparisons are false for NaN, unordered ones true.
 PREDICATES: tuple[Function, ...] = (
     lambda a, b: np.zeros(np.broadcast_shapes(a.shape, b.shape), bool),
     lambda a, b: a == b,

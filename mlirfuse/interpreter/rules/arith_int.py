@@ -19,12 +19,12 @@ def as_unsigned(a: np.ndarray) -> np.ndarray:
 
 
 def as_signed(a: np.ndarray) -> np.ndarray:
-    """i1 true is -1 as a signed number; other integers are signed already."""
+    """The operand as a signed integer: true of i1 is -1, and other integers are signed already."""
     return -a.astype(np.int8) if a.dtype == np.bool_ else a
 
 
 def unsigned(function: Function) -> Function:
-    """Runs a function on the operands' bits read as unsigned and reads the result back as the operands' type."""
+    """A function applied to the operands' bits as unsigned integers, with a result of the operands' type."""
 
     def apply(a: np.ndarray, b: np.ndarray) -> np.ndarray:
         result = function(as_unsigned(a), as_unsigned(b))
@@ -38,13 +38,13 @@ def _on_bits(function: Function, on_bool: Function) -> Function:
 
 
 def divide_to_zero(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Signed division that truncates, as the hardware's does; NumPy's own rounds down."""
+    """Signed division that rounds towards zero, as on the device; NumPy's division rounds down."""
     quotient = a // b
     return quotient + ((quotient < 0) & (quotient * b != a)).astype(a.dtype)
 
 
 def _shift(function: Function) -> Function:
-    """A shift by the width or more is poison on the device; here it gives what shifting bit by bit would."""
+    """A shift whose result for the width or more, poison on the device, is that of shifts by one bit each."""
 
     def apply(a: np.ndarray, b: np.ndarray) -> np.ndarray:
         return function(a, np.minimum(as_unsigned(b), a.dtype.itemsize * 8 - 1).astype(b.dtype))
@@ -78,7 +78,7 @@ BINARY: dict[str, Function] = {
     "shli": _shift_left,
     "shrsi": _shift(np.right_shift),
     "shrui": _shift_right_unsigned,
-    # Signed, i1 true is -1 and so the smaller one.
+    # As a signed number, true of i1 is -1, less than false.
     "maxsi": _on_bits(np.maximum, np.logical_and),
     "minsi": _on_bits(np.minimum, np.logical_or),
     "maxui": unsigned(np.maximum),
@@ -89,7 +89,7 @@ BINARY: dict[str, Function] = {
 for _name, _function in BINARY.items():
     direct(f"arith.{_name}")(_function)
 
-# In the order of the predicate's encoding: eq, ne, slt, sle, sgt, sge, ult, ule, ugt, uge.
+# By the number that encodes the predicate: eq, ne, slt, sle, sgt, sge, ult, ule, ugt, uge.
 _COMPARE: tuple[Function, ...] = (np.less, np.less_equal, np.greater, np.greater_equal)
 PREDICATES: tuple[Function, ...] = (
     np.equal,

@@ -1,4 +1,4 @@
-"""`func.call`: of a function with a body, or of a declaration that stands for the launch of a kernel."""
+"""`func.call`: calls a function with a body, or launches the kernel that a declaration names."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _call(site: Site) -> Callable[[Frame], Coroutine]:
 
 
 def _launch(site: Site, declaration: ir.Operation) -> Callable[[Frame], Coroutine]:
-    """Runs the kernel that `fuse.launch` names; its results are as large as `fuse.result_extents` says."""
+    """Launches the kernel that `fuse.launch` names; `fuse.result_extents` gives the results' dynamic extents."""
     kernel = ir.FlatSymbolRefAttr(declaration.attributes[LAUNCH]).value
     pairs = int_array(declaration.attributes[RESULT_EXTENTS]) if RESULT_EXTENTS in declaration.attributes else []
     types = [ir.RankedTensorType(result.type) for result in site.op.results]

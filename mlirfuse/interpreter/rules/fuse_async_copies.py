@@ -27,9 +27,9 @@ from mlirfuse.support.precision import to_tf32
 
 
 def stage_key(site: Site, frame: Frame, ring: MemRef, stage: int) -> StageKey:
-    """The identity of a stage; raises `InterpreterError` for one that the ring does not have."""
+    """The identity of a stage; raises `InterpreterError` for a stage number out of range."""
     if not 0 <= stage < ring.shape[0]:
-        raise site.error(f"stage {stage} of a ring of {ring.shape[0]}", frame)
+        raise site.error(f"stage {stage} is outside of the ring, which has {ring.shape[0]} stages", frame)
     return id(ring.buffer), int(stage_elements(ring, stage)[0, 0]) * ring.dtype.itemsize
 
 
@@ -59,7 +59,7 @@ def _async_load(site: Site) -> Callable[[Frame], Coroutine]:
         tile = _read(frame.values[source], flat[part], inside[part])
         if TF32 in site.op.attributes:
             tile = to_tf32(tile, ties="even")
-        tile[copied:] = np.nan  # rows that are not defined
+        tile[copied:] = np.nan  # these rows of the stage become undefined
         for block in blocks:
             target = peer_memref(site, frame, own, block)
             key, elements = stage_key(site, frame, target, number), stage_elements(target, number)[part]
@@ -80,7 +80,7 @@ def _read(source: MemRef, flat: np.ndarray, inside: np.ndarray) -> np.ndarray:
 
 
 def _land_in(target: MemRef, key: StageKey, elements: np.ndarray, tile: np.ndarray, copied: int) -> AsyncLoad:
-    """The load of a tile, of which so many rows count, into elements of a ring."""
+    """The load of a tile into elements of a ring; only the bytes of the first `copied` rows are counted."""
 
     def land() -> None:
         target.buffer.elements(target.dtype)[elements] = tile
@@ -92,7 +92,7 @@ def _land_in(target: MemRef, key: StageKey, elements: np.ndarray, tile: np.ndarr
 
 @suspending("fuse.async_store")
 def _async_store(site: Site) -> Callable[[Frame], Coroutine]:
-    """The data are copied at once; the stage counts as being read until the wait."""
+    """Copies the data at once, and counts the stage as read until the wait."""
     target, ring, stage, *indices = site.operands
     dims = site.ints("dims")
 
@@ -134,7 +134,7 @@ def _async_store_wait(site: Site) -> Callable[[Frame], Coroutine]:
 def _tile_elements(
     memref: MemRef, start: list[int], dims: list[int], shape: tuple[int, int]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Element numbers of the tile of a memref that begins at `start` and runs along `dims`, and which are in bounds."""
+    """Element numbers of a memref's tile, and whether each is in bounds; the tile begins at `start`, along `dims`."""
     flat, inside = np.full(shape, memref.offset, np.int64), np.full(shape, True)
     for d, (first, extent, stride) in enumerate(zip(start, memref.shape, memref.strides, strict=True)):
         index = np.array([[first]], np.int64)

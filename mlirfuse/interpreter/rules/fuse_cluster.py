@@ -17,7 +17,7 @@ from mlirfuse.interpreter.state.machine import Frame
 
 @suspending("fuse.cluster_barrier")
 def _cluster_barrier(site: Site) -> Callable[[Frame], Coroutine]:
-    """A barrier of all threads or of some warpgroups; in the latter case the others must not execute later waits."""
+    """A barrier of all threads, or of some warpgroups; the other warpgroups must not execute later waits."""
     groups = site.integer("warpgroups")
 
     def step(frame: Frame) -> Coroutine:
@@ -38,7 +38,7 @@ def _cluster_barrier(site: Site) -> Callable[[Frame], Coroutine]:
 
 @rule("fuse.cluster_store")
 def _cluster_store(site: Site) -> Callable[[Frame], None]:
-    """A store into a peer's shared memory, which must exist: the peer has started and has not ended."""
+    """A store into the shared memory of a peer, which must have started and must not have ended."""
     value, buffer, index, rank = site.operands
 
     def step(frame: Frame) -> None:
@@ -56,7 +56,8 @@ def _cluster_store(site: Site) -> Callable[[Frame], None]:
                 raise site.error(f"block {peer.index}, whose shared memory it writes, has ended", frame, lane)
             if block.checks and peer is not block and block.seen[peer.index] == 0:
                 raise site.error(
-                    f"block {peer.index}, whose shared memory it writes, may not have started: no barrier before this",
+                    f"block {peer.index}, whose shared memory it writes, may not have started: a fuse.cluster_barrier "
+                    "must come first",
                     frame,
                     lane,
                 )

@@ -19,9 +19,7 @@ from mlirfuse.interpreter.state.rings import AsyncLoad
 
 @suspending("fuse.cluster_send")
 def _cluster_send(site: Site) -> Callable[[Frame], Coroutine]:
-    """Each value lands as late as possible; the overwritten element must have no unordered reader at the time of the
-    send.
-    """
+    """Sends values, each of which arrives as late as possible; checks that no unordered read of its element exists."""
     value, buffer, index, rank, barriers, number = site.operands
     peers = peers_of(site.op)
 
@@ -54,7 +52,7 @@ def _cluster_send(site: Site) -> Callable[[Frame], Coroutine]:
 
 
 def _landing(memref: MemRef, place: int, value: np.generic) -> AsyncLoad:
-    """A value on its way to an element of a buffer."""
+    """The asynchronous load that writes a value to an element of a buffer."""
     size = memref.dtype.itemsize
 
     def land() -> None:

@@ -20,7 +20,7 @@ WORD = np.dtype(np.uint32)
 
 @suspending("fuse.flagged_store")
 def _flagged_store(site: Site) -> Callable[[Frame], Coroutine]:
-    """Words arrive one by one, at any time: the stores become visible while other blocks run."""
+    """Stores words that become visible one by one, while other blocks run."""
     value, flagged_buffer, *starts = site.operands
     elements = element_indices(vector_shape(site.op.operands[0].type))
 
@@ -57,9 +57,7 @@ def _flagged_load(site: Site) -> Callable[[Frame], Coroutine]:
             return sum(int(np.count_nonzero(memory[where[active]] == 0)) for where, active in accesses)
 
         yield Wait(
-            lambda: (
-                f"{site.name} at {site.location} ({missing()} words of {values[flagged_buffer].text} have not come)"
-            ),
+            lambda: f"{site.name} at {site.location} ({missing()} words of {values[flagged_buffer].text} are empty)",
             lambda: missing() == 0,
         )
         for out, (where, active) in zip(site.results, accesses, strict=True):

@@ -1,4 +1,4 @@
-"""`fuse.mbarrier_*`."""
+"""`fuse.mbarrier_init`, `_arrive`, `_expect` and `_wait`, and checks that ops of warpgroups share."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ Step = Callable[[Frame], Any]
 
 
 def agreed(site: Site, frame: Frame, slot: int) -> int:
-    """A number that all active threads have; raises `InterpreterError` where they differ."""
+    """An operand's number, equal in all active threads; raises `InterpreterError` if the threads' numbers differ."""
     value = uniform(frame.values[slot], frame)
     if value is None:
-        raise site.error("threads that reach it together have different operands", frame)
+        raise site.error("the threads that execute the op have different operands", frame)
     return int(value)
 
 
@@ -36,36 +36,34 @@ def active_threads(frame: Frame) -> np.ndarray:
 
 
 def consumer_group_of(frame: Frame) -> int:
-    """The owner of products and stores: at the tile level a consumer group's number, else that of its first
-    warpgroup.
-    """
+    """The owner of products and stores: a consumer group's number at the tile level, else its first warpgroup's."""
     return frame.consumer_group + int(active_threads(frame)[0]) // WARPGROUP
 
 
 def warpgroups(site: Site, frame: Frame, expected: int) -> int:
-    """How many warpgroups reach an op, which must be `expected` whole ones; raises `InterpreterError`.
+    """Number of warpgroups that execute an op; raises `InterpreterError` unless these are `expected` whole warpgroups.
 
-    At the tile level one logical thread stands for all of them.
+    At the tile level one logical thread stands for all warpgroups.
     """
     if frame.block.threads == 1:
         return expected
     threads = active_threads(frame)
     groups, counts = np.unique(threads // WARPGROUP, return_counts=True)
     if len(groups) != expected or (counts != WARPGROUP).any():
-        raise site.error(f"reached by {len(threads)} threads, not by {expected} whole warpgroups", frame)
+        raise site.error(f"executed by {len(threads)} threads, not by {expected} whole warpgroups", frame)
     return expected
 
 
 def one_thread(site: Site, frame: Frame) -> None:
     """Raises `InterpreterError` unless exactly one thread is active."""
     if len(active_threads(frame)) != 1:
-        raise site.error(f"reached by {len(active_threads(frame))} threads, not by one", frame)
+        raise site.error(f"executed by {len(active_threads(frame))} threads, not by one", frame)
 
 
 def barrier_of(site: Site, frame: Frame, buffer: int, index: int, block: ThreadBlock | None = None) -> Mbarrier:
-    """The barrier that two operands name, of a block (by default its own).
+    """The mbarrier that two operands name, of `block`, or of the thread's own block.
 
-    Raises `InterpreterError` where it may not be used.
+    Raises `InterpreterError` if the mbarrier is not initialised, or not yet visible.
     """
     block = frame.block if block is None else block
     number, memref = agreed(site, frame, index), peer_memref(site, frame, frame.values[buffer], block)
@@ -76,19 +74,19 @@ def barrier_of(site: Site, frame: Frame, buffer: int, index: int, block: ThreadB
 
 
 def peer_blocks(site: Site, frame: Frame, peers: int) -> list[ThreadBlock]:
-    """The blocks that an op with `peers` is for: those of the cluster; at the tile level the block alone."""
+    """The blocks that an op with `peers` addresses: all of the cluster, or the block alone at the tile level."""
     block = frame.block
     if peers == 1 or (block.threads == 1 and block.cluster.size == 1):
         return [block]
     if block.cluster.size != peers:
-        raise site.error(f"for {peers} blocks, in a cluster of {block.cluster.size}", frame)
+        raise site.error(f"addresses {peers} blocks of a cluster of {block.cluster.size}", frame)
     if gone := [peer.index for peer in block.cluster.blocks if peer.finished]:
         raise site.error(f"block {gone[0]}, whose shared memory it writes, has ended", frame)
     return block.cluster.blocks
 
 
 def peer_memref(site: Site, frame: Frame, memref: MemRef, peer: ThreadBlock) -> MemRef:
-    """The same shared memory of another block; raises `InterpreterError` where that has not allocated it."""
+    """The same buffer of another block; raises `InterpreterError` if the other block has not allocated the buffer."""
     other = memref if peer is frame.block else frame.block.shared_like(memref, peer)
     if other is None:
         raise site.error(f"block {peer.index} has not allocated {memref.text} yet", frame)
@@ -116,7 +114,7 @@ def _arrive(site: Site) -> Step:
         count = warpgroups(site, frame, expected)
         blocks = peer_blocks(site, frame, peers)
         for block in blocks:
-            # At the tile level, where a block is alone, it stands for its peers too.
+            # At the tile level a block runs alone, and arrives for its peers too.
             barrier = barrier_of(site, frame, buffer, index, block)
             _count(site, frame, barrier, count * (peers // len(blocks)), block)
         yield None
@@ -158,7 +156,9 @@ def _wait(site: Site) -> Step:
         yield Wait(what, ready)
         if barrier.released is not None:
             if CLUSTER not in site.op.attributes:
-                raise site.error("does not acquire what other blocks have sent", frame)
+                raise site.error(
+                    "does not acquire what other blocks have sent: the attribute cluster is missing", frame
+                )
             require_converged(site, frame)
             frame.block.acquire(barrier.released)
 

@@ -13,7 +13,7 @@ from mlirfuse.interpreter.site import Site
 
 @pure("fuse.moments")
 def _moments(site: Site) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]:
-    """Two passes in the element type, which is what merging partial pairs approximates."""
+    """Reduces in two passes in the element type, which the merge of partial pairs approximates."""
     lead = 0 if isinstance(site.op.operands[0].type, ir.RankedTensorType) else 1
     axes = tuple(lead + d for d in site.ints("dims"))
 

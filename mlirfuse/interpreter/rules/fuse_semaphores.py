@@ -17,7 +17,7 @@ from mlirfuse.interpreter.state.memory import MemRef
 
 @suspending("fuse.semaphore_arrive")
 def _arrive(site: Site) -> Callable[[Frame], Coroutine]:
-    """An atomic step by one thread; with acquire-release semantics unless it is relaxed."""
+    """Increments atomically, by one thread, with acquire-release semantics unless the op is relaxed."""
     relaxed = site.attribute(RELAXED) is not None
     out = site.results[0]
 
@@ -43,7 +43,7 @@ def _arrive(site: Site) -> Callable[[Frame], Coroutine]:
 
 @suspending("fuse.semaphore_wait")
 def _wait(site: Site) -> Callable[[Frame], Coroutine]:
-    """Lets other blocks run until the counter is high enough; acquires the arrivals."""
+    """Lets other blocks run until the counter has reached the value, and acquires what the arrivals released."""
 
     def step(frame: Frame) -> Coroutine:
         thread, counter, element, count = _operands(site, frame)
@@ -60,7 +60,7 @@ def _wait(site: Site) -> Callable[[Frame], Coroutine]:
 
 @rule("fuse.resident_blocks")
 def _resident_blocks(site: Site) -> Callable[[Frame], None]:
-    """In a tile program a block is an iteration of the loop."""
+    """The number of resident blocks; a block of a tile program is an iteration of its loop over blocks."""
     blocks = (site.integer("per_sm") or 0) * site.compiler.interpreter.options.sms
     out = site.results[0]
 
@@ -71,11 +71,14 @@ def _resident_blocks(site: Site) -> Callable[[Frame], None]:
 
 
 def _operands(site: Site, frame: Frame) -> tuple[int, MemRef, int, int]:
-    """(thread, semaphores, element of their buffer, number) of the only thread that executes a semaphore op."""
+    """(thread, semaphores, element number in their buffer, limit or count) of a semaphore op.
+
+    Raises `InterpreterError` unless exactly one thread executes the op.
+    """
     block = frame.block
     active = np.ones(block.threads, bool) if frame.mask is None else frame.mask
     if np.count_nonzero(active) != 1:
-        raise site.error(f"{np.count_nonzero(active)} threads of the block reach it, one may", frame)
+        raise site.error(f"executed by {np.count_nonzero(active)} threads of the block, not by one", frame)
     thread = int(np.argmax(active))
     memref, slot, number = gather(frame.values, site.operands)
     flat = Access(site, frame, memref, [slot]).flat

@@ -1,4 +1,4 @@
-"""Warpgroup multiplication, its wait, and what controls warpgroups."""
+"""Warpgroup multiplication and its wait, tiles in stages of a ring, warp roles, and barriers of warpgroups."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from mlirfuse.interpreter.state.shadow import SEVERAL
 from mlirfuse.schedule.model.machine import WARPGROUP
 from mlirfuse.support.precision import truncated_to_tf32
 
-ROWS = 64  # rows of the product that a warpgroup takes at a time
+ROWS = 64  # rows of the product in one instruction of a warpgroup
 
 
 @suspending("fuse.warpgroup_mma")
@@ -49,7 +49,7 @@ def _warpgroup_mma(site: Site) -> Callable[[Frame], Coroutine]:
 
 @suspending("fuse.warpgroup_wait")
 def _warpgroup_wait(site: Site) -> Callable[[Frame], Coroutine]:
-    """Makes the results of completed products available; the others stay in flight."""
+    """Completes all products but the last `pending`, and makes their results available."""
     pending = site.integer("pending") or 0
 
     def step(frame: Frame) -> Coroutine:
@@ -66,14 +66,14 @@ def _warpgroup_wait(site: Site) -> Callable[[Frame], Coroutine]:
 
 
 def _operand(site: Site, frame: Frame, ring: MemRef, stage: int, major: str) -> np.ndarray:
-    """A stage's data in single precision, with k as the last axis; f32 data are truncated to tf32."""
+    """A stage's data in single precision, with k as the last axis; data of f32 are truncated to tf32."""
     tile = _stage_data(site, frame, ring, stage).astype(np.float32)
     tile = truncated_to_tf32(tile) if ring.dtype == np.float32 else tile
     return tile if major == "k" else tile.T
 
 
 def _stage_data(site: Site, frame: Frame, ring: MemRef, stage: int) -> np.ndarray:
-    """The data of a stage; raises `InterpreterError` where the stage was never filled."""
+    """The data of a stage; raises `InterpreterError` if the stage was not filled."""
     elements = stage_elements(ring, stage)
     shadow = ring.buffer.shadow
     if shadow is not None:
@@ -84,7 +84,7 @@ def _stage_data(site: Site, frame: Frame, ring: MemRef, stage: int) -> np.ndarra
 
 
 def _add(site: Site, frame: Frame, accumulators: Sequence[np.ndarray], product: np.ndarray) -> list[np.ndarray]:
-    """The accumulators after the product: one tile, or every thread's pairs."""
+    """The accumulators after the product: one tile, or the pairs of each thread."""
     block = frame.block
     if block.threads == 1:
         return [accumulator + product.reshape(accumulator.shape[1:]) for accumulator in accumulators]
@@ -98,7 +98,7 @@ def _add(site: Site, frame: Frame, accumulators: Sequence[np.ndarray], product: 
 
 
 def _places(site: Site, frame: Frame, count: int, rows: int, columns: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Of each of a thread's pairs, by active thread, the row and the first column (PTX ISA, wgmma, fragments of D)."""
+    """Yields rows and first columns by active thread, for each of a thread's pairs (PTX ISA, wgmma, fragments of D)."""
     tiles = count * 4 // columns
     groups = warpgroups(site, frame, rows // (ROWS * tiles))
     threads = active_threads(frame)
@@ -147,7 +147,7 @@ def _staged_tile(site: Site) -> Callable[[Frame], Coroutine]:
         parts = []
         for number in range(first, first + len(offsets)):
             if block.rings.is_loading(stage_key(site, frame, memref, number)):
-                raise site.error("an asynchronous load into the stage is under way: no wait has covered it", frame)
+                raise site.error("an asynchronous load into the stage is in flight, without a wait for it", frame)
             data = _stage_data(site, frame, memref, number)
             parts.append(data.T if transposed else data)
         if block.threads == 1:
@@ -170,7 +170,10 @@ def _staged_tile(site: Site) -> Callable[[Frame], Coroutine]:
 
 @suspending("fuse.warp_roles")
 def _warp_roles(site: Site) -> Callable[[Frame], Coroutine]:
-    """At the tile level: runs both regions concurrently, each as one logical thread, and the first once a group."""
+    """At the tile level: runs the consumers' region for each consumer group, and the producer's, concurrently.
+
+    Each region runs as one logical thread.
+    """
     consumers, producer = site.region(0), site.region(1)
 
     def step(frame: Frame) -> Coroutine:
@@ -192,7 +195,7 @@ def _elect_one(site: Site) -> Callable[[Frame], None]:
         threads = active_threads(frame)
         warps, counts = np.unique(threads // WARP, return_counts=True)
         if (counts != WARP).any() and frame.block.threads >= WARP:
-            raise site.error("not all threads of the warp reach it", frame)
+            raise site.error("not all threads of the warp execute the op", frame)
         chosen = np.zeros(frame.block.threads, bool)
         chosen[warps * WARP] = True
         frame.values[out] = chosen
@@ -202,7 +205,7 @@ def _elect_one(site: Site) -> Callable[[Frame], None]:
 
 @rule("fuse.set_registers")
 def _set_registers(site: Site) -> Callable[[Frame], None]:
-    """Registers are not modelled; that whole warpgroups reach it is checked."""
+    """Has no effect, as registers are not modelled; checks that whole warpgroups execute the op."""
 
     def step(frame: Frame) -> None:
         warpgroups(site, frame, len(active_threads(frame)) // WARPGROUP)
@@ -212,7 +215,7 @@ def _set_registers(site: Site) -> Callable[[Frame], None]:
 
 @suspending("fuse.group_barrier")
 def _group_barrier(site: Site) -> Callable[[Frame], Coroutine]:
-    """Orders the accesses of the whole block: the warpgroups that do not take part may not share memory with it."""
+    """Orders the accesses of the whole block, which is exact if other warpgroups share no memory with the group."""
     expected = site.integer("warpgroups") or 0
 
     def step(frame: Frame) -> Coroutine:

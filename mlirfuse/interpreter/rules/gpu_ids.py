@@ -1,4 +1,4 @@
-"""`gpu` ids and extents. Those that depend on the thread have a full thread axis, the others an extent of 1."""
+"""`gpu` ids and extents. Ids that depend on the thread have an element for each thread, all others one element."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _thread_id(block: ThreadBlock, axis: int) -> np.ndarray:
 
 
 def _along_x(value: Callable[[ThreadBlock], int], other: int) -> Id:
-    """Grids and clusters are one-dimensional: along y and z there is one of everything."""
+    """An id or extent of a one-dimensional grid or cluster: `value` along x, and `other` along y and z."""
     return lambda block, axis: value(block) if axis == 0 else other
 
 

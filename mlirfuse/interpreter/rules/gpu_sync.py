@@ -16,7 +16,7 @@ from mlirfuse.interpreter.state.memory import allocate
 from mlirfuse.interpreter.state.types import element_dtype, keyword
 from mlirfuse.target import target_of
 
-# LLVM's NVPTX backend aligns the dynamic shared array to this when nothing asks for more.
+# Alignment of the dynamic shared array in LLVM's NVPTX backend, bytes, unless an access needs more.
 DYNAMIC_SHARED_ALIGNMENT = 16
 
 
@@ -25,7 +25,7 @@ def require_converged(site: Site, frame: Frame) -> None:
     if frame.mask is not None and not frame.mask.all():
         missing = np.flatnonzero(~frame.mask)
         raise site.error(
-            f"barrier in divergent flow: {len(missing)} of {frame.block.threads} threads do not reach it",
+            f"barrier in divergent flow: {len(missing)} of {frame.block.threads} threads do not execute the op",
             frame,
             int(missing[0]),
         )
@@ -33,7 +33,7 @@ def require_converged(site: Site, frame: Frame) -> None:
 
 @suspending("gpu.barrier")
 def _barrier(site: Site) -> Callable[[Frame], Coroutine]:
-    """Orders the block's accesses before it before those after it; other blocks may run in between."""
+    """Orders the block's earlier accesses before its later ones; other blocks may run in between."""
 
     def step(frame: Frame) -> Coroutine:
         require_converged(site, frame)
@@ -45,17 +45,20 @@ def _barrier(site: Site) -> Callable[[Frame], Coroutine]:
 
 @suspending("nvvm.barrier")
 def _numbered_barrier(site: Site) -> Callable[[Frame], Coroutine]:
-    """Orders the accesses of the whole block: threads of different numbers may not share memory with it."""
+    """Orders the accesses of the whole block, which is exact if threads of different barriers share no memory."""
     number, count = site.operands
 
     def step(frame: Frame) -> Coroutine:
         require_converged(site, frame)
         threads = frame.block.threads
         barriers = over_lanes(frame.values[number], threads)
-        _, meeting = np.unique(barriers, return_counts=True)
+        _, counts = np.unique(barriers, return_counts=True)
         expected = int(over_lanes(frame.values[count], threads)[0])
-        if (meeting != expected).any() or expected % WARP:
-            raise site.error(f"{meeting.tolist()} threads meet, and not {expected}, of whole warps", frame)
+        if (counts != expected).any() or expected % WARP:
+            raise site.error(
+                f"{counts.tolist()} threads take part in barriers of {expected} threads, which must be whole warps",
+                frame,
+            )
         frame.block.advance()
         yield None
 
@@ -89,7 +92,7 @@ def _shuffle(site: Site) -> Callable[[Frame], None]:
 
 
 def _require_partners(site: Site, frame: Frame, source: np.ndarray) -> None:
-    """Every thread of a warp takes part in a shuffle, or none; and nobody reads a thread that does not exist."""
+    """Checks that all threads of a warp execute a shuffle, or none, and that each source thread exists."""
     block = frame.block
     active = np.ones(block.threads, bool) if frame.mask is None else frame.mask
     if not active.all():
@@ -97,7 +100,7 @@ def _require_partners(site: Site, frame: Frame, source: np.ndarray) -> None:
             warp = active[start : start + WARP]
             if warp.any() and not warp.all():
                 raise site.error(
-                    "shuffle in divergent flow: not all threads of the warp reach it",
+                    "shuffle in divergent flow: not all threads of the warp execute the op",
                     frame,
                     start + int(np.argmin(warp)),
                 )
@@ -109,7 +112,7 @@ def _require_partners(site: Site, frame: Frame, source: np.ndarray) -> None:
 
 @rule("gpu.dynamic_shared_memory")
 def _dynamic_shared_memory(site: Site) -> Callable[[Frame], None]:
-    """As many bytes as the largest launch may ask for: the launch's own number is not in the IR."""
+    """Allocates the most bytes that a launch may have, because the IR does not contain the number of a launch."""
     dtype, out = element_dtype(site.op.results[0].type), site.results[0]
     nbytes = target_of(None).shared_per_block
 

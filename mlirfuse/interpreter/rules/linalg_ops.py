@@ -1,4 +1,4 @@
-"""`linalg`: a body runs once for a whole iteration space, whose points take the place of threads."""
+"""`linalg`: a body runs once for a whole iteration space, with the space's points as threads."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _transpose(site: Site) -> Callable[..., np.ndarray]:
 
 @rule("linalg.fill")
 def _fill(site: Site) -> Callable[[Frame], None]:
-    """A new tensor; of memory, which a tile program fills, every element where it is."""
+    """Makes a new tensor; for a memref, which a tile program fills, writes every element."""
     number, init = site.operands
     if isinstance(site.op.operands[1].type, ir.MemRefType):
         shape = ir.MemRefType(site.op.operands[1].type).shape
@@ -66,7 +66,7 @@ def _index(site: Site) -> Callable[[Frame], None]:
 
 @dataclass(frozen=True)
 class _Space:
-    """The iteration space: which dimensions are reduced, and how operands are indexed."""
+    """An iteration space: the reduced dimensions, and the indexing map of each operand."""
 
     maps: Sequence[Callable[[Sequence[Any]], list[Any]]]
     plain: Sequence[Sequence[int | None]]
@@ -74,7 +74,10 @@ class _Space:
     rank: int
 
     def extents(self, site: Site, operands: Sequence[np.ndarray]) -> list[int]:
-        """Extent of each dimension, from the operands that a dimension alone indexes; raises on disagreement."""
+        """Extent of each dimension, from operands with an axis that only this dimension indexes.
+
+        Raises `InterpreterError` if operands disagree, or if no operand gives a dimension's extent.
+        """
         extents: list[int | None] = [None] * self.rank
         for dims, operand in zip(self.plain, operands, strict=True):
             if not isinstance(operand, np.ndarray) or operand.ndim != len(dims):
@@ -98,7 +101,7 @@ def _space(site: Site) -> _Space:
 
 
 def _read(operand: np.ndarray, index: Sequence[Any], shape: Sequence[int]) -> np.ndarray:
-    """An operand's element at each point of the space, one axis of points. A scalar operand has no index."""
+    """An operand's element at each point of the space, as a one-dimensional array; a scalar operand has no index."""
     if not index:
         operand = operand.reshape(())
     return np.broadcast_to(operand[tuple(index)], shape).reshape(-1)
@@ -148,7 +151,7 @@ def _generic(site: Site) -> Callable[[Frame], Coroutine]:
             frame.values[slot] = result
 
     def iterate(frame: Frame, extents: Sequence[int], kept: Sequence[int], accumulators: list[np.ndarray]) -> Any:
-        """Any body: the reduced points one after the other, the parallel ones at once."""
+        """Runs any body, for all parallel points at once, and for one reduced point after the other."""
         points = np.ogrid[tuple(slice(0, extent) for extent in kept)] if kept else []
         for reduced in np.ndindex(*[extents[d] for d in space.reduced]):
             grid = list(points)
@@ -162,9 +165,9 @@ def _generic(site: Site) -> Callable[[Frame], Coroutine]:
 
 
 def _simple_reduction(site: Site, inputs: int) -> list[tuple[Callable[..., np.ndarray], int]] | None:
-    """Whether the body is `acc = combine(acc, f(inputs))` for every output: each one's function and the slot of f.
+    """For a body of the form `acc = combine(acc, f(inputs))` for every output, (combine, slot of f) of each output.
 
-    Then f runs once over the whole space. None means that the body has to run point by point.
+    f then runs once over the whole space. None for any other body, which runs point by point.
     """
     block = site.op.regions[0].blocks[0]
     accumulators = list(block.arguments)[inputs:]

@@ -1,4 +1,4 @@
-"""`math`: evaluated one precision up for 16-bit types and rounded once, as the device's routines do."""
+"""`math`: 16-bit types are computed in f32 and rounded once, as the device's routines do."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ NATIVE: dict[str, Function] = {
     "roundeven": np.rint,
     "copysign": np.copysign,
 }
-# Composed of several roundings, or missing in NumPy: evaluated in f64 and rounded once.
+# Functions that NumPy lacks, or computes with several roundings: evaluated in f64 and rounded once.
 WIDE: dict[str, Function] = {
     "rsqrt": lambda a: 1.0 / np.sqrt(a),
     "erf": _erf,
     "erfc": _erfc,
     "round": lambda a: np.copysign(np.floor(np.abs(a) + 0.5), a),
     "fpowi": lambda a, b: np.power(a, b),
-    # A product of two f32 is exact in f64, so this is the fused result but for a double rounding; f64 is not fused.
+    # A product of two f32 is exact in f64, so the result is that of a fused op, rounded twice; f64 is not fused.
     "fma": lambda a, b, c: a * b + c,
 }
 BOOLEAN: dict[str, Function] = {"isnan": np.isnan, "isinf": np.isinf, "isfinite": np.isfinite}
@@ -86,7 +86,7 @@ direct("math.absi")(np.abs)
 
 @direct("math.ipowi")
 def _ipowi(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """A negative exponent gives 0 but for the bases 1 and -1, as the op's definition says."""
+    """An integer power; with a negative exponent 0, except for the bases 1 and -1 (the op's definition)."""
     positive = np.power(a, np.maximum(b, 0))
     unit = np.where(a == 1, 1, np.where(a == -1, np.where(b % 2 == 0, 1, -1), 0))
     return np.where(b >= 0, positive, unit).astype(a.dtype)

@@ -25,7 +25,7 @@ def _assign(_old: np.ndarray, value: np.ndarray) -> np.ndarray:
 
 @suspending("memref.atomic_rmw")
 def _atomic_rmw(site: Site) -> Callable[[Frame], Coroutine]:
-    """Relaxed, as on the device: the op only orders updates of the same element."""
+    """A relaxed atomic update, as on the device, which only orders updates of the same element."""
     value, target, indices, out = site.operands[0], site.operands[1], site.operands[2:], site.results[0]
     kind = AtomicRMWKind(ir.IntegerAttr(site.op.attributes["kind"]).value).name
     combine = _assign if kind == "assign" else {**INT, **FLOAT}[_SIGNED.get(kind, kind)]

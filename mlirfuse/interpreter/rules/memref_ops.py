@@ -45,7 +45,7 @@ def _store(site: Site) -> Step:
 
 @rule("memref.alloc", "memref.alloca")
 def _alloc(site: Site) -> Step:
-    """Workgroup memory belongs to the block, one allocation an op; other memory to each thread."""
+    """Allocates workgroup memory once for each block and op, and other memory for each thread."""
     type_ = ir.MemRefType(site.op.results[0].type)
     dtype, shared = element_dtype(type_), is_workgroup(type_)
     static, alignment, out, sizes = tuple(type_.shape), site.integer("alignment"), site.results[0], site.operands
@@ -56,7 +56,7 @@ def _alloc(site: Site) -> Step:
         dynamic = iter(uniform(frame.values[slot], frame) for slot in sizes)
         shape = tuple(next(dynamic) if extent == DYNAMIC else extent for extent in static)
         if None in shape:
-            raise site.error("threads ask for different sizes", frame)
+            raise site.error("the threads allocate different sizes, which the interpreter does not support", frame)
         shape = tuple(int(extent) for extent in shape)
         space = "shared" if shared else "private"
 
@@ -71,7 +71,7 @@ def _alloc(site: Site) -> Step:
 
 @rule("memref.dealloc")
 def _dealloc(_site: Site) -> None:
-    """Memory lives as long as its block."""
+    """Has no effect: memory lives as long as its block."""
 
 
 @rule("memref.get_global")

@@ -1,4 +1,4 @@
-"""`memref` ops that make one memref out of another: nothing is copied."""
+"""`memref` ops that return a view of a memref, without a copy."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _subview(site: Site) -> Step:
 
 
 def _kept_dimensions(sizes: Sequence[int], result: Sequence[int]) -> list[int]:
-    """Which dimensions survive a rank-reducing view: as many extents of 1 are dropped as the ranks differ."""
+    """The dimensions that a rank-reducing view keeps: it drops the first extents of 1 that the result lacks."""
     kept, at = [], 0
     for dimension, size in enumerate(sizes):
         left_source, left_result = len(sizes) - dimension, len(result) - at
@@ -100,7 +100,7 @@ def _reinterpret_cast(site: Site) -> Step:
 
 @rule("memref.view")
 def _memref_view(site: Site) -> Step:
-    """Bytes seen as elements, from a byte offset on."""
+    """A view of bytes as elements, from a byte offset on."""
     type_ = ir.MemRefType(site.op.results[0].type)
     dtype, static, out = element_dtype(type_), tuple(type_.shape), site.results[0]
     source, shift, *sizes = site.operands

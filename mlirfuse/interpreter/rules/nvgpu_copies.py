@@ -1,6 +1,6 @@
 """Asynchronous copies: `fuse.copy_tile`, `fuse.copy_fragments`, `nvgpu.device_async_copy`, and their groups.
 
-A read of the target before the wait for the copy's group gets the old contents.
+A copy takes effect when its group is waited for: an earlier read of the target gets the old contents.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _copy_tile(site: Site) -> Step:
 
 @rule("fuse.copy_fragments")
 def _copy_fragments(site: Site) -> Step:
-    """In a tile program one thread represents all threads, each of which would read only its own copies."""
+    """In a tile program one logical thread copies for all threads, each of which reads only its own elements."""
     source, slot, *starts = site.operands
     tile = site.ints("tile")
     dims = plain_dims(ir.AffineMapAttr(site.op.attributes["permutation_map"]).value)
@@ -77,19 +77,19 @@ def _copy_fragments(site: Site) -> Step:
 
 
 def _offsets(extents: Sequence[Any]) -> list[np.ndarray]:
-    """For each dimension 0, 1, 2, ... along its axis, behind the axis of threads."""
+    """For each dimension an array of 0, 1, 2, ... along its axis, which follows the axis of threads."""
     rank = len(extents)
     return [np.arange(n).reshape([1] * (1 + d) + [n] + [1] * (rank - 1 - d)) for d, n in enumerate(extents)]
 
 
 def _undefined(dtype: np.dtype) -> Any:
-    """The value of an undefined element, chosen so that every result that uses it is visibly wrong."""
+    """The value of an undefined element, chosen so that results that use the element are visibly wrong."""
     return np.iinfo(dtype).max if dtype.kind in "iu" else True if dtype.kind == "b" else np.nan
 
 
 @rule("nvgpu.device_async_copy")
 def _device_async_copy(site: Site) -> Step:
-    """Copies `dstElements` neighbours; of these only the first `srcElements` are read, the others become zero."""
+    """Copies `dstElements` neighbouring elements; only the first `srcElements` are read, the others become zero."""
     (target,), to, (source,), start, count = site.segments()
     width = site.integer("dstElements")
     assert width is not None
@@ -111,7 +111,7 @@ def _device_async_copy(site: Site) -> Step:
 
 
 def _row(starts: list[np.ndarray], along: np.ndarray) -> list[np.ndarray]:
-    """Indices of elements that lie side by side in the last dimension."""
+    """Indices of neighbouring elements in the last dimension."""
     indices = [expand(start, 2) for start in starts]
     return [*indices[:-1], indices[-1] + along]
 

@@ -15,9 +15,9 @@ WAIT = "nvvm.griddepcontrol"
 
 @rule(WAIT)
 def _griddepcontrol(site: Site) -> Callable[[Frame], None]:
-    """Checks that global memory is not accessed before the wait; the predecessor has always ended here.
+    """A wait allows accesses to global memory, which are errors before; the predecessor has always ended by then.
 
-    A trigger has no effect, as dependent kernels wait for the end of this one.
+    A trigger has no effect: the interpreter runs one kernel after the other.
     """
     if keyword(site.op.attributes["kind"]) == "launch_dependents":
         return lambda frame: None

@@ -1,4 +1,4 @@
-"""`scf`: control flow. Where threads disagree, both sides run under masks; where they agree, nothing is masked."""
+"""`scf`: control flow. If threads disagree about a condition, both sides run under masks; otherwise one side runs."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ def _masked(frame: Frame, condition: np.ndarray) -> np.ndarray:
 
 
 def _assign(site: Site, frame: Frame, slots: Sequence[int], condition: np.ndarray | None, new: Sequence[Any]) -> None:
-    """Overwrites slots for the threads where the condition holds; None is all of them."""
+    """Overwrites slots in the threads for which the condition holds; None for all threads."""
     for slot, value in zip(slots, new, strict=True):
         merged = value if condition is None else merge(condition, value, frame.values[slot])
         if merged is None:
-            raise site.error("a memref differs between threads", frame)
+            raise site.error("threads have different memrefs, which the interpreter does not support", frame)
         frame.values[slot] = merged
 
 
 def _is_same_in_warps(condition: np.ndarray) -> bool:
-    """Whether all threads of each warp agree on a condition, of which there is one a thread."""
+    """Whether all threads of each warp agree on a condition, given for each thread."""
     return len(condition) % WARP == 0 and bool((condition.reshape(-1, WARP) == condition[::WARP, None]).all())
 
 
@@ -61,7 +61,7 @@ def _if(site: Site) -> GeneratorStep:
                 frame.values[slot] = value
             return
         if otherwise.steps and _is_same_in_warps(taken):
-            # Warps are independent of each other: one branch may wait for what the other does.
+            # Warps are independent of each other, so the code of one branch may wait for that of the other.
             roles = [(then, _masked(frame, taken)), (otherwise, _masked(frame, ~taken))]
             yield from run_concurrently([(program, frame.masked(mask)) for program, mask in roles], frame.block.index)
         else:
@@ -76,7 +76,7 @@ def _if(site: Site) -> GeneratorStep:
 
 @suspending("scf.for")
 def _for(site: Site) -> GeneratorStep:
-    """Bounds may differ by thread: threads whose loop has ended are masked off."""
+    """A loop whose bounds may differ between threads; threads whose loop has ended are masked off."""
     lower, upper, stride = site.operands[:3]
     inits, body = site.operands[3:], site.region(0)
     carried = body.arguments[1:]
@@ -117,7 +117,7 @@ def _for(site: Site) -> GeneratorStep:
 
 @suspending("scf.while")
 def _while(site: Site) -> GeneratorStep:
-    """Threads whose condition is false are masked off until all are done."""
+    """A loop in which threads are masked off from the iteration on in which their condition is false."""
     before, after = site.region(0), site.region(1)
 
     def step(frame: Frame) -> Coroutine:
@@ -143,7 +143,7 @@ def _while(site: Site) -> GeneratorStep:
 
 @rule("scf.forall")
 def _forall(site: Site) -> Callable[[Frame], None]:
-    """A tile program's blocks: each iteration is a block of one thread, run by the scheduler."""
+    """The loop over a tile program's blocks: the scheduler runs each iteration as a block of one thread."""
     if site.results:
         raise site.error("shared outputs are not supported: tile programs write memrefs")
     body = site.region(0)

@@ -1,4 +1,4 @@
-"""`tensor`: whole tensors are plain arrays, without a thread axis; views keep the array's own memory."""
+"""`tensor`: tensors are arrays without a thread axis; reshapes and slices are views of the array."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Step = Callable[[Frame], None]
 
 
 def poison(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """An array of unspecified contents: all bits set, which reads as NaN or -1."""
+    """An array with unspecified contents, whose bits are all set: NaN or -1."""
     array = np.empty(shape, dtype)
     array.reshape(-1).view(np.uint8)[...] = 1 if dtype == np.bool_ else 0xFF
     return array
@@ -75,7 +75,7 @@ def _expand_shape(site: Site) -> Function:
     def apply(source: np.ndarray, *sizes: np.ndarray) -> np.ndarray:
         shape = [int(extent) for extent in mixed(static, sizes)]
         if np.prod(shape, dtype=np.int64) != source.size:
-            raise site.error(f"shape {tuple(shape)} for {source.size} elements")
+            raise site.error(f"a tensor of {source.size} elements cannot have shape {tuple(shape)}")
         return source.reshape(shape)
 
     return apply
@@ -83,12 +83,12 @@ def _expand_shape(site: Site) -> Function:
 
 @pure("tensor.extract")
 def _extract(site: Site) -> Function:
-    """Indices may differ by point of a linalg body's iteration space."""
+    """Extracts elements; indices may differ between the points of a linalg body's iteration space."""
 
     def apply(source: np.ndarray, *indices: np.ndarray) -> np.ndarray:
         for index, extent in zip(indices, source.shape, strict=True):
             if ((index < 0) | (index >= extent)).any():
-                raise site.error(f"index outside of a tensor of shape {source.shape}")
+                raise site.error(f"an index is out of bounds of a tensor of shape {source.shape}")
         return np.atleast_1d(source[indices])
 
     return apply

@@ -1,4 +1,4 @@
-"""`vector` ops that touch memory: contiguous loads and stores, masked ones, and transfers."""
+"""`vector` ops that access memory: contiguous loads and stores, masked loads and stores, and transfers."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ Step = Callable[[Frame], None]
 
 
 def _steps(shape: Sequence[int]) -> list[np.ndarray]:
-    """For each dimension of a vector, 0, 1, 2, ... along its axis, ready to broadcast against (threads, *shape)."""
+    """For each dimension of a vector an array of 0, 1, 2, ... along its axis, which broadcasts to (threads, *shape)."""
     rank = len(shape)
     return [np.arange(n).reshape([1] * (1 + d) + [n] + [1] * (rank - 1 - d)) for d, n in enumerate(shape)]
 
 
 def _contiguous(shape: Sequence[int]) -> Callable[[Sequence[np.ndarray]], list[np.ndarray]]:
-    """From start indices to element indices: the vector lies along the innermost dimensions of the memref."""
+    """A function from start indices to element indices of a vector along the memref's innermost dimensions."""
     steps, ndim = _steps(shape), 1 + len(shape)
 
     def indices(starts: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -58,7 +58,7 @@ def _load(site: Site) -> Step:
 
 @rule("vector.store", "vector.maskedstore")
 def _store(site: Site) -> Step:
-    """The operand orders differ: a store is (value, base, indices), a masked one (base, indices, mask, value)."""
+    """Operands are (value, base, indices) in a store, and (base, indices, mask, value) in a masked store."""
     alignment = site.integer("alignment")
     if site.name == "vector.store":
         value, target, *starts = site.operands
@@ -79,7 +79,7 @@ def _store(site: Site) -> Step:
 
 
 class _Transfer:
-    """What `transfer_read` and `transfer_write` share: indices through the permutation map, and the bounds."""
+    """Common part of `transfer_read` and `transfer_write`: indices through the permutation map, and bounds."""
 
     def __init__(self, site: Site, vector: ir.Type):
         map_ = ir.AffineMapAttr(site.op.attributes["permutation_map"]).value
@@ -91,7 +91,7 @@ class _Transfer:
     def locate(
         self, memref: MemRef, starts: Sequence[np.ndarray], mask: np.ndarray | None
     ) -> tuple[list[np.ndarray], np.ndarray | None]:
-        """Element indices, and which elements are accessed at all (None for all of them)."""
+        """Element indices, and a mask of the accessed elements (None for all)."""
         ndim = 1 + len(self.shape)
         indices = [expand(start, ndim) for start in starts]
         active = None if mask is None else self._mask_on_vector(mask)
@@ -108,17 +108,15 @@ class _Transfer:
     def poison_past_end(
         self, value: np.ndarray, indices: Sequence[np.ndarray], memref: MemRef, axis: int
     ) -> np.ndarray:
-        """The elements read, with elements past the memref's end along an axis replaced by values that must not
-        matter.
-        """
+        """The elements read, with undefined values for those past the memref's end along an axis."""
         dimension = self.dimensions[axis]
-        assert dimension is not None  # nothing ends along a broadcast
+        assert dimension is not None  # no broadcast dimension is out of bounds
         outside = indices[dimension] >= lanewise(memref.shape[dimension], value.ndim)
         anything = np.iinfo(value.dtype).max if value.dtype.kind in "iu" else np.nan
         return np.where(outside, np.array(anything, value.dtype), value)
 
     def _mask_on_vector(self, mask: np.ndarray) -> np.ndarray:
-        """A transfer's mask is shaped like the memory side: bring its axes to where the map puts them."""
+        """A transfer's mask, which has the shape of the accessed memory, with axes in the order of the vector."""
         accessed = sorted(d for d in self.dimensions if d is not None)
         order = [accessed.index(d) for d in self.dimensions if d is not None]
         mask = mask.transpose([0, *(1 + position for position in order)])
@@ -128,7 +126,7 @@ class _Transfer:
 
 @rule("vector.transfer_read")
 def _transfer_read(site: Site) -> Step:
-    """Elements out of bounds, where the op allows them, and masked ones read as the padding, or anything."""
+    """Reads a tile; out-of-bounds and masked elements become the padding, or undefined values if the op allows it."""
     (source,), starts, (padding,), mask = site.segments()
     transfer, out = _Transfer(site, site.op.results[0].type), site.results[0]
     undefined = site.ints(UNDEFINED) if UNDEFINED in site.op.attributes else []
@@ -147,7 +145,7 @@ def _transfer_read(site: Site) -> Step:
 
 @rule("vector.transfer_write")
 def _transfer_write(site: Site) -> Step:
-    """Elements out of bounds, where the op allows them, and masked ones are not written."""
+    """Writes a tile, except for masked elements, and for out-of-bounds elements if the op allows these."""
     (value,), (target,), starts, mask = site.segments()
     transfer = _Transfer(site, site.op.operands[0].type)
 

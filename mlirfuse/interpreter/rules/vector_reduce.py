@@ -30,7 +30,7 @@ def combiner(kind: str, dtype: np.dtype) -> Function:
 
 
 def reduce_axes(function: Function, source: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
-    """Combines a whole tile over axes: in NumPy's order where it has one, in index order otherwise."""
+    """Combines a tile over axes, in the order of a NumPy reduction if there is one, otherwise in index order."""
     if isinstance(function, np.ufunc):
         return function.reduce(source, axis=axes, dtype=source.dtype)
     moved = np.moveaxis(source, axes, range(len(axes)))
@@ -40,7 +40,7 @@ def reduce_axes(function: Function, source: np.ndarray, axes: tuple[int, ...]) -
 
 @pure("vector.reduction")
 def _reduction(site: Site) -> Function:
-    """In index order, starting from the accumulator where there is one."""
+    """Combines elements in index order, starting from the accumulator if there is one."""
     function = combiner(keyword(site.op.attributes["kind"]), element_dtype(site.op.operands[0].type))
 
     def apply(source: np.ndarray, *accumulator: np.ndarray) -> np.ndarray:
@@ -63,9 +63,9 @@ def _multi_reduction(site: Site) -> Function:
 
 @pure("vector.contract")
 def _contract(site: Site) -> Function:
-    """Sums products in the accumulator's type; operands are widened to it first, as the tensor cores do.
+    """Sums products in the accumulator's type, to which operands are widened first, as the tensor cores do.
 
-    In tf32 operands are rounded as the instruction has it: by conversions for `mma.sync`, by the TMA for `wgmma`.
+    In tf32, operands are rounded as by the conversions for `mma.sync`, or by the TMA for `wgmma`.
     """
     if keyword(site.op.attributes["kind"]) != "add":
         raise site.error(f"kind {site.op.attributes['kind']}: only add is supported")
@@ -84,7 +84,7 @@ def _contract(site: Site) -> Function:
 
 
 def _operand_rounding(site: Site) -> Function:
-    """What a contraction's precision does to its operands."""
+    """The rounding of a contraction's operands in its precision."""
     precision = site.op.attributes.get(PRECISION)
     if precision is None or ir.StringAttr(precision).value != TF32:
         return lambda a: a

@@ -53,7 +53,7 @@ def _position(site: Site, operands: tuple[np.ndarray, ...], lanes: int, source: 
         if entry == DYNAMIC:
             index = next(dynamic)
             if ((index < 0) | (index >= source.shape[1 + axis])).any():
-                raise site.error(f"position outside of extent {source.shape[1 + axis]}")
+                raise site.error(f"a position along axis {axis} is outside of extent {source.shape[1 + axis]}")
             entries.append(over_lanes(index, lanes))
         else:
             entries.append(entry)
@@ -126,7 +126,7 @@ def _shuffle(site: Site) -> Function:
 
 
 def _slices(site: Site, shape: tuple[int, ...], sizes: list[int]) -> tuple[slice, ...]:
-    """The NumPy index of a strided slice; dimensions that the op does not name are taken whole."""
+    """The NumPy index of a strided slice; dimensions without sizes are taken entirely."""
     offsets, strides = site.ints("offsets"), site.ints("strides")
     named = [slice(o, o + (n - 1) * s + 1, s) for o, n, s in zip(offsets, sizes, strides, strict=True)]
     return (slice(None), *named, *[slice(None)] * (len(shape) - len(named)))

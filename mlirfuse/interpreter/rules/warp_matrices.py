@@ -20,9 +20,9 @@ Step = Callable[[Frame], None]
 def _require_whole_warps(site: Site, frame: Frame) -> None:
     if frame.mask is not None and not frame.mask.all():
         warps = frame.mask.reshape(-1, WARP)
-        torn = warps.any(axis=1) & ~warps.all(axis=1)
-        if torn.any():
-            raise site.error("not all threads of the warp reach it", frame, int(np.argmax(torn)) * WARP)
+        divergent = warps.any(axis=1) & ~warps.all(axis=1)
+        if divergent.any():
+            raise site.error("not all threads of the warp execute the op", frame, int(np.argmax(divergent)) * WARP)
 
 
 @rule("nvgpu.ldmatrix")
@@ -38,7 +38,7 @@ def _ldmatrix(site: Site) -> Step:
         values, threads = frame.values, frame.block.threads
         width = MATRIX_ROW_BYTES // values[source].dtype.itemsize
         if transposed and width != MATRIX_ROWS:
-            raise site.error("only elements of 16 bits are transposed", frame)
+            raise site.error("ldmatrix transposes elements of 16 bits only", frame)
         indices = [expand(over_lanes(start, threads), 2) for start in gather(values, starts)]
         indices[-1] = indices[-1] + np.arange(width)[None]
         naming = (frame.block.lanes % WARP < MATRIX_ROWS * count)[:, None]

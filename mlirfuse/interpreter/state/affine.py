@@ -36,7 +36,7 @@ def compile_expr(expr: ir.AffineExpr) -> Evaluator:
             binary = ir.AffineBinaryExpr(expr)
             left, right = compile_expr(binary.lhs), compile_expr(binary.rhs)
             return lambda dims, symbols: function(left(dims, symbols), right(dims, symbols))
-    raise InterpreterError(f"affine expression {expr} is of no known kind")
+    raise InterpreterError(f"no evaluation rule for the affine expression {expr}")
 
 
 def compile_map(map_: ir.AffineMap) -> Callable[[Sequence[Any]], list[Any]]:
@@ -47,5 +47,5 @@ def compile_map(map_: ir.AffineMap) -> Callable[[Sequence[Any]], list[Any]]:
 
 
 def plain_dims(map_: ir.AffineMap) -> list[int | None]:
-    """For each result of the map, the dimension that it is, or None where it is any other expression."""
+    """For each result of the map the dimension that it consists of; None for any other expression."""
     return [ir.AffineDimExpr(e).position if isinstance(e, ir.AffineDimExpr) else None for e in map_.results]

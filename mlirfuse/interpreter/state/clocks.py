@@ -9,14 +9,14 @@ import numpy as np
 
 @dataclass
 class Clocks:
-    """A vector clock: for every block all accesses up to a clock, and for single threads some later ones.
+    """A vector clock: the accesses that are ordered before a point of the program.
 
-    A thread that synchronises with another block by itself also releases its own accesses since the block's last
-    barrier.
+    These are all accesses of each block up to a clock, and later accesses of single threads: a thread that synchronises
+    with another block by itself also releases its own accesses since the block's last barrier.
 
     Attributes:
-        blocks: by block, the last clock of which all its accesses are ordered before the point.
-        threads: by (block, thread), the same for one thread.
+        blocks: by block, the last clock whose accesses, of all of the block's threads, are ordered before the point.
+        threads: by (block, thread), the last clock whose accesses, of that thread, are ordered before the point.
     """
 
     blocks: np.ndarray
@@ -34,7 +34,7 @@ class Clocks:
                 self.threads[block, thread] = max(clock, self.threads.get((block, thread), 0))
 
     def cover(self, blocks: np.ndarray, threads: np.ndarray, clocks: np.ndarray) -> np.ndarray:
-        """Which of the accesses, each made by a thread of a block at a clock of that block, are before the point."""
+        """Whether each access, made by a thread of a block at a clock of that block, is ordered before the point."""
         ordered = clocks <= self.blocks[blocks]
         for (block, thread), clock in self.threads.items():
             ordered = ordered | ((blocks == block) & (threads == thread) & (clocks <= clock))

@@ -1,4 +1,4 @@
-"""A block's asynchronous copies in flight, in groups that threads wait for in order."""
+"""A block's asynchronous copies in flight, in groups that the block waits for in order."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ Copy = Callable[[], None]
 
 @dataclass
 class Copies:
-    """A copy happens as late as its op allows: when the block waits for its group.
+    """Copies in flight. A copy takes effect as late as its op allows: when the block waits for the copy's group.
 
     Attributes:
-        open: copies that are in no group yet.
-        groups: those of each closed group that nobody has waited for, oldest first.
+        open: copies since the last group.
+        groups: copies of each group without a wait, oldest first.
     """
 
     open: list[Copy] = field(default_factory=list)
@@ -26,7 +26,7 @@ class Copies:
         self.open = []
 
     def wait(self, pending: int) -> None:
-        """Carries out all groups but the last `pending`."""
+        """Performs the copies of all groups but the last `pending`."""
         while len(self.groups) > pending:
             for copy in self.groups.pop(0):
                 copy()

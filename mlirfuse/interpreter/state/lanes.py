@@ -1,4 +1,4 @@
-"""Shapes of values: every array starts with the thread axis, of extent 1 where all threads agree."""
+"""Shapes of values: the first axis of each array is the thread, of extent 1 if all threads have the same value."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from mlirfuse.interpreter.state.types import DYNAMIC
 
 
 def expand(condition: np.ndarray, ndim: int) -> np.ndarray:
-    """Adds trailing axes, so that one value a thread broadcasts against vectors."""
+    """Adds trailing axes, so that an array with one value for each thread broadcasts against vectors."""
     return condition.reshape(condition.shape + (1,) * (ndim - condition.ndim))
 
 
 def common_lanes(*arrays: np.ndarray) -> int:
-    """The thread axis that the arrays broadcast to."""
+    """The extent of the thread axis that the arrays broadcast to."""
     return max(array.shape[0] for array in arrays)
 
 
@@ -28,7 +28,7 @@ def over_lanes(array: np.ndarray, lanes: int) -> np.ndarray:
 
 
 def uniform(array: np.ndarray, frame: Frame) -> Any:
-    """The value that all active threads have, or None where they differ."""
+    """The value of all active threads; None if their values differ."""
     if array.shape[0] == 1:
         return array[0]
     chosen = array if frame.mask is None else array[frame.mask]
@@ -36,7 +36,7 @@ def uniform(array: np.ndarray, frame: Frame) -> Any:
 
 
 def merge(condition: np.ndarray, new: Any, old: Any) -> Any:
-    """Per thread `new` where the condition (one bool a thread) holds, else `old`; None where it cannot be merged."""
+    """For each thread `new` if the thread's condition holds, else `old`; None for values that cannot be merged."""
     if new is old:
         return new
     if not isinstance(new, np.ndarray) or not isinstance(old, np.ndarray):
@@ -50,7 +50,7 @@ def as_lanes(extent: Extent) -> np.ndarray:
 
 
 def as_extent(value: np.ndarray) -> Extent:
-    """A value with a thread axis as a size or stride: an int where all threads agree on it."""
+    """A value with a thread axis as a size or stride: an int if all threads have the same value."""
     return int(value[0]) if value.shape[0] == 1 else value
 
 
@@ -61,7 +61,7 @@ def mixed(static: Sequence[int], dynamic: Sequence[np.ndarray]) -> list[Extent]:
 
 
 def element_indices(shape: Sequence[int]) -> Callable[[Sequence[np.ndarray]], list[np.ndarray]]:
-    """From start indices to those of every element, which lie along the last dimensions of a memref."""
+    """A function from start indices to the indices of all elements of a vector along a memref's last dimensions."""
     ndim = 1 + len(shape)
     steps = [np.arange(n).reshape([1] * (1 + d) + [n] + [1] * (len(shape) - 1 - d)) for d, n in enumerate(shape)]
 

@@ -1,4 +1,4 @@
-"""The state that a running kernel's ops see: frames, thread blocks, clusters."""
+"""The state of a running kernel: frames, thread blocks and clusters."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Cluster:
 
     Attributes:
         size: number of blocks.
-        blocks: its blocks, by rank.
+        blocks: the blocks, by rank.
     """
 
     size: int
@@ -45,30 +45,30 @@ class Cluster:
         return len(self._joined) > ticket
 
     def depart(self, block: ThreadBlock, ticket: int) -> None:
-        """Orders everything before the barrier, in any block, before what the block does next."""
+        """Orders all accesses of all blocks before the barrier before the block's later accesses."""
         block.acquire(self._joined[ticket])
 
     @property
     def arrived(self) -> int:
-        """How many blocks are at the barrier now."""
+        """Number of blocks that have arrived in the current phase of the barrier."""
         return len(self._arrived)
 
 
 class ThreadBlock:
-    """One block: its number, its clock, and its shared memory.
+    """A thread block, with its clock and its shared memory.
 
     Args:
         index: linear block id.
         grid: number of blocks.
         shape: threads along x, y, z.
-        cluster: the cluster that it is part of (one of size 1 where the kernel has none).
-        rank: its rank there.
+        cluster: the block's cluster, of size 1 in a kernel without clusters.
+        rank: the block's rank in the cluster.
         checks: whether accesses are checked.
 
     Attributes:
-        copies: its asynchronous copies.
-        rings: its mbarriers, and what fills and reads the stages of its rings.
-        has_waited: whether what came before the kernel in the stream has ended, so that it may touch global memory.
+        copies: the block's asynchronous copies in flight.
+        rings: the block's mbarriers, and the operations in flight that fill and read the stages of its rings.
+        has_waited: whether the kernel has waited for its predecessor in the stream, and may access global memory.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class ThreadBlock:
 
     @property
     def seen(self) -> np.ndarray:
-        """By block, the last clock of which all threads of this one know that it is over; shadow.py has the rule."""
+        """By block, the last clock whose accesses are ordered before the present of all threads of this block."""
         return self.known.blocks
 
     def advance(self) -> None:
@@ -107,14 +107,12 @@ class ThreadBlock:
         self._ahead = {}
 
     def release(self) -> Clocks:
-        """The clock that a block acquires from this one: all its accesses up to now, and all that are ordered before
-        these.
-        """
+        """The clock that another block acquires: this block's accesses up to now, and all that are ordered before."""
         self.advance()
         return self.known.copy()
 
     def acquire(self, published: Clocks) -> None:
-        """Orders what another block released before everything this one does from now on."""
+        """Orders the accesses that another block released before all later accesses of this block."""
         self.known.join(published)
 
     def release_by(self, thread: int) -> Clocks:
@@ -127,7 +125,7 @@ class ThreadBlock:
         if thread in self._ahead:
             published.join(self._ahead[thread])
         published.threads[self.index, thread] = self.clock
-        self.clock += 1  # its accesses from now on are not released; `seen` stays where the last barrier left it
+        self.clock += 1  # the thread's later accesses are not released; `seen` stays as after the last barrier
         return published
 
     def release_all(self) -> Clocks:
@@ -140,7 +138,10 @@ class ThreadBlock:
         return published
 
     def acquire_by(self, thread: int, published: Clocks) -> None:
-        """Orders what another block released before what one thread does; the others know after the next barrier."""
+        """Orders the accesses that another block released before later ones of one thread.
+
+        For the block's other threads, the order holds after the next barrier.
+        """
         if self.threads == 1:
             self.acquire(published)
         elif thread in self._ahead:
@@ -151,21 +152,21 @@ class ThreadBlock:
     def orders(
         self, blocks: np.ndarray, others: np.ndarray, clocks: np.ndarray, threads: np.ndarray | int
     ) -> np.ndarray:
-        """Which accesses, by threads `others` of `blocks`, are ordered before what `threads` of this block do now."""
+        """Whether each access, by `others` of `blocks`, is ordered before the present of this block's `threads`."""
         ordered = self.known.cover(blocks, others, clocks)
         for thread, ahead in self._ahead.items():
             ordered = ordered | ((threads == thread) & ahead.cover(blocks, others, clocks))
         return ordered
 
     def shared(self, key: Any, make: Callable[[], MemRef]) -> MemRef:
-        """The block's shared allocation of that key, made on first use."""
+        """The block's shared-memory allocation with a key, made by `make` on first use."""
         memref = self._shared.get(key)
         if memref is None:
             memref = self._shared[key] = make()
         return memref
 
     def shared_like(self, memref: MemRef, peer: ThreadBlock) -> MemRef | None:
-        """The peer's shared memory under the same name as this block's `memref`; None if it has none yet."""
+        """The peer's allocation with the same key as this block's `memref`; None if the peer has not allocated it."""
         for key, own in self._shared.items():
             if own.buffer is memref.buffer and key in peer._shared:
                 return MemRef(
@@ -174,7 +175,7 @@ class ThreadBlock:
         return None
 
     def shared_buffers(self) -> list[MemRef]:
-        """All of its shared allocations."""
+        """All shared-memory allocations of the block."""
         return list(self._shared.values())
 
 
@@ -182,9 +183,9 @@ class Frame:
     """One activation of a function, for all threads of a block at once.
 
     Attributes:
-        values: by slot; arrays whose first axis is the thread, of extent 1 where all threads agree; memrefs; tensors.
-        block: the block that runs.
-        mask: which threads are active, or None for all of them.
+        values: values by slot: arrays whose first axis is the thread (`lanes.py`), memrefs, and tensors.
+        block: the block that runs the function.
+        mask: a mask of the active threads; None for all.
         iteration: inside a linalg body, the index arrays of the iteration space.
         consumer_group: at the tile level, the number of the consumer group that runs.
     """
@@ -199,13 +200,13 @@ class Frame:
         self.consumer_group = 0
 
     def masked(self, mask: np.ndarray | None) -> Frame:
-        """A view of the same activation with a mask of its own, for warps that run concurrently."""
+        """The same activation with another mask, for warps that run concurrently."""
         frame = Frame(self.values, self.block)
         frame.mask, frame.iteration, frame.consumer_group = mask, self.iteration, self.consumer_group
         return frame
 
     def for_consumer_group(self, consumer_group: int) -> Frame:
-        """A copy of the activation, for a consumer group that runs the same code as others."""
+        """A copy of the activation for one of several consumer groups that run the same code."""
         frame = Frame(list(self.values), self.block)
         frame.mask, frame.iteration, frame.consumer_group = self.mask, self.iteration, consumer_group
         return frame

@@ -1,7 +1,7 @@
 """Buffers and the memrefs that view them.
 
-A buffer is bytes with a base address that has exactly the alignment that was promised and no more, so that a vector
-access which needs more is caught. Fresh memory is filled with ones: floats read as NaN, integers as -1.
+The base address of a buffer has exactly the promised alignment and no more, so that a vector access which needs a
+larger alignment is caught. In new memory all bits are set: floats read as NaN, integers as -1.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ class Buffer:
     """One allocation.
 
     Args:
-        name: for messages: the argument's name or the op that allocated it.
+        name: name in messages: the argument, or the op that allocated the buffer.
         space: `global`, `shared` or `private`.
-        nbytes: its size.
-        alignment: its base address, of which twice the promised alignment is no divisor, bytes.
-        shadow: the shadow memory, or None where accesses are not checked.
-        readonly: whether a store to it is an error (a kernel's inputs).
+        nbytes: size in bytes.
+        alignment: alignment of the base address in bytes; the address is no multiple of twice the alignment.
+        shadow: the shadow memory; None if accesses are not checked.
+        readonly: whether stores are errors, as for a kernel's inputs.
 
     Attributes:
-        published: of a buffer of semaphores, by element: what is ordered before who acquires it.
+        published: for a buffer of semaphores, by element, the clock that a thread acquires with the element.
     """
 
     __slots__ = ("_bytes", "_views", "address", "name", "nbytes", "published", "readonly", "shadow", "space")
@@ -49,7 +49,7 @@ class Buffer:
         self._views: dict[np.dtype, np.ndarray] = {}
 
     def elements(self, dtype: np.dtype) -> np.ndarray:
-        """All of it as a one-dimensional array of `dtype`; writing to that writes to the buffer."""
+        """A view of the buffer as a one-dimensional array of `dtype`."""
         view = self._views.get(dtype)
         if view is None:
             view = self._bytes[: self.nbytes // dtype.itemsize * dtype.itemsize].view(dtype)
@@ -62,12 +62,12 @@ class MemRef:
     """A strided view of a buffer.
 
     Attributes:
-        buffer: what it views.
-        dtype: of its elements.
-        offset: of its first element from the buffer's start, in elements.
+        buffer: the buffer.
+        dtype: type of an element.
+        offset: elements from the buffer's start to the first element of the view.
         shape: extents, outermost first.
-        strides: in elements, outermost first.
-        text: how messages name it.
+        strides: strides in elements, outermost first.
+        text: name in messages.
     """
 
     buffer: Buffer
@@ -79,7 +79,7 @@ class MemRef:
 
 
 def row_major(shape: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The strides of a C-contiguous array of that shape, in elements."""
+    """The strides of a C-contiguous array, in elements."""
     strides: list[Any] = []
     step: Any = 1
     for extent in reversed(shape):
@@ -98,9 +98,9 @@ def allocate(
     checks: bool,
     copies: int = 1,
 ) -> MemRef:
-    """A new uninitialised C-contiguous buffer; `alignment` None means the element's own size.
+    """A new uninitialised C-contiguous buffer, aligned to `alignment` bytes, or to the size of an element if None.
 
-    With `copies` above 1 every thread gets its own; the memref's offset then differs by thread.
+    With `copies` above 1 each thread has a copy, and the memref's offset differs between threads.
     """
     size = int(np.prod(shape, dtype=np.int64))
     nbytes = copies * size * dtype.itemsize
@@ -120,8 +120,8 @@ def from_array(
 ) -> MemRef:
     """A buffer initialised from an array.
 
-    `strides` (in elements) is how the elements lie in memory, None for C-contiguous; where some are negative, the first
-    element is not where the buffer begins. Elements of the buffer between those of the array count as never written.
+    `strides` are in elements, None for C-contiguous; with a negative stride, the first element is not at the buffer's
+    start. Elements of the buffer between those of the array count as unwritten.
     """
     shape, size = array.shape, array.dtype.itemsize
     strides = row_major(shape) if strides is None else strides
@@ -133,7 +133,7 @@ def from_array(
     span = 0 if not places.size else int(places.max()) + 1
     gaps = span > array.size or np.unique(places).size < span
     shadow = Shadow(span * size, written=not gaps, races=not readonly) if checks and (gaps or not readonly) else None
-    # It is the first element that is aligned as promised.
+    # The promised alignment is that of the first element.
     buffer = Buffer(name, "global", span * size, (alignment or size) - first * size, shadow, readonly=readonly)
     if span:
         buffer.elements(array.dtype)[places] = array

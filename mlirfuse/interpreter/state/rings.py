@@ -1,8 +1,8 @@
-"""Stages of shared memory that the asynchronous ops of Hopper fill and read: mbarriers, copies and products under way.
+"""Stages of shared memory that Hopper's asynchronous ops fill and read: mbarriers, and copies and products in flight.
 
-Every asynchronous effect happens as late as allowed. A load lands when a thread waits for the phase that the load
-counts towards; until then its stage may be neither read nor written. A product reads its stages until a wait covers it;
-until then nothing may be loaded into them. So every protocol that hands a stage over too early is caught.
+Every asynchronous effect happens as late as allowed. A load completes with the phase that its bytes count towards;
+until then its stage may be neither read nor written. A product reads its stages until a wait for the product; until
+then nothing may be loaded into these stages. Any protocol that releases a stage too early is therefore caught.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class AsyncLoad:
 
     Attributes:
         stage: the destination stage.
-        nbytes: bytes that the load counts towards its barrier.
-        land: writes the data.
+        nbytes: bytes that count towards the mbarrier.
+        land: writes the data to the stage.
     """
 
     stage: StageKey
@@ -36,17 +36,17 @@ class AsyncLoad:
 
 @dataclass
 class Mbarrier:
-    """A barrier whose phase ends with the last arrival and the last byte.
+    """An mbarrier: a phase ends with the last arrival and the last byte.
 
     Attributes:
-        arrivals: arrivals of a phase.
-        initialised_at: the block's clock when it was initialised; it may be used from the next one on.
-        phase: phases completed.
-        missing: arrivals that the current phase still lacks.
+        arrivals: number of arrivals in a phase.
+        initialised_at: the block's clock at the initialisation; the mbarrier may be used from the next clock on.
+        phase: number of completed phases.
+        missing: arrivals that the current phase lacks.
         expected: bytes announced in the current phase.
         loads: loads of the current phase.
-        sent: what the blocks that sent something in the current phase had done before.
-        released: that of all phases completed; None if nobody has sent anything.
+        sent: clocks that the senders of data to the current phase have released.
+        released: the clock that the completed phases have released; None without senders.
     """
 
     arrivals: int
@@ -62,13 +62,13 @@ class Mbarrier:
         self.missing = self.arrivals
 
     def arrive(self, count: int) -> bool:
-        """Counts arrivals; returns False if they are more than the phase still expects."""
+        """Counts arrivals; returns False if the phase gets more arrivals than it expects."""
         self.missing -= count
         return self.missing >= 0
 
     @property
     def counted_bytes(self) -> int:
-        """Bytes of the loads of this phase."""
+        """Bytes of the loads of the current phase."""
         return sum(load.nbytes for load in self.loads)
 
 
@@ -77,7 +77,7 @@ class Product:
     """A warpgroup product in flight.
 
     Attributes:
-        consumer_group: the owner; only this group's waits cover the product.
+        consumer_group: the owner; only waits of this group complete the product.
         stages: the stages that the product reads.
     """
 
@@ -92,27 +92,27 @@ class Rings:
         self._barriers: dict[tuple[int, int], Mbarrier] = {}
         self._loading: dict[StageKey, list[AsyncLoad]] = {}
         self._products: list[Product] = []
-        # By stage: the block's clock when threads last wrote it. And by consumer group, stages that stores read, in
-        # order.
+        # The block's clock at the last write of threads, by stage; and stages that stores read, in order, by consumer
+        # group.
         self._staged: dict[StageKey, int] = {}
         self._stores: dict[int, list[StageKey]] = {}
-        # By identity of the array that stands for it: that array, what it will be, and by which product.
+        # (placeholder, result, product) by the identity of the placeholder.
         self._results: dict[int, tuple[np.ndarray, np.ndarray, Product]] = {}
 
     def initialise(self, buffer: Buffer, count: int, arrivals: int, clock: int) -> None:
-        """Makes `count` fresh barriers."""
+        """Initialises `count` mbarriers."""
         for index in range(count):
             self._barriers[id(buffer), index] = Mbarrier(arrivals, clock)
 
     def barrier(self, buffer: Buffer, index: int, clock: int) -> Mbarrier | str:
-        """A barrier, or why it may not be used."""
+        """An mbarrier, or why it may not be used."""
         barrier = self._barriers.get((id(buffer), index))
         if barrier is None:
             return "was never initialised"
-        return "is used before a barrier of the block has shown it" if barrier.initialised_at == clock else barrier
+        return "is used before a barrier of the block makes it visible" if barrier.initialised_at == clock else barrier
 
     def complete(self, barrier: Mbarrier) -> None:
-        """Completes the phase if all arrivals and bytes have come; the phase's loads then write their data."""
+        """Completes the phase after its last arrival and byte; the phase's loads then write their data."""
         if barrier.missing or barrier.counted_bytes != barrier.expected:
             return
         for load in barrier.loads:
@@ -127,42 +127,42 @@ class Rings:
         barrier.missing, barrier.expected, barrier.loads = barrier.arrivals, 0, []
 
     def load(self, barrier: Mbarrier, load: AsyncLoad, *, shared: bool) -> str | None:
-        """Starts a load, of a part of the stage where it is shared; returns what is wrong with that, or None."""
+        """Starts a load into a stage, or into a part if `shared`; returns what is wrong with the load, or None."""
         loading = self._loading.setdefault(load.stage, [])
         if any(other not in barrier.loads or not shared for other in loading):
-            return "another asynchronous load into the stage is under way"
+            return "another asynchronous load into the stage is in flight"
         if any(load.stage in product.stages for product in self._products):
-            return "a product that no wait has covered still reads the stage"
+            return "a product without a wait for it still reads the stage"
         if any(load.stage in stores for stores in self._stores.values()):
-            return "a store that no wait has covered still reads the stage"
+            return "a store without a wait for it still reads the stage"
         loading.append(load)
         barrier.loads.append(load)
         return None
 
     def start_product(self, consumer_group: int, stages: tuple[StageKey, ...]) -> str | None:
-        """Starts a consumer group's product, which reads stages; returns what is wrong with that, or None."""
+        """Starts a consumer group's product of stages; returns what is wrong with the product, or None."""
         if any(stage in self._loading for stage in stages):
-            return "an asynchronous load into the stage is under way: no wait has covered it"
+            return "an asynchronous load into the stage is in flight, without a wait for it"
         self._products.append(Product(consumer_group, stages))
         return None
 
     def is_loading(self, stage: StageKey) -> bool:
-        """Whether a load into a stage is under way."""
+        """Whether a load into a stage is in flight."""
         return stage in self._loading
 
     def stage(self, stage: StageKey, clock: int) -> str | None:
-        """Threads write a stage themselves; returns what is wrong with that, or None."""
+        """Records a write of a stage by threads; returns what is wrong with the write, or None."""
         if any(stage in stores for stores in self._stores.values()):
-            return "a store that no wait has covered still reads the stage"
+            return "a store without a wait for it still reads the stage"
         if stage in self._loading or any(stage in product.stages for product in self._products):
-            return "a load or a product under way uses the stage"
+            return "a load or a product in flight uses the stage"
         self._staged[stage] = clock
         return None
 
     def start_store(self, consumer_group: int, stage: StageKey, clock: int) -> str | None:
-        """Starts reading a stage to store it, for a consumer group; returns what is wrong with that, or None."""
+        """Starts a consumer group's store of a stage; returns what is wrong with the store, or None."""
         if self._staged.get(stage, clock) == clock:
-            return "no barrier after the stage was written, if it was"
+            return "no barrier after the stage was written, or the stage was never written"
         self._stores.setdefault(consumer_group, []).append(stage)
         return None
 
@@ -184,12 +184,12 @@ class Rings:
         return placeholder
 
     def value(self, array: np.ndarray) -> np.ndarray:
-        """The value of an array, or the pending value that it stands for."""
+        """The result that a placeholder stands for; any other array itself."""
         entry = self._results.get(id(array))
         return array if entry is None else entry[1]
 
     def completed_value(self, array: np.ndarray) -> np.ndarray:
-        """The result that an array stands for if its product is complete; otherwise the array."""
+        """The result that a placeholder stands for if its product is complete; otherwise the array itself."""
         entry = self._results.get(id(array))
         is_there = entry is not None and not any(entry[2] is product for product in self._products)
         return self.value(array) if is_there else array
@@ -204,8 +204,8 @@ class Rings:
     def in_flight(self) -> str | None:
         """The operations still in flight, or None."""
         if self._loading:
-            return "an asynchronous load, for which nobody waited"
+            return "an asynchronous load that was not waited for"
         if self._products:
-            return "a product of a warpgroup, for which nobody waited"
+            return "a product of a warpgroup that was not waited for"
         stores = any(self._stores.values())
         return "an asynchronous store that may still read shared memory" if stores else None

@@ -1,12 +1,13 @@
 """Shadow memory: records written elements, and detects unordered accesses.
 
-Time is counted in clocks. Every block starts at clock 1 and moves on at each barrier; `ThreadBlock.seen[b]` is the last
-clock of block b whose accesses are ordered before the block's present (its own entry trails its clock). An earlier
-access by another thread therefore races exactly when its clock is above `seen` of the block that made it. The rule is
-the same for two threads of a block (ordered by `gpu.barrier`) and for two blocks (ordered by a cluster barrier or by a
-semaphore). Semaphores are handled by one thread, which for a while is ahead of its block, or behind: `orders` knows.
+Time is counted in clocks. A block starts at clock 1, and each barrier increments its clock. `ThreadBlock.seen[b]` is
+the last clock of block b whose accesses are ordered before the block's present; the block's own entry is less than its
+clock. So an earlier access by another thread races exactly if its clock is above the entry of the block that made the
+access. The rule is the same for two threads of a block (ordered by `gpu.barrier`) and for two blocks (ordered by a
+cluster barrier or a semaphore). One thread of a block operates on semaphores, and is ordered after more or fewer
+accesses than the block's other threads until the next barrier; `ThreadBlock.orders` takes account of that.
 
-State is kept a granule, which is the smallest element size that the buffer has been accessed with.
+State is kept for each granule, the smallest element size of all accesses to the buffer.
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ class Violation:
     """A check that failed.
 
     Attributes:
-        position: which of the access's elements it is.
+        position: number of the element among those of the access.
         kind: `unwritten` or `race`.
-        earlier: for a race, what the other access was, such as `write by block 0, thread 3`.
-        thread: for a race, the other thread, where it is one of the same block.
+        earlier: for a race, the other access, such as `write by block 0, thread 3`.
+        thread: for a race with a thread of the same block, that thread.
     """
 
     position: int
@@ -40,7 +41,7 @@ class Violation:
 
 
 class _Log:
-    """The last access a granule: by which thread of which block, at which clock of that block."""
+    """The last access to each granule: its block, its thread, and the block's clock."""
 
     def __init__(self, size: int):
         self.thread = np.full(size, NOBODY, np.int32)
@@ -52,7 +53,7 @@ class _Log:
             setattr(self, name, np.repeat(getattr(self, name), factor))
 
     def unordered(self, where: np.ndarray, threads: np.ndarray | int, block: ThreadBlock) -> np.ndarray:
-        """Which of the accesses at `where`, made now by `threads` of `block`, the logged one may run beside."""
+        """Whether the logged access is unordered with each access at `where`, made now by `threads` of `block`."""
         logged = self.block[where]
         late = (logged != NOBODY) & (self.clock[where] > block.seen[logged])
         late &= ~((logged == block.index) & (self.thread[where] == threads) & (np.asarray(threads) != SEVERAL))
@@ -76,8 +77,8 @@ class Shadow:
 
     Args:
         nbytes: the buffer's size.
-        written: whether the buffer starts out initialised.
-        races: whether accesses are logged; off for private memory and for inputs, which nothing writes.
+        written: whether the buffer is initialised.
+        races: whether accesses are logged; not needed for private memory, nor for inputs, which nothing writes.
     """
 
     def __init__(self, nbytes: int, *, written: bool = False, races: bool = True):
@@ -87,13 +88,13 @@ class Shadow:
         self._granule = 0
         self.written = np.zeros(0, bool)
         self._writes, self._reads = _Log(0), _Log(0)
-        # Blocks that read one granule with nothing to order them: the clock of each block's last such read.
+        # The clock of each block's last read of a granule that other blocks read too, unordered.
         self._reader_clocks: dict[int, np.ndarray] = {}
-        # Atomic updates, by block: they race with plain accesses, and never with each other.
+        # Atomic updates, by block, which race with plain accesses but not with each other.
         self._updates: dict[int, _Log] = {}
 
     def _granules(self, elements: np.ndarray, itemsize: int) -> tuple[np.ndarray, int]:
-        """Granule numbers of elements of `itemsize` bytes, and how many granules an element has."""
+        """Granule numbers of elements of `itemsize` bytes, and the number of granules of an element."""
         if not self._granule:
             self._granule = itemsize
             size = -(-self._nbytes // itemsize)
@@ -117,7 +118,7 @@ class Shadow:
     def _places(
         self, elements: np.ndarray, itemsize: int, threads: np.ndarray | int
     ) -> tuple[np.ndarray, np.ndarray | int, int]:
-        """Granule numbers of elements, the thread of each (or of all), and how many granules an element has."""
+        """Granule numbers of elements, their threads (or one for all), and the number of granules of an element."""
         where, per_element = self._granules(elements, itemsize)
         return where, np.repeat(threads, per_element) if isinstance(threads, np.ndarray) else threads, per_element
 
@@ -128,7 +129,7 @@ class Shadow:
     def read(
         self, elements: np.ndarray, itemsize: int, threads: np.ndarray | int, block: ThreadBlock
     ) -> Violation | None:
-        """Records reads of elements, `threads` giving each one's thread; returns what is wrong with them."""
+        """Records reads of elements by `threads`; returns what is wrong with the reads, or None."""
         where, threads, per_element = self._places(elements, itemsize, threads)
         if (violation := self._unwritten(where, per_element)) is not None or not self._races:
             return violation
@@ -141,7 +142,7 @@ class Shadow:
     def write(
         self, elements: np.ndarray, itemsize: int, threads: np.ndarray | int, block: ThreadBlock
     ) -> Violation | None:
-        """Records writes of elements, `threads` giving each one's thread; returns what is wrong with them."""
+        """Records writes of elements by `threads`; returns what is wrong with the writes, or None."""
         where, threads, per_element = self._places(elements, itemsize, threads)
         self.written[where] = True
         if not self._races:
@@ -152,7 +153,7 @@ class Shadow:
             if (violation := self._race(log, "atomic update", where, threads, block, per_element)) is not None:
                 return violation
         self._writes.record(where, threads, block)
-        # Two threads that write one element in the same lock step: the later one has overwritten the earlier's mark.
+        # If two threads write one element in the same step, the later one has overwritten the earlier one's entry.
         collided = self._writes.thread[where] != threads
         if collided.any():
             first = int(np.argmax(collided))
@@ -162,7 +163,7 @@ class Shadow:
     def update(
         self, elements: np.ndarray, itemsize: int, threads: np.ndarray | int, block: ThreadBlock
     ) -> Violation | None:
-        """Records atomic updates of elements, `threads` giving each one's thread; returns what is wrong with them."""
+        """Records atomic updates of elements by `threads`; returns what is wrong with the updates, or None."""
         where, threads, per_element = self._places(elements, itemsize, threads)
         if (violation := self._unwritten(where, per_element)) is not None or not self._races:
             return violation
@@ -175,7 +176,7 @@ class Shadow:
         return None
 
     def forget_accesses(self) -> None:
-        """Orders all accesses so far before everything to come; what was written stays written."""
+        """Orders all accesses so far before all later ones; written elements stay written."""
         size = len(self._writes.block)
         self._writes, self._reads = _Log(size), _Log(size)
         self._reader_clocks, self._updates = {}, {}
@@ -186,7 +187,7 @@ class Shadow:
         self.written[where] = True
 
     def unordered_remote_writer(self, block: ThreadBlock) -> int | None:
-        """A block, other than the owner `block`, whose write into this buffer the owner is not ordered after."""
+        """A block whose write into this buffer is unordered with the owner, `block`; None if there is none."""
         if not self._granule:
             return None
         logged = self._writes.block
@@ -194,7 +195,7 @@ class Shadow:
         return int(logged[np.argmax(late)]) if late.any() else None
 
     def written_elements(self, count: int, itemsize: int) -> np.ndarray:
-        """A bool an element (of `itemsize` bytes, `count` of them): whether all of it was written."""
+        """Whether each of `count` elements of `itemsize` bytes was written entirely."""
         where, per_element = self._granules(np.arange(count), itemsize)
         return self.written[where].reshape(count, per_element).all(axis=1)
 
@@ -212,7 +213,7 @@ class Shadow:
     def _changes_race(
         self, where: np.ndarray, threads: np.ndarray | int, block: ThreadBlock, per_element: int
     ) -> Violation | None:
-        """What is wrong with changing elements beside the plain accesses so far."""
+        """A race of changes of elements with earlier plain accesses, or None."""
         for log, kind in ((self._writes, "write"), (self._reads, "read")):
             if (violation := self._race(log, kind, where, threads, block, per_element)) is not None:
                 return violation

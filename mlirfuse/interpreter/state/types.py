@@ -1,6 +1,6 @@
 """From MLIR types and attributes to NumPy: element dtypes, shapes, enum keywords.
 
-`index` is 64 bits wide, `iN` is a signed NumPy integer (ops that mean unsigned reinterpret it), `i1` is bool.
+`index` has 64 bits, `iN` is a signed NumPy integer (unsigned ops reinterpret the bits), `i1` is bool.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def vector_shape(type_: ir.Type) -> tuple[int, ...]:
 
 
 def is_workgroup(type_: ir.Type) -> bool:
-    """Whether a memref type lives in a block's shared memory."""
+    """Whether a memref type is in a block's shared memory."""
     space = ir.MemRefType(type_).memory_space
     return space is not None and ("workgroup" in str(space) or str(space).startswith("3"))
 

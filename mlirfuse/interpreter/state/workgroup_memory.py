@@ -20,11 +20,11 @@ class Attribution:
     """One declared buffer.
 
     Attributes:
-        name: for messages.
-        shape: its extents.
-        dtype: of its elements.
-        alignment: what its address is a multiple of, bytes; None for the element's own.
-        phase: the phase of the kernel that uses it, or None: buffers of different phases share their memory.
+        name: name in messages.
+        shape: extents.
+        dtype: type of an element.
+        alignment: alignment in bytes; None for the size of an element.
+        phase: the phase of the kernel that uses the buffer, or None; buffers of different phases share their memory.
     """
 
     name: str
@@ -39,7 +39,7 @@ class Attribution:
 
 
 def attributions(op: ir.Operation, arguments: int) -> list[Attribution]:
-    """What a kernel with that number of arguments declares."""
+    """The workgroup attributions of a kernel, which follow its `arguments` arguments."""
     values = list(op.regions[0].blocks[0].arguments)[arguments:]
     given = op.attributes["workgroup_attrib_attrs"] if "workgroup_attrib_attrs" in op.attributes else [{}] * len(values)
     found = []
@@ -54,7 +54,7 @@ def attributions(op: ir.Operation, arguments: int) -> list[Attribution]:
 
 
 def workgroup_memory(block: ThreadBlock, declared: Sequence[Attribution]) -> list[MemRef]:
-    """The block's buffers: those of phases lie in one pool, where the phases begin at 0 each."""
+    """The block's buffers; buffers with a phase are in one pool, in which each phase begins at offset 0."""
     offsets: dict[str, int] = {}
     ends: dict[int, int] = {}
     for each in declared:

@@ -85,7 +85,7 @@ def test_a_protocol_that_needs_launch_order_fails_reversed_with_few_resident():
     with pytest.raises(InterpreterError) as caught:
         serial_reduction(4, Schedule("reversed", resident=2))
     text = str(caught.value)
-    assert "none of the 2 resident blocks can go on; 2 more cannot be dispatched" in text
+    assert "none of the 2 resident blocks can continue; 2 more blocks cannot be dispatched" in text
     assert "block 3 waits for turn 3" in text
     assert "block 2 waits for turn 2" in text
 

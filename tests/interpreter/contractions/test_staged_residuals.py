@@ -82,12 +82,12 @@ MUTANTS = {
     "the consumers do not wait for the tile": (
         r'"fuse.mbarrier_wait"\([^\n]*\n(?=[^\n]*"fuse.staged_tile")',
         "",
-        "unwritten|under way",
+        "unwritten|in flight",
     ),
     "the producer does not wait for the stores": (
         r'"fuse.mbarrier_wait"\([^\n]*\n(?=[^\n]*"fuse.mbarrier_expect"[^\n]*bytes = 8192)',
         "",
-        "still reads the stage|under way|more arrivals",
+        "still reads the stage|in flight|more arrivals",
     ),
     "the stages are free before their stores have read": (
         r'"fuse.async_store_wait"\(\) \{pending = 0',
@@ -102,7 +102,7 @@ MUTANTS = {
     "the phases of the stages are one apart": (
         r"%c0_i32\) -> \(index, i32, i32\)",
         "%c1_i32) -> (index, i32, i32)",
-        "unwritten|under way|deadlock",
+        "unwritten|in flight|deadlock",
     ),
     "too few bytes are announced": ("bytes = 8192", "bytes = 4096", "deadlock"),
 }

@@ -222,7 +222,7 @@ PING_PONG_MUTANTS = {
     "a consumer group does not wait for its turn": (
         r'"fuse.mbarrier_wait"\([^\n]*\n(?=[^\n]*arith.xori[^\n]*\n[^\n]*scf.for )',
         "",
-        "unwritten|under way|more arrivals|deadlock",
+        "unwritten|in flight|more arrivals|deadlock",
     ),
     "a consumer group does not pass its turn on": (
         r'"fuse.mbarrier_arrive"[^\n]*\n(?=[^\n]*"fuse.warpgroup_wait"[^\n]*pending = 0)',
@@ -232,7 +232,7 @@ PING_PONG_MUTANTS = {
     "both consumer groups have the first turn": (
         r"c0_i32\) -> \(index, i32, i32\)",
         "c1_i32) -> (index, i32, i32)",
-        "unwritten|under way|more arrivals|deadlock",
+        "unwritten|in flight|more arrivals|deadlock",
     ),
     "a stage is released before its product is done": ("pending = 1", "pending = 2", "still reads the stage"),
     "a tile's last product is not waited for": ("pending = 0", "pending = 1", "a product"),
@@ -264,7 +264,7 @@ SHARED_MUTANTS = {
     "a block ends while its peers may write to it": (
         r'"fuse.cluster_barrier"\(\) : \(\) -> \(\)\n(?=\s*gpu.return)',
         "",
-        "has ended|under way",
+        "has ended|in flight",
     ),
     "a release reaches its own block only": (r"\{peers = 2 : i64, warpgroups = 2", "{warpgroups = 2", "deadlock"),
 }
@@ -335,7 +335,7 @@ MUTANTS = {
     "the consumers do not wait for data": (
         r'"fuse.mbarrier_wait"\([^\n]*\n(?=[^\n]*"fuse.warpgroup_mma")',
         "",
-        "unwritten|under way",
+        "unwritten|in flight",
     ),
     "a stage is released before its product is done": ("pending = 1", "pending = 2", "still reads the stage"),
     "the results are used before they are there": ("pending = 0", "pending = 1", "a product of a warpgroup"),

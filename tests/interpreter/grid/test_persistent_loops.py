@@ -154,7 +154,10 @@ def test_a_second_kernel_combines_reductions_of_no_dimension(function: Any, colu
 
 @pytest.mark.parametrize(
     ("stage", "refusal"),
-    [("tile", "none of the 1 resident blocks can go on"), ("gpu", "launched whole, and of its [0-9]+ blocks only 1")],
+    [
+        ("tile", "none of the 1 resident blocks can continue"),
+        ("gpu", "needs all of its [0-9]+ blocks resident at once, and only 1"),
+    ],
 )
 def test_slices_need_all_blocks_resident(stage: str, refusal: str) -> None:
     """Blocks that wait for each other are launched whole or not at all; a tile program is stuck."""

@@ -54,13 +54,13 @@ def test_few_resident_blocks(name, resident, order):
 
 def test_a_grid_barrier_needs_the_whole_grid():
     module, x = parse(protocols.text("grid_barrier")), protocols.integers(ROWS)
-    with pytest.raises(InterpreterError, match="launched whole, and of its 8 blocks only 7 may be resident"):
+    with pytest.raises(InterpreterError, match="needs all of its 8 blocks resident at once, and only 7 may be"):
         run(module, "grid_barrier", x, resident=7)
     unmarked = parse(protocols.text("grid_barrier").replace("fuse.cooperative,", ""))
     with pytest.raises(InterpreterError) as caught:
         run(unmarked, "grid_barrier", x, resident=7)
     text = str(caught.value)
-    assert "deadlock: none of the 7 resident blocks can go on; 1 more cannot be dispatched" in text
+    assert "deadlock: none of the 7 resident blocks can continue; 1 more blocks cannot be dispatched" in text
     assert "block 3 waits for fuse.semaphore_wait at -:31:7 (argument 2[0] is 7, it waits for 8)" in text
 
 
@@ -130,7 +130,9 @@ def test_a_wait_that_nobody_satisfies():
 
 
 def test_all_threads_arrive():
-    with pytest.raises(InterpreterError, match="fuse.semaphore_arrive: 32 threads of the block reach it, one may"):
+    with pytest.raises(
+        InterpreterError, match="fuse.semaphore_arrive: executed by 32 threads of the block, not by one"
+    ):
         interpreter.run_kernel(kernel(ARRIVE.format(slot="%c0", limit="%one")), "k", [], [])
 
 

@@ -64,7 +64,7 @@ def test_accesses_behind_the_wait_and_shared_memory_before_it() -> None:
 
 def test_a_wait_that_not_all_threads_reach() -> None:
     module = kernel("scf.if %first {\nnvvm.griddepcontrol wait\n}")
-    with pytest.raises(InterpreterError, match="31 of 32 threads do not reach it"):
+    with pytest.raises(InterpreterError, match="31 of 32 threads do not execute the op"):
         interpreter.run_kernel(module, "k", [np.ones(32, np.float32)], [np.empty(32, np.float32)])
 
 

@@ -63,5 +63,5 @@ def test_numbers() -> None:
 
 @pytest.mark.parametrize(("size", "count"), [(64, 32), (64, 128), (16, 16)])
 def test_who_waits_for_others_than_come(size: int, count: int) -> None:
-    with pytest.raises(InterpreterError, match="threads meet"):
+    with pytest.raises(InterpreterError, match="threads take part in barriers of"):
         run(size, count)

@@ -44,7 +44,7 @@ def test_parts_come_in_any_order(stage: str, seed: int) -> None:
 @STAGES
 def test_a_word_that_nobody_posts_is_waited_for(stage: str) -> None:
     module = broken(stage, "fuse.flagged_store", lambda op: op.erase())
-    with pytest.raises(InterpreterError, match=r"words of .* have not come"):
+    with pytest.raises(InterpreterError, match=r"words of .* are empty"):
         interpreter.run(module, PRODUCT.form, PRODUCT.inputs())
 
 
@@ -58,7 +58,7 @@ def test_a_word_is_posted_once(stage: str) -> None:
 @STAGES
 def test_a_word_is_collected_once(stage: str) -> None:
     module = broken(stage, "fuse.flagged_load", again)
-    with pytest.raises(InterpreterError, match=r"words of .* have not come"):
+    with pytest.raises(InterpreterError, match=r"words of .* are empty"):
         interpreter.run(module, PRODUCT.form, PRODUCT.inputs())
 
 

@@ -110,7 +110,7 @@ def test_deadlock_lists_who_waits_for_what(run_threads, order):
     with pytest.raises(InterpreterError) as caught:
         run_threads(body, [], [], blocks=4, cluster=4, order=order)
     text = str(caught.value)
-    assert "deadlock: none of the 3 resident blocks can go on" in text
+    assert "deadlock: none of the 3 resident blocks can continue" in text
     for block in (0, 1, 3):
         assert f"block {block} waits for fuse.cluster_barrier at -:" in text
     assert "(3 of 4 blocks arrived)" in text
