@@ -1,3 +1,3 @@
-"""Questions about kernels that passes ask before they rewrite: what a kernel reduces, which ops share one.
-Nothing here changes IR or chooses a schedule.
+"""Analyses of kernels for passes: loops, reductions, contractions, memory, and which ops share a kernel.
+Modules here neither change IR nor choose schedules.
 """

@@ -1,9 +1,9 @@
-"""Reductions that the whole grid works on: which dimension the blocks loop over, and what runs before and after the
-reductions.
+"""Grid reductions: the dimensions that blocks loop over, and the ops before and after the reductions.
 
-A sum over rows needs every block. Each block loops over some of the rows and carries a partial sum; the partial sums of
-all blocks then meet. Reductions inside of a row may run in the same loop, and feed the sums: `dx`, `dw` and `db` of a
-normalisation read their inputs once. What the reductions feed runs after them, and may not vary along the rows.
+For a sum over rows each block loops over some of the rows and accumulates a partial sum; the second stage combines the
+partials of all blocks. Reductions within a row may run in the same loop and be inputs of the sums, so that `dx`, `dw`
+and `db` of a normalisation read their inputs once. Ops that use a sum run in the second stage, and may not vary along
+the rows.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from mlirfuse.analysis.loops.structure import OpStructure
 
 @dataclass(frozen=True)
 class GridReduction:
-    """A kernel's ops, by when a grid that loops over some dimensions runs them.
+    """A kernel's ops, by stage of a grid reduction.
 
     Attributes:
         outer_dims: the dimensions of the persistent loop, in order.
-        column: ops that do not vary along `outer_dims`, and run once a block.
-        tile: ops that run for every tile; among them are the reductions inside of a tile.
-        reductions: the reductions over `outer_dims`, which a block carries from tile to tile.
-        second_stage: ops that run on the reductions, with the ops of `column` that they need.
+        column: ops that do not vary along `outer_dims`, and run once in each block.
+        tile: ops that run for every tile, among them reductions within a tile.
+        reductions: the reductions over `outer_dims`, whose accumulators a block carries from tile to tile.
+        second_stage: ops on the results of `reductions`, and the ops of `column` that these need.
     """
 
     outer_dims: tuple[int, ...]
@@ -38,7 +38,7 @@ class GridReduction:
 
 
 def needs_grid(space: IterationSpace) -> bool:
-    """Whether no block could reduce alone: a reduced extent is dynamic, or reductions run over different dimensions."""
+    """Whether one block cannot reduce alone: an extent is dynamic, or reductions are over different dimensions."""
     sets = {dims for dims in space.reduced.values() if dims}
     return len(sets) > 1 or any(space.extents[d] is None for d in space.reduced_dims)
 
@@ -50,23 +50,23 @@ def grid_reduction(
     *,
     whole_rows: bool = True,
 ) -> GridReduction | Conflict:
-    """Splits ops, given in program order, into those before and after the reductions; or says why that is impossible.
+    """Splits ops into the stages of a grid reduction; or says why that is impossible.
 
     Args:
         space: the ops' iteration space.
-        structures: the ops.
-        returned: values that leave the kernel.
-        whole_rows: whether a tile holds the innermost dimension whole where it is reduced together with others; if not,
-            the grid loops over it too.
+        structures: the ops, in program order.
+        returned: the kernel's results.
+        whole_rows: whether a tile covers the innermost dimension entirely if it is reduced together with others; if
+            not, the persistent loop also runs over that dimension.
     """
     last = structures[-1].op
     if not space.reduced_dims:
         return Conflict("it reduces nothing", last)
     outer_dims = _outer_dims(space, whole_rows=whole_rows)
     if any(space.extents[d] is None for d in space.reduced_dims - set(outer_dims)):
-        return Conflict("a reduction inside of its tiles runs over an extent that is known at run time only", last)
+        return Conflict("a reduction within a tile runs over a dynamic extent", last)
     if needs_grid(space) and any(extent is None for d, extent in enumerate(space.extents) if d not in outer_dims):
-        return Conflict("its tiles would hold all of an extent that is known at run time only", last)
+        return Conflict("a tile would have to cover a dynamic extent entirely", last)
     column: list[OpStructure] = []
     tile: list[OpStructure] = []
     if (contraction := contraction_in(space, structures)) is not None:
@@ -80,16 +80,16 @@ def grid_reduction(
         along = any(d in outer_dims for d in space.loops[s.op])
         if any(operand in late for operand in s.operands):
             if over:
-                return Conflict("it reduces what a sum over the grid feeds, which is known at the end only", s.op)
+                return Conflict("it reduces a value that depends on a reduction over the grid, known at its end", s.op)
             if along:
-                return Conflict("it needs a sum over the grid in every tile, which takes a second pass", s.op)
+                return Conflict("it uses a reduction over the grid in every tile, which takes a second pass", s.op)
             second_stage.append(s)
             late.update(s.op.results)
         elif over & set(outer_dims):
             if s.op.name != "linalg.generic":
-                return Conflict(f"{s.op.name} has no form that blocks carry from tile to tile", s.op)
+                return Conflict(f"{s.op.name} cannot be accumulated from tile to tile", s.op)
             if s.operands[-1] in made:
-                return Conflict("it starts from what its kernel computes, which the second stage has no more", s.op)
+                return Conflict("its initial value is computed in the kernel, and unknown to the second stage", s.op)
             reductions.append(s)
             late.update(s.op.results)
         else:
@@ -100,30 +100,31 @@ def grid_reduction(
     needed = _producers(column, roots)
     for s in needed:
         if space.reduced.get(s.op):
-            return Conflict("it reduces inside of a row what does not vary over rows", s.op)
+            return Conflict("it reduces, within a row, a value that does not vary over rows", s.op)
     order = {s.op: position for position, s in enumerate(structures)}
     second_stage = sorted([*second_stage, *needed], key=lambda s: order[s.op])
     return GridReduction(outer_dims, tuple(column), tuple(tile), tuple(reductions), tuple(second_stage))
 
 
-def kept_dims(space: IterationSpace, total: OpStructure) -> list[int]:
+def kept_dims(space: IterationSpace, reduction: OpStructure) -> list[int]:
     """The dimensions along which a reduction varies."""
-    loops = {d for d in space.loops[total.op] if d is not None}
-    return sorted(loops - space.reduced[total.op])
+    loops = {d for d in space.loops[reduction.op] if d is not None}
+    return sorted(loops - space.reduced[reduction.op])
 
 
 def second_stage_dims(space: IterationSpace, plan: GridReduction) -> frozenset[int]:
-    """The dimensions along which something varies that runs on the reductions."""
+    """The dimensions along which ops of the second stage, or the reductions, vary."""
     kept = {d for s in plan.reductions for d in kept_dims(space, s)}
     return frozenset(kept | {d for s in plan.second_stage for d in space.loops[s.op] if d is not None})
 
 
 def _outer_dims(space: IterationSpace, *, whole_rows: bool) -> tuple[int, ...]:
-    """The dimensions that all outer reductions share and no inner one has.
+    """The dimensions of the persistent loop: those that all outer reductions have, and no inner reduction has.
 
-    Inner reductions are those without the outermost reduced dimension, or the outermost of run-time extent where there
-    is one, which no tile can hold: of operands that share no dimension any may come first. For whole rows the innermost
-    dimension of all is kept for the tile, where accesses are contiguous along it, unless there is no other.
+    An outer reduction runs over the outermost reduced dimension of dynamic extent, or over the outermost reduced
+    dimension if all extents are static. A tile cannot cover a dynamic extent, and of operands that share no dimension
+    any may come first. With whole rows, the innermost dimension of all, along which accesses are contiguous, is left to
+    the tile unless there is no other.
     """
     sets = [dims for dims in space.reduced.values() if dims]
     reduced = frozenset().union(*sets)
@@ -138,7 +139,7 @@ def _outer_dims(space: IterationSpace, *, whole_rows: bool) -> tuple[int, ...]:
 
 
 def _producers(ops: Sequence[OpStructure], roots: Iterable[ir.Value]) -> list[OpStructure]:
-    """Those of `ops`, which are in program order, that the roots depend on."""
+    """The ops, of `ops` in program order, that the roots depend on."""
     wanted = set(roots)
     found = []
     for s in reversed(ops):

@@ -1,7 +1,7 @@
-"""The iteration space of a segment, kept while the segment grows.
+"""The iteration space of a segment, updated while the segment grows.
 
-Unifying all loops of a segment anew for each op that might join it takes time quadratic in the ops. Most ops are
-elementwise, on values whose dimensions are known, and tie no dimensions that are apart.
+If all loops of a segment were unified again for each new op, the time would be quadratic in the number of ops. Most ops
+are elementwise, on values whose dimensions are known, and unify no dimensions.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ class IncrementalSpace:
     Attributes:
         extents: extent of each dimension; None if dynamic.
         axes: the dimension of each axis of a value (None for extent 1); None for a value that is read in several ways.
-        reads: all operands of the ops, also those of which no elements are read.
-        closed: whether any further op has to be unified with all others: ops behind a contraction, or behind a sum over
-            an extent that is known at run time only, must meet more conditions than that their loops agree.
+        reads: all operands of the ops, also those without a read of elements.
+        closed: whether `try_add` adds no op: ops after a contraction, or after a sum over a dynamic extent, must meet
+            more conditions than matching loops.
     """
 
     extents: tuple[int | None, ...]
@@ -48,33 +48,33 @@ class IncrementalSpace:
             )
         return growing
 
-    def take(self, structure: OpStructure) -> bool:
-        """Adds an op that leaves the dimensions as they are; returns False, and adds nothing, for any other.
+    def try_add(self, structure: OpStructure) -> bool:
+        """Adds an op that does not change the dimensions; returns False, and adds nothing, for any other op.
 
-        Such an op reduces nothing, its loops run along different dimensions, which its operands have here already, and
-        it tells no extent that was unknown.
+        Such an op reduces nothing, its loops run along different dimensions of known operands, and it adds no
+        information about dynamic extents.
         """
         loops = None if self.closed or structure.reduction_loops else self._loops(structure)
         if loops is None:
             return False
         s = structure
         read = [
-            (operand, placed)
+            (operand, dims)
             for operand, axes, extents in zip(s.operands, s.operand_axes, s.operand_extents, strict=True)
-            if axes is not None and (placed := self._placed(axes, extents, loops)) is not None
+            if axes is not None and (dims := self._dims_of(axes, extents, loops)) is not None
         ]
-        made = [
-            self._placed(axes, extents, loops) for axes, extents in zip(s.result_axes, s.result_extents, strict=True)
+        result_axes = [
+            self._dims_of(axes, extents, loops) for axes, extents in zip(s.result_axes, s.result_extents, strict=True)
         ]
-        if len(read) < sum(axes is not None for axes in s.operand_axes) or None in made:
+        if len(read) < sum(axes is not None for axes in s.operand_axes) or None in result_axes:
             return False
         self.reads.update(s.operands)
         self._read(read)
-        self.axes.update(zip(s.op.results, made, strict=True))
+        self.axes.update(zip(s.op.results, result_axes, strict=True))
         return True
 
     def _loops(self, structure: OpStructure) -> list[int | None] | None:
-        """The dimension of each loop, from operands that are known; None where these do not agree about it."""
+        """The dimension of each loop, from known operands; None if operands disagree."""
         loops: list[int | None] = [None] * structure.loop_count
         for operand, axes in zip(structure.operands, structure.operand_axes, strict=True):
             if axes is None or operand not in self.axes:
@@ -91,15 +91,15 @@ class IncrementalSpace:
         known = [dim for dim in loops if dim is not None]
         return loops if len(set(known)) == len(known) else None
 
-    def _placed(self, axes: Axes, extents: Sequence[int | None], loops: Sequence[int | None]) -> Axes | None:
-        """The dimension of each axis of a value; None where one is not known, or has another extent."""
-        placed: list[int | None] = []
+    def _dims_of(self, axes: Axes, extents: Sequence[int | None], loops: Sequence[int | None]) -> Axes | None:
+        """The dimension of each axis of a value; None if one is unknown, or has another extent than its axis."""
+        dims: list[int | None] = []
         for loop, extent in zip(axes, extents, strict=True):
             dim = None if loop is None or extent == 1 else loops[loop]
             if extent != 1 and (dim is None or extent not in (None, self.extents[dim])):
                 return None
-            placed.append(dim)
-        return tuple(placed)
+            dims.append(dim)
+        return tuple(dims)
 
     def _read(self, readings: Iterable[tuple[ir.Value, Axes]]) -> None:
         for value, axes in readings:

@@ -1,4 +1,4 @@
-"""Finding kernels in a module, and the marks that stages leave on them."""
+"""Functions and kernels of a module, and their attributes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def gpu_kernels(module: ir.Operation) -> list[ir.Operation]:
 
 
 def is_tile_program(kernel: ir.Operation) -> bool:
-    """Whether a kernel has been tiled: its body holds an `scf.forall` over blocks."""
+    """Whether a kernel is a tile program, whose body has an `scf.forall` over blocks."""
     return any(op.operation.name == "scf.forall" for op in kernel.regions[0].blocks[0].operations)
 
 
@@ -40,7 +40,7 @@ def symbol(function: ir.Operation) -> str:
 
 
 def body(function: ir.Operation) -> list[ir.Operation]:
-    """The operations of a function's entry block, in order; a declaration has none."""
+    """The ops of a function's entry block, in order; none for a declaration."""
     return [op.operation for block in list(function.regions[0].blocks)[:1] for op in block.operations]
 
 
@@ -48,7 +48,7 @@ def result_sources(function: ir.Operation) -> list[tuple[int, int]]:
     """The (argument, dimension) pair of each dynamic extent of the results of a kernel on tensors, or its declaration.
 
     Raises:
-        IRError: there are not as many pairs as dynamic extents; without the attribute there are none.
+        IRError: the number of pairs is not the number of dynamic extents; without the attribute there is no pair.
     """
     flat = (
         list(ir.DenseI64ArrayAttr(function.attributes[RESULT_EXTENTS])) if RESULT_EXTENTS in function.attributes else []
@@ -57,24 +57,25 @@ def result_sources(function: ir.Operation) -> list[tuple[int, int]]:
     dynamic = sum(type_.is_dynamic_dim(axis) for type_ in results for axis in range(type_.rank))
     if len(flat) != 2 * dynamic:
         raise IRError(
-            f"{symbol(function)} has {dynamic} dynamic extents of results, and {len(flat) / 2:g} pairs",
+            f"the results of {symbol(function)} have {dynamic} dynamic extents, and {RESULT_EXTENTS} has "
+            f"{len(flat) / 2:g} pairs",
             where=function,
-            hint=f"{RESULT_EXTENTS} gives an argument and its dimension for each",
+            hint=f"{RESULT_EXTENTS} needs the number of an argument and a dimension for each dynamic extent",
         )
     return list(zip(flat[::2], flat[1::2], strict=True))
 
 
 def argument_attributes(function: ir.Operation) -> list[dict[str, ir.Attribute]]:
-    """For each argument its attributes by name; empty where it has none."""
+    """The attributes of each argument, by name."""
     if "arg_attrs" not in function.attributes:
-        # The block has more arguments, where shared memory is among them.
+        # The block may have more arguments than there are attributes: workgroup attributions.
         count = len(ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value).inputs)
         return [{} for _ in range(count)]
     return [{a.name: a.attr for a in ir.DictAttr(d)} for d in ir.ArrayAttr(function.attributes["arg_attrs"])]
 
 
 def grid_least(function: ir.Operation, results: int) -> list[int]:
-    """What each of so many results of a kernel's `fuse.grid` counts as at least."""
+    """The least value of each result of a kernel's `fuse.grid`, which has `results` results (`fuse.grid_least`)."""
     if GRID_LEAST not in function.attributes:
         return [0] * results
     return list(ir.DenseI64ArrayAttr(function.attributes[GRID_LEAST]))

@@ -16,13 +16,13 @@ from mlirfuse.support.dtypes import from_mlir
 
 @dataclass(frozen=True)
 class LiveBytes:
-    """What lives across reductions, in bytes per element of the space.
+    """Bytes that are live across reductions, per element of the iteration space.
 
     Attributes:
-        most: of all values that live across the reduction with the most of them.
-        shared_spill: of all that lives across any reduction, each with a place of its own in shared memory
-            (`fuse-spill-to-shared`); of two independent reductions one comes first. Values computed from operands that
-            all rows share count as well: each thread spills its elements of them.
+        most: bytes that are live across one reduction, for the reduction with the most.
+        shared_spill: bytes of all values that are live across any reduction, each with its own shared memory
+            (`fuse-spill-to-shared`). Independent reductions count as if they ran in sequence. Values computed from
+            operands that all rows share are included, because each thread spills its elements of such a value.
     """
 
     most: int
@@ -37,14 +37,13 @@ def live_bytes(
 ) -> LiveBytes:
     """Measures the values that a kernel on tensors keeps from a reduction to their use.
 
-    Counts values that vary along the reduced dimensions, are known before a reduction completes and are used after it,
-    by ops that depend on the reduction or not. Results are written last. A value that is a widening cast counts as its
-    source (`fuse-pack-live-values` keeps the source).
+    Counts values that vary along the reduced dimensions, are known before a reduction completes, and are used after the
+    reduction. Results are written last. A widening cast counts as its source, which `fuse-pack-live-values` keeps.
 
     Args:
         space: the ops' iteration space.
         structures: the ops.
-        depths: for each op, how many reductions it waits for.
+        depths: for each op the number of reductions that must complete before it (`reduction_depths`).
         returned: values that leave the kernel.
     """
     if not space.reduced_dims:
@@ -52,35 +51,36 @@ def live_bytes(
     whole = frozenset(d for d, extent in enumerate(space.extents) if extent != 1)
     order = by_reduction_depth(structures)
     positions = {s.op: position for position, s in enumerate(order)}
-    made: dict[ir.Value, int] = {}
+    defined: dict[ir.Value, int] = {}
     last_use: dict[ir.Value, int] = {}
-    wide: set[ir.Value] = set()
+    full: set[ir.Value] = set()
 
-    def used(value: ir.Value, axes: Sequence[int | None] | None, place: int, first: int) -> None:
-        """Takes note of a use of `value` at `place`; it is made at `first`, unless some op here makes it."""
+    def record_use(value: ir.Value, axes: Sequence[int | None] | None, position: int, first: int) -> None:
+        """Records a use of `value` at `position`; a value that no op of the kernel computes is defined at `first`."""
         if axes is None or not space.reduced_dims & set(axes):
             return
         source = narrow_source(value)
-        is_made = not isinstance(source.owner, ir.Block) and source.owner.operation in depths
+        is_computed = not isinstance(source.owner, ir.Block) and source.owner.operation in depths
         if whole <= set(axes):
-            wide.add(source)
-        elif not is_made:  # what all rows share is read again, from a cache
+            full.add(source)
+        elif not is_computed:  # an argument that all rows share is read again, from a cache
             return
-        made.setdefault(source, positions[source.owner.operation] if is_made else first)
-        last_use[source] = place
+        defined.setdefault(source, positions[source.owner.operation] if is_computed else first)
+        last_use[source] = position
 
     for s in order:
         for number, operand in enumerate(s.operands):
             if s.operand_axes[number] is not None:
                 axes = space.value_axes.get(operand) or space.use_axes.get((s.op, number))
-                used(operand, axes, positions[s.op], positions[s.op])  # an argument is read where it is first used
+                position = positions[s.op]  # an argument is read at its first use
+                record_use(operand, axes, position, position)
     for value in returned:
-        used(value, space.value_axes[value], len(order), positions[value.owner.operation])
+        record_use(value, space.value_axes[value], len(order), positions[value.owner.operation])
     ends = [positions[s.op] for s in order if s.reduction_loops]
     depth_ends = {depths[s.op]: positions[s.op] for s in order if s.reduction_loops}.values()
-    across = {end: {v for v in made if made[v] <= end < last_use[v]} for end in ends}
-    most = max((_bytes(across[end] & wide) for end in depth_ends), default=0)
-    return LiveBytes(most, _bytes(set().union(*across.values())))
+    live = {end: {v for v in defined if defined[v] <= end < last_use[v]} for end in ends}
+    most = max((_bytes(live[end] & full) for end in depth_ends), default=0)
+    return LiveBytes(most, _bytes(set().union(*live.values())))
 
 
 def _bytes(values: Iterable[ir.Value]) -> int:

@@ -48,7 +48,7 @@ def problem_of(kernel: ir.Operation, space: IterationSpace, structures: Sequence
         column_bytes=sum(o.element_bytes for o in operands if o not in full and set(o.axes) & space.reduced_dims),
         early_column_bytes=_early_column_bytes(space, depths, whole),
         dependent_reductions=len({depths[op] for op in space.reduced}),
-        reductions=tuple(_part(space, s) for s in structures if space.reduced.get(s.op)),
+        reductions=tuple(_row_reduction(space, s) for s in structures if space.reduced.get(s.op)),
         unaligned_vector=_unaligned_vector(space, operands, full, vector_dim),
         line=_line(space, operands, full, vector_dim),
         persistent_loop=persistent_loop,
@@ -58,9 +58,7 @@ def problem_of(kernel: ir.Operation, space: IterationSpace, structures: Sequence
 
 
 def _early_column_bytes(space: IterationSpace, depths: Mapping[ir.Operation, int], whole: frozenset[int]) -> int:
-    """Bytes per element of a row of the operands that all rows share and that ops read together with a row's elements
-    before any reduction.
-    """
+    """Bytes, per element of a row, of operands that all rows share and that ops before any reduction read."""
     early = {
         op.operands[number]: axes
         for (op, number), axes in space.use_axes.items()
@@ -70,15 +68,15 @@ def _early_column_bytes(space: IterationSpace, depths: Mapping[ir.Operation, int
 
 
 def _transposed(space: IterationSpace, full: Sequence[_Operand], dim: int) -> TransposedProblem:
-    """The operands that are contiguous along `dim`, which is not the dimension that most are contiguous along."""
-    across = [o for o in full if o.unit_axis is not None and o.axes[o.unit_axis] == dim]
+    """Measures the operands that are contiguous along `dim`, while most operands are contiguous along another one."""
+    transposed = [o for o in full if o.unit_axis is not None and o.axes[o.unit_axis] == dim]
     square = {space.rank - 1, space.rank - 2}
     swapped = [*range(space.rank - 2), space.rank - 1, space.rank - 2]
     read = dict.fromkeys((op.operands[number], axes) for (op, number), axes in space.use_axes.items())
     return TransposedProblem(
         dim=dim,
         vector=_vector(space, full, dim),
-        bytes=sum(o.element_bytes for o in across),
+        bytes=sum(o.element_bytes for o in transposed),
         narrowest=min(o.element_bytes for o in full),
         mirrored=any(
             square <= set(axes) and (v, tuple(None if d is None else swapped[d] for d in axes)) in read
@@ -88,7 +86,7 @@ def _transposed(space: IterationSpace, full: Sequence[_Operand], dim: int) -> Tr
 
 
 def narrow_accesses(kernel: ir.Operation, space: IterationSpace) -> str | None:
-    """Why the threads of a kernel move less than 16 bytes at once; None where they need not."""
+    """Why the threads of a kernel access less than 16 bytes at once; None if they access 16, or a whole row."""
     operands = list(_operands(kernel, space))
     whole = frozenset(d for d, extent in enumerate(space.extents) if extent != 1)
     full = [o for o in operands if whole <= set(o.axes)] or operands
@@ -97,10 +95,10 @@ def narrow_accesses(kernel: ir.Operation, space: IterationSpace) -> str | None:
     width, extent = _vector(space, full, dim) * narrowest, space.extents[dim]
     if width >= min(WIDEST_ACCESS, (extent or WIDEST_ACCESS) * narrowest):
         return None
-    moved = f"threads move {width} bytes at once"
+    width_text = f"threads move {width} bytes at once"
     if extent is not None and extent * narrowest % WIDEST_ACCESS:
-        return f"{moved}: rows of {extent * narrowest} bytes are no multiple of {WIDEST_ACCESS}"
-    return f"{moved}: an array is not aligned to {WIDEST_ACCESS}, or not contiguous along a row"
+        return f"{width_text}: rows of {extent * narrowest} bytes are not a multiple of {WIDEST_ACCESS} bytes long"
+    return f"{width_text}: an array is not aligned to {WIDEST_ACCESS} bytes, or not contiguous along a row"
 
 
 def _persistent_loops(
@@ -110,8 +108,9 @@ def _persistent_loops(
     operands: Sequence[_Operand],
     vector_dim: int,
 ) -> tuple[PersistentLoopProblem | None, PersistentLoopProblem | None]:
-    """The reductions of a grid, needed or possible, in tiles of whole rows and in tiles of parts of rows; None for
-    neither.
+    """The grid reductions of a kernel, needed or only possible: in tiles of whole rows, and in tiles of parts of rows.
+
+    None for a form that is impossible.
     """
     if not space.reduced_dims:
         return None, None
@@ -133,7 +132,7 @@ def _persistent_loops(
 def _persistent_loop(
     kernel: ir.Operation, space: IterationSpace, plan: GridReduction, operands: Sequence[_Operand]
 ) -> PersistentLoopProblem:
-    """The problem of a persistent loop that runs as planned."""
+    """The scheduling problem of the persistent loop of a plan."""
     return PersistentLoopProblem(
         dims=plan.outer_dims,
         kept=second_stage_dims(space, plan),
@@ -150,7 +149,7 @@ def _persistent_loop(
         ),
         outer_only=all(space.reduced[s.op] <= set(plan.outer_dims) for s in plan.reductions),
         inner=any(space.reduced.get(s.op) for s in plan.tile),
-        wide=any(combiner_of(s).name == "arith.addf" for s in plan.reductions) and _leaves_wide(kernel, plan),
+        wide=any(combiner_of(s).name == "arith.addf" for s in plan.reductions) and _returns_wide(kernel, plan),
         inner_reductions=_row_reductions(space, plan.tile, plan.outer_dims),
         outer_reductions=_row_reductions(space, plan.reductions, plan.outer_dims),
     )
@@ -159,24 +158,22 @@ def _persistent_loop(
 def _row_reductions(
     space: IterationSpace, structures: Sequence[OpStructure], outer_dims: Sequence[int]
 ) -> tuple[RowReduction, ...]:
-    """The reductions whose results vary inside of a tile's rows."""
-    parts = [_part(space, s) for s in structures]
+    """The reductions whose results vary within a tile's rows."""
+    parts = [_row_reduction(space, s) for s in structures]
     rows = set(outer_dims)
     return tuple(part for part in parts if part.dims - rows and part.kept - rows)
 
 
-def _part(space: IterationSpace, structure: OpStructure) -> RowReduction:
-    """The dimensions that an op reduces and keeps, and the bytes of its results."""
+def _row_reduction(space: IterationSpace, structure: OpStructure) -> RowReduction:
+    """The dimensions that a reduction reduces and keeps, and the bytes of its results."""
     op = structure.op
     dims = frozenset(space.reduced.get(op, ()))
     kept = frozenset(d for d in space.loops[op] if d is not None) - dims
     return RowReduction(dims, kept, sum(map(_element_bytes, op.results)))
 
 
-def _leaves_wide(kernel: ir.Operation, plan: GridReduction) -> bool:
-    """Whether a reduction, or a value computed from one, leaves the kernel in a floating-point type as wide as its
-    sums.
-    """
+def _returns_wide(kernel: ir.Operation, plan: GridReduction) -> bool:
+    """Whether a reduction, or a value computed from one, is returned in a float type as wide as the sums."""
     late = {result for s in [*plan.reductions, *plan.second_stage] for result in s.op.results}
     types = [ir.RankedTensorType(v.type).element_type for v in body(kernel)[-1].operands if v in late]
     return any(isinstance(type_, ir.F32Type | ir.F64Type) for type_ in types)
@@ -187,7 +184,7 @@ def _element_bytes(value: ir.Value) -> int:
 
 
 class _Operand:
-    """One tensor that the kernel reads or writes, as the iteration space sees it."""
+    """A tensor that the kernel reads or writes, in terms of the iteration space."""
 
     def __init__(
         self,
@@ -241,7 +238,7 @@ def _operands(kernel: ir.Operation, space: IterationSpace) -> Iterator[_Operand]
 
 
 def _contiguous_dims(space: IterationSpace, full: Sequence[_Operand]) -> tuple[int, int | None]:
-    """The dimension along which most bytes are contiguous, and the next one, if any are along another."""
+    """The dimension along which most bytes are contiguous, and the next one; None if there is no other."""
     weight = [0] * space.rank
     for operand in full:
         if operand.unit_axis is not None:
@@ -253,9 +250,9 @@ def _contiguous_dims(space: IterationSpace, full: Sequence[_Operand]) -> tuple[i
 
 
 def _vector(space: IterationSpace, full: Sequence[_Operand], vector_dim: int) -> int:
-    """Elements that the narrowest type fits into 16 bytes, less where an operand is aligned worse or extents are odd.
+    """Elements of one access: 16 bytes of the narrowest type, or less for poorly aligned operands or odd extents.
 
-    Elements past the last whole vector of a run-time extent are accessed one by one; reductions cannot mask them.
+    Elements after the last whole vector of a dynamic extent are accessed one by one; reductions cannot mask them.
     """
     narrowest = min((o.element_bytes for o in full), default=WIDEST_ACCESS)
     vector = WIDEST_ACCESS // narrowest
@@ -270,13 +267,13 @@ def _vector(space: IterationSpace, full: Sequence[_Operand], vector_dim: int) ->
 
 
 WIDE_ENOUGH = 8
-"""Bytes that a thread moves at once from which on shifted rows gain nothing."""
+"""Bytes of a thread's access from which on shifted rows are not worthwhile."""
 
 
 def _unaligned_vector(
     space: IterationSpace, operands: Sequence[_Operand], full: Sequence[_Operand], vector_dim: int
 ) -> int:
-    """Elements that a thread moves at once where rows are shifted to any alignment; 0 where they may not be."""
+    """Elements of one access if rows of any alignment are shifted; 0 if rows may not be shifted."""
     narrowest = min((o.element_bytes for o in full), default=WIDEST_ACCESS)
     vector = WIDEST_ACCESS // narrowest
     if _vector(space, full, vector_dim) * narrowest >= WIDE_ENOUGH:
@@ -285,9 +282,9 @@ def _unaligned_vector(
 
 
 def _line(space: IterationSpace, operands: Sequence[_Operand], full: Sequence[_Operand], vector_dim: int) -> int:
-    """Elements of a cache line, where rows begin inside of its sectors and may be shifted to lines; else 0.
+    """Elements of a cache line, if rows may start within a sector and may be shifted to lines; otherwise 0.
 
-    A single row begins where its array does, and is not shifted.
+    A single row starts at the start of its array, and is not shifted.
     """
     if all(extent == 1 for d, extent in enumerate(space.extents) if d != vector_dim):
         return 0
@@ -301,28 +298,28 @@ def _line(space: IterationSpace, operands: Sequence[_Operand], full: Sequence[_O
 def _may_be_shifted(
     space: IterationSpace, operands: Sequence[_Operand], full: Sequence[_Operand], vector_dim: int, vector: int
 ) -> bool:
-    """Whether a row may be shifted, as a whole: all operands that vary along it lie in rows, and rows are reduced."""
+    """Whether rows may be shifted: all operands that vary along a row are stored in rows, and rows are reduced."""
     extent = space.extents[vector_dim]
     if extent is None or space.reduced_dims != {vector_dim} or extent < FEWEST_VECTORS * vector:
         return False
     in_rows = all(o.row_dim == vector_dim for o in operands if vector_dim in o.axes)
-    # An operand that is read over the whole space decides the shift of rows; `full` may hold smaller ones only.
+    # An operand that varies over the whole space determines the shift of rows; `full` may have only smaller ones.
     whole = {d for d, extent in enumerate(space.extents) if extent != 1}
     read = any(whole <= set(o.axes) for o in full if not o.written)
-    # The first operand read decides the shift of rows, and every reduction must depend on such an operand.
+    # The first such operand determines the shift of rows, and every reduction must depend on one.
     return in_rows and read and all(_reads_whole(space, op, whole) for op in space.reduced)
 
 
 def _reads_whole(space: IterationSpace, op: ir.Operation, whole: set[int]) -> bool:
-    """Whether what an op computes depends on an argument that varies along all of these dimensions."""
+    """Whether an op depends on an argument that varies along all dimensions in `whole`."""
     seen, waiting = {op}, [op]
     while waiting:
         reader = waiting.pop()
         for number, value in enumerate(reader.operands):
-            maker = defining_op(value)
-            if maker is None and whole <= set(space.use_axes.get((reader, number), ())):
+            producer = defining_op(value)
+            if producer is None and whole <= set(space.use_axes.get((reader, number), ())):
                 return True
-            if maker is not None and maker not in seen:
-                seen.add(maker)
-                waiting.append(maker)
+            if producer is not None and producer not in seen:
+                seen.add(producer)
+                waiting.append(producer)
     return False

@@ -35,8 +35,8 @@ CHEAP_OPS = frozenset({"arith.constant", "tensor.empty", "tensor.dim", "linalg.f
 RESHAPES = frozenset({"tensor.expand_shape", "tensor.collapse_shape"})
 
 RESHAPED = (
-    "it reads its producer's result in a shape with other dimensions, which that has in memory only: "
-    "work in the producer's shape, and reshape last"
+    "it reads its producer's result reshaped to other dimensions, which takes the result in memory: "
+    "compute in the producer's shape, and reshape last"
 )
 
 
@@ -45,8 +45,8 @@ class Segment:
     """A group of ops that becomes one kernel.
 
     Attributes:
-        ops: the member ops, in program order, without cheap ops.
-        space: what they run over, for ops that may join them.
+        ops: the ops in program order, without `CHEAP_OPS`.
+        space: the ops' iteration space, to which further ops may be added.
     """
 
     ops: list[ir.Operation]
@@ -55,11 +55,11 @@ class Segment:
 
 @dataclass(frozen=True)
 class Segmentation:
-    """The segments in launch order, and why neighbours were kept apart.
+    """The segments of a function, and why ops are not in their producers' segments.
 
     Attributes:
-        segments: in launch order.
-        declined: (op, reason) pairs: why an op did not join the segment of a producer.
+        segments: the segments in launch order.
+        declined: (op, reason) pairs of ops that did not join the segment of a producer.
     """
 
     segments: Sequence[Segment]
@@ -67,7 +67,7 @@ class Segmentation:
 
 
 def joint_space(structures: Sequence[OpStructure]) -> IterationSpace | Conflict:
-    """The iteration space of ops that are to share a kernel, or why they cannot."""
+    """The iteration space of ops for one kernel, or why the ops cannot share a kernel."""
     space = space_of_structures(structures)
     if isinstance(space, Conflict):
         return space
@@ -77,7 +77,7 @@ def joint_space(structures: Sequence[OpStructure]) -> IterationSpace | Conflict:
     if len({dims for op, dims in space.reduced.items() if op not in summed}) > 1:
         return Conflict("it reduces other dimensions than its producers do", last)
     if not space.spanned():
-        return Conflict("no op's loops span the joint iteration space", last)
+        return Conflict("no op runs over all dimensions that the ops have together", last)
     if reason := misfit(space, structures):
         return Conflict(reason, last)
     if any(space.extents[d] is None for d in space.reduced_dims) and contraction is None:
@@ -92,7 +92,7 @@ def segment_ops(ops: Sequence[ir.Operation]) -> Segmentation:
 
 
 def _is_final_view(op: ir.Operation) -> bool:
-    """Whether a transpose, or a reshape that moves nothing, is only returned; after it, a result may be transposed."""
+    """Whether the function only returns the result of a transpose, or of a reshape by extents of 1 before one."""
     if op.name not in RENAMING_OPS or not list(op.results[0].uses):
         return False
     users = [use.owner.operation for use in op.results[0].uses]
@@ -107,7 +107,7 @@ class _Planner:
         self.order = {op: n for n, op in enumerate(ops)}
         self.segments: list[Segment] = []
         self.structures: dict[ir.Operation, OpStructure] = {}
-        self.home: dict[ir.Value, int] = {}
+        self.segment_of: dict[ir.Value, int] = {}
         self.in_memory_from: dict[ir.Value, int] = {}
         self.declined: list[tuple[ir.Operation, str]] = []
 
@@ -123,7 +123,7 @@ class _Planner:
             if structure is not None:
                 self.structures[op] = structure
                 self._join_producers(structure)
-                self._place(structure)
+                self._assign(structure)
         self._join_readers()
         return Segmentation(self.segments, self.declined)
 
@@ -131,99 +131,97 @@ class _Planner:
         """Views of whole buffers stay on the host: reshapes of values in memory, or that split or merge extents, and
         ops that give a result its final shape. A function that only returns views launches nothing.
         """
-        if op.name in RESHAPES and (op.operands[0] not in self.home or not is_unit_reshape(op)):
+        if op.name in RESHAPES and (op.operands[0] not in self.segment_of or not is_unit_reshape(op)):
             return True
         return _is_final_view(op)
 
     def _join_producers(self, structure: OpStructure) -> None:
-        """Joins the segments that an op reads from, where they and the op fit together.
+        """Joins the segments that an op reads from, if they and the op fit into one kernel.
 
-        Ops on different arguments start segments apart, until an op reads results of both. The op itself can join only
-        the last of these segments, so that the others join that one or stay.
+        Ops on different arguments start different segments; a later op may read results of several. This op can join
+        only the last of its producers' segments, so earlier ones are merged into the last one where possible.
         """
-        *others, last = sorted({self.home[o] for o in structure.operands if o in self.home}) or [-1]
-        if self._earliest(structure) > last:
-            return  # it reads a view of what is in memory only after that one
+        *others, last = sorted({self.segment_of[o] for o in structure.operands if o in self.segment_of}) or [-1]
+        if self._first_possible(structure) > last:
+            return  # the op reads a view of a result that is in memory only after the last segment
         for first in reversed(others):
-            ops = self._together(first, last)
-            joint = joint_space([*(self.structures[o] for o in ops), structure])
-            if isinstance(joint, IterationSpace) and self._may_wait(first, last):
+            ops = self._merged_ops(first, last)
+            space = joint_space([*(self.structures[o] for o in ops), structure])
+            if isinstance(space, IterationSpace) and self._may_wait(first, last):
                 self._merge(first, last)
-                last -= 1  # the gap has closed
+                last -= 1  # `_merge` removes a segment
 
-    def _together(self, first: int, last: int) -> list[ir.Operation]:
+    def _merged_ops(self, first: int, last: int) -> list[ir.Operation]:
         """The ops of two segments, in program order."""
         return sorted([*self.segments[first].ops, *self.segments[last].ops], key=self.order.__getitem__)
 
     def _join_readers(self) -> None:
-        """Joins elementwise segments that read the same data of the whole space.
+        """Joins elementwise segments that read the same operand of the whole space.
 
-        `a * 2 + x` and `b * 3 + x` start from arguments of their own, and only their second ops share one. With
-        reductions, holding values of both segments on chip may cost more than the read.
+        Such are `a * 2 + x` and `b * 3 + x`, whose first ops share no operand. Segments with reductions are not joined,
+        because values of both on chip may cost more than the second read of the operand.
         """
         last = 1
         while last < len(self.segments):
-            first = next((n for n in range(last) if self._share(n, last) and self._may_wait(n, last)), None)
+            first = next((n for n in range(last) if self._can_share(n, last) and self._may_wait(n, last)), None)
             if first is None:
                 last += 1
             else:
                 self._merge(first, last)
                 last -= 1
 
-    def _share(self, first: int, last: int) -> bool:
-        """Whether two segments are elementwise, read an operand of the whole space alike, and make results laid out
-        alike.
-        """
+    def _can_share(self, first: int, last: int) -> bool:
+        """Whether two segments are elementwise, read an operand of the whole space alike, and have like results."""
         structures = [[self.structures[op] for op in self.segments[number].ops] for number in (first, last)]
-        together = [s for segment in structures for s in segment]
-        if any(s.reduction_loops for s in together):
+        merged = [s for segment in structures for s in segment]
+        if any(s.reduction_loops for s in merged):
             return False
         if not set.intersection(*({o for s in segment for o in s.operands} for segment in structures)):
             return False
-        space = joint_space(together)
+        space = joint_space(merged)
         if isinstance(space, Conflict):
             return False
         whole = set(range(space.rank))
-        made = {axes for axes in space.value_axes.values() if set(axes) == whole}
+        results = {axes for axes in space.value_axes.values() if set(axes) == whole}
         read = [
-            {o for s in segment for n, o in enumerate(s.operands) if space.use_axes.get((s.op, n)) in made}
+            {o for s in segment for n, o in enumerate(s.operands) if space.use_axes.get((s.op, n)) in results}
             for segment in structures
         ]
-        return len(made) == 1 and bool(set.intersection(*read))
+        return len(results) == 1 and bool(set.intersection(*read))
 
     def _may_wait(self, first: int, last: int) -> bool:
-        """Whether a segment may run as late as another: no op in between reads its results, not even as a view."""
+        """Whether segment `first` may run as late as `last`: no op in between reads its results, or a view of these."""
         for op in self.segments[first].ops:
             for result in op.results:
                 for use in result.uses:
                     user = use.owner.operation
-                    placed = {self.home[r] for r in user.results if r in self.home}
-                    is_view = any(r in self.in_memory_from and r not in self.home for r in user.results)
-                    if is_view or not placed <= {first, last}:
+                    user_segments = {self.segment_of[r] for r in user.results if r in self.segment_of}
+                    is_view = any(r in self.in_memory_from and r not in self.segment_of for r in user.results)
+                    if is_view or not user_segments <= {first, last}:
                         return False
         return True
 
     def _merge(self, first: int, last: int) -> None:
-        """Moves a segment's ops into a later one, in program order, and closes the gap."""
-        together = self._together(first, last)
+        """Moves the ops of segment `first` into segment `last`, in program order, and removes segment `first`."""
+        merged = self._merged_ops(first, last)
         self.segments.pop(first)
-        self.segments[last - 1] = self._segment(together)
+        self.segments[last - 1] = self._segment(merged)
         for op in self.segments[last - 1].ops:
             for result in op.results:
-                self.home[result] = last
+                self.segment_of[result] = last
                 self.in_memory_from[result] = last + 1
-        self.home = {value: index - (index > first) for value, index in self.home.items()}
+        self.segment_of = {value: index - (index > first) for value, index in self.segment_of.items()}
         self.in_memory_from = {value: index - (index > first) for value, index in self.in_memory_from.items()}
 
-    def _place(self, structure: OpStructure) -> None:
+    def _assign(self, structure: OpStructure) -> None:
         op = structure.op
         reason = None
-        for index in range(self._earliest(structure), len(self.segments)):
-            if not self._related(structure, index):
+        for index in range(self._first_possible(structure), len(self.segments)):
+            if not self._shares_value(structure, index):
                 continue
-            reason_here = self._take(self.segments[index], structure)
+            reason_here = self._try_add(self.segments[index], structure)
             if reason_here is None:
-                self._settle(op, index)
+                self._record(op, index)
                 return
             reason = reason or reason_here
         if reason is None and any(self._is_reshaped_result(operand) for operand in structure.operands):
@@ -231,27 +229,27 @@ class _Planner:
         if reason:
             self.declined.append((op, reason))
         self.segments.append(self._segment([op]))
-        self._settle(op, len(self.segments) - 1)
+        self._record(op, len(self.segments) - 1)
 
-    def _earliest(self, structure: OpStructure) -> int:
-        """The first segment that an op may be in: none that runs before what it reads is made, or in memory."""
-        return max((self.home.get(o, self.in_memory_from.get(o, 0)) for o in structure.operands), default=0)
+    def _first_possible(self, structure: OpStructure) -> int:
+        """The first segment that an op may join: its operands must be computed there or earlier, or be in memory."""
+        return max((self.segment_of.get(o, self.in_memory_from.get(o, 0)) for o in structure.operands), default=0)
 
     def _is_reshaped_result(self, value: ir.Value) -> bool:
         """Whether a value is a view on the host of a segment's result."""
         source = value
-        while source not in self.home and source in self.in_memory_from:
+        while source not in self.segment_of and source in self.in_memory_from:
             source = source.owner.operation.operands[0]
-        return source != value and source in self.home
+        return source != value and source in self.segment_of
 
-    def _related(self, structure: OpStructure, index: int) -> bool:
-        """Whether the op shares a value with the segment: one that it makes, or one that both read."""
+    def _shares_value(self, structure: OpStructure, index: int) -> bool:
+        """Whether an op reads a result of a segment, or an operand that the segment reads too."""
         reads = self.segments[index].space.reads
-        return any(self.home.get(o) == index or o in reads for o in structure.operands if not is_constant(o))
+        return any(self.segment_of.get(o) == index or o in reads for o in structure.operands if not is_constant(o))
 
-    def _take(self, segment: Segment, structure: OpStructure) -> str | None:
+    def _try_add(self, segment: Segment, structure: OpStructure) -> str | None:
         """Adds an op to a segment, or says why it cannot join."""
-        if not segment.space.take(structure):
+        if not segment.space.try_add(structure):
             structures = [*(self.structures[o] for o in segment.ops), structure]
             space = joint_space(structures)
             if isinstance(space, Conflict):
@@ -260,14 +258,14 @@ class _Planner:
         segment.ops.append(structure.op)
         return None
 
-    def _settle(self, op: ir.Operation, index: int) -> None:
-        """Notes which segment makes an op's results, and from which segment on they are in memory."""
+    def _record(self, op: ir.Operation, index: int) -> None:
+        """Records the segment that computes an op's results, and the first segment that can read them from memory."""
         for result in op.results:
-            self.home[result] = index
+            self.segment_of[result] = index
             self.in_memory_from[result] = index + 1
 
     def _segment(self, ops: list[ir.Operation]) -> Segment:
-        """A segment of ops; those of several fit together."""
+        """A segment of ops that are known to share an iteration space."""
         structures = [self.structures[op] for op in ops]
         space = space_of_structures(structures)
         assert isinstance(space, IterationSpace)

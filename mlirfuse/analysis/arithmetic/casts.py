@@ -1,4 +1,4 @@
-"""Which two casts in a row are one cast."""
+"""Pairs of consecutive casts that one cast replaces."""
 
 from __future__ import annotations
 
@@ -26,16 +26,15 @@ SAME = "same"
 
 
 def joined(first: ir.Operation, second: ir.Operation, *, through_rounding: bool = False) -> str | None:
-    """The one cast that gives what `second` makes of the result of `first`; None where there is none.
+    """The single cast with the same result as `first` followed by `second`; None if there is none.
 
-    Widening changes no number, so that a later cast can start from the narrow type. A rounded number stays rounded,
-    unless `through_rounding` allows a rounding to half precision to be left out; roundings to float8 and to single
-    precision always stay.
+    Widening is exact, so a later cast can start from the narrow type. Roundings stay, unless `through_rounding` allows
+    that a rounding to half precision is omitted; roundings to float8 and to single precision always stay.
 
     Args:
         first: a cast of scalars or vectors.
-        second: a cast of its result.
-        through_rounding: whether narrowing a float may be left out.
+        second: a cast of the result of `first`.
+        through_rounding: whether a rounding to half precision may be omitted.
 
     Returns:
         The name of an op, or `SAME` where the second result is the first operand.
@@ -54,7 +53,7 @@ def joined(first: ir.Operation, second: ir.Operation, *, through_rounding: bool 
 
 
 def element_type(type_: ir.Type) -> ir.Type:
-    """The type of one element of a vector; a scalar's own."""
+    """The element type of a vector type; any other type itself."""
     return type_.element_type if isinstance(type_, ir.VectorType) else type_
 
 
@@ -67,7 +66,7 @@ def _float_cast(source: ir.Type, target: ir.Type) -> str | None:
 
 
 def _after_extension(extension: str, second: str, source: ir.Type, target: ir.Type) -> str | None:
-    """The cast of the narrow integer that replaces `second` behind an extension; None where there is none."""
+    """The cast of the narrow integer that replaces `second` after an extension; None if there is none."""
     if second == "arith.trunci":
         if source == target:
             return SAME

@@ -18,8 +18,8 @@ class CombiningOp:
     """An op that a reduction may combine elements with.
 
     Attributes:
-        kind: the vector dialect's name of it.
-        neutral: its neutral element: a float, or a function of an integer's bits.
+        kind: the op's combining kind in the vector dialect.
+        neutral: the neutral element: a float, or a function of an integer type's width in bits.
     """
 
     kind: vector.CombiningKind
@@ -73,9 +73,9 @@ def combiner_of(structure: OpStructure) -> Combiner:
         if len(others) == 1 and len(list(accumulator.uses)) == 1:
             return Combiner(op, others[0])
     raise PassError(
-        "the body of a reduction must combine its accumulator once with an element",
+        "the body of a reduction must combine the accumulator once with an element, and yield the result",
         where=structure.op,
-        hint=f"end the body in one of {', '.join(COMBINING)}",
+        hint=f"end the body with one of {', '.join(COMBINING)}",
     )
 
 

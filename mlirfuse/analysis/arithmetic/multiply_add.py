@@ -1,4 +1,4 @@
-"""Which products may be contracted with the additions that read them into fused multiply-adds."""
+"""Products that may become fused multiply-adds together with the additions that use them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def may_contract(op: ir.Operation) -> bool:
 
 
 def allow_contraction(op: ir.Operation) -> bool:
-    """Puts `fastmath<contract>` on an op without flags; returns whether it did. Flags that an op has are kept."""
+    """Sets `fastmath<contract>` on an op without flags; returns False, and changes nothing, if the op has flags."""
     if FASTMATH in op.attributes and str(op.attributes[FASTMATH]) != NONE:
         return False
     op.attributes[FASTMATH] = ir.Attribute.parse(CONTRACT)
@@ -31,9 +31,9 @@ def allow_contraction(op: ir.Operation) -> bool:
 
 
 def only_summed(value: ir.Value) -> bool:
-    """Whether all readers of a value of a `linalg` function, as a tensor or in a body, are sums over some dimension.
+    """Whether all uses of a value of a `linalg` function, as a tensor or in a body, are sums over some dimension.
 
-    Such a sum adds the value itself to its accumulator, not the result of a cast or another op on it.
+    Such a sum adds the value itself to its accumulator, not the result of a cast or of another op on the value.
     """
     uses = list(value.uses)
     return bool(uses) and all(_is_summed(use.owner.operation, use.operand_number) for use in uses)
@@ -42,21 +42,19 @@ def only_summed(value: ir.Value) -> bool:
 def added_once(product: ir.Operation) -> bool:
     """Whether a product is an addend of a sum that is computed in one place only.
 
-    Each value computed from the sum is then read once, up to one result of the function, so that no other copy shows
-    how the sum was rounded. The other addend is no product of the same factors: `a * b - b * a` is 0.
+    Each value computed from the sum is then used once, up to one result of the function, so that no other copy with
+    another rounding exists. The other addend is no product of the same factors, because `a * b - b * a` must be 0.
     """
-    user = _reader(product.results[0])
+    user = _only_reader(product.results[0])
     if user is None or user.name not in SUMS or not computed_once(product.results[0]):
         return False
-    makers = [_maker(operand) for operand in user.operands]
-    products = [_factors(maker) for maker in makers if maker is not None and maker.name == product.name]
+    makers = [_producer(operand) for operand in user.operands]
+    products = [_factors(producer) for producer in makers if producer is not None and producer.name == product.name]
     return len(products) < len(makers) or products[0] not in (products[1], products[1][::-1])
 
 
 def computed_once(value: ir.Value) -> bool:
-    """Whether one elementwise op reads a value, one op reads the result of that op, and so on up to a result of the
-    function.
-    """
+    """Whether a value has one use, by an elementwise op whose result has one use, and so on up to a result."""
     uses = list(value.uses)
     if len(uses) != 1:
         return False
@@ -74,31 +72,31 @@ def computed_once(value: ir.Value) -> bool:
     return user.name.startswith(("arith.", "math.")) and computed_once(user.results[0])
 
 
-def _reader(value: ir.Value) -> ir.Operation | None:
-    """The op in a body that is the only reader of a value, in the same body or in that of another generic."""
+def _only_reader(value: ir.Value) -> ir.Operation | None:
+    """The only op that uses a value, in the same body or in that of another generic; None if there are several."""
     uses = list(value.uses)
     if len(uses) != 1:
         return None
     user, number = uses[0].owner.operation, uses[0].operand_number
     if user.name == "linalg.yield" and user.parent.name == "linalg.generic":
-        return _reader(user.parent.operation.results[number])
+        return _only_reader(user.parent.operation.results[number])
     if user.name == "linalg.generic":
-        return _reader(user.regions[0].blocks[0].arguments[number])
+        return _only_reader(user.regions[0].blocks[0].arguments[number])
     return user
 
 
-def _maker(value: ir.Value) -> ir.Operation | None:
-    """The op in a body that makes a value, in the same body or in that of another generic."""
+def _producer(value: ir.Value) -> ir.Operation | None:
+    """The op that computes a value, in the same body or in that of another generic; None for an argument."""
     if isinstance(value.owner, ir.Block):
         generic = value.owner.owner.operation
         if generic.name != "linalg.generic":
             return None
-        return _maker(generic.operands[ir.BlockArgument(value).arg_number])
+        return _producer(generic.operands[ir.BlockArgument(value).arg_number])
     op = value.owner.operation
     if op.name == "linalg.generic":
         last = list(op.regions[0].blocks[0].operations)[-1]
-        return _maker(last.operands[ir.OpResult(value).result_number])
-    return _maker(op.operands[0]) if op.name in RENAMING_OPS else op
+        return _producer(last.operands[ir.OpResult(value).result_number])
+    return _producer(op.operands[0]) if op.name in RENAMING_OPS else op
 
 
 def _factors(product: ir.Operation) -> list[ir.Value | ir.Attribute]:
@@ -111,8 +109,8 @@ def _source(value: ir.Value) -> ir.Value | ir.Attribute:
         generic = value.owner.owner.operation
         known = generic.name == "linalg.generic"
         return generic.operands[ir.BlockArgument(value).arg_number] if known else value
-    maker = value.owner.operation
-    return maker.attributes["value"] if maker.name == "arith.constant" else value
+    producer = value.owner.operation
+    return producer.attributes["value"] if producer.name == "arith.constant" else value
 
 
 def _is_summed(user: ir.Operation, number: int) -> bool:

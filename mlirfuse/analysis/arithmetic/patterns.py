@@ -10,17 +10,17 @@ from mlirfuse.analysis.loops.structure import is_unit_reshape, reduces, structur
 from mlirfuse.support.rewriting import defining_op
 
 WIDENING = frozenset({"arith.extf", "arith.extsi", "arith.extui"})
-"""Casts that cost next to nothing to repeat."""
+"""Widening casts, which are cheap to repeat."""
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A tensor that is x - m, element by element; m may broadcast.
+    """A tensor x - m, computed elementwise; m may be broadcast.
 
     Attributes:
         source: x, in its own shape.
         subtracted: m, before reshapes that only add or drop extents of 1.
-        read: the op that subtracts, and which of its operands x is.
+        read: the op that subtracts, and the operand number of x.
     """
 
     source: ir.Value
@@ -29,7 +29,7 @@ class Difference:
 
 
 def body_op(value: ir.Value) -> tuple[ir.Operation, ir.Operation] | None:
-    """The (generic, scalar op) that compute a tensor value with one scalar op per element; None for anything else."""
+    """The generic and the scalar op of a tensor that is computed by one scalar op; None for any other tensor."""
     owner = defining_op(value)
     if owner is None or owner.name != "linalg.generic" or len(owner.results) != 1 or reduces(owner):
         return None
@@ -41,7 +41,7 @@ def body_op(value: ir.Value) -> tuple[ir.Operation, ir.Operation] | None:
 
 
 def tensor_operand(generic: ir.Operation, scalar: ir.Value) -> ir.Value | None:
-    """The tensor whose elements a body's scalar is; None for a value computed in the body or captured."""
+    """The tensor operand that a body's block argument stands for; None for a computed or captured value."""
     block = generic.regions[0].blocks[0]
     if not isinstance(scalar.owner, ir.Block) or scalar.owner != block:
         return None
@@ -61,7 +61,7 @@ def squared_difference(value: ir.Value) -> Difference | None:
     """x and m if `value` is the elementwise square of x - m; None for anything else."""
     square = body_op(value)
     if square is None or square[1].name != "arith.mulf" or square[1].operands[0] != square[1].operands[1]:
-        # The square of one tensor read twice has two block arguments for it.
+        # A generic that squares a tensor may have the tensor as two operands.
         if square is None or square[1].name != "arith.mulf":
             return None
         first, second = (tensor_operand(square[0], o) for o in square[1].operands)
@@ -85,9 +85,7 @@ def difference_source(difference: ir.Value) -> Difference | None:
 
 
 def is_scaled(value: ir.Value, count: int | None) -> ir.Operation | None:
-    """The op that makes t, if `value` is t / count or t * (1 / count), through reshapes that add extents of 1; else
-    None.
-    """
+    """The op that computes t if `value` is t / count or t * (1 / count), up to reshapes by extents of 1; else None."""
     found = body_op(value)
     if found is None or count is None:
         return None

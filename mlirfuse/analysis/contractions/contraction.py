@@ -1,9 +1,9 @@
 """Contractions: reductions of products of two operands, and the role of each of their loops.
 
-The roles follow from the indexing maps alone. A loop of the result and one operand is `m` (the first operand's) or `n`
-(the second's); a loop of both operands but not the result is `k`; all others are `batch`, as are all but the last of
-several `m` or `n` loops. A product in which m, n or k has one element reuses no element, and is a row reduction, no
-contraction. So is a product with several loops to sum over.
+The roles follow from the indexing maps alone. A loop of the result and of one operand is `m` (operand A) or `n`
+(operand B). A loop of both operands but not of the result is `k`. All other loops are `batch`, and so are all but the
+last of several `m` or `n` loops. A product whose m, n or k has one element reuses no operand, and counts as a row
+reduction, like a product that sums over several loops.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ class Contraction:
     """A contraction, in dimensions of an iteration space.
 
     Attributes:
-        structure: the op and its loops; operand 0 is A, operand 1 is B, and operand 2 the initial value.
+        structure: the op and its loops; operand 2 is the initial value.
         batch: the other dimensions of the result, in the order of the op's loops.
-        m: the dimension of A and the result.
-        n: the dimension of B and the result.
-        k: the dimension of both operands, which is summed over.
+        m: the dimension of operand A and the result.
+        n: the dimension of operand B and the result.
+        k: the dimension of both operands that is summed over.
         operand_numbers: the numbers of A and B among the op's operands.
-        precision: how precisely operands are multiplied (`mlirfuse/support/precision.py`).
+        precision: precision of the products (`mlirfuse/support/precision.py`).
     """
 
     structure: OpStructure
@@ -48,7 +48,7 @@ class Contraction:
     precision: str = IEEE
 
     def swapped(self) -> Contraction:
-        """The same with rows and columns exchanged."""
+        """The transposed contraction: m and n are exchanged, and so are the operands."""
         return replace(self, m=self.n, n=self.m, operand_numbers=self.operand_numbers[::-1])
 
     @property
@@ -88,7 +88,7 @@ def contraction_in(space: IterationSpace, structures: Sequence[OpStructure]) -> 
 
 
 def contraction_of(space: IterationSpace, structure: OpStructure) -> Contraction | None:
-    """The op as a contraction over the dimensions of `space`, or None if it is none."""
+    """An op as a contraction over the dimensions of `space`; None if the op is no contraction."""
     product = _product_of(structure)
     if product is None:
         return None

@@ -1,7 +1,7 @@
 """The operands of a contraction: arguments, or elementwise expressions of arguments.
 
-A kernel applies such an expression to an operand's elements before they are multiplied: a cast, a scale, an activation.
-Any elementwise ops will do that run along dimensions of the operand only.
+An expression, such as a cast, a scale or an activation, is applied to an operand's elements before they are multiplied.
+The expression may have any elementwise ops that run along dimensions of the operand only.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ class ContractionOperand:
 
     Attributes:
         value: the contraction's operand.
-        ops: what computes it, in program order; empty for an argument, or a view of one.
-        source: the argument that the operand is, or the widest of those that have all of its dimensions: the order of
-            its memory is the operand's.
-        axes: of the source.
-        whole: of what computes it, the arguments that have all of its dimensions; the source is one of them.
+        ops: the ops that compute the operand, in program order; empty for an argument, or a view of one.
+        source: the argument itself, or the widest argument of the expression with all dimensions of the operand; the
+            source's memory order is used for the operand.
+        axes: the dimension of each axis of the source.
+        whole: the arguments of the expression with all dimensions of the operand, among them the source.
     """
 
     value: ir.Value
@@ -42,7 +42,7 @@ class ContractionOperand:
 
 
 def operand_of(space: IterationSpace, contraction: Contraction, number: int) -> ContractionOperand:
-    """An operand by its operand number; raises `PassError` where no argument has all of its dimensions."""
+    """An operand by its operand number; raises `PassError` if no argument has all dimensions of the operand."""
     op = contraction.structure.op
     value = op.operands[number]
     ops = producers(value)
@@ -53,7 +53,7 @@ def operand_of(space: IterationSpace, contraction: Contraction, number: int) -> 
     dims = {d for d in space.value_axes[value] if d is not None}
     whole = [(argument, axes) for argument, axes in _leaves(space, ops) if dims <= set(axes)]
     if not whole:
-        raise PassError("no argument has all dimensions of an operand", where=op)
+        raise PassError(f"no argument has all dimensions of operand {number} of the contraction", where=op)
     source, axes = max(whole, key=lambda leaf: from_mlir(ir.RankedTensorType(leaf[0].type).element_type).bytes)
     return ContractionOperand(value, ops, source, axes, tuple(argument for argument, _ in dict.fromkeys(whole)))
 
@@ -78,8 +78,8 @@ def producers(value: ir.Value) -> tuple[OpStructure, ...]:
 def unfit_producers(space: IterationSpace, structures: Sequence[OpStructure]) -> str | None:
     """Why ops cannot run in a contraction's kernel before the contraction, or None.
 
-    Ops that compute an operand run on the operand's tiles, which hold no dimension whole and differ between the
-    operands. Ops behind the contraction run on the result's tile.
+    Ops that compute an operand run on the operand's tiles. These cover only a part of each dimension, and the two
+    operands have different tiles. Ops after the contraction run on the result's tile.
     """
     contraction = contraction_in(space, structures)
     if contraction is None:
@@ -100,7 +100,7 @@ def unfit_producers(space: IterationSpace, structures: Sequence[OpStructure]) ->
             continue
         users = {use.owner.operation for result in s.op.results for use in result.uses}
         if not users <= operands[computes] | {product.op}:
-            return "what computes an operand is used elsewhere as well"
+            return "an op that computes an operand has another use"
         if not dims <= {d for d in space.value_axes[product.op.operands[computes]] if d is not None}:
             return "an operand's elements depend on more than its own dimensions"
     return None

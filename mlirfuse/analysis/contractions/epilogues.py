@@ -1,8 +1,8 @@
-"""Ops behind a contraction in its kernel: on the tile of its result, reductions over tiles, and on their results.
+"""Ops after a contraction in its kernel: ops on the result's tile, reductions over tiles, and ops on their results.
 
-A reduction reduces the tile over dimensions of the result, such as a row's sum of squares. A block has a partial of it;
-the result is known when all blocks along these dimensions are done, so ops on a tile that need a reduction take a
-second kernel. So does a reduction over an extent that is known at run time: it may be 0, and then there is no block.
+A reduction over dimensions of the result, such as a row's sum of squares, needs several tiles: each block computes a
+partial, and the result is known when all blocks along these dimensions have ended. Ops on a tile that use such a result
+therefore run in a second kernel. So does a reduction over a dynamic extent, because no block exists if the extent is 0.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from mlirfuse.errors import PassError
 
 @dataclass(frozen=True)
 class Epilogue:
-    """The ops behind a contraction, in program order.
+    """The ops after a contraction, in program order.
 
     Attributes:
-        tile: ops on the tile.
-        reductions: reductions, all over the same dimensions.
-        second_stage: ops on the results of reductions.
+        tile: ops on the result's tile.
+        reductions: reductions of the tile, all over the same dimensions.
+        second_stage: ops on the results of the reductions.
     """
 
     tile: tuple[OpStructure, ...]
@@ -38,34 +38,34 @@ class Epilogue:
 def epilogue_of(
     space: IterationSpace, contraction: Contraction, structures: Sequence[OpStructure]
 ) -> Epilogue | tuple[OpStructure, str]:
-    """Sorts the ops behind a contraction, or says which of them cannot be there, and why."""
+    """Sorts the ops after a contraction; or returns an op that cannot be in the contraction's kernel, and why."""
     tile: list[OpStructure] = []
     reductions: list[OpStructure] = []
     second_stage: list[OpStructure] = []
-    known_late: set[ir.Value] = set()
+    after_reduction: set[ir.Value] = set()
     for s in structures:
-        late = any(operand in known_late for operand in s.operands)
+        late = any(operand in after_reduction for operand in s.operands)
         if reason := _problem(space, contraction, s, reductions, late):
             return s, reason
         (reductions if s.reduction_loops else second_stage if late else tile).append(s)
         if late or s.reduction_loops:
-            known_late.update(s.op.results)
+            after_reduction.update(s.op.results)
     return Epilogue(tuple(tile), tuple(reductions), tuple(second_stage))
 
 
 def misfit(space: IterationSpace, structures: Sequence[OpStructure]) -> str | None:
-    """Why ops with a contraction among them cannot share its kernel; None if they can, or if there is no contraction.
+    """Why ops cannot share the kernel of a contraction among them; None if they can, or if there is no contraction.
 
-    The contraction comes first, but for ops that only rename its operands' elements.
+    Only ops that rename elements of its operands may come before the contraction.
     """
     found = contraction_in(space, structures)
     if found is None:
         return None
-    place = [s.op for s in structures].index(found.structure.op)
+    position = [s.op for s in structures].index(found.structure.op)
     renaming = {s.op for number in (0, 1) for s in producers(found.structure.op.operands[number])}
-    if any(s.op.name not in RENAMING_OPS or s.op not in renaming for s in structures[:place]):
+    if any(s.op.name not in RENAMING_OPS or s.op not in renaming for s in structures[:position]):
         return "a contraction starts a kernel of its own"
-    epilogue = epilogue_of(space, found, structures[place + 1 :])
+    epilogue = epilogue_of(space, found, structures[position + 1 :])
     return None if isinstance(epilogue, Epilogue) else epilogue[1]
 
 
@@ -75,13 +75,14 @@ def _problem(
     """Why an op cannot follow the contraction and the reductions before it, or None."""
     if contraction.k in space.loops[s.op]:
         return "it runs along a dimension that a contraction sums over"
-    reduced = {dim for total in reductions for dim in space.reduced.get(total.op, frozenset())}
+    reduced = {dim for reduction in reductions for dim in space.reduced.get(reduction.op, frozenset())}
     if not s.reduction_loops:
-        return "every tile would need the reduction of all tiles" if late and reduced & set(space.loops[s.op]) else None
+        needs_all = late and reduced & set(space.loops[s.op])
+        return "every tile would need the result of a reduction over all tiles" if needs_all else None
     if late:
-        return "it reduces what the reduction of all tiles is needed for"
+        return "it reduces a value that depends on a reduction over all tiles"
     if any(space.extents[d] is None for d in space.reduced.get(s.op, frozenset())):
-        return "it reduces a dynamic extent: where that is 0 there are no tiles, and no block to write the result"
+        return "it reduces a dynamic extent: if the extent is 0, no block exists to write the result"
     if reductions and space.reduced.get(s.op, frozenset()) != reduced:
         return "it reduces other dimensions than the reductions of its kernel"
     try:

@@ -19,16 +19,18 @@ from mlirfuse.support.dtypes import from_mlir
 
 
 def contraction_problem(kernel: ir.Operation, space: IterationSpace, contraction: Contraction) -> ContractionProblem:
-    """The scheduling problem of a kernel with a contraction; raises `PassError` where k is dynamic."""
+    """The scheduling problem of a kernel with a contraction; raises `PassError` if k is dynamic."""
     k = space.extents[contraction.k]
     if k is None:
-        raise PassError("the contracted dimension is dynamic", where=contraction.structure.op)
+        raise PassError(
+            "the contracted dimension is dynamic", where=contraction.structure.op, hint="make the extent static"
+        )
     operands = [operand_of(space, contraction, number) for number in (0, 1)]
     contiguous = [f.axes[_unit_axis(kernel, f.source, f.axes)] == contraction.k for f in operands]
     stored = [from_mlir(ir.RankedTensorType(f.source.type).element_type).bytes for f in operands]
     result = ir.RankedTensorType(contraction.structure.op.results[0].type)
-    totals = [op for op in space.reduced if op != contraction.structure.op]
-    over = {d for total in totals for d in space.reduced[total]}
+    reductions = [op for op in space.reduced if op != contraction.structure.op]
+    over = {d for reduction in reductions for d in space.reduced[reduction]}
     return ContractionProblem(
         batch=tuple(space.extents[d] for d in contraction.batch),
         m=space.extents[contraction.m],
@@ -40,7 +42,9 @@ def contraction_problem(kernel: ir.Operation, space: IterationSpace, contraction
         k_contiguous=(contiguous[0], contiguous[1]),
         reversed=any(_may_be_reversed(kernel, operand.source) for operand in operands),
         precision=contraction.precision,
-        accumulator_bytes=sum(from_mlir(ir.RankedTensorType(op.results[0].type).element_type).bytes for op in totals),
+        accumulator_bytes=sum(
+            from_mlir(ir.RankedTensorType(op.results[0].type).element_type).bytes for op in reductions
+        ),
         reduced_over=(contraction.m in over, contraction.n in over),
         errors_show=_errors_show(kernel, operands[0].value.type, result.element_type),
         computed_from=tuple(size if f.ops else None for f, size in zip(operands, stored, strict=True)),
@@ -53,8 +57,8 @@ def contraction_problem(kernel: ir.Operation, space: IterationSpace, contraction
 
 
 def _residual_bytes(kernel: ir.Operation, space: IterationSpace, contraction: Contraction) -> int:
-    """Bytes of an element of an argument that the epilogue reads beside every element of a result of its type, in the
-    same order; 0 without one.
+    """Bytes of an element of an argument that the epilogue reads in the order of a result of the same type; 0 if there
+    is no such argument.
     """
     results = {ir.RankedTensorType(result).element_type for result in _results(kernel)}
     arguments = list(kernel.regions[0].blocks[0].arguments)
@@ -73,7 +77,7 @@ def _results(kernel: ir.Operation) -> list[ir.Type]:
 
 
 def _errors_show(kernel: ir.Operation, operand: ir.Type, sums: ir.Type) -> bool:
-    """Whether a kernel returns a type as precise as the sums of products of shorter numbers."""
+    """Whether operands are narrower than the sums, and a result of the kernel is as wide as the sums."""
     if ir.RankedTensorType(operand).element_type.width >= sums.width or not isinstance(sums, ir.FloatType):
         return False
     elements = [ir.RankedTensorType(result).element_type for result in _results(kernel)]
@@ -81,7 +85,7 @@ def _errors_show(kernel: ir.Operation, operand: ir.Type, sums: ir.Type) -> bool:
 
 
 def _unit_axis(kernel: ir.Operation, argument: ir.Value, axes: Axes) -> int:
-    """The axis along which an argument is contiguous, of those that vary."""
+    """The axis of stride 1 among an argument's axes that vary, or the last of these."""
     arguments = list(kernel.regions[0].blocks[0].arguments)
     attributes = argument_attributes(kernel)[arguments.index(argument)]
     strides = list(ir.DenseI64ArrayAttr(attributes[STRIDES])) if STRIDES in attributes else []

@@ -1,4 +1,4 @@
-"""Which neighbouring dimensions of a kernel's iteration space are one dimension in memory and in every op."""
+"""Neighbouring dimensions of a kernel's iteration space that can be merged in memory and in every op."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mlirfuse.analysis.loops.structure import OpStructure
 
 Axes = tuple[int | None, ...]
 Pair = tuple[int, int]
-"""Two dimensions, of which the second lies inside of the first in every array."""
+"""Two dimensions, the second of which is the inner one in every array."""
 
 
 def mergeable_pairs(
@@ -22,18 +22,18 @@ def mergeable_pairs(
     *,
     of_whole_arrays: bool = False,
 ) -> frozenset[Pair]:
-    """Pairs of dimensions that every op runs over together, and that are neighbours in every array that has them.
+    """Pairs of dimensions that every op has together, and that are neighbours in every array that has them.
 
-    A dimension of run-time extent is not merged with an innermost one of static extent: the divisors of the extent, and
-    with them the width of accesses, would be lost. They do not matter where nothing is reduced and one dimension is
-    left: all memory is one run, of which only the end may be odd.
+    A dimension of dynamic extent is not merged with an innermost dimension of static extent, because the divisors of
+    the static extent, and so the access width, would be lost. The divisors do not matter if nothing is reduced and one
+    dimension remains: only the end of the arrays may then be narrower than an access.
 
     Args:
         space: the kernel's iteration space.
         structures: its ops.
         strided: arguments that are not contiguous; their dimensions stay apart.
-        of_whole_arrays: whether only arrays over all dimensions, which are most of the traffic, keep their innermost
-            dimension apart.
+        of_whole_arrays: whether the rule about innermost dimensions holds only for arrays over all dimensions, which
+            have most of the traffic.
     """
     arrays = [*space.value_axes.values(), *space.use_axes.values()]
     candidates = {(a, b) for axes in arrays for a, b in pairwise(axes) if a is not None and b is not None}
@@ -60,7 +60,7 @@ def mergeable_pairs(
 
 
 def runs(axes: Axes, pairs: Iterable[Pair]) -> list[list[int]]:
-    """The axes of an array, grouped into those that become one."""
+    """The axes of an array, grouped by merged dimension."""
     merged = set(pairs)
     groups: list[list[int]] = []
     for axis, dim in enumerate(axes):
@@ -79,7 +79,7 @@ def _neighbours(pair: Pair, axes: Axes) -> bool:
 
 
 def _together(pair: Pair, structure: OpStructure, space: IterationSpace) -> bool:
-    """Whether an op runs over both or neither, and reduces both or neither."""
+    """Whether an op runs over both dimensions of a pair or none, and reduces both or none."""
     loops = space.loops[structure.op]
     reduced = {loops[loop] for loop in structure.reduction_loops}
     a, b = pair
@@ -87,7 +87,7 @@ def _together(pair: Pair, structure: OpStructure, space: IterationSpace) -> bool
 
 
 def _hides_innermost(pair: Pair, pairs: set[Pair], arrays: Sequence[Axes], space: IterationSpace) -> bool:
-    """Whether a dimension of run-time extent would be merged with an innermost one, and with those between them."""
+    """Whether a dimension of dynamic extent would be merged with an innermost dimension of static extent."""
     outer, inner = pair
     if space.extents[outer] is not None or space.extents[inner] is None:
         return False
@@ -98,7 +98,7 @@ def _hides_innermost(pair: Pair, pairs: set[Pair], arrays: Sequence[Axes], space
 
 
 def _ambiguous(uses: dict[ir.Value, set[Axes]], pairs: set[Pair]) -> set[Pair]:
-    """Pairs that would give an argument one shape where it is read one way, and another where it is read another."""
+    """Pairs that would give an argument different shapes in different uses."""
     for readings in uses.values():
         if len({tuple(map(tuple, runs(axes, pairs))) for axes in readings}) > 1:
             return {p for axes in readings for p in pairwise(axes) if p in pairs}

@@ -1,13 +1,12 @@
 """Iteration spaces: the loop dimensions of a group of ops, unified through their indexing maps.
 
-Each op of a segment has loops of its own. Two loops are the same dimension of the segment's space when a value ties
-them together: the producer writes it along one and the consumer reads it along the other. nvFuser unifies IterDomains
-the same way. Every later question (what is reduced, what is contiguous, what is broadcast, what fits on chip) is asked
-of this structure, never of op names.
+Two loops of different ops are the same dimension of the segment's space if a value connects them: the producer writes
+the value along one loop and the consumer reads it along the other. nvFuser unifies IterDomains in the same way. Later
+analyses (of reduced, contiguous and broadcast dimensions, and of what fits on chip) use this structure, and never the
+names of ops.
 
-Extents of 1 are not dimensions: they are broadcast, so they tie nothing. Values that come from outside the group are
-reads; two reads of one value may run along different dimensions (`x + x.T`), so a read ties dimensions only where that
-merges no two loops of one op.
+Extents of 1 are broadcast and therefore no dimensions. Two reads of a value from outside the group may run along
+different dimensions (`x + x.T`), so such reads are unified only if that merges no two loops of one op.
 """
 
 from __future__ import annotations
@@ -32,9 +31,9 @@ class IterationSpace:
     Attributes:
         extents: extent of each dimension, outermost first in the memory order of the largest read; None if dynamic.
         loops: for each op, the dimension that each of its loops runs along (None for a loop of extent 1).
-        value_axes: for each value made in the group, the dimension of each of its axes (None for extent 1).
-        use_axes: for each read of an outside value, as (op, operand number), the dimension of each of its axes.
-        reduced: for each reducing op, the dimensions it reduces.
+        value_axes: for each value computed in the group, the dimension of each axis (None for extent 1).
+        use_axes: for each read of a value from outside, as (op, operand number), the dimension of each axis.
+        reduced: for each reducing op, the dimensions that the op reduces.
     """
 
     extents: tuple[int | None, ...]
@@ -54,7 +53,7 @@ class IterationSpace:
 
     @property
     def unread_dims(self) -> frozenset[int]:
-        """Dimensions of run-time extent along which no operand is read, so that a launch cannot tell the extent."""
+        """Dimensions of dynamic extent along which no operand is read, so that the extent is unknown at a launch."""
         read = {dim for axes in self.use_axes.values() for dim in axes}
         return frozenset(dim for dim, extent in enumerate(self.extents) if extent is None and dim not in read)
 
@@ -100,12 +99,12 @@ class _UnionFind:
 
 
 def build_iteration_space(ops: Sequence[ir.Operation]) -> IterationSpace | Conflict:
-    """Unifies the loops of `ops`, which must be in program order; returns why not where that is impossible."""
+    """Unifies the loops of `ops`, which are in program order; or returns why that is impossible."""
     return space_of_structures([s for op in ops if (s := structure_of(op)) is not None])
 
 
 def space_of_structures(structures: Sequence[OpStructure]) -> IterationSpace | Conflict:
-    """`build_iteration_space` for ops whose structure is known already."""
+    """`build_iteration_space` for ops whose structures are known."""
     inside = {result for s in structures for result in s.op.results}
     sets = _UnionFind()
     extents: dict[Node, int | None] = {}
@@ -146,7 +145,7 @@ def _tie(
     axes: Sequence[int | None],
     loops: list[Node],
 ) -> list[Node]:
-    """Joins a value's axes with the loops they run along; returns the axes' nodes, which are made if none are known."""
+    """Unifies a value's axes with their loops; returns the axes' nodes, which are new if `known` is None."""
     nodes = sets.new(len(shape)) if known is None else known
     for node, extent, loop in zip(nodes, shape, axes, strict=True):
         extents[node] = extent
@@ -163,9 +162,9 @@ def _tie_reads(
     first: list[Node],
     other: list[Node],
 ) -> _UnionFind:
-    """Joins two reads of one outside value, unless that would merge two loops of one op."""
+    """Unifies two reads of a value from outside, unless that would merge two loops of one op."""
     apart = [(a, b) for a, b in zip(first, other, strict=True) if extents[a] != 1 and sets.find(a) != sets.find(b)]
-    if not apart:  # most reads of a value agree
+    if not apart:  # the usual case: the reads have the same dimensions
         return sets
     trial = sets.copy()
     for a, b in apart:

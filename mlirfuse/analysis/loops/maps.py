@@ -10,7 +10,7 @@ from mlirfuse.errors import IRError
 
 
 def projected_axes(attribute: ir.AffineMapAttr) -> tuple[int | None, ...]:
-    """For each result of a map, the loop it selects; None for the constant 0.
+    """For each result of a map the loop that it selects; None for the constant 0.
 
     Raises:
         IRError: a result is neither a loop nor 0, or two are the same loop; such an access is not a projection.
@@ -53,6 +53,6 @@ def through(
 
 
 def projection(loop_count: int, axes: Sequence[int | None]) -> ir.AffineMapAttr:
-    """The map that selects those loops, and 0 for None; the inverse of `projected_axes`."""
+    """The map whose results are the loops `axes`, or 0 for None; the inverse of `projected_axes`."""
     exprs = [ir.AffineExpr.get_constant(0) if a is None else ir.AffineExpr.get_dim(a) for a in axes]
     return ir.AffineMapAttr.get(ir.AffineMap.get(loop_count, 0, exprs))

@@ -1,4 +1,4 @@
-"""Ordering the ops of a kernel by the reductions they wait for."""
+"""The order of a kernel's ops by the reductions that they depend on."""
 
 from __future__ import annotations
 
@@ -22,6 +22,6 @@ def reduction_depths(structures: Sequence[OpStructure]) -> dict[ir.Operation, in
 
 
 def by_reduction_depth(structures: Sequence[OpStructure]) -> list[OpStructure]:
-    """The ops in an order that keeps dependences and puts ops that wait for fewer reductions first."""
+    """The ops in an order that respects dependences, with ops that depend on fewer reductions in sequence first."""
     depths = reduction_depths(structures)
     return sorted(structures, key=lambda s: depths[s.op])

@@ -13,7 +13,7 @@ from mlirfuse.errors import ScheduleError
 
 
 def kernel_space(kernel: ir.Operation) -> tuple[IterationSpace, Sequence[OpStructure]]:
-    """The iteration space of a tensor kernel and its ops' structures; raises `ScheduleError` where it has none."""
+    """The iteration space of a tensor kernel, and its ops' structures; raises `ScheduleError` if the ops share none."""
     structures = [s for op in body(kernel) if (s := structure_of(op)) is not None]
     space = space_of_structures(structures)
     if isinstance(space, Conflict):
@@ -23,8 +23,8 @@ def kernel_space(kernel: ir.Operation) -> tuple[IterationSpace, Sequence[OpStruc
 
 
 def check_results(kernel: ir.Operation, space: IterationSpace) -> None:
-    """Raises `ScheduleError` where a kernel returns a value that is not computed in its iteration space."""
+    """Raises `ScheduleError` if a result of a kernel is not computed in the kernel's iteration space."""
     for number, value in enumerate(body(kernel)[-1].operands):
         if value not in space.value_axes:
-            reason = f"result {number} is made by none of the ops that have loops"
+            reason = f"result {number} is not computed by an op with loops"
             raise ScheduleError(f"the kernel has no schedule: {reason}", where=kernel)

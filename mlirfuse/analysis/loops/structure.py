@@ -1,8 +1,8 @@
 """The loops of a structured tensor op, in one form for every op that the graph passes understand.
 
-`linalg.generic` states its loops. Transposes, and reshapes that only add or drop extents of 1, have them implicitly.
-Joint reductions (`fuse.moments`, `fuse.exp_sum`) reduce. A fill is a constant without loops. A reshape that splits or
-merges dimensions has no loops: it is a view between segments.
+`linalg.generic` has explicit loops, and joint reductions (`fuse.moments`, `fuse.exp_sum`) follow from their `dims`.
+Transposes, and reshapes that only add or drop extents of 1, have implicit loops. A fill is a constant without loops. A
+reshape that splits or merges dimensions has no loops, and is a view between segments.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from mlirfuse.errors import IRError, errors_at
 _DYNAMIC = ir.ShapedType.get_dynamic_size()
 
 RENAMING_OPS = frozenset({"linalg.transpose", "tensor.expand_shape", "tensor.collapse_shape"})
-"""Ops that give a value's elements other coordinates and compute nothing."""
+"""Ops that change the indices of a value's elements, and compute nothing."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class OpStructure:
         operand_axes: for each operand, the loop that each of its axes runs along (None: extent 1, or broadcast);
             None in place of the tuple for an operand whose elements are not read.
         result_axes: the same for each result.
-        idle_extents: (loop, extent) pairs that operands tell whose elements are not read; None where dynamic.
+        idle_extents: (loop, extent) pairs from operands without a read of elements; the extent is None if dynamic.
     """
 
     op: ir.Operation
@@ -58,7 +58,7 @@ class OpStructure:
 
 
 def structure_of(op: ir.Operation) -> OpStructure | None:
-    """The loops of `op`, or None for an op that has none."""
+    """The structure of an op, or None for an op without loops."""
     builder = _BUILDERS.get(op.name)
     return builder(op) if builder else None
 
@@ -69,7 +69,7 @@ def reduces(generic: ir.Operation) -> bool:
 
 
 def is_constant(value: ir.Value) -> bool:
-    """Whether a tensor is filled with one number, or has no contents yet."""
+    """Whether a tensor is filled with one number, or is a `tensor.empty`."""
     owner = value.owner
     return not isinstance(owner, ir.Block) and owner.operation.name in ("linalg.fill", "tensor.empty")
 
@@ -85,7 +85,7 @@ def _generic(op: ir.Operation) -> OpStructure:
     kinds = [str(k) for k in ir.ArrayAttr(op.attributes["iterator_types"])]
     result_axes = axes[len(axes) - len(op.results) :]
     operands, arguments = tuple(op.operands), op.regions[0].blocks[0].arguments
-    # An operand that is a constant, or an init that the body ignores, gives no data that varies along a loop.
+    # Elements of a constant operand, and of an init that the body does not use, are not read.
     operand_axes = [
         None if is_constant(operand) or next(iter(argument.uses), None) is None else axis
         for operand, argument, axis in zip(operands, arguments, axes, strict=True)
@@ -104,7 +104,7 @@ def _generic(op: ir.Operation) -> OpStructure:
 def _idle_extents(
     op: ir.Operation, axes: Sequence[Sequence[int | None]], read: Sequence[Sequence[int | None] | None]
 ) -> tuple[tuple[int, int | None], ...]:
-    """The extents of loops that unread operands have; raises `IRError` where a map cuts elements off an operand."""
+    """Extents of loops from operands without a read of elements; raises `IRError` for a map that reads a part only."""
     idle: dict[int, int | None] = {}
     for operand, loops, read_loops in zip(op.operands, axes, read, strict=True):
         for axis, (loop, extent) in enumerate(zip(loops, _extents_or_none(operand), strict=True)):

@@ -1,1 +1,1 @@
-"""Where buffers come from, which ops touch which memory, and what is known of strides."""
+"""The origin of buffers, the memory that ops access, workspaces, and strides of views."""

@@ -1,4 +1,4 @@
-"""Where memrefs come from, and what is done with them."""
+"""The origin of memrefs through views, and their uses."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ VIEWS = (
     "memref.expand_shape",
     "memref.transpose",
 )
-"""Ops whose result is (part of) the memory of their first operand."""
+"""Ops whose result is a view of their first operand, or of a part of it."""
 
 
 READS = ("vector.load", "memref.load", "vector.maskedload", "memref.dim")
@@ -28,7 +28,7 @@ def root(buffer: ir.Value) -> ir.Value:
 
 
 def is_only_read(buffer: ir.Value) -> bool:
-    """Whether nothing but loads uses a buffer and the views of it."""
+    """Whether loads are the only accesses to a buffer and its views."""
     for use in buffer.uses:
         user = use.owner.operation
         if user.name in VIEWS:
@@ -40,5 +40,5 @@ def is_only_read(buffer: ir.Value) -> bool:
 
 
 def is_nontemporal(access: ir.Operation) -> bool:
-    """Whether a load or store is marked as the only one of its data."""
+    """Whether a load or store is marked as the only access to its data."""
     return "nontemporal" in access.attributes and ir.BoolAttr(access.attributes["nontemporal"]).value

@@ -1,4 +1,4 @@
-"""Which ops of one thread's code touch memory that other blocks and kernels see."""
+"""Accesses of one thread's code to global memory, which other blocks and kernels see."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ADDRESSES = frozenset(
         "transpose",
     )
 )
-"""Ops that take memrefs and touch no memory."""
+"""Ops on memrefs that access no memory."""
 
 _WRITES = frozenset(
     {
@@ -32,20 +32,20 @@ _WRITES = frozenset(
         "vector.store",
     }
 )
-"""Ops that write global memory, and of which nothing waits for what they find there."""
+"""Ops that write global memory, and neither read it nor wait."""
 
 
 def touches_global_memory(op: ir.Operation) -> bool:
-    """Whether an op may access memory that is not the block's, in whatever way the type says so; not ops inside it."""
+    """Whether an op, without the ops inside it, may access global memory, according to the types of its operands."""
     types = [operand.type for operand in op.operands]
     return op.name not in _ADDRESSES and any(isinstance(t, ir.MemRefType) and not is_workgroup(t) for t in types)
 
 
 def writes_global_memory(op: ir.Operation) -> bool:
-    """Whether an op, or one inside of it, is known to write such memory and to read none."""
+    """Whether an op, or one inside it, is known to write global memory, and neither to read it nor to wait."""
     return any(inner.name in _WRITES and touches_global_memory(inner) for inner in nested(op))
 
 
 def reads_global_memory(op: ir.Operation) -> bool:
-    """Whether an op, or one inside of it, may read such memory or wait for what is written there."""
+    """Whether an op, or one inside it, may read global memory, or wait for a write to it."""
     return any(inner.name not in _WRITES and touches_global_memory(inner) for inner in nested(op))

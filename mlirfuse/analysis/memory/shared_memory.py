@@ -1,4 +1,4 @@
-"""Which ops of a tile program touch the shared memory of a block."""
+"""Accesses of a tile program to the block's shared memory."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from mlirfuse.dialect.shared_memory import is_workgroup
 from mlirfuse.support.rewriting import nested
 
 WRITES = frozenset({"vector.transfer_write", "fuse.copy_fragments", "fuse.copy_tile"})
-"""Ops that write a buffer among their operands."""
+"""Ops that write to one of their operands, a buffer."""
 
 
 def is_shared(buffer: ir.Value) -> bool:
@@ -17,5 +17,5 @@ def is_shared(buffer: ir.Value) -> bool:
 
 
 def writes_shared(op: ir.Operation) -> bool:
-    """Whether an op, or one inside of it, may write shared memory."""
+    """Whether an op, or one inside it, may write shared memory."""
     return any(inner.name in WRITES and any(map(is_shared, inner.operands)) for inner in nested(op))

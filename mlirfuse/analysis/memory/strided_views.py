@@ -1,4 +1,4 @@
-"""Reshapes of arguments that are not contiguous: which are views, and what is known of these."""
+"""Reshapes of arguments that are not contiguous: the reshapes that are views, and the views' strides and alignment."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from mlirfuse.support.dtypes import from_mlir
 
 
 def reshaped_layout(reshape: ir.Operation, known: Mapping[str, ir.Attribute]) -> dict[str, ir.Attribute] | None:
-    """`fuse.strides` and `fuse.align` of a reshape of an array with these; None where it may be no view.
+    """`fuse.strides` and `fuse.align` of a reshape's result; None if the reshape may need a copy.
 
     Args:
         reshape: a `tensor.expand_shape` or a `tensor.collapse_shape`.
-        known: the attributes of what it reshapes, which has `fuse.strides`.
+        known: the attributes of the reshaped array, with `fuse.strides`.
     """
     before = list(ir.DenseI64ArrayAttr(known[STRIDES]))
     align = ir.IntegerAttr(known[ALIGN]).value if ALIGN in known else DEFAULT_ALIGNMENT
@@ -25,7 +25,7 @@ def reshaped_layout(reshape: ir.Operation, known: Mapping[str, ir.Attribute]) ->
         [ir.IntegerAttr(dim).value for dim in ir.ArrayAttr(group)]
         for group in ir.ArrayAttr(reshape.attributes["reassociation"])
     ]
-    if not groups:  # all extents are 1 on one side, and the other side has none
+    if not groups:  # one side has rank 0, so all extents of the other are 1
         after: list[int] | None = [strides.RUN_TIME] * ir.RankedTensorType(reshape.results[0].type).rank
     elif reshape.name == "tensor.collapse_shape":
         after = strides.merged(before, groups, _extents(reshape.operands[0]))
@@ -40,7 +40,7 @@ def reshaped_layout(reshape: ir.Operation, known: Mapping[str, ir.Attribute]) ->
 
 
 def may_be_reversed(known: Mapping[str, ir.Attribute]) -> bool:
-    """Whether an argument with these attributes may have negative strides, which no tensor map describes."""
+    """Whether an argument with these attributes may have negative strides, which tensor maps do not support."""
     return STRIDES in known and strides.NEGATIVE in ir.DenseI64ArrayAttr(known[STRIDES])
 
 

@@ -1,13 +1,13 @@
-"""Arguments of a kernel that its caller does not pass: memory for the blocks to communicate through.
+"""Workspace arguments of a kernel: memory through which blocks communicate, supplied by the runtime.
 
-They follow the operands and results, and carry
+Workspace arguments follow the operands and results, and have these attributes:
 
 - `fuse.workspace`: `"semaphores"` (a one-dimensional memref of i32, or a memref of f32 that is a flagged buffer or
   holds sums; zero when the kernel starts, and zero again when it ends) or `"scratch"` (any contiguous memref;
   uninitialised);
-- `fuse.workspace_extents`, where extents are dynamic: an affine map with one result for each, in order;
-- `fuse.workspace_operands`: what the map's symbols are, as pairs like those of `fuse.grid_operands`: (argument,
-  dimension), or (-1, k) for the number of blocks that the device holds at k on each SM.
+- `fuse.workspace_extents`, if extents are dynamic: an affine map with a result for each dynamic extent, in order;
+- `fuse.workspace_operands`: the map's symbols as pairs, like those of `fuse.grid_operands`: (argument, dimension), or
+  (-1, k) for the number of blocks that the device holds with k blocks on each SM.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from mlirfuse.errors import IRError
 
 SEMAPHORES, SCRATCH = "semaphores", "scratch"
 RESIDENT = -1
-"""In place of an argument's position in a pair of operands: the blocks that the device holds at once."""
+"""First number of a pair that stands for the blocks that the device holds at once, instead of an extent."""
 
 Pairs = tuple[tuple[int, int], ...]
 
@@ -32,11 +32,11 @@ class Workspace:
     """One workspace argument.
 
     Attributes:
-        position: among the kernel's arguments.
+        position: position among the kernel's arguments.
         kind: `semaphores` or `scratch`.
-        type: its memref type.
-        extents: one result a dynamic extent, over the symbols that `operands` names.
-        operands: (argument, dimension) pairs, or (-1, k).
+        type: the memref type.
+        extents: a map from the values of `operands` to the dynamic extents.
+        operands: (argument, dimension) or (-1, k) pairs.
     """
 
     position: int
@@ -50,7 +50,7 @@ def workspaces(kernel: ir.Operation) -> list[Workspace]:
     """The workspace arguments of a tile program or a `gpu.func`, in order.
 
     Raises:
-        IRError: one is not what the contract says, or an ordinary argument follows it.
+        IRError: a workspace argument violates the rules above, or is followed by another argument.
     """
     types = ir.FunctionType(ir.TypeAttr(kernel.attributes["function_type"]).value).inputs
     attributes = argument_attributes(kernel)
@@ -69,7 +69,7 @@ def workspaces(kernel: ir.Operation) -> list[Workspace]:
 
 
 def operand_pairs(attribute: ir.Attribute | None) -> Pairs:
-    """The pairs of `fuse.grid_operands` or `fuse.workspace_operands`; none where the attribute is missing."""
+    """The pairs of `fuse.grid_operands` or `fuse.workspace_operands`; none without the attribute."""
     flat = [] if attribute is None else list(ir.DenseI64ArrayAttr(attribute))
     return tuple(zip(flat[::2], flat[1::2], strict=True))
 

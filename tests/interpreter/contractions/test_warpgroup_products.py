@@ -347,7 +347,7 @@ MUTANTS = {
     "a subtile is written again too early": (
         r'"fuse.async_store_wait"\(\) \{pending = 1',
         '"fuse.async_store_wait"() {pending = 2',
-        "a store that no",
+        "a store without a wait",
     ),
     "the block ends before its stores have read": (
         r'"fuse.async_store_wait"\(\) \{pending = 0',

@@ -148,7 +148,7 @@ def deviations(x):
 def test_what_cannot_be_one_pass_is_split_and_says_so() -> None:
     x = mf.TensorSpec(("rows", 384), mf.float16)
     compiled = mf.fuse(deviations, mix_order="auto").lower(x).compile()
-    reason = "it needs a sum over the grid in every tile, which takes a second pass"
+    reason = "it uses a reduction over the grid in every tile, which takes a second pass"
     assert len(compiled.program.launches) == 2
     assert reason in compiled.explain()
     with pytest.raises(mf.MlirFuseError, match=reason):

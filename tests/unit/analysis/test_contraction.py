@@ -96,7 +96,10 @@ def test_a_sum_of_squares_is_no_contraction() -> None:
         (lambda x, w: builder.exp(x @ w) * 2, None),
         (lambda x, w: builder.exp(x) @ w, "a contraction starts a kernel of its own"),
         (lambda x, w: builder.sum(x @ w, axis=-1), None),
-        (lambda x, w: (lambda y: y / builder.sum(y))(x @ w), "every tile would need the reduction of all tiles"),
+        (
+            lambda x, w: (lambda y: y / builder.sum(y))(x @ w),
+            "every tile would need the result of a reduction over all tiles",
+        ),
     ],
 )
 def test_what_shares_a_contractions_kernel(fn, reason) -> None:

@@ -181,20 +181,24 @@ func.func @f(%x: tensor<?x?x64xf32>) -> (tensor<64xf32>, tensor<?x64xf32>) {
     ("fn", "shapes", "reason"),
     [
         (lambda x: mf.exp(x), [(None, 64)], "it reduces nothing"),
-        (INNER, [], "a reduction inside of its tiles runs over an extent that is known at run time only"),
-        (lambda x: mf.sum(mf.sum(x, axis=0) ** 2), [(None, 64)], "it reduces what a sum over the grid feeds"),
-        (lambda x: x - mf.sum(x, axis=0), [(None, 64)], "it needs a sum over the grid in every tile"),
+        (INNER, [], "a reduction within a tile runs over a dynamic extent"),
+        (
+            lambda x: mf.sum(mf.sum(x, axis=0) ** 2),
+            [(None, 64)],
+            "it reduces a value that depends on a reduction over the grid",
+        ),
+        (lambda x: x - mf.sum(x, axis=0), [(None, 64)], "it uses a reduction over the grid in every tile"),
         (
             lambda x, y: (mf.sum(y, axis=0), x + y),
             [(None, None, 64), (None, 64)],
-            "its tiles would hold all of an extent that is known at run time only",
+            "a tile would have to cover a dynamic extent entirely",
         ),
-        (START, [], "it starts from what its kernel computes"),
-        (MOMENTS, [], "fuse.moments has no form that blocks carry from tile to tile"),
+        (START, [], "its initial value is computed in the kernel"),
+        (MOMENTS, [], "fuse.moments cannot be accumulated from tile to tile"),
         (
             lambda x, w: mf.sum(x * w, axis=0) * mf.sum(w),
             [(None, 64), (64,)],
-            "it reduces inside of a row what does not vary over rows",
+            "it reduces, within a row, a value that does not vary over rows",
         ),
     ],
 )

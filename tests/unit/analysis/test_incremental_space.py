@@ -34,7 +34,7 @@ def taken(structures: list[OpStructure]) -> bool:
     """Whether the last op is added to the space of the others at once."""
     space = space_of_structures(structures[:-1])
     assert isinstance(space, IterationSpace)
-    return IncrementalSpace.of(space, structures[:-1]).take(structures[-1])
+    return IncrementalSpace.of(space, structures[:-1]).try_add(structures[-1])
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_segments_are_those_of_spaces_unified_anew(monkeypatch: pytest.MonkeyPat
         _alive, ops = traced(program.function(), *specs_of(program, program.arguments()))
         grown = segment_ops(ops)
         with monkeypatch.context() as patch:
-            patch.setattr(IncrementalSpace, "take", lambda *_: False)
+            patch.setattr(IncrementalSpace, "try_add", lambda *_: False)
             unified = segment_ops(ops)
         assert [s.ops for s in grown.segments] == [s.ops for s in unified.segments], program.text
         assert grown.declined == unified.declined, program.text

@@ -155,7 +155,7 @@ func.func private @f_1(%x: tensor<?x64xf32>) -> tensor<64xf32>
 // CHECK: call @f_1(
 func.func @second_pass(%x: tensor<?x64xf32>) -> tensor<?xf32> {
   %0 = call @f_0(%x) : (tensor<?x64xf32>) -> tensor<64xf32>
-  // expected-remark @below {{f_1 stays apart from f_0: it reduces what a sum over the grid feeds, which is known at the end only}}
+  // expected-remark @below {{f_1 stays apart from f_0: it reduces a value that depends on a reduction over the grid, known at its end}}
   %1 = call @f_1(%x, %0) : (tensor<?x64xf32>, tensor<64xf32>) -> tensor<?xf32>
   return %1 : tensor<?xf32>
 }
@@ -287,7 +287,7 @@ func.func private @f_1(%x: tensor<?x64xf32> {fuse.align = 16 : i64, fuse.name = 
 // What the caller asks for and cannot have is an error that names the reason.
 func.func @impossible(%x: tensor<?x64xf32>) -> tensor<?xf32> attributes {fuse.mix_order = "fused"} {
   %0 = call @f_0(%x) : (tensor<?x64xf32>) -> tensor<64xf32>
-  // expected-error @below {{mix-order fusion was asked for, but f_1 stays apart from f_0: it reduces what a sum over the grid feeds, which is known at the end only}}
+  // expected-error @below {{mix-order fusion was asked for, but f_1 stays apart from f_0: it reduces a value that depends on a reduction over the grid, known at its end}}
   %1 = call @f_1(%x, %0) : (tensor<?x64xf32>, tensor<64xf32>) -> tensor<?xf32>
   return %1 : tensor<?xf32>
 }

@@ -89,7 +89,7 @@ func.func @reshape(%x: tensor<32x64xf32>) -> tensor<2048xf32> {
   } -> tensor<32x64xf32>
   %1 = tensor.collapse_shape %0 [[0, 1]] : tensor<32x64xf32> into tensor<2048xf32>
   %e1 = tensor.empty() : tensor<2048xf32>
-  // expected-remark @below {{it reads its producer's result in a shape with other dimensions, which that has in memory only}}
+  // expected-remark @below {{it reads its producer's result reshaped to other dimensions, which takes the result in memory}}
   %2 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
        ins(%1 : tensor<2048xf32>) outs(%e1 : tensor<2048xf32>) {
   ^bb0(%a: f32, %out: f32):

@@ -268,7 +268,7 @@ func.func private @realigned(%x: tensor<?x8193xf16>, %w: tensor<8193xf16>) -> te
 // The first row of this argument is not aligned: shifting does not help.
 // CHECK-LABEL: func.func private @unaligned
 // CHECK-NOT: shift_to
-// expected-remark @below {{threads move 2 bytes at once: rows of 16386 bytes are no multiple of 16}}
+// expected-remark @below {{threads move 2 bytes at once: rows of 16386 bytes are not a multiple of 16 bytes long}}
 func.func private @unaligned(%x: tensor<?x8193xf16> {fuse.align = 2 : i64}) -> tensor<?xf16> attributes {fuse.kernel} {
   %c0 = arith.constant 0 : index
   %lowest = arith.constant 0xFC00 : f16
@@ -438,7 +438,7 @@ module {
 
 // -----
 
-// expected-error @below {{the kernel has no schedule: result 0 is made by none of the ops that have loops}}
+// expected-error @below {{the kernel has no schedule: result 0 is not computed by an op with loops}}
 func.func private @returns_its_argument(%x: tensor<4xf32>) -> tensor<4xf32>
     attributes {fuse.kernel, fuse.result_extents = array<i64>} {
   return %x : tensor<4xf32>

@@ -329,7 +329,7 @@ func.func private @second_pass_0(%x: tensor<?x256xf32>) -> tensor<?x256xf32>
     linalg.yield %v : f32
   } -> tensor<256xf32>
   %e = tensor.empty(%m) : tensor<?x256xf32>
-  // expected-error @below {{a persistent loop cannot compute this kernel: it needs a sum over the grid in every tile, which takes a second pass}}
+  // expected-error @below {{a persistent loop cannot compute this kernel: it uses a reduction over the grid in every tile, which takes a second pass}}
   %y = linalg.generic {indexing_maps = [#id, #col, #id], iterator_types = ["parallel", "parallel"]}
        ins(%x, %sum : tensor<?x256xf32>, tensor<256xf32>) outs(%e : tensor<?x256xf32>) {
   ^bb0(%a: f32, %b: f32, %out: f32):

@@ -157,7 +157,7 @@ func.func private @column_0(%x: tensor<8x128xf32>) -> tensor<8x128xf32>
 
 #id = affine_map<(d0, d1) -> (d0, d1)>
 #layout = {vector = array<i64: 1, 4>, lanes = array<i64: 1, 32>, warps = array<i64: 1, 1>, repeats = array<i64: 1, 1>, blocks = array<i64: 1, 1>}
-// expected-error @below {{unknown_0 has 1 dynamic extents of results, and 0 pairs}}
+// expected-error @below {{the results of unknown_0 have 1 dynamic extents, and fuse.result_extents has 0 pairs}}
 func.func private @unknown_0(%x: tensor<?x128xf32>) -> tensor<?x128xf32>
     attributes {fuse.kernel, fuse.schedule = {tile = array<i64: 1, 128>, layout = #layout}} {
   %c0 = arith.constant 0 : index
