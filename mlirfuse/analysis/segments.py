@@ -171,7 +171,7 @@ class _Planner:
                 last -= 1
 
     def _can_share(self, first: int, last: int) -> bool:
-        """Whether two segments are elementwise, read an operand of the whole space alike, and have like results."""
+        """Whether two segments are elementwise, read an operand of the whole space, and have like axes."""
         structures = [[self.structures[op] for op in self.segments[number].ops] for number in (first, last)]
         merged = [s for segment in structures for s in segment]
         if any(s.reduction_loops for s in merged):
